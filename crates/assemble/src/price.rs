@@ -310,7 +310,7 @@ impl Load {
 fn queue(profile: &Profile) -> Value {
     let default = || {
         let spec = longwire_link::registry().into_iter().find(|spec| spec.key == "queue")?;
-        spec.params[0].read(spec.params[0].default?).ok()
+        spec.params[0].read(spec.params[0].default.value()?).ok()
     };
     profile.value("queue").or_else(default).unwrap_or(Value::Packets(0))
 }

@@ -163,7 +163,7 @@ fn mistakes_are_named_with_their_fix() {
         (format!("{at}rate = \"0\"\ntimes = 2\n"), "times has no meaning without every"),
         (format!("{at}rate = \"0\"\nevery = \"999 us\"\n"), "write every = \"1 ms\" or more"),
         (format!("{at}rate = \"0\"\nevery = \"1 ns\"\ntimes = 1001\n"), "leave no time for packets"),
-        (format!("{at}rate = \"0\"\nramp = \"0 s\"\n"), "longer than 0"),
+        (format!("{at}rate = \"0\"\nramp = \"0 s\"\n"), "a time of 1 ns or more"),
         (format!("{at}rate = \"1 kbit/s\"\nramp = \"1 s\"\n"), "no ramp from \"unlimited\" to \"1 kbit/s\""),
         (format!("{at}queue = \"9 packets\"\nramp = \"1 s\"\n"), "queue has no ramp"),
         (format!("{at}delay = \"9 ms\"\nramp = \"2 s\"\nstep = \"1 us\"\n"), "write step = \"2 us\" or more"),

@@ -127,11 +127,11 @@ fn mistakes_are_told() {
         ("{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\", weight = 0 }] }", "1 to 256"),
         (
             "{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\", weight = 70000 }] }",
-            "a next hop's weight is 70000, it must be 1 to 256",
+            "routes.weight: \"70000\" is out of range; write a whole number from 1 to 256",
         ),
         (
             "{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\", weight = -1 }] }",
-            "a next hop's weight is -1, it must be 1 to 256",
+            "routes.weight: \"-1\" is out of range; write a whole number from 1 to 256",
         ),
         (
             "{ to = \"10.0.2.0/24\", via = \"10.9.1.3\" }",

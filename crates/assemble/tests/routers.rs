@@ -510,28 +510,31 @@ fn processors_that_cannot_be_are_refused() {
         )
     };
     for (keys, part) in [
-        (flow("0"), "weight = 0 is out of range; give 1 to 65535"),
-        (flow("-3"), "weight = -3 is out of range"),
+        (flow("0"), "flows.weight: \"0\" is out of range; write a whole number from 1 to 65535"),
+        (flow("-3"), "flows.weight: \"-3\" is out of range"),
         ("scheduler = \"gmr\"".into(), "did you mean \"gmr3\"?"),
         ("processors = 2".into(), "there is no scheduler"),
         ("rings = {}".into(), "there is no scheduler"),
         ("scheduler = \"gmr3\"\nprocessors = 0".into(), "1 to 256"),
         (
             "scheduler = \"gmr3\"\nquantum = \"0 ns\"".into(),
-            "11:11: router \"r\", quantum: 0 ms is out of range: 1 ns to 4.29 s",
+            "11:11: router \"r\", quantum: \"0 ns\" is out of range; write a time from 1 ns to 4.29 s",
         ),
         (
             "scheduler = \"gmr3\"\nquantum = \"5 s\"".into(),
-            "11:11: router \"r\", quantum: 5 s is out of range",
+            "11:11: router \"r\", quantum: \"5 s\" is out of range",
         ),
         (
             "scheduler = \"cbcs\"\nbyte-charge = \"5 s\"".into(),
-            "11:15: router \"r\", byte-charge: 5 s is out of range: 0 ms to",
+            "11:15: router \"r\", byte-charge: \"5 s\" is out of range; write at most 4.29 s",
         ),
         ("scheduler = \"gmr3\"\nport-rate = \"0\"".into(), "sends nothing"),
-        ("scheduler = \"gmr3\"\nprocessors = -1".into(), "-1 is out of range: 1 to 256"),
+        (
+            "scheduler = \"gmr3\"\nprocessors = -1".into(),
+            "\"-1\" is out of range; write a whole number from 1 to 256",
+        ),
         ("scheduler = \"gmr3\"\nprocessors = \"two\"".into(), "\"two\" is not a whole number"),
-        ("scheduler = \"gmr3\"\nrings = 5".into(), "a table such as { ready = 64 }"),
+        ("scheduler = \"gmr3\"\nrings = 5".into(), "a table such as { input = 128 }"),
         ("scheduler = \"gmr3\"\nclock = \"0 MHz\"".into(), "is no clock"),
         ("scheduler = \"gmr3\"\ncycles = \"5..1\"".into(), "write the fewest first"),
         ("scheduler = \"gmr3\"\nestimator = \"ses 2\"".into(), "out of range"),

@@ -10,7 +10,7 @@ pub static FLOW: Spec = FlowSettings::SPEC;
 
 /// Destination, limits and state of a source.
 #[derive(Debug, Settings)]
-#[settings(key = "flow", kind = "flow", source = "Longwire's own")]
+#[settings(key = "flow", kind = "flow", source = "Longwire's own", live)]
 struct FlowSettings {
     /// The host or port that its frames are bound for.
     #[setting(grammar = PORT)]
@@ -112,12 +112,14 @@ impl Aim {
 /// Only the scenario can resolve a name: see [`Aim::value`].
 const PORT: Grammar = Grammar {
     wanted: "the name of a host or port",
+    form: None,
     read: |text, _| Err(format!("what \"{text}\" means, only the scenario knows")),
     examples: &[],
 };
 
 const ADDRESS: Grammar = Grammar {
     wanted: "an IPv4 or IPv6 address",
+    form: None,
     read: |text, _| match text.trim().parse::<IpAddr>() {
         Ok(address) => Ok(Arc::new(address)),
         Err(_) => Err(format!("\"{}\" is no address; write \"10.0.0.2\"", text.escape_debug())),

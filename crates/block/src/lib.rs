@@ -21,8 +21,8 @@ pub use decision::{CONSUMED, FLOOD, KEPT, MAX_PORTS, REFUSED, refusal, refuse};
 pub use dice::Dice;
 pub use drop::{DropCounts, DropReason};
 pub use longwire_settings::{
-    Choice, Grammar, Limit, Millionths, Param, ParamKind, Parsed, Reading, Setting, Settings, Spec,
-    SpecError, Value, Values,
+    Choice, Fallback, Form, Grammar, Limit, Millionths, Param, ParamKind, Parsed, Reading, Setting, Settings,
+    Spec, SpecError, Value, Values,
 };
 pub use node::Node;
 pub use node_stats::{AttachmentStats, FlowStats, NodeStats, ProcessorStats};

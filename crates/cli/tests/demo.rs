@@ -122,7 +122,7 @@ fn says_what_it_does_and_how_to_go_on() {
 }
 
 #[test]
-fn more_of_a_cheap_flow_comes_through_beside_a_dear_one_where_it_is_shared() {
+fn more_of_a_cheap_flow_comes_through_beside_a_heavy_one_where_it_is_shared() {
     let output = ran_without_a_trace(&["demo", "fairness", "--json"]);
     let report: Value =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", stderr(&output)));
@@ -139,13 +139,13 @@ fn more_of_a_cheap_flow_comes_through_beside_a_dear_one_where_it_is_shared() {
             assert!(number(row, "measured") > number(unfair, "measured"), "{report:#}");
         }
         let count = |name: &str| number(row, name);
-        assert!(count("cheap_out") > 100.0 && count("dear_out") > 1.0, "{row:#}");
+        assert!(count("cheap_out") > 100.0 && count("heavy_out") > 1.0, "{row:#}");
         assert!(
-            count("dear_processor_ns") / count("dear_out")
+            count("heavy_processor_ns") / count("heavy_out")
                 > 2.0 * count("cheap_processor_ns") / count("cheap_out")
         );
         if real {
-            assert!(count("cheap_arrived") > 100.0 && count("dear_arrived") > 1.0, "{row:#}");
+            assert!(count("cheap_arrived") > 100.0 && count("heavy_arrived") > 1.0, "{row:#}");
         }
     }
 }

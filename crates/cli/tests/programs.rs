@@ -417,7 +417,11 @@ fn what_can_not_be_asked_for_above_is_a_mistake_of_the_scenario() {
         ),
         ("service = \"echo\"", "service = \"ecco\"", "there is no service \"ecco\"; there are echo, witness"),
         ("name = \"echo\"", "", "a control process comes by a name"),
-        ("where = \"control\"", "where = \"pentium\"", "\"pentium\" is no level"),
+        (
+            "where = \"control\"",
+            "where = \"pentium\"",
+            "\"pentium\" is not one of data-path, slow-path, control",
+        ),
         ("where = \"control\"", "program = \"policer\"", "on the data path there is no such thing"),
         ("cycles = 50_000", "", "it is not said how many cycles"),
     ] {

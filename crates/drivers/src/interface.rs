@@ -1,6 +1,6 @@
 //! The settings of drivers that have an interface.
 
-use longwire_settings::{Grammar, Param, ParamKind, Reading};
+use longwire_settings::{Fallback, Grammar, Param, ParamKind, Reading};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,14 +15,25 @@ pub struct InterfaceName(pub String);
 /// is written.
 pub(crate) const INTERFACE: Param = Param {
     name: "interface",
-    kind: ParamKind::Parsed(Grammar { wanted: "the name of an interface", read, examples: &["eth0"] }),
-    default: Some(""),
+    kind: ParamKind::Parsed(Grammar {
+        wanted: "the name of an interface",
+        read,
+        examples: &["eth0"],
+        form: None,
+    }),
+    default: Fallback::Value(""),
     help: "",
+    live: false,
 };
 
 /// How many workers share it.
-pub(crate) const QUEUES: Param =
-    Param { name: "queues", kind: ParamKind::Integer { min: 1, max: 64 }, default: Some("1"), help: "" };
+pub(crate) const QUEUES: Param = Param {
+    name: "queues",
+    kind: ParamKind::Integer { min: 1, max: 64 },
+    default: Fallback::Value("1"),
+    help: "",
+    live: false,
+};
 
 fn read(text: &str, _folder: &Path) -> Reading {
     let bad = text.len() > LONGEST

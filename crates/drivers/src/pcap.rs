@@ -21,7 +21,8 @@ pub struct Pcap {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capture(pub Option<PathBuf>);
 
-const CAPTURE: Grammar = Grammar { wanted: "the name of a capture file", read, examples: &["in.pcap"] };
+const CAPTURE: Grammar =
+    Grammar { wanted: "the name of a capture file", read, examples: &["in.pcap"], form: None };
 
 fn read(text: &str, folder: &Path) -> Reading {
     Ok(Arc::new(Capture((!text.is_empty()).then(|| folder.join(text)))))

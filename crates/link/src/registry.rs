@@ -109,7 +109,7 @@ mod tests {
             assert!(!spec.summary.is_empty() && !spec.source.is_empty() && !spec.params.is_empty());
             for param in spec.params {
                 assert!(!param.help.is_empty(), "{} {}", spec.kind, param.name);
-                if let Some(default) = param.default {
+                if let Some(default) = param.default.value() {
                     let value = param.read(default).unwrap();
                     assert_eq!(param.read(&value.print(param.kind)).unwrap(), value);
                 }

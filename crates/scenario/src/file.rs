@@ -4,19 +4,27 @@
 use crate::address::{Mac, Network, RoutedTo};
 use crate::file_forwarder::Forwarder;
 use crate::file_router::Router;
-use crate::processor_terms::Weighing;
-use crate::words::{NespAllow, Only, Routing};
+use crate::row::{Params, Row, With};
+use crate::settings::{
+    AtSettings, BridgeSettings, DirectionSettings, EngineSettings, Fidelity, HostSettings, LinkSettings,
+    NespSettings, SourceSettings,
+};
+use crate::words::Routing;
 use crate::written::{Listed, Name, Text, Whole, Written};
 use longwire_drivers::Driver;
-use longwire_units::Nanos;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::IpAddr;
 use std::ops::Range;
 
-/// The settings in an entry that are fields of its settings struct (`EngineSettings` for `[engine]`), not
-/// here: name, text, place of the value.
-pub(crate) type Params = Vec<(&'static str, String, Range<usize>)>;
+pub(crate) type Engine = With<EngineKeys, EngineSettings>;
+pub(crate) type Nesp = With<NespKeys, NespSettings>;
+pub(crate) type Host = With<HostKeys, HostSettings>;
+pub(crate) type Bridge = With<BridgeKeys, BridgeSettings>;
+pub(crate) type Link = With<LinkKeys, LinkSettings>;
+pub(crate) type Direction = With<DirectionKeys, DirectionSettings>;
+pub(crate) type Source = With<SourceKeys, SourceSettings>;
+pub(crate) type At = With<AtKeys, AtSettings>;
 
 /// A network of Longwire: hosts and ports, bridges, and the links between them.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -29,7 +37,7 @@ pub(crate) struct File {
     /// How the engine runs.
     pub(crate) engine: Option<Engine>,
     /// When a run is faithful.
-    pub(crate) fidelity: Option<Fidelity>,
+    pub(crate) fidelity: Option<Row<Fidelity>>,
     /// Who may read and change settings by frames (NESP). Default: nobody.
     pub(crate) nesp: Option<Nesp>,
     /// Test hosts, each a network namespace with one interface.
@@ -67,26 +75,16 @@ pub(crate) struct File {
 /// How the engine runs.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Engine {
+pub(crate) struct EngineKeys {
     /// Processors to pin the workers to, one for each. Default: none.
     #[serde(default)]
     pub(crate) cpus: Listed<Whole>,
-    #[serde(skip)]
-    pub(crate) params: Params,
-}
-
-/// When a run is faithful.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Fidelity {
-    #[serde(skip)]
-    pub(crate) params: Params,
 }
 
 /// Access to settings by frames from a port.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Nesp {
+pub(crate) struct NespKeys {
     /// The file with the shared key, which nobody but its owner can read: longwire nesp key FILE makes one.
     pub(crate) key_file: Written<Text>,
     /// The hosts and ports from which it is allowed.
@@ -95,14 +93,12 @@ pub(crate) struct Nesp {
     pub(crate) udp: Option<Written<Text>>,
     /// The address of the UDP form over IPv6: `fd00::fe`, or `[fd00::fe]:8805`. Default: not over IPv6.
     pub(crate) udp6: Option<Written<Text>>,
-    /// What is allowed: "get" or "set". Default "set".
-    pub(crate) allow: Option<Written<NespAllow>>,
 }
 
 /// A test host.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Host {
+pub(crate) struct HostKeys {
     /// Its name.
     pub(crate) name: Written<Name>,
     /// Addresses of its interface, with prefix lengths.
@@ -121,8 +117,6 @@ pub(crate) struct Host {
     pub(crate) count: Option<Written<Whole>>,
     /// The first number. Default 1.
     pub(crate) first: Option<Written<Whole>>,
-    #[serde(skip)]
-    pub(crate) params: Params,
 }
 
 /// A route of a host.
@@ -162,21 +156,19 @@ pub(crate) struct Port {
 /// A learning bridge.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Bridge {
+pub(crate) struct BridgeKeys {
     /// Its name.
     pub(crate) name: Written<Name>,
     /// Makes so many of this entry, numbered by {n}.
     pub(crate) count: Option<Written<Whole>>,
     /// The first number. Default 1.
     pub(crate) first: Option<Written<Whole>>,
-    #[serde(skip)]
-    pub(crate) params: Params,
 }
 
 /// A link. Its other keys are those of the block registry.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Link {
+pub(crate) struct LinkKeys {
     /// Its name. Default: its ends, as a-b.
     pub(crate) name: Option<Written<Name>>,
     /// The host, port or bridge where it begins.
@@ -188,16 +180,11 @@ pub(crate) struct Link {
     /// The packets that take it, by address. Default: all that go from its one end to the other.
     #[serde(rename = "match", default)]
     pub(crate) matches: Vec<Match>,
-    /// "programs": only packets that programs of the router at its start send into it take it. Default: all
-    /// packets.
-    pub(crate) only: Option<Written<Only>>,
     /// The profile that sets what its own keys leave out: "lte", or a profile's file. For a simplex link its
     /// forward direction, unless the name ends with .backward.
     pub(crate) profile: Option<Written<Text>>,
     /// The shared medium by which it sends, instead of a rate of its own.
     pub(crate) medium: Option<Written<Name>>,
-    /// Keeps a histogram of lateness. Default false.
-    pub(crate) histogram: Option<bool>,
     /// Settings of the direction from the first end of between only.
     #[schemars(skip)]
     pub(crate) forward: Option<Direction>,
@@ -219,13 +206,11 @@ pub(crate) struct Link {
 /// One direction of a duplex link. Its other keys are those of the block registry.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Direction {
+pub(crate) struct DirectionKeys {
     /// A profile for this direction alone.
     pub(crate) profile: Option<Written<Text>>,
     /// The shared medium by which it sends, instead of a rate of its own.
     pub(crate) medium: Option<Written<Name>>,
-    /// Keeps a histogram of lateness.
-    pub(crate) histogram: Option<bool>,
     /// Values of the registry's keys.
     #[serde(skip)]
     pub(crate) blocks: Vec<BlockText>,
@@ -302,7 +287,7 @@ pub(crate) struct Path {
 /// UDP datagrams that Longwire sends.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Source {
+pub(crate) struct SourceKeys {
     /// Its name. Default: its ends, as a-b.
     pub(crate) name: Option<Written<Name>>,
     /// The host or port by which they come in.
@@ -313,15 +298,11 @@ pub(crate) struct Source {
     pub(crate) source: Option<Written<IpAddr>>,
     /// Destination address. Default: the first of to, of the same family.
     pub(crate) destination: Option<Written<IpAddr>>,
-    /// Draws exponential gaps with that mean: another way to write model = "poisson". Default false.
-    pub(crate) poisson: Option<bool>,
-    /// Time of the first. Default "0 ms".
-    pub(crate) start: Option<Written<Nanos>>,
     /// Makes so many of this entry, numbered by {n}.
     pub(crate) count: Option<Written<Whole>>,
     /// The first number. Default 1.
     pub(crate) first: Option<Written<Whole>>,
-    /// Settings that can change, as in [`At`]: name, text, place of the value.
+    /// Settings that can change, as in [`AtKeys`]: name, text, place of the value.
     #[serde(skip)]
     pub(crate) params: Params,
 }
@@ -329,9 +310,7 @@ pub(crate) struct Source {
 /// A change at a time of the run. Its other keys are those of a link that change, or of a traffic source.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct At {
-    /// When, from the start of the run.
-    pub(crate) time: Written<Nanos>,
+pub(crate) struct AtKeys {
     /// The link, or a list of links; a duplex link's name means both of its directions.
     pub(crate) link: Option<Listed<Name>>,
     /// The traffic source, or a list of sources, instead of a link; the keys that change are its model and
@@ -349,16 +328,6 @@ pub(crate) struct At {
     pub(crate) remove_route: Listed<RoutedTo>,
     /// A flow that shares the router's processors, by its name, and gets a weight from then on.
     pub(crate) flow: Option<Written<Name>>,
-    /// Its weight from then on, 1 to 65535.
-    pub(crate) weight: Option<Written<Weighing>>,
-    /// Duration of the change: values move in steps from the current to the given ones. Default: at once.
-    pub(crate) ramp: Option<Written<Nanos>>,
-    /// Time between the steps of a ramp. Default "100 ms", or a fiftieth of the ramp if that is less.
-    pub(crate) step: Option<Written<Nanos>>,
-    /// Time between repetitions. Default: none.
-    pub(crate) every: Option<Written<Nanos>>,
-    /// Number of times. Default, with every: until the run ends.
-    pub(crate) times: Option<Written<Whole>>,
     /// Makes so many of this entry, numbered by {n}.
     pub(crate) count: Option<Written<Whole>>,
     /// The first number. Default 1.

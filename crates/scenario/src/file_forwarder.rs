@@ -1,17 +1,20 @@
 //! The section `[[forwarder]]` of a scenario file as it is written.
 
 use crate::address::Network;
+use crate::row::With;
+use crate::settings::ForwarderSettings;
 use crate::written::{Constant, Name, Text, Whole, Written};
-use longwire_units::{Bytes, Nanos};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+pub(crate) type Forwarder = With<ForwarderKeys, ForwarderSettings>;
+
 /// A program on a router's path of packets.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Forwarder {
+pub(crate) struct ForwarderKeys {
     /// The router.
     pub(crate) router: Written<Name>,
     /// One that comes with Longwire, such as "syn-monitor", or an object file that clang -target bpf has
@@ -36,40 +39,18 @@ pub(crate) struct Forwarder {
     pub(crate) name: Option<Written<Text>>,
     /// The packets that it gets. Default: all.
     pub(crate) key: Option<ForwarderKey>,
-    /// Size of its state, at most "4096 B". Default: as much as the program uses.
-    pub(crate) state: Option<Written<Bytes>>,
     /// Initial state, in hexadecimal digits. Default: zeros.
     pub(crate) data: Option<Written<Text>>,
     /// The router's output port for its packets. Default: by the routes.
     pub(crate) port: Option<Written<Name>>,
     /// The gateway for its packets. Default: by the routes, or the destination itself if a port is named.
     pub(crate) via: Option<Written<IpAddr>>,
-    /// The output queue of its packets, 0 to 254: the band or class of the first link. Default: chosen by the
-    /// link.
-    pub(crate) queue: Option<Written<Whole>>,
     /// The links that the program may choose, which it numbers from 0 on; they begin at the router's ports.
     /// Default: none.
     #[serde(default)]
     pub(crate) links: Vec<Written<Name>>,
-    /// Where its packets go: "data-path", "slow-path" (a service), "control" (another process). Default
-    /// "data-path".
-    #[serde(rename = "where")]
-    pub(crate) level: Option<Written<Text>>,
     /// The service on the slow path: "echo", "witness".
     pub(crate) service: Option<Written<Text>>,
-    /// Packets a second guaranteed to it on the slow path or at the control level.
-    pub(crate) packets: Option<Written<Whole>>,
-    /// Cycles for each of them.
-    pub(crate) cycles: Option<Written<Whole>>,
-    /// Its share of the capacity that is not guaranteed, relative to others. Default 1.
-    pub(crate) share: Option<Written<Whole>>,
-    /// Only packets that have this mark, which a program has set, go up. Default: all.
-    pub(crate) mark: Option<Written<Whole>>,
-    /// Time limit for the answer to a packet that went up, "1 ms" to "10 s". Default "20 ms".
-    pub(crate) within: Option<Written<Nanos>>,
-    /// Treatment of packets that are not answered in time, or without a process: "pass" (to the default
-    /// forwarder), "drop". Default "pass".
-    pub(crate) otherwise: Option<Written<Text>>,
 }
 
 /// The packets of a flow; a field that is left out matches all.

@@ -3,8 +3,11 @@
 use crate::address::Network;
 use crate::finding::suggestion;
 use crate::level_plan::AboveRequest;
+use crate::resolve::bare;
 use crate::router_plan::Router;
+use crate::settings::ForwarderSettings;
 use crate::written::{Name, Term};
+use longwire_block::Settings;
 use longwire_program::{Program, State};
 use longwire_router::{
     FlowKey, Forwarder, Installation, Key, KeyAddress, LinkChoice, NextHop, PrepareError, RouterPrices,
@@ -150,25 +153,19 @@ pub(crate) fn fault(field: &'static str, why: impl Into<String>) -> ForwarderFau
 /// The first key of `written` that does not say what the program is, but where it stands: what a program that
 /// replaces another can't say.
 pub fn fields_of_programs(written: &WrittenForwarder) -> Option<&'static str> {
-    let WrittenForwarder { key, data, port, via, queue, links, .. } = written;
-    let WrittenForwarder { level, service, packets, cycles, share, mark, within, otherwise, .. } = written;
+    let WrittenForwarder { key, data, port, via, links, service, .. } = written;
     let fields = [
         ("key", key.is_some()),
         ("data", data.is_some()),
         ("port", port.is_some()),
         ("via", via.is_some()),
-        ("queue", queue.is_some()),
         ("links", !links.is_empty()),
-        ("where", level.is_some()),
         ("service", service.is_some()),
-        ("packets", packets.is_some()),
-        ("cycles", cycles.is_some()),
-        ("share", share.is_some()),
-        ("mark", mark.is_some()),
-        ("within", within.is_some()),
-        ("otherwise", otherwise.is_some()),
     ];
-    fields.into_iter().find(|(_, is_there)| *is_there).map(|(field, _)| field)
+    // How large its state is belongs to the program.
+    let settings = written.given().into_iter().filter(|(field, _)| *field != "state");
+    let settings = settings.map(|(field, text)| (field, text.is_some()));
+    fields.into_iter().chain(settings).find(|(_, is_there)| *is_there).map(|(field, _)| field)
 }
 
 impl WrittenForwarder {
@@ -192,19 +189,44 @@ impl WrittenForwarder {
         }
     }
 
+    /// What is written of its settings.
+    pub(crate) fn given(&self) -> [(&'static str, &Option<String>); 9] {
+        [
+            ("queue", &self.queue),
+            ("where", &self.level),
+            ("packets", &self.packets),
+            ("cycles", &self.cycles),
+            ("share", &self.share),
+            ("mark", &self.mark),
+            ("within", &self.within),
+            ("otherwise", &self.otherwise),
+            ("state", &self.state),
+        ]
+    }
+
+    /// Its settings.
+    fn settings(&self) -> Result<ForwarderSettings, ForwarderFault> {
+        let given = self.given();
+        let given: Vec<_> = given.iter().filter_map(|(name, text)| Some((*name, text.as_deref()?))).collect();
+        for param in ForwarderSettings::SPEC.params {
+            if let Some((_, text)) = given.iter().find(|(name, _)| *name == param.name) {
+                param.read(text).map_err(|error| fault(param.name, bare(&error)))?;
+            }
+        }
+        ForwarderSettings::read(&given).map_err(|error| fault("program", error.to_string()))
+    }
+
     /// What is to be installed on `router`.
     ///
     /// # Errors
     /// Names the key that can't be that.
     pub fn read(&self, router: &Router, object: &[u8]) -> Result<ForwarderRequest, ForwarderFault> {
-        let above = self.above()?;
+        let settings = self.settings()?;
+        let above = self.above(&settings)?;
         let program = if self.lets_all_pass() { Self::all_pass()? } else { self.program(object)? };
         let data = self.data.as_deref().map(hexadecimal).transpose()?;
-        let state = match &self.state {
-            Some(text) => {
-                let Bytes(size) = text.parse().map_err(|error| fault("state", format!("{error}")))?;
-                Some(u32::try_from(size).map_err(|_| fault("state", "it is 4096 B at most"))?)
-            }
+        let state = match settings.state {
+            Some(Bytes(size)) => Some(size as u32),
             None => data.as_ref().map(|data| data.len() as u32),
         };
         if let (Some(size), Some(data)) = (state, &data)
@@ -224,13 +246,9 @@ impl WrittenForwarder {
             Some(key) => Key::Flow(key.read()?),
             None => Key::All,
         };
-        let queue = self.queue.as_deref().map(|text| match text.parse() {
-            Ok(queue @ 0..=254) => Ok(queue),
-            _ => Err(fault("queue", "it is a number from 0 to 254")),
-        });
-        let (way, queue) = (self.way(router)?, queue.transpose()?);
+        let (way, queue, mark) = (self.way(router)?, settings.queue, settings.mark);
         let threads = router.sharing.as_ref().map_or(1, SharingConfig::threads);
-        let (links, mark) = (self.links(router)?, self.mark()?);
+        let links = self.links(router)?;
         let installation = Installation { name, key, state, way, queue, above: None, mark, links, threads };
         Ok(ForwarderRequest { program: Arc::new(program), installation, data: data.map(Into::into), above })
     }
@@ -662,7 +680,10 @@ mod tests {
                  \"syn-monitor\"? Or name",
             ),
             (WrittenForwarder { function: text("filter"), ..monitor() }, "program: syn-monitor: "),
-            (WrittenForwarder { level: text("pentium"), ..monitor() }, "where: \"pentium\" is no level"),
+            (
+                WrittenForwarder { level: text("pentium"), ..monitor() },
+                "where: \"pentium\" is not one of data-path, slow-path, control",
+            ),
             (WrittenForwarder { state: text("many"), ..monitor() }, "state: "),
             (WrittenForwarder { data: text("0"), ..monitor() }, "data: write bytes as pairs"),
             (
@@ -690,17 +711,26 @@ mod tests {
                 WrittenForwarder { via: text("10.0.1.1"), port: text("west"), ..monitor() },
                 "via: 10.0.1.1 is the router's own address at",
             ),
-            (WrittenForwarder { queue: text("255"), ..monitor() }, "queue: it is a number"),
+            (
+                WrittenForwarder { queue: text("255"), ..monitor() },
+                "queue: \"255\" is out of range; write a whole number from 0 to 254",
+            ),
             (
                 WrittenForwarder { mark: text("5"), ..monitor() },
                 "mark: on the data path there is no such thing",
             ),
-            (WrittenForwarder { mark: text("-1"), ..process() }, "mark: \"-1\" is no number from 0 to"),
+            (
+                WrittenForwarder { mark: text("-1"), ..process() },
+                "mark: \"-1\" is out of range; write a whole number from 0 to",
+            ),
             (
                 WrittenForwarder { within: text("1 us"), ..process() },
-                "within: 1 us is not a time from 1 ms to 10 s",
+                "within: \"1 us\" is out of range; write a time from 1 ms to 10 s",
             ),
-            (WrittenForwarder { otherwise: text("keep"), ..process() }, "otherwise: \"keep\" is neither"),
+            (
+                WrittenForwarder { otherwise: text("keep"), ..process() },
+                "otherwise: \"keep\" is not one of pass, drop",
+            ),
         ] {
             let error = read(written).unwrap_err();
             assert!(error.starts_with(wanted), "{error}");

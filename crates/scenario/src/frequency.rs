@@ -1,7 +1,8 @@
 //! How often something may be done.
 
-use crate::written::Term;
 use longwire_router::Limit;
+use longwire_settings::{Form, Grammar};
+use std::sync::Arc;
 
 /// So many times a second on average, and so many at once: `1000/s burst 64`. Without a burst, the one of the
 /// default.
@@ -12,15 +13,6 @@ pub(crate) struct Frequency {
 }
 
 impl Frequency {
-    /// As a router takes it, with the burst of `default` if none is given.
-    pub(crate) fn limit(self, default: Limit) -> Limit {
-        Limit { rate: self.rate, burst: self.burst.unwrap_or(default.burst) }
-    }
-}
-
-impl Term for Frequency {
-    const WANTED: &'static str = "a frequency such as \"1000/s\"";
-
     fn read(text: &str) -> Result<Self, String> {
         let wrong =
             || format!("\"{text}\" is no frequency; write one such as \"1000/s\" or \"1000/s burst 64\"");
@@ -35,10 +27,20 @@ impl Term for Frequency {
         Ok(Self { rate: rate.parse().map_err(|_| wrong())?, burst })
     }
 
-    fn schema() -> serde_json::Value {
-        serde_json::json!({ "type": "string", "pattern": "^ *[0-9_]+ */s *(burst +[0-9]+ *)?$" })
+    /// As a router takes it, with the burst of `default` if none is given.
+    pub(crate) fn limit(self, default: Self) -> Limit {
+        let burst = self.burst.or(default.burst).unwrap_or(self.rate);
+        Limit { rate: self.rate, burst }
     }
 }
+
+/// How often something may be done: a [`Frequency`].
+pub(crate) const FREQUENCY: Grammar = Grammar {
+    wanted: "a frequency such as \"1000/s\" or \"1000/s burst 64\"",
+    read: |text, _| Ok(Arc::new(Frequency::read(text)?)),
+    examples: &["1000/s", "20_000/s burst 1024"],
+    form: Some(Form { pattern: "^ *[0-9_]+ */s *(burst +[0-9]+ *)?$", numbers: false }),
+};
 
 #[cfg(test)]
 mod tests {
@@ -46,7 +48,7 @@ mod tests {
 
     #[test]
     fn frequencies_are_read() {
-        let default = Limit { rate: 7, burst: 9 };
+        let default = Frequency { rate: 7, burst: Some(9) };
         let limit = |text| Frequency::read(text).unwrap().limit(default);
         assert_eq!(limit("1000/s"), Limit { rate: 1000, burst: 9 });
         assert_eq!(limit("20_000 /s burst 1024"), Limit { rate: 20_000, burst: 1024 });

@@ -2,7 +2,9 @@
 //! as people write it.
 
 use crate::forwarder_plan::{ForwarderFault, WrittenForwarder, fault};
+use crate::settings::{ControlSettings, ForwarderSettings, Level, SlowPathSettings, Unanswered};
 use crate::words::LevelWait;
+use longwire_block::Settings;
 use longwire_program::{Program, assemble};
 use longwire_punt::services::Native;
 use longwire_punt::{Admission, Capacity, DoesNotFit, Limits, Request, TRIP};
@@ -24,17 +26,15 @@ pub struct RouterLevels {
     pub worker: [Option<u64>; 2],
 }
 
-/// The default capacity of a level: an assumption, not measured.
-const CAPACITY: Capacity = Capacity { packets: 1_000_000, cycles: 1_000_000_000 };
-
 impl Default for RouterLevels {
-    /// A million packets and a billion cycles a second each; start-time fair queueing; woken.
+    /// What the settings are if none is given: assumptions, measured nowhere.
     fn default() -> Self {
+        let (slow, control) = (SlowPathSettings::defaults(), ControlSettings::defaults());
         Self {
-            slow: CAPACITY,
-            control: CAPACITY,
-            scheduler: "sfq",
-            wait: LevelWait::Woken,
+            slow: Capacity { packets: slow.packets, cycles: slow.cycles },
+            control: Capacity { packets: control.packets, cycles: control.cycles },
+            scheduler: slow.scheduler.0,
+            wait: slow.wait,
             worker: [None; 2],
         }
     }
@@ -122,23 +122,16 @@ impl Promises {
     }
 }
 
-/// Within which times an answer can be asked for.
-const WITHIN: (Nanos, Nanos) = (Nanos::from_millis(1), Nanos::from_secs(10));
 /// Longest name of a process.
 const LONGEST_NAME: usize = 32;
 
 impl WrittenForwarder {
     /// Who is asked for above; none if it runs on the data path only.
-    pub(crate) fn above(&self) -> Result<Option<AboveRequest>, ForwarderFault> {
-        let who = match self.level.as_deref() {
-            None | Some("data-path") => return self.nobody_above(),
-            Some("slow-path") => Who::Service(self.native()?),
-            Some("control") => Who::Process,
-            Some(other) => {
-                let why =
-                    format!("\"{other}\" is no level: write \"data-path\", \"slow-path\" or \"control\"");
-                return Err(fault("where", why));
-            }
+    pub(crate) fn above(&self, settings: &ForwarderSettings) -> Result<Option<AboveRequest>, ForwarderFault> {
+        let who = match settings.level {
+            Level::DataPath => return self.nobody_above(),
+            Level::SlowPath => Who::Service(self.native()?),
+            Level::Control => Who::Process,
         };
         let name = match (self.name.as_deref(), who) {
             (Some(name), Who::Process) if name.is_empty() || name.len() > LONGEST_NAME => {
@@ -158,61 +151,32 @@ impl WrittenForwarder {
                 \"slow-path\"";
             return Err(fault("service", why));
         }
+        let missing = |field, what| fault(field, format!("it is not said {what}"));
         let packets =
-            number("packets", self.packets.as_deref(), "how many packets a second it is promised", 1)?;
-        let cycles = number("cycles", self.cycles.as_deref(), "how many cycles it needs for a packet", 0)?;
-        let share = match &self.share {
-            None => 1,
-            Some(text) => text.parse().map_err(|_| fault("share", "it is a number from 0 to 4294967295"))?,
-        };
-        let (within, drops) = (self.within()?, self.drops()?);
-        let request = Request { packets, cycles };
-        Ok(Some(AboveRequest { who, name: name.into(), request, share, within, drops }))
-    }
-
-    fn within(&self) -> Result<Nanos, ForwarderFault> {
-        let Some(text) = &self.within else { return Ok(Limits::default().answer_within) };
-        let within: Nanos = text.parse().map_err(|error| fault("within", format!("{error}")))?;
-        let (least, most) = WITHIN;
-        if !(least..=most).contains(&within) {
-            return Err(fault("within", format!("{within} is not a time from {least} to {most}")));
-        }
-        Ok(within)
-    }
-
-    fn drops(&self) -> Result<bool, ForwarderFault> {
-        match self.otherwise.as_deref() {
-            None | Some("pass") => Ok(false),
-            Some("drop") => Ok(true),
-            Some(other) => Err(fault("otherwise", format!("\"{other}\" is neither \"pass\" nor \"drop\""))),
-        }
+            settings.packets.ok_or_else(|| missing("packets", "how many packets a second it is promised"))?;
+        let cycles =
+            settings.cycles.ok_or_else(|| missing("cycles", "how many cycles it needs for a packet"))?;
+        Ok(Some(AboveRequest {
+            who,
+            name: name.into(),
+            request: Request { packets, cycles },
+            share: settings.share,
+            within: settings.within,
+            drops: settings.otherwise == Unanswered::Drop,
+        }))
     }
 
     fn nobody_above(&self) -> Result<Option<AboveRequest>, ForwarderFault> {
-        let given = [
-            ("service", &self.service),
-            ("packets", &self.packets),
-            ("cycles", &self.cycles),
-            ("share", &self.share),
-            ("mark", &self.mark),
-            ("within", &self.within),
-            ("otherwise", &self.otherwise),
-        ];
-        match given.into_iter().find(|(_, value)| value.is_some()) {
+        // What is said of packets that go up.
+        let above = ["packets", "cycles", "share", "mark", "within", "otherwise"];
+        let given = self.given().into_iter().filter(|(field, _)| above.contains(field));
+        match [("service", &self.service)].into_iter().chain(given).find(|(_, value)| value.is_some()) {
             Some((field, _)) => Err(fault(
                 field,
                 "on the data path there is no such thing: write where = \"slow-path\" or \"control\"",
             )),
             None => Ok(None),
         }
-    }
-
-    /// The mark that packets which go up have to have.
-    pub(crate) fn mark(&self) -> Result<Option<u32>, ForwarderFault> {
-        let read = |text: &String| {
-            text.parse().map_err(|_| fault("mark", format!("\"{text}\" is no number from 0 to 4294967295")))
-        };
-        self.mark.as_ref().map(read).transpose()
     }
 
     fn native(&self) -> Result<&'static Native, ForwarderFault> {
@@ -230,13 +194,5 @@ impl WrittenForwarder {
         const PASS: &str = "r0 = 2\nexit";
         let code = assemble(PASS).map_err(|error| fault("program", error.to_string()))?;
         Ok(Program::new("pass", code, []))
-    }
-}
-
-fn number(field: &'static str, text: Option<&str>, what: &str, least: u64) -> Result<u64, ForwarderFault> {
-    let Some(text) = text else { return Err(fault(field, format!("it is not said {what}"))) };
-    match text.replace('_', "").parse() {
-        Ok(number) if number >= least => Ok(number),
-        _ => Err(fault(field, format!("\"{text}\" is no number from {least} on: write {what}"))),
     }
 }

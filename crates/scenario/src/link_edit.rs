@@ -109,7 +109,7 @@ fn kept(
         .params
         .iter()
         .enumerate()
-        .filter(|(at, param)| param.default.is_none() && given.iter().all(|(other, _)| other != at));
+        .filter(|(at, param)| param.default.is_required() && given.iter().all(|(other, _)| other != at));
     let of_own = needed.filter_map(|(_, param)| {
         let at = own.params.iter().position(|other| other.name == param.name)?;
         let text = values.at(at).print(own.params[at].kind);

@@ -2,10 +2,13 @@
 //! picoseconds. Admission of programs and `longwire check` read it.
 
 use crate::engine_prices::{EnginePrices, Price};
+use crate::written::{Term, Text};
 use longwire_program::{Item, Prices};
 use longwire_router::RouterPrices;
+use longwire_settings::{Form, Grammar};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Names of what a router does besides programs.
@@ -150,6 +153,18 @@ fn read_price(name: &str, numbers: &str, line: usize) -> Result<Price, PricesErr
         _ => Err(PricesError::Line { line }),
     }
 }
+
+/// What things cost on a machine: a [`Calibrated`].
+pub(crate) const PRICES: Grammar = Grammar {
+    wanted: "\"assumed\", \"calibrated\", or a file of prices",
+    read: |text, folder| {
+        let fix = "run \"longwire calibrate\", or leave it out for assumed prices";
+        let Text(name) = Text::read(text)?;
+        Ok(Arc::new(prices_of(&name, folder).map_err(|fault| format!("{fault}; {fix}"))?))
+    },
+    examples: &["assumed"],
+    form: Some(Form { pattern: ".", numbers: false }),
+};
 
 /// The prices that someone means: `assumed`, `calibrated` for this machine's, or a file, whose name counts
 /// from `folder`.

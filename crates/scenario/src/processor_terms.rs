@@ -1,156 +1,125 @@
-//! Terms of a router's processors: clocks, costs, weights, estimators.
+//! Terms of a router's processors: clocks, costs, estimators.
 
-use crate::written::Term;
+use longwire_sched::Estimator;
 use longwire_sched::model::Demand;
-use longwire_sched::{Estimator, Weight};
+use longwire_settings::{Form, Grammar};
 use longwire_units::Rate;
+use std::sync::Arc;
 
-/// A processor's clock, in cycles a microsecond.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Clock(pub(crate) u32);
-
-impl Term for Clock {
-    const WANTED: &'static str = "a clock such as \"600 MHz\"";
-
-    fn read(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("\"{text}\" is no clock; write one from 1 MHz to 1000 GHz, such as \"600 MHz\"");
-        let text = text.trim();
-        let (number, factor) = match (text.strip_suffix("MHz"), text.strip_suffix("GHz")) {
-            (Some(number), _) => (number, 1),
-            (_, Some(number)) => (number, 1000),
-            _ => return Err(wrong()),
-        };
-        let (whole, fraction) = number.trim().split_once('.').unwrap_or((number.trim(), ""));
-        // A sign is no digit.
-        if !(whole.to_owned() + fraction).bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(wrong());
-        }
-        let whole: u32 = whole.parse().map_err(|_| wrong())?;
-        let fraction = match (fraction.len(), factor) {
-            (0, _) => 0,
-            (digits @ 1..=3, 1000) => {
-                fraction.parse::<u32>().map_err(|_| wrong())? * 10u32.pow(3 - digits as u32)
-            }
-            _ => return Err(wrong()),
-        };
-        let clock = whole.checked_mul(factor).and_then(|clock| clock.checked_add(fraction));
-        clock.filter(|clock| (1..=1_000_000).contains(clock)).map(Self).ok_or_else(wrong)
-    }
-
-    fn schema() -> serde_json::Value {
-        serde_json::json!({ "type": "string", "pattern": "^ *[0-9]+([.][0-9]{1,3})? *[MG]Hz *$" })
-    }
-}
+/// A processor's clock, as cycles a microsecond.
+pub(crate) const CLOCK: Grammar = Grammar {
+    wanted: "a clock such as \"600 MHz\"",
+    read: |text, _| Ok(Arc::new(clock(text)?)),
+    examples: &["600 MHz", "1 GHz", "2.4 GHz"],
+    form: Some(Form { pattern: "^ *[0-9]+([.][0-9]{1,3})? *[MG]Hz *$", numbers: false }),
+};
 
 /// The rate of a router's ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PortRate(pub(crate) Rate);
+pub(crate) const PORT_RATE: Grammar = Grammar {
+    wanted: "a rate such as \"1 Gbit/s\"",
+    read: |text, _| Ok(Arc::new(port_rate(text)?)),
+    examples: &["10 Mbit/s", "1 Gbit/s"],
+    form: Some(Form { pattern: ".", numbers: false }),
+};
 
-impl Term for PortRate {
-    const WANTED: &'static str = "a rate such as \"1 Gbit/s\"";
+/// Cycles that a packet takes: a [`Demand`].
+pub(crate) const CYCLES: Grammar = Grammar {
+    wanted: "cycles such as 3000, \"1000 + 2/byte\", \"2400..3600\" or \"endless\"",
+    read: |text, _| Ok(Arc::new(demand(text)?)),
+    examples: &["3000", "1000 + 2/byte", "2400..3600", "endless"],
+    form: Some(Form {
+        pattern: "^ *(endless|[0-9_]+ *([.]{2} *[0-9_]+|[+] *[0-9_]+ */byte)?) *$",
+        numbers: true,
+    }),
+};
 
-    fn read(text: &str) -> Result<Self, String> {
-        match text.parse::<Rate>() {
-            Ok(Rate::STALLED) => Err("a port that sends at rate 0 sends nothing; for an outage give rate = \
-                \"0\" to a link behind it"
-                .into()),
-            Ok(rate) => Ok(Self(rate)),
-            Err(error) => Err(error.to_string().replace(", 0 for an outage, or", " or")),
+/// A way of prediction: an [`Estimator`].
+pub(crate) const ESTIMATOR: Grammar = Grammar {
+    wanted: "an estimator such as \"ses 0.5\", \"ses-shift\", \"last\", \"mean\" or \"exact\"",
+    read: |text, _| Ok(Arc::new(estimator(text)?)),
+    examples: &["ses", "ses 0.25", "ses-shift", "last", "mean", "exact"],
+    form: Some(Form {
+        pattern: "^ *(ses|ses-shift|last|mean|exact|ses +(1([.]0{1,6})?|0?[.][0-9]{1,6})) *$",
+        numbers: false,
+    }),
+};
+
+fn clock(text: &str) -> Result<u32, String> {
+    let wrong = || format!("\"{text}\" is no clock; write one from 1 MHz to 1000 GHz, such as \"600 MHz\"");
+    let text = text.trim();
+    let (number, factor) = match (text.strip_suffix("MHz"), text.strip_suffix("GHz")) {
+        (Some(number), _) => (number, 1),
+        (_, Some(number)) => (number, 1000),
+        _ => return Err(wrong()),
+    };
+    let (whole, fraction) = number.trim().split_once('.').unwrap_or((number.trim(), ""));
+    // A sign is no digit.
+    if !(whole.to_owned() + fraction).bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(wrong());
+    }
+    let whole: u32 = whole.parse().map_err(|_| wrong())?;
+    let fraction = match (fraction.len(), factor) {
+        (0, _) => 0,
+        (digits @ 1..=3, 1000) => {
+            fraction.parse::<u32>().map_err(|_| wrong())? * 10u32.pow(3 - digits as u32)
         }
-    }
+        _ => return Err(wrong()),
+    };
+    let clock = whole.checked_mul(factor).and_then(|clock| clock.checked_add(fraction));
+    clock.filter(|clock| (1..=1_000_000).contains(clock)).ok_or_else(wrong)
+}
 
-    fn schema() -> serde_json::Value {
-        <Rate as Term>::schema()
+fn port_rate(text: &str) -> Result<Rate, String> {
+    match text.parse::<Rate>() {
+        Ok(Rate::STALLED) => Err(
+            "a port that sends at rate 0 sends nothing; for an outage give rate = \"0\" to a link behind it"
+                .into(),
+        ),
+        Ok(rate) => Ok(rate),
+        Err(error) => Err(error.to_string().replace(", 0 for an outage, or", " or")),
     }
 }
 
-/// Cycles that a packet takes: so many, so many and more for each byte, drawn from a range, or without end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cycles(pub(crate) Demand);
-
-impl Term for Cycles {
-    const WANTED: &'static str = "cycles such as 3000, \"1000 + 2/byte\", \"2400..3600\" or \"endless\"";
-
-    fn read(text: &str) -> Result<Self, String> {
-        let wrong = || {
-            format!(
-                "\"{text}\" is no number of cycles; write {}",
-                Self::WANTED.trim_start_matches("cycles such as ")
-            )
-        };
-        let number = |text: &str| {
-            let digits = Some(text.trim().replace('_', "")).filter(|text| !text.starts_with('+'));
-            digits.and_then(|digits| digits.parse::<u64>().ok()).ok_or_else(wrong)
-        };
-        let demand = if text.trim() == "endless" {
-            Demand::Endless
-        } else if let Some((from, to)) = text.split_once("..") {
-            let (from, to) = (number(from)?, number(to)?);
-            if from > to {
-                return Err(format!("\"{text}\" is empty: write the fewest first"));
-            }
-            Demand::Drawn { from, to }
-        } else if let Some((base, per_byte)) = text.split_once('+') {
-            let per_byte = per_byte.trim().strip_suffix("/byte").ok_or_else(wrong)?;
-            Demand::BySize { base: number(base)?, per_byte: number(per_byte)? }
-        } else {
-            Demand::PerPacket(number(text)?)
-        };
-        Ok(Self(demand))
-    }
-
-    fn schema() -> serde_json::Value {
-        serde_json::json!({ "anyOf": [
-            { "type": "integer", "minimum": 0 },
-            { "type": "string", "pattern": "^ *(endless|[0-9_]+ *([.]{2} *[0-9_]+|[+] *[0-9_]+ */byte)?) *$" }
-        ] })
-    }
-}
-
-/// A flow's weight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Weighing(pub(crate) Weight);
-
-impl Term for Weighing {
-    const WANTED: &'static str = "a weight from 1 to 65535";
-
-    fn read(text: &str) -> Result<Self, String> {
-        let number = text.trim().parse::<i64>();
-        let number =
-            number.map_err(|_| format!("\"{text}\" is no weight; give a whole number from 1 to 65535"))?;
-        Weight::new(number).map(Self).map_err(|error| error.to_string())
-    }
-
-    fn schema() -> serde_json::Value {
-        serde_json::json!({ "type": "integer", "minimum": 1, "maximum": 65_535 })
-    }
-}
-
-/// A predictor: `ses`, `ses 0.25`, `ses-shift`, `last`, `mean`, `exact`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Predictor(pub(crate) Estimator);
-
-impl Term for Predictor {
-    const WANTED: &'static str = "an estimator such as \"ses 0.5\"";
-
-    fn read(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        if let Some(alpha) = text.strip_prefix("ses ") {
-            return alpha_of(alpha.trim()).map(|alpha| Self(Estimator::Smoothed { alpha }));
+/// So many cycles, so many and more for each byte, drawn from a range, or without end.
+fn demand(text: &str) -> Result<Demand, String> {
+    let wrong = || {
+        format!(
+            "\"{text}\" is no number of cycles; write {}",
+            CYCLES.wanted.trim_start_matches("cycles such as ")
+        )
+    };
+    let number = |text: &str| {
+        let digits = Some(text.trim().replace('_', "")).filter(|text| !text.starts_with('+'));
+        digits.and_then(|digits| digits.parse::<u64>().ok()).ok_or_else(wrong)
+    };
+    let demand = if text.trim() == "endless" {
+        Demand::Endless
+    } else if let Some((from, to)) = text.split_once("..") {
+        let (from, to) = (number(from)?, number(to)?);
+        if from > to {
+            return Err(format!("\"{text}\" is empty: write the fewest first"));
         }
-        let found = Estimator::ALL.iter().find(|(name, _)| *name == text);
-        found.map(|(_, estimator)| Self(*estimator)).ok_or_else(|| {
-            let names: Vec<_> = Estimator::ALL.iter().map(|(name, _)| *name).collect();
-            format!("there is no estimator \"{text}\"; give one of {}, or \"ses 0.25\"", names.join(", "))
-        })
-    }
+        Demand::Drawn { from, to }
+    } else if let Some((base, per_byte)) = text.split_once('+') {
+        let per_byte = per_byte.trim().strip_suffix("/byte").ok_or_else(wrong)?;
+        Demand::BySize { base: number(base)?, per_byte: number(per_byte)? }
+    } else {
+        Demand::PerPacket(number(text)?)
+    };
+    Ok(demand)
+}
 
-    fn schema() -> serde_json::Value {
+/// `ses`, `ses 0.25`, `ses-shift`, `last`, `mean`, `exact`.
+fn estimator(text: &str) -> Result<Estimator, String> {
+    let text = text.trim();
+    if let Some(alpha) = text.strip_prefix("ses ") {
+        return alpha_of(alpha.trim()).map(|alpha| Estimator::Smoothed { alpha });
+    }
+    let found = Estimator::ALL.iter().find(|(name, _)| *name == text);
+    found.map(|(_, estimator)| *estimator).ok_or_else(|| {
         let names: Vec<_> = Estimator::ALL.iter().map(|(name, _)| *name).collect();
-        serde_json::json!({ "anyOf": [{ "enum": names }, { "type": "string", "pattern": "^ *ses \
-            +(1([.]0{1,6})?|0?[.][0-9]{1,6}) *$" }] })
-    }
+        format!("there is no estimator \"{text}\"; give one of {}, or \"ses 0.25\"", names.join(", "))
+    })
 }
 
 /// `1`, or a decimal fraction of up to six digits, above 0 and up to 1, in 1/65 536 rounded to the nearest, 1
@@ -191,7 +160,7 @@ mod tests {
     #[test]
     fn clocks_are_read() {
         for (text, mhz) in [("600 MHz", 600), ("1GHz", 1000), ("2.4 GHz", 2400), ("1.234 GHz", 1234)] {
-            assert_eq!(Clock::read(text), Ok(Clock(mhz)), "{text}");
+            assert_eq!(clock(text), Ok(mhz), "{text}");
         }
         for wrong in [
             "600",
@@ -206,7 +175,7 @@ mod tests {
             "1.+5 GHz",
             "+1 GHz",
         ] {
-            assert!(Clock::read(wrong).is_err(), "{wrong}");
+            assert!(clock(wrong).is_err(), "{wrong}");
         }
     }
 
@@ -218,19 +187,15 @@ mod tests {
             ("2400..3600", Demand::Drawn { from: 2400, to: 3600 }),
             ("endless", Demand::Endless),
         ] {
-            assert_eq!(Cycles::read(text), Ok(Cycles(demand)));
+            assert_eq!(super::demand(text), Ok(demand));
         }
         for wrong in ["", "-1", "+1", "1 + +2/byte", "5..2", "1 + 2", "1 + 2/B", "99999999999999999999"] {
-            assert!(Cycles::read(wrong).is_err(), "{wrong}");
+            assert!(demand(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn weights_and_estimators_are_read() {
-        assert_eq!(Weighing::read("7").unwrap().0.number(), 7);
-        for wrong in ["0", "-1", "65536", "a"] {
-            assert!(Weighing::read(wrong).unwrap_err().contains("65535"), "{wrong}");
-        }
+    fn estimators_are_read() {
         for (text, alpha) in [
             ("ses 0.5", 1 << 15),
             ("ses .5", 1 << 15),
@@ -238,9 +203,9 @@ mod tests {
             ("ses 1", 1 << 16),
             ("ses 0.000001", 1),
         ] {
-            assert_eq!(Predictor::read(text), Ok(Predictor(Estimator::Smoothed { alpha })));
+            assert_eq!(estimator(text), Ok(Estimator::Smoothed { alpha }));
         }
-        assert_eq!(Predictor::read("ses-shift"), Ok(Predictor(Estimator::Shift)));
+        assert_eq!(estimator("ses-shift"), Ok(Estimator::Shift));
         for (wrong, why) in [
             ("ses 0", "is out of range"),
             ("ses .0", "is out of range"),
@@ -256,8 +221,16 @@ mod tests {
             ("ses 0.1234567", "at most six digits"),
             ("median", "no estimator \"median\""),
         ] {
-            let told = Predictor::read(wrong).unwrap_err();
+            let told = estimator(wrong).unwrap_err();
             assert!(told.contains(why), "{wrong}: {told}");
         }
+    }
+
+    /// Editors check texts by patterns: the names of estimators stand in one.
+    #[test]
+    fn the_pattern_has_all_estimators() {
+        let names: Vec<_> = Estimator::ALL.iter().map(|(name, _)| *name).collect();
+        let pattern = ESTIMATOR.form.unwrap().pattern;
+        assert!(pattern.contains(&format!("({}|", names.join("|"))), "{pattern}: {names:?}");
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::event::{kind_meant, removal_meant};
 use crate::file::{
-    At, BlockText, Bridge, Direction, Engine, Fidelity, File, Host, Link, Medium, Named, NamedWay, Nesp,
-    Params, Port, Source,
+    At, AtKeys, BlockText, Direction, DirectionKeys, File, Link, LinkKeys, Medium, Named, NamedWay, Port,
+    Source, SourceKeys,
 };
 use crate::finding::{Findings, fix_missing, suggestion};
-use crate::settings::{self, BridgeSettings, EngineSettings, HostSettings};
+use crate::row::Params;
 use crate::source_edit::source_keys;
-use longwire_block::{Settings, Spec};
+use longwire_block::Spec;
 use longwire_drivers::DRIVERS;
 use longwire_link::MEDIA;
 use serde::de::DeserializeOwned;
@@ -120,12 +120,12 @@ impl Reader<'_, '_, '_> {
         match key.get_ref().as_ref() {
             "seed" => file.seed = self.scalar("seed", item),
             "routing" => file.routing = self.scalar("routing", item),
-            "engine" => file.engine = self.engine(item),
-            "fidelity" => file.fidelity = self.fidelity(item),
-            "nesp" => file.nesp = self.table::<Nesp>("nesp", item, &[]),
-            "host" => file.host = self.entries("host", item, Self::host),
+            "engine" => file.engine = self.table("engine", item, &[]),
+            "fidelity" => file.fidelity = self.table("fidelity", item, &[]),
+            "nesp" => file.nesp = self.table("nesp", item, &[]),
+            "host" => file.host = self.entries("host", item, |r, i| r.table("host", i, &[])),
             "port" => file.port = self.entries("port", item, Self::port),
-            "bridge" => file.bridge = self.entries("bridge", item, Self::bridge),
+            "bridge" => file.bridge = self.entries("bridge", item, |r, i| r.table("bridge", i, &[])),
             "router" => file.router = self.entries("router", item, |r, i| r.table("router", i, &[])),
             "forwarder" => {
                 file.forwarder = self.entries("forwarder", item, |r, i| r.table("forwarder", i, &[]));
@@ -284,44 +284,22 @@ impl Reader<'_, '_, '_> {
                         _ => Vec::new(),
                     };
                     let direction: Option<Direction> = self.table(&label, inner, &keys);
-                    ways.push((way, direction.map(|direction| Direction { blocks, ..direction })));
+                    ways.push((way, direction.map(|own| own.map(|own| DirectionKeys { blocks, ..own }))));
                 }
             }
         }
-        let mut link: Link = self.table("link", item, &keys)?;
+        let link: Link = self.table("link", item, &keys)?;
+        let (mut forward, mut backward) = (None, None);
         for (way, direction) in ways {
-            *(if way == "forward" { &mut link.forward } else { &mut link.backward }) = Some(direction?);
+            *(if way == "forward" { &mut forward } else { &mut backward }) = Some(direction?);
         }
-        Some(Link { blocks, span, ..link })
-    }
-
-    fn engine(&mut self, item: Item<'_>) -> Option<Engine> {
-        let (engine, params) =
-            self.with_params::<Engine>("engine", item, &names_of(&EngineSettings::SPEC))?;
-        Some(Engine { params, ..engine })
-    }
-
-    fn fidelity(&mut self, item: Item<'_>) -> Option<Fidelity> {
-        let names = names_of(&settings::Fidelity::SPEC);
-        let (Fidelity { .. }, params) = self.with_params("fidelity", item, &names)?;
-        Some(Fidelity { params })
-    }
-
-    fn host(&mut self, item: Item<'_>) -> Option<Host> {
-        let (host, params) = self.with_params::<Host>("host", item, &names_of(&HostSettings::SPEC))?;
-        Some(Host { params, ..host })
+        Some(link.map(|link| LinkKeys { blocks, span, forward, backward, ..link }))
     }
 
     fn port(&mut self, item: Item<'_>) -> Option<Port> {
         let keys = keys_of(DRIVERS.iter().map(|driver| &driver.spec));
         let (port, params) = self.with_params::<Port>("port", item, &keys)?;
         Some(Port { params, ..port })
-    }
-
-    fn bridge(&mut self, item: Item<'_>) -> Option<Bridge> {
-        let (bridge, params) =
-            self.with_params::<Bridge>("bridge", item, &names_of(&BridgeSettings::SPEC))?;
-        Some(Bridge { params, ..bridge })
     }
 
     /// A medium: first the parameters of all kinds, then the rest.
@@ -335,7 +313,7 @@ impl Reader<'_, '_, '_> {
         let mut names = source_keys();
         names.retain(|name| !["to", "destination"].contains(name));
         let (source, params) = self.with_params::<Source>("source", item, &names)?;
-        Some(Source { params, ..source })
+        Some(source.map(|source| SourceKeys { params, ..source }))
     }
 
     /// An entry: first the values of these names, as texts, then the rest. None after an error.
@@ -376,7 +354,7 @@ impl Reader<'_, '_, '_> {
             }
         }
         let at: At = self.table("at", item, &keys)?;
-        Some(At { blocks, span, ..at })
+        Some(at.map(|at| AtKeys { blocks, span, ..at }))
     }
 
     /// Takes the keys of a traffic source, or of a medium, out of a table. None after an error.
@@ -455,11 +433,6 @@ impl Reader<'_, '_, '_> {
         self.findings.error(span, field, format!("{article} {kind} can't stand here"), fix);
         None
     }
-}
-
-/// The names of a row's settings.
-fn names_of(spec: &Spec) -> Vec<&'static str> {
-    spec.params.iter().map(|param| param.name).collect()
 }
 
 /// The parameters of all these rows, each once.

@@ -1,8 +1,12 @@
 //! The reference page of the book: every setting that is declared, made of its declaration.
 
-use crate::settings::{BridgeSettings, EngineSettings, Fidelity, HostSettings};
+use crate::settings::{
+    AtSettings, BridgeSettings, ControlSettings, DirectionSettings, EngineSettings, Fidelity, FlowSettings,
+    ForwarderSettings, HopSettings, HostSettings, LinkSettings, NespSettings, PoliceSettings, RingSettings,
+    RouterPortSettings, RouterSettings, SlowPathSettings, SourceSettings,
+};
 use longwire_block::flow::FLOW;
-use longwire_block::{Param, Settings, Spec};
+use longwire_block::{Fallback, Param, Settings, Spec};
 use longwire_drivers::DRIVERS;
 use longwire_link::MEDIA;
 use longwire_random::process;
@@ -17,7 +21,26 @@ pub fn reference() -> String {
          settings do stands on the pages\n[Scenario files](scenario.md), [Link characteristics](links.md), \
          [Queues](queues.md) and [Shared media](media.md).\n",
     );
-    let sections = [EngineSettings::SPEC, Fidelity::SPEC, HostSettings::SPEC, BridgeSettings::SPEC];
+    let sections = [
+        EngineSettings::SPEC,
+        Fidelity::SPEC,
+        NespSettings::SPEC,
+        HostSettings::SPEC,
+        BridgeSettings::SPEC,
+        RouterSettings::SPEC,
+        RouterPortSettings::SPEC,
+        HopSettings::SPEC,
+        FlowSettings::SPEC,
+        RingSettings::SPEC,
+        PoliceSettings::SPEC,
+        SlowPathSettings::SPEC,
+        ControlSettings::SPEC,
+        ForwarderSettings::SPEC,
+        LinkSettings::SPEC,
+        DirectionSettings::SPEC,
+        SourceSettings::SPEC,
+        AtSettings::SPEC,
+    ];
     section(&mut page, "Sections", sections.iter());
     section(&mut page, "Port drivers", DRIVERS.iter().map(|driver| &driver.spec));
     section(
@@ -45,7 +68,7 @@ fn section<'s>(page: &mut String, heading: &str, rows: impl Iterator<Item = &'s 
             page.push_str("It has no settings.\n");
             continue;
         }
-        page.push_str("| setting | values | default | meaning |\n|---|---|---|---|\n");
+        page.push_str("| setting | values | default | in a run | meaning |\n|---|---|---|---|---|\n");
         spec.params.iter().for_each(|param| row(page, param));
     }
 }
@@ -53,10 +76,12 @@ fn section<'s>(page: &mut String, heading: &str, rows: impl Iterator<Item = &'s 
 fn row(page: &mut String, param: &Param) {
     let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
     let default = match param.default {
-        None => "required".into(),
-        Some("") => "none".into(),
-        Some(value) => format!("`{}`", cell(value)),
+        Fallback::Required => "required".into(),
+        Fallback::Value("") => "none".into(),
+        Fallback::Value(value) => format!("`{}`", cell(value)),
+        Fallback::Computed(words) => cell(words),
     };
-    let _ =
-        writeln!(page, "| `{}` | {} | {default} | {} |", param.name, cell(&param.takes()), cell(param.help));
+    let live = if param.live { "changes" } else { "fixed" };
+    let (name, takes, help) = (param.name, cell(&param.takes()), cell(param.help));
+    let _ = writeln!(page, "| `{name}` | {takes} | {default} | {live} | {help} |");
 }

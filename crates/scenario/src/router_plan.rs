@@ -286,7 +286,7 @@ impl<'t> HopWords<'t> {
 ///
 /// # Errors
 /// If there is none such.
-pub(crate) fn weight_of(number: i128) -> Result<u16, String> {
+fn weight_of(number: i128) -> Result<u16, String> {
     let weight = u16::try_from(number).ok().filter(|weight| (1..=MOST_WEIGHT).contains(weight));
     weight.ok_or_else(|| format!("a next hop's weight is {number}, it must be 1 to {MOST_WEIGHT}"))
 }

@@ -2,14 +2,14 @@
 
 use crate::file::{At, Direction, File, Link};
 use crate::read::BESIDE_RATE;
-use crate::settings::{BridgeSettings, EngineSettings, Fidelity, HostSettings};
+use crate::setting_schema::param;
 use crate::source_edit::{INTERVAL, MODEL, source_rows};
 use crate::written::templated;
-use longwire_block::{Param, ParamKind, Settings, Spec};
+use longwire_block::{Param, Spec};
 use longwire_drivers::{DRIVERS, Driver};
 use longwire_link::{MEDIA, without};
 use longwire_random::process;
-use longwire_units::{Nanos, Probability, Rate};
+use longwire_units::Nanos;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -42,12 +42,6 @@ pub fn schema_with(registry: &[&'static Spec]) -> Value {
     root["properties"]["at"]["items"] = at;
     let medium = &mut root["properties"]["medium"]["items"]["properties"];
     MEDIA.iter().flat_map(|spec| spec.params).for_each(|row| add_param(medium, row));
-    for (section, spec) in [("engine", EngineSettings::SPEC), ("fidelity", Fidelity::SPEC)] {
-        add_row(&mut root["properties"][section], &spec);
-    }
-    for (section, spec) in [("bridge", BridgeSettings::SPEC), ("host", HostSettings::SPEC)] {
-        add_row(&mut root["properties"][section]["items"], &spec);
-    }
     add_drivers(&mut root["properties"]["port"]["items"]["properties"]);
     for section in ["source", "at"] {
         add_source(&mut root["properties"][section]["items"]["properties"]);
@@ -87,13 +81,6 @@ fn add_source(at: &mut Value) {
     }
 }
 
-/// Adds the settings of a row to the keys of a section.
-fn add_row(section: &mut Value, spec: &Spec) {
-    for row in spec.params {
-        section["properties"][row.name] = param(row);
-    }
-}
-
 /// Adds a parameter to those that can be meant by its name.
 fn add_param(properties: &mut Value, row: &Param) {
     if properties[row.name].is_null() {
@@ -121,8 +108,9 @@ fn blocks(registry: &[&'static Spec]) -> Map<String, Value> {
     }
     for (key, known) in &mut keys {
         // A word that is a kind names the block with its defaults.
-        let bare =
-            registry.iter().filter(|spec| spec.key == key && spec.params.iter().all(|p| p.default.is_some()));
+        let bare = registry
+            .iter()
+            .filter(|spec| spec.key == key && spec.params.iter().all(|p| !p.default.is_required()));
         let none = without(key).map(|spec| spec.kind);
         let kinds: Vec<&str> = bare.map(|spec| spec.kind).chain(none).collect();
         let forms = known["anyOf"].as_array_mut().expect("made above");
@@ -147,46 +135,9 @@ fn table(spec: &Spec, first: bool) -> Value {
     let mut properties = Map::new();
     properties.insert("kind".into(), json!({ "const": spec.kind, "description": spec.summary }));
     properties.extend(spec.params.iter().map(|row| (row.name.to_string(), param(row))));
-    let given = spec.params.iter().filter(|param| param.default.is_none()).map(|param| param.name);
+    let given = spec.params.iter().filter(|param| param.default.is_required()).map(|param| param.name);
     let required: Vec<&str> = given.chain((!first).then_some("kind")).collect();
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
-}
-
-fn param(param: &Param) -> Value {
-    let generator = &mut SchemaGenerator::default();
-    let kind: Value = match param.kind {
-        ParamKind::Rate => Rate::json_schema(generator).into(),
-        ParamKind::Time { .. } => Nanos::json_schema(generator).into(),
-        ParamKind::Probability => {
-            json!({ "anyOf": [Probability::json_schema(generator), { "type": "number" }] })
-        }
-        ParamKind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
-        ParamKind::Limit => {
-            json!({ "anyOf": [{ "type": "string", "examples": ["100 packets", "64 KiB", "50 ms"] },
-                { "type": "integer", "minimum": 0 }] })
-        }
-        ParamKind::Size { min, max } => {
-            json!({ "type": ["string", "integer"], "description": format!("a size from {min} to {max}") })
-        }
-        ParamKind::Decimal { min, max } => {
-            let number = |millionths: u64| millionths as f64 / 1e6;
-            json!({ "anyOf": [
-                { "type": "number", "minimum": number(min), "maximum": number(max) },
-                { "type": "string", "pattern": "^[0-9]*\\.?[0-9]*$" },
-            ] })
-        }
-        ParamKind::Parsed(grammar) => json!({ "anyOf": [
-            { "type": ["string", "number"], "description": grammar.wanted },
-            { "type": "array", "items": { "type": "string" }, "description": grammar.wanted },
-        ] }),
-        ParamKind::Choice(words) => json!({ "enum": words }),
-    };
-    let mut schema = templated(kind);
-    schema["description"] = json!(param.help);
-    if let Some(default) = param.default {
-        schema["default"] = json!(default);
-    }
-    schema
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 
 use crate::finding::not_one_of;
 use crate::written::Term;
+use longwire_block::Choice;
 use longwire_drivers::{DRIVERS, Driver};
 
 /// Makes an enum of words with the text of each.
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident $what:literal {
-        $($(#[$word_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum $name { $($(#[$word_doc])* $variant),+ }
@@ -41,25 +41,12 @@ macro_rules! words {
                 }
             }
         }
-
-        impl crate::written::Term for $name {
-            const WANTED: &'static str = $what;
-
-            fn read(text: &str) -> Result<Self, String> {
-                let known = Self::ALL.iter().find(|word| word.word() == text);
-                known.copied().ok_or_else(|| crate::finding::not_one_of($what, text, &[$($word),+]))
-            }
-
-            fn schema() -> serde_json::Value {
-                serde_json::json!({ "enum": [$($word),+] })
-            }
-        }
     };
 }
 
 words! {
     /// How the work is shared among workers.
-    Mapping "a mapping" {
+    Mapping {
         /// One worker does everything.
         Single = "single",
         /// Ports and links are spread over workers, links beside the ports from which packets enter them, as
@@ -73,7 +60,7 @@ words! {
 
 words! {
     /// Operations allowed by frames.
-    NespAllow "what is allowed" {
+    NespAllow {
         /// Read settings.
         Get = "get",
         /// Read and change settings.
@@ -83,7 +70,7 @@ words! {
 
 words! {
     /// Which rings packets take from worker to worker.
-    BetweenWorkers "a kind of rings" {
+    BetweenWorkers {
         /// One for each pair of workers and direction.
         Private = "private",
         /// One for each worker that receives, with a lock.
@@ -93,7 +80,7 @@ words! {
 
 words! {
     /// The exclusive senders of a link.
-    Only "who alone may use it" {
+    Only {
         /// Programs of the router where it begins.
         Programs = "programs",
     }
@@ -101,7 +88,7 @@ words! {
 
 words! {
     /// How the slow path's thread waits for packets.
-    LevelWait "a way of waiting" {
+    LevelWait {
         /// It sleeps after a while, and is woken.
         Woken = "woken",
         /// It looks all the time: quickest, and takes a core.
@@ -111,7 +98,7 @@ words! {
 
 words! {
     /// How a worker waits until the next event is due.
-    Wait "a way of waiting" {
+    Wait {
         /// Sleeps until shortly before the next deadline, then spins.
         SleepThenSpin = "sleep-then-spin",
         /// Never gives the processor up: the least lateness.
@@ -123,11 +110,24 @@ words! {
 
 words! {
     /// How ways across bridges are found.
-    Routing "a routing" {
+    Routing {
         /// There is one way only: bridges that form a loop are refused.
         Tree = "tree",
         /// The way with the least delay, then the fewest links, then the first in the file.
         ShortestDelay = "shortest-delay",
+    }
+}
+
+impl Term for Routing {
+    const WANTED: &'static str = "a routing";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.iter().find(|word| word.word() == text);
+        known.copied().ok_or_else(|| not_one_of(Self::WANTED, text, Self::WORDS))
+    }
+
+    fn schema() -> serde_json::Value {
+        serde_json::json!({ "enum": Self::WORDS })
     }
 }
 

@@ -1,7 +1,6 @@
 //! A value as it stands in the file: its text and its place. It is read when its template, if any, is
 //! expanded.
 
-use longwire_units::{Bytes, Nanos, Probability, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -174,27 +173,6 @@ pub(crate) fn templated(schema: serde_json::Value) -> serde_json::Value {
     }
     serde_json::json!({ "anyOf": [schema, { "type": "string", "pattern": "\\{.*\\}" }] })
 }
-
-macro_rules! quantity {
-    ($type:ty, $wanted:literal) => {
-        impl Term for $type {
-            const WANTED: &'static str = $wanted;
-
-            fn read(text: &str) -> Result<Self, String> {
-                text.parse().map_err(|error: longwire_units::UnitError| error.to_string())
-            }
-
-            fn schema() -> serde_json::Value {
-                <Self as JsonSchema>::json_schema(&mut SchemaGenerator::default()).into()
-            }
-        }
-    };
-}
-
-quantity!(Rate, "a rate such as \"10 Mbit/s\"");
-quantity!(Nanos, "a time such as \"25 ms\"");
-quantity!(Bytes, "a size such as \"64 KiB\"");
-quantity!(Probability, "a probability such as \"1.5 %\"");
 
 macro_rules! address {
     ($type:ty, $wanted:literal, $read:expr) => {

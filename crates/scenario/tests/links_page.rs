@@ -2,7 +2,7 @@
 //! source and an example; the page of profiles is the library's list.
 #![forbid(unsafe_code)]
 
-use longwire_block::Spec;
+use longwire_block::{Fallback, Spec};
 use longwire_scenario::library::{Figures, SHIPPED};
 use longwire_scenario::plan_of;
 use std::path::Path;
@@ -51,10 +51,10 @@ fn every_kind_and_parameter_stands_on_the_page() {
             .map(|line| line.split(" | ").map(|cell| cell.trim_matches(['|', ' ', '`'])).collect())
             .collect();
         let named: Vec<_> = rows.iter().map(|row| (row[0], row[1])).collect();
-        let default = |default: Option<&'static str>| match default {
-            None => "required",
-            Some("") => "none",
-            Some(value) => value,
+        let default = |default: Fallback| match default {
+            Fallback::Required => "required",
+            Fallback::Value("") => "none",
+            Fallback::Value(value) | Fallback::Computed(value) => value,
         };
         let wanted: Vec<_> = spec.params.iter().map(|param| (param.name, default(param.default))).collect();
         assert_eq!(named, wanted, "{key} {kind}");

@@ -62,6 +62,17 @@ pub struct Grammar {
     pub read: fn(&str, &Path) -> Reading,
     /// Valid texts that need no file; tests try all of them.
     pub examples: &'static [&'static str],
+    /// What all its texts look like; none if only `read` knows, or if they may be lists of lines.
+    pub form: Option<Form>,
+}
+
+/// What texts of a grammar look like, for editors that check files against the schema.
+#[derive(Debug, Clone, Copy)]
+pub struct Form {
+    /// A regular expression of JSON Schema.
+    pub pattern: &'static str,
+    /// Whether a whole number may stand there as well.
+    pub numbers: bool,
 }
 
 impl fmt::Debug for Grammar {

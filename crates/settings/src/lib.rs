@@ -21,6 +21,9 @@
 //!     /// where they are lost
 //!     #[setting(name = "where", default = "arrival")]
 //!     place: Place,
+//!     /// how many are lost in a row at most
+//!     #[setting(default_is = "any number", min = 1, max = 100, live)]
+//!     row: Option<u32>,
 //! }
 //!
 //! #[derive(Debug, Clone, Copy, PartialEq, Choice)]
@@ -30,7 +33,9 @@
 //! }
 //!
 //! let read = Example::read(&[("loss", "2 %"), ("where", "on-the-wire")]).unwrap();
-//! assert_eq!((read.lasts, read.place), (Nanos::from_secs(1), Place::OnTheWire));
+//! assert_eq!((read.lasts, read.place, read.row), (Nanos::from_secs(1), Place::OnTheWire, None));
+//! assert_eq!(Example::read(&[("loss", "2 %"), ("row", "3")]).unwrap().row, Some(3));
+//! assert_eq!(Example::SPEC.params.iter().filter(|param| param.live).count(), 1);
 //! let error = Example::read(&[("loss", "2 %"), ("lasts", "1 h")]).err().unwrap();
 //! assert_eq!(error.to_string(), "lasts: \"1 h\" is out of range; write at most 10 s");
 //! ```
@@ -44,9 +49,9 @@ mod value;
 mod values;
 
 pub use error::SpecError;
-pub use kind::{Grammar, ParamKind, Reading};
+pub use kind::{Form, Grammar, ParamKind, Reading};
 pub use longwire_settings_derive::{Choice, Settings};
 pub use setting::{Choice, Setting, Settings, take};
-pub use spec::{Param, Spec};
+pub use spec::{Fallback, Param, Spec};
 pub use value::{Limit, Millionths, Parsed, Value};
 pub use values::Values;

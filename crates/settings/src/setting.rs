@@ -14,9 +14,11 @@ use std::sync::Arc;
 /// field's doc comment is its help; its type defines the accepted values, and `#[setting(…)]` the rest:
 ///
 /// - `default = "…"`: the default; without one the setting is required;
+/// - `default_is = "…"`: in words, what holds if an `Option<T>` is not given;
 /// - `min = …`, `max = …`: the range of a number, a size or a time, in the field's own type; the default
 ///   minimum of times is zero;
 /// - `grammar = …`: the parser of an `Arc<T>`, a [`Grammar`](crate::Grammar);
+/// - `live`: it can change at run time; in `#[settings(…)]`, all of them can;
 /// - `like = …`: copies a shared [`Param`](crate::Param), including its name; other attributes override it;
 /// - `skip`: not a setting, but a value that is determined later and has its type's default until then;
 /// - `name = "…"`: the name, where the field's own, with hyphens, is unsuitable.
@@ -95,6 +97,7 @@ setting! {
     u64: Value::Integer(number) => Some(number);
     u32: Value::Integer(number) => number.try_into().ok();
     u16: Value::Integer(number) => number.try_into().ok();
+    u8: Value::Integer(number) => number.try_into().ok();
     usize: Value::Integer(number) => number.try_into().ok();
     Bytes: Value::Bytes(bytes) => Some(bytes);
     Millionths: Value::Decimal(millionths) => Some(Self(millionths));
@@ -115,6 +118,15 @@ impl Setting for Limit {
 impl Choice for bool {
     const WORDS: &'static [&'static str] = &["no", "yes"];
     const ALL: &'static [Self] = &[false, true];
+}
+
+impl<T: Setting> Setting for Option<T> {
+    fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Absent => Some(None),
+            given => T::of(given).map(Some),
+        }
+    }
 }
 
 impl<T: Any + Send + Sync> Setting for Arc<T> {

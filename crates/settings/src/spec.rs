@@ -2,7 +2,7 @@
 //! the reference pages are made from it.
 
 use crate::value::{Parsed, Value, written};
-use crate::{ParamKind, SpecError};
+use crate::{Choice, ParamKind, SpecError};
 use longwire_units::Nanos;
 use std::path::Path;
 
@@ -35,10 +35,38 @@ pub struct Param {
     pub name: &'static str,
     /// The type and range of its values.
     pub kind: ParamKind,
-    /// The default; none if it is required.
-    pub default: Option<&'static str>,
+    /// The value if none is given.
+    pub default: Fallback,
     /// Help, with units and range.
     pub help: &'static str,
+    /// Whether it can change at run time.
+    pub live: bool,
+}
+
+/// The value of a parameter if none is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fallback {
+    /// None: one must be given.
+    Required,
+    /// A constant.
+    Value(&'static str),
+    /// One that follows from other settings, in words.
+    Computed(&'static str),
+}
+
+impl Fallback {
+    /// The constant, if it is one.
+    pub const fn value(self) -> Option<&'static str> {
+        match self {
+            Self::Value(text) => Some(text),
+            Self::Required | Self::Computed(_) => None,
+        }
+    }
+
+    /// Whether a value must be given.
+    pub const fn is_required(self) -> bool {
+        matches!(self, Self::Required)
+    }
 }
 
 impl Param {
@@ -46,10 +74,12 @@ impl Param {
     pub fn takes(&self) -> String {
         match self.kind {
             ParamKind::Rate => "a rate such as \"10 Mbit/s\", or \"unlimited\"".into(),
-            ParamKind::Time { max: Nanos::NEVER, .. } => "a time".into(),
+            ParamKind::Time { min: Nanos::ZERO, max: Nanos::NEVER } => "a time".into(),
+            ParamKind::Time { min, max: Nanos::NEVER } => format!("a time of {min} or more"),
             ParamKind::Time { min: Nanos::ZERO, max } => format!("a time up to {max}"),
             ParamKind::Time { min, max } => format!("a time from {min} to {max}"),
             ParamKind::Probability => "a share such as \"2 %\"".into(),
+            ParamKind::Integer { min, max: u64::MAX } => format!("a whole number, {min} or more"),
             ParamKind::Integer { min, max } => format!("a whole number from {min} to {max}"),
             ParamKind::Limit => "\"100 packets\", \"64 KiB\", \"50 ms\" or \"unlimited\"".into(),
             ParamKind::Size { min, max } => format!("a size from {min} to {max}"),
@@ -57,6 +87,11 @@ impl Param {
             ParamKind::Choice(words) => words.join(", "),
             ParamKind::Parsed(grammar) => grammar.wanted.into(),
         }
+    }
+
+    /// Whether it is yes or no.
+    pub fn is_switch(&self) -> bool {
+        matches!(self.kind, ParamKind::Choice(words) if words == <bool as Choice>::WORDS)
     }
 
     /// Reads a value of this parameter.
@@ -81,18 +116,16 @@ impl Param {
             ParamKind::Time { min, max } => {
                 let time: Nanos = text.parse().map_err(unit)?;
                 let wanted = || {
-                    if min == Nanos::ZERO {
-                        format!("at most {max}")
-                    } else {
-                        format!("a time from {min} to {max}")
-                    }
+                    if min == Nanos::ZERO { format!("at most {max}") } else { self.takes() }
                 };
                 if (min..=max).contains(&time) { Ok(Value::Time(time)) } else { Err(outside(wanted())) }
             }
-            ParamKind::Integer { min, max } => match text.trim().parse() {
-                Ok(n) if (min..=max).contains(&n) => Ok(Value::Integer(n)),
-                Ok(_) => Err(outside(format!("a whole number from {min} to {max}"))),
-                Err(_) => Err(range(format!("a whole number from {min} to {max}"))),
+            ParamKind::Integer { min, max } => match text.trim().replace('_', "").parse::<i128>() {
+                Ok(n) => match u64::try_from(n).ok().filter(|n| (min..=max).contains(n)) {
+                    Some(n) => Ok(Value::Integer(n)),
+                    None => Err(outside(self.takes())),
+                },
+                Err(_) => Err(range(self.takes())),
             },
             ParamKind::Size { min, max } => match text.parse() {
                 Ok(bytes) if (min..=max).contains(&bytes) => Ok(Value::Bytes(bytes)),
@@ -163,11 +196,28 @@ mod tests {
                 "65",
                 "p: \"65\" is out of range; write a whole number from 1 to 64",
             ),
+            (
+                ParamKind::Integer { min: 1, max: 64 },
+                "-1",
+                "p: \"-1\" is out of range; write a whole number from 1 to 64",
+            ),
+            (
+                ParamKind::Integer { min: 1, max: u64::MAX },
+                "0",
+                "p: \"0\" is out of range; write a whole number, 1 or more",
+            ),
+            (
+                ParamKind::Time { min: Nanos(1), max: Nanos::NEVER },
+                "0 s",
+                "p: \"0 s\" is out of range; write a time of 1 ns or more",
+            ),
             (ParamKind::Integer { min: 1, max: 64 }, "x", "p: \"x\" is not a whole number from 1 to 64"),
             (size, "1001 B", "p: \"1001 B\" is out of range; write a size from 1 B to 1 kB"),
             (number, "1.6", "p: \"1.6\" is out of range; write a number from 0 to 1.5"),
         ] {
-            let error = Param { name: "p", kind, default: None, help: "" }.read(text).unwrap_err();
+            let error = Param { name: "p", kind, default: Fallback::Required, help: "", live: true }
+                .read(text)
+                .unwrap_err();
             assert_eq!(error.to_string(), wanted);
         }
     }
@@ -178,9 +228,34 @@ mod tests {
         summary: "",
         source: "",
         params: &[
-            Param { name: "limit", kind: ParamKind::Limit, default: Some("1000 packets"), help: "" },
-            Param { name: "loss", kind: ParamKind::Probability, default: None, help: "how many" },
-            Param { name: "mode", kind: ParamKind::Choice(&["a", "b"]), default: Some("a"), help: "" },
+            Param {
+                name: "limit",
+                kind: ParamKind::Limit,
+                default: Fallback::Value("1000 packets"),
+                help: "",
+                live: true,
+            },
+            Param {
+                name: "loss",
+                kind: ParamKind::Probability,
+                default: Fallback::Required,
+                help: "how many",
+                live: true,
+            },
+            Param {
+                name: "mode",
+                kind: ParamKind::Choice(&["a", "b"]),
+                default: Fallback::Value("a"),
+                help: "",
+                live: true,
+            },
+            Param {
+                name: "seats",
+                kind: ParamKind::Integer { min: 0, max: 9999 },
+                default: Fallback::Computed("as many as come"),
+                help: "",
+                live: true,
+            },
         ],
     };
 
@@ -193,7 +268,8 @@ mod tests {
             (Value::Packets(5), values.at(1), values.at(2))
         );
         assert_eq!(values.at(0), Value::Packets(1000));
-        assert_eq!(values.at(2), Value::Choice(1));
+        assert_eq!((values.at(2), values.at(3)), (Value::Choice(1), Value::Absent));
+        assert_eq!(values.with(&SPEC, &[("seats", "1_000")]).unwrap().at(3), Value::Integer(1000));
         for text in ["100 packets", "64 KiB", "50 ms", "unlimited"] {
             let value = SPEC.params[0].read(text).unwrap();
             assert_eq!(value.print(ParamKind::Limit), text);
@@ -203,7 +279,7 @@ mod tests {
     #[test]
     fn numbers_with_a_fraction() {
         let kind = ParamKind::Decimal { min: 2, max: 5_000_000 };
-        let param = Param { name: "weight", kind, default: None, help: "" };
+        let param = Param { name: "weight", kind, default: Fallback::Required, help: "", live: true };
         for (text, value) in [("0.002", 2000), ("5", 5_000_000), ("1.25", 1_250_000), (".5", 500_000)] {
             assert_eq!(param.read(text).unwrap(), Value::Decimal(value), "{text}");
             assert_eq!(param.read(&Value::Decimal(value).print(kind)).unwrap(), Value::Decimal(value));
@@ -216,7 +292,7 @@ mod tests {
     #[test]
     fn names_what_is_wrong() {
         let error = |given: &[(&str, &str)]| Values::read(&SPEC, given).unwrap_err().to_string();
-        assert!(error(&[("limt", "1")]).contains("limit, loss, mode"));
+        assert!(error(&[("limt", "1")]).contains("limit, loss, mode, seats"));
         assert!(error(&[]).contains("needs \"loss\""));
         assert!(error(&[("loss", "200 %")]).contains("out of range"));
         assert!(error(&[("loss", "1 %"), ("mode", "c")]).contains("one of a, b"));

@@ -52,6 +52,8 @@ pub enum Value {
     Choice(usize),
     /// What a text says.
     Parsed(Parsed),
+    /// Nothing was given for a setting that may be left out.
+    Absent,
 }
 
 /// A number with a fraction, in millionths.
@@ -86,6 +88,7 @@ impl Value {
                 words.get(*index).copied().unwrap_or("?").into()
             }
             (Self::Choice(index), _) => index.to_string(),
+            (Self::Absent, _) => String::new(),
         }
     }
 }

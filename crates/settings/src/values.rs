@@ -1,6 +1,6 @@
 //! Values of all settings of a block, as they are read and replaced.
 
-use crate::{Param, Spec, SpecError, Value};
+use crate::{Fallback, Param, Spec, SpecError, Value};
 use std::path::Path;
 
 /// A block's parameters with their values, in the order of its [`Spec`].
@@ -22,14 +22,12 @@ impl Values {
     /// As [`Values::read`].
     pub fn read_in(spec: &Spec, given: &[(&str, &str)], base: &Path) -> Result<Self, SpecError> {
         Self::known(spec, given)?;
-        let value = |param: &Param| {
-            let text = text_of(given, param).or(param.default).ok_or(SpecError::Missing {
-                key: spec.key,
-                kind: spec.kind,
-                name: param.name,
-                help: param.help,
-            })?;
-            param.read_in(text, base)
+        let value = |param: &Param| match (text_of(given, param), param.default) {
+            (Some(text), _) | (None, Fallback::Value(text)) => param.read_in(text, base),
+            (None, Fallback::Computed(_)) => Ok(Value::Absent),
+            (None, Fallback::Required) => {
+                Err(SpecError::Missing { key: spec.key, kind: spec.kind, name: param.name, help: param.help })
+            }
         };
         spec.params.iter().map(value).collect::<Result<_, _>>().map(Self)
     }

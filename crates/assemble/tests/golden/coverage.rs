@@ -78,7 +78,7 @@ impl Coverage {
             for (spec, values) in &plan.profiles[link.profile as usize].blocks {
                 self.met(format!("block {}/{}", spec.key, spec.kind));
                 for (param, value) in spec.params.iter().zip(values.as_slice()) {
-                    let default = param.default.and_then(|text| param.read(text).ok());
+                    let default = param.default.value().and_then(|text| param.read(text).ok());
                     self.when(
                         default.as_ref() != Some(value),
                         &format!("parameter {}/{} {}", spec.key, spec.kind, param.name),

@@ -306,7 +306,7 @@ fn params(dice: &mut Dice, spec: &Spec) -> Vec<(&'static str, String)> {
     let mut params = Vec::new();
     for param in spec.params {
         let mut dice = Dice::named(seed, param.name);
-        if param.default.is_none() || dice.below(2) == 0 {
+        if param.default.is_required() || dice.below(2) == 0 {
             params.push((param.name, value(&mut dice, spec, param.kind)));
         }
     }

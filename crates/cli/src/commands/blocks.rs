@@ -1,7 +1,7 @@
 //! `longwire blocks`
 
 use crate::{Json, Outcome, outcome};
-use longwire_block::Spec;
+use longwire_block::{Fallback, Spec};
 use longwire_report::{Report, Row};
 use longwire_scenario::suggestion;
 use serde_json::json;
@@ -63,13 +63,17 @@ impl Args {
 }
 
 fn as_text(spec: &Spec) -> String {
-    let mut text = format!("{} ({}): {}\n  [{}]\n", spec.key, spec.kind, spec.summary, spec.source);
+    let live = if spec.params.iter().all(|param| param.live) { "; changes while a run goes on" } else { "" };
+    let mut text = format!("{} ({}): {}\n  [{}{live}]\n", spec.key, spec.kind, spec.summary, spec.source);
     for param in spec.params {
-        let default =
-            param.default.map_or_else(|| "must be given".into(), |value| format!("default {value}"));
+        let default = match param.default {
+            Fallback::Required => "must be given".into(),
+            Fallback::Value(value) => format!("default {value}"),
+            Fallback::Computed(words) => format!("default: {words}"),
+        };
+        let (name, takes, help) = (param.name, param.takes(), param.help);
         // Writing to a String can't fail.
-        let _ =
-            writeln!(text, "  {:<10} {} ({default})\n  {:<10} {}", param.name, param.takes(), "", param.help);
+        let _ = writeln!(text, "  {name:<10} {takes} ({default})\n  {:<10} {help}", "");
     }
     text
 }
@@ -77,7 +81,18 @@ fn as_text(spec: &Spec) -> String {
 /// The row of a block, named as in `ctl set`.
 fn row(spec: &Spec) -> Row {
     let params = spec.params.iter().map(|param| {
-        json!({ "name": param.name, "takes": param.takes(), "default": param.default, "help": param.help })
+        let default_is = match param.default {
+            Fallback::Computed(words) => Some(words),
+            Fallback::Required | Fallback::Value(_) => None,
+        };
+        json!({
+            "name": param.name,
+            "takes": param.takes(),
+            "default": param.default.value(),
+            "default-is": default_is,
+            "help": param.help,
+            "live": param.live,
+        })
     });
     Row::new(format!("{}={}", spec.key, spec.kind), "")
         .extra("key", spec.key)

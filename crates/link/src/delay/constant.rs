@@ -26,7 +26,8 @@ impl Constant {
 #[settings(
     key = "delay",
     kind = "constant",
-    source = "High capacity network link emulation using network processors, section 4.2.1"
+    source = "High capacity network link emulation using network processors, section 4.2.1",
+    live
 )]
 pub struct ConstantSettings {
     /// one-way delay, 0 to 100 s

@@ -1,7 +1,7 @@
 //! Delays that vary around a mean.
 
 use super::{Before, Order, OrderWord, Travel};
-use longwire_block::{Block, Dice, Param, ParamKind};
+use longwire_block::{Block, Dice, Fallback, Param, ParamKind};
 use longwire_random::quantile::{Draws, SHAPE, Shape};
 use longwire_settings::{Choice, Settings};
 use longwire_units::{Nanos, Probability};
@@ -47,15 +47,17 @@ struct Past {
 pub(super) const CORRELATION: Param = Param {
     name: "correlation",
     kind: ParamKind::Probability,
-    default: Some("0 %"),
+    default: Fallback::Value("0 %"),
     help: "autocorrelation of consecutive delays, 0 to 100 %: so often is one the same as the one before",
+    live: true,
 };
 pub(super) const ORDER: Param = Param {
     name: "order",
     kind: ParamKind::Choice(OrderWord::WORDS),
-    default: Some("keep"),
+    default: Fallback::Value("keep"),
     help: "keep: packets leave in order, at the sorted times, with the same mean; reorder: each at its own \
         time",
+    live: true,
 };
 
 /// Delays packets by times that vary around a mean.

@@ -10,7 +10,7 @@ pub mod trace;
 #[path = "../../../../xtask/templates/delay.rs"]
 mod template;
 
-use longwire_block::{Block, Param, ParamKind, Spec, Values};
+use longwire_block::{Block, Fallback, Param, ParamKind, Spec, Values};
 use longwire_settings::{Choice, Setting};
 use longwire_units::Nanos;
 
@@ -54,8 +54,9 @@ pub(crate) enum Before {
 const BEFORE: Param = Param {
     name: "before",
     kind: ParamKind::Choice(Before::WORDS),
-    default: Some("leaving"),
+    default: Fallback::Value("leaving"),
     help: "leaving: packets are delayed when they have been sent; queue: before they come to the queue",
+    live: true,
 };
 
 /// Whether these are values of a delay before the queue.

@@ -21,6 +21,7 @@ pub struct Trace {
 
 const DELAYS: Grammar = Grammar {
     wanted: "a trace of delays: a list of times and delays, a file of one, or a TheaterQ trace",
+    form: None,
     read: |text, base| match longwire_trace::delays(text, base) {
         Ok(series) => Ok(series),
         Err(error) => Err(error.to_string()),
@@ -30,7 +31,7 @@ const DELAYS: Grammar = Grammar {
 
 /// Delays packets as a trace says, from time to time.
 #[derive(Debug, Settings)]
-#[settings(key = "delay", kind = "trace", source = "TheaterQ's traces; lists of times and delays")]
+#[settings(key = "delay", kind = "trace", source = "TheaterQ's traces; lists of times and delays", live)]
 pub struct TraceSettings {
     /// a TheaterQ trace, or a list of times and delays such as "0 s 30 ms; 5 s 60 ms", in a file or here
     #[setting(grammar = DELAYS)]

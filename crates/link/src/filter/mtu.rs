@@ -27,7 +27,7 @@ fn exceeds_with_tags(offer: &Offer<'_>, mtu: u32) -> bool {
 
 /// Drops packets longer than the link's MTU.
 #[derive(Debug, Settings)]
-#[settings(key = "mtu", kind = "drop", source = "RFC 791, section 3.2 (without fragmentation)")]
+#[settings(key = "mtu", kind = "drop", source = "RFC 791, section 3.2 (without fragmentation)", live)]
 pub struct MtuSettings {
     /// longest IP packet in bytes, 68 to 65535
     #[setting(min = 68, max = 65_535)]
@@ -64,7 +64,7 @@ pub struct TooBig {
 
 /// Drops packets longer than the link's MTU and tells their sender, so that it can send shorter ones.
 #[derive(Debug, Settings)]
-#[settings(key = "mtu", kind = "too-big", source = "RFC 1191; RFC 8201")]
+#[settings(key = "mtu", kind = "too-big", source = "RFC 1191; RFC 8201", live)]
 pub struct TooBigSettings {
     /// longest IP packet in bytes, 68 to 65535
     #[setting(min = 68, max = 65_535)]

@@ -19,6 +19,7 @@ pub struct Rules {
 
 const RULES: Grammar = Grammar {
     wanted: "rules, one a line, such as \"drop if udp port 53\"",
+    form: None,
     read: |text, _| match text.parse::<RuleSet>() {
         Ok(set) => Ok(Arc::new(set)),
         Err(error) => Err(error.to_string()),
@@ -36,7 +37,7 @@ const RULES: Grammar = Grammar {
 
 /// Drops, polices, marks, classifies or steers packets by what stands in them.
 #[derive(Debug, Settings)]
-#[settings(key = "filter", kind = "rules", source = "pcap-filter(7); RFC 2475, section 2.3")]
+#[settings(key = "filter", kind = "rules", source = "pcap-filter(7); RFC 2475, section 2.3", live)]
 pub struct RulesSettings {
     /// one rule a line or a list of them: ACTION if EXPRESSION; ACTION is drop, pass, band N, mark, dscp N,
     /// steer LINK, or police RATE [burst SIZE]; EXPRESSION is as tcpdump takes it

@@ -21,7 +21,7 @@ pub(crate) enum State {
 
 /// Whether the link is up; while it is down, it drops what arrives.
 #[derive(Debug, Settings)]
-#[settings(key = "state", kind = "fixed", source = "RFC 2863, section 3.1.13 (ifOperStatus)")]
+#[settings(key = "state", kind = "fixed", source = "RFC 2863, section 3.1.13 (ifOperStatus)", live)]
 pub struct FixedSettings {
     /// up, or down: what arrives is dropped; what waits and travels goes on
     #[setting(default = "up")]
@@ -67,7 +67,7 @@ const LONGEST: Nanos = Nanos::from_secs(1_000_000);
 
 /// The link goes down and comes up again on a schedule.
 #[derive(Debug, Settings)]
-#[settings(key = "state", kind = "flap", source = "RFC 2863, section 3.1.13 (ifOperStatus)")]
+#[settings(key = "state", kind = "flap", source = "RFC 2863, section 3.1.13 (ifOperStatus)", live)]
 pub struct FlapSettings {
     /// how long it is up each time, 0 to 1000000 s
     #[setting(max = LONGEST)]

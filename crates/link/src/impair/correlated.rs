@@ -20,7 +20,8 @@ pub struct Correlated {
 #[settings(
     key = "loss",
     kind = "correlated",
-    source = "two-state Markov chain; the parameters are those of tc-netem(8), loss random"
+    source = "two-state Markov chain; the parameters are those of tc-netem(8), loss random",
+    live
 )]
 pub struct CorrelatedSettings {
     /// share of packets lost, 0 % to 100 %

@@ -18,7 +18,7 @@ pub struct Corrupt {
 
 /// Flips bits in some packets, whatever their length.
 #[derive(Debug, Settings)]
-#[settings(key = "bit-error", kind = "per-packet", source = "tc-netem(8), corrupt")]
+#[settings(key = "bit-error", kind = "per-packet", source = "tc-netem(8), corrupt", live)]
 pub struct CorruptSettings {
     /// share of packets that are corrupted
     probability: Probability,

@@ -21,7 +21,8 @@ pub struct Duplicate {
 #[settings(
     key = "duplicate",
     kind = "independent",
-    source = "tc-netem(8), duplicate; RFC 2680, section 2.8 (duplicates are counted apart)"
+    source = "tc-netem(8), duplicate; RFC 2680, section 2.8 (duplicates are counted apart)",
+    live
 )]
 pub struct DuplicateSettings {
     /// share of packets of which a copy is sent

@@ -111,7 +111,8 @@ pub struct Burst {
 #[settings(
     key = "loss",
     kind = "burst",
-    source = "Gilbert, Capacity of a burst-noise channel, 1960, with h = 0 and k = 1"
+    source = "Gilbert, Capacity of a burst-noise channel, 1960, with h = 0 and k = 1",
+    live
 )]
 pub struct BurstSettings {
     /// share of packets lost, 0 % to 100 %

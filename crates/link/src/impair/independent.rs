@@ -20,7 +20,8 @@ pub struct Independent {
 #[settings(
     key = "loss",
     kind = "independent",
-    source = "High capacity network link emulation using network processors, section 4.2.1"
+    source = "High capacity network link emulation using network processors, section 4.2.1",
+    live
 )]
 pub struct IndependentSettings {
     /// share of packets lost, 0 % to 100 %

@@ -28,6 +28,7 @@ const LOSSES: Grammar = Grammar {
                      \"0 s 0 %; 5 s 2 %\"",
     read,
     examples: &["0 s 0 %; 5 ms 20 %; 12 ms end", "0,1", "1000,0,0,4294967295,0;9000,0,0,0,0"],
+    form: None,
 };
 
 fn read(text: &str, base: &Path) -> Result<Arc<dyn Any + Send + Sync>, String> {
@@ -39,7 +40,7 @@ fn read(text: &str, base: &Path) -> Result<Arc<dyn Any + Send + Sync>, String> {
 
 /// Loses packets with a probability that follows a trace.
 #[derive(Debug, Settings)]
-#[settings(key = "loss", kind = "trace", source = "TheaterQ's trace files")]
+#[settings(key = "loss", kind = "trace", source = "TheaterQ's trace files", live)]
 pub struct LossTraceSettings {
     /// a file with a TheaterQ trace or a list of times and probabilities; or such a list itself
     #[setting(grammar = LOSSES)]

@@ -19,7 +19,7 @@ pub mod reorder;
 mod template;
 
 use crate::judge::Judge;
-use longwire_block::{DropReason, Offer, Param, ParamKind, Verdict};
+use longwire_block::{DropReason, Fallback, Offer, Param, ParamKind, Verdict};
 use longwire_settings::Choice;
 use longwire_wire::{Ecn, ecn};
 
@@ -68,25 +68,28 @@ pub(crate) enum Headers {
 pub(crate) const WHERE_PARAM: Param = Param {
     name: "where",
     kind: ParamKind::Choice(Place::WORDS),
-    default: Some("queue"),
+    default: Fallback::Value("queue"),
     help: "queue: before it, so that lost packets use no bandwidth; wire: after transmission",
+    live: true,
 };
 
 /// The setting for marking packets instead of losing them.
 pub(crate) const ECN_PARAM: Param = Param {
     name: "ecn",
     kind: ParamKind::Choice(<bool as Choice>::WORDS),
-    default: Some("no"),
+    default: Fallback::Value("no"),
     help: "yes: ECN-capable packets are marked as having met congestion instead of being lost (RFC 3168)",
+    live: true,
 };
 
 /// The setting that protects headers.
 pub(crate) const HEADERS_PARAM: Param = Param {
     name: "headers",
     kind: ParamKind::Choice(Headers::WORDS),
-    default: Some("hit"),
+    default: Fallback::Value("hit"),
     help: "hit: any bit of a packet that is delivered may be wrong; spare: none of its Ethernet, IP and \
         transport headers",
+    live: true,
 };
 
 /// The verdict on a packet to be lost, or marked if possible.

@@ -28,6 +28,7 @@ struct Ranges(Vec<RangeInclusive<u64>>);
 
 const LIST: Grammar = Grammar {
     wanted: "numbers of packets such as \"3, 7, 10-12\", counted from 1",
+    form: None,
     read: read_list,
     examples: &["", "3, 7, 10-12", "1", "5-400"],
 };
@@ -37,7 +38,7 @@ const MOST: usize = 1_000_000;
 
 /// Loses every n-th packet, or those of a list.
 #[derive(Debug, Settings)]
-#[settings(key = "loss", kind = "pattern", source = "Longwire's design: loss that no dice decide")]
+#[settings(key = "loss", kind = "pattern", source = "Longwire's design: loss that no dice decide", live)]
 pub struct PatternSettings {
     /// loses each packet whose number this divides; 0 for none
     #[setting(default = "0", min = 0, max = u64::MAX)]

@@ -35,7 +35,8 @@ pub(crate) enum Past {
 #[settings(
     key = "reorder",
     kind = "independent",
-    source = "tc-netem(8), reorder and gap; RFC 4737 (what reordering is)"
+    source = "tc-netem(8), reorder and gap; RFC 4737 (what reordering is)",
+    live
 )]
 pub struct ReorderSettings {
     /// share of packets, of those whose turn it is, that overtake

@@ -26,7 +26,8 @@ pub(crate) struct HalfDuplex {
 #[settings(
     key = "medium",
     kind = "half-duplex",
-    source = "High capacity network link emulation using network processors, section 4.2.1"
+    source = "High capacity network link emulation using network processors, section 4.2.1",
+    live
 )]
 pub(crate) struct HalfDuplexSettings {
     /// what the stations share, 300 bit/s to 400 Gbit/s

@@ -4,7 +4,7 @@ use super::codel_law::{Codel as Law, Source, Terms};
 use super::settings::{ECN, LIMIT, Limit};
 use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
-use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Verdict};
+use longwire_block::{Block, Dice, DropReason, Fallback, Param, ParamKind, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_settings::Settings;
 use longwire_units::Nanos;
@@ -13,17 +13,19 @@ use longwire_units::Nanos;
 pub(super) const TARGET: Param = Param {
     name: "target",
     kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(10) },
-    default: Some("5 ms"),
+    default: Fallback::Value("5 ms"),
     help: "waiting time that the queue is held below, up to 10 s; at least what one packet takes to send",
+    live: true,
 };
 
 /// The parameter `interval` of CoDel.
 pub(super) const INTERVAL: Param = Param {
     name: "interval",
     kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(100) },
-    default: Some("100 ms"),
+    default: Fallback::Value("100 ms"),
     help: "how long packets may wait longer than the target before one is dropped: a usual round-trip time, \
         up to 100 s",
+    live: true,
 };
 
 /// A first-in-first-out queue under CoDel.
@@ -62,7 +64,7 @@ impl Source for Queue {
 
 /// Controlled delay: drops at the head when packets have waited too long for too long.
 #[derive(Debug, Settings)]
-#[settings(key = "queue", kind = "codel", source = "RFC 8289")]
+#[settings(key = "queue", kind = "codel", source = "RFC 8289", live)]
 pub struct CodelSettings {
     #[setting(like = LIMIT)]
     limit: Limit,

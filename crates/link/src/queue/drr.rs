@@ -47,7 +47,8 @@ struct Flow {
 #[settings(
     key = "queue",
     kind = "drr",
-    source = "Shreedhar & Varghese, Efficient Fair Queuing using Deficit Round Robin (1995)"
+    source = "Shreedhar & Varghese, Efficient Fair Queuing using Deficit Round Robin (1995)",
+    live
 )]
 pub struct DrrSettings {
     #[setting(like = LIMIT)]

@@ -61,7 +61,7 @@ const LOW: usize = 1;
 
 /// Low latency for L4S senders beside a classic queue, coupled so that both get their share.
 #[derive(Debug, Settings)]
-#[settings(key = "queue", kind = "dualpi2", source = "RFC 9332, appendix A; RFC 9331")]
+#[settings(key = "queue", kind = "dualpi2", source = "RFC 9332, appendix A; RFC 9331", live)]
 pub struct DualPi2Settings {
     #[setting(like = LIMIT, default = "10000 packets")]
     limit: Limit,

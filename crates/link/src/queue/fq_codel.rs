@@ -6,7 +6,7 @@ use super::fair::Flows;
 use super::settings::{ECN, FLOWS, LIMIT, Limit, QUANTUM};
 use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
-use longwire_block::{Block, Dice, Param, ParamKind, Verdict};
+use longwire_block::{Block, Dice, Fallback, Param, ParamKind, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_settings::Settings;
 use longwire_units::{Bytes, Nanos};
@@ -15,8 +15,9 @@ use longwire_units::{Bytes, Nanos};
 pub(super) const MEMORY: Param = Param {
     name: "memory",
     kind: ParamKind::Size { min: Bytes(0), max: Bytes(1 << 40) },
-    default: Some("32 MB"),
+    default: Fallback::Value("32 MB"),
     help: "bytes that may wait, up to 1 TiB; beyond, packets are dropped from the flow with most",
+    live: true,
 };
 
 /// Fair queueing with CoDel on every flow.
@@ -35,7 +36,7 @@ pub struct FqCodel {
 
 /// Flows take turns, new ones first; CoDel on each of them.
 #[derive(Debug, Settings)]
-#[settings(key = "queue", kind = "fq-codel", source = "RFC 8290")]
+#[settings(key = "queue", kind = "fq-codel", source = "RFC 8290", live)]
 pub struct FqCodelSettings {
     #[setting(like = LIMIT, default = "10240 packets")]
     limit: Limit,

@@ -37,7 +37,7 @@ struct State {
 
 /// Flows take turns, new ones first; PIE on each of them.
 #[derive(Debug, Settings)]
-#[settings(key = "queue", kind = "fq-pie", source = "RFC 8033; RFC 8290, section 4")]
+#[settings(key = "queue", kind = "fq-pie", source = "RFC 8033; RFC 8290, section 4", live)]
 pub struct FqPieSettings {
     #[setting(like = LIMIT, default = "10240 packets")]
     limit: Limit,

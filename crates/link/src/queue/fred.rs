@@ -48,7 +48,12 @@ struct Flow {
 
 /// Flow RED: spares flows with few packets and holds greedy ones to their share.
 #[derive(Debug, Settings)]
-#[settings(key = "queue", kind = "fred", source = "Lin & Morris, Dynamics of random early detection, 1997")]
+#[settings(
+    key = "queue",
+    kind = "fred",
+    source = "Lin & Morris, Dynamics of random early detection, 1997",
+    live
+)]
 pub struct FredSettings {
     #[setting(like = LIMIT)]
     limit: Limit,

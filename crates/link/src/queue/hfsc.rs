@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 const CLASSES: Grammar = Grammar {
     wanted: "classes, one a line, such as \"web ls 3 Mbit/s if tcp port 80\"",
+    form: None,
     read: |text, _| match read(text) {
         Ok(set) => Ok(Arc::new(set)),
         Err(error) => Err(error.to_string()),

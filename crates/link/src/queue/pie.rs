@@ -4,7 +4,7 @@ use super::pie_law::{Gains, ONE, Pie as Law, Terms, waiting};
 use super::settings::{ECN, LIMIT, Limit, signal};
 use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
-use longwire_block::{Block, Dice, DropReason, Param, ParamKind, Verdict};
+use longwire_block::{Block, Dice, DropReason, Fallback, Param, ParamKind, Verdict};
 use longwire_packet::Handle;
 use longwire_settings::{Millionths, Settings};
 use longwire_units::Nanos;
@@ -13,38 +13,43 @@ use longwire_units::Nanos;
 pub(super) const TARGET: Param = Param {
     name: "target",
     kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(10) },
-    default: Some("15 ms"),
+    default: Fallback::Value("15 ms"),
     help: "waiting time that the queue is steered to, up to 10 s",
+    live: true,
 };
 
 /// The setting `update` of PIE.
 pub(super) const UPDATE: Param = Param {
     name: "update",
     kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(10) },
-    default: Some("15 ms"),
+    default: Fallback::Value("15 ms"),
     help: "time between corrections of the probability, up to 10 s; less than 100 us is taken as 100 us",
+    live: true,
 };
 
 /// The parameter `burst` of PIE.
 pub(super) const BURST: Param = Param {
     name: "burst",
     kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(10) },
-    default: Some("150 ms"),
+    default: Fallback::Value("150 ms"),
     help: "how long a queue that was short may grow before anything is dropped early, up to 10 s",
+    live: true,
 };
 
 /// The settings `alpha` and `beta`.
 pub(super) const ALPHA: Param = Param {
     name: "alpha",
     kind: GAIN,
-    default: Some("0.125"),
+    default: Fallback::Value("0.125"),
     help: "correction for each second that packets wait above the target, 0 to 100",
+    live: true,
 };
 pub(super) const BETA: Param = Param {
     name: "beta",
     kind: GAIN,
-    default: Some("1.25"),
+    default: Fallback::Value("1.25"),
     help: "correction for each second that the wait has grown, 0 to 100",
+    live: true,
 };
 const GAIN: ParamKind = ParamKind::Decimal { min: 0, max: 100_000_000 };
 
@@ -74,7 +79,7 @@ pub struct Pie {
 
 /// Proportional integral controller enhanced: drops arrivals to hold the waiting time.
 #[derive(Debug, Settings)]
-#[settings(key = "queue", kind = "pie", source = "RFC 8033")]
+#[settings(key = "queue", kind = "pie", source = "RFC 8033", live)]
 pub struct PieSettings {
     #[setting(like = LIMIT)]
     limit: Limit,

@@ -12,6 +12,7 @@ const MOST: u64 = 16;
 
 const CLASSES: Grammar = Grammar {
     wanted: "bands, one a line, such as \"voice limit 20 ms if dscp ef\"",
+    form: None,
     read: |text, _| {
         if text.trim().is_empty() {
             return Ok(Arc::new(None::<Arc<ClassSet<Bands>>>));
@@ -42,7 +43,8 @@ pub type Priority = Classed<Strict>;
 #[settings(
     key = "queue",
     kind = "priority",
-    source = "Kleinrock, Queueing Systems II (1976), chapter 3 (head of the line)"
+    source = "Kleinrock, Queueing Systems II (1976), chapter 3 (head of the line)",
+    live
 )]
 pub struct PrioritySettings {
     /// how many bands there are, 1 to 16; a filter's "band N" chooses one, 0 is sent first

@@ -39,6 +39,7 @@ pub struct Rio {
 /// A set of DSCPs, as names and numbers.
 const CODES: Grammar = Grammar {
     wanted: "a list of DSCPs such as \"af11,af21\" or \"10,18\"",
+    form: None,
     read: |text, _: &Path| {
         let codes = text.split(',').try_fold(0u64, |codes, word| Some(codes | 1 << code(word.trim())?));
         match codes {
@@ -73,7 +74,8 @@ fn code(word: &str) -> Option<u64> {
 #[settings(
     key = "queue",
     kind = "rio",
-    source = "Clark & Fang, Explicit allocation of best-effort packet delivery service, 1998; RFC 2597"
+    source = "Clark & Fang, Explicit allocation of best-effort packet delivery service, 1998; RFC 2597",
+    live
 )]
 pub struct RioSettings {
     #[setting(like = LIMIT)]

@@ -1,7 +1,7 @@
 //! Parameters shared by several disciplines, and their meaning.
 
 use super::{Admission, QueueContext};
-use longwire_block::{DropReason, Param, ParamKind, Value, Verdict};
+use longwire_block::{DropReason, Fallback, Param, ParamKind, Value, Verdict};
 use longwire_settings::{Choice, Setting};
 use longwire_units::{Bytes, Rate};
 use longwire_wire::{Ecn, ecn};
@@ -19,48 +19,54 @@ pub(super) enum Limit {
 pub(super) const LIMIT: Param = Param {
     name: "limit",
     kind: ParamKind::Limit,
-    default: Some("1000 packets"),
+    default: Fallback::Value("1000 packets"),
     help: "most that may wait, the packet being sent included: packets, bytes or time at the departure rate",
+    live: true,
 };
 
 /// The setting `ecn`.
 pub(super) const ECN: Param = Param {
     name: "ecn",
     kind: ParamKind::Choice(<bool as Choice>::WORDS),
-    default: Some("no"),
+    default: Fallback::Value("no"),
     help: "yes marks ECN-capable packets as having met congestion where others are dropped early",
+    live: true,
 };
 
 /// The setting `mean-packet` of the RED family.
 pub(super) const MEAN_PACKET: Param = Param {
     name: "mean-packet",
     kind: ParamKind::Size { min: Bytes(40), max: Bytes(65_536) },
-    default: Some("500 B"),
+    default: Fallback::Value("500 B"),
     help: "bytes of a usual packet: the average falls while the link is idle as if such packets were sent",
+    live: true,
 };
 
 /// The setting `weight` of the RED family.
 pub(super) const WEIGHT: Param = Param {
     name: "weight",
     kind: ParamKind::Decimal { min: 1, max: 1_000_000 },
-    default: Some("0.002"),
+    default: Fallback::Value("0.002"),
     help: "weight of each arrival in the average, 0.000001 to 1",
+    live: true,
 };
 
 /// The setting `flows` of disciplines with flow queues.
 pub(super) const FLOWS: Param = Param {
     name: "flows",
     kind: ParamKind::Integer { min: 1, max: 65_536 },
-    default: Some("1024"),
+    default: Fallback::Value("1024"),
     help: "number of flow queues, 1 to 65536; flows with the same hash share one",
+    live: true,
 };
 
 /// The setting `quantum` of disciplines that take turns.
 pub(super) const QUANTUM: Param = Param {
     name: "quantum",
     kind: ParamKind::Size { min: Bytes(64), max: Bytes(1_000_000) },
-    default: Some("1514 B"),
+    default: Fallback::Value("1514 B"),
     help: "bytes that a flow may send in its turn, 64 to 1000000",
+    live: true,
 };
 
 /// The verdict on a packet whose sender should slow down.

@@ -41,7 +41,12 @@ const ALWAYS: u64 = 1 << 56;
 
 /// Stabilized RED: estimates the number of flows and drops accordingly.
 #[derive(Debug, Settings)]
-#[settings(key = "queue", kind = "sred", source = "Ott, Lakshman & Wong, SRED: stabilized RED, INFOCOM 1999")]
+#[settings(
+    key = "queue",
+    kind = "sred",
+    source = "Ott, Lakshman & Wong, SRED: stabilized RED, INFOCOM 1999",
+    live
+)]
 pub struct SredSettings {
     #[setting(like = LIMIT)]
     limit: Limit,

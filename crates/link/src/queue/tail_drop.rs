@@ -17,7 +17,7 @@ pub struct TailDrop {
 
 /// First in, first out; drops arrivals that find the queue full.
 #[derive(Debug, Settings)]
-#[settings(key = "queue", kind = "tail-drop", source = "RFC 7567, section 2")]
+#[settings(key = "queue", kind = "tail-drop", source = "RFC 7567, section 2", live)]
 pub struct TailDropSettings {
     #[setting(like = LIMIT)]
     limit: Limit,

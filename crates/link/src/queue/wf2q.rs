@@ -16,6 +16,7 @@ const NANOBITS: u64 = 8_000_000_000;
 
 const CLASSES: Grammar = Grammar {
     wanted: "classes, one a line, such as \"web weight 3 if tcp port 80\"",
+    form: None,
     read: |text, _| match read(text) {
         Ok(set) => Ok(Arc::new(set)),
         Err(error) => Err(error.to_string()),
@@ -46,7 +47,8 @@ pub type Wf2q = Classed<Shares>;
 #[settings(
     key = "queue",
     kind = "wf2q+",
-    source = "Bennett & Zhang, Hierarchical Packet Fair Queueing Algorithms (1997)"
+    source = "Bennett & Zhang, Hierarchical Packet Fair Queueing Algorithms (1997)",
+    live
 )]
 pub struct Wf2qSettings {
     /// one class a line or a list of them: NAME weight N [limit L] [queue KIND [PARAMETER VALUE]...] [if

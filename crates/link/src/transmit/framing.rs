@@ -1,6 +1,6 @@
 //! Bytes of a packet that a rate counts.
 
-use longwire_block::{Param, ParamKind};
+use longwire_block::{Fallback, Param, ParamKind};
 use longwire_settings::Choice;
 
 /// The work of a byte: eight bits, in bits · 10⁹, of which a rate of r bit/s does r per nanosecond.
@@ -26,19 +26,21 @@ pub(crate) enum Layer {
 pub(crate) const FRAMING_PARAM: Param = Param {
     name: "framing",
     kind: ParamKind::Choice(Layer::WORDS),
-    default: Some("ethernet"),
+    default: Fallback::Value("ethernet"),
     help: "bytes the rate counts: ethernet (frame of at least 64 bytes with FCS), ip (the IP packet), wire \
         (ethernet and 20 bytes of preamble and gap), atm (cells of 53 bytes that carry 48 of the IP packet, \
         the overhead and AAL5's trailer of 8 bytes)",
+    live: true,
 };
 
 /// The setting for bytes added to every packet.
 pub(crate) const OVERHEAD_PARAM: Param = Param {
     name: "overhead",
     kind: ParamKind::Integer { min: 0, max: 1000 },
-    default: Some("0"),
+    default: Fallback::Value("0"),
     help: "bytes added to every packet, 0 to 1000; with atm, before it is cut into cells (PPPoA 2, IP over \
         LLC 8, PPPoE over bridged LLC 32)",
+    live: true,
 };
 
 /// Shortest Ethernet frame without its frame check sequence (IEEE 802.3, 4A.4.2).

@@ -33,7 +33,8 @@ pub(crate) enum Share {
 #[settings(
     key = "rate",
     kind = "shared",
-    source = "IEEE 802.3, clause 4; IEEE 802.11, distributed coordination function"
+    source = "IEEE 802.3, clause 4; IEEE 802.11, distributed coordination function",
+    live
 )]
 pub struct SharedSettings {
     /// the medium's rate

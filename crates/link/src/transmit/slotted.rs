@@ -47,7 +47,8 @@ const MAX_DISTANCE: Nanos = Nanos::from_secs(1000);
 #[settings(
     key = "rate",
     kind = "slotted",
-    source = "tc-netem(8), slot; Linux net/sched/sch_netem.c, get_slot_next"
+    source = "tc-netem(8), slot; Linux net/sched/sch_netem.c, get_slot_next",
+    live
 )]
 pub struct SlottedSettings {
     /// the rate within a slot: 300 bit/s to 400 Gbit/s, 0 for an outage, or unlimited

@@ -51,7 +51,8 @@ const MAX_BURST: Bytes = Bytes(1_000_000_000);
 #[settings(
     key = "rate",
     kind = "token-bucket",
-    source = "RFC 2697, section 3 (the committed bucket); tc-tbf(8)"
+    source = "RFC 2697, section 3 (the committed bucket); tc-tbf(8)",
+    live
 )]
 pub struct TokenBucketSettings {
     /// the rate at which tokens come: 300 bit/s to 400 Gbit/s, 0 for none, or unlimited

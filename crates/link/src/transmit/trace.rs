@@ -2,7 +2,7 @@
 
 use super::Sender;
 use super::framing::{BYTE, Framing, Layer, OVERHEAD_PARAM};
-use longwire_block::{Block, Dice, Grammar, Param, ParamKind};
+use longwire_block::{Block, Dice, Fallback, Grammar, Param, ParamKind};
 use longwire_settings::{Choice, Settings};
 use longwire_trace::{Cursor, Deliveries, End, Opportunities, Rates, Steps, mahimahi};
 use longwire_units::{Nanos, Rate};
@@ -61,9 +61,10 @@ struct Place {
 pub(crate) const END_PARAM: Param = Param {
     name: "end",
     kind: ParamKind::Choice(End::WORDS),
-    default: Some("loop"),
+    default: Fallback::Value("loop"),
     help: "after the end of the trace: loop (it begins again), hold (its last value stays), clear (as if \
         there were none)",
+    live: true,
 };
 
 /// Which bytes a trace counts.
@@ -100,6 +101,7 @@ const RATES: Grammar = Grammar {
         "0 s 0; 1 ms unlimited; 2 ms 5 kbit/s",
         "10000,0,1000000,0,0;300,0,0,0,0;5000,0,700000,0,0",
     ],
+    form: None,
 };
 
 fn read(text: &str, base: &Path) -> Result<Arc<dyn Any + Send + Sync>, String> {

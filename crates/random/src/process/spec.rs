@@ -2,7 +2,7 @@
 
 use super::capture;
 use super::replay::{Packets, Speed};
-use longwire_block::{Grammar, Param, ParamKind, Spec, Value};
+use longwire_block::{Fallback, Grammar, Param, ParamKind, Spec, Value};
 use longwire_settings::{Millionths, Setting, Settings};
 use longwire_units::{Bytes, Nanos, Rate};
 use std::any::Any;
@@ -24,7 +24,8 @@ pub static SPECS: &[Spec] = &[
 #[settings(
     key = "background",
     kind = "cbr",
-    source = "Longwire's own: the n-th packet, from 0, comes at n times size over rate, rounded down"
+    source = "Longwire's own: the n-th packet, from 0, comes at n times size over rate, rounded down",
+    live
 )]
 pub(super) struct CbrSettings {
     #[setting(like = RATE)]
@@ -38,7 +39,8 @@ pub(super) struct CbrSettings {
 #[settings(
     key = "background",
     kind = "poisson",
-    source = "Any textbook; the exponential variate is -ln of a uniform one"
+    source = "Any textbook; the exponential variate is -ln of a uniform one",
+    live
 )]
 pub(super) struct PoissonSettings {
     #[setting(like = RATE)]
@@ -52,7 +54,8 @@ pub(super) struct PoissonSettings {
 #[settings(
     key = "background",
     kind = "mmpp",
-    source = "Fischer & Meier-Hellstern, The Markov-modulated Poisson process (MMPP) cookbook, 1993"
+    source = "Fischer & Meier-Hellstern, The Markov-modulated Poisson process (MMPP) cookbook, 1993",
+    live
 )]
 pub(super) struct MmppSettings {
     /// Rates of the states; the next state is any other one, with equal probability.
@@ -111,7 +114,8 @@ pub(super) struct ParetoOnOffSettings {
 #[settings(
     key = "background",
     kind = "replay",
-    source = "Longwire's own: times count from the first packet and are divided by the speed"
+    source = "Longwire's own: times count from the first packet and are divided by the speed",
+    live
 )]
 pub(super) struct ReplaySettings {
     /// A pcap or pcapng file, or "0 ms 1000 B, 5 ms 200 B".
@@ -147,35 +151,49 @@ pub fn spec(kind: &str) -> Option<&'static Spec> {
 const RATE: Param = Param {
     name: "rate",
     kind: ParamKind::Rate,
-    default: None,
+    default: Fallback::Required,
     help: "Bits of the packets per second; 0 for none, unlimited means 400 Gbit/s.",
+    live: true,
 };
 
 const PEAK: Param = Param {
     name: "rate",
     kind: ParamKind::Rate,
-    default: None,
+    default: Fallback::Required,
     help: "Rate while it is on; unlimited means 400 Gbit/s. The mean rate is rate * on / (on + off).",
+    live: true,
 };
 
 const SIZE: Param = Param {
     name: "size",
     kind: ParamKind::Size { min: Bytes(60), max: Bytes(65_549) },
-    default: Some("1000 B"),
+    default: Fallback::Value("1000 B"),
     help: "Bytes of a packet, from its Ethernet header on and without FCS.",
+    live: true,
 };
 
 const DAY: Nanos = Nanos::from_secs(86_400);
 const TIME: ParamKind = ParamKind::Time { min: Nanos::ZERO, max: DAY };
 
-const ON: Param =
-    Param { name: "on", kind: TIME, default: None, help: "How long it is on in the mean, 1 us to 24 hours." };
+const ON: Param = Param {
+    name: "on",
+    kind: TIME,
+    default: Fallback::Required,
+    help: "How long it is on in the mean, 1 us to 24 hours.",
+    live: true,
+};
 
-const OFF: Param =
-    Param { name: "off", kind: TIME, default: None, help: "How long it is off in the mean, up to 24 hours." };
+const OFF: Param = Param {
+    name: "off",
+    kind: TIME,
+    default: Fallback::Required,
+    help: "How long it is off in the mean, up to 24 hours.",
+    live: true,
+};
 
 const RATES: Grammar = Grammar {
     wanted: "rates such as \"1 Mbit/s, 9 Mbit/s\"",
+    form: None,
     read: |text, _| {
         let rates: Vec<Rate> = text
             .split(',')
@@ -194,6 +212,7 @@ const MOST_RATES: usize = 1000;
 
 const PACKETS: Grammar = Grammar {
     wanted: "a pcap or pcapng file, or a list such as \"0 ms 1000 B, 5 ms 200 B\"",
+    form: None,
     read: |text, base: &Path| {
         let list = Packets::read(text);
         // A text that begins with a digit and is not a file was meant as a list.
@@ -211,6 +230,7 @@ const PACKETS: Grammar = Grammar {
 
 const SPEED: Grammar = Grammar {
     wanted: "a speed such as \"2.5\", \"1/3\" or \"max\"",
+    form: None,
     read: |text, _| Speed::read(text).map(any),
     examples: &["1", "2.5", "1/3", "max"],
 };

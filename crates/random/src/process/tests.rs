@@ -358,7 +358,7 @@ fn every_spec_builds_and_follows_its_dice() {
         let given: Vec<_> = spec
             .params
             .iter()
-            .filter(|param| param.default.is_none())
+            .filter(|param| param.default.is_required())
             .map(|param| (param.name, given(param.name)))
             .collect();
         let values = Values::read(spec, &given).unwrap();

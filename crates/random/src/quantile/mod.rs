@@ -42,11 +42,13 @@ pub const SHAPE: Grammar = Grammar {
         "gamma",
         "1; 2; 4",
     ],
+    form: None,
 };
 
 /// A parameter that is [`Times`].
 pub const TIMES: Grammar = Grammar {
     wanted: "a distribution of times: a file of samples, of points \"x, C(x)\", or a dummynet profile",
+    form: None,
     read: |text, base| Ok(Times::parse(text, base)?),
     examples: &["10 ms; 12 ms; 30 ms", "10, 0; 12, 0.5; 30, 1", "loss-level 0.8; prob delay; 0 10; 1 30"],
 };
@@ -54,6 +56,7 @@ pub const TIMES: Grammar = Grammar {
 /// A parameter that is [`Chances`].
 pub const CHANCES: Grammar = Grammar {
     wanted: "a distribution of probabilities: a file of samples, or of points \"x, C(x)\"",
+    form: None,
     read: |text, base| Ok(Chances::parse(text, base)?),
     examples: &["0 %; 2 %", "0, 0; 0.01, 0.9; 0.5, 1"],
 };

@@ -2,7 +2,7 @@
 
 use super::{Entry, Resolver};
 use crate::file_router;
-use crate::written::Text;
+use crate::settings::{CostProfile, RouterSettings};
 use longwire_router::{Admission, Budget, RouterPrices};
 use longwire_units::Rate;
 use std::ops::Range;
@@ -13,32 +13,23 @@ impl Resolver<'_, '_> {
     pub(super) fn admission(
         &mut self,
         entry: &Entry<'_>,
-        written: &file_router::Router,
+        (written, settings): (&file_router::Router, &RouterSettings),
         set_aside: u64,
     ) -> Option<Admission> {
-        let budget = match (&written.profile, &written.line_rate) {
+        let prices = settings.prices.router.clone();
+        let budget = match (settings.profile, settings.line_rate) {
             (None, None) => Budget::default(),
-            (Some(profile), None) => {
-                let Text(name) = self.term(entry, "profile", profile)?;
-                if name != "vrp" {
-                    let what = format!("there is no profile \"{name}\"");
-                    self.error(&profile.span, entry, "profile", what, "write \"vrp\", or line-rate instead");
-                    return None;
-                }
-                Budget::VRP.setting_aside(set_aside)
+            (Some(CostProfile::Vrp), None) => Budget::VRP.setting_aside(set_aside),
+            (None, Some(line)) => {
+                return self.line_rate(entry, written.span("line-rate")?, (line, set_aside), prices);
             }
-            (None, Some(rate)) => {
-                let line = self.term(entry, "line-rate", rate)?;
-                let prices = self.prices(entry, written)?;
-                return self.line_rate(entry, &rate.span, (line, set_aside), prices);
-            }
-            (Some(profile), Some(_)) => {
+            (Some(_), Some(_)) => {
                 let what = "a router's budget is that of a profile or of a line rate";
-                self.error(&profile.span, entry, "profile", what, "leave one of the two out");
+                self.error(written.span("profile")?, entry, "profile", what, "leave one of the two out");
                 return None;
             }
         };
-        Some(Admission { budget, prices: self.prices(entry, written)? })
+        Some(Admission { budget, prices })
     }
 
     /// What a line's rate leaves, which is a promise: refused, if the router's own work alone takes longer.

@@ -31,10 +31,10 @@ impl Resolver<'_, '_> {
             self.error(&wanted.span, entry, "control-plane", what, fix);
             return None;
         }
-        if let Some(scheduler) = &written.scheduler {
+        if let Some(span) = written.span("scheduler") {
             let what = "a router with a control plane can't share its processors between flows";
             let fix = "take one of the two away: hellos of routing protocols would wait behind flows";
-            self.error(&scheduler.span, entry, "scheduler", what, fix);
+            self.error(span, entry, "scheduler", what, fix);
             return None;
         }
         let fits = |name: &str, longest: usize| {

@@ -56,7 +56,7 @@ impl Resolver<'_, '_> {
     pub(super) fn events(&mut self, file: &File, links: &Links, others: Others<'_>) -> ResolvedEvents {
         let mut wanted = Vec::new();
         for written in file.at.iter().filter(|at| at.router.is_none()) {
-            let entry = Entry { section: "at", name: Some(&written.time.text), n: None };
+            let entry = Entry { section: "at", name: written.text("time"), n: None };
             for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
                 let entry = Entry { n, ..entry };
                 if wanted.len() == MOST_EVENTS {
@@ -82,8 +82,8 @@ impl Resolver<'_, '_> {
         links: &Links,
         others: Others<'_>,
     ) -> Option<Wanted<'f>> {
-        let time = self.term(&entry, "time", &written.time);
-        let repeat = self.repeat(&entry, written);
+        let settings = self.row(&entry, written);
+        let repeat = settings.as_ref().and_then(|settings| self.repeat(&entry, written, settings));
         let (whose, mut places) = self.changing(&entry, written, links, others)?;
         let texts = self.beside_merged(&entry, &written.blocks.iter().collect::<Vec<_>>())?;
         if texts.is_empty() {
@@ -94,7 +94,8 @@ impl Resolver<'_, '_> {
         self.no_station(&entry, &texts, (&places, links))?;
         places.sort_unstable();
         places.dedup();
-        let ramp = self.ramp(&entry, written, places.len() as u64)?;
+        let settings = settings?;
+        let ramp = self.ramp(&entry, (written, &settings), places.len() as u64)?;
         let mut profiles: Vec<u32> = match texts.iter().any(|text| text.key == "filter") {
             false => Vec::new(),
             true => places.iter().map(|&place| links.links[place as usize].profile).collect(),
@@ -103,7 +104,17 @@ impl Resolver<'_, '_> {
         profiles.dedup();
         let planned =
             profiles.into_iter().map(|profile| links.profiles[profile as usize].blocks.clone()).collect();
-        Some(Wanted { entry, written, time: time?, repeat: repeat?, ramp, places, whose, texts, planned })
+        Some(Wanted {
+            entry,
+            written,
+            time: settings.time,
+            repeat: repeat?,
+            ramp,
+            places,
+            whose,
+            texts,
+            planned,
+        })
     }
 
     /// What an entry changes, and the places.

@@ -52,9 +52,9 @@ impl Resolver<'_, '_> {
     /// Notes where a queue is chosen and there is but one.
     pub(super) fn queues_of_forwarders(&mut self, file: &File, plan: &Plan) {
         for (written, planned) in file.forwarder.iter().zip(&plan.forwarders) {
-            if let (Some(queue), Some(odd)) = (&written.queue, plan.one_queue(planned.router)) {
+            if let (Some(queue), Some(odd)) = (written.span("queue"), plan.one_queue(planned.router)) {
                 let entry = Entry { section: "forwarder", name: written.called(), n: None };
-                self.findings.note(queue.span.clone(), &entry.field("queue"), odd, "");
+                self.findings.note(queue.clone(), &entry.field("queue"), odd, "");
             }
         }
     }
@@ -65,7 +65,7 @@ impl Resolver<'_, '_> {
         router: &Router,
         table: &Forwarders,
     ) -> Result<(ForwarderRequest, Arc<Forwarders>), ForwarderFault> {
-        let text = written.text();
+        let text = written.texts();
         let request = text.read(router, &text.object(&self.folder)?)?;
         let fault = |why: String| ForwarderFault { field: "program", why };
         let forwarder = request.prepare(&router.admission.prices, 0).map_err(|error| text.refused(&error))?;
@@ -136,7 +136,8 @@ impl ForwarderKey {
 }
 
 impl WrittenEntry {
-    fn text(&self) -> WrittenForwarder {
+    fn texts(&self) -> WrittenForwarder {
+        let setting = |name| self.text(name).map(str::to_owned);
         WrittenForwarder {
             program: text(self.program.as_ref()).unwrap_or_default(),
             function: text(self.function.as_ref()),
@@ -149,20 +150,20 @@ impl WrittenEntry {
             exits: self.exits.iter().map(|exit| exit.text.clone()).collect(),
             name: text(self.name.as_ref()),
             key: self.key.as_ref().map(ForwarderKey::text),
-            state: text(self.state.as_ref()),
+            state: setting("state"),
             data: text(self.data.as_ref()),
             port: text(self.port.as_ref()),
             via: text(self.via.as_ref()),
-            queue: text(self.queue.as_ref()),
+            queue: setting("queue"),
             links: self.links.iter().map(|link| link.text.clone()).collect(),
-            level: text(self.level.as_ref()),
+            level: setting("where"),
             service: text(self.service.as_ref()),
-            packets: text(self.packets.as_ref()),
-            cycles: text(self.cycles.as_ref()),
-            share: text(self.share.as_ref()),
-            mark: text(self.mark.as_ref()),
-            within: text(self.within.as_ref()),
-            otherwise: text(self.otherwise.as_ref()),
+            packets: setting("packets"),
+            cycles: setting("cycles"),
+            share: setting("share"),
+            mark: setting("mark"),
+            within: setting("within"),
+            otherwise: setting("otherwise"),
         }
     }
 
@@ -183,29 +184,20 @@ impl WrittenEntry {
             "constants" => place(self.constants.values().next()),
             "maps" => place(self.maps.values().next()),
             "exits" => place(self.exits.first()),
-            "state" => place(self.state.as_ref()),
             "data" => place(self.data.as_ref()),
             "port" => place(self.port.as_ref()),
             "via" => place(self.via.as_ref()),
-            "queue" => place(self.queue.as_ref()),
             "links" => place(self.links.first()),
-            "where" => place(self.level.as_ref()),
             "name" => place(self.name.as_ref()),
             "service" => place(self.service.as_ref()),
-            "packets" => place(self.packets.as_ref()),
-            "cycles" => place(self.cycles.as_ref()),
-            "share" => place(self.share.as_ref()),
-            "mark" => place(self.mark.as_ref()),
-            "within" => place(self.within.as_ref()),
-            "otherwise" => place(self.otherwise.as_ref()),
             "key.source" => place(key.and_then(|key| key.source.as_ref())),
             "key.source-port" => place(key.and_then(|key| key.source_port.as_ref())),
             "key.destination" => place(key.and_then(|key| key.destination.as_ref())),
             "key.destination-port" => place(key.and_then(|key| key.destination_port.as_ref())),
             "key.protocol" => place(key.and_then(|key| key.protocol.as_ref())),
-            _ => None,
+            _ => self.row.iter().find(|(key, ..)| *key == field).map(|(.., span)| span.clone()),
         };
-        let program = place(self.program.as_ref()).or_else(|| place(self.level.as_ref()));
+        let program = place(self.program.as_ref()).or_else(|| self.span("where").cloned());
         found.or(program).unwrap_or_else(|| self.router.span.clone())
     }
 }

@@ -2,15 +2,12 @@
 
 use super::{Entry, Resolver};
 use crate::file_router;
-use crate::finding::not_one_of;
 use crate::level_plan::{RouterLevels, nanoseconds_of};
-use crate::written::{Text, Whole, Written};
+use crate::settings::{ControlSettings, SlowPathSettings};
 use longwire_punt::{Capacity, TRIP};
 use longwire_units::Probability;
+use std::ops::Range;
 
-/// Most packets and cycles a second of a level.
-const MOST_PACKETS: u64 = 1_000_000_000;
-const MOST_CYCLES: u64 = 1_000_000_000_000;
 /// Nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
@@ -21,25 +18,23 @@ impl Resolver<'_, '_> {
         entry: &Entry<'_>,
         written: &file_router::Router,
     ) -> Option<RouterLevels> {
-        let mut levels = RouterLevels::default();
-        if let Some(slow) = &written.slow_path {
-            levels.worker[0] = self.worker(entry, "slow-path.worker", slow.worker.as_ref(), 0)?;
-            let capacity = (slow.packets.as_ref(), slow.cycles.as_ref());
-            let keys = ["slow-path.packets", "slow-path.cycles"];
-            levels.slow = self.capacity(entry, keys, capacity, (levels.slow, levels.worker[0]))?;
-            levels.wait = self.term_or(entry, "slow-path.wait", slow.wait.as_ref(), levels.wait)?;
-            if let Some(scheduler) = &slow.scheduler {
-                levels.scheduler = self.scheduler(entry, scheduler)?;
-            }
-        }
-        if let Some(control) = &written.control {
-            let slow = levels.worker[0].unwrap_or_default();
-            levels.worker[1] = self.worker(entry, "control.worker", control.worker.as_ref(), slow)?;
-            let capacity = (control.packets.as_ref(), control.cycles.as_ref());
-            let keys = ["control.packets", "control.cycles"];
-            levels.control = self.capacity(entry, keys, capacity, (levels.control, levels.worker[1]))?;
-        }
-        Some(levels)
+        let slow: SlowPathSettings = self.inner(entry, "slow-path", written.slow_path.as_ref())?;
+        let control: ControlSettings = self.inner(entry, "control", written.control.as_ref())?;
+        let place = |key| written.slow_path.as_ref().and_then(|table| table.span(key));
+        let reserved = self.worker(entry, "slow-path.worker", (slow.worker, place("worker")), 0)?;
+        let capacity = (slow.packets, place("packets"), slow.cycles);
+        let slow_capacity = self.capacity(entry, "slow-path.packets", capacity, reserved)?;
+        let place = |key| written.control.as_ref().and_then(|table| table.span(key));
+        let others = reserved.unwrap_or_default();
+        let above = self.worker(entry, "control.worker", (control.worker, place("worker")), others)?;
+        let capacity = (control.packets, place("packets"), control.cycles);
+        Some(RouterLevels {
+            slow: slow_capacity,
+            control: self.capacity(entry, "control.packets", capacity, above)?,
+            scheduler: slow.scheduler.0,
+            wait: slow.wait,
+            worker: [reserved, above],
+        })
     }
 
     /// What is set aside of the worker's time, in nanoseconds a second, if anything is said; something is
@@ -49,17 +44,16 @@ impl Resolver<'_, '_> {
         &mut self,
         entry: &Entry<'_>,
         key: &str,
-        written: Option<&Written<Probability>>,
+        (part, span): (Option<Probability>, Option<&Range<usize>>),
         others: u64,
     ) -> Option<Option<u64>> {
-        let Some(written) = written else { return Some(None) };
-        let part = self.term(entry, key, written)?;
+        let (Some(part), Some(span)) = (part, span) else { return Some(None) };
         let reserved = nanoseconds_of(part);
         if reserved + others < SECOND {
             return Some(Some(reserved));
         }
         let what = "nothing of the worker is left for the data path".to_owned();
-        self.error(&written.span, entry, key, what, "set less than 100 % aside, both levels together");
+        self.error(span, entry, key, what, "set less than 100 % aside, both levels together");
         None
     }
 
@@ -68,44 +62,21 @@ impl Resolver<'_, '_> {
     fn capacity(
         &mut self,
         entry: &Entry<'_>,
-        [packets, cycles]: [&str; 2],
-        written: (Option<&Written<Whole>>, Option<&Written<Whole>>),
-        (default, reserved): (Capacity, Option<u64>),
+        key: &str,
+        (packets, span, cycles): (u64, Option<&Range<usize>>, u64),
+        reserved: Option<u64>,
     ) -> Option<Capacity> {
-        let most = reserved.map_or(MOST_PACKETS, |reserved| (reserved / TRIP).max(1));
-        let default_packets = default.packets.min(most);
-        let capacity = Capacity {
-            packets: self.whole_or(entry, packets, written.0, default_packets, 1..=MOST_PACKETS)?,
-            cycles: self.whole_or(entry, cycles, written.1, default.cycles, 1..=MOST_CYCLES)?,
-        };
-        if let (Some(written), true) = (written.0, capacity.packets > most) {
+        let most = reserved.map_or(u64::MAX, |reserved| (reserved / TRIP).max(1));
+        if let (Some(span), true) = (span, packets > most) {
             let what = format!(
-                "{} packets/s of {TRIP} ns take {} us of each second, and {} us of the worker are set aside \
+                "{packets} packets/s of {TRIP} ns take {} us of each second, and {} us of the worker are set aside \
                  for them",
-                capacity.packets,
-                capacity.packets.saturating_mul(TRIP) / 1000,
+                packets.saturating_mul(TRIP) / 1000,
                 reserved.unwrap_or_default() / 1000
             );
-            self.error(
-                &written.span,
-                entry,
-                packets,
-                what,
-                format!("write at most {most}, or set more aside"),
-            );
+            self.error(span, entry, key, what, format!("write at most {most}, or set more aside"));
             return None;
         }
-        Some(capacity)
-    }
-
-    fn scheduler(&mut self, entry: &Entry<'_>, written: &Written<Text>) -> Option<&'static str> {
-        let Text(name) = self.term(entry, "slow-path.scheduler", written)?;
-        let names: Vec<&'static str> = longwire_sched::SPECS.iter().map(|spec| spec.name).collect();
-        let found = names.iter().find(|known| **known == name);
-        if found.is_none() {
-            let what = not_one_of("a scheduler", &name, &names);
-            self.error(&written.span, entry, "slow-path.scheduler", what, "");
-        }
-        found.copied()
+        Some(Capacity { packets: packets.min(most), cycles })
     }
 }

@@ -5,6 +5,7 @@ use super::named::{Shelf, beneath};
 use super::{Entry, Resolver};
 use crate::file::{self, BlockText, File};
 use crate::plan::{End, Link, Profile, Route};
+use crate::settings::{DirectionSettings, LinkSettings};
 use crate::template;
 use crate::written::{Name, Term, Whole};
 use std::collections::HashMap;
@@ -98,10 +99,7 @@ impl Resolver<'_, '_> {
     ) -> Option<()> {
         let ways = self.ways(entry, written);
         let matches = self.matches(entry, &written.matches);
-        let only = match &written.only {
-            Some(only) => Some(self.term(entry, "only", only)?),
-            None => None,
-        };
+        let LinkSettings { only, histogram } = self.row(entry, written)?;
         let (ways, matches) = (ways?, matches?);
         if let (Some(only), Some(first)) = (only, matches.first()) {
             let what = format!("it is for {only} only, and match chooses packets for it");
@@ -116,9 +114,9 @@ impl Resolver<'_, '_> {
                 None => Vec::new(),
             };
             let texts = beneath(&named, texts);
-            let histogram =
-                way.overrides.and_then(|way| way.histogram).or(written.histogram).unwrap_or(false);
-            let profile = self.profile(entry, &texts, histogram, profiles)?;
+            let own: DirectionSettings =
+                self.inner(entry, way.suffix.trim_start_matches('.'), way.overrides)?;
+            let profile = self.profile(entry, &texts, own.histogram.unwrap_or(histogram), profiles)?;
             let medium = match way.overrides.and_then(|way| way.medium.as_ref()).or(written.medium.as_ref()) {
                 Some(medium) => Some((self.term(entry, "medium", medium)?, medium.span.clone())),
                 None => None,

@@ -21,7 +21,6 @@ mod nodes;
 mod pace;
 mod paths;
 mod port_queues;
-mod prices;
 mod processors;
 mod router_events;
 mod routers;
@@ -44,7 +43,6 @@ use crate::words::Routing;
 use crate::written::{Term, Whole, Written};
 use longwire_block::Spec;
 use std::collections::HashMap;
-use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 
@@ -212,25 +210,6 @@ impl Resolver<'_, '_> {
             Some(written) => self.term(entry, key, written),
             None => Some(default),
         }
-    }
-
-    /// Reads a term within a range.
-    fn term_in<T: Term + PartialOrd + Display>(
-        &mut self,
-        entry: &Entry<'_>,
-        key: &str,
-        written: Option<&Written<T>>,
-        default: T,
-        range: RangeInclusive<T>,
-    ) -> Option<T> {
-        let Some(written) = written else { return Some(default) };
-        let value = self.term(entry, key, written)?;
-        if range.contains(&value) {
-            return Some(value);
-        }
-        let what = format!("{value} is out of range: {} to {}", range.start(), range.end());
-        self.error(&written.span, entry, key, what, format!("the default is {default}"));
-        None
     }
 
     /// Reads a whole number within a range.

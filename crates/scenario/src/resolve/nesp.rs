@@ -4,7 +4,7 @@ use super::{Entry, Resolver};
 use crate::file::File;
 use crate::key_file::read_key_file;
 use crate::nesp_plan::Nesp;
-use crate::words::NespAllow;
+use crate::settings::NespSettings;
 use crate::written::{Text, Written};
 use longwire_nesp::{Key, PORT};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
@@ -47,7 +47,7 @@ impl Resolver<'_, '_> {
             let nobodys = ip.is_unspecified() || ip.is_multicast() || ip.is_loopback();
             (port != 0 && !nobodys && ip.to_ipv4_mapped().is_none()).then_some((ip, port))
         });
-        let allow = self.term_or(&entry, "allow", written.allow.as_ref(), NespAllow::Set)?;
+        let NespSettings { allow } = self.row(&entry, written)?;
         Some(Nesp { key_file: key_file?, ports, udp, udp6, allow })
     }
 

@@ -2,9 +2,10 @@
 
 use super::{Entry, Resolver};
 use crate::address::{Mac, Network};
-use crate::file::{self, File, Params};
+use crate::file::{self, File};
 use crate::plan::{Attachment, Bridge, BridgeSettings, Driven, End, Host, HostRoute, Port};
 use crate::router_plan::Router;
+use crate::row::Params;
 use crate::settings::HostSettings;
 use crate::written::{Listed, Name, Text, Written};
 use longwire_block::{MAX_PORTS, Settings};
@@ -93,7 +94,7 @@ impl Resolver<'_, '_> {
                     self.error(&written.name.span, &entry, "", what, "make fewer");
                     break;
                 }
-                let settings = self.row(&entry, &written.params);
+                let settings = self.row(&entry, written);
                 let name = self.name(&entry, &written.name, End::Bridge(nodes.bridges.len() as u32));
                 let (Some(BridgeSettings { ageing, table }), Some(name)) = (settings, name) else { break };
                 nodes.bridges.push(Bridge {
@@ -124,7 +125,7 @@ impl Resolver<'_, '_> {
         let place = self.place(entry, &written.name, nodes)?;
         let name = self.name(entry, &written.name, End::Port(place));
         let addresses = self.host_addresses(entry, written);
-        let settings = self.row::<HostSettings>(entry, &written.params);
+        let settings = self.row(entry, written);
         let mac = self.mac(entry, written.mac.as_ref(), &written.name, nodes);
         let wanted_bridge = self.wanted_bridge(entry, written.bridge.as_ref());
         let (name, addresses, mac) = (name?, addresses?, mac?);
@@ -284,7 +285,7 @@ impl Resolver<'_, '_> {
         if driver.backend == Backend::Interface && !names_interface {
             params.push(("interface", written.name.text.clone(), written.name.span.clone()));
         }
-        let values = self.values(entry, &driver.spec, &params)?;
+        let values = self.values(entry, "", &driver.spec, &params)?;
         Some(Driven { driver, values })
     }
 

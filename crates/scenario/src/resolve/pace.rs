@@ -2,7 +2,7 @@
 
 use super::{Entry, Resolver};
 use crate::file::At;
-use crate::written::Written;
+use crate::settings::AtSettings;
 use longwire_block::change::{Ramp, Repeat};
 use longwire_units::Nanos;
 
@@ -15,64 +15,59 @@ const MOST_CLOSE: u64 = 1000;
 
 impl Resolver<'_, '_> {
     /// Whether it comes again. None after an error.
-    pub(super) fn repeat(&mut self, entry: &Entry<'_>, written: &At) -> Option<Option<Repeat>> {
-        let Some(every) = &written.every else {
-            if let Some(times) = &written.times {
+    pub(super) fn repeat(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &At,
+        settings: &AtSettings,
+    ) -> Option<Option<Repeat>> {
+        let (Some(every), Some(span)) = (settings.every, written.span("every")) else {
+            if let Some(span) = written.span("times") {
                 let fix = "add every = \"10 s\", say";
-                self.error(&times.span, entry, "times", "times has no meaning without every", fix);
+                self.error(span, entry, "times", "times has no meaning without every", fix);
                 return None;
             }
             return Some(None);
         };
-        let time = self.more_than_zero(entry, "every", every)?;
-        let times = match &written.times {
-            Some(times) => Some(self.whole_or(entry, "times", Some(times), 1, 1..=u64::MAX)?),
-            None => None,
-        };
-        if time < LEAST_EVERY && times.is_none_or(|times| times > MOST_CLOSE) {
-            let what = format!("changes {time} apart leave no time for packets");
+        let times = settings.times;
+        if every < LEAST_EVERY && times.is_none_or(|times| times > MOST_CLOSE) {
+            let what = format!("changes {every} apart leave no time for packets");
             let fix = format!("write every = \"{LEAST_EVERY}\" or more; a trace can change faster");
-            self.error(&every.span, entry, "every", what, fix);
+            self.error(span, entry, "every", what, fix);
             return None;
         }
-        Some(Some(Repeat { every: time, times }))
+        Some(Some(Repeat { every, times }))
     }
 
     /// Whether it takes its time. None after an error.
-    pub(super) fn ramp(&mut self, entry: &Entry<'_>, written: &At, links: u64) -> Option<Option<Ramp>> {
-        let Some(over) = &written.ramp else {
-            if let Some(step) = &written.step {
+    pub(super) fn ramp(
+        &mut self,
+        entry: &Entry<'_>,
+        (written, settings): (&At, &AtSettings),
+        links: u64,
+    ) -> Option<Option<Ramp>> {
+        let (Some(over), Some(span)) = (settings.ramp, written.span("ramp")) else {
+            if let Some(span) = written.span("step") {
                 let fix = "add ramp = \"5 s\", say";
-                self.error(&step.span, entry, "step", "step has no meaning without ramp", fix);
+                self.error(span, entry, "step", "step has no meaning without ramp", fix);
                 return None;
             }
             return Some(None);
         };
-        let mut ramp = Ramp::new(self.more_than_zero(entry, "ramp", over)?);
-        if let Some(step) = &written.step {
-            ramp.step = self.more_than_zero(entry, "step", step)?;
-        }
+        let mut ramp = Ramp::new(over);
+        ramp.step = settings.step.unwrap_or(ramp.step);
         if ramp.steps().saturating_mul(links) > MOST_STEPS {
             let most = (MOST_STEPS / links).max(1);
             let what = format!("{} steps, {links} times, are more than {MOST_STEPS}", ramp.steps());
             let least = Nanos(ramp.over.0.div_ceil(most));
-            let (span, fix) = match (&written.step, links > MOST_STEPS) {
-                (Some(step), false) => (&step.span, format!("write step = \"{least}\" or more")),
-                (None, false) => (&over.span, format!("add step = \"{least}\" or more")),
-                _ => (&over.span, "name fewer links or sources".into()),
+            let (span, fix) = match (written.span("step"), links > MOST_STEPS) {
+                (Some(step), false) => (step, format!("write step = \"{least}\" or more")),
+                (None, false) => (span, format!("add step = \"{least}\" or more")),
+                _ => (span, "name fewer links or sources".into()),
             };
             self.error(span, entry, "ramp", what, fix);
             return None;
         }
         Some(Some(ramp))
-    }
-
-    fn more_than_zero(&mut self, entry: &Entry<'_>, key: &str, written: &Written<Nanos>) -> Option<Nanos> {
-        let time = self.term(entry, key, written)?;
-        if time == Nanos::ZERO {
-            self.error(&written.span, entry, key, "it has to be longer than 0", "write \"10 s\", say");
-            return None;
-        }
-        Some(time)
     }
 }

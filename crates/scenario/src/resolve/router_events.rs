@@ -3,8 +3,8 @@
 use super::{Entry, Resolver, some};
 use crate::file::{At, File};
 use crate::finding::suggestion;
-use crate::processor_terms::Weighing;
 use crate::router_plan::{RouteChange, Router, RouterEvent, WrittenRoute};
+use crate::settings::AtSettings;
 use crate::written::{Name, Text, Written};
 use longwire_sched::Weight;
 use std::ops::Range;
@@ -18,7 +18,7 @@ pub(super) fn only_of_routers(written: &At) -> Option<(&'static str, &Range<usiz
         ("add-route", written.add_route.0.first().map(|text| &text.span)),
         ("remove-route", written.remove_route.0.first().map(|text| &text.span)),
         ("flow", written.flow.as_ref().map(|text| &text.span)),
-        ("weight", written.weight.as_ref().map(|text| &text.span)),
+        ("weight", written.span("weight")),
     ];
     keys.into_iter().find_map(|(key, span)| Some((key, span?)))
 }
@@ -31,7 +31,7 @@ impl Resolver<'_, '_> {
             self.routers_alone(written, routers);
         }
         for written in file.at.iter().filter(|at| at.router.is_some()) {
-            let entry = Entry { section: "at", name: Some(&written.time.text), n: None };
+            let entry = Entry { section: "at", name: written.text("time"), n: None };
             for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
                 let entry = Entry { n, ..entry };
                 if events.len() == MOST_EVENTS {
@@ -49,7 +49,7 @@ impl Resolver<'_, '_> {
     /// What is only said of routers.
     fn routers_alone(&mut self, written: &At, routers: &[Router]) {
         if let Some((key, span)) = only_of_routers(written) {
-            let entry = Entry { section: "at", name: Some(&written.time.text), n: None };
+            let entry = Entry { section: "at", name: written.text("time"), n: None };
             let what = format!("{key} is about a router, and none is named");
             let known: Vec<&str> = routers.iter().map(|router| &*router.name).collect();
             let fix = match &known[..] {
@@ -63,7 +63,7 @@ impl Resolver<'_, '_> {
 
     /// None after an error.
     fn router_event(&mut self, entry: &Entry<'_>, written: &At, routers: &[Router]) -> Option<RouterEvent> {
-        let time = self.term(entry, "time", &written.time)?;
+        let settings: AtSettings = self.row(entry, written)?;
         let name = written.router.as_ref()?;
         let text = self.term(entry, "router", name)?.0;
         let Some(&router) = self.routers.get(&text) else {
@@ -80,9 +80,9 @@ impl Resolver<'_, '_> {
             ("link", written.link.is_some()),
             ("source", written.source.is_some()),
             ("medium", written.medium.is_some()),
-            ("ramp", written.ramp.is_some()),
-            ("every", written.every.is_some()),
-            ("times", written.times.is_some()),
+            ("ramp", settings.ramp.is_some()),
+            ("every", settings.every.is_some()),
+            ("times", settings.times.is_some()),
         ];
         let other = others.iter().find(|(_, given)| *given).map(|(key, _)| *key);
         if let Some(key) = other.or_else(|| written.blocks.first().map(|block| &*block.key)) {
@@ -109,43 +109,37 @@ impl Resolver<'_, '_> {
         for text in &written.add_route.0 {
             changes.push(RouteChange::Add(self.route_to_add(entry, text, known)?));
         }
-        let weight = self.weight_to_give(entry, written, known)?;
+        let weight = self.weight_to_give(entry, (written, settings.weight), known)?;
         if changes.is_empty() && weight.is_none() {
             let fix = "add add-route = \"10.1.0.0/16 via 10.0.0.2\", remove-route = \"10.1.0.0/16\", or flow \
                 and weight";
             self.error(&written.span, entry, "", "nothing changes", fix);
             return None;
         }
-        Some(RouterEvent { time, router, changes, weight })
+        Some(RouterEvent { time: settings.time, router, changes, weight })
     }
 
     /// None within if no flow is named, none after an error.
     fn weight_to_give(
         &mut self,
         entry: &Entry<'_>,
-        written: &At,
+        (written, weight): (&At, Option<u16>),
         router: &Router,
     ) -> Option<Option<(Box<str>, Weight)>> {
-        let (flow, weight) = match (&written.flow, &written.weight) {
+        let (flow, weight) = match (&written.flow, weight) {
             (None, None) => return Some(None),
             (Some(flow), Some(weight)) => (flow, weight),
             (Some(flow), None) => {
                 self.error(&flow.span, entry, "flow", "its weight is missing", "add weight = 2");
                 return None;
             }
-            (None, Some(weight)) => {
-                self.error(
-                    &weight.span,
-                    entry,
-                    "weight",
-                    "it does not say of which flow",
-                    "add flow = \"…\"",
-                );
+            (None, Some(_)) => {
+                let what = "it does not say of which flow";
+                self.error(written.span("weight")?, entry, "weight", what, "add flow = \"…\"");
                 return None;
             }
         };
-        let (Name(name), Weighing(weight)) =
-            (self.term(entry, "flow", flow)?, self.term(entry, "weight", weight)?);
+        let (Name(name), weight) = (self.term(entry, "flow", flow)?, Weight::new(weight.into()).ok()?);
         let flows = router.sharing.iter().flat_map(|sharing| &sharing.flows);
         let known: Vec<&str> = flows.map(|flow| &*flow.name).collect();
         if !known.contains(&&*name) {

@@ -9,14 +9,12 @@ use crate::finding::suggestion;
 use crate::places::Places;
 use crate::plan::{End, Port};
 use crate::router_plan::{Router, RouterNeighbour, RouterPort};
+use crate::settings::{PoliceSettings, RouterPortSettings, RouterSettings};
 use crate::written::{Name, Written};
-use longwire_router::Limits;
 use std::collections::{HashMap, HashSet};
 
 /// Most routers.
 const MOST_ROUTERS: usize = 1 << 16;
-/// The least MTU of a port: what IPv6 asks for.
-const LEAST_MTU: u64 = longwire_router::LEAST_MTU as u64;
 
 impl Resolver<'_, '_> {
     pub(super) fn routers(&mut self, file: &File, nodes: &mut Nodes) {
@@ -58,10 +56,11 @@ impl Resolver<'_, '_> {
         }
         self.apart(entry, written, &ports)?;
         let control = self.control_plane(entry, written, (number as u32, &mut ports), nodes)?;
-        let police = self.police(entry, written)?;
+        let settings = self.row::<_, RouterSettings>(entry, written)?;
+        let police = self.inner::<_, PoliceSettings>(entry, "police", written.police.as_ref())?.limits();
         let levels = self.levels(entry, written)?;
-        let admission = self.admission(entry, written, levels.set_aside())?;
-        let sharing = self.processors(entry, written, (&ports, &admission.prices))?;
+        let admission = self.admission(entry, (written, &settings), levels.set_aside())?;
+        let sharing = self.processors(entry, (written, &settings), (&ports, &admission.prices))?;
         let not_in_real_time = self.beyond_threads(entry, written, sharing.as_ref());
         let (routes, neighbours) = (Vec::new(), Vec::new());
         let mut router = Router {
@@ -136,7 +135,7 @@ impl Resolver<'_, '_> {
             );
             mac = Mac::of_router(place);
         }
-        let mtu = self.whole_or(entry, "ports.mtu", written.mtu.as_ref(), 1500, LEAST_MTU..=65_535)? as u32;
+        let RouterPortSettings { mtu } = self.inner(entry, "ports", Some(written))?;
         let mut addresses: Vec<Network> = Vec::new();
         for text in &written.addresses.0 {
             let net: Network = self.term(entry, "ports.addresses", text)?;
@@ -222,30 +221,6 @@ impl Resolver<'_, '_> {
             }
         }
         Some(())
-    }
-
-    fn police(&mut self, entry: &Entry<'_>, written: &file_router::Router) -> Option<Limits> {
-        let mut limits = Limits::default();
-        let Some(police) = &written.police else { return Some(limits) };
-        let rows = [
-            ("police.exceptions", &police.exceptions, &mut limits.exceptions),
-            ("police.errors", &police.errors, &mut limits.errors),
-            ("police.echo", &police.echo, &mut limits.echo),
-            ("police.options", &police.options, &mut limits.options),
-            ("police.fragments", &police.fragments, &mut limits.fragments),
-            ("police.neighbours", &police.neighbours, &mut limits.neighbours),
-            ("police.requests", &police.requests, &mut limits.requests),
-            ("police.control-routing", &police.control_routing, &mut limits.control_routing),
-            ("police.control-ping", &police.control_ping, &mut limits.control_ping),
-            ("police.control-options", &police.control_options, &mut limits.control_options),
-            ("police.control-other", &police.control_other, &mut limits.control_other),
-        ];
-        for (key, text, limit) in rows {
-            if let Some(text) = text {
-                *limit = self.term(entry, key, text)?.limit(*limit);
-            }
-        }
-        Some(limits)
     }
 
     fn router_neighbour(

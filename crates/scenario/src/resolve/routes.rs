@@ -3,8 +3,9 @@
 use super::{Entry, Resolver};
 use crate::address::Network;
 use crate::file_router::RouterRoute as WrittenEntry;
-use crate::router_plan::{Router, RouterRoute, WrittenHop, WrittenRoute, weight_of};
-use crate::written::{Name, Text, Whole, Written};
+use crate::router_plan::{Router, RouterRoute, WrittenHop, WrittenRoute};
+use crate::settings::HopSettings;
+use crate::written::{Name, Text, Written};
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::Read;
@@ -31,10 +32,11 @@ impl Resolver<'_, '_> {
                 self.error(&written.to.span, entry, "routes", what, "name all next hops in next-hops");
                 return None;
             }
-            hops.push(self.next_hop(entry, (&written.via, &written.port, &None), router)?);
+            hops.push(self.next_hop(entry, (&written.via, &written.port), 1, router)?);
         }
         for hop in &written.next_hops {
-            hops.push(self.next_hop(entry, (&hop.via, &hop.port, &hop.weight), router)?);
+            let HopSettings { weight } = self.inner(entry, "routes", Some(hop))?;
+            hops.push(self.next_hop(entry, (&hop.via, &hop.port), weight, router)?);
         }
         let to = to.by(hops.iter().filter_map(|hop| hop.via));
         let route = WrittenRoute { to, hops, discard: written.discard.unwrap_or(false) };
@@ -52,11 +54,11 @@ impl Resolver<'_, '_> {
         }
     }
 
-    #[expect(clippy::type_complexity, reason = "the keys of an entry")]
     fn next_hop<'r>(
         &mut self,
         entry: &Entry<'_>,
-        (via, port, weight): (&Option<Written<IpAddr>>, &Option<Written<Name>>, &Option<Written<Whole>>),
+        (via, port): (&Option<Written<IpAddr>>, &Option<Written<Name>>),
+        weight: u16,
         router: &'r Router,
     ) -> Option<WrittenHop<'r>> {
         let via = match via {
@@ -67,15 +69,7 @@ impl Resolver<'_, '_> {
             Some(port) => Some(&*self.own_port(entry, "routes.port", port, router)?.name),
             None => None,
         };
-        let span = weight.as_ref().map(|weight| weight.span.clone());
-        let Whole(weight) = self.term_or(entry, "routes.weight", weight.as_ref(), Whole(1))?;
-        match weight_of(weight) {
-            Ok(weight) => Some(WrittenHop { via, port, weight }),
-            Err(what) => {
-                self.error(&span.unwrap_or_default(), entry, "routes.weight", what, "");
-                None
-            }
-        }
+        Some(WrittenHop { via, port, weight })
     }
 
     /// Notes a route by which no packet goes.

@@ -1,9 +1,10 @@
-//! Sections `[engine]` and `[fidelity]`.
+//! Settings of rows as they are written; sections `[engine]` and `[fidelity]`.
 
 use super::blocks::{bare, near};
 use super::{Entry, Resolver};
-use crate::file::{self, File, Params};
+use crate::file::{self, File};
 use crate::plan::{EngineSettings, Fidelity};
+use crate::row::{Given, Row, With};
 use crate::words::Mapping;
 use crate::written::{Whole, Written};
 use longwire_block::{Settings, Spec, Values};
@@ -16,45 +17,62 @@ impl Resolver<'_, '_> {
         let none = file::Engine::default();
         let written = file.engine.as_ref().unwrap_or(&none);
         let entry = Entry { section: "engine", ..Entry::root() };
-        let mut engine: EngineSettings = self.row(&entry, &written.params)?;
-        let given = |name: &str| written.params.iter().find(|(key, ..)| *key == name);
-        match (engine.workers, engine.mapping, given("mapping")) {
+        let mut engine: EngineSettings = self.row(&entry, written)?;
+        match (engine.workers, engine.mapping, written.span("mapping")) {
             (2.., _, None) => engine.mapping = Mapping::Parallel,
-            (workers @ 2.., Mapping::Single, Some((.., span))) => {
+            (workers @ 2.., Mapping::Single, Some(span)) => {
                 let what = format!("the mapping \"single\" has one worker, but workers = {workers}");
                 self.error(span, &entry, "mapping", what, "write mapping = \"parallel\", or leave it out");
             }
-            (1, Mapping::Pipeline, Some((.., span))) => {
+            (1, Mapping::Pipeline, Some(span)) => {
                 let what = "a pipeline has two workers or more, but workers = 1";
                 self.error(span, &entry, "mapping", what, "write workers = 2, or more");
             }
             _ => {}
         }
-        engine.pool_given = given("pool").is_some();
+        engine.pool_given = written.span("pool").is_some();
         engine.resident = engine.pool;
         engine.cpus = self.cpus(&entry, &written.cpus.0, engine.workers)?;
         Some(engine)
     }
 
-    /// The settings of a row as they are written, with their templates expanded. None after an error.
-    pub(super) fn row<S: Settings>(&mut self, entry: &Entry<'_>, params: &Params) -> Option<S> {
-        self.values(entry, &S::SPEC, params).map(|values| S::of(&values))
+    /// The settings of an entry as they are written, with their templates expanded. None after an error.
+    pub(super) fn row<T, S: Settings>(&mut self, entry: &Entry<'_>, written: &With<T, S>) -> Option<S> {
+        self.values(entry, "", &S::SPEC, &written.row).map(|values| S::of(&values))
+    }
+
+    /// The settings of a table within an entry, which need not be there. None after an error.
+    pub(super) fn inner<T, S: Settings>(
+        &mut self,
+        entry: &Entry<'_>,
+        table: &str,
+        written: Option<&With<T, S>>,
+    ) -> Option<S> {
+        let row = written.map_or(&[][..], |written| &written.row);
+        self.values(entry, &format!("{table}."), &S::SPEC, row).map(|values| S::of(&values))
     }
 
     /// Values of a row as they are written, with their templates expanded. None after an error.
-    pub(super) fn values(&mut self, entry: &Entry<'_>, spec: &Spec, params: &Params) -> Option<Values> {
+    pub(super) fn values(
+        &mut self,
+        entry: &Entry<'_>,
+        table: &str,
+        spec: &Spec,
+        row: &[Given],
+    ) -> Option<Values> {
         let mut given = Vec::new();
-        for (name, text, span) in params {
+        for (name, text, span) in row {
             let param = spec.params.iter().find(|param| param.name == *name)?;
-            let text = self.expanded(entry, name, text, span)?;
+            let key = format!("{table}{name}");
+            let text = self.expanded(entry, &key, text, span)?;
             match param.read_in(&text, &self.folder) {
                 Ok(_) => given.push((*name, text)),
-                Err(error) => self.error(span, entry, name, bare(&error), near(param, &text)),
+                Err(error) => self.error(span, entry, &key, bare(&error), near(param, &text)),
             }
         }
         let pairs: Vec<_> = given.iter().map(|(name, text)| (*name, text.as_str())).collect();
         let values = Values::read_in(spec, &pairs, &self.folder).ok();
-        values.filter(|_| given.len() == params.len())
+        values.filter(|_| given.len() == row.len())
     }
 
     fn cpus(&mut self, entry: &Entry<'_>, list: &[Written<Whole>], workers: u32) -> Option<Vec<u32>> {
@@ -79,7 +97,6 @@ impl Resolver<'_, '_> {
     /// When a run is faithful. None after an error.
     pub(super) fn fidelity(&mut self, file: &File) -> Option<Fidelity> {
         let entry = Entry { section: "fidelity", ..Entry::root() };
-        let none = file::Fidelity::default();
-        self.row(&entry, &file.fidelity.as_ref().unwrap_or(&none).params)
+        self.row(&entry, file.fidelity.as_ref().unwrap_or(&Row::default()))
     }
 }

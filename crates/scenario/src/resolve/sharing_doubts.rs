@@ -3,7 +3,6 @@
 use super::processors::counted;
 use super::{Entry, Resolver};
 use crate::file_router;
-use crate::written::Written;
 use longwire_router::SharingConfig;
 use longwire_sched::model::Demand;
 use longwire_sched::{Scheduler, Settings, Weight};
@@ -45,10 +44,8 @@ impl Resolver<'_, '_> {
     /// Notes room for fewer packets than as many flows as there may be need.
     fn room_for_all(&mut self, entry: &Entry<'_>, written: &file_router::Router, config: &SharingConfig) {
         let (packets, flows) = (u64::from(config.settings.packets), u64::from(config.settings.flows));
-        let given = [("packets", &written.packets), ("flow-table", &written.flow_table)];
-        let Some((key, text)) = given.into_iter().find_map(|(key, text)| Some((key, text.as_ref()?))) else {
-            return;
-        };
+        let mut keys = ["packets", "flow-table"].into_iter();
+        let Some((key, span)) = keys.find_map(|key| Some((key, written.span(key)?))) else { return };
         if config.scheduler.as_ref() == super::processors::FIRST_COME || packets >= LEAST_EACH * flows {
             return;
         }
@@ -63,7 +60,7 @@ impl Resolver<'_, '_> {
         if packets >= LEAST_EACH {
             fix += &format!(", or flow-table = {} or less", packets / LEAST_EACH);
         }
-        self.findings.note(text.span.clone(), &entry.field(key), what, fix);
+        self.findings.note(span.clone(), &entry.field(key), what, fix);
     }
 
     /// Notes packets all of which cost more than the budget.
@@ -111,8 +108,8 @@ impl Resolver<'_, '_> {
             }
             _ => format!("give flow-limit = {turn} or more"),
         };
-        let (span, key) = match &written.flow_limit {
-            Some(Written { span, .. }) => (span, "flow-limit"),
+        let (span, key) = match written.span("flow-limit") {
+            Some(span) => (span, "flow-limit"),
             None => (own.span, own.key),
         };
         self.findings.note(span.clone(), &entry.field(key), what, fix);
@@ -122,15 +119,15 @@ impl Resolver<'_, '_> {
 /// Flows whose `cycles` are given, and all others if the router's are.
 fn costs<'a>(written: &'a file_router::Router, config: &SharingConfig) -> Vec<Costs<'a>> {
     let named = written.flows.iter().zip(&config.flows).filter_map(|(written, flow)| {
-        let cycles = written.cycles.as_ref()?;
+        let span = written.span("cycles")?;
         let (of, weight) = (format!("flow \"{}\"", flow.name), flow.weight.number());
-        Some(Costs { of, weight, demand: flow.cycles?, span: &cycles.span, key: "flows.cycles" })
+        Some(Costs { of, weight, demand: flow.cycles?, span, key: "flows.cycles" })
     });
-    let others = written.cycles.as_ref().zip(config.cycles).map(|(cycles, demand)| Costs {
+    let others = written.span("cycles").zip(config.cycles).map(|(span, demand)| Costs {
         of: "a flow without cycles of its own".into(),
         weight: Weight::ONE.number(),
         demand,
-        span: &cycles.span,
+        span,
         key: "cycles",
     });
     named.chain(others).collect()
@@ -138,9 +135,10 @@ fn costs<'a>(written: &'a file_router::Router, config: &SharingConfig) -> Vec<Co
 
 /// Flows with weights that cost what the router's `cycles` say.
 fn weighty<'a>(written: &'a file_router::Router, config: &SharingConfig) -> impl Iterator<Item = Costs<'a>> {
-    let silent = written.flows.iter().zip(&config.flows).filter(|(written, _)| written.cycles.is_none());
+    let silent =
+        written.flows.iter().zip(&config.flows).filter(|(written, _)| written.span("cycles").is_none());
     silent.filter_map(|(own, flow)| {
-        let span = &own.weight.as_ref()?.span;
+        let span = own.span("weight")?;
         let (of, weight) = (format!("flow \"{}\"", flow.name), flow.weight.number());
         Some(Costs { of, weight, demand: config.cycles?, span, key: "flows.weight" })
     })

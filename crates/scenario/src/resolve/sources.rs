@@ -4,6 +4,7 @@ use super::nodes::Nodes;
 use super::{Entry, Resolver};
 use crate::file::{self, File};
 use crate::plan::Source;
+use crate::settings::SourceSettings;
 use crate::source_edit::{MODEL, SourceFault, course_value, model_edit, shortest_frame};
 use crate::written::{Name, Written};
 use longwire_block::change::{Blocks, Edit};
@@ -86,14 +87,14 @@ impl Resolver<'_, '_> {
             let fix = "begin at a host with a gateway that is a router's address, or at a router's port";
             self.error(&written.from.span, entry, "from", what, fix);
         }
-        let pairs = self.pairs(entry, written)?;
+        let settings: SourceSettings = self.row(entry, written)?;
+        let pairs = self.pairs(entry, written, settings.poisson)?;
         let fault = |resolver: &mut Self, SourceFault { key, what, fix }: SourceFault| {
             let given = pairs.iter().find(|(name, ..)| *name == key);
             resolver.error(given.map_or(&written.from.span, |(.., span)| span), entry, &key, what, fix);
         };
         let model = self.model(&pairs, source, known).map_err(|error| fault(self, error));
         let sending = Sending::of(&pairs, source).map_err(|error| fault(self, error));
-        let start = self.term_or(entry, "start", written.start.as_ref(), Nanos::ZERO);
         let ((spec, values), Sending { count, duration, up }) = (model.ok()?, sending.ok()?);
         Some(Source {
             name: name?.0,
@@ -104,7 +105,7 @@ impl Resolver<'_, '_> {
             mac: mac?,
             spec,
             values,
-            start: start?,
+            start: settings.start,
             count,
             duration,
             up,
@@ -149,13 +150,18 @@ impl Resolver<'_, '_> {
     }
 
     /// What is written of a source that can change.
-    fn pairs<'w>(&mut self, entry: &Entry<'_>, written: &'w file::Source) -> Option<Pairs<'w>> {
+    fn pairs<'w>(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &'w file::Source,
+        poisson: Option<bool>,
+    ) -> Option<Pairs<'w>> {
         let mut pairs = Pairs::new();
         for (key, text, span) in &written.params {
             pairs.push((key, self.expanded(entry, key, text, span)?, span));
         }
         let named = pairs.iter().find(|(key, ..)| *key == MODEL);
-        match (written.poisson, named) {
+        match (poisson, named) {
             (Some(true), None) => pairs.push((MODEL, POISSON.into(), &written.from.span)),
             (Some(poisson), Some((_, model, span))) if poisson != (model == POISSON) => {
                 let what = format!("poisson says otherwise than model = \"{}\"", model.escape_debug());

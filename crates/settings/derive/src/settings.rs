@@ -3,7 +3,10 @@
 use crate::{documentation, written};
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Attribute, Data, DeriveInput, Error, Expr, Field, Fields, Ident, LitStr, Result, Type};
+use syn::{
+    Attribute, Data, DeriveInput, Error, Expr, Field, Fields, GenericArgument, Ident, LitStr, PathArguments,
+    Result, Type,
+};
 
 pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
     let Data::Struct(data) = &input.data else {
@@ -12,7 +15,7 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
     let Fields::Named(fields) = &data.fields else {
         return Err(Error::new_spanned(&input.ident, "settings have names"));
     };
-    let (key, kind, source) = row(input)?;
+    let Row { key, kind, source, live } = Row::read(input)?;
     let summary = documentation(&input.attrs);
     let (mut params, mut values) = (Vec::new(), Vec::new());
     for field in &fields.named {
@@ -20,7 +23,7 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
         values.push(if said.skip {
             quote!(#name: ::core::default::Default::default())
         } else {
-            params.push(param(field, &said)?);
+            params.push(param(field, &said, live)?);
             quote!(#name: ::longwire_settings::take(&mut values))
         });
     }
@@ -44,26 +47,41 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
 }
 
 /// What `#[settings(…)]` says.
-fn row(input: &DeriveInput) -> Result<(Expr, Expr, Expr)> {
-    let (mut key, mut kind, mut source) = (None, None, None);
-    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("settings")) {
-        attribute.parse_nested_meta(|meta| {
-            let place = match () {
-                () if meta.path.is_ident("key") => &mut key,
-                () if meta.path.is_ident("kind") => &mut kind,
-                () if meta.path.is_ident("source") => &mut source,
-                () => return Err(meta.error("write key, kind or source")),
-            };
-            *place = Some(meta.value()?.parse()?);
-            Ok(())
-        })?;
+struct Row {
+    key: Expr,
+    kind: Expr,
+    source: Expr,
+    live: bool,
+}
+
+impl Row {
+    fn read(input: &DeriveInput) -> Result<Self> {
+        let (mut key, mut kind, mut source, mut live) = (None, None, None, false);
+        for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("settings")) {
+            attribute.parse_nested_meta(|meta| {
+                let place = match () {
+                    () if meta.path.is_ident("live") => {
+                        live = true;
+                        return Ok(());
+                    }
+                    () if meta.path.is_ident("key") => &mut key,
+                    () if meta.path.is_ident("kind") => &mut kind,
+                    () if meta.path.is_ident("source") => &mut source,
+                    () => return Err(meta.error("write key, kind, source or live")),
+                };
+                *place = Some(meta.value()?.parse()?);
+                Ok(())
+            })?;
+        }
+        let missing =
+            |what| Error::new_spanned(&input.ident, format!("#[settings({what} = \"…\")] is missing"));
+        Ok(Self {
+            key: key.ok_or_else(|| missing("key"))?,
+            kind: kind.ok_or_else(|| missing("kind"))?,
+            source: source.ok_or_else(|| missing("source"))?,
+            live,
+        })
     }
-    let missing = |what| Error::new_spanned(&input.ident, format!("#[settings({what} = \"…\")] is missing"));
-    Ok((
-        key.ok_or_else(|| missing("key"))?,
-        kind.ok_or_else(|| missing("kind"))?,
-        source.ok_or_else(|| missing("source"))?,
-    ))
 }
 
 /// What `#[setting(…)]` says.
@@ -71,11 +89,13 @@ fn row(input: &DeriveInput) -> Result<(Expr, Expr, Expr)> {
 struct Said {
     name: Option<LitStr>,
     default: Option<Expr>,
+    default_is: Option<Expr>,
     min: Option<Expr>,
     max: Option<Expr>,
     grammar: Option<Expr>,
     like: Option<Expr>,
     skip: bool,
+    live: bool,
 }
 
 impl Said {
@@ -87,6 +107,10 @@ impl Said {
                     said.skip = true;
                     return Ok(());
                 }
+                if meta.path.is_ident("live") {
+                    said.live = true;
+                    return Ok(());
+                }
                 let value = meta.value()?;
                 if meta.path.is_ident("name") {
                     said.name = Some(value.parse()?);
@@ -94,11 +118,15 @@ impl Said {
                 }
                 let place = match () {
                     () if meta.path.is_ident("default") => &mut said.default,
+                    () if meta.path.is_ident("default_is") => &mut said.default_is,
                     () if meta.path.is_ident("min") => &mut said.min,
                     () if meta.path.is_ident("max") => &mut said.max,
                     () if meta.path.is_ident("grammar") => &mut said.grammar,
                     () if meta.path.is_ident("like") => &mut said.like,
-                    () => return Err(meta.error("write name, default, min, max, grammar, like or skip")),
+                    () => {
+                        let known = "write name, default, default_is, min, max, grammar, like, live or skip";
+                        return Err(meta.error(known));
+                    }
                 };
                 *place = Some(value.parse()?);
                 Ok(())
@@ -108,17 +136,18 @@ impl Said {
     }
 }
 
-fn param(field: &Field, said: &Said) -> Result<TokenStream> {
+fn param(field: &Field, said: &Said, live: bool) -> Result<TokenStream> {
     let ident = field.ident.as_ref().map(Ident::to_string).unwrap_or_default();
     let name = said.name.as_ref().map_or_else(|| written(&ident), LitStr::value);
     let help = documentation(&field.attrs);
-    let mut parts = Vec::new();
+    let live = live || said.live;
+    let mut parts = vec![quote!(live: #live)];
     // A setting like another also has its name.
     if said.name.is_some() || said.like.is_none() {
         parts.push(quote!(name: #name));
     }
-    if let Some(default) = &said.default {
-        parts.push(quote!(default: ::core::option::Option::Some(#default)));
+    if let Some(default) = fallback(field, said)? {
+        parts.push(quote!(default: ::longwire_settings::Fallback::#default));
     }
     if !help.is_empty() {
         parts.push(quote!(help: #help));
@@ -129,11 +158,29 @@ fn param(field: &Field, said: &Said) -> Result<TokenStream> {
     if help.is_empty() {
         return Err(Error::new_spanned(field, "a doc comment has to say what it means"));
     }
-    if said.default.is_none() {
-        parts.push(quote!(default: ::core::option::Option::None));
-    }
-    let kind = kind(&field.ty, said)?;
+    let kind = kind(optional(&field.ty).unwrap_or(&field.ty), said)?;
     Ok(quote!(::longwire_settings::Param { #(#parts,)* kind: ::longwire_settings::ParamKind::#kind }))
+}
+
+/// The fallback of a field; none if the setting it is like has it.
+fn fallback(field: &Field, said: &Said) -> Result<Option<TokenStream>> {
+    match (&said.default, &said.default_is, optional(&field.ty)) {
+        (Some(default), None, None) => Ok(Some(quote!(Value(#default)))),
+        (None, Some(words), Some(_)) => Ok(Some(quote!(Computed(#words)))),
+        (None, None, None) => Ok(said.like.is_none().then(|| quote!(Required))),
+        _ => Err(Error::new_spanned(field, "an Option needs default_is = …, and nothing else takes it")),
+    }
+}
+
+/// The `T` of an `Option<T>`.
+fn optional(of: &Type) -> Option<&Type> {
+    let Type::Path(path) = of else { return None };
+    let last = path.path.segments.last().filter(|segment| segment.ident == "Option")?;
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+    match arguments.args.first() {
+        Some(GenericArgument::Type(of)) => Some(of),
+        _ => None,
+    }
 }
 
 /// The kind of values for a type.
@@ -161,7 +208,7 @@ fn kind(of: &Type, said: &Said) -> Result<TokenStream> {
             let (min, max) = (needed(&said.min, "min")?, needed(&said.max, "max")?);
             quote!(Decimal { min: #min, max: #max })
         }
-        "u64" | "u32" | "u16" | "usize" => {
+        "u64" | "u32" | "u16" | "u8" | "usize" => {
             let (min, max) = (needed(&said.min, "min")?, needed(&said.max, "max")?);
             quote!(Integer { min: #min, max: #max })
         }

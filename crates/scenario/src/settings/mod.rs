@@ -1,5 +1,16 @@
-//! The sections whose keys are settings alone: each is declared here, once. Reading, ranges, defaults, help
-//! and the schema come from it.
+//! Settings of a scenario's sections: each is declared here, once. Reading, ranges, defaults, help, the schema
+//! and the reference page come from it.
+
+mod forwarder;
+mod router;
+mod traffic;
+
+pub(crate) use forwarder::{ForwarderSettings, Level, Unanswered};
+pub(crate) use router::{
+    ControlSettings, CostProfile, FlowSettings, HopSettings, LONGEST, PoliceSettings, RingSettings,
+    RouterPortSettings, RouterSettings, SchedulerName, SlowPathSettings,
+};
+pub(crate) use traffic::{AtSettings, DirectionSettings, LinkSettings, NespSettings, SourceSettings};
 
 use crate::words::{BetweenWorkers, Mapping, Wait};
 use longwire_drivers::HostDriver;
