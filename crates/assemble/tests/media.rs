@@ -165,7 +165,7 @@ fn mistakes_are_told() {
         (format!("{link}{medium}[[at]]\ntime = \"1 s\"\nmedium = \"m\"\nrate = \"0\"\n"), "can't be shared"),
         (
             format!("{link}{medium}[[at]]\ntime = \"1 s\"\nmedium = \"m\"\nframing = \"ip\"\n"),
-            "a dcf has no \"framing\"; it has rate, slot",
+            "medium (dcf) has no parameter \"framing\"; there are rate, slot",
         ),
         (
             format!("{link}{medium}[[at]]\ntime = \"1 s\"\nmedium = \"m\"\n"),

@@ -185,7 +185,7 @@ fn links_are_changed_while_it_runs_and_a_signal_ends_it() {
     let without = settings(&["loss=", "duplicate=none", "mtu="]);
     assert!(["loss", "duplicate", "mtu"].iter().all(|key| without[key].is_null()), "{without}");
     let nowhere = run.ctl(&["set", "upp", "delay=5ms", "--instance", name]);
-    assert!(stderr(&nowhere).contains("there is no link \"upp\""), "{}", stderr(&nowhere));
+    assert!(stderr(&nowhere).contains("there is no link or other object \"upp\""), "{}", stderr(&nowhere));
     let get = json(&run.ctl(&["get", "up.forward", "--instance", name, "--json"]), 0);
     assert_eq!(row(&get, "link up.forward")["settings"]["rate"], "10 Mbit/s");
 
@@ -266,7 +266,7 @@ fn blocks_are_replaced_ramped_and_refused_while_it_runs() {
             json(&set(&["up.forward", &format!("queue={queue}")]), 0)["rows"][0]["settings"].clone();
         assert_eq!(settings.get("queue.kind").and_then(Value::as_str), kind, "{settings}");
     }
-    refused(&["nothing", "rate=1mbit"], "there is no link \"nothing\"");
+    refused(&["nothing", "rate=1mbit"], "there is no link or other object \"nothing\"");
     assert_eq!(json(&set(&["up.forward", "filter=drop if udp"]), 0)["pass"], true);
     for none in ["filter=", "filter=none"] {
         assert!(json(&set(&["up.forward", none]), 0)["rows"][0]["settings"]["filter"].is_null());
@@ -412,7 +412,7 @@ fn flows_are_weighed_while_they_share_processors() {
         assert!(begin.elapsed() < Duration::from_secs(30), "it still has {:?}", weights());
     }
     for (flow, weight, part) in [
-        ("vioce", "7", "there are voice"),
+        ("vioce", "7", "did you mean \"r/voice\"?"),
         ("voice", "-1", "1 to 65535"),
         ("voice", "1.5", "a weight is a whole number; give 1 to 65535"),
         ("voice", "two", "a weight is a whole number"),

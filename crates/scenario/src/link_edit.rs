@@ -2,7 +2,7 @@
 
 use crate::event::{block_meant, kind_hint, param_meant, removal_meant};
 use crate::finding::suggestion;
-use crate::resolve::bare;
+use crate::resolve::{bare, near};
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::{Spec, SpecError, Value, Values};
 use longwire_link::{NONE, without};
@@ -65,7 +65,7 @@ pub fn link_edit(
     };
     let (mut given, mut texts) = (Vec::new(), Vec::new());
     for (number, (name, text)) in asked.params.iter().enumerate() {
-        if spec.params.is_empty() {
+        if spec.params.is_empty() && own.is_some() {
             let what = format!("the same change takes {} away", asked.key);
             return Err(fault(About::Param(number, spec.key, None), what, "leave one of the two out"));
         }
@@ -77,7 +77,7 @@ pub fn link_edit(
         let value = param.read_in(text, folder).map_err(|error| {
             let about = About::Param(number, spec.key, (at > 0).then_some(param.name));
             let hint = name.is_none().then(|| kind_hint(registry, spec.key, text)).flatten();
-            fault(about, bare(&error), hint.unwrap_or_default())
+            fault(about, bare(&error), hint.unwrap_or_else(|| near(param, text)))
         })?;
         given.push((at, value));
         texts.push((param.name, (*text).to_owned()));

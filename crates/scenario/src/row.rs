@@ -45,7 +45,7 @@ impl<T, S: Settings> With<T, S> {
         self.row.iter().find(|(key, ..)| *key == name).map(|(_, text, _)| text.as_str())
     }
 
-    /// The same settings beside other keys.
+    /// Replaces the keys beside the settings.
     pub(crate) fn map<U>(self, rest: impl FnOnce(T) -> U) -> With<U, S> {
         With { rest: rest(self.rest), row: self.row, settings: PhantomData }
     }
@@ -138,8 +138,8 @@ impl<'de, A: MapAccess<'de>> Deserializer<'de> for Rest<'_, A> {
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
-        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
+        unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
     }
 }
 

@@ -38,7 +38,8 @@ pub(crate) fn param(param: &Param) -> Value {
                 { "type": "integer", "minimum": 0 }] })
         }
         ParamKind::Size { min, max } => {
-            json!({ "type": ["string", "integer"], "description": format!("a size from {min} to {max}"), "examples": ["64 KiB"] })
+            let description = format!("a size from {min} to {max}");
+            json!({ "type": ["string", "integer"], "description": description, "examples": ["64 KiB"] })
         }
         ParamKind::Decimal { min, max } => {
             let number = |millionths: u64| millionths as f64 / 1e6;

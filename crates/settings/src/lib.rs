@@ -41,6 +41,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod choice;
 mod error;
 mod kind;
 mod setting;
@@ -48,10 +49,11 @@ mod spec;
 mod value;
 mod values;
 
+pub use choice::Choice;
 pub use error::SpecError;
 pub use kind::{Form, Grammar, ParamKind, Reading};
 pub use longwire_settings_derive::{Choice, Settings};
-pub use setting::{Choice, Setting, Settings, take};
+pub use setting::{Setting, Settings, take};
 pub use spec::{Fallback, Param, Spec};
 pub use value::{Limit, Millionths, Parsed, Value};
 pub use values::Values;

@@ -50,15 +50,6 @@ pub trait Settings: Sized {
     }
 }
 
-/// A choice of words. Implemented by `#[derive(Choice)]` for an enum: the words are the variants' names, with
-/// hyphens.
-pub trait Choice: Copy + Sized + 'static {
-    /// The words.
-    const WORDS: &'static [&'static str];
-    /// The variants, in the same order.
-    const ALL: &'static [Self];
-}
-
 /// A type of settings.
 pub trait Setting: Sized {
     /// Converts a value to this type; none if it has another.
@@ -113,11 +104,6 @@ impl Setting for Limit {
             _ => None,
         }
     }
-}
-
-impl Choice for bool {
-    const WORDS: &'static [&'static str] = &["no", "yes"];
-    const ALL: &'static [Self] = &[false, true];
 }
 
 impl<T: Setting> Setting for Option<T> {

@@ -250,7 +250,7 @@ mod tests {
                 live: true,
             },
             Param {
-                name: "seats",
+                name: "rows",
                 kind: ParamKind::Integer { min: 0, max: 9999 },
                 default: Fallback::Computed("as many as come"),
                 help: "",
@@ -269,7 +269,7 @@ mod tests {
         );
         assert_eq!(values.at(0), Value::Packets(1000));
         assert_eq!((values.at(2), values.at(3)), (Value::Choice(1), Value::Absent));
-        assert_eq!(values.with(&SPEC, &[("seats", "1_000")]).unwrap().at(3), Value::Integer(1000));
+        assert_eq!(values.with(&SPEC, &[("rows", "1_000")]).unwrap().at(3), Value::Integer(1000));
         for text in ["100 packets", "64 KiB", "50 ms", "unlimited"] {
             let value = SPEC.params[0].read(text).unwrap();
             assert_eq!(value.print(ParamKind::Limit), text);
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn names_what_is_wrong() {
         let error = |given: &[(&str, &str)]| Values::read(&SPEC, given).unwrap_err().to_string();
-        assert!(error(&[("limt", "1")]).contains("limit, loss, mode, seats"));
+        assert!(error(&[("limt", "1")]).contains("limit, loss, mode, rows"));
         assert!(error(&[]).contains("needs \"loss\""));
         assert!(error(&[("loss", "200 %")]).contains("out of range"));
         assert!(error(&[("loss", "1 %"), ("mode", "c")]).contains("one of a, b"));

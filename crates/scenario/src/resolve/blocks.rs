@@ -153,7 +153,7 @@ impl Resolver<'_, '_> {
 }
 
 /// The word that was meant by a text that is none of a setting's words.
-pub(super) fn near(param: &Param, text: &str) -> String {
+pub(crate) fn near(param: &Param, text: &str) -> String {
     let ParamKind::Choice(words) = param.kind else { return String::new() };
     let near = suggestion(text, words.iter().copied());
     near.map(|near| format!("did you mean \"{near}\"?")).unwrap_or_default()

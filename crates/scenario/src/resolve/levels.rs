@@ -69,8 +69,8 @@ impl Resolver<'_, '_> {
         let most = reserved.map_or(u64::MAX, |reserved| (reserved / TRIP).max(1));
         if let (Some(span), true) = (span, packets > most) {
             let what = format!(
-                "{packets} packets/s of {TRIP} ns take {} us of each second, and {} us of the worker are set aside \
-                 for them",
+                "{packets} packets/s of {TRIP} ns take {} us of each second, and {} us of the worker are \
+                 set aside for them",
                 packets.saturating_mul(TRIP) / 1000,
                 reserved.unwrap_or_default() / 1000
             );

@@ -32,7 +32,7 @@ mod source_events;
 mod sources;
 mod steers;
 
-pub(crate) use blocks::bare;
+pub(crate) use blocks::{bare, near};
 pub use media::medium_edit;
 
 use crate::file::File;

@@ -20,7 +20,8 @@ pub(super) const FIRST_COME: &str = "fifo";
 const BUDGET: u64 = 100;
 /// What a round gives where nothing is known of what packets cost.
 const QUANTUM: Nanos = Nanos::from_micros(20);
-/// How many packets are inside where that is not said: so many for each flow known at once, within these bounds. The most of them take half of the memory that packets have at first.
+/// How many packets are inside where that is not said: so many for each flow known at once, within these
+/// bounds. The most of them take half of the memory that packets have at first.
 const EACH: u32 = 4;
 const PACKETS: (u32, u32) = (4096, 65_536);
 /// Bytes of Ethernet's header, which an MTU does not count.
@@ -37,7 +38,8 @@ impl Resolver<'_, '_> {
         let Some(SchedulerName(scheduler)) = settings.scheduler else {
             let Some((key, span)) = about_processors(written) else { return Some(None) };
             let what = format!("{key} is about processors that flows share, and there is no scheduler");
-            let fix = "add one, such as scheduler = \"gmr3\" (docs/book/sharing.md says which there are), or leave it out";
+            let fix = "add one, such as scheduler = \"gmr3\" (docs/book/sharing.md says which there are), or \
+                       leave it out";
             self.error(span, entry, key, what, fix);
             return None;
         };
@@ -276,7 +278,8 @@ fn most_cycles(config: &SharingConfig, has_budget: bool, prices: &RouterPrices) 
     (named.fold(of_all.unwrap_or_else(own), u64::max), of_all.is_some())
 }
 
-/// The first key of a section that is about processors, besides the scheduler: settings that are declared after it, and what has names.
+/// The first key of a section that is about processors, besides the scheduler: settings that are declared
+/// after it, and what has names.
 fn about_processors(written: &file_router::Router) -> Option<(&'static str, &Range<usize>)> {
     let settings = RouterSettings::SPEC.params.iter().map(|param| param.name);
     let settings = settings.skip_while(|name| *name != "scheduler").skip(1);

@@ -8,12 +8,17 @@ use longwire_units::{Bytes, Nanos};
 #[settings(key = "forwarder", kind = "forwarder", source = "Longwire's own")]
 pub(crate) struct ForwarderSettings {
     /// Size of its state.
-    #[setting(default_is = "as much as the program uses", min = Bytes(0), max = Bytes(longwire_program::State::MAX as u64))]
+    #[setting(
+        default_is = "as much as the program uses",
+        min = Bytes(0),
+        max = Bytes(longwire_program::State::MAX as u64)
+    )]
     pub state: Option<Bytes>,
     /// The output queue of its packets: the band or class of the first link.
     #[setting(default_is = "chosen by the link", min = 0, max = 254)]
     pub queue: Option<u8>,
-    /// Where its packets go: no further (data-path), to a service (slow-path), or to another process (control).
+    /// Where its packets go: no further (data-path), to a service (slow-path), or to another process
+    /// (control).
     #[setting(name = "where", default = "data-path")]
     pub level: Level,
     /// Packets a second guaranteed to it on the slow path or at the control level, where it is required.
@@ -31,8 +36,8 @@ pub(crate) struct ForwarderSettings {
     /// Time limit for the answer to a packet that went up.
     #[setting(default = "20 ms", min = Nanos::from_millis(1), max = Nanos::from_secs(10))]
     pub within: Nanos,
-    /// Treatment of packets that are not answered in time, or without a process: the default forwarder takes them
-    /// (pass), or they are dropped.
+    /// Treatment of packets that are not answered in time, or without a process: the default forwarder takes
+    /// them (pass), or they are dropped.
     #[setting(default = "pass")]
     pub otherwise: Unanswered,
 }

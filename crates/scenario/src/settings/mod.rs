@@ -1,5 +1,5 @@
-//! Settings of a scenario's sections: each is declared here, once. Reading, ranges, defaults, help, the schema
-//! and the reference page come from it.
+//! Settings of a scenario's sections: each is declared here, once. Reading, ranges, defaults, help, the
+//! schema and the reference page come from it.
 
 mod forwarder;
 mod router;

@@ -58,7 +58,7 @@ pub(crate) struct RouterSettings {
     pub budget: Option<u64>,
     /// Processor time of a flow of weight 1 in a round.
     #[setting(
-        default_is = "the largest known cost of a packet, and at least 20 us if neither cycles nor budget is given",
+        default_is = "the largest known cost of a packet; at least 20 us if cycles and budget are not given",
         min = Nanos(1),
         max = LONGEST
     )]
@@ -120,8 +120,8 @@ pub(crate) struct FlowSettings {
     pub cycles: Option<Arc<Demand>>,
 }
 
-/// Capacities of the rings between a router's stages, and the scheduler's time for a message. Real time has `ready`, and with several
-/// processors `requests` before each of them.
+/// Capacities of the rings between a router's stages, and the scheduler's time for a message. Real time has
+/// `ready`, and with several processors `requests` before each of them.
 #[derive(Debug, Settings)]
 #[settings(key = "router", kind = "rings", source = "Longwire's own")]
 pub(crate) struct RingSettings {
@@ -134,7 +134,8 @@ pub(crate) struct RingSettings {
     /// From the processors back to the estimator.
     #[setting(default = "128", min = 1, max = MOST_MESSAGES)]
     pub feedback: usize,
-    /// Processed packets before each port: while there are as many, processors take none of its flows' packets.
+    /// Processed packets before each port: while there are as many, processors take none of its flows'
+    /// packets.
     #[setting(default = "128", min = 1, max = MOST_MESSAGES)]
     pub ready: u32,
     /// The scheduler's time in virtual time for a message: to take a packet in, to give one out, to receive a
@@ -215,8 +216,8 @@ impl PoliceSettings {
 #[derive(Debug, Settings)]
 #[settings(key = "router", kind = "slow-path", source = "Longwire's own")]
 pub(crate) struct SlowPathSettings {
-    /// Packets a second that can be guaranteed to all services together; if it is not given, no more than worker
-    /// has time for.
+    /// Packets a second that can be guaranteed to all services together; if it is not given, no more than
+    /// worker has time for.
     #[setting(default = "1000000", min = 1, max = MOST_PACKETS)]
     pub packets: u64,
     /// Cycles a second.
@@ -238,8 +239,8 @@ pub(crate) struct SlowPathSettings {
 #[derive(Debug, Settings)]
 #[settings(key = "router", kind = "control", source = "Longwire's own")]
 pub(crate) struct ControlSettings {
-    /// Packets a second that can be guaranteed to all processes together; if it is not given, no more than worker
-    /// has time for.
+    /// Packets a second that can be guaranteed to all processes together; if it is not given, no more than
+    /// worker has time for.
     #[setting(default = "1000000", min = 1, max = MOST_PACKETS)]
     pub packets: u64,
     /// Cycles a second.

@@ -8,8 +8,8 @@ use longwire_units::Nanos;
 #[derive(Debug, Clone, Copy, Settings)]
 #[settings(key = "link", kind = "link", source = "Longwire's own")]
 pub(crate) struct LinkSettings {
-    /// Its exclusive senders: with "programs", only packets that programs of the router at its start send into it
-    /// take it.
+    /// Its exclusive senders: with "programs", only packets that programs of the router at its start send
+    /// into it take it.
     #[setting(default_is = "all packets take it")]
     pub only: Option<Only>,
     /// Keeps a histogram of lateness.
@@ -33,7 +33,8 @@ pub(crate) struct SourceSettings {
     /// Time of the first frame.
     #[setting(default = "0 ms", max = Nanos::NEVER)]
     pub start: Nanos,
-    /// Draws exponential gaps with the mean that rate or interval give: another way to write model = "poisson".
+    /// Draws exponential gaps with the mean that rate or interval give: another way to write model =
+    /// "poisson".
     #[setting(default_is = "as model says")]
     pub poisson: Option<bool>,
 }
@@ -49,7 +50,11 @@ pub(crate) struct AtSettings {
     #[setting(default_is = "at once", min = Nanos(1), max = Nanos::NEVER)]
     pub ramp: Option<Nanos>,
     /// Time between the steps of a ramp.
-    #[setting(default_is = "100 ms, or a fiftieth of the ramp if that is less", min = Nanos(1), max = Nanos::NEVER)]
+    #[setting(
+        default_is = "100 ms, or a fiftieth of the ramp if that is less",
+        min = Nanos(1),
+        max = Nanos::NEVER
+    )]
     pub step: Option<Nanos>,
     /// Time between repetitions.
     #[setting(default_is = "none", min = Nanos(1), max = Nanos::NEVER)]
