@@ -73,7 +73,7 @@ pub fn run(bytes: &[u8]) -> Done {
     let mut bench = Bench::new();
     for line in bytes.split(|&byte| byte == b'\n').take(MOST_LINES) {
         match line.first() {
-            Some(b'{') => bench.ask(line),
+            Some(b'{' | b'"') => bench.ask(line),
             Some(b'<') => bench.come_in(&String::from_utf8_lossy(&line[1..])),
             Some(b'+') => bench.pass(&String::from_utf8_lossy(&line[1..])),
             _ => {}
