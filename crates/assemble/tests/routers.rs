@@ -882,7 +882,7 @@ fn weights_that_cannot_be_are_refused() {
     };
     for (keys, part) in [
         ("router = \"r\"\nflow = \"vioce\"\nweight = 2", "did you mean \"voice\"?"),
-        ("router = \"r\"\nflow = \"voice\"\nweight = 0", "give 1 to 65535"),
+        ("router = \"r\"\nflow = \"voice\"\nweight = 0", "write a whole number from 1 to 65535"),
         ("router = \"r\"\nflow = \"voice\"", "its weight is missing"),
         ("router = \"r\"\nweight = 2", "it does not say of which flow"),
         ("flow = \"voice\"\nweight = 2", "add router = "),
