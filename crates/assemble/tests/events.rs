@@ -327,7 +327,7 @@ fn none_is_a_value_of_a_link() {
         ("queue = \"nonsense\"\n", "it is no kind either; there are tail-drop, head-drop, red"),
         (
             "loss = { kind = \"none\", probability = \"1 %\" }\n",
-            "loss (none) has no parameter \"probability\"",
+            "\"none\" takes loss away, parameters and all",
         ),
         ("[[at]]\ntime = \"1 s\"\nlink = \"up\"\nqueue = \"codell\"\n", "did you mean the kind \"codel\"?"),
         (

@@ -65,8 +65,8 @@ pub fn link_edit(
     };
     let (mut given, mut texts) = (Vec::new(), Vec::new());
     for (number, (name, text)) in asked.params.iter().enumerate() {
-        if spec.params.is_empty() && own.is_some() {
-            let what = format!("the same change takes {} away", asked.key);
+        if spec.params.is_empty() {
+            let what = format!("\"none\" takes {} away, parameters and all", asked.key);
             return Err(fault(About::Param(number, spec.key, None), what, "leave one of the two out"));
         }
         let at = param_meant(registry, spec, *name).ok_or_else(|| {
