@@ -219,7 +219,7 @@ impl Punt {
         way.common = slow;
         match &mut self.slow {
             Slow::Threads(attachments) => {
-                attachments.iter_mut().for_each(|attachment| collect_one(attachment, &mut way))
+                attachments.iter_mut().for_each(|attachment| collect_one(attachment, &mut way));
             }
             Slow::Inline(inline) => inline.collect(&mut way),
         }

@@ -571,8 +571,11 @@ mod tests {
             let mut link = trace(&(text.join(";") + ";"), "loop", "ip");
             let wanted = slow(&times, 200, &packets);
             for (index, (&bytes, end)) in packets.iter().zip(wanted).enumerate() {
-                if index == 0 { link.begin(Nanos(0), bytes) } else { crate::transmit::follow(&mut link,
-                    bytes) }
+                if index == 0 {
+                    link.begin(Nanos(0), bytes);
+                } else {
+                    crate::transmit::follow(&mut link, bytes);
+                }
                 prop_assert_eq!(link.finish(), Nanos::from_millis(end));
             }
         }

@@ -128,7 +128,7 @@ impl<W: Words> Changing<W> {
             if name.contains('*') { fitting().take(MOST_MEANT + 1).collect() } else { Vec::new() };
         match found.len() {
             0 => Err(SetError::Unknown { kind: W::KIND, name: name.into() }),
-            ..=MOST_MEANT => Ok(found),
+            1..=MOST_MEANT => Ok(found),
             _ => Err(SetError::Refused(format!(
                 "\"{name}\" means more than {MOST_MEANT} objects: write a pattern that fits fewer"
             ))),
