@@ -26,9 +26,12 @@
 
 mod abilities;
 mod address;
+mod attachment;
 mod attend;
 mod bind_guard;
+mod bpf;
 mod directory;
+mod diversion;
 mod error;
 mod exec_net;
 mod firewall;
@@ -54,13 +57,15 @@ mod world;
 
 pub use abilities::{Abilities, Ability, abilities};
 pub use address::{Cidr, Mac, Route};
+pub use attachment::{Attachment, Interface};
 pub use attend::{Attendant, exit_code};
 pub use bind_guard::BindGuard;
+pub use diversion::Diversion;
 pub use error::LabError;
 pub use exec_net::{ExecNet, ExecSpec, FAR, FAR_ADDRESS, FarEnd, NEAR, way_out_mtu};
 pub use host::{Host, HostSpec, Wiring};
 pub use lab::{Lab, LabInfo, sweep};
-pub use namespace::{Namespace, NamespaceId};
+pub use namespace::{Namespace, NamespaceId, path_of};
 pub use open_files::allow_open_files;
 pub use processes::{detach, has_reader};
 pub use service::Service;

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use longwire_drivers::{HostDriver, Wire};
-use longwire_lab::{Cidr, ExecNet, HostSpec, Lab, LabError, Mac, Route, Wiring};
+use longwire_lab::{Attachment, Cidr, ExecNet, HostSpec, Lab, LabError, Mac, Route, Wiring};
 use longwire_scenario::{Host, Network, Plan};
 use std::path::PathBuf;
 
@@ -13,6 +13,8 @@ pub enum TestHosts {
     Lab(Lab),
     /// The ends of `exec`: the plan's hosts have their names.
     Exec(ExecNet),
+    /// The ends beside an interface that others have made: the plan's hosts have their names.
+    Attached(Attachment),
 }
 
 impl TestHosts {
@@ -36,6 +38,7 @@ impl TestHosts {
         match self {
             Self::Lab(lab) => lab,
             Self::Exec(net) => net.lab(),
+            Self::Attached(attachment) => attachment.lab(),
         }
     }
 
@@ -47,6 +50,7 @@ impl TestHosts {
         match self {
             Self::Lab(lab) => lab.adopt(host, interface),
             Self::Exec(net) => net.adopt(host, interface),
+            Self::Attached(attachment) => attachment.lab().adopt(host, interface),
         }
     }
 
@@ -58,6 +62,7 @@ impl TestHosts {
         match self {
             Self::Lab(lab) => lab.down(),
             Self::Exec(net) => net.down(),
+            Self::Attached(attachment) => attachment.down(),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! with examples) that has `pub fn run(self) -> anyhow::Result<Outcome>`, declare the module, and add it to
 //! the list below.
 
+pub mod attach;
 pub mod bench;
 pub mod blocks;
 pub mod calibrate;
@@ -59,6 +60,7 @@ commands! {
     Forwarder = forwarder,
     Control = control,
     Exec = exec,
+    Attach = attach,
     Lab = lab,
     Traffic = traffic,
     Bench = bench,

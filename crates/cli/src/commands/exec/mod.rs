@@ -1,6 +1,6 @@
 //! `longwire exec`
 
-mod link;
+pub(super) mod link;
 mod serve;
 
 use crate::{Outcome, json, outcome, verdict};
@@ -123,7 +123,7 @@ impl Args {
             std::fs::write(file, "").with_context(|| format!("can't write {}", file.display()))?;
         }
         let mtu = self.mtu.unwrap_or_else(|| usual_mtu(way_out_mtu()));
-        let mut plan = self.link.plan(self.seed, mtu)?;
+        let mut plan = self.link.plan("exec", self.seed, mtu)?;
         fit_pool(&mut plan);
         if let Some(time) = link::round_trip(&plan) {
             self.say(&format!("round trip will be about {}", shown::time(time.0 as f64)));
