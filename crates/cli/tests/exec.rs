@@ -2,9 +2,12 @@
 
 mod support;
 
-use longwire_lab::abilities;
+use longwire_lab::{Lab, abilities};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::{DirBuilderExt, chown};
 use std::process::{Command, Output};
+use std::thread::JoinHandle;
 use support::{Folder, longwire, row, stderr, stdout};
 
 const LONGWIRE: &str = env!("CARGO_BIN_EXE_longwire");
@@ -221,6 +224,115 @@ fn services_are_reached_through_the_link_only_and_end_with_the_run() {
     assert_eq!(stdout(&machine.sh("ss -Hltn")), "");
 }
 
+/// A service on the loopback of a lab's host a, by TCP and UDP at one port: it answers who has asked.
+struct Loopback {
+    port: u16,
+    udp: UdpSocket,
+    threads: [JoinHandle<()>; 2],
+}
+
+impl Loopback {
+    fn start(machine: &Machine) -> Self {
+        let lab = Lab::open(&machine.name).unwrap();
+        let host = lab.host("a").unwrap();
+        let bound = host.run(|| {
+            let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+            let udp = UdpSocket::bind(tcp.local_addr().unwrap()).unwrap();
+            (tcp, udp)
+        });
+        let (tcp, udp) = bound.unwrap();
+        let (port, own) = (tcp.local_addr().unwrap().port(), udp.try_clone().unwrap());
+        let streams = std::thread::spawn(move || {
+            let (mut stream, from) = tcp.accept().unwrap();
+            let mut question = String::new();
+            BufReader::new(&stream).read_line(&mut question).unwrap();
+            write!(stream, "{} asked {question}", from.ip()).unwrap();
+        });
+        let datagrams = std::thread::spawn(move || {
+            let mut buffer = [0; 100];
+            let (length, from) = udp.recv_from(&mut buffer).unwrap();
+            let text = format!("{} asked {}", from.ip(), String::from_utf8_lossy(&buffer[..length]));
+            udp.send_to(text.as_bytes(), from).unwrap();
+        });
+        Self { port, udp: own, threads: [streams, datagrams] }
+    }
+
+    fn join(self) {
+        self.threads.map(|thread| thread.join().unwrap());
+        drop(self.udp);
+    }
+}
+
+/// A script for bash that asks by TCP and UDP and prints how long both took, in ms.
+fn asking(port: u16) -> String {
+    format!(
+        "for kind in tcp udp; do
+            begin=$(date +%s%N)
+            exec 3<>/dev/$kind/127.0.0.1/{port}; echo by $kind >&3; read line <&3
+            echo \"$line, after $(( ($(date +%s%N) - begin) / 1000000 ))\"
+        done"
+    )
+}
+
+/// Checks the answers, and that both crossed the link: a connection takes a round trip more than a datagram.
+fn assert_asked(text: &str, least: [u32; 2]) {
+    let lines: Vec<_> = text.lines().collect();
+    for ((line, kind), least) in lines.iter().zip(["tcp", "udp"]).zip(least) {
+        let took = line.strip_prefix(&format!("127.0.0.1 asked by {kind}, after "));
+        let took: u32 = took.unwrap_or_else(|| panic!("{text}")).parse().unwrap();
+        assert!(took >= least, "{text}");
+    }
+    assert_eq!(lines.len(), 2, "{text}");
+}
+
+#[test]
+fn services_of_the_loopback_are_reached_through_the_link() {
+    let Some(machine) = Machine::new("localhost") else { return };
+    let before = machine.settings();
+    for listed in [false, true] {
+        let service = Loopback::start(&machine);
+        let option =
+            if listed { format!("--localhost=9-10,{}", service.port) } else { "--localhost".to_owned() };
+        let script = asking(service.port);
+        let output = machine.exec(&["-q", "--delay", "20ms", &option, "--", "bash", "-c", &script]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_asked(&stdout(&output), [80, 40]);
+        service.join();
+    }
+    // Without it, the command's loopback is its own.
+    let script = "exec 3<>/dev/tcp/127.0.0.1/9";
+    assert_ne!(machine.exec(&["-q", "--", "bash", "-c", script]).status.code(), Some(0));
+    assert_eq!(machine.settings(), before);
+}
+
+#[test]
+fn a_commands_server_is_reached_from_the_machine_through_the_link() {
+    let Some(machine) = Machine::new("publish") else { return };
+    let serve = format!("exec {LONGWIRE} traffic receive --bind 127.0.0.1 --port 7003 --count 1 --json");
+    let exec = format!(
+        "exec {LONGWIRE} exec -q --delay 20ms --publish 7003 -- sh -c '{serve}' 2> \"$0\" > /dev/null"
+    );
+    let folder = Folder::new("publish");
+    let said = folder.write("said", "");
+    let mut running = Command::new(LONGWIRE)
+        .args(["lab", "exec", &machine.name, "a", "--", "sh", "-c", &exec, &said])
+        .spawn()
+        .unwrap();
+    while !std::fs::read_to_string(&said).unwrap().contains("listening on 127.0.0.1:7003") {
+        assert_eq!(running.try_wait().unwrap(), None, "{}", std::fs::read_to_string(&said).unwrap());
+        std::thread::yield_now();
+    }
+    let sent = machine.sh(&format!("{LONGWIRE} traffic send tcp 127.0.0.1 --port 7003 --bytes 10kB --json"));
+    assert_eq!(row(&support::json(&sent, 0), "goodput")["bytes"], 10_000, "{}", stderr(&sent));
+    assert!(running.wait().unwrap().success());
+    let taken = machine.sh(&format!(
+        "{LONGWIRE} traffic receive --bind 127.0.0.1 --port 7004 & \
+         while ! ss -Hltn | grep -q :7004; do :; done; \
+         {LONGWIRE} exec -q --publish 7004 -- true; echo $?; kill $!"
+    ));
+    assert_eq!(stdout(&taken), "2\n", "a port that is taken is no one else's: {}", stderr(&taken));
+}
+
 #[test]
 fn the_report_is_json_in_a_file_or_on_standard_error() {
     let Some(machine) = Machine::new("json") else { return };
@@ -293,6 +405,8 @@ fn wrong_options_are_told_before_anything_is_made() {
     assert!(error(&["--up", "rate=10Mbitt", "--", "true"]).contains("up"));
     assert!(error(&["--down", "dealy=1ms", "--", "true"]).contains("delay"));
     assert!(error(&["--queue", "many", "--", "true"]).contains("queue"));
+    assert!(error(&["--localhost=http", "--", "true"]).contains("neither a port nor a range"));
+    assert!(error(&["--publish", "1-2000", "--", "true"]).contains("1024"));
     assert!(error(&["--mtu", "10", "--", "true"]).contains("576"));
     assert!(error(&["--jitter", "5ms", "--", "true"]).contains("--jitter"), "no command begins with a dash");
 }

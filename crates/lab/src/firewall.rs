@@ -106,7 +106,7 @@ fn translate(table: &str, uplink: &str, network: Cidr) -> io::Result<()> {
         new_table(table),
         delete_table(table),
         new_table(table),
-        new_nat_chain(table, CHAIN),
+        new_nat_chain(table, CHAIN, Hook::PostRouting),
         insert_rule(&out, &rule, table),
     ])
 }

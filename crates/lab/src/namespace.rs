@@ -152,6 +152,15 @@ impl Namespace {
         .map_err(LabError::system("entering a network namespace"))
     }
 
+    /// This namespace, held open once more.
+    ///
+    /// # Errors
+    /// When the process is out of file descriptors.
+    pub(crate) fn again(&self) -> Result<Self, LabError> {
+        let file = self.file.try_clone().map_err(LabError::system("holding a network namespace"))?;
+        Ok(Self { file, id: self.id })
+    }
+
     /// Whether a path leads to this namespace: one that is held open outlives its name and its processes.
     #[must_use]
     pub fn is_at(&self, path: &Path) -> bool {

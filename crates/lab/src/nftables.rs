@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 
 use longwire_netlink::{Message, Socket, attributes};
 
@@ -42,6 +43,9 @@ const REGISTER: u32 = 1;
 const VERDICT_REGISTER: u32 = 0;
 const EQUAL: u32 = 0;
 const NOT_EQUAL: u32 = 1;
+const AT_MOST: u32 = 3;
+const AT_LEAST: u32 = 5;
+const NETWORK_HEADER: u32 = 1;
 
 /// `NFPROTO_IPV4`.
 pub const IPV4: u8 = 2;
@@ -51,9 +55,19 @@ pub const INET: u8 = 1;
 /// Places at which chains see packets, with the kernel's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
+    PreRouting = 0,
     Input = 1,
     Forward = 2,
+    Output = 3,
     PostRouting = 4,
+}
+
+impl Hook {
+    /// Where translation belongs among other chains at this place: `NF_IP_PRI_NAT_SRC` or
+    /// `NF_IP_PRI_NAT_DST`.
+    const fn nat_priority(self) -> i32 {
+        if matches!(self, Self::PostRouting | Self::Input) { 100 } else { -100 }
+    }
 }
 
 /// A chain of a table.
@@ -93,16 +107,14 @@ pub fn delete_table(name: &str) -> Message {
     m
 }
 
-/// Makes a chain that translates source addresses.
-pub fn new_nat_chain(table: &str, name: &str) -> Message {
-    // Where source translation belongs among other chains: NF_IP_PRI_NAT_SRC.
-    const PRIORITY: u32 = 100;
+/// Makes a chain that translates addresses: of sources behind routing, of destinations before.
+pub fn new_nat_chain(table: &str, name: &str, hook: Hook) -> Message {
     let mut m = request(NEW_CHAIN, IPV4, libc::NLM_F_CREATE);
     m.string(CHAIN_TABLE, table);
     m.string(CHAIN_NAME, name);
     m.nested(CHAIN_HOOK, |m| {
-        number(m, HOOK_NUMBER, Hook::PostRouting as u32);
-        number(m, HOOK_PRIORITY, PRIORITY);
+        number(m, HOOK_NUMBER, hook as u32);
+        number(m, HOOK_PRIORITY, hook.nat_priority().cast_unsigned());
     });
     m.string(CHAIN_TYPE, "nat");
     m
@@ -200,16 +212,42 @@ impl Rule {
 
     /// Goes on for IPv4 packets from a network.
     pub fn sent_from(self, network: Ipv4Addr, prefix: u8) -> Self {
-        const NETWORK_HEADER: u32 = 1;
         const SOURCE_OFFSET: u32 = 12;
-        let loaded = self.expression("payload", |m| {
-            number(m, 1, REGISTER);
-            number(m, 2, NETWORK_HEADER);
-            number(m, 3, SOURCE_OFFSET);
-            number(m, 4, 4);
-        });
+        let loaded = self.payload(NETWORK_HEADER, SOURCE_OFFSET, 4);
         let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
         loaded.mask(mask.to_be_bytes()).compare(EQUAL, &(u32::from(network) & mask).to_be_bytes())
+    }
+
+    /// Goes on for IPv4 packets to an address.
+    pub fn sent_to(self, address: Ipv4Addr) -> Self {
+        const DESTINATION_OFFSET: u32 = 16;
+        self.payload(NETWORK_HEADER, DESTINATION_OFFSET, 4).compare(EQUAL, &address.octets())
+    }
+
+    /// Goes on for packets of a protocol above IP, to one of a range of its ports.
+    pub fn to_ports(self, protocol: u8, ports: RangeInclusive<u16>) -> Self {
+        const META_L4PROTO: u32 = 16;
+        const TRANSPORT_HEADER: u32 = 2;
+        const DESTINATION_OFFSET: u32 = 2;
+        self.meta(META_L4PROTO)
+            .compare(EQUAL, &[protocol])
+            .payload(TRANSPORT_HEADER, DESTINATION_OFFSET, 2)
+            .compare(AT_LEAST, &ports.start().to_be_bytes())
+            .compare(AT_MOST, &ports.end().to_be_bytes())
+    }
+
+    /// Gives the packet, and all further ones of its connection, another destination.
+    pub fn redirect_to(self, address: Ipv4Addr) -> Self {
+        const DESTINATION: u32 = 1;
+        let loaded = self.expression("immediate", |m| {
+            number(m, 1, REGISTER);
+            m.nested(2, |m| m.attribute(DATA_VALUE, &address.octets()));
+        });
+        loaded.expression("nat", |m| {
+            number(m, 1, DESTINATION);
+            number(m, 2, u32::from(IPV4));
+            number(m, 3, REGISTER);
+        })
     }
 
     /// Goes on for packets of connections that have been seen in both directions, and what belongs to them.
@@ -242,6 +280,15 @@ impl Rule {
         self.expression("meta", |m| {
             number(m, 1, REGISTER);
             number(m, 2, key);
+        })
+    }
+
+    fn payload(self, header: u32, offset: u32, length: u32) -> Self {
+        self.expression("payload", |m| {
+            number(m, 1, REGISTER);
+            number(m, 2, header);
+            number(m, 3, offset);
+            number(m, 4, length);
         })
     }
 
@@ -362,11 +409,15 @@ mod tests {
                 hook: Some(Hook::PostRouting as u32),
             };
             let rule = || Rule::default().goes_by("a").answers().accept();
-            let mut requests = vec![new_table("t"), new_nat_chain("t", "c")];
+            let mut requests = vec![new_table("t"), new_nat_chain("t", "c", Hook::PostRouting)];
             requests.push(insert_rule(&chain("other"), &rule(), "mark"));
             let error = apply(requests).unwrap_err().raw_os_error();
             let after_error = chains()?;
-            apply(vec![new_table("t"), new_nat_chain("t", "c"), insert_rule(&chain("c"), &rule(), "mark")])?;
+            apply(vec![
+                new_table("t"),
+                new_nat_chain("t", "c", Hook::PostRouting),
+                insert_rule(&chain("c"), &rule(), "mark"),
+            ])?;
             assert_eq!(chains()?, [chain("c")]);
             assert!(rules_with_comment(&chain("c"), "mar")?.is_empty());
             let handles = rules_with_comment(&chain("c"), "mark")?;

@@ -20,6 +20,7 @@ pub mod lab;
 pub mod man;
 pub mod nesp;
 pub mod profiles;
+pub mod proxy;
 pub mod run;
 pub mod schema;
 pub mod traffic;
@@ -61,6 +62,7 @@ commands! {
     Control = control,
     Exec = exec,
     Attach = attach,
+    Proxy = proxy,
     Lab = lab,
     Traffic = traffic,
     Bench = bench,
