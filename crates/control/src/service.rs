@@ -118,11 +118,11 @@ async fn serve<A: Accept>(listener: A, router: Router, mut ended: oneshot::Recei
     let _ = tokio::time::timeout(END_TIME, graceful.shutdown()).await;
 }
 
+/// A connection that is served.
+type Served<S> = http1::Connection<TokioIo<Pin<Box<TimeoutStream<S>>>>, TowerToHyperService<Router>>;
+
 /// A connection, whose client has to send a whole head and to read its answers in time.
-fn connection<S: AsyncRead + AsyncWrite + Send + 'static>(
-    stream: S,
-    router: Router,
-) -> http1::Connection<TokioIo<Pin<Box<TimeoutStream<S>>>>, TowerToHyperService<Router>> {
+fn connection<S: AsyncRead + AsyncWrite + Send + 'static>(stream: S, router: Router) -> Served<S> {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(READER_TIME));
     http1::Builder::new()

@@ -147,12 +147,13 @@ async fn checked(request: Request, next: Next) -> Response {
 }
 
 /// Whether a request may pass.
-fn check(method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+fn check(method: &Method, headers: &HeaderMap) -> Result<(), Box<Problem>> {
+    let refused = |status, detail: String| Err(Box::new(Problem::new(status, detail)));
     let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
     let host = text(header::HOST).unwrap_or("");
     if headers.get_all(header::HOST).iter().count() != 1 || !is_own_host(host) {
         let detail = format!("\"{host}\" is not this machine: use 127.0.0.1, [::1] or localhost");
-        return Err(Problem::new(StatusCode::FORBIDDEN, detail));
+        return refused(StatusCode::FORBIDDEN, detail);
     }
     if [Method::GET, Method::HEAD].contains(method) {
         return Ok(());
@@ -161,11 +162,11 @@ fn check(method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
     let site = text(HeaderName::from_static("sec-fetch-site"));
     if foreign_origin || site.is_some_and(|site| site != "same-origin" && site != "none") {
         let detail = "a page of another origin can't change anything here";
-        return Err(Problem::new(StatusCode::FORBIDDEN, detail));
+        return refused(StatusCode::FORBIDDEN, detail.into());
     }
     if !says_json(headers) {
         let detail = "send changes with Content-Type: application/json";
-        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+        return refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail.into());
     }
     Ok(())
 }
