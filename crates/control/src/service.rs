@@ -173,7 +173,7 @@ mod tests {
         let served = tokio::spawn(connection(server, long()));
         let (mut all, mut part) = (0, vec![0; 1 << 16]);
         loop {
-            tokio::time::sleep(READER_TIME / 2).await;
+            tokio::time::advance(READER_TIME / 2).await;
             match client.read(&mut part).await.unwrap() {
                 0 => break,
                 read => all += read,

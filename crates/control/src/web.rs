@@ -1,8 +1,8 @@
 //! Server of the API and of the dashboard on a TCP address of this machine.
 //!
 //! Every user of the machine, and every page that a browser on it shows, can reach such an address. Requests
-//! therefore have to name the machine itself as their host, so that no foreign name that resolves to it passes
-//! (DNS rebinding), and changes have to be JSON and come from the server's own pages.
+//! have to name the machine itself as their host, so that no foreign name that resolves to it passes (DNS
+//! rebinding), and changes have to be JSON and come from the server's own pages.
 
 use crate::instance::Instance;
 use crate::problem::Problem;
