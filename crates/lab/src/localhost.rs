@@ -65,6 +65,12 @@ impl FromStr for Ports {
 }
 
 impl Ports {
+    /// A port that both have, if there is one.
+    #[must_use]
+    pub fn shared_with(&self, other: &Self) -> Option<u16> {
+        self.each().find(|port| other.0.iter().any(|range| range.contains(port)))
+    }
+
     /// Each port once per range that has it.
     fn each(&self) -> impl Iterator<Item = u16> {
         self.0.iter().cloned().flatten()
@@ -124,10 +130,7 @@ impl Localhost {
         };
         let doing = || LabError::system("redirecting the loopback's ports in the kernel's nf_tables");
         let watch = match reached {
-            Some(Reached::Listening) => {
-                ends.follow().map_err(doing())?;
-                Some(Watch::start(ends).map_err(doing())?)
-            }
+            Some(Reached::Listening) => Some(Watch::start(ends).map_err(doing())?),
             _ => {
                 let listed = match reached {
                     Some(Reached::Listed(ports)) => ports.clone(),
@@ -177,12 +180,19 @@ impl Ends {
         self.near.run(|| redirect(own, other, &redirections)).map_err(io::Error::other)?
     }
 
-    /// Reaches whatever listens now.
-    fn follow(&mut self) -> io::Result<BTreeSet<u16>> {
+    /// The ports at which services of the machine listen now: not those that are published there.
+    fn listening(&self) -> io::Result<BTreeSet<u16>> {
         let mut ports = self.far.run(listening).map_err(io::Error::other)?;
+        ports.retain(|port| !self.back.iter().any(|published| published.contains(port)));
         while ports.len() > MOST {
             ports.pop_last();
         }
+        Ok(ports)
+    }
+
+    /// Reaches whatever listens now.
+    fn follow(&mut self) -> io::Result<BTreeSet<u16>> {
+        let ports = self.listening()?;
         self.reach(&ports)?;
         self.redirect(ports.iter().map(|&port| port..=port).collect())?;
         Ok(ports)
@@ -209,8 +219,7 @@ impl Watch {
                 if !polls[0].revents().is_empty() {
                     return;
                 }
-                // Sockets that relays have made are not on the loopback.
-                if ends.far.run(listening).is_ok_and(|now| now != known)
+                if ends.listening().is_ok_and(|now| now != known)
                     // What can't be done now (no descriptors left) is tried again.
                     && let Ok(now) = ends.follow()
                 {

@@ -25,6 +25,8 @@ const MAX_SENDERS: usize = 512;
 const SILENCE: Duration = Duration::from_secs(120);
 /// How long a connection is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long nothing is accepted after a failure.
+const PAUSE: Duration = Duration::from_millis(50);
 /// Largest datagram.
 const LARGEST: usize = 65_535;
 
@@ -218,7 +220,16 @@ fn accept(relay: &Arc<Streams>, listener: &TcpListener, stop: &OwnedFd) {
         if !polls[0].revents().is_empty() {
             break;
         }
-        while let Ok((client, _)) = listener.accept() {
+        loop {
+            let client = match listener.accept() {
+                Ok((client, _)) => client,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    // Out of descriptors, most likely: who waits is accepted a little later.
+                    let _ = poll(&mut polls[..1], Timespec::try_from(PAUSE).ok().as_ref());
+                    break;
+                }
+            };
             threads.retain(|thread| !thread.is_finished());
             // Accepted sockets don't inherit it on Linux; said here all the same.
             let Some(id) = client.set_nonblocking(false).ok().and_then(|()| relay.enter(&client)) else {

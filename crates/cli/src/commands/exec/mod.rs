@@ -220,6 +220,13 @@ impl Args {
              `longwire proxy` puts a link in front of one service without root"
         );
         let published = self.publish.clone().unwrap_or_default();
+        if let Some(Reached::Listed(ports)) = &self.localhost
+            && let Some(port) = ports.shared_with(&published)
+        {
+            anyhow::bail!(
+                "port {port} can't be this machine's and the command's: take it off --localhost or --publish"
+            );
+        }
         Ok(Some(Localhost::start(net, self.localhost.as_ref(), &published)?))
     }
 
