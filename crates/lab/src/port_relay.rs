@@ -203,11 +203,15 @@ impl Streams {
 
 /// Copies one direction to its end, and passes that on.
 fn copy(mut from: &TcpStream, mut to: &TcpStream) {
-    let copied = io::copy(&mut from, &mut to);
-    // A connection that was reset ends in both directions.
-    let (how, back) = if copied.is_ok() { (Shutdown::Write, None) } else { (Shutdown::Both, Some(from)) };
-    let _ = to.shutdown(how);
-    back.map(|from| from.shutdown(Shutdown::Both));
+    // An end that is closed already needs no more.
+    if io::copy(&mut from, &mut to).is_ok() {
+        let _ = to.shutdown(Shutdown::Write);
+    } else {
+        // A connection that was reset ends in both directions.
+        for end in [from, to] {
+            let _ = end.shutdown(Shutdown::Both);
+        }
+    }
 }
 
 fn accept(relay: &Arc<Streams>, listener: &TcpListener, stop: &OwnedFd) {
