@@ -37,9 +37,10 @@ fn machine(name: &str) -> (Lab, Wire) {
         table ip6 filter { chain FORWARD { type filter hook forward priority 0; policy drop; }
         }";
     output(lab.host("machine").unwrap().command("nft").unwrap().arg(rules));
-    // As hosts have it that learn their routers.
-    let listens = "net.ipv6.conf.eth0.accept_ra=1";
-    output(lab.host("machine").unwrap().command("sysctl").unwrap().args(["-w", listens]));
+    // Namespaces may begin with what the machine's own network has at the moment; and hosts learn routers.
+    let settings =
+        ["net.ipv4.ip_forward=0", "net.ipv6.conf.all.forwarding=0", "net.ipv6.conf.eth0.accept_ra=1"];
+    output(lab.host("machine").unwrap().command("sysctl").unwrap().arg("-w").args(settings));
     (lab, wire)
 }
 
