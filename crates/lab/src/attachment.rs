@@ -11,7 +11,7 @@ use longwire_netlink::{Link, Socket, interface_index, link};
 
 use crate::diversion::{Detour, Diversion};
 use crate::exec_net::{FAR, NEAR};
-use crate::host::HostState;
+use crate::host::{Chatter, HostState};
 use crate::lab::new_state;
 use crate::names::{check_instance, is_interface};
 use crate::namespace::Namespace;
@@ -101,6 +101,7 @@ impl Attachment {
                 gateways: Vec::new(),
                 routes: Vec::new(),
                 wiring: Wiring::Veth { offload: true },
+                chatter: Chatter::None,
             },
             namespace: None,
             interface: interface_name,

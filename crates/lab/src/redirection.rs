@@ -30,9 +30,11 @@ pub fn redirect(own: Ipv4Addr, other: Ipv4Addr, redirections: &Redirections) -> 
         kind: "nat".to_owned(),
         hook: Some(hook as u32),
     };
-    let mut requests = vec![new_table(REDIRECTION), delete_table(REDIRECTION), new_table(REDIRECTION)];
+    // Made, removed, made: whatever the table held, it now holds this.
+    let new = || new_table(IPV4, REDIRECTION);
+    let mut requests = vec![new(), delete_table(IPV4, REDIRECTION), new()];
     let hooks = [Hook::Output, Hook::PreRouting, Hook::PostRouting];
-    requests.extend(hooks.map(|hook| new_nat_chain(REDIRECTION, &chain(hook).name, hook)));
+    requests.extend(hooks.map(|hook| new_nat_chain(&chain(hook), hook)));
     let mut rule = |hook, rule| requests.push(insert_rule(&chain(hook), &rule, REDIRECTION));
     for protocol in PROTOCOLS {
         for ports in &redirections.out {
@@ -45,7 +47,7 @@ pub fn redirect(own: Ipv4Addr, other: Ipv4Addr, redirections: &Redirections) -> 
         }
     }
     // What leaves must have an address that answers find.
-    let leaves = Rule::default().sent_from(Ipv4Addr::new(127, 0, 0, 0), 8).goes_not_by("lo");
+    let leaves = Rule::default().sent_from(Ipv4Addr::new(127, 0, 0, 0).into(), 8).goes_not_by("lo");
     rule(Hook::PostRouting, leaves.masquerade());
     apply(requests)
 }

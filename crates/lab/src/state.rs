@@ -193,8 +193,10 @@ pub struct Forwarding {
     pub machine: NamespaceId,
     /// The interface in the machine's namespace.
     pub uplink: String,
-    /// The network behind it.
-    pub network: Cidr,
+    /// The networks behind it.
+    pub networks: Vec<Cidr>,
+    /// Whether their packets leave the machine by IPv6 as well.
+    pub out_by_ipv6: bool,
 }
 
 /// A link on an interface that others have made.

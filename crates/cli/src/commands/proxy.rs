@@ -117,9 +117,9 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
 /// From where the service is reached, and the wiring of the ends. Enters a user namespace if ends are only
 /// possible there, which must happen before a second thread starts.
 fn ends() -> anyhow::Result<(Dial, HostDriver)> {
-    let mut can = abilities();
     let mut outside = Dial::Here;
-    if !can.namespaces.available {
+    if !may_make_hosts() {
+        let can = abilities();
         ensure!(
             can.user_namespaces.available,
             "a link can't be made here: {}; {}",
@@ -128,9 +128,8 @@ fn ends() -> anyhow::Result<(Dial, HostDriver)> {
         );
         outside = Dial::Outside(Outside::stay().context("keeping this network's sockets at hand")?);
         enter_user_namespace()?;
-        can = abilities();
     }
-    Ok((outside, if can.tap.available { HostDriver::TAP } else { HostDriver::VETH }))
+    Ok((outside, if taps().available { HostDriver::TAP } else { HostDriver::VETH }))
 }
 
 /// The relays: from the clients to the near end and across the link, and from the far end to the service.
