@@ -231,11 +231,12 @@ impl Rule {
     /// Goes on for IPv4 packets to an address.
     pub fn sent_to(self, address: Ipv4Addr) -> Self {
         const DESTINATION_OFFSET: u32 = 16;
-        self.payload(NETWORK_HEADER, DESTINATION_OFFSET, 4).compare(EQUAL, &address.octets())
+        let loaded = self.of_family(IPV4).payload(NETWORK_HEADER, DESTINATION_OFFSET, 4);
+        loaded.compare(EQUAL, &address.octets())
     }
 
     /// Goes on for packets of a protocol above IP, to one of a range of its ports.
-    pub fn to_ports(self, protocol: u8, ports: RangeInclusive<u16>) -> Self {
+    pub fn at_ports(self, protocol: u8, ports: RangeInclusive<u16>) -> Self {
         const META_L4PROTO: u32 = 16;
         const TRANSPORT_HEADER: u32 = 2;
         const DESTINATION_OFFSET: u32 = 2;

@@ -5,7 +5,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
-use crate::nftables::{Chain, Hook, IPV4, Rule, apply, delete_table, insert_rule, new_nat_chain, new_table};
+use crate::nftables::{Chain, Hook, INET, Rule, apply, delete_table, insert_rule, new_nat_chain, new_table};
 
 /// The table, in a namespace of its own.
 const REDIRECTION: &str = "longwire-localhost";
@@ -24,25 +24,25 @@ pub fn redirect(own: Ipv4Addr, other: Ipv4Addr, redirections: &Redirections) -> 
     const PROTOCOLS: [u8; 2] = [libc::IPPROTO_TCP as u8, libc::IPPROTO_UDP as u8];
     const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
     let chain = |hook: Hook| Chain {
-        family: IPV4,
+        family: INET,
         table: REDIRECTION.to_owned(),
         name: format!("{hook:?}").to_lowercase(),
         kind: "nat".to_owned(),
         hook: Some(hook as u32),
     };
     // Made, removed, made: whatever the table held, it now holds this.
-    let new = || new_table(IPV4, REDIRECTION);
-    let mut requests = vec![new(), delete_table(IPV4, REDIRECTION), new()];
+    let new = || new_table(INET, REDIRECTION);
+    let mut requests = vec![new(), delete_table(INET, REDIRECTION), new()];
     let hooks = [Hook::Output, Hook::PreRouting, Hook::PostRouting];
     requests.extend(hooks.map(|hook| new_nat_chain(&chain(hook), hook)));
     let mut rule = |hook, rule| requests.push(insert_rule(&chain(hook), &rule, REDIRECTION));
     for protocol in PROTOCOLS {
         for ports in &redirections.out {
-            let sent = Rule::default().sent_to(LOOPBACK).to_ports(protocol, ports.clone());
+            let sent = Rule::default().sent_to(LOOPBACK).at_ports(protocol, ports.clone());
             rule(Hook::Output, sent.redirect_to(other));
         }
         for ports in &redirections.back {
-            let come = Rule::default().sent_to(own).to_ports(protocol, ports.clone());
+            let come = Rule::default().sent_to(own).at_ports(protocol, ports.clone());
             rule(Hook::PreRouting, come.redirect_to(LOOPBACK));
         }
     }

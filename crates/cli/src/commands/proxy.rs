@@ -5,7 +5,10 @@ use crate::Outcome;
 use crate::foreground::Foreground;
 use anyhow::{Context, ensure};
 use longwire_drivers::HostDriver;
-use longwire_lab::{Dial, ExecNet, ExecSpec, FarEnd, Outside, PortRelay, abilities, enter_user_namespace};
+use longwire_lab::{
+    Dial, ExecNet, ExecSpec, FarEnd, Outside, PortRelay, abilities, enter_user_namespace, may_make_hosts,
+    taps,
+};
 use longwire_report::shown;
 use longwire_run::real_run::RealRun;
 use longwire_run::test_hosts::{TestHosts, sweep, wiring};
