@@ -15,6 +15,7 @@ mod object;
 mod place;
 mod problem;
 mod requests;
+mod rewire;
 mod routes;
 mod server;
 
@@ -25,5 +26,6 @@ pub use longwire_rundir::{PlaceError, directory, prepare};
 pub use object::{Kind, Object, ObjectPage, Settable};
 pub use place::{Found, control_socket};
 pub use problem::Problem;
+pub use rewire::{RewireAsk, Rewired, ScenarioText, section};
 pub use routes::document;
 pub use server::{Server, StartError};

@@ -45,6 +45,7 @@ use longwire_block::Spec;
 use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Most entries that one count makes.
 const MOST_REPEATED: u64 = 1 << 24;
@@ -90,6 +91,7 @@ pub(crate) fn resolve(
     }
     let mut plan = Plan {
         file: name.into(),
+        text: Arc::default(),
         seed: seed?,
         routing: graph.routing,
         engine: engine?,
