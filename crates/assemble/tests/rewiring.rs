@@ -86,13 +86,13 @@ fn of<'r>(net: &Net, report: &'r Report, name: &str) -> &'r longwire_link::LinkS
 
 #[test]
 fn an_added_link_gets_the_packets_and_a_removed_one_drops_what_it_holds() {
-    let up = link("up", "a", "b", "delay = \"1000 s\"");
+    let up = link("up", "a", "b", "delay = \"90 s\"");
     let mut net = Net::start(scenario("", &[up.clone()]));
     (0..10).for_each(|_| net.send(0, 1, 100));
     let before = net.settle();
     assert_eq!(of(&net, &before, "up").in_packets, 11);
     // It comes before the other in the plan, and has another number in the engine.
-    let other = link("other", "c", "d", "delay = \"2000 s\"");
+    let other = link("other", "c", "d", "delay = \"95 s\"");
     assert_eq!(net.bring(scenario("", &[other.clone(), up]), false), (vec![0], vec![]));
     (0..5).for_each(|_| net.send(2, 3, 100));
     (0..3).for_each(|_| net.send(0, 1, 100));

@@ -60,7 +60,7 @@ pub fn with_sections(text: &str, sections: &str) -> String {
 /// If there is none, or its section makes others, too.
 pub fn without_section(text: &str, name: &str) -> Result<String, EditError> {
     let cut = section_called(text, name)?;
-    // Comments directly above belong to it, and one empty line.
+    // Comments directly above belong to it.
     let mut begin = cut.start;
     let above = |begin: usize| {
         let line = text[..begin].strip_suffix('\n')?;
@@ -72,7 +72,8 @@ pub fn without_section(text: &str, name: &str) -> Result<String, EditError> {
     {
         begin = start;
     }
-    if let Some((start, "")) = above(begin) {
+    // The last section has no empty line behind it.
+    if let (Some((start, "")), true) = (above(begin), cut.end == text.len()) {
         begin = start;
     }
     Ok(format!("{}{}", &text[..begin], &text[cut.end..]))
