@@ -7,6 +7,7 @@
 
 mod changes;
 mod client;
+mod dashboard;
 mod document;
 mod forwarder;
 mod forwarder_routes;
@@ -18,6 +19,8 @@ mod requests;
 mod rewire;
 mod routes;
 mod server;
+mod service;
+mod web;
 
 pub use client::{Client, ClientError, list};
 pub use forwarder::{Entries, ForwarderAsk, MapChange, NewForwarder, Rings, State, Typed};
@@ -29,3 +32,4 @@ pub use problem::Problem;
 pub use rewire::{RewireAsk, Rewired, ScenarioText, section};
 pub use routes::document;
 pub use server::{Server, StartError};
+pub use web::{WebAddress, WebError, WebServer};
