@@ -116,11 +116,7 @@ impl LiveView {
             let links = shown::count(plan.links.len() as u64);
             let ask =
                 format!("{links} links: longwire ctl get LINK shows one, longwire ctl stats the busiest");
-            show_screen(&[
-                format!("{} for {seconds:.0} s (Ctrl-C ends it)", plan.file),
-                sums,
-                ask,
-            ]);
+            show_screen(&[format!("{} for {seconds:.0} s (Ctrl-C ends it)", plan.file), sums, ask]);
         } else {
             show_line(&format!("{seconds:>5.0} s  {sums}"));
         }

@@ -199,10 +199,7 @@ async fn scenario(State(instance): Running) -> Result<Json<ScenarioText>, Proble
 /// Adds sections to the scenario that runs, and removes links from it, at one instant: all of them or none.
 #[utoipa::path(patch, path = "/v1/scenario", request_body = RewireAsk,
     responses((status = OK, body = Rewired), Refusals))]
-async fn rewire(
-    State(instance): Running,
-    Body(ask): Body<RewireAsk>,
-) -> Result<Json<Rewired>, Problem> {
+async fn rewire(State(instance): Running, Body(ask): Body<RewireAsk>) -> Result<Json<Rewired>, Problem> {
     answered(instance, move |instance| instance.rewire(&ask)).await
 }
 

@@ -3,7 +3,7 @@
 use crate::instance::RunningInstance;
 use crate::running_state::RunningState;
 use longwire_assemble::rewire;
-use longwire_control::{Rewired, RewireAsk, SetError};
+use longwire_control::{RewireAsk, Rewired, SetError};
 use longwire_scenario::{Plan, parse, with_sections, without_section};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
@@ -44,8 +44,8 @@ impl RunningInstance {
         };
         let plan = parse(&old.file, text).map_err(|error| SetError::Refused(error.to_string()))?;
         let plan = Arc::new(as_running(&old, plan));
-        let made = rewire(&old, &layout, &plan, drained)
-            .map_err(|error| SetError::Refused(error.to_string()))?;
+        let made =
+            rewire(&old, &layout, &plan, drained).map_err(|error| SetError::Refused(error.to_string()))?;
         let name = |plan: &Plan, place: &u32| plan.links[*place as usize].name.to_string();
         let done = Rewired {
             added: made.added.iter().map(|place| name(&plan, place)).collect(),

@@ -76,7 +76,8 @@ impl Ran<'_> {
         report.extend(self.programs.iter().cloned());
         report.extend(self.planes.iter().cloned());
         report.extend(self.nesp.iter().cloned());
-        report.extend(in_order(&self.plan, counted).into_iter().flat_map(|node| level_rows(&self.plan, node)));
+        report
+            .extend(in_order(&self.plan, counted).into_iter().flat_map(|node| level_rows(&self.plan, node)));
         report.push(self.conservation_row());
         for error in &counted.errors {
             report.fail(error.as_str());

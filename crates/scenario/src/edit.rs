@@ -196,7 +196,9 @@ mod tests {
     fn sections_are_cut_out_and_nothing_else() {
         let without = without_section(TEXT, "up").unwrap();
         assert!(!without.contains("way out") && !without.contains("1 Mbit/s"), "{without}");
-        assert!(without.contains("# seven") && without.contains("[engine]") && without.contains("to = \"c\""));
+        assert!(
+            without.contains("# seven") && without.contains("[engine]") && without.contains("to = \"c\"")
+        );
         let neither = without_section(&without, "a-c").unwrap();
         assert!(!neither.contains("to = \"c\"") && neither.contains("dsl{n}"), "{neither}");
         assert!(changed_sections(TEXT, &neither).is_empty());

@@ -8,8 +8,6 @@ mod routers;
 mod shards;
 
 pub use levels::{Levels, LevelsError};
-pub use rewire::{CantRewire, Layout, Rewired, rewire};
-use rewire::Indices;
 use longwire_block::Port;
 use longwire_block::change::Blocks;
 use longwire_block::path::{Fork, LinkRef, NOWHERE, Paths, Way};
@@ -22,6 +20,8 @@ use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::{Pool, PoolError};
 use longwire_scenario::{AddressRule, BetweenWorkers, Plan, Route, Source, Wait, with_defaults};
+use rewire::Indices;
+pub use rewire::{CantRewire, Layout, Rewired, rewire};
 pub use router_changes::change_router;
 pub use routers::measure_processors;
 pub(crate) use shards::Shards;
@@ -336,12 +336,7 @@ fn floods(
 }
 
 /// The links from one port to each of the others; none if there is no path.
-fn flood_lists(
-    plan: &Plan,
-    ports: &[u16],
-    from: u16,
-    links: &[LinkRef],
-) -> Vec<(u16, Option<Vec<LinkRef>>)> {
+fn flood_lists(plan: &Plan, ports: &[u16], from: u16, links: &[LinkRef]) -> Vec<(u16, Option<Vec<LinkRef>>)> {
     let over = |route: &[u32]| route.iter().map(|&link| links[link as usize]).collect::<Vec<_>>();
     let others = ports.iter().filter(|&&to| to != from);
     others.map(|&to| (to, plan.pair_route(from, to).map(over))).collect()

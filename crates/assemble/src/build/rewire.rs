@@ -133,9 +133,8 @@ impl Indices {
 /// those that are not there any more.
 fn kept(old: &Plan, layout: &Layout, new: &Plan) -> (Vec<Option<LinkRef>>, Vec<u32>) {
     let names: HashMap<&str, u32> = old.links.iter().map(|link| &*link.name).zip(0..).collect();
-    let ends = |plan: &Plan, link: &Link| {
-        [plan.end_name(link.from), plan.end_name(link.to)].map(str::to_owned)
-    };
+    let ends =
+        |plan: &Plan, link: &Link| [plan.end_name(link.from), plan.end_name(link.to)].map(str::to_owned);
     let mut stay = HashSet::new();
     let kept = new.links.iter().map(|link| {
         let &place = names.get(&*link.name)?;
@@ -207,6 +206,8 @@ fn check_events(new: &Plan, added: &[u32]) -> Result<(), CantRewire> {
     let named = new.events.iter().flat_map(|event| &*event.links).find(|place| added.contains(place));
     named.map_or(Ok(()), |&place| {
         let name = &new.links[place as usize].name;
-        Err(CantRewire(format!("link \"{name}\": an [[at]] event would change it, and was planned without it")))
+        Err(CantRewire(format!(
+            "link \"{name}\": an [[at]] event would change it, and was planned without it"
+        )))
     })
 }

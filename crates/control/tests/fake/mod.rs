@@ -123,8 +123,13 @@ impl Instance for Fake {
 
     fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
         match ask.remove.first() {
-            Some(name) if !LINKS.contains(&&**name) => Err(SetError::Refused(format!("no [[link]] is called \"{name}\""))),
-            _ => Ok(Rewired { added: ask.add.lines().map(str::to_owned).collect(), removed: ask.remove.clone() }),
+            Some(name) if !LINKS.contains(&&**name) => {
+                Err(SetError::Refused(format!("no [[link]] is called \"{name}\"")))
+            }
+            _ => Ok(Rewired {
+                added: ask.add.lines().map(str::to_owned).collect(),
+                removed: ask.remove.clone(),
+            }),
         }
     }
 
