@@ -21,6 +21,7 @@ mod pause;
 mod ports;
 mod remote;
 mod rewiring;
+mod rewiring_step;
 mod ring;
 mod run;
 mod schedules;

@@ -4,7 +4,7 @@
 use crate::bell::Bell;
 use crate::events::{Of, Placed};
 use crate::fidelity::{Fidelity, Lateness};
-use crate::rewiring::RewiringStep;
+use crate::rewiring_step::RewiringStep;
 use crate::stats::{FlowStats, Report};
 use longwire_block::Node;
 use longwire_block::change::Blocks;

@@ -4,9 +4,8 @@
 
 use crate::map::Map;
 use crate::remote::{Command, Remote, RemoteError, looked_for};
-use crate::wheel::Wheel;
+use crate::rewiring_step::RewiringStep;
 use longwire_link::Joining;
-use longwire_units::Nanos;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
@@ -33,28 +32,6 @@ pub struct Part {
     pub drained: bool,
     /// Whether links have to be served in exact order from now on.
     pub exact: bool,
-}
-
-/// A step of a rewiring at one worker; afterwards it has what is to be freed.
-pub(crate) struct RewiringStep {
-    pub joining: Option<Joining>,
-    pub wheel: Option<Wheel>,
-    pub map: Option<Arc<Map>>,
-    pub leaving: Vec<u32>,
-    pub drained: bool,
-    pub exact: bool,
-}
-
-impl RewiringStep {
-    const fn new() -> Self {
-        Self { joining: None, wheel: None, map: None, leaving: Vec::new(), drained: false, exact: false }
-    }
-
-    /// What a worker takes in, before packets can come to it.
-    fn take_in(&mut self, joining: Joining, wheel: Option<usize>) {
-        self.wheel = wheel.map(|links| Wheel::new(links, Nanos::ZERO));
-        self.joining = Some(joining);
-    }
 }
 
 impl Remote {

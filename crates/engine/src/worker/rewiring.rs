@@ -1,7 +1,7 @@
 //! A worker's steps of a rewiring.
 
 use super::{Order, Worker};
-use crate::rewiring::RewiringStep;
+use crate::rewiring_step::RewiringStep;
 use longwire_units::Nanos;
 use std::mem::swap;
 
