@@ -123,7 +123,8 @@ const LOOK: Duration = Duration::from_millis(10);
 fn drain(run: &RealRun) {
     let deadline = Instant::now() + PATIENCE;
     let holds_some = || {
-        run.instance().count().is_ok_and(|counted| {
+        let instance = run.instance();
+        instance.count(&instance.state()).is_ok_and(|counted| {
             counted.links.iter().any(|link| link.stats.queued_packets + link.stats.travelling_packets > 0)
         })
     };
