@@ -97,7 +97,7 @@ impl Foreground {
     /// # Errors
     /// If it can't be printed.
     pub fn report(&self, command: &str, ended: Ended, own: &[(&str, String)]) -> anyhow::Result<Outcome> {
-        let ran = ended.instance.ran(ended.counted, ended.elapsed, ended.programs);
+        let ran = ended.ran();
         let mut report = ran.report();
         command.clone_into(&mut report.command);
         for (key, value) in own {
