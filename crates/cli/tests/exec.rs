@@ -287,7 +287,8 @@ impl Loopback {
     }
 }
 
-/// A script for bash (whose own `read` takes a byte at a time, and loses the rest of a datagram) that asks by TCP and UDP and prints how long both took, in ms.
+/// A script for bash that asks by TCP and UDP and prints how long both took, in ms. bash's own `read` takes a
+/// byte at a time, and would lose the rest of a datagram.
 fn asking(port: u16) -> String {
     format!(
         "for kind in tcp udp; do

@@ -64,8 +64,8 @@ impl Interface {
     }
 }
 
-/// An interface with the ends of a detour beside it. Dropping it removes them; after a crash, [`crate::sweep`]
-/// does.
+/// An interface with the ends of a detour beside it. Dropping it removes them; after a crash,
+/// [`crate::sweep`] does.
 #[derive(Debug)]
 pub struct Attachment {
     interface: Interface,

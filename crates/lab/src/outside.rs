@@ -1,7 +1,7 @@
 //! Sockets of the network that this process was in before it entered a user namespace.
 //!
-//! A process in a user namespace can't go back. So a child is left behind, which makes sockets there and hands
-//! them over; a socket works wherever it is used. The child does nothing else, and ends with this process.
+//! A process in a user namespace can't go back. So a child is left behind, which makes sockets there and
+//! hands them over; a socket works wherever it is used. The child does nothing else, and ends with this process.
 #![allow(unsafe_code)]
 
 use std::io::{self, IoSlice, IoSliceMut};
@@ -33,8 +33,8 @@ impl Outside {
     pub fn stay() -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC;
         let (own, its) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        // By libc, as rustix has no fork. SAFETY: this process has one thread, so that nothing in the child is
-        // half done.
+        // By libc, as rustix has no fork. SAFETY: this process has one thread, so that nothing in the child
+        // is half done.
         let child = unsafe { libc::fork() };
         if child == 0 {
             drop(own);

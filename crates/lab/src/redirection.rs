@@ -1,5 +1,5 @@
-//! Ports of the loopback that lead elsewhere, and ports of an end that lead to its loopback: at the near end of
-//! `exec`, by the kernel's nf_tables.
+//! Ports of the loopback that lead elsewhere, and ports of an end that lead to its loopback: at the near end
+//! of `exec`, by the kernel's nf_tables.
 
 use std::io;
 use std::net::Ipv4Addr;

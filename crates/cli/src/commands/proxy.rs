@@ -19,8 +19,8 @@ use std::sync::Arc;
 /// Put a link in front of a TCP or UDP service
 ///
 /// Clients connect to --listen instead of the service, and what they send and receive crosses the link as
-/// packets: two ends are made, joined by it, with a relay at each. Programs need no root and no change but the
-/// address. Up is towards the service, down is towards the clients.
+/// packets: two ends are made, joined by it, with a relay at each. Programs need no root and no change but
+/// the address. Up is towards the service, down is towards the clients.
 ///
 /// Without root the ends are made in a user namespace, if the system allows that.
 #[derive(Debug, clap::Args)]
