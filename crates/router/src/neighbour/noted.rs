@@ -1,12 +1,12 @@
-//! Neighbours that a control plane knows.
+//! Neighbours known to a control plane.
 
 use super::{FREE, Neighbours, Slot, State, Told};
 use crate::control::Known;
 use longwire_units::Nanos;
 
 impl Neighbours {
-    /// Notes a neighbour as somebody else knows it. Packets that wait for it are due at once. False if there
-    /// is no room.
+    /// Stores a neighbour known to the control plane. Packets that wait for it are due at once. False if
+    /// there is no room.
     pub fn note(&mut self, port: u16, address: u128, mac: [u8; 6], known: Known, now: Nanos) -> bool {
         let state = match known {
             Known::Permanent => State::Permanent,
@@ -47,7 +47,7 @@ impl Neighbours {
         true
     }
 
-    /// Forgets a neighbour, unless packets wait for it. Whether it was known.
+    /// Removes a neighbour, unless packets wait for it. Returns whether it was known.
     pub fn forget(&mut self, port: u16, address: u128) -> bool {
         let Some(at) = self.place(port, address) else { return false };
         match self.slots[at].state {
