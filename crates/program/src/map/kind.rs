@@ -173,7 +173,7 @@ impl MapKind {
         self.is_targets() && !matches!(self, Self::DevMapHash)
     }
 
-    /// What is otherwise than in the kernel, for who installs a program with such a map.
+    /// Differences from the kernel, shown to whoever installs a program with such a map.
     pub const fn remark(self) -> Option<&'static str> {
         match self {
             Self::CpuMap => Some("a packet that is redirected to a processor stays on its own and passes"),
@@ -182,7 +182,7 @@ impl MapKind {
         }
     }
 
-    /// Whether a helper can be given it.
+    /// Whether a helper accepts it.
     pub const fn serves(self, helper: Helper) -> bool {
         match helper {
             Helper::RedirectMap => self.is_targets(),

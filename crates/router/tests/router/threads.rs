@@ -449,7 +449,7 @@ fn without_programs_the_worker_does_it_and_what_is_kept_at_the_end_is_accounted_
     rig.router.install(prepared(program("own", COUNT), installation)).unwrap();
     rig.batch(&[(SECOND, 1, marked(1, 3)), (SECOND, 1, marked(2, 4))]);
     assert_eq!(marks(&until(&mut rig, |_, seen| !seen.is_empty())), [4]);
-    // A packet at a processor counts as kept, also when the router is dropped.
+    // A packet at a processor is kept, also when the router is dropped.
     assert_eq!((rig.router.kept(), rig.pool.live()), (1, 1));
     drop(all_go);
     drop(rig.router);
