@@ -74,7 +74,7 @@ pub fn block(root: &Path, stage: &str, name: &str) -> Result<()> {
 /// them.
 ///
 /// # Errors
-/// If the name is none for a driver, or a file is there already.
+/// If the name is invalid for a driver, or a file exists already.
 pub fn driver(root: &Path, name: &str) -> Result<()> {
     let words = name.replace('_', "-");
     if name.contains('-') || !is_name(&words) {

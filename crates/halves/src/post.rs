@@ -132,7 +132,7 @@ impl Post {
     /// Removes a program.
     ///
     /// # Errors
-    /// If there is none of this number.
+    /// If the number is unknown.
     pub(super) fn remove(&self, fid: u32) -> anyhow::Result<()> {
         if let Some(own) = self.own().as_mut() {
             own.remove(&fid);

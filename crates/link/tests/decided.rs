@@ -19,7 +19,7 @@ fn read((key, kind, given): &Chosen) -> (&'static Spec, Values) {
     (spec, Values::read(spec, given).unwrap())
 }
 
-/// A link, its packets, and what became of them.
+/// A link, its packets, and their outcomes.
 struct Side {
     pool: Pool,
     links: Links,
@@ -127,7 +127,7 @@ const TRACES: [&str; 6] = [
     "0 s 5 Mbit/s; 20 ms 0; 21 ms end",
 ];
 
-/// A transmitter, and about how long a packet takes there.
+/// A transmitter, and the approximate duration of a packet.
 fn rate(dice: &mut Dice) -> (Chosen, u64) {
     let (chosen, usual) = match dice.below(5) {
         0..3 => {
@@ -149,7 +149,7 @@ fn rate(dice: &mut Dice) -> (Chosen, u64) {
     (chosen, usual)
 }
 
-/// A queue that only decides whom to let in.
+/// A queue that only decides about admission.
 fn queue(dice: &mut Dice) -> Chosen {
     let limit = ("limit", one_of(dice, &LIMITS));
     let marks = ("ecn", one_of(dice, &["yes", "no"]));
@@ -181,7 +181,7 @@ fn on_the_wire(dice: &mut Dice) -> Vec<Chosen> {
     all.into_iter().filter(|_| dice.below(3) == 0).collect()
 }
 
-/// About how long a packet takes at a rate.
+/// Approximate duration of a packet at a rate.
 fn usual(rate: &str) -> u64 {
     let bits: u64 = match rate {
         "unlimited" | "0" => return 500,

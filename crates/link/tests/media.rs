@@ -36,7 +36,7 @@ impl Net {
         Self { pool: Pool::new(64 << 20).unwrap(), links, left: Vec::new() }
     }
 
-    /// A frame of so many bytes arrives at a station.
+    /// A frame of this length arrives at a station.
     fn arrive(&mut self, at: u64, station: u32, bytes: usize, seq: u64) {
         self.advance(at);
         let handle = self.pool.alloc(bytes).unwrap();

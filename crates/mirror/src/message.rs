@@ -117,7 +117,7 @@ pub fn read(kind: u16, flags: u16, body: &[u8]) -> Result<Option<Told>, Malforme
             let replaces = i32::from(flags) & libc::NLM_F_REPLACE != 0;
             let there = kind == libc::RTM_NEWROUTE;
             Ok(match route(body)? {
-                // It exists but is unused; what it has replaced is gone.
+                // It exists but is unused; the one it replaced is gone.
                 Some(route) if there && is_dead(&route) => replaces.then_some(Told::RoutesUncertain),
                 route => route.map(|route| Told::Route { route, there, replaces: there && replaces }),
             })

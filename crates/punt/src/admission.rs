@@ -17,7 +17,7 @@ pub struct Capacity {
     pub cycles: u64,
 }
 
-/// What is asked for.
+/// The request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
     /// Packets a second.

@@ -56,7 +56,7 @@ pub struct Counts {
     pub made: u64,
     /// Made there and not sent: too many, or no memory.
     pub unmade: u64,
-    /// Bodies asked for and given.
+    /// Bodies requested and delivered.
     pub bodies: u64,
     /// Requested bodies that were not available: no such packet, or offset beyond its end.
     pub bodiless: u64,

@@ -1,4 +1,4 @@
-//! The side of a control process: what a program in Rust needs to sit above a router.
+//! Client side of a control process: attaches a Rust program above a router.
 //!
 //! ```no_run
 //! use longwire_punt::Verdict;

@@ -325,7 +325,7 @@ impl Punt {
         Door(producer)
     }
 
-    /// Lets in who has come.
+    /// Accepts waiting processes.
     #[inline]
     fn let_in(&mut self) {
         let mut has_come = false;

@@ -30,7 +30,7 @@ pub struct Named {
     pub tests: Vec<String>,
 }
 
-/// Reads what the file of `module` names.
+/// Reads the names used in the file of `module`.
 pub fn read(module: &[String], text: &str) -> Named {
     let mut code = Source::new(text.to_owned()).code;
     let mut named = Named::default();

@@ -305,7 +305,7 @@ mod tests {
         assert!((1000..1024).contains(&port) && port % 2 == 1, "{port}");
         let port = table.bind(inside(1, 5000), 9).unwrap().port;
         assert!((1024..=1030).contains(&port) && port.is_multiple_of(2), "{port}");
-        // If there are none, other ranges are used.
+        // If they are empty, other ranges are used.
         let mut table = self::table(1, 2000..=2001, 100, 100);
         let ports = [table.bind(inside(1, 53), 9), table.bind(inside(1, 55), 9)].map(|it| it.unwrap().port);
         assert!(ports == [2000, 2001] || ports == [2001, 2000], "{ports:?}");

@@ -159,7 +159,7 @@ impl Pair {
         Ok(done(&self.near)? && done(&self.far)?)
     }
 
-    /// Relays what is there.
+    /// Relays pending data.
     fn relay(&mut self) -> io::Result<Relayed> {
         let there = move_on(&mut self.near, &self.far.socket)?;
         let back = move_on(&mut self.far, &self.near.socket)?;

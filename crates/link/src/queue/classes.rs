@@ -39,7 +39,7 @@ pub enum ClassError {
     /// Every class has a condition.
     #[error("every class has an \"if\", so that some packets may have none; add a class without \"if\"")]
     NoDefault,
-    /// Something can't stand there.
+    /// An invalid token.
     #[error("class {class}, column {column}: found {found}; {fix}")]
     Found {
         /// Which class.

@@ -86,7 +86,7 @@ impl Model for Tail {
     }
 }
 
-/// Drops from the head what a limit in packets does not hold.
+/// Drops packets beyond a limit in packets from the head.
 struct Head {
     packets: usize,
 }

@@ -65,7 +65,7 @@ fn run(kind: &str, given: &[(&str, &str)], fields: &[u8]) -> Outcome {
         timer: u64::MAX,
     };
     let mut senders: Vec<Sender> = fields.iter().map(sender).collect();
-    // Senders start one after the other.
+    // Senders start in sequence.
     let mut events: BinaryHeap<_> =
         (0..senders.len()).map(|flow| Reverse((1 + flow as u64 * 37 * MS, Event::Timer { flow }))).collect();
     // Which packet of its flow each packet of the link is.

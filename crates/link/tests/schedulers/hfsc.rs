@@ -91,7 +91,7 @@ fn guarantees_hold_beside_bursts() {
     assert!(most <= 10 * MS + MS + LONGEST * BYTE, "{most}");
 }
 
-/// In any time, a class gets at most its upper limit, what it saved in 10 ms, and a packet; alone, it gets
+/// In any interval, a class gets at most its upper limit, its credit of 10 ms, and a packet; alone, it gets
 /// the limit.
 #[test]
 fn upper_limits_are_kept() {

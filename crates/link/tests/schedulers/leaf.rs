@@ -10,7 +10,7 @@ fn classes(kind: &str, queue: &str) -> String {
     format!("a {setting} {queue} if udp src port 0\nb {setting} limit unlimited")
 }
 
-/// Mean wait in ms of what a flow sent from one time to another.
+/// Mean wait in ms of a flow's packets between two times.
 fn mean_wait(bench: &Bench, flow: u16, from: u64, to: u64) -> f64 {
     let within = bench.left.iter().filter(|left| left.flow == flow && left.leave > from && left.leave <= to);
     let waits: Vec<u64> = within.map(|left| left.leave - left.arrival).collect();

@@ -59,7 +59,7 @@ fn no_packet_waits_longer_than_its_own_class_accounts_for() {
         let mut bench = Bench::new("wf2q+", &[("classes", &classes())], "");
         let mut dice = Dice::named(seed, "wfi");
         let mut at = 0;
-        // Class n has packets of up to so many bytes.
+        // Class n has packets of up to this length.
         let longest = [1518, 200, 1000, 64, 900];
         for _ in 0..6000 {
             let flow = dice.below(WEIGHTS.len() as u64) as usize;
