@@ -73,7 +73,7 @@ pub(crate) enum Found {
 
 /// Kind of a received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct AnswerFlags {
     /// An answer to a request.
     pub solicited: bool,
     /// It replaces a different known MAC address.
@@ -115,7 +115,7 @@ impl Waiting {
 
 /// A pending neighbour, and the time of the next request.
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+struct PendingRequest {
     due: Nanos,
     port: u16,
     address: u128,
@@ -177,7 +177,7 @@ pub(crate) struct Neighbours {
     held: Shares,
     /// Next slot of the search for room.
     swept: usize,
-    asked: Vec<Asked>,
+    asked: Vec<PendingRequest>,
     due: Nanos,
     kept: u64,
 }
@@ -295,9 +295,16 @@ impl Neighbours {
     }
 
     /// Stores the MAC address of a neighbour. Returns the packets that waited for it.
-    pub fn learn(&mut self, port: u16, address: u128, mac: [u8; 6], told: Told, now: Nanos) -> Waiting {
+    pub fn learn(
+        &mut self,
+        port: u16,
+        address: u128,
+        mac: [u8; 6],
+        flags: AnswerFlags,
+        now: Nanos,
+    ) -> Waiting {
         let Some(at) = self.place(port, address) else {
-            if told.creates && self.unasked < self.limits.neighbours / 4 {
+            if flags.creates && self.unasked < self.limits.neighbours / 4 {
                 let slot =
                     Slot { address, port, mac, state: State::Stale, confirmed: now, unasked: true, ..FREE };
                 self.unasked += usize::from(self.insert(slot, now).is_some());
@@ -308,8 +315,8 @@ impl Neighbours {
         match slot.state {
             State::Permanent => return Waiting::NONE,
             State::Incomplete => {}
-            _ if slot.mac == mac && !told.solicited => return Waiting::NONE,
-            _ if slot.mac == mac || told.overrides => {}
+            _ if slot.mac == mac && !flags.solicited => return Waiting::NONE,
+            _ if slot.mac == mac || flags.overrides => {}
             State::Reachable => {
                 // RFC 4861, 7.2.5: a different address without override makes the known one stale.
                 slot.state = State::Stale;
@@ -318,9 +325,9 @@ impl Neighbours {
             _ => return Waiting::NONE,
         }
         let was_asked = matches!(slot.state, State::Incomplete | State::Probe);
-        slot.state = if told.solicited { State::Reachable } else { State::Stale };
+        slot.state = if flags.solicited { State::Reachable } else { State::Stale };
         (slot.mac, slot.confirmed) = (mac, now);
-        if told.solicited && slot.unasked {
+        if flags.solicited && slot.unasked {
             slot.unasked = false;
             self.unasked -= 1;
         }
@@ -357,7 +364,7 @@ impl Neighbours {
             return None;
         }
         let first = (0..self.asked.len()).min_by_key(|&at| (self.asked[at].due, at))?;
-        let Asked { due, port, address } = self.asked[first];
+        let PendingRequest { due, port, address } = self.asked[first];
         let Some(at) = self.place(port, address) else {
             // Pending neighbours are never evicted; if one were, it must not stay due forever.
             self.asked.remove(first);
@@ -403,7 +410,7 @@ impl Neighbours {
     }
 
     fn ask_at(&mut self, port: u16, address: u128, due: Nanos) {
-        self.asked.push(Asked { due, port, address });
+        self.asked.push(PendingRequest { due, port, address });
         self.due = self.due.min(due);
     }
 
@@ -473,8 +480,8 @@ mod tests {
     const PORTS: [u16; 4] = [2, 3, 4, 5];
     const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
     const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 2];
-    const ANSWER: Told = Told { solicited: true, overrides: true, creates: false };
-    const QUESTION: Told = Told { solicited: false, overrides: true, creates: true };
+    const ANSWER: AnswerFlags = AnswerFlags { solicited: true, overrides: true, creates: false };
+    const QUESTION: AnswerFlags = AnswerFlags { solicited: false, overrides: true, creates: true };
     const SECOND: u64 = 1_000_000_000;
 
     fn at(seconds: u64) -> Nanos {
@@ -491,7 +498,7 @@ mod tests {
         assert_eq!(table.find_until(3, A, at(1)).0, Found::Unknown);
         let mut last = table.revision();
         let mut has_changed = |table: &Neighbours| std::mem::replace(&mut last, table.revision()) != last;
-        table.learn(3, A, MAC, Told { creates: true, ..ANSWER }, at(1));
+        table.learn(3, A, MAC, AnswerFlags { creates: true, ..ANSWER }, at(1));
         assert!(has_changed(&table));
         table.learn(3, A, MAC, ANSWER, at(1));
         assert!(has_changed(&table));
@@ -564,7 +571,7 @@ mod tests {
         table.learn(3, A, MAC, QUESTION, at(0));
         table.learn(3, A, MAC, ANSWER, at(0));
         assert_eq!(table.find(3, A, at(0)), Found::Known(MAC));
-        table.learn(3, A, OTHER, Told { overrides: false, ..ANSWER }, at(0));
+        table.learn(3, A, OTHER, AnswerFlags { overrides: false, ..ANSWER }, at(0));
         assert_eq!(table.find(3, A, at(0)), Found::Doubtful(MAC));
         table.learn(3, A, OTHER, ANSWER, at(0));
         assert_eq!(table.find(3, A, at(0)), Found::Known(OTHER));

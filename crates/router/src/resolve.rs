@@ -2,7 +2,7 @@
 
 use crate::classify::ETHERNET;
 use crate::minimal::{Hops, longest_packet, trim_packet};
-use crate::neighbour::{Due, Found, Told, Waiting};
+use crate::neighbour::{AnswerFlags, Due, Found, Waiting};
 use crate::next_hop::{key_v4, v4_key};
 use crate::police::Work;
 use crate::state::{Core, Fate};
@@ -169,8 +169,8 @@ impl Core {
         if !plausible {
             return Fate::Dropped(DropReason::Martian);
         }
-        let told = Told { solicited, overrides: true, creates: own && near && operation == REQUEST };
-        let waiting = self.neighbours.learn(place, key, mac, told, out.time());
+        let flags = AnswerFlags { solicited, overrides: true, creates: own && near && operation == REQUEST };
+        let waiting = self.neighbours.learn(place, key, mac, flags, out.time());
         self.send_waiting(pool, waiting, (place, mac), out);
         if own && operation == REQUEST {
             let message = arp_message(REPLY, (own_mac, target), (mac, address));
@@ -212,8 +212,9 @@ impl Core {
         }
         if let Some(mac) = message.link_address.filter(|_| address != 0) {
             let creates = message.is_solicitation && own && near;
-            let told = Told { solicited, overrides: message.is_solicitation || message.overrides, creates };
-            let waiting = self.neighbours.learn(place, address, mac, told, out.time());
+            let flags =
+                AnswerFlags { solicited, overrides: message.is_solicitation || message.overrides, creates };
+            let waiting = self.neighbours.learn(place, address, mac, flags, out.time());
             self.send_waiting(pool, waiting, (place, mac), out);
         }
         if message.is_solicitation && own {

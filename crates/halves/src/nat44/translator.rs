@@ -2,7 +2,7 @@
 
 use super::entry::{self, Noted};
 use super::network::Network4;
-use super::packet::{ICMP, Packet, PartKey, Side, TCP, Unread, What};
+use super::packet::{ICMP, Kind, Packet, PartKey, Side, TCP, Unread};
 use super::table::{Endpoint, Full, Limits, Table};
 use crate::post::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -100,18 +100,18 @@ impl Translator {
         if !goes_out && !to_external {
             return Ruling::Pass;
         }
-        match packet.what {
-            What::Ports { source, destination, flags } => {
+        match packet.kind {
+            Kind::Ports { source, destination, flags } => {
                 self.whole(frame, &packet, (goes_out, to_external), (source, Some(destination), flags), time)
             }
-            What::Query(identifier) if !to_external => {
+            Kind::Query(identifier) if !to_external => {
                 self.whole(frame, &packet, (goes_out, false), (identifier, None, 0), time)
             }
-            What::Answer(identifier) if !goes_out => {
+            Kind::Answer(identifier) if !goes_out => {
                 self.whole(frame, &packet, (false, true), (0, Some(identifier), 0), time)
             }
-            What::Error { .. } => self.error(frame, &packet, goes_out),
-            What::Later => self.later(frame, &packet, goes_out, time),
+            Kind::Error { .. } => self.error(frame, &packet, goes_out),
+            Kind::Later => self.later(frame, &packet, goes_out, time),
             // A packet for the router itself.
             _ if to_external => Ruling::Pass,
             _ => self.untranslatable(),
@@ -220,7 +220,7 @@ impl Translator {
 
     /// Handles an ICMP error about a packet that went out, or about one that came in.
     fn error(&mut self, frame: &mut [u8], packet: &Packet, goes_out: bool) -> Ruling {
-        let What::Error { protocol, source, destination } = packet.what else { return Ruling::Pass };
+        let Kind::Error { protocol, source, destination } = packet.kind else { return Ruling::Pass };
         let endpoint = |(address, port): (Ipv4Addr, u16)| Endpoint { address, port, protocol };
         if goes_out {
             let Some(external) = self.table.external(endpoint(destination)) else {

@@ -30,9 +30,9 @@ struct Access {
 }
 
 /// Implementation of an access.
-enum Way {
+enum Lowering {
     /// Unchecked: the location is known and valid.
-    There(Place),
+    Known(Place),
     /// Unchecked, in the context: a load of the field with this number.
     Field(usize),
     /// After a comparison.
@@ -70,11 +70,11 @@ impl Translator<'_, '_> {
             }
             _ => return,
         };
-        let value = match self.way(&access) {
-            Way::There(place) => self.carry_out(&access, place),
-            Way::Field(number) => Some(self.field(number)),
-            Way::Checked(region) => self.checked(&access, region),
-            Way::Machine => self.by_machine(&access),
+        let value = match self.lowering(&access) {
+            Lowering::Known(place) => self.carry_out(&access, place),
+            Lowering::Field(number) => Some(self.field(number)),
+            Lowering::Checked(region) => self.checked(&access, region),
+            Lowering::Machine => self.by_machine(&access),
         };
         if let (Some(register), Some(value)) = (instruction.writes(), value) {
             self.write(register, value);
@@ -85,7 +85,7 @@ impl Translator<'_, '_> {
         matches!(self.source.known, Known::Facts(_))
     }
 
-    fn way(&mut self, access: &Access) -> Way {
+    fn lowering(&mut self, access: &Access) -> Lowering {
         let (region, place) = self.known(self.index);
         // The frame of the program itself is always at one place.
         let own_frame = self.role != Role::Called && access.base == Register::FRAME;
@@ -99,18 +99,18 @@ impl Translator<'_, '_> {
         };
         match region {
             Some(Region::Stack) => match there(STACK_SIZE) {
-                Some(place) => Way::There(self.place(offset::STACK, place as i32, self.memory.stack)),
-                None => Way::Checked(Region::Stack),
+                Some(place) => Lowering::Known(self.place(offset::STACK, place as i32, self.memory.stack)),
+                None => Lowering::Checked(Region::Stack),
             },
             Some(Region::State) => match there(self.source.state_size as usize) {
-                Some(place) => Way::There(self.place(offset::STATE, place as i32, self.memory.words)),
-                None => Way::Checked(Region::State),
+                Some(place) => Lowering::Known(self.place(offset::STATE, place as i32, self.memory.words)),
+                None => Lowering::Checked(Region::State),
             },
             Some(region) if self.has_code(access, region) => match (region, there(ContextField::TOTAL)) {
-                (Region::Context, Some(place)) => Way::Field(place as usize / access.size.bytes()),
-                _ => Way::Checked(region),
+                (Region::Context, Some(place)) => Lowering::Field(place as usize / access.size.bytes()),
+                _ => Lowering::Checked(region),
             },
-            _ => Way::Machine,
+            _ => Lowering::Machine,
         }
     }
 

@@ -78,7 +78,7 @@ impl Repeated {
 }
 
 /// A function being followed.
-struct Way {
+struct FunctionWalk {
     start: usize,
     /// For each instruction, the waiting states.
     pending: Vec<Vec<State>>,
@@ -138,48 +138,51 @@ impl<'p> Explorer<'p> {
     /// Follows a function from these states. Returns the states at its return.
     pub fn run(&mut self, function: usize, states: Vec<State>) -> Result<Vec<State>, At> {
         let body = &self.structure.functions()[function];
-        let mut way =
-            Way { start: body.range.start, pending: vec![Vec::new(); body.range.len()], exits: Vec::new() };
+        let mut walk = FunctionWalk {
+            start: body.range.start,
+            pending: vec![Vec::new(); body.range.len()],
+            exits: Vec::new(),
+        };
         self.waiting += states.len();
-        way.pending[0] = states;
-        self.follow(&mut way, &body.order, None)?;
-        Ok(way.exits)
+        walk.pending[0] = states;
+        self.follow(&mut walk, &body.order, None)?;
+        Ok(walk.exits)
     }
 
     /// Follows these instructions, of the whole function or `within` a loop.
-    fn follow(&mut self, way: &mut Way, order: &[usize], within: Option<usize>) -> Result<(), At> {
+    fn follow(&mut self, walk: &mut FunctionWalk, order: &[usize], within: Option<usize>) -> Result<(), At> {
         let loops = self.structure.loops();
         self.steps += order.len() / PASSED;
         for &index in order {
-            if way.pending[index - way.start].is_empty() {
+            if walk.pending[index - walk.start].is_empty() {
                 continue;
             }
             match loops.headed(index) {
                 // Those of inner loops are followed with their heads, so nothing waits for them any more.
-                Some(inner) if within != Some(inner) => self.go_round(way, inner)?,
-                _ => self.pass(way, index).map_err(|(at, fault)| self.blamed(at, fault))?,
+                Some(inner) if within != Some(inner) => self.go_round(walk, inner)?,
+                _ => self.pass(walk, index).map_err(|(at, fault)| self.blamed(at, fault))?,
             }
         }
         Ok(())
     }
 
     /// Follows a loop round by round from the states that wait for its head, until none returns there.
-    fn go_round(&mut self, way: &mut Way, number: usize) -> Result<(), At> {
+    fn go_round(&mut self, walk: &mut FunctionWalk, number: usize) -> Result<(), At> {
         let Loop { head, back, members, .. } = &self.structure.loops().all()[number];
-        let place = head - way.start;
+        let place = head - walk.start;
         self.following.push((number, 0));
         let (mut rounds, mut before) = (0u32, Vec::new());
-        while !way.pending[place].is_empty() {
+        while !walk.pending[place].is_empty() {
             rounds += 1;
             if let Some(last) = self.following.last_mut() {
                 last.1 = rounds;
             }
             if rounds.is_power_of_two() {
-                before.clone_from(&way.pending[place]);
+                before.clone_from(&walk.pending[place]);
             }
-            self.follow(way, members, Some(number))?;
+            self.follow(walk, members, Some(number))?;
             // A repeated state can repeat forever.
-            let (after, names) = (&way.pending[place], &mut self.names);
+            let (after, names) = (&walk.pending[place], &mut self.names);
             let mut again = |state: &State| after.iter().any(|later| later.contains(state, names));
             if before.iter().all(&mut again) {
                 return Err((*back, Rejection::Endless { to: self.program.code.slot(*head) }));
@@ -204,23 +207,23 @@ impl<'p> Explorer<'p> {
     }
 
     /// Visits an instruction with all its waiting states.
-    fn pass(&mut self, way: &mut Way, index: usize) -> Result<(), At> {
-        let states = std::mem::take(&mut way.pending[index - way.start]);
+    fn pass(&mut self, walk: &mut FunctionWalk, index: usize) -> Result<(), At> {
+        let states = std::mem::take(&mut walk.pending[index - walk.start]);
         self.waiting -= states.len();
         let target = self.target(index);
         let (mut entering, mut repeated) = (Vec::new(), Repeated::default());
         for mut state in states {
             match self.look(index, &mut state).map_err(|fault| (index, fault))? {
-                Flow::Next => self.arrive(way, index + 1, state),
-                Flow::Jump => self.arrive(way, target, state),
+                Flow::Next => self.arrive(walk, index + 1, state),
+                Flow::Jump => self.arrive(walk, target, state),
                 Flow::Branch { falls, jumps } => {
                     self.facts[index].falls |= falls;
                     self.facts[index].jumps |= jumps.is_some();
                     if let Some(jumps) = jumps {
-                        self.arrive(way, target, *jumps);
+                        self.arrive(walk, target, *jumps);
                     }
                     if falls {
-                        self.arrive(way, index + 1, state);
+                        self.arrive(walk, index + 1, state);
                     }
                 }
                 Flow::Enter => {
@@ -234,16 +237,16 @@ impl<'p> Explorer<'p> {
                 }
                 Flow::Exit => {
                     state.keep(Register::R0.bit());
-                    self.add(&mut way.exits, state);
+                    self.add(&mut walk.exits, state);
                 }
             }
         }
         for state in self.enter(index, entering)? {
-            self.arrive(way, index + 1, state);
+            self.arrive(walk, index + 1, state);
         }
         for (repeat, states) in repeated.0 {
             for state in self.repeat(index, repeat, states)? {
-                self.arrive(way, index + 1, state);
+                self.arrive(walk, index + 1, state);
             }
         }
         Ok(())
@@ -276,8 +279,8 @@ impl<'p> Explorer<'p> {
     }
 
     /// A state reaches an instruction.
-    fn arrive(&mut self, way: &mut Way, index: usize, mut state: State) {
-        let states = &mut way.pending[index - way.start];
+    fn arrive(&mut self, walk: &mut FunctionWalk, index: usize, mut state: State) {
+        let states = &mut walk.pending[index - walk.start];
         self.waiting -= states.len();
         if self.structure.is_merge(index) {
             state.keep(self.structure.live(index));

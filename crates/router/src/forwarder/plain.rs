@@ -17,7 +17,7 @@ use longwire_wire::finish_checksum;
 
 /// The programs' ruling on a packet, unless it passes unchanged.
 #[derive(Clone, Copy)]
-struct Said<'t> {
+struct ProgramRuling<'t> {
     /// The verdict of the program that did not pass it.
     end: Option<(Verdict, &'t Forwarder)>,
     /// Whether a program may have changed it.
@@ -72,7 +72,7 @@ fn rule_by_one<C: Classify>(
     let Some(code) = ready.code() else {
         let mut passed = 0;
         let ruled = rule(router, pool, (handles, classes), |arrival, frame| {
-            said_by_one(ready, ready.run(&mut session.show(arrival, frame), alone), &mut passed)
+            ruling_of_one(ready, ready.run(&mut session.show(arrival, frame), alone), &mut passed)
         });
         ready.passed(passed, alone);
         return ruled;
@@ -109,9 +109,9 @@ fn visit<C: Classify>(
     let mut passed = handles.len() as u64 - u64::from((loud | hidden).count_ones());
     for at in bits(loud & !hidden) {
         let heard = ready.heard(visits[at].returned(), alone);
-        if let Some(said) = said_by_one(ready, heard, &mut passed) {
+        if let Some(ruling) = ruling_of_one(ready, heard, &mut passed) {
             let packet = (handles[at], &mut classes[at]);
-            let goes_on = obey((&mut *core, &mut *classifier), pool, packet, &said);
+            let goes_on = obey((&mut *core, &mut *classifier), pool, packet, &ruling);
             ruled |= u64::from(!goes_on) << at;
         }
     }
@@ -146,18 +146,28 @@ fn make_whole(core: &mut Core, pool: &mut Pool, handle: Handle) -> bool {
 
 /// The only program's ruling on a packet, unless it passes unchanged.
 #[inline(never)]
-fn said_by_one<'t>(
+fn ruling_of_one<'t>(
     ready: &Ready<'t>,
-    said: Option<(Verdict, Effects)>,
+    ruling: Option<(Verdict, Effects)>,
     passed: &mut u64,
-) -> Option<Said<'t>> {
+) -> Option<ProgramRuling<'t>> {
     let only = ready.forwarder();
     let (changed, queue) = (only.writes, only.queue());
-    let Some((verdict, effects)) = said else {
+    let Some((verdict, effects)) = ruling else {
         *passed += 1;
-        return (changed || queue.is_some()).then_some(Said { end: None, changed, queue, mark: None });
+        return (changed || queue.is_some()).then_some(ProgramRuling {
+            end: None,
+            changed,
+            queue,
+            mark: None,
+        });
     };
-    Some(Said { end: end(verdict, only), changed, queue: effects.queue.or(queue), mark: effects.mark })
+    Some(ProgramRuling {
+        end: end(verdict, only),
+        changed,
+        queue: effects.queue.or(queue),
+        mark: effects.mark,
+    })
 }
 
 /// A batch's packets have a bit each.
@@ -186,7 +196,7 @@ fn rule<'t, C: Classify>(
     (core, classifier): (&mut Core, &mut C),
     pool: &mut Pool,
     (handles, classes): (&[Handle], &mut [Class; BATCH]),
-    mut run: impl FnMut(Arrival, &mut [u8]) -> Option<Said<'t>>,
+    mut run: impl FnMut(Arrival, &mut [u8]) -> Option<ProgramRuling<'t>>,
 ) -> u64 {
     let mut ruled = 0;
     let classes = &mut classes[..handles.len()];
@@ -200,8 +210,8 @@ fn rule<'t, C: Classify>(
             continue;
         }
         let (meta, frame) = pool.parts_mut(handle);
-        if let Some(said) = run(arrival(meta), frame) {
-            let goes_on = obey((&mut *core, &mut *classifier), pool, (handle, class), &said);
+        if let Some(ruling) = run(arrival(meta), frame) {
+            let goes_on = obey((&mut *core, &mut *classifier), pool, (handle, class), &ruling);
             ruled |= u64::from(!goes_on) << at;
         }
     }
@@ -214,23 +224,23 @@ fn obey<C: Classify>(
     (core, classifier): (&mut Core, &mut C),
     pool: &mut Pool,
     (handle, class): (Handle, &mut Class),
-    said: &Said<'_>,
+    ruling: &ProgramRuling<'_>,
 ) -> bool {
     let meta = pool.meta_mut(handle);
-    if said.changed {
+    if ruling.changed {
         meta.checksum = Checksum::Unknown as u8;
     }
-    if let Some(queue) = said.queue {
+    if let Some(queue) = ruling.queue {
         take_queue(meta, queue);
     }
-    if let Some(mark) = said.mark {
+    if let Some(mark) = ruling.mark {
         meta.set_mark(mark);
     }
-    if let Some(end) = said.end {
+    if let Some(end) = ruling.end {
         book(core, meta, end);
         return false;
     }
-    if said.changed {
+    if ruling.changed {
         look_again(core, classifier, pool, handle, class);
     }
     true
@@ -264,10 +274,10 @@ fn look_again<C: Classify>(
 }
 
 /// Runs a packet's programs until one does not pass it.
-fn meet<'t>(table: &'t Forwarders, shown: &mut Shown<'_>, alone: bool) -> Option<Said<'t>> {
+fn meet<'t>(table: &'t Forwarders, shown: &mut Shown<'_>, alone: bool) -> Option<ProgramRuling<'t>> {
     let words = if table.space.is_empty() { None } else { flow(shown.frame()) };
     let own = words.and_then(|flow| table.space.find(&flow));
-    let mut said = Said { end: None, changed: false, queue: None, mark: None };
+    let mut ruling = ProgramRuling { end: None, changed: false, queue: None, mark: None };
     for ready in table.met(own).filter_map(Forwarder::ready) {
         let forwarder: &Forwarder = ready.forwarder();
         let asked = match ready.run(shown, alone) {
@@ -276,19 +286,19 @@ fn meet<'t>(table: &'t Forwarders, shown: &mut Shown<'_>, alone: bool) -> Option
                 None
             }
             Some((verdict, effects)) => {
-                said.end = end(verdict, forwarder);
-                said.mark = effects.mark.or(said.mark);
+                ruling.end = end(verdict, forwarder);
+                ruling.mark = effects.mark.or(ruling.mark);
                 effects.queue
             }
         };
-        said.changed |= forwarder.writes;
-        said.queue = asked.or(forwarder.queue()).or(said.queue);
-        if said.end.is_some() {
+        ruling.changed |= forwarder.writes;
+        ruling.queue = asked.or(forwarder.queue()).or(ruling.queue);
+        if ruling.end.is_some() {
             break;
         }
     }
-    let more = said.end.is_some() || said.changed || said.queue.is_some() || said.mark.is_some();
-    more.then_some(said)
+    let more = ruling.end.is_some() || ruling.changed || ruling.queue.is_some() || ruling.mark.is_some();
+    more.then_some(ruling)
 }
 
 /// A program's verdict, unless it passed the packet.

@@ -1,6 +1,6 @@
 //! Neighbours known to a control plane.
 
-use super::{FREE, Neighbours, Slot, State, Told};
+use super::{AnswerFlags, FREE, Neighbours, Slot, State};
 use crate::control::Known;
 use longwire_units::Nanos;
 
@@ -15,8 +15,8 @@ impl Neighbours {
         };
         let Some(at) = self.place(port, address) else {
             if known == Known::Doubtful {
-                let told = Told { solicited: false, overrides: true, creates: true };
-                self.learn(port, address, mac, told, now);
+                let flags = AnswerFlags { solicited: false, overrides: true, creates: true };
+                self.learn(port, address, mac, flags, now);
                 return self.place(port, address).is_some();
             }
             return self.insert(Slot { address, port, mac, state, confirmed: now, ..FREE }, now).is_some();

@@ -53,7 +53,7 @@ impl Model {
 
     /// Packets that found the ring before the scheduler full.
     pub fn input_full(&self) -> u64 {
-        self.machine.seen().dropped_at_input
+        self.machine.stats().dropped_at_input
     }
 
     pub fn kept(&self) -> u64 {

@@ -81,7 +81,7 @@ impl Bench {
     fn collect(&mut self, at: u64) -> Back {
         let Self { attachment, pool, out, passed, common, .. } = self;
         let rewritten = &mut Vec::new();
-        attachment.collect(&mut Way {
+        attachment.collect(&mut ReturnPath {
             pool,
             out,
             passed,
