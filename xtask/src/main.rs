@@ -87,7 +87,7 @@ fn run() -> Result<bool> {
     })
 }
 
-/// Runs the attacks at full length, one after the other, in a release build. They print their progress.
+/// Runs the attacks at full length, one after another, in a release build. They print their progress.
 fn assault(root: &Path, seed: u64) -> Result<bool> {
     println!("seed {seed}; the same again: cargo xtask assault {seed}");
     println!("without the build it takes about 25 minutes on two processors; each attack says how far it is");
@@ -110,7 +110,7 @@ fn assault(root: &Path, seed: u64) -> Result<bool> {
     Ok(status.success())
 }
 
-/// Days since 1970: another seed each day.
+/// Days since 1970: a different seed each day.
 fn today() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86_400)
 }

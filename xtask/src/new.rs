@@ -1,5 +1,5 @@
-//! Begins a new block or port driver: files made from templates that compile, pass their test and show what
-//! is asked of such a thing.
+//! Begins a new block or port driver: files made from templates that compile, pass their test and show the
+//! requirements.
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -94,8 +94,8 @@ pub fn driver(root: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes a module's file beside the one that lists the folder's modules, and declares it there. The file's
-/// name.
+/// Writes a module's file beside the one that lists the folder's modules, and declares it there. Returns the
+/// file's name.
 fn write(root: &Path, (folder, list): (&str, &str), module: &str, text: &str) -> Result<String> {
     let file = format!("{folder}/{module}.rs");
     if root.join(&file).exists() || root.join(folder).join(module).exists() {

@@ -33,7 +33,7 @@ pub(super) struct Post {
     _renewing: Sender<()>,
 }
 
-/// The installed programs. None after leaving, when nothing may be installed, because nothing would remove
+/// The installed programs. None after leaving: nothing may be installed then, because nothing would remove
 /// it.
 type Installed = Mutex<Option<BTreeSet<u32>>>;
 

@@ -28,7 +28,7 @@ pub enum Refused {
 /// that are up now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Gone up.
+    /// Packets sent up.
     pub up: u64,
     /// Not sent up: no room.
     pub full: u64,
@@ -38,23 +38,23 @@ pub struct Counts {
     pub over_cycles: u64,
     /// Not sent up: no worker time was left for moving packets.
     pub over_time: u64,
-    /// Worker time spent on moving packets, in nanoseconds, by the price list.
+    /// Worker time spent on moving packets, in nanoseconds, at the prices of the module `allowance`.
     pub worker_ns: u64,
     /// Number of times that throttling by processor time began.
     pub throttled: u64,
     /// Processor time used by attached processes, in nanoseconds.
     pub processor_ns: u64,
-    /// Not gone up: nobody there.
+    /// Not sent up: no process attached.
     pub absent: u64,
-    /// Answered.
+    /// Verdicts received.
     pub verdicts: u64,
     /// Taken by the default forwarder, or dropped, because there was no verdict in time.
     pub late: u64,
     /// Taken by the default forwarder, or dropped, because the process was cut off.
     pub returned: u64,
-    /// Made there and sent.
+    /// New packets, sent.
     pub made: u64,
-    /// Made there and not sent: too many, or no memory.
+    /// New packets, not sent: too many, or no memory.
     pub unmade: u64,
     /// Bodies requested and delivered.
     pub bodies: u64,
@@ -62,13 +62,13 @@ pub struct Counts {
     pub bodiless: u64,
     /// Invalid answers, or answers about packets that were not up. Late ones are not faults.
     pub faults: u64,
-    /// Times someone was woken.
+    /// Number of times that a process was woken.
     pub wakes: u64,
-    /// Times someone came.
+    /// Number of times that a process attached.
     pub came: u64,
-    /// Times someone was cut off.
+    /// Number of times that a process was cut off.
     pub cut: u64,
-    /// Why, the last time.
+    /// Reason for the last cut.
     pub last_cut: Option<Cut>,
 }
 
@@ -78,7 +78,7 @@ const RECORDS: u32 = 256;
 const BYTES: u64 = 64 << 10;
 /// Cost of a record against that limit, besides its bytes.
 const RECORD_BYTES: u64 = 64;
-/// Wake-ups per second, and at once.
+/// Wake-ups per second, and burst.
 const WAKES: (u64, u64) = (10_000, 16);
 
 /// Late answers still expected for packets that were taken back. They are not faults; further ones are.
@@ -95,7 +95,7 @@ pub(crate) struct Attachment {
     pub limits: Limits,
     wire: Option<Wire>,
     table: Table,
-    /// What was promised.
+    /// The guaranteed packet rate.
     rate: Bucket,
     made: Bucket,
     /// Guaranteed worker time.
@@ -112,7 +112,7 @@ pub(crate) struct Attachment {
     before: (u64, u64),
     pub promised: u64,
     pub share: u32,
-    /// No more processes may attach.
+    /// No further process may attach.
     pub is_removed: bool,
     pub counts: Counts,
 }

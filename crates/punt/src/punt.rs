@@ -1,4 +1,4 @@
-//! A node's side of the levels above.
+//! A node's side of higher levels.
 
 use crate::admission::spare_rates;
 use crate::allowance::{Allowance, Common};
@@ -57,7 +57,7 @@ enum Slow {
 }
 
 impl Punt {
-    /// For a node with these ports (their places in the plan), without attachments.
+    /// For a node with these ports (their numbers in the plan), without attachments.
     pub fn new(mut ports: Vec<u16>) -> Self {
         ports.sort_unstable();
         Self {

@@ -39,7 +39,7 @@ pub(super) fn part(frame: &[u8]) -> Option<(PartKey, bool)> {
         .then_some(((source?, destination?, protocol, identification), fragment & OFFSET != 0))
 }
 
-/// Whose end of a packet.
+/// End of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Source,

@@ -14,7 +14,7 @@ pub(super) struct Endpoint {
     pub protocol: u8,
 }
 
-/// How much may be bound.
+/// Limits of bindings.
 #[derive(Debug, Clone)]
 pub(super) struct Limits {
     /// The external addresses.
@@ -27,7 +27,7 @@ pub(super) struct Limits {
     pub each: usize,
 }
 
-/// Why there is no binding.
+/// Reason why no binding is possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Full {
     /// The host has reached its limit.
@@ -106,7 +106,7 @@ impl Table {
         }
         let place = match self.hosts.get(&inside.address) {
             Some(host) => host.place,
-            // That which fewest hosts have.
+            // The address with the fewest hosts.
             None => {
                 let fewest = self.shares.iter().enumerate().min_by_key(|(_, hosts)| **hosts);
                 fewest.map_or(0, |(place, _)| place)

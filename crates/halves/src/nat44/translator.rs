@@ -24,7 +24,7 @@ pub(super) struct Counts {
     pub ended: u64,
     /// ICMP errors that were translated.
     pub errors: u64,
-    /// Parts of packets that were.
+    /// Translated later fragments.
     pub parts: u64,
     /// Translated packets with options, and packets that came before their binding was written.
     pub others: u64,
@@ -36,7 +36,7 @@ pub(super) struct Counts {
     pub untranslatable: u64,
 }
 
-/// What becomes of a packet.
+/// Decision about a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ruling {
     /// It passes unchanged.
@@ -50,7 +50,7 @@ pub(super) enum Ruling {
     Needs(usize),
 }
 
-/// Decides, with all bindings.
+/// Decides about packets, with all bindings.
 #[derive(Debug)]
 pub(super) struct Translator {
     inside: Vec<Network4>,
@@ -361,7 +361,7 @@ mod tests {
         let mut across = udp([10, 0, 0, 2], OWN, [7000, 5000]);
         assert!(matches!(nat.judge(&mut across, 0), Ruling::Bound(..)));
         assert_eq!(ends(&across), (OWN, 7000, [10, 0, 0, 1], 5000));
-        // Nobody's, or the router's own.
+        // A foreign one, or the router's own.
         for (source, destination) in
             [(FAR, OWN), (FAR, [203, 0, 113, 5]), ([10, 0, 0, 1], [10, 9, 9, 9]), ([10, 0, 0, 1], OWN)]
         {

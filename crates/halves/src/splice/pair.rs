@@ -35,7 +35,7 @@ struct Side {
     ended: bool,
 }
 
-/// What became of relaying.
+/// Outcome of relaying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Relayed {
     Bytes,

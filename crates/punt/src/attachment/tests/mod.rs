@@ -32,11 +32,11 @@ struct Bench {
     _socket: UnixStream,
 }
 
-/// What came back.
+/// Packets that came back.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Back {
     passed: Vec<Vec<u8>>,
-    /// Where to, and the bytes.
+    /// Output ports, and bytes.
     sent: Vec<(u16, Vec<u8>)>,
     dropped: usize,
 }
