@@ -46,7 +46,7 @@ impl Side {
             let total = (frame.len() - 14) as u16;
             frame[16..18].copy_from_slice(&total.to_be_bytes());
         } else if frame.len() >= 34 && number.is_multiple_of(2) {
-            // Its sender understands marks.
+            // Its sender is ECN-capable.
             (frame[12], frame[14], frame[15]) = (8, 0x45, 2);
         }
         let handle = self.pool.insert(&frame).unwrap();
@@ -169,7 +169,7 @@ fn delay(dice: &mut Dice) -> Chosen {
     ("delay", "constant", vec![("delay", one_of(dice, &DELAYS))])
 }
 
-/// What judges packets when they are sent, and a delay that is drawn.
+/// Judges of packets when they are sent, and a random delay.
 fn on_the_wire(dice: &mut Dice) -> Vec<Chosen> {
     let all: [Chosen; 5] = [
         ("bit-error", "rate", vec![("rate", "1e-4")]),

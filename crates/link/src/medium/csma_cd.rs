@@ -139,7 +139,7 @@ impl CsmaCd {
         }
     }
 
-    /// What happens next, and when.
+    /// The next event and its time.
     fn first(&self) -> (Nanos, Event) {
         let ends = self.stations.iter().enumerate();
         let ends = ends.filter_map(|(at, station)| Some((station.sending?.end, Event::End(at))));
