@@ -8,7 +8,9 @@
 
 mod carriers;
 pub mod control_planes;
+mod event_log;
 pub mod fitted;
+mod graph;
 pub mod instance;
 mod nesp_counts;
 pub mod nesp_server;
