@@ -72,10 +72,9 @@ fn can_run(test: &str) -> bool {
 
 /// The field of a setting, as an expression.
 fn field(setting: &str) -> String {
-    format!(
-        "[...document.querySelectorAll('#settings .setting')].find((s) => s.querySelector('label').textContent \
-         === '{setting}').querySelector('input:not([type=range])')"
-    )
+    let named = format!("s.querySelector('label').textContent === '{setting}'");
+    let settings = "[...document.querySelectorAll('#settings .setting')]";
+    format!("{settings}.find((s) => {named}).querySelector('input:not([type=range])')")
 }
 
 /// Writes into a setting's field as somebody who leaves it.
@@ -86,6 +85,17 @@ fn write(browser: &mut Browser, setting: &str, text: &str) {
     ));
 }
 
+/// Two hosts, a link between them, and a change of it that has come and one that will.
+fn two_hosts(folder: &Folder) -> String {
+    folder.write(
+        "two.toml",
+        "[[host]]\nname = 'a'\naddress = ['10.0.0.1/24']\n[[host]]\nname = 'b'\naddress = ['10.0.0.2/24']\n\
+         [[link]]\nname = 'up'\nbetween = ['a', 'b']\nrate = '10 Mbit/s'\ndelay = '20 ms'\n\
+         [[at]]\ntime = '1 s'\nlink = 'up.backward'\ndelay = '21 ms'\n\
+         [[at]]\ntime = '1 h'\nlink = 'up.backward'\ndelay = '22 ms'\n",
+    )
+}
+
 #[test]
 fn the_dashboard_shows_a_run_and_changes_it() {
     let test = "the_dashboard_shows_a_run_and_changes_it";
@@ -94,13 +104,7 @@ fn the_dashboard_shows_a_run_and_changes_it() {
     else {
         return;
     };
-    let scenario = folder.write(
-        "two.toml",
-        "[[host]]\nname = 'a'\naddress = ['10.0.0.1/24']\n[[host]]\nname = 'b'\naddress = ['10.0.0.2/24']\n\
-         [[link]]\nname = 'up'\nbetween = ['a', 'b']\nrate = '10 Mbit/s'\ndelay = '20 ms'\n\
-         [[at]]\ntime = '1 s'\nlink = 'up.backward'\ndelay = '21 ms'\n\
-         [[at]]\ntime = '1 h'\nlink = 'up.backward'\ndelay = '22 ms'\n",
-    );
+    let scenario = two_hosts(&folder);
     let mut run = Running::start(&scenario, "dash");
     browser.open(&run.url, (1440, 900), "light");
 

@@ -23,8 +23,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How old counters may be that are shown, and how much older for each link: asking a run with a million links
-/// takes its workers a moment.
+/// How old counters may be that are shown, and how much older for each link: asking a run with a million
+/// links takes its workers a moment.
 const FRESH: Duration = Duration::from_millis(200);
 const FRESH_PER_LINK: Duration = Duration::from_micros(100);
 const FRESH_AT_MOST: Duration = Duration::from_secs(10);
