@@ -56,8 +56,8 @@ pub(crate) fn graph(plan: &Plan) -> Topology {
     Topology { nodes, links, wires: wires.into_iter().collect(), more: plan.links.len() > MOST_LINKS }
 }
 
-/// The name of the node that a port belongs to: itself if it leads outside, else its router, or the one behind
-/// it on a bridge.
+/// The name of the node that a port belongs to: itself if it leads outside, else its router, or the one
+/// behind it on a bridge.
 fn node_of(plan: &Plan, place: u16) -> String {
     let port = &plan.ports[usize::from(place)];
     let Some(far) = port.attachment.far() else { return port.name.to_string() };
