@@ -82,6 +82,13 @@ async function begin() {
   state.known = true;
 }
 
+/** The graph again, when there are other objects. */
+async function followObjects(summary) {
+  const objects = JSON.stringify(summary.objects);
+  if (state.objects && state.objects !== objects) topology.set(await api.topology());
+  state.objects = objects;
+}
+
 async function refresh() {
   const query = links.query;
   const [summary, page, events] = await Promise.all([
@@ -89,6 +96,7 @@ async function refresh() {
     api.objects('links', query),
     api.events(timeline.after),
   ]);
+  await followObjects(summary);
   const at = page.counted_ns ?? summary.elapsed_ns;
   page.objects.forEach((object) => history.add(at, object));
   state.selected ??= page.objects[0]?.name ?? null;

@@ -17,6 +17,7 @@ mod overview;
 mod place;
 mod problem;
 mod requests;
+mod rewire;
 mod routes;
 mod server;
 mod service;
@@ -32,6 +33,7 @@ pub use overview::{
 };
 pub use place::{Found, control_socket};
 pub use problem::Problem;
+pub use rewire::{RewireAsk, Rewired, ScenarioText, section};
 pub use routes::document;
 pub use server::{Server, StartError};
 pub use web::{WebAddress, WebError, WebServer};
