@@ -21,7 +21,7 @@ use longwire_units::Nanos;
 use serde_json::{Value, json};
 use std::sync::mpsc::{RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockWriteGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How old counters may be that are shown, and how much older for each link: asking a run with a million
 /// links takes its workers a moment.
