@@ -1,4 +1,4 @@
-//! What the API says of a run as a whole: scheduled changes, and links in the order of what they have counted.
+//! What the API says of a run as a whole: scheduled changes, and links sorted by what they have counted.
 
 use crate::running_state::RunningState;
 use longwire_control::{Choice, Chosen, PlannedEvent, Sort};
