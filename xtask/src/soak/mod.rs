@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: a run that goes on for long, with mixed traffic, a change of a link every 100 ms and ports
-//! that go down and come back. Nothing may be lost, and neither memory nor descriptors may grow.
+//! `cargo xtask soak`: a long run with mixed traffic, a change of a link every 100 ms, and ports that go down
+//! and come back. Nothing may be lost, and neither memory nor descriptors may grow.
 
 mod api;
 mod process;
@@ -23,7 +23,7 @@ const EACH_CHANGE: Duration = Duration::from_millis(100);
 const EACH_SAMPLE: Duration = Duration::from_secs(1);
 /// Changes between two flaps of a host's interface.
 const EACH_FLAP: u64 = 150;
-/// How much more memory the last quarter may have than the second: pages that a thread touched for the first time.
+/// How much more memory the last quarter may have than the second: pages touched for the first time.
 const MOST_GROWTH: u64 = 4 << 20;
 
 /// What a link gets, one after the other.
@@ -165,7 +165,7 @@ fn soak(run: &mut Started, time: Duration) -> Result<Soaked> {
     Ok(soaked)
 }
 
-/// The judgement: of memory the second quarter with the last, because the first touches it for the first time.
+/// The judgement: the last quarter against the second, because the first touches memory for the first time.
 fn judge(soaked: &Soaked, run: &Report) -> Report {
     let quarter = soaked.samples.len() / 4;
     let of = |number: usize| &soaked.samples[number * quarter..(number + 1) * quarter];
