@@ -1,7 +1,8 @@
 //! Sockets of the network that this process was in before it entered a user namespace.
 //!
 //! A process in a user namespace can't go back. So a child is left behind, which makes sockets there and
-//! hands them over; a socket works wherever it is used. The child does nothing else, and ends with this process.
+//! hands them over; a socket works wherever it is used. The child does nothing else, and ends with this
+//! process.
 #![allow(unsafe_code)]
 
 use std::io::{self, IoSlice, IoSliceMut};
