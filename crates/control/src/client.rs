@@ -5,6 +5,7 @@ use crate::instance::{Info, RoutePage};
 use crate::object::{Kind, Object, ObjectPage};
 use crate::place::{self, Found};
 use crate::problem::Problem;
+use crate::scenario::{Comparison, ScenarioText, WantedScenario};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
@@ -204,6 +205,32 @@ impl Client {
         let (method, path, body) = ask.request(router);
         let body = (!body.is_null()).then(|| body.to_string());
         self.ask(method, &path, body)
+    }
+
+    /// The scenario that describes what runs, in TOML.
+    ///
+    /// # Errors
+    /// If it is not known, or the instance does not answer.
+    pub fn scenario(&self) -> Result<String, ClientError> {
+        self.ask(Method::GET, "/v1/scenario", None).map(|text: ScenarioText| text.toml)
+    }
+
+    /// How what runs differs from a scenario in TOML.
+    ///
+    /// # Errors
+    /// If the scenario is wrong, or the instance does not answer.
+    pub fn compare(&self, toml: &str) -> Result<Comparison, ClientError> {
+        let body = serde_json::json!({ "toml": toml });
+        self.ask(Method::POST, "/v1/scenario/differences", Some(body.to_string()))
+    }
+
+    /// Brings what runs to a scenario.
+    ///
+    /// # Errors
+    /// If the scenario is wrong or refused, or the instance does not answer.
+    pub fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, ClientError> {
+        let body = serde_json::json!({ "toml": wanted.toml, "partial": wanted.partial });
+        self.ask(Method::PUT, "/v1/scenario", Some(body.to_string()))
     }
 
     /// Ends the instance.

@@ -2,6 +2,7 @@
 
 use crate::ForwarderAsk;
 use crate::object::{Kind, Object, Settable};
+use crate::scenario::{Comparison, WantedScenario};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use thiserror::Error;
@@ -49,6 +50,25 @@ pub trait Instance: Send + Sync {
     /// # Errors
     /// If there is no such router, program or map, or the request is impossible; nothing has changed then.
     fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<serde_json::Value, SetError>;
+
+    /// The scenario that describes what runs, in TOML.
+    ///
+    /// # Errors
+    /// If it is not known, or the instance does not answer.
+    fn scenario(&self) -> Result<String, SetError>;
+
+    /// How what runs differs from a scenario in TOML.
+    ///
+    /// # Errors
+    /// If the scenario is wrong, or the instance does not answer.
+    fn compare(&self, toml: &str) -> Result<Comparison, SetError>;
+
+    /// Brings what runs to a scenario, and says what was changed.
+    ///
+    /// # Errors
+    /// If the scenario is wrong, or something of it can't change while the instance runs and the rest is not
+    /// wanted; nothing has changed then.
+    fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, SetError>;
 
     /// Ends the instance as SIGTERM does, and returns without waiting.
     fn stop(&self);

@@ -16,6 +16,8 @@ mod place;
 mod problem;
 mod requests;
 mod routes;
+mod scenario;
+mod scenario_routes;
 mod server;
 
 pub use client::{Client, ClientError, list};
@@ -26,4 +28,7 @@ pub use object::{Kind, Object, ObjectPage, Settable};
 pub use place::{Found, control_socket};
 pub use problem::Problem;
 pub use routes::document;
+pub use scenario::{
+    Comparison, ObjectDifference, RefusedDifference, ScenarioText, SettingDifference, WantedScenario,
+};
 pub use server::{Server, StartError};

@@ -11,7 +11,8 @@ use crate::forwarder_routes;
 use crate::instance::{Info, Instance, RoutePage};
 use crate::object::{Kind, Object, ObjectPage, OneObject, Settable};
 use crate::problem::{Problem, Refusals};
-use crate::requests::{Body, InPath, InQuery, Running, blocking};
+use crate::requests::{Body, InPath, InQuery, Running, answered, blocking};
+use crate::scenario_routes;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::Next;
@@ -65,6 +66,7 @@ pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
         .routes(routes!(object, set))
         .routes(routes!(router_routes))
         .merge(forwarder_routes::described())
+        .merge(scenario_routes::described())
 }
 
 /// The OpenAPI document of the API of an instance in which changes may name these settings.
@@ -177,17 +179,6 @@ async fn router_routes(
     InPath(router): InPath<String>,
 ) -> Result<Json<RoutePage>, Problem> {
     answered(instance, move |instance| instance.routes(&router)).await
-}
-
-/// What an instance answers, or the problem that it has.
-async fn answered<T: Send + 'static>(
-    instance: Arc<dyn Instance>,
-    ask: impl FnOnce(&dyn Instance) -> Result<T, crate::SetError> + Send + 'static,
-) -> Result<Json<T>, Problem> {
-    let answer = blocking(move || {
-        ask(&*instance).map_err(|error| Box::new(Problem::from_set(&error, |kind| instance.names(kind))))
-    });
-    answer.await?.map(Json).map_err(|problem| *problem)
 }
 
 async fn within_time(request: Request, next: Next) -> Response {

@@ -1,5 +1,6 @@
 //! A run in real time as its control socket shows it.
 
+use crate::comparison::LastApplied;
 use crate::control_planes::ControlPlanes;
 use crate::nesp_counts::NespCounts;
 use crate::objects::{ObjectChange, Objects};
@@ -7,7 +8,9 @@ use crate::programs::rows::{self, Installed};
 use crate::replay_port::Watch;
 use crate::run_report::Ran;
 use longwire_assemble::tolerance;
-use longwire_control::{ForwarderAsk, Instance, Kind, Object, RoutePage, SetError, Settable};
+use longwire_control::{
+    Comparison, ForwarderAsk, Instance, Kind, Object, RoutePage, SetError, Settable, WantedScenario,
+};
 use longwire_engine::{FlowStats, LinkReport, Remote, RemoteError, Report};
 use longwire_report::Row;
 use longwire_scenario::Plan;
@@ -31,6 +34,7 @@ pub struct RunningInstance {
     watches: Vec<Option<Watch>>,
     started: Nanos,
     nesp: Option<NespCounts>,
+    applied: LastApplied,
     stop: Sender<()>,
 }
 
@@ -55,11 +59,11 @@ impl RunningInstance {
         remote: Remote,
         watches: Vec<Option<Watch>>,
         nesp: Option<NespCounts>,
-        stop: Sender<()>,
+        (applied, stop): (LastApplied, Sender<()>),
     ) -> Self {
         let started = longwire_clock::monotonic();
         let remote = RemoteLine { remote, last: Mutex::default() };
-        Self { name, plan, objects, planes, remote, watches, started, nesp, stop }
+        Self { name, plan, objects, planes, remote, watches, started, nesp, applied, stop }
     }
 
     /// Removes programs whose leases are over, on a thread of its own, until the instance is gone.
@@ -97,6 +101,11 @@ impl RunningInstance {
     /// The line to its workers.
     pub const fn remote(&self) -> &Remote {
         &self.remote.remote
+    }
+
+    /// The scenario that it was last brought to.
+    pub(crate) const fn last_applied(&self) -> &LastApplied {
+        &self.applied
     }
 
     /// The control planes of its routers.
@@ -243,6 +252,18 @@ impl Instance for RunningInstance {
 
     fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
         self.objects.routers.forwarders(self.remote(), router, ask)
+    }
+
+    fn scenario(&self) -> Result<String, SetError> {
+        self.written()
+    }
+
+    fn compare(&self, toml: &str) -> Result<Comparison, SetError> {
+        self.compared(toml)
+    }
+
+    fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, SetError> {
+        self.brought_to(&wanted.toml, wanted.partial)
     }
 
     fn stop(&self) {

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod carriers;
+pub mod comparison;
 pub mod control_planes;
 pub mod fitted;
 pub mod instance;

@@ -1,6 +1,7 @@
 //! `longwire ctl`
 
 mod route;
+mod scenario;
 mod weigh;
 
 use crate::commands::lab;
@@ -24,6 +25,9 @@ Examples:
   longwire ctl stats
   longwire ctl get up.forward
   longwire ctl set up.forward rate=5mbit delay=40ms
+  longwire ctl diff net.toml
+  longwire ctl apply net.toml
+  longwire ctl save > now.toml
   longwire ctl route list r1
   longwire ctl weigh r1 voice 4
   longwire ctl stop two-hosts")]
@@ -38,6 +42,9 @@ enum Action {
     Stats(Stats),
     Get(Get),
     Set(Set),
+    Diff(scenario::Diff),
+    Apply(scenario::Apply),
+    Save(scenario::Save),
     Route(route::Args),
     Weigh(weigh::Args),
     Stop(Stop),
@@ -198,6 +205,9 @@ impl Args {
             Action::Stats(args) => stats(&args),
             Action::Get(args) => get(&args),
             Action::Set(args) => set(&args),
+            Action::Diff(args) => args.run(),
+            Action::Apply(args) => args.run(),
+            Action::Save(args) => args.run(),
             Action::Route(args) => args.run(),
             Action::Weigh(args) => args.run(),
             Action::Stop(args) => stop(&args),

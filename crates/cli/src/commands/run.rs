@@ -5,6 +5,7 @@ use crate::progress::Progress;
 use crate::{Json, Outcome, outcome, run_text};
 use anyhow::Context;
 use longwire_control::Instance;
+use longwire_run::comparison::ScenarioSource;
 use longwire_run::fitted::fit_pool;
 use longwire_run::objects::links::LiveLinks;
 use longwire_run::objects::sources::why_silent;
@@ -81,7 +82,8 @@ impl Args {
     /// # Errors
     /// A mistake in the scenario, ports that can't be opened, a full packet pool.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let mut plan = longwire_scenario::load(&self.scenario)?;
+        let source = ScenarioSource::read(&self.scenario)?;
+        let mut plan = source.plan()?;
         fit_pool(&mut plan);
         outcome::print_notes(&plan);
         self.silence_sources(&mut plan);
@@ -90,7 +92,7 @@ impl Args {
             plan.engine.resident = Bytes(0);
             return self.run_virtual(&plan);
         }
-        self.run_real(plan)
+        self.run_real(plan, source)
     }
 
     /// Frames from the command line replace the traffic sources of their port.
@@ -135,7 +137,7 @@ impl Args {
         })
     }
 
-    fn run_real(self, mut plan: Plan) -> anyhow::Result<Outcome> {
+    fn run_real(self, mut plan: Plan, source: ScenarioSource) -> anyhow::Result<Outcome> {
         gain_privileges(&mut plan)?.iter().for_each(|note| outcome::note(&format!("note: {note}")));
         let silent =
             plan.sources.iter().filter_map(|source| Some((&source.name, why_silent(&plan, source)?)));
@@ -147,7 +149,13 @@ impl Args {
         check_files(&plan, &files)?;
         let progress = self.progress(format!("starting {}", plan.file));
         let hosts = TestHosts::make(&name, &plan)?;
-        let options = RealOptions { name, files: Some(files), record: self.record.clone() };
+        let options = RealOptions {
+            name,
+            files: Some(files),
+            record: self.record.clone(),
+            scenario: Some(source),
+            ..RealOptions::default()
+        };
         let run = RealRun::start(plan, hosts, options)?;
         drop(progress);
         if !self.quiet {

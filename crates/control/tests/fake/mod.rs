@@ -1,6 +1,9 @@
 //! A fake instance that records its calls, and a directory for its socket.
 
-use longwire_control::{ForwarderAsk, Instance, Kind, Object, RoutePage, SetError, Settable};
+use longwire_control::{
+    Comparison, ForwarderAsk, Instance, Kind, Object, ObjectDifference, RefusedDifference, RoutePage, SetError,
+    Settable, SettingDifference, WantedScenario,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -114,6 +117,35 @@ impl Instance for Fake {
     fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
         self.routes(router)?;
         Ok(json!({"asked": ask}))
+    }
+
+    fn scenario(&self) -> Result<String, SetError> {
+        Ok("[[link]]\nname = \"up\"\n".into())
+    }
+
+    fn compare(&self, toml: &str) -> Result<Comparison, SetError> {
+        if toml.contains("nonsense") {
+            return Err(SetError::Value { key: "toml".into(), reason: "line 1: not TOML".into() });
+        }
+        let setting = SettingDifference {
+            key: "delay".into(),
+            now: Some("20 ms".into()),
+            wanted: Some("40 ms".into()),
+        };
+        let link = ObjectDifference { kind: Kind::Link, name: "up".into(), settings: vec![setting] };
+        let host = RefusedDifference {
+            what: "host \"c\"".into(),
+            reason: "it is new: start the instance again".into(),
+        };
+        Ok(Comparison { changes: vec![link], refused: vec![host] })
+    }
+
+    fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, SetError> {
+        let comparison = self.compare(&wanted.toml)?;
+        if !wanted.partial {
+            return Err(SetError::Refused("host \"c\": it is new".into()));
+        }
+        Ok(comparison)
     }
 
     fn stop(&self) {

@@ -3,6 +3,7 @@
 use crate::Outcome;
 use anyhow::{Context, ensure};
 use longwire_lab::has_reader;
+use longwire_run::comparison::ScenarioSource;
 use longwire_run::fitted::fit_pool;
 use longwire_run::real_run::{RealOptions, RealRun};
 use longwire_run::test_hosts::{TestHosts, gain_privileges, log_of, remove_log};
@@ -32,7 +33,10 @@ pub struct Args {
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
         longwire_lab::detach().context("leaving the terminal")?;
-        let mut plan = longwire_scenario::load(&self.scenario)?;
+        // Behind the change of the directory its file is still found.
+        let file = std::fs::canonicalize(&self.scenario).unwrap_or_else(|_| self.scenario.clone());
+        let source = ScenarioSource::read(&file)?;
+        let mut plan = source.plan()?;
         fit_pool(&mut plan);
         // A working directory on a file system would prevent unmounting it.
         std::env::set_current_dir("/")?;
@@ -41,7 +45,11 @@ impl Args {
         let hosts = TestHosts::make(&self.name, &plan)?;
         // If the caller has ended, the lab is not wanted, and the next steps take seconds.
         ensure!(has_reader(&io::stdout()), "nobody waits for the lab any more");
-        let options = RealOptions { name: self.name.clone(), ..RealOptions::default() };
+        let options = RealOptions {
+            name: self.name.clone(),
+            scenario: Some(source),
+            ..RealOptions::default()
+        };
         let run = RealRun::start(plan, hosts, options)?;
         let mut log = File::create(log_of(&self.name)).context("making the log file")?;
         writeln!(log, "lab {} is up (process {})", self.name, std::process::id())?;

@@ -1,0 +1,262 @@
+//! What runs, compared with a scenario: the smallest set of changes from one to the other, and the scenario
+//! that describes what runs.
+//!
+//! A scenario's start is what its sections say, changed by its events at time 0. Settings that later events
+//! of the running scenario have changed are theirs: they are neither compared nor written.
+
+mod blocks;
+mod routers;
+mod structure;
+mod written;
+
+use crate::instance::RunningInstance;
+use crate::objects::changing::Planned;
+use crate::objects::links::LiveLinks;
+use crate::objects::media::LiveMedia;
+use crate::objects::sources::LiveSources;
+use crate::objects::{Noticed, ObjectChange, Objects};
+use blocks::{Kept, ObjectEdits};
+use longwire_control::{Comparison, Kind, ObjectDifference, RefusedDifference, SetError};
+use longwire_scenario::{LoadError, Plan, ScenarioError};
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Longest wait for the state to be kept.
+const KEPT: Duration = Duration::from_secs(5);
+
+/// The text of a scenario, and how errors name its file.
+#[derive(Debug, Clone, Default)]
+pub struct ScenarioSource {
+    /// The file; relative names in the scenario are relative to its folder.
+    pub file: String,
+    /// The text.
+    pub text: String,
+}
+
+impl ScenarioSource {
+    /// The scenario in the file `path`, or from standard input if that is `-`.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn read(path: &Path) -> Result<Self, LoadError> {
+        Ok(Self { file: path.display().to_string(), text: longwire_scenario::read_text(path)? })
+    }
+
+    /// Its plan.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn plan(&self) -> Result<Plan, ScenarioError> {
+        longwire_scenario::parse(&self.file, &self.text)
+    }
+}
+
+/// The scenario that an instance was last brought to, read when it is first asked for.
+#[derive(Debug, Default)]
+pub struct LastApplied {
+    source: Option<ScenarioSource>,
+    read: Mutex<Option<Applied>>,
+}
+
+/// A scenario that was read.
+#[derive(Debug)]
+struct Applied {
+    text: String,
+    start: Start,
+}
+
+/// What a scenario's objects are made of at its start.
+#[derive(Debug)]
+struct Start {
+    plan: Arc<Plan>,
+    links: LiveLinks,
+    sources: LiveSources,
+    media: LiveMedia,
+}
+
+/// The changes that a comparison asks for.
+struct Changes {
+    shown: Comparison,
+    in_engine: Vec<(Kind, Planned)>,
+    of_routers: Vec<ObjectChange>,
+}
+
+impl LastApplied {
+    /// The scenario that an instance is started with, if it is known.
+    pub fn new(source: Option<ScenarioSource>) -> Self {
+        Self { source, read: Mutex::default() }
+    }
+}
+
+impl Applied {
+    /// The scenario of this text.
+    fn new(source: &ScenarioSource) -> Result<Self, SetError> {
+        let plan = source.plan();
+        let wrong = |reason: String| SetError::Value { key: "toml".into(), reason };
+        let plan = plan.map_err(|error| wrong(error.to_string()))?;
+        Ok(Self { text: source.text.clone(), start: Start::of(Arc::new(plan)) })
+    }
+}
+
+impl Start {
+    fn of(plan: Arc<Plan>) -> Self {
+        let links = LiveLinks::new(&plan, &[]);
+        let sources = LiveSources::new(&plan, &[]);
+        let media = LiveMedia::new(&plan, &[]);
+        for event in plan.events.iter().filter(|event| blocks::is_at_start(event)) {
+            event.links.iter().for_each(|&place| links.edit_known(place, &event.edits));
+            event.sources.iter().for_each(|&place| sources.edit_known(place, &event.edits));
+            event.media.iter().for_each(|&place| media.edit_known(place, &event.edits));
+        }
+        Self { plan, links, sources, media }
+    }
+}
+
+impl RunningInstance {
+    /// How what runs differs from the scenario `toml`.
+    ///
+    /// # Errors
+    /// If the scenario is wrong, or the workers don't answer.
+    pub(crate) fn compared(&self, toml: &str) -> Result<Comparison, SetError> {
+        let wanted = self.wanted(toml)?;
+        self.with_applied(|applied| Ok(self.changes(&applied.start, &wanted.start)?.shown))
+    }
+
+    /// Makes what runs equal to the scenario `toml`: settings of links, sources and media at one instant,
+    /// then those of each router. What can't change is left if `partial`.
+    ///
+    /// # Errors
+    /// If the scenario is wrong, something can't change, or a change is refused; of links, sources and media
+    /// nothing has changed then.
+    pub(crate) fn brought_to(&self, toml: &str, partial: bool) -> Result<Comparison, SetError> {
+        let wanted = self.wanted(toml)?;
+        let shown = self.with_applied(|applied| {
+            let changes = self.changes(&applied.start, &wanted.start)?;
+            if !changes.shown.refused.is_empty() && !partial {
+                return Err(SetError::Refused(in_words(&changes.shown.refused)));
+            }
+            self.objects().make(self.remote(), changes.in_engine)?;
+            for change in changes.of_routers {
+                self.objects().set(self.remote(), &[change], None)?;
+            }
+            if changes.shown.refused.is_empty() {
+                *applied = wanted;
+            }
+            Ok(changes.shown)
+        })?;
+        let (done, kept) = channel();
+        self.objects().tell(|| Noticed::Applied { changed: shown.changes.len(), done });
+        // Whoever keeps the state has it when this is answered; without one the sender is already gone.
+        let _ = kept.recv_timeout(KEPT);
+        Ok(shown)
+    }
+
+    /// The scenario that describes what runs.
+    ///
+    /// # Errors
+    /// If the workers don't answer.
+    pub(crate) fn written(&self) -> Result<String, SetError> {
+        let text = self.with_applied(|applied| Ok(written::without_changes(&applied.text).to_owned()))?;
+        // Compared with the start without them, changes that were written before are written again.
+        let source = ScenarioSource { file: self.file(), text };
+        let base = Applied::new(&source)?.start;
+        let kept = self.kept();
+        self.look_at_all()?;
+        let Objects { links, sources, media, .. } = self.objects();
+        let mut text = written::Writing::new(&source.text);
+        text.links(&base.links.edits_to(links, &kept), links);
+        text.plain(Kind::Source, &base.sources.edits_to(sources, &kept), sources);
+        text.plain(Kind::Medium, &base.media.edits_to(media, &kept), media);
+        for change in self.router_changes(&base.plan, routers::Toward::Now)? {
+            text.router(&change);
+        }
+        Ok(text.finish())
+    }
+
+    /// What `act` does with the scenario that the instance was last brought to.
+    fn with_applied<T>(&self, act: impl FnOnce(&mut Applied) -> Result<T, SetError>) -> Result<T, SetError> {
+        let last = self.last_applied();
+        let none = || SetError::Refused("this instance was not started from a scenario's file".into());
+        let source = last.source.as_ref().ok_or_else(none)?;
+        // What it holds is replaced as a whole, also if a holder panicked.
+        let mut read = last.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let applied = match read.take() {
+            Some(applied) => applied,
+            None => Applied::new(source)?,
+        };
+        act(read.insert(applied))
+    }
+
+    fn wanted(&self, toml: &str) -> Result<Applied, SetError> {
+        Applied::new(&ScenarioSource { file: self.file(), text: toml.into() })
+    }
+
+    fn file(&self) -> String {
+        self.plan().file.clone()
+    }
+
+    /// Settings that events have changed by now.
+    fn kept(&self) -> Kept {
+        Kept::by(self.plan(), self.elapsed())
+    }
+
+    /// Asks the workers what objects are made of now.
+    fn look_at_all(&self) -> Result<(), SetError> {
+        self.count().map_err(|error| SetError::Unavailable(error.to_string()))?;
+        let Objects { sources, media, .. } = self.objects();
+        (0..sources.names().len() as u32).for_each(|place| sources.look(self.remote(), place));
+        (0..media.names().len() as u32).for_each(|place| media.look(self.remote(), place));
+        Ok(())
+    }
+
+    fn changes(&self, base: &Start, wanted: &Start) -> Result<Changes, SetError> {
+        let refused = structure::differences(&base.plan, &wanted.plan);
+        let mut changes = Changes {
+            shown: Comparison { changes: Vec::new(), refused },
+            in_engine: Vec::new(),
+            of_routers: Vec::new(),
+        };
+        let kept = self.kept();
+        self.look_at_all()?;
+        let Objects { links, sources, media, .. } = self.objects();
+        changes.take(Kind::Link, links.edits_to(&wanted.links, &kept));
+        changes.take(Kind::Source, sources.edits_to(&wanted.sources, &kept));
+        changes.take(Kind::Medium, media.edits_to(&wanted.media, &kept));
+        for change in self.router_changes(&wanted.plan, routers::Toward::Scenario)? {
+            changes.shown.changes.push(change.shown);
+            changes.of_routers.push(change.change);
+        }
+        Ok(changes)
+    }
+}
+
+impl Changes {
+    fn take(&mut self, kind: Kind, all: Vec<ObjectEdits>) {
+        for ObjectEdits { name, settings, planned, refused } in all {
+            match (refused, planned) {
+                (Some(reason), _) => {
+                    let what = format!("{} \"{name}\"", kind.word());
+                    self.shown.refused.push(RefusedDifference { what, reason });
+                }
+                (None, Some(planned)) => {
+                    self.shown.changes.push(ObjectDifference { kind, name, settings });
+                    self.in_engine.push((kind, planned));
+                }
+                (None, None) => {}
+            }
+        }
+    }
+}
+
+/// What can't change, in a sentence.
+fn in_words(refused: &[RefusedDifference]) -> String {
+    const SHOWN: usize = 5;
+    let each = refused.iter().take(SHOWN).map(|one| format!("{}: {}", one.what, one.reason));
+    let mut text = format!("not all of it can change while it runs: {}", each.collect::<Vec<_>>().join("; "));
+    if refused.len() > SHOWN {
+        text += &format!("; and {} more", refused.len() - SHOWN);
+    }
+    text + ". With partial the rest is changed"
+}
