@@ -1,11 +1,11 @@
 //! Text to sections: TOML, unknown keys, values of the wrong type. As many errors as can be told are told.
 
-use crate::event::{kind_meant, removal_meant};
 use crate::file::{
     At, AtKeys, BlockText, Direction, DirectionKeys, File, Link, LinkKeys, Medium, Named, NamedWay, Port,
     Source, SourceKeys,
 };
 use crate::finding::{Findings, fix_missing, suggestion};
+use crate::meant::{kind_meant, removal_meant};
 use crate::row::Params;
 use crate::source_edit::source_keys;
 use longwire_block::Spec;

@@ -31,8 +31,8 @@ mod sharing_doubts;
 mod source_events;
 mod sources;
 mod steers;
+mod wanted;
 
-pub(crate) use blocks::{bare, near};
 pub use media::medium_edit;
 
 use crate::file::File;
