@@ -5,6 +5,7 @@ use crate::instance::{Info, RoutePage};
 use crate::object::{Kind, Object, ObjectPage};
 use crate::place::{self, Found};
 use crate::problem::Problem;
+use crate::rows::RowFilter;
 use crate::scenario::{Comparison, ScenarioText, WantedScenario};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
@@ -150,12 +151,17 @@ impl Client {
         self.ask(Method::GET, "/v1/instance", None)
     }
 
-    /// All counters.
+    /// The counters, of the rows that are asked for.
     ///
     /// # Errors
-    /// If it does not answer.
-    pub fn stats(&self) -> Result<serde_json::Value, ClientError> {
-        self.ask(Method::GET, "/v1/stats", None)
+    /// If it does not answer, or the filter names a field or a row that is not there.
+    pub fn stats(&self, filter: &RowFilter) -> Result<serde_json::Value, ClientError> {
+        let RowFilter { name, kind, sort, limit, after } = filter;
+        let limit = limit.map(|limit| limit.to_string());
+        let given = [("name", name), ("kind", kind), ("sort", sort), ("limit", &limit), ("after", after)];
+        let given = given.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+        let pairs: Vec<_> = given.map(|(key, value)| format!("{key}={}", segment(value))).collect();
+        self.ask(Method::GET, &format!("/v1/stats?{}", pairs.join("&")), None)
     }
 
     /// Up to `count` objects of a kind, from the one with index `from` on.

@@ -51,6 +51,12 @@ pub trait Instance: Send + Sync {
     /// If there is no such router, program or map, or the request is impossible; nothing has changed then.
     fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<serde_json::Value, SetError>;
 
+    /// Counters in the text format of OpenMetrics; of single links those that `links` means, at most `limit`.
+    ///
+    /// # Errors
+    /// If there are no such links, or the instance does not answer.
+    fn metrics(&self, links: Option<&str>, limit: usize) -> Result<String, SetError>;
+
     /// The scenario that describes what runs, in TOML.
     ///
     /// # Errors

@@ -11,11 +11,13 @@ mod document;
 mod forwarder;
 mod forwarder_routes;
 mod instance;
+mod metrics_route;
 mod object;
 mod place;
 mod problem;
 mod requests;
 mod routes;
+mod rows;
 mod scenario;
 mod scenario_routes;
 mod server;
@@ -28,6 +30,7 @@ pub use object::{Kind, Object, ObjectPage, Settable};
 pub use place::{Found, control_socket};
 pub use problem::Problem;
 pub use routes::document;
+pub use rows::{RowFilter, fits};
 pub use scenario::{
     Comparison, ObjectDifference, RefusedDifference, ScenarioText, SettingDifference, WantedScenario,
 };

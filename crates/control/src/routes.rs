@@ -12,7 +12,8 @@ use crate::instance::{Info, Instance, RoutePage};
 use crate::object::{Kind, Object, ObjectPage, OneObject, Settable};
 use crate::problem::{Problem, Refusals};
 use crate::requests::{Body, InPath, InQuery, Running, answered, blocking};
-use crate::scenario_routes;
+use crate::rows::RowFilter;
+use crate::{metrics_route, scenario_routes};
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::Next;
@@ -66,6 +67,7 @@ pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
         .routes(routes!(object, set))
         .routes(routes!(router_routes))
         .merge(forwarder_routes::described())
+        .merge(metrics_route::described())
         .merge(scenario_routes::described())
 }
 
@@ -94,10 +96,19 @@ async fn stop(State(instance): Running) -> Result<StatusCode, Problem> {
     Ok(StatusCode::ACCEPTED)
 }
 
-/// Shows everything the instance counts.
-#[utoipa::path(get, path = "/v1/stats", responses((status = OK, body = Object)))]
-async fn stats(State(instance): Running) -> Result<Json<Value>, Problem> {
-    blocking(move || instance.stats()).await.map(Json)
+/// Shows everything the instance counts, or some rows of it. With a filter, rows_left is the number of rows
+/// behind those that are shown.
+#[utoipa::path(get, path = "/v1/stats", params(RowFilter),
+    responses((status = OK, body = Object), Refusals))]
+async fn stats(
+    State(instance): Running,
+    InQuery(filter): InQuery<RowFilter>,
+) -> Result<Json<Value>, Problem> {
+    let stats = blocking(move || {
+        let mut stats = instance.stats();
+        filter.apply(&mut stats).map_err(Box::new).map(|()| stats)
+    });
+    stats.await?.map(Json).map_err(|problem| *problem)
 }
 
 /// Describes this API, in OpenAPI 3.1.

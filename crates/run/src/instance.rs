@@ -2,6 +2,7 @@
 
 use crate::comparison::LastApplied;
 use crate::control_planes::ControlPlanes;
+use crate::metrics::{self, Sample};
 use crate::nesp_counts::NespCounts;
 use crate::objects::{ObjectChange, Objects};
 use crate::programs::rows::{self, Installed};
@@ -252,6 +253,21 @@ impl Instance for RunningInstance {
 
     fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
         self.objects.routers.forwarders(self.remote(), router, ask)
+    }
+
+    fn metrics(&self, links: Option<&str>, limit: usize) -> Result<String, SetError> {
+        let report = self.recent().map_err(|error| SetError::Unavailable(error.to_string()))?;
+        let meant = links.map(|pattern| self.objects.links.meant(pattern)).transpose()?.unwrap_or_default();
+        let names = self.objects.links.names();
+        let link = |place: &u32| Some((names[*place as usize].clone(), find(&report.links, *place)?));
+        let sample = Sample {
+            scenario: &self.name,
+            report: &report,
+            seconds: self.elapsed().0 as f64 / 1e9,
+            links: meant.iter().take(limit).filter_map(link).collect(),
+            left_out: meant.len().saturating_sub(limit),
+        };
+        Ok(metrics::text(&[sample]))
     }
 
     fn scenario(&self) -> Result<String, SetError> {

@@ -11,6 +11,7 @@ pub mod comparison;
 pub mod control_planes;
 pub mod fitted;
 pub mod instance;
+mod metrics;
 mod nesp_counts;
 pub mod nesp_server;
 pub mod objects;

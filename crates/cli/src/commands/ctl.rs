@@ -6,7 +6,7 @@ mod weigh;
 
 use crate::commands::lab;
 use crate::{Json, Outcome, outcome, run_text};
-use longwire_control::{Client, Found, Info, Kind, Object, directory};
+use longwire_control::{Client, Found, Info, Kind, Object, RowFilter, directory};
 use longwire_report::shown::columns;
 use longwire_report::{Report, Row, cells};
 use std::str::FromStr;
@@ -66,10 +66,32 @@ struct List {
 #[command(after_long_help = "\
 Examples:
   longwire ctl stats
-  longwire ctl stats two-hosts --json")]
+  longwire ctl stats two-hosts --json
+  longwire ctl stats 'dsl*' --kind link --sort drops --limit 20
+  longwire ctl stats 'dsl*' --sort drops --limit 20 --after dsl17.forward")]
 struct Stats {
-    /// The instance, by name, process number or both (name-number).
+    /// The instance, by name, process number or both (name-number); with a * the objects to show, as 'dsl*'.
     name: Option<String>,
+
+    /// The instance, where the first argument says which objects.
+    #[arg(long, value_name = "INSTANCE")]
+    instance: Option<String>,
+
+    /// Show objects of one kind: link, port, source, router, …
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+
+    /// Show those with most first: drops, in_packets, queued_bytes, or another field of the JSON.
+    #[arg(long, value_name = "FIELD")]
+    sort: Option<String>,
+
+    /// Show at most so many.
+    #[arg(long, value_name = "NUMBER")]
+    limit: Option<usize>,
+
+    /// Begin behind this object: the last one that was shown.
+    #[arg(long, value_name = "NAME")]
+    after: Option<String>,
 
     #[command(flatten)]
     json: Json,
@@ -296,7 +318,13 @@ fn stop(args: &Stop) -> anyhow::Result<Outcome> {
 }
 
 fn stats(args: &Stats) -> anyhow::Result<Outcome> {
-    let stats = connect(args.name.as_deref())?.stats()?;
+    let is_pattern = |name: &&String| name.contains('*');
+    let name = args.name.as_ref().filter(is_pattern).cloned();
+    let instance = args.name.as_ref().filter(|name| !is_pattern(name)).or(args.instance.as_ref());
+    let Stats { kind, sort, limit, after, .. } = args;
+    let filter =
+        RowFilter { name, kind: kind.clone(), sort: sort.clone(), limit: *limit, after: after.clone() };
+    let stats = connect(instance.map(String::as_str))?.stats(&filter)?;
     if let Some(error) = stats.get("error").and_then(|error| error.as_str()) {
         anyhow::bail!("it can't say: {error}");
     }

@@ -29,6 +29,8 @@ delay = "10 ms"
 /// A service that runs.
 pub struct Service {
     pub child: Child,
+    /// The event of its first scenario's start, if it was waited for.
+    pub started: Value,
     log: Receiver<Value>,
     folder: String,
 }
@@ -36,7 +38,8 @@ pub struct Service {
 impl Service {
     /// Starts it with its run directory in `folder`, and waits until it is ready.
     pub fn start(folder: &Folder, args: &[&str]) -> Self {
-        let service = Self::begin_at(folder, args);
+        let mut service = Self::begin_at(folder, args);
+        service.started = service.event("started");
         service.event("ready");
         service
     }
@@ -55,7 +58,7 @@ impl Service {
         let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         let read = |line: String| serde_json::from_str(&line).unwrap_or_else(|_| Value::from(line));
         std::thread::spawn(move || lines.map(read).map_while(|line| sender.send(line).ok()).for_each(drop));
-        Self { child, log, folder: run }
+        Self { child, started: Value::Null, log, folder: run }
     }
 
     /// Waits for an event in the log.

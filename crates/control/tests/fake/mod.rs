@@ -1,8 +1,8 @@
 //! A fake instance that records its calls, and a directory for its socket.
 
 use longwire_control::{
-    Comparison, ForwarderAsk, Instance, Kind, Object, ObjectDifference, RefusedDifference, RoutePage, SetError,
-    Settable, SettingDifference, WantedScenario,
+    Comparison, ForwarderAsk, Instance, Kind, Object, ObjectDifference, RefusedDifference, RoutePage,
+    SetError, Settable, SettingDifference, WantedScenario,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -117,6 +117,12 @@ impl Instance for Fake {
     fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
         self.routes(router)?;
         Ok(json!({"asked": ask}))
+    }
+
+    fn metrics(&self, links: Option<&str>, limit: usize) -> Result<String, SetError> {
+        let known = links.is_none_or(|links| links == "up");
+        let none = || SetError::Unknown { kind: Kind::Link, name: links.unwrap_or_default().into() };
+        known.then(|| format!("# limit {limit}\n# EOF\n")).ok_or_else(none)
     }
 
     fn scenario(&self) -> Result<String, SetError> {

@@ -38,9 +38,11 @@ impl Kept {
     pub(super) fn by(plan: &Plan, elapsed: Nanos) -> Self {
         let mut kept = HashSet::new();
         for event in plan.events.iter().filter(|event| !is_at_start(event) && event.time <= elapsed) {
-            let all = [(Kind::Link, &event.links), (Kind::Source, &event.sources), (Kind::Medium, &event.media)];
+            let all =
+                [(Kind::Link, &event.links), (Kind::Source, &event.sources), (Kind::Medium, &event.media)];
             for (kind, places) in all {
-                let keys = places.iter().flat_map(|place| event.edits.iter().map(|e| (kind, *place, e.spec.key)));
+                let keys =
+                    places.iter().flat_map(|place| event.edits.iter().map(|e| (kind, *place, e.spec.key)));
                 kept.extend(keys);
             }
         }

@@ -234,7 +234,7 @@ impl RunningInstance {
 
 impl Changes {
     fn take(&mut self, kind: Kind, all: Vec<ObjectEdits>) {
-        for ObjectEdits { name, settings, planned, refused } in all {
+        for ObjectEdits { name, settings, planned, refused, .. } in all {
             match (refused, planned) {
                 (Some(reason), _) => {
                     let what = format!("{} \"{name}\"", kind.word());

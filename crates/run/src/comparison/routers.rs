@@ -32,7 +32,11 @@ impl RunningInstance {
     ///
     /// # Errors
     /// If a router does not answer.
-    pub(super) fn router_changes(&self, wanted: &Plan, toward: Toward) -> Result<Vec<RouterChange>, SetError> {
+    pub(super) fn router_changes(
+        &self,
+        wanted: &Plan,
+        toward: Toward,
+    ) -> Result<Vec<RouterChange>, SetError> {
         let mut all = Vec::new();
         for (place, router) in (0u32..).zip(&self.plan().routers) {
             let Some(there) = wanted.routers.iter().position(|other| other.name == router.name) else {

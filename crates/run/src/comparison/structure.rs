@@ -96,7 +96,12 @@ fn fixed(router: &Router) -> Router {
     router
 }
 
-fn compare(kind: &str, now: &[(String, String)], wanted: &[(String, String)], all: &mut Vec<RefusedDifference>) {
+fn compare(
+    kind: &str,
+    now: &[(String, String)],
+    wanted: &[(String, String)],
+    all: &mut Vec<RefusedDifference>,
+) {
     let by_name = |list: &[(String, String)]| list.iter().cloned().collect::<BTreeMap<_, _>>();
     let (there, then) = (by_name(now), by_name(wanted));
     let mut refuse = |name: &String, reason: String| {

@@ -12,8 +12,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 /// The line that the changes follow.
-const MARKER: &str =
-    "# Changes made while it ran, written by longwire; the next time they are replaced.";
+const MARKER: &str = "# Changes made while it ran, written by longwire; the next time they are replaced.";
 
 /// A scenario without the changes that were written to it before.
 pub(super) fn without_changes(text: &str) -> &str {
@@ -119,7 +118,8 @@ fn block_lines(blocks: &Blocks, keys: &[&'static str]) -> String {
             continue;
         };
         let params = spec.params.iter().zip(values.as_slice()).filter(|(_, value)| **value != Value::Absent);
-        let params = params.map(|(param, value)| format!("{} = {}", param.name, quoted(&value.print(param.kind))));
+        let params =
+            params.map(|(param, value)| format!("{} = {}", param.name, quoted(&value.print(param.kind))));
         let all: Vec<_> = std::iter::once(format!("kind = {}", quoted(spec.kind))).chain(params).collect();
         let _ = writeln!(text, "{key} = {{ {} }}", all.join(", "));
     }

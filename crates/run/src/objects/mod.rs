@@ -72,7 +72,15 @@ impl Objects {
         plan: &Arc<Plan>,
         (links, sources, media, routers): (LiveLinks, LiveSources, LiveMedia, LiveRouters),
     ) -> Self {
-        Self { plan: Arc::clone(plan), links, sources, media, routers, changing: Mutex::default(), told: None }
+        Self {
+            plan: Arc::clone(plan),
+            links,
+            sources,
+            media,
+            routers,
+            changing: Mutex::default(),
+            told: None,
+        }
     }
 
     /// These objects, whose changes `told` receives.

@@ -106,9 +106,10 @@ fn line(change: &ObjectDifference) -> String {
         Some("") => "\"\"".to_owned(),
         Some(text) => text.replace('\n', "; "),
     };
-    let each = change.settings.iter().map(|setting| {
-        format!("{} {} -> {}", setting.key, value(&setting.now), value(&setting.wanted))
-    });
+    let each = change
+        .settings
+        .iter()
+        .map(|setting| format!("{} {} -> {}", setting.key, value(&setting.now), value(&setting.wanted)));
     format!("{} {}: {}", change.kind.word(), change.name, each.collect::<Vec<_>>().join(", "))
 }
 

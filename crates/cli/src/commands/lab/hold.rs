@@ -45,11 +45,8 @@ impl Args {
         let hosts = TestHosts::make(&self.name, &plan)?;
         // If the caller has ended, the lab is not wanted, and the next steps take seconds.
         ensure!(has_reader(&io::stdout()), "nobody waits for the lab any more");
-        let options = RealOptions {
-            name: self.name.clone(),
-            scenario: Some(source),
-            ..RealOptions::default()
-        };
+        let options =
+            RealOptions { name: self.name.clone(), scenario: Some(source), ..RealOptions::default() };
         let run = RealRun::start(plan, hosts, options)?;
         let mut log = File::create(log_of(&self.name)).context("making the log file")?;
         writeln!(log, "lab {} is up (process {})", self.name, std::process::id())?;

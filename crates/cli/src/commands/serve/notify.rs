@@ -31,7 +31,9 @@ impl Manager {
     fn new(address: Option<&OsStr>, watchdog: Option<Duration>) -> io::Result<Self> {
         let socket = match address.map(OsStrExt::as_bytes) {
             None | Some([]) => None,
-            Some([b'@', name @ ..]) => Some((UnixDatagram::unbound()?, SocketAddr::from_abstract_name(name)?)),
+            Some([b'@', name @ ..]) => {
+                Some((UnixDatagram::unbound()?, SocketAddr::from_abstract_name(name)?))
+            }
             Some(path) => {
                 Some((UnixDatagram::unbound()?, SocketAddr::from_pathname(OsStr::from_bytes(path))?))
             }
@@ -90,8 +92,7 @@ mod tests {
         let listening =
             UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name.as_bytes()).unwrap()).unwrap();
         let address = format!("@{name}");
-        let mut manager =
-            Manager::new(Some(OsStr::new(&address)), Some(Duration::from_secs(3600))).unwrap();
+        let mut manager = Manager::new(Some(OsStr::new(&address)), Some(Duration::from_secs(3600))).unwrap();
         manager.ready("2 scenarios");
         assert_eq!(received(&listening), "READY=1\nSTATUS=2 scenarios");
         manager.reloading();

@@ -75,7 +75,8 @@ impl State {
         // Held until it is written, so that an older state does not replace a newer one.
         let given = self.given();
         let state = json!({ "given": *given, "running": instance.scenario()? });
-        replace(&self.path, &state.to_string()).with_context(|| format!("can't write {}", self.path.display()))
+        replace(&self.path, &state.to_string())
+            .with_context(|| format!("can't write {}", self.path.display()))
     }
 
     /// A text that a panic left is whole.
