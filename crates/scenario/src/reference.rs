@@ -2,8 +2,8 @@
 
 use crate::settings::{
     AtSettings, BridgeSettings, ControlSettings, DirectionSettings, EngineSettings, Fidelity, FlowSettings,
-    ForwarderSettings, HopSettings, HostSettings, LinkSettings, NespSettings, PoliceSettings, RingSettings,
-    RouterPortSettings, RouterSettings, SlowPathSettings, SourceSettings,
+    ForwarderSettings, HopSettings, HostSettings, LinkSettings, NespSettings, PoliceSettings, RepeatSettings,
+    RingSettings, RouterPortSettings, RouterSettings, ScenarioSettings, SlowPathSettings, SourceSettings,
 };
 use longwire_block::flow::FLOW;
 use longwire_block::{Fallback, Param, Settings, Spec};
@@ -21,6 +21,8 @@ pub fn reference() -> String {
          [Queues](queues.md) and\n[Shared media](media.md) say what the settings do.\n",
     );
     let sections = [
+        ScenarioSettings::SPEC,
+        RepeatSettings::SPEC,
         EngineSettings::SPEC,
         Fidelity::SPEC,
         NespSettings::SPEC,

@@ -18,7 +18,7 @@ impl Resolver<'_, '_> {
         let mut wanted = Vec::new();
         for written in file.at.iter().filter(|at| at.router.is_none()) {
             let entry = Entry { section: "at", name: written.text("time"), n: None };
-            for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
+            for n in self.numbers(&entry, written) {
                 let entry = Entry { n, ..entry };
                 if wanted.len() == MOST_EVENTS {
                     let what = format!("there are more than {MOST_EVENTS} events");
