@@ -7,6 +7,7 @@
 
 mod changes;
 mod client;
+mod dashboard;
 mod document;
 mod forwarder;
 mod forwarder_routes;
@@ -21,6 +22,8 @@ mod rows;
 mod scenario;
 mod scenario_routes;
 mod server;
+mod service;
+mod web;
 
 pub use client::{Client, ClientError, list};
 pub use forwarder::{Entries, ForwarderAsk, MapChange, NewForwarder, Rings, State, Typed};
@@ -35,3 +38,4 @@ pub use scenario::{
     Comparison, ObjectDifference, RefusedDifference, ScenarioText, SettingDifference, WantedScenario,
 };
 pub use server::{Server, StartError};
+pub use web::{WebAddress, WebError, WebServer};

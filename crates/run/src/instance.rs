@@ -1,6 +1,6 @@
 //! A run in real time as its control socket shows it.
 
-use crate::comparison::LastApplied;
+use crate::comparison::{LastApplied, Running};
 use crate::control_planes::ControlPlanes;
 use crate::metrics::{self, Sample};
 use crate::nesp_counts::NespCounts;
@@ -104,9 +104,15 @@ impl RunningInstance {
         &self.remote.remote
     }
 
-    /// The scenario that it was last brought to.
-    pub(crate) const fn last_applied(&self) -> &LastApplied {
-        &self.applied
+    /// What runs, to be compared with scenarios.
+    fn running(&self) -> Running<'_> {
+        Running {
+            plan: &self.plan,
+            objects: &self.objects,
+            remote: self.remote(),
+            elapsed: self.elapsed(),
+            last: &self.applied,
+        }
     }
 
     /// The control planes of its routers.
@@ -271,15 +277,15 @@ impl Instance for RunningInstance {
     }
 
     fn scenario(&self) -> Result<String, SetError> {
-        self.written()
+        self.running().written()
     }
 
     fn compare(&self, toml: &str) -> Result<Comparison, SetError> {
-        self.compared(toml)
+        self.running().compared(toml)
     }
 
     fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, SetError> {
-        self.brought_to(&wanted.toml, wanted.partial)
+        self.running().brought_to(&wanted.toml, wanted.partial)
     }
 
     fn stop(&self) {

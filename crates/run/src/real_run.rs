@@ -16,7 +16,7 @@ use crate::recording::Recording;
 use crate::test_hosts::TestHosts;
 use anyhow::Context;
 use longwire_assemble::{build, measure_processors};
-use longwire_control::Server;
+use longwire_control::{Server, WebAddress, WebServer};
 use longwire_engine::clock::keep_off;
 use longwire_engine::{Report, Run, clock};
 use longwire_report::Row;
@@ -43,6 +43,8 @@ pub struct RealOptions {
     pub scenario: Option<ScenarioSource>,
     /// Who wants to know of changes.
     pub told: Option<Sender<Noticed>>,
+    /// Where the API and the dashboard are served on TCP, if at all.
+    pub web: Option<WebAddress>,
 }
 
 /// A run that goes on. Dropping it ends it, and takes down its hosts.
@@ -50,6 +52,7 @@ pub struct RealRun {
     instance: Arc<RunningInstance>,
     /// Ends first, so that nobody asks a run that is ending.
     server: Option<Server>,
+    web: Option<WebServer>,
     run: Option<Run>,
     hosts: Option<TestHosts>,
     recording: Option<Recording>,
@@ -140,7 +143,9 @@ impl RealRun {
             None => Server::start(&directory, Arc::clone(&instance) as _),
         };
         let server = server.context("the control socket")?;
-        Ok(Self { instance, server: Some(server), run: Some(run), hosts, recording, nesp, stopped })
+        let web = |address| WebServer::start(address, Arc::clone(&instance) as _);
+        let web = options.web.map(web).transpose()?;
+        Ok(Self { instance, server: Some(server), web, run: Some(run), hosts, recording, nesp, stopped })
     }
 
     /// The run as its control socket shows it.
@@ -151,6 +156,11 @@ impl RealRun {
     /// The socket of its API, while it runs.
     pub fn socket(&self) -> Option<&Path> {
         self.server.as_ref().map(Server::path)
+    }
+
+    /// The server of its dashboard, if it has one.
+    pub const fn web(&self) -> Option<&WebServer> {
+        self.web.as_ref()
     }
 
     /// Its hosts, if it has any.
@@ -168,9 +178,9 @@ impl RealRun {
         self.run.as_ref().is_none_or(Run::has_ended)
     }
 
-    /// Ends it: first the control socket, then the engine, then the hosts.
+    /// Ends it: first the control socket and the dashboard, then the engine, then the hosts.
     pub fn stop(mut self) -> Ended {
-        self.server = None;
+        (self.server, self.web) = (None, None);
         self.instance.control_planes().end();
         let elapsed = self.instance.elapsed();
         let installed = self.instance.programs();
@@ -193,7 +203,7 @@ impl RealRun {
 
 impl Drop for RealRun {
     fn drop(&mut self) {
-        self.server = None;
+        (self.server, self.web) = (None, None);
         self.instance.control_planes().end();
         if let Some(run) = self.run.take() {
             run.stop();

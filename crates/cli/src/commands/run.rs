@@ -4,7 +4,7 @@ use crate::live_view::{LiveView, Style};
 use crate::progress::Progress;
 use crate::{Json, Outcome, outcome, run_text};
 use anyhow::Context;
-use longwire_control::Instance;
+use longwire_control::{Instance, WebAddress};
 use longwire_run::comparison::ScenarioSource;
 use longwire_run::fitted::fit_pool;
 use longwire_run::objects::links::LiveLinks;
@@ -34,6 +34,7 @@ Examples:
   longwire run scenarios/virtual-pcap.toml --virtual --input ground=in.pcap --output space=out.pcapng
   longwire run scenarios/dumbbell.toml --virtual --for 1s --json
   longwire run scenarios/two-hosts.toml
+  longwire run scenarios/two-hosts.toml --web
   longwire run scenarios/two-hosts.toml --for 30s --name test --record arrivals.pcapng")]
 pub struct Args {
     /// The scenario file.
@@ -63,6 +64,11 @@ pub struct Args {
     /// Write all input to a pcapng file, from which a run in virtual time can repeat this one.
     #[arg(long, value_name = "FILE", conflicts_with = "virtual")]
     record: Option<PathBuf>,
+
+    /// Serve the dashboard and the API at http://127.0.0.1:8399/, another port if that is taken, or ADDRESS:
+    /// a port, or an address of this machine and a port. Every user of this machine can reach it.
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, conflicts_with = "virtual")]
+    web: Option<Option<WebAddress>>,
 
     /// Fail (exit status 1) if the run was not faithful.
     #[arg(long)]
@@ -154,10 +160,14 @@ impl Args {
             files: Some(files),
             record: self.record.clone(),
             scenario: Some(source),
+            web: self.web.map(Option::unwrap_or_default),
             ..RealOptions::default()
         };
         let run = RealRun::start(plan, hosts, options)?;
         drop(progress);
+        if let Some(web) = run.web() {
+            outcome::note(&format!("dashboard: http://{}/", web.address()));
+        }
         if !self.quiet {
             announce(&run);
         }

@@ -9,15 +9,17 @@ mod routers;
 mod structure;
 mod written;
 
-use crate::instance::RunningInstance;
 use crate::objects::changing::Planned;
 use crate::objects::links::LiveLinks;
 use crate::objects::media::LiveMedia;
 use crate::objects::sources::LiveSources;
 use crate::objects::{Noticed, ObjectChange, Objects};
 use blocks::{Kept, ObjectEdits};
+use longwire_assemble::tolerance;
 use longwire_control::{Comparison, Kind, ObjectDifference, RefusedDifference, SetError};
+use longwire_engine::Remote;
 use longwire_scenario::{LoadError, Plan, ScenarioError};
+use longwire_units::Nanos;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -114,7 +116,22 @@ impl Start {
     }
 }
 
-impl RunningInstance {
+/// What runs, and the scenario that it was last brought to.
+#[derive(Debug)]
+pub(crate) struct Running<'r> {
+    /// The plan that it was started with.
+    pub(crate) plan: &'r Plan,
+    /// Its objects.
+    pub(crate) objects: &'r Objects,
+    /// The line to its workers.
+    pub(crate) remote: &'r Remote,
+    /// How long it has been running.
+    pub(crate) elapsed: Nanos,
+    /// The scenario.
+    pub(crate) last: &'r LastApplied,
+}
+
+impl Running<'_> {
     /// How what runs differs from the scenario `toml`.
     ///
     /// # Errors
@@ -137,9 +154,9 @@ impl RunningInstance {
             if !changes.shown.refused.is_empty() && !partial {
                 return Err(SetError::Refused(in_words(&changes.shown.refused)));
             }
-            self.objects().make(self.remote(), changes.in_engine)?;
+            self.objects.make(self.remote, changes.in_engine)?;
             for change in changes.of_routers {
-                self.objects().set(self.remote(), &[change], None)?;
+                self.objects.set(self.remote, &[change], None)?;
             }
             if changes.shown.refused.is_empty() {
                 *applied = wanted;
@@ -147,7 +164,7 @@ impl RunningInstance {
             Ok(changes.shown)
         })?;
         let (done, kept) = channel();
-        self.objects().tell(|| Noticed::Applied { changed: shown.changes.len(), done });
+        self.objects.tell(|| Noticed::Applied { changed: shown.changes.len(), done });
         // Whoever keeps the state has it when this is answered; without one the sender is already gone.
         let _ = kept.recv_timeout(KEPT);
         Ok(shown)
@@ -164,7 +181,7 @@ impl RunningInstance {
         let base = Applied::new(&source)?.start;
         let kept = self.kept();
         self.look_at_all()?;
-        let Objects { links, sources, media, .. } = self.objects();
+        let Objects { links, sources, media, .. } = self.objects;
         let mut text = written::Writing::new(&source.text);
         text.links(&base.links.edits_to(links, &kept), links);
         text.plain(Kind::Source, &base.sources.edits_to(sources, &kept), sources);
@@ -177,7 +194,7 @@ impl RunningInstance {
 
     /// What `act` does with the scenario that the instance was last brought to.
     fn with_applied<T>(&self, act: impl FnOnce(&mut Applied) -> Result<T, SetError>) -> Result<T, SetError> {
-        let last = self.last_applied();
+        let last = self.last;
         let none = || SetError::Refused("this instance was not started from a scenario's file".into());
         let source = last.source.as_ref().ok_or_else(none)?;
         // What it holds is replaced as a whole, also if a holder panicked.
@@ -194,20 +211,22 @@ impl RunningInstance {
     }
 
     fn file(&self) -> String {
-        self.plan().file.clone()
+        self.plan.file.clone()
     }
 
     /// Settings that events have changed by now.
     fn kept(&self) -> Kept {
-        Kept::by(self.plan(), self.elapsed())
+        Kept::by(self.plan, self.elapsed)
     }
 
     /// Asks the workers what objects are made of now.
     fn look_at_all(&self) -> Result<(), SetError> {
-        self.count().map_err(|error| SetError::Unavailable(error.to_string()))?;
-        let Objects { sources, media, .. } = self.objects();
-        (0..sources.names().len() as u32).for_each(|place| sources.look(self.remote(), place));
-        (0..media.names().len() as u32).for_each(|place| media.look(self.remote(), place));
+        let report = self.remote.report(tolerance(self.plan));
+        let report = report.map_err(|error| SetError::Unavailable(error.to_string()))?;
+        let Objects { links, sources, media, .. } = self.objects;
+        links.note_report(&report);
+        (0..sources.names().len() as u32).for_each(|place| sources.look(self.remote, place));
+        (0..media.names().len() as u32).for_each(|place| media.look(self.remote, place));
         Ok(())
     }
 
@@ -220,7 +239,7 @@ impl RunningInstance {
         };
         let kept = self.kept();
         self.look_at_all()?;
-        let Objects { links, sources, media, .. } = self.objects();
+        let Objects { links, sources, media, .. } = self.objects;
         changes.take(Kind::Link, links.edits_to(&wanted.links, &kept));
         changes.take(Kind::Source, sources.edits_to(&wanted.sources, &kept));
         changes.take(Kind::Medium, media.edits_to(&wanted.media, &kept));

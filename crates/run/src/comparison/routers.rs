@@ -1,7 +1,7 @@
 //! Routes of routers and weights of their flows, compared.
 
+use super::Running;
 use super::blocks::settings_between;
-use crate::instance::RunningInstance;
 use crate::objects::ObjectChange;
 use longwire_control::{Kind, ObjectDifference, SetError};
 use longwire_scenario::{Plan, RouteChange, Router, RouterEvent};
@@ -27,7 +27,7 @@ pub(super) struct RouterChange {
 /// The value that takes a route away.
 pub(super) const NONE: &str = "none";
 
-impl RunningInstance {
+impl Running<'_> {
     /// The changes between the routers of `wanted` at its start and those of the same names that run.
     ///
     /// # Errors
@@ -38,14 +38,14 @@ impl RunningInstance {
         toward: Toward,
     ) -> Result<Vec<RouterChange>, SetError> {
         let mut all = Vec::new();
-        for (place, router) in (0u32..).zip(&self.plan().routers) {
+        for (place, router) in (0u32..).zip(&self.plan.routers) {
             let Some(there) = wanted.routers.iter().position(|other| other.name == router.name) else {
                 continue;
             };
-            let kept = Kept::by(self.plan(), place, self.elapsed());
+            let kept = Kept::by(self.plan, place, self.elapsed);
             // One with a control plane has what that says.
             if !router.control {
-                let mut now = self.objects().routers.settings(self.remote(), &router.name)?;
+                let mut now = self.objects.routers.settings(self.remote, &router.name)?;
                 let mut then = routes_at_start(wanted, there);
                 let own = own_networks(router);
                 now.retain(|key, way| own.get(key) != Some(way) && !kept.has_route(key));
@@ -58,7 +58,7 @@ impl RunningInstance {
                 if kept.weights.contains(&flow.name) {
                     continue;
                 }
-                let (now, _) = self.objects().routers.flow(self.remote(), &name)?;
+                let (now, _) = self.objects.routers.flow(self.remote, &name)?;
                 let then = BTreeMap::from([("weight".to_owned(), weight)]);
                 all.extend(changed((Kind::Flow, name), now, then, toward));
             }

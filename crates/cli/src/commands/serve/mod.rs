@@ -10,6 +10,7 @@ mod state;
 use crate::Outcome;
 use anyhow::Context;
 use event_log::{EventLog, Format};
+use longwire_control::WebAddress;
 use longwire_run::test_hosts::sweep;
 use longwire_rundir::StopSignals;
 use notify::Manager;
@@ -32,6 +33,7 @@ use std::time::Duration;
 Examples:
   longwire serve scenarios/two-hosts.toml
   longwire serve dsl=access.toml core.toml --log-format json
+  longwire serve scenarios/two-hosts.toml --listen 8399
   longwire serve /etc/longwire --group longwire --state /var/lib/longwire")]
 pub struct Args {
     /// The scenarios: a file, NAME=FILE to name it, or a folder for all its files that end in .toml. Default
@@ -42,6 +44,11 @@ pub struct Args {
     /// Let a group's members use the API: its name or number. Default: only this user.
     #[arg(long)]
     group: Option<String>,
+
+    /// Serve the dashboard, the API and metrics on TCP: a port, or an address of this machine and a port. Of
+    /// several scenarios, each has the port behind that of the one before. Default: only on Unix sockets.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<WebAddress>,
 
     /// Keep what runs in this directory, and start from that the next time, as long as the scenario's file is
     /// the same. Default: STATE_DIRECTORY of the environment, which systemd sets; without it nothing is kept.
@@ -76,8 +83,10 @@ impl Args {
         let signals = StopSignals::catch_these(&[SIGINT, SIGTERM]).context("catching signals")?;
         sweep()?;
         let mut all = Vec::new();
+        let mut web = self.listen;
         for one in prepared {
-            all.push(one.start(group, &log)?);
+            all.push(one.start(group, web, &log)?);
+            web = web.map(WebAddress::next).transpose()?;
         }
         log.info("ready", &[("scenarios", all.len().into()), ("pid", std::process::id().into())]);
         manager.ready(&status(&all));

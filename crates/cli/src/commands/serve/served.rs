@@ -4,7 +4,7 @@ use super::event_log::{EventLog, Field};
 use super::scenarios::Named;
 use super::state::State;
 use anyhow::Context;
-use longwire_control::{Instance, WantedScenario};
+use longwire_control::{Instance, WantedScenario, WebAddress};
 use longwire_run::comparison::ScenarioSource;
 use longwire_run::fitted::fit_pool;
 use longwire_run::instance::RunningInstance;
@@ -66,7 +66,12 @@ impl Prepared {
     ///
     /// # Errors
     /// If its hosts can't be made, its ports not opened, or its state not written.
-    pub fn start(self, group: Option<u32>, log: &Arc<EventLog>) -> anyhow::Result<Served> {
+    pub fn start(
+        self,
+        group: Option<u32>,
+        web: Option<WebAddress>,
+        log: &Arc<EventLog>,
+    ) -> anyhow::Result<Served> {
         let Self { named, source, plan, state } = self;
         let failed = || format!("can't start \"{}\"", named.name);
         let links = plan.links.len();
@@ -77,6 +82,7 @@ impl Prepared {
             group,
             scenario: Some(source),
             told: Some(told),
+            web,
             ..RealOptions::default()
         };
         let run = RealRun::start(plan, hosts, options).with_context(failed)?;
@@ -93,12 +99,13 @@ impl Prepared {
             std::thread::Builder::new().name("longwire-keeper".into()).spawn(move || keeper.keep(&noticed));
         spawned.context("the thread that keeps the state")?;
         let socket = run.socket().map(|path| path.display().to_string()).unwrap_or_default();
+        let address = run.web().map(|web| web.address().to_string());
         let served = Served { named, state, run: Some(run) };
         let file = served.named.file.display().to_string();
-        log.info(
-            "started",
-            &[served.field(), ("file", file.into()), ("links", links.into()), ("socket", socket.into())],
-        );
+        let mut fields =
+            vec![served.field(), ("file", file.into()), ("links", links.into()), ("socket", socket.into())];
+        fields.extend(address.map(|address| ("address", address.into())));
+        log.info("started", &fields);
         Ok(served)
     }
 }
