@@ -117,7 +117,6 @@ impl Start {
 }
 
 /// What runs, and the scenario that it was last brought to.
-#[derive(Debug)]
 pub(crate) struct Running<'r> {
     /// The plan that it was started with.
     pub(crate) plan: &'r Plan,
