@@ -116,7 +116,10 @@ mod tests {
     use serde_json::json;
 
     fn names(filter: &RowFilter) -> Result<(Vec<String>, u64), String> {
-        let row = |name: &str, kind: &str, packets: u64, loss: u64| json!({ "name": name, "kind": kind, "in_packets": packets, "dropped": { "loss": loss, "aqm": 1 } });
+        let row = |name: &str, kind: &str, packets: u64, loss: u64| {
+            let dropped = json!({ "loss": loss, "aqm": 1 });
+            json!({ "name": name, "kind": kind, "in_packets": packets, "dropped": dropped })
+        };
         let mut stats = json!({ "rows": [
             row("dsl1", "link", 5, 1),
             row("dsl2", "link", 9, 0),

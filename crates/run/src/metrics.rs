@@ -1,7 +1,7 @@
 //! Counters of running instances as OpenMetrics text, for Prometheus.
 //!
-//! The number of series does not depend on how many links or ports there are: links and ports are sums. Single
-//! links have series only if they are asked for, up to a limit.
+//! The number of series does not depend on how many links or ports there are: links and ports are sums.
+//! Single links have series only if they are asked for, up to a limit.
 
 use longwire_engine::{LinkReport, PortReport, Report};
 use prometheus_client::encoding::text::encode;

@@ -1,4 +1,4 @@
-//! What systemd is told of a service (sd_notify(3)): datagrams to the socket that `NOTIFY_SOCKET` names.
+//! Reports to the service manager (sd_notify(3)): datagrams to the socket that `NOTIFY_SOCKET` names.
 
 use std::ffi::OsStr;
 use std::io;

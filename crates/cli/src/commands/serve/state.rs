@@ -31,8 +31,8 @@ pub fn folder(asked: Option<&Path>) -> Option<PathBuf> {
 }
 
 impl State {
-    /// The state of the scenario `name` in `folder`, which is made if it is missing. `given` is the scenario's
-    /// file as it is now.
+    /// The state of the scenario `name` in `folder`, which is made if it is missing. `given` is the text of
+    /// the scenario's file now.
     ///
     /// # Errors
     /// If the folder is no place for it, or another service has it.
