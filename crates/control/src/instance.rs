@@ -2,6 +2,7 @@
 
 use crate::ForwarderAsk;
 use crate::object::{Kind, Object, Settable};
+use crate::rewire::{RewireAsk, Rewired};
 use crate::scenario::{Comparison, WantedScenario};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -75,6 +76,12 @@ pub trait Instance: Send + Sync {
     /// If the scenario is wrong, or something of it can't change while the instance runs and the rest is not
     /// wanted; nothing has changed then.
     fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, SetError>;
+
+    /// Adds and removes objects at one instant.
+    ///
+    /// # Errors
+    /// If that can't be; nothing has changed then.
+    fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError>;
 
     /// Ends the instance as SIGTERM does, and returns without waiting.
     fn stop(&self);

@@ -17,6 +17,7 @@ mod object;
 mod place;
 mod problem;
 mod requests;
+mod rewire;
 mod routes;
 mod rows;
 mod scenario;
@@ -32,6 +33,7 @@ pub use longwire_rundir::{PlaceError, directory, prepare};
 pub use object::{Kind, Object, ObjectPage, Settable};
 pub use place::{Found, control_socket};
 pub use problem::Problem;
+pub use rewire::{RewireAsk, Rewired, section};
 pub use routes::document;
 pub use rows::{RowFilter, fits};
 pub use scenario::{

@@ -12,6 +12,7 @@ use crate::instance::{Info, Instance, RoutePage};
 use crate::object::{Kind, Object, ObjectPage, OneObject, Settable};
 use crate::problem::{Problem, Refusals};
 use crate::requests::{Body, InPath, InQuery, Running, answered, blocking};
+use crate::rewire::{RewireAsk, Rewired, section};
 use crate::rows::RowFilter;
 use crate::{metrics_route, scenario_routes};
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -63,8 +64,8 @@ pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
         .routes(routes!(instance, stop))
         .routes(routes!(stats))
         .routes(routes!(openapi))
-        .routes(routes!(objects))
-        .routes(routes!(object, set))
+        .routes(routes!(objects, add))
+        .routes(routes!(object, set, remove))
         .routes(routes!(router_routes))
         .merge(forwarder_routes::described())
         .merge(metrics_route::described())
@@ -153,6 +154,52 @@ async fn objects(
         ObjectPage { total: names.len(), from, objects }
     });
     page.await.map(Json)
+}
+
+/// Adds a {kind} while it runs, of the keys that its section in a scenario would have.
+#[utoipa::path(post, path = "/v1/{kind}", params(("kind" = String, Path)), request_body = Object,
+    responses((status = CREATED, body = Rewired), Refusals))]
+async fn add(
+    State(instance): Running,
+    method: Method,
+    uri: Uri,
+    InPath(collection): InPath<String>,
+    Body(Changes(pairs)): Body<Changes>,
+) -> Result<(StatusCode, Json<Rewired>), Problem> {
+    if Kind::of_collection(&collection) != Some(Kind::Link) {
+        return Err(not_allowed(method, uri).await);
+    }
+    let ask = RewireAsk { add: section(Kind::Link.word(), &pairs), ..RewireAsk::default() };
+    let added = answered(instance, move |instance| instance.rewire(&ask)).await?;
+    Ok((StatusCode::CREATED, added))
+}
+
+/// What becomes of what a link holds that is removed.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct Removal {
+    /// Whether it sends what it holds, instead of dropping it.
+    #[serde(default)]
+    drain: bool,
+}
+
+/// Removes a {kind} while it runs.
+#[utoipa::path(delete, path = "/v1/{kind}/{name}",
+    params(("kind" = String, Path), ("name" = String, Path), Removal),
+    responses((status = OK, body = Rewired), Refusals))]
+async fn remove(
+    State(instance): Running,
+    method: Method,
+    uri: Uri,
+    InPath((collection, name)): InPath<(String, String)>,
+    InQuery(Removal { drain }): InQuery<Removal>,
+) -> Result<Json<Rewired>, Problem> {
+    if Kind::of_collection(&collection) != Some(Kind::Link) {
+        return Err(not_allowed(method, uri).await);
+    }
+    let ask = RewireAsk { remove: vec![name], drain, ..RewireAsk::default() };
+    answered(instance, move |instance| instance.rewire(&ask)).await
 }
 
 /// Shows a {kind}, its settings and its counters.

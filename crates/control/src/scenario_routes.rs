@@ -8,6 +8,7 @@
 use crate::instance::Instance;
 use crate::problem::{Problem, Refusals};
 use crate::requests::{Body, Running, answered};
+use crate::rewire::{RewireAsk, Rewired};
 use crate::scenario::{Comparison, ScenarioText, WantedScenario};
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
@@ -20,7 +21,7 @@ const MAX_SCENARIO: usize = 16 << 20;
 
 /// The endpoints.
 pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
-    let all = OpenApiRouter::new().routes(routes!(scenario, apply)).routes(routes!(compare));
+    let all = OpenApiRouter::new().routes(routes!(scenario, apply, rewire)).routes(routes!(compare));
     all.layer(DefaultBodyLimit::max(MAX_SCENARIO))
 }
 
@@ -49,4 +50,11 @@ async fn compare(
     Body(text): Body<ScenarioText>,
 ) -> Result<Json<Comparison>, Problem> {
     answered(instance, move |instance| instance.compare(&text.toml)).await
+}
+
+/// Adds sections to the scenario that runs, and removes links from it, at one instant: all of them or none.
+#[utoipa::path(patch, path = "/v1/scenario", request_body = RewireAsk,
+    responses((status = OK, body = Rewired), Refusals))]
+async fn rewire(State(instance): Running, Body(ask): Body<RewireAsk>) -> Result<Json<Rewired>, Problem> {
+    answered(instance, move |instance| instance.rewire(&ask)).await
 }

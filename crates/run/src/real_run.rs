@@ -1,6 +1,5 @@
 //! A run in real time: ports, engine, control socket and test hosts, started and stopped together.
 
-use crate::comparison::{LastApplied, ScenarioSource};
 use crate::control_planes::ControlPlanes;
 use crate::instance::RunningInstance;
 use crate::nesp_server::NespSetup;
@@ -13,6 +12,8 @@ use crate::open_ports::open_real;
 use crate::port_files::PortFiles;
 use crate::programs::rows;
 use crate::recording::Recording;
+use crate::run_report::Ran;
+use crate::running_state::RunningState;
 use crate::test_hosts::TestHosts;
 use anyhow::Context;
 use longwire_assemble::{build, measure_processors};
@@ -39,8 +40,6 @@ pub struct RealOptions {
     pub record: Option<PathBuf>,
     /// A group, by number, that may use its API besides this user.
     pub group: Option<u32>,
-    /// The scenario, if it is to be compared with others and written again.
-    pub scenario: Option<ScenarioSource>,
     /// Who wants to know of changes.
     pub told: Option<Sender<Noticed>>,
     /// Where the API and the dashboard are served on TCP, if at all.
@@ -70,6 +69,13 @@ pub struct Ended {
     pub elapsed: Nanos,
     /// A row for each program that its routers had at the end.
     pub programs: Vec<Row>,
+}
+
+impl Ended {
+    /// The report on it.
+    pub fn ran(self) -> Ran<'static> {
+        self.instance.ran(&self.instance.state(), self.counted, self.elapsed, self.programs)
+    }
 }
 
 impl RealRun {
@@ -109,14 +115,14 @@ impl RealRun {
             |router: &Router| longwire_control::control_socket(&directory, &options.name, &router.name);
         let levels = built.raise(&plan, socket)?;
         let plan = Arc::new(plan);
-        let links = LiveLinks::new(&plan, &built.links);
+        let links = LiveLinks::new(&plan, &built.layout.links);
         let sources = LiveSources::new(&plan, &built.sources);
         let routers = LiveRouters::new(Arc::clone(&plan), built.routers.clone(), levels);
         let media = LiveMedia::new(&plan, &built.media);
         let objects = Objects::new(&plan, (links, sources, media, routers)).telling(options.told);
         let run = built.setup.start();
         let lab = hosts.as_ref().map(TestHosts::lab);
-        let of_nodes = (&built.routers[..], &built.links[..]);
+        let of_nodes = (&built.routers[..], &built.layout.links[..]);
         let planes = match ControlPlanes::start(&plan, lab, &run.remote(), of_nodes) {
             Ok(planes) => planes,
             Err(error) => {
@@ -127,12 +133,12 @@ impl RealRun {
         let (stop, stopped) = channel();
         let instance = Arc::new(RunningInstance::new(
             options.name,
-            plan,
-            (objects, planes),
+            RunningState::new(plan, objects, built.layout),
+            planes,
             run.remote(),
             open.watches,
             nesp.as_ref().map(NespSetup::counts),
-            (LastApplied::new(options.scenario), stop),
+            stop,
         ));
         let nesp = nesp.map(|nesp| nesp.start(&instance, run.started())).transpose()?;
         RunningInstance::watch_leases(&instance).context("the thread that ends leases")?;
@@ -190,7 +196,7 @@ impl RealRun {
         if nesp_broke {
             counted.errors.push("the thread of NESP broke".into());
         }
-        let programs = rows::whole(self.instance.plan(), &installed);
+        let programs = rows::whole(&self.instance.state().plan, &installed);
         if let Some(error) = self.recording.take().and_then(|recording| recording.finish().err()) {
             counted.errors.push(error.to_string());
         }

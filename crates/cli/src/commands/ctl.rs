@@ -1,5 +1,7 @@
 //! `longwire ctl`
 
+mod add;
+mod remove;
 mod route;
 mod scenario;
 mod weigh;
@@ -25,6 +27,8 @@ Examples:
   longwire ctl stats
   longwire ctl get up.forward
   longwire ctl set up.forward rate=5mbit delay=40ms
+  longwire ctl add link backup from=a to=b rate=1mbit
+  longwire ctl remove backup
   longwire ctl diff net.toml
   longwire ctl apply net.toml
   longwire ctl save > now.toml
@@ -42,6 +46,8 @@ enum Action {
     Stats(Stats),
     Get(Get),
     Set(Set),
+    Add(add::Args),
+    Remove(remove::Args),
     Diff(scenario::Diff),
     Apply(scenario::Apply),
     Save(scenario::Save),
@@ -227,6 +233,8 @@ impl Args {
             Action::Stats(args) => stats(&args),
             Action::Get(args) => get(&args),
             Action::Set(args) => set(&args),
+            Action::Add(args) => args.run(),
+            Action::Remove(args) => args.run(),
             Action::Diff(args) => args.run(),
             Action::Apply(args) => args.run(),
             Action::Save(args) => args.run(),

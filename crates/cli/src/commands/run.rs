@@ -5,7 +5,6 @@ use crate::progress::Progress;
 use crate::{Json, Outcome, outcome, run_text};
 use anyhow::Context;
 use longwire_control::{Instance, WebAddress};
-use longwire_run::comparison::ScenarioSource;
 use longwire_run::fitted::fit_pool;
 use longwire_run::objects::links::LiveLinks;
 use longwire_run::objects::sources::why_silent;
@@ -88,17 +87,16 @@ impl Args {
     /// # Errors
     /// A mistake in the scenario, ports that can't be opened, a full packet pool.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let source = ScenarioSource::read(&self.scenario)?;
-        let mut plan = source.plan()?;
+        let mut plan = longwire_scenario::load(&self.scenario)?;
         fit_pool(&mut plan);
         outcome::print_notes(&plan);
         self.silence_sources(&mut plan);
         if self.r#virtual {
             // The clock stands still while the system provides memory, so none need be resident.
             plan.engine.resident = Bytes(0);
-            return self.run_virtual(&plan);
+            return self.run_virtual(plan);
         }
-        self.run_real(plan, source)
+        self.run_real(plan)
     }
 
     /// Frames from the command line replace the traffic sources of their port.
@@ -115,10 +113,10 @@ impl Args {
         silent.iter().for_each(|note| outcome::note(note));
     }
 
-    fn run_virtual(&self, plan: &Plan) -> anyhow::Result<Outcome> {
-        let files = PortFiles::new(plan, &self.inputs, &self.outputs)?;
+    fn run_virtual(&self, plan: Plan) -> anyhow::Result<Outcome> {
+        let files = PortFiles::new(&plan, &self.inputs, &self.outputs)?;
         let progress = self.progress(format!("running {} in virtual time", plan.file));
-        let run = simulate(plan, &files, self.time)?;
+        let run = simulate(&plan, &files, self.time)?;
         drop(progress);
         if run.counted.flow.taken == 0 {
             outcome::note(
@@ -126,11 +124,11 @@ impl Args {
                  PORT=FILE",
             );
         }
-        let links = LiveLinks::new(plan, &[]);
+        let links = LiveLinks::new(&plan, &[]);
         links.note_report(&run.counted);
         let settings = Box::new(move |place| links.settings(place as u32));
         self.finish(&Ran {
-            plan,
+            plan: Arc::new(plan),
             counted: Arc::new(run.counted),
             watches: run.watches,
             mode: "virtual",
@@ -143,7 +141,7 @@ impl Args {
         })
     }
 
-    fn run_real(self, mut plan: Plan, source: ScenarioSource) -> anyhow::Result<Outcome> {
+    fn run_real(self, mut plan: Plan) -> anyhow::Result<Outcome> {
         gain_privileges(&mut plan)?.iter().for_each(|note| outcome::note(&format!("note: {note}")));
         let silent =
             plan.sources.iter().filter_map(|source| Some((&source.name, why_silent(&plan, source)?)));
@@ -159,7 +157,6 @@ impl Args {
             name,
             files: Some(files),
             record: self.record.clone(),
-            scenario: Some(source),
             web: self.web.map(Option::unwrap_or_default),
             ..RealOptions::default()
         };
@@ -175,7 +172,7 @@ impl Args {
         let progress = self.progress("ending the run".into());
         let ended = run.stop();
         drop(progress);
-        let ran = ended.instance.ran(ended.counted, ended.elapsed, ended.programs);
+        let ran = ended.ran();
         self.finish(&ran)
     }
 

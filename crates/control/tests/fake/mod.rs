@@ -1,8 +1,8 @@
 //! A fake instance that records its calls.
 
 use longwire_control::{
-    Comparison, ForwarderAsk, Instance, Kind, Object, ObjectDifference, RefusedDifference, RoutePage,
-    SetError, Settable, SettingDifference, WantedScenario,
+    Comparison, ForwarderAsk, Instance, Kind, Object, ObjectDifference, RefusedDifference, RewireAsk,
+    Rewired, RoutePage, SetError, Settable, SettingDifference, WantedScenario,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -151,6 +151,18 @@ impl Instance for Fake {
             return Err(SetError::Refused("host \"c\": it is new".into()));
         }
         Ok(comparison)
+    }
+
+    fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
+        match ask.remove.first() {
+            Some(name) if !LINKS.contains(&&**name) => {
+                Err(SetError::Refused(format!("no [[link]] is called \"{name}\"")))
+            }
+            _ => Ok(Rewired {
+                added: ask.add.lines().map(str::to_owned).collect(),
+                removed: ask.remove.clone(),
+            }),
+        }
     }
 
     fn stop(&self) {

@@ -13,61 +13,14 @@ use crate::objects::changing::Planned;
 use crate::objects::links::LiveLinks;
 use crate::objects::media::LiveMedia;
 use crate::objects::sources::LiveSources;
-use crate::objects::{Noticed, ObjectChange, Objects};
+use crate::objects::{ObjectChange, Objects};
 use blocks::{Kept, ObjectEdits};
 use longwire_assemble::tolerance;
 use longwire_control::{Comparison, Kind, ObjectDifference, RefusedDifference, SetError};
 use longwire_engine::Remote;
-use longwire_scenario::{LoadError, Plan, ScenarioError};
+use longwire_scenario::{Plan, ScenarioError};
 use longwire_units::Nanos;
-use std::path::Path;
-use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-/// Longest wait for the state to be kept.
-const KEPT: Duration = Duration::from_secs(5);
-
-/// The text of a scenario, and how errors name its file.
-#[derive(Debug, Clone, Default)]
-pub struct ScenarioSource {
-    /// The file; relative names in the scenario are relative to its folder.
-    pub file: String,
-    /// The text.
-    pub text: String,
-}
-
-impl ScenarioSource {
-    /// The scenario in the file `path`, or from standard input if that is `-`.
-    ///
-    /// # Errors
-    /// If it can't be read.
-    pub fn read(path: &Path) -> Result<Self, LoadError> {
-        Ok(Self { file: path.display().to_string(), text: longwire_scenario::read_text(path)? })
-    }
-
-    /// Its plan.
-    ///
-    /// # Errors
-    /// Everything that is wrong with it.
-    pub fn plan(&self) -> Result<Plan, ScenarioError> {
-        longwire_scenario::parse(&self.file, &self.text)
-    }
-}
-
-/// The scenario that an instance was last brought to, read when it is first asked for.
-#[derive(Debug, Default)]
-pub struct LastApplied {
-    source: Option<ScenarioSource>,
-    read: Mutex<Option<Applied>>,
-}
-
-/// A scenario that was read.
-#[derive(Debug)]
-struct Applied {
-    text: String,
-    start: Start,
-}
+use std::sync::Arc;
 
 /// What a scenario's objects are made of at its start.
 #[derive(Debug)]
@@ -85,23 +38,6 @@ struct Changes {
     of_routers: Vec<ObjectChange>,
 }
 
-impl LastApplied {
-    /// The scenario that an instance is started with, if it is known.
-    pub fn new(source: Option<ScenarioSource>) -> Self {
-        Self { source, read: Mutex::default() }
-    }
-}
-
-impl Applied {
-    /// The scenario of this text.
-    fn new(source: &ScenarioSource) -> Result<Self, SetError> {
-        let plan = source.plan();
-        let wrong = |reason: String| SetError::Value { key: "toml".into(), reason };
-        let plan = plan.map_err(|error| wrong(error.to_string()))?;
-        Ok(Self { text: source.text.clone(), start: Start::of(Arc::new(plan)) })
-    }
-}
-
 impl Start {
     fn of(plan: Arc<Plan>) -> Self {
         let links = LiveLinks::new(&plan, &[]);
@@ -116,7 +52,7 @@ impl Start {
     }
 }
 
-/// What runs, and the scenario that it was last brought to.
+/// What runs.
 pub(crate) struct Running<'r> {
     /// The plan that it was started with.
     pub(crate) plan: &'r Plan,
@@ -126,8 +62,6 @@ pub(crate) struct Running<'r> {
     pub(crate) remote: &'r Remote,
     /// How long it has been running.
     pub(crate) elapsed: Nanos,
-    /// The scenario.
-    pub(crate) last: &'r LastApplied,
 }
 
 impl Running<'_> {
@@ -136,8 +70,7 @@ impl Running<'_> {
     /// # Errors
     /// If the scenario is wrong, or the workers don't answer.
     pub(crate) fn compared(&self, toml: &str) -> Result<Comparison, SetError> {
-        let wanted = self.wanted(toml)?;
-        self.with_applied(|applied| Ok(self.changes(&applied.start, &wanted.start)?.shown))
+        Ok(self.changes(&self.start_of(toml)?)?.shown)
     }
 
     /// Makes what runs equal to the scenario `toml`: settings of links, sources and media at one instant,
@@ -147,26 +80,15 @@ impl Running<'_> {
     /// If the scenario is wrong, something can't change, or a change is refused; of links, sources and media
     /// nothing has changed then.
     pub(crate) fn brought_to(&self, toml: &str, partial: bool) -> Result<Comparison, SetError> {
-        let wanted = self.wanted(toml)?;
-        let shown = self.with_applied(|applied| {
-            let changes = self.changes(&applied.start, &wanted.start)?;
-            if !changes.shown.refused.is_empty() && !partial {
-                return Err(SetError::Refused(in_words(&changes.shown.refused)));
-            }
-            self.objects.make(self.remote, changes.in_engine)?;
-            for change in changes.of_routers {
-                self.objects.set(self.remote, &[change], None)?;
-            }
-            if changes.shown.refused.is_empty() {
-                *applied = wanted;
-            }
-            Ok(changes.shown)
-        })?;
-        let (done, kept) = channel();
-        self.objects.tell(|| Noticed::Applied { changed: shown.changes.len(), done });
-        // Whoever keeps the state has it when this is answered; without one the sender is already gone.
-        let _ = kept.recv_timeout(KEPT);
-        Ok(shown)
+        let changes = self.changes(&self.start_of(toml)?)?;
+        if !changes.shown.refused.is_empty() && !partial {
+            return Err(SetError::Refused(in_words(&changes.shown.refused)));
+        }
+        self.objects.make(self.remote, changes.in_engine)?;
+        for change in changes.of_routers {
+            self.objects.set(self.remote, &[change], None)?;
+        }
+        Ok(changes.shown)
     }
 
     /// The scenario that describes what runs.
@@ -174,14 +96,13 @@ impl Running<'_> {
     /// # Errors
     /// If the workers don't answer.
     pub(crate) fn written(&self) -> Result<String, SetError> {
-        let text = self.with_applied(|applied| Ok(written::without_changes(&applied.text).to_owned()))?;
         // Compared with the start without them, changes that were written before are written again.
-        let source = ScenarioSource { file: self.file(), text };
-        let base = Applied::new(&source)?.start;
+        let base_text = written::without_changes(&self.plan.text);
+        let base = self.start_of(base_text)?;
         let kept = self.kept();
         self.look_at_all()?;
         let Objects { links, sources, media, .. } = self.objects;
-        let mut text = written::Writing::new(&source.text);
+        let mut text = written::Writing::new(base_text);
         text.links(&base.links.edits_to(links, &kept), links);
         text.plain(Kind::Source, &base.sources.edits_to(sources, &kept), sources);
         text.plain(Kind::Medium, &base.media.edits_to(media, &kept), media);
@@ -191,26 +112,11 @@ impl Running<'_> {
         Ok(text.finish())
     }
 
-    /// What `act` does with the scenario that the instance was last brought to.
-    fn with_applied<T>(&self, act: impl FnOnce(&mut Applied) -> Result<T, SetError>) -> Result<T, SetError> {
-        let last = self.last;
-        let none = || SetError::Refused("this instance was not started from a scenario's file".into());
-        let source = last.source.as_ref().ok_or_else(none)?;
-        // What it holds is replaced as a whole, also if a holder panicked.
-        let mut read = last.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let applied = match read.take() {
-            Some(applied) => applied,
-            None => Applied::new(source)?,
-        };
-        act(read.insert(applied))
-    }
-
-    fn wanted(&self, toml: &str) -> Result<Applied, SetError> {
-        Applied::new(&ScenarioSource { file: self.file(), text: toml.into() })
-    }
-
-    fn file(&self) -> String {
-        self.plan.file.clone()
+    /// The start of a scenario that has the running one's folder.
+    fn start_of(&self, toml: &str) -> Result<Start, SetError> {
+        let wrong = |error: ScenarioError| SetError::Value { key: "toml".into(), reason: error.to_string() };
+        let plan = longwire_scenario::parse(&self.plan.file, toml).map_err(wrong)?;
+        Ok(Start::of(Arc::new(plan)))
     }
 
     /// Settings that events have changed by now.
@@ -229,7 +135,9 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn changes(&self, base: &Start, wanted: &Start) -> Result<Changes, SetError> {
+    fn changes(&self, wanted: &Start) -> Result<Changes, SetError> {
+        // The plan that runs has what the machine settled, such as its memory.
+        let base = self.start_of(&self.plan.text)?;
         let refused = structure::differences(&base.plan, &wanted.plan);
         let mut changes = Changes {
             shown: Comparison { changes: Vec::new(), refused },
@@ -276,5 +184,5 @@ fn in_words(refused: &[RefusedDifference]) -> String {
     if refused.len() > SHOWN {
         text += &format!("; and {} more", refused.len() - SHOWN);
     }
-    text + ". With partial the rest is changed"
+    text + ". Add --partial (in the API, partial) to change the rest"
 }

@@ -109,6 +109,9 @@ fn compare(
     };
     for (name, fixed) in now {
         match then.get(name) {
+            None if kind == "link" => {
+                refuse(name, "it is not in the scenario any more: remove it with longwire ctl remove".into());
+            }
             None => refuse(name, format!("it is not in the scenario any more: {AGAIN}")),
             Some(other) if other != fixed => {
                 refuse(name, format!("its ends, addresses or other fixed settings differ: {AGAIN}"));
@@ -117,7 +120,8 @@ fn compare(
         }
     }
     for (name, _) in wanted.iter().filter(|(name, _)| !there.contains_key(name)) {
-        refuse(name, format!("it is new: {AGAIN}"));
+        let how = if kind == "link" { "add it with longwire ctl add" } else { AGAIN };
+        refuse(name, format!("it is new: {how}"));
     }
 }
 

@@ -204,7 +204,7 @@ impl Args {
 
     /// Says how faithful it was, writes the report, and answers the exit code.
     fn report(&self, ended: Ended, code: u8) -> anyhow::Result<u8> {
-        let ran = ended.instance.ran(ended.counted, ended.elapsed, ended.programs);
+        let ran = ended.ran();
         let faithful = ran.counted.fidelity.as_ref().is_none_or(|fidelity| fidelity.faithful);
         let code = if self.require_faithful && !faithful && code == 0 { NOT_FAITHFUL } else { code };
         let report = || {

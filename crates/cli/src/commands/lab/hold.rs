@@ -3,7 +3,6 @@
 use crate::Outcome;
 use anyhow::{Context, ensure};
 use longwire_lab::has_reader;
-use longwire_run::comparison::ScenarioSource;
 use longwire_run::fitted::fit_pool;
 use longwire_run::real_run::{RealOptions, RealRun};
 use longwire_run::test_hosts::{TestHosts, gain_privileges, log_of, remove_log};
@@ -35,8 +34,7 @@ impl Args {
         longwire_lab::detach().context("leaving the terminal")?;
         // Behind the change of the directory its file is still found.
         let file = std::fs::canonicalize(&self.scenario).unwrap_or_else(|_| self.scenario.clone());
-        let source = ScenarioSource::read(&file)?;
-        let mut plan = source.plan()?;
+        let mut plan = longwire_scenario::load(&file)?;
         fit_pool(&mut plan);
         // A working directory on a file system would prevent unmounting it.
         std::env::set_current_dir("/")?;
@@ -45,8 +43,7 @@ impl Args {
         let hosts = TestHosts::make(&self.name, &plan)?;
         // If the caller has ended, the lab is not wanted, and the next steps take seconds.
         ensure!(has_reader(&io::stdout()), "nobody waits for the lab any more");
-        let options =
-            RealOptions { name: self.name.clone(), scenario: Some(source), ..RealOptions::default() };
+        let options = RealOptions { name: self.name.clone(), ..RealOptions::default() };
         let run = RealRun::start(plan, hosts, options)?;
         let mut log = File::create(log_of(&self.name)).context("making the log file")?;
         writeln!(log, "lab {} is up (process {})", self.name, std::process::id())?;
@@ -59,7 +56,7 @@ impl Args {
         }
         let broken = run.has_ended();
         let ended = run.stop();
-        let ran = ended.instance.ran(ended.counted, ended.elapsed, ended.programs);
+        let ran = ended.ran();
         writeln!(log, "{}", serde_json::to_string(&ran.report())?)?;
         if !broken {
             // If `lab down` requested the end, it has the file open. Otherwise the file stays, with the

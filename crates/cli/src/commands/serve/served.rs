@@ -5,7 +5,6 @@ use super::scenarios::Named;
 use super::state::State;
 use anyhow::Context;
 use longwire_control::{Instance, WantedScenario, WebAddress};
-use longwire_run::comparison::ScenarioSource;
 use longwire_run::fitted::fit_pool;
 use longwire_run::instance::RunningInstance;
 use longwire_run::objects::Noticed;
@@ -20,7 +19,6 @@ use std::sync::{Arc, Weak};
 /// A scenario that can be started.
 pub struct Prepared {
     named: Named,
-    source: ScenarioSource,
     plan: Plan,
     state: Option<Arc<State>>,
 }
@@ -38,16 +36,16 @@ impl Prepared {
     /// # Errors
     /// If it is wrong, or can't be run here.
     pub fn new(named: Named, states: Option<&Path>, log: &EventLog) -> anyhow::Result<Self> {
-        let mut source = ScenarioSource::read(&named.file)?;
-        let mut plan = source.plan()?;
+        let file = named.file.display().to_string();
+        let text = longwire_scenario::read_text(&named.file)?;
+        let mut plan = longwire_scenario::parse(&file, &text)?;
         let field: Field<'_> = ("scenario", named.name.clone().into());
-        let state = states.map(|folder| State::open(folder, &named.name, &source.text)).transpose()?;
+        let state = states.map(|folder| State::open(folder, &named.name, &text)).transpose()?;
         if let Some(last) = state.as_ref().map(State::last).transpose()?.flatten() {
-            let kept = ScenarioSource { text: last, ..source.clone() };
-            match kept.plan() {
+            match longwire_scenario::parse(&file, &last) {
                 Ok(of_state) => {
                     log.info("restored", std::slice::from_ref(&field));
-                    (source, plan) = (kept, of_state);
+                    plan = of_state;
                 }
                 Err(error) => {
                     log.error("not-restored", &[field.clone(), ("error", error.to_string().into())]);
@@ -59,7 +57,7 @@ impl Prepared {
         for note in notes.into_iter().chain(gain_privileges(&mut plan)?) {
             log.warning("note", &[field.clone(), ("note", note.into())]);
         }
-        Ok(Self { named, source, plan, state: state.map(Arc::new) })
+        Ok(Self { named, plan, state: state.map(Arc::new) })
     }
 
     /// Starts it.
@@ -72,19 +70,13 @@ impl Prepared {
         web: Option<WebAddress>,
         log: &Arc<EventLog>,
     ) -> anyhow::Result<Served> {
-        let Self { named, source, plan, state } = self;
+        let Self { named, plan, state } = self;
         let failed = || format!("can't start \"{}\"", named.name);
         let links = plan.links.len();
         let hosts = TestHosts::make(&named.name, &plan).with_context(failed)?;
         let (told, noticed) = channel();
-        let options = RealOptions {
-            name: named.name.clone(),
-            group,
-            scenario: Some(source),
-            told: Some(told),
-            web,
-            ..RealOptions::default()
-        };
+        let options =
+            RealOptions { name: named.name.clone(), group, told: Some(told), web, ..RealOptions::default() };
         let run = RealRun::start(plan, hosts, options).with_context(failed)?;
         if let Some(state) = &state {
             state.write(&**run.instance())?;

@@ -57,7 +57,8 @@ impl State {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             text => text.with_context(failed)?,
         };
-        let state: Value = serde_json::from_str(&text).with_context(failed)?;
+        let damaged = || format!("{}; remove it to start from the scenario's file", failed());
+        let state: Value = serde_json::from_str(&text).with_context(damaged)?;
         let same = state["given"].as_str() == Some(&*self.given());
         Ok(state["running"].as_str().filter(|_| same).map(String::from))
     }
