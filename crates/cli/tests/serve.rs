@@ -3,8 +3,9 @@
 mod support;
 
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
 use std::process::{Command, Stdio};
 use support::service::{Service, TWO_PORTS};
@@ -332,5 +333,45 @@ fn the_worst_links_are_found() {
     assert!(text.contains("(1 more: --after up)") && !text.contains("accounted"), "{text}");
     let wrong = service.ctl(&["stats", "*", "--sort", "in_packet"]);
     assert!(stderr(&wrong).contains("did you mean \"in_packets\"?"), "{}", stderr(&wrong));
+    assert_eq!(service.end(), Some(0));
+}
+
+#[test]
+fn others_reach_a_service_by_tokens_only() {
+    let folder = Folder::new("serve-tokens");
+    let file = folder.write("net.toml", NET);
+    let open = longwire(&["serve", &file, "--listen", "0.0.0.0:0"]);
+    assert!(stderr(&open).contains("not an address of this machine alone"), "{}", stderr(&open));
+    let [read, steer] = ["a", "b"].map(|letter| letter.repeat(32));
+    let tokens = folder.write("tokens", format!("read {read}\nsteer {steer}\n"));
+    let shared = longwire(&["serve", &file, "--listen", "0.0.0.0:0", "--tokens", &tokens]);
+    assert!(stderr(&shared).contains("chmod 600"), "{}", stderr(&shared));
+    std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o600)).unwrap();
+    // Loopback, so that the test opens nothing to others.
+    let service = Service::start(&folder, &[&file, "--listen", "127.0.0.1:0", "--tokens", &tokens]);
+    let address = service.started["address"].as_str().unwrap().to_owned();
+    let status = |method: &str, path: &str, token: &str, body: &str| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        let bears =
+            if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n{bears}\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    assert_eq!(status("GET", "/", "", ""), "200");
+    assert_eq!(status("GET", "/v1/stats", "", ""), "401");
+    assert_eq!(status("GET", "/metrics", &read, ""), "200");
+    let delay = "{\"delay\": \"40 ms\"}";
+    assert_eq!(status("PATCH", "/v1/links/up", &read, delay), "403");
+    assert_eq!(status("PATCH", "/v1/links/up", &steer, delay), "200");
+    assert_eq!(status("PUT", "/v1/scenario", &steer, "{\"toml\": \"\"}"), "403");
+    assert_eq!(status("DELETE", "/v1/instance", &steer, ""), "403");
     assert_eq!(service.end(), Some(0));
 }

@@ -24,6 +24,7 @@ mod scenario;
 mod scenario_routes;
 mod server;
 mod service;
+mod tokens;
 mod web;
 
 pub use client::{Client, ClientError, list};
@@ -40,4 +41,5 @@ pub use scenario::{
     Comparison, ObjectDifference, RefusedDifference, ScenarioText, SettingDifference, WantedScenario,
 };
 pub use server::{Server, StartError};
-pub use web::{WebAddress, WebError, WebServer};
+pub use tokens::{Scope, TokenError, Tokens};
+pub use web::{Web, WebAddress, WebError, WebServer};

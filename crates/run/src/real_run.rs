@@ -17,7 +17,7 @@ use crate::running_state::RunningState;
 use crate::test_hosts::TestHosts;
 use anyhow::Context;
 use longwire_assemble::{build, measure_processors};
-use longwire_control::{Server, WebAddress, WebServer};
+use longwire_control::{Server, Web, WebServer};
 use longwire_engine::clock::keep_off;
 use longwire_engine::{Report, Run, clock};
 use longwire_report::Row;
@@ -43,7 +43,7 @@ pub struct RealOptions {
     /// Who wants to know of changes.
     pub told: Option<Sender<Noticed>>,
     /// Where the API and the dashboard are served on TCP, if at all.
-    pub web: Option<WebAddress>,
+    pub web: Option<Web>,
 }
 
 /// A run that goes on. Dropping it ends it, and takes down its hosts.

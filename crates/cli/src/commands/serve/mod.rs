@@ -10,7 +10,7 @@ mod state;
 use crate::Outcome;
 use anyhow::Context;
 use event_log::{EventLog, Format};
-use longwire_control::WebAddress;
+use longwire_control::{Tokens, Web, WebAddress, WebError};
 use longwire_run::test_hosts::sweep;
 use longwire_rundir::StopSignals;
 use notify::Manager;
@@ -34,6 +34,7 @@ Examples:
   longwire serve scenarios/two-hosts.toml
   longwire serve dsl=access.toml core.toml --log-format json
   longwire serve scenarios/two-hosts.toml --listen 8399
+  longwire serve core.toml --listen 192.0.2.1:8399 --tokens /etc/longwire/tokens
   longwire serve /etc/longwire --group longwire --state /var/lib/longwire")]
 pub struct Args {
     /// The scenarios: a file, NAME=FILE to name it, or a folder for all its files that end in .toml. Default
@@ -49,6 +50,11 @@ pub struct Args {
     /// several scenarios, each has the port behind that of the one before. Default: only on Unix sockets.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<WebAddress>,
+
+    /// Let those who bear a token of this file use what --listen serves, from any address. Each line is a scope
+    /// (read, steer or install) and a token; nobody but its owner may read the file.
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    tokens: Option<PathBuf>,
 
     /// Keep what runs in this directory, and start from that the next time, as long as the scenario's file is
     /// the same. Default: STATE_DIRECTORY of the environment, which systemd sets; without it nothing is kept.
@@ -73,6 +79,9 @@ impl Args {
         let group = self.group.as_deref().map(group::group_id).transpose()?;
         let mut manager = Manager::from_environment().context("the service manager's NOTIFY_SOCKET")?;
         let folder = state::folder(self.state.as_deref());
+        let tokens = self.tokens.as_deref().map(Tokens::read).transpose()?.map(Arc::new);
+        let web = self.listen.map(|address| Web { address, tokens });
+        web.as_ref().map(Web::check).transpose()?;
         let mut prepared = Vec::new();
         for named in scenarios::named(&self.scenarios)? {
             // Before the first thread: it may enter a user namespace.
@@ -83,10 +92,12 @@ impl Args {
         let signals = StopSignals::catch_these(&[SIGINT, SIGTERM]).context("catching signals")?;
         sweep()?;
         let mut all = Vec::new();
-        let mut web = self.listen;
-        for one in prepared {
+        for (place, one) in (0u16..).zip(prepared) {
+            let of_one = |web: &Web| -> Result<Web, WebError> {
+                Ok(Web { address: web.address.behind(place)?, ..web.clone() })
+            };
+            let web = web.as_ref().map(of_one).transpose()?;
             all.push(one.start(group, web, &log)?);
-            web = web.map(WebAddress::next).transpose()?;
         }
         log.info("ready", &[("scenarios", all.len().into()), ("pid", std::process::id().into())]);
         manager.ready(&status(&all));

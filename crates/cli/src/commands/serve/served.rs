@@ -4,7 +4,7 @@ use super::event_log::{EventLog, Field};
 use super::scenarios::Named;
 use super::state::State;
 use anyhow::Context;
-use longwire_control::{Instance, WantedScenario, WebAddress};
+use longwire_control::{Instance, WantedScenario, Web};
 use longwire_run::fitted::fit_pool;
 use longwire_run::instance::RunningInstance;
 use longwire_run::objects::Noticed;
@@ -64,12 +64,7 @@ impl Prepared {
     ///
     /// # Errors
     /// If its hosts can't be made, its ports not opened, or its state not written.
-    pub fn start(
-        self,
-        group: Option<u32>,
-        web: Option<WebAddress>,
-        log: &Arc<EventLog>,
-    ) -> anyhow::Result<Served> {
+    pub fn start(self, group: Option<u32>, web: Option<Web>, log: &Arc<EventLog>) -> anyhow::Result<Served> {
         let Self { named, plan, state } = self;
         let failed = || format!("can't start \"{}\"", named.name);
         let links = plan.links.len();
