@@ -36,7 +36,7 @@ pub enum TokenError {
         source: io::Error,
     },
     /// Others can read it.
-    #[error("others can read or write {} (mode {mode:03o}); run: chmod 600 {}", path.display(), path.display())]
+    #[error("others can read or write {0} (mode {mode:03o}); run: chmod 600 {0}", path.display())]
     Open {
         /// The file.
         path: PathBuf,
@@ -54,7 +54,7 @@ pub enum TokenError {
         reason: &'static str,
     },
     /// There is none.
-    #[error("{} has no token; write lines such as: read TOKEN (openssl rand -hex 32 makes one)", .0.display())]
+    #[error("{} has no token; write lines such as: read TOKEN (openssl rand -hex 32)", .0.display())]
     Empty(PathBuf),
 }
 

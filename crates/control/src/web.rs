@@ -93,7 +93,7 @@ pub enum WebError {
     Malformed(String),
     /// An address that others can reach.
     #[error(
-        "{0} is not an address of this machine alone; use 127.0.0.1, [::1] or localhost, or serve with --tokens"
+        "{0} is not an address of this machine alone; use 127.0.0.1, [::1] or localhost, or serve --tokens"
     )]
     Reachable(IpAddr),
     /// The address can't be had.

@@ -51,8 +51,8 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<WebAddress>,
 
-    /// Let those who bear a token of this file use what --listen serves, from any address. Each line is a scope
-    /// (read, steer or install) and a token; nobody but its owner may read the file.
+    /// Let those who bear a token of this file use what --listen serves, from any address. Each line is a
+    /// scope (read, steer or install) and a token; nobody but its owner may read the file.
     #[arg(long, value_name = "FILE", requires = "listen")]
     tokens: Option<PathBuf>,
 
