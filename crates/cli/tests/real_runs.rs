@@ -158,8 +158,8 @@ rate = "10 Mbit/s"
 delay = "10 ms"
 "#;
 
-/// Pings go on while a link between their hosts is added and removed again: each finds an answer, and its round
-/// trip says which way it took.
+/// Pings go on while a link between their hosts is added and removed again: each finds an answer, and its
+/// round trip says which way it took.
 #[test]
 fn links_are_added_and_removed_while_it_runs() {
     if !can_run("links_are_added_and_removed_while_it_runs") {

@@ -87,8 +87,8 @@ mod tests {
             ("histogram", "true"),
             ("a\"]\nb", "1"),
         ];
-        let text = "[[link]]\nname = \"7\"\nbetween = [\"a\", \"b\"]\nrate = \"5mbit\"\nqueue.kind = \"red\"\n\
-            queue.limit = 200\nfilter = \"drop if \\\"x\\\"\\n[engine]\"\n\
+        let text = "[[link]]\nname = \"7\"\nbetween = [\"a\", \"b\"]\nrate = \"5mbit\"\n\
+            queue.kind = \"red\"\nqueue.limit = 200\nfilter = \"drop if \\\"x\\\"\\n[engine]\"\n\
             match = [{ source = \"10.0.0.1\", destination = \"10.0.0.2\" }]\nhistogram = true\n\
             \"a\\\"]\\nb\" = 1\n";
         assert_eq!(section("link", &pairs), text);

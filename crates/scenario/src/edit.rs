@@ -19,8 +19,8 @@ pub enum EditError {
     Unknown(String),
     /// One section makes several.
     #[error(
-        "\"{name}\" is one of those that a single [[{section}]] with a count makes: write a section for each, \
-         and apply that"
+        "\"{name}\" is one of those that a single [[{section}]] with a count makes: write a section for \
+         each, and apply that"
     )]
     Counted {
         /// The name.
@@ -188,8 +188,9 @@ pub fn changed_sections(before: &str, after: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "seed = 7 # seven\n\n[[host]]\nname = \"a\"\n\n# The way out.\n[[link]]\nname = \"up\"\n\
-        between = [\"a\", \"b\"]\n[link.forward]\nrate = \"1 Mbit/s\"\n\n[[link]]\nfrom = \"a\"\nto = \"c\"\n\n\
+    const TEXT: &str = "seed = 7 # seven\n\n[[host]]\nname = \"a\"\n\n# The way out.\n[[link]]\n\
+        name = \"up\"\nbetween = [\"a\", \"b\"]\n[link.forward]\nrate = \"1 Mbit/s\"\n\n\
+        [[link]]\nfrom = \"a\"\nto = \"c\"\n\n\
         [[link]]\nname = \"dsl{n}\"\ncount = 3\nfrom = \"a\"\nto = \"b\"\n\n[engine]\nworkers = 1\n";
 
     #[test]

@@ -263,8 +263,8 @@ pub fn port_workers(plan: &Plan) -> Vec<u32> {
     plan.ports.iter().map(|port| shards.segment_workers[port.segment as usize]).collect()
 }
 
-/// Converts the plan's rules to the workers' tables. Paths are added to those of the `layout`, and kept there;
-/// what floods as it did `before` keeps its trees.
+/// Converts the plan's rules to the workers' tables. Paths are added to those of the `layout`, and kept
+/// there; what floods as it did `before` keeps its trees.
 fn map_over(plan: &Plan, layout: &mut Layout, before: Option<(&Plan, &Layout)>, joints: Joints) -> Map {
     let Layout { links, homes, paths, floods: trees, .. } = layout;
     let there = paths.whole();
