@@ -107,7 +107,7 @@ async fn stats(
 ) -> Result<Json<Value>, Problem> {
     let stats = blocking(move || {
         let mut stats = instance.stats();
-        filter.apply(&mut stats).map_err(Box::new).map(|()| stats)
+        filter.apply(&mut stats).map(|()| stats)
     });
     stats.await?.map(Json).map_err(|problem| *problem)
 }

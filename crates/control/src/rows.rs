@@ -50,7 +50,7 @@ impl RowFilter {
     ///
     /// # Errors
     /// If it names a field or a row that is not there.
-    pub(crate) fn apply(&self, stats: &mut Value) -> Result<(), Problem> {
+    pub(crate) fn apply(&self, stats: &mut Value) -> Result<(), Box<Problem>> {
         if *self == Self::default() {
             return Ok(());
         }
@@ -67,7 +67,8 @@ impl RowFilter {
         if let Some(after) = &self.after {
             let Some(at) = rows.iter().position(|row| name_of(row) == after) else {
                 let what = format!("after: there is no row \"{after}\" among those that are asked for");
-                return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("after"));
+                let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("after");
+                return Err(Box::new(problem));
             };
             rows.drain(..=at);
         }
@@ -96,7 +97,7 @@ fn descending(a: Option<f64>, b: Option<f64>) -> Ordering {
     b.partial_cmp(&a).unwrap_or(Ordering::Equal)
 }
 
-fn check_field(rows: &[Value], field: &str) -> Result<(), Problem> {
+fn check_field(rows: &[Value], field: &str) -> Result<(), Box<Problem>> {
     if rows.is_empty() || rows.iter().any(|row| number(row, field).is_some()) {
         return Ok(());
     }
@@ -107,7 +108,8 @@ fn check_field(rows: &[Value], field: &str) -> Result<(), Problem> {
     known.sort();
     known.dedup();
     let what = format!("sort: no row has a number \"{field}\"; there are {}", known.join(", "));
-    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("sort").suggest(field, &known))
+    let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("sort");
+    Err(Box::new(problem.suggest(field, &known)))
 }
 
 #[cfg(test)]
