@@ -1,5 +1,6 @@
 //! Which rows of the counters are shown: by name and kind, in an order, a page at a time.
 
+use crate::object::fits;
 use crate::problem::Problem;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -32,18 +33,6 @@ pub struct RowFilter {
 
 /// The sum of a row's dropped packets, as a field.
 const DROPS: &str = "drops";
-
-/// Whether a name fits a pattern, in which `*` fits any text.
-pub fn fits(name: &str, pattern: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
-    let Some(last) = parts.next_back() else { return rest.is_empty() };
-    for part in parts {
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
-    }
-    rest.ends_with(last)
-}
 
 impl RowFilter {
     /// Leaves the rows of `stats` that are asked for, and says how many come behind them.
@@ -153,21 +142,5 @@ mod tests {
         assert_eq!(error, expected);
         let error = names(&RowFilter { after: text("x"), ..all }).unwrap_err();
         assert!(error.starts_with("after: there is no row \"x\""), "{error}");
-    }
-
-    #[test]
-    fn patterns_fit_names() {
-        for (pattern, name) in [
-            ("dsl*", "dsl7.forward"),
-            ("*.forward", "dsl7.forward"),
-            ("d*7*d", "dsl7.forward"),
-            ("*", ""),
-            ("a", "a"),
-        ] {
-            assert!(fits(name, pattern), "{pattern} {name}");
-        }
-        for (pattern, name) in [("dsl*", "ds"), ("a*a", "a"), ("*x*", "abc"), ("a", "ab"), ("a*b", "abc")] {
-            assert!(!fits(name, pattern), "{pattern} {name}");
-        }
     }
 }
