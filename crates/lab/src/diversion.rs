@@ -1,5 +1,6 @@
 //! Packets of an interface that take a detour: whatever would leave by it or has come in by it goes to
-//! another interface of the same namespace instead, and what comes back from there goes on where it was taken.
+//! another interface of the same namespace instead, and what comes back from there goes on where it was
+//! taken.
 //!
 //! Programs at the interface's hooks (tcx, Linux 6.6) do that. The kernel detaches them when their
 //! descriptors are closed, so that an interface is as it was when this process ends, however it ends.

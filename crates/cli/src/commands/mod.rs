@@ -23,6 +23,7 @@ pub mod profiles;
 pub mod proxy;
 pub mod run;
 pub mod schema;
+pub mod serve;
 pub mod traffic;
 pub mod validate;
 
@@ -54,6 +55,7 @@ macro_rules! commands {
 commands! {
     Demo = demo,
     Run = run,
+    Serve = serve,
     Check = check,
     Import = import,
     Ctl = ctl,
