@@ -4,7 +4,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use std::fmt;
 
 /// Most settings in one request: more than a link has.
-const MAX_CHANGES: usize = 64;
+pub(crate) const MAX_CHANGES: usize = 64;
 
 /// Pairs of key and text, each key once.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The API's description: the endpoints of objects, which are written once, become those of each kind, and a
 //! change says which settings it takes.
 
+use crate::changes::MAX_CHANGES;
 use crate::object::{Kind, Quantity, Settable};
 use serde_json::{Map, Value, json};
 
@@ -77,6 +78,7 @@ fn schema(kind: Kind, settable: &[Settable]) -> Value {
         "description": format!("Settings of a {} that can change while it runs, each as text.", kind.word()),
         "properties": properties,
         "patternProperties": patterns,
+        "maxProperties": MAX_CHANGES,
         "additionalProperties": false,
     })
 }

@@ -38,7 +38,7 @@ const REQUEST_TIME: Duration = Duration::from_secs(10);
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
-    components(schemas(Problem)),
+    components(schemas(Problem, Sort)),
     info(
         title = "Longwire",
         description = "A running instance of Longwire: its objects (links, sources, media, ports, routers, \
@@ -136,7 +136,7 @@ struct After {
     /// Number of the last entry that is known: later ones are shown.
     #[serde(default)]
     #[param(default = 0)]
-    after: u64,
+    after: usize,
 }
 
 /// Lists the scheduled changes, and what has happened: changes, faults, turns of the verdict.
@@ -145,7 +145,7 @@ async fn events(
     State(instance): Running,
     InQuery(After { after }): InQuery<After>,
 ) -> Result<Json<EventPage>, Problem> {
-    blocking(move || instance.events(after)).await.map(Json)
+    blocking(move || instance.events(after as u64)).await.map(Json)
 }
 
 /// Describes this API, in OpenAPI 3.1.
@@ -187,7 +187,11 @@ async fn objects(
     InQuery(Page { from, count, name, sort }): InQuery<Page>,
 ) -> Result<Json<ObjectPage>, Problem> {
     let Some(kind) = Kind::of_collection(&collection) else { return Err(nothing_there(uri).await) };
-    let choice = Choice { name, sort, from, count: count.min(MAX_PAGE) };
+    if count > MAX_PAGE {
+        let what = format!("count: at most {MAX_PAGE} objects are shown at a time");
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("count"));
+    }
+    let choice = Choice { name, sort, from, count };
     let page = move |instance: &dyn Instance| {
         let chosen = instance.choose(kind, &choice)?;
         // One that has gone meanwhile is left out.

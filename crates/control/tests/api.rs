@@ -207,6 +207,7 @@ fn requests_that_make_no_sense_get_their_status() {
         ("GET", "/v1/links/%ff", json, 400),
         ("GET", "/v1/links?from=-1", json, 400),
         ("GET", "/v1/links?form=1", json, 400),
+        ("GET", "/v1/links?count=10001", json, 422),
         ("GET", "/v1/nothing", json, 404),
         ("GET", "/", json, 404),
         ("DELETE", "/v1/ports/a", json, 405),

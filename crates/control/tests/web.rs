@@ -61,9 +61,11 @@ fn changes_come_from_the_same_origin_as_json() {
     assert_eq!(change(&format!("{host}{JSON}Origin: null\r\n")), 403);
     assert_eq!(change(&format!("{host}{JSON}Sec-Fetch-Site: same-site\r\n")), 403);
     let stop = |headers: &str| status(&ask(&server, "DELETE /v1/instance", headers, ""));
-    assert_eq!(stop(&host), 415);
+    assert_eq!(stop("Host: example.org\r\n"), 403);
+    assert_eq!(stop(&format!("{host}Origin: http://elsewhere.example\r\n")), 403);
+    assert_eq!(status(&ask(&server, "TRACE /v1/instance", &host, "")), 405);
     assert!(!fake.stopped.load(Ordering::SeqCst));
-    assert_eq!(stop(&format!("{own}{JSON}")), 202);
+    assert_eq!(stop(&own), 202);
     assert!(fake.stopped.load(Ordering::SeqCst));
 }
 
