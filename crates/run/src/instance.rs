@@ -7,11 +7,12 @@ use crate::programs::rows::{self, Installed};
 use crate::replay_port::Watch;
 use crate::run_report::Ran;
 use crate::running_state::{Current, Held, RunningState};
+use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
     ForwarderAsk, Instance, Kind, Object, RewireAsk, Rewired, RoutePage, ScenarioText, SetError, Settable,
 };
-use longwire_engine::{FlowStats, LinkReport, Remote, RemoteError, Report};
+use longwire_engine::{FlowStats, LinkReport, Remote, RemoteError, Report, Run, WindowVerdicts};
 use longwire_report::Row;
 use longwire_units::Nanos;
 use serde_json::{Value, json};
@@ -34,6 +35,7 @@ pub struct RunningInstance {
     watches: Vec<Option<Watch>>,
     started: Nanos,
     nesp: Option<NespCounts>,
+    window: WindowWatch,
     stop: Sender<()>,
 }
 
@@ -48,18 +50,23 @@ impl std::fmt::Debug for RemoteLine {
 
 impl RunningInstance {
     /// The run called `name`, which ends when `stop` is told a cause.
+    ///
+    /// # Errors
+    /// If there is no thread to be had.
     pub fn new(
         name: String,
         state: RunningState,
         planes: ControlPlanes,
-        remote: Remote,
+        run: &Run,
         watches: Vec<Option<Watch>>,
         nesp: Option<NespCounts>,
         stop: Sender<()>,
-    ) -> Self {
-        let started = longwire_clock::monotonic();
+    ) -> std::io::Result<Self> {
+        let started = run.started();
+        let window = WindowWatch::start(&state.plan, run.remote(), started)?;
+        let remote = RemoteLine(run.remote());
         let (state, rewiring) = (Current::new(state), Mutex::default());
-        Self { name, state, rewiring, planes, remote: RemoteLine(remote), watches, started, nesp, stop }
+        Ok(Self { name, state, rewiring, planes, remote, watches, started, nesp, window, stop })
     }
 
     /// Removes programs whose leases are over, on a thread of its own, until the instance is gone.
@@ -115,10 +122,17 @@ impl RunningInstance {
     /// # Errors
     /// If a worker has ended or does not answer.
     pub fn count(&self, state: &RunningState) -> Result<Arc<Report>, RemoteError> {
-        let report = Arc::new(self.remote().report(tolerance(&state.plan))?);
+        let mut report = self.remote().report(tolerance(&state.plan))?;
+        report.window = self.window();
+        let report = Arc::new(report);
         state.objects.links.note_report(&report);
         *state.last() = Some((Instant::now(), Arc::clone(&report)));
         Ok(report)
+    }
+
+    /// Verdicts on the windows of the run so far.
+    pub fn window(&self) -> Option<WindowVerdicts> {
+        self.window.verdicts()
     }
 
     /// Packets that were sent and dropped outside links so far: quick however many links there are.

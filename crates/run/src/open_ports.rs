@@ -7,12 +7,13 @@ use crate::test_hosts::TestHosts;
 use anyhow::{Context, bail, ensure};
 use longwire_assemble::port_workers;
 use longwire_block::Port;
-use longwire_drivers::{Driver, Wire};
+use longwire_drivers::{Driver, Netns, Wire};
 use longwire_engine::InnerPort;
 use longwire_port::driver::pcap::{PcapPlan, PcapPort};
 use longwire_port::driver::source::{Flow, SourcePort};
-use longwire_port::driver::{HostEnd, Open, Wanted, opener};
-use longwire_scenario::{Plan, Source};
+use longwire_port::driver::{HostEnd, HostPort, Open, Wanted, opener};
+use longwire_port::interface::namespace;
+use longwire_scenario::{Driven, Plan, Source};
 use longwire_units::Nanos;
 use std::net::SocketAddr;
 
@@ -112,6 +113,8 @@ struct Group {
     driver: &'static Driver,
     worker: u32,
     of_hosts: bool,
+    /// Of ports that are not of hosts.
+    netns: Netns,
     /// Places in the plan.
     places: Vec<usize>,
 }
@@ -122,12 +125,15 @@ fn groups(plan: &Plan) -> Vec<Group> {
     for (place, port) in plan.ports.iter().enumerate().filter(|(_, port)| plan.has_interface(port)) {
         let Some(driver) = plan.driver_of(port) else { continue };
         let (worker, of_hosts) = (workers[place], port.attachment.host().is_some());
+        let netns = port.attachment.driven().map(Driven::netns).unwrap_or_default();
         let alike = |group: &&mut Group| {
-            group.driver == driver && (group.worker, group.of_hosts) == (worker, of_hosts)
+            group.driver == driver
+                && (group.worker, group.of_hosts) == (worker, of_hosts)
+                && group.netns == netns
         };
         match groups.iter_mut().find(alike) {
             Some(group) => group.places.push(place),
-            None => groups.push(Group { driver, worker, of_hosts, places: vec![place] }),
+            None => groups.push(Group { driver, worker, of_hosts, netns, places: vec![place] }),
         }
     }
     groups
@@ -155,17 +161,20 @@ impl Group {
         let wanted = own.iter().map(|(port, driven, interface)| Wanted {
             name: &port.name,
             interface,
+            netns: &self.netns,
             queues: port.queues,
             values: &driven.values,
         });
-        let opened = opener.ports(&wanted.collect::<Vec<_>>()).map_err(anyhow::Error::from_boxed)?;
+        let wanted: Vec<_> = wanted.collect();
+        let opened = namespace::visit(&self.netns, || opener.ports(&wanted))?;
+        let opened = opened.map_err(anyhow::Error::from_boxed)?;
         for (&place, queues) in self.places.iter().zip(opened) {
             ports[place] = queues;
         }
         Ok(())
     }
 
-    /// Opens the wires of hosts: ends of veth pairs together, a device in its host's namespace.
+    /// Opens the wires of hosts, and hands the devices over that were made for them.
     fn open_hosts(
         &self,
         plan: &Plan,
@@ -173,27 +182,22 @@ impl Group {
         hosts: &mut TestHosts,
         ports: &mut [Vec<Box<dyn Port>>],
     ) -> anyhow::Result<()> {
-        let (mut devices, mut wires) = (Vec::new(), Vec::new());
-        for &place in &self.places {
-            let Some(host) = plan.host_at(&plan.ports[place]) else { continue };
-            let is_device = host.driver.wire == Wire::Tap;
-            let interface = if is_device {
-                hosts.lab().host(&host.name)?.interface().to_owned()
-            } else {
-                wire_of(hosts, &host.name)?
+        let own = self.places.iter().filter_map(|&place| plan.host_at(&plan.ports[place]));
+        let ends = own.map(|host| {
+            let interface = match host.driver.wire {
+                // The pattern leaves the number to the kernel: names of hosts can be longer than those of
+                // interfaces.
+                Wire::Tap => "tap%d".to_owned(),
+                Wire::Veth { .. } => wire_of(hosts, &host.name)?,
             };
-            let end = HostEnd { name: &host.name, interface, mac: host.mac.0, mtu: host.mtu };
-            if is_device { &mut devices } else { &mut wires }.push((place, end));
-        }
-        for (place, end) in devices {
-            let host = hosts.lab().host(end.name)?;
-            let made = host.run(|| opener.hosts(std::slice::from_ref(&end)))?;
-            ports[place] = made.map_err(anyhow::Error::from_boxed)?;
-            hosts.configure(end.name)?;
-        }
-        let (places, ends): (Vec<_>, Vec<_>) = wires.into_iter().unzip();
+            Ok(HostEnd { name: &host.name, interface, mac: host.mac.0, mtu: host.mtu })
+        });
+        let ends = ends.collect::<anyhow::Result<Vec<_>>>()?;
         let opened = hosts.lab().in_core(|| opener.hosts(&ends))?.map_err(anyhow::Error::from_boxed)?;
-        for (place, port) in places.into_iter().zip(opened) {
+        for ((&place, end), HostPort { port, device }) in self.places.iter().zip(&ends).zip(opened) {
+            if let Some(device) = device {
+                hosts.adopt(end.name, &device)?;
+            }
             ports[place] = vec![port];
         }
         Ok(())

@@ -127,15 +127,16 @@ impl RealRun {
             }
         };
         let (stop, stopped) = channel();
-        let instance = Arc::new(RunningInstance::new(
+        let instance = RunningInstance::new(
             options.name,
             RunningState::new(plan, objects, built.layout),
             planes,
-            run.remote(),
+            &run,
             open.watches,
             nesp.as_ref().map(NespSetup::counts),
             stop,
-        ));
+        );
+        let instance = Arc::new(instance.context("the thread that judges the run")?);
         let nesp = nesp.map(|nesp| nesp.start(&instance, run.started())).transpose()?;
         RunningInstance::watch_leases(&instance).context("the thread that ends leases")?;
         // Looking at the sockets removes those of runs that were killed.
@@ -177,12 +178,8 @@ impl RealRun {
         self.instance.control_planes().end();
         let elapsed = self.instance.elapsed();
         let installed = self.instance.programs();
-        let mut counted = std::thread::scope(|scope| {
-            if let Some(hosts) = &self.hosts {
-                scope.spawn(|| hosts.close_way_out());
-            }
-            self.run.take().map(Run::stop).unwrap_or_default()
-        });
+        let mut counted = self.run.take().map(Run::stop).unwrap_or_default();
+        counted.window = self.instance.window();
         // It has ended with the ports.
         let nesp_broke = self.nesp.take().is_some_and(|thread| thread.join().is_err());
         if nesp_broke {
