@@ -2,6 +2,7 @@
 
 use super::reopening::Reopening;
 use longwire_block::{Port, Values};
+use longwire_drivers::Netns;
 use std::error::Error;
 
 /// Why a port can't be opened; it says what to do.
@@ -14,6 +15,8 @@ pub struct Wanted<'a> {
     pub name: &'a str,
     /// Its interface.
     pub interface: &'a str,
+    /// The namespace of the interface, which the calling thread is in.
+    pub netns: &'a Netns,
     /// By how many ports it is served, each by a queue of its own.
     pub queues: u16,
     /// All its settings, as they were read for the driver's row.
@@ -25,7 +28,7 @@ pub struct Wanted<'a> {
 pub struct HostEnd<'a> {
     /// The host's name.
     pub name: &'a str,
-    /// This end of the veth pair, or the device to make, which is the host's interface.
+    /// This end of the veth pair, or the pattern of names for the device to make.
     pub interface: String,
     /// The host's hardware address.
     pub mac: [u8; 6],
@@ -33,21 +36,29 @@ pub struct HostEnd<'a> {
     pub mtu: u32,
 }
 
+/// The engine's end of a test host's wire.
+pub struct HostPort {
+    /// The port.
+    pub port: Box<dyn Port>,
+    /// The device that was made, which is to move into the host's namespace.
+    pub device: Option<String>,
+}
+
 /// Opens ports of a driver, in the calling thread's network namespace.
 pub trait Open: Sync {
-    /// Opens the ports of one worker, in order, each with a port for each of its queues. They go on when
-    /// their interface was gone and is back.
+    /// Opens the ports of one worker in one namespace, in order, each with a port for each of its queues.
+    /// They go on when their interface was gone and is back.
     ///
     /// # Errors
     /// The first one that can't be opened.
     fn ports(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Vec<Box<dyn Port>>>, OpenFault>;
 
-    /// Opens the ends of hosts' wires that one worker serves and that are in this namespace, in order. A
-    /// driver that serves no hosts is never asked.
+    /// Opens the ends of hosts' wires that one worker serves, in order. A driver that serves no hosts is
+    /// never asked.
     ///
     /// # Errors
     /// The first one that can't be opened.
-    fn hosts(&self, ends: &[HostEnd<'_>]) -> Result<Vec<Box<dyn Port>>, OpenFault> {
+    fn hosts(&self, ends: &[HostEnd<'_>]) -> Result<Vec<HostPort>, OpenFault> {
         ends.first()
             .map_or(Ok(Vec::new()), |end| Err(format!("no host such as \"{}\" is served", end.name).into()))
     }

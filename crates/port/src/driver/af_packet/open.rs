@@ -1,7 +1,7 @@
 //! Ports of the scenario on packet sockets.
 
 use super::{AfPacket, AfPacketOptions};
-use crate::driver::open::{HostEnd, Open, OpenFault, Wanted, boxed};
+use crate::driver::open::{HostEnd, HostPort, Open, OpenFault, Wanted, boxed};
 use crate::driver::reopening::Reopening;
 use longwire_block::Port;
 
@@ -14,15 +14,15 @@ impl Open for Opener {
             let (name, interface, queues) =
                 (wanted.name.to_owned(), wanted.interface.to_owned(), wanted.queues);
             let open = move || AfPacket::open_queues(&name, &interface, &AfPacketOptions::default(), queues);
-            Ok(boxed(Reopening::queues(open()?, move || open().ok())))
+            Ok(boxed(Reopening::queues(wanted.netns, open()?, move || open().ok())))
         };
         wanted.iter().map(open).collect()
     }
 
-    fn hosts(&self, ends: &[HostEnd<'_>]) -> Result<Vec<Box<dyn Port>>, OpenFault> {
+    fn hosts(&self, ends: &[HostEnd<'_>]) -> Result<Vec<HostPort>, OpenFault> {
         let open = |end: &HostEnd<'_>| {
             let port = AfPacket::open(end.name, &end.interface, &AfPacketOptions::default())?;
-            Ok(Box::new(port) as Box<dyn Port>)
+            Ok(HostPort { port: Box::new(port), device: None })
         };
         ends.iter().map(open).collect()
     }

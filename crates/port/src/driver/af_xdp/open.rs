@@ -1,7 +1,7 @@
 //! Ports of the scenario on AF_XDP sockets. Those of one worker share their memory.
 
 use super::{AfXdpPlan, AfXdpPort, FarEnd};
-use crate::driver::open::{HostEnd, Open, OpenFault, Wanted, boxed};
+use crate::driver::open::{HostEnd, HostPort, Open, OpenFault, Wanted, boxed};
 use crate::driver::reopening::Reopening;
 use longwire_block::Port;
 
@@ -20,17 +20,17 @@ impl Open for Opener {
         let sharing = if shared.is_empty() { Vec::new() } else { AfXdpPort::open_all(shared)? };
         let mut sharing = sharing.into_iter();
         let mut ports = Vec::with_capacity(plans.len());
-        for plan in plans {
+        for (wanted, plan) in wanted.iter().zip(plans) {
             let shares = plan().queues == 1;
             // On memory of its own when it is back: the others' goes on without it.
             let own = move || AfXdpPort::open_all(vec![plan()]);
             let opened = if shares { sharing.next().into_iter().collect() } else { own()? };
-            ports.push(boxed(Reopening::queues(opened, move || own().ok())));
+            ports.push(boxed(Reopening::queues(wanted.netns, opened, move || own().ok())));
         }
         Ok(ports)
     }
 
-    fn hosts(&self, ends: &[HostEnd<'_>]) -> Result<Vec<Box<dyn Port>>, OpenFault> {
+    fn hosts(&self, ends: &[HostEnd<'_>]) -> Result<Vec<HostPort>, OpenFault> {
         // The lab has turned the offloads of its hosts off.
         let plan = |end: &HostEnd<'_>| AfXdpPlan {
             name: end.name.into(),
@@ -38,6 +38,6 @@ impl Open for Opener {
             ..AfXdpPlan::on(&end.interface)
         };
         let ports = AfXdpPort::open_all(ends.iter().map(plan).collect())?;
-        Ok(ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect())
+        Ok(ports.into_iter().map(|port| HostPort { port: Box::new(port), device: None }).collect())
     }
 }
