@@ -176,8 +176,8 @@ fn scenario(core: &str, driver: &str, bridge: &str) -> String {
         )
     };
     format!(
-        "{}{}[[bridge]]\nname = \"cable\"\n{bridge}\n[[link]]\nname = \"up\"\nbetween = [\"east\", \"west\"]\n\
-         delay = \"1 ms\"\n",
+        "{}{}[[bridge]]\nname = \"cable\"\n{bridge}\n[[link]]\nname = \"up\"\n\
+         between = [\"east\", \"west\"]\ndelay = \"1 ms\"\n",
         port("east"),
         port("west")
     )

@@ -13,8 +13,8 @@ pub struct Tap {
     /// The name of the device to make. Default: the port's name.
     #[setting(like = INTERFACE)]
     pub interface: Arc<InterfaceName>,
-    /// Network namespace in which the device is made: a name (`ip netns`), the number of a process in it, or a
-    /// path. Default: Longwire's own.
+    /// Network namespace in which the device is made: a name (`ip netns`), the number of a process in it, or
+    /// a path. Default: Longwire's own.
     #[setting(like = NETNS)]
     pub netns: Arc<Netns>,
     /// Number of workers that receive and transmit by it in real time, each by a queue of its own.

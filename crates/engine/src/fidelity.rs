@@ -4,6 +4,7 @@ use crate::pause::{Culprit, Pause};
 use longwire_block::PortStats;
 use longwire_link::Histogram;
 use longwire_units::Nanos;
+use std::sync::Arc;
 
 /// Required fidelity: the share of packets that must leave within a tolerance of their time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -295,6 +296,32 @@ impl OwnLosses {
         }
         causes
     }
+}
+
+/// A window that was judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JudgedWindow {
+    /// Its start, from the start of the run.
+    pub from: Nanos,
+    /// Its end.
+    pub to: Nanos,
+    /// The verdict on it.
+    pub fidelity: Fidelity,
+}
+
+/// Verdicts on the windows of a run so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WindowVerdicts {
+    /// The length of a window.
+    pub length: Nanos,
+    /// Windows in which something happened; a tenth of a window lies between the ends of two.
+    pub judged: u64,
+    /// Of these, faithful windows.
+    pub faithful: u64,
+    /// The last window.
+    pub last: Arc<JudgedWindow>,
+    /// The window with the largest share of packets late or lost, if there was any such packet.
+    pub worst: Option<Arc<JudgedWindow>>,
 }
 
 impl Fidelity {

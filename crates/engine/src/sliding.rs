@@ -2,7 +2,7 @@
 //! their counters ten times a window when asked to; what a window had is the difference of two copies. A
 //! packet costs nothing more.
 
-use crate::fidelity::{Fidelity, OwnLosses, Sample, Tolerance};
+use crate::fidelity::{Fidelity, JudgedWindow, OwnLosses, Sample, Tolerance, WindowVerdicts};
 use crate::remote::{Remote, RemoteError};
 use longwire_units::Nanos;
 use std::collections::VecDeque;
@@ -10,32 +10,6 @@ use std::sync::Arc;
 
 /// Samples a window.
 const STEPS: u64 = 10;
-
-/// A window that was judged.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JudgedWindow {
-    /// Its start, from the start of the run.
-    pub from: Nanos,
-    /// Its end.
-    pub to: Nanos,
-    /// The verdict on it.
-    pub fidelity: Fidelity,
-}
-
-/// Verdicts on the windows of a run so far.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WindowVerdicts {
-    /// The length of a window.
-    pub length: Nanos,
-    /// Windows in which something happened; a tenth of a window lies between the ends of two.
-    pub judged: u64,
-    /// Of these, faithful windows.
-    pub faithful: u64,
-    /// The last window.
-    pub last: Arc<JudgedWindow>,
-    /// The window with the largest share of packets late or lost, if there was any such packet.
-    pub worst: Option<Arc<JudgedWindow>>,
-}
 
 /// See the module.
 pub struct SlidingWindow {

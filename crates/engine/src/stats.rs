@@ -1,8 +1,7 @@
 //! What a run reports.
 
 use crate::books::Flow;
-use crate::fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles};
-use crate::sliding::WindowVerdicts;
+use crate::fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, WindowVerdicts};
 use longwire_block::change::Blocks;
 use longwire_block::{DropReason, NodeStats, PortStats};
 use longwire_link::LinkStats;
