@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 pub(crate) enum Command {
     Flow(Sender<(FlowStats, Nanos)>),
     Report(Sender<(Report, Box<Lateness>)>),
-    Sample { into: Box<Sample>, reply: SyncSender<Box<Sample>> },
+    Sample { into: Sample, reply: SyncSender<Sample> },
     MadeOf { what: (Of, u32), reply: Sender<Option<Arc<Blocks>>> },
     Change { changes: Vec<Placed>, step: Step, reply: Sender<Result<Nanos, String>> },
     AtNode { place: u32, act: AtNode },
@@ -154,7 +154,7 @@ impl Remote {
 
     /// What each worker recorded so far, in `spare` memory: as in [`Remote::at_node`], the workers neither
     /// allocate nor wake another thread.
-    pub(crate) fn samples(&self, spare: &mut Vec<Box<Sample>>) -> Result<Vec<Box<Sample>>, RemoteError> {
+    pub(crate) fn samples(&self, spare: &mut Vec<Sample>) -> Result<Vec<Sample>, RemoteError> {
         let (reply, answers) = sync_channel(self.inboxes.len());
         for inbox in &self.inboxes {
             let into = spare.pop().unwrap_or_default();

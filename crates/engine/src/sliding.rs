@@ -19,7 +19,7 @@ pub struct SlidingWindow {
     /// The newest last, with their times from the start.
     samples: VecDeque<(Nanos, Sample)>,
     /// Memory for the workers' answers.
-    spare: Vec<Box<Sample>>,
+    spare: Vec<Sample>,
     verdicts: Option<WindowVerdicts>,
     worst: Badness,
 }
