@@ -21,6 +21,7 @@ pub mod nesp;
 pub mod profiles;
 pub mod run;
 pub mod schema;
+pub mod serve;
 pub mod traffic;
 pub mod validate;
 
@@ -52,6 +53,7 @@ macro_rules! commands {
 commands! {
     Demo = demo,
     Run = run,
+    Serve = serve,
     Check = check,
     Import = import,
     Ctl = ctl,

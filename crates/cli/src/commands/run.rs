@@ -155,7 +155,8 @@ impl Args {
             name,
             files: Some(files),
             record: self.record.clone(),
-            web: self.web.map(Option::unwrap_or_default),
+            web: self.web.map(|address| address.unwrap_or_default().into()),
+            ..RealOptions::default()
         };
         let run = RealRun::start(plan, hosts, options)?;
         drop(progress);
