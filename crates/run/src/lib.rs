@@ -30,3 +30,4 @@ pub mod run_report;
 pub mod running_state;
 pub mod test_hosts;
 pub mod virtual_run;
+mod window_watch;
