@@ -324,6 +324,7 @@ fn worker(case: &Case, links: Links) -> Result<WorkerSetup, PoolError> {
         crossing: Vec::new(),
         agenda: Agenda::default(),
         observer: None,
+        sampler: None,
     })
 }
 

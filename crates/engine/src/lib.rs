@@ -41,7 +41,7 @@ pub use fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, Tolerance};
 pub use inner_port::InnerPort;
 pub use map::{Home, Map};
 pub use node_changes::{NodeAct, NodeEvent};
-pub use observer::Observer;
+pub use observer::{Observer, Sampler, Sight};
 pub use remote::{MediumRef, NodeRef, Remote, RemoteError, SourceRef, Target};
 pub use run::Run;
 pub use setup::{PortSetup, Setup, TO_THE_END, Wait, WorkerSetup};

@@ -5,8 +5,10 @@
 //! classes. Each exact class has a shelf of free slots in front of its pages: the slot freed last is taken
 //! first, while it is in the cache, and pages are searched once for many packets.
 
+mod probe;
 mod runs;
 
+pub use probe::{PacketEvent, Probe};
 pub use runs::{Place, Run};
 
 use crate::arena::{Arena, LINE, Line, PoolError};
@@ -57,6 +59,8 @@ pub struct Pool {
     live: u64,
     used_lines: u64,
     peak_lines: u64,
+    /// Receives what happens to packets; see [`Pool::report`].
+    probe: Option<Box<dyn Probe>>,
 }
 
 impl Pool {
@@ -94,6 +98,7 @@ impl Pool {
             live: 0,
             used_lines: 0,
             peak_lines: 0,
+            probe: None,
         })
     }
 
