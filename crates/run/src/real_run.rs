@@ -11,7 +11,7 @@ use crate::objects::sources::LiveSources;
 use crate::open_ports::open_real;
 use crate::port_files::PortFiles;
 use crate::programs::rows;
-use crate::recording::Recording;
+use crate::records::{RealRecords, RecordOptions, Recorded};
 use crate::test_hosts::TestHosts;
 use anyhow::Context;
 use longwire_assemble::{build, measure_processors};
@@ -22,7 +22,6 @@ use longwire_report::Row;
 use longwire_router::Meter;
 use longwire_scenario::{Plan, Router};
 use longwire_units::Nanos;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
@@ -34,8 +33,8 @@ pub struct RealOptions {
     pub name: String,
     /// The captures of its ports.
     pub files: Option<PortFiles>,
-    /// A capture of everything that comes in, for virtual time.
-    pub record: Option<PathBuf>,
+    /// What it writes down.
+    pub records: RecordOptions,
 }
 
 /// A run that goes on. Dropping it ends it, and takes down its hosts.
@@ -45,7 +44,7 @@ pub struct RealRun {
     server: Option<Server>,
     run: Option<Run>,
     hosts: Option<TestHosts>,
-    recording: Option<Recording>,
+    records: Option<RealRecords>,
     nesp: Option<JoinHandle<()>>,
     stopped: Receiver<()>,
 }
@@ -60,6 +59,8 @@ pub struct Ended {
     pub elapsed: Nanos,
     /// A row for each program that its routers had at the end.
     pub programs: Vec<Row>,
+    /// What it wrote down. Errors are among those that were counted.
+    pub recorded: Recorded,
 }
 
 impl RealRun {
@@ -84,12 +85,9 @@ impl RealRun {
             let (setup, ports) = NespSetup::wrap(settings, &plan, open.ports)?;
             (nesp, open.ports) = (Some(setup), ports);
         }
-        let mut recording = None;
-        if let Some(file) = options.record {
-            let (started, ports) = Recording::start(&file, &plan, open.ports)?;
-            (recording, open.ports) = (Some(started), ports);
-        }
-        let mut built = build(&plan, open.ports, |_| None)?;
+        let (mut records, ports) = RealRecords::start(options.records, (&plan, &files), open.ports)?;
+        let mut built = build(&plan, ports, |worker| records.observer(worker))?;
+        records.place(&built.links);
         if !plan.routers.is_empty() {
             measure_processors(&plan, &mut built, meter())?;
         }
@@ -124,12 +122,21 @@ impl RealRun {
             nesp.as_ref().map(NespSetup::counts),
             stop,
         ));
+        records.begin(run.started(), &instance)?;
         let nesp = nesp.map(|nesp| nesp.start(&instance, run.started())).transpose()?;
         RunningInstance::watch_leases(&instance).context("the thread that ends leases")?;
         // Looking at the sockets removes those of runs that were killed.
         longwire_control::list(&directory).context("the control sockets")?;
         let server = Server::start(&directory, Arc::clone(&instance) as _).context("the control socket")?;
-        Ok(Self { instance, server: Some(server), run: Some(run), hosts, recording, nesp, stopped })
+        Ok(Self {
+            instance,
+            server: Some(server),
+            run: Some(run),
+            hosts,
+            records: Some(records),
+            nesp,
+            stopped,
+        })
     }
 
     /// The run as its control socket shows it.
@@ -156,6 +163,10 @@ impl RealRun {
     pub fn stop(mut self) -> Ended {
         self.server = None;
         self.instance.control_planes().end();
+        let mut recorded = Recorded::default();
+        if let Some(records) = &mut self.records {
+            records.end_series(&mut recorded);
+        }
         let elapsed = self.instance.elapsed();
         let installed = self.instance.programs();
         let mut counted = self.run.take().map(Run::stop).unwrap_or_default();
@@ -165,13 +176,20 @@ impl RealRun {
             counted.errors.push("the thread of NESP broke".into());
         }
         let programs = rows::whole(self.instance.plan(), &installed);
-        if let Some(error) = self.recording.take().and_then(|recording| recording.finish().err()) {
-            counted.errors.push(error.to_string());
+        if let Some(records) = self.records.take() {
+            records.finish(&mut recorded);
         }
+        counted.errors.append(&mut recorded.errors);
         if let Some(Err(error)) = self.hosts.take().map(TestHosts::down) {
             counted.errors.push(format!("taking the hosts down: {error}"));
         }
-        Ended { instance: Arc::clone(&self.instance), counted: Arc::new(counted), elapsed, programs }
+        Ended {
+            instance: Arc::clone(&self.instance),
+            counted: Arc::new(counted),
+            elapsed,
+            programs,
+            recorded,
+        }
     }
 }
 

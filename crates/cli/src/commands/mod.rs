@@ -16,6 +16,7 @@ pub mod exec;
 pub mod forwarder;
 pub mod import;
 pub mod lab;
+pub mod log;
 pub mod man;
 pub mod nesp;
 pub mod profiles;
@@ -52,6 +53,7 @@ macro_rules! commands {
 commands! {
     Demo = demo,
     Run = run,
+    Log = log,
     Check = check,
     Import = import,
     Ctl = ctl,

@@ -2,6 +2,7 @@
 
 use crate::live_view::{LiveView, Style};
 use crate::progress::Progress;
+use crate::record_args::RecordArgs;
 use crate::{Json, Outcome, outcome, run_text};
 use anyhow::Context;
 use longwire_control::Instance;
@@ -10,6 +11,7 @@ use longwire_run::objects::links::LiveLinks;
 use longwire_run::objects::sources::why_silent;
 use longwire_run::port_files::{PortFile, PortFiles};
 use longwire_run::real_run::{RealOptions, RealRun, instance_name};
+use longwire_run::records::Recorded;
 use longwire_run::run_report::Ran;
 use longwire_run::test_hosts::{TestHosts, gain_privileges};
 use longwire_run::virtual_run::simulate;
@@ -33,7 +35,9 @@ Examples:
   longwire run scenarios/virtual-pcap.toml --virtual --input ground=in.pcap --output space=out.pcapng
   longwire run scenarios/dumbbell.toml --virtual --for 1s --json
   longwire run scenarios/two-hosts.toml
-  longwire run scenarios/two-hosts.toml --for 30s --name test --record arrivals.pcapng")]
+  longwire run scenarios/two-hosts.toml --for 30s --name test --record arrivals.pcapng
+  longwire run scenarios/two-hosts.toml --virtual --log run.lwlog --series run.csv --every 10ms
+  longwire run scenarios/dumbbell.toml --log drops.pcapng --log-links 'core*' --log-size 100MB")]
 pub struct Args {
     /// The scenario file.
     scenario: PathBuf,
@@ -63,6 +67,9 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "virtual")]
     record: Option<PathBuf>,
 
+    #[command(flatten)]
+    records: RecordArgs,
+
     /// Fail (exit status 1) if the run was not faithful.
     #[arg(long)]
     require_faithful: bool,
@@ -88,6 +95,10 @@ impl Args {
         if self.r#virtual {
             // The clock stands still while the system provides memory, so none need be resident.
             plan.engine.resident = Bytes(0);
+            if self.records.options(None)?.observes() {
+                // The result is the same, and there is one order of events.
+                plan.engine.workers = 1;
+            }
             return self.run_virtual(&plan);
         }
         self.run_real(plan)
@@ -110,7 +121,7 @@ impl Args {
     fn run_virtual(&self, plan: &Plan) -> anyhow::Result<Outcome> {
         let files = PortFiles::new(plan, &self.inputs, &self.outputs)?;
         let progress = self.progress(format!("running {} in virtual time", plan.file));
-        let run = simulate(plan, &files, self.time)?;
+        let run = simulate(plan, &files, self.time, self.records.options(None)?)?;
         drop(progress);
         if run.counted.flow.taken == 0 {
             outcome::note(
@@ -121,7 +132,7 @@ impl Args {
         let links = LiveLinks::new(plan, &[]);
         links.note_report(&run.counted);
         let settings = Box::new(move |place| links.settings(place as u32));
-        self.finish(&Ran {
+        let ran = Ran {
             plan,
             counted: Arc::new(run.counted),
             watches: run.watches,
@@ -132,7 +143,8 @@ impl Args {
             planes: Vec::new(),
             nesp: None,
             programs: run.programs,
-        })
+        };
+        self.finish(&ran, &run.recorded)
     }
 
     fn run_real(self, mut plan: Plan) -> anyhow::Result<Outcome> {
@@ -147,7 +159,8 @@ impl Args {
         check_files(&plan, &files)?;
         let progress = self.progress(format!("starting {}", plan.file));
         let hosts = TestHosts::make(&name, &plan)?;
-        let options = RealOptions { name, files: Some(files), record: self.record.clone() };
+        let records = self.records.options(self.record.clone())?;
+        let options = RealOptions { name, files: Some(files), records };
         let run = RealRun::start(plan, hosts, options)?;
         drop(progress);
         if !self.quiet {
@@ -158,7 +171,7 @@ impl Args {
         let ended = run.stop();
         drop(progress);
         let ran = ended.instance.ran(ended.counted, ended.elapsed, ended.programs);
-        self.finish(&ran)
+        self.finish(&ran, &ended.recorded)
     }
 
     fn progress(&self, what: String) -> Option<Progress> {
@@ -182,8 +195,9 @@ impl Args {
         }
     }
 
-    fn finish(&self, ran: &Ran<'_>) -> anyhow::Result<Outcome> {
+    fn finish(&self, ran: &Ran<'_>, recorded: &Recorded) -> anyhow::Result<Outcome> {
         let mut report = ran.report();
+        recorded.fields().into_iter().for_each(|(name, value)| report.set(name, value));
         let faithful = ran.counted.fidelity.as_ref().is_none_or(|fidelity| fidelity.faithful);
         if self.require_faithful && !faithful {
             report.fail("the run was not faithful");
@@ -211,14 +225,12 @@ fn run_time(text: &str) -> Result<Nanos, String> {
 /// Interval between checks for signals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Captures can replace the interface of a port in virtual time only.
+/// A capture can replace what an interface receives in virtual time only.
 fn check_files(plan: &Plan, files: &PortFiles) -> anyhow::Result<()> {
     for (port, captures) in plan.ports.iter().zip(&files.captures) {
-        let has_files = captures.input.is_some() || captures.output.is_some();
         anyhow::ensure!(
-            !(plan.has_interface(port) && has_files),
-            "port \"{}\" has an interface in real time; add --virtual to use captures instead, or --record \
-             FILE to make one",
+            !(plan.has_interface(port) && captures.input.is_some()),
+            "port \"{}\" has an interface in real time; add --virtual to use a capture instead",
             port.name
         );
     }
