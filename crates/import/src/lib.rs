@@ -327,7 +327,9 @@ mod tests {
                          ErrorModel]|lossmodel|\
                          Queue/RED|queue-in-bytes_|limit_|CoDel|stab|netns|exec|sleep|f()|function|shift|$1|$\
                          @|\"$@\"|flush|delete|100|modify|\
-                         topology:|nodes:|links:|endpoints:|services:|networks:|x-longwire:|- [a:1, b:2]|one-way,a,b|a,0,5|LIMIT=75|PIPE=pipe1|BANDWIDTH=0|unit|byte|rate_|queue|$ns at 1";
+                         topology:|nodes:|links:|endpoints:|services:|networks:|\
+                         x-longwire:|- [a:1, b:2]|one-way,a,b|a,0,5|\
+                         LIMIT=75|PIPE=pipe1|BANDWIDTH=0|unit|byte|rate_|queue|$ns at 1";
 
     fn drawn() -> impl Strategy<Value = String> {
         let words: Vec<&'static str> = WORDS.split('|').collect();

@@ -268,7 +268,7 @@ mod tests {
         for text in [
             "RTT ms,a,b,c\na,0,10,20\nb,10,0,2.5\nc,22,2.5,0\n",
             "\u{feff};a;b;c\r\na;;10 ms;20 ms\r\nb;-;;2500us\r\nc;22ms;n/a;\r\n",
-            "| to | a | b | c |\n|---|--:|---|---|\n| a | 0 | 10 | 20 |\n| b | 10 | | 2.5 |\n| c | 22 | | |\n",
+            "| to | a | b | c |\n|---|--:|---|---|\n| a | 0 | 10 | 20 |\n| b | 10 | | 2.5 |\n| c | 22 |\n",
             "from,to,ms\na,b,10\na,c,20\nc,a,22\nb,c,2.5\n",
             "# source\n\"region\"\t\"a\"\t\"b\"\t\"c\"\n\"a\"\t\t10\t20\n\"b\"\t\t\t2.5\n\"c\"\t22\n",
         ] {

@@ -66,19 +66,7 @@ impl Wiring {
             notes.add(0, &node.name, "it has no link, and is left out");
             debug_assert!(!sheet.bridges.contains(&names[at]));
         }
-        let mut hosts: Vec<(usize, Option<usize>)> =
-            (0..nodes.len()).filter(|&node| is_host(node)).map(|node| (node, None)).collect();
-        let mut lonely = Vec::new();
-        if hosts.len() < 2 {
-            notes.add(0, "nodes", "too few have one link only: every other one also gets a host of its own");
-            lonely =
-                (0..nodes.len()).filter(|&n| !is_host(n) && !nodes[n].bridge && degrees[n] > 0).collect();
-        }
-        hosts.extend(lonely.into_iter().map(|node| (node, Some(node))));
-        if hosts.len() > MOST_HOSTS {
-            let what = format!("there are more than {MOST_HOSTS} hosts");
-            return Err(ImportError::new(0, what, "import a part of it"));
-        }
+        let hosts = hosts(&nodes, (&degrees, &is_host), notes)?;
         let pairs = pairs(&cables, &is_host);
         for (number, (node, own)) in hosts.iter().enumerate() {
             let name = match own {
@@ -110,6 +98,26 @@ impl Wiring {
         }
         Ok(sheet)
     }
+}
+
+/// The hosts, by their nodes; those that are beside a node because it is a bridge have its number again.
+fn hosts(
+    nodes: &[Node],
+    (degrees, is_host): (&[usize], &impl Fn(usize) -> bool),
+    notes: &mut Notes,
+) -> Result<Vec<(usize, Option<usize>)>, ImportError> {
+    let own = (0..nodes.len()).filter(|&node| is_host(node));
+    let mut hosts: Vec<(usize, Option<usize>)> = own.map(|node| (node, None)).collect();
+    if hosts.len() < 2 {
+        notes.add(0, "nodes", "too few have one link only: every other one also gets a host of its own");
+        let others = (0..nodes.len()).filter(|&n| !is_host(n) && !nodes[n].bridge && degrees[n] > 0);
+        hosts.extend(others.map(|node| (node, Some(node))));
+    }
+    if hosts.len() > MOST_HOSTS {
+        let what = format!("there are more than {MOST_HOSTS} hosts");
+        return Err(ImportError::new(0, what, "import a part of it"));
+    }
+    Ok(hosts)
 }
 
 fn address(number: usize, hosts: usize) -> String {

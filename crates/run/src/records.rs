@@ -57,6 +57,13 @@ impl Recorded {
         [log, series].into_iter().flatten().collect()
     }
 
+    /// What was written, for people.
+    pub fn sentences(&self) -> Vec<String> {
+        let log = self.log.as_ref().map(|log| format!("{}: {} events", log.file.display(), log.events));
+        let series = self.series.as_ref().map(|(file, rows)| format!("{}: {rows} rows", file.display()));
+        [log, series].into_iter().flatten().collect()
+    }
+
     fn note_series(&mut self, file: PathBuf, rows: anyhow::Result<u64>) {
         match rows {
             Ok(rows) => self.series = Some((file, rows)),

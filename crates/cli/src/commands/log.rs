@@ -14,8 +14,8 @@ use std::path::PathBuf;
 /// Print the packet log of a run
 ///
 /// Reads what longwire run --log or longwire exec --log wrote, .lwlog or .pcapng, and prints a line for each
-/// event, as columns for people, CSV, or JSON lines. Times count from the start of the run. A packet keeps its
-/// number from link to link.
+/// event, as columns for people, CSV, or JSON lines. Times count from the start of the run. A packet keeps
+/// its number from link to link.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("json", |json| json.help("Print a JSON object for each event")))]
 #[command(after_long_help = "\

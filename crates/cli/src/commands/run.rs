@@ -206,6 +206,7 @@ impl Args {
             return outcome::print_report(&report, true);
         }
         outcome::print_with(|out| run_text::print(&report, out))?;
+        recorded.sentences().iter().for_each(|sentence| outcome::note(sentence));
         Ok(Outcome::of(report.pass))
     }
 }

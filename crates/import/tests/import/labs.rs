@@ -39,7 +39,8 @@ fn containerlab_with_its_impairments() {
         &imported,
         &[
             "between = [\"spine\", \"leaf2\"]",
-            "forward = { loss = \"0.5 %\", delay = { kind = \"jitter\", delay = \"40 ms\", jitter = \"5 ms\" } }",
+            "forward = { loss = \"0.5 %\", delay = { kind = \"jitter\", delay = \"40 ms\", \
+             jitter = \"5 ms\" } }",
             // Both ways, by vars of the link.
             "rate = \"100 Mbit/s\"",
             "delay = \"5 ms\"",
