@@ -1,4 +1,4 @@
-//! Parts of the packet path, a batch of 64 packets at a time: for comparing before and after a change.
+//! Parts of the packet path, in batches of 64 packets: for comparison before and after a change.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use longwire_block::{Dice, Node, Outbox, Port};
@@ -13,7 +13,7 @@ use std::net::Ipv4Addr;
 
 const MACS: ([u8; 6], [u8; 6]) = ([2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 0, 1]);
 
-/// A pool with a batch of 60-byte frames, whose addresses are those of `pairs` rules in random order.
+/// A pool with a batch of 60-byte frames, with the addresses of `pairs` rules in random order.
 fn packets(pairs: u32) -> (Pool, Batch) {
     let mut pool = Pool::new(4 << 20).expect("4 MiB are to be had");
     let pairs =

@@ -2,8 +2,8 @@
 //! prefixes.
 //!
 //! `cargo run --release -p longwire-bench --example minimal_ip`. Forwarding alone is the median of all
-//! batches; memory to memory (copying in and out, and the pool) is the best of several rounds. A machine that
-//! does something else beside makes both smaller.
+//! batches; memory to memory (copying in and out, and the pool) is the best of several rounds. Other load on
+//! the machine makes both lower.
 
 use longwire_block::{Dice, Node, Outbox};
 use longwire_packet::{BATCH, Batch, Pool};
@@ -72,7 +72,7 @@ fn router(dice: &mut Dice) -> Router {
     };
     add(Prefix::new(0, 0).expect("a length"), dice);
     for _ in 0..PREFIXES {
-        // Lengths about as in the Internet's table: mostly 24, some shorter, few longer.
+        // Prefix lengths roughly as in the Internet's table: mostly 24, some shorter, few longer.
         let len = match dice.below(100) {
             0..60 => 24,
             60..95 => 16 + dice.below(8) as u8,
@@ -84,7 +84,7 @@ fn router(dice: &mut Dice) -> Router {
     router
 }
 
-/// An address that routers forward to, and not one of the router's own networks.
+/// An address that is forwarded, outside the router's own networks.
 fn destination(dice: &mut Dice) -> u32 {
     loop {
         let address = dice.draw() as u32;
@@ -114,7 +114,7 @@ fn frame(destination: u32) -> [u8; FRAME] {
     frame
 }
 
-/// Sends every frame once: how long that took, and what forwarding alone took, by batch.
+/// Sends every frame once. Returns the total time, and adds the forwarding time of each batch to `batches`.
 fn run(router: &mut Router, frames: &[[u8; FRAME]], batches: &mut Vec<Duration>) -> Duration {
     let mut pool = Pool::new(4 << 20).expect("memory");
     let mut outbox = Outbox::default();

@@ -1,4 +1,4 @@
-//! Allocations on the packet path, counted by the allocator of the program itself.
+//! Allocations on the packet path, counted by the program's own allocator.
 
 use crate::engine::{Case, setup};
 use crate::{BenchError, Settings};
@@ -42,21 +42,21 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     Ok(rows)
 }
 
-/// Whether the program's allocator is the one that counts.
+/// Whether the program's allocator counts.
 fn is_counting() -> bool {
     let before = allocations();
     drop(black_box(Box::new(0u64)));
     allocations() > before
 }
 
-/// Allocations of the worker's thread, and packets it took in meanwhile.
+/// Allocations of the worker's thread, and packets it received meanwhile.
 fn measure(settings: &Settings<'_>, case: &Case) -> Result<(u64, u64), BenchError> {
     let seen = Arc::new(Seen::default());
     let shown = Arc::clone(&seen);
     let (setup, _) = setup(case, move |port| Box::new(Watched { port, seen: shown }))?;
     let run = setup.start();
     let wait = || settings.pause(case.time);
-    // Nothing is asked of the worker meanwhile: its answers would be allocations of their own.
+    // No requests to the worker meanwhile: its answers would allocate.
     let counted = wait().and_then(|()| {
         let before = seen.load();
         wait()?;
@@ -67,7 +67,7 @@ fn measure(settings: &Settings<'_>, case: &Case) -> Result<(u64, u64), BenchErro
     counted
 }
 
-/// What a worker's thread has counted when it last polled.
+/// The counts of a worker's thread when it last polled.
 #[derive(Default)]
 struct Seen {
     allocations: AtomicU64,
@@ -80,7 +80,7 @@ impl Seen {
     }
 }
 
-/// A port that shows how much its worker's thread has allocated.
+/// A port that reports the allocations of its worker's thread.
 struct Watched {
     port: Box<dyn Port>,
     seen: Arc<Seen>,

@@ -1,6 +1,6 @@
-//! Active queue management in front of real TCP: connections that always have something to send share a
-//! bottleneck with pings, as RFC 7928 has it for its first scenarios: TCP-friendly senders (section 5.1),
-//! delay and goodput judged together (section 2), without ECN and with it.
+//! Active queue management with real TCP: bulk connections share a bottleneck with pings, as in the first
+//! scenarios of RFC 7928: TCP-friendly senders (section 5.1), delay and goodput judged together (section 2),
+//! without and with ECN.
 
 use crate::world::{Driver, World, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings};
@@ -15,37 +15,37 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-/// How long connections send; shorter where benches are to be quick.
+/// Duration of the connections; shorter in quick mode.
 const TIME: Duration = Duration::from_secs(20);
-/// The bottleneck's rate in bit/s, counted at the IP layer, and the round trip when nothing waits.
+/// The bottleneck's rate in bit/s at the IP layer, and the round-trip time with an empty queue.
 const RATE: f64 = 10e6;
 const ROUND_TRIP_NS: i64 = 20_000_000;
-/// Bytes of a full packet at the IP layer, and of TCP's payload in it with time stamps.
+/// Bytes of a full packet at the IP layer, and of its TCP payload with timestamps.
 const PACKET: f64 = 1500.0;
 const PAYLOAD: f64 = 1448.0;
-/// What has to stay in use of the rate, in percent.
+/// Required utilization in percent.
 const USED: f64 = 80.0;
-/// What tail drop has to keep waiting at least, in ns: else the others have had nothing to do.
+/// Required delay with tail drop in ns: with less, the disciplines had nothing to do.
 const STANDING: f64 = 100e6;
-/// The share of congestion's signals that has to be marks where senders can take them, in percent.
+/// Required share of marks among all congestion signals with ECN, in percent.
 const MARKS: f64 = 50.0;
-/// How evenly two connections have to share: Jain's index.
+/// Required fairness of two connections: Jain's index.
 const EVEN: f64 = 0.9;
 
-/// A queue to try.
+/// A queue to test.
 struct Trial {
     name: &'static str,
     /// The parameters of the link's queue.
     queue: &'static str,
-    /// Connections at once.
+    /// Number of parallel connections.
     flows: u16,
     /// Whether TCP and the queue use ECN.
     ecn: bool,
-    /// What pings may wait in the mean, in ns; none for tail drop, where they have to wait.
+    /// Limit for the mean wait of pings in ns; none for tail drop, where they must wait.
     most: Option<f64>,
 }
 
-/// Delays allowed are a few times the disciplines' targets: CUBIC's sawtooth is as high as the path is long.
+/// Limits are a few times the disciplines' targets, because CUBIC's sawtooth grows with the path's length.
 const TRIALS: [Trial; 9] = [
     Trial { name: "tail-drop", queue: "kind = \"tail-drop\"", flows: 1, ecn: false, most: None },
     Trial {
@@ -87,7 +87,7 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     require_hosts("aqm")?;
     let congestion = congestion()?;
     let mut rows = Vec::new();
-    // Three at once: their rates leave the machine nearly idle, and delays here are a thousand times its own.
+    // Three at once: their rates leave the machine nearly idle, and the delays are a thousand times its own.
     for trials in TRIALS.chunks(3) {
         let names: Vec<_> = trials.iter().map(|trial| trial.name).collect();
         settings.next(&format!("aqm: {}", names.join("; ")))?;
@@ -110,7 +110,7 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     Ok(rows)
 }
 
-/// A congestion control that slows down at losses: CUBIC or Reno. BBR, the default of some systems, does not.
+/// A loss-based congestion control, CUBIC or Reno. BBR, the default of some systems, is not.
 fn congestion() -> Result<&'static str, BenchError> {
     let known =
         std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
@@ -121,16 +121,16 @@ fn congestion() -> Result<&'static str, BenchError> {
         .ok_or_else(|| BenchError::NotHere("aqm needs TCP with CUBIC or Reno: modprobe tcp_cubic".into()))
 }
 
-/// What one trial showed.
+/// The results of a trial.
 struct Seen {
     transfers: Vec<BulkResult>,
-    /// What pings waited beyond the path's own round trip, in ns.
+    /// Waiting times of pings beyond the path's own round trip, in ns.
     waits: Sample,
     report: Report,
 }
 
-/// A bottleneck from `a` to `b`, delay either way, and hosts that are new, so that TCP remembers nothing of
-/// earlier trials.
+/// A bottleneck from `a` to `b`, delay both ways, and fresh hosts, so that TCP has no metrics of earlier
+/// trials.
 fn measure(settings: &Settings<'_>, trial: &Trial, congestion: &str) -> Result<Seen, BenchError> {
     let world = World::new(Driver::Tap, true)?;
     for host in world.hosts() {
@@ -160,7 +160,7 @@ fn scenario(trial: &Trial) -> String {
         + "[[link]]\nname = \"back\"\nfrom = \"b\"\nto = \"a\"\ndelay = \"10 ms\"\n"
 }
 
-/// Connections and pings from `a` to `b` at once.
+/// Connections and pings from `a` to `b` in parallel.
 fn traffic(
     settings: &Settings<'_>,
     trial: &Trial,
@@ -178,7 +178,7 @@ fn traffic(
     std::thread::scope(|scope| {
         for (_, server) in &servers {
             let stop = &stop;
-            // A session that fails is told to its sender, whose error is the one returned.
+            // A failed session is reported to its sender, whose error is returned.
             scope.spawn(move || b.run(|| server.serve(stop, &mut |_| ())));
         }
         let senders: Vec<_> = servers
@@ -200,7 +200,7 @@ fn traffic(
     })
 }
 
-/// Pings for the last three quarters of the transfers, when slow start is over; what each waited.
+/// Waiting times of pings during the last three quarters of the transfers, after slow start.
 fn pings(settings: &Settings<'_>, world: &World) -> Result<Sample, BenchError> {
     const INTERVAL: Duration = Duration::from_millis(10);
     let time = settings.time(TIME);
@@ -252,7 +252,8 @@ fn judge(name: &str, trial: &Trial, congestion: &str, seen: &Seen) -> Vec<Row> {
     rows
 }
 
-/// (Σ x)² / (n Σ x²): 1 if all have the same, 1/n if one has everything (Jain, Chiu & Hawe 1984).
+/// Jain's index, (Σ x)² / (n Σ x²): 1 if all have the same, 1/n if one has everything (Jain, Chiu & Hawe
+/// 1984).
 fn jain(shares: &[f64]) -> f64 {
     let squares: f64 = shares.iter().map(|share| share * share).sum();
     let sum: f64 = shares.iter().sum();

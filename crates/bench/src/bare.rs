@@ -1,44 +1,44 @@
-//! What no emulator can avoid, in memory of the near caches: frames are copied in, their addresses looked up,
-//! they wait in a timing wheel, and are copied out. Beside it the engine's speed means the same on a slow
-//! machine and on a fast one.
+//! The minimum work of any emulator, in the near caches: frames are copied in, their addresses looked up,
+//! they wait in a timing wheel, and are copied out. Relative to it, the engine's speed is comparable between
+//! slow and fast machines.
 
 use crate::Sample;
 use longwire_report::Row;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Bytes of a frame, and of its place.
+/// Bytes of a frame and of its slot.
 const FRAME: usize = 60;
 const PLACE: usize = 64;
-/// Pairs of addresses, and places of the table that they are looked up in.
+/// Address pairs, and slots of the lookup table.
 const PAIRS: usize = 8;
 const TABLE: usize = 16;
-/// Packets of a turn, turns of the wheel, and how many turns a packet waits.
+/// Packets per turn, slots of the wheel, and turns that a packet waits.
 const BATCH: usize = 64;
 const TURNS: usize = 16;
 const WAITS: usize = 8;
-/// All the packets that there are: what waits, and a turn's.
+/// All packets: those that wait, and those of a turn.
 const PACKETS: usize = BATCH * (WAITS + 1);
-/// Turns between two looks at the clock.
+/// Turns between two clock readings.
 const AT_ONCE: usize = 64;
 
-/// Where the addresses of an IPv4 packet are in its frame.
+/// Offset of the addresses in an IPv4 packet's frame.
 const ADDRESSES: std::ops::Range<usize> = 26..34;
 const NONE: u16 = u16::MAX;
 
-/// The loop, and what it has counted.
+/// The loop and its counters.
 pub(crate) struct Bare {
     source: [[u8; FRAME]; PAIRS],
     packets: Box<[[u8; PLACE]; PACKETS]>,
-    /// Behind each packet the next of its list.
+    /// The successor of each packet in its list.
     next: [u16; PACKETS],
     free: u16,
-    /// For each turn the packets that leave then.
+    /// The packets that leave in each turn.
     wheel: [u16; TURNS],
     turn: usize,
-    /// Pairs of addresses and their links; all bits of what is vacant are 1.
+    /// Address pairs and their links; vacant slots have all bits set.
     table: [(u64, u32); TABLE],
-    /// Packets of each link.
+    /// Packets per link.
     counts: [u64; PAIRS],
     lost: u64,
     sink: [u8; PLACE],
@@ -74,7 +74,7 @@ impl Bare {
         }
     }
 
-    /// Packets a second, of so long a time.
+    /// Packets per second over this time.
     pub fn run(&mut self, time: Duration) -> f64 {
         let (begin, before) = (Instant::now(), self.sent);
         loop {
@@ -86,7 +86,7 @@ impl Bare {
         }
     }
 
-    /// Takes a batch in, and lets one out.
+    /// Takes in a batch, and sends one.
     fn turn(&mut self) {
         for at in 0..BATCH {
             let packet = usize::from(self.free) % PACKETS;
@@ -130,13 +130,12 @@ impl Bare {
     }
 }
 
-/// Where the search for a pair of addresses begins.
+/// First slot of the search for an address pair.
 const fn place(pair: u64) -> usize {
     (pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % TABLE
 }
 
-/// What share of the loop's speed the engine had, by turns: `pairs` of packets a second, its own and the
-/// loop's.
+/// The engine's speed relative to the loop's, from alternating runs: `pairs` has packets per second of both.
 pub(crate) fn row(name: &str, pairs: &[(f64, f64)]) -> Row {
     let shares: Sample = pairs.iter().map(|(own, bare)| own / bare * 100.0).collect();
     let bare: Sample = pairs.iter().map(|(_, bare)| *bare).collect();

@@ -1,5 +1,5 @@
-//! What each block of a link costs: nanoseconds a packet more than the same link without it, on the engine's
-//! own bench.
+//! The cost of each block of a link: nanoseconds per packet over the same link without it, in the engine
+//! bench.
 
 use crate::engine::{Case, Outcome, run};
 use crate::{BenchError, Sample, Settings};
@@ -9,7 +9,7 @@ use longwire_report::Row;
 use longwire_scenario::block_price;
 use std::time::Duration;
 
-/// A block beside what it is compared with: key, kind, parameters, and the most it may cost in ns.
+/// A block and its baseline: key, kind, parameters, and the limit of its cost in ns.
 struct Trial {
     key: &'static str,
     kind: &'static str,
@@ -26,7 +26,7 @@ const fn trial(
     Trial { key, kind, given, most }
 }
 
-/// On a link without a rate or a delay, against none of its kind.
+/// On a link without rate and delay, against none of its kind.
 const JUDGES: &[Trial] = &[
     trial("loss", "independent", &[("probability", "1 %")], 5.0),
     trial("loss", "independent", &[("probability", "1 %"), ("where", "wire")], 5.0),
@@ -59,7 +59,7 @@ const RATES: &[Trial] = &[
     trial("rate", "trace", &[("file", "0 s 100 Gbit/s; 1 s 101 Gbit/s")], 5.0),
 ];
 
-/// At 100 Gbit/s, where packets of a burst wait for each other, against tail drop.
+/// At 100 Gbit/s, where packets of a burst queue, against tail drop.
 const QUEUES: &[Trial] = &[
     trial("queue", "red", &[], 15.0),
     trial("queue", "codel", &[], 15.0),
@@ -72,8 +72,7 @@ const QUEUES: &[Trial] = &[
     trial("queue", "priority", &[], 15.0),
 ];
 
-/// What a list of trials is held against: what is added to a link with nothing, what that is called, and the
-/// list.
+/// Keys of the baseline link, the name of the baseline, and the trials.
 type Group = (&'static [(&'static str, &'static str)], &'static str, &'static [Trial]);
 
 const GROUPS: [Group; 4] = [
@@ -95,7 +94,7 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     Ok(rows)
 }
 
-/// A link with each block of this bench, by its name.
+/// For each trial, its name and a link with the block.
 pub(crate) fn configs() -> Result<Vec<(String, LinkConfig)>, BenchError> {
     let mut configs = Vec::new();
     for (base, _, trials) in GROUPS {
@@ -109,9 +108,9 @@ pub(crate) fn configs() -> Result<Vec<(String, LinkConfig)>, BenchError> {
 
 /// A trial as lines of a scenario.
 pub(crate) struct Scenario {
-    /// What its price is called.
+    /// The name of its price.
     pub price: String,
-    /// Keys of the link that it is compared with.
+    /// Keys of the baseline link.
     pub base: String,
     /// Keys of the link with the block.
     pub keys: String,
@@ -127,7 +126,7 @@ pub(crate) fn scenarios() -> Result<Vec<Scenario>, BenchError> {
             let given = trial.given.iter().map(|(name, text)| format!(", {name} = \"{text}\""));
             let keys =
                 format!("{} = {{ kind = \"{}\"{} }}\n", trial.key, trial.kind, given.collect::<String>());
-            // Its rate or delay takes the place of the other's.
+            // Its rate or delay replaces that of the baseline.
             let keys = if base.starts_with(trial.key) { keys } else { format!("{base}{keys}") };
             let price = block_price(spec, &Values::read(spec, trial.given)?);
             scenarios.push(Scenario { price, base: base.clone(), keys });
@@ -166,7 +165,7 @@ impl Trial {
     }
 }
 
-/// Runs with and without a block in turns; the cost is that between the best of each.
+/// Alternates runs with and without a block; the cost is the difference between the best of each.
 fn compared(
     settings: &Settings<'_>,
     base: &LinkConfig,
@@ -186,7 +185,7 @@ fn compared(
         outcomes.iter().map(|outcome| 1e9 / outcome.packets_per_second).collect()
     };
     let (before, after) = (ns(&bases), ns(&withs));
-    // A block that drops packets sends fewer: what counts is packets taken, dropped or not.
+    // A block that drops packets sends fewer, so packets taken are counted, whether dropped or not.
     let dropped = withs.iter().map(lost_share).fold(0.0, f64::max);
     let cost = after.least() * (1.0 - dropped) - before.least();
     let row = Row::new(name, "ns").expected(trial.most).measured((cost * 10.0).round() / 10.0).at_most();
@@ -199,7 +198,7 @@ fn compared(
     )))
 }
 
-/// The share of the packets that links dropped while the run went on.
+/// Share of packets dropped by links during the run.
 fn lost_share(outcome: &Outcome) -> f64 {
     let links = || outcome.report.links.iter().map(|link| &link.stats);
     let stopped = |name: &str| name == longwire_block::DropReason::Stopped.name();

@@ -1,5 +1,5 @@
-//! What the things cost on this machine that admission prices: each by programs that do it more and less
-//! often, in a router; what is not in the packet besides as a cache miss.
+//! Measures the prices that admission uses on this machine. Programs do each item more and less often, in a
+//! router; everything outside the packet is a cache miss.
 
 use crate::latency::latency;
 use crate::rig::{FRAME, Frame, Rig, Said, in_turns};
@@ -8,22 +8,22 @@ use longwire_packet::BATCH;
 use longwire_program::{Item, MapKind, MapSpec, Prices, Program, assemble};
 use longwire_router::{Admission, Key, RouterPrices};
 
-/// How often a program does something, the less and the more.
+/// The lower and the higher number of repetitions.
 const FEW: usize = 8;
 const MANY: usize = 72;
 const BATCHES: usize = 3_000;
 const QUICK: usize = 60;
-/// More than any cache holds.
+/// More than any cache.
 const FAR: usize = 256 << 20;
 const QUICK_FAR: usize = 16 << 20;
 const PREFIXES: u32 = 1_000_000;
 const QUICK_PREFIXES: u32 = 10_000;
-/// Cache lines that a search in a hash map touches at most, besides the value: two buckets of 16 words, and
-/// the key; one that changes something touches two more.
+/// Cache lines touched by a hash map search, besides the value: two buckets of 16 words, and the key. An
+/// update touches two more.
 const SEARCHED: u64 = 5;
 const CHANGED: u64 = 7;
 
-/// Two numbers that nobody can foresee.
+/// Two unpredictable numbers.
 const NUMBERS: &str = "r9 = r1\n r0 = 2\n r7 = *(u32 *)(r1 + 12)\n r8 = *(u32 *)(r1 + 16)\n";
 /// 64 bytes of stack.
 const STACK: &str = "r3 = 0\n *(u64 *)(r10 - 64) = r3\n *(u64 *)(r10 - 56) = r3\n *(u64 *)(r10 - 48) = r3\n \
@@ -36,18 +36,18 @@ const PACKET: &str =
 const LINES: &str = "r1 = 4096\n call lw_flow_state\n r6 = r0\n";
 const STATE: &str = "r1 = 64\n call lw_flow_state\n r6 = r0\n";
 const KEY: &str = "r3 = 0\n *(u64 *)(r10 - 16) = r3\n *(u64 *)(r10 - 8) = r3\n";
-/// Writes that key's value; in a hash map it is there then.
+/// Writes the value of that key, which a hash map then contains.
 const WRITE: &str =
     "r3 = r10\n r3 += -16\n r2 = r10\n r2 += -8\n r1 = map[0] ll\n r4 = 0\n call map_update_elem\n";
 const FOUND: &str = "r2 = r10\n r2 += -8\n r1 = map[0] ll\n call map_lookup_elem\n if r0 == 0 goto out\n";
-/// What keeps all that was computed.
+/// Uses all results, so that nothing is optimised away.
 const END: &str = "r7 ^= r8\n r0 = 2\n if r7 != 0x12345677 goto out\n r0 = 1\n out: exit";
 
-/// A thing that is done, and what else is done with it.
+/// An operation and its setup.
 struct Probe {
-    /// What comes before, besides [`NUMBERS`].
+    /// Setup in addition to [`NUMBERS`].
     before: &'static [&'static str],
-    /// What is done; `#` is a number that each has for itself.
+    /// The operation; `#` is replaced by the repetition's number.
     block: &'static str,
     map: Option<MapKind>,
 }
@@ -56,7 +56,7 @@ const fn probe(before: &'static [&'static str], block: &'static str) -> Probe {
     Probe { before, block, map: None }
 }
 
-/// Instructions: sums, products, the stack, branches. The most expensive of them is the price of all.
+/// Instructions: sums, products, the stack, branches. The most expensive one sets the price of all.
 const INSTRUCTIONS: [Probe; 4] = [
     probe(&[], "r7 += r8\n r8 ^= r7\n"),
     probe(&[], "r7 *= r8\n r8 += r7\n"),
@@ -67,7 +67,7 @@ const INSTRUCTIONS: [Probe; 4] = [
 /// The prices of a machine, in picoseconds.
 ///
 /// # Errors
-/// It is time to stop, or there is not the memory.
+/// If the bench is stopped, or memory is lacking.
 pub fn prices(settings: &Settings<'_>) -> Result<RouterPrices, BenchError> {
     let session = Session { settings };
     let mut own = 0.0f64;
@@ -97,17 +97,16 @@ pub fn prices(settings: &Settings<'_>) -> Result<RouterPrices, BenchError> {
         .with(Item::StateLine, picoseconds(miss))
         .with(Item::MapLine, picoseconds(miss))
         .with(Item::PortLookup, lookup)
-        // Both take a turn by one atomic exchange and write one line; a ring that nobody reads can't be
-        // measured.
+        // Both take one atomic exchange and write one line. A ring without a reader can't be measured.
         .with(Item::Record, update);
     let [classify, forward] = session.router()?;
     Ok(RouterPrices { items: list, classify: picoseconds(classify), forward: picoseconds(forward) })
 }
 
-/// Programs that do one thing often and have one way only, which is their most expensive, by what they do.
+/// Programs that do one thing often and have a single path, which is their worst case, by what they do.
 ///
 /// # Errors
-/// Never: they are programs.
+/// Never: the programs are constant.
 pub(crate) fn one_way_programs() -> Result<Vec<(&'static str, Program)>, BenchError> {
     const TIMES: usize = 24;
     let long = sized().into_iter().map(|(item, _, [_, long], _)| (item.name(), long));
@@ -121,12 +120,12 @@ pub(crate) fn one_way_programs() -> Result<Vec<(&'static str, Program)>, BenchEr
     Ok(programs)
 }
 
-/// Whole picoseconds, not less than nothing.
+/// Whole picoseconds, at least 0.
 fn picoseconds(ns: f64) -> u64 {
     (ns.max(0.0) * 1e3).ceil() as u64
 }
 
-/// Items, how many of them a block has, and the block.
+/// Items, their number in a block, and the block.
 fn simple() -> Vec<(Item, f64, Probe)> {
     let with = |map, probe: Probe| Probe { map: Some(map), ..probe };
     let access = "r3 = *(u64 *)(r6 + 0)\n r7 += r3\n *(u64 *)(r6 + 0) = r7\n";
@@ -149,7 +148,7 @@ fn simple() -> Vec<(Item, f64, Probe)> {
     ]
 }
 
-/// Items with bytes: a short and a long block, and their bytes.
+/// Items with a cost per byte: a short and a long block, and their bytes.
 fn sized() -> Vec<(Item, Item, [Probe; 2], [u32; 2])> {
     let on_stack = |block| probe(&[STACK], block);
     vec![
@@ -188,7 +187,7 @@ impl Probe {
         self.block.lines().filter(|line| !line.trim().is_empty()).count() as f64
     }
 
-    /// A program that does it so often.
+    /// A program with this many repetitions.
     fn program(&self, times: usize) -> Result<Program, BenchError> {
         let blocks = (0..times).map(|at| self.block.replace('#', &at.to_string()));
         let text = NUMBERS.to_owned() + &self.before.concat() + &blocks.collect::<String>() + END;
@@ -196,7 +195,7 @@ impl Probe {
         Ok(Program::new("probe", assemble(&text)?, maps))
     }
 
-    /// A program as of `program`, with numbers a cache line apart.
+    /// As `program`, with numbers a cache line apart.
     fn spread(&self, times: usize) -> Result<Program, BenchError> {
         let blocks = (0..times).map(|at| self.block.replace('#', &(at * 64).to_string()));
         let text = NUMBERS.to_owned() + &self.before.concat() + &blocks.collect::<String>() + END;
@@ -223,7 +222,7 @@ impl Session<'_, '_> {
         if self.settings.quick { QUICK } else { BATCHES }
     }
 
-    /// Nanoseconds of a block: what more of them cost more.
+    /// Nanoseconds of a block: the additional cost of a repetition.
     fn each(&self, what: &str, probe: &Probe) -> Result<f64, BenchError> {
         self.settings.next(what)?;
         let (mut few, mut many) = (probe.install(FEW)?, probe.install(MANY)?);
@@ -234,12 +233,12 @@ impl Session<'_, '_> {
         Ok((many - few) / (MANY - FEW) as f64)
     }
 
-    /// Nanoseconds of classifying a packet, and of forwarding it besides by a table that no cache holds.
+    /// Nanoseconds of classifying a packet, and of forwarding it by a table beyond all caches.
     fn router(&self) -> Result<[f64; 2], BenchError> {
         self.settings.next("classifying and forwarding")?;
         let mut rig = Rig::new(Admission::default())?;
         rig.add_routes(if self.settings.quick { QUICK_PREFIXES } else { PREFIXES })?;
-        // Headers whose checksum is wrong are looked at as all others are, and go no further.
+        // Headers with a wrong checksum are parsed like all others, and go no further.
         let mut broken: Frame = [0; FRAME];
         broken.copy_from_slice(&Said::UDP.frame());
         broken[24] ^= 0x10;

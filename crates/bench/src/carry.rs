@@ -1,9 +1,8 @@
-//! Runs of one kind of packet through one part of Longwire, over and over, in a process of their own: what
-//! `cargo xtask instructions` counts.
+//! Runs of one kind of packet through one part of Longwire, each in its own process, for `cargo xtask
+//! instructions`.
 //!
-//! Each run ends, with the process, when its source has given so many packets. The difference between two
-//! lengths has none of what is done once, and packets that are still inside when a run ends are as many in
-//! both.
+//! A run ends, with the process, when its source has sent the given number of packets. The difference between
+//! two lengths excludes everything done once; packets still inside at the end are as many in both.
 
 use crate::engine::{Case, setup};
 use crate::rig::{Frame, Rig, Said, destination};
@@ -19,31 +18,31 @@ use longwire_units::Nanos;
 use std::hint::black_box;
 use std::time::Duration;
 
-/// Links of the row `many`.
+/// Number of links in the row `many`.
 const MANY: u32 = 100_000;
-/// Prefixes of the routers, and destinations: more than the route cache holds, and fewer.
+/// Prefixes of the routers, and destinations: more and fewer than the route cache holds.
 const PREFIXES: u32 = 20_000;
 const KNOWN: u32 = 1000;
-/// Bytes of a segment's payload in a train, and of the headers before it.
+/// Bytes of a train segment's payload, and of the headers before it.
 const PAYLOAD: usize = 1448;
 const HEADERS: usize = 66;
 /// Segments of a train.
 const SEGMENTS: usize = 44;
 
-/// What one row carries packets through.
+/// The part under test.
 enum What {
     Engine(Case),
     Trains(Case),
-    /// So many destinations, and an instruction count of a program for all packets.
+    /// Number of destinations, and instruction count of a program for all packets.
     Router(u32, Option<usize>),
-    /// From one port to another of this driver.
+    /// Between two ports of this driver.
     Ports(Driver),
 }
 
-/// What can be counted, by name.
+/// All rows by name.
 ///
 /// # Errors
-/// A link can't be as a row wants it.
+/// If a link's settings are invalid.
 fn rows() -> Result<Vec<(String, What)>, BenchError> {
     let empty = LinkConfig::default();
     let dice = empty.clone().with_text("loss", "0 %")?;
@@ -73,25 +72,25 @@ fn rows() -> Result<Vec<(String, What)>, BenchError> {
     Ok(rows)
 }
 
-/// The names of what can be counted, in order.
+/// The names of all rows, in order.
 ///
 /// # Errors
-/// A link can't be as a row wants it.
+/// If a link's settings are invalid.
 pub fn names() -> Result<Vec<String>, BenchError> {
     Ok(rows()?.into_iter().map(|(name, _)| name).collect())
 }
 
-/// Carries at least `packets` packets, or trains, through what is called `name`, and ends the process.
+/// Carries at least `packets` packets or trains through the row `name`, and exits.
 ///
 /// # Errors
-/// There is no such row, or not the memory; or it needs what this machine does not have
+/// If there is no such row, memory is lacking, or this machine lacks something the row needs
 /// ([`BenchError::NotHere`]).
 pub fn carry(name: &str, packets: u64) -> Result<std::convert::Infallible, BenchError> {
     let found = rows()?.into_iter().find(|(other, _)| other == name);
     let (_, what) = found.ok_or_else(|| BenchError::NotHere(format!("nothing to carry is called {name}")))?;
     match what {
         What::Engine(case) => {
-            // Before what is counted, each link has had a packet.
+            // Before counting starts, each link has had a packet.
             let left = packets + u64::from(case.links);
             through_engine(&case, |port| Box::new(Ending { port, left }))
         }
@@ -145,7 +144,7 @@ fn through_router(
     }
 }
 
-/// A source that ends the process when it has given so many packets.
+/// A source that exits the process after this many packets.
 struct Ending {
     port: Box<dyn Port>,
     left: u64,
@@ -182,7 +181,7 @@ impl Port for Ending {
     }
 }
 
-/// A source of trains of full segments of one TCP connection, which takes the first link of a case.
+/// A source of trains of full segments of one TCP connection, which takes a case's first link.
 struct Trains {
     frame: Vec<u8>,
 }
@@ -195,7 +194,7 @@ impl Trains {
         engine::address(&mut frame);
         let total = (frame.len() - 14) as u16;
         frame[16..18].copy_from_slice(&total.to_be_bytes());
-        // A header of eight words: timestamps behind two bytes of nothing, as bulk connections have.
+        // A header of eight words: timestamps after two bytes of padding, as in bulk connections.
         frame[46] = 0x80;
         frame[54..58].copy_from_slice(&[1, 1, 8, 10]);
         Self { frame }

@@ -1,5 +1,5 @@
-//! Packets there and back between two ports of one driver, in a namespace without hosts, for counting what
-//! each packet takes of this process: what the kernel takes is not seen by who counts instructions.
+//! Packets back and forth between two ports of one driver, in a namespace without hosts, for counting the
+//! instructions of this process per packet. An instruction counter does not see the kernel's.
 
 use crate::rig::Said;
 use crate::world::{Driver, require_hosts};
@@ -16,22 +16,19 @@ use longwire_units::Nanos;
 use std::process::Command;
 use std::time::Duration;
 
-/// The interfaces: two ends of a veth pair, or two TAP interfaces on a bridge of the kernel.
+/// The interfaces: both ends of a veth pair, or two TAP interfaces on a kernel bridge.
 const NAMES: [&str; 2] = ["left", "right"];
-/// What is told to ports as the time, ahead of the clock: kernel stamps are then in the past, as they are
-/// when a port is polled.
+/// Offset of the time passed to ports, so that kernel stamps are in the past, as when a port is polled.
 const AHEAD: Nanos = Nanos(3_600_000_000_000);
-/// By how much that moves on with each packet, so that what ports do now and then they do after so many
-/// packets.
+/// Advance of that time per packet, so that periodic work of ports happens every fixed number of packets.
 const STEP: Nanos = Nanos(1000);
-/// Between two looks for packets that the kernel has not handed on yet.
+/// Pause between two polls while the kernel has no packets.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// Sends at least `packets` packets from one port to the other.
 ///
 /// # Errors
-/// There are no namespaces to be had or the driver is not what is to be counted ([`BenchError::NotHere`]), or
-/// packets are lost.
+/// If namespaces or the driver are not available ([`BenchError::NotHere`]), or packets are lost.
 pub fn run(driver: Driver, packets: u64) -> Result<(), BenchError> {
     require_hosts("a port")?;
     let lab = Lab::create(&format!("carry-{}", std::process::id()), &[])?;
@@ -43,7 +40,7 @@ pub fn run(driver: Driver, packets: u64) -> Result<(), BenchError> {
     done
 }
 
-/// A batch goes from port to port as often as it takes.
+/// Sends a batch from port to port until the number is reached.
 fn to_and_fro(ports: &mut [Box<dyn Port>; 2], pool: &mut Pool, packets: u64) -> Result<(), BenchError> {
     let frame = Said::UDP.frame();
     let mut batch = Batch::new();
@@ -73,7 +70,7 @@ fn to_and_fro(ports: &mut [Box<dyn Port>; 2], pool: &mut Pool, packets: u64) -> 
     Ok(())
 }
 
-/// Makes the interfaces in the calling thread's namespace, and opens both.
+/// Creates the interfaces in the calling thread's namespace, and opens both.
 fn open(driver: Driver) -> Result<[Box<dyn Port>; 2], BenchError> {
     match driver {
         Driver::Tap => {
@@ -118,7 +115,7 @@ fn veth() -> Result<(), BenchError> {
     NAMES.into_iter().try_for_each(|name| ip(&format!("link set {name} addrgenmode none up")))
 }
 
-/// Runs `ip`, its arguments separated by spaces.
+/// Runs `ip` with space-separated arguments.
 fn ip(line: &str) -> Result<(), BenchError> {
     let output = Command::new("ip").args(line.split(' ')).output();
     match output {

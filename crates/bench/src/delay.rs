@@ -1,4 +1,4 @@
-//! How far one-way delays between two hosts on real ports are from what the link was set to.
+//! Errors of one-way delays between two hosts on real ports.
 
 use crate::world::{Driver, World, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings};
@@ -8,18 +8,18 @@ use longwire_lab::traffic::{Distribution, Layer};
 use longwire_report::Row;
 use std::time::Duration;
 
-/// What links are set to, in ms; 0 shows what the way through hosts and ports takes by itself.
+/// Configured delays in ms; 0 shows the path through hosts and ports alone.
 const DELAYS: [u64; 4] = [0, 5, 30, 101];
-/// Lengths of frames with FCS.
+/// Frame lengths with FCS.
 const SIZES: [usize; 2] = [64, 1400];
 /// Ethernet header and FCS, IPv4 header, UDP header.
 const HEADERS: usize = 18 + 20 + 8;
 const PER_SECOND: u64 = 1000;
-/// The most the mean and 99 of 100 packets may be off, in ns.
+/// Limits of the mean error and of the 99th percentile, in ns.
 const MEAN: f64 = 12e3;
 const P99: f64 = 40e3;
 
-/// The most by which a stamp may be misplaced, in ns.
+/// Maximum error of a timestamp, in ns.
 const STAMP_ERROR_NS: i64 = 1000;
 
 /// The rows of this bench.
@@ -69,8 +69,8 @@ fn judge(name: &str, delay: u64, errors: &[Distribution], last: Option<&(UdpResu
     } else {
         (means.at_most(&mean, "ns", MEAN), tails.at_most(&tail, "ns", P99))
     };
-    // Leaving too early is no accuracy either; placing the kernel's stamps on the sender's clock has an error
-    // of its own.
+    // Leaving early is an error too. Converting the kernel's stamps to the sender's clock has an error of its
+    // own.
     let earliest = errors.iter().map(|error| error.min_ns).min().unwrap_or(0);
     let mean = mean.extra("min_ns", earliest).extra("max_ns", errors.iter().map(|error| error.max_ns).max());
     let mean = if delay > 0 && earliest < -STAMP_ERROR_NS {

@@ -1,6 +1,5 @@
-//! The engine by itself, memory to memory on one core: every packet is a buffer of its own, written by the
-//! source and read by the sink; classification by address, queue, delay stage, dice, counters and lateness
-//! are on.
+//! The engine alone, memory to memory on one core. Every packet is a separate buffer, written by the source
+//! and read by the sink. Classification by address, queue, delay stage, dice, counters and lateness are on.
 
 mod loading;
 mod poisoning;
@@ -29,35 +28,35 @@ use std::time::Duration;
 const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const SINK: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// The most memory a link may take, in bytes.
+/// Limit of a link's memory in bytes.
 const LINK_BYTES: f64 = 200.0;
-/// What the source keeps of each pair of addresses, in bytes.
+/// The source's memory per address pair, in bytes.
 const SOURCE_BYTES: f64 = 10.0;
 
-/// What is measured.
+/// What to measure.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// How many links, each with its own pair of addresses.
+    /// Number of links, each with its own address pair.
     pub links: u32,
-    /// What each of them is.
+    /// Configuration of each link.
     pub config: LinkConfig,
-    /// Whether packets meet the links in random order; else in turn.
+    /// Whether packets meet the links in random order, instead of in turn.
     pub shuffled: bool,
-    /// Packet memory.
+    /// Size of the packet memory.
     pub pool_bytes: u64,
-    /// How long to measure, after as long again to warm up.
+    /// Measuring time, after as long a warm-up.
     pub time: Duration,
-    /// Time between packets; none for as fast as they go.
+    /// Time between packets; none for full speed.
     pub gap: Option<Nanos>,
     /// Length of the frames, without FCS.
     pub frame_bytes: usize,
-    /// How many packets there are.
+    /// Number of packets.
     pub count: u64,
-    /// Whether packets have other addresses than the links, so that they take none.
+    /// Whether packets have addresses of no link, and so take none.
     pub beside: bool,
 }
 
-/// Memory of what a link needs, in bytes each.
+/// Memory per link, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkMemory {
     /// The link's record: state, blocks and counters.
@@ -69,7 +68,7 @@ pub struct LinkMemory {
 }
 
 impl LinkMemory {
-    /// All of it.
+    /// The sum.
     pub fn total(&self) -> f64 {
         self.record + self.classifier + self.wheel
     }
@@ -78,18 +77,18 @@ impl LinkMemory {
 /// The result of a run.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// Packets sent by the sink's port, each second.
+    /// Packets per second sent by the sink's port.
     pub packets_per_second: f64,
     /// Memory of links, classifier and wheel.
     pub memory: LinkMemory,
-    /// By how much the process grew beside packet memory and the source's list of addresses, each link.
+    /// Growth of the process per link, without packet memory and the source's list of addresses.
     pub resident_per_link: f64,
     /// Everything else.
     pub report: Report,
 }
 
 impl Case {
-    /// 8 links of `config`, as fast as they go, 60-byte frames (64 with FCS).
+    /// 8 links of `config`, at full speed, 60-byte frames (64 with FCS).
     pub fn new(config: &LinkConfig, time: Duration) -> Self {
         Self {
             links: 8,
@@ -105,7 +104,7 @@ impl Case {
     }
 }
 
-/// Gives a frame with an Ethernet and an IPv4 header the addresses of a case's first link.
+/// Writes the addresses of a case's first link into an Ethernet and IPv4 header.
 pub(crate) fn address(frame: &mut [u8]) {
     let (from, to) = pair(0);
     frame[..6].copy_from_slice(&SINK);
@@ -133,7 +132,7 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let mut rows = Vec::new();
     let mut bare = Bare::new();
     for (name, case, target) in &cases {
-        // The loop runs after each run of the engine, so that both see the same machine.
+        // The loop runs after each run of the engine, under the same conditions.
         let mut loops = Vec::new();
         let outcomes = outcomes(settings, name, case, || loops.push(bare.run(case.time / 2)))?;
         let speeds: Sample = outcomes.iter().map(|outcome| outcome.packets_per_second).collect();
@@ -146,7 +145,7 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         let pairs: Vec<_> = outcomes.iter().map(|outcome| outcome.packets_per_second).zip(loops).collect();
         rows.push(bare::row(name, &pairs));
         if case.links > 1000 {
-            // Of later runs the allocator may keep the list from which the classifier was made.
+            // In later runs the allocator may still hold the list from which the classifier was built.
             rows.extend(outcomes.first().map(memory_rows).into_iter().flatten());
         }
     }
@@ -155,7 +154,7 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     Ok(rows)
 }
 
-/// Runs a case several times, and something else after each.
+/// Runs a case several times, and calls `then` after each.
 fn outcomes(
     settings: &Settings<'_>,
     name: &str,
@@ -196,7 +195,7 @@ fn memory_rows(outcome: &Outcome) -> [Row; 2] {
     ]
 }
 
-/// Fails the row of runs that lost count of a packet or dropped one.
+/// Fails the row if packets were unaccounted for in a run; notes drops.
 pub(crate) fn checked<'a>(row: Row, reports: impl Iterator<Item = &'a Report> + Clone) -> Row {
     if !reports.clone().all(Report::is_conserved) {
         return row.judged(false).note("packets are missing from the engine's books");
@@ -207,7 +206,7 @@ pub(crate) fn checked<'a>(row: Row, reports: impl Iterator<Item = &'a Report> + 
     }
 }
 
-/// Packets dropped while a run went on; what is held when it ends is dropped, too, and not counted here.
+/// Packets dropped during the run, without those still held at its end.
 fn dropped(report: &Report) -> u64 {
     let in_links = report.links.iter().flat_map(|link| &link.stats.drops);
     let all = in_links.chain(&report.flow.drops);
@@ -217,7 +216,7 @@ fn dropped(report: &Report) -> u64 {
 /// Runs a case once.
 ///
 /// # Errors
-/// If there is not the memory.
+/// If memory is lacking.
 pub fn run(case: &Case) -> Result<Outcome, PoolError> {
     let before = resident_bytes();
     let (setup, memory) = setup(case, |port| port)?;
@@ -230,10 +229,10 @@ pub fn run(case: &Case) -> Result<Outcome, PoolError> {
     Ok(Outcome { packets_per_second, memory, resident_per_link: (resident - besides) / links, report })
 }
 
-/// Packets a second that a run sends for `time`, after as long again to warm up.
+/// Packets per second of a run over `time`, after as long a warm-up.
 ///
 /// # Errors
-/// The run does not answer.
+/// If the engine does not answer.
 pub(crate) fn speed(remote: &Remote, time: Duration) -> Result<f64, RemoteError> {
     let counted = |(flow, at): (FlowStats, Nanos)| (flow.sent as f64, at.as_secs_f64());
     std::thread::sleep(time);
@@ -243,10 +242,10 @@ pub(crate) fn speed(remote: &Remote, time: Duration) -> Result<f64, RemoteError>
     Ok((second - first) / (to - from))
 }
 
-/// The engine of a case; `wrap` may put something around the port that is the source.
+/// The engine of a case; `wrap` may wrap the source's port.
 ///
 /// # Errors
-/// If there is not the memory.
+/// If memory is lacking.
 pub(crate) fn setup(
     case: &Case,
     wrap: impl FnOnce(Box<dyn Port>) -> Box<dyn Port>,
@@ -265,7 +264,7 @@ pub(crate) fn setup(
     let blast =
         |name: &str, plan: BlastPlan| Blast::new(name, plan).expect("60- to 64-byte frames are in range");
     let source = wrap(Box::new(Punctual::new(blast("source", plan))));
-    // The sink sends one packet, so that the bridge knows where it is.
+    // The sink sends one packet, so that the bridge learns its address.
     let nobody = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED);
     let greeting = BlastPlan { count: 1, pairs: vec![nobody], macs: (SOURCE, SINK), ..BlastPlan::sink() };
     let sink = Box::new(blast("sink", greeting));
@@ -300,7 +299,7 @@ pub(crate) fn setup(
     Ok((setup, memory))
 }
 
-/// What the source of a case sends.
+/// The traffic of a case's source.
 pub(crate) fn source(case: &Case) -> BlastPlan {
     BlastPlan {
         frame_bytes: case.frame_bytes,
@@ -312,7 +311,7 @@ pub(crate) fn source(case: &Case) -> BlastPlan {
     }
 }
 
-/// A worker that has nothing but links yet.
+/// A worker with links only.
 fn worker(case: &Case, links: Links) -> Result<WorkerSetup, PoolError> {
     Ok(WorkerSetup {
         cpu: Some(0),

@@ -1,7 +1,7 @@
-//! Every packet's time in virtual time against the formula, to the nanosecond.
+//! Compares every packet's time in virtual time with the formula, to the nanosecond.
 //!
-//! The formula is written down here once more, in another way than in the links: within a busy period the
-//! n-th packet ends at the period's start plus all bits so far over the rate, rounded down, in 128 bits.
+//! The formula is implemented independently of the links: within a busy period the n-th packet ends at the
+//! period's start plus all bits so far over the rate, rounded down, in 128 bits.
 
 use crate::{BenchError, Settings};
 use longwire_block::Port;
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Rates in bit/s and delays in ns: round ones, odd ones, the least and the most.
+/// Rates in bit/s and delays in ns: round, odd, least and most.
 const LINKS: [(u64, u64); 8] = [
     (300, 0),
     (64_000, 101_000_000),
@@ -25,8 +25,8 @@ const LINKS: [(u64, u64); 8] = [
     (9_999_999_967, 100_000_000_000),
     (400_000_000_000, 123_456_789),
 ];
-/// Lengths of frames without FCS, and how much of the rate each takes on average, in percent: together more
-/// than all of it, so that busy periods are long, and with Poisson arrivals, so that they end.
+/// Frame lengths without FCS, and the share of the rate of each in percent. They are Poisson flows of 99 %
+/// together, so that busy periods are long, but end.
 const FLOWS: [(u32, u64); 4] = [(60, 9), (333, 20), (1001, 30), (1514, 40)];
 
 /// The rows of this bench.
@@ -79,14 +79,14 @@ fn simulate(rate: u64, delay: u64, packets: u64) -> Result<Book, BenchError> {
     let built = longwire_assemble::build(&plan, ports, |_| watch.take())?;
     let report = built.setup.simulate(longwire_assemble::TO_THE_END);
     let mut book = *book.lock().unwrap_or_else(PoisonError::into_inner);
-    // A packet that was lost was not on time either.
+    // A lost packet was not on time either.
     book.different += report.flow.taken.abs_diff(book.compared);
     Ok(book)
 }
 
 fn flow(id: u16, rate: u64, packets: u64) -> Option<Flow> {
     let (frame_bytes, percent) = FLOWS[usize::from(id)];
-    // 100 % of the rate are 100 times as many bits in a hundredth of the time.
+    // At 100 %, 100 times as many bits are due in a hundredth of the time.
     let bits = (u64::from(frame_bytes) + 4) * 8;
     let nanos = u128::from(bits) * 100_000_000_000 / (u128::from(rate) * u128::from(percent));
     let interval = Interval::of(Nanos(u64::try_from(nanos).ok()?.max(1)))?;
@@ -105,7 +105,7 @@ fn flow(id: u16, rate: u64, packets: u64) -> Option<Flow> {
     })
 }
 
-/// What was compared.
+/// Results of the comparison.
 #[derive(Debug, Clone, Copy, Default)]
 struct Book {
     compared: u64,
@@ -113,11 +113,11 @@ struct Book {
     queued: u64,
 }
 
-/// Works out when each packet is to leave, and compares.
+/// Computes each packet's departure time, and compares.
 struct Watch {
     rate: u64,
     delay: u64,
-    /// When the busy period began, the bits sent since, and when its last packet ends.
+    /// Start of the busy period, bits sent since, and end of its last packet.
     begin: u64,
     bits: u128,
     end: u64,
@@ -130,7 +130,7 @@ impl Watch {
         Self { rate: 1, delay: 0, begin: 0, bits: 0, end: 0, expected: VecDeque::new(), book }
     }
 
-    /// When a packet that comes at `arrival` ends on the wire.
+    /// End of transmission of a packet that arrives at `arrival`.
     fn finish(&mut self, arrival: u64, bits: u128) -> u64 {
         if arrival >= self.end {
             (self.begin, self.bits) = (arrival, 0);
@@ -159,7 +159,7 @@ impl Observer for Watch {
 impl Watch {
     fn arrived(&mut self, meta: &Meta, frame: &[u8]) {
         self.book().queued += u64::from(meta.arrival < self.end);
-        // The link counts the frame with its FCS, and 64 bytes at the least.
+        // The link counts the frame with FCS, at least 64 bytes.
         let bits = (frame.len() as u128 + 4).max(64) * 8;
         let leave = self.finish(meta.arrival, bits) + self.delay;
         self.expected.push_back(leave);
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_formula_by_hand() {
-        // 3 bit/s and one bit each: thirds of a second, whose remainders carry until the link falls idle.
+        // One bit each at 3 bit/s: thirds of a second, whose remainders carry until the link is idle.
         let mut watch = Watch { rate: 3, ..Watch::new(Arc::default()) };
         let ends: Vec<_> = [0, 0, 0, 5_000_000_000].map(|arrival| watch.finish(arrival, 1)).into();
         assert_eq!(ends, [333_333_333, 666_666_666, 1_000_000_000, 5_333_333_333]);

@@ -1,4 +1,4 @@
-//! A generator for real ports: as many frames as a packet socket sends, a system call for each batch.
+//! A generator for real ports: as many frames as a packet socket can send, with a system call per batch.
 
 use crate::BenchError;
 use crate::world::{Driver, World, settle_beside};
@@ -14,10 +14,10 @@ use std::time::Duration;
 
 /// 64 bytes with FCS.
 const FRAME: usize = 60;
-/// How long the first frame may take to come out.
+/// Timeout for the first frame.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Sends frames from one host to the other until told to stop.
+/// Sends frames from one host to the other until stopped.
 pub struct Flood {
     port: AfPacket,
     back: AfPacket,
@@ -29,7 +29,7 @@ impl Flood {
     /// Opens packet sockets on the hosts' own ends of the wires. The engine's ends must be open.
     ///
     /// # Errors
-    /// What can't be opened.
+    /// If one can't be opened.
     pub fn open(world: &World) -> Result<Self, BenchError> {
         let options = AfPacketOptions { allow_addresses: true, header: Header::Off, slots: Some(64) };
         let open = |name: &str| -> Result<(AfPacket, [u8; 6]), BenchError> {
@@ -41,12 +41,12 @@ impl Flood {
         Ok(Self { port, back, macs: (to, from), frame_bytes: FRAME })
     }
 
-    /// With frames of so many bytes without FCS, 42 to 1514.
+    /// Sets the frame length in bytes without FCS, 42 to 1514.
     pub fn with_frames_of(self, bytes: usize) -> Self {
         Self { frame_bytes: bytes, ..self }
     }
 
-    /// Sends one frame the other way, by which a bridge learns where its sender is.
+    /// Sends one frame in the reverse direction, so that a bridge learns the destination's address.
     ///
     /// # Errors
     /// As for the port.
@@ -55,7 +55,7 @@ impl Flood {
         send(&mut self.back, &mut Pool::new(1 << 20)?, &mut source((from, to), self.frame_bytes, 1)?)
     }
 
-    /// Sends one frame the way that the flood will go.
+    /// Sends one frame in the direction of the flood.
     ///
     /// # Errors
     /// As for the port.
@@ -91,18 +91,18 @@ fn send(port: &mut AfPacket, pool: &mut Pool, frames: &mut Blast) -> Result<(), 
     Ok(port.transmit(pool, &batch)?)
 }
 
-/// Frames that `world`'s host `b` has received, and when that was.
+/// Frames received by host `b`, and the time of the count.
 ///
 /// # Errors
-/// The kernel does not tell.
+/// If the kernel does not report it.
 pub fn received(world: &World) -> Result<(u64, Nanos), BenchError> {
     received_by(world.host("b")?)
 }
 
-/// Frames that a host has received, and when that was.
+/// Frames received by a host, and the time of the count.
 ///
 /// # Errors
-/// The kernel does not tell.
+/// If the kernel does not report it.
 pub fn received_by(host: &Host) -> Result<(u64, Nanos), BenchError> {
     let read = || {
         let text = std::fs::read_to_string("/proc/thread-self/net/dev");
@@ -113,16 +113,16 @@ pub fn received_by(host: &Host) -> Result<(u64, Nanos), BenchError> {
     Ok((frames_of(&text, host.interface()), at))
 }
 
-/// Frames that each host has received, and when each was asked.
+/// Frames received by each host, and the time of each count.
 ///
 /// # Errors
-/// The kernel does not tell.
+/// If the kernel does not report it.
 pub fn counted(world: &World) -> Result<Vec<(u64, Nanos)>, BenchError> {
     world.hosts().iter().map(received_by).collect()
 }
 
-/// Frames a second that all hosts together have received between two counts. Each host's time is its own: who
-/// asks them one after the other may be kept from it in between.
+/// Frames per second received by all hosts together between two counts. Each host has its own interval,
+/// because they are counted one by one, possibly with interruptions.
 pub fn rate_between(before: &[(u64, Nanos)], after: &[(u64, Nanos)]) -> f64 {
     let of_one = |((before, from), (after, to)): (&(u64, Nanos), &(u64, Nanos))| {
         (after - before) as f64 / to.since(*from).as_secs_f64()
@@ -130,13 +130,13 @@ pub fn rate_between(before: &[(u64, Nanos)], after: &[(u64, Nanos)]) -> f64 {
     before.iter().zip(after).map(of_one).sum()
 }
 
-/// The second number of an interface's line is that of frames received.
+/// The second number of an interface's line: frames received.
 fn frames_of(text: &str, interface: &str) -> u64 {
     let numbers = text.lines().find_map(|line| line.trim().strip_prefix(interface)?.strip_prefix(':'));
     numbers.and_then(|numbers| numbers.split_ascii_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
 }
 
-/// What a bench says of the generator on ports of `driver`.
+/// Description of the generator on ports of `driver`, for notes.
 pub fn description(driver: Driver) -> &'static str {
     match driver {
         Driver::Tap => "generator: packet socket on the far TAP interface, on the last processor",
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_pause_between_two_hosts_counts_makes_no_rate_higher() {
         let second = |number| Nanos::from_secs(number);
-        // The second host is asked a second later the second time, and has had frames meanwhile.
+        // The second host is counted a second later the second time, and has received frames meanwhile.
         let rate = rate_between(&[(10, second(1)), (20, second(1))], &[(110, second(2)), (220, second(3))]);
         assert_eq!(rate, 200.0);
     }

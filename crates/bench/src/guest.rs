@@ -1,4 +1,4 @@
-//! A control process: this program, started once more, that does with each packet what it was told.
+//! A control process: another instance of this program, which handles each packet as configured.
 
 use crate::BenchError;
 use crate::world::settle_beside;
@@ -10,22 +10,22 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Tells a process of this program that it is a guest, where to, and what it does.
+/// Environment variable that makes a process of this program a control process, with its socket and work.
 const PLACE: &str = "LONGWIRE_BENCH_ECHO";
 const WORK: &str = "LONGWIRE_BENCH_WORK";
 /// The name of its attachment.
 pub const NAME: &str = "echo";
-/// Packets a second: more than anyone can do.
+/// Guaranteed packets per second: more than possible.
 pub const RATE: u64 = 100_000_000;
 
-/// What is done with each packet.
+/// Work per packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Turns of an empty loop: see [`turns_of`].
+    /// Iterations of an empty loop: see [`turns_of`].
     pub turns: u32,
-    /// Whether the whole packet is asked for first.
+    /// Whether the whole packet is requested first.
     pub body: bool,
-    /// Whether the default forwarder is to take it. Else it goes back out of the port that it came in by.
+    /// Whether packets go on to the default forwarder, instead of back out of their ingress port.
     pub pass: bool,
 }
 
@@ -41,13 +41,13 @@ impl Work {
         Some(Self { turns, body: flag()?, pass: flag()? })
     }
 
-    /// What is said of a packet that came in by this port.
+    /// The verdict on a packet from this port.
     pub const fn verdict(self, port: u16) -> Verdict {
         if self.pass { Verdict::Pass } else { Verdict::Send { port, band: None } }
     }
 }
 
-/// An empty loop: the paper's delay loop, which counts to a number that is known before.
+/// An empty loop: the paper's delay loop, with a fixed number of iterations.
 #[inline]
 pub fn spin(turns: u32) {
     for turn in 0..turns {
@@ -55,7 +55,7 @@ pub fn spin(turns: u32) {
     }
 }
 
-/// Turns of [`spin`] that take so long on this machine: by the best of some tries.
+/// Iterations of [`spin`] that take this time on this machine: the best of several tries.
 pub fn turns_of(time: Duration) -> u32 {
     const MANY: u32 = 100_000;
     let tries = (0..20).map(|_| {
@@ -67,13 +67,13 @@ pub fn turns_of(time: Duration) -> u32 {
     u32::try_from(time.as_nanos() * u128::from(MANY) / best).unwrap_or(u32::MAX)
 }
 
-/// Plays the control process of a bench, if this process was started as that. False if it was not.
+/// Acts as the control process of a bench if this process was started as one; returns false otherwise.
 pub fn play_control_process() -> bool {
     let Some(path) = std::env::var_os(PLACE) else { return false };
     let work = std::env::var(WORK).ok().and_then(|text| Work::read(&text)).unwrap_or_default();
     settle_beside();
     let hello = Hello { name: NAME.into(), packets: RATE, cycles: 0, share: 1 };
-    // It ends when its host closes the socket; whatever else goes wrong, the host sees that it is gone.
+    // It ends when its host closes the socket. Other failures show up at the host as a disconnection.
     let _ = Control::connect(Path::new(&path), &hello).map(|mut control| {
         if work == Work::default() {
             control.echo().map(|_| ())
@@ -84,12 +84,12 @@ pub fn play_control_process() -> bool {
     true
 }
 
-/// Does its work with every packet, until it is cut off.
+/// Handles packets until disconnected.
 fn serve(control: &mut Control, work: Work) -> Result<Infallible, ClientError> {
-    /// How often in vain it looks before it sleeps, and after how many answers the router may see them.
+    /// Unsuccessful polls before it sleeps, and the number of answers per notification of the router.
     const LOOKS: u32 = 10_000;
     const TOGETHER: u32 = 32;
-    // By the last 16 bits of tokens, as not more packets are up at once.
+    // Indexed by the last 16 bits of tokens: no more packets are up at once.
     let mut ports = vec![0; 1 << 16];
     let (mut idle, mut said) = (0, 0);
     loop {
@@ -133,7 +133,7 @@ fn serve(control: &mut Control, work: Work) -> Result<Infallible, ClientError> {
     }
 }
 
-/// Who is let in, and the process once it was started. Both end with it.
+/// The attachment, and the process once started. Both end when this is dropped.
 #[derive(Debug)]
 pub struct Guest {
     listener: Option<Listener>,
@@ -141,10 +141,10 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Sets up an attachment, and opens a socket for whoever is to sit there.
+    /// Creates an attachment and opens its socket.
     ///
     /// # Errors
-    /// The socket can't be opened.
+    /// If the socket can't be opened.
     pub fn expected(punt: &mut Punt, limits: Limits) -> Result<(Self, AttachmentId), BenchError> {
         let attachment = punt.add_control(NAME, limits).unwrap_or(AttachmentId::control(0));
         let admission = Admission::new(Capacity { packets: RATE, cycles: u64::MAX });
@@ -154,7 +154,7 @@ impl Guest {
         Ok((Self { listener: Some(listener), child: None }, attachment))
     }
 
-    /// Where the socket is.
+    /// Path of the socket.
     pub fn socket(&self) -> PathBuf {
         self.listener.as_ref().map(|listener| listener.path().to_path_buf()).unwrap_or_default()
     }
@@ -162,7 +162,7 @@ impl Guest {
     /// Starts this program as the process.
     ///
     /// # Errors
-    /// It can't be started.
+    /// If it can't be started.
     pub fn start(&mut self, work: Work) -> Result<(), BenchError> {
         let program = std::env::current_exe()
             .map_err(|source| BenchError::System { doing: "finding this program", source })?;
@@ -196,7 +196,7 @@ impl Drop for Guest {
     }
 }
 
-/// A path of its own for each listener: tests run side by side.
+/// A unique path for each listener, because tests run in parallel.
 fn socket() -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

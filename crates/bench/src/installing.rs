@@ -1,5 +1,5 @@
-//! How long packets wait for programs that are installed and removed while they flow: what a change takes
-//! between two batches, and by how much the next batch is slower, whose table and code are new.
+//! How long packets wait while programs are installed and removed: the change between two batches, and the
+//! slowdown of the next batch, whose table and code are new.
 
 use crate::rig::{Rig, Said};
 use crate::straight::straight;
@@ -14,23 +14,23 @@ use std::time::Instant;
 
 const CHANGES: usize = 400;
 const QUICK_CHANGES: usize = 20;
-/// Programs that are installed all the while, by the flow.
+/// Number of flow programs installed throughout.
 const KEPT: u16 = 100;
 const QUICK_KEPT: u16 = 4;
 
-/// A table, and the one that it was made from.
+/// A table, and its predecessor.
 type Change = (Arc<Forwarders>, Arc<Forwarders>);
 
-/// What changes have cost, in nanoseconds.
+/// Costs of changes, in nanoseconds.
 #[derive(Default)]
 struct Seen {
-    /// For how long packets were kept from being forwarded.
+    /// Times without forwarding.
     waits: Vec<f64>,
-    /// What the exchange of tables took of that.
+    /// The part of these spent on the exchange of tables.
     exchanges: Vec<f64>,
 }
 
-/// The rows: a router with one program more or less each time, which another thread verifies, compiles and
+/// The rows: a router that gains or loses a program each time, which another thread verifies, compiles and
 /// puts into tables.
 pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let name = "router: packets wait for an installation or a removal";
@@ -75,7 +75,7 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     Ok(vec![row, beside, exchange])
 }
 
-/// Installs and removes a program in turns; how long each was verified and compiled.
+/// Installs and removes a program alternately. Returns the times of verification and compilation.
 fn ask(
     mut table: Arc<Forwarders>,
     count: usize,
@@ -108,7 +108,7 @@ fn ask(
     Ok(prepared)
 }
 
-/// Forwards batches until nobody asks any more; what each change cost.
+/// Forwards batches until there are no more requests. Returns the cost of each change.
 fn serve(rig: &mut Rig, changes: &Receiver<Change>, give_back: impl Fn(Arc<Forwarders>)) -> Seen {
     let frames = [(0, Said { ports: [1, 53], ..Said::UDP }.frame()); BATCH];
     let usual: Sample = (0..1000).map(|_| rig.time_batch(&frames).as_nanos() as f64).collect();

@@ -1,34 +1,34 @@
-//! What memory takes to answer.
+//! Memory latency.
 
 use longwire_block::Dice;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// A cache line that says where the next one is.
+/// A cache line with the index of the next one.
 #[repr(align(64))]
 #[derive(Clone, Copy)]
 struct Line(u32);
 
-/// A walk through lines of memory in random order, each of which says where the next is.
+/// A walk through memory in random order, in which each line names the next.
 pub struct Walk {
     lines: Vec<Line>,
     at: u32,
 }
 
 impl Walk {
-    /// Through so many bytes, 128 at the least.
+    /// Through this many bytes, at least 128.
     pub fn new(bytes: usize) -> Self {
         let count = (bytes / size_of::<Line>()).clamp(2, u32::MAX as usize);
         let mut dice = Dice::named(1, "bench/latency");
         let mut order: Vec<u32> = (0..count as u32).collect();
-        // One circle through all of them (Sattolo's algorithm).
+        // A single cycle through all lines (Sattolo's algorithm).
         for at in (1..count).rev() {
             order.swap(at, dice.below(at as u64) as usize);
         }
         Self { lines: order.into_iter().map(Line).collect(), at: 0 }
     }
 
-    /// Goes so many steps.
+    /// Takes this many steps.
     #[inline]
     pub fn go(&mut self, steps: usize) {
         for _ in 0..steps {
@@ -38,7 +38,7 @@ impl Walk {
     }
 }
 
-/// Nanoseconds that a read from so many bytes of memory takes, each waiting for the one before.
+/// Latency of dependent reads from this many bytes of memory, in nanoseconds.
 pub fn latency(bytes: usize) -> f64 {
     const STEPS: usize = 2_000;
     let mut walk = Walk::new(bytes);
@@ -46,8 +46,8 @@ pub fn latency(bytes: usize) -> f64 {
     steps(STEPS, || walk.go(STEPS))
 }
 
-/// Nanoseconds of each of the `count` steps that `go` makes. Of rounds shorter than a turn at a busy
-/// processor, what a tenth of them does not exceed: most others may have been interrupted.
+/// Nanoseconds of each of the `count` steps that `go` takes: the 10th percentile over rounds shorter than a
+/// time slice, because most others may have been interrupted.
 pub fn steps(count: usize, mut go: impl FnMut()) -> f64 {
     const ROUNDS: usize = 301;
     let rounds = (0..ROUNDS).map(|_| {

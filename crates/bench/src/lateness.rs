@@ -1,4 +1,4 @@
-//! How late packets leave the engine itself, away from kernel and ports.
+//! Lateness of the engine itself, without kernel and ports.
 
 use crate::engine::{Case, Outcome, checked, run};
 use crate::{BenchError, Sample, Settings};
@@ -8,7 +8,7 @@ use longwire_report::Row;
 use longwire_units::Nanos;
 use std::time::Duration;
 
-/// Packets in a steady stream, each to one of some links in turn.
+/// A steady stream of packets over some links in turn.
 struct Load {
     name: &'static str,
     links: u32,

@@ -1,8 +1,8 @@
-//! What Longwire can do on this machine, measured: each bench prints its best run beside its target, with
-//! median and spread.
+//! Longwire's performance on this machine: each bench prints its best run beside its target, with median and
+//! spread.
 //!
-//! Benches are shared machines' victims: they repeat, alternate what they compare, and show how far the runs
-//! lie apart. What can't run here (no privileges, not the memory) gives a row that says so and is not judged.
+//! Machines are shared, so benches repeat, alternate what they compare, and show the spread of the runs. What
+//! can't run here (privileges, memory) gives a row that says so and is not judged.
 #![forbid(unsafe_code)]
 
 mod alloc;
@@ -47,28 +47,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use thiserror::Error;
 
-/// How benches run.
+/// Settings of benches.
 pub struct Settings<'a> {
-    /// How often each is repeated; none for what suits it.
+    /// Number of repetitions; none for the usual number.
     pub runs: Option<u32>,
-    /// Shorter and fewer: shows that a bench works, not what the machine can do.
+    /// Shorter and fewer runs: shows that a bench works, not the machine's performance.
     pub quick: bool,
-    /// Is told what is being measured.
+    /// Receives progress messages.
     pub say: &'a (dyn Fn(&str) + Sync),
-    /// Ends the bench soon after it is set.
+    /// Stops the bench soon after it is set.
     pub stop: &'a AtomicBool,
 }
 
-/// Why a bench could not be finished.
+/// Reason why a bench failed.
 #[derive(Debug, Error)]
 pub enum BenchError {
-    /// It was asked to stop.
+    /// It was stopped.
     #[error("stopped")]
     Stopped,
-    /// It can't run on this machine, which is no failure.
+    /// It can't run on this machine. This is not a failure.
     #[error("{0}")]
     NotHere(String),
-    /// There is not the memory for the packets.
+    /// Memory for packets is lacking.
     #[error(transparent)]
     Pool(#[from] longwire_packet::PoolError),
     /// A port can't be opened.
@@ -80,37 +80,37 @@ pub enum BenchError {
     /// A port failed while it was used.
     #[error(transparent)]
     PortFailed(#[from] longwire_block::PortError),
-    /// The test hosts can't be made.
+    /// Test hosts can't be created.
     #[error(transparent)]
     Lab(#[from] longwire_lab::LabError),
-    /// Frames were sent, and none came out.
+    /// Frames were sent, but none arrived.
     #[error("no frame has come out within {0:?}")]
     Silent(Duration),
     /// The traffic could not be measured.
     #[error(transparent)]
     Traffic(#[from] longwire_lab::traffic::Error),
-    /// The scenario of a bench is wrong.
+    /// A bench's scenario is invalid.
     #[error(transparent)]
     Scenario(#[from] longwire_scenario::ScenarioError),
-    /// The engine can't be made.
+    /// The engine can't be built.
     #[error(transparent)]
     Build(#[from] longwire_assemble::BuildError),
     /// The engine does not answer.
     #[error(transparent)]
     Engine(#[from] longwire_engine::RemoteError),
-    /// A flow of test traffic is impossible.
+    /// The specification of a test flow is invalid.
     #[error(transparent)]
     Flow(#[from] longwire_port::driver::source::FlowError),
-    /// A link can't be as a bench wants it.
+    /// Settings of a link are invalid.
     #[error(transparent)]
     Link(#[from] longwire_block::SpecError),
-    /// A router can't be as a bench wants it.
+    /// Settings of a router are invalid.
     #[error(transparent)]
     Router(#[from] longwire_router::RouterError),
-    /// A route can't be as a bench wants it.
+    /// A route is invalid.
     #[error(transparent)]
     Route(#[from] longwire_router::RouteError),
-    /// A prefix can't be as a bench wants it.
+    /// A prefix is invalid.
     #[error(transparent)]
     Prefix(#[from] longwire_router::prefix::PrefixError),
     /// A program of a bench is refused.
@@ -119,27 +119,27 @@ pub enum BenchError {
     /// A program of a bench does not fit.
     #[error(transparent)]
     Install(#[from] longwire_router::InstallError),
-    /// A program of a bench is none.
+    /// The assembly of a program is invalid.
     #[error(transparent)]
     Assembly(#[from] longwire_program::AssemblyError),
-    /// An object can't be read.
+    /// An object can't be parsed.
     #[error(transparent)]
     Object(#[from] longwire_program::ObjectError),
-    /// Control processes can't be let in.
+    /// The listener for control processes failed.
     #[error(transparent)]
     Listener(#[from] longwire_punt::ListenerError),
-    /// A program of others, or a tool that sets up the kernel, failed.
+    /// An external program or configuration tool failed.
     #[error("{command}: {reason}")]
     Tool {
-        /// What was run.
+        /// Its command line.
         command: String,
-        /// What it said.
+        /// Its error message.
         reason: String,
     },
-    /// The system did not answer.
+    /// A system call failed.
     #[error("{doing}: {source}")]
     System {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
         /// The system's error.
         source: std::io::Error,
@@ -175,8 +175,8 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     BENCHES.iter().map(|&(name, what, _)| (name, what))
 }
 
-/// Runs the bench called `name`; none if there is none of that name. A bench that fails gives a row that
-/// fails and says why.
+/// Runs the bench `name`; none if there is none of this name. A failing bench gives a failed row with the
+/// reason.
 pub fn run(name: &str, settings: &Settings<'_>) -> Option<Vec<Row>> {
     let (name, what, bench) = *BENCHES.iter().find(|bench| bench.0 == name)?;
     (settings.say)(name);
@@ -186,20 +186,20 @@ pub fn run(name: &str, settings: &Settings<'_>) -> Option<Vec<Row>> {
 }
 
 impl Settings<'_> {
-    /// How often to repeat what is usually repeated `usual` times.
+    /// Number of repetitions, `usual` by default.
     fn runs(&self, usual: u32) -> u32 {
         self.runs.unwrap_or(if self.quick { 1 } else { usual }).max(1)
     }
 
-    /// How long to measure what is usually measured for so long.
+    /// Measuring time, `usual` by default.
     fn time(&self, usual: Duration) -> Duration {
         if self.quick { usual / 5 } else { usual }
     }
 
-    /// Says what comes next.
+    /// Announces the next step.
     ///
     /// # Errors
-    /// If there is no next, because it is time to stop.
+    /// If the bench is stopped.
     fn next(&self, what: &str) -> Result<(), BenchError> {
         (self.say)(what);
         self.go_on()
@@ -209,7 +209,7 @@ impl Settings<'_> {
         if self.stop.load(Ordering::Relaxed) { Err(BenchError::Stopped) } else { Ok(()) }
     }
 
-    /// Waits for so long.
+    /// Waits for this time.
     fn pause(&self, time: Duration) -> Result<(), BenchError> {
         let end = std::time::Instant::now() + time;
         loop {
@@ -222,12 +222,12 @@ impl Settings<'_> {
         }
     }
 
-    /// What the lab's measurements ask whether to go on.
+    /// Callback that stops the lab's measurements.
     fn progress(&self) -> impl FnMut(longwire_lab::traffic::Progress) -> ControlFlow<()> {
         |_| if self.go_on().is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
-    /// The row of something that gave no number.
+    /// The row of a bench that gave no number.
     fn could_not(name: &str, error: &BenchError) -> Row {
         match error {
             BenchError::NotHere(why) => Row::new(name, "").measured("not run").note(why.clone()),

@@ -1,16 +1,16 @@
-//! Memory as the system counts it.
+//! Memory usage by the system's accounting.
 
-/// Memory of this process that is resident, in bytes.
+/// Resident memory of this process in bytes.
 pub fn resident_bytes() -> f64 {
     field("/proc/self/status", "VmRSS:") as f64
 }
 
-/// Memory that programs can have without others being pushed out.
+/// Memory available to programs without swapping, in bytes.
 pub fn available_bytes() -> u64 {
     field("/proc/meminfo", "MemAvailable:")
 }
 
-/// A field of a file in `/proc` that is written in KiB, in bytes; 0 if it is not there.
+/// A field in KiB of a file in `/proc`, as bytes; 0 if missing.
 fn field(file: &str, name: &str) -> u64 {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB"));

@@ -1,6 +1,6 @@
 //! One worker against two that share the work: each with its own ports and links, or one with the ports and
 //! the other with the links, as in Joglekar's thesis "High Capacity Network Link Emulation Using Network
-//! Processors", section 4.1.2. Memory to memory, by turns.
+//! Processors", section 4.1.2. Runs from memory to memory alternate.
 
 use crate::engine::{checked, speed};
 use crate::punctual::Punctual;
@@ -13,32 +13,32 @@ use std::fmt::Write;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// How many workers share the work.
+/// Number of workers that share the work.
 const WORKERS: usize = 2;
-/// Pairs of ports, from one of which packets go to the other over a link: one pair for each worker.
+/// Pairs of ports with a link from one to the other: one pair per worker.
 const PAIRS: usize = WORKERS;
-/// What two workers are to reach, as a multiple of one, if no packet changes the worker.
+/// Required speedup of two workers if no packet changes workers.
 const PARALLEL: f64 = 1.8;
 
-/// Addresses of the two ports of a pair: each pair has a bridge of its own.
+/// Addresses of both ports of a pair: each pair has its own bridge.
 const FROM: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const TO: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// Links that packets take under each mapping.
+/// Links to run under each mapping.
 pub struct Links {
     /// Their names.
     pub name: &'static str,
-    /// What they are made of, as keys of a scenario.
+    /// Their keys in a scenario.
     keys: &'static str,
 }
 
-/// All that is compared.
+/// The links compared.
 pub const LINKS: [Links; 2] = [
     Links { name: "no rate, no delay, dice on", keys: "" },
     Links { name: "100 Gbit/s and 10 ms", keys: "rate = \"100 Gbit/s\"\ndelay = \"10 ms\"\n" },
 ];
 
-/// What is compared with one worker: how it is called, the section `[engine]`, and what it is to reach.
+/// Mappings compared with one worker: name, section `[engine]`, and required speedup.
 const SHARED: [(&str, &str, Option<f64>); 3] = [
     ("parallel", "mapping = \"parallel\"", Some(PARALLEL)),
     ("pipeline", "mapping = \"pipeline\"", None),
@@ -57,10 +57,10 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
 }
 
 impl Links {
-    /// One worker's packets a second, and as a multiple of that what two workers carry under each other
-    /// mapping.
+    /// Packets per second of one worker, and the speedup of two workers under each other mapping.
     ///
     /// # Errors
+    /// If the bench is stopped, or this machine can't run two workers.
     /// It is time to stop, or this machine can't run two workers.
     pub fn compare(&self, settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         if std::thread::available_parallelism().map_or(1, usize::from) < WORKERS {
@@ -120,7 +120,7 @@ fn scenario(link: &str, workers: usize, engine: &str) -> String {
     text
 }
 
-/// Packets a second of all pairs together, after as long again to warm up.
+/// Packets per second of all pairs together, after as long a warm-up.
 fn run(settings: &Settings<'_>, scenario: &str) -> Result<(f64, Report), BenchError> {
     let time = settings.time(Duration::from_secs(1));
     let plan = longwire_scenario::parse("bench mapping", scenario)?;
@@ -130,7 +130,7 @@ fn run(settings: &Settings<'_>, scenario: &str) -> Result<(f64, Report), BenchEr
         macs: (TO, FROM),
         ..BlastPlan::sink()
     };
-    // A sink sends one packet, so that the bridge knows where it is.
+    // A sink sends one packet, so that the bridge learns its address.
     let nobody = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED);
     let sink = BlastPlan { count: 1, pairs: vec![nobody], macs: (FROM, TO), ..BlastPlan::sink() };
     let port = |place: usize| {

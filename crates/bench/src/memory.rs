@@ -1,4 +1,4 @@
-//! What packets cost while they wait.
+//! Memory per waiting packet.
 
 use crate::engine::{Case, setup};
 use crate::machine_memory::{available_bytes, resident_bytes};
@@ -10,10 +10,10 @@ use longwire_units::Nanos;
 use std::time::Duration;
 
 const FRAME: usize = 64;
-/// The most bytes a waiting 64-byte packet may take.
+/// Limit of bytes per waiting 64-byte packet.
 const TARGET: f64 = 192.0;
 
-/// The rows of this bench: so many packets travel at once.
+/// The rows of this bench: this many packets are in flight at once.
 pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let count: u64 = if settings.quick { 1_000_000 } else { 10_000_000 };
     let pool_bytes = Pool::cost_of(FRAME) * count / 100 * 101 + (4 << 20);
@@ -26,7 +26,7 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         )));
     }
     settings.next(&format!("memory: {count} packets at once"))?;
-    // Long enough for all of them to come before the first one leaves.
+    // Long enough for all to arrive before the first leaves.
     let config = LinkConfig::default().with_text("delay", "100 s")?;
     let case = Case { count, pool_bytes, frame_bytes: FRAME, ..Case::new(&config, Duration::ZERO) };
     let before = resident_bytes();
@@ -34,7 +34,7 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let run = setup.start();
     let remote = run.remote();
     let started = std::time::Instant::now();
-    // The greeting of the sink is one more.
+    // Plus one packet that the sink sends first.
     while remote.flow()?.0.taken <= count && started.elapsed() < Duration::from_secs(60) {
         settings.pause(Duration::from_millis(50))?;
     }

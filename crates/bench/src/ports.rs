@@ -1,5 +1,5 @@
-//! 64-byte packets through two real ports: the engine against a bare forwarding loop on the same drivers, in
-//! turns.
+//! 64-byte packets through two real ports: the engine and a bare forwarding loop on the same drivers,
+//! alternating.
 
 use crate::flood::{Flood, PATIENCE, description, received};
 use crate::world::{Driver, World, require_hosts};
@@ -11,9 +11,9 @@ use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What the engine carries, of a bare loop's packets.
+/// Required share of the bare loop's packet rate.
 const TARGET_PERCENT: f64 = 90.0;
-/// How often the first frame is looked for.
+/// Polling interval for the first frame.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The rows of this bench.
@@ -34,7 +34,7 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
 fn compare(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchError> {
     let world = World::new(driver, false)?;
     let (mut bare, mut engine, mut ports) = (Vec::new(), Vec::new(), String::new());
-    // Frames that found the port's queue full: proof that the generator was faster.
+    // Frames refused by the port's full queue: proof that the generator was faster.
     let mut missed = (0, 0);
     for round in 1..=settings.runs(5) {
         settings.next(&format!("ports: {}, round {round}, bare loop", driver.name()))?;
@@ -84,7 +84,7 @@ fn compare(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchErr
     ])
 }
 
-/// Lets frames flood in by the first port, and measures how many a second come out by the second.
+/// Floods the first port, and measures frames per second at the second.
 pub(crate) fn flooded(settings: &Settings<'_>, world: &World) -> Result<f64, BenchError> {
     let mut flood = Flood::open(world)?;
     flood.greet()?;
@@ -103,8 +103,8 @@ fn measure(settings: &Settings<'_>, world: &World) -> Result<f64, BenchError> {
     rate(|| received(world), |time| settings.pause(settings.time(time)))
 }
 
-/// Frames a second, by what has been received and when. It is counted some time after frames begin to come
-/// out: what forwards them may need a while to start.
+/// Frames per second, from counts and their times. Counting starts some time after the first frame, because
+/// forwarding may take a while to start.
 fn rate(
     mut received: impl FnMut() -> Result<(u64, Nanos), BenchError>,
     pause: impl Fn(Duration) -> Result<(), BenchError>,
@@ -127,7 +127,7 @@ fn rate(
     Ok((after - before) as f64 / (to - from).as_secs_f64())
 }
 
-/// The bare loop while `measure` runs: what comes in by one port goes out by the other, both ways.
+/// Runs the bare loop during `measure`: frames are forwarded between the two ports, both ways.
 pub(crate) fn forward(
     ports: &mut [Box<dyn Port>],
     measure: impl FnOnce() -> Result<f64, BenchError>,
@@ -167,7 +167,7 @@ fn carry(
     Ok(())
 }
 
-/// Sets a flag when dropped, however that comes about.
+/// Sets a flag when dropped, also on a panic.
 struct Ending<'a>(&'a AtomicBool);
 
 impl Drop for Ending<'_> {
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// 1000 frames a second from `start` on, none before, by a clock that pauses alone move on.
+    /// 1000 frames per second from `start` on, none before, by a clock that only pauses advance.
     fn seen(start: u64) -> Result<f64, BenchError> {
         let now = Cell::new(0u64);
         let received = || Ok((now.get().saturating_sub(start) / 1_000_000, Nanos(now.get())));

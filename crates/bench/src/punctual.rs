@@ -1,18 +1,18 @@
-//! A source for runs on the machine's clock.
+//! A source for runs in real time.
 
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_packet::{Batch, Pool};
 use longwire_port::driver::memory::Blast;
 use longwire_units::Nanos;
 
-/// A source whose times count from when it is first asked, not from the clock's zero.
+/// A source whose times are relative to its first poll, not to the clock's zero.
 pub struct Punctual {
     blast: Blast,
     start: Option<Nanos>,
 }
 
 impl Punctual {
-    /// Around this source.
+    /// Wraps this source.
     pub fn new(blast: Blast) -> Self {
         Self { blast, start: None }
     }

@@ -1,5 +1,5 @@
-//! Packets a second through the levels above: a worker's side that does nothing else, and a process or
-//! service that sends all back.
+//! Packets per second through the levels above: the worker's side alone, with a process or service that
+//! returns all packets.
 
 use crate::guest::{Guest, NAME, RATE, Work, spin};
 use crate::{BenchError, Sample, Settings};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// 64 bytes with FCS.
 const FRAME: usize = 60;
-/// Promised packets a second of a native process.
+/// Required packets per second of a native process.
 const TARGET: f64 = 3e6;
 const SCRIPT: &str = include_str!("../../punt/examples/control.py");
 
@@ -25,15 +25,15 @@ const SCRIPT: &str = include_str!("../../punt/examples/control.py");
 pub enum Level {
     /// A service on a thread.
     Slow(Waiting),
-    /// A control process: this program once more.
+    /// A control process: another instance of this program.
     Control,
 }
 
-/// Packets a second of so many bytes without FCS, up to a level and back: the best of many short times within
-/// `time`.
+/// Packets per second, of this length without FCS, up to a level and back: the best of many short periods
+/// within `time`.
 ///
 /// # Errors
-/// The level can't be had, or it was at fault.
+/// If the level is not available, or failed.
 pub fn up_and_back(level: Level, work: Work, len: usize, time: Duration) -> Result<f64, BenchError> {
     match level {
         Level::Slow(waiting) => Above::service(waiting, work)?.measure(len, time),
@@ -84,7 +84,7 @@ fn python(settings: &Settings<'_>) -> Result<Row, BenchError> {
     Ok(rates.shown(name, "pps"))
 }
 
-/// What a packet costs for which there is no room: what a flood of exceptional packets costs regular ones.
+/// Cost of a packet that finds no room: the cost of a flood of exceptional packets to regular ones.
 fn refusals(settings: &Settings<'_>) -> Result<Row, BenchError> {
     const COUNT: u32 = 1_000_000;
     let name = "punt: a packet for which there is no room";
@@ -131,7 +131,7 @@ struct Above {
     free: Vec<Handle>,
     begin: Instant,
     back: u64,
-    /// Who is above, ended when this is.
+    /// The process above, ended when this is dropped.
     guest: Option<Guest>,
     slow: Option<Slow>,
 }
@@ -186,7 +186,7 @@ impl Above {
         self.guest.as_mut().ok_or_else(|| BenchError::NotHere("nobody is expected above".into()))
     }
 
-    /// A control process within this one, that does nothing.
+    /// An idle control process within this one.
     fn joined(&mut self) -> Result<Control, BenchError> {
         let hello = Hello { name: NAME.into(), packets: RATE, cycles: 0, share: 1 };
         let control = Control::connect(&self.guest()?.socket(), &hello)
@@ -207,7 +207,7 @@ impl Above {
         Ok(())
     }
 
-    /// Packets a second, up and back.
+    /// Packets per second, up and back.
     fn measure(&mut self, len: usize, time: Duration) -> Result<f64, BenchError> {
         for handle in std::mem::take(&mut self.free) {
             self.pool.free(handle);
@@ -225,9 +225,8 @@ impl Above {
         }
     }
 
-    /// The best of many short times, on the first processor. On a shared machine both sides run at once only
-    /// now and then; that is what a time must be short for, and it is long enough for many times the packets
-    /// that are up at once.
+    /// The best of many short periods, on the first processor. On a shared machine both sides rarely run at
+    /// once, so a period must be short; but it covers many times the packets that are up at once.
     fn rate(&mut self, time: Duration) -> f64 {
         const SHORT: Duration = Duration::from_millis(5);
         let mut best = 0.0f64;
@@ -242,12 +241,12 @@ impl Above {
                 best = best.max((self.back - before) as f64 / begin.elapsed().as_secs_f64());
             }
         };
-        // A thread of its own, because what comes after this bench is not to be tied to a processor.
+        // A separate thread, so that later benches are not pinned.
         std::thread::scope(|scope| scope.spawn(&mut run).join().expect("nothing in it panics"));
         best
     }
 
-    /// A batch up, and what has come back.
+    /// Sends a batch up, and takes returned packets.
     fn turn(&mut self) {
         let now = Nanos(self.begin.elapsed().as_nanos() as u64);
         for _ in 0..BATCH {
@@ -267,7 +266,7 @@ impl Above {
     }
 }
 
-/// Nobody is cut off for being slow: what is measured is how slow.
+/// Limits that disconnect nobody for being slow: slowness is what is measured.
 fn patient() -> Limits {
     let minute = Nanos::from_secs(60);
     Limits { answer_within: minute, patience: minute, ..Limits::default() }

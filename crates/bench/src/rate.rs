@@ -1,5 +1,5 @@
-//! How far the bandwidth between two hosts on real ports is from what the link was set to, at the link layer:
-//! bits of all arrivals but the first over the time from first to last arrival.
+//! Errors of bandwidth between two hosts on real ports, at the link layer: bits of all arrivals but the first
+//! over the time from first to last arrival.
 
 use crate::world::{Driver, World, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings};
@@ -8,10 +8,10 @@ use longwire_lab::traffic::udp::{Pace, UdpStream, send};
 use longwire_report::Row;
 use std::time::Duration;
 
-/// What links are set to, in bit/s, and the payload of the packets that fill them.
+/// Configured rates in bit/s, and the payload of the packets that fill them.
 const LINKS: [(u64, usize); 5] =
     [(64_000, 200), (1_000_000, 1000), (10_000_000, 1472), (100_000_000, 1472), (1_000_000_000, 1472)];
-/// How far the rate may be off, in percent.
+/// Tolerance in percent.
 const WITHIN: f64 = 0.1;
 
 /// The rows of this bench.
@@ -45,7 +45,7 @@ fn of_driver(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchE
     Ok(rows)
 }
 
-/// The row of the run that was furthest off: here the best says nothing.
+/// The row of the run with the largest error: the best run would prove nothing.
 fn judge(row: Row, rate: u64, rates: &Sample) -> Row {
     let off = |measured: f64| (measured - rate as f64).abs();
     let [least, most] = [rates.least(), rates.most()];
@@ -57,7 +57,7 @@ fn judge(row: Row, rate: u64, rates: &Sample) -> Row {
         .extra("most", most)
 }
 
-/// Sends a tenth more than the link carries, and measures what arrives.
+/// Offers a tenth more than the link's rate, and measures arrivals.
 fn measure(
     settings: &Settings<'_>,
     world: &World,

@@ -1,5 +1,5 @@
-//! A router between eight ports in memory, driven batch by batch without an engine, so that its own time can
-//! be told.
+//! A router between eight memory ports, driven batch by batch without an engine, so that its own time can be
+//! measured.
 
 use crate::{BenchError, Sample};
 use longwire_block::{CONSUMED, KEPT, Node, Outbox, refusal};
@@ -26,22 +26,22 @@ pub const PORTS: u16 = 8;
 /// A frame of 64 bytes with FCS.
 pub type Frame = [u8; FRAME];
 
-/// What a frame says.
+/// Contents of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Said {
-    /// The port it comes in by.
+    /// Ingress port.
     pub from: u16,
-    /// The port behind which the host is that it is for.
+    /// Port of the destination host.
     pub to: u16,
-    /// The transport protocol.
+    /// Transport protocol.
     pub protocol: u8,
-    /// Hops it may take.
+    /// TTL.
     pub ttl: u8,
     /// Source and destination port.
     pub ports: [u16; 2],
-    /// Flags, of TCP.
+    /// TCP flags.
     pub flags: u8,
-    /// Whether its IPv4 header has options: four that say nothing.
+    /// Whether its IPv4 header has options: four bytes without effect.
     pub options: bool,
 }
 
@@ -50,7 +50,7 @@ impl Said {
     pub const UDP: Self =
         Self { from: 0, to: 1, protocol: 17, ttl: 64, ports: [1024, 53], flags: 0, options: false };
 
-    /// Its address of the host behind a port.
+    /// Address of the host behind a port.
     pub const fn host(port: u16) -> Ipv4Addr {
         Ipv4Addr::new(10, 0, port as u8, 9)
     }
@@ -86,7 +86,7 @@ impl Said {
         ));
         frame[14..34].copy_from_slice(&header.bytes());
         if self.options {
-            // Three options of one byte that say nothing, and the end of the list (RFC 791, 3.1).
+            // Three no-operation options and the end of the list (RFC 791, 3.1).
             (frame[14], frame[24], frame[25]) = (0x46, 0, 0);
             frame[34..38].copy_from_slice(&[1, 1, 1, 0]);
             let checksum = Sum::ZERO.bytes(&frame[14..38]).checksum();
@@ -104,7 +104,7 @@ impl Said {
         frame
     }
 
-    /// Its bytes, to another address.
+    /// Its bytes, with another destination address.
     pub fn to(&self, address: u32) -> Frame {
         let mut frame = self.frame();
         frame[30..34].copy_from_slice(&address.to_be_bytes());
@@ -116,7 +116,7 @@ impl Said {
     }
 }
 
-/// The n-th of addresses that are spread between 11.0.0.0 and 63.255.255.255.
+/// The n-th of addresses spread between 11.0.0.0 and 63.255.255.255.
 pub const fn destination(n: u32) -> u32 {
     let spread = n.wrapping_mul(0x9e37_79b1);
     11 << 24 | (spread >> 24 & 0x3f) << 24 | spread & 0x00ff_ffff
@@ -130,22 +130,22 @@ pub(crate) const fn host_mac(port: u16) -> [u8; 6] {
     [2, 0, 0, 0, 0, port as u8]
 }
 
-/// What became of packets.
+/// Outcomes of packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Given to the router.
+    /// Passed to the router.
     pub offered: u64,
-    /// Made by it.
+    /// Created by the router.
     pub made: u64,
-    /// Out of a port.
+    /// Sent to a port.
     pub forwarded: u64,
     /// Dropped.
     pub dropped: u64,
-    /// For the router itself, or taken apart.
+    /// Addressed to the router, or fragmented.
     pub consumed: u64,
 }
 
-/// The router, with packet memory, and books of what became of its packets.
+/// The router, its packet memory, and its counters.
 pub struct Rig {
     /// The router.
     pub router: Router,
@@ -156,10 +156,10 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// A router that knows the hosts behind its ports, and admits programs by `admission`.
+    /// A router that knows the hosts behind its ports, with this admission of programs.
     ///
     /// # Errors
-    /// There is not the memory.
+    /// If memory is lacking.
     pub fn new(admission: Admission) -> Result<Self, BenchError> {
         let port = |place: u16| RouterPort {
             place,
@@ -177,10 +177,10 @@ impl Rig {
         Self::of(router)
     }
 
-    /// Around this router.
+    /// Wraps this router.
     ///
     /// # Errors
-    /// There is not the memory.
+    /// If memory is lacking.
     pub fn of(router: Router) -> Result<Self, BenchError> {
         let pool = Pool::new(16 << 20)?;
         Ok(Self {
@@ -192,10 +192,10 @@ impl Rig {
         })
     }
 
-    /// Adds a default route, and so many prefixes of 24 bits, where packets to [`destination`]s go.
+    /// Adds a default route and this many /24 prefixes, to which packets to [`destination`]s go.
     ///
     /// # Errors
-    /// There are too many.
+    /// If there are too many.
     pub fn add_routes(&mut self, prefixes: u32) -> Result<(), BenchError> {
         let hop = |n: u32| {
             let port = (n % u32::from(PORTS)) as u16;
@@ -211,7 +211,7 @@ impl Rig {
     /// Installs a program.
     ///
     /// # Errors
-    /// It is refused.
+    /// If it is refused.
     pub fn install(
         &mut self,
         program: Program,
@@ -224,22 +224,22 @@ impl Rig {
         Ok(self.router.install(forwarder)?)
     }
 
-    /// Gives it levels above.
+    /// Attaches levels above.
     pub fn set_levels(&mut self, punt: Punt) {
         self.router.set_levels(punt);
     }
 
-    /// What became of packets so far.
+    /// Outcomes so far.
     pub const fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// Packets that are neither gone nor counted yet.
+    /// Packets without an outcome yet.
     pub fn inside(&self) -> u64 {
         self.pool.live()
     }
 
-    /// Goes on to this time, and does what is due. Times only grow.
+    /// Advances to this time, and does what is due. Time never goes back.
     pub fn tick(&mut self, now: Nanos) {
         self.now = self.now.max(now);
         if self.router.deadline() <= self.now {
@@ -248,7 +248,7 @@ impl Rig {
         }
     }
 
-    /// Copies frames into packets, a batch at the most. What finds no memory is dropped.
+    /// Copies frames into packets, at most a batch. Frames without memory are dropped.
     pub fn take_in<'f>(&mut self, frames: impl IntoIterator<Item = (u16, &'f Frame)>) -> Batch {
         let mut batch = Batch::new();
         for (port, frame) in frames.into_iter().take(BATCH) {
@@ -264,13 +264,13 @@ impl Rig {
         batch
     }
 
-    /// What is measured: what the router does with a batch.
+    /// The measured part: the router's processing of a batch.
     #[inline]
     pub fn forward(&mut self, batch: &Batch) {
         self.router.forward(&mut self.pool, batch, &mut self.outbox);
     }
 
-    /// Sends the batch's packets, and those made because of them, out of their ports: `sent` is shown each
+    /// Sends the batch's packets, and those created because of them, to their ports: `sent` receives each
     /// frame.
     pub fn give_out(&mut self, batch: &Batch, mut sent: impl FnMut(u16, &[u8])) {
         for &handle in batch.as_slice() {
@@ -302,8 +302,8 @@ impl Rig {
         self.pool.free(handle);
     }
 
-    /// How long the router takes for a batch of these frames, with what it takes to bring them in and out
-    /// left out. All packets have the same time.
+    /// Time that the router takes for a batch of these frames, without copying them in and out. All packets
+    /// have the same arrival time.
     pub fn time_batch(&mut self, frames: &[(u16, Frame)]) -> Duration {
         let batch = self.take_in(frames.iter().map(|(port, frame)| (*port, frame)));
         let before = Instant::now();
@@ -316,10 +316,11 @@ impl Rig {
     }
 }
 
-/// Nanoseconds a packet in each of several routers that take turns, a batch at a time: what disturbs one
-/// disturbs all. Each has its own frames, a batch of them or less.
+/// Nanoseconds per packet in each of several routers that alternate batch by batch, so that disturbances
+/// affect all alike. Each has its own frames, at most a batch.
 ///
 /// # Errors
+/// What `go_on` returns, which is called now and then.
 /// What `go_on` answers, which is asked now and then.
 pub fn in_turns(
     rigs: &mut [(&mut Rig, &[(u16, Frame)])],
@@ -358,7 +359,7 @@ mod tests {
         rig.forward(&batch);
         let mut seen = Vec::new();
         rig.give_out(&batch, |port, frame| seen.push((port, frame[14], frame[22])));
-        // The last one is an error to who sent it.
+        // The last one is an error to its sender.
         assert_eq!(seen, [(1, 0x45, 63), (7, 0x45, 63), (1, 0x46, 63), (0, 0x45, 64)]);
         let expected = Tally { offered: 4, made: 1, forwarded: 4, dropped: 1, consumed: 0 };
         assert_eq!((rig.tally(), rig.inside()), (expected, 0));

@@ -38,20 +38,20 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     Ok(rows)
 }
 
-/// What a router between real ports has carried.
+/// Results of a router between real ports.
 pub struct Carried {
-    /// Packets a second that came out, at the far ends.
+    /// Packets per second received at the far ends.
     pub rate: f64,
-    /// Frames that found a port's queue full before the router saw them.
+    /// Frames refused by a port's full queue, which the router did not see.
     pub missed: u64,
-    /// Packets that the router or its engine lost.
+    /// Packets lost by the router or its engine.
     pub lost: u64,
-    /// What the engine says of the run.
+    /// The engine's report.
     pub report: Report,
 }
 
 impl Carried {
-    /// The row with what was lost, which fails it.
+    /// The row with its losses, which fail it.
     pub fn told(&self, row: Row) -> Row {
         let row = with_losses(row, &self.report).extra("missed", self.missed).extra("lost", self.lost);
         let row = match self.missed {
@@ -87,11 +87,11 @@ fn scenario() -> String {
     text + &format!("[[router]]\nname = \"r\"\nports = [\n{ports}]\nneighbours = [\n{neighbours}]\n")
 }
 
-/// Sends by all ports to the next ones for so long, as fast as it goes, or so many packets a second together;
-/// `go_on` is asked now and then.
+/// Sends from all ports to the next ones for this time, at full speed or at a total rate; `go_on` is called
+/// now and then.
 ///
 /// # Errors
-/// There may be no test hosts, or ports can't be opened.
+/// If test hosts are not allowed, or ports can't be opened.
 pub fn carry(
     driver: Driver,
     rate: Option<u64>,
@@ -117,7 +117,7 @@ pub fn carry(
     Ok(Carried { rate: measured?, missed, lost, report })
 }
 
-/// Frames a second that all far ends receive.
+/// Frames per second received by all far ends.
 fn measure(
     world: &World,
     time: Duration,
@@ -141,7 +141,7 @@ fn wait(time: Duration, go_on: &impl Fn() -> Result<(), BenchError>) -> Result<(
     }
 }
 
-/// Sends a batch by each host in turn, on the processor that the engine leaves free.
+/// Sends a batch from each host in turn, on the processor that the engine leaves free.
 fn send(world: &World, rate: Option<u64>, stop: &AtomicBool) -> Result<(), BenchError> {
     settle_beside();
     let options = AfPacketOptions { allow_addresses: true, header: Header::Off, slots: Some(64) };

@@ -1,5 +1,4 @@
-//! A router alone on one core: minimal IP, what programs add to it, and whether what admission promises
-//! holds.
+//! A router alone on one core: minimal IP, the cost of programs, and whether admission's promises hold.
 
 use crate::rig::{FRAME, Frame, PORTS, Rig, Said, destination, in_turns};
 use crate::straight::straight;
@@ -18,11 +17,11 @@ const QUICK_PREFIXES: u32 = 20_000;
 /// Packets of one pass.
 const PACKETS: usize = 1 << 20;
 const QUICK_PACKETS: usize = 1 << 14;
-/// Destinations that the route cache holds all of.
+/// Number of destinations that fit the route cache.
 const KNOWN: u32 = 1000;
 const BATCHES: usize = 20_000;
 const QUICK_BATCHES: usize = 200;
-/// Flows with a program and a state of their own each: together more than the caches of a core hold.
+/// Flows with their own program and state: together more than the caches of a core hold.
 const FLOWS: u16 = 2048;
 const QUICK_FLOWS: u16 = 32;
 
@@ -71,7 +70,7 @@ fn forwarding(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     Ok(rows)
 }
 
-/// Every frame once, from memory into packets, through the router, and back: how many came out.
+/// Passes every frame once, from memory through the router and back. Returns the number sent.
 fn pass(rig: &mut Rig, frames: &[Frame]) -> u64 {
     let before = rig.tally().forwarded;
     let mut sent = [0; FRAME];
@@ -86,7 +85,7 @@ fn pass(rig: &mut Rig, frames: &[Frame]) -> u64 {
     rig.tally().forwarded - before
 }
 
-/// What an empty program and one of 60 instructions add to a packet's time.
+/// Additional time per packet of an empty program and of one with 60 instructions.
 fn added(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let frames = vec![(0, Said::UDP.frame()); BATCH];
     let batches = if settings.quick { QUICK_BATCHES } else { BATCHES };
@@ -111,7 +110,7 @@ fn added(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     Ok(rows.map(|((sample, name), most)| Sample::from_iter(sample).at_most(name, "ns", most)).collect())
 }
 
-/// How long verifying and compiling takes.
+/// Time of verification and compilation.
 fn made(settings: &Settings<'_>) -> Result<Row, BenchError> {
     let name = "router: verifying and compiling a program of 500 instructions";
     let mut times = Vec::new();
@@ -128,9 +127,9 @@ fn made(settings: &Settings<'_>) -> Result<Row, BenchError> {
     Ok(times.into_iter().collect::<Sample>().at_most(name, "ns", 5e6))
 }
 
-/// Programs that have one way only, and so always take the most expensive, at calibrated prices: many flows
-/// with a program and a state of their own each, met in random order, so that states and code are not in the
-/// caches near a core. A packet's time is compared with the computed one.
+/// Programs with a single path, so that each packet takes the worst case, at calibrated prices: many flows
+/// with their own program and state, in random order, so that states and code are not in the near caches. A
+/// packet's time is compared with the computed one.
 fn promised(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let prices = calibrate::prices(settings)?;
     let flows = if settings.quick { QUICK_FLOWS } else { FLOWS };
@@ -162,7 +161,7 @@ fn promised(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     Ok(rows)
 }
 
-/// One table with all of them, made step by step: each is verified and compiled by itself.
+/// One table with all of them, built step by step: each is verified and compiled separately.
 fn install_all(rig: &mut Rig, program: &Program, keys: impl Iterator<Item = Key>) -> Result<(), BenchError> {
     for key in keys {
         rig.install(program.clone(), key, None)?;

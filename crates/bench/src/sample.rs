@@ -1,8 +1,8 @@
-//! Several measurements of one thing.
+//! Repeated measurements of one quantity.
 
 use longwire_report::Row;
 
-/// Measurements of the same quantity, repeated because machines are shared and noisy.
+/// Measurements of one quantity, repeated because machines are shared and noisy.
 #[derive(Debug, Clone, Default)]
 pub struct Sample(Vec<f64>);
 
@@ -15,49 +15,49 @@ impl FromIterator<f64> for Sample {
 }
 
 impl Sample {
-    /// The middle one; zero of none.
+    /// The median; zero if empty.
     pub fn median(&self) -> f64 {
         self.0.get(self.0.len() / 2).copied().unwrap_or(0.0)
     }
 
-    /// The smallest; zero of none.
+    /// The smallest; zero if empty.
     pub fn least(&self) -> f64 {
         self.0.first().copied().unwrap_or(0.0)
     }
 
-    /// The largest; zero of none.
+    /// The largest; zero if empty.
     pub fn most(&self) -> f64 {
         self.0.last().copied().unwrap_or(0.0)
     }
 
-    /// The mean; zero of none.
+    /// The mean; zero if empty.
     pub fn mean(&self) -> f64 {
         self.0.iter().sum::<f64>() / self.0.len().max(1) as f64
     }
 
-    /// What this share of them (0 to 1) does not exceed; zero of none.
+    /// The quantile of this share (0 to 1); zero if empty.
     pub fn quantile(&self, share: f64) -> f64 {
         let rank = (self.0.len() as f64 * share).ceil() as usize;
         self.0.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
     }
 
-    /// A row of the best run with median and spread beside it; it passes if the best reaches `target`.
+    /// A row of the best run with median and spread; it passes if the best reaches `target`.
     pub fn at_least(&self, name: &str, unit: &str, target: f64) -> Row {
         self.spread(Row::new(name, unit).expected(target).measured(self.most()).at_least())
     }
 
-    /// A row of the best run, where less is better; it passes if the best is no more than `target`.
+    /// A row of the best run, where less is better; it passes if the best is at most `target`.
     pub fn at_most(&self, name: &str, unit: &str, target: f64) -> Row {
         self.spread(Row::new(name, unit).expected(target).measured(self.least()).at_most())
     }
 
-    /// A row of the median, for comparisons whose best run means nothing; it passes if the median reaches
+    /// A row of the median, for comparisons, whose best run means nothing; it passes if the median reaches
     /// `target`.
     pub fn median_at_least(&self, name: &str, unit: &str, target: f64) -> Row {
         self.spread(Row::new(name, unit).expected(target).measured(self.median()).at_least())
     }
 
-    /// A row of the median that nobody judges.
+    /// A row of the median that is not judged.
     pub fn shown(&self, name: &str, unit: &str) -> Row {
         self.spread(Row::new(name, unit).measured(self.median()))
     }

@@ -1,5 +1,5 @@
-//! What sharing processors and ports costs: a packet's whole way through each scheduler, with few flows and
-//! with many.
+//! Cost of sharing processors and ports: a packet's whole path through each scheduler, with few and with many
+//! flows.
 
 use crate::{BenchError, Sample, Settings};
 use longwire_block::Dice;
@@ -8,11 +8,10 @@ use longwire_sched::{PerByte, Resource, SPECS, Scheduler, Spec, Weight};
 use longwire_units::Nanos;
 use std::time::Instant;
 
-/// Flows, packets inside, and what a packet may cost in ns where choosing takes the same time however many
-/// flows there are.
+/// Flows, packets inside, and the limit in ns for schedulers with constant-time selection.
 const SIZES: [(u32, u32, f64); 2] = [(16, 64, 60.0), (100_000, 200_000, 120.0)];
-/// Packets that are drawn beforehand, and how many of them are timed at once: few, so that on a machine with
-/// other work some runs are not interrupted.
+/// Packets drawn beforehand, and packets timed at once: few, so that some runs are not interrupted on a busy
+/// machine.
 const PACKETS: usize = 400_000;
 const TIMED: usize = 5_000;
 
@@ -29,7 +28,7 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
                 times.push(world.run(TIMED));
             }
             let sample: Sample = times.into_iter().collect();
-            // The others sort their flows: they are shown.
+            // The others sort their flows, so they are only shown.
             rows.push(if spec.constant_time {
                 sample.at_most(&name, "ns", most)
             } else {
@@ -40,11 +39,10 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     Ok(rows)
 }
 
-/// A scheduler with a constant number of packets inside, for flows in no order.
+/// A scheduler with a constant number of packets inside, from flows in random order.
 struct World {
     scheduler: Scheduler,
-    /// The flow and length of the packets that come, and cycles of those processed: drawn before the time is
-    /// taken.
+    /// Flow and length of arriving packets, and cycles of processed ones, drawn before timing starts.
     coming: Vec<(u32, u32, u64)>,
     at: usize,
 }
@@ -64,7 +62,7 @@ impl World {
         let wrong = |error: longwire_sched::SettingsError| BenchError::NotHere(error.to_string());
         let mut scheduler = Scheduler::new(spec.name, &settings).map_err(wrong)?;
         let mut dice = Dice::named(1, "bench/sched");
-        // A key is any number: these are spread over all 32 bits.
+        // Keys are arbitrary: these are spread over all 32 bits.
         let key = |flow: u64| (flow as u32).wrapping_mul(0x9e37_79b1);
         for flow in 0..flows {
             let weight = Weight::new(1 + i64::from(flow % 3)).unwrap_or(Weight::ONE);
@@ -79,7 +77,7 @@ impl World {
         for _ in 0..inside {
             world.put();
         }
-        // Flows come and go until rounds have the order that arrivals give them.
+        // Warm-up, until rounds have the order of arrivals.
         world.run(PACKETS);
         Ok(world)
     }
@@ -93,13 +91,13 @@ impl World {
         cycles
     }
 
-    /// Passes so many packets, and returns what each took in ns: enqueued, given to a processor, processed
+    /// Passes this many packets. Returns nanoseconds per packet: enqueued, given to a processor, processed
     /// and reported, given to the port.
     fn run(&mut self, packets: usize) -> f64 {
         let (start, mut sent) = (Instant::now(), 0u64);
         for _ in 0..packets {
             let ahead = |by: usize| Some(self.coming[(self.at + by) % PACKETS].0);
-            // As a router does that has a batch of packets before it.
+            // As a router does with a batch of packets.
             self.scheduler.expect(ahead(8), ahead(4), ahead(1));
             let cycles = self.put();
             if let Some(granted) = self.scheduler.dequeue(Resource::Processor) {

@@ -1,5 +1,5 @@
-//! Bulk TCP between two hosts through an unlimited link, with the offloads of the ports on: the engine
-//! against a bare forwarding loop on the same drivers, in turns.
+//! Bulk TCP between two hosts through an unlimited link, with the ports' offloads on: the engine and a bare
+//! forwarding loop on the same drivers, alternating.
 
 use crate::ports::forward;
 use crate::world::{Driver, World, require_hosts, with_losses};
@@ -10,9 +10,9 @@ use longwire_lab::traffic::bulk::{Bulk, BulkResult, send};
 use longwire_report::Row;
 use std::time::Duration;
 
-/// What is asked of TAP and AF_PACKET, in bit/s; AF_XDP can't carry trains, so that nothing is asked of it.
+/// Target of TAP and AF_PACKET in bit/s; AF_XDP can't carry trains, so it has none.
 const TARGET: f64 = 15e9;
-/// What the engine carries, of what a bare loop carries on TAP and AF_PACKET.
+/// Required share of the bare loop's rate on TAP and AF_PACKET.
 const TARGET_PERCENT: f64 = 90.0;
 
 /// The rows of this bench.
@@ -29,14 +29,14 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     Ok(rows)
 }
 
-/// Transfers of both, one of the bare loop before each of the engine.
+/// Transfers of both, alternating, the bare loop first.
 #[derive(Default)]
 struct Turns {
     bare: Vec<f64>,
     engine: Vec<f64>,
     retransmits: u64,
     congestion: String,
-    /// The engine's report of the last turn, or of the first in which it lost packets itself.
+    /// The engine's report of the last transfer, or of the first in which it lost packets.
     report: Report,
 }
 
@@ -100,7 +100,7 @@ impl Turns {
     }
 }
 
-/// The receiver's bits a second.
+/// The receiver's rate in bit/s.
 fn goodput(result: &BulkResult) -> f64 {
     result.reception.goodput_bits_per_second.unwrap_or(0.0)
 }
@@ -111,8 +111,7 @@ fn transfer(settings: &Settings<'_>, world: &World) -> Result<BulkResult, BenchE
     world.with_receiver(|receiver| send(receiver, &bulk, &mut settings.progress()))
 }
 
-/// CUBIC where the system has it, else the system's own choice: a machine's default should not decide the
-/// result.
+/// CUBIC where available, else the system's default, which should not decide the result.
 fn congestion() -> Option<String> {
     let known =
         std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();

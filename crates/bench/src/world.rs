@@ -1,4 +1,4 @@
-//! Test hosts with links between them on real ports of one driver, and the engine that runs them.
+//! Test hosts with links between them on real ports of one driver, and their engine.
 
 use crate::BenchError;
 use longwire_block::Port;
@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Names of the hosts, as many as a world has.
+/// Names of hosts, in order.
 pub const HOSTS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
 /// A driver of real ports.
@@ -42,10 +42,10 @@ impl Driver {
     }
 }
 
-/// Whether this process may make test hosts.
+/// Checks that this process may create test hosts.
 ///
 /// # Errors
-/// Why not, as [`BenchError::NotHere`].
+/// The reason why not, as [`BenchError::NotHere`].
 pub fn require_hosts(bench: &str) -> Result<(), BenchError> {
     let ability = abilities().namespaces;
     if ability.available {
@@ -55,12 +55,12 @@ pub fn require_hosts(bench: &str) -> Result<(), BenchError> {
     }
 }
 
-/// The address of the host in this place, from 0.
+/// Address of the n-th host, from 0.
 pub fn address(place: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, place as u8 + 1)
 }
 
-/// Hosts, the first of [`HOSTS`], and where the engine's ends of their wires are. Taken down when dropped.
+/// Hosts, the first of [`HOSTS`], and the engine's ends of their wires. Removed when dropped.
 pub struct World {
     lab: Lab,
     driver: Driver,
@@ -72,15 +72,15 @@ impl World {
     /// Two hosts, `a` and `b`; without addresses they answer nothing.
     ///
     /// # Errors
-    /// What can't be made.
+    /// If something can't be created.
     pub fn new(driver: Driver, with_addresses: bool) -> Result<Self, BenchError> {
         Self::of(driver, 2, with_addresses)
     }
 
-    /// So many hosts, at most as many as [`HOSTS`] names; without addresses they answer nothing.
+    /// This many hosts, at most as many as [`HOSTS`] has; without addresses they answer nothing.
     ///
     /// # Errors
-    /// What can't be made.
+    /// If something can't be created.
     pub fn of(driver: Driver, hosts: usize, with_addresses: bool) -> Result<Self, BenchError> {
         Self::with_specs(driver, hosts, |_, spec| {
             if !with_addresses {
@@ -89,11 +89,10 @@ impl World {
         })
     }
 
-    /// So many hosts, at most as many as [`HOSTS`] names, each as `change` makes it of what it would be with
-    /// its address.
+    /// This many hosts, at most as many as [`HOSTS`] has, with specifications modified by `change`.
     ///
     /// # Errors
-    /// What can't be made.
+    /// If something can't be created.
     pub fn with_specs(
         driver: Driver,
         hosts: usize,
@@ -123,10 +122,10 @@ impl World {
         Self { packet, ..self }
     }
 
-    /// One of the hosts.
+    /// A host by name.
     ///
     /// # Errors
-    /// Never for names of [`HOSTS`].
+    /// If there is none of this name.
     pub fn host(&self, name: &str) -> Result<&Host, BenchError> {
         Ok(self.lab.host(name)?)
     }
@@ -136,19 +135,18 @@ impl World {
         &self.lab
     }
 
-    /// Opens the ports, in the hosts' order.
+    /// Opens the ports in the hosts' order.
     ///
     /// # Errors
-    /// What can't be opened.
+    /// If one can't be opened.
     pub fn open(&self) -> Result<Vec<Box<dyn Port>>, BenchError> {
         self.open_by(self.driver)
     }
 
-    /// Opens the ports by another driver than the one the wires were made for: wires for AF_XDP serve
-    /// AF_PACKET too.
+    /// Opens the ports by another driver than the wires were made for: wires for AF_XDP also serve AF_PACKET.
     ///
     /// # Errors
-    /// What can't be opened.
+    /// If one can't be opened.
     pub fn open_by(&self, driver: Driver) -> Result<Vec<Box<dyn Port>>, BenchError> {
         match driver {
             Driver::Tap => self.open_taps(),
@@ -191,19 +189,19 @@ impl World {
         Ok(ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect())
     }
 
-    /// Starts the engine on new ports, with links of `forward` (keys of a scenario's link, a line each) from
-    /// `a` to `b` and nothing but a wire back. It spins, on the first processor.
+    /// Starts the engine on new ports, with a link from `a` to `b` that has the keys `forward` (of a
+    /// scenario's link, one a line), and a wire back. It spins on the first processor.
     ///
     /// # Errors
-    /// What can't be opened or made.
+    /// If something can't be opened or built.
     pub fn start(&self, forward: &str) -> Result<Run, BenchError> {
         self.start_by(self.driver, forward)
     }
 
-    /// Starts the engine as [`World::start`] does, on ports opened as by [`World::open_by`].
+    /// As [`World::start`], on ports opened by [`World::open_by`].
     ///
     /// # Errors
-    /// What can't be opened or made.
+    /// If something can't be opened or built.
     pub fn start_by(&self, driver: Driver, forward: &str) -> Result<Run, BenchError> {
         let ports = self.open_by(driver)?;
         let driver = driver.name();
@@ -222,16 +220,16 @@ impl World {
     /// world's, in order.
     ///
     /// # Errors
-    /// What can't be read, opened or made.
+    /// If something can't be parsed, opened or built.
     pub fn start_scenario(&self, text: &str) -> Result<Run, BenchError> {
         run(text, self.open()?)
     }
 
-    /// Runs `f` in host `a` with a receiver of traffic in host `b`, both on the processor that the engine
-    /// leaves them.
+    /// Runs `f` in host `a` with a traffic receiver in host `b`, both on the processor that the engine leaves
+    /// free.
     ///
     /// # Errors
-    /// What `f` returns, or what keeps the receiver from listening.
+    /// What `f` returns, or if the receiver can't listen.
     pub fn with_receiver<R: Send>(
         &self,
         f: impl FnOnce(&Receiver) -> Result<R, traffic::Error> + Send,
@@ -239,7 +237,7 @@ impl World {
         self.between(0, 1, f)
     }
 
-    /// Runs `f` with a receiver on the host in one place, reached from that in another.
+    /// Runs `f` in one host with a traffic receiver in another.
     ///
     /// # Errors
     /// As for [`World::with_receiver`].
@@ -254,7 +252,7 @@ impl World {
         let server = b.run(|| Server::bind(address))??;
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            // A session that fails is told to its sender, whose error is the one returned.
+            // A failed session is reported to its sender, whose error is returned.
             let served = scope.spawn(|| {
                 b.run(|| {
                     settle_beside();
@@ -279,16 +277,15 @@ fn run(scenario: &str, ports: Vec<Box<dyn Port>>) -> Result<Run, BenchError> {
     Ok(longwire_assemble::build(&plan, ports, |_| None)?.setup.start())
 }
 
-/// Ties this thread to the last processor: the engine has the first.
+/// Pins this thread to the last processor: the engine has the first.
 pub fn settle_beside() {
-    // A thread that is tied already has but one.
+    // An already pinned thread sees only its own processor.
     static LAST: OnceLock<usize> = OnceLock::new();
     let last = LAST.get_or_init(|| std::thread::available_parallelism().map_or(0, |n| n.get() - 1));
     longwire_engine::clock::settle_thread(Some(*last));
 }
 
-/// The row with a note about what the engine itself lost in a run, if it did: then what was measured is not
-/// the link.
+/// The row with a note about the engine's own losses, which invalidate the measurement.
 pub fn with_losses(row: Row, report: &Report) -> Row {
     let own = report.own_losses();
     let row = report.errors.iter().fold(row, |row, error| row.note(error.clone()));

@@ -1,4 +1,4 @@
-//! Real TCP behind real queues: what `longwire bench aqm` measures, in its short form, holds.
+//! `longwire bench aqm` with real TCP, in quick mode, passes.
 #![forbid(unsafe_code)]
 
 use longwire_bench::{Settings, run};
@@ -19,6 +19,6 @@ fn queues_that_drop_or_mark_early_keep_delay_low_and_the_link_in_use() {
     }
     let failed: Vec<_> = rows.iter().filter(|row| row.pass == Some(false)).map(|row| &row.name).collect();
     assert!(failed.is_empty(), "{failed:?}");
-    // Delay and rate of nine queues, marks of four, evenness of two.
+    // Delay and rate of nine queues, marks of four, fairness of two.
     assert_eq!(rows.iter().filter(|row| row.pass == Some(true)).count(), 9 * 2 + 4 + 2);
 }

@@ -1,5 +1,4 @@
-//! Longwire beside what else this machine has: what `longwire bench peers` measures, in its short form, has
-//! numbers.
+//! `longwire bench peers`, in quick mode, has numbers.
 #![forbid(unsafe_code)]
 
 use longwire_bench::{Settings, run};
@@ -27,8 +26,7 @@ fn what_is_here_has_numbers_and_what_is_absent_a_reason() {
         let rate = number(of(&format!("peers: {name}, 64 bytes")));
         assert!(rate.is_some_and(|rate| rate > 1000.0), "{name}: {rate:?}");
     }
-    // On a busy machine everything may be late and slow; nothing is ever early, and no link is faster than it
-    // was set.
+    // On a busy machine everything may be late and slow, but nothing is early, and no link exceeds its rate.
     let way = number(of("peers: kernel bridge, one-way time with no delay set")).expect("a time");
     let error = number(of("peers: Longwire, AF_PACKET, 10 ms: error of the mean delay")).expect("an error");
     assert!(way > 0.0 && error > 0.0, "{way} {error}");

@@ -12,19 +12,19 @@ pub static FLOW: Spec = FlowSettings::SPEC;
 #[derive(Debug, Settings)]
 #[settings(key = "flow", kind = "flow", source = "Longwire's own", live)]
 struct FlowSettings {
-    /// The host or port that its frames are bound for.
+    /// The host or port to which its frames go.
     #[setting(grammar = PORT)]
     to: Arc<Aim>,
     /// Destination address; with another `to`, the first one there of the same family unless it is given.
     #[setting(grammar = ADDRESS)]
     destination: Arc<IpAddr>,
-    /// How many frames it sends in all, those before included; "unlimited" for no limit.
+    /// Total number of frames, those already sent included; "unlimited" for no limit.
     #[setting(default = "unlimited")]
     packets: Limit,
-    /// How long it sends, counted from its start; "unlimited" for no limit.
+    /// How long it sends, from its start; "unlimited" for no limit.
     #[setting(name = "for", default = "unlimited")]
     lasts: Limit,
-    /// Whether it sends: while it is down its own time stands still.
+    /// Whether it sends: while it is down, its own time stops.
     #[setting(default = "up")]
     state: State,
 }

@@ -7,6 +7,7 @@
 
 mod changes;
 mod client;
+mod dashboard;
 mod document;
 mod forwarder;
 mod forwarder_routes;
@@ -17,6 +18,8 @@ mod problem;
 mod requests;
 mod routes;
 mod server;
+mod service;
+mod web;
 
 pub use client::{Client, ClientError, list};
 pub use forwarder::{Entries, ForwarderAsk, MapChange, NewForwarder, Rings, State, Typed};
@@ -27,3 +30,4 @@ pub use place::{Found, control_socket};
 pub use problem::Problem;
 pub use routes::document;
 pub use server::{Server, StartError};
+pub use web::{WebAddress, WebError, WebServer};

@@ -1,12 +1,14 @@
 //! The API and its client, over sockets in a temporary directory.
 
 mod fake;
+mod scratch;
 
-use fake::{Fake, Scratch};
+use fake::Fake;
 use longwire_control::{
     Client, ClientError, Entries, ForwarderAsk, Instance, Kind, MapChange, NewForwarder, Problem, Rings,
     Server, StartError, State, Typed, list,
 };
+use scratch::Scratch;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -13,11 +13,11 @@ pub struct Address {
     pub index: u32,
     /// The address.
     pub address: IpAddr,
-    /// Bits of its network's prefix.
+    /// Prefix length.
     pub prefix: u8,
 }
 
-/// Gives an interface an address, usable at once (no duplicate address detection).
+/// Request to add an address, usable at once (no duplicate address detection).
 pub fn add(own: &Address) -> Message {
     let mut m = Message::new(libc::RTM_NEWADDR, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
     m.bytes(&[family(own.address), own.prefix, libc::IFA_F_NODAD as u8, 0]);
@@ -27,7 +27,7 @@ pub fn add(own: &Address) -> Message {
     m
 }
 
-/// Asks for all addresses.
+/// Request to list all addresses.
 pub fn list() -> Message {
     let mut m = Message::new(libc::RTM_GETADDR, 0);
     m.bytes(&[0; HEADER]);
@@ -35,10 +35,10 @@ pub fn list() -> Message {
 }
 
 impl Address {
-    /// Reads a message's body. None if it is about something else than IP.
+    /// Parses a message's body. None if the family is not IP.
     ///
     /// # Errors
-    /// It is too short, or says what can't be.
+    /// If it is too short or has invalid values.
     pub fn read(body: &[u8]) -> Result<Option<Self>, Malformed> {
         let header = body.get(..HEADER).ok_or(Malformed)?;
         let (family, prefix, index) = (header[0], header[1], u32_at(header, 4).ok_or(Malformed)?);
@@ -54,7 +54,7 @@ impl Address {
                 _ => {}
             }
         }
-        // Between two points the address proper is the local one; IPv6 has only the other.
+        // On point-to-point links IFA_LOCAL is the interface's own address; IPv6 has only IFA_ADDRESS.
         let address = local.or(other).ok_or(Malformed)?;
         Ok(Some(Self { index, address, prefix }))
     }

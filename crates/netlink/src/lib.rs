@@ -1,9 +1,8 @@
 //! The kernel's netlink (netlink(7)): sockets, messages with nested attributes, acknowledgements, dumps, and
-//! batches that take effect together.
+//! atomic batches.
 //!
-//! [`link`], [`address`], [`route`] and [`neighbour`] write requests and read what the kernel says
-//! (rtnetlink(7)). Nothing that is read is believed: every length is checked, and what can't be is
-//! [`Malformed`].
+//! [`link`], [`address`], [`route`] and [`neighbour`] write requests and parse the kernel's messages
+//! (rtnetlink(7)). Every length is checked; an invalid message is [`Malformed`].
 //!
 //! ```
 //! use longwire_netlink::{Link, Socket, link};

@@ -1,4 +1,4 @@
-//! Links (linux/if_link.h): what requests say of them, and what the kernel says.
+//! Links (linux/if_link.h): settings in requests, and the kernel's description of a link.
 
 use crate::message::{Malformed, Message, attributes, number, u32_at};
 use crate::socket::Socket;
@@ -10,7 +10,7 @@ const HEADER: usize = 16;
 const VETH_INFO_PEER: u16 = 1;
 const IFF_LOWER_UP: u32 = 1 << 16;
 
-/// What a request says of a link; what is none stays as it is, or is the kernel's choice.
+/// Settings of a link in a request. None leaves a setting unchanged, or to the kernel.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LinkSettings<'a> {
     /// Its name.
@@ -19,13 +19,13 @@ pub struct LinkSettings<'a> {
     pub mac: Option<[u8; 6]>,
     /// The longest IP packet, in bytes.
     pub mtu: Option<u32>,
-    /// A number by which links can be removed together; 0 is that of all others.
+    /// Group number, by which links can be removed together; 0 is the default group.
     pub group: Option<u32>,
-    /// Packets that its transmit queue holds.
+    /// Length of its transmit queue in packets.
     pub queue_length: Option<u32>,
-    /// Whether it has a carrier; not every kind of link lets that be set.
+    /// Whether it has a carrier; not every kind of link accepts this.
     pub carrier: Option<bool>,
-    /// The namespace to make it in, or to move it to.
+    /// The namespace in which to create it, or to which to move it.
     pub namespace: Option<BorrowedFd<'a>>,
     /// Whether to set it up.
     pub up: bool,
@@ -58,7 +58,7 @@ impl LinkSettings<'_> {
     }
 }
 
-/// Makes a veth pair.
+/// Request to create a veth pair.
 pub fn new_veth(near: &LinkSettings<'_>, far: &LinkSettings<'_>) -> Message {
     let mut m = Message::new(libc::RTM_NEWLINK, libc::NLM_F_CREATE | libc::NLM_F_EXCL);
     near.write(&mut m, 0);
@@ -69,32 +69,32 @@ pub fn new_veth(near: &LinkSettings<'_>, far: &LinkSettings<'_>) -> Message {
     m
 }
 
-/// Changes a link. A move and a new name in one change take effect together.
+/// Request to change a link. Moving and renaming in one request is atomic.
 pub fn change(index: u32, settings: &LinkSettings<'_>) -> Message {
     let mut m = Message::new(libc::RTM_NEWLINK, 0);
     settings.write(&mut m, index);
     m
 }
 
-/// Removes a link; a veth's other end goes with it.
+/// Request to remove a link; a veth's other end is removed with it.
 pub fn delete(index: u32) -> Message {
     let mut m = Message::new(libc::RTM_DELLINK, 0);
     header(&mut m, index, 0);
     m
 }
 
-/// Removes all links of a group in one step, at the cost of one.
+/// Request to remove all links of a group in one step, at the cost of one removal.
 pub fn delete_group(group: u32) -> Message {
     let mut m = delete(0);
     m.number(libc::IFLA_GROUP, group);
     m
 }
 
-/// The outcome of removing links, for which those that are gone already are no error: a veth's other end may
-/// take them along at any moment.
+/// Result of removing links. It is no error that a link is already gone: a veth's other end may remove it at
+/// any moment.
 ///
 /// # Errors
-/// Any other.
+/// All other errors.
 pub fn unless_gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(e) if e.raw_os_error() == Some(libc::ENODEV) => Ok(()),
@@ -102,40 +102,40 @@ pub fn unless_gone(removed: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Asks for one link.
+/// Request for one link.
 pub fn ask(index: u32) -> Message {
     let mut m = Message::new(libc::RTM_GETLINK, 0);
     header(&mut m, index, 0);
     m
 }
 
-/// Asks for all links.
+/// Request to list all links.
 pub fn list() -> Message {
     ask(0)
 }
 
-/// What the kernel says of a link.
+/// The kernel's description of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Link {
     /// Its index.
     pub index: u32,
     /// Its flags (`IFF_…`).
     pub flags: u32,
-    /// The index of the link that it is tied to, such as a veth's other end; 0 if there is none.
+    /// Index of the link that it is tied to, such as a veth's other end; 0 if none.
     pub peer: u32,
-    /// Whether that one is in another namespace, whose index `peer` is.
+    /// Whether `peer` is an index in another namespace.
     pub peer_is_elsewhere: bool,
-    /// Queues that it receives by; 0 if the kernel does not say.
+    /// Number of receive queues; 0 if the kernel does not report it.
     pub receive_queues: u32,
-    /// Queues that it transmits by; 0 if the kernel does not say.
+    /// Number of transmit queues; 0 if the kernel does not report it.
     pub transmit_queues: u32,
 }
 
 impl Link {
-    /// Reads a message's body. None if it is about a bridge's port, whose messages have the same type.
+    /// Parses a message's body. None if it describes a bridge port, whose messages have the same type.
     ///
     /// # Errors
-    /// It is too short, or says what can't be.
+    /// If it is too short or has invalid values.
     pub fn read(body: &[u8]) -> Result<Option<Self>, Malformed> {
         let header = body.get(..HEADER).ok_or(Malformed)?;
         if header[0] != libc::AF_UNSPEC as u8 {
@@ -155,12 +155,12 @@ impl Link {
         Ok(Some(link))
     }
 
-    /// Whether it was set up.
+    /// Whether it is administratively up.
     pub const fn is_up(&self) -> bool {
         self.flags & libc::IFF_UP as u32 != 0
     }
 
-    /// Whether it has a carrier, as the kernel looks at it for next hops.
+    /// Whether it has a carrier, by the flag that the kernel uses for next hops.
     pub const fn has_carrier(&self) -> bool {
         self.flags & (libc::IFF_RUNNING as u32 | IFF_LOWER_UP) != 0
     }
@@ -169,7 +169,7 @@ impl Link {
 /// The index of an interface in the calling thread's namespace.
 ///
 /// # Errors
-/// When there is none of this name.
+/// If there is none of this name.
 pub fn interface_index(name: &str) -> io::Result<u32> {
     Ok(rustix::net::netdevice::name_to_index(Socket::route()?, name)?)
 }
@@ -177,12 +177,12 @@ pub fn interface_index(name: &str) -> io::Result<u32> {
 /// The name of an interface in the calling thread's namespace.
 ///
 /// # Errors
-/// When there is none with this index.
+/// If there is none with this index.
 pub fn interface_name(index: u32) -> io::Result<String> {
     Ok(rustix::net::netdevice::index_to_name(Socket::route()?, index)?)
 }
 
-/// `struct ifinfomsg`: family, padding, type, index, flags, and which of these to change.
+/// `struct ifinfomsg`: family, padding, type, index, flags, and the mask of flags to change.
 fn header(m: &mut Message, index: u32, flags: u32) {
     m.bytes(&[libc::AF_UNSPEC as u8, 0, 0, 0]);
     m.bytes(&index.to_ne_bytes());

@@ -8,18 +8,18 @@ const HEADER: usize = 16;
 const NLMSGERR_ATTR_MSG: u16 = 1;
 const NLA_TYPE_MASK: u16 = 0x3fff;
 
-/// A message that is too short, or says what can't be.
+/// A message that is too short, or has invalid values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed;
 
-/// A request being written: header, fixed part, attributes.
+/// Builder of a request: header, fixed part, attributes.
 #[derive(Debug)]
 pub struct Message {
     bytes: Vec<u8>,
 }
 
 impl Message {
-    /// A request of a type, with flags; `NLM_F_REQUEST` is always among them.
+    /// A request of a type, with flags in addition to `NLM_F_REQUEST`.
     pub fn new(kind: u16, flags: libc::c_int) -> Self {
         let mut m = Self { bytes: vec![0; HEADER] };
         m.bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
@@ -27,7 +27,7 @@ impl Message {
         m
     }
 
-    /// Attributes without a header, to become part of a request.
+    /// Attributes without a header, for inclusion in a request.
     pub fn part() -> Self {
         Self { bytes: Vec::new() }
     }
@@ -37,7 +37,7 @@ impl Message {
         self.bytes
     }
 
-    /// The request as it is sent, with this number.
+    /// The finished request with this sequence number.
     pub fn finish(&mut self, sequence: u32) -> &[u8] {
         let length = self.bytes.len() as u32;
         self.bytes[0..4].copy_from_slice(&length.to_ne_bytes());
@@ -50,18 +50,18 @@ impl Message {
         self.bytes[6..8].copy_from_slice(&flags.to_ne_bytes());
     }
 
-    /// A part of fixed layout. Every such part is a multiple of four bytes long, so attributes that follow
-    /// stay aligned.
+    /// Appends a fixed-layout part. Each is a multiple of four bytes long, so attributes that follow stay
+    /// aligned.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// An attribute with a plain value.
+    /// Appends an attribute with a plain value.
     pub fn attribute(&mut self, kind: u16, value: &[u8]) {
         self.nested(kind, |m| m.bytes(value));
     }
 
-    /// Text with a closing zero.
+    /// Appends a zero-terminated string.
     pub fn string(&mut self, kind: u16, text: &str) {
         self.nested(kind, |m| {
             m.bytes(text.as_bytes());
@@ -69,12 +69,12 @@ impl Message {
         });
     }
 
-    /// A number of 32 bits in the machine's byte order.
+    /// Appends a 32-bit number in native byte order.
     pub fn number(&mut self, kind: u16, number: u32) {
         self.attribute(kind, &number.to_ne_bytes());
     }
 
-    /// An IP address.
+    /// Appends an IP address.
     pub fn ip(&mut self, kind: u16, address: IpAddr) {
         match address {
             IpAddr::V4(address) => self.attribute(kind, &address.octets()),
@@ -82,7 +82,7 @@ impl Message {
         }
     }
 
-    /// An attribute made of attributes.
+    /// Appends a nested attribute.
     pub fn nested(&mut self, kind: u16, content: impl FnOnce(&mut Self)) {
         self.measured(|m| {
             m.bytes(&kind.to_ne_bytes());
@@ -91,12 +91,12 @@ impl Message {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 
-    /// What begins with its own length in 16 bits.
+    /// Appends content preceded by its own 16-bit length.
     pub(crate) fn measured(&mut self, content: impl FnOnce(&mut Self)) {
         let start = self.bytes.len();
         self.bytes(&[0; 2]);
         content(self);
-        // Names are at most 255 bytes and everything else is of fixed size: a length always fits 16 bits.
+        // Names have at most 255 bytes and everything else has fixed size, so a length always fits 16 bits.
         let length = (self.bytes.len() - start) as u16;
         self.bytes[start..start + 2].copy_from_slice(&length.to_ne_bytes());
     }
@@ -109,13 +109,13 @@ pub struct Reply<'a> {
     pub kind: u16,
     /// Its flags (`NLM_F_…`).
     pub flags: u16,
-    /// The number of the request that it answers.
+    /// The sequence number of the request it answers.
     pub sequence: u32,
-    /// What follows its header.
+    /// The message without its header.
     pub body: &'a [u8],
 }
 
-/// The first message of a datagram, and what follows it. None at its end, and where something else stands.
+/// Splits off the first message of a datagram. None at the end, or at malformed data.
 pub fn split_reply(bytes: &[u8]) -> Option<(Reply<'_>, &[u8])> {
     let length = u32_at(bytes, 0)? as usize;
     let body = bytes.get(HEADER..length)?;
@@ -135,42 +135,42 @@ pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// What an acknowledgement says: done, or refused for a reason.
+/// Result of an acknowledgement: success, or the error with its reason.
 pub(crate) fn acknowledgement(flags: u16, body: &[u8]) -> io::Result<()> {
     let code = u32_at(body, 0).ok_or(io::ErrorKind::UnexpectedEof)?.cast_signed();
     if code == 0 {
         return Ok(());
     }
     let error = io::Error::from_raw_os_error(code.wrapping_neg());
-    // With NETLINK_CAP_ACK only the header of the request is echoed before the attributes.
+    // With NETLINK_CAP_ACK, only the request's header is echoed before the attributes.
     let has_words = i32::from(flags) & libc::NLM_F_ACK_TLVS != 0;
     let words = body.get(4 + HEADER..).filter(|_| has_words).and_then(|a| {
         let (_, text) = attributes(a).find(|(kind, _)| *kind == NLMSGERR_ATTR_MSG)?;
         Some(String::from_utf8_lossy(text).trim_end_matches('\0').to_owned())
     });
-    // The words replace the number only where the number carries no more meaning for a caller.
+    // The kernel's text replaces only error numbers on which no caller depends.
     match words {
         Some(words) if code == -libc::EINVAL => Err(io::Error::new(io::ErrorKind::InvalidInput, words)),
         _ => Err(error),
     }
 }
 
-/// The number of 16 bits at a place.
+/// The 16-bit number at an offset.
 pub fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-/// The number of 32 bits at a place.
+/// The 32-bit number at an offset.
 pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// The value of an attribute that is a number of 32 bits.
+/// Value of a 32-bit attribute.
 pub(crate) fn number(value: &[u8]) -> Result<u32, Malformed> {
     value.try_into().map(u32::from_ne_bytes).map_err(|_| Malformed)
 }
 
-/// The value of an attribute that is an address of this family.
+/// Value of an address attribute of this family.
 pub(crate) fn ip(family: u8, value: &[u8]) -> Result<IpAddr, Malformed> {
     match libc::c_int::from(family) {
         libc::AF_INET => <[u8; 4]>::try_from(value).map(IpAddr::from).map_err(|_| Malformed),
@@ -179,7 +179,7 @@ pub(crate) fn ip(family: u8, value: &[u8]) -> Result<IpAddr, Malformed> {
     }
 }
 
-/// The family of an address.
+/// Address family of an address.
 pub(crate) const fn family(address: IpAddr) -> u8 {
     match address {
         IpAddr::V4(_) => libc::AF_INET as u8,
@@ -187,7 +187,7 @@ pub(crate) const fn family(address: IpAddr) -> u8 {
     }
 }
 
-/// The address of zeros of a family, if the family is one of IP's.
+/// The unspecified address of an IP family; none for other families.
 pub(crate) const fn zero(family: u8) -> Option<IpAddr> {
     match family as libc::c_int {
         libc::AF_INET => Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
@@ -196,7 +196,7 @@ pub(crate) const fn zero(family: u8) -> Option<IpAddr> {
     }
 }
 
-/// Bits of an address.
+/// Number of bits of an address.
 pub(crate) const fn width(address: IpAddr) -> u8 {
     match address {
         IpAddr::V4(_) => 32,
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(said(-libc::EINVAL, 0).raw_os_error(), Some(libc::EINVAL));
         assert_eq!(said(-libc::ENOENT, words).raw_os_error(), Some(libc::ENOENT));
         assert!(acknowledgement(words, &refusal(0)).is_ok());
-        // No number that can be.
+        // An impossible error number.
         assert!(acknowledgement(words, &refusal(i32::MIN)).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Neighbours (linux/neighbour.h): which hardware address an IP address has on a link.
+//! Neighbours (linux/neighbour.h): hardware addresses of IP addresses on a link.
 
 use crate::message::{Malformed, Message, attributes, family, ip, u16_at, u32_at, zero};
 use std::net::IpAddr;
@@ -6,20 +6,20 @@ use std::net::IpAddr;
 /// Bytes of `struct ndmsg`: family, padding, interface, state, flags, type.
 const HEADER: usize = 12;
 
-/// What is known of a neighbour.
+/// A neighbour entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Neighbour {
     /// The interface's index.
     pub index: u32,
     /// The neighbour's address.
     pub address: IpAddr,
-    /// Its hardware address, if it is known and one of Ethernet.
+    /// Its hardware address, if known and an Ethernet address.
     pub mac: Option<[u8; 6]>,
-    /// How it is known (`NUD_…`).
+    /// Its state (`NUD_…`).
     pub state: u16,
 }
 
-/// Tells the kernel what is known of a neighbour, in place of what it knows.
+/// Request to add or replace a neighbour.
 pub fn set(neighbour: &Neighbour) -> Message {
     let mut m = Message::new(libc::RTM_NEWNEIGH, libc::NLM_F_CREATE | libc::NLM_F_REPLACE);
     m.bytes(&[family(neighbour.address), 0, 0, 0]);
@@ -33,7 +33,7 @@ pub fn set(neighbour: &Neighbour) -> Message {
     m
 }
 
-/// Asks for all neighbours.
+/// Request to list all neighbours.
 pub fn list() -> Message {
     let mut m = Message::new(libc::RTM_GETNEIGH, 0);
     m.bytes(&[0; HEADER]);
@@ -41,10 +41,10 @@ pub fn list() -> Message {
 }
 
 impl Neighbour {
-    /// Reads a message's body. None if it is about something else than IP.
+    /// Parses a message's body. None if the family is not IP.
     ///
     /// # Errors
-    /// It is too short, or says what can't be.
+    /// If it is too short or has invalid values.
     pub fn read(body: &[u8]) -> Result<Option<Self>, Malformed> {
         let header = body.get(..HEADER).ok_or(Malformed)?;
         let (family, index) = (header[0], u32_at(header, 4).ok_or(Malformed)?);
@@ -56,7 +56,7 @@ impl Neighbour {
         for (kind, value) in attributes(&body[HEADER..]) {
             match kind {
                 libc::NDA_DST => address = Some(ip(family, value)?),
-                // Other lengths are those of other kinds of links.
+                // Other lengths belong to other kinds of links.
                 libc::NDA_LLADDR => mac = value.try_into().ok(),
                 _ => {}
             }

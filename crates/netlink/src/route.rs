@@ -9,11 +9,11 @@ const HEADER: usize = 12;
 const HOP_HEADER: usize = 8;
 const RTA_VIA: u16 = 18;
 
-/// Of a next hop: it is not used, because its interface is down, or has no carrier and that counts.
+/// Flag of a next hop: unused, because its interface is down or has lost its carrier.
 const RTNH_F_DEAD: u8 = 1;
-/// Of a next hop: it is on the link, whatever the addresses say.
+/// Flag of a next hop: on-link, regardless of its addresses.
 const RTNH_F_ONLINK: u8 = 4;
-/// Of a route: it was made of another for one destination.
+/// Flag of a route: cloned from another for one destination.
 const RTM_F_CLONED: u32 = 0x200;
 
 /// A route.
@@ -21,41 +21,42 @@ const RTM_F_CLONED: u32 = 0x200;
 pub struct Route {
     /// The destination.
     pub to: IpAddr,
-    /// Bits of the destination's prefix.
+    /// Prefix length of the destination.
     pub prefix: u8,
-    /// Bits of the prefix that packets' sources must have.
+    /// Prefix length required of packets' sources.
     pub source_prefix: u8,
-    /// The type of service that packets must have; 0 for any.
+    /// Required type of service; 0 for any.
     pub tos: u8,
-    /// The table it stands in.
+    /// The routing table that contains it.
     pub table: u32,
-    /// What becomes of packets (`RTN_…`).
+    /// Treatment of packets (`RTN_…`).
     pub kind: u8,
-    /// Of several to one destination the lowest counts; none is the kernel's choice.
+    /// Of several routes to a destination, the one with the lowest metric is used; none leaves it to the
+    /// kernel.
     pub metric: Option<u32>,
-    /// Whether it was made of another for one destination.
+    /// Whether it was cloned from another for one destination.
     pub is_cloned: bool,
-    /// Where packets go, each flow by one of these.
+    /// The next hops, among which flows are divided.
     pub hops: Vec<Hop>,
 }
 
-/// Where packets of a route go.
+/// A next hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hop {
     /// The interface's index.
     pub index: u32,
-    /// The neighbour that knows the way; none if the destination is one itself.
+    /// The gateway; none if the destination is on the link.
     pub gateway: Option<IpAddr>,
     /// Its share of the flows, 1 to 256.
     pub weight: u16,
-    /// Whether the neighbour is on the link, whatever the addresses say.
+    /// Whether the gateway is on-link, regardless of addresses.
     pub is_on_link: bool,
-    /// Whether it is not used, because its interface is down, or has no carrier and that counts.
+    /// Whether it is unused, because its interface is down or has lost its carrier.
     pub is_dead: bool,
 }
 
 impl Hop {
-    /// A next hop by way of an interface, alone.
+    /// A single next hop through an interface.
     pub const fn new(index: u32, gateway: Option<IpAddr>) -> Self {
         Self { index, gateway, weight: 1, is_on_link: false, is_dead: false }
     }
@@ -69,10 +70,10 @@ impl Hop {
         Self { is_on_link: flags & RTNH_F_ONLINK != 0, is_dead: flags & RTNH_F_DEAD != 0, ..self }
     }
 
-    /// `struct rtnexthop` and the gateway.
+    /// Writes `struct rtnexthop` and the gateway.
     fn write(&self, m: &mut Message) {
         m.measured(|m| {
-            // One less than it is.
+            // The kernel stores the weight minus one.
             m.bytes(&[self.flags(), (self.weight.clamp(1, 256) - 1) as u8]);
             m.bytes(&self.index.to_ne_bytes());
             if let Some(gateway) = self.gateway {
@@ -103,17 +104,17 @@ impl Hop {
 }
 
 impl Route {
-    /// A route of the main table to a network; packets are dropped if there are no next hops.
+    /// A route of the main table; packets are dropped if there are no next hops.
     pub fn new(to: IpAddr, prefix: u8, hops: Vec<Hop>) -> Self {
         let kind = if hops.is_empty() { libc::RTN_BLACKHOLE } else { libc::RTN_UNICAST };
         let table = libc::RT_TABLE_MAIN.into();
         Self { to, prefix, source_prefix: 0, tos: 0, table, kind, metric: None, is_cloned: false, hops }
     }
 
-    /// Reads a message's body. None if it is about something else than IP.
+    /// Parses a message's body. None if the family is not IP.
     ///
     /// # Errors
-    /// It is too short, or says what can't be.
+    /// If it is too short or has invalid values.
     pub fn read(body: &[u8]) -> Result<Option<Self>, Malformed> {
         let header = body.get(..HEADER).ok_or(Malformed)?;
         let (family, prefix, flags) = (header[0], header[1], u32_at(header, 8).ok_or(Malformed)?);
@@ -136,7 +137,7 @@ impl Route {
                 _ => {}
             }
         }
-        // A single one's flags are among the route's.
+        // A single next hop's flags are among the route's.
         let single = || index.map(|index| Hop::new(index, gateway).with_flags(flags as u8));
         let hops = several.unwrap_or_else(|| single().into_iter().collect());
         let is_cloned = flags & RTM_F_CLONED != 0;
@@ -144,7 +145,7 @@ impl Route {
     }
 }
 
-/// Adds a route for good; a destination of the same metric must not be there.
+/// Request to add a permanent route. It fails if there is a route to this destination with this metric.
 pub fn add(route: &Route) -> Message {
     let on_link = !route.hops.is_empty() && route.hops.iter().all(|hop| hop.gateway.is_none());
     let scope = if on_link { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE };
@@ -174,14 +175,14 @@ pub fn add(route: &Route) -> Message {
     m
 }
 
-/// Asks for all routes of all tables.
+/// Request to list all routes of all tables.
 pub fn list() -> Message {
     let mut m = Message::new(libc::RTM_GETROUTE, 0);
     m.bytes(&[0; HEADER]);
     m
 }
 
-/// A gateway of the other family (RFC 8950).
+/// A gateway of another address family (RFC 8950).
 fn via(value: &[u8]) -> Result<IpAddr, Malformed> {
     let family = u16_at(value, 0).and_then(|family| u8::try_from(family).ok()).ok_or(Malformed)?;
     ip(family, &value[2..])

@@ -1,4 +1,4 @@
-//! Sockets: requests with their answers, and what the kernel tells groups.
+//! Sockets: requests and their answers, and multicast groups.
 
 use crate::message::{Message, Reply, acknowledgement, split_reply};
 use rustix::net::sockopt::{Timeout, set_socket_recv_buffer_size_force, set_socket_timeout};
@@ -8,21 +8,20 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long the kernel may take to answer; it answers at once, unless something is wrong with the request.
+/// Timeout for the kernel's answer. The kernel answers at once, unless something is wrong with the request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Requests that are sent before their answers are read: these must find room in the socket.
+/// Requests sent before their answers are read: the answers must fit the socket's buffer.
 const TOGETHER: usize = 64;
 
-/// Bytes that fit every datagram of the kernel's: it makes none longer than 32 KiB (netlink(7)).
+/// Buffer size that fits every datagram of the kernel: it sends none longer than 32 KiB (netlink(7)).
 pub const LONGEST: usize = 64 * 1024;
 
-/// A netlink socket in the network namespace of the thread that opened it, whatever namespace its users are
-/// in later.
+/// A netlink socket in the network namespace of the thread that opened it, even if its users move to another.
 #[derive(Debug)]
 pub struct Socket {
     socket: netlink_sys::Socket,
-    /// The number of the last request, locked until that is answered.
+    /// Sequence number of the last request, locked until that is answered.
     sequence: Mutex<u32>,
 }
 
@@ -30,7 +29,7 @@ impl Socket {
     /// A socket for links, addresses, routes and neighbours.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn route() -> io::Result<Self> {
         Self::open(netlink_sys::protocols::NETLINK_ROUTE)
     }
@@ -38,14 +37,14 @@ impl Socket {
     /// A socket for the packet filter.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn netfilter() -> io::Result<Self> {
         Self::open(netlink_sys::protocols::NETLINK_NETFILTER)
     }
 
     fn open(protocol: isize) -> io::Result<Self> {
         let socket = netlink_sys::Socket::new(protocol)?;
-        // Asks the kernel to say in words what it refuses; without it errors are bare numbers.
+        // Without extended acknowledgements, errors are bare numbers.
         socket.set_ext_ack(true)?;
         socket.set_cap_ack(true)?;
         set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
@@ -55,7 +54,7 @@ impl Socket {
     /// Sends a request and waits for its acknowledgement.
     ///
     /// # Errors
-    /// What the kernel answers, in words where it has some.
+    /// The kernel's error, with its text if there is one.
     pub fn request(&self, mut m: Message) -> io::Result<()> {
         let mut last = self.lock();
         m.add_flags(libc::NLM_F_ACK);
@@ -64,11 +63,11 @@ impl Socket {
         self.replies(sequence..=sequence, |_| {})
     }
 
-    /// Sends requests in one go, and answers with what error each of them ended, if it did. The rest is
-    /// carried out all the same.
+    /// Sends requests in one go, and returns the error of each that failed. An error does not stop the
+    /// others.
     ///
     /// # Errors
-    /// When the kernel does not take them, or does not answer.
+    /// If the kernel does not accept them, or does not answer.
     pub fn requests(&self, mut requests: Vec<Message>) -> io::Result<Vec<Option<io::Error>>> {
         let mut last = self.lock();
         let mut ends = Vec::with_capacity(requests.len());
@@ -87,17 +86,17 @@ impl Socket {
         Ok(ends)
     }
 
-    /// Sends requests that take effect together or not at all, between the two that mark their begin and end.
+    /// Sends requests as an atomic batch between `begin` and `end`.
     ///
     /// # Errors
-    /// What the kernel answers; nothing has changed then.
+    /// The kernel's error; nothing has changed then.
     pub fn batch(&self, begin: Message, requests: Vec<Message>, end: Message) -> io::Result<()> {
         let mut last = self.lock();
         let acknowledged = requests.len();
         let first = last.wrapping_add(1);
         let mut bytes = Vec::new();
         for (i, mut m) in std::iter::once(begin).chain(requests).chain([end]).enumerate() {
-            // Errors are told in any case; the last request's acknowledgement comes after all of them.
+            // Errors are always sent; the last request's acknowledgement follows all of them.
             if i == acknowledged {
                 m.add_flags(libc::NLM_F_ACK);
             }
@@ -107,11 +106,11 @@ impl Socket {
         self.replies(first..=first.wrapping_add(acknowledged as u32), |_| {})
     }
 
-    /// Sends a request for a listing and hands each entry's type and body to `each`, which must not use this
-    /// socket. Whether the listing is of one moment: if not, something changed while it was made.
+    /// Sends a dump request and passes each entry's type and body to `each`, which must not use this socket.
+    /// Returns whether the dump is consistent: if not, something changed during it.
     ///
     /// # Errors
-    /// What the kernel answers.
+    /// The kernel's error.
     pub fn dump(&self, mut m: Message, mut each: impl FnMut(u16, &[u8])) -> io::Result<bool> {
         let mut last = self.lock();
         m.add_flags(libc::NLM_F_DUMP);
@@ -127,10 +126,11 @@ impl Socket {
         Ok(whole)
     }
 
-    /// Sends a question that one message answers, and reads that into `buffer`. Allocates nothing and does
-    /// not wait: the answer is there when the question has been sent.
+    /// Sends a request with a single-message answer, and reads that into `buffer`. Allocates nothing and does
+    /// not wait: the kernel has answered when the request has been sent.
     ///
     /// # Errors
+    /// The kernel's error.
     /// What the kernel answers instead.
     pub fn ask<'b>(&self, question: &mut Message, buffer: &'b mut [u8]) -> io::Result<Reply<'b>> {
         let mut last = self.lock();
@@ -151,35 +151,36 @@ impl Socket {
         Ok(reply)
     }
 
-    /// Listens to what the kernel tells these groups (`RTNLGRP_…`), with `room` bytes for what is not read
-    /// yet, waiting at most `patience` for the next message.
+    /// Subscribes to these multicast groups (`RTNLGRP_…`), with a receive buffer of `room` bytes, and a
+    /// timeout of `patience` for each message.
     ///
     /// # Errors
+    /// If the kernel refuses.
     /// When the kernel refuses.
     pub fn subscribe(&mut self, groups: &[u32], room: usize, patience: Duration) -> io::Result<()> {
-        // Beyond the machine's limit only where there is the right to; else as much as there is.
+        // Exceeding the machine's limit takes privileges; without them the limit applies.
         set_socket_recv_buffer_size_force(&self.socket, room)
             .or_else(|_| rustix::net::sockopt::set_socket_recv_buffer_size(&self.socket, room))?;
         set_socket_timeout(&self.socket, Timeout::Recv, Some(patience))?;
-        // A number of its own: the kernel tells groups' members nothing that have its own, which is none.
+        // The kernel does not deliver to port 0, so the socket needs a port number of its own.
         self.socket.bind_auto()?;
         groups.iter().try_for_each(|&group| self.socket.add_membership(group))
     }
 
-    /// Waits for the next datagram: its bytes in `buffer`, and whether the kernel itself has sent it. A
-    /// datagram that was longer than `buffer` is cut short.
+    /// Waits for the next datagram: its bytes in `buffer`, and whether the kernel has sent it. A datagram
+    /// longer than `buffer` is truncated.
     ///
     /// # Errors
-    /// `WouldBlock` if none comes within the socket's patience; `ENOBUFS` if some were lost for want of room.
+    /// `WouldBlock` on a timeout; `ENOBUFS` if messages were lost because the buffer was full.
     pub fn receive<'b>(&self, buffer: &'b mut [u8]) -> io::Result<(&'b [u8], bool)> {
         let (length, of_the_kernel) = self.fill(buffer, 0)?;
         Ok((&buffer[..length], of_the_kernel))
     }
 
-    /// Reads the next datagram as [`Socket::receive`] does, if there is one.
+    /// Reads the next datagram as [`Socket::receive`] does, without waiting.
     ///
     /// # Errors
-    /// `WouldBlock` if there is none; `ENOBUFS` if some were lost for want of room.
+    /// `WouldBlock` if there is none; `ENOBUFS` if messages were lost because the buffer was full.
     pub fn try_receive<'b>(&self, buffer: &'b mut [u8]) -> io::Result<(&'b [u8], bool)> {
         let (length, of_the_kernel) = self.fill(buffer, libc::MSG_DONTWAIT)?;
         Ok((&buffer[..length], of_the_kernel))
@@ -194,8 +195,7 @@ impl Socket {
         self.socket.send(bytes, 0).map(drop)
     }
 
-    /// Hands every reply to `each`, up to the first acknowledgement, error, or end of a dump, and that one
-    /// too.
+    /// Passes every reply to `each`, up to and including the first acknowledgement, error, or end of a dump.
     fn replies(&self, sequences: RangeInclusive<u32>, mut each: impl FnMut(Reply<'_>)) -> io::Result<()> {
         let mut buffer = vec![0u8; LONGEST];
         loop {
@@ -219,7 +219,7 @@ impl Socket {
         }
     }
 
-    /// A panic in the midst of an exchange leaves a number that nobody waits for.
+    /// A panic during an exchange leaves only a sequence number that nobody waits for.
     fn lock(&self) -> MutexGuard<'_, u32> {
         self.sequence.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -240,7 +240,7 @@ fn is_acknowledgement(reply: Reply<'_>) -> bool {
     libc::c_int::from(reply.kind) == libc::NLMSG_ERROR
 }
 
-/// Whether nothing of a listing follows.
+/// Whether this is the end of a dump.
 fn is_end(reply: Reply<'_>) -> bool {
     is_acknowledgement(reply) || libc::c_int::from(reply.kind) == libc::NLMSG_DONE
 }

@@ -1,5 +1,5 @@
-//! `netlink-packet-route` reads what is written here, writes what is read here, and reads the kernel's own
-//! messages beside this crate.
+//! `netlink-packet-route` parses this crate's messages, writes messages that this crate parses, and parses
+//! the kernel's messages for comparison.
 
 use longwire_netlink::{
     Address, Hop, Link, LinkSettings, Message, Neighbour, Route, Socket, address, link, neighbour, route,
@@ -21,7 +21,7 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// A message of ours as the oracle reads it, and its flags.
+/// This crate's message as parsed by the oracle, and its flags.
 fn theirs(mut m: Message) -> (RouteNetlinkMessage, i32) {
     let bytes = m.finish(7);
     let read = NetlinkMessage::<RouteNetlinkMessage>::deserialize(bytes).unwrap();
@@ -33,7 +33,7 @@ fn theirs(mut m: Message) -> (RouteNetlinkMessage, i32) {
     }
 }
 
-/// The type and body of a message that the oracle has written.
+/// Type and body of a message written by the oracle.
 fn ours(message: RouteNetlinkMessage) -> (u16, Vec<u8>) {
     let mut message = NetlinkMessage::new(NetlinkHeader::default(), NetlinkPayload::from(message));
     message.finalize();
@@ -182,7 +182,7 @@ fn routes_are_written_and_read() {
             Route::read(&ours(RouteNetlinkMessage::NewRoute(written.clone())).1),
             Ok(Some(route.clone()))
         );
-        // The kernel says small numbers of tables in the header too.
+        // The kernel also puts small table numbers into the header.
         written.header.table = u8::try_from(route.table).unwrap_or(RouteHeader::RT_TABLE_UNSPEC);
         assert_eq!(Route::read(&ours(RouteNetlinkMessage::NewRoute(written)).1), Ok(Some(route)));
     }
@@ -283,11 +283,11 @@ fn both_read_the_kernels_own_messages_alike() {
         };
         socket.dump(listing, alike).unwrap();
     }
-    // Every namespace has a loopback; where it is up, it has an address and a route.
+    // Every namespace has a loopback interface; if it is up, it has an address and a route.
     assert!(links > 0 && (addresses > 0) == (routes > 0), "{links} {addresses} {routes}");
 }
 
-/// A message of the kernel as the oracle reads it.
+/// A kernel message as parsed by the oracle.
 fn again(kind: u16, body: &[u8]) -> RouteNetlinkMessage {
     let mut m = Message::new(kind, 0);
     m.bytes(body);

@@ -15,7 +15,7 @@ use crate::records::{RealRecords, RecordOptions, Recorded};
 use crate::test_hosts::TestHosts;
 use anyhow::Context;
 use longwire_assemble::{build, measure_processors};
-use longwire_control::Server;
+use longwire_control::{Server, WebAddress, WebServer};
 use longwire_engine::clock::keep_off;
 use longwire_engine::{Report, Run, clock};
 use longwire_report::Row;
@@ -35,6 +35,8 @@ pub struct RealOptions {
     pub files: Option<PortFiles>,
     /// What it writes down.
     pub records: RecordOptions,
+    /// Where the API and the dashboard are served on TCP, if at all.
+    pub web: Option<WebAddress>,
 }
 
 /// A run that goes on. Dropping it ends it, and takes down its hosts.
@@ -42,6 +44,7 @@ pub struct RealRun {
     instance: Arc<RunningInstance>,
     /// Ends first, so that nobody asks a run that is ending.
     server: Option<Server>,
+    web: Option<WebServer>,
     run: Option<Run>,
     hosts: Option<TestHosts>,
     records: Option<RealRecords>,
@@ -128,20 +131,20 @@ impl RealRun {
         // Looking at the sockets removes those of runs that were killed.
         longwire_control::list(&directory).context("the control sockets")?;
         let server = Server::start(&directory, Arc::clone(&instance) as _).context("the control socket")?;
-        Ok(Self {
-            instance,
-            server: Some(server),
-            run: Some(run),
-            hosts,
-            records: Some(records),
-            nesp,
-            stopped,
-        })
+        let web = |address| WebServer::start(address, Arc::clone(&instance) as _);
+        let web = options.web.map(web).transpose()?;
+        let (server, run, records) = (Some(server), Some(run), Some(records));
+        Ok(Self { instance, server, web, run, hosts, records, nesp, stopped })
     }
 
     /// The run as its control socket shows it.
     pub const fn instance(&self) -> &Arc<RunningInstance> {
         &self.instance
+    }
+
+    /// The server of its dashboard, if it has one.
+    pub const fn web(&self) -> Option<&WebServer> {
+        self.web.as_ref()
     }
 
     /// Its hosts, if it has any.
@@ -159,9 +162,9 @@ impl RealRun {
         self.run.as_ref().is_none_or(Run::has_ended)
     }
 
-    /// Ends it: first the control socket, then the engine, then the hosts.
+    /// Ends it: first the control socket and the dashboard, then the engine, then the hosts.
     pub fn stop(mut self) -> Ended {
-        self.server = None;
+        (self.server, self.web) = (None, None);
         self.instance.control_planes().end();
         let mut recorded = Recorded::default();
         if let Some(records) = &mut self.records {
@@ -195,7 +198,7 @@ impl RealRun {
 
 impl Drop for RealRun {
     fn drop(&mut self) {
-        self.server = None;
+        (self.server, self.web) = (None, None);
         self.instance.control_planes().end();
         if let Some(run) = self.run.take() {
             run.stop();

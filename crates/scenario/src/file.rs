@@ -4,12 +4,11 @@
 use crate::address::{Mac, Network, RoutedTo};
 use crate::file_forwarder::Forwarder;
 use crate::file_router::Router;
-use crate::row::{Params, Row, With};
+use crate::row::{Params, Repeated, Row, With};
 use crate::settings::{
     AtSettings, BridgeSettings, DirectionSettings, EngineSettings, Fidelity, HostSettings, LinkSettings,
-    NespSettings, SourceSettings,
+    NespSettings, ScenarioSettings, SourceSettings,
 };
-use crate::words::Routing;
 use crate::written::{Listed, Name, Text, Whole, Written};
 use longwire_drivers::Driver;
 use schemars::JsonSchema;
@@ -19,21 +18,22 @@ use std::ops::Range;
 
 pub(crate) type Engine = With<EngineKeys, EngineSettings>;
 pub(crate) type Nesp = With<NespKeys, NespSettings>;
-pub(crate) type Host = With<HostKeys, HostSettings>;
-pub(crate) type Bridge = With<BridgeKeys, BridgeSettings>;
-pub(crate) type Link = With<LinkKeys, LinkSettings>;
+pub(crate) type Host = Repeated<With<HostKeys, HostSettings>>;
+pub(crate) type Bridge = Repeated<With<BridgeKeys, BridgeSettings>>;
+pub(crate) type Port = Repeated<PortKeys>;
+pub(crate) type Path = Repeated<PathKeys>;
+pub(crate) type Link = Repeated<With<LinkKeys, LinkSettings>>;
 pub(crate) type Direction = With<DirectionKeys, DirectionSettings>;
-pub(crate) type Source = With<SourceKeys, SourceSettings>;
-pub(crate) type At = With<AtKeys, AtSettings>;
+pub(crate) type Source = Repeated<With<SourceKeys, SourceSettings>>;
+pub(crate) type At = Repeated<With<AtKeys, AtSettings>>;
 
 /// A network of Longwire: hosts and ports, bridges, and the links between them.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct File {
-    /// Seed of all random draws. Default 1.
-    pub(crate) seed: Option<Written<Whole>>,
-    /// How paths across bridges are found. Default "tree": bridges that form a loop are an error.
-    pub(crate) routing: Option<Written<Routing>>,
+    /// What concerns all of it.
+    #[serde(skip)]
+    pub(crate) whole: Row<ScenarioSettings>,
     /// How the engine runs.
     pub(crate) engine: Option<Engine>,
     /// When a run is faithful.
@@ -113,10 +113,6 @@ pub(crate) struct HostKeys {
     pub(crate) routes: Vec<HostRoute>,
     /// Its bridge. Default: that of its link, or the only one.
     pub(crate) bridge: Option<Written<Name>>,
-    /// Makes so many of this entry, numbered by {n}.
-    pub(crate) count: Option<Written<Whole>>,
-    /// The first number. Default 1.
-    pub(crate) first: Option<Written<Whole>>,
 }
 
 /// A route of a host.
@@ -132,7 +128,7 @@ pub(crate) struct HostRoute {
 /// Where packets come in and go out.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Port {
+pub(crate) struct PortKeys {
     /// Its name.
     pub(crate) name: Written<Name>,
     /// Where its frames come from and go to.
@@ -145,10 +141,6 @@ pub(crate) struct Port {
     pub(crate) mac: Option<Written<Mac>>,
     /// Its bridge. Default: that of its link, or the only one.
     pub(crate) bridge: Option<Written<Name>>,
-    /// Makes so many of this entry, numbered by {n}.
-    pub(crate) count: Option<Written<Whole>>,
-    /// The first number. Default 1.
-    pub(crate) first: Option<Written<Whole>>,
     #[serde(skip)]
     pub(crate) params: Params,
 }
@@ -159,10 +151,6 @@ pub(crate) struct Port {
 pub(crate) struct BridgeKeys {
     /// Its name.
     pub(crate) name: Written<Name>,
-    /// Makes so many of this entry, numbered by {n}.
-    pub(crate) count: Option<Written<Whole>>,
-    /// The first number. Default 1.
-    pub(crate) first: Option<Written<Whole>>,
 }
 
 /// A link. Its other keys are those of the block registry.
@@ -191,10 +179,6 @@ pub(crate) struct LinkKeys {
     /// Settings of the direction back only.
     #[schemars(skip)]
     pub(crate) backward: Option<Direction>,
-    /// Makes so many of this entry, numbered by {n}.
-    pub(crate) count: Option<Written<Whole>>,
-    /// The first number. Default 1.
-    pub(crate) first: Option<Written<Whole>>,
     /// Values of the registry's keys.
     #[serde(skip)]
     pub(crate) blocks: Vec<BlockText>,
@@ -268,7 +252,7 @@ pub(crate) struct Match {
 /// A path that is given.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Path {
+pub(crate) struct PathKeys {
     /// The host or port where it begins.
     pub(crate) from: Written<Name>,
     /// The host or port where it ends.
@@ -278,10 +262,6 @@ pub(crate) struct Path {
     /// The packets that take it, by address. Default: all that go from its one end to the other.
     #[serde(rename = "match", default)]
     pub(crate) matches: Vec<Match>,
-    /// Makes so many of this entry, numbered by {n}.
-    pub(crate) count: Option<Written<Whole>>,
-    /// The first number. Default 1.
-    pub(crate) first: Option<Written<Whole>>,
 }
 
 /// UDP datagrams that Longwire sends.
@@ -298,10 +278,6 @@ pub(crate) struct SourceKeys {
     pub(crate) source: Option<Written<IpAddr>>,
     /// Destination address. Default: the first of to, of the same family.
     pub(crate) destination: Option<Written<IpAddr>>,
-    /// Makes so many of this entry, numbered by {n}.
-    pub(crate) count: Option<Written<Whole>>,
-    /// The first number. Default 1.
-    pub(crate) first: Option<Written<Whole>>,
     /// Settings that can change, as in [`AtKeys`]: name, text, place of the value.
     #[serde(skip)]
     pub(crate) params: Params,
@@ -328,10 +304,6 @@ pub(crate) struct AtKeys {
     pub(crate) remove_route: Listed<RoutedTo>,
     /// A flow that shares the router's processors, by its name, and gets a weight from then on.
     pub(crate) flow: Option<Written<Name>>,
-    /// Makes so many of this entry, numbered by {n}.
-    pub(crate) count: Option<Written<Whole>>,
-    /// The first number. Default 1.
-    pub(crate) first: Option<Written<Whole>>,
     /// Values of the registry's keys.
     #[serde(skip)]
     pub(crate) blocks: Vec<BlockText>,

@@ -2,17 +2,17 @@
 
 use crate::address::{Mac, Network, RoutedTo};
 use crate::file_forwarder::ForwarderKey;
-use crate::row::{Row, With};
+use crate::row::{Repeated, Row, With};
 use crate::settings::{
     ControlSettings, FlowSettings, HopSettings, PoliceSettings, RingSettings, RouterPortSettings,
     RouterSettings, SlowPathSettings,
 };
-use crate::written::{Listed, Name, Text, Whole, Written};
+use crate::written::{Listed, Name, Text, Written};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::IpAddr;
 
-pub(crate) type Router = With<RouterKeys, RouterSettings>;
+pub(crate) type Router = Repeated<With<RouterKeys, RouterSettings>>;
 pub(crate) type RouterHop = With<RouterHopKeys, HopSettings>;
 pub(crate) type NamedFlow = With<NamedFlowKeys, FlowSettings>;
 pub(crate) type RouterPort = With<RouterPortKeys, RouterPortSettings>;
@@ -52,10 +52,6 @@ pub(crate) struct RouterKeys {
     pub(crate) slow_path: Option<Row<SlowPathSettings>>,
     /// Its control level.
     pub(crate) control: Option<Row<ControlSettings>>,
-    /// Makes so many of this entry, numbered by {n}.
-    pub(crate) count: Option<Written<Whole>>,
-    /// The first number. Default 1.
-    pub(crate) first: Option<Written<Whole>>,
 }
 
 /// A port of a router.

@@ -3,7 +3,7 @@
 use crate::address::Network;
 use crate::finding::suggestion;
 use crate::level_plan::AboveRequest;
-use crate::resolve::bare;
+use crate::meant::bare;
 use crate::router_plan::Router;
 use crate::settings::ForwarderSettings;
 use crate::written::{Name, Term};

@@ -10,19 +10,24 @@ mod address;
 mod attachment;
 mod engine_prices;
 mod event;
+mod event_text;
 mod file;
 mod file_forwarder;
 mod file_router;
 mod finding;
+mod forwarder_above;
 mod forwarder_plan;
 mod frequency;
 mod key_file;
 mod level_plan;
 pub mod library;
 mod link_edit;
+mod meant;
 mod nesp_plan;
 mod places;
 mod plan;
+mod plan_links;
+mod plan_nodes;
 mod plan_routes;
 mod port_queues;
 mod prices_file;
@@ -48,7 +53,7 @@ pub use address::{Mac, Network, RoutedTo};
 pub use engine_prices::{
     APART_COUNTS, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Origin, Price, WAITS, block_price,
 };
-pub use event::{Event, block_meant, kind_hint, kind_meant, param_meant, removal_meant, with_defaults};
+pub use event::Event;
 pub use finding::{Finding, ScenarioError, called_elsewhere, suggestion};
 pub use forwarder_plan::{
     ForwarderFault, ForwarderRequest, PlannedForwarder, WrittenForwarder, WrittenKey, digits,
@@ -57,6 +62,7 @@ pub use forwarder_plan::{
 pub use key_file::read_key_file;
 pub use level_plan::{AboveRequest, Promises, RouterLevels, Who, nanoseconds_of};
 pub use link_edit::{About, Asked, LinkFault, link_edit};
+pub use meant::{block_meant, kind_hint, kind_meant, param_meant, removal_meant, with_defaults};
 pub use nesp_plan::Nesp;
 pub use places::Places;
 pub use plan::{

@@ -1,8 +1,7 @@
 //! What new settings mean for a link as it is: in the scenario's events and at the control socket alike.
 
-use crate::event::{block_meant, kind_hint, param_meant, removal_meant};
 use crate::finding::suggestion;
-use crate::resolve::{bare, near};
+use crate::meant::{bare, block_meant, kind_hint, near, param_meant, removal_meant};
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::{Spec, SpecError, Value, Values};
 use longwire_link::{NONE, without};

@@ -1,7 +1,7 @@
 //! The first destination of frames.
 
 use crate::address::Mac;
-use crate::plan::{Host, Port};
+use crate::plan_nodes::{Host, Port};
 use crate::router_plan::{Router, RouterPort};
 use std::net::IpAddr;
 

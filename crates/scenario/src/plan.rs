@@ -2,23 +2,22 @@
 //!
 //! Only [`crate::parse`] makes one: indices are in range, names are unique within their kind, routes join up.
 
-use crate::address::{Mac, Network};
 pub use crate::attachment::{Attachment, ControlEnd, Driven};
 use crate::event::Event;
 use crate::finding::Finding;
 use crate::forwarder_plan::PlannedForwarder;
 use crate::places::Places;
+pub use crate::plan_links::{Delays, Link, LinkRequest, Medium, Profile, Steer};
+pub use crate::plan_nodes::{Bridge, End, Host, HostRoute, Port, Segment};
 pub use crate::plan_routes::{Route, Routes};
 use crate::router_plan::{Router, RouterEvent};
 pub use crate::settings::{BridgeSettings, EngineSettings, Fidelity, LARGEST_POOL};
 pub use crate::source::Source;
 use crate::words::Routing;
-use longwire_block::change::Blocks;
+use longwire_block::Value;
 use longwire_block::flow::Aim;
-use longwire_block::{Dice, Spec, Value, Values};
-use longwire_drivers::{Backend, Driver, HostDriver};
+use longwire_drivers::{Backend, Driver};
 use longwire_link::medium_rate;
-use longwire_link::transmit::Transmit;
 use longwire_units::{Nanos, Rate};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -77,224 +76,6 @@ pub struct Plan {
     pub nesp: Option<crate::nesp_plan::Nesp>,
     /// Warnings: allowed, but probably mistakes.
     pub notes: Vec<Finding>,
-}
-
-/// A test host: a network namespace with one interface, wired to a port.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Host {
-    /// Its name.
-    pub name: Box<str>,
-    /// Place of its port.
-    pub port: u16,
-    /// How Longwire holds its end of the wire.
-    pub driver: HostDriver,
-    /// Addresses of its interface, with the prefix of the network that is on the link.
-    pub addresses: Vec<Network>,
-    /// Hardware address of its interface.
-    pub mac: Mac,
-    /// Longest IP packet its interface sends, 68 to 65535 bytes.
-    pub mtu: u32,
-    /// Default gateways, at most one of each family.
-    pub gateways: Vec<IpAddr>,
-    /// Further routes.
-    pub routes: Vec<HostRoute>,
-}
-
-/// A route in a host's table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostRoute {
-    /// The destination.
-    pub to: Network,
-    /// The neighbour that knows the way.
-    pub via: IpAddr,
-}
-
-/// Where packets come in and go out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Port {
-    /// Its name: the host's, if it belongs to one.
-    pub name: Box<str>,
-    /// The attachment on the other side.
-    pub attachment: Attachment,
-    /// Addresses behind it: the host's own, or what the file says lies there.
-    pub addresses: Vec<Network>,
-    /// Hardware address of what is behind it: the host's, or the one traffic sources use.
-    pub mac: Mac,
-    /// Index of its bridge, or [`Port::NO_BRIDGE`] if it is a router's.
-    pub bridge: u32,
-    /// Index of its segment.
-    pub segment: u32,
-    /// Index of its router, if it is one's.
-    pub router: Option<u32>,
-    /// How many workers receive and transmit by it in real time, from the first worker on, each by a queue of
-    /// its own: 1 to 64.
-    pub queues: u16,
-}
-
-impl Port {
-    /// The index of no bridge.
-    pub const NO_BRIDGE: u32 = u32::MAX;
-
-    /// A router's own port, whose far side is not known yet.
-    pub(crate) fn inner(name: Box<str>, place: u16) -> Self {
-        Self {
-            name,
-            attachment: Attachment::Inner { far: place },
-            addresses: Vec::new(),
-            mac: Mac::of_port(place),
-            bridge: Self::NO_BRIDGE,
-            segment: 0,
-            router: None,
-            queues: 1,
-        }
-    }
-
-    /// Attaches it to the port with the place `far`, which leads to another node.
-    pub(crate) fn lead_to(&mut self, far: u16) {
-        self.attachment = Attachment::Inner { far };
-    }
-}
-
-/// A bridge of the scenario.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bridge {
-    /// Its name.
-    pub name: Box<str>,
-    /// How long an address is remembered that sends nothing.
-    pub ageing: Nanos,
-    /// How many addresses are remembered, at most.
-    pub table: u32,
-    /// Places of its ports, ascending.
-    pub ports: Vec<u16>,
-    /// Index of its segment.
-    pub segment: u32,
-    /// Whether the file has it. Hosts and ports that name none share one that nobody has asked for.
-    pub declared: bool,
-}
-
-/// Bridges joined by links: the engine's node, which learns and floods over all their ports at once. Or a
-/// router.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Segment {
-    /// Index of the router that it is, if it is one; it has no bridges then.
-    pub router: Option<u32>,
-    /// Indices of its bridges, ascending.
-    pub bridges: Vec<u32>,
-    /// Places of their ports, ascending.
-    pub ports: Vec<u16>,
-    /// The shortest ageing time of its bridges.
-    pub ageing: Nanos,
-    /// The largest table of its bridges.
-    pub table: u32,
-}
-
-/// The blocks of a link.
-#[derive(Debug, Clone)]
-pub struct Profile {
-    /// Blocks that the file names, one a key at most; the others have their defaults.
-    pub blocks: Vec<(&'static Spec, Values)>,
-    /// Whether such a link keeps a histogram of lateness.
-    pub histogram: bool,
-    /// How long packets travel.
-    pub delays: Delays,
-}
-
-/// How long packets travel on a link.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Delays {
-    /// The least time from being sent to leaving.
-    pub least: Nanos,
-    /// The mean delay: of jitter the configured one, of a trace that of its entries over their time.
-    pub mean: Nanos,
-    /// How long the link holds a packet that travels longest, and its copies, on average over how often there
-    /// are any.
-    pub held: Nanos,
-    /// Whether it does so before the queue: as many packets as come, not as many as are sent.
-    pub before_queue: bool,
-}
-
-impl Profile {
-    /// The first parameter of the block for `key`, if the file names one.
-    pub fn value(&self, key: &str) -> Option<Value> {
-        self.blocks.iter().find(|(spec, _)| spec.key == key).map(|(_, values)| values.at(0))
-    }
-
-    /// How fast such a link sends: at the first, and of a trace in the mean.
-    pub fn rate(&self) -> Rate {
-        self.sender().map_or(Rate::UNLIMITED, |sender| sender.rate())
-    }
-
-    /// What it sends with, if the file names something.
-    pub fn sender(&self) -> Option<Transmit> {
-        let (spec, values) = self.blocks.iter().find(|(spec, _)| spec.key == "rate")?;
-        Transmit::build(spec, values, || Dice::named(0, ""))
-    }
-}
-
-/// A simplex link.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
-    /// Its name; those of a duplex link's halves end in `.forward` and `.backward`.
-    pub name: Box<str>,
-    /// Index of what it is made of.
-    pub profile: u32,
-    /// Its start.
-    pub from: End,
-    /// Its end.
-    pub to: End,
-}
-
-/// A link that packets take instead of another when a filter there says so. Both begin and end at the same
-/// places.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Steer {
-    /// Place of the link with the filter.
-    pub link: u32,
-    /// Which of its filter's targets it is.
-    pub number: u8,
-    /// Place of the link that they take instead.
-    pub target: u32,
-}
-
-/// A link that packets take instead of another when a router's program says so. Both begin and end at the
-/// same places.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LinkRequest {
-    /// Place of the link that they would take.
-    pub link: u32,
-    /// The other's number among those that programs may name.
-    pub number: u16,
-    /// Place of the link that they take instead.
-    pub target: u32,
-}
-
-/// What several links share: each is a station of it.
-#[derive(Debug, Clone)]
-pub struct Medium {
-    /// Its name.
-    pub name: Box<str>,
-    /// Its kind: one of [`longwire_link::MEDIA`].
-    pub spec: &'static Spec,
-    /// Its settings.
-    pub values: Values,
-    /// Places of its links, ascending.
-    pub links: Vec<u32>,
-}
-
-impl Medium {
-    /// What it is made of, as its changes take it.
-    pub fn blocks(&self) -> Blocks {
-        vec![(self.spec, self.values.clone())]
-    }
-}
-
-/// An end of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum End {
-    /// A bridge, by index.
-    Bridge(u32),
-    /// A port (a host's, too), by place.
-    Port(u16),
 }
 
 /// A route by addresses.

@@ -1,14 +1,15 @@
 //! Text to sections: TOML, unknown keys, values of the wrong type. As many errors as can be told are told.
 
-use crate::event::{kind_meant, removal_meant};
 use crate::file::{
     At, AtKeys, BlockText, Direction, DirectionKeys, File, Link, LinkKeys, Medium, Named, NamedWay, Port,
-    Source, SourceKeys,
+    PortKeys, Source, SourceKeys,
 };
 use crate::finding::{Findings, fix_missing, suggestion};
+use crate::meant::{kind_meant, removal_meant};
 use crate::row::Params;
+use crate::settings::ScenarioSettings;
 use crate::source_edit::source_keys;
-use longwire_block::Spec;
+use longwire_block::{Settings as _, Spec};
 use longwire_drivers::DRIVERS;
 use longwire_link::MEDIA;
 use serde::de::DeserializeOwned;
@@ -17,9 +18,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
 
 /// The sections that the file can have.
-const SECTIONS: [&str; 15] = [
-    "seed",
-    "routing",
+const SECTIONS: [&str; 13] = [
     "engine",
     "fidelity",
     "nesp",
@@ -57,8 +56,14 @@ pub(crate) fn read(text: &str, registry: &[&'static Spec], findings: &mut Findin
         findings.error(0..0, "", what, "write links of one kind as one entry with a count");
         return file;
     }
-    let Some(root) = table_of(text, findings) else { return file };
+    let Some(mut root) = table_of(text, findings) else { return file };
     let mut reader = Reader { registry, findings };
+    let mut whole = DeTable::new();
+    for name in ScenarioSettings::SPEC.params.iter().map(|param| param.name) {
+        whole.extend(root.get_mut().remove_entry(name));
+    }
+    let whole = Spanned::new(root.span(), DeValue::Table(whole));
+    file.whole = reader.table("", whole, &[]).unwrap_or_default();
     for (key, item) in root.into_inner() {
         reader.section(&mut file, &key, item);
     }
@@ -118,8 +123,6 @@ struct Reader<'r, 'f, 't> {
 impl Reader<'_, '_, '_> {
     fn section(&mut self, file: &mut File, key: &Key<'_>, item: Item<'_>) {
         match key.get_ref().as_ref() {
-            "seed" => file.seed = self.scalar("seed", item),
-            "routing" => file.routing = self.scalar("routing", item),
             "engine" => file.engine = self.table("engine", item, &[]),
             "fidelity" => file.fidelity = self.table("fidelity", item, &[]),
             "nesp" => file.nesp = self.table("nesp", item, &[]),
@@ -135,17 +138,10 @@ impl Reader<'_, '_, '_> {
             "path" => file.path = self.entries("path", item, |r, i| r.table("path", i, &[])),
             "source" => file.source = self.entries("source", item, Self::source),
             "at" => file.at = self.entries("at", item, Self::at),
-            other => self.unknown(key.span(), "", other, &SECTIONS),
-        }
-    }
-
-    fn scalar<T: DeserializeOwned>(&mut self, field: &str, item: Item<'_>) -> Option<T> {
-        let span = item.span();
-        match T::deserialize(ValueDeserializer::from(item)) {
-            Ok(value) => Some(value),
-            Err(error) => {
-                self.findings.error(error.span().unwrap_or(span), field, plain(error.message()), "");
-                None
+            other => {
+                let whole = ScenarioSettings::SPEC.params.iter().map(|param| param.name);
+                let known: Vec<&str> = whole.chain(SECTIONS).collect();
+                self.unknown(key.span(), "", other, &known);
             }
         }
     }
@@ -232,7 +228,11 @@ impl Reader<'_, '_, '_> {
                 self.findings.error(at.clone(), &label, format!("\"{name}\" is missing"), fix_missing(name));
             }
         } else {
-            let label = key.map_or_else(|| label.to_string(), |key| format!("{label}, {key}"));
+            let label = match key {
+                Some(key) if label.is_empty() => key.into(),
+                Some(key) => format!("{label}, {key}"),
+                None => label.into(),
+            };
             self.findings.error(at.clone(), &label, plain(message), "");
         }
     }
@@ -293,13 +293,13 @@ impl Reader<'_, '_, '_> {
         for (way, direction) in ways {
             *(if way == "forward" { &mut forward } else { &mut backward }) = Some(direction?);
         }
-        Some(link.map(|link| LinkKeys { blocks, span, forward, backward, ..link }))
+        Some(link.map(|link| link.map(|link| LinkKeys { blocks, span, forward, backward, ..link })))
     }
 
     fn port(&mut self, item: Item<'_>) -> Option<Port> {
         let keys = keys_of(DRIVERS.iter().map(|driver| &driver.spec));
         let (port, params) = self.with_params::<Port>("port", item, &keys)?;
-        Some(Port { params, ..port })
+        Some(port.map(|port| PortKeys { params, ..port }))
     }
 
     /// A medium: first the parameters of all kinds, then the rest.
@@ -313,7 +313,7 @@ impl Reader<'_, '_, '_> {
         let mut names = source_keys();
         names.retain(|name| !["to", "destination"].contains(name));
         let (source, params) = self.with_params::<Source>("source", item, &names)?;
-        Some(source.map(|source| SourceKeys { params, ..source }))
+        Some(source.map(|source| source.map(|source| SourceKeys { params, ..source })))
     }
 
     /// An entry: first the values of these names, as texts, then the rest. None after an error.
@@ -354,7 +354,7 @@ impl Reader<'_, '_, '_> {
             }
         }
         let at: At = self.table("at", item, &keys)?;
-        Some(at.map(|at| AtKeys { blocks, span, ..at }))
+        Some(at.map(|at| at.map(|at| AtKeys { blocks, span, ..at })))
     }
 
     /// Takes the keys of a traffic source, or of a medium, out of a table. None after an error.

@@ -1,9 +1,9 @@
-//! The reference page of the book: every setting that is declared, made of its declaration.
+//! The reference page of the book: every setting, generated from its declaration.
 
 use crate::settings::{
     AtSettings, BridgeSettings, ControlSettings, DirectionSettings, EngineSettings, Fidelity, FlowSettings,
-    ForwarderSettings, HopSettings, HostSettings, LinkSettings, NespSettings, PoliceSettings, RingSettings,
-    RouterPortSettings, RouterSettings, SlowPathSettings, SourceSettings,
+    ForwarderSettings, HopSettings, HostSettings, LinkSettings, NespSettings, PoliceSettings, RepeatSettings,
+    RingSettings, RouterPortSettings, RouterSettings, ScenarioSettings, SlowPathSettings, SourceSettings,
 };
 use longwire_block::flow::FLOW;
 use longwire_block::{Fallback, Param, Settings, Spec};
@@ -15,13 +15,14 @@ use std::fmt::Write;
 /// The page, as Markdown. `longwire blocks --markdown` prints it, and a test compares the book's with it.
 pub fn reference() -> String {
     let mut page = String::from(
-        "# Settings\n\nEvery setting that Longwire declares, with its values and its default. This page is \
-         made of the \
-         declarations:\n`longwire blocks --markdown > docs/book/reference.md` makes it again. What the \
-         settings do stands on the pages\n[Scenario files](scenario.md), [Link characteristics](links.md), \
-         [Queues](queues.md) and [Shared media](media.md).\n",
+        "# Settings\n\nEvery setting, with its values, its default, and whether it can change in a run.\n\
+         `longwire blocks --markdown > docs/book/reference.md` generates this page from the \
+         declarations.\n[Scenario files](scenario.md), [Link characteristics](links.md), \
+         [Queues](queues.md) and\n[Shared media](media.md) say what the settings do.\n",
     );
     let sections = [
+        ScenarioSettings::SPEC,
+        RepeatSettings::SPEC,
         EngineSettings::SPEC,
         Fidelity::SPEC,
         NespSettings::SPEC,

@@ -1,6 +1,7 @@
 //! Tables of a file with settings that are declared as a row: keys of the row beside keys of a structure.
 
 use crate::setting_schema::add_row;
+use crate::settings::RepeatSettings;
 use longwire_block::{Param, Settings};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{
@@ -87,6 +88,49 @@ impl<'de, T: Deserialize<'de>, S: Settings> Deserialize<'de> for With<T, S> {
     }
 }
 
+/// A table that can be repeated: `count` and `first` beside the keys of `T`.
+pub(crate) struct Repeated<T>(With<T, RepeatSettings>);
+
+impl<T> Repeated<T> {
+    /// What is written of its repetitions.
+    pub(crate) fn repeats(&self) -> &With<T, RepeatSettings> {
+        &self.0
+    }
+
+    /// Replaces the table.
+    pub(crate) fn map<U>(self, rest: impl FnOnce(T) -> U) -> Repeated<U> {
+        Repeated(self.0.map(rest))
+    }
+}
+
+impl<T> Deref for Repeated<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Repeated<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        With::<T, RepeatSettings>::json_schema(generator)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Repeated<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        With::deserialize(deserializer).map(Self)
+    }
+}
+
 struct Table<T, S>(PhantomData<(T, S)>);
 
 impl<'de, T: Deserialize<'de>, S: Settings> Visitor<'de> for Table<T, S> {
@@ -125,7 +169,7 @@ impl<'de, A: MapAccess<'de>> Deserializer<'de> for Rest<'_, A> {
     type Error = A::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, A::Error> {
-        self.deserialize_struct("", &[], visitor)
+        visitor.visit_map(Keys { rest: self, fields: None })
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -134,7 +178,7 @@ impl<'de, A: MapAccess<'de>> Deserializer<'de> for Rest<'_, A> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, A::Error> {
-        visitor.visit_map(Keys { rest: self, fields })
+        visitor.visit_map(Keys { rest: self, fields: Some(fields) })
     }
 
     forward_to_deserialize_any! {
@@ -145,7 +189,8 @@ impl<'de, A: MapAccess<'de>> Deserializer<'de> for Rest<'_, A> {
 
 struct Keys<'p, A> {
     rest: Rest<'p, A>,
-    fields: &'static [&'static str],
+    /// The keys beside the row; none if they have a row themselves, and are judged there.
+    fields: Option<&'static [&'static str]>,
 }
 
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for Keys<'_, A> {
@@ -181,7 +226,7 @@ enum Key<K, V> {
 struct KeySeed<K> {
     seed: K,
     row: &'static [Param],
-    fields: &'static [&'static str],
+    fields: Option<&'static [&'static str]>,
 }
 
 impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for KeySeed<K> {
@@ -192,16 +237,16 @@ impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for KeySeed<K> {
         if let Some(param) = self.row.iter().find(|param| param.name == name) {
             return Ok(Key::Setting(param, self.seed));
         }
-        if !self.fields.contains(&name.as_str()) {
-            // As serde says it, whose words are read by `Reader::tell`.
-            let known: Vec<_> =
-                self.fields.iter().copied().chain(self.row.iter().map(|param| param.name)).collect();
-            return Err(D::Error::custom(format!(
-                "unknown field `{name}`, expected one of `{}`",
-                known.join("`, `")
-            )));
+        // As serde says it, whose words are read by `Reader::tell`.
+        let own: String = self.row.iter().map(|param| format!(", `{}`", param.name)).collect();
+        if let Some(fields) = self.fields
+            && !fields.contains(&name.as_str())
+        {
+            let known: String = fields.iter().map(|field| format!(", `{field}`")).collect();
+            return Err(D::Error::custom(format!("unknown field `{name}`, expected one of{known}{own}")));
         }
-        self.seed.deserialize(name.into_deserializer()).map(Key::Other)
+        let judged = self.seed.deserialize(name.into_deserializer()).map(Key::Other);
+        judged.map_err(|error: D::Error| D::Error::custom(format!("{error}{own}")))
     }
 }
 

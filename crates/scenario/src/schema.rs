@@ -2,10 +2,11 @@
 
 use crate::file::{At, Direction, File, Link};
 use crate::read::BESIDE_RATE;
-use crate::setting_schema::param;
+use crate::setting_schema::{add_row, param};
+use crate::settings::ScenarioSettings;
 use crate::source_edit::{INTERVAL, MODEL, source_rows};
 use crate::written::templated;
-use longwire_block::{Param, Spec};
+use longwire_block::{Param, Settings as _, Spec};
 use longwire_drivers::{DRIVERS, Driver};
 use longwire_link::{MEDIA, without};
 use longwire_random::process;
@@ -37,6 +38,7 @@ pub fn schema_with(registry: &[&'static Spec]) -> Value {
         schema["description"] = json!(format!("What differs on the way {what}."));
         link["properties"][way] = schema;
     }
+    add_row(&mut root, &ScenarioSettings::SPEC);
     link["oneOf"] = json!([{ "required": ["from", "to"] }, { "required": ["between"] }]);
     root["properties"]["link"]["items"] = link;
     root["properties"]["at"]["items"] = at;

@@ -1,7 +1,7 @@
 //! A traffic source of the checked plan.
 
 use crate::address::Mac;
-use crate::plan::Port;
+use crate::plan_nodes::Port;
 use longwire_block::change::Blocks;
 use longwire_block::flow::{Aim, Course, FLOW};
 use longwire_block::{Spec, Value, Values};

@@ -1,9 +1,9 @@
 //! What new settings mean for a traffic source as it is: in the scenario's events and at the control socket
 //! alike.
 
+use crate::meant::bare;
 use crate::places::Places;
-use crate::plan::Source;
-use crate::resolve::bare;
+use crate::source::Source;
 use longwire_block::Parsed;
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::flow::{Aim, FLOW};

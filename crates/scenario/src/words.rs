@@ -2,7 +2,6 @@
 
 use crate::finding::not_one_of;
 use crate::written::Term;
-use longwire_block::Choice;
 use longwire_drivers::{DRIVERS, Driver};
 
 /// Makes an enum of words with the text of each.
@@ -115,19 +114,6 @@ words! {
         Tree = "tree",
         /// The way with the least delay, then the fewest links, then the first in the file.
         ShortestDelay = "shortest-delay",
-    }
-}
-
-impl Term for Routing {
-    const WANTED: &'static str = "a routing";
-
-    fn read(text: &str) -> Result<Self, String> {
-        let known = Self::ALL.iter().find(|word| word.word() == text);
-        known.copied().ok_or_else(|| not_one_of(Self::WANTED, text, Self::WORDS))
-    }
-
-    fn schema() -> serde_json::Value {
-        serde_json::json!({ "enum": Self::WORDS })
     }
 }
 

@@ -1,8 +1,8 @@
-//! The reference page of link characteristics has every kind and parameter of the registry, with its default,
-//! source and an example; the page of profiles is the library's list.
+//! The page of link characteristics has every kind of the registry, with an example and a link to its
+//! settings, which are generated from the declarations. The page of profiles is the library's list.
 #![forbid(unsafe_code)]
 
-use longwire_block::{Fallback, Spec};
+use longwire_block::Spec;
 use longwire_scenario::library::{Figures, SHIPPED};
 use longwire_scenario::plan_of;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn shows(text: &str, spec: &Spec) -> bool {
 }
 
 #[test]
-fn every_kind_and_parameter_stands_on_the_page() {
+fn every_kind_has_a_section() {
     let page = page("links.md");
     for spec in longwire_link::registry() {
         let (key, kind) = (spec.key, spec.kind);
@@ -43,27 +43,14 @@ fn every_kind_and_parameter_stands_on_the_page() {
             continue;
         }
         let text = part(section, "###", kind).unwrap_or_else(|| panic!("no heading for {key} {kind}"));
-        let unwrapped = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(unwrapped.contains(&format!("Source: {}.", spec.source)), "{key} {kind}: {}", spec.source);
-        let rows: Vec<Vec<&str>> = text
-            .lines()
-            .filter(|line| line.starts_with("| `"))
-            .map(|line| line.split(" | ").map(|cell| cell.trim_matches(['|', ' ', '`'])).collect())
-            .collect();
-        let named: Vec<_> = rows.iter().map(|row| (row[0], row[1])).collect();
-        let default = |default: Fallback| match default {
-            Fallback::Required => "required",
-            Fallback::Value("") => "none",
-            Fallback::Value(value) | Fallback::Computed(value) => value,
-        };
-        let wanted: Vec<_> = spec.params.iter().map(|param| (param.name, default(param.default))).collect();
-        assert_eq!(named, wanted, "{key} {kind}");
+        let settings = format!("\n[Settings](reference.md#{key}-{kind})\n");
+        assert!(text.contains(&settings), "{key} {kind} has no link to its settings");
         assert!(shows(text, spec), "{key} {kind} has no example");
     }
 }
 
 #[test]
-fn no_heading_is_of_a_kind_that_is_gone() {
+fn every_section_is_of_a_kind() {
     let page = page("links.md");
     let registry = longwire_link::registry();
     let mut key = "";
@@ -80,16 +67,16 @@ fn no_heading_is_of_a_kind_that_is_gone() {
 
 /// The table of profiles is as the program has them.
 #[test]
-fn the_profiles_stand_on_their_page() {
+fn the_profiles_are_listed() {
     let page = page("profiles.md");
-    let way = |figures: &Figures| {
+    let direction = |figures: &Figures| {
         let Figures { rate, delay, loss, queue } = figures;
         format!("{rate}; {delay}; loss {loss}; {queue}")
     };
     let mut rows = Vec::new();
     for shipped in SHIPPED {
         let about = shipped.about().unwrap();
-        let (down, up) = (way(&about.forward), way(&about.backward));
+        let (down, up) = (direction(&about.forward), direction(&about.backward));
         let up = if up == down { "the same".into() } else { up };
         rows.push(format!("| `{}` | {} | {down} | {up} | {} |", shipped.name, about.summary, about.source));
     }
@@ -98,7 +85,7 @@ fn the_profiles_stand_on_their_page() {
 }
 
 #[test]
-fn the_reference_is_made_of_the_declarations() {
+fn the_reference_is_current() {
     let found = page("reference.md");
     let wanted = longwire_scenario::reference();
     let differs = found.lines().zip(wanted.lines()).find(|(found, wanted)| found != wanted);

@@ -81,7 +81,7 @@ fn toml_and_keys() {
         ("sead = 1", "1:1", "", &["no section \"sead\"", "did you mean \"seed\"?"]),
         ("[link]\nname = \"a\"", "1:1", "link: ", &["list of entries", "[[link]]"]),
         ("seed = true", "1:8", "seed: ", &["wrong type", "a whole number"]),
-        ("seed = -1", "1:8", "seed: ", &["-1 is out of range"]),
+        ("seed = -1", "1:8", "seed: ", &["\"-1\" is out of range", "0 or more"]),
         ("[engine]\nworker = 2", "2:1", "engine: ", &["no key \"worker\"", "did you mean \"workers\"?"]),
         (
             "[[host]]\nname = \"a\"",
@@ -192,7 +192,7 @@ fn where_links_lead() {
             &["two links named \"l\"", "put {n} into the name"],
         ),
         ("name = \"l{n}\"", "4:8", "link \"l{n}\", name: ", &["no count"]),
-        ("name = \"l{n}\"\ncount = 0", "5:9", "link", &["out of range: 1 to"]),
+        ("name = \"l{n}\"\ncount = 0", "5:9", "link", &["a whole number from 1 to"]),
         ("name = \"l{n}\"\ncount = 2\nrate = \"{n} bit\"", "6:8", "link", &["out of range"]),
         (
             "match = [{ source = \"10.0.0.2\", destination = \"10.0.0.1\" }]",

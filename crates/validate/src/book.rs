@@ -1,4 +1,4 @@
-//! The rows and figures of a run as they come.
+//! Collects the rows and figures of a run.
 
 use crate::Settings;
 use crate::plot::Plot;
@@ -10,38 +10,37 @@ use longwire_report::{Row, Scalar};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// What a run found.
+/// Results of a run.
 #[derive(Debug)]
 pub struct Findings {
-    /// The rows, in the paper's order; those that were not run say why.
+    /// The rows, in the paper's order; a row that was not run says why.
     pub rows: Vec<Row>,
-    /// The figures, of what was run.
+    /// The figures of the rows that were run.
     pub plots: Vec<Plot>,
-    /// Whether a row was asked for that there is.
+    /// Whether a requested row exists.
     pub matched: bool,
-    /// What the rows together say of the paper's claims, in sentences; shown before everything that is
-    /// counted.
+    /// What the rows together say about the paper's claims, in sentences; shown before the counts.
     pub summary: Vec<String>,
 }
 
-/// Collects rows, and leaves out those that were not asked for.
+/// Collects the requested rows.
 pub(crate) struct Book<'a> {
     pub settings: &'a Settings<'a>,
     findings: Findings,
-    /// Rows that were asked for: so far, and in all.
+    /// Requested rows so far, and in total.
     wanted: usize,
     all: usize,
 }
 
 impl<'a> Book<'a> {
-    /// Of `all` rows that are asked for.
+    /// For `all` requested rows.
     pub(crate) fn new(settings: &'a Settings<'a>, all: usize) -> Self {
         let matched = settings.only.is_empty();
         let findings = Findings { rows: Vec::new(), plots: Vec::new(), matched, summary: Vec::new() };
         Self { settings, findings, wanted: 0, all }
     }
 
-    /// How many rows were asked for so far.
+    /// Number of requested rows so far.
     pub(crate) const fn wanted(&self) -> usize {
         self.wanted
     }
@@ -50,7 +49,7 @@ impl<'a> Book<'a> {
         self.findings
     }
 
-    /// Measures a row, if it is wanted, and keeps it. Returns it if it has been measured.
+    /// Measures and keeps a row, if requested. Returns it if it was measured.
     pub(crate) fn row(
         &mut self,
         row: Row,
@@ -82,12 +81,12 @@ impl<'a> Book<'a> {
         }
     }
 
-    /// A quick run's rows say that they are.
+    /// Marks the rows of a quick run.
     fn marked(&self, row: Row) -> Row {
         if self.settings.quick { row.extra("quick", true) } else { row }
     }
 
-    /// Says something of the rows so far, if any of them was run.
+    /// Adds a sentence about the rows so far, if any was run.
     pub(crate) fn say_of_all(&mut self, sentence: String) {
         let run = |row: &Row| row.measured.as_ref().is_some_and(|value| !matches!(value, Scalar::Text(_)));
         if self.findings.rows.iter().any(run) {
@@ -95,7 +94,7 @@ impl<'a> Book<'a> {
         }
     }
 
-    /// Adds a figure, if it shows anything.
+    /// Adds a figure, unless it is empty.
     pub(crate) fn plot(&mut self, plot: Plot) {
         if plot.shows_a_measurement() {
             self.findings.plots.push(plot);
@@ -105,7 +104,7 @@ impl<'a> Book<'a> {
 
 #[cfg(test)]
 impl<'a> Settings<'a> {
-    /// Quick, on the virtual clock, and silent.
+    /// Quick, in virtual time, and silent.
     pub(crate) fn of_test(stop: &'a std::sync::atomic::AtomicBool) -> Self {
         Self {
             driver: longwire_bench::world::Driver::AfPacket,
@@ -122,24 +121,24 @@ impl<'a> Settings<'a> {
 }
 
 impl Settings<'_> {
-    /// One value for a whole run, another for a quick one.
+    /// The first value for a whole run, the second for a quick one.
     pub(crate) fn choose<T>(&self, whole: T, quick: T) -> T {
         if self.quick { quick } else { whole }
     }
 
-    /// Whether there may be test hosts.
+    /// Checks that test hosts are allowed.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why not.
     pub(crate) fn require_real(&self, what: &str) -> Result<(), BenchError> {
         self.require_real_time(what)?;
         require_hosts(what)
     }
 
-    /// Whether this is a run in real time.
+    /// Checks that this is a run in real time.
     ///
     /// # Errors
-    /// That it is not.
+    /// If it is not.
     pub(crate) fn require_real_time(&self, what: &str) -> Result<(), BenchError> {
         if self.simulate {
             return Err(BenchError::NotHere(format!("{what} has no meaning in virtual time")));
@@ -148,12 +147,12 @@ impl Settings<'_> {
     }
 
     /// # Errors
-    /// If it is time to stop.
+    /// If the run is stopped.
     pub(crate) fn go_on(&self) -> Result<(), BenchError> {
         if self.stop.load(Ordering::Relaxed) { Err(BenchError::Stopped) } else { Ok(()) }
     }
 
-    /// Waits for so long.
+    /// Waits for this time.
     pub(crate) fn pause(&self, time: Duration) -> Result<(), BenchError> {
         let end = Instant::now() + time;
         loop {
@@ -167,7 +166,7 @@ impl Settings<'_> {
     }
 }
 
-/// The row with what the paper printed.
+/// The row with the paper's value.
 pub(crate) fn paper(row: Row, value: impl Into<Scalar>) -> Row {
     let value = value.into();
     row.extra("paper", serde_json::to_value(value).unwrap_or_default())
@@ -177,7 +176,7 @@ fn not_run(row: Row, why: &str) -> Row {
     row.measured(NOT_RUN).note(why)
 }
 
-/// Our value as a multiple of the paper's, where both are numbers.
+/// The row with our value as a multiple of the paper's, if both are numbers.
 fn with_ratio(row: Row) -> Row {
     let paper = row.extra.get("paper").and_then(serde_json::Value::as_f64).filter(|paper| *paper != 0.0);
     match (paper, row.measured.as_ref().and_then(Scalar::as_f64)) {

@@ -1,7 +1,7 @@
-//! How far chance alone takes a count.
+//! Confidence intervals of counts.
 
-/// The central interval of a binomial distribution that holds at least `share` of it: with `share` 0.99 at
-/// most 0.5 % lie below and at most 0.5 % above. For `n` trials of `probability`.
+/// Central interval of a binomial distribution with at least `share` of its mass: with `share` 0.99 at most
+/// 0.5 % are below and at most 0.5 % above. For `n` trials of `probability`.
 pub(crate) fn binomial_interval(n: u64, probability: f64, share: f64) -> (u64, u64) {
     if probability <= 0.0 {
         return (0, 0);
@@ -15,8 +15,8 @@ pub(crate) fn binomial_interval(n: u64, probability: f64, share: f64) -> (u64, u
     central((0, n), (mean, (mean * (1.0 - probability)).sqrt()), step, share)
 }
 
-/// The central interval of the chi-squared distribution with four degrees of freedom that holds `share` of
-/// it. There F(x) = 1 − (1 + x/2)·e^(−x/2).
+/// Central interval of the chi-squared distribution with four degrees of freedom with `share` of its mass.
+/// Its distribution function is F(x) = 1 − (1 + x/2)·e^(−x/2).
 pub(crate) fn chi_squared_interval_4(share: f64) -> (f64, f64) {
     let tail = (1.0 - share) / 2.0;
     let below = |x: f64| 1.0 - (1.0 + x / 2.0) * (-x / 2.0).exp();
@@ -31,11 +31,11 @@ pub(crate) fn chi_squared_interval_4(share: f64) -> (f64, f64) {
     (quantile(tail), quantile(1.0 - tail))
 }
 
-/// How many runs of successive losses are to be expected among `n` packets of which `lost` are lost, if each
-/// order of them is equally likely, and the interval that holds at least `share` of all orders.
+/// Expected number of runs of successive losses among `n` packets of which `lost` are lost, if each order of
+/// them is equally likely, and the interval with at least `share` of all orders.
 ///
-/// r runs are made by C(lost − 1, r − 1) · C(n − lost + 1, r) of the C(n, lost) orders (Wald and Wolfowitz
-/// 1940): a hypergeometric distribution.
+/// C(lost − 1, r − 1) · C(n − lost + 1, r) of the C(n, lost) orders have r runs (Wald and Wolfowitz 1940): a
+/// hypergeometric distribution.
 pub(crate) fn runs_interval(n: u64, lost: u64, share: f64) -> (f64, (u64, u64)) {
     let kept = n.saturating_sub(lost);
     if lost == 0 || kept == 0 {
@@ -49,15 +49,15 @@ pub(crate) fn runs_interval(n: u64, lost: u64, share: f64) -> (f64, (u64, u64)) 
     (mean, central((1, lost.min(kept + 1)), (mean, variance.sqrt()), step, share))
 }
 
-/// The central interval of a distribution on whole numbers with one peak near its mean. `step` is the weight
-/// of the next number as a multiple of a number's own.
+/// Central interval of a unimodal distribution on whole numbers with its peak near its mean. `step` is the
+/// ratio of the next number's weight to a number's own.
 fn central(
     (least, most): (u64, u64),
     (mean, deviation): (f64, f64),
     step: impl Fn(u64) -> f64,
     share: f64,
 ) -> (u64, u64) {
-    // Beyond 12 standard deviations, and some numbers where these are few, there is nothing.
+    // Weights beyond 12 standard deviations, plus a margin for small ones, are negligible.
     let reach = (12.0 * deviation) as u64 + 40;
     let middle = (mean as u64).clamp(least, most);
     let (low, high) = (middle.saturating_sub(reach).max(least), (middle + reach).min(most));
@@ -76,7 +76,7 @@ fn central(
     (low + below, high - above)
 }
 
-/// How many of the first weights are together no more than `tail`.
+/// Number of leading weights whose sum is at most `tail`.
 fn cut<'a>(weights: impl Iterator<Item = &'a f64>, tail: f64) -> u64 {
     let sums = weights.scan(0.0, |sum, weight| {
         *sum += weight;
@@ -85,8 +85,7 @@ fn cut<'a>(weights: impl Iterator<Item = &'a f64>, tail: f64) -> u64 {
     sums.take_while(|sum| *sum <= tail).count() as u64
 }
 
-/// How many runs of successive numbers are missing of those below `n`, and how many numbers; `seen` are in
-/// any order.
+/// Number of runs of successive missing numbers below `n`, and of missing numbers; `seen` is unordered.
 pub(crate) fn missing(n: u64, seen: &[u64]) -> (u64, u64) {
     let mut there = vec![false; n as usize];
     for number in seen {
@@ -110,7 +109,7 @@ mod tests {
         assert_eq!(binomial_interval(10, 0.5, 0.99), (1, 9));
         assert_eq!(binomial_interval(10, 0.5, 0.95), (2, 8));
         assert_eq!((binomial_interval(5, 0.0, 0.99), binomial_interval(5, 1.0, 0.99)), ((0, 0), (5, 5)));
-        // Many trials: mean ± 2.576 standard deviations of √(np(1−p)) = 34.47, to a whole packet.
+        // With many trials: mean ± 2.576 standard deviations of √(np(1−p)) = 34.47, to a whole packet.
         let (low, high) = binomial_interval(120_000, 0.01, 0.99);
         assert!((1111..=1112).contains(&low) && (1289..=1290).contains(&high), "{low} {high}");
     }

@@ -1,5 +1,4 @@
-//! What is at the far ends of the links: sources, counters, and hosts that answer echoes, as ports of the
-//! engine.
+//! The far ends of the links: sources, counters, and hosts that answer echoes, as ports of the engine.
 
 use crate::meter::Meter;
 use longwire_block::{Port, PortError, PortStats, Stamp};
@@ -9,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Something shared with a port that has gone into an engine.
+/// Data shared with a port inside an engine.
 #[derive(Debug, Default)]
 pub(crate) struct Shared<T>(Arc<Mutex<T>>);
 
@@ -24,13 +23,13 @@ impl<T> Shared<T> {
         Self(Arc::new(Mutex::new(value)))
     }
 
-    /// Counters stay meaningful whatever the thread that held them did.
+    /// Counters stay meaningful even if the thread that held the lock panicked.
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Sets a flag when dropped, however that comes about.
+/// Sets a flag when dropped, also on a panic.
 pub(crate) struct Ending<'a>(pub &'a AtomicBool);
 
 impl Drop for Ending<'_> {
@@ -39,13 +38,13 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// What becomes of packets that come to an end of the links.
+/// Consumer of packets at an end of the links.
 pub(crate) trait Sink: Send {
-    /// Looks at what has come.
+    /// Handles received packets.
     fn take(&mut self, pool: &Pool, batch: &Batch);
 }
 
-/// Sends what a source sends, and shows its sink what comes.
+/// Sends a source's packets, and passes received ones to its sink.
 pub(crate) struct EndPort<S> {
     pub source: Box<dyn Port>,
     pub sink: S,
@@ -93,9 +92,9 @@ impl Sink for Shared<Meter> {
     }
 }
 
-/// Notes how long after its sending each packet of one constant flow came back.
+/// Records the round-trip times of the packets of one constant flow.
 pub(crate) struct RoundTrips {
-    /// The n-th packet goes at n times this.
+    /// The n-th packet is sent at n times this.
     pub every: Nanos,
     pub times: Shared<Vec<i64>>,
     pub answered: u64,
@@ -106,7 +105,7 @@ impl Sink for RoundTrips {
         let mut times = self.times.lock();
         for &handle in batch.as_slice() {
             let meta = pool.meta(handle);
-            // Nothing is lost or overtaken here: the n-th answer is the n-th request's.
+            // Nothing is lost or reordered here: the n-th answer belongs to the n-th request.
             let sent = self.every.0 * self.answered;
             times.push(meta.leave().max(meta.arrival).wrapping_sub(sent).cast_signed());
             self.answered += 1;
@@ -114,7 +113,7 @@ impl Sink for RoundTrips {
     }
 }
 
-/// Sends back every frame at the very moment it comes, with its addresses exchanged.
+/// Returns every frame at the moment it arrives, with its addresses exchanged.
 #[derive(Default)]
 pub(crate) struct Echo {
     waiting: VecDeque<(Nanos, Vec<u8>)>,
@@ -173,7 +172,7 @@ impl Port for Echo {
     }
 }
 
-/// Exchanges source and destination of an Ethernet frame with IPv4: hardware addresses and IP addresses.
+/// Exchanges source and destination of an Ethernet frame with IPv4: MAC and IP addresses.
 fn exchange(frame: &mut [u8]) {
     if let Some((first, second)) = frame.get_mut(..12).and_then(|macs| macs.split_at_mut_checked(6)) {
         first.swap_with_slice(second);

@@ -1,5 +1,5 @@
-//! Traffic through emulated links, counted link by link at the far end: on the virtual clock or on real
-//! ports, from the same description.
+//! Traffic through emulated links, counted per link at the far end: in virtual time or on real ports, from
+//! the same description.
 
 use crate::Settings;
 use crate::ends::{EndPort, Shared};
@@ -20,19 +20,19 @@ use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering;
 
-/// The longest Ethernet frame, without and with FCS, and its bits as a link counts them.
+/// Length of the longest Ethernet frame, without and with FCS, and its bits as counted by a link.
 pub(crate) const LONGEST: usize = 1514;
 pub(crate) const LONGEST_BITS: u64 = (LONGEST as u64 + 4) * 8;
 
-/// One end: what it sends and what it counts.
+/// One end: its traffic and its counters.
 pub(crate) struct End {
     pub source: Box<dyn Port>,
     pub meter: Meter,
 }
 
-/// Ends in pairs, each pair joined by links.
+/// Pairs of ends, each joined by links.
 pub(crate) struct Experiment {
-    /// What its blocks draw by.
+    /// Seed of its blocks.
     pub seed: u64,
     /// The links, as in a scenario.
     pub links: String,
@@ -40,24 +40,24 @@ pub(crate) struct Experiment {
     pub ends: Vec<End>,
     /// How long the sources send.
     pub time: Nanos,
-    /// In real time, what arrives so soon does not count: queues fill, so that a pause of the source is not
-    /// the link's.
+    /// In real time, arrivals before this are not counted: queues fill, so that a pause of the source does
+    /// not affect the link.
     pub settling: Nanos,
-    /// How long after that arrivals still count.
+    /// How long arrivals are counted after that.
     pub drain: Nanos,
 }
 
-/// What was seen.
+/// Results.
 pub(crate) struct Observed {
-    /// What arrived at each end.
+    /// Arrivals at each end.
     pub meters: Vec<Meter>,
-    /// What the engine says.
+    /// The engine's report.
     pub report: Report,
-    /// Frames that the counters missed, because they could not keep up.
+    /// Frames that the counters missed because they were too slow.
     pub missed: u64,
 }
 
-/// The first address behind the end in this place; the n-th link's packets come from or go to the n-th.
+/// First address of this end; the n-th link's packets come from or go to the n-th.
 pub(crate) fn base(place: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 10 + place as u8, 0, 0)
 }
@@ -67,19 +67,18 @@ pub(crate) fn nth(base: Ipv4Addr, n: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(base.to_bits() + n)
 }
 
-/// Hardware address of the end in this place. It is no interface's own, so that the hosts' stacks let the
-/// frames pass.
+/// Hardware address of this end. It is not the interface's own, so that the host's stack ignores the frames.
 pub(crate) const fn mac(place: usize) -> [u8; 6] {
     [2, 0x77, 0, 0, 0, place as u8 + 1]
 }
 
-/// The end at the other side of the wire.
+/// The other end of the pair.
 pub(crate) const fn partner(place: usize) -> usize {
     place ^ 1
 }
 
-/// Links `count` from the end `from` to its partner, distinguished by addresses, each with these keys (lines
-/// of a scenario).
+/// `count` links from the end `from` to its partner, selected by address, each with these keys (lines of a
+/// scenario).
 pub(crate) fn links(from: usize, count: u32, keys: &str) -> String {
     let to = partner(from);
     let [a, b] = [world::HOSTS[from], world::HOSTS[to]];
@@ -105,14 +104,14 @@ pub(crate) fn blast(from: usize, links: u32, frame_bytes: usize) -> BlastPlan {
     }
 }
 
-/// A generator whose packets together have `rate` bit/s at the link layer, for `time`.
+/// A generator of `rate` bit/s at the link layer for `time`.
 pub(crate) fn paced(plan: BlastPlan, rate: u64, time: Nanos) -> BlastPlan {
     let bits = (plan.frame_bytes as u64 + 4).max(64) * 8;
     let gap = (u128::from(bits) * 1_000_000_000 / u128::from(rate.max(1))).max(1) as u64;
     BlastPlan { gap: Some(Nanos(gap)), count: (time.0 / gap).max(1), ..plan }
 }
 
-/// Says hello, so that the bridge learns where this end is, and nothing else.
+/// Sends one frame, so that the bridge learns its address, and nothing else.
 pub(crate) fn silent(place: usize) -> BlastPlan {
     let nobody = vec![(Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED)];
     BlastPlan { count: 1, gap: Some(Nanos(1)), pairs: nobody, ..blast(place, 0, 60) }
@@ -125,7 +124,7 @@ pub(crate) fn generator(place: usize, plan: BlastPlan) -> Result<Box<dyn Port>, 
     Ok(Box::new(blast))
 }
 
-/// One flow of numbered packets from the end 0: `count` frames of `frame_bytes` without FCS, this far apart.
+/// One flow of numbered packets from end 0: `count` frames of `frame_bytes` without FCS, at this interval.
 pub(crate) fn numbered(every: Interval, frame_bytes: usize, count: u64) -> Result<Box<dyn Port>, BenchError> {
     let flow = Flow {
         name: "numbered".into(),
@@ -144,7 +143,7 @@ pub(crate) fn numbered(every: Interval, frame_bytes: usize, count: u64) -> Resul
 }
 
 impl Experiment {
-    /// Runs it as the settings say. `world` has the test hosts, made when they are first needed.
+    /// Runs it according to the settings. `world` has the test hosts, created on first use.
     pub(crate) fn run(self, settings: &Settings<'_>, world: &mut Hosts) -> Result<Observed, BenchError> {
         if settings.simulate { self.simulate() } else { self.on_ports(settings, world) }
     }
@@ -154,7 +153,7 @@ impl Experiment {
         format!("seed = {}\n", self.seed) + &scenario(self.ends.len(), &self.links)
     }
 
-    /// On the virtual clock, to the end.
+    /// In virtual time, to the end.
     pub(crate) fn simulate(self) -> Result<Observed, BenchError> {
         let plan = longwire_scenario::parse("validate", &self.text())?;
         let mut ports: Vec<Box<dyn Port>> = Vec::new();
@@ -182,7 +181,7 @@ impl Experiment {
     }
 }
 
-/// A scenario of so many ends, in pairs, with these links.
+/// A scenario of this many ends, in pairs, with these links.
 pub(crate) fn scenario(ends: usize, links: &str) -> String {
     let mut text = "[engine]\nwait = \"spin\"\ncpus = [0]\npool = \"256 MiB\"\n".to_owned();
     for pair in 0..ends.div_ceil(2) {
@@ -205,7 +204,7 @@ pub(crate) fn scenario(ends: usize, links: &str) -> String {
 pub(crate) struct Hosts(Option<(World, usize, bool)>);
 
 impl Hosts {
-    /// So many hosts, with or without addresses: the ones there are, or new ones.
+    /// This many hosts, with or without addresses: the existing ones if they fit, or new ones.
     pub(crate) fn world(
         &mut self,
         settings: &Settings<'_>,
@@ -215,7 +214,7 @@ impl Hosts {
         settings.require_real("this row")?;
         let same = self.0.as_ref().is_some_and(|(_, number, with)| (*number, *with) == (count, addresses));
         if !same {
-            // The old ones go first: they may have the same names.
+            // The old ones are removed first: they may have the same names.
             self.0 = None;
             let world = World::of(settings.driver, count, addresses)?;
             let world = if addresses { world } else { world.with_packet_options(deep()) };
@@ -225,8 +224,8 @@ impl Hosts {
     }
 }
 
-/// Packet sockets of hosts that send finished frames only: rings so deep that a worker that has to wait some
-/// tenths of a second for a processor is late, and loses nothing.
+/// Packet socket options for hosts that send complete frames only: rings deep enough that a worker that waits
+/// tenths of a second for a processor is late, but loses nothing.
 pub(crate) fn deep() -> AfPacketOptions {
     AfPacketOptions { allow_addresses: false, header: Header::Off, slots: Some(16_384) }
 }
@@ -239,7 +238,7 @@ pub(crate) struct Far {
 }
 
 impl Far {
-    /// In the host in this place; `slots` is how many frames may wait to be counted.
+    /// Opens it in this host; `slots` frames may wait to be counted.
     pub(crate) fn open(world: &World, place: usize, end: End, slots: u32) -> Result<Self, BenchError> {
         let options = AfPacketOptions { allow_addresses: true, header: Header::Off, slots: Some(slots) };
         let host = &world.hosts()[place];
@@ -247,7 +246,7 @@ impl Far {
         Ok(Self { port, source: end.source, meter: end.meter })
     }
 
-    /// Sends what is due at `now` since the beginning.
+    /// Sends what is due at `now`, relative to the start.
     pub(crate) fn send(&mut self, pool: &mut Pool, now: Nanos) -> Result<(), BenchError> {
         let mut batch = Batch::new();
         self.source.receive(pool, now, &mut batch)?;
@@ -257,13 +256,13 @@ impl Far {
         Ok(())
     }
 
-    /// What arrives before `from` does not count.
+    /// Ignores arrivals before `from`.
     pub(crate) fn settle(&mut self, from: Nanos) {
         let meter = std::mem::take(&mut self.meter);
         self.meter = meter.after(from);
     }
 
-    /// Counts what has come.
+    /// Counts received frames.
     pub(crate) fn count(&mut self, pool: &mut Pool) -> Result<(), BenchError> {
         let mut batch = Batch::new();
         self.port.receive(pool, monotonic(), &mut batch)?;
@@ -275,14 +274,14 @@ impl Far {
         Ok(())
     }
 
-    /// What was counted, and what could not be.
+    /// The counts, and the number of frames missed.
     pub(crate) fn close(self) -> (Meter, u64) {
         let missed = self.port.stats().in_missed;
         (self.meter, missed)
     }
 }
 
-/// How many frames wait at a far end at the most while others are served.
+/// Frames that may wait at a far end while others are served.
 const SLOTS: u32 = 8192;
 
 /// Sends and counts at all far ends, in one thread on the processor that the engine leaves free.
@@ -307,7 +306,7 @@ fn far_ends(
                     break;
                 }
                 for far in &mut far {
-                    // Sources end by themselves; after a pause the last packets come late, but they come.
+                    // Sources end by themselves; after a pause the last packets are late, but not lost.
                     far.send(&mut pool, now)?;
                     far.count(&mut pool)?;
                 }
@@ -322,8 +321,8 @@ fn far_ends(
 }
 
 impl Observed {
-    /// The row, void if the run was not faithful or packets were lost elsewhere than in links: then not
-    /// the link was measured.
+    /// The row, void if the run was not faithful, or packets were lost outside links: then it did not measure
+    /// the link.
     pub(crate) fn checked(&self, row: Row) -> Row {
         let row = trusted(row, &self.report);
         if self.missed == 0 {
@@ -351,7 +350,7 @@ mod tests {
             .unwrap();
         assert!(seen.report.is_conserved());
         for link in &seen.meters[1].links {
-            // 12 144 bits at 1 Mbit/s are 12 144 µs, 164 of them in 2 s, and what the queue still held.
+            // 12 144 bits at 1 Mbit/s take 12 144 µs: 164 packets in 2 s, and those still in the queue.
             assert!((160..190).contains(&link.packets), "{link:?}");
             assert_eq!(link.last.since(link.first).0, (link.packets - 1) * 12_144_000);
         }

@@ -1,4 +1,4 @@
-//! Frames into real ports, as fast as they go or at a rate, counted by the kernel at the far ends.
+//! Frames sent into real ports, at full speed or at a rate, counted by the kernel at the far ends.
 
 use crate::Settings;
 use crate::ends::Ending;
@@ -16,22 +16,22 @@ use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// What is sent.
+/// The traffic.
 pub(crate) struct Flood<'a> {
-    /// Ports that send, each to its partner.
+    /// Number of ports that send, each to its partner.
     pub ports: usize,
     pub links_a_port: u32,
     /// Length of the frames with FCS.
     pub size: usize,
     /// The links, as in a scenario.
     pub links: &'a str,
-    /// Bits per second into each port; none for as fast as it goes.
+    /// Bits per second into each port; none for full speed.
     pub rate: Option<u64>,
 }
 
 impl Flood<'_> {
-    /// How many frames a second come out, and the row with how many found a port's queue full. It is void if
-    /// the engine lost any by its own fault, or sent what came at a given rate too late.
+    /// Frames received per second, and the row with the number refused by a port's full queue. It is void if
+    /// the engine itself lost packets, or sent paced traffic too late.
     pub(crate) fn carry(
         &self,
         settings: &Settings<'_>,
@@ -48,12 +48,12 @@ impl Flood<'_> {
         let report = run.stop();
         let missed = report.ports.iter().map(|port| port.stats.in_missed).sum();
         let row = row.extra("missed", missed);
-        // What comes as fast as it goes is late because there is too much of it.
+        // At full speed, lateness is expected.
         let row = if self.rate.is_some() { trusted(row, &report) } else { whole(row, &report) };
         Ok((rate?, missed, row))
     }
 
-    /// Everyone who has a partner that sends says hello, so that nothing is flooded.
+    /// The partners of senders send one frame each, so that nothing is flooded.
     fn plans(&self, world: &World) -> Vec<(usize, BlastPlan)> {
         let plan = |place: usize| {
             let plan = blast(place, self.links_a_port, self.size - 4);

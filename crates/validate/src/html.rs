@@ -1,11 +1,11 @@
-//! A report as one HTML file: rows as a table, figures as inline SVG, nothing from elsewhere.
+//! A report as one self-contained HTML file: rows as a table, figures as inline SVG.
 
 use crate::plot::Plot;
 use crate::table::{Cells, claims, columns, sum, verdict};
 use longwire_report::{Report, in_unit};
 use std::fmt::Write as _;
 
-/// Light ground unless the reader's system is set to dark; the series' colours are distinct on both.
+/// Light background unless the reader's system is dark; the series' colours are distinct on both.
 const STYLE: &str = "\
 :root{color-scheme:light dark;--ground:#fff;--text:#1b1b1b;--soft:#666;--grid:#e2e2e2;--ok:#0a7a3c;--bad:#b32\
 61e}\
@@ -92,7 +92,7 @@ fn table(out: &mut String, report: &Report) {
     *out += "</tbody>\n";
 }
 
-/// Text escaped for use in HTML, in SVG, and in an attribute between double quotes.
+/// Text escaped for HTML, SVG, and attributes in double quotes.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -103,7 +103,7 @@ mod tests {
     use crate::plot::Style;
     use longwire_report::Row;
 
-    /// Whether every element is closed by its own end tag, in order; void elements of HTML need none.
+    /// Checks that every element has its end tag, in order; void elements of HTML need none.
     fn is_well_formed(text: &str) -> Result<(), String> {
         let mut open: Vec<String> = Vec::new();
         let mut rest = text;

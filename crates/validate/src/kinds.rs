@@ -1,11 +1,11 @@
-//! Kinds of blocks that a paper needs, as far as this version has them.
+//! Kinds of blocks that a paper needs.
 
 use longwire_bench::BenchError;
 
-/// Whether a link can have a block of this kind.
+/// Checks that links support this kind of block.
 ///
 /// # Errors
-/// That there is no such block.
+/// If there is no such block.
 pub(crate) fn require(key: &str, kind: &str) -> Result<(), BenchError> {
     if longwire_link::registry().iter().any(|spec| (spec.key, spec.kind) == (key, kind)) {
         return Ok(());

@@ -1,9 +1,8 @@
-//! The papers' tables and figures, printed beside what Longwire itself measures.
+//! The papers' tables and figures beside Longwire's own measurements.
 //!
-//! Each paper is a list of rows, grouped by its tables and figures. A row knows what the paper printed and
-//! when it passes; what stands under "ours" is measured by the run that prints it, or says why it was not.
-//! All experiments run on real ports, between test hosts, and on the virtual clock, where they are
-//! exact.
+//! Each paper is a list of rows, grouped by its tables and figures. A row has the paper's value and its pass
+//! criterion; the value under "ours" is measured by the run that prints it, or the row says why it was not.
+//! Experiments run on real ports, between test hosts, and in virtual time, where they are exact.
 #![forbid(unsafe_code)]
 
 mod book;
@@ -45,25 +44,25 @@ pub enum Paper {
     Princeton,
 }
 
-/// How a paper is reproduced.
+/// Settings of a reproduction.
 pub struct Settings<'a> {
     /// The driver of real ports.
     pub driver: Driver,
-    /// On the virtual clock instead of real ports.
+    /// In virtual time instead of on real ports.
     pub simulate: bool,
-    /// Shorter and with fewer packets: shows that it works, not how exact it is.
+    /// Shorter, with fewer packets: shows that it works, not how exact it is.
     pub quick: bool,
-    /// As long as in the papers, where that is longer than needed.
+    /// As long as in the papers, even where less would do.
     pub full: bool,
-    /// What losses are drawn by: the same seed gives the same losses.
+    /// Seed of losses.
     pub seed: u64,
-    /// Only rows whose names contain one of these texts; all if there are none.
+    /// Only rows whose names contain one of these texts; all if empty.
     pub only: &'a [String],
-    /// Only names the rows.
+    /// Only lists the rows.
     pub list: bool,
-    /// Is told what is being measured: the row, and the how many-th of how many it is.
+    /// Receives progress: the row, its number, and their total.
     pub say: &'a (dyn Fn(&str) + Sync),
-    /// Ends the run soon after it is set.
+    /// Stops the run soon after it is set.
     pub stop: &'a AtomicBool,
 }
 
@@ -78,7 +77,7 @@ impl Paper {
         }
     }
 
-    /// Who wrote it, and what.
+    /// Author and title.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Linkem => {
@@ -99,7 +98,7 @@ impl Paper {
         }
     }
 
-    /// Whether all of it is reproduced in virtual time, so that there is nothing for real ports.
+    /// Whether it is reproduced in virtual time only.
     pub const fn is_virtual(self) -> bool {
         matches!(self, Self::Cbcs)
     }
@@ -110,7 +109,7 @@ impl Paper {
     }
 }
 
-/// Measures the rows of `paper`, in its order, and draws its figures. A row that fails or can't be measured
+/// Measures the rows of `paper` in its order, and draws its figures. A row that fails or can't be measured
 /// says why; it does not end the run.
 pub fn run(paper: Paper, settings: &Settings<'_>) -> Findings {
     let wanted = if settings.list { 0 } else { wanted(paper, settings) };
@@ -119,18 +118,18 @@ pub fn run(paper: Paper, settings: &Settings<'_>) -> Findings {
     book.close()
 }
 
-/// Whether this program asks at its start which stage it is to run. One that does not, as a test, would run
-/// as a whole instead.
+/// Whether this program calls [`play_stage`] at its start. One that does not, such as a test, would run as a
+/// whole instead.
 static PLAYS_STAGES: AtomicBool = AtomicBool::new(false);
 
-/// Runs one part of an experiment, if this process was started for counting its instructions. False if it
-/// was not.
+/// Runs one part of an experiment if this process was started to count its instructions; returns false
+/// otherwise.
 pub fn play_stage() -> bool {
     PLAYS_STAGES.store(true, Ordering::Relaxed);
     linkem::play_task() || princeton::play_stage()
 }
 
-/// How many rows are asked for.
+/// Number of requested rows.
 fn wanted(paper: Paper, settings: &Settings<'_>) -> usize {
     let list = Settings { list: true, ..*settings };
     let mut book = Book::new(&list, 0);

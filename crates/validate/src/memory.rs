@@ -1,5 +1,4 @@
-//! The engine by itself, from memory to memory in real time: how many packets it carries, what they cost, and
-//! how late they leave.
+//! The engine alone, memory to memory in real time: packet rate, cost and lateness.
 
 use crate::Settings;
 use crate::ends::Shared;
@@ -15,31 +14,31 @@ use longwire_port::driver::memory::{Blast, BlastPlan};
 use longwire_units::Nanos;
 use std::time::Duration;
 
-/// What to carry.
+/// The load.
 pub(crate) struct Load {
-    /// Ports, in pairs; each sends to its partner. With one port, that one sends.
+    /// Ports, in pairs; each sends to its partner. A single port sends only.
     pub ports: usize,
-    /// Links of each port, distinguished by addresses.
+    /// Links of each port, selected by address.
     pub links_a_port: u32,
     /// Length of the frames without FCS.
     pub frame_bytes: usize,
     /// The links, as in a scenario.
     pub links: String,
-    /// Bits per second of each port at the link layer; none for as fast as it goes.
+    /// Bits per second of each port at the link layer; none for full speed.
     pub rate: Option<u64>,
 }
 
-/// What was carried.
+/// Results.
 pub(crate) struct Carried {
     pub packets_per_second: f64,
     pub report: Report,
 }
 
 impl Carried {
-    /// Whether no packet is missing from the books.
+    /// Checks conservation.
     ///
     /// # Errors
-    /// If one is: then there is no number to show.
+    /// If a packet is unaccounted for: then there is no result.
     pub(crate) fn checked(self) -> Result<Self, BenchError> {
         if self.report.is_conserved() {
             return Ok(self);
@@ -79,7 +78,7 @@ impl Load {
         (0..self.ends()).map(port).collect()
     }
 
-    /// Carries it for `time`, after half as long to warm up.
+    /// Carries it for `time`, after half as long a warm-up.
     pub(crate) fn carry(&self, settings: &Settings<'_>, time: Duration) -> Result<Carried, BenchError> {
         self.carry_through(settings, time, self.ports()?)
     }
@@ -105,7 +104,7 @@ impl Load {
         Carried { packets_per_second: packets_per_second?, report }.checked()
     }
 
-    /// How late its packets leave: a histogram over `time`.
+    /// Histogram of its packets' lateness over `time`.
     pub(crate) fn lateness(&self, settings: &Settings<'_>, time: Duration) -> Result<Histogram, BenchError> {
         let late = Shared::new(Histogram::default());
         let watch = |port| -> Box<dyn Port> { Box::new(Punctuality { port, late: late.clone() }) };
@@ -116,7 +115,7 @@ impl Load {
     }
 }
 
-/// A port that notes how late packets come to it.
+/// A port that records the lateness of packets it sends.
 struct Punctuality {
     port: Box<dyn Port>,
     late: Shared<Histogram>,

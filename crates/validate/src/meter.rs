@@ -1,18 +1,18 @@
-//! What arrives of each link's packets: how many, how long, from when to when.
+//! Arrivals of each link's packets: number, bytes, and times.
 
 use longwire_units::Nanos;
 use std::net::Ipv4Addr;
 
-/// Where the destination address lies in an Ethernet frame with IPv4.
+/// Offset of the destination address in an Ethernet frame with IPv4.
 const DESTINATION: std::ops::Range<usize> = 30..34;
-/// Where a traffic source writes its sequence number: behind the headers, a mark and the flow's number.
+/// Offset of a traffic source's sequence number: behind headers, a magic number and the flow's number.
 const SEQUENCE: std::ops::Range<usize> = 46..52;
 
-/// What arrived of one link's packets.
+/// Arrivals of one link's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Arrivals {
     pub packets: u64,
-    /// Bytes of the frames with FCS, 64 each at the least: what a link's rate counts.
+    /// Bytes of the frames with FCS, at least 64 each, as a link's rate counts them.
     pub bytes: u64,
     first_bytes: u64,
     pub first: Nanos,
@@ -37,13 +37,13 @@ impl Arrivals {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Meter {
     base: u32,
-    /// By how far the destination address is above the base.
+    /// By the offset of the destination address from the base.
     pub links: Vec<Arrivals>,
-    /// The sequence numbers that arrived, if they are kept.
+    /// The sequence numbers received, if recorded.
     pub sequences: Option<Vec<u64>>,
-    /// Frames for nobody known here.
+    /// Frames to other destinations.
     pub others: u64,
-    /// How long windows are, and bytes of all links in each, from the time on from which arrivals count.
+    /// Length of windows, and bytes of all links in each, from the start of counting.
     pub windows: Option<(Nanos, Vec<u64>)>,
     from: Nanos,
 }
@@ -54,12 +54,12 @@ impl Meter {
         Self { base: base.to_bits(), links: vec![Arrivals::default(); links as usize], ..Self::default() }
     }
 
-    /// Keeps the sequence numbers of sources' packets, too.
+    /// Also records the sequence numbers of sources' packets.
     pub(crate) fn with_sequences(self) -> Self {
         Self { sequences: Some(Vec::new()), ..self }
     }
 
-    /// Counts in windows, too.
+    /// Also counts in windows.
     pub(crate) fn in_windows(self, length: Nanos) -> Self {
         Self { windows: Some((length, Vec::new())), ..self }
     }
@@ -67,12 +67,12 @@ impl Meter {
     /// Bits per second in each whole window.
     pub(crate) fn window_rates(&self) -> Vec<f64> {
         let Some((length, bytes)) = &self.windows else { return Vec::new() };
-        // The last one may have been cut short.
+        // The last one may be incomplete.
         let whole = bytes.len().saturating_sub(1);
         bytes[..whole].iter().map(|bytes| *bytes as f64 * 8.0 / length.as_secs_f64()).collect()
     }
 
-    /// What arrives before `from` does not count.
+    /// Ignores arrivals before `from`.
     pub(crate) fn after(self, from: Nanos) -> Self {
         Self { from, ..self }
     }
@@ -105,7 +105,7 @@ impl Meter {
         }
     }
 
-    /// The rates of all links, where there are any.
+    /// The rates of all links that have one.
     pub(crate) fn rates(&self) -> Vec<f64> {
         self.links.iter().map(|link| link.rate().unwrap_or(0.0)).collect()
     }
@@ -133,7 +133,7 @@ mod tests {
         meter.take(Nanos(5000), &frame, 60);
         meter.take(Nanos(5000), &frame[..20], 20);
         assert_eq!((meter.links[1].packets, meter.others, meter.packets()), (3, 2, 3));
-        // 1250 bytes and the 64 that a short frame takes, in 2 ms.
+        // 1250 bytes, and the 64 of a short frame, in 2 ms.
         assert_eq!(meter.links[1].rate(), Some(1314.0 * 8.0 / 0.002));
         assert_eq!(meter.rates()[0], 0.0);
         assert_eq!(meter.sequences, Some(vec![1, 3, 4]));
@@ -144,8 +144,8 @@ mod tests {
         for at in [100, 900_000, 1_000_100, 3_000_000] {
             meter.take(Nanos(at), &frame, 121);
         }
-        // Of 125 bytes each: two in the first millisecond, one in the second, none in the third; the last
-        // is not whole.
+        // Packets of 125 bytes: two in the first millisecond, one in the second, none in the third; the last
+        // is incomplete.
         assert_eq!(meter.window_rates()[..2], [2e6, 1e6]);
         assert_eq!(meter.window_rates().len(), 2);
     }

@@ -1,25 +1,25 @@
-//! The rows as people read them: the paper's value beside ours.
+//! The rows as a table: the paper's value beside ours.
 
 use longwire_report::{Report, Row, Scalar, in_unit};
 use std::io::{self, Write};
 
-/// What the columns are called, without that of the verdict.
+/// Column headings, without that of the verdict.
 const HEAD: [&str; COLUMNS] = ["", "paper", "configured", "ours", ALSO, "error", "ours / paper"];
 const COLUMNS: usize = 7;
-/// The column of a row's field `also`: the same with as many packets inside as the paper's delays come to.
-/// Only where there are such rows.
+/// The column of a row's field `also`: the value with the number of packets inside that the paper's delays
+/// imply. Only if there are such rows.
 const ALSO: &str = "ours, 48 / 64 inside";
 
-/// What stands in place of the value of a row that was not run.
+/// The value of a row that was not run.
 pub(crate) const NOT_RUN: &str = "not run";
 
-/// Which columns a report has.
+/// The columns of a report.
 pub(crate) fn columns(report: &Report) -> Vec<(usize, &'static str)> {
     let also = report.rows.iter().any(|row| row.extra.contains_key("also"));
     HEAD.into_iter().enumerate().filter(|(_, head)| also || *head != ALSO).collect()
 }
 
-/// A row's texts, but for its verdict.
+/// A row's cells, without its verdict.
 pub(crate) struct Cells([String; COLUMNS]);
 
 impl Cells {
@@ -47,13 +47,13 @@ impl Cells {
     }
 }
 
-/// What the report says of the paper's claims, a line each, before what it comes to.
+/// Sentences about the paper's claims, shown before the summary.
 pub(crate) fn claims(report: &Report) -> Vec<&str> {
     let lines = report.extra.get("summary").and_then(serde_json::Value::as_array);
     lines.into_iter().flatten().filter_map(serde_json::Value::as_str).collect()
 }
 
-/// What stands in the column of verdicts, and whether it is good.
+/// A row's verdict, and whether it is good.
 pub(crate) fn verdict(row: &Row) -> Option<(&str, bool)> {
     if row.extra.contains_key("void") {
         return Some(("void", false));
@@ -62,8 +62,7 @@ pub(crate) fn verdict(row: &Row) -> Option<(&str, bool)> {
     row.pass.map(|pass| (claim.unwrap_or(if pass { "ok" } else { "FAIL" }), pass))
 }
 
-/// What the report comes to: how many rows have a verdict, how many have a value and none, and how many were
-/// not run.
+/// Summary of the report: the number of rows with a verdict, with a value but no verdict, and not run.
 pub(crate) fn sum(report: &Report) -> String {
     let count = |wanted: fn(&Row) -> bool| report.rows.iter().filter(|row| wanted(row)).count();
     let judged = count(|row| row.pass.is_some());
@@ -81,12 +80,12 @@ pub(crate) fn sum(report: &Report) -> String {
     )
 }
 
-/// Whether a row has a text in place of a value, and nobody judged it.
+/// Whether a row has a text instead of a value, and was not judged.
 fn is_not_run(row: &Row) -> bool {
     row.pass.is_none() && row.measured.as_ref() == Some(&NOT_RUN.into())
 }
 
-/// A percentage with its sign, unless nothing is left of it.
+/// A percentage with its sign, unless it rounds to zero.
 fn signed(percent: f64) -> String {
     if percent.abs() < 0.0005 { "0 %".into() } else { format!("{percent:+.3} %") }
 }
@@ -102,10 +101,10 @@ fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Writes the rows as an aligned table, their notes below them, and what they come to.
+/// Prints the rows as an aligned table, their notes below them, and a summary.
 ///
 /// # Errors
-/// What keeps `out` from being written.
+/// If `out` can't be written.
 pub fn print_table(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let machine = &report.machine;
     writeln!(

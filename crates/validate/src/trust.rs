@@ -1,11 +1,11 @@
-//! Whether a row's run can be trusted: a row whose run was not faithful, or lost packets elsewhere than in
-//! links, is void, and never "ok" whatever it measured.
+//! Trust in a row's run: a row is void, and never "ok", if its run was not faithful, or lost packets outside
+//! links.
 
 use longwire_engine::Report;
 use longwire_report::Row;
 use serde_json::Value;
 
-/// The row with a reason for which its run can't be trusted.
+/// The row, void for this reason.
 pub(crate) fn void(mut row: Row, why: impl Into<String>) -> Row {
     let why = why.into();
     let reasons = row.extra.entry("void").or_insert_with(|| Value::Array(Vec::new()));
@@ -15,14 +15,13 @@ pub(crate) fn void(mut row: Row, why: impl Into<String>) -> Row {
     row.note(format!("void: {why}"))
 }
 
-/// Why the row is void, if it is.
+/// The reasons why the row is void; empty if it is not.
 pub(crate) fn reasons(row: &Row) -> Vec<String> {
     let list = row.extra.get("void").and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The row with all that another one's run can't be trusted for: what it measured is part of this row's
-/// value.
+/// The row, void for another row's reasons: that row's measurement is part of its value.
 pub(crate) fn like(row: Row, reasons: &[String]) -> Row {
     reasons.iter().fold(row, void)
 }
@@ -32,8 +31,7 @@ pub(crate) fn sealed(row: Row) -> Row {
     if row.pass.is_some() && !reasons(&row).is_empty() { row.judged(false) } else { row }
 }
 
-/// The row, void if the engine was not faithful in this run, lost packets by its own fault, or has lost
-/// count of them.
+/// The row, void if the engine was not faithful in this run, or itself lost packets, or lost count of them.
 pub(crate) fn trusted(row: Row, report: &Report) -> Row {
     let unfaithful = report.fidelity.iter().filter(|fidelity| !fidelity.faithful);
     let row = unfaithful.fold(row, |row, fidelity| {
@@ -43,8 +41,8 @@ pub(crate) fn trusted(row: Row, report: &Report) -> Row {
     whole(row, report)
 }
 
-/// The row of a run with intended overload, whose packets are late because of it: void if packets were lost
-/// by the engine's own fault, or count of them was lost.
+/// The row of a run with intended overload, which makes packets late: void if the engine itself lost packets,
+/// or lost count of them.
 pub(crate) fn whole(row: Row, report: &Report) -> Row {
     let row = report.errors.iter().fold(row, void);
     let own = report.own_losses();

@@ -1,4 +1,4 @@
-//! The papers, as far as they run on the virtual clock, and one row on real ports where that is allowed.
+//! The papers in virtual time, and one row on real ports if allowed.
 
 use longwire_report::{Row, Scalar};
 use longwire_validate::{Driver, Findings, Paper, Settings, run};
@@ -43,7 +43,7 @@ fn linkem_in_virtual_time_is_exact() {
         assert_eq!(row.error_percent, Some(0.0), "{row:?}");
     }
     for row in of("table 5.1") {
-        // One packet of 12 144 bits at the most.
+        // At most one packet of 12 144 bits.
         assert!(row.extra["bits_off"].as_u64().unwrap() <= 12_144, "{row:?}");
     }
     let links = of("fig 5.6").into_iter().chain(of("fig 5.8")).chain(of("beyond")).collect::<Vec<_>>();
@@ -89,7 +89,7 @@ fn cbcs_is_reproduced_and_those_that_promise_dominant_fairness_keep_it() {
     let unfair = of("fairness, CPU cost ×20: cbcs,");
     assert!(unfair[0].measured.as_ref().and_then(Scalar::as_f64).unwrap() < 0.99, "{unfair:?}");
     assert_eq!((findings.plots.len(), of("facts").len()), (6, 3));
-    // The paper's own claim: five classes under each of eleven conditions, and nothing of ours in its column.
+    // The paper's claim: five classes under each of eleven conditions, and none of our values in its column.
     let claims = of("claim, ");
     assert_eq!(claims.len(), 55);
     assert!(claims.iter().any(|row| row.extra["claim"] == "reproduced"));
@@ -130,13 +130,11 @@ fn real_ports_carry_a_row_of_each_kind() {
         findings.rows.iter().filter(|row| row.pass == Some(false)).collect::<Vec<_>>()
     );
     let value = |row: &Row| row.measured.as_ref().and_then(Scalar::as_f64).unwrap();
-    // Wide, because a shared machine may stand still at any time: that traffic came through, and about as
-    // much.
+    // Wide, because a shared machine may pause: traffic passed, at roughly the rate.
     assert!((1.5e6..2.5e6).contains(&value(rows[0])), "{:?}", rows[0]);
     assert!((1e3..1e9).contains(&value(rows[1])), "{:?}", rows[1]);
     assert_eq!(rows[2].extra["links"], 366, "{:?}", rows[2]);
-    // Two pairs of ports with 47 flows each; none has more than its link carries, and together they have a
-    // good part of that.
+    // Two pairs of ports with 47 flows each; none exceeds its link's rate, and together they use a good part.
     let bits = rows[3].extra["bits_per_second"].as_f64().unwrap();
     assert!(rows[3].extra["links"] == 94 && (20e6..94.0 * 2.04e6).contains(&bits), "{:?}", rows[3]);
 }

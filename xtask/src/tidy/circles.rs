@@ -11,10 +11,6 @@ const RULE: &str = "no circles between files";
 /// Most re-exports that one name leads through, so that two that re-export each other end.
 const MOST_STEPS: usize = 16;
 
-/// Crates that still have circles; none may be added. What is missing:
-/// - `scenario`: plans, events and their readers; forwarders, levels and routers; events and foresight.
-const UNFINISHED: &[&str] = &["scenario"];
-
 /// A module's place from the crate's root.
 type Module = Vec<String>;
 /// Where a file names each other file for the first time.
@@ -33,13 +29,7 @@ pub fn check(files: &[File], findings: &mut Vec<Finding>) {
         let whole = Crate::read(&folder, files);
         whole.check_globs(findings);
         let edges = whole.edges();
-        let circles = circles(&edges);
-        if !UNFINISHED.iter().any(|name| folder == format!("crates/{name}/src/")) {
-            findings.extend(circles.iter().map(|circle| whole.finding(circle, &edges)));
-        } else if circles.is_empty() {
-            let fix = format!("take {folder} off the list in xtask/src/tidy/circles.rs");
-            findings.push(Finding::new(&format!("{folder}lib.rs"), 1, RULE, fix));
-        }
+        findings.extend(circles(&edges).iter().map(|circle| whole.finding(circle, &edges)));
     }
 }
 
@@ -290,20 +280,6 @@ mod tests {
         assert_eq!(found(&files), []);
         let back = ("b.rs", "use crate::a::inner::Four;\n");
         assert_eq!(circles_of(&[files[0], files[1], back]), [["a.rs", "b.rs"]]);
-    }
-
-    #[test]
-    fn a_crate_without_circles_leaves_the_list() {
-        let of = |a: &str| {
-            let name = |name: &str| format!("crates/{}/src/{name}.rs", UNFINISHED[0]);
-            let texts = [("a", a), ("b", "use crate::a::One;\n"), ("lib", "mod a;\nmod b;\n")];
-            let files: Vec<File> =
-                texts.iter().map(|(file_name, text)| file(&name(file_name), text)).collect();
-            let mut findings = Vec::new();
-            check(&files, &mut findings);
-            findings.len()
-        };
-        assert_eq!((of("use crate::b::Two;\n"), of("pub struct One;\n")), (0, 1));
     }
 
     #[test]

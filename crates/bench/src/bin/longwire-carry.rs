@@ -1,11 +1,10 @@
-//! Carries packets of one kind and ends: `cargo xtask instructions` runs this under a counter of
-//! instructions.
+//! Carries packets of one kind and exits: `cargo xtask instructions` runs it under an instruction counter.
 #![forbid(unsafe_code)]
 
 use longwire_bench::{BenchError, carry};
 use std::process::ExitCode;
 
-/// What it exits with if this machine does not have what the packets are to be carried through.
+/// Exit status if this machine lacks what the row needs.
 const NOT_HERE: u8 = 3;
 
 fn main() -> ExitCode {

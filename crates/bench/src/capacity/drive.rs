@@ -1,5 +1,5 @@
-//! A scenario driven from memory to memory as fast as its worker goes, and the processor time that a packet
-//! takes there.
+//! Drives a scenario from memory to memory at the worker's full speed, and measures its processor time per
+//! packet.
 
 use crate::punctual::Punctual;
 use crate::{BenchError, Settings};
@@ -16,31 +16,31 @@ use std::time::Duration;
 /// 64 bytes with FCS.
 pub(crate) const FRAME: usize = 60;
 
-/// The hardware address of what is behind a port.
+/// Hardware address of the station behind a port.
 const fn mac(place: usize) -> [u8; 6] {
     [2, 0, 0, 0, 1, place as u8]
 }
 
-/// A scenario whose first port sends to its second.
+/// A scenario in which the first port sends to the second.
 #[derive(Debug, Clone)]
 pub(crate) struct Course {
     pub name: String,
     pub plan: Plan,
-    /// Addresses of the packets, met in this order, or in a random one.
+    /// Address pairs of the packets, used in order or at random.
     pub pairs: Vec<Pair>,
     pub shuffled: bool,
     pub frame_bytes: usize,
-    /// Where frames are sent, if that is not what is behind the second port: a router.
+    /// Destination of the frames, if not the station behind the second port: a router.
     pub to: Option<[u8; 6]>,
-    /// How long packets travel: it is not measured before the first of them have left.
+    /// Delay of the packets: measurement starts once the first have left.
     pub delay: Duration,
 }
 
 impl Course {
-    /// Of eight pairs of addresses, as [`links`] have them.
+    /// With eight address pairs, as in [`links`].
     ///
     /// # Errors
-    /// What is wrong with the scenario.
+    /// If the scenario is invalid.
     pub(crate) fn new(name: impl Into<String>, scenario: &str) -> Result<Self, BenchError> {
         Ok(Self {
             name: name.into(),
@@ -53,7 +53,7 @@ impl Course {
         })
     }
 
-    /// With so many pairs of addresses, in random order.
+    /// With this many address pairs, in random order.
     pub(crate) fn shuffled(self, count: u32) -> Self {
         Self { pairs: pairs(count), shuffled: true, ..self }
     }
@@ -61,7 +61,7 @@ impl Course {
     fn blast(&self, place: usize, gap: Option<Nanos>) -> BlastPlan {
         let nobody = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED);
         if place > 0 {
-            // One packet, by which a bridge learns where it is.
+            // One packet, so that a bridge learns its address.
             return BlastPlan {
                 count: 1,
                 pairs: vec![nobody],
@@ -79,7 +79,7 @@ impl Course {
         }
     }
 
-    /// Its ports: the first sends a packet each `gap`, or as fast as it is asked.
+    /// Its ports: the first sends a packet each `gap`, or as fast as it is polled.
     pub(crate) fn ports(&self, gap: Option<Nanos>) -> Vec<Box<dyn Port>> {
         let port = |place| {
             let blast = Blast::new("memory", self.blast(place, gap))
@@ -89,11 +89,11 @@ impl Course {
         (0..self.plan.ports.len()).map(port).collect()
     }
 
-    /// Nanoseconds of processor time that the first port's worker takes for a packet that comes in, when
-    /// there is always another one.
+    /// Nanoseconds of the worker's processor time per packet received at the first port, which always has
+    /// another one.
     ///
     /// # Errors
-    /// It is time to stop, or there is not the memory.
+    /// If the bench is stopped, or memory is lacking.
     pub(crate) fn cost(&self, settings: &Settings<'_>) -> Result<f64, BenchError> {
         settings.next(&format!("capacity: {}", self.name))?;
         let time = settings.time(Duration::from_millis(200));
@@ -119,18 +119,18 @@ impl Course {
     }
 }
 
-/// Addresses of so many flows.
+/// Addresses of this many flows.
 pub(crate) fn pairs(count: u32) -> Vec<Pair> {
     (1..=count).map(|n| (Ipv4Addr::from(0x0a00_0000 + n), Ipv4Addr::from(0x0b00_0000 + n))).collect()
 }
 
-/// Settings of a worker that spins on the first processor, and two ports in memory.
+/// Engine settings (a worker that spins on the first processor), and two memory ports.
 pub(crate) fn ports(engine: &str) -> String {
     let port = |name: &str| format!("[[port]]\nname = \"{name}\"\ndriver = \"memory\"\n");
     format!("[engine]\nwait = \"spin\"\npool = \"256 MiB\"\n{engine}\n{}{}", port("a"), port("b"))
 }
 
-/// So many links from the first port to the second, one for each pair of addresses.
+/// Links from the first port to the second, one for each address pair.
 pub(crate) fn links(count: u32, keys: &str) -> String {
     format!(
         "[[link]]\nname = \"l{{n}}\"\ncount = {count}\nfrom = \"a\"\nto = \"b\"\n{keys}\n\
@@ -138,12 +138,12 @@ pub(crate) fn links(count: u32, keys: &str) -> String {
     )
 }
 
-/// Nanoseconds that a thread was on a processor.
+/// Processor time of a thread in nanoseconds.
 fn spent(thread: &Path) -> Option<u64> {
     std::fs::read_to_string(thread.join("schedstat")).ok()?.split(' ').next()?.parse().ok()
 }
 
-/// The port by which it is found out which thread the worker is.
+/// A port that reveals the worker's thread.
 struct Seen {
     port: Box<dyn Port>,
     thread: Arc<OnceLock<PathBuf>>,

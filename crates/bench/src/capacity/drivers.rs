@@ -1,5 +1,5 @@
-//! What port drivers take to receive and to transmit a frame: each call timed, in a loop that does nothing
-//! else.
+//! Cost of receiving and transmitting a frame by each port driver: every call is timed, in a loop that does
+//! nothing else.
 
 use super::Skipped;
 use super::drive::FRAME;
@@ -18,18 +18,18 @@ use std::time::{Duration, Instant};
 
 /// The longer frame, without FCS.
 pub(crate) const LONG: usize = 1514;
-/// Batches whose times are added up, so that reading the clock does not matter.
+/// Batches per time measurement, so that the cost of reading the clock does not matter.
 const BATCHES: usize = 64;
-/// How long to wait for frames.
+/// Timeout for frames.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Nanoseconds a frame of receiving and transmitting, of rounds short enough for most of them not to be
-/// interrupted.
+/// Nanoseconds per frame of receiving and transmitting, for each round. Rounds are short, so that most are
+/// not interrupted.
 #[derive(Default)]
 struct Rounds([Vec<f64>; 2]);
 
 impl Rounds {
-    /// The medians of thirds of the rounds: their spread is that of the measurement.
+    /// Medians of thirds of the rounds; their spread is that of the measurement.
     fn samples(&self) -> [Sample; 2] {
         let third = |values: &[f64]| values.iter().copied().collect::<Sample>().median();
         [&self.0[0], &self.0[1]]
@@ -37,11 +37,10 @@ impl Rounds {
     }
 }
 
-/// Measures ports in memory, and those of all drivers that this machine has. Drivers that can't be measured
-/// are said with the reason.
+/// Measures memory ports, and all drivers available here. Others are returned with the reason.
 ///
 /// # Errors
-/// It is time to stop.
+/// If the bench is stopped.
 pub(crate) fn measure(
     settings: &Settings<'_>,
     prices: &mut EnginePrices,
@@ -58,10 +57,10 @@ pub(crate) fn measure(
     Ok(skipped)
 }
 
-/// Measures ports in memory.
+/// Measures memory ports.
 ///
 /// # Errors
-/// It is time to stop.
+/// If the bench is stopped.
 pub(crate) fn memory(settings: &Settings<'_>, prices: &mut EnginePrices) -> Result<(), BenchError> {
     settings.next("capacity: ports in memory")?;
     let [short, long] = [FRAME, LONG].map(|bytes| -> Result<Rounds, BenchError> {
@@ -75,7 +74,8 @@ pub(crate) fn memory(settings: &Settings<'_>, prices: &mut EnginePrices) -> Resu
     Ok(())
 }
 
-/// Frames of both lengths through two ports of a driver, on the first processor; the generator has the last.
+/// Sends frames of both lengths through two ports of a driver on the first processor; the generator has the
+/// last one.
 fn of_driver(settings: &Settings<'_>, driver: Driver) -> Result<[Rounds; 2], BenchError> {
     let world = World::new(driver, false)?;
     let of = |bytes: usize| -> Result<Rounds, BenchError> {
@@ -98,7 +98,7 @@ fn of_driver(settings: &Settings<'_>, driver: Driver) -> Result<[Rounds; 2], Ben
     Ok([of(FRAME)?, of(LONG)?])
 }
 
-/// Times what comes in by the first port and goes out by the second.
+/// Times receiving at the first port and transmitting at the second.
 fn rounds(
     ports: &mut [Box<dyn Port>],
     time: Duration,
@@ -142,7 +142,7 @@ fn rounds(
     Ok(rounds)
 }
 
-/// Writes down what a frame of no length costs, and each byte.
+/// Sets the price of a frame of length 0 and the price per byte.
 fn set(prices: &mut EnginePrices, driver: &str, [short, long]: [&Rounds; 2]) {
     for ((what, short), long) in ["receive", "transmit"].into_iter().zip(short.samples()).zip(long.samples())
     {

@@ -1,5 +1,4 @@
-//! What the engine's stages, blocks, and misses cost: scenarios with a thing and without it, by turns, a
-//! round after the other.
+//! Cost of the engine's stages, blocks and cache misses: scenarios with and without them alternate.
 
 use super::drive::{Course, links, ports};
 use super::{drivers, picoseconds};
@@ -12,24 +11,24 @@ use std::time::Duration;
 /// Links that represent one: few enough for the near caches.
 const FEW: u32 = 8;
 const RATE: &str = "rate = \"100 Gbit/s\"\n";
-/// Links on which blocks are measured: of very few each has several packets of a batch, which costs less than
-/// one.
+/// Number of links for measuring blocks: with very few, each has several packets of a batch, which costs
+/// less.
 const BLOCKS_ON: u32 = 32;
-/// So short that hardly any packets are on their way.
+/// A delay so short that hardly any packets are in flight.
 const SHORT: &str = "delay = \"10 us\"\n";
-/// So many links that packets of which as many or fewer are on their way have one each.
+/// Number of links such that as many packets in flight have one each.
 const APART_ON: u64 = 100_000;
-/// How many links packets pass one after the other.
+/// Length of a chain of links.
 const CHAIN: u32 = 4;
-/// What a quick measurement leaves out.
+/// Limit of links in quick mode.
 const QUICK_LINKS: u64 = 10_000;
 const QUICK_FLIGHT: u64 = 10_000;
 
-/// The engine's prices on this machine, except those of real ports, and what each of some `others` costs a
-/// packet, measured in the same rounds.
+/// The engine's prices on this machine, except those of real ports, and the cost per packet of the `others`,
+/// measured in the same rounds.
 ///
 /// # Errors
-/// It is time to stop, or there is not the memory.
+/// If the bench is stopped, or memory is lacking.
 pub(crate) fn engine(
     settings: &Settings<'_>,
     others: &[Course],
@@ -49,7 +48,7 @@ pub(crate) fn engine(
     Ok((prices, others.iter().map(|course| rounds.sample(&course.name)).collect()))
 }
 
-/// Nanoseconds a packet of each course, a round after the other.
+/// Nanoseconds per packet of each course, by round.
 struct Rounds(BTreeMap<String, Vec<f64>>);
 
 impl Rounds {
@@ -67,7 +66,7 @@ impl Rounds {
         self.0.get(name).into_iter().flatten().copied().collect()
     }
 
-    /// What a thing costs, by the costs of some courses in the same round.
+    /// A price computed from the costs of some courses in each round.
     fn price<const N: usize>(&self, of: [&str; N], price: impl Fn([f64; N]) -> f64) -> Price {
         let rounds = self.0.values().map(Vec::len).min().unwrap_or(0);
         let cost = |name: &str, round: usize| self.0.get(name).and_then(|costs| costs.get(round)).copied();
@@ -76,7 +75,7 @@ impl Rounds {
     }
 }
 
-/// A price of measurements in nanoseconds, none below nothing.
+/// A price from measurements in nanoseconds, at least 0.
 fn priced(sample: &Sample) -> Price {
     let [median, least, most] = [sample.median(), sample.least(), sample.most()].map(picoseconds);
     Price { median, least, most }
@@ -114,7 +113,7 @@ fn price_stages(rounds: &Rounds, prices: &mut EnginePrices) {
         (over - long - (under - short)) / (drivers::LONG - super::drive::FRAME) as f64
     });
     list.push(("hand-over-byte".into(), byte));
-    // The price is that of a frame without bytes.
+    // The price is that of a frame of length 0.
     let bytes = byte.median * super::drive::FRAME as u64;
     list.iter_mut()
         .filter(|(name, _)| name == "hand-over")
@@ -122,11 +121,11 @@ fn price_stages(rounds: &Rounds, prices: &mut EnginePrices) {
     list.iter().for_each(|(name, price)| prices.set(name, *price));
 }
 
-/// What is in no cache costs more: links of which there are many, and packets that are met again much later.
+/// Prices cache misses: with many links, and for packets that are touched again much later.
 fn price_misses(settings: &Settings<'_>, rounds: &Rounds, prices: &mut EnginePrices) {
     for (kind, base) in [("links", "link"), ("timed-links", "link-rate-delay")] {
         for count in LINK_COUNTS {
-            // What was left out costs what as many as were looked at cost.
+            // The lines not measured cost as much as those measured.
             let looked_at = if settings.quick { count.min(QUICK_LINKS) } else { count };
             let name = format!("{kind}-{looked_at}");
             prices.set(&format!("{kind}-{count}"), rounds.price([&name, base], |[many, few]| many - few));
@@ -145,7 +144,7 @@ fn price_misses(settings: &Settings<'_>, rounds: &Rounds, prices: &mut EnginePri
     for count in APART_COUNTS {
         let looked_at = if settings.quick { count.min(QUICK_FLIGHT) } else { count };
         let [apart, together] = ["apart", "in-flight"].map(|kind| format!("{kind}-{looked_at}"));
-        // Packets' own misses have a price already.
+        // Packets' own misses have their own price.
         let price = rounds
             .price([&apart, &near, &together, "link-rate-delay"], |[apart, near, together, few]| {
                 apart - near - (together - few)
@@ -154,7 +153,7 @@ fn price_misses(settings: &Settings<'_>, rounds: &Rounds, prices: &mut EnginePri
     }
 }
 
-/// How many links packets are on that have one each.
+/// Number of links on which packets in flight have one each.
 fn apart_on(settings: &Settings<'_>) -> u64 {
     if settings.quick { QUICK_LINKS } else { APART_ON }
 }
@@ -165,7 +164,7 @@ fn less(price: Price, picoseconds: u64) -> Price {
     Price { median, least, most }
 }
 
-/// Scenarios with a stage each.
+/// Scenarios with one stage each.
 fn stages(settings: &Settings<'_>) -> Result<Vec<Course>, BenchError> {
     let (spin, both) = (ports(SPIN), format!("{RATE}{SHORT}"));
     let of = |name: &str, text: String| Course::new(name, &format!("{spin}{text}"));
@@ -198,10 +197,10 @@ fn stages(settings: &Settings<'_>) -> Result<Vec<Course>, BenchError> {
     Ok(courses)
 }
 
-/// The worker on the first processor.
+/// Pins the worker to the first processor.
 const SPIN: &str = "cpus = [0]\n";
 
-/// Links one behind the other.
+/// A chain of links.
 pub(crate) fn chain(keys: &str) -> String {
     let mut text = String::new();
     for n in 1..CHAIN {
@@ -215,14 +214,14 @@ pub(crate) fn chain(keys: &str) -> String {
     text
 }
 
-/// The router's address on the side of the first port.
+/// The router's hardware address at the first port.
 const GATE: &str = "02:00:00:00:00:fe";
 
 fn routed(course: Course) -> Course {
     Course { to: Some([2, 0, 0, 0, 0, 0xfe]), ..course }
 }
 
-/// A router on both ports.
+/// A router at both ports.
 pub(crate) fn router() -> String {
     format!(
         "[[router]]\nname = \"r\"\nports = [\n\
@@ -237,7 +236,7 @@ fn neighbours(network: &str) -> String {
     (1..=FEW).map(|n| format!("{{ address = \"{network}.{n}\", mac = \"02:00:00:00:01:01\" }},\n")).collect()
 }
 
-/// A router on each port, and a link between them.
+/// A router at each port, and a link between them.
 pub(crate) fn routers() -> String {
     let peers = ["02:00:00:00:00:f1", "02:00:00:00:00:f2"];
     format!(
@@ -256,8 +255,8 @@ pub(crate) fn routers() -> String {
     )
 }
 
-/// Links with so many packets on their way, by what a packet cost when it was tried: few of a constant delay
-/// and of a varied one, and many, so that each packet has one of its own.
+/// Scenarios by the number of packets in flight: few with a constant delay, few with jitter, and many, so
+/// that each packet has a link of its own.
 fn flights(settings: &Settings<'_>) -> Result<Vec<Course>, BenchError> {
     let constant = |count: u32, time: Nanos| links(count, &format!("{RATE}delay = \"{} ns\"\n", time.0));
     let varied = |time: Nanos| {
@@ -291,14 +290,14 @@ fn flights_of(
     Ok(flights)
 }
 
-/// The names of two courses, with a block and without it.
+/// Names of two courses, with and without a block.
 type Compared = (String, String);
 
-/// Scenarios with a block each and those that they are compared with; and the names of both.
+/// Scenarios with a block each, and their baselines; and the names of both.
 fn with_blocks() -> Result<(Vec<Course>, Vec<Compared>), BenchError> {
     let (mut courses, mut names) = (Vec::<Course>::new(), Vec::new());
     for trial in blocks::scenarios()? {
-        // With a delay so short that hardly any packets are on their way: these have prices of their own.
+        // With a delay so short that hardly any packets are in flight: these have their own prices.
         let short =
             |keys: &str| if trial.base.contains("delay") { keys.replace(" ms", " us") } else { keys.into() };
         let with = |name: &str, keys: &str| {
@@ -315,8 +314,8 @@ fn with_blocks() -> Result<(Vec<Course>, Vec<Compared>), BenchError> {
     Ok((courses, names))
 }
 
-/// How late packets leave on 100 links, by how the worker waits, without pauses of the machine. One that
-/// sleeps has a packet each millisecond: with more it would have no time to sleep.
+/// Lateness on 100 links by the worker's way of waiting, without pauses of the machine. A sleeping worker
+/// gets a packet each millisecond: with more it would have no time to sleep.
 fn lateness(settings: &Settings<'_>, prices: &mut EnginePrices) -> Result<(), BenchError> {
     for wait in WAITS {
         let keys = "rate = \"1 Gbit/s\"\ndelay = \"10 ms\"\n";

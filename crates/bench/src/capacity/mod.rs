@@ -1,5 +1,4 @@
-//! What scenarios take of a core, as `longwire check` predicts it from this machine's prices, beside what
-//! they take.
+//! Processor time of scenarios as predicted by `longwire check` from this machine's prices, and as measured.
 
 pub(crate) mod drive;
 mod drivers;
@@ -13,38 +12,37 @@ use longwire_scenario::EnginePrices;
 use longwire_units::Bytes;
 use std::time::Duration;
 
-/// How far a prediction may be off, in percent of what is measured.
+/// Tolerance of a prediction in percent of the measured value.
 const TOLERANCE: f64 = 25.0;
-/// The rate at which loads are told, in packets a second.
+/// Packet rate for which loads are reported.
 const TOLD_AT: f64 = 1e6;
 
-/// A driver that was not measured, and why.
+/// A driver that was not measured, and the reason.
 pub type Skipped = (&'static str, String);
 
-/// The engine's prices on this machine, and those of its port drivers; beside them the drivers that were not
-/// measured.
+/// The prices of the engine and its port drivers on this machine, and the drivers that were not measured.
 ///
 /// # Errors
-/// It is time to stop, or there is not the memory.
+/// If the bench is stopped, or memory is lacking.
 pub fn prices(settings: &Settings<'_>) -> Result<(EnginePrices, Vec<Skipped>), BenchError> {
     let (mut prices, _) = measure::engine(settings, &[])?;
     let skipped = drivers::measure(settings, &mut prices)?;
     Ok((prices, skipped))
 }
 
-/// Whole picoseconds of nanoseconds, not less than nothing.
+/// Nanoseconds as whole picoseconds, at least 0.
 fn picoseconds(ns: f64) -> u64 {
     (ns.max(0.0) * 1e3).round() as u64
 }
 
-/// The rows of this bench: prices and scenarios are measured by turns, so that both see the same machine.
+/// The rows of this bench. Prices and scenarios are measured alternately, under the same conditions.
 pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let courses = courses(settings)?;
     let (prices, measured) = measure::engine(settings, &courses)?;
     Ok(courses.iter().zip(&measured).map(|(course, costs)| row(course, &prices, costs)).collect())
 }
 
-/// Processor time of a packet when there is always another one: predicted, and measured.
+/// Processor time per packet under full load: predicted and measured.
 fn row(course: &Course, prices: &EnginePrices, costs: &Sample) -> Row {
     let capacity = predict(&course.plan, prices, Bytes(course.frame_bytes as u64));
     let limit = capacity.workers.first().map_or(0, |worker| worker.saturated_at);
@@ -67,7 +65,7 @@ fn row(course: &Course, prices: &EnginePrices, costs: &Sample) -> Row {
         ))
 }
 
-/// What is predicted: links of many kinds, all of them fast enough for the worker to be what is slowest.
+/// The scenarios: links of many kinds, fast enough for the worker to be the bottleneck.
 fn courses(settings: &Settings<'_>) -> Result<Vec<Course>, BenchError> {
     const RATE: &str = "rate = \"100 Gbit/s\"\n";
     let of = |name: &str, text: &str| Course::new(name, &(ports("cpus = [0]\n") + text));
@@ -123,7 +121,7 @@ mod tests {
         assert_eq!((picoseconds(1.2346), picoseconds(-3.0)), (1235, 0));
     }
 
-    /// A packet of 60 bytes: two ports of 10 + 60 · 0.02 ns, 30 ns on the way, a link of 47.6 ns: 100 ns.
+    /// A packet of 60 bytes: two ports of 10 + 60 · 0.02 ns, 30 ns on the path, a link of 47.6 ns: 100 ns.
     #[test]
     fn a_row_passes_within_a_quarter() {
         let mut prices = EnginePrices::default();

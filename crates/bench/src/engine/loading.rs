@@ -1,5 +1,4 @@
-//! Scenarios of very many links: how long until one runs, and how long until a running one has changed a
-//! link.
+//! Scenarios with very many links: the time until one runs, and until a running one has changed a link.
 
 use crate::capacity::drive::{Course, links, ports};
 use crate::{BenchError, Sample, Settings};
@@ -13,12 +12,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const LINKS: u32 = 1_000_000;
-/// What each is made of.
+/// Keys of each link.
 const KEYS: &str = "rate = \"100 Gbit/s\"\ndelay = \"10 ms\"\nloss = \"0 %\"";
-/// The longest that all may take to load, in seconds, and a change of one, in nanoseconds.
+/// Limits of loading all, in seconds, and of changing one, in nanoseconds.
 const LOADED: f64 = 3.0;
 const CHANGED: f64 = 1e6;
-/// How many links are changed in each run, and how far apart they are.
+/// Number of links changed in each run, and their distance.
 const CHANGES: u32 = 1000;
 const STRIDE: u32 = 7919;
 
@@ -41,14 +40,14 @@ fn of_links(settings: &Settings<'_>, count: u32) -> Result<Vec<Row>, BenchError>
     Ok(vec![load_row(count, &loads), change_row(count, &changes)])
 }
 
-/// What loading took, part by part.
+/// Loading times of the stages.
 #[derive(Debug, Clone, Copy)]
 struct Parts {
-    /// From the text to the plan.
+    /// Text to plan.
     read: Duration,
-    /// From the plan to an engine.
+    /// Plan to engine.
     build: Duration,
-    /// From there to the workers' first answer.
+    /// Engine to the workers' first answer.
     start: Duration,
 }
 
@@ -69,7 +68,7 @@ fn load_row(count: u32, loads: &[Parts]) -> Row {
     ))
 }
 
-/// The row of the changes of each run, in nanoseconds: of 100 changes one may take longer.
+/// The row of changes in each run, in nanoseconds: the 99th percentile counts.
 fn change_row(count: u32, runs: &[Sample]) -> Row {
     let late: Sample = runs.iter().map(|changes| changes.quantile(0.99)).collect();
     let medians: Sample = runs.iter().map(Sample::median).collect();
@@ -85,7 +84,7 @@ fn change_row(count: u32, runs: &[Sample]) -> Row {
     )
 }
 
-/// A scenario that runs.
+/// A running scenario.
 struct Loaded {
     parts: Parts,
     course: Course,
@@ -93,7 +92,7 @@ struct Loaded {
     run: Run,
 }
 
-/// Loads a scenario of so many links, and lets packets go over all of them.
+/// Loads a scenario with this many links, and sends packets over all of them.
 fn load(count: u32) -> Result<Loaded, BenchError> {
     let text = ports("cpus = [0]") + &links(count, KEYS);
     let begin = Instant::now();
@@ -111,7 +110,7 @@ fn load(count: u32) -> Result<Loaded, BenchError> {
 }
 
 impl Loaded {
-    /// Changes the rate of links here and there, one after the other: the nanoseconds that each change took.
+    /// Changes the rates of links spread over all, one by one. Returns the nanoseconds of each.
     fn change_some(&self) -> Result<Vec<f64>, BenchError> {
         let remote = self.run.remote();
         let all = self.links.len() as u32;

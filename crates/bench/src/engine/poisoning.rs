@@ -1,5 +1,5 @@
-//! Traffic made to spoil what the engine remembers of a bridge's decisions, against the same traffic past a
-//! bridge of which nothing is remembered: in turns, so that both see the same machine.
+//! Traffic designed to invalidate cached decisions of a bridge, against the same traffic through a bridge
+//! without the cache, alternating, so that both run under the same conditions.
 
 use super::{Case, checked, setup, source, speed};
 use crate::punctual::Punctual;
@@ -15,23 +15,23 @@ use longwire_units::Nanos;
 use std::ops::Range;
 use std::time::Duration;
 
-/// The least share of the general path's speed.
+/// Required share of the uncached path's speed.
 const TARGET_PERCENT: f64 = 90.0;
-/// How many source addresses there are when there are many.
+/// Number of source addresses in the attacks with many.
 const ADDRESSES: u32 = 1_000_000;
-/// Where a frame's source address is.
+/// Offset of a frame's source address.
 const SOURCE_MAC: Range<usize> = 6..12;
-/// The ports of the bridge: the sink, the source, and another source where an address moves.
+/// The ports of the bridge: sink, source, and a second source for a moving address.
 const PORTS: [u16; 3] = [0, 1, 2];
 
-/// What comes in.
+/// A kind of attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Attack {
-    /// Frames of one address by two ports in turn.
+    /// One address alternates between two ports.
     Moving,
-    /// Each frame of another of [`ADDRESSES`].
+    /// Each frame has another of [`ADDRESSES`] addresses.
     Many,
-    /// As `Many`, with a frame of one constant station between each two.
+    /// As `Many`, with frames of one fixed station in between.
     EveryOther,
 }
 
@@ -70,7 +70,7 @@ fn row(settings: &Settings<'_>, case: &Case, attack: Attack, name: &str) -> Resu
     Ok(checked(row, reports.iter()))
 }
 
-/// Packets a second past a bridge as `wrap` makes it of a plain one.
+/// Packets per second through a bridge that `wrap` makes from a plain one.
 fn run(
     case: &Case,
     attack: Attack,
@@ -95,7 +95,7 @@ fn run(
     Ok((packets_per_second?, report))
 }
 
-/// A bridge that lets nobody remember what it decides: every frame takes the general path.
+/// A bridge whose decisions are not cached: every frame takes the general path.
 struct Forgetful(Bridge);
 
 impl Node for Forgetful {
@@ -108,7 +108,7 @@ impl Node for Forgetful {
     }
 }
 
-/// A source whose frames are forged.
+/// A source with forged addresses.
 struct Forged {
     port: Box<dyn Port>,
     attack: Attack,
@@ -117,7 +117,7 @@ struct Forged {
 }
 
 impl Forged {
-    /// The source address of the next frame; none for the port's own.
+    /// Source address of the next frame; none for the port's own.
     fn next_address(&mut self) -> Option<[u8; 6]> {
         let number = self.sent;
         self.sent = (number + 1) % (2 * ADDRESSES);
@@ -155,7 +155,7 @@ impl Port for Forged {
                 line[SOURCE_MAC].copy_from_slice(&address);
             }
             if self.attack == Attack::Moving {
-                // Frames of both ports come in turn.
+                // Frames of both ports alternate.
                 let earlier = 2 * (BATCH - at) as u64 - u64::from(self.place % 2);
                 meta.arrival = now.0.saturating_sub(earlier);
             }

@@ -1,4 +1,4 @@
-//! A peer that this bench can't run, with the reason.
+//! A peer that can't run here, with the reason.
 
 use super::program::find;
 use super::testbed::Testbed;

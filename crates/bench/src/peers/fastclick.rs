@@ -21,7 +21,7 @@ impl Peer for FastClick {
         let output = Command::new(&path).arg("--version").stdin(Stdio::null()).output();
         let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
         let first = text.unwrap_or_default().lines().next().unwrap_or_default().to_owned();
-        // The original says "click (Click) 2.1"; the program of Python's package knows no version.
+        // The original says "click (Click) 2.1"; Python's package of that name knows no version.
         if first.to_ascii_lowercase().contains("click") {
             Ok(first)
         } else {
@@ -35,7 +35,7 @@ impl Peer for FastClick {
             let source = format!("FromDevice({from}, PROMISC true, METHOD LINUX)");
             format!("{source} -> Queue(1024) -> ToDevice({to}, METHOD LINUX);")
         };
-        // It reads no input, and so would outlive this process: the shell ends it.
+        // It reads no input and would outlive this process, so a shell ends it.
         let mut command = Command::new("sh");
         command.args(["-c", "click -e \"$1\" & cat; kill $!", "sh"]).arg(way(a, b) + &way(b, a));
         Ok(Carrier::Program(bed.spawn(command)?))

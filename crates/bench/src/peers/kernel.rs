@@ -1,10 +1,10 @@
-//! The kernel's own: its bridge, its forwarding of IP, and queue disciplines behind the bridge.
+//! The kernel's bridge, IP forwarding, and queue disciplines behind the bridge.
 
 use super::testbed::Testbed;
 use super::{Carrier, Job, Peer};
 use crate::BenchError;
 
-/// Joins the interfaces by a bridge.
+/// Connects the interfaces with a bridge.
 fn bridge(bed: &Testbed) -> Result<(), BenchError> {
     bed.tool("ip link add bridge0 type bridge stp_state 0 mcast_snooping 0")?;
     for port in bed.interfaces() {
@@ -13,13 +13,13 @@ fn bridge(bed: &Testbed) -> Result<(), BenchError> {
     bed.tool("ip link set bridge0 up").map(|_| ())
 }
 
-/// The version of the kernel, for a note.
+/// The kernel's version, for a note.
 fn version() -> String {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!("Linux {}", release.trim())
 }
 
-/// The reason why something of the kernel's is not there.
+/// Reason why a kernel function is missing.
 fn missing(error: &BenchError, option: &str, module: &str) -> String {
     match error {
         BenchError::Tool { reason, command } if reason.contains("os error 2") => {
@@ -53,7 +53,7 @@ impl Peer for Bridge {
     }
 }
 
-/// Forwarding of IPv4, one route each way.
+/// IPv4 forwarding, with one route each way.
 pub struct Routing;
 
 impl Peer for Routing {
@@ -72,12 +72,12 @@ impl Peer for Routing {
     }
 }
 
-/// The bridge with a queue discipline on the way out to `b`.
+/// The bridge with a queue discipline on the interface to `b`.
 pub struct Qdisc {
     name: &'static str,
     option: &'static str,
     module: &'static str,
-    /// Arguments of `tc qdisc add dev PORT` or whole commands, for each job it can do.
+    /// For each job: arguments of `tc qdisc add dev PORT`, or whole commands.
     forward: &'static [&'static str],
     rate: &'static [&'static str],
     delay: &'static [&'static str],
@@ -141,7 +141,7 @@ impl Peer for Qdisc {
         (!self.delay.is_empty()).then_some(super::DELAY_MS)
     }
 
-    /// The kernel counts Ethernet frames without their check sequence.
+    /// The kernel counts Ethernet frames without FCS.
     fn rate_overhead(&self) -> Option<u32> {
         Some(14)
     }

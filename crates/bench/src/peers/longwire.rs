@@ -1,11 +1,11 @@
-//! Longwire itself, with each driver that works on the interfaces that all peers get.
+//! Longwire itself, with each driver that works on the interfaces of all peers.
 
 use super::testbed::Testbed;
 use super::{Carrier, DELAY_MS, Job, Peer, RATE};
 use crate::BenchError;
 use crate::world::Driver;
 
-/// Longwire by one driver.
+/// Longwire with one driver.
 pub struct Longwire(pub Driver);
 
 impl Peer for Longwire {
@@ -20,7 +20,7 @@ impl Peer for Longwire {
         Some(DELAY_MS)
     }
 
-    /// A link counts Ethernet frames with their check sequence unless told otherwise.
+    /// A link counts Ethernet frames with FCS by default.
     fn rate_overhead(&self) -> Option<u32> {
         Some(18)
     }

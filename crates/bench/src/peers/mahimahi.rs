@@ -1,5 +1,5 @@
 //! mahimahi's shells: `mm-delay` and `mm-link`, each a namespace behind a TUN interface whose far end is in
-//! the namespace that it was started in.
+//! the namespace where it was started.
 
 use super::program::find;
 use super::shell::{self, Files};
@@ -11,13 +11,13 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// `nobody`: mahimahi refuses root, and becomes root by its owner.
+/// `nobody`: mahimahi refuses to be started by root, and becomes root by setuid.
 const NOBODY: u32 = 65_534;
 /// Five packets in six milliseconds, 10 Mbit/s, and none in the first.
 const TRACE_10_MBIT: &str = "2\n3\n4\n5\n6\n";
-/// A thousand packets each millisecond, 12 Gbit/s: more than it forwards.
+/// A thousand packets per millisecond, 12 Gbit/s: more than it can forward.
 const FASTEST: usize = 1000;
-/// The mode bit by which a program runs as its owner.
+/// The setuid mode bit.
 const SETUID: u32 = 0o4000;
 
 /// mahimahi.
@@ -32,7 +32,7 @@ impl Peer for Mahimahi {
         Some(DELAY_MS)
     }
 
-    /// mm-link carries 1504 bytes at each of its trace's times: an IP packet of 1500 bytes with TUN's header.
+    /// mm-link sends 1504 bytes at each time of its trace: an IP packet of 1500 bytes with TUN's header.
     fn rate_overhead(&self) -> Option<u32> {
         Some(0)
     }
@@ -59,7 +59,7 @@ impl Peer for Mahimahi {
     }
 }
 
-/// Where a program of mahimahi's is, if it may become root.
+/// Path of a program of mahimahi, if it is setuid root.
 fn installed(name: &str) -> Result<PathBuf, String> {
     let path = find(name).ok_or_else(|| {
         format!(
@@ -82,7 +82,7 @@ fn command(job: Job, traces: &Files) -> Result<Command, BenchError> {
             command.args(["--uplink-queue=droptail", "--uplink-queue-args=packets=166", "--"])
         }
     };
-    // The shell of the namespace, which ends with the input.
+    // The shell of the namespace, which ends with its input.
     command.arg("cat").uid(NOBODY).gid(NOBODY).env_remove("MAHIMAHI_BASE").env("HOME", "/").current_dir("/");
     Ok(command)
 }

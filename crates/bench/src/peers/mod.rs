@@ -1,6 +1,6 @@
-//! What else forwards or emulates on this machine, beside Longwire: all between the same kind of interfaces,
-//! offered the same traffic by the same generator, in turns. Nothing here is judged, since nobody promised
-//! anything for others' programs.
+//! Other forwarders and emulators on this machine beside Longwire: between identical interfaces, with the
+//! same generator and traffic, alternating. Nothing is judged, because there are no targets for other
+//! programs.
 
 mod dummynet;
 mod fastclick;
@@ -24,22 +24,22 @@ use program::Program;
 use std::time::Duration;
 use testbed::Testbed;
 
-/// What emulators of delay are set to.
+/// Configured delay.
 const DELAY_MS: u64 = 10;
-/// What limiters of rates are set to, in bit/s, at the layer at which each counts.
+/// Configured rate in bit/s, at the layer at which each peer counts.
 const RATE: u64 = 10_000_000;
-/// Bytes of the packets that fill the rate: UDP payload, and IP packet.
+/// Bytes of full packets: UDP payload, and IP packet.
 const PAYLOAD: usize = 1472;
 const PACKET: u32 = 1500;
 /// Payload of a frame of 64 bytes with FCS.
 const SHORT_PAYLOAD: usize = 18;
-/// What all rates of packets are a share of.
+/// The baseline of packet rates.
 const BARE: &str = "bare loop, AF_PACKET";
 
-/// What a peer is to do.
+/// The task of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Job {
-    /// Forward 64-byte frames, as many as it can. Emulators keep their queue, set so that it never limits.
+    /// Forward 64-byte frames at full speed. Emulators keep their queue, set so that it never limits.
     Forward,
     /// Delay packets by [`DELAY_MS`].
     Delay,
@@ -47,32 +47,31 @@ enum Job {
     Rate,
 }
 
-/// A program or a part of the kernel that carries frames from one interface to another.
+/// A program or kernel function that carries frames from one interface to another.
 trait Peer: Sync {
     fn name(&self) -> &'static str;
 
-    /// The delay it is given in [`Job::Delay`]; none if it can't delay. 0 shows what the way through hosts
-    /// takes by itself.
+    /// The configured delay of [`Job::Delay`]; none if it can't delay. 0 measures the path through the hosts
+    /// alone.
     fn nominal_delay_ms(&self) -> Option<u64> {
         None
     }
 
-    /// Bytes that its rate counts beyond the IP packet; none if it limits no rates.
+    /// Bytes that its rate counts beyond the IP packet; none if it can't limit rates.
     fn rate_overhead(&self) -> Option<u32> {
         None
     }
 
-    /// Which version is here; else why there is none, and how it could be had. May change `bed`, which is
-    /// thrown away.
+    /// The installed version, or why there is none and how to get it. May change `bed`, which is discarded.
     fn presence(&self, bed: &Testbed) -> Result<String, String>;
 
     /// Starts it between the interfaces of `bed`.
     fn start(&self, bed: &Testbed, job: Job) -> Result<Carrier, BenchError>;
 }
 
-/// What carries frames, until it is stopped.
+/// A running peer.
 enum Carrier {
-    /// The kernel, until the namespace is gone.
+    /// Kernel functions, until the namespace is removed.
     Kernel,
     /// A process.
     Program(Program),
@@ -81,7 +80,7 @@ enum Carrier {
 }
 
 impl Carrier {
-    /// Stops it; answers what a reader should know of the run.
+    /// Stops it. Returns a note about the run, if any.
     fn stop(self) -> Result<Option<String>, BenchError> {
         match self {
             Self::Kernel => Ok(None),
@@ -117,17 +116,17 @@ fn all() -> Vec<Box<dyn Peer>> {
     ]
 }
 
-/// A peer with what was seen of it.
+/// A peer with its results.
 struct Entry {
     peer: Box<dyn Peer>,
-    /// Which version is here, or why none is.
+    /// The installed version, or the reason for its absence.
     presence: Result<String, String>,
     forward: Seen,
     delay: Seen,
     rate: Seen,
 }
 
-/// The rounds of one job.
+/// Results of one job.
 #[derive(Default)]
 struct Seen {
     values: Vec<f64>,
@@ -180,7 +179,7 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     Ok(table(&bare, &entries))
 }
 
-/// One round of a job: each peer that is here and can do it, once.
+/// One round of a job: every available peer that can do it, once.
 fn each(settings: &Settings<'_>, entries: &mut [Entry], round: u32, job: Job) -> Result<(), BenchError> {
     for entry in entries.iter_mut().filter(|entry| entry.presence.is_ok()) {
         let peer = &*entry.peer;
@@ -190,7 +189,7 @@ fn each(settings: &Settings<'_>, entries: &mut [Entry], round: u32, job: Job) ->
             Job::Rate if peer.rate_overhead().is_some() => (&mut entry.rate, "rate"),
             _ => continue,
         };
-        // What failed once is not tried again: it would fail again, after as long.
+        // After a failure a peer is not tried again: it would fail again, after as long.
         if seen.failed.is_none() {
             settings.next(&format!("peers: {what}, round {round}, {}", peer.name()))?;
             seen.add(measure(settings, peer, job))?;
@@ -199,7 +198,7 @@ fn each(settings: &Settings<'_>, entries: &mut [Entry], round: u32, job: Job) ->
     Ok(())
 }
 
-/// Measures one job of one peer on a testbed of its own.
+/// Measures one job of one peer on a fresh testbed.
 fn measure(settings: &Settings<'_>, peer: &dyn Peer, job: Job) -> Result<(f64, Option<String>), BenchError> {
     let bed = Testbed::new(job != Job::Forward)?;
     let carrier = peer.start(&bed, job)?;
@@ -208,20 +207,20 @@ fn measure(settings: &Settings<'_>, peer: &dyn Peer, job: Job) -> Result<(f64, O
         Job::Delay => Ok((delay_error(settings, &bed, peer.nominal_delay_ms().unwrap_or(0))?, None)),
         Job::Rate => rate(settings, &bed, peer.rate_overhead().unwrap_or(0)),
     });
-    // What a program said when it ended explains more than that no frames came.
+    // A program's last output explains more than the absence of frames.
     let of_carrier = carrier.stop()?;
     let (value, of_traffic) = measured?;
     Ok((value, of_traffic.or(of_carrier)))
 }
 
-/// Packets a second of the loop that only receives and sends.
+/// Packets per second of the bare loop.
 fn bare_loop(settings: &Settings<'_>) -> Result<f64, BenchError> {
     let bed = Testbed::new(false)?;
     let mut open = bed.world.open_by(Driver::AfPacket)?;
     ports::forward(&mut open, || ports::flooded(settings, &bed.world))
 }
 
-/// The mean one-way delay of 64-byte frames less the nominal one, in ns.
+/// Mean one-way delay of 64-byte frames minus the configured one, in ns.
 fn delay_error(settings: &Settings<'_>, bed: &Testbed, nominal_ms: u64) -> Result<f64, BenchError> {
     let stream = UdpStream {
         payload: SHORT_PAYLOAD,
@@ -233,8 +232,8 @@ fn delay_error(settings: &Settings<'_>, bed: &Testbed, nominal_ms: u64) -> Resul
     Ok(delay.mean_ns - nominal_ms as f64 * 1e6)
 }
 
-/// The rate of arrivals in bit/s, at the layer that has so many bytes beyond the IP packet, with a note if
-/// too little was offered to fill it.
+/// Rate of arrivals in bit/s, at a layer with this many bytes beyond the IP packet, and a note if the offered
+/// load was too low.
 fn rate(settings: &Settings<'_>, bed: &Testbed, overhead: u32) -> Result<(f64, Option<String>), BenchError> {
     let stream = UdpStream {
         layer: Layer::Ip,
@@ -249,7 +248,7 @@ fn rate(settings: &Settings<'_>, bed: &Testbed, overhead: u32) -> Result<(f64, O
     Ok((at_layer(rate, overhead), note))
 }
 
-/// What a reader should know if less was offered than the rate and a twentieth.
+/// A note if the offered load was below 105 % of the rate.
 fn too_little(offered: f64) -> Option<String> {
     let short = offered < RATE as f64 * 1.05;
     short.then(|| {
@@ -257,7 +256,7 @@ fn too_little(offered: f64) -> Option<String> {
     })
 }
 
-/// A rate of full IP packets, counted with so many bytes more each.
+/// A rate of full IP packets with this many more bytes each.
 fn at_layer(ip_rate: f64, overhead: u32) -> f64 {
     ip_rate * f64::from(PACKET + overhead) / f64::from(PACKET)
 }
@@ -326,10 +325,10 @@ fn rate_row(name: &str, sample: &Sample, overhead: u32) -> Row {
         .note(format!("{:+.3} % to {:+.3} %; {counts}", percent(least), percent(most)))
 }
 
-/// A row of what was seen, or of why nothing was.
+/// A row of the results, or of the reason why there are none.
 fn row(seen: &Seen, name: &str, shown: impl FnOnce(Sample) -> Row) -> Row {
     match &seen.failed {
-        // Others' programs may fail as they like; that is no failure of this bench.
+        // A failure of another program is no failure of this bench.
         Some(error) => Row::new(name, "").measured("failed").note(error.to_string()),
         None => seen.noted(shown(seen.sample())),
     }

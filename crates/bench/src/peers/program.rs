@@ -1,4 +1,4 @@
-//! Programs of others: found in `PATH`, started, ended.
+//! External programs: found in `PATH`, started, ended.
 
 use crate::BenchError;
 use std::any::Any;
@@ -8,28 +8,29 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a program has to end by itself when its standard input ends.
+/// Time for a program to end after its standard input has ended.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Finds a program as the shell would.
+/// Finds a program in `PATH`.
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// A program that runs, in a process group of its own, until this is dropped.
+/// A program running in its own process group until this is dropped.
 pub struct Program {
     child: Child,
     name: String,
-    /// What it uses, dropped after it.
+    /// Resources that it uses, dropped after it.
     kept: Option<Box<dyn Any + Send>>,
 }
 
 impl Program {
-    /// Starts it in this thread's namespace. Its standard input stays open, and ends with this process
-    /// however that ends.
+    /// Starts it in this thread's namespace. Its standard input stays open until this process ends, however
+    /// that happens.
     ///
     /// # Errors
+    /// If it is missing.
     /// It is missing.
     pub fn start(mut command: Command) -> Result<Self, BenchError> {
         let name = command.get_program().to_string_lossy().into_owned();
@@ -40,27 +41,27 @@ impl Program {
         }
     }
 
-    /// The program with something that it uses, such as a file, which goes after it has ended.
+    /// Keeps a resource, such as a file, until the program has ended.
     pub fn keeping(self, kept: impl Any + Send) -> Self {
         let mut program = self;
         program.kept = Some(Box::new(kept));
         program
     }
 
-    /// Its process.
+    /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// That it still runs.
+    /// Checks that it still runs.
     ///
     /// # Errors
-    /// It has ended; its last words.
+    /// If it has ended, with its last output.
     pub fn check(&mut self) -> Result<(), BenchError> {
         let Ok(Some(status)) = self.child.try_wait() else { return Ok(()) };
         let mut said = String::new();
         if let Some(errors) = self.child.stderr.take() {
-            // What it said is a help only; without it the status has to do.
+            // Its output only helps to explain; without it the status must do.
             let _ = errors.take(1 << 16).read_to_string(&mut said);
         }
         let last = said.trim().lines().last().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Rattan, a path emulator in Rust, between a namespace that it makes and the one that it was started in.
+//! Rattan, a path emulator in Rust, between its own namespace and the one where it was started.
 
 use super::program::find;
 use super::shell::{self, Files};
@@ -8,7 +8,7 @@ use crate::BenchError;
 use std::process::{Command, Stdio};
 
 const PROGRAM: &str = "rattan";
-/// Its end of the way in the namespace that it was started in.
+/// Its interface in the namespace where it was started.
 const OUTSIDE: &str = "vR1-R-";
 
 /// Rattan.
@@ -23,7 +23,7 @@ impl Peer for Rattan {
         Some(DELAY_MS)
     }
 
-    /// Asked to count IP packets.
+    /// Configured to count IP packets.
     fn rate_overhead(&self) -> Option<u32> {
         Some(0)
     }
@@ -57,8 +57,8 @@ impl Peer for Rattan {
     }
 }
 
-/// Its settings for a job: the way up has one cell, the way down none; its thread is on the first
-/// processor, where Longwire's worker is.
+/// Its settings for a job: one cell in the forward direction, none in the other; its thread is on the first
+/// processor, like Longwire's worker.
 fn settings(job: Job) -> String {
     let cell = match job {
         Job::Forward => "type = \"Delay\"\ndelay = \"0ms\"".to_owned(),

@@ -1,6 +1,6 @@
-//! Emulators that start a program in a namespace of its own, behind an interface whose far end is in the
-//! namespace that they were started in. Packets come in by an interface moved into the program's namespace
-//! and leave by the other one, by forwarding of IP.
+//! Emulators that start a program in their own namespace, behind an interface whose far end is in the
+//! namespace where they were started. Packets enter by an interface moved into the program's namespace, and
+//! leave by the other one, with IP forwarding.
 
 use super::program::Program;
 use super::testbed::{ADDRESSES, Testbed};
@@ -10,19 +10,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How long it may take to make its interfaces.
+/// Timeout for the emulator's interfaces.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Files that an emulator reads, gone when dropped.
+/// Input files of an emulator, removed when dropped.
 pub struct Files {
     folder: PathBuf,
 }
 
 impl Files {
-    /// Writes texts under these names, for every user to read.
+    /// Writes world-readable files with these names and contents.
     ///
     /// # Errors
-    /// The folder for temporary files can't be written.
+    /// If the folder for temporary files is not writable.
     pub fn new<const N: usize>(files: [(&str, String); N]) -> Result<Self, BenchError> {
         let folder = std::env::temp_dir().join(format!("longwire-peers-{}", std::process::id()));
         let doing = |source| BenchError::System { doing: "writing files for another emulator", source };
@@ -35,7 +35,7 @@ impl Files {
         Ok(made)
     }
 
-    /// Where the file of this name is.
+    /// Path of the file with this name.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -48,12 +48,12 @@ impl Drop for Files {
     }
 }
 
-/// Starts an emulator and places it between the interfaces of `bed`: `inside` is how the name of the
-/// interface begins by which packets leave its namespace, `outside` tells the interface at the far end, and
-/// the address behind it by whose Ethernet address its namespace is reached, if there is one.
+/// Starts an emulator and places it between the interfaces of `bed`. `inside` is the name prefix of the
+/// interface by which packets leave its namespace. `outside` returns the interface at the far end, and the
+/// address behind it whose Ethernet address leads to its namespace, if any.
 ///
 /// # Errors
-/// It ends, or makes no such interfaces in time; a tool is missing; the kernel refuses.
+/// If it ends or its interfaces do not appear in time, a tool is missing, or the kernel refuses.
 pub fn start(
     bed: &Testbed,
     command: Command,
@@ -69,14 +69,14 @@ pub fn start(
     let placed =
         outside(bed).and_then(|(outside, gateway)| place(bed, id, &inside, &outside, gateway.as_deref()));
     if let Err(error) = placed {
-        // What it said when it ended explains more.
+        // Its last output explains more.
         program.check()?;
         return Err(error);
     }
     Ok(program)
 }
 
-/// Waits until the namespace has its way out, and answers a process in it, and the way.
+/// Waits until the namespace has its interface. Returns a process in it, and the interface.
 fn wait_for_shell(program: &mut Program, name: &str, inside: &str) -> Result<(u32, String), BenchError> {
     let outside = namespace(program.id());
     let begin = Instant::now();
@@ -93,7 +93,7 @@ fn wait_for_shell(program: &mut Program, name: &str, inside: &str) -> Result<(u3
     Err(BenchError::Tool { command: name.to_owned(), reason })
 }
 
-/// What all threads of a process have started.
+/// Child processes of all threads of a process.
 fn children(id: u32) -> Vec<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
@@ -106,7 +106,7 @@ fn namespace(id: u32) -> Option<PathBuf> {
     std::fs::read_link(Path::new("/proc").join(id.to_string()).join("ns/net")).ok()
 }
 
-/// The interface of the default route, if its name begins like this.
+/// The interface of the default route, if its name has this prefix.
 fn way_out(id: u32, inside: &str) -> Option<String> {
     let routes = std::fs::read_to_string(format!("/proc/{id}/net/route")).ok()?;
     let mut lines = routes.lines().map(|line| line.split('\t'));
@@ -116,7 +116,7 @@ fn way_out(id: u32, inside: &str) -> Option<String> {
     })
 }
 
-/// Moves the interface of `a` into the namespace, and makes both namespaces forward.
+/// Moves the interface of `a` into the namespace, and enables forwarding in both namespaces.
 fn place(
     bed: &Testbed,
     inner: u32,

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 /// Addresses of the sending and of the receiving host.
 pub const ADDRESSES: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 
-/// Host `a`, which sends, host `b`, which receives, and the other ends of their veth pairs in a namespace of
-/// their own.
+/// Hosts `a`, which sends, and `b`, which receives; and a namespace with the other ends of their veth pairs.
 pub struct Testbed {
     pub world: World,
     ports: [String; 2],
@@ -20,10 +19,11 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// Makes the hosts, with offloads off, since few peers can finish checksums. Each host knows the other's
-    /// Ethernet address.
+    /// Creates the hosts, with offloads off, because few peers can finish checksums. The hosts know each
+    /// other's Ethernet address.
     ///
     /// # Errors
+    /// If something can't be created.
     /// What can't be made.
     pub fn new(addresses: bool) -> Result<Self, BenchError> {
         let world = World::new(Driver::AfXdp, addresses)?;
@@ -38,16 +38,15 @@ impl Testbed {
         Ok(Self { world, ports, macs })
     }
 
-    /// The interfaces that lead to `a` and to `b`.
+    /// The interfaces to `a` and to `b`.
     pub fn interfaces(&self) -> [&str; 2] {
         [&self.ports[0], &self.ports[1]]
     }
 
-    /// Runs a tool where the interfaces are, and returns what it prints. Its arguments are separated by
-    /// spaces.
+    /// Runs a tool in the interfaces' namespace, with space-separated arguments, and returns its output.
     ///
     /// # Errors
-    /// It is missing or fails.
+    /// If it is missing or fails.
     pub fn tool(&self, line: &str) -> Result<String, BenchError> {
         let mut words = line.split_ascii_whitespace();
         let program = words.next().unwrap_or_default();
@@ -55,28 +54,29 @@ impl Testbed {
         self.world.lab().in_core(|| run(program, &arguments))?
     }
 
-    /// Sets a value below `/proc/sys/net/ipv4` where the interfaces are.
+    /// Sets a value below `/proc/sys/net/ipv4` in the interfaces' namespace.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// If the kernel refuses.
     pub fn set(&self, name: &str, value: &str) -> Result<(), BenchError> {
         let path = format!("/proc/sys/net/ipv4/{name}");
         let written = self.world.lab().in_core(|| std::fs::write(path, value))?;
         written.map_err(|source| BenchError::System { doing: "setting up forwarding of IP", source })
     }
 
-    /// Starts a program where the interfaces are.
+    /// Starts a program in the interfaces' namespace.
     ///
     /// # Errors
-    /// It is missing.
+    /// If it is missing.
     pub fn spawn(&self, command: Command) -> Result<Program, BenchError> {
         self.world.lab().in_core(|| Program::start(command))?
     }
 
-    /// Does `f` while the hosts' addresses are taken where the interfaces are, so that a program that looks
-    /// for free ones chooses others.
+    /// Runs `f` while the hosts' addresses are occupied in the interfaces' namespace, so that a program that
+    /// looks for free addresses chooses others.
     ///
     /// # Errors
+    /// What `f` returns, or if the kernel refuses.
     /// What `f` returns, or the kernel refuses.
     pub fn shielded<R>(&self, f: impl FnOnce() -> Result<R, BenchError>) -> Result<R, BenchError> {
         self.set("ip_forward", "1")?;
@@ -90,11 +90,11 @@ impl Testbed {
         Ok(done)
     }
 
-    /// Makes the namespace of the interfaces forward IP from one to the other. Each interface has the
-    /// Ethernet address of the far host, so that hosts need not know that there is a router.
+    /// Enables IP forwarding between the interfaces. Each interface has the Ethernet address of the far host,
+    /// so that hosts need not know about the router.
     ///
     /// # Errors
-    /// A tool is missing, or the kernel refuses.
+    /// If a tool is missing, or the kernel refuses.
     pub fn route(&self) -> Result<(), BenchError> {
         self.set("ip_forward", "1")?;
         self.set("conf/all/rp_filter", "0")?;
@@ -107,10 +107,11 @@ impl Testbed {
         Ok(())
     }
 
-    /// The commands by which a namespace knows the host behind an interface, each with `prefix` before it.
+    /// Commands that add the host behind an interface to a namespace's routes and neighbours, each with
+    /// `prefix` before it.
     ///
     /// # Errors
-    /// A tool is missing, or the kernel refuses.
+    /// If a tool is missing, or the kernel refuses.
     pub fn attach(&self, side: usize, prefix: &str) -> Result<(), BenchError> {
         let (port, address) = (&self.ports[side], ADDRESSES[side]);
         self.tool(&format!("{prefix} ip route replace {address}/32 dev {port}"))?;
@@ -118,11 +119,11 @@ impl Testbed {
         self.tool(&format!("{prefix} ip {neighbour}")).map(|_| ())
     }
 
-    /// Has the kernel process frames that come in by the interfaces on the first processor, where Longwire's
-    /// worker is, instead of within the generator's system call (receive packet steering).
+    /// Makes the kernel process received frames on the first processor, where Longwire's worker runs, instead
+    /// of within the generator's system call (receive packet steering).
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// If the kernel refuses.
     pub fn steer_to_first_processor(&self) -> Result<(), BenchError> {
         // /sys shows the interfaces of the namespace in which it was mounted.
         let lines =
@@ -132,10 +133,10 @@ impl Testbed {
         self.world.lab().in_core(|| run("unshare", &["--mount", "sh", "-c", &script]))?.map(|_| ())
     }
 
-    /// Sends single frames until one crosses.
+    /// Sends single frames until one arrives.
     ///
     /// # Errors
-    /// None does in ten seconds.
+    /// If none arrives within ten seconds.
     pub fn wait_until_it_carries(&self, settings: &Settings<'_>) -> Result<(), BenchError> {
         let mut flood = Flood::open(&self.world)?;
         flood.greet()?;

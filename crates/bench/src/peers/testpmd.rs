@@ -1,4 +1,4 @@
-//! DPDK's test program, which forwards frames from one port to the other unseen.
+//! DPDK's test program, which forwards frames between two ports unmodified.
 
 use super::program::find;
 use super::testbed::Testbed;
@@ -8,23 +8,23 @@ use std::process::Command;
 
 const PROGRAM: &str = "dpdk-testpmd";
 
-/// testpmd by one of DPDK's drivers for interfaces of the kernel.
+/// testpmd with one of DPDK's drivers for kernel interfaces.
 pub struct Testpmd {
     name: &'static str,
     driver: &'static str,
     package: &'static str,
 }
 
-/// By packet sockets with a ring that is mapped.
+/// With packet sockets and a mapped ring.
 pub const AF_PACKET: Testpmd =
     Testpmd { name: "DPDK testpmd, AF_PACKET", driver: "net_af_packet", package: "librte-net-af-packet23" };
 
-/// By AF_XDP.
+/// With AF_XDP.
 pub const AF_XDP: Testpmd =
     Testpmd { name: "DPDK testpmd, AF_XDP", driver: "net_af_xdp", package: "librte-net-af-xdp23" };
 
 impl Testpmd {
-    /// One processor forwards, the first; the program's own thread waits on the last one.
+    /// The first processor forwards; the program's main thread is on the last one.
     fn command(&self, bed: &Testbed) -> Command {
         let last = std::thread::available_parallelism().map_or(0, |n| n.get() - 1);
         let [from, to] = bed.interfaces();

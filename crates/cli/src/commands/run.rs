@@ -5,7 +5,7 @@ use crate::progress::Progress;
 use crate::record_args::RecordArgs;
 use crate::{Json, Outcome, outcome, run_text};
 use anyhow::Context;
-use longwire_control::Instance;
+use longwire_control::{Instance, WebAddress};
 use longwire_run::fitted::fit_pool;
 use longwire_run::objects::links::LiveLinks;
 use longwire_run::objects::sources::why_silent;
@@ -35,6 +35,7 @@ Examples:
   longwire run scenarios/virtual-pcap.toml --virtual --input ground=in.pcap --output space=out.pcapng
   longwire run scenarios/dumbbell.toml --virtual --for 1s --json
   longwire run scenarios/two-hosts.toml
+  longwire run scenarios/two-hosts.toml --web
   longwire run scenarios/two-hosts.toml --for 30s --name test --record arrivals.pcapng
   longwire run scenarios/two-hosts.toml --virtual --log run.lwlog --series run.csv --every 10ms
   longwire run scenarios/dumbbell.toml --log drops.pcapng --log-links 'core*' --log-size 100MB")]
@@ -69,6 +70,11 @@ pub struct Args {
 
     #[command(flatten)]
     records: RecordArgs,
+
+    /// Serve the dashboard and the API at http://127.0.0.1:8399/, another port if that is taken, or ADDRESS:
+    /// a port, or an address of this machine and a port. Every user of this machine can reach it.
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, conflicts_with = "virtual")]
+    web: Option<Option<WebAddress>>,
 
     /// Fail (exit status 1) if the run was not faithful.
     #[arg(long)]
@@ -160,9 +166,13 @@ impl Args {
         let progress = self.progress(format!("starting {}", plan.file));
         let hosts = TestHosts::make(&name, &plan)?;
         let records = self.records.options(self.record.clone())?;
-        let options = RealOptions { name, files: Some(files), records };
+        let web = self.web.map(Option::unwrap_or_default);
+        let options = RealOptions { name, files: Some(files), records, web };
         let run = RealRun::start(plan, hosts, options)?;
         drop(progress);
+        if let Some(web) = run.web() {
+            outcome::note(&format!("dashboard: http://{}/", web.address()));
+        }
         if !self.quiet {
             announce(&run);
         }

@@ -1,10 +1,9 @@
-//! A fake instance that records its calls, and a directory for its socket.
+//! A fake instance that records its calls.
 
 use longwire_control::{ForwarderAsk, Instance, Kind, Object, RoutePage, SetError, Settable};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 pub struct Fake {
@@ -118,26 +117,5 @@ impl Instance for Fake {
 
     fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
-    }
-}
-
-/// A temporary directory of this test, not made yet, removed at the end.
-pub struct Scratch(PathBuf);
-
-impl Scratch {
-    pub fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("longwire-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        Self(std::env::temp_dir().join(name))
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

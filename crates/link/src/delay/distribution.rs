@@ -20,7 +20,7 @@ pub struct Distribution {
     order: Order,
 }
 
-/// Delays packets by times drawn from measured ones.
+/// Delays packets by times drawn from a measured distribution.
 #[derive(Debug, Settings)]
 #[settings(
     key = "delay",
@@ -29,7 +29,7 @@ pub struct Distribution {
         II-C.1"
 )]
 pub struct DistributionSettings {
-    /// a file of delays, in ms where they have no unit: samples, points "x, C(x)", or a dummynet profile
+    /// a file of delays, in ms unless they have a unit: samples, points "x, C(x)", or a dummynet profile
     /// (with its loss)
     #[setting(grammar = TIMES)]
     pub distribution: Arc<Times>,

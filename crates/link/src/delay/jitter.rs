@@ -48,7 +48,7 @@ pub(super) const CORRELATION: Param = Param {
     name: "correlation",
     kind: ParamKind::Probability,
     default: Fallback::Value("0 %"),
-    help: "autocorrelation of consecutive delays, 0 to 100 %: so often is one the same as the one before",
+    help: "autocorrelation of consecutive delays, 0 to 100 %: the share of delays that repeat the one before",
     live: true,
 };
 pub(super) const ORDER: Param = Param {
@@ -72,13 +72,13 @@ pub struct JitterSettings {
     /// mean one-way delay, 0 to 100 s
     #[setting(max = Nanos::from_secs(100))]
     pub delay: Nanos,
-    /// what the distribution is multiplied by, 0 to 100 s: uniform reaches so far to either side, for the
-    /// others it is the standard deviation (of pareto 0.83 and pareto-normal 0.84 of it, as their tables in
-    /// tc-netem have it); a delay below 0 becomes 0
+    /// factor of the distribution, 0 to 100 s: uniform goes up to it on either side, for the others it is the
+    /// standard deviation (pareto has 0.83 of it, pareto-normal 0.84, as in tc-netem's tables); a negative
+    /// delay becomes 0
     #[setting(max = Nanos::from_secs(100))]
     pub jitter: Nanos,
     /// uniform, normal, pareto, pareto-normal, exponential, log-normal, gamma, or a file: a netem table, or
-    /// samples, points "x, C(x)" or a dummynet profile, brought to mean 0 and deviation 1
+    /// samples, points "x, C(x)" or a dummynet profile, normalized to mean 0 and standard deviation 1
     #[setting(default = "uniform", grammar = SHAPE)]
     pub distribution: Arc<Shape>,
     #[setting(like = CORRELATION)]

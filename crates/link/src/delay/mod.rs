@@ -55,7 +55,7 @@ const BEFORE: Param = Param {
     name: "before",
     kind: ParamKind::Choice(Before::WORDS),
     default: Fallback::Value("leaving"),
-    help: "leaving: packets are delayed when they have been sent; queue: before they come to the queue",
+    help: "leaving: packets are delayed after transmission; queue: before the queue",
     live: true,
 };
 

@@ -29,7 +29,7 @@ const DELAYS: Grammar = Grammar {
     examples: &["0 s 5 ms", "0 s 30 ms; 0.1 s 5 ms; 0.15 s 20 ms; 0.3 s 20 ms"],
 };
 
-/// Delays packets as a trace says, from time to time.
+/// Delays packets by times that follow a trace.
 #[derive(Debug, Settings)]
 #[settings(key = "delay", kind = "trace", source = "TheaterQ's traces; lists of times and delays", live)]
 pub struct TraceSettings {

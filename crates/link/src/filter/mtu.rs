@@ -62,7 +62,7 @@ pub struct TooBig {
     mtu: u32,
 }
 
-/// Drops packets longer than the link's MTU and tells their sender, so that it can send shorter ones.
+/// Drops packets longer than the link's MTU and answers with ICMP, as a router would.
 #[derive(Debug, Settings)]
 #[settings(key = "mtu", kind = "too-big", source = "RFC 1191; RFC 8201", live)]
 pub struct TooBigSettings {

@@ -35,12 +35,12 @@ const RULES: Grammar = Grammar {
     ],
 };
 
-/// Drops, polices, marks, classifies or steers packets by what stands in them.
+/// Drops, polices, marks, classifies or steers packets by their content.
 #[derive(Debug, Settings)]
 #[settings(key = "filter", kind = "rules", source = "pcap-filter(7); RFC 2475, section 2.3", live)]
 pub struct RulesSettings {
     /// one rule a line or a list of them: ACTION if EXPRESSION; ACTION is drop, pass, band N, mark, dscp N,
-    /// steer LINK, or police RATE [burst SIZE]; EXPRESSION is as tcpdump takes it
+    /// steer LINK, or police RATE [burst SIZE]; EXPRESSION is tcpdump's
     #[setting(grammar = RULES)]
     pub rules: Arc<RuleSet>,
 }

@@ -19,11 +19,11 @@ pub(crate) enum State {
     Down,
 }
 
-/// Whether the link is up; while it is down, it drops what arrives.
+/// Whether the link accepts packets: while it is down, arrivals are dropped.
 #[derive(Debug, Settings)]
 #[settings(key = "state", kind = "fixed", source = "RFC 2863, section 3.1.13 (ifOperStatus)", live)]
 pub struct FixedSettings {
-    /// up, or down: what arrives is dropped; what waits and travels goes on
+    /// up, or down: arrivals are dropped; packets in the queue and in flight go on
     #[setting(default = "up")]
     state: State,
 }
@@ -65,17 +65,17 @@ pub struct Flap {
 
 const LONGEST: Nanos = Nanos::from_secs(1_000_000);
 
-/// The link goes down and comes up again on a schedule.
+/// Alternates between up and down on a schedule.
 #[derive(Debug, Settings)]
 #[settings(key = "state", kind = "flap", source = "RFC 2863, section 3.1.13 (ifOperStatus)", live)]
 pub struct FlapSettings {
-    /// how long it is up each time, 0 to 1000000 s
+    /// length of each time up, 0 to 1000000 s
     #[setting(max = LONGEST)]
     up: Nanos,
-    /// how long it is down each time, 0 to 1000000 s
+    /// length of each time down, 0 to 1000000 s
     #[setting(max = LONGEST)]
     down: Nanos,
-    /// when the first time up begins, counted from the beginning of the run; it is up before, too
+    /// start of the first time up, from the start of the run; before that it is up too
     #[setting(default = "0 s", max = LONGEST)]
     start: Nanos,
 }

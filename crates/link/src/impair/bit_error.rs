@@ -38,7 +38,7 @@ pub(crate) enum Action {
     Deliver,
 }
 
-/// Gets each bit wrong with the same probability; such frames are dropped, or delivered wrong.
+/// Flips each bit with the same probability; such frames are dropped, or delivered with the errors.
 #[derive(Debug, Settings)]
 #[settings(
     key = "bit-error",
@@ -47,10 +47,10 @@ pub(crate) enum Action {
         802.3, 3.2.9"
 )]
 pub struct BitErrorSettings {
-    /// bit error rate, such as 1e-6; 0 to 0.5 (higher ones are taken as 0.5)
+    /// bit error rate, such as 1e-6; 0 to 0.5 (higher rates are treated as 0.5)
     rate: Probability,
-    /// drop: the frame, its check sequence included, as a card would; deliver: with the bits flipped and its
-    /// checksums left
+    /// drop: drop the frame if a bit of it or of its FCS is wrong, as a NIC would; deliver: flip the bits and
+    /// keep the checksums
     #[setting(default = "drop")]
     action: Action,
     #[setting(like = HEADERS_PARAM)]

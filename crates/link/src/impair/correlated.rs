@@ -15,7 +15,7 @@ pub struct Correlated {
     mark: bool,
 }
 
-/// Loses a share of the packets, each one's fate correlated with that of the one before.
+/// Loses a share of the packets; each outcome is correlated with the one before.
 #[derive(Debug, Settings)]
 #[settings(
     key = "loss",
@@ -26,7 +26,7 @@ pub struct Correlated {
 pub struct CorrelatedSettings {
     /// share of packets lost, 0 % to 100 %
     probability: Probability,
-    /// how much each outcome follows the one before, 0 % to 100 %
+    /// correlation of each outcome with the one before, 0 % to 100 %
     #[setting(default = "0 %")]
     correlation: Probability,
     #[setting(like = WHERE_PARAM)]

@@ -22,10 +22,10 @@ pub struct Corrupt {
 pub struct CorruptSettings {
     /// share of packets that are corrupted
     probability: Probability,
-    /// how much each outcome follows the one before, 0 % to 100 %
+    /// correlation of each outcome with the one before, 0 % to 100 %
     #[setting(default = "0 %")]
     correlation: Probability,
-    /// how many bits of such a packet are flipped, 1 to 65535; never the same twice
+    /// how many different bits of such a packet are flipped, 1 to 65535
     #[setting(default = "1", min = 1, max = 65_535)]
     bits: u64,
     #[setting(like = HEADERS_PARAM)]

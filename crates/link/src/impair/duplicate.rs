@@ -16,7 +16,7 @@ pub struct Duplicate {
     on_wire: bool,
 }
 
-/// Sends a copy of some packets.
+/// Duplicates some packets.
 #[derive(Debug, Settings)]
 #[settings(
     key = "duplicate",
@@ -25,12 +25,12 @@ pub struct Duplicate {
     live
 )]
 pub struct DuplicateSettings {
-    /// share of packets of which a copy is sent
+    /// share of packets that are duplicated
     pub probability: Probability,
-    /// how much each outcome follows the one before, 0 % to 100 %
+    /// correlation of each outcome with the one before, 0 % to 100 %
     #[setting(default = "0 %")]
     correlation: Probability,
-    /// how much longer than its packet a copy travels, 0 to 100 s; on the wire only
+    /// extra delay of the copy, 0 to 100 s; on the wire only
     #[setting(default = "0 ms", max = Nanos::from_secs(100))]
     pub delay: Nanos,
     #[setting(like = WHERE_PARAM, default = "wire")]

@@ -45,7 +45,7 @@ impl Channel {
     }
 }
 
-/// Loses packets in bursts: a channel that is good or bad.
+/// Loses packets in bursts: a channel with a good and a bad state.
 #[derive(Debug, Settings)]
 #[settings(
     key = "loss",
@@ -54,14 +54,14 @@ impl Channel {
         on burst-noise channels, 1963"
 )]
 pub struct GilbertElliottSettings {
-    /// from good to bad, at each packet
+    /// probability from good to bad, at each packet
     p: Probability,
-    /// from bad to good, at each packet; mean burst 1/r
+    /// probability from bad to good, at each packet; the mean burst is 1/r
     r: Probability,
-    /// packets that come through in the bad state
+    /// share of packets delivered in the bad state
     #[setting(default = "0 %")]
     h: Probability,
-    /// packets that come through in the good state
+    /// share of packets delivered in the good state
     #[setting(default = "100 %")]
     k: Probability,
     #[setting(like = WHERE_PARAM)]
@@ -117,8 +117,8 @@ pub struct Burst {
 pub struct BurstSettings {
     /// share of packets lost, 0 % to 100 %
     loss: Probability,
-    /// mean number of packets lost one after the other, 1 to 1000000; longer if the loss can't be had
-    /// otherwise: above burst / (burst + 1)
+    /// mean number of consecutive losses, 1 to 1000000; longer where the loss requires it: above burst /
+    /// (burst + 1)
     #[setting(default = "4", min = 1_000_000, max = 1_000_000_000_000)]
     burst: Millionths,
     #[setting(like = WHERE_PARAM)]

@@ -42,7 +42,7 @@ fn read(text: &str, base: &Path) -> Result<Arc<dyn Any + Send + Sync>, String> {
 #[derive(Debug, Settings)]
 #[settings(key = "loss", kind = "trace", source = "TheaterQ's trace files", live)]
 pub struct LossTraceSettings {
-    /// a file with a TheaterQ trace or a list of times and probabilities; or such a list itself
+    /// a file with a TheaterQ trace or a list of times and probabilities; or the list itself
     #[setting(grammar = LOSSES)]
     file: Arc<Series<Probability>>,
     #[setting(like = END_PARAM)]

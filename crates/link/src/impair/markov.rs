@@ -30,7 +30,7 @@ enum State {
     LostAlone,
 }
 
-/// Loses packets by a Markov chain of four states, in bursts and alone.
+/// Loses packets by a Markov chain of four states, in bursts and isolated.
 #[derive(Debug, Settings)]
 #[settings(
     key = "loss",
@@ -49,7 +49,7 @@ pub struct MarkovSettings {
     /// from a packet received in a burst to a loss in it
     #[setting(default = "100 %")]
     p23: Probability,
-    /// from a gap to a loss alone
+    /// from a gap to an isolated loss
     #[setting(default = "0 %")]
     p14: Probability,
     #[setting(like = WHERE_PARAM)]

@@ -69,7 +69,7 @@ pub(crate) const WHERE_PARAM: Param = Param {
     name: "where",
     kind: ParamKind::Choice(Place::WORDS),
     default: Fallback::Value("queue"),
-    help: "queue: before it, so that lost packets use no bandwidth; wire: after transmission",
+    help: "queue: before the queue, so that no bandwidth is used; wire: after transmission",
     live: true,
 };
 
@@ -78,7 +78,7 @@ pub(crate) const ECN_PARAM: Param = Param {
     name: "ecn",
     kind: ParamKind::Choice(<bool as Choice>::WORDS),
     default: Fallback::Value("no"),
-    help: "yes: ECN-capable packets are marked as having met congestion instead of being lost (RFC 3168)",
+    help: "yes: ECN-capable packets are marked CE instead of being lost (RFC 3168)",
     live: true,
 };
 
@@ -87,8 +87,8 @@ pub(crate) const HEADERS_PARAM: Param = Param {
     name: "headers",
     kind: ParamKind::Choice(Headers::WORDS),
     default: Fallback::Value("hit"),
-    help: "hit: any bit of a packet that is delivered may be wrong; spare: none of its Ethernet, IP and \
-        transport headers",
+    help: "hit: any bit of a delivered packet may flip; spare: none in its Ethernet, IP and transport \
+        headers",
     live: true,
 };
 

@@ -40,10 +40,10 @@ const MOST: usize = 1_000_000;
 #[derive(Debug, Settings)]
 #[settings(key = "loss", kind = "pattern", source = "Longwire's design: loss that no dice decide", live)]
 pub struct PatternSettings {
-    /// loses each packet whose number this divides; 0 for none
+    /// loses every packet whose number is a multiple of this; 0 for none
     #[setting(default = "0", min = 0, max = u64::MAX)]
     every: u64,
-    /// loses the packets of these numbers, as "3, 7, 10-12"
+    /// loses the packets with these numbers, as in "3, 7, 10-12"
     #[setting(default = "", grammar = LIST)]
     list: Arc<Ranges>,
     #[setting(like = WHERE_PARAM)]

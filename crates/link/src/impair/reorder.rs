@@ -39,19 +39,19 @@ pub(crate) enum Past {
     live
 )]
 pub struct ReorderSettings {
-    /// share of packets, of those whose turn it is, that overtake
+    /// share of eligible packets that overtake
     probability: Probability,
-    /// how much each outcome follows the one before, 0 % to 100 %
+    /// correlation of each outcome with the one before, 0 % to 100 %
     #[setting(default = "0 %")]
     correlation: Probability,
-    /// whose turn it is: after one that overtook, this many packets on and later; 1 for every packet
+    /// eligible are packets at least this many after the last one that overtook; 1 for every packet
     #[setting(default = "1", min = 1, max = 1_000_000_000)]
     gap: u64,
-    /// how much less than the delay they travel, at most the whole of it
+    /// how much shorter their delay is, at most all of it
     #[setting(default = "100 s", max = Nanos::from_secs(100))]
     by: Nanos,
-    /// what they pass by: delay (of which "by" is taken), or link: the queue, the rate and the delay, so that
-    /// they leave the moment they come
+    /// what they skip: delay (by the amount "by"), or link: queue, rate and delay, so that they leave on
+    /// arrival
     #[setting(default = "delay")]
     past: Past,
 }

@@ -114,7 +114,7 @@ pub(crate) struct CsmaCdSettings {
     /// the wire's rate, 300 bit/s to 400 Gbit/s
     #[setting(default = "10 Mbit/s")]
     rate: Rate,
-    /// time that a signal needs from a station to any other, at most half a slot
+    /// propagation time between any two stations, at most half a slot
     #[setting(default = "5 us", max = Nanos::from_secs(1))]
     propagation: Nanos,
     /// bit times of a slot, the unit of the back-off; shorter frames are extended to it

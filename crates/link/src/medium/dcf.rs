@@ -131,8 +131,8 @@ enum Phase {
     Colliding { end: Nanos },
 }
 
-/// Wi-Fi stations: carrier sense, back-off counters that freeze, collisions that are only noticed by a
-/// missing acknowledgement.
+/// Wi-Fi stations: carrier sense, back-off counters that freeze, collisions that only a missing
+/// acknowledgement reveals.
 ///
 /// The defaults are the FHSS physical layer's values of Bianchi's table II.
 #[derive(Debug, Settings)]
@@ -152,13 +152,13 @@ pub(crate) struct DcfSettings {
     /// the space before an acknowledgement
     #[setting(default = "28 us", max = Nanos::from_secs(1))]
     sifs: Nanos,
-    /// the space after a frame that was received
+    /// the space after a successfully received frame
     #[setting(default = "128 us", max = Nanos::from_secs(1))]
     difs: Nanos,
     /// the space after a collision
     #[setting(default = "128 us", max = Nanos::from_secs(1))]
     eifs: Nanos,
-    /// time that a signal needs from a station to any other
+    /// propagation time between any two stations
     #[setting(default = "1 us", max = Nanos::from_secs(1))]
     propagation: Nanos,
     /// preamble and header of the physical layer, before each frame
@@ -167,19 +167,19 @@ pub(crate) struct DcfSettings {
     /// bytes of MAC and LLC header and FCS around an IP packet
     #[setting(default = "34", min = 0, max = 1000)]
     header: u64,
-    /// an acknowledgement, its preamble included
+    /// duration of an acknowledgement, including its preamble
     #[setting(default = "240 us", max = Nanos::from_secs(1))]
     ack: Nanos,
-    /// an RTS, its preamble included; 0 for access without RTS and CTS
+    /// duration of an RTS, including its preamble; 0 for access without RTS and CTS
     #[setting(default = "0 us", max = Nanos::from_secs(1))]
     rts: Nanos,
-    /// a CTS, its preamble included
+    /// duration of a CTS, including its preamble
     #[setting(default = "0 us", max = Nanos::from_secs(1))]
     cts: Nanos,
-    /// the symbol that frames fill, with 22 bits of service and tail (OFDM); 0 for none
+    /// duration of the symbol that frames fill up, with 22 bits of service and tail (OFDM); 0 for none
     #[setting(default = "0 us", max = Nanos::from_secs(1))]
     symbol: Nanos,
-    /// values of the first back-off
+    /// number of values of the first back-off
     #[setting(default = "32", min = 1, max = 32_768)]
     window: u64,
     /// values of the back-off after many collisions

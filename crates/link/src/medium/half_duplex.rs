@@ -30,7 +30,7 @@ pub(crate) struct HalfDuplex {
     live
 )]
 pub(crate) struct HalfDuplexSettings {
-    /// what the stations share, 300 bit/s to 400 Gbit/s
+    /// the shared rate, 300 bit/s to 400 Gbit/s
     #[setting(default = "10 Mbit/s")]
     rate: Rate,
     #[setting(like = FRAMING_PARAM)]

@@ -36,7 +36,7 @@ pub struct Ared {
 /// Most adaptations executed at once. After that many with the same average max-p has reached its limit.
 const MOST: u64 = 128;
 
-/// Adaptive RED: finds its own drop probability to hold the average between the thresholds.
+/// Adaptive RED: adapts its drop probability to hold the average between the thresholds.
 #[derive(Debug, Settings)]
 #[settings(
     key = "queue",
@@ -50,13 +50,13 @@ pub struct AredSettings {
     /// average in packets from which packets are dropped early
     #[setting(default = "5", min = 0, max = 1_000_000)]
     min: u64,
-    /// average in packets at which the probability is max-p; below min it is min
+    /// average in packets at which the probability is max-p; treated as min if it is less
     #[setting(default = "15", min = 0, max = 1_000_000)]
     max: u64,
-    /// probability of an early drop at max to begin with
+    /// initial probability of an early drop at max
     #[setting(default = "10 %")]
     max_p: Probability,
-    /// time between adaptations of max-p, up to 100 s; less than 1 ms is taken as 1 ms
+    /// time between adaptations of max-p, up to 100 s; less than 1 ms is treated as 1 ms
     #[setting(default = "500 ms", max = Nanos::from_secs(100))]
     interval: Nanos,
     #[setting(like = ECN)]

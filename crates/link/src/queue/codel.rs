@@ -14,7 +14,8 @@ pub(super) const TARGET: Param = Param {
     name: "target",
     kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(10) },
     default: Fallback::Value("5 ms"),
-    help: "waiting time that the queue is held below, up to 10 s; at least what one packet takes to send",
+    help: "waiting time below which the queue is held, up to 10 s; at least the transmission time of one \
+        packet",
     live: true,
 };
 
@@ -23,8 +24,8 @@ pub(super) const INTERVAL: Param = Param {
     name: "interval",
     kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(100) },
     default: Fallback::Value("100 ms"),
-    help: "how long packets may wait longer than the target before one is dropped: a usual round-trip time, \
-        up to 100 s",
+    help: "how long the wait may exceed the target before a packet is dropped: a typical round-trip \
+        time, up to 100 s",
     live: true,
 };
 
@@ -62,7 +63,7 @@ impl Source for Queue {
     }
 }
 
-/// Controlled delay: drops at the head when packets have waited too long for too long.
+/// Controlled delay: drops at the head when the waiting time has been too high for too long.
 #[derive(Debug, Settings)]
 #[settings(key = "queue", kind = "codel", source = "RFC 8289", live)]
 pub struct CodelSettings {

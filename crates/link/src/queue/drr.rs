@@ -42,7 +42,7 @@ struct Flow {
     active: bool,
 }
 
-/// Flows take turns by bytes; what a turn leaves over counts for the next.
+/// Flows take turns by bytes; unused credit is kept for the next turn.
 #[derive(Debug, Settings)]
 #[settings(
     key = "queue",

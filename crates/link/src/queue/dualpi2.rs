@@ -73,13 +73,13 @@ pub struct DualPi2Settings {
     alpha: Millionths,
     #[setting(like = BETA, default = "3.2")]
     beta: Millionths,
-    /// how many times the base probability low-latency packets are marked with, 0 to 100
+    /// marking probability of low-latency packets as a multiple of the base probability, 0 to 100
     #[setting(default = "2", min = 0, max = 100_000_000)]
     coupling: Millionths,
     /// waiting time from which every low-latency packet is marked, up to 10 s
     #[setting(default = "1 ms", max = Nanos::from_secs(10))]
     step: Nanos,
-    /// part of the rate that the classic queue gets when both have packets
+    /// share of the rate that the classic queue gets while both have packets
     #[setting(default = "10 %")]
     protection: Probability,
 }

@@ -16,7 +16,7 @@ pub(super) const MEMORY: Param = Param {
     name: "memory",
     kind: ParamKind::Size { min: Bytes(0), max: Bytes(1 << 40) },
     default: Fallback::Value("32 MB"),
-    help: "bytes that may wait, up to 1 TiB; beyond, packets are dropped from the flow with most",
+    help: "bytes that may wait, up to 1 TiB; beyond that, the flow with the most loses packets",
     live: true,
 };
 

@@ -46,7 +46,7 @@ struct Flow {
     strikes: u32,
 }
 
-/// Flow RED: spares flows with few packets and holds greedy ones to their share.
+/// Flow RED: protects flows with few packets and limits greedy ones to their share.
 #[derive(Debug, Settings)]
 #[settings(
     key = "queue",
@@ -57,10 +57,10 @@ struct Flow {
 pub struct FredSettings {
     #[setting(like = LIMIT)]
     limit: Limit,
-    /// average in packets from which packets are dropped early, and most that a flow may have
+    /// average in packets from which packets are dropped early, and most packets of a flow
     #[setting(default = "5", min = 0, max = 1_000_000)]
     min: u64,
-    /// average in packets from which each flow may have two; below min it is min
+    /// average in packets from which each flow may have two; treated as min if it is less
     #[setting(default = "10", min = 0, max = 1_000_000)]
     max: u64,
     /// probability of an early drop just below max

@@ -17,7 +17,7 @@ pub struct HeadDrop {
     limit: Limit,
 }
 
-/// First in, first out; drops what has waited longest to make room for arrivals.
+/// First in, first out; drops the oldest packet to make room for arrivals.
 #[derive(Debug, Settings)]
 #[settings(
     key = "queue",

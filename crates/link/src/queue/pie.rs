@@ -14,7 +14,7 @@ pub(super) const TARGET: Param = Param {
     name: "target",
     kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(10) },
     default: Fallback::Value("15 ms"),
-    help: "waiting time that the queue is steered to, up to 10 s",
+    help: "target of the waiting time, up to 10 s",
     live: true,
 };
 
@@ -23,7 +23,7 @@ pub(super) const UPDATE: Param = Param {
     name: "update",
     kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(10) },
     default: Fallback::Value("15 ms"),
-    help: "time between corrections of the probability, up to 10 s; less than 100 us is taken as 100 us",
+    help: "time between corrections of the probability, up to 10 s; less than 100 us is treated as 100 us",
     live: true,
 };
 
@@ -32,7 +32,7 @@ pub(super) const BURST: Param = Param {
     name: "burst",
     kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::from_secs(10) },
     default: Fallback::Value("150 ms"),
-    help: "how long a queue that was short may grow before anything is dropped early, up to 10 s",
+    help: "how long a queue that was short may grow before early drops begin, up to 10 s",
     live: true,
 };
 
@@ -41,14 +41,14 @@ pub(super) const ALPHA: Param = Param {
     name: "alpha",
     kind: GAIN,
     default: Fallback::Value("0.125"),
-    help: "correction for each second that packets wait above the target, 0 to 100",
+    help: "correction per second of waiting time above the target, 0 to 100",
     live: true,
 };
 pub(super) const BETA: Param = Param {
     name: "beta",
     kind: GAIN,
     default: Fallback::Value("1.25"),
-    help: "correction for each second that the wait has grown, 0 to 100",
+    help: "correction per second by which the waiting time has grown, 0 to 100",
     live: true,
 };
 const GAIN: ParamKind = ParamKind::Decimal { min: 0, max: 100_000_000 };

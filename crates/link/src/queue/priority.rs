@@ -47,17 +47,17 @@ pub type Priority = Classed<Strict>;
     live
 )]
 pub struct PrioritySettings {
-    /// how many bands there are, 1 to 16; a filter's "band N" chooses one, 0 is sent first
+    /// number of bands, 1 to 16; a filter's "band N" chooses one, band 0 is sent first
     #[setting(default = "3", min = 1, max = MOST)]
     bands: usize,
     #[setting(like = LIMIT)]
     limit: Limit,
-    /// band of packets to which no filter has given one, 0 to 15; beyond the last, the last
+    /// band of packets without one from a filter, 0 to 15; a number beyond the last means the last
     #[setting(default = "1", min = 0, max = MOST - 1)]
     default: usize,
-    /// instead of these three: one band a line or a list of them, the one sent first first: NAME [limit L]
+    /// instead of these three: one band a line or a list of them, highest priority first: NAME [limit L]
     /// [queue KIND [PARAMETER VALUE]...] [if EXPRESSION]; L is 1000 packets if not given; the first band
-    /// without if takes what no other does
+    /// without a condition takes all other packets
     #[setting(default = "", grammar = CLASSES)]
     classes: Arc<Option<Arc<ClassSet<Bands>>>>,
 }

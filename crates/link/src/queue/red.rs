@@ -77,7 +77,7 @@ pub struct RedSettings {
     /// average in packets from which packets are dropped early
     #[setting(default = "5", min = 0, max = 1_000_000)]
     min: u64,
-    /// average in packets at which the probability is max-p; below min it is min
+    /// average in packets at which the probability is max-p; treated as min if it is less
     #[setting(default = "15", min = 0, max = 1_000_000)]
     max: u64,
     /// probability of an early drop at max
@@ -85,17 +85,18 @@ pub struct RedSettings {
     max_p: Probability,
     #[setting(like = WEIGHT)]
     weight: Millionths,
-    /// yes lets the probability rise from max-p to 1 between max and twice max; no drops all above max
+    /// yes: the probability rises from max-p to 1 between max and twice max; no: all are dropped above max
     #[setting(default = "yes")]
     gentle: bool,
     #[setting(like = ECN)]
     ecn: bool,
     #[setting(like = MEAN_PACKET)]
     mean_packet: Bytes,
-    /// what the average counts; with bytes, thresholds count in mean-packet and long packets are likelier hit
+    /// unit of the average; with bytes, thresholds are multiples of mean-packet, and long packets are dropped
+    /// with a higher probability
     #[setting(default = "packets")]
     unit: Unit,
-    /// floyd is the algorithm of 1993; osaka rounds to powers of two and never recovers above max
+    /// floyd: the algorithm of 1993; osaka: rounds to powers of two and never recovers above max
     #[setting(default = "floyd")]
     profile: Profile,
 }

@@ -69,7 +69,7 @@ fn code(word: &str) -> Option<u64> {
     }
 }
 
-/// RED with In and Out: drops packets beyond their profile before those within it.
+/// RED with In and Out: drops out-of-profile packets before in-profile ones.
 #[derive(Debug, Settings)]
 #[settings(
     key = "queue",
@@ -80,7 +80,7 @@ fn code(word: &str) -> Option<u64> {
 pub struct RioSettings {
     #[setting(like = LIMIT)]
     limit: Limit,
-    /// the DSCPs of packets within their profile, by name or number
+    /// the DSCPs of in-profile packets, by name or number
     #[setting(name = "in", default = "af11,af21,af31,af41", grammar = CODES)]
     codes: Arc<u64>,
     /// average of In packets from which some are dropped

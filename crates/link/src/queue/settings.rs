@@ -20,7 +20,7 @@ pub(super) const LIMIT: Param = Param {
     name: "limit",
     kind: ParamKind::Limit,
     default: Fallback::Value("1000 packets"),
-    help: "most that may wait, the packet being sent included: packets, bytes or time at the departure rate",
+    help: "most that may wait, the packet being sent included: packets, bytes, or time at the departure rate",
     live: true,
 };
 
@@ -29,7 +29,7 @@ pub(super) const ECN: Param = Param {
     name: "ecn",
     kind: ParamKind::Choice(<bool as Choice>::WORDS),
     default: Fallback::Value("no"),
-    help: "yes marks ECN-capable packets as having met congestion where others are dropped early",
+    help: "yes: ECN-capable packets are marked CE where others are dropped early",
     live: true,
 };
 
@@ -38,7 +38,7 @@ pub(super) const MEAN_PACKET: Param = Param {
     name: "mean-packet",
     kind: ParamKind::Size { min: Bytes(40), max: Bytes(65_536) },
     default: Fallback::Value("500 B"),
-    help: "bytes of a usual packet: the average falls while the link is idle as if such packets were sent",
+    help: "typical packet size: while the link is idle, the average falls as if such packets were sent",
     live: true,
 };
 

@@ -50,10 +50,10 @@ const ALWAYS: u64 = 1 << 56;
 pub struct SredSettings {
     #[setting(like = LIMIT)]
     limit: Limit,
-    /// how many flows seen lately are listed, 1 to 65536
+    /// how many recent flows are listed, 1 to 65536
     #[setting(default = "1000", min = 1, max = 65_536)]
     zombies: u64,
-    /// probability that a packet that does not hit takes the place
+    /// probability that a packet without a hit replaces the zombie
     #[setting(default = "25 %")]
     replace: Probability,
     /// probability of an early drop with many flows and a third of the limit waiting

@@ -52,8 +52,8 @@ pub type Wf2q = Classed<Shares>;
 )]
 pub struct Wf2qSettings {
     /// one class a line or a list of them: NAME weight N [limit L] [queue KIND [PARAMETER VALUE]...] [if
-    /// EXPRESSION]; N is 1 to 1000000, L 1000 packets if not given; the first class without if takes what no
-    /// other does
+    /// EXPRESSION]; N is 1 to 1000000, L 1000 packets if not given; the first class without a condition takes
+    /// all other packets
     #[setting(grammar = CLASSES)]
     classes: Arc<ClassSet<Weights>>,
 }

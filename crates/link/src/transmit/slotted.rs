@@ -42,7 +42,7 @@ pub struct Slotted {
 /// Longest distance between slots.
 const MAX_DISTANCE: Nanos = Nanos::from_secs(1000);
 
-/// Gathers packets and sends them in slots at random distances.
+/// Collects packets and sends them in slots at random intervals.
 #[derive(Debug, Settings)]
 #[settings(
     key = "rate",
@@ -57,13 +57,13 @@ pub struct SlottedSettings {
     /// least time to the next slot, up to 1000 s
     #[setting(max = MAX_DISTANCE)]
     min: Nanos,
-    /// most time to the next slot; as min if it is less
+    /// most time to the next slot; if less than min, it is min
     #[setting(default = "0 ms", max = MAX_DISTANCE)]
     max: Nanos,
-    /// most packets in a slot; 0 for any number
+    /// most packets in a slot; 0 for no limit
     #[setting(default = "0", min = 0, max = 1_000_000_000)]
     packets: u64,
-    /// most bytes in a slot, but for the last packet; 0 for any number
+    /// most bytes in a slot, which the last packet may exceed; 0 for no limit
     #[setting(default = "0", min = 0, max = 1_000_000_000_000)]
     bytes: u64,
     #[setting(like = FRAMING_PARAM)]

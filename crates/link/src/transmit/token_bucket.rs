@@ -46,7 +46,7 @@ struct State {
 /// Largest burst: its tokens fit 63 bits.
 const MAX_BURST: Bytes = Bytes(1_000_000_000);
 
-/// Sends at a rate on average, and bursts of packets at once or at a peak rate.
+/// Sends at a mean rate, and bursts at once or at a peak rate.
 #[derive(Debug, Settings)]
 #[settings(
     key = "rate",
@@ -55,13 +55,12 @@ const MAX_BURST: Bytes = Bytes(1_000_000_000);
     live
 )]
 pub struct TokenBucketSettings {
-    /// the rate at which tokens come: 300 bit/s to 400 Gbit/s, 0 for none, or unlimited
+    /// the token rate: 300 bit/s to 400 Gbit/s, 0 for none, or unlimited
     rate: Rate,
-    /// bytes that can be sent at once after a pause, 1 B to 1 GB; a packet larger than that begins when the
-    /// bucket is full
+    /// size of the bucket, 1 B to 1 GB; a larger packet starts when the bucket is full
     #[setting(min = Bytes(1), max = MAX_BURST)]
     burst: Bytes,
-    /// the rate at which a packet that has its tokens is sent
+    /// the rate at which a packet with tokens is sent
     #[setting(default = "unlimited")]
     peak: Rate,
     #[setting(like = FRAMING_PARAM)]

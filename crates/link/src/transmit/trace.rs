@@ -62,8 +62,8 @@ pub(crate) const END_PARAM: Param = Param {
     name: "end",
     kind: ParamKind::Choice(End::WORDS),
     default: Fallback::Value("loop"),
-    help: "after the end of the trace: loop (it begins again), hold (its last value stays), clear (as if \
-        there were none)",
+    help: "after the end of the trace: loop (start again), hold (keep the last value), clear (as without a \
+        trace)",
     live: true,
 };
 
@@ -120,7 +120,7 @@ fn read(text: &str, base: &Path) -> Result<Arc<dyn Any + Send + Sync>, String> {
         files"
 )]
 pub struct TraceSettings {
-    /// a file with a mahimahi trace, a TheaterQ trace or a list of times and rates; or such a list itself
+    /// a file with a mahimahi trace, a TheaterQ trace or a list of times and rates; or the list itself
     #[setting(grammar = RATES)]
     pub file: Arc<Rates>,
     #[setting(like = END_PARAM)]

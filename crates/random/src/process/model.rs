@@ -70,7 +70,7 @@ pub enum Model {
         /// Bytes of each packet.
         size: u32,
     },
-    /// Constant rate while on, nothing while off, each for an exponential time. The initial state is drawn.
+    /// Constant rate while on, nothing while off; both times are exponential. The initial state is drawn.
     OnOff {
         /// Rate while on.
         peak: Rate,

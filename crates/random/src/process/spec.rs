@@ -68,7 +68,7 @@ pub(super) struct MmppSettings {
     pub size: Bytes,
 }
 
-/// Constant rate while on, nothing while off, each for an exponential time.
+/// Constant rate while on, nothing while off; both times are exponential.
 #[derive(Debug, Settings)]
 #[settings(
     key = "background",
@@ -87,7 +87,7 @@ pub(super) struct OnOffSettings {
     pub size: Bytes,
 }
 
-/// Constant rate while on, nothing while off, each for a Pareto time: self-similar traffic.
+/// Constant rate while on, nothing while off; both times are Pareto: self-similar traffic.
 #[derive(Debug, Settings)]
 #[settings(
     key = "background",
@@ -160,7 +160,7 @@ const PEAK: Param = Param {
     name: "rate",
     kind: ParamKind::Rate,
     default: Fallback::Required,
-    help: "Rate while it is on; unlimited means 400 Gbit/s. The mean rate is rate * on / (on + off).",
+    help: "Rate while on; unlimited means 400 Gbit/s. The mean rate is rate * on / (on + off).",
     live: true,
 };
 
@@ -179,7 +179,7 @@ const ON: Param = Param {
     name: "on",
     kind: TIME,
     default: Fallback::Required,
-    help: "How long it is on in the mean, 1 us to 24 hours.",
+    help: "Mean time on, 1 us to 24 hours.",
     live: true,
 };
 
@@ -187,7 +187,7 @@ const OFF: Param = Param {
     name: "off",
     kind: TIME,
     default: Fallback::Required,
-    help: "How long it is off in the mean, up to 24 hours.",
+    help: "Mean time off, up to 24 hours.",
     live: true,
 };
 

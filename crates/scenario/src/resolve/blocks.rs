@@ -3,13 +3,12 @@
 use super::delays::delays;
 use super::{Entry, Resolver};
 use crate::file::BlockText;
-use crate::finding::suggestion;
 use crate::link_edit::{About, Asked, link_edit};
 use crate::plan::Profile;
 use crate::read::BESIDE_RATE;
 use crate::template;
 use longwire_block::change::{Blocks, Edit};
-use longwire_block::{Param, ParamKind, Spec, SpecError, Values};
+use longwire_block::{Spec, Values};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -149,25 +148,5 @@ impl Resolver<'_, '_> {
         };
         self.error(span.unwrap_or(&text.span), entry, &key, fault.what, fault.fix);
         None
-    }
-}
-
-/// The word that was meant by a text that is none of a setting's words.
-pub(crate) fn near(param: &Param, text: &str) -> String {
-    let ParamKind::Choice(words) = param.kind else { return String::new() };
-    let near = suggestion(text, words.iter().copied());
-    near.map(|near| format!("did you mean \"{near}\"?")).unwrap_or_default()
-}
-
-/// What an error says, without the parameter that the field names already.
-pub(crate) fn bare(error: &SpecError) -> String {
-    match error {
-        SpecError::Unit { source, .. } => source.to_string(),
-        SpecError::Text { what, .. } => what.clone(),
-        SpecError::Outside { text, wanted, .. } => {
-            format!("\"{}\" is out of range; write {wanted}", text.escape_debug())
-        }
-        SpecError::Range { text, wanted, .. } => format!("\"{}\" is not {wanted}", text.escape_debug()),
-        other => other.to_string(),
     }
 }

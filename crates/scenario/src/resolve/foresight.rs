@@ -3,9 +3,10 @@
 
 use super::Resolver;
 use super::delays::delays;
-use super::events::{Others, ResolvedEvents, Wanted, Whose, firsts, key_of};
 use super::links::Links;
-use crate::event::{Event, with_defaults};
+use super::wanted::{Others, ResolvedEvents, Wanted, Whose, firsts, key_of};
+use crate::event::Event;
+use crate::meant::with_defaults;
 use crate::plan::Delays;
 use crate::source_edit::SourceSite;
 use crate::steering::unplanned_target;

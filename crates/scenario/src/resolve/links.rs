@@ -46,13 +46,13 @@ impl Resolver<'_, '_> {
     pub(super) fn link_count(&mut self, file: &File) -> Option<()> {
         let mut sum = 0i128;
         for written in &file.link {
-            let count = written.count.as_ref().and_then(|count| Whole::read(&count.text).ok());
+            let count = written.repeats().text("count").and_then(|count| Whole::read(count).ok());
             let Whole(count) = count.unwrap_or(Whole(1));
             sum = sum.saturating_add(count.saturating_mul(if written.between.is_some() { 2 } else { 1 }));
             if sum > Route::MAX_LINKS as i128 {
                 let entry =
                     Entry { section: "link", name: written.name.as_ref().map(|name| &*name.text), n: None };
-                let span = written.count.as_ref().map_or(&written.span, |count| &count.span);
+                let span = written.repeats().span("count").unwrap_or(&written.span);
                 let what = format!("with these there are {sum} links, and {} is the limit", Route::MAX_LINKS);
                 let fix = "make fewer; a duplex link (between) is two";
                 self.error(span, &entry, "count", what, fix);
@@ -76,7 +76,7 @@ impl Resolver<'_, '_> {
             };
             let name = written.name.as_ref().map(|name| &name.text).or(ends.as_ref());
             let entry = Entry { section: "link", name: name.map(String::as_str), n: None };
-            for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
+            for n in self.numbers(&entry, written) {
                 if self
                     .link(&Entry { n, ..entry }, written, &mut links, (&mut profiles, &mut shelf))
                     .is_none()

@@ -1,11 +1,11 @@
 //! Section `[[medium]]`: what links share.
 
-use super::blocks::bare;
 use super::links::Links;
 use super::{Entry, Resolver, some};
 use crate::file::{self, BlockText, File};
 use crate::finding::suggestion;
 use crate::link_edit::{About, Asked, LinkFault, link_edit, no_such_parameter};
+use crate::meant::bare;
 use crate::plan::Medium;
 use crate::written::{Name, Written};
 use longwire_block::change::{Blocks, Edit};

@@ -31,23 +31,21 @@ mod sharing_doubts;
 mod source_events;
 mod sources;
 mod steers;
+mod wanted;
 
-pub(crate) use blocks::{bare, near};
 pub use media::medium_edit;
 
 use crate::file::File;
 use crate::finding::{Findings, suggestion};
 use crate::plan::{End, Plan, Routes};
+use crate::row::Repeated;
+use crate::settings::{RepeatSettings, ScenarioSettings};
 use crate::template;
-use crate::words::Routing;
 use crate::written::{Term, Whole, Written};
 use longwire_block::Spec;
 use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
-
-/// Most entries that one count makes.
-const MOST_REPEATED: u64 = 1 << 24;
 
 /// The plan that `file` describes; complete only if `findings` has no error in the end.
 pub(crate) fn resolve(
@@ -58,8 +56,7 @@ pub(crate) fn resolve(
 ) -> Option<Plan> {
     let mut resolver = Resolver::new(registry, findings, name);
     let (engine, fidelity) = (resolver.engine(file), resolver.fidelity(file));
-    let seed = resolver.whole_or(&Entry::root(), "seed", file.seed.as_ref(), 1, 0..=u64::MAX);
-    let routing = resolver.term_or(&Entry::root(), "routing", file.routing.as_ref(), Routing::Tree);
+    let whole: Option<ScenarioSettings> = resolver.row(&Entry::root(), &file.whole);
     let mut nodes = resolver.nodes(file);
     resolver.link_count(file)?;
     let mut links = resolver.links(file);
@@ -69,7 +66,7 @@ pub(crate) fn resolve(
     }
     resolver.join_routers(file, &mut nodes, &mut links)?;
     let media = resolver.media(file, &links);
-    let graph = resolver.graph(file, &mut nodes, &links, routing?)?;
+    let graph = resolver.graph(file, &mut nodes, &links, whole.as_ref()?.routing)?;
     routers::give_gateways(&mut nodes);
     let link_requests = resolver.choices(&mut nodes, &links);
     let owners = resolver.owners(&nodes);
@@ -90,7 +87,7 @@ pub(crate) fn resolve(
     }
     let mut plan = Plan {
         file: name.into(),
-        seed: seed?,
+        seed: whole?.seed,
         routing: graph.routing,
         engine: engine?,
         fidelity: fidelity?,
@@ -232,29 +229,20 @@ impl Resolver<'_, '_> {
     }
 
     /// The numbers of an entry's repetitions: a single none if it has no count.
-    fn numbers(
+    fn numbers<T>(
         &mut self,
         entry: &Entry<'_>,
-        count: Option<&Written<Whole>>,
-        first: Option<&Written<Whole>>,
+        written: &Repeated<T>,
     ) -> Box<dyn Iterator<Item = Option<u64>>> {
-        if count.is_none() {
-            if let Some(first) = first {
-                self.error(
-                    &first.span,
-                    entry,
-                    "first",
-                    "first has no meaning without count",
-                    "add count = 10, say",
-                );
-            }
-            return Box::new(std::iter::once(None));
+        let repeats = written.repeats();
+        if let (None, Some(first)) = (repeats.span("count"), repeats.span("first")) {
+            let what = "first has no meaning without count";
+            self.error(first, entry, "first", what, "add count = 10, say");
         }
-        let count = self.whole_or(entry, "count", count, 1, 1..=MOST_REPEATED);
-        let first = self.whole_or(entry, "first", first, 1, 0..=u64::MAX >> 1);
-        match (count, first) {
-            (Some(count), Some(first)) => Box::new((first..first + count).map(Some)),
-            _ => Box::new(std::iter::empty()),
+        match self.row(entry, repeats) {
+            Some(RepeatSettings { count: None, .. }) => Box::new(std::iter::once(None)),
+            Some(RepeatSettings { count: Some(count), first }) => Box::new((first..first + count).map(Some)),
+            None => Box::new(std::iter::empty()),
         }
     }
 

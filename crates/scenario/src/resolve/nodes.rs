@@ -46,7 +46,7 @@ impl Resolver<'_, '_> {
         self.bridges(file, &mut nodes);
         for written in &file.host {
             let entry = Entry { section: "host", name: Some(&written.name.text), n: None };
-            for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
+            for n in self.numbers(&entry, written) {
                 if self.host(&Entry { n, ..entry }, written, &mut nodes).is_none() {
                     break;
                 }
@@ -54,7 +54,7 @@ impl Resolver<'_, '_> {
         }
         for written in &file.port {
             let entry = Entry { section: "port", name: Some(&written.name.text), n: None };
-            for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
+            for n in self.numbers(&entry, written) {
                 if self.declared_port(&Entry { n, ..entry }, written, &mut nodes).is_none() {
                     break;
                 }
@@ -87,7 +87,7 @@ impl Resolver<'_, '_> {
     fn bridges(&mut self, file: &File, nodes: &mut Nodes) {
         for written in &file.bridge {
             let entry = Entry { section: "bridge", name: Some(&written.name.text), n: None };
-            for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
+            for n in self.numbers(&entry, written) {
                 let entry = Entry { n, ..entry };
                 if nodes.bridges.len() == MOST_BRIDGES {
                     let what = format!("there are more than {MOST_BRIDGES} bridges");

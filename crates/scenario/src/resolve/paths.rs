@@ -33,7 +33,7 @@ impl Resolver<'_, '_> {
         let mut given = Given::default();
         for written in &file.path {
             let entry = Entry { section: "path", name: None, n: None };
-            for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
+            for n in self.numbers(&entry, written) {
                 let name = format!("{}-{}", written.from.text, written.to.text);
                 let entry = Entry { n, name: Some(&name), ..entry };
                 if self.path(&entry, written, Known { nodes, links, graph }, &mut given).is_none() {

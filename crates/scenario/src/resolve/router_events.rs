@@ -32,7 +32,7 @@ impl Resolver<'_, '_> {
         }
         for written in file.at.iter().filter(|at| at.router.is_some()) {
             let entry = Entry { section: "at", name: written.text("time"), n: None };
-            for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
+            for n in self.numbers(&entry, written) {
                 let entry = Entry { n, ..entry };
                 if events.len() == MOST_EVENTS {
                     let what = format!("there are more than {MOST_EVENTS} events of routers");

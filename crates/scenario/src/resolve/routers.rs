@@ -20,7 +20,7 @@ impl Resolver<'_, '_> {
     pub(super) fn routers(&mut self, file: &File, nodes: &mut Nodes) {
         for written in &file.router {
             let entry = Entry { section: "router", name: Some(&written.name.text), n: None };
-            for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
+            for n in self.numbers(&entry, written) {
                 if self.router(&Entry { n, ..entry }, written, nodes).is_none() {
                     break;
                 }

@@ -1,8 +1,8 @@
 //! Settings of rows as they are written; sections `[engine]` and `[fidelity]`.
 
-use super::blocks::{bare, near};
 use super::{Entry, Resolver};
 use crate::file::{self, File};
+use crate::meant::{bare, near};
 use crate::plan::{EngineSettings, Fidelity};
 use crate::row::{Given, Row, With};
 use crate::words::Mapping;

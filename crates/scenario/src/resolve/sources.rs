@@ -39,7 +39,7 @@ impl Resolver<'_, '_> {
             let ends = format!("{}-{}", written.from.text, written.to.text);
             let name = written.name.as_ref().map_or(ends.as_str(), |name| &name.text);
             let entry = Entry { section: "source", name: Some(name), n: None };
-            for n in self.numbers(&entry, written.count.as_ref(), written.first.as_ref()) {
+            for n in self.numbers(&entry, written) {
                 let Some(source) = self.source(&Entry { n, ..entry }, written, name, nodes, &mut known)
                 else {
                     break;

@@ -1,5 +1,5 @@
-//! The paper's own claim: that every class of flows waits less under CBCS than under separate DRR, judged
-//! class by class under each reading of what the paper says and leaves open.
+//! The paper's claim that every class of flows waits less under CBCS than under separate DRR, judged class by
+//! class under each interpretation of what the paper leaves open.
 
 use super::tables::{CBCS_INSIDE, EQUAL, SEPARATE_INSIDE, TABLES};
 use super::trial::{CHOSEN, Offered, Open, Outcome, PLACES, Runs};
@@ -8,12 +8,12 @@ use longwire_bench::BenchError;
 use longwire_report::Row;
 use longwire_sched::model::TABLE_7;
 
-/// The claim holds for a class whose average is reduced by at least this share of what the paper has.
+/// The claim holds for a class if its average is reduced by at least this share of the paper's reduction.
 const SHARE_OF_PAPER: f64 = 0.5;
-/// A value agrees with the paper's if it is off by no more than this, in percent.
+/// Tolerance for agreement with the paper's value, in percent.
 const AGREES: f64 = 15.0;
 
-/// What the claim is tried under.
+/// A condition under which the claim is tested.
 struct Condition {
     name: &'static str,
     cbcs: Offered,
@@ -21,13 +21,13 @@ struct Condition {
     open: Open,
 }
 
-/// Packets that are always inside: under CBCS, and under separate DRR.
+/// A constant number of packets inside: under CBCS, and under separate DRR.
 const fn inside(name: &'static str, numbers: (usize, usize), ring: u32) -> Condition {
     let (cbcs, separate) = (Offered::Inside(numbers.0), Offered::Inside(numbers.1));
     Condition { name, cbcs, separate, open: Open { ring, ..CHOSEN } }
 }
 
-/// 30 % more than the port carries, and few buffers.
+/// 30 % more than the port's rate, and few buffers.
 const fn overload(name: &'static str, ring: u32) -> Condition {
     let offered = Offered::Percent(130);
     Condition { name, cbcs: offered, separate: offered, open: Open { ring, tight: true, ..CHOSEN } }
@@ -54,7 +54,7 @@ const CONDITIONS: [Condition; 11] = [
     overload("overload, few buffers, rings of 32", 32),
 ];
 
-/// The result of the claim under a condition: how many classes it was tried for, and for how many it holds.
+/// Result under a condition: the number of classes tested, and of those for which the claim holds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tried {
     classes: usize,
@@ -87,18 +87,18 @@ pub(super) fn rows(book: &mut Book<'_>, runs: &mut Runs<'_>) {
     places(book, runs);
 }
 
-/// Both schedulers' runs: CBCS, then separate DRR.
+/// Runs of both schedulers: CBCS, then separate DRR.
 fn both(runs: &mut Runs<'_>, condition: &Condition) -> Result<[Outcome; 2], BenchError> {
     let cbcs = runs.under("cbcs", condition.cbcs, condition.open)?.clone();
     Ok([cbcs, runs.under("separate-drr", condition.separate, condition.open)?.clone()])
 }
 
-/// By how much the first is less than the second, in percent.
+/// Reduction from the second to the first, in percent.
 fn reduction(cbcs: f64, separate: f64) -> f64 {
     ((1.0 - cbcs / separate) * 1e3).round() / 10.0
 }
 
-/// The row of a class: by how much its average is reduced, and whether that is what the paper claims.
+/// The row of a class: the reduction of its average, and whether the claim holds.
 fn judged(row: Row, runs: [&Outcome; 2], class: usize) -> Row {
     let [cbcs, separate] = runs.map(|run| &run.delays[class]);
     let reduced = reduction(cbcs.mean, separate.mean);
@@ -121,7 +121,8 @@ fn judged(row: Row, runs: [&Outcome; 2], class: usize) -> Row {
     ))
 }
 
-/// How many values of tables 8 to 12 the runs have: averages in the row; largest and deviations in its note.
+/// How many values of tables 8 to 12 the runs reproduce: averages in the row; maxima and deviations in its
+/// note.
 fn agreement(row: Row, runs: [&Outcome; 2]) -> Row {
     let mut agreeing = [0; 3];
     for (class, table) in TABLES.iter().enumerate() {
@@ -140,7 +141,7 @@ fn agreement(row: Row, runs: [&Outcome; 2]) -> Row {
     ))
 }
 
-/// What is said of all conditions: the first line of the summary.
+/// The first line of the summary, about all conditions.
 fn headline(all: &[(&str, Tried)]) -> String {
     let which = |wanted: fn(&Tried) -> bool| {
         let names: Vec<_> = all.iter().filter(|(_, tried)| wanted(tried)).map(|(name, _)| *name).collect();
@@ -162,7 +163,7 @@ fn headline(all: &[(&str, Tried)]) -> String {
     )
 }
 
-/// Where packets wait, by which the reductions are explained.
+/// Where packets wait, which explains the reductions.
 fn places(book: &mut Book<'_>, runs: &mut Runs<'_>) {
     for condition in CONDITIONS.iter().filter(|condition| condition.open.ring >= 16) {
         for (at, scheduler) in ["cbcs", "separate-drr"].into_iter().enumerate() {
@@ -193,8 +194,8 @@ mod tests {
         for table in &TABLES {
             for (at, printed) in table.reduced.into_iter().enumerate() {
                 let own = reduction(table.cbcs[at], table.separate[at]);
-                // What section 5.2 prints is not quite what its tables have: LH's deviation 35 % where it
-                // is 32.9, HH's 25 where it is 23.2.
+                // Section 5.2 differs slightly from the tables: it prints a deviation of 35 % for LH where
+                // they have 32.9, and of 25 for HH where they have 23.2.
                 assert!((own - f64::from(printed)).abs() <= 2.2, "table {}: {own} {printed}", table.number);
             }
         }
@@ -213,7 +214,7 @@ mod tests {
             let passed: Vec<_> = rows.map(|row| row.pass == Some(true)).collect();
             (passed.len(), passed.into_iter().filter(|passed| *passed).count())
         };
-        // The port sends as fast as packets come: both are the same.
+        // The port sends at the rate of arrivals: both are equal.
         assert_eq!(holds("stated load"), (5, 0));
         assert_eq!(holds("saturation, 56 inside, rings of 64"), (5, 0));
         assert_eq!(holds("saturation, 56 inside, rings of 16:"), (5, 2), "HH and LH alone");

@@ -1,4 +1,4 @@
-//! What follows from the paper's own numbers, and what its machine does with them.
+//! Consequences of the paper's own numbers, and the behaviour of its machine with them.
 
 use super::tables::{CBCS_INSIDE, EQUAL, SEPARATE_INSIDE, TABLES};
 use super::trial::{PROCESSORS, Runs};
@@ -6,10 +6,10 @@ use crate::book::Book;
 use longwire_report::Row;
 use longwire_sched::model::TABLE_7;
 
-/// Table 7's mean packet at 160 ns a byte, in ns.
+/// Transmission time of table 7's mean packet at 160 ns a byte, in ns.
 const MEAN_WIRE: f64 = 13_475.0;
-/// Table 7's mean packet takes 1546 cycles at 600 MHz on one of four engines while another is sent: that
-/// share in percent.
+/// Share of four engines at 600 MHz that the 1546 cycles of table 7's mean packet take during its
+/// transmission, in percent.
 const DERIVED_USE: f64 = 4.78;
 
 pub(super) fn rows(book: &mut Book<'_>, runs: &mut Runs<'_>) {

@@ -1,5 +1,5 @@
-//! What passes or fails: shares of the dominant resource between flows that always have packets waiting, as
-//! programs get more expensive.
+//! The judged rows: shares of the dominant resource between permanently backlogged flows, as programs get
+//! more expensive.
 
 use super::trial::{CHOSEN, PROCESSORS, setup, wrong};
 use crate::Settings;
@@ -13,7 +13,7 @@ use longwire_sched::model::{Closed, Departure, Machine, Refill, table_7};
 use longwire_units::Nanos;
 use std::collections::BTreeMap;
 
-/// What processor costs are multiplied with.
+/// Factors of the processor costs.
 const FACTORS: [u64; 3] = [1, 10, 20];
 /// Packets of each flow inside: more than all rings hold.
 const EACH: usize = 64;
@@ -63,7 +63,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
             }
         }
     }
-    // Their lines would lie on each other.
+    // Their lines would coincide.
     book.plot(plot.with("least of DRFQ, MR³ and GMR³", Style::Line, least));
 }
 

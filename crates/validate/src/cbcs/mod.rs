@@ -1,10 +1,10 @@
 //! Tables 8 to 12 and figures 9 to 13 of the CBCS paper for every scheduler, and how fairly each shares the
 //! dominant resource.
 //!
-//! The paper leaves open what its delays depend on most: how many packets were inside, the depths of its
-//! rings, its quanta. What was chosen stands in [`trial`], and rows called "open" show what other choices do.
-//! Nothing is chosen for its result: a quantum is the largest cost its scheduler can charge, and a ring holds
-//! a message for each processor.
+//! The paper leaves open what its delays depend on most: the number of packets inside, the depths of its
+//! rings, its quanta. [`trial`] has the choices, and rows called "open" show the effect of others. Nothing
+//! was chosen for its result: a quantum is the largest cost its scheduler can charge, and a ring holds a
+//! message for each processor.
 
 mod claim;
 mod facts;
@@ -25,7 +25,7 @@ pub(crate) fn all(book: &mut Book<'_>) {
     open::rows(book);
 }
 
-/// The class of the paper's flows that has this key.
+/// The class of the paper's flows with this key.
 fn class_of(key: u32) -> usize {
     longwire_sched::model::TABLE_7.iter().position(|class| class.flows.contains(&key)).unwrap_or(0)
 }

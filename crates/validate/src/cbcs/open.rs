@@ -1,5 +1,5 @@
-//! What the paper leaves open, and what other choices do, one at a time: by how much HH's average delay is
-//! less under CBCS than under separate DRR.
+//! Effect of other choices for what the paper leaves open, one at a time: the reduction of HH's average delay
+//! under CBCS compared with separate DRR.
 
 use super::tables::{EQUAL, TABLES};
 use super::trial::{CHOSEN, Offered, Open, measure};
@@ -7,7 +7,7 @@ use crate::book::{Book, paper};
 use longwire_report::Row;
 use longwire_sched::model::TABLE_7;
 
-/// Other choices, each one parameter away from [`CHOSEN`].
+/// Other choices, each one parameter different from [`CHOSEN`].
 const CHOICES: [(&str, Open); 13] = [
     ("as chosen", CHOSEN),
     ("rings of 1 message", Open { ring: 1, ..CHOSEN }),

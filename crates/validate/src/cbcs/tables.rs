@@ -8,25 +8,24 @@ use longwire_report::Row;
 use longwire_sched::SPECS;
 use longwire_sched::model::TABLE_7;
 
-/// What the paper's averages come to by Little's law at its ports' rate: 48 packets inside under CBCS, 64
-/// under separate DRR.
+/// The paper's averages by Little's law at its ports' rate: 48 packets inside under CBCS, 64 under separate
+/// DRR.
 pub(super) const CBCS_INSIDE: usize = 48;
 pub(super) const SEPARATE_INSIDE: usize = 64;
-/// Packets inside under either, between these.
+/// An equal number of packets inside, between these.
 pub(super) const EQUAL: usize = 56;
 
-/// A line of a table: the largest, average and standard deviation, in ms.
+/// A table row: maximum, average and standard deviation, in ms.
 type Line = [f64; 3];
 
-/// What a class's flows ask for, and the paper's table about them: CBCS, then separate DRR.
+/// A class's resource requirements, and the paper's table of it: CBCS, then separate DRR.
 pub(super) struct Table {
     pub number: u32,
     pub figure: u32,
     pub what: &'static str,
     pub cbcs: Line,
     pub separate: Line,
-    /// By how much the largest, the average and the deviation are reduced under CBCS: the percentages of
-    /// section 5.2.
+    /// Reduction of maximum, average and deviation under CBCS: the percentages of section 5.2.
     pub reduced: [u32; 3],
 }
 
@@ -75,7 +74,7 @@ pub(super) const TABLES: [Table; 5] = [
 ];
 
 impl Table {
-    /// The paper's line about a scheduler, if it has one.
+    /// The paper's table row of a scheduler, if it has one.
     fn line(&self, scheduler: &str) -> Option<Line> {
         match scheduler {
             "cbcs" => Some(self.cbcs),
@@ -85,7 +84,7 @@ impl Table {
     }
 }
 
-/// How many packets are inside in the third column.
+/// Number of packets inside in the third column.
 pub(super) fn own_number(scheduler: &str) -> usize {
     if scheduler == "separate-drr" { SEPARATE_INSIDE } else { CBCS_INSIDE }
 }

@@ -11,7 +11,7 @@ use longwire_sched::{Estimator, PerByte};
 use longwire_units::Nanos;
 use std::collections::BTreeMap;
 
-/// The paper's machine: engines, their clock, the ports' rate, and what CBCS charges for a byte.
+/// The paper's machine: engines, their clock, the ports' rate, and CBCS's charge per byte.
 pub(super) const PROCESSORS: u32 = 4;
 const CLOCK_MHZ: u32 = 600;
 const PORT: u64 = 50_000_000;
@@ -19,44 +19,44 @@ const CHARGED_NS: u32 = 80;
 /// Table 7: the most expensive program in cycles, and the longest packet.
 const LARGEST_COST: u64 = 3600;
 const LONGEST: u32 = 127;
-/// How long delays are measured, and how long before that the machine runs in.
+/// Measuring time of delays, and warm-up time before it.
 const TIME: Nanos = Nanos(4_000_000_000);
 const QUICK: Nanos = Nanos(200_000_000);
 const SETTLING: Nanos = Nanos(50_000_000);
-/// How many delays of a class a figure shows.
+/// Number of a class's delays in a figure.
 const SHOWN: usize = 250;
 
-/// How packets come to the machine: section 5.1 gives the rate of the media interfaces, and nothing else.
+/// Arrivals: section 5.1 gives the rate of the media interfaces, and nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Offered {
-    /// As many are always inside: for each that leaves another comes.
+    /// A constant number inside: each departure causes an arrival.
     Inside(usize),
-    /// Flow after flow, each packet as soon as its predecessor has been received, at this share of the
-    /// ports' rate, in percent.
+    /// Flow after flow, each packet as soon as its predecessor has been received, at this percentage of the
+    /// ports' rate.
     Percent(u64),
 }
 
-/// What the paper leaves open.
+/// Choices for what the paper leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Open {
-    /// Messages in the rings to the processors and to the port.
+    /// Capacity of the rings to the processors and to the port, in messages.
     pub ring: u32,
-    /// The quantum, in tenths of the largest cost that the scheduler can charge.
+    /// The quantum, in tenths of the scheduler's largest charge.
     pub quantum: u64,
-    /// Who sends the packet that takes the place of one that was sent.
+    /// Whether the flow of the next packet is drawn at random.
     pub drawn: bool,
-    /// The estimator's number in [`Estimator::ALL`].
+    /// Index of the estimator in [`Estimator::ALL`].
     pub estimator: usize,
-    /// Packets inside are the class's own: each flow has as many.
+    /// Whether packets inside are divided equally among flows.
     pub each_its_own: bool,
-    /// What a turn of a thread of the scheduler takes, in ns.
+    /// Duration of a scheduler thread's turn, in ns.
     pub step: u64,
-    /// Buffers are few: rings 1 and 4 are as short as the others, a flow has room for one packet before
-    /// the processors, and what finds no room is dropped.
+    /// Few buffers: rings 1 and 4 are as short as the others, a flow has room for one packet before the
+    /// processors, and the excess is dropped.
     pub tight: bool,
 }
 
-/// A message for each processor, the least quantum that is not warned of, streams interleaved in turn (an
+/// A message for each processor, the smallest quantum without a warning, streams interleaved in turn (an
 /// option of the paper's figure 8), the paper's estimator, and threads that take no time.
 pub(super) const CHOSEN: Open = Open {
     ring: PROCESSORS,
@@ -75,7 +75,7 @@ pub(super) struct Delays {
     pub max: f64,
     pub mean: f64,
     pub deviation: f64,
-    /// The first ones, in ms, by their number.
+    /// The first ones in ms, with their number.
     pub first: Vec<(f64, f64)>,
 }
 
@@ -95,18 +95,18 @@ impl Delays {
     }
 }
 
-/// What a run showed.
+/// Results of a run.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
     /// By class, in the order of [`TABLE_7`].
     pub delays: Vec<Delays>,
     pub seen: Seen,
     pub time: Nanos,
-    /// The mean number of packets in each place, in the order of [`PLACES`].
+    /// Mean number of packets in each place, in the order of [`PLACES`].
     pub places: [f64; 7],
 }
 
-/// The places of a machine, as figures 3 and 4 have them.
+/// Places in the machine, as in figures 3 and 4.
 pub(super) const PLACES: [&str; 7] = [
     "ring 1",
     "flows' queues",
@@ -130,7 +130,7 @@ impl Outcome {
     }
 }
 
-/// The machine of a scheduler; `factor` multiplies what programs take.
+/// The machine of a scheduler; `factor` multiplies the cost of programs.
 pub(super) fn setup(scheduler: &str, factor: u64, open: Open) -> Result<Setup, BenchError> {
     let separate = scheduler == "separate-drr";
     let mut settings = longwire_sched::Settings {
@@ -155,7 +155,7 @@ pub(super) fn setup(scheduler: &str, factor: u64, open: Open) -> Result<Setup, B
         input_ring: if open.tight { open.ring as usize } else { 4096 },
         request_ring: open.ring as usize,
         feedback_ring: 64,
-        // Figure 4: the second scheduler's queues lie between the processors and the port, and its ring
+        // Figure 4: the second scheduler's queues are between the processors and the port, and its ring is
         // behind them.
         ready_ring: if separate && !open.tight { 4096 } else { open.ring },
         transmit_ring: if separate { open.ring as usize } else { 0 },
@@ -165,15 +165,15 @@ pub(super) fn setup(scheduler: &str, factor: u64, open: Open) -> Result<Setup, B
     })
 }
 
-/// That the settings of a trial are wrong.
+/// The error for invalid settings of a trial.
 pub(super) fn wrong(error: longwire_sched::SettingsError) -> BenchError {
     BenchError::NotHere(error.to_string())
 }
 
-/// How often places are looked at.
+/// Sampling interval of the places.
 const LOOK: Nanos = Nanos(50_000);
 
-/// Runs packets through a scheduler and notes their delays, from the input to the end of the port, and
+/// Runs packets through a scheduler and records their delays, from the input to the end of the port, and
 /// where they wait.
 pub(super) fn measure(
     settings: &Settings<'_>,
@@ -214,7 +214,7 @@ fn traffic(offered: Offered, open: Open, time: Nanos) -> Box<dyn Traffic> {
     match (offered, open) {
         (Offered::Percent(percent), _) => {
             let mut dice = Dice::named(1, "traffic");
-            // Bits at the ports' rate in hundredths of a nanosecond, so that nothing is rounded on the way.
+            // Bits at the ports' rate in hundredths of a nanosecond, so that nothing is rounded.
             let (mut received, mut packets) = (0, Vec::new());
             for flow in flows.iter().cycle() {
                 let packet = flow.packet(&mut dice);
@@ -237,7 +237,7 @@ fn traffic(offered: Offered, open: Open, time: Nanos) -> Box<dyn Traffic> {
     }
 }
 
-/// Runs that several rows are made of.
+/// Runs shared by several rows.
 pub(super) struct Runs<'a> {
     settings: &'a Settings<'a>,
     done: BTreeMap<(&'static str, Offered, Open), Outcome>,
@@ -248,7 +248,7 @@ impl<'a> Runs<'a> {
         Self { settings, done: BTreeMap::new() }
     }
 
-    /// The run of a scheduler with so many packets inside, as [`CHOSEN`].
+    /// The run of a scheduler with this many packets inside, otherwise as [`CHOSEN`].
     pub(super) fn of(&mut self, scheduler: &'static str, inside: usize) -> Result<&Outcome, BenchError> {
         self.under(scheduler, Offered::Inside(inside), CHOSEN)
     }
@@ -267,7 +267,7 @@ impl<'a> Runs<'a> {
         Ok(&self.done[&key])
     }
 
-    /// The run with so many packets inside, if there has been one.
+    /// The run with this many packets inside, if there was one.
     pub(super) fn known(&self, scheduler: &'static str, inside: usize) -> Option<&Outcome> {
         self.done.get(&(scheduler, Offered::Inside(inside), CHOSEN))
     }

@@ -1,8 +1,8 @@
-//! Table 5.1: how far the bandwidth of a link is from what it was set to.
+//! Table 5.1: errors of a link's bandwidth.
 //!
 //! At the link layer: bits of all arrivals but the first over the time from first to last arrival, frames
-//! with FCS. Once with datagrams that fill the link, once with TCP as in the thesis; the thesis' own numbers
-//! are iperf's.
+//! with FCS. Once with datagrams that fill the link, once with TCP as in the thesis, whose own numbers are
+//! iperf's.
 
 use crate::book::{Book, paper};
 use crate::experiment::{
@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-/// What links are set to, in bit/s, and what the thesis observed.
+/// Configured rates in bit/s, and the thesis' observations.
 const RATES: [(u64, Option<u64>); 9] = [
     (64_000, Some(63_460)),
     (128_000, Some(126_510)),
@@ -39,14 +39,13 @@ const RATES: [(u64, Option<u64>); 9] = [
     (100_000_000, None),
     (1_000_000_000, None),
 ];
-/// How far a bandwidth may be off, in percent.
+/// Tolerance of bandwidth in percent.
 const WITHIN: f64 = 0.5;
-/// In a full run, as in the thesis: this long, after some time for flows to begin, in windows of so many
-/// seconds.
+/// Duration of a full run, as in the thesis, after a warm-up, and the length of its windows in seconds.
 pub(super) const FULL: Duration = Duration::from_secs(120);
 pub(super) const FULL_SETTLING: Duration = Duration::from_secs(5);
 const WINDOW: Nanos = Nanos(5_000_000_000);
-/// From here on one flow at a time: two would need more processor than test hosts on this machine have.
+/// From here on one flow at a time: test hosts on this machine lack the processors for two.
 const FAST: u64 = 100_000_000;
 
 pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
@@ -73,7 +72,7 @@ fn percent(measured: f64, configured: u64) -> f64 {
     (measured / configured as f64 - 1.0) * 100.0
 }
 
-/// Datagrams, 10 % more than the link carries; 5 % where that is all that test hosts manage.
+/// Datagrams at 110 % of the link's rate; 105 % where test hosts can't send more.
 fn filled(settings: &Settings<'_>, hosts: &mut Hosts, rate: u64, row: Row) -> Result<Row, BenchError> {
     let time = Nanos::from_secs(settings.choose(10, 2));
     let offered = if rate > FAST { rate / 20 * 21 } else { rate / 10 * 11 };
@@ -91,8 +90,7 @@ fn filled(settings: &Settings<'_>, hosts: &mut Hosts, rate: u64, row: Row) -> Re
     Ok(seen.checked(row))
 }
 
-/// The row of what arrived. On the virtual clock the bits must be those that the rate gives in that time, to
-/// one packet.
+/// The row of the arrivals. In virtual time the bits must match the rate over that time, to one packet.
 fn judged(row: Row, rate: u64, arrivals: Arrivals, exact: bool) -> Row {
     let Some(measured) = arrivals.rate() else {
         return row.measured("too few").judged(false).note("fewer than two packets arrived");
@@ -111,7 +109,7 @@ fn judged(row: Row, rate: u64, arrivals: Arrivals, exact: bool) -> Row {
     ))
 }
 
-/// TCP from the first host of each pair to the second, as in the thesis: two flows at once, four links.
+/// TCP from the first host of each pair to the second, as in the thesis: two flows in parallel, four links.
 fn over_tcp(settings: &Settings<'_>, hosts: &mut Hosts, rate: u64, row: Row) -> Result<Row, BenchError> {
     settings.require_real("TCP")?;
     let time = if settings.full { FULL + FULL_SETTLING } else { Duration::from_secs(settings.choose(10, 3)) };
@@ -137,7 +135,7 @@ fn over_tcp(settings: &Settings<'_>, hosts: &mut Hosts, rate: u64, row: Row) -> 
     Ok(trusted(row, &report))
 }
 
-/// The row with what the windows of a full run had.
+/// The row with the windows of a full run.
 fn with_windows(row: Row, rate: u64, windows: Vec<f64>) -> Row {
     if windows.is_empty() {
         return row;
@@ -154,8 +152,7 @@ fn with_windows(row: Row, rate: u64, windows: Vec<f64>) -> Row {
 
 /// Links of this rate both ways between the hosts of each pair.
 fn tcp_scenario(pairs: usize, rate: u64) -> String {
-    // A queue of 50 ms, but at least of as many packets as TCP needs, and at most of as many as it fills in
-    // time.
+    // A queue of 50 ms, with at least the packets that TCP needs, and at most those that it can fill in time.
     let queue = (rate / 20 / LONGEST_BITS).clamp(30, 400);
     let mut text =
         "[engine]\nwait = \"spin\"\ncpus = [0]\npool = \"64 MiB\"\ntrain-spread = \"0 us\"\n".to_owned();
@@ -174,7 +171,7 @@ fn tcp_scenario(pairs: usize, rate: u64) -> String {
     text
 }
 
-/// What arrived of each flow at the link layer once it filled its link, and what TCP says of it.
+/// Arrivals of each flow at the link layer once it filled its link, and TCP's own statistics.
 fn flows(
     settings: &Settings<'_>,
     world: &World,
@@ -195,7 +192,7 @@ fn flows(
     }
     let end = begin + Nanos(time_ns);
     let ended = AtomicBool::new(false);
-    // The flows outlive the count, so that the links are full to its end.
+    // The flows outlast the count, so that the links are full to its end.
     let bulk = Bulk::new(Until::duration(time + Duration::from_millis(200)));
     std::thread::scope(|scope| {
         let counting = scope.spawn(|| -> Result<Vec<Meter>, BenchError> {
@@ -245,8 +242,7 @@ mod tests {
         }
         let row = || Row::new("x", "bit/s").expected(1_000_000);
         assert_eq!(judged(row(), 1_000_000, meter.links[0], true).pass, Some(true));
-        // A hundredth more in the same time are more bits than a packet has, though the error is small
-        // enough.
+        // 1 % more bits in the same time is within the tolerance, but off by more than a packet.
         assert_eq!(judged(row(), 1_004_000, meter.links[0], true).extra["bits_off"], 4809);
         assert_eq!(judged(row(), 1_020_000, meter.links[0], true).pass, Some(false));
         assert_eq!(judged(row(), 1_000_000, Arrivals::default(), false).pass, Some(false));

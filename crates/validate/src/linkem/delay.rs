@@ -1,4 +1,4 @@
-//! Tables 5.2 to 5.5: round-trip times less those without a delay, by packet size.
+//! Tables 5.2 to 5.5: round-trip times minus those without a delay, by packet size.
 
 use crate::Settings;
 use crate::book::{Book, paper};
@@ -25,17 +25,17 @@ const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
 const HEADERS: usize = 18 + 20 + 8;
 /// Table 5.2, in µs: means and standard deviations.
 const BASE: [(u64, u64); 6] = [(330, 4), (424, 36), (452, 3), (696, 4), (1058, 20), (1427, 3)];
-/// A table's name, its one-way delay in ms, and by size the mean and the standard deviation, in µs.
+/// A table's name, its one-way delay in ms, and by size mean and standard deviation in µs.
 type Table = (&'static str, u64, [(u64, u64); 6]);
-/// Tables 5.3 to 5.5: one-way delay in ms; round-trip times less base and standard deviations, in µs.
+/// Tables 5.3 to 5.5: one-way delay in ms; round-trip times minus base, and standard deviations, in µs.
 const DELAYS: [Table; 3] = [
     ("5.3", 5, [(9987, 28), (9983, 44), (10_007, 7), (10_007, 7), (9979, 53), (10_007, 12)]),
     ("5.4", 30, [(60_006, 14), (60_063, 17), (60_039, 9), (60_038, 8), (60_035, 26), (60_038, 7)]),
     ("5.5", 101, [(202_077, 15), (202_041, 59), (202_081, 13), (202_079, 8), (202_049, 53), (202_079, 10)]),
 ];
-/// The error that is allowed in any case, in ns.
+/// Minimum tolerance, in ns.
 const ALLOWED: f64 = 15e3;
-/// From request to request: they overlap.
+/// Interval of requests: they overlap.
 const EVERY: Nanos = Nanos(1_000_000);
 
 /// Sorted round-trip times in ns.
@@ -58,13 +58,13 @@ impl Times {
         (squares / self.0.len().max(1) as f64).sqrt()
     }
 
-    /// The time that this share does not exceed.
+    /// The quantile of this share.
     fn quantile(&self, share: f64) -> f64 {
         let rank = (self.0.len() as f64 * share).ceil() as usize;
         self.0.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
     }
 
-    /// Mean, deviation and quantiles of what is left of the times less `offset`.
+    /// Adds mean, deviation and quantiles of the times minus `offset`.
     fn describe(&self, row: Row, offset: f64, paper_deviation: u64) -> Row {
         let [p50, p99, p999, max] = [0.5, 0.99, 0.999, 1.0].map(|share| self.quantile(share) - offset);
         let deviation = self.deviation();
@@ -126,7 +126,7 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
     tick_study(book, hosts);
 }
 
-/// What echoes go through, both ways: a delay in ms, and whether packets leave at the thesis' ticks only.
+/// The path of echoes, both ways: a delay in ms, and whether packets leave only at the thesis' ticks.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     delay: u64,
@@ -139,7 +139,7 @@ impl Way {
     }
 }
 
-/// The thesis' tick: what the same round trips take where packets leave at 8192 Hz only, 64 bytes.
+/// Effect of the thesis' tick: the same round trips with departures at 8192 Hz only, 64 bytes.
 fn tick_study(book: &mut Book<'_>, hosts: &mut Hosts) {
     let settings = book.settings;
     let size = SIZES[0];
@@ -158,12 +158,12 @@ fn tick_study(book: &mut Book<'_>, hosts: &mut Hosts) {
     }
 }
 
-/// How far the mean may be off, in ns: as far as the paper's, or 15 µs.
+/// Tolerance of the mean in ns: the paper's error, or 15 µs if more.
 fn allowed(paper: u64, nominal: u64) -> f64 {
     ALLOWED.max(paper.abs_diff(nominal) as f64)
 }
 
-/// The row with its verdict, and what that allows and why.
+/// The row with its verdict, and the tolerance with its reason.
 fn judged(row: Row, paper: u64, nominal: u64) -> Row {
     let (allowed, own) = (allowed(paper, nominal), paper.abs_diff(nominal) as f64 / 1e3);
     let why = if allowed > ALLOWED {
@@ -177,14 +177,14 @@ fn judged(row: Row, paper: u64, nominal: u64) -> Row {
     row.within(allowed).extra("allowed_ns", allowed).note(format!("the mean may be off by {why}"))
 }
 
-/// What echoes take without a delay, and why that can't be trusted if it can't.
+/// Round-trip times without a delay, and the reasons why they can't be trusted, if any.
 #[derive(Clone)]
 struct Base {
     mean: f64,
     void: Vec<String>,
 }
 
-/// The mean without a delay, measured if it was not yet.
+/// The mean without a delay, measured on first use.
 fn base_of(
     settings: &Settings<'_>,
     hosts: &mut Hosts,
@@ -201,7 +201,7 @@ fn base_of(
     Ok(base)
 }
 
-/// Echo requests through links, the same both ways.
+/// Echo requests through links, with the same delay both ways.
 fn echoes(
     settings: &Settings<'_>,
     hosts: &mut Hosts,
@@ -239,7 +239,7 @@ fn echoes(
             source: std::io::Error::other("no echo came back"),
         });
     }
-    // With a tick every packet is late by design: then the verdict on lateness says nothing of this machine.
+    // With a tick every packet is late by design, so the verdict on lateness says nothing about this machine.
     let row = if way.ticks { whole(row, &report) } else { trusted(row, &report) };
     Ok((Times::of(times), row))
 }
@@ -256,7 +256,7 @@ fn real_scenario(Way { delay, ticks }: Way) -> String {
     text + &format!("[[link]]\nbetween = [\"a\", \"b\"]\ndelay = \"{delay} ms\"\nloss = \"0 %\"\n")
 }
 
-/// Round-trip times on the virtual clock, against an end that answers at once.
+/// Round-trip times in virtual time, with an end that answers at once.
 fn simulated(delay: u64, size: usize, count: u64) -> Result<Vec<i64>, BenchError> {
     let keys = format!("delay = \"{delay} ms\"\nloss = \"0 %\"");
     let text = scenario(2, &(links(0, 1, &keys) + &links(1, 1, &keys)));

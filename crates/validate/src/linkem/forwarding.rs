@@ -1,6 +1,6 @@
-//! Figures 5.2 to 5.5: packets a second by packet size, through links of unlimited bandwidth, no delay and no
-//! loss, with nothing bypassed. Figure 5.2 is LinkEM with four ports, 5.3 the same counted before packets go
-//! to ports, 5.4 compares LinkEM with Dummynet on four ports of 100 Mbit/s, and 5.5 on two.
+//! Figures 5.2 to 5.5: packets per second by packet size, through links of unlimited bandwidth without delay
+//! and loss, with no stage bypassed. Figure 5.2 is LinkEM with four ports, 5.3 the same counted before the
+//! output ports, 5.4 compares LinkEM with Dummynet on four ports of 100 Mbit/s, and 5.5 on two.
 
 use crate::Settings;
 use crate::book::{Book, paper};
@@ -15,17 +15,17 @@ use std::time::Duration;
 
 /// Lengths of frames with FCS.
 pub(crate) const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
-/// What nothing of the way impairs, and yet every stage looks at.
+/// Has no effect, but keeps every stage active.
 const KEYS: &str = "loss = \"0 %\"";
 
-/// What the thesis says of a size: size in bytes, packets a second or words, of whom.
+/// The thesis' values for a size: size in bytes, packets per second or words, and the emulator.
 struct Known {
     size: usize,
     value: Said,
     who: &'static str,
 }
 
-/// A number that its text has, or words where it has none.
+/// A number from the text, or words where it has none.
 #[derive(Clone, Copy)]
 enum Said {
     Pps(f64),
@@ -46,7 +46,7 @@ struct Case {
     ports: usize,
     /// Whether ports are real.
     real: bool,
-    /// Whether 100 Mbit/s come into each port, as in the thesis, instead of as much as there is.
+    /// Whether 100 Mbit/s are sent into each port, as in the thesis, instead of full speed.
     paced: bool,
     known: &'static [Known],
 }
@@ -95,10 +95,10 @@ const CASES: [Case; 4] = [
     },
 ];
 
-/// What a port of 100 Mbit/s carries: preamble and gap are 20 bytes.
+/// Rate of a port of 100 Mbit/s: preamble and gap are 20 bytes.
 const PORT: f64 = 100e6;
 
-/// Packets a second of so many ports of the thesis at line rate.
+/// Packets per second of this many ports of the thesis at line rate.
 fn at_line_rate(ports: usize, size: usize) -> f64 {
     ports as f64 * PORT / ((size as f64 + 20.0) * 8.0)
 }
@@ -144,7 +144,7 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
     book.plot(plot);
 }
 
-/// With what the packets come to in bits, and who the paper's number is of.
+/// Adds the rate in bits, and the emulator of the paper's number.
 fn described(row: Row, size: usize) -> Row {
     let pps = row.measured.as_ref().and_then(longwire_report::Scalar::as_f64).unwrap_or(0.0);
     let bits = pps * size as f64 * 8.0;
@@ -156,7 +156,7 @@ fn described(row: Row, size: usize) -> Row {
     ))
 }
 
-/// Links for 8 flows over so many ports: 8 divided among the ports that send.
+/// Links for 8 flows: 8 divided by the number of ports that send.
 fn eight_links(ports: usize) -> (u32, String) {
     let each = 8 / ports as u32;
     (each, (0..ports).map(|place| links(place, each, KEYS)).collect())

@@ -1,4 +1,4 @@
-//! Table 5.6: the share of packets that a link loses, and whether losses come in bursts.
+//! Table 5.6: a link's loss rate, and whether losses are bursty.
 
 use crate::Settings;
 use crate::book::{Book, paper};
@@ -18,7 +18,7 @@ const RATES: [(u32, f64); 4] = [(1, 1.0041), (3, 3.089), (7, 6.9983), (10, 10.0)
 const PACKETS: u64 = 120_000;
 const PER_SECOND: u64 = 8000;
 
-/// What became of numbered packets.
+/// Losses among numbered packets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Losses {
     pub sent: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Draws {
     pub each: [Losses; SEEDS],
 }
 
-/// A row holds two tests, each with half of the 1 % of chance that a verdict leaves.
+/// A row has two tests, each with half of the 1 % error probability of a verdict.
 const EACH_TEST: f64 = 0.995;
 
 impl Draws {
@@ -42,8 +42,8 @@ impl Draws {
         self.each.iter().map(of).sum()
     }
 
-    /// The row of the share lost. It passes if all seeds together have lost what independent losses lose,
-    /// and if they differ as much as chance has it: both together in 99 % of all cases.
+    /// The row of the loss rate. It passes if the losses of all seeds together fit independent losses, and so
+    /// does their spread: both together in 99 % of all cases.
     pub(crate) fn judged(&self, row: Row, probability: f64) -> Row {
         let (sent, lost) = (self.sum(|one| one.sent), self.sum(|one| one.lost));
         let percent = |packets: u64, of: u64| packets as f64 * 100.0 / of.max(1) as f64;
@@ -102,7 +102,7 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
     );
 }
 
-/// How the same losses are drawn again.
+/// Says how to repeat the same losses.
 pub(crate) fn say_seed(book: &mut Book<'_>) {
     let seed = book.settings.seed;
     book.say_of_all(format!("losses were drawn with --seed {seed}, which draws the same again"));
@@ -119,8 +119,8 @@ pub(crate) fn lose(
     lose_by(settings, hosts, &format!("loss = \"{loss}\""), packets, row)
 }
 
-/// Measures losses with any keys of a link. On real ports, which take their time, the seeds share the
-/// packets, unless the run is a full one.
+/// Measures losses with any keys of a link. On real ports, which take time, the seeds share the packets,
+/// except in a full run.
 pub(crate) fn lose_by(
     settings: &Settings<'_>,
     hosts: &mut Hosts,
@@ -174,8 +174,8 @@ fn lose_once(
     Ok((Losses { sent, lost, runs }, row))
 }
 
-/// Losses that come alone make as many runs as chance does: with all seeds inside their intervals in 99 %
-/// of all cases.
+/// Independent losses have a random number of runs: with all seeds inside their intervals in 99 % of all
+/// cases.
 fn judge_runs(row: Row, draws: &Draws) -> Row {
     let share = 1.0 - 0.01 / SEEDS as f64;
     let intervals = draws.each.map(|one| runs_interval(one.sent, one.lost, share));
@@ -218,7 +218,7 @@ mod tests {
     fn bursts_are_seen() {
         let pass =
             |runs| judge_runs(Row::new("x", "runs"), &draws([1180, 1230, 1195, 1240, 1160], runs)).pass;
-        // 1200 of 120 000: alone they make 1188 runs, in pairs 600.
+        // 1200 of 120 000 losses: 1188 runs if independent, 600 in pairs.
         assert_eq!(pass(|lost| lost - lost / 100), Some(true));
         assert_eq!(pass(|lost| lost / 2), Some(false));
     }

@@ -1,5 +1,5 @@
-//! Section 4.1.2: a group of tasks on several microengines, each with all of them (parallelism) or each with
-//! some (pipelining). Here two workers beside one, memory to memory.
+//! Section 4.1.2: tasks on several microengines, each with all of them (parallelism) or each with some
+//! (pipelining). Here two workers compared with one, memory to memory.
 
 use crate::Settings;
 use crate::book::Book;
@@ -24,7 +24,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
                     none => none.insert(compare(settings, links)?),
                 };
                 let found = Row { name: row.name, ..all[place].clone() };
-                // Once for all of them, at the first that is compared.
+                // Once for all of them, in the first comparison.
                 Ok(if place == 1 { found.note(EXPECTED) } else { found })
             });
         }

@@ -1,6 +1,5 @@
-//! Figures 5.6 and 5.8 with TCP, as in the thesis: flows one way, each between addresses of its own, with a
-//! link there and a link back for its acknowledgements. A flow that has its link's bandwidth is two links
-//! carried.
+//! Figures 5.6 and 5.8 with TCP, as in the thesis: unidirectional flows, each between its own addresses, with
+//! a link in each direction. A flow that has its link's bandwidth is two carried links.
 
 use super::bandwidth::{FULL, FULL_SETTLING};
 use super::multiplexing::{RATES, Reached, WITHIN, ideal, judged};
@@ -22,19 +21,19 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Where receivers listen.
+/// Port of the receivers.
 const PORT: u16 = 5001;
-/// How long a connection may take.
+/// Timeout of a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long all connections may take; the count begins then at the latest.
+/// Timeout of all connections; the count then begins in any case.
 const LONGEST_BEGIN: Duration = Duration::from_secs(60);
 /// Bytes of one read or write.
 const CHUNK: usize = 64 << 10;
-/// How long connections wait for data while others are made.
+/// How long connections wait for data while others are set up.
 const FILL: Nanos = Nanos::from_millis(20);
 /// Frames that may wait to be counted.
 const SLOTS: u32 = 8192;
-/// Files that this program has open besides connections.
+/// Open files of this program besides connections.
 const OTHER_FILES: u64 = 200;
 
 pub(super) fn rows(book: &mut Book<'_>) {
@@ -66,7 +65,7 @@ fn figure(
     }
 }
 
-/// So many flows from the first host of each pair to the second, for as long as the settings say.
+/// This many flows from the first host of each pair to the second, for the time in the settings.
 fn carry(settings: &Settings<'_>, ports: usize, flows: u32, rate: u64) -> Result<Observed, BenchError> {
     settings.require_real("TCP")?;
     allow_open_files(OTHER_FILES + u64::from(flows) * ports as u64)?;
@@ -78,8 +77,8 @@ fn carry(settings: &Settings<'_>, ports: usize, flows: u32, rate: u64) -> Result
     Ok(Observed { meters, report, missed })
 }
 
-/// Hosts in pairs; the second of each has an address for every flow. They send finished frames, so that more
-/// of them find room in a ring.
+/// Pairs of hosts; the second of each has an address for every flow. They send complete frames, so that more
+/// fit a ring.
 fn hosts(settings: &Settings<'_>, ports: usize, flows: u32) -> Result<World, BenchError> {
     let world = World::with_specs(settings.driver, ports, |place, spec| {
         if let Wiring::Veth { offload } = &mut spec.wiring {
@@ -98,8 +97,8 @@ fn hosts(settings: &Settings<'_>, ports: usize, flows: u32) -> Result<World, Ben
 
 /// A link each way for every flow of each pair.
 fn scenario(ports: usize, flows: u32, rate: u64) -> String {
-    // As many packets as TCP needs to go on after a loss.
-    // A fifth of a second, so that TCP fills the link across its losses, and hosts' pauses, too.
+    // At least the packets that TCP needs to recover from a loss; a fifth of a second, so that TCP fills the
+    // link across its losses and the hosts' pauses.
     let queue = (rate / 5 / LONGEST_BITS).clamp(16, 400);
     let mut text =
         "[engine]\nwait = \"spin\"\ncpus = [0]\npool = \"128 MiB\"\ntrain-spread = \"0 us\"\n".to_owned();
@@ -122,7 +121,7 @@ fn scenario(ports: usize, flows: u32, rate: u64) -> String {
     text
 }
 
-/// What arrived of each flow once its link was full, by destination; and frames that could not be counted.
+/// Arrivals of each flow once its link was full, by destination; and frames that were not counted.
 fn between(
     settings: &Settings<'_>,
     world: &World,
@@ -143,7 +142,7 @@ fn between(
         let end = End { source: generator(place, BlastPlan::sink())?, meter };
         far.push(Far::open(world, place, end, SLOTS)?);
     }
-    // Links are full to the end of the count, and receivers are there as long as senders are.
+    // Links stay full to the end of the count, and receivers outlive senders.
     let (counted, sent, open) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU32::new(0));
     let (stop, all) = (settings.stop, flows * ports as u32 / 2);
     let stopped = || stop.load(Ordering::Relaxed);
@@ -163,7 +162,7 @@ fn between(
                 scope.spawn(move || host.run(|| send(base(place + 1), (flows, open), go_on)))
             })
             .collect();
-        // On a thread of its own: who calls this starts threads later, which would be where he is.
+        // A separate thread, because the caller's later threads would inherit its namespace.
         let counting = scope.spawn(|| {
             settle_beside();
             count(far, [settling, time], &|| open.load(Ordering::Relaxed) == all, &stopped)
@@ -191,7 +190,7 @@ fn failed(doing: &'static str) -> impl Fn(io::Error) -> BenchError {
     move |source| BenchError::System { doing, source }
 }
 
-/// Counts what arrives once all connections are there and the links have settled, until a time after that.
+/// Counts arrivals, starting once all connections are set up and the links have settled.
 fn count(
     mut far: Vec<Far>,
     [settling, time]: [Duration; 2],
@@ -215,13 +214,13 @@ fn count(
     Ok((closed.into_iter().map(|(meter, _)| meter).collect(), missed))
 }
 
-/// How long connections are left alone between two looks at all of them.
+/// Interval between two rounds over all connections.
 fn pause(flows: u32) -> Duration {
     Duration::from_micros(10 * u64::from(flows)).max(Duration::from_millis(2))
 }
 
-/// Fills so many connections to addresses from `first` on, by the TCP of the thesis' time. `open` counts
-/// those that are made.
+/// Fills this many connections to addresses from `first` on, by the thesis' TCP. `open` counts the
+/// connections.
 fn send(first: Ipv4Addr, (flows, open): (u32, &AtomicU32), go_on: impl Fn() -> bool) -> io::Result<()> {
     settle_beside();
     std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno")?;
@@ -238,7 +237,7 @@ fn send(first: Ipv4Addr, (flows, open): (u32, &AtomicU32), go_on: impl Fn() -> b
         stream.set_nonblocking(true)?;
         streams.push(stream);
         open.fetch_add(1, Ordering::Relaxed);
-        // Those that there are go on while others are made.
+        // Existing connections go on while others are set up.
         if monotonic().since(filled) > FILL {
             fill(&mut streams)?;
             filled = monotonic();
@@ -251,7 +250,7 @@ fn send(first: Ipv4Addr, (flows, open): (u32, &AtomicU32), go_on: impl Fn() -> b
     Ok(())
 }
 
-/// Takes in connections and reads what comes.
+/// Accepts connections and reads their data.
 fn receive(listener: &TcpListener, flows: u32, go_on: impl Fn() -> bool) -> io::Result<()> {
     settle_beside();
     listener.set_nonblocking(true)?;
@@ -276,12 +275,12 @@ fn receive(listener: &TcpListener, flows: u32, go_on: impl Fn() -> bool) -> io::
     Ok(())
 }
 
-/// Whether a connection has nothing to do for now. One that has ended never has.
+/// Whether a connection would block. One that has ended always does.
 fn waits(done: io::Result<usize>) -> io::Result<bool> {
     match done {
         Ok(bytes) => Ok(bytes == 0),
         Err(error) if [ErrorKind::WouldBlock, ErrorKind::Interrupted].contains(&error.kind()) => Ok(true),
-        // The other end is closed while data is on its way: the flow has been counted by then.
+        // The other end is closed while data is in flight: the flow has been counted by then.
         Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(true),
         Err(error) => Err(error),
     }
@@ -291,7 +290,7 @@ fn waits(done: io::Result<usize>) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    /// Links there and back for each flow, and nothing that a host sends goes past them.
+    /// Each flow has a link in each direction, and no packet of a host bypasses them.
     #[test]
     fn every_flow_has_links_of_its_own() {
         let plan = longwire_scenario::plan_of(&scenario(4, 9, 10_000_000));

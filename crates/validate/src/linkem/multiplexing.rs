@@ -1,7 +1,7 @@
-//! Figures 5.6 and 5.8: how many links one pair of ports carries, each at its own bandwidth.
+//! Figures 5.6 and 5.8: the number of links that a pair of ports carries, each at its own bandwidth.
 //!
-//! The thesis runs TCP one way and counts a flow as two links; `multiplexed_tcp` does that. Here every link,
-//! one each way, is filled with datagrams of 1518 bytes, 10 % more than it carries.
+//! The thesis runs unidirectional TCP and counts a flow as two links; `multiplexed_tcp` does that. Here every
+//! link, one in each direction, is filled with datagrams of 1518 bytes, at 110 % of its rate.
 
 use crate::Settings;
 use crate::book::{Book, paper};
@@ -14,12 +14,12 @@ use longwire_bench::BenchError;
 use longwire_report::Row;
 use longwire_units::{Nanos, Rate};
 
-/// What a TCP flow gets of a 100 Mbit/s port (the thesis, footnote in section 5.3.2).
+/// TCP goodput on a 100 Mbit/s port (the thesis, footnote in section 5.3.2).
 const OF_A_PORT: u64 = 94_000_000;
-/// How far a link may be off, in percent: the thesis' bound.
+/// Tolerance of a link's rate in percent: the thesis' bound.
 pub(super) const WITHIN: f64 = 2.0;
 
-/// Bandwidths; with 4 ports what LinkEM and Dummynet reached, then with 2 ports.
+/// Results of LinkEM and Dummynet by bandwidth, with 4 and with 2 ports.
 pub(super) type Reached = Option<(u64, u64)>;
 pub(super) const RATES: [(u64, Reached, Reached); 6] = [
     (10_000_000, Some((36, 36)), None),
@@ -30,13 +30,13 @@ pub(super) const RATES: [(u64, Reached, Reached); 6] = [
     (128_000, Some((840, 480)), Some((1320, 500))),
 ];
 
-/// Links one way over one pair of ports, far more than the thesis' ports carry.
+/// Links in one direction between a pair of ports, far more than the thesis' ports carry.
 struct Beyond {
     count: u32,
     rate: u64,
-    /// How far each may be off, in percent.
+    /// Tolerance of each, in percent.
     within: f64,
-    /// The most that LinkEM carried over a pair of ports.
+    /// The most links that LinkEM carried between a pair of ports.
     linkem: Option<u64>,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
     }
 }
 
-/// The number of links that fit into the ports, two for each flow.
+/// Number of links that fit the ports' rate, two for each flow.
 pub(super) fn ideal(ports: usize, rate: u64) -> u64 {
     ports as u64 * (OF_A_PORT / rate)
 }
@@ -113,7 +113,7 @@ fn figure(
     );
 }
 
-/// Fills `count` links from each end, or from the first alone, with 10 % more than they carry.
+/// Fills `count` links from each end, or from the first alone, at 110 % of their rate.
 fn fill(
     settings: &Settings<'_>,
     hosts: &mut Hosts,
@@ -122,11 +122,11 @@ fn fill(
     both_ways: bool,
     rate: u64,
 ) -> Result<Observed, BenchError> {
-    // Long enough for a hundred packets of the slowest link; a first and a last arrival frame them.
+    // Long enough for a hundred packets of the slowest link, between a first and a last arrival.
     let time = Nanos::from_secs(settings.choose(if count >= 4000 { 40 } else { 10 }, 2));
     let senders: Vec<_> = (0..ports).filter(|place| both_ways || place % 2 == 0).collect();
-    // Some tenths of a second for slow links, a few packets at the least, so that a pause of the generator is
-    // not the link's.
+    // Tenths of a second for slow links, at least a few packets, so that a pause of the generator does not
+    // affect the link.
     let queue = (rate / 5 / 12_144).clamp(4, 200);
     let keys = format!("rate = \"{rate} bit/s\"\nqueue = \"{queue} packets\"");
     let text: String = senders.iter().map(|&place| links(place, count, &keys)).collect();
@@ -143,8 +143,7 @@ fn fill(
     Experiment { seed: settings.seed, links: text, ends, time, settling, drain }.run(settings, hosts)
 }
 
-/// The row of the links' measured bandwidths, each of which is that of `each` links; it passes if all are
-/// right.
+/// The row of the measured bandwidths, each of `each` links; it passes if all are right.
 pub(super) fn judged(row: Row, (rates, each): (&[f64], usize), rate: u64, within: f64) -> Row {
     let errors: Vec<_> = rates.iter().map(|measured| (measured / rate as f64 - 1.0) * 100.0).collect();
     let right = errors.iter().filter(|error| error.abs() <= within).count();
@@ -187,7 +186,7 @@ mod tests {
         let bad = judged(row(), (&[100.0, 102.5, 0.0], 1), 100, 2.0);
         assert_eq!((bad.pass, bad.extra["worst_error_percent"].as_f64()), (Some(false), Some(-100.0)));
         assert_eq!(judged(row(), (&[], 1), 100, 2.0).pass, Some(false));
-        // Of two flows one, which is two links.
+        // One of two flows, which is two links.
         let half = judged(row(), (&[100.0, 50.0], 2), 100, 2.0);
         assert_eq!((half.pass, half.measured), (Some(false), Some(2.into())));
     }

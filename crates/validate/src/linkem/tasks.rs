@@ -1,6 +1,6 @@
-//! Tables 4.1 to 4.4: what reading memory and hashing take, and what each task costs a packet of 64 bytes.
-//! The thesis estimates compute cycles of a microengine by its pseudo-code; here instructions are counted, as
-//! differences between engines that have a task more and more packets and fewer.
+//! Tables 4.1 to 4.4: the cost of memory reads and hashing, and of each task for a packet of 64 bytes. The
+//! thesis estimates a microengine's compute cycles from pseudo-code; here instructions are counted, as
+//! differences between engines with and without a task, and between more and fewer packets.
 
 use crate::Settings;
 use crate::book::{Book, paper};
@@ -16,12 +16,12 @@ use longwire_units::Nanos;
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
 
-/// How the stage begins by which a process of this program knows which tasks it is to run.
+/// Prefix of the stage name that tells a process of this program which tasks to run.
 const TASK: &str = "task ";
-/// Numbers of packets whose difference is counted.
+/// Numbers of packets; their difference is counted.
 const PACKETS: [u64; 2] = [2000, 12_000];
 
-/// Engines with a task more each, as keys of a link; the first has no link.
+/// Engines with one more task each, as keys of a link; the first has no link.
 const ENGINES: [Option<&str>; 4] = [
     None,
     Some(""),
@@ -29,8 +29,7 @@ const ENGINES: [Option<&str>; 4] = [
     Some("loss = \"0 %\"\nrate = \"10 Gbit/s\"\nqueue = \"100 packets\""),
 ];
 
-/// A row: its name, the thesis' compute cycles as it prints them, and the engines of which it is the
-/// difference.
+/// A row: its name, the compute cycles that the thesis prints, and the engines whose difference it is.
 struct Task {
     name: &'static str,
     cycles: &'static str,
@@ -56,7 +55,7 @@ const TASKS: [Task; 5] = [
     Task { name: "table 4.4: total", cycles: "135-165 cycles", engine: 3, less: Some(0) },
 ];
 
-/// Table 4.1's reads of memory: what of it, the cycles that the thesis measured, and ours.
+/// Table 4.1's memory reads: the memory, the cycles measured by the thesis, and our buffer size.
 const READS: [(&str, u64, usize); 2] = [
     ("4 bytes of SRAM (ours: of 256 kB)", 18, 256 << 10),
     ("8 bytes of SDRAM (ours: of 64 MB)", 50, 64 << 20),
@@ -76,7 +75,7 @@ fn reads(book: &mut Book<'_>) {
     }
 }
 
-/// Table 4.2's hashes, the cycles that the thesis measured, and ours: of a bridge's addresses, and of a
+/// Table 4.2's hashes, the cycles measured by the thesis, and ours: of a bridge's addresses, and of a
 /// classifier's key.
 const HASHES: [Hash; 2] = [
     Hash { what: "two 48-bit hashes", cycles: 40, ours: |key| hash_address(hash_address(key)) },
@@ -106,7 +105,7 @@ fn hashes(book: &mut Book<'_>) {
     }
 }
 
-/// Nanoseconds of `hash`, each of what the one before gave.
+/// Nanoseconds of `hash`, each applied to the previous result.
 fn chained(hash: fn(u64) -> u64) -> f64 {
     const STEPS: u64 = 10_000;
     let mut key = 1;
@@ -136,7 +135,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
     }
 }
 
-/// Instructions of a packet in the engine in this place.
+/// Instructions per packet in this engine.
 fn instructions(
     settings: &Settings<'_>,
     known: &mut [Option<f64>; ENGINES.len()],
@@ -158,7 +157,7 @@ fn instructions(
     Ok(count)
 }
 
-/// Carries so many packets on the virtual clock; answers how many came through.
+/// Carries this many packets in virtual time. Returns the number delivered.
 fn carry(engine: usize, packets: u64) -> Result<u64, BenchError> {
     let plan = BlastPlan { count: packets, gap: Some(Nanos(1000)), ..blast(0, 1, 60) };
     let ends = vec![
@@ -171,7 +170,7 @@ fn carry(engine: usize, packets: u64) -> Result<u64, BenchError> {
     Ok(experiment.simulate()?.meters[1].packets())
 }
 
-/// Runs an engine, if this process was started for that. False if it was not.
+/// Runs an engine if this process was started for that; returns false otherwise.
 pub(crate) fn play_task() -> bool {
     let Ok(text) = std::env::var(STAGE) else { return false };
     let Some(text) = text.strip_prefix(TASK) else { return false };
@@ -179,7 +178,7 @@ pub(crate) fn play_task() -> bool {
     if let (Some(Ok(engine)), Some(Ok(packets))) = (words.next(), words.next())
         && (engine as usize) < ENGINES.len()
     {
-        // Who started it sees from the numbers if nothing was done.
+        // The parent sees from the numbers if this failed.
         let _ = carry(engine as usize, packets);
     }
     true

@@ -1,5 +1,4 @@
-//! The thesis' emulator acts at ticks of 8192 Hz. Here there is no tick: how late packets leave, as a
-//! histogram.
+//! The thesis' emulator acts at ticks of 8192 Hz. Longwire has no tick: a histogram of lateness.
 
 use crate::book::{Book, paper};
 use crate::experiment::links;
@@ -11,7 +10,7 @@ use std::time::Duration;
 
 /// A tick of 8192 Hz, in ns.
 const TICK: u64 = 1_000_000_000 / 8192;
-/// 50 links of each of two ports, and together 100 000 packets of 64 bytes a second.
+/// 50 links for each of two ports, and together 100 000 packets of 64 bytes a second.
 const LINKS: u32 = 50;
 const RATE: u64 = 50_000 * 64 * 8;
 

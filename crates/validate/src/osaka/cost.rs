@@ -1,4 +1,4 @@
-//! Figure 2: what tail drop and RED cost over plain forwarding, by packet size, at 8 ports.
+//! Figure 2: cost of tail drop and RED over plain forwarding, by packet size, at 8 ports.
 
 use super::discipline::{Discipline, Place, Traffic, carried};
 use crate::Settings;
@@ -11,15 +11,15 @@ use longwire_report::{Row, Scalar};
 /// Lengths of frames with FCS.
 const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
 const PORTS: usize = 8;
-/// Into each port, as in the paper.
+/// Rate into each port, as in the paper.
 const RATE: u64 = 100_000_000;
-/// Where the paper's throughput is level, whatever the discipline.
+/// Level of the paper's throughput, for all disciplines.
 const LEVEL: u64 = 430_000_000;
-/// Disciplines take turns so often: a machine that slows down slows all of them.
+/// Rounds in which disciplines alternate, so that a slow machine slows all of them.
 const ROUNDS: usize = 3;
 
-/// Nanoseconds a packet of each discipline, in the order of [`Discipline::ALL`]; none that this version does
-/// not have.
+/// Nanoseconds per packet of each discipline, in the order of [`Discipline::ALL`]; none if it is not
+/// available.
 type Costs = [Option<f64>; 3];
 
 pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
@@ -60,7 +60,7 @@ fn in_memory(book: &mut Book<'_>, hosts: &mut Hosts) {
     book.plot(plot);
 }
 
-/// What a packet costs, or costs more than with plain forwarding, and by which factor.
+/// Cost of a packet, or additional cost over plain forwarding, and the factor.
 fn judge(row: Row, discipline: Discipline, cost: f64, costs: Costs) -> Row {
     let row = row.extra("ns_per_packet", cost);
     let (Some(plain), false) = (costs[0], discipline == Discipline::Plain) else {
@@ -76,7 +76,7 @@ fn judge(row: Row, discipline: Discipline, cost: f64, costs: Costs) -> Row {
     }
 }
 
-/// The best of some rounds in which the disciplines take turns.
+/// The best of several rounds in which the disciplines alternate.
 fn measure(settings: &Settings<'_>, hosts: &mut Hosts, size: usize) -> Result<Costs, BenchError> {
     let mut costs: Costs = [None; 3];
     let traffic = Traffic { ports: PORTS, size, rate: None };

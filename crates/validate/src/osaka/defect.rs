@@ -1,7 +1,6 @@
-//! What the paper's RED does once its average has passed the upper threshold: the average changes only when a
-//! packet is accepted, so that it never falls again, and nothing is accepted any more. The default RED (Floyd
-//! and Jacobson 1993) lets the average change with every arrival and decay over idle time. On the virtual
-//! clock, whatever the run.
+//! A defect of the paper's RED: only accepted packets update the average, so once it has passed the upper
+//! threshold it never falls, and nothing is accepted any more. In the default RED (Floyd and Jacobson 1993)
+//! every arrival updates the average, and it decays over idle time. Always in virtual time.
 
 use crate::book::Book;
 use crate::experiment::{End, Experiment, base, blast, generator, links, paced, silent};
@@ -13,12 +12,13 @@ use longwire_packet::{Batch, Pool};
 use longwire_report::Row;
 use longwire_units::Nanos;
 
-/// A link of 10 Mbit/s is offered four times what it carries for 5 s, and then a tenth for 20 s.
+/// A link of 10 Mbit/s with an offered load of 400 % for 5 s, then of 10 % for 20 s.
 const LINK: u64 = 10_000_000;
 const OVERLOAD: Nanos = Nanos(5_000_000_000);
 const AFTER: Nanos = Nanos(20_000_000_000);
 const SIZE: usize = 1000;
-/// As many of the light load's packets, a second's, are left out: the queue that the overload left needs no
+/// Packets of the light load that are not counted (one second): enough for the queue of the overload to
+/// drain.
 /// more to go.
 const SETTLING: u64 = 125;
 
@@ -35,7 +35,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
                     "as printed: its average changes only when a packet is accepted, so that it never \
                         falls again",
                 ),
-                // The average needs some packets to fall from where the overload left it.
+                // The average needs some packets to fall after the overload.
                 _ => row.judged(percent > 95.0).note(
                     "the average changes with every arrival, and over idle \
                     time",
@@ -45,7 +45,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
     }
 }
 
-/// How many packets of the light load came through a RED of this profile, and how many were sent.
+/// Packets of the light load that passed a RED of this profile, and packets sent.
 fn recover(profile: &str) -> Result<(u64, u64), BenchError> {
     require("queue", "red")?;
     let overload = paced(blast(0, 1, SIZE), 4 * LINK, OVERLOAD);

@@ -1,5 +1,5 @@
-//! Section II-B.2: the propagation delay, which stands before the output buffer. The paper says that its
-//! delays were precise, and prints no number. On the virtual clock, whatever the run.
+//! Section II-B.2: the propagation delay, which precedes the output buffer. The paper says that its delays
+//! were precise, and prints no number. Always in virtual time.
 
 use crate::Settings;
 use crate::book::Book;
@@ -11,7 +11,7 @@ use longwire_bench::BenchError;
 use longwire_report::Row;
 use longwire_units::Nanos;
 
-/// A port of 10 Mbit/s that is offered half of what it carries, for 10 s.
+/// A port of 10 Mbit/s at half load for 10 s.
 const PORT: u64 = 10_000_000;
 const TIME: Nanos = Nanos(10_000_000_000);
 const DELAY: Nanos = Nanos::from_millis(30);
@@ -78,7 +78,7 @@ fn jittered(settings: &Settings<'_>, name: &str, place: &str) -> Result<(Arrival
     )
 }
 
-/// What arrived through a port with these keys, and how many packets were sent.
+/// Arrivals through a port with these keys, and the number of packets sent.
 fn carry(seed: u64, keys: &str) -> Result<(Arrivals, u64), BenchError> {
     let plan = paced(blast(0, 1, LONGEST), PORT / 2, TIME);
     let sent = plan.count;
@@ -104,7 +104,7 @@ mod tests {
             let (arrived, sent) = jittered(&settings, "test", place).unwrap();
             sent - arrived.packets
         };
-        // About 4100 packets, at half load by nearly random arrivals: some in a hundred find two there.
+        // About 4100 packets, at half load with nearly random arrivals: a few percent find two in the queue.
         assert!(lost("queue") > 40);
         assert_eq!(lost("leaving"), 0);
     }

@@ -1,5 +1,4 @@
-//! What the paper compares: plain forwarding, tail drop, RED; carried from memory to memory or through real
-//! ports.
+//! What the paper compares: plain forwarding, tail drop, RED; from memory to memory or through real ports.
 
 use crate::Settings;
 use crate::experiment::{Hosts, links};
@@ -11,29 +10,29 @@ use longwire_bench::BenchError;
 use longwire_report::Row;
 use std::time::Duration;
 
-/// How packets wait.
+/// A queue discipline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Discipline {
-    /// Not at all: ports without links between them, the paper's SRD.
+    /// None: ports without links between them, the paper's SRD.
     Plain,
     TailDrop,
     Red,
 }
 
-/// Where packets come from.
+/// Kind of ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Memory,
     Real,
 }
 
-/// What is carried.
+/// The traffic.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Traffic {
     pub ports: usize,
     /// Length of the frames with FCS.
     pub size: usize,
-    /// Bits per second into each port; none for as fast as it goes.
+    /// Bits per second into each port; none for full speed.
     pub rate: Option<u64>,
 }
 
@@ -48,7 +47,7 @@ impl Discipline {
         }
     }
 
-    /// The links from so many ports, each to its partner. They have a rate, so that packets pass the queue;
+    /// Links from this many ports, each to its partner. They have a rate, so that packets pass the queue, but
     /// no port can fill it, so that none is dropped.
     fn links(self, ports: usize) -> Result<String, BenchError> {
         let kind = match self {
@@ -72,7 +71,7 @@ impl Place {
     }
 }
 
-/// Packets a second that come out.
+/// Packets per second received.
 pub(super) fn carried(
     settings: &Settings<'_>,
     hosts: &mut Hosts,

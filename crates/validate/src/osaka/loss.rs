@@ -1,4 +1,4 @@
-//! Figure 5: loss probability set and loss observed, fixed and drawn from a table of (x, C(x)).
+//! Figure 5: configured and observed loss probability, fixed and drawn from a table of (x, C(x)).
 
 use crate::Settings;
 use crate::book::{Book, paper};
@@ -9,16 +9,16 @@ use crate::plot::{Plot, Style};
 use longwire_bench::BenchError;
 use longwire_report::Row;
 
-/// Set, in percent.
+/// Configured, in percent.
 const SET: [u32; 6] = [1, 2, 5, 10, 20, 50];
 /// At 1518 bytes and 8000 packets a second, 97 Mbit/s: 5 s.
 const PACKETS: u64 = 40_000;
 
-/// Tables of the paper's kind: evenly spaced C(x), and their mean in percent, worked out by hand.
+/// Tables of the paper's kind: evenly spaced C(x), and their mean in percent, computed by hand.
 const TABLES: [(&str, &str, f64); 2] = [
     // Uniform between 0 and 20 %.
     ("uniform from 0 to 20 %", "0 0; 0.05 0.25; 0.1 0.5; 0.15 0.75; 0.2 1", 10.0),
-    // Most packets hardly ever, some often: the steps' means are 0, 0.5, 1.5 and 16 %.
+    // Low for most packets, high for some: the steps' means are 0, 0.5, 1.5 and 16 %.
     ("a long tail", "0 0; 0 0.25; 0.01 0.5; 0.02 0.75; 0.3 1", 4.5),
 ];
 
@@ -51,7 +51,7 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
     );
 }
 
-/// Losses whose probability is drawn from a table for each packet: independent, of the table's mean.
+/// Losses with a probability drawn from a table for each packet: independent, with the table's mean.
 fn drawn_from(
     settings: &Settings<'_>,
     hosts: &mut Hosts,
@@ -67,7 +67,7 @@ fn drawn_from(
 mod tests {
     use super::*;
 
-    /// The mean of a table whose C(x) are evenly spaced: that of the middles of its steps.
+    /// Mean of a table with evenly spaced C(x): the mean of its steps' midpoints.
     fn mean(table: &str) -> f64 {
         let xs: Vec<f64> =
             table.split("; ").filter_map(|point| point.split(' ').next()?.parse().ok()).collect();

@@ -1,5 +1,4 @@
-//! The figures of the Osaka paper, section III, in its order, its delay, and what its RED does once its
-//! average is too high.
+//! The figures of the Osaka paper, section III, in its order; its delay; and the defect of its RED.
 
 mod cost;
 mod defect;

@@ -6,17 +6,17 @@ use crate::experiment::Hosts;
 use crate::plot::{Plot, Style};
 use longwire_report::{Row, Scalar};
 
-/// Figure 3, bytes ("256 KBytes" in print); the same with FCS.
+/// Figure 3, bytes ("256 KBytes" in print), and with FCS.
 const PORTS_SIZE: usize = 256;
 /// Figure 4, bytes ("128 KBytes" in print).
 const RATE_SIZE: usize = 128;
 const PORT_RATE: u64 = 100_000_000;
-/// Where the paper's tail drop and RED become level in figure 4.
+/// Level of the paper's tail drop and RED in figure 4.
 const RATE_LEVEL: u64 = 130_000_000;
 const RATES: [u64; 6] = [50, 100, 150, 200, 250, 300];
 
-/// Figure 3: 1 to 8 ports. Into real ports 100 Mbit/s each; memory ports as fast as they go, to show where
-/// they end.
+/// Figure 3: 1 to 8 ports. Real ports get 100 Mbit/s each; memory ports run at full speed, to show their
+/// limit.
 pub(super) fn ports(book: &mut Book<'_>, hosts: &mut Hosts) {
     for place in [Place::Memory, Place::Real] {
         let title = format!("Figure 3: ports and throughput, {} ports, {PORTS_SIZE} bytes", place.name());
@@ -33,7 +33,7 @@ pub(super) fn ports(book: &mut Book<'_>, hosts: &mut Hosts) {
                     Place::Memory => (None, None),
                     Place::Real => (Some(PORT_RATE), Some(PORT_RATE * ports as u64)),
                 };
-                // The text has a level for figure 2 only, and says of figure 3 that the three are alike.
+                // The text has a level for figure 2 only, and says about figure 3 that the three are alike.
                 let known = None;
                 let traffic = Traffic { ports, size: PORTS_SIZE, rate };
                 let bits = throughput(book, hosts, place, discipline, (name, offered, known), traffic);
@@ -76,7 +76,7 @@ pub(super) fn input_rate(book: &mut Book<'_>, hosts: &mut Hosts) {
     }
 }
 
-/// Measures a row's bits a second. It has a name, what was offered, and where the paper's curve is level.
+/// Measures a row's bits per second. It has a name, the offered load, and the level of the paper's curve.
 fn throughput(
     book: &mut Book<'_>,
     hosts: &mut Hosts,

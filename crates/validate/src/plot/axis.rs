@@ -1,4 +1,4 @@
-//! Where values lie along an axis, and which of them are named.
+//! Position of values along an axis, and its labels.
 
 /// An axis of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -8,11 +8,11 @@ pub(super) struct Axis {
     log: bool,
 }
 
-/// How many values are named at the least, where the axis is linear.
+/// Minimum number of labels on a linear axis.
 const TICKS: f64 = 5.0;
 
 impl Axis {
-    /// An axis that has room for all values; `from_zero` makes it begin at 0.
+    /// An axis with room for all values; `from_zero` makes it begin at 0.
     pub(super) fn over(values: impl Iterator<Item = f64>, log: bool, from_zero: bool) -> Self {
         let (low, high) = values
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
@@ -21,7 +21,7 @@ impl Axis {
             let (low, high) = (low * 0.9, high * 1.1);
             return Self { low, high, log };
         }
-        // Zero belongs to the axis if it is near.
+        // Includes zero if it is near.
         let low = if from_zero || (low > 0.0 && low < high / 2.0) { low.min(0.0) } else { low };
         let high = if from_zero { high.max(0.0) } else { high };
         let room = if high > low { (high - low) * 0.05 } else { high.abs().max(1.0) * 0.05 };
@@ -29,7 +29,7 @@ impl Axis {
         Self { low, high: high + room, log }
     }
 
-    /// Where a value lies, from 0 to 1.
+    /// Position of a value, from 0 to 1.
     pub(super) fn place(&self, value: f64) -> f64 {
         if self.log {
             return (value / self.low).ln() / (self.high / self.low).ln();
@@ -37,12 +37,12 @@ impl Axis {
         (value - self.low) / (self.high - self.low)
     }
 
-    /// Where zero lies, or the beginning of the axis if zero is not on it.
+    /// Position of zero, or the beginning of the axis if zero is not on it.
     pub(super) fn floor(&self) -> f64 {
         if self.log { 0.0 } else { self.place(0.0).clamp(0.0, 1.0) }
     }
 
-    /// The values that are named, with their names.
+    /// Labelled values, with their labels.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let values = if self.log { self.log_ticks() } else { self.linear_ticks() };
         values.into_iter().map(|value| (value, named(value))).collect()
@@ -69,7 +69,7 @@ impl Axis {
     }
 }
 
-/// A value as an axis names it: `0`, `0.05`, `250`, `20k`, `3M`.
+/// Label of a value: `0`, `0.05`, `250`, `20k`, `3M`.
 fn named(value: f64) -> String {
     let (value, suffix) = match value.abs() {
         size if size >= 1e9 => (value / 1e9, "G"),

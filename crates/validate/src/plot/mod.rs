@@ -1,53 +1,52 @@
-//! Figures: what they show, and how they become SVG.
+//! Figures, and their rendering as SVG.
 //!
-//! Colours are CSS variables with fallbacks, so that a figure is readable on light and on dark ground.
+//! Colours are CSS variables with fallbacks, so that a figure is readable on light and on dark backgrounds.
 
 mod axis;
 mod svg;
 
 use axis::Axis;
 
-/// How the points of a series are drawn.
+/// Style of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Points joined by a line.
     Line,
-    /// A line without marks, dashed: what something is compared with.
+    /// A dashed line without marks: a reference.
     Reference,
     /// Points alone.
     Scatter,
     /// Steps: a cumulative distribution.
     Steps,
-    /// A bar at each point, beside those of the other series.
+    /// A bar at each point, beside those of other series.
     Bars,
 }
 
-/// Points that belong together.
+/// A series of points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// What they are, for the legend.
+    /// Its name in the legend.
     pub name: String,
     /// How they are drawn.
     pub style: Style,
-    /// Where they are. Points that are not finite, and points at or below 0 on a logarithmic axis, are left
-    /// out.
+    /// The points. Those that are not finite, or at or below 0 on a logarithmic axis, are left out.
     pub points: Vec<(f64, f64)>,
 }
 
 /// A figure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plot {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// What is along the horizontal axis, with its unit.
+    /// Label of the horizontal axis, with its unit.
     pub x: String,
-    /// What is along the vertical axis, with its unit.
+    /// Label of the vertical axis, with its unit.
     pub y: String,
     /// Whether the horizontal axis is logarithmic.
     pub log_x: bool,
-    /// Whether the vertical axis is.
+    /// Whether the vertical axis is logarithmic.
     pub log_y: bool,
-    /// What is drawn, in this order.
+    /// The series, in drawing order.
     pub series: Vec<Series>,
 }
 
@@ -57,17 +56,17 @@ impl Plot {
         Self { title: title.into(), x: x.into(), y: y.into(), log_x: false, log_y: false, series: Vec::new() }
     }
 
-    /// With a logarithmic horizontal axis.
+    /// Makes the horizontal axis logarithmic.
     pub fn log_x(self) -> Self {
         Self { log_x: true, ..self }
     }
 
-    /// With a logarithmic vertical axis.
+    /// Makes the vertical axis logarithmic.
     pub fn log_y(self) -> Self {
         Self { log_y: true, ..self }
     }
 
-    /// With another series, unless it has no points.
+    /// Adds a series, unless it has no points.
     pub fn with(mut self, name: impl Into<String>, style: Style, points: Vec<(f64, f64)>) -> Self {
         if !points.is_empty() {
             self.series.push(Series { name: name.into(), style, points });
@@ -75,7 +74,7 @@ impl Plot {
         self
     }
 
-    /// Whether any series is more than something to compare with.
+    /// Whether any series is more than a reference.
     pub fn shows_a_measurement(&self) -> bool {
         self.series.iter().any(|series| series.style != Style::Reference)
     }
@@ -95,14 +94,13 @@ impl Plot {
         let points = || self.series.iter().flat_map(|series| self.drawable(series));
         let bars = self.series.iter().any(|series| series.style == Style::Bars);
         let x = Axis::over(points().map(|(x, _)| x), self.log_x, false);
-        // A bar's length is its value, so that it has to begin at 0.
+        // A bar's length is its value, so the axis begins at 0.
         let y = Axis::over(points().map(|(_, y)| y), self.log_y, bars);
         (x, y)
     }
 }
 
-/// The cumulative distribution of sorted values, in at most `most` points: the share of all that each value
-/// reaches.
+/// The cumulative distribution of sorted values, in at most `most` points.
 pub fn cumulative(sorted: &[f64], most: usize) -> Vec<(f64, f64)> {
     let count = sorted.len();
     let step = count.div_ceil(most.max(1)).max(1);

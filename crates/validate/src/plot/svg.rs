@@ -7,20 +7,20 @@ use std::fmt::Write as _;
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 400.0;
-/// The frame that the values are drawn in.
+/// The plot area.
 const LEFT: f64 = 72.0;
 const RIGHT: f64 = 622.0;
 const TOP: f64 = 36.0;
 const BOTTOM: f64 = 330.0;
-/// The height of the legend's lines, and the width of a character in it.
+/// Height of a legend line, and width of a character.
 const LINE: f64 = 16.0;
 const CHARACTER: f64 = 6.4;
 
-/// Most decimals of a value.
+/// Maximum number of decimals.
 const MOST_DECIMALS: usize = 12;
 
-/// Colours that tell series apart on light and on dark ground (Okabe and Ito's, without black and yellow), as
-/// classes.
+/// Number of colours that are distinct on light and on dark backgrounds (Okabe and Ito's, without black and
+/// yellow), as CSS classes.
 const COLOURS: usize = 6;
 
 /// Draws a figure.
@@ -41,7 +41,7 @@ pub(super) fn render(plot: &Plot) -> String {
     out + &legend.0 + "</svg>\n"
 }
 
-/// A line of the output. Writing to a String cannot fail.
+/// Writes a line of output. Writing to a String can't fail.
 macro_rules! line {
     ($out:expr, $($text:tt)*) => { let _ = writeln!($out, $($text)*); };
 }
@@ -54,7 +54,7 @@ fn up(axis: Axis, value: f64) -> f64 {
     BOTTOM - axis.place(value) * (BOTTOM - TOP)
 }
 
-/// Grid, names of values, names of axes.
+/// Grid, labels of values, labels of axes.
 fn frame(out: &mut String, plot: &Plot, x: Axis, y: Axis) {
     for (value, name) in x.ticks() {
         let at = across(x, value);
@@ -122,7 +122,7 @@ fn draw(out: &mut String, plot: &Plot, number: usize, series: &Series, (x, y): (
     }
 }
 
-/// The value in five digits, or all before the point: more than a mark shows, and no more than was measured.
+/// A value in five digits, or all before the point: enough for a mark.
 fn short(value: f64) -> String {
     let enough = |decimals: &usize| value.abs() * 10f64.powi(*decimals as i32) >= 10_000.0;
     let decimals = (0..=MOST_DECIMALS).find(enough).unwrap_or(MOST_DECIMALS);

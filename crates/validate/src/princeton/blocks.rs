@@ -1,5 +1,5 @@
-//! Figures 9 and 10: how fast packets are forwarded with more and more work for each: programs of n blocks,
-//! installed in a router for all packets, with and without contention for one output queue.
+//! Figures 9 and 10: forwarding rate with increasing work per packet: programs of n blocks, installed in a
+//! router for all packets, with and without contention for one output queue.
 
 use super::queue::{Buffers, Entry, Frame, Guard, Queue};
 use super::stage::BURST;
@@ -18,19 +18,18 @@ use std::time::Duration;
 
 const TIME: Duration = Duration::from_millis(250);
 const QUICK: Duration = Duration::from_millis(10);
-/// Blocks of a program.
+/// Numbers of blocks.
 const COUNTS: [usize; 6] = [0, 4, 8, 16, 32, 64];
-/// What the paper's system has left for a packet at 1 Mpps, in blocks of both kinds (section 4.2).
+/// The paper's budget for a packet at 1 Mpps, in blocks of both kinds (section 4.2).
 const LEFT: u64 = 32;
 const BUFFERS: usize = 1 << 12;
 
-/// What a block is.
+/// Kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// 10 operations on registers.
     Registers,
-    /// One load of 4 bytes of state, each of another cache line, and an addition, without which nobody would
-    /// need it.
+    /// One load of 4 bytes of state, each from another cache line, and an addition that uses it.
     Memory,
     /// Both.
     Both,
@@ -48,10 +47,10 @@ impl Kind {
     }
 }
 
-/// A program of so many blocks, 64 at the most. What they compute is needed, and nobody can foresee it.
+/// A program of this many blocks, at most 64. The results are used, and unpredictable.
 ///
 /// # Errors
-/// Never: it is a program.
+/// Never: the program is constant.
 pub(super) fn program(kind: Kind, blocks: usize) -> Result<Program, BenchError> {
     const LINE: usize = 64;
     let mut text = "r7 = *(u32 *)(r1 + 12)\n r8 = *(u32 *)(r1 + 16)\n".to_owned();
@@ -111,8 +110,8 @@ fn point(
     Some((blocks as f64, row.measured.as_ref().and_then(Scalar::as_f64)? / 1e6))
 }
 
-/// Input workers that each have a router of their own with the program: frames into packets, the router, and
-/// out into a queue.
+/// Input workers, each with its own router and the program: frames into packets, the router, and out to a
+/// queue.
 fn input(settings: &Settings<'_>, together: bool, kind: Kind, blocks: usize) -> Result<Rates, BenchError> {
     let workers = processors();
     let queues: Vec<Queue> = (0..workers).map(|_| Queue::new(BUFFERS)).collect();
@@ -145,7 +144,7 @@ fn input(settings: &Settings<'_>, together: bool, kind: Kind, blocks: usize) -> 
     rates(settings, bursts, settings.choose(TIME, QUICK))
 }
 
-/// The first 64 bytes of a frame, or as many as there are.
+/// The first 64 bytes of a frame, or fewer.
 fn words(frame: &[u8]) -> Frame {
     let mut bytes = [0; 64];
     let len = frame.len().min(64);
@@ -154,8 +153,8 @@ fn words(frame: &[u8]) -> Frame {
     std::array::from_fn(|at| u64::from_le_bytes(words[at]))
 }
 
-/// How many blocks of both a packet could have at 1 Mpps, by the line through the least and the most that
-/// were measured.
+/// Number of blocks of both kinds that fit a packet at 1 Mpps, by the line through the smallest and largest
+/// measured numbers.
 fn left(book: &mut Book<'_>, points: &[(f64, f64)]) {
     let row = paper(Row::new("fig 9: blocks of both that 1 Mpps leaves", "blocks"), LEFT);
     book.row(row.expected(LEFT), |row| {
@@ -172,7 +171,7 @@ fn left(book: &mut Book<'_>, points: &[(f64, f64)]) {
     });
 }
 
-/// Where the line through the times of a packet at two points, in Mpps, reaches a microsecond. Not below 0.
+/// Where the line through a packet's times at two points, in Mpps, reaches a microsecond; at least 0.
 fn at_one_mpps((x1, rate1): (f64, f64), (x2, rate2): (f64, f64)) -> Option<f64> {
     let (time1, time2) = (1.0 / rate1, 1.0 / rate2);
     let each = (time2 - time1) / (x2 - x1);

@@ -10,14 +10,14 @@ use std::sync::Arc;
 /// A forwarder of table 5.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line {
-    /// What it is called in Longwire.
+    /// Its name in Longwire.
     pub name: &'static str,
     pub bytes: u64,
     pub operations: u64,
     pub registers: u64,
 }
 
-/// Table 5, as the paper prints it: never a value of ours.
+/// Table 5, as printed in the paper; no values of ours.
 pub(super) const TABLE_5: [Line; 6] = [
     Line { name: "tcp-splicer", bytes: 24, operations: 45, registers: 7 },
     Line { name: "wavelet", bytes: 8, operations: 28, registers: 4 },
@@ -27,22 +27,22 @@ pub(super) const TABLE_5: [Line; 6] = [
     Line { name: "minimal-ip", bytes: 24, operations: 32, registers: 2 },
 ];
 
-/// The port of the router that admits.
+/// The output port that admits.
 const PORT: u16 = 0;
 
-/// A program that comes with Longwire.
+/// A program that ships with Longwire.
 pub(super) fn shipped(name: &str) -> Result<Program, BenchError> {
     let shipped = Shipped::named(name)
         .ok_or_else(|| BenchError::NotHere(format!("{name} does not come with this version")))?;
     Ok(Object::parse(shipped.object)?.program(shipped.function)?)
 }
 
-/// A router's table of programs with the paper's budget and none yet.
+/// An empty table of programs with the paper's budget.
 fn empty() -> Arc<Forwarders> {
     Arc::new(Forwarders::none(Admission { budget: Budget::VRP, ..Admission::default() }, &[PORT], 1))
 }
 
-/// This table with one more program, for all packets or for those of a flow; or why it is refused.
+/// This table with another program, for all packets or for those of a flow; or the reason for refusal.
 fn with(
     table: &Arc<Forwarders>,
     program: Program,
@@ -56,8 +56,8 @@ fn with(
     Ok(table.with(forwarder).map(|(_, table)| table).map_err(|refused| refused.to_string()))
 }
 
-/// One of a flow, and others for all packets: what they need together with classifier and minimal IP, or why
-/// they are refused.
+/// One for a flow, and others for all packets: their total with classifier and minimal IP, or the reason for
+/// refusal.
 fn together(flow: &str, general: &[&str]) -> Result<Result<Arc<Forwarders>, String>, BenchError> {
     let mut table = match with(&empty(), shipped(flow)?, true)? {
         Ok(table) => table,
@@ -106,7 +106,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
     limits(book);
 }
 
-/// What the router charges for its own minimal IP, beside what the program needs that does the same.
+/// The router's charge for its own minimal IP, and the needs of the equivalent program.
 fn own_minimal_ip(book: &mut Book<'_>) {
     for (resource, charged, printed) in
         [(Resource::Cycles, 32, true), (Resource::Transfers, 6, false), (Resource::StateBytes, 24, true)]
@@ -126,7 +126,8 @@ fn own_minimal_ip(book: &mut Book<'_>) {
     }
 }
 
-/// Resources, and a program that needs more of one with each step, and of the others as little as possible.
+/// Resources, and a program whose every step needs more of one resource, and as little as possible of the
+/// others.
 const PROBES: [(Resource, u64, &str); 5] = [
     (Resource::Cycles, 240, "r0 = 1\n"),
     (Resource::Transfers, 24, "r3 = *(u8 *)(r7 + 0)\n"),
@@ -135,14 +136,14 @@ const PROBES: [(Resource, u64, &str); 5] = [
     (Resource::Slots, 650, "r8 = r6\n"),
 ];
 
-/// A program that does this so often.
+/// A program that repeats this.
 fn probe(line: &str, times: usize) -> Result<Program, BenchError> {
     let head = "r6 = r1\n *(u64 *)(r10 - 8) = 0\n r1 = 4\n call lw_flow_state\n r7 = r0\n";
     let text = format!("{head}{}r0 = 2\n exit", line.repeat(times));
     Ok(Program::new("probe", assemble(&text)?, []))
 }
 
-/// The most that the router admits of a resource, found by trying: classifier and minimal IP included.
+/// The most that the router admits of a resource, by trial: classifier and minimal IP included.
 fn admitted(resource: Resource, line: &str) -> Result<u64, BenchError> {
     let (table, mut most) = (empty(), 0);
     for times in 0.. {

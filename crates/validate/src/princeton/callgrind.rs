@@ -1,24 +1,24 @@
-//! Instructions of what this program does, counted by valgrind in a process of its own.
+//! Counts this program's instructions with valgrind, in another process.
 
 use longwire_bench::BenchError;
 use std::process::{Command, Stdio};
 
-/// Tells a process of this program which stage it is to run, and for how many bursts.
+/// Environment variable that tells a process of this program which stage to run, and for how many bursts.
 pub(crate) const STAGE: &str = "LONGWIRE_VALIDATE_STAGE";
 
-/// What a run took.
+/// Counts of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub instructions: u64,
-    /// Instructions' reads and writes of memory; 0 unless they were to be counted.
+    /// Memory reads and writes; 0 unless requested.
     pub reads: u64,
     pub writes: u64,
 }
 
-/// Runs what `text` says in a process of this program under callgrind.
+/// Runs the stage `text` in a process of this program under callgrind.
 ///
 /// # Errors
-/// There is no such tool, or it can't run this program.
+/// If the tool is missing, or can't run this program.
 pub(crate) fn counted(text: &str, options: &[&str]) -> Result<Counted, BenchError> {
     let program = std::env::current_exe()
         .map_err(|source| BenchError::System { doing: "finding this program", source })?;
@@ -34,8 +34,7 @@ pub(crate) fn counted(text: &str, options: &[&str]) -> Result<Counted, BenchErro
         .ok_or_else(|| BenchError::NotHere("valgrind does not count this program's instructions".into()))
 }
 
-/// The numbers that callgrind says it has collected: instructions, and reads and writes of data if it was
-/// told to look at memory.
+/// Callgrind's totals: instructions, and data reads and writes if it simulated memory.
 fn collected(said: &str) -> Option<Counted> {
     let line = said.lines().find_map(|line| line.split_once("Collected :"))?;
     let mut numbers = line.1.split_ascii_whitespace().map(|number| number.parse().ok());

@@ -1,4 +1,4 @@
-//! What the paper's queues and buffers do, told exactly: one worker after the other, so that no clock
+//! Behaviour of the paper's queues and buffers, exactly: workers run one after the other, so that no clock
 //! decides.
 
 use super::queue::{Buffers, Guard, Queue, Ready};
@@ -6,7 +6,7 @@ use super::stage::{Choice, Input, Output, PRIORITIES, Seen};
 use crate::book::{Book, paper};
 use longwire_report::Row;
 
-/// Buffers of the paper's pool (section 3.2.3), and how many packets come before the output worker looks
+/// Buffers of the paper's pool (section 3.2.3), and packets that arrive before the output worker polls again.
 /// again.
 const BUFFERS: usize = 8192;
 const BEHIND: [u64; 4] = [4096, 8192, 10_000, 65_536];
@@ -38,7 +38,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
     });
 }
 
-/// What an output worker sends that comes when so many packets have been put in.
+/// Results of an output worker that starts after this many packets.
 fn after(behind: u64) -> Seen {
     let (buffers, queues) = ([Buffers::new(BUFFERS)], [Queue::new(1 << 17)]);
     Input::new(0, &[0], &buffers[0], (&queues, None), Guard::Private).run(behind);
@@ -47,10 +47,10 @@ fn after(behind: u64) -> Seen {
     output.seen
 }
 
-/// Packets of the trial of priorities: rounds in which more come than are sent, and then the rest.
+/// Packets in the test of priorities: rounds with more arrivals than departures, and then the rest.
 const PACKETS: u64 = 64 * 48;
 
-/// How many packets were sent although a higher priority waited, and how many were sent.
+/// Packets sent although a higher priority waited, and packets sent.
 fn priorities() -> (u64, u64) {
     let buffers = [Buffers::new(8192)];
     let queues: Vec<Queue> = (0..PRIORITIES).map(|_| Queue::new(8192)).collect();

@@ -1,5 +1,5 @@
-//! The paper's classifier, written as a program: what it needs by the verifier's count, beside what the paper
-//! says and the router charges for its own.
+//! The paper's classifier as a program: its requirements by the verifier's count, by the paper, and by the
+//! router's charge for its own.
 
 use crate::book::{Book, paper};
 use longwire_bench::BenchError;
@@ -12,8 +12,8 @@ use longwire_report::Row;
 /// table has 32 flows of 20 bytes: source, destination, ports, where and which forwarder, address of its
 /// state.
 ///
-/// Returns XDP_ABORTED for an IP header that is not valid (RFC 1812, section 5.2.2), XDP_PASS for a packet of
-/// no flow, and else what the table says of the forwarder.
+/// Returns XDP_ABORTED for an invalid IP header (RFC 1812, section 5.2.2), XDP_PASS for a packet of no flow,
+/// and otherwise the table's entry for the forwarder.
 const PROGRAM: &str = "
        r6 = r1
        r7 = *(u32 *)(r6 + 0)
@@ -132,7 +132,7 @@ mod tests {
 
     const SEGMENT: Said = Said { protocol: 6, flags: 0x10, ports: [1024, 80], ..Said::UDP };
 
-    /// What it returns of a segment, where each flow of the table has these addresses and ports.
+    /// Return value for a segment, where each flow of the table has these addresses and ports.
     fn returned(key: &[u8], change: impl Fn(&mut [u8])) -> u64 {
         let entry = [key, &77u32.to_le_bytes(), &[0; 4]].concat();
         let mut frame = SEGMENT.frame();
@@ -152,7 +152,7 @@ mod tests {
             other[byte] ^= 1;
             assert_eq!(returned(&other, |_| ()), 2, "byte {byte} of the key");
         }
-        // A checksum that is wrong, and one that is right of a length that the frame has not.
+        // A wrong checksum, and a right one with a length that the frame does not have.
         assert_eq!(returned(key, |frame| frame[24] ^= 1), 0);
         let longer = |frame: &mut [u8]| {
             frame[16] += 1;

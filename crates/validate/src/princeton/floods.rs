@@ -1,6 +1,5 @@
-//! Section 4.7: floods of exceptional packets, and what they leave to regular ones: by time, and by
-//! instructions, which no other program on
-//! the machine changes.
+//! Section 4.7: floods of exceptional packets, and their effect on regular ones: by time, and by
+//! instructions, which no other program on the machine influences.
 
 use super::callgrind::counted;
 use super::robust::{UP_PORT, upward};
@@ -20,31 +19,31 @@ use longwire_router::Admission;
 use longwire_units::Nanos;
 use std::time::{Duration, Instant};
 
-/// Exceptional packets.
+/// Kind of exceptional packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Exception {
     Options,
     Expired,
-    /// For a control process that answers nothing.
+    /// For a control process that does not answer.
     Up,
-    /// For a service that answers all, and moves no more than its part of the worker allows.
+    /// For a service that answers all, within its share of the worker.
     Answered,
 }
 
-/// Shares of exceptional packets, in packets of a batch.
+/// Numbers of exceptional packets in a batch.
 const SHARES: [usize; 4] = [16, 32, 48, 64];
 const GROUPS: usize = 300;
 const FEW_GROUPS: usize = 4;
-/// Batches whose times are added up.
+/// Batches per time measurement.
 const GROUP: usize = 64;
-/// Nanoseconds of packets' time between two batches: 64 packets at 3.47 Mpps.
+/// Packet time between two batches in nanoseconds: 64 packets at 3.47 Mpps.
 const APART: u64 = 18_444;
-/// What is set aside of the worker for a service that answers, in nanoseconds a second: a hundredth.
+/// Worker time reserved for a service that answers, in nanoseconds per second: 1 %.
 const ASIDE: u64 = 10_000_000;
-/// What a flood may leave regular packets, in percent of their rate without it.
+/// Required rate of regular packets during a flood, in percent of their rate without it.
 const LEFT: f64 = 98.0;
 
-/// Regular packets: of no program's flow.
+/// Regular packets, of no program's flow.
 const REGULAR: Said = Said { ports: [1024, 54], ..Said::UDP };
 
 impl Exception {
@@ -59,7 +58,7 @@ impl Exception {
         }
     }
 
-    /// What a flood of them is a trial of.
+    /// What a flood of them exercises.
     const fn exercises(self) -> &'static str {
         match self {
             Self::Options => {
@@ -90,7 +89,7 @@ impl Exception {
         }
     }
 
-    /// A batch with so many of them, spread evenly.
+    /// A batch with this many of them, spread evenly.
     fn frames(self, count: usize) -> Vec<(u16, Frame)> {
         let said = |at: usize| if at * count % BATCH + count >= BATCH { self.said() } else { REGULAR };
         (0..BATCH).map(|place| (0, said(place).frame())).collect()
@@ -132,12 +131,12 @@ pub(super) fn rows(book: &mut Book<'_>) {
     set_aside(book);
 }
 
-/// What a level takes of the worker in a flood, by what work is priced at and by packets' times: no clock
+/// Worker time that a level uses in a flood, by the prices of its work and by packets' times: no clock
 /// decides.
 fn set_aside(book: &mut Book<'_>) {
     let settings = book.settings;
     let name = "robustness: 100 % for a service that answers all, part of the worker that moving them takes";
-    // A hundredth of the time, and of 10 ms that may be left from before.
+    // 1 % of the time, and of 10 ms of saved credit.
     let most = |time: u64| (time / 100 + 100_000 + TRIP) as f64 * 100.0 / time as f64;
     let batches = settings.choose(54_200, 5420);
     let time = batches as u64 * APART;
@@ -170,7 +169,7 @@ fn set_aside(book: &mut Book<'_>) {
     });
 }
 
-/// Instructions of a packet where all are exceptional, beside those of a regular one in the same router.
+/// Instructions per packet if all are exceptional, and per regular packet in the same router.
 fn instructions(book: &mut Book<'_>, exception: Exception) {
     let settings = book.settings;
     let name = format!("robustness: 100 % exceptional, {}, instructions of a packet", exception.name());
@@ -201,12 +200,12 @@ fn per_packet(settings: &Settings<'_>, exception: Exception, share: usize) -> Re
     Ok(counts[1].saturating_sub(counts[0]) as f64 / packets as f64)
 }
 
-/// Runs a flood in this process, as `words` say: which exception, how many of a batch, how many groups of
-/// batches.
+/// Runs a flood in this process as specified by `words`: the exception, their number per batch, and the
+/// number of groups.
 pub(super) fn play<'w>(mut words: impl Iterator<Item = &'w str>) -> Option<()> {
     let mut number = || words.next()?.parse::<usize>().ok();
     let (exception, share, groups) = (*Exception::ALL.get(number()?)?, number()?, number()?);
-    // Who started it sees from the numbers if nothing was done.
+    // The parent sees from the numbers if this failed.
     let mut side = Flooded::new(Some(exception)).ok()?;
     let frames = exception.frames(share.min(BATCH));
     let mut now = BEGIN;
@@ -218,16 +217,16 @@ pub(super) fn play<'w>(mut words: impl Iterator<Item = &'w str>) -> Option<()> {
     Some(())
 }
 
-/// After all that joining may have taken.
+/// After any attachment has joined.
 const BEGIN: Nanos = Nanos::from_secs(60);
 
 struct Seen {
-    /// Nanoseconds a packet: of a router without programs, of this one with regular packets alone, and with
+    /// Nanoseconds per packet: of a router without programs, of this one with regular packets only, and with
     /// exceptional ones.
     plain: Sample,
     without: Sample,
     with: Sample,
-    /// What became of exceptional packets.
+    /// Outcomes of exceptional packets.
     notes: String,
     /// Whether every regular packet was forwarded.
     correct: bool,
@@ -245,7 +244,7 @@ fn flood(settings: &Settings<'_>, exception: Exception, share: usize) -> Result<
         for _ in 0..GROUP {
             now += Nanos(APART);
             for ((side, frames), sum) in sides.iter_mut().zip(&frames).zip(&mut sums) {
-                // What comes back from above is taken in the first of both.
+                // Returned packets are received in the first of both.
                 let begin = Instant::now();
                 side.rig.tick(now);
                 *sum += begin.elapsed();
@@ -262,15 +261,15 @@ fn flood(settings: &Settings<'_>, exception: Exception, share: usize) -> Result<
     Ok(Seen { plain, without, with, notes, correct: got_through && regular.outcome(0).1 })
 }
 
-/// A router that is flooded, with who does not answer, if someone is to be there.
+/// A flooded router, with its silent control process, if any.
 struct Flooded {
     rig: Rig,
     attachment: Option<AttachmentId>,
-    /// Who answers nothing.
+    /// The control process that does not answer.
     _silent: Option<(Guest, Control)>,
 }
 
-/// Says of each packet that the router is to forward it.
+/// A service that answers each packet with "forward".
 struct Passes;
 
 impl Service for Passes {
@@ -280,7 +279,7 @@ impl Service for Passes {
 }
 
 impl Flooded {
-    /// Without programs and levels unless packets are to go up.
+    /// Without programs and levels unless packets go up.
     fn new(exception: Option<Exception>) -> Result<Self, BenchError> {
         let mut rig = Rig::new(Admission::default())?;
         match exception {
@@ -307,7 +306,7 @@ impl Flooded {
         Ok(Self { rig, attachment: Some(attachment), _silent: Some((guest, silent)) })
     }
 
-    /// With a service in line, to which the worker may give a part of its time.
+    /// With an inline service, limited to a share of the worker's time.
     fn answered(mut rig: Rig) -> Result<Self, BenchError> {
         let service = InlineService {
             name: "answers".into(),
@@ -325,14 +324,14 @@ impl Flooded {
         Ok(Self { rig, attachment: Some(attachment), _silent: None })
     }
 
-    /// What became of packets that go up.
+    /// Counters of packets that go up.
     fn counts(&self) -> Counts {
         self.attachment
             .and_then(|attachment| Some(self.rig.router.levels()?.counts(attachment)))
             .unwrap_or_default()
     }
 
-    /// What became of exceptional packets, `share` of each batch, and whether every regular one got through.
+    /// Outcomes of exceptional packets, `share` of each batch, and whether every regular one was forwarded.
     fn outcome(&self, share: usize) -> (String, bool) {
         let (tally, stats) = (self.rig.tally(), self.rig.router.stats());
         let exceptional = tally.offered / BATCH as u64 * share as u64;
@@ -346,7 +345,7 @@ impl Flooded {
             counts.up,
             counts.full + counts.over_rate + counts.over_time
         );
-        // What full IP forwards of them, and errors, go out besides.
+        // Those that full IP forwards, and errors, are sent in addition.
         (notes, tally.forwarded >= regular && tally.dropped <= exceptional)
     }
 }
@@ -370,7 +369,7 @@ mod tests {
             assert!(got_through, "{notes}");
             assert!(notes.starts_with("of 3200 exceptional packets"), "{notes}");
             if exception == Exception::Answered {
-                // A hundredth of 10 ms that were left and of 99 times 18.444 us, in pieces of 400 ns.
+                // 1 % of 10 ms of credit and of 99 times 18.444 us, in pieces of 400 ns.
                 assert!(notes.ends_with("296 went up, 2904 found no room there"), "{notes}");
             }
             if exception == Exception::Up {

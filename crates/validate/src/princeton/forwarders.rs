@@ -1,4 +1,4 @@
-//! Table 5: what forwarders need, by the paper, by the verifier, and as they run.
+//! Table 5: the forwarders' requirements, by the paper, by the verifier, and in execution.
 
 use super::budget::{TABLE_5, shipped};
 use super::clock;
@@ -15,7 +15,7 @@ use longwire_report::Row;
 use longwire_router::{Admission, Key};
 use longwire_wire::checksum::change;
 
-/// Batches of each of two routers that take turns.
+/// Batches of each of two alternating routers.
 const BATCHES: usize = 20_000;
 const QUICK: usize = 200;
 
@@ -23,15 +23,15 @@ const QUICK: usize = 200;
 struct Case {
     name: &'static str,
     said: Said,
-    /// Its state, as its control half has written it.
+    /// Its state, as written by its control half.
     state: Vec<u8>,
     per_flow: bool,
 }
 
-/// A TCP segment that acknowledges.
+/// A TCP ACK segment.
 const SEGMENT: Said = Said { protocol: 6, flags: 0x10, ports: [1024, 80], ..Said::UDP };
 
-/// The eight: those of table 5, and two that the paper describes without figures.
+/// The eight: those of table 5, and two that the paper describes without numbers.
 fn cases() -> Vec<Case> {
     let words = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
     let ports = [5000u16.to_be_bytes(), 8080u16.to_be_bytes()].concat();
@@ -51,7 +51,7 @@ fn cases() -> Vec<Case> {
         case("wavelet", Said::UDP, words(&[255, 0]), true),
         case("ack-monitor", SEGMENT, words(&[0, 0, 0]), true),
         case("syn-monitor", Said { flags: 2, ..SEGMENT }, words(&[0]), false),
-        // Five ranges, none of which has the packets' port.
+        // Five ranges, none of which contains the packets' port.
         case("port-filter", Said::UDP, words(&[1000 << 16 | 9; 5]), false),
         case("minimal-ip", Said::UDP, next_hop, true),
         case("performance-monitor", SEGMENT, words(&[7]), false),
@@ -68,13 +68,13 @@ impl Case {
         if self.per_flow { self.said.flow() } else { Key::All }
     }
 
-    /// What the interpreter makes of one packet.
+    /// The interpreter's result for one packet.
     fn interpreted(&self) -> Result<Finished, BenchError> {
         interpreted(&self.program()?, &self.state, &self.said, &mut self.said.frame())
     }
 }
 
-/// What the interpreter makes of a packet that comes as `said` tells, with this state.
+/// The interpreter's result for a packet as described by `said`, with this state.
 pub(super) fn interpreted(
     program: &Program,
     written: &[u8],
@@ -101,7 +101,7 @@ pub(super) fn interpreted(
         .map_err(|stopped| super::failed("running a forwarder", stopped))
 }
 
-/// Draws the same number always: none of the eight draws any.
+/// Always draws the same number: none of the eight draws any.
 struct Same;
 
 impl Environment for Same {
@@ -181,7 +181,7 @@ fn beside_plain(
     costs.try_into().map_err(|_| super::failed("timing two routers", "there are others"))
 }
 
-/// What is added to a packet's time, by the medians.
+/// Additional time per packet, by the medians.
 fn timed(row: Row, [plain, with]: &[Sample; 2]) -> Row {
     let (plain, with) = (plain.median(), with.median());
     row.measured(with - plain).extra("with_ns", with).extra("without_ns", plain).note(format!(
@@ -190,16 +190,15 @@ fn timed(row: Row, [plain, with]: &[Sample; 2]) -> Row {
     ))
 }
 
-/// What the paper calls too expensive for its MicroEngines, in cycles of a clock that it does not name: ours
-/// are those of this machine's.
+/// The work that the paper calls too expensive for its MicroEngines, in cycles of an unnamed clock; ours are
+/// this machine's.
 fn expensive(book: &mut Book<'_>) {
     let settings = book.settings;
     let row = paper(Row::new("table 5: full IP, a packet with options", "cycles"), 660);
     book.row(row, |row| {
         settings.require_real_time("speed")?;
         let mut rig = Rig::new(Admission::default())?;
-        // As many as come: they are 64 at once and a thousand a second, so a second passes between two
-        // batches.
+        // As many as allowed: 64 at once and a thousand a second, so a second passes between two batches.
         let frames = vec![(0, Said { options: true, ..Said::UDP }.frame()); BATCH];
         let mut costs = Vec::new();
         for second in 0..settings.choose(2000, QUICK as u64) {
@@ -226,7 +225,7 @@ fn expensive(book: &mut Book<'_>) {
         let prefixes = settings.choose(1_000_000, 20_000);
         let mut far = Rig::new(Admission::default())?;
         far.add_routes(prefixes)?;
-        // More destinations than the route cache has, so that it knows none of them when they come again.
+        // More destinations than the route cache holds, so that every lookup misses.
         let frames: Vec<_> = (0..1 << 16).map(|n| (0, Said::UDP.to(destination(n)))).collect();
         let (mut known, mut unknown) = (Vec::new(), Vec::new());
         for chunk in frames.chunks(BATCH) {
@@ -260,7 +259,7 @@ mod tests {
             let stats = rig.router.forwarders().all()[0].stats();
             assert_eq!((stats.packets, rig.tally().forwarded), (3, 3), "{}", case.name);
             let instructions = case.interpreted().unwrap().instructions;
-            // More than what says that it has nothing to do.
+            // More than the instructions of a packet that needs no work.
             assert!(instructions > 12, "{}: {instructions}", case.name);
         }
     }

@@ -1,5 +1,4 @@
-//! Section 4.5: programs come and go while packets flow: how long that takes, for how long the path stops,
-//! and what is lost.
+//! Section 4.5: programs are installed and removed while packets flow: duration, pauses, and losses.
 
 use super::blocks::{Kind, program};
 use crate::Settings;
@@ -20,13 +19,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How often programs come and go.
+/// Number of installations and removals.
 const TIMES: usize = 400;
 const QUICK: usize = 20;
-/// The longest pause of 99 of 100 changes, in nanoseconds.
+/// Limit of the 99th percentile of pauses, in nanoseconds.
 const PAUSE: u64 = 50_000;
-/// Blocks of both kinds: with the beginning and the end, 10 instructions, and nearly the 650 slots of the
-/// paper's store.
+/// Blocks of both kinds: 10 instructions with prologue and epilogue, and nearly the 650 slots of the paper's
+/// store.
 const SMALL: (Kind, usize) = (Kind::Memory, 0);
 const LARGE: (Kind, usize) = (Kind::Both, 53);
 
@@ -53,17 +52,16 @@ ports = [
 neighbours = [{ address = "10.0.1.9", mac = "02:00:00:00:00:01" }]
 "#;
 
-/// The result of a run.
+/// Results of a run.
 struct Seen {
-    /// Nanoseconds from the program to its first packet, by verifying, compiling, and putting it in its
-    /// place.
+    /// Nanoseconds until a program runs: verifying, compiling and installing it.
     small: Sample,
     large: Sample,
-    /// Nanoseconds of the worker's, for exchanging the table of programs between two batches.
+    /// Nanoseconds of the worker for exchanging the table of programs between two batches.
     exchange: Sample,
-    /// Longest times between two looks at the port, around each installation and removal.
+    /// Longest times between two polls of the port, around each installation and removal.
     pauses: Sample,
-    /// Longest times between two looks when nothing was installed.
+    /// Longest times between two polls without an installation.
     quiet: Sample,
     taken: u64,
     lost: u64,
@@ -114,7 +112,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
     });
 }
 
-/// The 99th of 100 pauses, without a verdict where the machine's own is longer than it may be.
+/// The 99th percentile of pauses, without a verdict if the machine's own pauses exceed the limit.
 fn paused(row: Row, pauses: &Sample, quiet: &Sample) -> Row {
     let p99 = pauses.quantile(0.99);
     let told = |sample: &Sample| {
@@ -151,7 +149,7 @@ fn run(settings: &Settings<'_>) -> Result<Seen, BenchError> {
     let router = built.routers.first().copied().ok_or_else(|| super::failed("finding a router", "none"))?;
     let run = built.setup.start();
     let changing = Changing { remote: run.remote(), router, watch: &watch };
-    // Beside the worker, whose processor is the first: who asks, and compiles, is not to be in its way.
+    // The worker has the first processor: the requesting thread, which compiles, must not disturb it.
     let measured = std::thread::scope(|scope| {
         let asking = scope.spawn(|| {
             settle_beside();
@@ -183,7 +181,7 @@ struct Changing<'a> {
 }
 
 impl Changing<'_> {
-    /// Times of installing a small and a large program, of exchanges, pauses with them, and without.
+    /// Times of installing a small and a large program, of exchanges, and pauses with and without them.
     fn measure(&self, settings: &Settings<'_>) -> Result<[Sample; 5], BenchError> {
         settings.pause(Duration::from_millis(50))?;
         let [mut small, mut large, mut exchanges, mut pauses, mut quiet] = [const { Vec::new() }; 5];
@@ -203,8 +201,8 @@ impl Changing<'_> {
         Ok([small, large, exchanges, pauses, quiet].map(Sample::from_iter))
     }
 
-    /// Puts a program in, or takes the last one out; answers the longest time for which the worker did not
-    /// look at its port meanwhile, and how long it took for the exchange itself.
+    /// Installs a program, or removes the last one. Returns the longest time between two polls of the
+    /// worker's port meanwhile, and the time of the exchange.
     fn change(&self, program_of: Option<(Kind, usize)>) -> Result<[f64; 2], BenchError> {
         let before = self.remote.at_node(self.router, |router: &mut Router, _| router.forwarders())?;
         let table = match program_of {
@@ -234,7 +232,7 @@ impl Changing<'_> {
     }
 }
 
-/// How often the worker has looked at the source's port, and the longest time between two looks.
+/// The worker's number of polls of the source's port, and the longest time between two.
 #[derive(Default)]
 struct Watch {
     looks: AtomicU64,
@@ -242,8 +240,8 @@ struct Watch {
 }
 
 impl Watch {
-    /// Waits until the worker has looked at its port twice more: then the time around what was done before is
-    /// over.
+    /// Waits until the worker has polled its port twice more, which completes the interval around the
+    /// previous action.
     fn wait(&self) -> Result<(), BenchError> {
         let looks = || self.looks.load(Ordering::Acquire);
         let (from, begin) = (looks(), monotonic());
@@ -257,7 +255,7 @@ impl Watch {
     }
 }
 
-/// A source that notes for how long nobody asked it.
+/// A source that records the longest time between two polls.
 struct Watched {
     port: Punctual,
     watch: Arc<Watch>,

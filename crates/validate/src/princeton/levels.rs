@@ -1,5 +1,4 @@
-//! Table 4 and sections 3.6 and 3.7: how many packets go through the levels above, and what is left over for
-//! each.
+//! Table 4 and sections 3.6 and 3.7: packet rates of the levels above, and the time left for each packet.
 
 use super::clock;
 use crate::Settings;
@@ -14,19 +13,19 @@ use std::time::Duration;
 const TIME: Duration = Duration::from_millis(300);
 const QUICK: Duration = Duration::from_millis(30);
 const RUNS: usize = 3;
-/// Delays are tried up to this one, each twice the one before.
+/// Delays are doubled up to this one.
 const LONGEST: u64 = 65_536;
-/// A delay that leaves this share of the rate costs nothing that anyone can see.
+/// A delay that keeps this share of the rate is treated as free.
 const SAME: f64 = 0.95;
 
-/// A level, and packets for it.
+/// A level and its packets.
 struct Case {
     name: &'static str,
     level: Level,
     /// Bytes of a frame without FCS.
     len: usize,
     body: bool,
-    /// The paper's packets a second, and cycles that are left.
+    /// The paper's packets per second, and remaining cycles.
     rate: Scalar,
     spare: Option<u64>,
 }
@@ -98,7 +97,7 @@ fn sample(settings: &Settings<'_>, case: &Case, delay: u64) -> Result<Sample, Be
     (0..settings.choose(RUNS, 1)).map(run).collect()
 }
 
-/// The longest delay for each packet that does not make the level slower, in nanoseconds.
+/// The longest delay per packet that does not slow the level down, in nanoseconds.
 fn spare(settings: &Settings<'_>, case: &Case) -> Result<u64, BenchError> {
     let base = sample(settings, case, 0)?.most();
     let mut longest = 0;

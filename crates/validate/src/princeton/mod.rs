@@ -1,8 +1,8 @@
 //! The tables and figures of the Princeton paper, and its experiments on robustness, in its order.
 //!
-//! What the paper has and Longwire has not lives here and nowhere else: queues between input and output
-//! workers, those among them that lose, and the circular pool of packet buffers. All the rest are Longwire's
-//! own router, programs and levels, driven from memory to memory, and at last between real ports.
+//! Parts of the paper's system that Longwire lacks are only here: queues between input and output workers,
+//! lossy ones included, and the circular pool of packet buffers. All the rest are Longwire's own router,
+//! programs and levels, from memory to memory, and finally between real ports.
 
 mod blocks;
 mod budget;
@@ -43,12 +43,12 @@ pub(crate) fn all(book: &mut Book<'_>) {
     real::rows(book);
 }
 
-/// Something that can't fail did.
+/// The error of something that should not fail.
 fn failed(doing: &'static str, why: impl ToString) -> BenchError {
     BenchError::System { doing, source: std::io::Error::other(why.to_string()) }
 }
 
-/// Cycles a second of this machine's first processor, as the system tells them.
+/// Clock rate of this machine's first processor, as reported by the system.
 pub(crate) fn clock() -> Result<f64, BenchError> {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     megahertz(&text).map(|megahertz| megahertz * 1e6).ok_or_else(|| {

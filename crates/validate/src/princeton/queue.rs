@@ -1,16 +1,16 @@
 //! The paper's queues between input and output workers, and its pool of packet buffers (sections 3.2.3 and
 //! 3.4).
 //!
-//! Both are circles that nobody waits for: who writes never asks whether what was there has been read. A
-//! reader finds out that it was too late, and counts the packet as lost. Longwire's own path has neither.
+//! Both are circular, and nobody waits: a writer overwrites unread entries. A reader that was too late
+//! detects this, and counts the packet as lost. Longwire's own path has neither.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
-/// A packet of 64 bytes, as words: what moves between registers and memory.
+/// A packet of 64 bytes, as words: the unit of transfer between registers and memory.
 pub(super) type Frame = [u64; 8];
 
-/// On a line of its own, so that it is not shared by accident.
+/// Alone on its cache line, against false sharing.
 #[repr(align(64))]
 #[derive(Debug, Default)]
 struct Lined<T>(T);
@@ -19,18 +19,18 @@ struct Lined<T>(T);
 #[repr(align(128))]
 struct Buffer {
     words: [AtomicU64; 8],
-    /// The number of the packet in it plus 1; [`BUSY`] while one is written.
+    /// The number of the packet in it plus 1; [`BUSY`] during a write.
     holds: AtomicU64,
 }
 
 const BUSY: u64 = u64::MAX;
 
-/// Packet buffers that one input worker uses in a circle.
+/// Circular packet buffers of one input worker.
 #[derive(Debug)]
 pub(super) struct Buffers(Box<[Buffer]>);
 
 impl Buffers {
-    /// So many, a power of two.
+    /// This many, a power of two.
     pub fn new(count: usize) -> Self {
         Self((0..count.next_power_of_two()).map(|_| Buffer::default()).collect())
     }
@@ -39,13 +39,13 @@ impl Buffers {
         &self.0[number as usize & (self.0.len() - 1)]
     }
 
-    /// Writes the packet with this number where the one was that is as many packets older as there are
+    /// Writes the packet with this number over the oldest one.
     /// buffers.
     #[inline]
     pub fn write(&self, number: u64, frame: &Frame) {
         let buffer = self.at(number);
         buffer.holds.store(BUSY, Ordering::Relaxed);
-        // A reader that sees a new word sees that it is being written, too.
+        // A reader that sees a new word also sees that a write is in progress.
         fence(Ordering::Release);
         for (word, value) in buffer.words.iter().zip(frame) {
             word.store(*value, Ordering::Relaxed);
@@ -53,7 +53,7 @@ impl Buffers {
         buffer.holds.store(number + 1, Ordering::Release);
     }
 
-    /// The packet whose number ends with these 28 bits; none if its buffer has been used again.
+    /// The packet whose number ends with these 28 bits; none if its buffer has been overwritten.
     #[inline]
     pub fn read(&self, number: u32) -> Option<Frame> {
         let buffer = self.at(number.into());
@@ -67,10 +67,10 @@ impl Buffers {
     }
 }
 
-/// The bits of an entry that are a packet's number; above them the input worker's.
+/// The bits of an entry with the packet's number; above them the input worker's.
 const NUMBER: u32 = (1 << 28) - 1;
 
-/// What stands in a queue: which buffer of which worker.
+/// A queue entry: the worker and its buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry(u32);
 
@@ -79,34 +79,34 @@ impl Entry {
         Self((worker as u32) << 28 | number as u32 & NUMBER)
     }
 
-    /// The worker, and the end of the packet's number.
+    /// The worker, and the lower bits of the packet's number.
     pub const fn place(self) -> (usize, u32) {
         (self.0 as usize >> 28, self.0 & NUMBER)
     }
 }
 
-/// How input workers are kept from each other where they share a queue.
+/// Mutual exclusion of input workers that share a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guard {
-    /// They don't share it: whoever puts in keeps its head in a register.
+    /// None: each worker has its own queue, and keeps its head in a register.
     Private,
-    /// A lock that is looked at until it seems free, and only then tried.
+    /// A test-and-test-and-set lock.
     Lock,
-    /// A lock that is tried until it is got: the paper's "tight test-until-acquired loop".
+    /// A test-and-set lock: the paper's "tight test-until-acquired loop".
     TestAndSet,
 }
 
-/// A circular array of entries. The head is in memory, the tail is the output worker's alone.
+/// A circular array of entries. The head is in memory, the tail is private to the output worker.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// Each with the lower half of its position, so that who reads knows what was overwritten.
+    /// Each with the lower half of its position, so that the reader detects overwritten ones.
     entries: Box<[AtomicU64]>,
     head: Lined<AtomicU64>,
     lock: Lined<AtomicBool>,
 }
 
 impl Queue {
-    /// Of so many entries, a power of two.
+    /// With this many entries, a power of two.
     pub fn new(entries: usize) -> Self {
         Self {
             entries: (0..entries.next_power_of_two()).map(|_| AtomicU64::new(u64::MAX)).collect(),
@@ -125,7 +125,7 @@ impl Queue {
         self.head.0.store(position + 1, Ordering::Release);
     }
 
-    /// Puts an entry in. `own` is the head as this worker keeps it, for queues that are its own.
+    /// Appends an entry. `own` is this worker's copy of the head, for private queues.
     #[inline]
     pub fn put(&self, guard: Guard, own: &mut u64, entry: Entry) {
         match guard {
@@ -147,7 +147,7 @@ impl Queue {
         while self.lock.0.swap(true, Ordering::Acquire) {
             loop {
                 tries += 1;
-                // Whoever holds it may have been preempted.
+                // The lock's holder may have been preempted.
                 if tries.is_multiple_of(4096) {
                     std::thread::yield_now();
                 }
@@ -159,7 +159,7 @@ impl Queue {
         }
     }
 
-    /// Up to where it is filled.
+    /// Position after the last entry.
     #[inline]
     pub fn head(&self) -> u64 {
         self.head.0.load(Ordering::Acquire)
@@ -172,32 +172,32 @@ impl Queue {
         ((word >> 32) as u32 == position as u32).then_some(Entry(word as u32))
     }
 
-    /// Where to go on when entries have been overwritten.
+    /// Position at which to resume after entries have been overwritten.
     #[cold]
     pub fn resume(&self, tail: u64) -> u64 {
         tail.max(self.head().saturating_sub(self.entries.len() as u64 / 2))
     }
 }
 
-/// Which of up to 64 queues have packets: one word to look at, whatever their number.
+/// Which of up to 64 queues have packets: one word, whatever their number.
 #[derive(Debug, Default)]
 pub(super) struct Ready(Lined<AtomicU64>);
 
 impl Ready {
-    /// Packets have come into a queue.
+    /// Marks a queue as non-empty.
     #[inline]
     pub fn set(&self, queue: usize) {
         self.0.0.fetch_or(1 << queue, Ordering::Release);
     }
 
-    /// The first queue that may have some: the one of highest priority.
+    /// The first queue marked: the one of highest priority.
     #[inline]
     pub fn first(&self) -> Option<usize> {
         let bits = self.0.0.load(Ordering::Acquire);
         (bits != 0).then(|| bits.trailing_zeros() as usize)
     }
 
-    /// A queue was found empty. It has to be looked at once more after this.
+    /// Marks a queue as empty. It must be checked once more after this.
     #[inline]
     pub fn clear(&self, queue: usize) {
         self.0.0.fetch_and(!(1 << queue), Ordering::AcqRel);

@@ -15,18 +15,18 @@ use longwire_router::{Admission, Key};
 use longwire_units::Nanos;
 use std::time::{Duration, Instant};
 
-/// Packets a second of the paper's eight ports, and those of them that go up.
+/// Packets per second of the paper's eight ports, and of those that go up.
 const OFFERED: u64 = 1_128_000;
 const UP: u64 = 310_000;
-/// Cycles of service of each of these, and how many the paper's Pentium has in a second.
+/// Cycles of service per packet, and cycles per second of the paper's Pentium.
 const CYCLES: u32 = 1510;
 const CYCLES_A_SECOND: f64 = 733e6;
 const TIME: Duration = Duration::from_secs(3);
 const QUICK: Duration = Duration::from_millis(200);
-/// Its packets are for this port.
+/// Destination port of its packets.
 pub(super) const UP_PORT: u16 = 53;
 
-/// Says how many cycles there are in a second.
+/// Returns the clock rate in cycles per second.
 type Clock<'c> = &'c dyn Fn() -> Result<f64, BenchError>;
 
 pub(super) fn rows(book: &mut Book<'_>) {
@@ -61,15 +61,15 @@ pub(super) fn rows(book: &mut Book<'_>) {
     }
 }
 
-/// A router with the whole budget in use, a control process above it, and packets for both.
+/// A router with its whole budget in use, a control process above it, and packets for both.
 struct Pipeline {
     rig: Rig,
     attachment: longwire_punt::AttachmentId,
     guest: Guest,
     up: u64,
-    /// Packets from the first to the last.
+    /// Number of packets offered.
     offered: u64,
-    /// The longest time between two looks at the clock.
+    /// The longest time between two clock readings.
     pause: Duration,
     used: String,
 }
@@ -93,7 +93,7 @@ impl Pipeline {
         Ok(Self { rig, attachment, guest, up: 0, offered: 0, pause: Duration::ZERO, used })
     }
 
-    /// Offers packets by the clock, and waits for the last ones. Answers for how many seconds they were
+    /// Offers packets by the clock, and waits for the last ones. Returns the seconds during which they were
     /// offered.
     fn run(&mut self, settings: &Settings<'_>, time: Duration) -> Result<f64, BenchError> {
         let said = |port| Said { ports: [1024, port], ..Said::UDP };
@@ -134,7 +134,7 @@ impl Pipeline {
         let tally = self.rig.tally();
         let counts = self.rig.router.levels().map(|punt| punt.counts(self.attachment)).unwrap_or_default();
         let lost = tally.offered - tally.forwarded.min(tally.offered);
-        // Packets that nobody above decided about in time did not go through the control level.
+        // Packets without an answer in time did not go through the control level.
         let unserved = self.up - counts.verdicts.min(self.up);
         let kpps = |packets: u64| packets as f64 / seconds / 1e3;
         let kept_up = kpps(self.offered) >= 0.99 * OFFERED as f64 / 1e3;
@@ -160,18 +160,18 @@ impl Pipeline {
     }
 }
 
-/// Lets its packets pass, which go up then.
+/// A program that passes its packets, which then go up.
 pub(super) fn upward() -> Result<Program, BenchError> {
     Ok(Program::new("upward", assemble("r0 = 2\n exit")?, []))
 }
 
-/// Deadlines as they usually are: 20 ms for an answer, a second for any. As many packets may be up as come in
-/// a tenth of a second, which is a setting (`packets`).
+/// The usual deadlines: 20 ms for an answer, a second for any. Packets of a tenth of a second may be up at
+/// once, which is a setting (`packets`).
 fn limits() -> Limits {
     Limits { packets: 32_768, ..Limits::default() }
 }
 
-/// Installs a program for all packets that takes what is left of the budget; says what is in use then.
+/// Installs a program for all packets that uses the rest of the budget. Returns a description of its use.
 fn fill(rig: &mut Rig) -> Result<String, BenchError> {
     let table = rig.router.forwarders();
     let left =
@@ -187,7 +187,7 @@ fn fill(rig: &mut Rig) -> Result<String, BenchError> {
     Ok([Resource::Cycles, Resource::Transfers, Resource::StateBytes].map(used).join(", "))
 }
 
-/// A program of exactly so many cycles, with so many loads of 4 bytes of state.
+/// A program of exactly this many cycles and loads of 4 bytes of state.
 fn filler(cycles: u64, loads: u64) -> Result<Program, BenchError> {
     let mut text = format!(
         "r7 = *(u32 *)(r1 + 12)\n r8 = *(u32 *)(r1 + 16)\n r1 = {}\n call lw_flow_state\n r6 = r0\n",
@@ -196,7 +196,7 @@ fn filler(cycles: u64, loads: u64) -> Result<Program, BenchError> {
     for load in 0..loads {
         text += &format!("r3 = *(u32 *)(r6 + {})\n r7 += r3\n", load * 4);
     }
-    // Three above and a sum for each load, which itself is a transfer; five at the end.
+    // Three above, an addition for each load, which itself is a transfer, and five at the end.
     for at in 0..cycles.saturating_sub(3 + loads + 5) {
         text += if at % 2 == 0 { "r7 += r8\n" } else { "r8 ^= r7\n" };
     }

@@ -5,14 +5,14 @@ use std::hint::black_box;
 
 /// Output ports, as on the paper's board.
 pub(super) const PORTS: usize = 8;
-/// Queues of a port where there are many (section 3.4.1).
+/// Queues per port where there are several (section 3.4.1).
 pub(super) const PRIORITIES: usize = 16;
 /// Slots of a FIFO.
 const SLOTS: usize = 16;
-/// Packets in a row between two looks at the clock.
+/// Packets between two clock readings.
 pub(super) const BURST: u64 = 4096;
 
-/// Where packets to an address go.
+/// The route of an address.
 #[derive(Debug, Clone, Copy, Default)]
 struct Route {
     address: u32,
@@ -20,8 +20,8 @@ struct Route {
     mac: u64,
 }
 
-/// A route cache of one access: a hash of the address is the place. It knows every address that is asked for,
-/// as in the paper.
+/// A route cache with a single access: the hash of an address is its slot. It contains every address used, as
+/// in the paper.
 #[derive(Debug)]
 struct RouteCache([Route; 256]);
 
@@ -66,14 +66,14 @@ const fn destination(frame: &Frame) -> u32 {
     ((frame[3] >> 48) as u32 | (frame[4] as u32) << 16).swap_bytes()
 }
 
-/// An input worker: slots of a FIFO that hold packets at all times, registers, a buffer, a queue.
+/// An input worker: FIFO slots that always hold packets, registers, a buffer, a queue.
 #[derive(Debug)]
 pub(super) struct Input<'a> {
     worker: usize,
     fifo: [Frame; SLOTS],
     routes: RouteCache,
     buffers: &'a Buffers,
-    /// By port and priority: those that it puts into.
+    /// Its queues, by port and priority.
     queues: &'a [Queue],
     ready: Option<&'a [Ready]>,
     guard: Guard,
@@ -82,8 +82,8 @@ pub(super) struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// The worker with this number, whose packets go to these ports. There are as many queues as ports, or
-    /// [`PRIORITIES`] times as many, with bits that say which of them have packets.
+    /// The worker with this number, whose packets go to these ports. There is a queue per port, or
+    /// [`PRIORITIES`] queues per port with bits that mark the non-empty ones.
     pub fn new(
         worker: usize,
         ports: &[u32],
@@ -104,7 +104,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Takes in so many packets, by figure 5.
+    /// Receives this many packets, by figure 5.
     pub fn run(&mut self, packets: u64) {
         for _ in 0..packets {
             self.one();
@@ -115,7 +115,7 @@ impl<'a> Input<'a> {
     fn one(&mut self) {
         let mut registers = black_box(&self.fifo)[self.next as usize % SLOTS];
         let Some(route) = self.routes.find(destination(&registers)) else { return };
-        // The simplest forwarder there is: another destination MAC address.
+        // The simplest forwarder: another destination MAC address.
         registers[0] = registers[0] & !0xffff_ffff_ffff | route.mac;
         self.buffers.write(self.next, &registers);
         let entry = Entry::new(self.worker, self.next);
@@ -133,44 +133,44 @@ impl<'a> Input<'a> {
     }
 }
 
-/// What an output worker chooses from.
+/// Queues of an output worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// One queue, whose head is looked at when all that was there has been sent.
+    /// One queue, whose head is read when all known packets have been sent.
     Batched,
-    /// One queue, whose head is looked at for each packet.
+    /// One queue, whose head is read for each packet.
     Unbatched,
-    /// [`PRIORITIES`] queues, and bits that say which have packets.
+    /// [`PRIORITIES`] queues, and bits that mark non-empty ones.
     Indirect,
 }
 
-/// What an output worker has seen.
+/// Counters of an output worker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     pub sent: u64,
-    /// Their buffers had been used again.
+    /// Packets whose buffers had been overwritten.
     pub late: u64,
-    /// Their places in the queue had been used again.
+    /// Packets whose queue entries had been overwritten.
     pub overwritten: u64,
 }
 
-/// An output worker for one port: queues, buffers, slots of a FIFO.
+/// An output worker for one port: queues, buffers, FIFO slots.
 #[derive(Debug)]
 pub(super) struct Output<'a> {
     choice: Choice,
-    /// Of the input workers, by their numbers.
+    /// Buffers of the input workers, by number.
     buffers: &'a [Buffers],
     queues: &'a [Queue],
     ready: Option<&'a Ready>,
     tails: [u64; PRIORITIES],
-    /// Where the queue's head was when it was last looked at.
+    /// The queue's head when last read.
     known: u64,
     fifo: [Frame; SLOTS],
     pub seen: Seen,
 }
 
 impl<'a> Output<'a> {
-    /// Of one port: its queue, or its queues with their bits.
+    /// For one port: its queue, or its queues with their bits.
     pub fn new(
         choice: Choice,
         buffers: &'a [Buffers],
@@ -189,7 +189,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Goes around so often, by figure 6; answers how many packets it met.
+    /// Runs this many iterations, by figure 6. Returns the number of packets met.
     pub fn run(&mut self, times: u64) -> u64 {
         let before = self.met();
         for _ in 0..times {
@@ -199,7 +199,7 @@ impl<'a> Output<'a> {
         self.met() - before
     }
 
-    /// Packets so far, the lost ones among them.
+    /// Packets so far, lost ones included.
     pub const fn met(&self) -> u64 {
         self.seen.sent + self.seen.late + self.seen.overwritten
     }
@@ -209,7 +209,7 @@ impl<'a> Output<'a> {
         self.queues.iter().zip(self.tails).map(|(queue, tail)| tail < queue.head())
     }
 
-    /// How far its queues have been read.
+    /// Read positions of its queues.
     pub const fn tails(&self) -> [u64; PRIORITIES] {
         self.tails
     }
@@ -229,7 +229,7 @@ impl<'a> Output<'a> {
                     return Some(queue);
                 }
                 ready.clear(queue);
-                // What came before the bit was cleared would be forgotten.
+                // An arrival before the bit was cleared would be missed.
                 if self.tails[queue] < self.queues[queue].head() {
                     ready.set(queue);
                 }
@@ -258,7 +258,7 @@ impl<'a> Output<'a> {
         self.seen.sent += 1;
     }
 
-    /// The packet that was sent last.
+    /// The last packet sent.
     #[cfg(test)]
     fn last(&self) -> &Frame {
         &self.fifo[(self.seen.sent as usize - 1) % SLOTS]
@@ -295,14 +295,14 @@ mod tests {
 
     #[test]
     fn who_is_too_late_counts_what_he_lost() {
-        // 100 packets in 32 buffers and a queue of 64: the queue is resumed at 68, where 32 are left and all
-        // are there.
+        // 100 packets in 32 buffers and a queue of 64: the queue is resumed at 68, where all of the remaining
+        // 32 exist.
         let (buffers, queues) = ([Buffers::new(32)], [Queue::new(64)]);
         Input::new(0, &[0], &buffers[0], (&queues, None), Guard::Private).run(100);
         let mut output = Output::new(Choice::Batched, &buffers, &queues, None);
         output.run(1000);
         assert_eq!(output.seen, Seen { sent: 32, late: 0, overwritten: 68 });
-        // In a queue of 128 all entries are there, and 32 packets.
+        // In a queue of 128 all entries exist, and 32 packets.
         let queues = [Queue::new(128)];
         Input::new(0, &[0], &buffers[0], (&queues, None), Guard::Private).run(100);
         let mut output = Output::new(Choice::Batched, &buffers, &queues, None);

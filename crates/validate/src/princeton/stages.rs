@@ -1,4 +1,4 @@
-//! Tables 2 and 3: what a packet of 64 bytes costs in each stage, and what memory costs.
+//! Tables 2 and 3: the cost of a packet of 64 bytes in each stage, and of memory accesses.
 
 use super::callgrind::{Counted, STAGE, counted};
 use super::clock;
@@ -57,7 +57,7 @@ impl Stage {
         }
     }
 
-    /// Runs it in bursts, each of which is timed where its preparation does not count.
+    /// Runs it in bursts, each of which is timed without its preparation.
     fn with<R>(self, act: impl FnOnce(Burst<'_>) -> R) -> Result<R, BenchError> {
         if self == Self::Router {
             let mut rig = Rig::new(Admission::default())?;
@@ -158,7 +158,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
     }
 }
 
-/// Runs a stage, if this process was started for that. False if it was not.
+/// Runs a stage if this process was started for that; returns false otherwise.
 pub fn play_stage() -> bool {
     let Ok(text) = std::env::var(STAGE) else { return false };
     let mut words = text.split(' ');
@@ -169,7 +169,7 @@ pub fn play_stage() -> bool {
     let number = |word: Option<&str>| word.and_then(|word| word.parse::<usize>().ok());
     let (stage, bursts) = (number(words.next()), number(words.next()));
     let Some(stage) = stage.and_then(|stage| Stage::ALL.get(stage)) else { return true };
-    // Who started it sees from the numbers if nothing was done.
+    // The parent sees from the numbers if this failed.
     let _ = stage.with(|mut burst| {
         for _ in 0..bursts.unwrap_or(0) {
             burst();
@@ -178,7 +178,7 @@ pub fn play_stage() -> bool {
     true
 }
 
-/// What a packet takes, by a tool that counts it.
+/// Counts per packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct PerPacket {
     instructions: f64,
@@ -195,7 +195,7 @@ impl PerPacket {
         }
     }
 
-    /// Of the stage alone: what the output stage is given has been put in by the input stage.
+    /// Of the stage alone: the output stage's packets come from the input stage, which is subtracted.
     fn of(settings: &Settings<'_>, stage: Stage) -> Result<Self, BenchError> {
         let all = Self::counted(settings, stage)?;
         if stage != Stage::Output {
@@ -204,7 +204,7 @@ impl PerPacket {
         Ok(all.less(Self::counted(settings, Stage::Input)?))
     }
 
-    /// The difference between more packets and fewer.
+    /// The difference between more and fewer packets.
     fn counted(settings: &Settings<'_>, stage: Stage) -> Result<Self, BenchError> {
         const BURSTS: [usize; 2] = [5, 25];
         let count = |bursts| {

@@ -11,21 +11,21 @@ use longwire_report::Row;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Buffers of an input worker: 8192 among 16 contexts are 512 in the paper, whose packets are sent at once.
-/// Here a worker is preempted for milliseconds now and then.
+/// Buffers of an input worker: the paper's 8192 for 16 contexts are 512 each, whose packets are sent at once.
+/// Here a worker may be preempted for milliseconds.
 const BUFFERS: usize = 1 << 14;
 const ENTRIES: usize = 1 << 14;
-/// Packets in a row where they come at a rate: as many as the paper's FIFO holds.
+/// Packets per burst at a given rate: as many as the paper's FIFO holds.
 const TOGETHER: u64 = 16;
 const TIME: Duration = Duration::from_millis(400);
 const QUICK: Duration = Duration::from_millis(20);
 
-/// Which queues input workers put into.
+/// Distribution of input workers over queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spread {
-    /// No two into the same one at the same time.
+    /// No two use the same one at the same time.
     Apart,
-    /// All into one.
+    /// All use one.
     Together,
 }
 
@@ -90,9 +90,9 @@ fn row(
     });
 }
 
-/// Input workers by themselves: nobody takes out what they put in, and they go on in a circle.
+/// Input workers alone: nobody removes their entries, and they wrap around.
 fn input(settings: &Settings<'_>, workers: usize, guard: Guard, spread: Spread) -> Result<Rates, BenchError> {
-    // Each its own set of queues where they don't meet, as private ones are; else one set for all.
+    // Each has its own set of queues if they are apart, as private ones are; otherwise one set for all.
     let sets = if spread == Spread::Apart { workers } else { 1 };
     let queues: Vec<Vec<Queue>> =
         (0..sets).map(|_| (0..PORTS).map(|_| Queue::new(ENTRIES)).collect()).collect();
@@ -110,7 +110,7 @@ fn input(settings: &Settings<'_>, workers: usize, guard: Guard, spread: Spread) 
     rates(settings, bursts.collect(), settings.choose(TIME, QUICK))
 }
 
-/// Output workers by themselves: a queue is filled before each burst, which does not count.
+/// Output workers alone: a queue is filled before each burst, untimed.
 fn output(settings: &Settings<'_>, workers: usize, choice: Choice) -> Result<Rates, BenchError> {
     let many = if choice == Choice::Indirect { PRIORITIES } else { 1 };
     let buffers: Vec<[Buffers; 1]> = (0..workers).map(|_| [Buffers::new(BUFFERS)]).collect();
@@ -135,8 +135,8 @@ fn output(settings: &Settings<'_>, workers: usize, choice: Choice) -> Result<Rat
     rates(settings, bursts.collect(), settings.choose(TIME, QUICK))
 }
 
-/// I.2 and O.1 side by side, each on a processor of its own: as fast as both go, and at the paper's rate,
-/// where none may be lost.
+/// I.2 and O.1 in parallel, each on its own processor: at full speed, and at the paper's rate, where none may
+/// be lost.
 fn system(book: &mut Book<'_>) {
     let settings = book.settings;
     let two = || {
@@ -159,8 +159,7 @@ fn system(book: &mut Book<'_>) {
         two()?;
         let end = run_system(settings, settings.choose(TIME, QUICK), None)?;
         let row = row.measured(end.sent as f64 / end.seconds);
-        // An input that nothing slows down may be faster than the output: what is lost is not judged here,
-        // but that all is in the books.
+        // An unlimited input may outrun the output: losses are not judged here, only conservation.
         let row = if end.is_conserved() { row } else { row.judged(false).note("packets are missing") };
         Ok(books(row, &end))
     });
@@ -174,7 +173,7 @@ fn system(book: &mut Book<'_>) {
     });
 }
 
-/// Packets a second of the paper's whole system.
+/// Packets per second of the paper's whole system.
 const RATE: f64 = 3.47e6;
 
 struct End {
@@ -194,13 +193,13 @@ impl End {
         self.put == self.sent + self.lost()
     }
 
-    /// Whether packets came at this rate, within a hundredth, and none was lost.
+    /// Whether packets arrived at this rate, within 1 %, and none was lost.
     fn keeps(&self, rate: f64) -> bool {
         self.is_conserved() && self.lost() == 0 && self.put as f64 >= 0.99 * rate * self.seconds
     }
 }
 
-/// With a rate, so many packets a second are put in, by the clock; else as many as can be.
+/// At a rate by the clock, or at full speed without one.
 fn run_system(settings: &Settings<'_>, time: Duration, rate: Option<f64>) -> Result<End, BenchError> {
     let buffers = [Buffers::new(BUFFERS)];
     let queues = [Queue::new(ENTRIES)];
@@ -227,7 +226,7 @@ fn run_system(settings: &Settings<'_>, time: Duration, rate: Option<f64>) -> Res
             }
             (output.seen, started.elapsed().as_secs_f64())
         });
-        // An error is told below, when the workers have ended.
+        // An error is reported below, when the workers have ended.
         let _ = settings.pause(time);
         stop.store(true, Ordering::Relaxed);
         working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -237,7 +236,7 @@ fn run_system(settings: &Settings<'_>, time: Duration, rate: Option<f64>) -> Res
     Ok(End { put, sent: seen.sent, late: seen.late, overwritten: seen.overwritten, seconds })
 }
 
-/// Figure 7: each stage by itself on one processor and more.
+/// Figure 7: each stage alone on one or more processors.
 fn scaling(book: &mut Book<'_>) {
     let settings = book.settings;
     let mut curves = [Vec::new(), Vec::new()];

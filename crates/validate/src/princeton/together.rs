@@ -1,4 +1,4 @@
-//! Workers side by side, each timing its own bursts.
+//! Workers in parallel, each timing its own bursts.
 
 use crate::Settings;
 use longwire_bench::{BenchError, Sample};
@@ -6,27 +6,27 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Does some packets and says how many, and how long it took if not all of its time counts.
+/// Processes some packets. Returns their number, and the time if not all of it counts.
 pub(super) type Burst<'a> = Box<dyn FnMut() -> (u64, Option<Duration>) + Send + 'a>;
 
-/// What workers can do side by side: the sum of their rates.
+/// Rates of parallel workers, summed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Rates {
-    /// Each one's median burst.
+    /// By each one's median burst.
     pub median: f64,
-    /// Each one's best burst.
+    /// By each one's best burst.
     pub best: f64,
 }
 
-/// How many workers there can be at once, each on a processor of its own.
+/// Number of workers that can run at once, each on its own processor.
 pub(super) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// Packets a second of all workers, which run at the same time, each on a processor of its own.
+/// Packets per second of all workers, which run in parallel, each on its own processor.
 ///
 /// # Errors
-/// It is time to stop.
+/// If the run is stopped.
 pub(super) fn rates(
     settings: &Settings<'_>,
     workers: Vec<Burst<'_>>,
@@ -42,7 +42,7 @@ pub(super) fn rates(
             })
             .collect();
         begin.wait();
-        // Whoever stops the run gets its error below, when the workers have ended.
+        // The error of a stopped run is reported below, when the workers have ended.
         let _ = settings.pause(time);
         stop.store(true, Ordering::Relaxed);
         let joined = threads.into_iter().map(|thread| thread.join());
@@ -59,7 +59,7 @@ fn bursts(cpu: usize, mut burst: Burst<'_>, stop: &AtomicBool, begin: &Barrier) 
     burst();
     begin.wait();
     let mut rates = Vec::new();
-    // One at least, however short the time.
+    // At least one, however short the time.
     while rates.is_empty() || !stop.load(Ordering::Relaxed) {
         let started = Instant::now();
         let (packets, spent) = burst();

@@ -1,0 +1,215 @@
+//! Server of the API and of the dashboard on a TCP address of this machine.
+//!
+//! Every user of the machine, and every page that a browser on it shows, can reach such an address. Requests
+//! have to name the machine itself as their host, so that no foreign name that resolves to it passes (DNS
+//! rebinding), and changes have to be JSON and come from the server's own pages.
+
+use crate::instance::Instance;
+use crate::problem::Problem;
+use crate::requests::says_json;
+use crate::service::{Service, runtime};
+use crate::{dashboard, routes};
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+use std::sync::Arc;
+use thiserror::Error;
+use tokio::net::TcpListener;
+
+/// The address if none is given, and it is free.
+const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8399);
+
+/// Where a web server is to listen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WebAddress {
+    /// On 127.0.0.1: port 8399, or another one if that is taken.
+    #[default]
+    Usual,
+    /// On this address; port 0 is any free port.
+    At(SocketAddr),
+}
+
+/// Failure to start a web server.
+#[derive(Debug, Error)]
+pub enum WebError {
+    /// Not an address.
+    #[error("\"{0}\" is not an address; write a port, or an address and a port such as 127.0.0.1:8399")]
+    Malformed(String),
+    /// An address that others can reach.
+    #[error("{0} is not an address of this machine alone; use 127.0.0.1, [::1] or localhost")]
+    Reachable(IpAddr),
+    /// The address can't be had.
+    #[error("can't listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The server's thread can't be started.
+    #[error("can't start the thread of the web server: {0}")]
+    Thread(io::Error),
+}
+
+impl FromStr for WebAddress {
+    type Err = WebError;
+
+    /// Reads `8399`, `127.0.0.1:8399`, `[::1]:8399` or `localhost:8399`.
+    fn from_str(text: &str) -> Result<Self, WebError> {
+        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let malformed = || WebError::Malformed(text.into());
+        let port = text.strip_prefix("localhost:").unwrap_or(text);
+        let address =
+            port.parse().map(local).or_else(|_| text.parse::<SocketAddr>()).map_err(|_| malformed())?;
+        if address.ip().is_loopback() {
+            Ok(Self::At(address))
+        } else {
+            Err(WebError::Reachable(address.ip()))
+        }
+    }
+}
+
+/// The API and the dashboard of a running instance on a TCP address. Dropping it ends the server.
+#[derive(Debug)]
+pub struct WebServer {
+    address: SocketAddr,
+    _service: Service,
+}
+
+impl WebServer {
+    /// Serves `instance` on `address`.
+    ///
+    /// # Errors
+    /// If others could reach the address, or it can't be listened on.
+    pub fn start(address: WebAddress, instance: Arc<dyn Instance>) -> Result<Self, WebError> {
+        let runtime = runtime().map_err(WebError::Thread)?;
+        let listener = runtime.block_on(listen(address))?;
+        let failed = |source| WebError::Listen { address: USUAL, source };
+        let address = listener.local_addr().map_err(failed)?;
+        let service = Service::start("longwire-web", runtime, listener, router(instance));
+        Ok(Self { address, _service: service.map_err(WebError::Thread)? })
+    }
+
+    /// The address on which it listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+async fn listen(address: WebAddress) -> Result<TcpListener, WebError> {
+    let bind = async |address: SocketAddr| {
+        TcpListener::bind(address).await.map_err(|source| WebError::Listen { address, source })
+    };
+    match address {
+        WebAddress::At(address) if !address.ip().is_loopback() => Err(WebError::Reachable(address.ip())),
+        WebAddress::At(address) => bind(address).await,
+        WebAddress::Usual => match bind(USUAL).await {
+            Err(WebError::Listen { source, .. }) if source.kind() == io::ErrorKind::AddrInUse => {
+                bind(SocketAddr::new(USUAL.ip(), 0)).await
+            }
+            bound => bound,
+        },
+    }
+}
+
+/// The API and the dashboard, behind the checks that a browser makes necessary.
+fn router(instance: Arc<dyn Instance>) -> Router {
+    routes::router(instance).merge(dashboard::router()).layer(from_fn(checked))
+}
+
+/// Headers of every answer: a page runs its own scripts only, and no other page shows it or reads it.
+const HEADERS: [(HeaderName, &str); 5] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
+async fn checked(request: Request, next: Next) -> Response {
+    let mut answer = match check(request.method(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    };
+    for (name, value) in HEADERS {
+        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    answer
+}
+
+/// Whether a request may pass.
+fn check(method: &Method, headers: &HeaderMap) -> Result<(), Box<Problem>> {
+    let refused = |status, detail: String| Err(Box::new(Problem::new(status, detail)));
+    let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
+    let host = text(header::HOST).unwrap_or("");
+    if headers.get_all(header::HOST).iter().count() != 1 || !is_own_host(host) {
+        let detail = format!("\"{host}\" is not this machine: use 127.0.0.1, [::1] or localhost");
+        return refused(StatusCode::FORBIDDEN, detail);
+    }
+    if [Method::GET, Method::HEAD].contains(method) {
+        return Ok(());
+    }
+    let foreign_origin = text(header::ORIGIN).is_some_and(|origin| origin != format!("http://{host}"));
+    let site = text(HeaderName::from_static("sec-fetch-site"));
+    if foreign_origin || site.is_some_and(|site| site != "same-origin" && site != "none") {
+        let detail = "a page of another origin can't change anything here";
+        return refused(StatusCode::FORBIDDEN, detail.into());
+    }
+    if !says_json(headers) {
+        let detail = "send changes with Content-Type: application/json";
+        return refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail.into());
+    }
+    Ok(())
+}
+
+/// Whether a host header names this machine. Its port may be that of a tunnel.
+fn is_own_host(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.parse::<u16>().is_ok() => name,
+        _ => host,
+    };
+    let ip = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    name.eq_ignore_ascii_case("localhost") || ip.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_those_of_this_machine() {
+        let read = |text: &str| text.parse::<WebAddress>().map_err(|error| error.to_string());
+        let at = |text: &str| Ok(WebAddress::At(text.parse().unwrap()));
+        assert_eq!(read("9000"), at("127.0.0.1:9000"));
+        assert_eq!(read("localhost:9000"), at("127.0.0.1:9000"));
+        assert_eq!(read("127.3.2.1:80"), at("127.3.2.1:80"));
+        assert_eq!(read("[::1]:80"), at("[::1]:80"));
+        for text in ["0.0.0.0:80", "[::]:80", "192.0.2.1:80"] {
+            assert!(read(text).unwrap_err().contains("this machine alone"), "{text}");
+        }
+        for text in ["", "example.org:80", "127.0.0.1", "70000", "localhost"] {
+            assert!(read(text).unwrap_err().contains("not an address"), "{text}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_this_machine_or_refused() {
+        for host in ["localhost", "LOCALHOST:8399", "127.0.0.1:1", "127.1.2.3", "[::1]:8399", "[::1]"] {
+            assert!(is_own_host(host), "{host}");
+        }
+        for host in
+            ["", "example.org", "localhost.example.org:8399", "192.0.2.1", "[::2]:80", "127.0.0.1.x", ":80"]
+        {
+            assert!(!is_own_host(host), "{host}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Changes while a run goes on, in words.
+
+use crate::event::Event;
+use crate::plan::Plan;
+use crate::source_edit::{INTERVAL, is_interval};
+use longwire_block::change::{Edit, Repeat};
+use std::fmt::Write;
+
+/// Most links, sources or media that a description names.
+const MOST_NAMED: usize = 4;
+
+impl Event {
+    /// Which links or sources change, and how, as in `up.forward: rate 1 Mbit/s, over 5 s in 50 steps, every
+    /// 10 s`.
+    pub fn describe(&self, plan: &Plan) -> String {
+        let links = self.links.iter().map(|&link| &*plan.links[link as usize].name);
+        let sources = self.sources.iter().map(|&source| &*plan.sources[source as usize].name);
+        let media = self.media.iter().map(|&medium| &*plan.media[medium as usize].name);
+        let count = self.links.len() + self.sources.len() + self.media.len();
+        let mut names: Vec<&str> = links.chain(sources).chain(media).take(MOST_NAMED).collect();
+        let more = format!("{} more", count.saturating_sub(MOST_NAMED));
+        if count > MOST_NAMED {
+            names.push(&more);
+        }
+        let settings = if self.links.is_empty() { plain(&self.edits) } else { described(&self.edits) };
+        let mut text = format!("{}: {settings}", names.join(", "));
+        // Writing to a text can't fail.
+        if let Some(ramp) = self.ramp {
+            let _ = write!(text, ", over {} in {} steps", ramp.over, ramp.steps());
+        }
+        if let Some(Repeat { every, times }) = self.repeat {
+            let _ = write!(text, ", every {every}");
+            if let Some(times) = times {
+                let _ = write!(text, " ({times} times)");
+            }
+        }
+        text
+    }
+}
+
+/// The settings that edits name.
+fn described(edits: &[Edit]) -> String {
+    let setting = |edit: &Edit, at: usize, text: String| {
+        let (spec, name) = (edit.spec, edit.spec.params[at].name);
+        // Of rules there may be none.
+        let text = if text.is_empty() { "none".into() } else { text };
+        if at == 0 { format!("{} {text}", spec.key) } else { format!("{}.{name} {text}", spec.key) }
+    };
+    let each = edits.iter().flat_map(|edit| {
+        let given = edit.given.iter();
+        let removed = edit.spec.params.is_empty().then(|| format!("{} none", edit.spec.key));
+        given.map(|(at, value)| setting(edit, *at, value.print(edit.spec.params[*at].kind))).chain(removed)
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// The settings of sources or media that edits name.
+fn plain(edits: &[Edit]) -> String {
+    let each = edits.iter().flat_map(|edit| {
+        let params = edit.given.iter().map(|(at, value)| {
+            let param = &edit.spec.params[*at];
+            let name = if is_interval(param.kind, value) { INTERVAL } else { param.name };
+            format!("{name} {}", value.print(param.kind))
+        });
+        let of_model = edit.spec.key == "background";
+        of_model.then(|| format!("model {}", edit.spec.kind)).into_iter().chain(params)
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
