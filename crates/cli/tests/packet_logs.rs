@@ -287,3 +287,35 @@ fn logs_of_the_examples_agree_with_their_counters() {
         }
     }
 }
+
+/// What the hosts' kernels say when their interfaces come up is enough to count.
+#[test]
+fn a_real_run_is_logged() {
+    let ability = longwire_lab::abilities().namespaces;
+    if !ability.available {
+        println!("a_real_run_is_logged: skipped: {}", ability.reason);
+        return;
+    }
+    let folder = Folder::new("log-real");
+    let scenario = repository("scenarios/two-hosts.toml").display().to_string();
+    let (log, series, sent) = (folder.text("run.lwlog"), folder.text("run.csv"), folder.text("b.pcap"));
+    let (name, output) = (format!("log{}", std::process::id()), format!("b={sent}"));
+    let args = ["run", &scenario, "--name", &name, "--for", "3s", "--quiet", "--json", "--log", &log];
+    let more = ["--series", &series, "--every", "200ms", "--output", &output];
+    let report = json(&longwire(&[&args[..], &more].concat()), 0);
+    let entries = entries(&log, &[]);
+    for name in ["up.forward", "up.backward"] {
+        let (link, counts) = (row(&report, &format!("link {name}")), counts(&entries, name));
+        assert_eq!(counts.get("arrive").copied().unwrap_or_default(), number(link, "in_packets"));
+        assert_eq!(counts.get("leave").copied().unwrap_or_default(), number(link, "out_packets"));
+    }
+    assert!(entries.iter().any(|entry| entry["event"] == "leave"), "{entries:?}");
+    let frames = support::read_pcap(&folder.path("b.pcap"));
+    assert_eq!(frames.len() as u64, number(row(&report, "port b"), "out_frames"));
+    // What was sampled adds up, the last sample included.
+    let text = std::fs::read_to_string(&series).unwrap();
+    let own = text.lines().filter(|line| line.split(',').nth(1) == Some("up.forward"));
+    let packets: u64 = own.map(|line| line.split(',').nth(2).unwrap().parse::<u64>().unwrap()).sum();
+    assert!(packets <= number(row(&report, "link up.forward"), "in_packets"));
+    assert!(packets > 0, "{text}");
+}
