@@ -50,11 +50,7 @@ pub(super) fn import(source: &str, notes: &mut Notes) -> Result<Sheet, ImportErr
             networks.entry(network).or_default().push(Member { service: name, impaired });
         }
         for key in ["extends", "deploy"].into_iter().filter(|key| service.contains_key(*key)) {
-            notes.add(
-                0,
-                &format!("{name}: {key}"),
-                "it is not carried over: one host stands for the service",
-            );
+            notes.add(0, &format!("{name}: {key}"), "it is not carried over: each service is one host");
         }
     }
     let mut wiring = Wiring::default();

@@ -2,9 +2,9 @@
 //!
 //! A file begins with a header of 32 bytes: the magic number, the version and the bytes of a row (32 bits
 //! each, little endian), the time of the run's start (64 bits, nanoseconds since 1970, 0 in virtual time),
-//! and 8 bytes of zeros. Records follow: 56 bytes as in [`Row::encode`], and as many bytes behind them as their
-//! last field says. The byte of the event is that of a row, or [`LINK_NAME`] or [`REASON_NAME`]: a name for
-//! the number in the link's or the reason's field, which precedes the first row that needs it.
+//! and 8 bytes of zeros. Records follow: 56 bytes as in [`Row::encode`], and as many bytes behind them as
+//! their last field says. The byte of the event is that of a row, or [`LINK_NAME`] or [`REASON_NAME`]: a
+//! name for the number in the link's or the reason's field, which precedes the first row that needs it.
 
 use super::row::{NO_LINK, NO_REASON, NO_TIME, ROW_BYTES, Row};
 use std::collections::HashSet;
