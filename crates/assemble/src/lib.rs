@@ -9,8 +9,8 @@ mod capacity;
 mod price;
 
 pub use build::{
-    BuildError, Built, Levels, LevelsError, TO_THE_END, build, change_router, measure_processors,
-    port_workers, tolerance,
+    BuildError, Built, CantRewire, Layout, Levels, LevelsError, Rewired, TO_THE_END, build, change_router,
+    measure_processors, port_workers, rewire, tolerance,
 };
 pub use capacity::{Capacity, PortLoad, WHOLE, WorkerLoad, predict};
 pub use price::{Calibration, Pricing, Shortfall, fit_pool, price};

@@ -68,6 +68,7 @@ reasons! {
     Loop "loop" "Too much came of one packet at one moment: it went in a circle, or links duplicated it one \
         behind the other.",
     Stopped "stopped" "It was still waiting when the run was stopped.",
+    LinkRemoved "link-removed" "It was still in a link that was removed.",
 }
 
 impl DropReason {

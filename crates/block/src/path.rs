@@ -144,6 +144,20 @@ impl Paths {
         cursor
     }
 
+    /// Each path as it was added, without those that end in forks, by its links.
+    pub fn whole(&self) -> HashMap<Vec<LinkRef>, u32> {
+        let mut all = HashMap::new();
+        let mut first = 0;
+        for (place, hop) in self.hops.iter().enumerate().filter(|(_, hop)| **hop & CURSOR != 0) {
+            if *hop == DIRECT {
+                let links = self.hops[first..place].iter().map(|hop| LinkRef(*hop)).collect();
+                all.entry(links).or_insert(first as u32 | CURSOR);
+            }
+            first = place + 1;
+        }
+        all
+    }
+
     /// Every path in the table that begins with `link`, suffixes of longer ones included.
     pub fn before(&self, link: LinkRef) -> Vec<u32> {
         let places = self.hops.iter().enumerate().filter(|(_, hop)| **hop == link.0);

@@ -2,11 +2,14 @@
 
 use crate::{flow_rows, outcome};
 use longwire_engine::{LinkReport, Report};
+use longwire_link::LinkStats;
 use longwire_report::shown::{self, columns};
 use longwire_report::{cells, printable};
 use longwire_run::instance::RunningInstance;
+use longwire_run::objects::Objects;
 use longwire_run::router_rows;
 use longwire_run::run_report::busiest;
+use longwire_run::running_state::RunningState;
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use std::io::{self, IsTerminal, Write};
@@ -81,12 +84,14 @@ impl LiveView {
         if self.style == Style::Quiet {
             return;
         }
-        if instance.plan().links.len() > MOST_ASKED {
+        let state = instance.state();
+        if state.plan.links.len() > MOST_ASKED {
+            drop(state);
             return self.refresh_sums(instance, now);
         }
         // A run that does not answer is about to end, and reports why.
-        let Ok(report) = instance.count() else { return };
-        let frame = Frame::new(instance, &report, self.previous.as_ref(), now);
+        let Ok(report) = instance.count(&state) else { return };
+        let frame = Frame::new((instance, &state), &report, self.previous.as_ref(), now);
         if self.style == Style::Screen {
             show_screen(&frame.screen(size()));
         } else {
@@ -107,14 +112,11 @@ impl LiveView {
             shown::count(flow.sent)
         );
         if self.style == Style::Screen {
-            let links = shown::count(instance.plan().links.len() as u64);
+            let plan = Arc::clone(&instance.state().plan);
+            let links = shown::count(plan.links.len() as u64);
             let ask =
                 format!("{links} links: longwire ctl get LINK shows one, longwire ctl stats the busiest");
-            show_screen(&[
-                format!("{} for {seconds:.0} s (Ctrl-C ends it)", instance.plan().file),
-                sums,
-                ask,
-            ]);
+            show_screen(&[format!("{} for {seconds:.0} s (Ctrl-C ends it)", plan.file), sums, ask]);
         } else {
             show_line(&format!("{seconds:>5.0} s  {sums}"));
         }
@@ -155,7 +157,7 @@ fn draw(out: &mut dyn Write, lines: &[String]) -> io::Result<()> {
 
 /// The state of a run, with changes since the previous refresh.
 struct Frame<'a> {
-    instance: &'a RunningInstance,
+    objects: &'a Objects,
     plan: &'a Plan,
     report: &'a Report,
     before: Option<&'a Report>,
@@ -166,7 +168,7 @@ struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     fn new(
-        instance: &'a RunningInstance,
+        (instance, state): (&RunningInstance, &'a RunningState),
         report: &'a Report,
         previous: Option<&'a (Instant, Arc<Report>)>,
         now: Instant,
@@ -174,7 +176,8 @@ impl<'a> Frame<'a> {
         let elapsed = instance.elapsed();
         let seconds = previous.map_or(elapsed.0 as f64 / 1e9, |(at, _)| (now - *at).as_secs_f64());
         let before = previous.map(|(_, report)| &**report);
-        Self { instance, plan: instance.plan(), report, before, seconds: seconds.max(1e-3), elapsed }
+        let (objects, plan) = (&*state.objects, &*state.plan);
+        Self { objects, plan, report, before, seconds: seconds.max(1e-3), elapsed }
     }
 
     /// Bits per second that left a link since the previous refresh.
@@ -204,11 +207,11 @@ impl<'a> Frame<'a> {
 
     fn dropped(&self) -> u64 {
         let outside: u64 = self.report.flow.drops.iter().map(|(_, packets)| packets).sum();
-        outside + self.report.links.iter().map(|link| link.stats.dropped()).sum::<u64>()
+        outside + self.report.all_links().map(LinkStats::dropped).sum::<u64>()
     }
 
     fn held(&self) -> u64 {
-        let stats = self.report.links.iter().map(|link| &link.stats);
+        let stats = self.report.all_links();
         let kept = self.report.flow.kept;
         kept + stats.map(|stats| stats.queued_packets + stats.travelling_packets).sum::<u64>()
     }
@@ -307,7 +310,7 @@ impl<'a> Frame<'a> {
 
     fn link_cells(&self, link: &LinkReport) -> Vec<String> {
         let stats = &link.stats;
-        let settings = self.instance.objects().links.settings(link.place);
+        let settings = self.objects.links.settings(link.place);
         vec![
             self.plan.links[link.place as usize].name.to_string(),
             shown::rate(self.link_rate(link, link.place as usize)),

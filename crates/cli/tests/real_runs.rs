@@ -158,6 +158,53 @@ rate = "10 Mbit/s"
 delay = "10 ms"
 "#;
 
+/// Pings go on while a link between their hosts is added and removed again: each finds an answer, and its
+/// round trip says which way it took.
+#[test]
+fn links_are_added_and_removed_while_it_runs() {
+    if !can_run("links_are_added_and_removed_while_it_runs") {
+        return;
+    }
+    let folder = Folder::new("add");
+    let hosts = TWO_HOSTS.split("[[link]]").next().unwrap();
+    let run = Running::start(&folder.write("s.toml", hosts), "add", &[]);
+    let name = run.name.as_str();
+    let ctl = |words: &[&str]| run.ctl(&[words, &["--instance", name, "--json"]].concat());
+    let pings = Pings::start(&run, "a", "10.0.0.2");
+    assert!(pings.next() > 0.0);
+
+    let added = json(&ctl(&["add", "link", "slow", "between=a,b", "delay=30ms", "queue=200"]), 0);
+    assert_eq!(row(&added, "link slow.forward")["done"], "added");
+    let get = json(&ctl(&["get", "slow"]), 0);
+    assert_eq!(row(&get, "link slow.backward")["settings"]["delay"], "30 ms");
+    while pings.next() < 60.0 {}
+    assert!(ctl(&["set", "slow", "delay=50ms"]).status.success());
+    while pings.next() < 100.0 {}
+    for (words, wrong) in [
+        (&["add", "link", "slow.forward", "from=a", "to=b"][..], "there are two links named"),
+        (&["add", "link", "c", "from=a", "to=bb"], "did you mean \"b\"?"),
+        (&["add", "link", "c", "from=a", "to=b", "rat=1mbit"], "rat"),
+        (&["remove", "slow.forward"], "remove \"slow\""),
+        (&["remove", "fast"], "no [[link]] is called \"fast\""),
+    ] {
+        let output = ctl(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(stderr(&output).contains(wrong), "{words:?}: {}", stderr(&output));
+    }
+    let file = folder.write("more.toml", "[[host]]\nname = \"c\"\naddress = \"10.0.0.3/24\"\n");
+    assert!(stderr(&ctl(&["add", "-f", &file])).contains("host differs"));
+    let removed = json(&ctl(&["remove", "slow"]), 0);
+    assert_eq!(row(&removed, "link slow.backward")["done"], "removed");
+    while pings.next() > 60.0 {}
+    drop(pings);
+    let gone = run.ctl(&["get", "slow", "--instance", name]);
+    assert!(stderr(&gone).contains("there is no link or other object"), "{}", stderr(&gone));
+    run.signal("INT");
+    let (code, report) = run.end();
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(row(&report, "packets accounted for")["pass"], true);
+}
+
 #[test]
 fn links_are_changed_while_it_runs_and_a_signal_ends_it() {
     if !can_run("links_are_changed_while_it_runs_and_a_signal_ends_it") {

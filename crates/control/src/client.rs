@@ -5,6 +5,7 @@ use crate::instance::{Info, RoutePage};
 use crate::object::{Kind, Object, ObjectPage};
 use crate::place::{self, Found};
 use crate::problem::Problem;
+use crate::rewire::{RewireAsk, Rewired};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
@@ -186,6 +187,15 @@ impl Client {
     ) -> Result<Object, ClientError> {
         let change = |kind| self.ask(Method::PATCH, &object_path(kind, name), Some(body_of(changes)));
         of_any(kind, name, change)
+    }
+
+    /// Adds and removes objects, all at one instant or none.
+    ///
+    /// # Errors
+    /// If the instance refuses, or does not answer.
+    pub fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, ClientError> {
+        let body = serde_json::to_string(ask).map_err(|error| self.silent(error.to_string()))?;
+        self.ask(Method::PATCH, "/v1/scenario", Some(body))
     }
 
     /// A router's routes, or the first of them.

@@ -31,6 +31,9 @@ fn schema_name(kind: Kind) -> String {
 /// An endpoint of objects for one kind.
 fn of_kind(generic: &Value, kind: Kind) -> Value {
     let mut methods = generic.clone();
+    if let Some(methods) = methods.as_object_mut() {
+        methods.retain(|method, _| kind == Kind::Link || !["post", "delete"].contains(&&**method));
+    }
     for (method, operation) in methods.as_object_mut().into_iter().flatten() {
         let summary = operation["summary"].as_str().unwrap_or_default();
         let plural = summary.replace("{kind}s", kind.collection());

@@ -2,6 +2,7 @@
 
 use crate::ForwarderAsk;
 use crate::object::{Kind, Object, Settable};
+use crate::rewire::{RewireAsk, Rewired, ScenarioText};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use thiserror::Error;
@@ -49,6 +50,15 @@ pub trait Instance: Send + Sync {
     /// # Errors
     /// If there is no such router, program or map, or the request is impossible; nothing has changed then.
     fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<serde_json::Value, SetError>;
+
+    /// The scenario that runs.
+    fn scenario(&self) -> ScenarioText;
+
+    /// Adds and removes objects at one instant.
+    ///
+    /// # Errors
+    /// If that can't be; nothing has changed then.
+    fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError>;
 
     /// Ends the instance as SIGTERM does, and returns without waiting.
     fn stop(&self);

@@ -12,6 +12,7 @@ use crate::instance::{Info, Instance, RoutePage};
 use crate::object::{Kind, Object, ObjectPage, OneObject, Settable};
 use crate::problem::{Problem, Refusals};
 use crate::requests::{Body, InPath, InQuery, Running, blocking};
+use crate::rewire::{RewireAsk, Rewired, ScenarioText, section};
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::Next;
@@ -61,8 +62,9 @@ pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
         .routes(routes!(instance, stop))
         .routes(routes!(stats))
         .routes(routes!(openapi))
-        .routes(routes!(objects))
-        .routes(routes!(object, set))
+        .routes(routes!(objects, add))
+        .routes(routes!(scenario, rewire))
+        .routes(routes!(object, set, remove))
         .routes(routes!(router_routes))
         .merge(forwarder_routes::described())
 }
@@ -140,6 +142,65 @@ async fn objects(
         ObjectPage { total: names.len(), from, objects }
     });
     page.await.map(Json)
+}
+
+/// Adds a {kind} while it runs, of the keys that its section in a scenario would have.
+#[utoipa::path(post, path = "/v1/{kind}", params(("kind" = String, Path)), request_body = Object,
+    responses((status = CREATED, body = Rewired), Refusals))]
+async fn add(
+    State(instance): Running,
+    method: Method,
+    uri: Uri,
+    InPath(collection): InPath<String>,
+    Body(Changes(pairs)): Body<Changes>,
+) -> Result<(StatusCode, Json<Rewired>), Problem> {
+    if Kind::of_collection(&collection) != Some(Kind::Link) {
+        return Err(not_allowed(method, uri).await);
+    }
+    let ask = RewireAsk { add: section(Kind::Link.word(), &pairs), ..RewireAsk::default() };
+    let added = answered(instance, move |instance| instance.rewire(&ask)).await?;
+    Ok((StatusCode::CREATED, added))
+}
+
+/// What becomes of what a link holds that is removed.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct Removal {
+    /// Whether it sends what it holds, instead of dropping it.
+    #[serde(default)]
+    drain: bool,
+}
+
+/// Removes a {kind} while it runs.
+#[utoipa::path(delete, path = "/v1/{kind}/{name}",
+    params(("kind" = String, Path), ("name" = String, Path), Removal),
+    responses((status = OK, body = Rewired), Refusals))]
+async fn remove(
+    State(instance): Running,
+    method: Method,
+    uri: Uri,
+    InPath((collection, name)): InPath<(String, String)>,
+    InQuery(Removal { drain }): InQuery<Removal>,
+) -> Result<Json<Rewired>, Problem> {
+    if Kind::of_collection(&collection) != Some(Kind::Link) {
+        return Err(not_allowed(method, uri).await);
+    }
+    let ask = RewireAsk { remove: vec![name], drain, ..RewireAsk::default() };
+    answered(instance, move |instance| instance.rewire(&ask)).await
+}
+
+/// Shows the scenario that runs: with what was added, without what was removed.
+#[utoipa::path(get, path = "/v1/scenario", responses((status = OK, body = ScenarioText), Refusals))]
+async fn scenario(State(instance): Running) -> Result<Json<ScenarioText>, Problem> {
+    answered(instance, |instance| Ok(instance.scenario())).await
+}
+
+/// Adds sections to the scenario that runs, and removes links from it, at one instant: all of them or none.
+#[utoipa::path(patch, path = "/v1/scenario", request_body = RewireAsk,
+    responses((status = OK, body = Rewired), Refusals))]
+async fn rewire(State(instance): Running, Body(ask): Body<RewireAsk>) -> Result<Json<Rewired>, Problem> {
+    answered(instance, move |instance| instance.rewire(&ask)).await
 }
 
 /// Shows a {kind}, its settings and its counters.

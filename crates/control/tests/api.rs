@@ -138,7 +138,10 @@ fn requests_that_make_no_sense_get_their_status() {
         ("GET", "/v1/links?form=1", json, 400),
         ("GET", "/v1/nothing", json, 404),
         ("GET", "/", json, 404),
-        ("DELETE", "/v1/links/up", json, 405),
+        ("DELETE", "/v1/ports/a", json, 405),
+        ("POST", "/v1/sources", json, 405),
+        ("DELETE", "/v1/links/up?drained=1", json, 400),
+        ("PATCH", "/v1/scenario?x", "text/plain", 415),
         ("PUT", "/v1/instance", json, 405),
         ("GET", "/v1/nothing/up", json, 404),
         ("PATCH", "/v1/nothing/up", json, 404),
@@ -311,8 +314,9 @@ fn every_endpoint_is_described_and_answers() {
             assert_eq!((status < 300, status == 404), (known, !known), "{method} {path}: {status}");
         }
     }
-    // Two of each kind's collection and object, and what routers and the instance have besides.
-    assert_eq!(described, 7 * 3 + 2 + 2 + 15);
+    // Three of each kind's collection and object, two more of links', the scenario's, and what routers and
+    // the instance have besides.
+    assert_eq!(described, 7 * 3 + 2 + 2 + 2 + 2 + 15);
     let schemas = &document["components"]["schemas"];
     for shape in ["Info", "MapChange", "NewForwarder", "Object", "ObjectPage", "Problem", "RoutePage"] {
         assert!(schemas[shape].is_object(), "{shape}");

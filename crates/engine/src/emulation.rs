@@ -5,7 +5,7 @@ use crate::due::Due;
 use crate::order::COPIES;
 use crate::wheel::{Entry, Wheel};
 use longwire_block::change::Blocks;
-use longwire_link::{Fifo, Firsts, Lead, LinkStats, Links};
+use longwire_link::{Fifo, Firsts, Joining, Lead, LinkStats, Links};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
 
@@ -44,6 +44,33 @@ impl Emulation {
             noisy,
             simulated,
             ahead,
+        }
+    }
+
+    /// Takes in links that begin now, and moves to a larger `wheel`, if one is needed.
+    pub fn join(&mut self, joining: &mut Joining, wheel: Option<&mut Wheel>, now: Nanos) {
+        if let Some(wheel) = wheel {
+            wheel.take_over(&mut self.wheel, now);
+            std::mem::swap(&mut self.wheel, wheel);
+        }
+        self.links.join(joining, now);
+        for &link in joining.slots() {
+            if self.links.has_background(link) {
+                self.noisy.push(link);
+                self.arm(link);
+            }
+        }
+    }
+
+    /// Takes a link out: see [`Links::leave`].
+    pub fn leave(&mut self, pool: &mut Pool, link: u32, now: Nanos, drained: bool) {
+        self.links.leave(pool, link, now, drained);
+        self.arm_dirty();
+        if drained {
+            self.arm(link);
+        } else {
+            self.noisy.retain(|noisy| *noisy != link);
+            self.disarm(link);
         }
     }
 

@@ -349,6 +349,16 @@ impl Schedule {
         self.made_of.insert(place, Arc::new(blocks));
     }
 
+    /// Forgets a link or source that is gone, and what was to change of it.
+    pub(crate) fn forget(&mut self, place: u32) {
+        self.made_of.remove(&place);
+        self.running.get_mut(&place).into_iter().flatten().for_each(|ramp| ramp.ways.clear());
+        self.groups.values_mut().for_each(|group| group.retain(|change| change.what.1 != place));
+        for event in self.events.iter_mut().filter(|event| event.places.contains(&place)) {
+            event.places = event.places.iter().copied().filter(|other| *other != place).collect();
+        }
+    }
+
     /// Records that `what` could not be changed at `time`.
     pub(crate) fn refuse(&mut self, time: Nanos, what: &str, why: &str) {
         if self.refused.len() < MOST_REFUSED {

@@ -30,6 +30,9 @@ pub trait Observer: Send {
     fn asks_for_queues(&self) -> bool {
         false
     }
+
+    /// Another link has taken this one's place while the run goes on.
+    fn replaced(&mut self, _link: LinkRef) {}
 }
 
 /// Receives the counters of a worker's links at regular times, in virtual time.

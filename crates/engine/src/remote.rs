@@ -4,6 +4,7 @@
 use crate::bell::Bell;
 use crate::events::{Of, Placed};
 use crate::fidelity::{Fidelity, Lateness};
+use crate::rewiring_step::RewiringStep;
 use crate::stats::{FlowStats, Report};
 use longwire_block::Node;
 use longwire_block::change::Blocks;
@@ -13,7 +14,7 @@ use longwire_units::Nanos;
 use std::any::{Any, type_name};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     MadeOf { what: (Of, u32), reply: Sender<Option<Arc<Blocks>>> },
     Change { changes: Vec<Placed>, step: Step, reply: Sender<Result<Nanos, String>> },
     AtNode { place: u32, act: AtNode },
+    Rewire { step: Box<RewiringStep>, reply: SyncSender<Box<RewiringStep>> },
     Look(Look),
 }
 
@@ -116,6 +118,11 @@ const LOOK: Duration = Duration::from_micros(50);
 impl Remote {
     pub(crate) fn new(inboxes: Vec<Sender<Command>>, bells: Arc<[Bell]>) -> Self {
         Self { inboxes, bells }
+    }
+
+    /// Number of workers.
+    pub(crate) fn workers(&self) -> usize {
+        self.inboxes.len()
     }
 
     /// Wakes every worker that sleeps.
@@ -235,7 +242,7 @@ impl Remote {
 }
 
 /// Polls for an answer for at most [`PATIENCE`].
-fn looked_for<T>(answer: &Receiver<T>) -> Result<T, RemoteError> {
+pub(crate) fn looked_for<T>(answer: &Receiver<T>) -> Result<T, RemoteError> {
     let asked = Instant::now();
     loop {
         match answer.try_recv() {
@@ -250,6 +257,7 @@ impl Report {
     /// Adds another worker's report.
     fn absorb(&mut self, other: Self) {
         self.links.extend(other.links);
+        self.removed.add(&other.removed);
         self.ports.extend(other.ports);
         self.nodes.extend(other.nodes);
         self.workers.extend(other.workers);

@@ -160,6 +160,8 @@ pub struct Report {
     pub elapsed: Nanos,
     /// The links, by place in the plan.
     pub links: Vec<LinkReport>,
+    /// What links that were removed have counted, together. Those that are drained may still hold packets.
+    pub removed: LinkStats,
     /// The ports, by place in the plan.
     pub ports: Vec<PortReport>,
     /// The routers, by the places of their first ports.
@@ -197,16 +199,21 @@ impl Report {
         });
     }
 
+    /// The counters of each link, and the sum of those that were removed.
+    pub fn all_links(&self) -> impl Iterator<Item = &LinkStats> {
+        self.links.iter().map(|link| &link.stats).chain([&self.removed])
+    }
+
     /// Whether every packet is accounted for: in each link and router, and from ports to ports.
     pub fn is_conserved(&self) -> bool {
-        self.links.iter().all(|link| link.stats.is_conserved())
+        self.all_links().all(LinkStats::is_conserved)
             && self.nodes.iter().all(|node| node.stats.come() == node.stats.gone())
             && self.packets_come() == self.packets_gone()
     }
 
     /// Packets in: taken, received, and made, here (copies of flooded packets, replies) or in links.
     pub fn packets_come(&self) -> u64 {
-        let made: u64 = self.links.iter().map(|link| link.stats.made_packets).sum();
+        let made: u64 = self.all_links().map(|stats| stats.made_packets).sum();
         self.flow.taken + self.flow.made + self.flow.received + made
     }
 
@@ -216,7 +223,7 @@ impl Report {
         let in_link = |link: &LinkStats| {
             link.dropped() + link.consumed_packets + link.queued_packets + link.travelling_packets
         };
-        let in_links: u64 = self.links.iter().map(|link| in_link(&link.stats)).sum();
+        let in_links: u64 = self.all_links().map(in_link).sum();
         let dropped: u64 = self.flow.drops.iter().map(|(_, packets)| packets).sum();
         self.flow.sent + self.flow.handed_over + self.flow.consumed + self.flow.kept + dropped + in_links
     }
@@ -228,7 +235,7 @@ impl Report {
         let of_ports =
             |count: fn(&PortStats) -> u64| self.ports.iter().map(|port| count(&port.stats)).sum::<u64>();
         let in_links = |reason: DropReason| -> u64 {
-            let drops = self.links.iter().flat_map(|link| &link.stats.drops);
+            let drops = self.all_links().flat_map(|stats| &stats.drops);
             drops.filter(|(name, _)| *name == reason.name()).map(|(_, packets)| packets).sum()
         };
         OwnLosses {

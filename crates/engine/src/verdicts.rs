@@ -75,6 +75,11 @@ impl Verdicts {
         (differs | u64::from(meta.flags) == 0 && meta.len >= HEADER).then_some((at, *verdict))
     }
 
+    /// Invalidates all entries.
+    pub fn forget_all(&mut self) {
+        self.entries.fill(Verdict::default());
+    }
+
     /// Invalidates an entry.
     fn forget(&mut self, at: usize) {
         self.entries[at] = Verdict::default();

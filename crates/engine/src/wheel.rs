@@ -113,6 +113,15 @@ impl Wheel {
         }
     }
 
+    /// Takes all entries of another wheel over, which is at `now`.
+    pub fn take_over(&mut self, other: &mut Self, now: Nanos) {
+        debug_assert!(self.len == 0, "a new wheel has no entries");
+        self.horizon = now.0 >> GRAIN_BITS << GRAIN_BITS;
+        while let Some(entry) = other.pop(Nanos::NEVER) {
+            self.insert(entry);
+        }
+    }
+
     /// Adds an entry.
     #[inline]
     pub fn insert(&mut self, entry: Entry) {

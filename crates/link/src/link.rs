@@ -336,7 +336,7 @@ impl Link {
     }
 
     /// Drops all packets of the link, at the end of a run.
-    pub(crate) fn flush(&mut self, pool: &mut Pool) {
+    pub(crate) fn flush(&mut self, pool: &mut Pool, reason: DropReason) {
         self.line.features &= !has::DECIDED;
         let (line, own) = (&mut self.line, &mut self.own);
         let heaps = own.as_mut().and_then(|own| own.books.rare.as_mut()).map(|rare| &mut rare.heaps);
@@ -348,11 +348,11 @@ impl Link {
         let sending =
             self.known_blocks_mut().map(|blocks| std::mem::replace(&mut blocks.sending, Handle::NONE));
         if let Some(sending) = sending.filter(|sending| !sending.is_none()) {
-            self.drop(pool, sending, DropReason::Stopped);
+            self.drop(pool, sending, reason);
         }
         for list in &mut lists {
             while let Some(handle) = list.pop(pool) {
-                self.drop(pool, handle, DropReason::Stopped);
+                self.drop(pool, handle, reason);
             }
         }
         self.waiting = Waiting::default();

@@ -16,7 +16,7 @@ use crate::queue::Queue;
 use crate::rare::Rare;
 use crate::registry::LinkConfig;
 use crate::transmit::Transmit;
-use longwire_block::{Dice, Spec, Values};
+use longwire_block::{Dice, DropReason, Spec, Values};
 use longwire_packet::{Handle, Pool, huge_vec, prefetch, prefetch_whole};
 use longwire_units::Nanos;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct Links {
     /// Their places in the plan.
     pub(crate) places: Vec<u32>,
     /// Packets that left later than tolerated, by link.
-    late: Vec<u32>,
+    pub(crate) late: Vec<u32>,
     /// Dice of decided links that lose packets by chance; empty if there are none, else one per link.
     pub(crate) dice: Vec<Dice>,
     /// Profiles of the last links added: new ones mostly have the same.
@@ -42,6 +42,8 @@ pub struct Links {
     pub(crate) seed: u64,
     pub(crate) spread: Nanos,
     pub(crate) begin: Nanos,
+    /// Counters of links whose indices others have now.
+    pub(crate) retired: LinkStats,
 }
 
 impl Links {
@@ -59,6 +61,7 @@ impl Links {
             seed,
             spread,
             begin: Nanos::ZERO,
+            retired: LinkStats::default(),
         }
     }
 
@@ -324,7 +327,7 @@ impl Links {
 
     /// Drops all packets as stopped, at the end of a run.
     pub fn flush(&mut self, pool: &mut Pool) {
-        self.links.iter_mut().for_each(|link| link.flush(pool));
+        self.links.iter_mut().for_each(|link| link.flush(pool, DropReason::Stopped));
         self.media.iter_mut().for_each(Medium::end);
     }
 }
@@ -338,6 +341,6 @@ fn default_block<B>(specs: &[&'static Spec], build: impl FnOnce(&Spec, &Values) 
 }
 
 /// For default blocks, which never draw.
-fn no_dice() -> Dice {
+pub(crate) fn no_dice() -> Dice {
     Dice::named(0, "")
 }

@@ -2,19 +2,21 @@
 
 use crate::control_planes::ControlPlanes;
 use crate::nesp_counts::NespCounts;
-use crate::objects::{ObjectChange, Objects};
+use crate::objects::ObjectChange;
 use crate::programs::rows::{self, Installed};
 use crate::replay_port::Watch;
 use crate::run_report::Ran;
+use crate::running_state::{Current, Held, RunningState};
 use longwire_assemble::tolerance;
-use longwire_control::{ForwarderAsk, Instance, Kind, Object, RoutePage, SetError, Settable};
+use longwire_control::{
+    ForwarderAsk, Instance, Kind, Object, RewireAsk, Rewired, RoutePage, ScenarioText, SetError, Settable,
+};
 use longwire_engine::{FlowStats, LinkReport, Remote, RemoteError, Report};
 use longwire_report::Row;
-use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use serde_json::{Value, json};
 use std::sync::mpsc::{RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 /// How old counters may be that are shown: asking a run with a million links takes its workers a moment.
@@ -24,8 +26,9 @@ const FRESH: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct RunningInstance {
     name: String,
-    plan: Arc<Plan>,
-    objects: Objects,
+    state: Current,
+    /// Held while the state is replaced.
+    pub(crate) rewiring: Mutex<()>,
     planes: ControlPlanes,
     remote: RemoteLine,
     watches: Vec<Option<Watch>>,
@@ -34,11 +37,8 @@ pub struct RunningInstance {
     stop: Sender<()>,
 }
 
-/// The line to the workers and what they last said.
-struct RemoteLine {
-    remote: Remote,
-    last: Mutex<Option<(Instant, Arc<Report>)>>,
-}
+/// The line to the workers.
+struct RemoteLine(Remote);
 
 impl std::fmt::Debug for RemoteLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -47,19 +47,19 @@ impl std::fmt::Debug for RemoteLine {
 }
 
 impl RunningInstance {
-    /// The run of `plan` called `name`, which ends when `stop` is told a cause.
+    /// The run called `name`, which ends when `stop` is told a cause.
     pub fn new(
         name: String,
-        plan: Arc<Plan>,
-        (objects, planes): (Objects, ControlPlanes),
+        state: RunningState,
+        planes: ControlPlanes,
         remote: Remote,
         watches: Vec<Option<Watch>>,
         nesp: Option<NespCounts>,
         stop: Sender<()>,
     ) -> Self {
         let started = longwire_clock::monotonic();
-        let remote = RemoteLine { remote, last: Mutex::default() };
-        Self { name, plan, objects, planes, remote, watches, started, nesp, stop }
+        let (state, rewiring) = (Current::new(state), Mutex::default());
+        Self { name, state, rewiring, planes, remote: RemoteLine(remote), watches, started, nesp, stop }
     }
 
     /// Removes programs whose leases are over, on a thread of its own, until the instance is gone.
@@ -67,10 +67,11 @@ impl RunningInstance {
     /// # Errors
     /// If there is no thread to be had.
     pub fn watch_leases(this: &Arc<Self>) -> std::io::Result<()> {
-        let (line, this) = (this.objects.routers.leases().line(), Arc::downgrade(this));
+        let (line, this) = (this.state().objects.routers.leases().line(), Arc::downgrade(this));
         let watch = move || {
             while let Some(instance) = this.upgrade() {
-                let next = instance.objects.routers.end_leases(&instance.remote.remote);
+                let routers = Arc::clone(&instance.state().objects.routers);
+                let next = routers.end_leases(instance.remote());
                 drop(instance);
                 let gone = match next {
                     Some(wait) => line.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected),
@@ -84,19 +85,19 @@ impl RunningInstance {
         std::thread::Builder::new().name("leases".into()).spawn(watch).map(drop)
     }
 
-    /// The plan that runs.
-    pub fn plan(&self) -> &Plan {
-        &self.plan
+    /// What it runs now.
+    pub fn state(&self) -> Held<'_> {
+        self.state.hold()
     }
 
-    /// Its objects.
-    pub const fn objects(&self) -> &Objects {
-        &self.objects
+    /// What it runs now, to be replaced.
+    pub(crate) fn replace_state(&self) -> RwLockWriteGuard<'_, RunningState> {
+        self.state.replace()
     }
 
     /// The line to its workers.
     pub const fn remote(&self) -> &Remote {
-        &self.remote.remote
+        &self.remote.0
     }
 
     /// The control planes of its routers.
@@ -109,14 +110,14 @@ impl RunningInstance {
         longwire_clock::monotonic().since(self.started)
     }
 
-    /// The workers' current counters.
+    /// The workers' current counters, of what `state` has.
     ///
     /// # Errors
     /// If a worker has ended or does not answer.
-    pub fn count(&self) -> Result<Arc<Report>, RemoteError> {
-        let report = Arc::new(self.remote.remote.report(tolerance(&self.plan))?);
-        self.objects.links.note_report(&report);
-        *self.last() = Some((Instant::now(), Arc::clone(&report)));
+    pub fn count(&self, state: &RunningState) -> Result<Arc<Report>, RemoteError> {
+        let report = Arc::new(self.remote().report(tolerance(&state.plan))?);
+        state.objects.links.note_report(&report);
+        *state.last() = Some((Instant::now(), Arc::clone(&report)));
         Ok(report)
     }
 
@@ -125,74 +126,67 @@ impl RunningInstance {
     /// # Errors
     /// If a worker has ended or does not answer.
     pub fn flow(&self) -> Result<FlowStats, RemoteError> {
-        self.remote.remote.flow().map(|(flow, _)| flow)
+        self.remote().flow().map(|(flow, _)| flow)
     }
 
     /// The programs of its routers.
     pub(crate) fn programs(&self) -> Installed {
-        self.objects.routers.programs(&self.remote.remote)
+        let routers = Arc::clone(&self.state().objects.routers);
+        routers.programs(self.remote())
     }
 
-    /// The report on what was `counted` until now, with a row for each of the `programs`.
-    pub fn ran(&self, counted: Arc<Report>, elapsed: Nanos, programs: Vec<Row>) -> Ran<'_> {
-        let Objects { links, sources, .. } = &self.objects;
-        links.note_report(&counted);
-        let settings = Box::new(|place| links.settings(place as u32));
-        let aims = Box::new(|place| sources.words().aims(place));
+    /// The report on what was `counted` of `state` until now, with a row for each of the `programs`.
+    pub fn ran(
+        &self,
+        state: &RunningState,
+        counted: Arc<Report>,
+        elapsed: Nanos,
+        programs: Vec<Row>,
+    ) -> Ran<'static> {
+        state.objects.links.note_report(&counted);
+        let (links, sources) = (Arc::clone(&state.objects), Arc::clone(&state.objects));
+        let settings = Box::new(move |place| links.links.settings(place as u32));
+        let aims = Box::new(move |place| sources.sources.words().aims(place));
         let watches = self.watches.clone();
         let planes = self.planes.rows();
         let nesp = self.nesp.as_ref().map(NespCounts::row);
-        Ran {
-            plan: &self.plan,
-            counted,
-            watches,
-            mode: "real",
-            elapsed,
-            settings,
-            aims,
-            planes,
-            programs,
-            nesp,
-        }
+        let plan = Arc::clone(&state.plan);
+        Ran { plan, counted, watches, mode: "real", elapsed, settings, aims, planes, programs, nesp }
     }
 
     /// The report, at most a moment old.
-    fn recent(&self) -> Result<Arc<Report>, RemoteError> {
-        let last = self.last().clone();
+    fn recent(&self, state: &RunningState) -> Result<Arc<Report>, RemoteError> {
+        let last = state.last().clone();
         match last {
             Some((at, report)) if at.elapsed() < FRESH => Ok(report),
-            _ => self.count(),
+            _ => self.count(state),
         }
-    }
-
-    fn last(&self) -> std::sync::MutexGuard<'_, Option<(Instant, Arc<Report>)>> {
-        self.remote.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An object, with what it has counted as far as it counts.
-    fn show(&self, kind: Kind, name: &str) -> Result<Object, SetError> {
-        if let Some(members) = self.objects.members(kind, name)? {
-            let members = members.iter().map(|member| self.show(kind, member)).collect::<Result<_, _>>()?;
-            return Ok(Object::several(kind, name, members));
+    fn show(&self, state: &RunningState, kind: Kind, name: &str) -> Result<Object, SetError> {
+        if let Some(members) = state.objects.members(kind, name)? {
+            let members = members.iter().map(|member| self.show(state, kind, member));
+            return Ok(Object::several(kind, name, members.collect::<Result<_, _>>()?));
         }
         // What was counted may be a moment old: what it is set to is asked for behind that.
-        let stats = self.counted_of(kind, name).unwrap_or_default();
-        let settings = self.objects.settings(self.remote(), kind, name)?;
+        let stats = self.counted_of(state, kind, name).unwrap_or_default();
+        let settings = state.objects.settings(self.remote(), kind, name)?;
         Ok(Object { kind, name: name.into(), settings, stats, members: Vec::new() })
     }
 
-    fn counted_of(&self, kind: Kind, name: &str) -> Option<Value> {
+    fn counted_of(&self, state: &RunningState, kind: Kind, name: &str) -> Option<Value> {
         match kind {
             Kind::Link => {
-                let counted = self.recent().ok()?;
-                let link = find(&counted.links, self.objects.links.place(name)?)?;
+                let counted = self.recent(state).ok()?;
+                let link = find(&counted.links, state.objects.links.place(name)?)?;
                 serde_json::to_value(&link.stats).ok()
             }
             Kind::Source | Kind::Port | Kind::Router => {
-                let ran = self.ran(self.recent().ok()?, self.elapsed(), Vec::new());
+                let ran = self.ran(state, self.recent(state).ok()?, self.elapsed(), Vec::new());
                 serde_json::to_value(ran.row_of(kind, name)?).ok()
             }
-            Kind::Flow => Some(self.objects.routers.flow(self.remote(), name).ok()?.1),
+            Kind::Flow => Some(state.objects.routers.flow(self.remote(), name).ok()?.1),
             Kind::Medium | Kind::Forwarder => None,
         }
     }
@@ -209,10 +203,12 @@ impl Instance for RunningInstance {
     }
 
     fn stats(&self) -> Value {
-        match self.recent() {
+        let installed = self.programs();
+        let state = self.state();
+        match self.recent(&state) {
             Ok(counted) => {
-                let programs = rows::counted(&self.plan, &self.programs());
-                let report = self.ran(counted, self.elapsed(), programs).report();
+                let programs = rows::counted(&state.plan, &installed);
+                let report = self.ran(&state, counted, self.elapsed(), programs).report();
                 serde_json::to_value(report).unwrap_or_default()
             }
             Err(error) => json!({ "error": error.to_string() }),
@@ -220,29 +216,40 @@ impl Instance for RunningInstance {
     }
 
     fn names(&self, kind: Kind) -> Arc<[String]> {
-        self.objects.names(self.remote(), kind)
+        self.state().objects.names(self.remote(), kind)
     }
 
     fn object(&self, kind: Kind, name: &str) -> Result<Object, SetError> {
-        self.show(kind, name)
+        self.show(&self.state(), kind, name)
     }
 
     fn set(&self, kind: Kind, name: &str, changes: &[(String, String)]) -> Result<Object, SetError> {
         let change = ObjectChange { kind, name: name.into(), pairs: changes.to_vec() };
-        self.objects.set(self.remote(), &[change], None)?;
-        self.show(kind, name)
+        let state = self.state();
+        state.objects.set(self.remote(), &[change], None)?;
+        self.show(&state, kind, name)
     }
 
     fn settable(&self, kind: Kind) -> Vec<Settable> {
-        self.objects.settable(kind)
+        self.state().objects.settable(kind)
     }
 
     fn routes(&self, router: &str) -> Result<RoutePage, SetError> {
-        self.objects.routers.routes(self.remote(), router)
+        self.state().objects.routers.routes(self.remote(), router)
     }
 
     fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
-        self.objects.routers.forwarders(self.remote(), router, ask)
+        let routers = Arc::clone(&self.state().objects.routers);
+        routers.forwarders(self.remote(), router, ask)
+    }
+
+    fn scenario(&self) -> ScenarioText {
+        let state = self.state();
+        ScenarioText { file: state.plan.file.clone(), text: state.plan.text.to_string() }
+    }
+
+    fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
+        self.edit(ask)
     }
 
     fn stop(&self) {

@@ -154,7 +154,7 @@ fn printable(text: String) -> String {
 fn list(instance: &RunningInstance, items: &Items<'_>) -> Items<'static> {
     let from = items.iter().find_map(|item| if let Item::Next(from) = item { Some(*from) } else { None });
     let all = nesp::Kind::ALL.into_iter().flat_map(|kind| {
-        let names = instance.objects().names(instance.remote(), of_instance(kind));
+        let names = instance.state().objects.names(instance.remote(), of_instance(kind));
         (0..names.len()).map(move |at| (kind, names[at].clone()))
     });
     let (mut found, mut room) = (Vec::new(), Answer::ROOM - Item::Next(0).size());
@@ -188,7 +188,7 @@ fn get(instance: &RunningInstance, items: &Items<'_>) -> Result<Items<'static>, 
         let names = behind.iter().take_while(|item| matches!(item, Item::Name(_))).count();
         let wanted = &behind[..names];
         rest = &behind[names..];
-        let settings = instance.objects().settings(instance.remote(), of_instance(*kind), name);
+        let settings = instance.state().objects.settings(instance.remote(), of_instance(*kind), name);
         let settings = settings.map_err(refusal)?;
         for item in wanted {
             if let Item::Name(key) = item
@@ -303,7 +303,7 @@ fn set(instance: &RunningInstance, started: Nanos, job: &Job) -> Result<u64, Ref
             ));
         }
     }
-    let made = instance.objects().set(instance.remote(), &changes, at);
+    let made = instance.state().objects.set(instance.remote(), &changes, at);
     made.map(|time| time.since(started).0).map_err(refusal)
 }
 

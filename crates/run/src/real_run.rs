@@ -12,6 +12,8 @@ use crate::open_ports::open_real;
 use crate::port_files::PortFiles;
 use crate::programs::rows;
 use crate::records::{RealRecords, RecordOptions, Recorded};
+use crate::run_report::Ran;
+use crate::running_state::RunningState;
 use crate::test_hosts::TestHosts;
 use anyhow::Context;
 use longwire_assemble::{build, measure_processors};
@@ -66,6 +68,13 @@ pub struct Ended {
     pub recorded: Recorded,
 }
 
+impl Ended {
+    /// The report on it.
+    pub fn ran(self) -> Ran<'static> {
+        self.instance.ran(&self.instance.state(), self.counted, self.elapsed, self.programs)
+    }
+}
+
 impl RealRun {
     /// Opens the ports of `plan`, starts its engine and its control socket. `hosts` are up already if the
     /// plan has any (see [`TestHosts::make`]).
@@ -90,7 +99,7 @@ impl RealRun {
         }
         let (mut records, ports) = RealRecords::start(options.records, (&plan, &files), open.ports)?;
         let mut built = build(&plan, ports, |worker| records.observer(worker))?;
-        records.place(&built.links);
+        records.place(&built.layout.links);
         if !plan.routers.is_empty() {
             measure_processors(&plan, &mut built, meter())?;
         }
@@ -100,14 +109,14 @@ impl RealRun {
             |router: &Router| longwire_control::control_socket(&directory, &options.name, &router.name);
         let levels = built.raise(&plan, socket)?;
         let plan = Arc::new(plan);
-        let links = LiveLinks::new(&plan, &built.links);
+        let links = LiveLinks::new(&plan, &built.layout.links);
         let sources = LiveSources::new(&plan, &built.sources);
         let routers = LiveRouters::new(Arc::clone(&plan), built.routers.clone(), levels);
         let media = LiveMedia::new(&plan, &built.media);
         let objects = Objects::new(&plan, (links, sources, media, routers));
         let run = built.setup.start();
         let lab = hosts.as_ref().map(TestHosts::lab);
-        let of_nodes = (&built.routers[..], &built.links[..]);
+        let of_nodes = (&built.routers[..], &built.layout.links[..]);
         let planes = match ControlPlanes::start(&plan, lab, &run.remote(), of_nodes) {
             Ok(planes) => planes,
             Err(error) => {
@@ -118,8 +127,8 @@ impl RealRun {
         let (stop, stopped) = channel();
         let instance = Arc::new(RunningInstance::new(
             options.name,
-            plan,
-            (objects, planes),
+            RunningState::new(plan, objects, built.layout),
+            planes,
             run.remote(),
             open.watches,
             nesp.as_ref().map(NespSetup::counts),
@@ -172,13 +181,18 @@ impl RealRun {
         }
         let elapsed = self.instance.elapsed();
         let installed = self.instance.programs();
-        let mut counted = self.run.take().map(Run::stop).unwrap_or_default();
+        let mut counted = std::thread::scope(|scope| {
+            if let Some(hosts) = &self.hosts {
+                scope.spawn(|| hosts.close_way_out());
+            }
+            self.run.take().map(Run::stop).unwrap_or_default()
+        });
         // It has ended with the ports.
         let nesp_broke = self.nesp.take().is_some_and(|thread| thread.join().is_err());
         if nesp_broke {
             counted.errors.push("the thread of NESP broke".into());
         }
-        let programs = rows::whole(self.instance.plan(), &installed);
+        let programs = rows::whole(&self.instance.state().plan, &installed);
         if let Some(records) = self.records.take() {
             records.finish(&mut recorded);
         }

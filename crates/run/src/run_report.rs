@@ -20,7 +20,7 @@ const MOST_ROWS: usize = 10_000;
 /// A run that has ended.
 pub struct Ran<'a> {
     /// The plan that was run.
-    pub plan: &'a Plan,
+    pub plan: Arc<Plan>,
     /// The engine's counters.
     pub counted: Arc<longwire_engine::Report>,
     /// What is left of ports without an interface, by place in the plan.
@@ -70,13 +70,14 @@ impl Ran<'_> {
             .with("dropped", by_reason(&self.dropped()));
         report.extend(self.delivered().map(|delivered| source_row(&delivered)));
         report.extend(busiest(&counted.links, MOST_ROWS).into_iter().map(|link| self.link_row(link)));
-        let ports = counted.ports.iter().filter(|port| !is_far_side(self.plan, port.place));
+        let ports = counted.ports.iter().filter(|port| !is_far_side(&self.plan, port.place));
         report.extend(ports.map(|port| self.port_row(port)));
-        report.extend(in_order(self.plan, counted).into_iter().map(|node| router_row(self.plan, node)));
+        report.extend(in_order(&self.plan, counted).into_iter().map(|node| router_row(&self.plan, node)));
         report.extend(self.programs.iter().cloned());
         report.extend(self.planes.iter().cloned());
         report.extend(self.nesp.iter().cloned());
-        report.extend(in_order(self.plan, counted).into_iter().flat_map(|node| level_rows(self.plan, node)));
+        report
+            .extend(in_order(&self.plan, counted).into_iter().flat_map(|node| level_rows(&self.plan, node)));
         report.push(self.conservation_row());
         for error in &counted.errors {
             report.fail(error.as_str());
@@ -96,8 +97,8 @@ impl Ran<'_> {
                 Some(self.port_row(port))
             }
             Kind::Router => {
-                let own = |node: &&NodeReport| router_rows::name(self.plan, node) == name;
-                Some(router_row(self.plan, self.counted.nodes.iter().find(own)?))
+                let own = |node: &&NodeReport| router_rows::name(&self.plan, node) == name;
+                Some(router_row(&self.plan, self.counted.nodes.iter().find(own)?))
             }
             _ => None,
         }
@@ -111,7 +112,7 @@ impl Ran<'_> {
         self.plan.sources.iter().enumerate().filter_map(|(id, source)| {
             let watch = |place: u16| self.watches.get(usize::from(place))?.as_ref();
             let Some(own) = watch(source.in_port) else {
-                let silent = Some(why_silent(self.plan, source)?);
+                let silent = Some(why_silent(&self.plan, source)?);
                 return Some(Delivered { source, sent: Sent::NONE, received: None, silent });
             };
             let sent = own.tally().sent(id as u16);
@@ -178,12 +179,12 @@ impl Ran<'_> {
     }
 
     fn over_links(&self, count: fn(&LinkStats) -> u64) -> u64 {
-        self.counted.links.iter().map(|link| count(&link.stats)).sum()
+        self.counted.all_links().map(count).sum()
     }
 
     fn dropped(&self) -> Vec<(&'static str, u64)> {
         let mut all = self.counted.flow.drops.clone();
-        for (reason, packets) in self.counted.links.iter().flat_map(|link| &link.stats.drops) {
+        for (reason, packets) in self.counted.all_links().flat_map(|stats| &stats.drops) {
             match all.iter_mut().find(|(known, _)| known == reason) {
                 Some((_, sum)) => *sum += packets,
                 None => all.push((reason, *packets)),

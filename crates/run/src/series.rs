@@ -51,8 +51,12 @@ pub struct SeriesFile {
     path: PathBuf,
     out: BufWriter<File>,
     format: Format,
-    /// By a link's place in the plan.
-    links: HashMap<u32, (Arc<str>, Before)>,
+    /// Which links; all if there is no pattern.
+    chosen: Option<LinkPattern>,
+    /// By a link's name.
+    links: HashMap<Box<str>, Before>,
+    /// Times of this sample and of the one before.
+    times: [Nanos; 2],
     rows: u64,
     error: Option<io::Error>,
 }
@@ -65,23 +69,31 @@ impl SeriesFile {
     pub fn create(options: &SeriesOptions, plan: &Plan) -> anyhow::Result<Self> {
         let path = options.file.clone();
         let format = format(&path)?;
-        let places = match &options.links {
-            Some(pattern) => pattern.places(plan)?,
-            None => (0..plan.links.len() as u32).collect(),
-        };
-        let name = |place: u32| (place, (Arc::from(&*plan.links[place as usize].name), Before::default()));
+        if let Some(pattern) = &options.links {
+            pattern.places(plan)?;
+        }
         let what = || format!("the time series {} can't be written", path.display());
         let mut out = BufWriter::new(File::create(&path).with_context(what)?);
         if format == Format::Csv {
             writeln!(out, "{COLUMNS}").with_context(what)?;
         }
-        let links = places.into_iter().map(name).collect();
-        Ok(Self { path, out, format, links, rows: 0, error: None })
+        let (chosen, links, times) = (options.links.clone(), HashMap::new(), [Nanos::ZERO; 2]);
+        Ok(Self { path, out, format, chosen, links, times, rows: 0, error: None })
     }
 
     /// Writes a row of a link, if it is a chosen one.
-    fn add(&mut self, time: Nanos, place: u32, stats: &LinkStats) {
-        let Some((name, before)) = self.links.get_mut(&place) else { return };
+    fn add(&mut self, time: Nanos, name: &str, stats: &LinkStats) {
+        if !self.takes(name) {
+            return;
+        }
+        if time != self.times[0] {
+            self.times = [time, self.times[0]];
+        }
+        if !self.links.contains_key(name) {
+            // It is new, or came while the run goes on.
+            self.links.insert(name.into(), Before { time: self.times[1], ..Before::default() });
+        }
+        let Some(before) = self.links.get_mut(name) else { return };
         let &LinkStats { in_packets, in_bytes, out_packets, out_bytes, marked_packets, .. } = stats;
         let counts = [in_packets, in_bytes, out_packets, out_bytes, stats.dropped(), marked_packets];
         let mut fresh: [u64; 6] = std::array::from_fn(|at| counts[at].saturating_sub(before.counts[at]));
@@ -94,7 +106,7 @@ impl SeriesFile {
             Format::Csv => csv(&mut self.out, (time, name), &[&fresh[..], &rates, &held].concat()),
             Format::JsonLines => {
                 let numbers = [std::mem::take(&mut fresh).as_slice(), &rates, &held].concat();
-                let mut row = json!({ "time_ns": time.0, "link": **name });
+                let mut row = json!({ "time_ns": time.0, "link": name });
                 for (column, number) in COLUMNS.split(',').skip(2).zip(numbers) {
                     row[column] = number.into();
                 }
@@ -105,6 +117,10 @@ impl SeriesFile {
         if let Err(error) = written {
             self.error.get_or_insert(error);
         }
+    }
+
+    fn takes(&self, name: &str) -> bool {
+        self.chosen.as_ref().is_none_or(|pattern| pattern.fits(name))
     }
 
     /// Writes out what is buffered; returns the number of rows.
@@ -148,7 +164,8 @@ pub struct VirtualSeries(Arc<Mutex<SeriesFile>>);
 struct SeriesSampler {
     file: Arc<Mutex<SeriesFile>>,
     every: Nanos,
-    places: Vec<bool>,
+    /// Names of the links in the series, by their places in the plan.
+    names: Vec<Option<Box<str>>>,
 }
 
 impl VirtualSeries {
@@ -158,9 +175,10 @@ impl VirtualSeries {
     /// See [`SeriesFile::create`].
     pub fn start(options: &SeriesOptions, plan: &Plan) -> anyhow::Result<(Self, Box<dyn Sampler>)> {
         let file = SeriesFile::create(options, plan)?;
-        let places = (0..plan.links.len() as u32).map(|place| file.links.contains_key(&place)).collect();
+        let name = |link: &longwire_scenario::Link| file.takes(&link.name).then(|| (*link.name).into());
+        let names = plan.links.iter().map(name).collect();
         let file = Arc::new(Mutex::new(file));
-        let sampler = SeriesSampler { file: Arc::clone(&file), every: options.every, places };
+        let sampler = SeriesSampler { file: Arc::clone(&file), every: options.every, names };
         Ok((Self(file), Box::new(sampler)))
     }
 
@@ -179,11 +197,13 @@ impl Sampler for SeriesSampler {
     }
 
     fn sample(&mut self, time: Nanos, place: u32, stats: &LinkStats) {
-        lock(&self.file).add(time, place, stats);
+        if let Some(Some(name)) = self.names.get(place as usize) {
+            lock(&self.file).add(time, name, stats);
+        }
     }
 
     fn samples(&self, place: u32) -> bool {
-        self.places.get(place as usize).is_some_and(|&chosen| chosen)
+        self.names.get(place as usize).is_some_and(Option::is_some)
     }
 }
 
@@ -212,9 +232,13 @@ impl RealSeries {
                 let goes_on = stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout);
                 let time = instance.elapsed();
                 // A worker that does not answer is reported elsewhere.
-                if let Ok(report) = instance.count() {
-                    report.links.iter().for_each(|link| file.add(time, link.place, &link.stats));
+                let state = instance.state();
+                if let Ok(report) = instance.count(&state) {
+                    for link in &report.links {
+                        file.add(time, &state.plan.links[link.place as usize].name, &link.stats);
+                    }
                 }
+                drop(state);
                 if !goes_on {
                     return file.finish();
                 }

@@ -52,7 +52,7 @@ pub fn simulate(
     let open = open_virtual(plan, files)?;
     let mut records = VirtualRecords::start(options, plan)?;
     let mut built = build(plan, open.ports, |worker| records.observer(worker))?;
-    let sampler = records.begin(&built.links);
+    let sampler = records.begin(&built.layout.links);
     if let Some(worker) = built.setup.workers.first_mut() {
         worker.sampler = sampler;
     }

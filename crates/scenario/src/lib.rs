@@ -8,6 +8,7 @@
 
 mod address;
 mod attachment;
+mod edit;
 mod engine_prices;
 mod event;
 mod event_text;
@@ -50,6 +51,7 @@ mod words;
 mod written;
 
 pub use address::{Mac, Network, RoutedTo};
+pub use edit::{EditError, changed_sections, with_sections, without_section};
 pub use engine_prices::{
     APART_COUNTS, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Origin, Price, WAITS, block_price,
 };
@@ -160,7 +162,7 @@ pub fn parse_with(file: &str, text: &str, registry: &[&'static Spec]) -> Result<
         if findings.failed() { None } else { resolve::resolve(&sections, file, registry, &mut findings) };
     let notes = findings.finish()?;
     let plan = plan.expect("a scenario without errors has a plan");
-    Ok(Plan { notes, ..plan })
+    Ok(Plan { notes, text: text.into(), ..plan })
 }
 
 /// The JSON schema (draft 2020-12) of scenario files.

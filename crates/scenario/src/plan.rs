@@ -21,12 +21,15 @@ use longwire_link::medium_rate;
 use longwire_units::{Nanos, Rate};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// A scenario after all checks.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The file it was read from, as errors name it.
     pub file: String,
+    /// Its text.
+    pub text: Arc<str>,
     /// The seed of every block's dice. Default 1.
     pub seed: u64,
     /// How ways across bridges were found.

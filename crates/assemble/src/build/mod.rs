@@ -2,6 +2,7 @@
 
 mod assign;
 mod levels;
+mod rewire;
 mod router_changes;
 mod routers;
 mod shards;
@@ -19,6 +20,8 @@ use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::{Pool, PoolError};
 use longwire_scenario::{AddressRule, BetweenWorkers, Plan, Route, Source, Wait, with_defaults};
+use rewire::Indices;
+pub use rewire::{CantRewire, Layout, Rewired, rewire};
 pub use router_changes::change_router;
 pub use routers::measure_processors;
 pub(crate) use shards::Shards;
@@ -31,8 +34,8 @@ use thiserror::Error;
 pub struct Built {
     /// The input of [`Setup::start`] or [`Setup::simulate`].
     pub setup: Setup,
-    /// The engine's reference to each link, by its place in the plan.
-    pub links: Vec<LinkRef>,
+    /// The engine's reference to each link, by its place in the plan, and what else rewiring has to know.
+    pub layout: Layout,
     /// The engine's reference to each source.
     pub sources: Vec<SourceRef>,
     /// The engine's reference to each router.
@@ -103,7 +106,18 @@ pub fn build(
     let media = place_media(plan, &shards, &workers);
     give_agendas(plan, (&links, &sources, &media), &mut workers);
     routers::give_events(plan, &routers, &mut workers);
-    let map = map(plan, &links, homes, routers::joints(plan, &shards));
+    let indices = |worker: &WorkerSetup| {
+        let count = worker.links.len();
+        Indices { count: count as u32, free: Vec::new(), room: worker.links.slots() }
+    };
+    let mut layout = Layout {
+        links,
+        homes,
+        paths: Paths::default(),
+        floods: HashMap::new(),
+        workers: workers.iter().map(indices).collect(),
+    };
+    let map = map_over(plan, &mut layout, None, routers::joints(plan, &shards));
     let wait = match plan.engine.wait {
         Wait::Spin => longwire_engine::Wait::Spin,
         Wait::SleepThenSpin => longwire_engine::Wait::SleepThenSpin,
@@ -114,7 +128,7 @@ pub fn build(
         BetweenWorkers::Shared => Between::Shared,
     };
     let setup = Setup { workers, map, tolerance: tolerance(plan), wait, between, lead: shards.lead };
-    Ok(Built { setup, links, sources, routers, media })
+    Ok(Built { setup, layout, sources, routers, media })
 }
 
 /// What the plan promises.
@@ -125,19 +139,13 @@ pub fn tolerance(plan: &Plan) -> Tolerance {
 
 /// The links of one worker, and which of them lead to another worker's.
 fn worker_links(plan: &Plan, shards: &Shards, worker: u32) -> (Links, Vec<bool>) {
-    let configs: Vec<_> =
-        plan.profiles.iter().map(|p| LinkConfig::new(p.blocks.clone(), p.histogram)).collect();
-    let own = || (0..plan.links.len()).filter(|&place| shards.link_workers[place] == worker);
-    let mut links = Links::with_capacity(own().count(), plan.seed, plan.engine.train_spread);
-    let mut crossing = Vec::new();
-    for place in own() {
-        let link = &plan.links[place];
-        links.add(place as u32, &link.name, &configs[link.profile as usize]);
-        if plan.engine.workers > 1 {
-            crossing.push(shards.crossing[place]);
-        }
-    }
-    let own: Vec<u32> = own().map(|place| place as u32).collect();
+    let own = (0..plan.links.len() as u32).filter(|&place| shards.link_workers[place as usize] == worker);
+    let own: Vec<u32> = own.collect();
+    let mut links = links_of(plan, &own);
+    let crossing = match plan.engine.workers {
+        1 => Vec::new(),
+        _ => own.iter().map(|&place| shards.crossing[place as usize]).collect(),
+    };
     for medium in &plan.media {
         // Its links are all here, or none is.
         let local = |place: &u32| {
@@ -150,6 +158,21 @@ fn worker_links(plan: &Plan, shards: &Shards, worker: u32) -> (Links, Vec<bool>)
         }
     }
     (links, crossing)
+}
+
+/// The links at these places.
+fn links_of(plan: &Plan, places: &[u32]) -> Links {
+    let mut configs: HashMap<u32, LinkConfig> = HashMap::new();
+    let mut links = Links::with_capacity(places.len(), plan.seed, plan.engine.train_spread);
+    for &place in places {
+        let link = &plan.links[place as usize];
+        let config = configs.entry(link.profile).or_insert_with(|| {
+            let profile = &plan.profiles[link.profile as usize];
+            LinkConfig::new(profile.blocks.clone(), profile.histogram)
+        });
+        links.add(place, &link.name, config);
+    }
+    links
 }
 
 /// Registers the sources at each worker's ports.
@@ -241,9 +264,11 @@ pub fn port_workers(plan: &Plan) -> Vec<u32> {
     plan.ports.iter().map(|port| shards.segment_workers[port.segment as usize]).collect()
 }
 
-/// Converts the plan's rules to the workers' tables.
-fn map(plan: &Plan, links: &[LinkRef], homes: Vec<Home>, joints: Joints) -> Map {
-    let mut paths = Paths::default();
+/// Converts the plan's rules to the workers' tables. Paths are added to those of the `layout`, and kept
+/// there; what floods as it did `before` keeps its trees.
+fn map_over(plan: &Plan, layout: &mut Layout, before: Option<(&Plan, &Layout)>, joints: Joints) -> Map {
+    let Layout { links, homes, paths, floods: trees, .. } = layout;
+    let there = paths.whole();
     let mut known: HashMap<Route, u32> = HashMap::new();
     let mut path_of = |route: Route| {
         if !route.exists() {
@@ -252,7 +277,8 @@ fn map(plan: &Plan, links: &[LinkRef], homes: Vec<Home>, joints: Joints) -> Map 
         match plan.routes.links(&route) {
             [only] => paths.add(&[links[*only as usize]]),
             many => *known.entry(route).or_insert_with(|| {
-                paths.add(&many.iter().map(|&link| links[link as usize]).collect::<Vec<_>>())
+                let hops: Vec<LinkRef> = many.iter().map(|&link| links[link as usize]).collect();
+                there.get(&hops).copied().unwrap_or_else(|| paths.add(&hops))
             }),
         }
     };
@@ -268,31 +294,53 @@ fn map(plan: &Plan, links: &[LinkRef], homes: Vec<Home>, joints: Joints) -> Map 
     }
     let pairs: Vec<_> =
         plan.pair_rules.iter().map(|rule| ((rule.in_port, rule.out_port), path_of(rule.route))).collect();
-    let floods = floods(plan, links, &mut paths);
+    *trees = floods(plan, links, before, paths);
     // Filters also see packets that programs have sent to their links.
     let requested = plan.link_requests.iter().map(|request| (request.link, request.number, request.target));
-    let requested = instead(requested, links, &mut paths);
+    let requested = instead(requested, links, paths);
     let steered = plan.steers.iter().map(|steer| (steer.link, steer.number.into(), steer.target));
-    let steered = instead(steered, links, &mut paths);
-    Map { classifier: Classifier::new(&v4, &v6, &pairs), paths, homes, floods, steered, requested, joints }
+    let steered = instead(steered, links, paths);
+    Map {
+        classifier: Classifier::new(&v4, &v6, &pairs),
+        paths: paths.clone(),
+        homes: homes.clone(),
+        floods: trees.clone(),
+        steered,
+        requested,
+        joints,
+    }
 }
 
 /// The trees of flooded packets, by their input port: the paths from there to all other ports of its bridges.
-fn floods(plan: &Plan, links: &[LinkRef], paths: &mut Paths) -> HashMap<u16, Fork> {
+fn floods(
+    plan: &Plan,
+    links: &[LinkRef],
+    before: Option<(&Plan, &Layout)>,
+    paths: &mut Paths,
+) -> HashMap<u16, Fork> {
     let mut floods = HashMap::new();
-    let over = |route: &[u32]| route.iter().map(|&link| links[link as usize]).collect::<Vec<_>>();
     for segment in plan.segments.iter().filter(|segment| segment.router.is_none()) {
         // With fewer than two paths over links, no link is shared.
         for &from in segment.ports.iter().filter(|&&from| plan.pair_rules_from(from).len() > 1) {
-            let others = segment.ports.iter().filter(|&&to| to != from);
-            let lists: Vec<_> = others.map(|&to| (to, plan.pair_route(from, to).map(over))).collect();
+            let lists = flood_lists(plan, &segment.ports, from, links);
+            let same = before.and_then(|(plan, layout)| {
+                let tree = layout.floods.get(&from)?;
+                (flood_lists(plan, &segment.ports, from, &layout.links) == lists).then_some(*tree)
+            });
             let ways: Vec<Way<'_>> = lists.iter().map(|(to, list)| (*to, list.as_deref())).collect();
-            if let Some(fork) = paths.add_tree(&ways) {
+            if let Some(fork) = same.or_else(|| paths.add_tree(&ways)) {
                 floods.insert(from, fork);
             }
         }
     }
     floods
+}
+
+/// The links from one port to each of the others; none if there is no path.
+fn flood_lists(plan: &Plan, ports: &[u16], from: u16, links: &[LinkRef]) -> Vec<(u16, Option<Vec<LinkRef>>)> {
+    let over = |route: &[u32]| route.iter().map(|&link| links[link as usize]).collect::<Vec<_>>();
+    let others = ports.iter().filter(|&&to| to != from);
+    others.map(|&to| (to, plan.pair_route(from, to).map(over))).collect()
 }
 
 /// The paths of packets sent to other links, by link, the other link's number, and the other link: the rest

@@ -101,12 +101,12 @@ fn load(count: u32) -> Result<Loaded, BenchError> {
     let course = course.shuffled(count);
     let ports = course.ports(None);
     let begin = Instant::now();
-    let Built { setup, links, .. } = longwire_assemble::build(&course.plan, ports, |_| None)?;
+    let Built { setup, layout, .. } = longwire_assemble::build(&course.plan, ports, |_| None)?;
     let build = begin.elapsed();
     let run = setup.start();
     run.remote().flow()?;
     let start = begin.elapsed() - build;
-    Ok(Loaded { parts: Parts { read, build, start }, course, links, run })
+    Ok(Loaded { parts: Parts { read, build, start }, course, links: layout.links, run })
 }
 
 impl Loaded {

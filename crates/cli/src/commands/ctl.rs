@@ -1,5 +1,7 @@
 //! `longwire ctl`
 
+mod add;
+mod remove;
 mod route;
 mod weigh;
 
@@ -24,6 +26,8 @@ Examples:
   longwire ctl stats
   longwire ctl get up.forward
   longwire ctl set up.forward rate=5mbit delay=40ms
+  longwire ctl add link backup from=a to=b rate=1mbit
+  longwire ctl remove backup
   longwire ctl route list r1
   longwire ctl weigh r1 voice 4
   longwire ctl stop two-hosts")]
@@ -38,6 +42,8 @@ enum Action {
     Stats(Stats),
     Get(Get),
     Set(Set),
+    Add(add::Args),
+    Remove(remove::Args),
     Route(route::Args),
     Weigh(weigh::Args),
     Stop(Stop),
@@ -198,6 +204,8 @@ impl Args {
             Action::Stats(args) => stats(&args),
             Action::Get(args) => get(&args),
             Action::Set(args) => set(&args),
+            Action::Add(args) => args.run(),
+            Action::Remove(args) => args.run(),
             Action::Route(args) => args.run(),
             Action::Weigh(args) => args.run(),
             Action::Stop(args) => stop(&args),

@@ -105,7 +105,7 @@ impl Args {
                 // The result is the same, and there is one order of events.
                 plan.engine.workers = 1;
             }
-            return self.run_virtual(&plan);
+            return self.run_virtual(plan);
         }
         self.run_real(plan)
     }
@@ -124,10 +124,10 @@ impl Args {
         silent.iter().for_each(|note| outcome::note(note));
     }
 
-    fn run_virtual(&self, plan: &Plan) -> anyhow::Result<Outcome> {
-        let files = PortFiles::new(plan, &self.inputs, &self.outputs)?;
+    fn run_virtual(&self, plan: Plan) -> anyhow::Result<Outcome> {
+        let files = PortFiles::new(&plan, &self.inputs, &self.outputs)?;
         let progress = self.progress(format!("running {} in virtual time", plan.file));
-        let run = simulate(plan, &files, self.time, self.records.options(None)?)?;
+        let run = simulate(&plan, &files, self.time, self.records.options(None)?)?;
         drop(progress);
         if run.counted.flow.taken == 0 {
             outcome::note(
@@ -135,11 +135,11 @@ impl Args {
                  PORT=FILE",
             );
         }
-        let links = LiveLinks::new(plan, &[]);
+        let links = LiveLinks::new(&plan, &[]);
         links.note_report(&run.counted);
         let settings = Box::new(move |place| links.settings(place as u32));
         let ran = Ran {
-            plan,
+            plan: Arc::new(plan),
             counted: Arc::new(run.counted),
             watches: run.watches,
             mode: "virtual",
@@ -180,8 +180,8 @@ impl Args {
         let progress = self.progress("ending the run".into());
         let ended = run.stop();
         drop(progress);
-        let ran = ended.instance.ran(ended.counted, ended.elapsed, ended.programs);
-        self.finish(&ran, &ended.recorded)
+        let recorded = ended.recorded.clone();
+        self.finish(&ended.ran(), &recorded)
     }
 
     fn progress(&self, what: String) -> Option<Progress> {

@@ -1,6 +1,8 @@
 //! A fake instance that records its calls.
 
-use longwire_control::{ForwarderAsk, Instance, Kind, Object, RoutePage, SetError, Settable};
+use longwire_control::{
+    ForwarderAsk, Instance, Kind, Object, RewireAsk, Rewired, RoutePage, ScenarioText, SetError, Settable,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -113,6 +115,22 @@ impl Instance for Fake {
     fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
         self.routes(router)?;
         Ok(json!({"asked": ask}))
+    }
+
+    fn scenario(&self) -> ScenarioText {
+        ScenarioText { file: "fake.toml".into(), text: String::new() }
+    }
+
+    fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
+        match ask.remove.first() {
+            Some(name) if !LINKS.contains(&&**name) => {
+                Err(SetError::Refused(format!("no [[link]] is called \"{name}\"")))
+            }
+            _ => Ok(Rewired {
+                added: ask.add.lines().map(str::to_owned).collect(),
+                removed: ask.remove.clone(),
+            }),
+        }
     }
 
     fn stop(&self) {

@@ -58,7 +58,10 @@ impl Worker {
         match turn {
             Turn::Begin { event, times } => self.begin_event(of, event, times, time),
             Turn::Step { place, number } => {
-                let Some(edits) = self.schedules.of(of).step(place, number, time) else { return };
+                let edits = self.schedules.of(of).step(place, number, time).unwrap_or_default();
+                if edits.is_empty() {
+                    return;
+                }
                 let done = self.apply(of, place, &edits, time);
                 self.tell_refusal(of, place, time, done);
             }

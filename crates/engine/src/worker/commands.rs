@@ -41,6 +41,10 @@ impl Worker {
                 Command::Change { changes, step, reply } => {
                     let _ = reply.send(self.together(changes, step, now));
                 }
+                Command::Rewire { mut step, reply } => {
+                    self.rewire(&mut step, now);
+                    let _ = reply.send(step);
+                }
                 Command::AtNode { place, act } => {
                     // Without the node the reply is dropped, which the caller sees as no answer.
                     self.nodes.change_all(now);

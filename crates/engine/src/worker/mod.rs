@@ -14,6 +14,7 @@ mod plain;
 mod pump;
 mod real;
 mod report;
+mod rewiring;
 mod simulated;
 mod tick;
 mod turns;

@@ -3,9 +3,11 @@
 use super::Worker;
 use crate::map::Map;
 use crate::observer::{Observed, Observer, Sampler};
+use longwire_block::path::LinkRef;
 use longwire_link::Fifo;
 use longwire_packet::{Handle, PacketEvent, Pool};
 use longwire_units::Nanos;
+use std::any::Any;
 use std::sync::Arc;
 
 /// Whether a worker is observed, and what is sampled.
@@ -62,6 +64,24 @@ impl Worker {
         while let Some(handle) = next {
             self.pool.report(handle, PacketEvent::Left);
             next = (Some(handle) != last).then(|| Handle(self.pool.meta(handle).next));
+        }
+    }
+
+    /// Tells the observer that links have joined at these places.
+    #[cold]
+    pub(crate) fn observe_joining(&mut self, links: &[u32]) {
+        let probe = self.pool.probe_mut().and_then(<dyn Any>::downcast_mut::<Observed>);
+        if let Some(observed) = probe {
+            links.iter().for_each(|&link| observed.observer.replaced(LinkRef::new(self.index, link)));
+        }
+    }
+
+    /// Lets the observer find links by the worker's new map.
+    #[cold]
+    pub(crate) fn observe_by_new_map(&mut self) {
+        let probe = self.pool.probe_mut().and_then(<dyn Any>::downcast_mut::<Observed>);
+        if let Some(observed) = probe {
+            observed.map = Arc::clone(&self.map);
         }
     }
 

@@ -3,6 +3,7 @@
 use super::Worker;
 use crate::fidelity::Quantiles;
 use crate::stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
+use longwire_link::GONE;
 use longwire_units::Nanos;
 use std::sync::Arc;
 
@@ -11,6 +12,10 @@ impl Worker {
     pub(crate) fn add_to(&mut self, report: &mut Report, now: Nanos) {
         for link in 0..self.emulation.links.len() as u32 {
             let stats = self.emulation.links.stats(&mut self.pool, link, now.min(Nanos(u64::MAX - 1)));
+            if self.emulation.links.place(link) == GONE {
+                report.removed.add(&stats);
+                continue;
+            }
             let lateness = self.emulation.links.histogram(link).map(Quantiles::of);
             let changed = self.schedules.links.made_of(link).map(Arc::clone);
             report.links.push(LinkReport {
@@ -20,6 +25,7 @@ impl Worker {
                 changed,
             });
         }
+        report.removed.add(self.emulation.links.retired());
         self.emulation.arm_dirty();
         for slot in &self.ports.slots {
             report.ports.push(PortReport {

@@ -4,6 +4,7 @@
 //! whether there is one.
 
 use crate::{Handle, Meta, Pool};
+use std::any::Any;
 
 /// What happens to a packet. Reasons are numbers, because their names belong to a higher layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub enum PacketEvent {
 }
 
 /// Receives the events of a pool's packets. It must be fast: it runs on the packet path.
-pub trait Probe: Send {
+pub trait Probe: Any + Send {
     /// This has happened to a packet.
     fn note(&mut self, event: PacketEvent, handle: Handle, meta: &Meta, frame: &[u8]);
 }
@@ -50,6 +51,12 @@ impl Pool {
     /// Attaches a probe in the place of an earlier one.
     pub fn attach(&mut self, probe: Box<dyn Probe>) {
         self.probe = Some(probe);
+    }
+
+    /// The probe, for those who know what it is.
+    pub fn probe_mut(&mut self) -> Option<&mut dyn Any> {
+        let probe = self.probe.as_deref_mut()?;
+        Some(probe)
     }
 
     /// Whether a probe receives events.

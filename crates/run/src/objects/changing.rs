@@ -5,7 +5,7 @@ use super::settings::{Pair, ramp_of, refusal};
 use longwire_block::change::{Blocks, Edit, Ramp};
 use longwire_control::{Kind, SetError, Settable};
 use longwire_engine::{Change, Remote, Target};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -89,6 +89,22 @@ impl<W: Words> Changing<W> {
         let planned = planned.into_iter().map(Arc::new).collect();
         let changed = Mutex::default();
         Self { words, names: names.into(), by_name, targets, planned, planned_of, changed }
+    }
+
+    /// These objects with what is known of those of the same name `before`, but for the `fresh` ones.
+    pub(super) fn after(self, before: &Self, fresh: &HashSet<u32>) -> Self {
+        let known = before.lock().clone();
+        let stay = known.into_iter().filter_map(|(place, blocks)| {
+            let place = self.place(&before.names[place as usize])?;
+            (!fresh.contains(&place)).then_some((place, blocks))
+        });
+        self.note(stay);
+        self
+    }
+
+    /// Where the engine has them.
+    pub(super) fn targets(&self) -> &[Target] {
+        &self.targets
     }
 
     /// How they are set.

@@ -11,6 +11,7 @@ pub mod sources;
 
 use changing::Planned;
 use links::LiveLinks;
+use longwire_block::path::LinkRef;
 use longwire_control::{Kind, SetError, Settable};
 use longwire_engine::Remote;
 use longwire_scenario::Plan;
@@ -19,7 +20,7 @@ use media::LiveMedia;
 use routers::LiveRouters;
 use settings::{Pair, refusal};
 use sources::LiveSources;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Settings of one object, to be changed.
@@ -42,11 +43,11 @@ pub struct Objects {
     /// The traffic sources.
     pub sources: LiveSources,
     /// The shared media.
-    pub media: LiveMedia,
+    pub media: Arc<LiveMedia>,
     /// The routers, their flows and their programs.
-    pub routers: LiveRouters,
+    pub routers: Arc<LiveRouters>,
     /// Held while a change is made, so that changes take effect in the order in which they are noted.
-    changing: Mutex<()>,
+    changing: Arc<Mutex<()>>,
 }
 
 impl Objects {
@@ -55,7 +56,20 @@ impl Objects {
         plan: &Arc<Plan>,
         (links, sources, media, routers): (LiveLinks, LiveSources, LiveMedia, LiveRouters),
     ) -> Self {
-        Self { plan: Arc::clone(plan), links, sources, media, routers, changing: Mutex::default() }
+        let (media, routers) = (Arc::new(media), Arc::new(routers));
+        Self { plan: Arc::clone(plan), links, sources, media, routers, changing: Arc::default() }
+    }
+
+    /// These objects in another plan, whose links the engine finds at `refs`; `fresh` ones were added.
+    pub(crate) fn moved_to(&self, plan: &Arc<Plan>, refs: &[LinkRef], fresh: &HashSet<u32>) -> Self {
+        Self {
+            plan: Arc::clone(plan),
+            links: LiveLinks::new(plan, refs).after(&self.links, fresh),
+            sources: self.sources.in_plan(plan),
+            media: Arc::clone(&self.media),
+            routers: Arc::clone(&self.routers),
+            changing: Arc::clone(&self.changing),
+        }
     }
 
     /// The names of all objects of a kind, in the order of the plan.

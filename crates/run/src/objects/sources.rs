@@ -8,7 +8,7 @@ use longwire_block::{ParamKind, Value};
 use longwire_control::{Kind, SetError, Settable};
 use longwire_engine::{SourceRef, Target};
 use longwire_scenario::{Plan, SourceSite, source_edits, source_rows};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -44,10 +44,19 @@ pub fn why_silent(plan: &Plan, source: &longwire_scenario::Source) -> Option<Str
 impl LiveSources {
     /// The sources of `plan`, which the engine finds at `refs`.
     pub fn new(plan: &Arc<Plan>, refs: &[SourceRef]) -> Self {
+        Self::of(plan, refs.iter().map(|&source| Target::Source(source)).collect(), Vec::new())
+    }
+
+    /// These sources in another plan, which has all of them.
+    pub(super) fn in_plan(&self, plan: &Arc<Plan>) -> Self {
+        let aims = self.words().lock().clone();
+        Self::of(plan, self.targets().to_vec(), aims).after(self, &HashSet::new())
+    }
+
+    fn of(plan: &Arc<Plan>, targets: Vec<Target>, aims: Vec<(u32, u16)>) -> Self {
         let names = plan.sources.iter().map(|source| source.name.to_string()).collect();
         let planned = plan.sources.iter().map(|source| source.blocks(&plan.ports)).collect();
-        let targets = refs.iter().map(|&source| Target::Source(source)).collect();
-        let words = SourceWords { plan: Arc::clone(plan), aims: Mutex::default() };
+        let words = SourceWords { plan: Arc::clone(plan), aims: Mutex::new(aims) };
         Self::made(words, names, targets, (planned, (0..plan.sources.len() as u32).collect()))
     }
 }

@@ -6,6 +6,7 @@ use longwire_block::DropReason;
 use longwire_block::path::LinkRef;
 use longwire_engine::{Observer, Sight};
 use longwire_packet::{Handle, Meta, PacketEvent};
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 /// The numbers of logged links in the log, by worker and index there; [`NO_LINK`] for others.
@@ -27,6 +28,8 @@ struct Visits {
 pub struct Recorder {
     sender: RowSender,
     links: Arc<OnceLock<LinkNumbers>>,
+    /// Links whose places others have taken since: these are not logged.
+    replaced: HashSet<LinkRef>,
     /// Whether drops outside links are logged.
     outside: bool,
     /// Bytes of a frame that are kept.
@@ -52,12 +55,13 @@ impl Recorder {
         let column = || vec![0; packets];
         let visits = Visits { ids: column(), arrivals: column(), leaves: column(), queues: column() };
         let last_id = u64::from(worker) << 48;
-        Self { sender, links, outside, frame_bytes, visits, last_id, latest: 0 }
+        let replaced = HashSet::new();
+        Self { sender, links, replaced, outside, frame_bytes, visits, last_id, latest: 0 }
     }
 
     /// The number of a logged link.
     fn number(&self, link: Option<LinkRef>) -> Option<u32> {
-        let link = link?;
+        let link = link.filter(|link| self.replaced.is_empty() || !self.replaced.contains(link))?;
         let &number = self.links.get()?.get(link.worker() as usize)?.get(link.local() as usize)?;
         (number != NO_LINK).then_some(number)
     }
@@ -200,5 +204,9 @@ impl Observer for Recorder {
 
     fn asks_for_queues(&self) -> bool {
         true
+    }
+
+    fn replaced(&mut self, link: LinkRef) {
+        self.replaced.insert(link);
     }
 }

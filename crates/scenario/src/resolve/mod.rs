@@ -46,6 +46,7 @@ use longwire_block::Spec;
 use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The plan that `file` describes; complete only if `findings` has no error in the end.
 pub(crate) fn resolve(
@@ -87,6 +88,7 @@ pub(crate) fn resolve(
     }
     let mut plan = Plan {
         file: name.into(),
+        text: Arc::default(),
         seed: whole?.seed,
         routing: graph.routing,
         engine: engine?,

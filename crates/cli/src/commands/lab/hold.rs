@@ -54,7 +54,7 @@ impl Args {
         }
         let broken = run.has_ended();
         let ended = run.stop();
-        let ran = ended.instance.ran(ended.counted, ended.elapsed, ended.programs);
+        let ran = ended.ran();
         writeln!(log, "{}", serde_json::to_string(&ran.report())?)?;
         if !broken {
             // If `lab down` requested the end, it has the file open. Otherwise the file stays, with the

@@ -1,0 +1,82 @@
+//! `longwire ctl add`
+
+use super::{Setting, connect};
+use crate::{Json, Outcome, outcome};
+use anyhow::{Context, ensure};
+use longwire_control::{RewireAsk, Rewired, section};
+use longwire_report::{Report, Row};
+use longwire_scenario::read_text;
+use std::path::PathBuf;
+
+/// Add a link while it runs, or all links of a file
+///
+/// What is added is checked as a part of the scenario that runs, and begins at one instant. Packets of other
+/// links are not disturbed. Keys are those of a [[link]] in a scenario.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire ctl add link backup from=a to=b rate=1mbit delay=80ms
+  longwire ctl add link c between=a,b profile=dsl
+  longwire ctl add link r from=a to=b queue.kind=red queue.limit=200
+  longwire ctl add -f more.toml")]
+pub struct Args {
+    /// What it is.
+    #[arg(value_name = "KIND", value_parser = ["link"], required_unless_present = "file")]
+    kind: Option<String>,
+
+    /// Its name.
+    #[arg(required_unless_present = "file")]
+    name: Option<String>,
+
+    /// A key of its section and the value.
+    #[arg(value_name = "KEY=VALUE")]
+    settings: Vec<Setting>,
+
+    /// Add the sections of this file; - is standard input.
+    #[arg(long, short, value_name = "FILE", conflicts_with_all = ["kind", "name", "settings"])]
+    file: Option<PathBuf>,
+
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    instance: Option<String>,
+
+    #[command(flatten)]
+    json: Json,
+}
+
+impl Args {
+    /// Adds it.
+    ///
+    /// # Errors
+    /// If the instance refuses or does not answer, or the file can't be read.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        let add = match (&self.file, &self.kind, &self.name) {
+            (Some(file), ..) => read_text(file)?,
+            (None, Some(kind), Some(name)) => {
+                let given = self.settings.iter().map(|Setting(key, value)| (key.as_str(), value.as_str()));
+                let pairs: Vec<_> = [("name", name.as_str())].into_iter().chain(given).collect();
+                section(kind, &pairs)
+            }
+            // The parser of arguments sees to it.
+            _ => return Err(anyhow::anyhow!("say what to add: a link, or -f FILE")),
+        };
+        ensure!(!add.trim().is_empty(), "the file is empty: there is nothing to add");
+        let ask = RewireAsk { add, ..RewireAsk::default() };
+        let done = connect(self.instance.as_deref())?.rewire(&ask).context("nothing was added")?;
+        tell("ctl add", &done, self.json)
+    }
+}
+
+/// Says what was added and removed.
+pub(super) fn tell(command: &str, done: &Rewired, json: Json) -> anyhow::Result<Outcome> {
+    let mut report = Report::new(command);
+    for (names, what) in [(&done.removed, "removed"), (&done.added, "added")] {
+        for name in names {
+            report.push(Row::new(name.as_str(), "").extra("kind", "link").extra("done", what));
+            if !json.on {
+                outcome::print(&format!("{what} link {name}"))?;
+            }
+        }
+    }
+    outcome::print_if_json(&report, json)
+}

@@ -1,0 +1,44 @@
+//! `longwire ctl remove`
+
+use super::{add, connect};
+use crate::{Json, Outcome};
+use anyhow::Context;
+use longwire_control::RewireAsk;
+
+/// Remove links while it runs
+///
+/// Packets that they hold are dropped as link-removed, or sent with --drain; packets of other links are not
+/// disturbed. What they have counted stays in the sums of the run.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire ctl remove backup
+  longwire ctl remove up down --drain")]
+pub struct Args {
+    /// Names of links; a duplex link by its own name.
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+
+    /// Let them send what they hold.
+    #[arg(long)]
+    drain: bool,
+
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    instance: Option<String>,
+
+    #[command(flatten)]
+    json: Json,
+}
+
+impl Args {
+    /// Removes them.
+    ///
+    /// # Errors
+    /// If the instance refuses or does not answer.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        let ask = RewireAsk { remove: self.names, drain: self.drain, ..RewireAsk::default() };
+        let done = connect(self.instance.as_deref())?.rewire(&ask).context("nothing was removed")?;
+        add::tell("ctl remove", &done, self.json)
+    }
+}

@@ -1,0 +1,105 @@
+//! Adding to a running instance, and removing from it.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What is to be added and removed, at one instant.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RewireAsk {
+    /// Sections to add, as they would stand in the scenario's file.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schema(example = "[[link]]\nname = \"c\"\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\n")]
+    pub add: String,
+    /// Names of links to remove; a duplex link by its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remove: Vec<String>,
+    /// Whether removed links send what they hold, instead of dropping it.
+    #[serde(default)]
+    pub drain: bool,
+}
+
+/// What was added and removed: each direction of a duplex link for itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Rewired {
+    /// Names of what is new.
+    pub added: Vec<String>,
+    /// Names of what is gone.
+    pub removed: Vec<String>,
+}
+
+/// The scenario that runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ScenarioText {
+    /// The file from which it was read.
+    pub file: String,
+    /// Its text, with what was added and without what was removed; not with what was set.
+    pub text: String,
+}
+
+/// A section of a scenario's file with these keys and values. A value in brackets or braces, a number or a
+/// truth value is as in TOML; all others are text.
+pub fn section<K: AsRef<str>, V: AsRef<str>>(word: &str, pairs: &[(K, V)]) -> String {
+    let mut text = format!("[[{word}]]\n");
+    for (key, value) in pairs {
+        let plain = |part: &str| {
+            !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+        };
+        let parts = key.as_ref().split('.').map(|part| match part {
+            part if plain(part) => part.to_owned(),
+            part => quoted(part),
+        });
+        let key = parts.collect::<Vec<_>>().join(".");
+        text += &format!("{key} = {}\n", value_of(&key, value.as_ref()));
+    }
+    text
+}
+
+/// A value as TOML.
+fn value_of(key: &str, value: &str) -> String {
+    let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    let is_list = value.starts_with('[') && value.ends_with(']') && !value.contains('\n');
+    let is_table = value.starts_with('{') && value.ends_with('}') && !value.contains('\n');
+    match value {
+        "true" | "false" => value.into(),
+        _ if key == "between" && !is_list => {
+            let ends = value.split(',').map(|end| quoted(end.trim()));
+            format!("[{}]", ends.collect::<Vec<_>>().join(", "))
+        }
+        _ if is_list || is_table => value.into(),
+        // A name may be a number.
+        _ if is_number && value.len() < 18 && !value.starts_with('0') && key != "name" => value.into(),
+        _ => quoted(value),
+    }
+}
+
+/// As a string of TOML.
+fn quoted(text: &str) -> String {
+    // JSON escapes what TOML does, but for one character.
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_are_written_as_in_a_file() {
+        let pairs = [
+            ("name", "7"),
+            ("between", "a, b"),
+            ("rate", "5mbit"),
+            ("queue.kind", "red"),
+            ("queue.limit", "200"),
+            ("filter", "drop if \"x\"\n[engine]"),
+            ("match", "[{ source = \"10.0.0.1\", destination = \"10.0.0.2\" }]"),
+            ("histogram", "true"),
+            ("a\"]\nb", "1"),
+        ];
+        let text = "[[link]]\nname = \"7\"\nbetween = [\"a\", \"b\"]\nrate = \"5mbit\"\n\
+            queue.kind = \"red\"\nqueue.limit = 200\nfilter = \"drop if \\\"x\\\"\\n[engine]\"\n\
+            match = [{ source = \"10.0.0.1\", destination = \"10.0.0.2\" }]\nhistogram = true\n\
+            \"a\\\"]\\nb\" = 1\n";
+        assert_eq!(section("link", &pairs), text);
+    }
+}

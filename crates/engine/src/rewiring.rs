@@ -1,0 +1,77 @@
+//! Rewiring of a running engine: links join, links leave, and workers get a new map, between two batches.
+//!
+//! What a worker needs for it is made by the asking thread, and what it no longer needs comes back there.
+
+use crate::map::Map;
+use crate::remote::{Command, Remote, RemoteError, looked_for};
+use crate::rewiring_step::RewiringStep;
+use longwire_link::Joining;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+
+/// What is to change; see the module.
+pub struct Rewiring {
+    /// The map afterwards. Its paths are those of the map before, and more.
+    pub map: Map,
+    /// The map before with the paths of the one afterwards, if there are several workers: they do not change
+    /// at one instant.
+    pub before: Option<Map>,
+    /// What each worker does.
+    pub parts: Vec<Part>,
+}
+
+/// What one worker does.
+pub struct Part {
+    /// Links that join its own, and the places of all of them.
+    pub joining: Joining,
+    /// Number of links for which its timing wheel has no room, if a larger one is needed.
+    pub wheel: Option<usize>,
+    /// Indices of links that leave.
+    pub leaving: Vec<u32>,
+    /// Whether what they hold is sent rather than dropped.
+    pub drained: bool,
+    /// Whether links have to be served in exact order from now on.
+    pub exact: bool,
+}
+
+impl Remote {
+    /// Rewires the engine: a single worker at one instant; several take in what is new, get the map, and let
+    /// links go, each after all have done the step before.
+    ///
+    /// # Errors
+    /// If a worker has ended or does not answer.
+    ///
+    /// # Panics
+    /// If there is not one part for each worker.
+    pub fn rewire(&self, rewiring: Rewiring) -> Result<(), RemoteError> {
+        let Rewiring { map, before, parts } = rewiring;
+        assert_eq!(parts.len(), self.workers(), "a part for each worker");
+        let (map, before) = (Arc::new(map), before.map(Arc::new));
+        let mut rounds: [Vec<RewiringStep>; 3] = Default::default();
+        let together = parts.len() == 1;
+        for Part { joining, wheel, leaving, drained, exact } in parts {
+            let mut steps = [RewiringStep::new(), RewiringStep::new(), RewiringStep::new()];
+            let [first, second, third] = if together { [0; 3] } else { [0, 1, 2] };
+            steps[first].take_in(joining, wheel);
+            steps[first].map.clone_from(&before);
+            steps[first].exact = exact;
+            steps[second].map = Some(Arc::clone(&map));
+            (steps[third].leaving, steps[third].drained) = (leaving, drained);
+            rounds.iter_mut().zip(steps).for_each(|(round, step)| round.push(step));
+        }
+        let rounds = rounds.into_iter().take(if together { 1 } else { 3 });
+        rounds.into_iter().try_for_each(|round| self.all_do(round))
+    }
+
+    /// Lets each worker do its step, and waits for all.
+    fn all_do(&self, steps: Vec<RewiringStep>) -> Result<(), RemoteError> {
+        let mut answers = Vec::with_capacity(steps.len());
+        for (worker, step) in (0..).zip(steps) {
+            let (reply, answer) = sync_channel(1);
+            self.tell(worker, Command::Rewire { step: Box::new(step), reply })?;
+            answers.push(answer);
+        }
+        // What comes back is freed here.
+        answers.iter().try_for_each(|answer| looked_for(answer).map(drop))
+    }
+}

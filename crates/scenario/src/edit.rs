@@ -1,0 +1,221 @@
+//! Edits of a scenario's text: sections are added behind it, or cut out of it; all else stays as it was
+//! written.
+
+use std::ops::Range;
+use thiserror::Error;
+use toml::de::{DeTable, DeValue};
+
+/// Sections whose entries have names and can be cut out.
+const NAMED: [&str; 3] = ["link", "host", "port"];
+
+/// Why a section can't be cut out.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum EditError {
+    /// The text is not TOML.
+    #[error("the scenario's text is not TOML any more")]
+    NotToml,
+    /// There is no such section.
+    #[error("no [[link]] is called \"{0}\"")]
+    Unknown(String),
+    /// One section makes several.
+    #[error(
+        "\"{name}\" is one of those that a single [[{section}]] with a count makes: write a section for \
+         each, and apply that"
+    )]
+    Counted {
+        /// The name.
+        name: String,
+        /// The section's word.
+        section: &'static str,
+    },
+    /// One direction of a duplex link.
+    #[error("\"{name}\" is one direction of a duplex link: remove \"{whole}\"")]
+    Direction {
+        /// The name.
+        name: String,
+        /// That of both directions.
+        whole: String,
+    },
+    /// The entries stand in a list.
+    #[error("\"{0}\" is written in a list in one line: write it as a section of its own, and apply that")]
+    Inline(String),
+}
+
+/// The text with `sections` behind it.
+pub fn with_sections(text: &str, sections: &str) -> String {
+    let gap = if text.is_empty() || text.ends_with("\n\n") {
+        ""
+    } else if text.ends_with('\n') {
+        "\n"
+    } else {
+        "\n\n"
+    };
+    let end = if sections.ends_with('\n') { "" } else { "\n" };
+    format!("{text}{gap}{sections}{end}")
+}
+
+/// The text without the section of the link called `name`. A link without a name is called by its ends.
+///
+/// # Errors
+/// If there is none, or its section makes others, too.
+pub fn without_section(text: &str, name: &str) -> Result<String, EditError> {
+    let cut = section_called(text, name)?;
+    // Comments directly above belong to it.
+    let mut begin = cut.start;
+    let above = |begin: usize| {
+        let line = text[..begin].strip_suffix('\n')?;
+        let start = line.rfind('\n').map_or(0, |at| at + 1);
+        Some((start, line[start..].trim()))
+    };
+    while let Some((start, line)) = above(begin)
+        && line.starts_with('#')
+    {
+        begin = start;
+    }
+    // The last section has no empty line behind it.
+    if let (Some((start, "")), true) = (above(begin), cut.end == text.len()) {
+        begin = start;
+    }
+    Ok(format!("{}{}", &text[..begin], &text[cut.end..]))
+}
+
+/// Where the section is: from its header to the next one that is not its own.
+fn section_called(text: &str, name: &str) -> Result<Range<usize>, EditError> {
+    let (root, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        return Err(EditError::NotToml);
+    }
+    for section in NAMED {
+        let Some(DeValue::Array(entries)) = root.get_ref().get(section).map(toml::Spanned::get_ref) else {
+            continue;
+        };
+        for (index, entry) in entries.iter().enumerate() {
+            let DeValue::Table(table) = entry.get_ref() else { continue };
+            let called = Called::of(table);
+            if called.whole.as_deref() == Some(name) {
+                if table.contains_key("count") {
+                    return Err(EditError::Counted { name: name.into(), section });
+                }
+                return header(text, section, index).ok_or_else(|| EditError::Inline(name.into()));
+            }
+            if let Some(whole) = called.whole.filter(|_| called.duplex)
+                && [".forward", ".backward"].iter().any(|way| name.strip_suffix(way) == Some(&*whole))
+            {
+                return Err(EditError::Direction { name: name.into(), whole });
+            }
+            let before_number = called.template.as_deref().and_then(|name| name.split('{').next());
+            if table.contains_key("count")
+                && let Some(beginning) = before_number
+                && name.starts_with(beginning)
+            {
+                return Err(EditError::Counted { name: name.into(), section });
+            }
+        }
+    }
+    Err(EditError::Unknown(name.into()))
+}
+
+/// How an entry calls itself.
+struct Called {
+    /// Its name, or its ends.
+    whole: Option<String>,
+    duplex: bool,
+    template: Option<String>,
+}
+
+impl Called {
+    fn of(table: &DeTable<'_>) -> Self {
+        let text = |key: &str| match table.get(key)?.get_ref() {
+            DeValue::String(text) => Some(text.to_string()),
+            _ => None,
+        };
+        let between = match table.get("between").map(toml::Spanned::get_ref) {
+            Some(DeValue::Array(ends)) => {
+                let ends = ends.iter().filter_map(|end| end.get_ref().as_str().map(str::to_owned));
+                Some(ends.collect::<Vec<_>>().join("-"))
+            }
+            _ => None,
+        };
+        let (name, duplex) = (text("name"), between.is_some());
+        let ends = || Some(format!("{}-{}", text("from")?, text("to")?));
+        Self { whole: name.clone().or(between).or_else(ends), duplex, template: name }
+    }
+}
+
+/// The lines of the section's entry with this index.
+fn header(text: &str, section: &str, index: usize) -> Option<Range<usize>> {
+    let mut begin = None;
+    let (mut seen, mut at) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        let trimmed = line.trim_start();
+        if let Some(key) = key_of(trimmed) {
+            let own = key.strip_prefix(section).is_some_and(|rest| rest.starts_with('.'));
+            if begin.is_some() && !own {
+                return begin.map(|begin| begin..at);
+            }
+            if trimmed.starts_with("[[") && key == section {
+                if seen == index {
+                    begin = Some(at);
+                }
+                seen += 1;
+            }
+        }
+        at += line.len();
+    }
+    begin.map(|begin| begin..at)
+}
+
+/// The key that a header line names.
+fn key_of(line: &str) -> Option<&str> {
+    let inside = line.strip_prefix("[[").or_else(|| line.strip_prefix('['))?;
+    let key = inside.split(']').next()?.trim();
+    // A line of a list of lists would begin alike.
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_. ".contains(c);
+    (!key.is_empty() && key.chars().all(plain) && inside.contains(']')).then_some(key)
+}
+
+/// The sections of two scenarios that differ, apart from links.
+pub fn changed_sections(before: &str, after: &str) -> Vec<String> {
+    let [before, after] = [before, after].map(|text| text.parse::<toml::Table>().unwrap_or_default());
+    let mut keys: Vec<&String> = before.keys().chain(after.keys()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let differs = |key: &&&String| **key != "link" && before.get(**key) != after.get(**key);
+    keys.iter().filter(differs).map(|key| (*key).clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "seed = 7 # seven\n\n[[host]]\nname = \"a\"\n\n# The way out.\n[[link]]\n\
+        name = \"up\"\nbetween = [\"a\", \"b\"]\n[link.forward]\nrate = \"1 Mbit/s\"\n\n\
+        [[link]]\nfrom = \"a\"\nto = \"c\"\n\n\
+        [[link]]\nname = \"dsl{n}\"\ncount = 3\nfrom = \"a\"\nto = \"b\"\n\n[engine]\nworkers = 1\n";
+
+    #[test]
+    fn sections_are_cut_out_and_nothing_else() {
+        let without = without_section(TEXT, "up").unwrap();
+        assert!(!without.contains("way out") && !without.contains("1 Mbit/s"), "{without}");
+        assert!(
+            without.contains("# seven") && without.contains("[engine]") && without.contains("to = \"c\"")
+        );
+        let neither = without_section(&without, "a-c").unwrap();
+        assert!(!neither.contains("to = \"c\"") && neither.contains("dsl{n}"), "{neither}");
+        assert!(changed_sections(TEXT, &neither).is_empty());
+        let back = with_sections(&neither, "[[link]]\nname = \"x\"\n");
+        assert!(back.ends_with("workers = 1\n\n[[link]]\nname = \"x\"\n"), "{back}");
+        assert_eq!(changed_sections(TEXT, &TEXT.replace("seed = 7", "seed = 8")), ["seed"]);
+    }
+
+    #[test]
+    fn what_is_not_a_section_is_refused() {
+        let error = |name: &str| without_section(TEXT, name).unwrap_err().to_string();
+        assert!(error("up.forward").contains("remove \"up\""));
+        assert!(error("dsl2").contains("with a count"));
+        assert!(error("nothing").contains("no [[link]]"));
+        let list = "link = [{ name = \"x\", from = \"a\", to = \"b\" }]\n";
+        assert_eq!(without_section(list, "x"), Err(EditError::Inline("x".into())));
+        assert_eq!(without_section("[[", "x"), Err(EditError::NotToml));
+    }
+}
