@@ -8,13 +8,16 @@
 
 mod carriers;
 pub mod control_planes;
+mod event_log;
 pub mod fitted;
+mod graph;
 pub mod instance;
 pub mod link_pattern;
 mod nesp_counts;
 pub mod nesp_server;
 pub mod objects;
 pub mod open_ports;
+mod overview;
 pub mod packet_log;
 pub mod port_files;
 pub mod programs;
