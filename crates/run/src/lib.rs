@@ -7,12 +7,14 @@
 #![forbid(unsafe_code)]
 
 mod carriers;
+pub mod comparison;
 pub mod control_planes;
 mod event_log;
 pub mod fitted;
 mod graph;
 pub mod instance;
 pub mod link_pattern;
+mod metrics;
 mod nesp_counts;
 pub mod nesp_server;
 pub mod objects;

@@ -22,6 +22,7 @@ pub mod nesp;
 pub mod profiles;
 pub mod run;
 pub mod schema;
+pub mod serve;
 pub mod traffic;
 pub mod validate;
 
@@ -53,6 +54,7 @@ macro_rules! commands {
 commands! {
     Demo = demo,
     Run = run,
+    Serve = serve,
     Log = log,
     Check = check,
     Import = import,

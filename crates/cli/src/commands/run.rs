@@ -166,8 +166,8 @@ impl Args {
         let progress = self.progress(format!("starting {}", plan.file));
         let hosts = TestHosts::make(&name, &plan)?;
         let records = self.records.options(self.record.clone())?;
-        let web = self.web.map(Option::unwrap_or_default);
-        let options = RealOptions { name, files: Some(files), records, web };
+        let web = self.web.map(|address| address.unwrap_or_default().into());
+        let options = RealOptions { name, files: Some(files), records, web, ..RealOptions::default() };
         let run = RealRun::start(plan, hosts, options)?;
         drop(progress);
         if let Some(address) = dashboard(&run) {
