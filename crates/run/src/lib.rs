@@ -34,3 +34,4 @@ pub mod running_state;
 pub mod series;
 pub mod test_hosts;
 pub mod virtual_run;
+mod window_watch;

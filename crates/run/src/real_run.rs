@@ -130,15 +130,16 @@ impl RealRun {
             }
         };
         let (stop, stopped) = channel();
-        let instance = Arc::new(RunningInstance::new(
+        let instance = RunningInstance::new(
             options.name,
             RunningState::new(plan, objects, built.layout),
             planes,
-            run.remote(),
+            &run,
             open.watches,
             nesp.as_ref().map(NespSetup::counts),
             stop,
-        ));
+        );
+        let instance = Arc::new(instance.context("the thread that judges the run")?);
         records.begin(run.started(), &instance)?;
         let nesp = nesp.map(|nesp| nesp.start(&instance, run.started())).transpose()?;
         RunningInstance::watch_leases(&instance).context("the thread that ends leases")?;
@@ -201,6 +202,7 @@ impl RealRun {
             }
             self.run.take().map(Run::stop).unwrap_or_default()
         });
+        counted.window = self.instance.window();
         // It has ended with the ports.
         let nesp_broke = self.nesp.take().is_some_and(|thread| thread.join().is_err());
         if nesp_broke {

@@ -4,6 +4,7 @@
 //! with examples) that has `pub fn run(self) -> anyhow::Result<Outcome>`, declare the module, and add it to
 //! the list below.
 
+pub mod attach;
 pub mod bench;
 pub mod blocks;
 pub mod calibrate;
@@ -20,6 +21,7 @@ pub mod log;
 pub mod man;
 pub mod nesp;
 pub mod profiles;
+pub mod proxy;
 pub mod run;
 pub mod schema;
 pub mod serve;
@@ -63,6 +65,8 @@ commands! {
     Forwarder = forwarder,
     Control = control,
     Exec = exec,
+    Attach = attach,
+    Proxy = proxy,
     Lab = lab,
     Traffic = traffic,
     Bench = bench,
