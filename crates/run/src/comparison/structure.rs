@@ -58,7 +58,8 @@ const LISTS: [(&str, List); 7] = [
     }),
     ("bridge", |plan| {
         let declared = plan.bridges.iter().filter(|bridge| bridge.declared);
-        declared.map(|bridge| (bridge.name.to_string(), text(&(bridge.ageing, bridge.table)))).collect()
+        let of = |bridge: &longwire_scenario::Bridge| text(&(bridge.ageing, bridge.table, bridge.wire));
+        declared.map(|bridge| (bridge.name.to_string(), of(bridge))).collect()
     }),
     ("router", |plan| {
         plan.routers.iter().map(|router| (router.name.to_string(), text(&fixed(router)))).collect()
