@@ -59,7 +59,9 @@ impl UserNetwork {
             return Ok(None);
         };
         let mut command = Command::new("sh");
-        command.args(["-c", ATTEND, "longwire", program.name()]).args(program.arguments(std::process::id(), Resolver::here()));
+        command
+            .args(["-c", ATTEND, "longwire", program.name()])
+            .args(program.arguments(std::process::id(), Resolver::here()));
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // The terminal's Ctrl-C is for the command.
         command.process_group(0);
