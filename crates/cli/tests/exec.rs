@@ -3,8 +3,9 @@
 mod support;
 
 use longwire_lab::abilities;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use support::{Folder, longwire, row, stderr, stdout};
 
 const LONGWIRE: &str = env!("CARGO_BIN_EXE_longwire");
@@ -192,7 +193,19 @@ fn without_root_packets_leave_by_a_network_of_the_user_s() {
     std::fs::DirBuilder::new().mode(0o700).create(folder.path("run")).unwrap();
     chown(folder.path("run"), Some(NOBODY), Some(NOBODY)).unwrap();
     let run_dir = folder.text("run");
-    let inner = "id -u; id -g; ping -q -c 3 -i 0.2 10.77.0.2; grep -c . /proc/net/if_inet6; : > mine";
+    let mut server = Command::new(LONGWIRE)
+        .args(["lab", "exec", &machine.name, "b", "--", LONGWIRE, "traffic", "receive", "--count", "1"])
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("listening on "), "{line}");
+    let inner = format!(
+        "id -u; id -g; : > mine; ping -q -c 3 -i 0.2 10.77.0.2
+        {program} traffic send tcp 10.77.0.2 --bytes 100kB >/dev/null && echo carried"
+    );
     let script = format!(
         "ip route add default via 10.77.0.2; mknod {device} c 10 200; chmod 666 {device}
         mount --bind {device} /dev/net/tun; cd {run_dir}; export LONGWIRE_RUN_DIR={run_dir}
@@ -205,7 +218,8 @@ fn without_root_packets_leave_by_a_network_of_the_user_s() {
     assert!(said.starts_with("65534\n65534\n"), "{said}{noted}");
     assert!((30.0..90.0).contains(&least_rtt(&said)), "{said}{noted}");
     // Nothing of it runs any more.
-    assert!(said.ends_with("ended 0\n"), "{said}{noted}");
+    assert!(said.ends_with("carried\nended 0\n"), "{said}{noted}");
+    assert!(server.wait().unwrap().success());
     let mine = std::fs::metadata(folder.path("run").join("mine")).unwrap();
     assert_eq!((mine.uid(), mine.gid()), (NOBODY, NOBODY));
 }

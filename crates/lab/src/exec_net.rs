@@ -10,6 +10,7 @@ use std::process::Command;
 
 use longwire_netlink::{Neighbour, Socket, interface_index, neighbour};
 
+use crate::firewall;
 use crate::free_network::{Networks, free_name, has_way_out_by_ipv6};
 use crate::host::{Chatter, HostState, INTERFACE};
 use crate::lab::new_state;
@@ -96,6 +97,9 @@ impl ExecNet {
                 let far: String = far.iter().map(|address| format!("{address} {FAR}\n")).collect();
                 let names = format!("{}\n{far}", names.trim_end());
                 write_whole(&folder.join("hosts"), names.as_bytes()).map_err(doing())?;
+            }
+            if matches!(spec.far, FarEnd::User { .. }) {
+                firewall::drop_strays()?;
             }
             match &state.forwarding {
                 Some(forwarding) => machine::prepare(instance, forwarding, &guard),
