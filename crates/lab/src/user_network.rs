@@ -47,8 +47,8 @@ enum Program {
 }
 
 impl UserNetwork {
-    /// Gets the better one ready of those that are installed, if any is. It has to be started in the machine's
-    /// network: before [`crate::enter_user_namespace`].
+    /// Gets the better one ready of those that are installed, if any is. It has to be started in the
+    /// machine's network: before [`crate::enter_user_namespace`].
     ///
     /// # Errors
     /// When no process can be started.

@@ -38,8 +38,8 @@ const NOT_FAITHFUL: u8 = 3;
 ///
 /// As root the far end of the link is this machine, which forwards packets under its own addresses.
 /// Without root, pasta (package passt) or slirp4netns carries them, if installed; else the far end is a
-/// separate host with what --serve starts there. In all cases it is called $LONGWIRE_FAR in the command, which
-/// runs as you.
+/// separate host with what --serve starts there. In all cases it is called $LONGWIRE_FAR in the command,
+/// which runs as you.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -76,8 +76,8 @@ pub struct Args {
     #[arg(long)]
     private: bool,
 
-    /// Run the command as this user, with its rights, groups and home. Takes root; without, the command runs as
-    /// you in any case. What --serve starts keeps your rights.
+    /// Run the command as this user, with its rights, groups and home. Takes root; without, the command runs
+    /// as you in any case. What --serve starts keeps your rights.
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
 
@@ -202,8 +202,8 @@ impl Args {
     fn find_way_out(&self, network: Option<UserNetwork>, ends: &mut Ends) {
         let Some(mut network) = network else {
             return self.say(
-                "without root nothing outside can be reached: install pasta (package passt) or slirp4netns, or \
-                 start services at the far end with --serve",
+                "without root nothing outside can be reached: install pasta (package passt) or slirp4netns, \
+                 or start services at the far end with --serve",
             );
         };
         let tap = taps();
