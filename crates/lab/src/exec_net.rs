@@ -51,7 +51,7 @@ pub struct ExecSpec {
 pub enum FarEnd {
     /// The network of the calling thread's namespace, with address translation.
     Machine,
-    /// The same in a namespace of this process's own, which a [`crate::UserNetwork`] serves.
+    /// That of a namespace of this process's own, which a [`crate::UserNetwork`] serves, with translation.
     User {
         /// Who resolves names there as the machine does.
         name_server: IpAddr,
