@@ -1,25 +1,29 @@
 //! A run in real time as its control socket shows it.
 
+use crate::comparison::Running;
 use crate::control_planes::ControlPlanes;
 use crate::event_log::EventLog;
 use crate::graph::graph;
+use crate::metrics::{self, Sample};
 use crate::nesp_counts::NespCounts;
-use crate::objects::ObjectChange;
+use crate::objects::{Noticed, ObjectChange};
 use crate::overview::{come, find, planned, sorted_links};
 use crate::programs::rows::{self, Installed};
 use crate::replay_port::Watch;
 use crate::run_report::{Ran, fidelity_json};
 use crate::running_state::{Current, Held, RunningState};
+use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
-    Choice, Chosen, EventPage, ForwarderAsk, Instance, Kind, Object, PoolUse, RewireAsk, Rewired, RoutePage,
-    ScenarioText, SetError, Settable, Summary, Topology, chosen_in_order,
+    Choice, Chosen, Comparison, EventPage, ForwarderAsk, Instance, Kind, Object, PoolUse, RewireAsk, Rewired,
+    RoutePage, SetError, Settable, Summary, Topology, WantedScenario, chosen_in_order,
 };
-use longwire_engine::{FlowStats, Remote, RemoteError, Report};
+use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdicts};
 use longwire_report::Row;
+use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use serde_json::{Value, json};
-use std::sync::mpsc::{RecvTimeoutError, Sender};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -28,6 +32,9 @@ use std::time::Duration;
 const FRESH: Duration = Duration::from_millis(200);
 const FRESH_PER_LINK: Duration = Duration::from_micros(100);
 const FRESH_AT_MOST: Duration = Duration::from_secs(10);
+
+/// Longest wait for the state to be kept.
+const KEPT: Duration = Duration::from_secs(5);
 
 /// A run that goes on.
 #[derive(Debug)]
@@ -41,6 +48,7 @@ pub struct RunningInstance {
     watches: Vec<Option<Watch>>,
     started: Nanos,
     nesp: Option<NespCounts>,
+    window: WindowWatch,
     log: Mutex<EventLog>,
     stop: Sender<()>,
 }
@@ -56,19 +64,23 @@ impl std::fmt::Debug for RemoteLine {
 
 impl RunningInstance {
     /// The run called `name`, which ends when `stop` is told a cause.
+    ///
+    /// # Errors
+    /// If there is no thread to be had.
     pub fn new(
         name: String,
         state: RunningState,
         planes: ControlPlanes,
-        remote: Remote,
+        run: &Run,
         watches: Vec<Option<Watch>>,
         nesp: Option<NespCounts>,
         stop: Sender<()>,
-    ) -> Self {
-        let started = longwire_clock::monotonic();
+    ) -> std::io::Result<Self> {
+        let started = run.started();
+        let window = WindowWatch::start(&state.plan, run.remote(), started)?;
+        let remote = RemoteLine(run.remote());
         let (state, rewiring, log) = (Current::new(state), Mutex::default(), Mutex::default());
-        let remote = RemoteLine(remote);
-        Self { name, state, rewiring, planes, remote, watches, started, nesp, log, stop }
+        Ok(Self { name, state, rewiring, planes, remote, watches, started, nesp, window, log, stop })
     }
 
     /// Removes programs whose leases are over, on a thread of its own, until the instance is gone.
@@ -109,6 +121,19 @@ impl RunningInstance {
         &self.remote.0
     }
 
+    /// Waits until whoever keeps the state has it, if anybody does.
+    fn tell_applied(&self, changed: usize) {
+        let (done, kept) = channel();
+        self.state().objects.tell(|| Noticed::Applied { changed, done });
+        // Without one the sender is already gone.
+        let _ = kept.recv_timeout(KEPT);
+    }
+
+    /// What runs, to be compared with scenarios.
+    fn running<'r>(&'r self, state: &'r RunningState) -> Running<'r> {
+        Running { plan: &state.plan, objects: &state.objects, remote: self.remote(), elapsed: self.elapsed() }
+    }
+
     /// The control planes of its routers.
     pub const fn control_planes(&self) -> &ControlPlanes {
         &self.planes
@@ -124,12 +149,19 @@ impl RunningInstance {
     /// # Errors
     /// If a worker has ended or does not answer.
     pub fn count(&self, state: &RunningState) -> Result<Arc<Report>, RemoteError> {
-        let report = Arc::new(self.remote().report(tolerance(&state.plan))?);
+        let mut report = self.remote().report(tolerance(&state.plan))?;
+        report.window = self.window();
+        let report = Arc::new(report);
         state.objects.links.note_report(&report);
         let elapsed = self.elapsed();
         self.note_state(&report, elapsed);
         state.counted().note(elapsed, &report);
         Ok(report)
+    }
+
+    /// Verdicts on the windows of the run so far.
+    pub fn window(&self) -> Option<WindowVerdicts> {
+        self.window.verdicts()
     }
 
     /// Packets that were sent and dropped outside links so far: quick however many links there are.
@@ -324,11 +356,6 @@ impl Instance for RunningInstance {
         routers.forwarders(self.remote(), router, ask)
     }
 
-    fn scenario(&self) -> ScenarioText {
-        let state = self.state();
-        ScenarioText { file: state.plan.file.clone(), text: state.plan.text.to_string() }
-    }
-
     fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
         let rewired = self.edit(ask)?;
         for (word, names) in [("added", &rewired.added), ("removed", &rewired.removed)] {
@@ -338,7 +365,47 @@ impl Instance for RunningInstance {
                 self.log().note(self.elapsed(), "change", format!("{word} {first}{others}"));
             }
         }
+        self.tell_applied(rewired.added.len() + rewired.removed.len());
         Ok(rewired)
+    }
+
+    fn metrics(&self, links: Option<&str>, limit: usize) -> Result<String, SetError> {
+        let state = self.state();
+        let report = self.recent(&state).map_err(|error| SetError::Unavailable(error.to_string()))?;
+        let links_of_run = &state.objects.links;
+        let meant = links.map(|pattern| links_of_run.meant(pattern)).transpose()?.unwrap_or_default();
+        let names = links_of_run.names();
+        let link = |place: &u32| Some((names[*place as usize].clone(), find(&report.links, *place)?));
+        let sample = Sample {
+            scenario: &self.name,
+            report: &report,
+            seconds: self.elapsed().0 as f64 / 1e9,
+            links: meant.iter().take(limit).filter_map(link).collect(),
+            left_out: meant.len().saturating_sub(limit),
+        };
+        Ok(metrics::text(&[sample]))
+    }
+
+    fn scenario(&self) -> Result<String, SetError> {
+        self.running(&self.state()).written()
+    }
+
+    fn compare(&self, toml: &str) -> Result<Comparison, SetError> {
+        self.running(&self.state()).compared(toml)
+    }
+
+    fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, SetError> {
+        let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = self.running(&self.state()).brought_to(&wanted.toml, wanted.partial)?;
+        if shown.refused.is_empty() {
+            // It has the same objects: only the text is another.
+            let mut state = self.replace_state();
+            state.plan = Arc::new(Plan { text: (&*wanted.toml).into(), ..(*state.plan).clone() });
+        }
+        let what = format!("a scenario was applied: {} objects changed", shown.changes.len());
+        self.log().note(self.elapsed(), "change", what);
+        self.tell_applied(shown.changes.len());
+        Ok(shown)
     }
 
     fn stop(&self) {

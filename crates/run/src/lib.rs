@@ -7,11 +7,13 @@
 #![forbid(unsafe_code)]
 
 mod carriers;
+pub mod comparison;
 pub mod control_planes;
 mod event_log;
 pub mod fitted;
 mod graph;
 pub mod instance;
+mod metrics;
 mod nesp_counts;
 pub mod nesp_server;
 pub mod objects;
@@ -28,3 +30,4 @@ pub mod run_report;
 pub mod running_state;
 pub mod test_hosts;
 pub mod virtual_run;
+mod window_watch;

@@ -1,5 +1,6 @@
 //! `longwire run`
 
+use crate::foreground::run_time;
 use crate::live_view::{LiveView, Style};
 use crate::progress::Progress;
 use crate::{Json, Outcome, outcome, run_text};
@@ -15,7 +16,7 @@ use longwire_run::test_hosts::{TestHosts, gain_privileges};
 use longwire_run::virtual_run::simulate;
 use longwire_rundir::StopSignals;
 use longwire_scenario::Plan;
-use longwire_units::{Bytes, Nanos};
+use longwire_units::Nanos;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -92,8 +93,6 @@ impl Args {
         outcome::print_notes(&plan);
         self.silence_sources(&mut plan);
         if self.r#virtual {
-            // The clock stands still while the system provides memory, so none need be resident.
-            plan.engine.resident = Bytes(0);
             return self.run_virtual(plan);
         }
         self.run_real(plan)
@@ -157,7 +156,8 @@ impl Args {
             name,
             files: Some(files),
             record: self.record.clone(),
-            web: self.web.map(Option::unwrap_or_default),
+            web: self.web.map(|address| address.unwrap_or_default().into()),
+            ..RealOptions::default()
         };
         let run = RealRun::start(plan, hosts, options)?;
         drop(progress);
@@ -209,18 +209,6 @@ impl Args {
         outcome::print_with(|out| run_text::print(&report, out))?;
         Ok(Outcome::of(report.pass))
     }
-}
-
-/// The longest possible duration, well within the range of the engine's clock, which ends after 584 years.
-const LONGEST: Nanos = Nanos::from_secs(100 * 365 * 86_400);
-
-/// Parses the duration of a run.
-fn run_time(text: &str) -> Result<Nanos, String> {
-    let time: Nanos = text.parse().map_err(|error: longwire_units::UnitError| error.to_string())?;
-    if time <= LONGEST {
-        return Ok(time);
-    }
-    Err(format!("it is out of range; write at most {LONGEST} (100 years)"))
 }
 
 /// Interval between checks for signals.
