@@ -81,5 +81,5 @@ pub use port_relay::{Dial, PortRelay};
 pub use processes::{detach, has_reader};
 pub use service::Service;
 pub use user::User;
-pub use user_namespace::{Outside, enter_user_namespace, join_user_namespace, private_labs};
+pub use user_namespace::{OwnUser, enter_user_namespace, join_user_namespace, private_labs};
 pub use user_network::UserNetwork;

@@ -33,12 +33,12 @@ const RUN: &str = "/run";
 
 /// The user and group that this process is on the machine, while it is root in a user namespace of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outside {
+pub struct OwnUser {
     uid: u32,
     gid: u32,
 }
 
-impl Outside {
+impl OwnUser {
     /// Has a command run as the user and group of outside, in a user namespace inside this one that says so.
     /// What has to be done as root comes before.
     pub fn give_back(self, command: &mut Command) {
@@ -69,7 +69,7 @@ fn put(file: &CStr, text: &[u8]) -> io::Result<()> {
 /// # Errors
 /// When the process has several threads already, or the system doesn't allow user namespaces. After the
 /// latter the process may be half inside and should end.
-pub fn enter_user_namespace() -> Result<Outside, LabError> {
+pub fn enter_user_namespace() -> Result<OwnUser, LabError> {
     check_single_thread()?;
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET | UnshareFlags::NEWNS)
@@ -86,7 +86,7 @@ pub fn enter_user_namespace() -> Result<Outside, LabError> {
         .map_err(|e| refused(e.into()))?;
     private_run().map_err(LabError::system("making a /run of this process's own"))?;
     loopback_up()?;
-    Ok(Outside { uid: user, gid: group })
+    Ok(OwnUser { uid: user, gid: group })
 }
 
 /// Moves this process into the world of the process of this user that holds a lab made without privileges, so

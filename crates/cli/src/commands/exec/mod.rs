@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use link::LinkArgs;
 use longwire_drivers::HostDriver;
 use longwire_lab::{
-    Attendant, ExecNet, ExecSpec, FarEnd, Localhost, Outside, Ports, Reached, User, UserNetwork, abilities,
+    Attendant, ExecNet, ExecSpec, FarEnd, Localhost, OwnUser, Ports, Reached, User, UserNetwork, abilities,
     enter_user_namespace, exit_code, may_change_user, may_make_hosts, sweep, taps, way_out_mtu,
 };
 use longwire_report::shown;
@@ -132,7 +132,7 @@ struct Ends {
     far: FarEnd,
     driver: HostDriver,
     /// Who the user is, if this process is root in a namespace only.
-    outside: Option<Outside>,
+    own_user: Option<OwnUser>,
     /// What carries packets for such a user, as long as the run.
     network: Option<UserNetwork>,
 }
@@ -176,7 +176,7 @@ impl Args {
         let net = ExecNet::create(&name, &spec)?;
         let options = RealOptions { name, record: self.record.clone(), ..RealOptions::default() };
         let run = RealRun::start(plan, Some(TestHosts::Exec(net)), options)?;
-        let status = self.command_behind(&run, &attendant, (user.as_ref(), ends.outside));
+        let status = self.command_behind(&run, &attendant, (user.as_ref(), ends.own_user));
         let ended = run.stop();
         let code = self.report(ended, status?)?;
         Ok(Outcome::Status(code))
@@ -185,7 +185,7 @@ impl Args {
     /// The far end, and the wiring of both. Enters a user namespace if hosts are only possible there, which
     /// must happen before a second thread starts.
     fn ends(&self) -> anyhow::Result<Ends> {
-        let mut ends = Ends { far: FarEnd::Private, driver: HostDriver::VETH, outside: None, network: None };
+        let mut ends = Ends { far: FarEnd::Private, driver: HostDriver::VETH, own_user: None, network: None };
         if may_make_hosts() {
             if !self.private {
                 ends.far = FarEnd::Machine;
@@ -200,7 +200,7 @@ impl Args {
             );
             // Started where there is a way out, for where there will be none.
             let network = if self.private { None } else { UserNetwork::prepare()? };
-            ends.outside = Some(enter_user_namespace()?);
+            ends.own_user = Some(enter_user_namespace()?);
             if !self.private {
                 self.find_way_out(network, &mut ends);
             }
@@ -239,7 +239,7 @@ impl Args {
         &self,
         run: &RealRun,
         attendant: &Attendant,
-        (user, outside): (Option<&User>, Option<Outside>),
+        (user, own_user): (Option<&User>, Option<OwnUser>),
     ) -> anyhow::Result<u8> {
         let Some(TestHosts::Exec(net)) = run.hosts() else { anyhow::bail!("the two ends are not up") };
         let services = Services::start(&self.serve, net, &|what| self.say(what))?;
@@ -259,8 +259,8 @@ impl Args {
         if let Some(user) = user {
             user.take_over(&mut command);
         }
-        if let Some(outside) = outside {
-            outside.give_back(&mut command);
+        if let Some(own_user) = own_user {
+            own_user.give_back(&mut command);
         }
         let ended = attendant.run(command.args(arguments));
         drop((localhost, services));
