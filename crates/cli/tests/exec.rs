@@ -167,7 +167,7 @@ fn files_of_a_run_are_the_caller_s() {
     let [record, log, json, old] = names.map(|name| folder.text(name));
     std::fs::write(&old, "").unwrap();
     let run = |json: &str| {
-        let options = format!("--record {record} --log {log} --json={json} -- true");
+        let options = format!("--record {record} --messages {log} --json={json} -- true");
         machine.sh(&format!("SUDO_UID={NOBODY} SUDO_GID={NOBODY} {LONGWIRE} exec {options}"))
     };
     for json in [&json, &old] {
@@ -246,7 +246,7 @@ fn what_is_not_faithful_fails_if_that_is_required() {
     let Some(machine) = Machine::new("required") else { return };
     let folder = Folder::new("required");
     let (log, capture) = (folder.text("exec.log"), folder.text("exec.pcapng"));
-    let (log_to, record_to) = (format!("--log={log}"), format!("--record={capture}"));
+    let (log_to, record_to) = (format!("--messages={log}"), format!("--record={capture}"));
     let script =
         "(sleep 0.3; ip link set eth0 down) & ping -q -i 0.05 -c 20 -W 1 $LONGWIRE_FAR; wait; exit 0";
     let exec = |script: &str| {

@@ -3,6 +3,7 @@
 use crate::open_ports::open_virtual;
 use crate::port_files::PortFiles;
 use crate::programs::rows;
+use crate::records::{RecordOptions, Recorded, VirtualRecords};
 use crate::replay_port::Watch;
 use anyhow::bail;
 use longwire_assemble::{TO_THE_END, build};
@@ -23,13 +24,20 @@ pub struct Simulated {
     pub elapsed: Nanos,
     /// A row for each program of its routers.
     pub programs: Vec<Row>,
+    /// What it wrote down.
+    pub recorded: Recorded,
 }
 
 /// Runs `plan` on captures and traffic sources, until nothing is left to happen or for `time`.
 ///
 /// # Errors
 /// A source without an end, a file that can't be used, or a full packet pool.
-pub fn simulate(plan: &Plan, files: &PortFiles, time: Option<Nanos>) -> anyhow::Result<Simulated> {
+pub fn simulate(
+    plan: &Plan,
+    files: &PortFiles,
+    time: Option<Nanos>,
+    options: RecordOptions,
+) -> anyhow::Result<Simulated> {
     if let Some((_, source)) =
         plan.sources.iter().enumerate().find(|(place, source)| never_ends(plan, *place, source))
         && time.is_none()
@@ -42,11 +50,18 @@ pub fn simulate(plan: &Plan, files: &PortFiles, time: Option<Nanos>) -> anyhow::
         );
     }
     let open = open_virtual(plan, files)?;
-    let mut built = build(plan, open.ports, |_| None)?;
+    let mut records = VirtualRecords::start(options, plan)?;
+    let mut built = build(plan, open.ports, |worker| records.observer(worker))?;
+    let sampler = records.begin(&built.layout.links);
+    if let Some(worker) = built.setup.workers.first_mut() {
+        worker.sampler = sampler;
+    }
     built.raise_in_line(plan)?;
     // Nothing in virtual time installs or removes any.
     let installed = built.programs();
-    let counted = built.setup.simulate(time.unwrap_or(TO_THE_END));
+    let mut counted = built.setup.simulate(time.unwrap_or(TO_THE_END));
+    let mut recorded = records.finish();
+    counted.errors.append(&mut recorded.errors);
     if counted.own_losses().pool > 0 {
         bail!(
             "the packet pool was full, so the run was ended; set engine.pool above {} in {}, or run the \
@@ -58,7 +73,7 @@ pub fn simulate(plan: &Plan, files: &PortFiles, time: Option<Nanos>) -> anyhow::
     let last = open.watches.iter().flatten().map(|watch| watch.capture().last).max().unwrap_or_default();
     let elapsed = time.map_or(last, |time| time.min(last.max(time)));
     let programs = rows::whole(plan, &installed);
-    Ok(Simulated { counted, watches: open.watches, elapsed, programs })
+    Ok(Simulated { counted, watches: open.watches, elapsed, programs, recorded })
 }
 
 /// Whether a source has no limit, after all changes of it.

@@ -9,11 +9,17 @@ impl Worker {
     /// Takes links in, takes the map over, and lets links go. What is no longer needed is left in `step`.
     pub(crate) fn rewire(&mut self, step: &mut RewiringStep, now: Nanos) {
         if let Some(joining) = &mut step.joining {
+            if self.observing.on {
+                self.observe_joining(joining.slots());
+            }
             self.emulation.join(joining, step.wheel.as_mut(), now);
         }
         if let Some(map) = &mut step.map {
             swap(&mut self.map, map);
             self.nodes.verdicts.forget_all();
+            if self.observing.on {
+                self.observe_by_new_map();
+            }
         }
         for &link in &step.leaving {
             self.schedules.links.forget(link);
