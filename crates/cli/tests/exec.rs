@@ -5,7 +5,7 @@ mod support;
 use longwire_lab::{Lab, Namespace, abilities};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::os::unix::fs::{DirBuilderExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread::JoinHandle;
@@ -53,6 +53,11 @@ impl Machine {
     /// Runs a shell script on it.
     fn sh(&self, script: &str) -> Output {
         longwire(&["lab", "exec", &self.name, "a", "--", "sh", "-c", script])
+    }
+
+    /// Runs a shell script on it, with mounts of its own.
+    fn sh_alone(&self, script: &str) -> Output {
+        longwire(&["lab", "exec", &self.name, "a", "--", "unshare", "-m", "sh", "-c", script])
     }
 
     /// Runs `longwire exec` on it.
@@ -133,6 +138,94 @@ fn the_machine_is_reached_by_ipv6_through_the_link() {
     for link in ["link up", "link down"] {
         assert_eq!(row(&report, link)["out_packets"].as_u64(), Some(3));
     }
+}
+
+#[test]
+fn a_command_runs_as_another_user() {
+    let Some(machine) = Machine::new("user") else { return };
+    let folder = Folder::new("user");
+    chown(folder.path("."), Some(NOBODY), Some(NOBODY)).unwrap();
+    let file = folder.text("made");
+    let script =
+        format!("id -u; id -g; id -G; echo $USER $LOGNAME; grep CapEff /proc/self/status; : > {file}");
+    let ran = machine.exec(&["-q", "--user", "nobody", "--", "sh", "-c", &script]);
+    let said = stdout(&ran);
+    let expected = ["65534", "65534", "65534", "nobody nobody", "CapEff:\t0000000000000000"];
+    assert_eq!(said.lines().collect::<Vec<_>>(), expected, "{}", stderr(&ran));
+    let made = std::fs::metadata(&file).unwrap();
+    assert_eq!((made.uid(), made.gid()), (NOBODY, NOBODY));
+    let unknown = machine.exec(&["--user", "no-such-user", "--", "true"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains("there is no user \"no-such-user\""), "{}", stderr(&unknown));
+}
+
+#[test]
+fn files_of_a_run_are_the_caller_s() {
+    let Some(machine) = Machine::new("owner") else { return };
+    let folder = Folder::new("owner");
+    let names = ["run.pcapng", "run.log", "run.json", "old.json"];
+    let [record, log, json, old] = names.map(|name| folder.text(name));
+    std::fs::write(&old, "").unwrap();
+    let run = |json: &str| {
+        let options = format!("--record {record} --messages {log} --json={json} -- true");
+        machine.sh(&format!("SUDO_UID={NOBODY} SUDO_GID={NOBODY} {LONGWIRE} exec {options}"))
+    };
+    for json in [&json, &old] {
+        let ran = run(json);
+        assert!(ran.status.success(), "{}", stderr(&ran));
+        assert!(std::fs::read_to_string(json).unwrap().contains("\"exec\""));
+    }
+    let owners = names.map(|name| std::fs::metadata(folder.path(name)).unwrap().uid());
+    assert_eq!(owners, [NOBODY, NOBODY, NOBODY, 0]);
+}
+
+/// An ordinary user of the machine, which lets users make TAP devices, gets out by pasta.
+#[test]
+fn without_root_packets_leave_by_a_network_of_the_user_s() {
+    let test = "without_root_packets_leave_by_a_network_of_the_user_s";
+    let missing = ["pasta", "setpriv", "mknod", "pgrep"].into_iter().find(|program| {
+        let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+        !found.is_ok_and(|found| found.status.success())
+    });
+    if let Some(program) = missing {
+        return println!("skipped {test}: there is no {program}");
+    }
+    let Some(machine) = Machine::new("pasta") else { return };
+    let folder = Folder::new("pasta");
+    let (program, device) = (folder.text("longwire"), folder.text("tun"));
+    std::fs::copy(LONGWIRE, &program).unwrap();
+    std::fs::DirBuilder::new().mode(0o700).create(folder.path("run")).unwrap();
+    chown(folder.path("run"), Some(NOBODY), Some(NOBODY)).unwrap();
+    let run_dir = folder.text("run");
+    let mut server = Command::new(LONGWIRE)
+        .args(["lab", "exec", &machine.name, "b", "--", LONGWIRE, "traffic", "receive", "--count", "1"])
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("listening on "), "{line}");
+    let inner = format!(
+        "id -u; id -g; : > mine; ping -q -c 3 -i 0.2 10.77.0.2
+        {program} traffic send tcp 10.77.0.2 --bytes 100kB >/dev/null && echo carried"
+    );
+    let script = format!(
+        "ip route add default via 10.77.0.2; mknod {device} c 10 200; chmod 666 {device}
+        mount --bind {device} /dev/net/tun; cd {run_dir}; export LONGWIRE_RUN_DIR={run_dir}
+        setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups \\
+            {program} exec --delay 15ms -- sh -c '{inner}' & run=$!
+        wait $run; echo ended $?; pgrep -af \"[/]proc/$run/ns/net\"; true"
+    );
+    let ran = machine.sh_alone(&script);
+    let (said, noted) = (stdout(&ran), stderr(&ran));
+    assert!(said.starts_with("65534\n65534\n"), "{said}{noted}");
+    assert!((30.0..90.0).contains(&least_rtt(&said)), "{said}{noted}");
+    // Nothing of it runs any more.
+    assert!(said.ends_with("carried\nended 0\n"), "{said}{noted}");
+    assert!(server.wait().unwrap().success());
+    let mine = std::fs::metadata(folder.path("run").join("mine")).unwrap();
+    assert_eq!((mine.uid(), mine.gid()), (NOBODY, NOBODY));
 }
 
 /// The machine's way out is host b, over a link of 1400 bytes.

@@ -57,6 +57,13 @@ pub fn may_make_hosts() -> bool {
     capabilities(None).is_ok_and(|held| held.effective.contains(needed))
 }
 
+/// Whether this process holds the capabilities to run a command as another user.
+#[must_use]
+pub fn may_change_user() -> bool {
+    let needed = CapabilitySet::SETUID | CapabilitySet::SETGID;
+    capabilities(None).is_ok_and(|held| held.effective.contains(needed))
+}
+
 /// Whether hosts can be wired by TAP devices: /dev/net/tun is there for this process.
 #[must_use]
 pub fn taps() -> Ability {

@@ -96,6 +96,17 @@ pub enum LabError {
         "no free network of four addresses in 100.64.0.0/10: remove routes that cover it, or name a free one"
     )]
     NoFreeNetwork,
+    /// A program that carries packets for a user doesn't.
+    #[error("{program} {reason}")]
+    UserNetwork {
+        /// The program.
+        program: &'static str,
+        /// What it does instead.
+        reason: &'static str,
+    },
+    /// There is no such user.
+    #[error("there is no user \"{0}\" on this machine; `getent passwd` lists those that there are")]
+    UnknownUser(String),
     /// A user namespace can't be entered.
     #[error("no user namespace: {reason}")]
     UserNamespace {

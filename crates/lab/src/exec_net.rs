@@ -10,6 +10,7 @@ use std::process::Command;
 
 use longwire_netlink::{Neighbour, Socket, interface_index, neighbour};
 
+use crate::firewall;
 use crate::free_network::{Networks, free_name, has_way_out_by_ipv6};
 use crate::host::{Chatter, HostState, INTERFACE};
 use crate::lab::new_state;
@@ -17,7 +18,7 @@ use crate::machine;
 use crate::names::check_instance;
 use crate::namespace::Namespace;
 use crate::relay::Relay;
-use crate::resolver::{self, Resolver};
+use crate::resolver::Resolver;
 use crate::state::{Forwarding, Guard, State, folder_of, write_whole};
 use crate::{Cidr, Host, HostSpec, Lab, LabError, Mac, Wiring};
 
@@ -50,6 +51,11 @@ pub struct ExecSpec {
 pub enum FarEnd {
     /// The network of the calling thread's namespace, with address translation.
     Machine,
+    /// That of a namespace of this process's own, which a [`crate::UserNetwork`] serves, with translation.
+    User {
+        /// Who resolves names there as the machine does.
+        name_server: IpAddr,
+    },
     /// A namespace of its own, closed in itself.
     Private,
 }
@@ -62,6 +68,7 @@ pub struct ExecNet {
     relays: Vec<Relay>,
     lab: Lab,
     resolver: Resolver,
+    far: FarEnd,
 }
 
 impl ExecNet {
@@ -75,7 +82,8 @@ impl ExecNet {
         let guard = Guard::acquire()?;
         let (state, far) = plan(instance, spec)?;
         let resolver = match spec.far {
-            FarEnd::Machine => Resolver::of(&fs::read_to_string(resolver::PATH).unwrap_or_default()),
+            FarEnd::Machine => Resolver::here(),
+            FarEnd::User { name_server } => Resolver::here().by_way_of(name_server),
             FarEnd::Private => Resolver::None,
         };
         let lab = Lab::build(state, &guard, |state| {
@@ -84,11 +92,14 @@ impl ExecNet {
             if let Some(text) = resolver.file(&far) {
                 write_whole(&folder.join("resolv.conf"), text.as_bytes()).map_err(doing())?;
             }
-            if spec.far == FarEnd::Private {
+            if spec.far != FarEnd::Machine {
                 let names = fs::read_to_string("/etc/hosts").unwrap_or_default();
                 let far: String = far.iter().map(|address| format!("{address} {FAR}\n")).collect();
                 let names = format!("{}\n{far}", names.trim_end());
                 write_whole(&folder.join("hosts"), names.as_bytes()).map_err(doing())?;
+            }
+            if matches!(spec.far, FarEnd::User { .. }) {
+                firewall::drop_strays()?;
             }
             match &state.forwarding {
                 Some(forwarding) => machine::prepare(instance, forwarding, &guard),
@@ -97,7 +108,7 @@ impl ExecNet {
         })?;
         // Given up before anything that may take the lab down again, which takes it itself.
         drop(guard);
-        let mut net = Self { relays: Vec::new(), lab, resolver };
+        let mut net = Self { relays: Vec::new(), lab, resolver, far: spec.far };
         if matches!(spec.wiring, Wiring::Veth { .. }) {
             net.introduce(net.near(), net.far())?;
             net.introduce(net.far(), net.near())?;
@@ -139,10 +150,10 @@ impl ExecNet {
         &self.lab.hosts()[1]
     }
 
-    /// Whether the far end is a namespace of its own.
+    /// Whether the far end is this machine itself, and not a namespace of the run's own.
     #[must_use]
-    pub fn far_is_private(&self) -> bool {
-        self.far().state.namespace.is_some()
+    pub fn far_is_machine(&self) -> bool {
+        self.far == FarEnd::Machine
     }
 
     /// The far end's IPv4 address, where the machine's own services are reached from the near end.
@@ -241,7 +252,7 @@ fn plan(instance: &str, spec: &ExecSpec) -> Result<(State, Vec<IpAddr>), LabErro
     let others: Vec<Forwarding> = State::read_all()?.into_iter().filter_map(|s| s.forwarding).collect();
     let networks = Networks::free(&others, spec.mtu >= LEAST_MTU_OF_IPV6)?;
     let (far, near) = (networks.hosts(1)?, networks.hosts(2)?);
-    let out_by_ipv6 = spec.far == FarEnd::Machine && has_way_out_by_ipv6() && machine::can_forward_ipv6();
+    let out_by_ipv6 = spec.far != FarEnd::Private && has_way_out_by_ipv6() && machine::can_forward_ipv6();
     let end = |name: &str, addresses: &[Cidr], place: u32| HostState {
         spec: HostSpec {
             addresses: addresses.to_vec(),
@@ -260,7 +271,7 @@ fn plan(instance: &str, spec: &ExecSpec) -> Result<(State, Vec<IpAddr>), LabErro
     // Without a way out programs shall see at once that there is none, and take IPv4.
     near.spec.gateways = far.iter().copied().filter(|far| far.is_ipv4() || out_by_ipv6).collect();
     let mut forwarding = None;
-    if spec.far == FarEnd::Machine {
+    if spec.far != FarEnd::Private {
         let uplink = free_name(&others);
         far_end.namespace = None;
         far_end.interface.clone_from(&uplink);

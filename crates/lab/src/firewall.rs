@@ -14,7 +14,7 @@ use longwire_netlink::Message;
 
 use crate::nftables::{
     Chain, Hook, INET, IPV4, IPV6, Rule, apply, chains, delete_rule, delete_table, insert_rule,
-    new_forward_chain, new_nat_chain, new_table, rules_with_comment,
+    new_forward_chain, new_input_chain, new_nat_chain, new_table, rules_with_comment,
 };
 use crate::{Cidr, LabError};
 
@@ -78,6 +78,21 @@ pub fn open(
 pub fn close(instance: &str, is_last: bool) -> Result<(), LabError> {
     let mark = mark_of(instance);
     remove(&mark, is_last).map_err(LabError::system(format!("removing firewall rules \"{mark}\"")))
+}
+
+/// Drops packets for the calling thread's namespace that translation can't assign to a connection, instead of
+/// answering them with a reset. pasta sends such: segments that update a window and have no flags.
+pub fn drop_strays() -> Result<(), LabError> {
+    let chain = Chain {
+        family: INET,
+        table: "longwire-strays".to_owned(),
+        name: "in".to_owned(),
+        kind: "filter".to_owned(),
+        hook: Some(Hook::Input as u32),
+    };
+    let drop = insert_rule(&chain, &Rule::default().stray().discard(), &chain.table);
+    apply(vec![new_table(INET, &chain.table), new_input_chain(&chain), drop])
+        .map_err(LabError::system("having the kernel's nf_tables drop stray packets"))
 }
 
 /// Tries whether tables can be made, in the calling thread's namespace; for one that is thrown away.

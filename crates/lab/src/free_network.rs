@@ -54,6 +54,11 @@ fn has_ipv6() -> bool {
     fs::read_to_string("/proc/sys/net/ipv6/conf/all/disable_ipv6").is_ok_and(|off| off.trim() == "0")
 }
 
+/// Whether this namespace has a default route of either family.
+pub fn has_way_out() -> bool {
+    way_out(true).is_some() || has_way_out_by_ipv6()
+}
+
 /// Whether this namespace has a default route for IPv6.
 pub fn has_way_out_by_ipv6() -> bool {
     way_out(false).is_some()

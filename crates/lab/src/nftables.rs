@@ -114,6 +114,11 @@ pub fn new_nat_chain(chain: &Chain, hook: Hook) -> Message {
     new_chain(chain, hook, hook.nat_priority())
 }
 
+/// Makes a chain that sees packets for this namespace itself.
+pub fn new_input_chain(chain: &Chain) -> Message {
+    new_chain(chain, Hook::Input, 0)
+}
+
 /// Makes a chain that drops packets on their way through unless a rule lets them pass.
 pub fn new_forward_chain(chain: &Chain) -> Message {
     // Before other chains, which may let pass what this one would not.
@@ -273,12 +278,34 @@ impl Rule {
         loaded.mask(&ESTABLISHED_OR_RELATED.to_ne_bytes()).compare(NOT_EQUAL, &[0; 4])
     }
 
+    /// Goes on for packets that belong to no connection as its protocol has it.
+    pub fn stray(self) -> Self {
+        const CT_STATE: u32 = 0;
+        // NF_CT_STATE_INVALID_BIT.
+        const INVALID: u32 = 1;
+        let loaded = self.expression("ct", |m| {
+            number(m, 1, REGISTER);
+            number(m, 2, CT_STATE);
+        });
+        loaded.mask(&INVALID.to_ne_bytes()).compare(NOT_EQUAL, &[0; 4])
+    }
+
+    /// Drops the packet.
+    pub fn discard(self) -> Self {
+        const NF_DROP: u32 = 0;
+        self.verdict(NF_DROP)
+    }
+
     /// Lets the packet pass this chain.
     pub fn accept(self) -> Self {
         const NF_ACCEPT: u32 = 1;
+        self.verdict(NF_ACCEPT)
+    }
+
+    fn verdict(self, code: u32) -> Self {
         self.expression("immediate", |m| {
             number(m, 1, VERDICT_REGISTER);
-            m.nested(2, |m| m.nested(DATA_VERDICT, |m| number(m, VERDICT_CODE, NF_ACCEPT)));
+            m.nested(2, |m| m.nested(DATA_VERDICT, |m| number(m, VERDICT_CODE, code)));
         })
     }
 

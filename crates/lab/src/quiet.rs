@@ -55,7 +55,8 @@ fn fixed_ipv6(interface: &str) {
 pub fn ping_for_all() {
     set("ipv4/ping_group_range", "0 2147483647");
     // Inside a user namespace only the groups that are mapped into it may be named.
-    if fs::read_to_string("/proc/sys/net/ipv4/ping_group_range").is_ok_and(|r| r.starts_with('1')) {
+    let range = fs::read_to_string("/proc/sys/net/ipv4/ping_group_range");
+    if range.is_ok_and(|range| !range.trim_end().ends_with("2147483647")) {
         set("ipv4/ping_group_range", "0 0");
     }
 }

@@ -1,11 +1,12 @@
 //! The name servers of a command behind the link.
 
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
 
 use longwire_netlink::interface_index;
 
 /// The list of name servers for programs, resolv.conf(5).
-pub const PATH: &str = "/etc/resolv.conf";
+const PATH: &str = "/etc/resolv.conf";
 
 const PORT: u16 = 53;
 
@@ -21,11 +22,23 @@ pub enum Resolver {
         /// The lines of the machine's file that don't name servers.
         other_lines: String,
     },
+    /// By another server, which can be reached through the link.
+    Other {
+        /// The server.
+        server: IpAddr,
+        /// The lines of the machine's file that don't name servers.
+        other_lines: String,
+    },
     /// Not at all, other than by `/etc/hosts`.
     None,
 }
 
 impl Resolver {
+    /// What suits this machine.
+    pub fn here() -> Self {
+        Self::of(&fs::read_to_string(PATH).unwrap_or_default())
+    }
+
     /// What suits a machine with this `resolv.conf`.
     pub fn of(text: &str) -> Self {
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
@@ -46,6 +59,14 @@ impl Resolver {
         Self::Relay { servers, other_lines }
     }
 
+    /// With another server in place of those that can't be reached through the link.
+    pub fn by_way_of(self, server: IpAddr) -> Self {
+        match self {
+            Self::Relay { other_lines, .. } => Self::Other { server, other_lines },
+            other => other,
+        }
+    }
+
     /// The file to be shown behind the link, where relays listen on these addresses; `None` for the machine's
     /// own.
     pub fn file(&self, relays: &[IpAddr]) -> Option<String> {
@@ -55,6 +76,7 @@ impl Resolver {
                 let each = relays.iter().map(|relay| format!("nameserver {relay}\n"));
                 Some(other_lines.clone() + &each.collect::<String>())
             }
+            Self::Other { server, other_lines } => Some(format!("{other_lines}nameserver {server}\n")),
             Self::None => Some("# No name server can be reached from here.\n".to_owned()),
         }
     }
@@ -102,6 +124,10 @@ mod tests {
         let both = [relay[0], "fd00::1".parse().unwrap()];
         let file = Resolver::of("").file(&both);
         assert_eq!(file.as_deref(), Some("nameserver 100.64.0.1\nnameserver fd00::1\n"));
+        let other = Resolver::of("search lan\nnameserver 127.0.0.53").by_way_of([169, 254, 1, 1].into());
+        assert_eq!(other.file(&both).as_deref(), Some("search lan\nnameserver 169.254.1.1\n"));
+        let same = Resolver::of("nameserver 1.1.1.1").by_way_of([169, 254, 1, 1].into());
+        assert_eq!(same, Resolver::Same);
         assert!(Resolver::None.file(&relay).is_some_and(|f| f.starts_with('#')));
     }
 }

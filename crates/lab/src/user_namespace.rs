@@ -2,15 +2,20 @@
 //! namespaces of its own, and nothing outside sees or feels it.
 //!
 //! The calls here change the whole process, so they come first in a program, before it has a second thread.
+#![allow(unsafe_code)]
 
+use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
 };
@@ -26,14 +31,45 @@ use crate::{LabError, LabInfo};
 
 const RUN: &str = "/run";
 
+/// The user and group that this process is on the machine, while it is root in a user namespace of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnUser {
+    uid: u32,
+    gid: u32,
+}
+
+impl OwnUser {
+    /// Has a command run as the user and group of outside, in a user namespace inside this one that says so.
+    /// What has to be done as root comes before.
+    pub fn give_back(self, command: &mut Command) {
+        let maps = [(c"/proc/self/uid_map", self.uid), (c"/proc/self/gid_map", self.gid)];
+        let maps = maps.map(|(file, id)| (file, format!("{id} 0 1")));
+        // SAFETY: between fork and exec the closure makes system calls only, on values made before.
+        unsafe {
+            command.pre_exec(move || {
+                unshare(UnshareFlags::NEWUSER)?;
+                put(c"/proc/self/setgroups", b"deny")?;
+                maps.iter().try_for_each(|(file, map)| put(file, map.as_bytes()))
+            });
+        }
+    }
+}
+
+/// Writes a file at once, without allocating.
+fn put(file: &CStr, text: &[u8]) -> io::Result<()> {
+    let file = rustix::fs::open(file, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::write(&file, text)?;
+    Ok(())
+}
+
 /// Moves this process into a user namespace of its own, in which it is root, with a network and a `/run` of
 /// its own: namespaces and states of labs have their usual names there, unseen from outside. What else is in
-/// `/run` stays in its place.
+/// `/run` stays in its place. Answers who it was.
 ///
 /// # Errors
 /// When the process has several threads already, or the system doesn't allow user namespaces. After the
 /// latter the process may be half inside and should end.
-pub fn enter_user_namespace() -> Result<(), LabError> {
+pub fn enter_user_namespace() -> Result<OwnUser, LabError> {
     check_single_thread()?;
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET | UnshareFlags::NEWNS)
@@ -49,7 +85,8 @@ pub fn enter_user_namespace() -> Result<(), LabError> {
     mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM)
         .map_err(|e| refused(e.into()))?;
     private_run().map_err(LabError::system("making a /run of this process's own"))?;
-    loopback_up()
+    loopback_up()?;
+    Ok(OwnUser { uid: user, gid: group })
 }
 
 /// Moves this process into the world of the process of this user that holds a lab made without privileges, so

@@ -1,6 +1,7 @@
 //! `longwire exec`
 
 pub(super) mod link;
+mod outputs;
 mod serve;
 
 use crate::record_args::RecordArgs;
@@ -9,8 +10,8 @@ use anyhow::{Context, ensure};
 use link::LinkArgs;
 use longwire_drivers::HostDriver;
 use longwire_lab::{
-    Attendant, ExecNet, ExecSpec, FarEnd, Localhost, Ports, Reached, abilities, enter_user_namespace,
-    exit_code, may_make_hosts, sweep, taps, way_out_mtu,
+    Attendant, ExecNet, ExecSpec, FarEnd, Localhost, OwnUser, Ports, Reached, User, UserNetwork, abilities,
+    enter_user_namespace, exit_code, may_change_user, may_make_hosts, sweep, taps, way_out_mtu,
 };
 use longwire_report::shown;
 use longwire_run::fitted::fit_pool;
@@ -36,9 +37,10 @@ const NOT_FAITHFUL: u8 = 3;
 /// and loss you choose. Any program works unmodified: a browser, a test suite, a shell. Its exit code,
 /// terminal and signals are kept.
 ///
-/// As root the far end of the link is this machine, which forwards packets under its own address (IPv4).
-/// Without root it is a separate host with what --serve starts there. In both cases it is called
-/// $LONGWIRE_FAR in the command.
+/// As root the far end of the link is this machine, which forwards packets under its own addresses.
+/// Without root, pasta (package passt) or slirp4netns carries them, if installed; else the far end is a
+/// separate host with what --serve starts there. In all cases it is called $LONGWIRE_FAR in the command,
+/// which runs as you.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -50,6 +52,7 @@ Examples:
   longwire exec --trace-down lte.down --trace-up lte.up --delay 20ms -- curl -O https://example.org/big
   longwire exec --delay 40ms --jitter 8ms --reorder 1% --duplicate 0.1% --corrupt 0.1% -- ./client
   longwire exec --profile wifi --require-faithful --record run.pcapng -- pytest tests/
+  sudo longwire exec --user $USER --profile lte -- npm test
   longwire exec --profile lte --log lte.pcapng -- curl -O https://example.org/big
   longwire exec --delay 20ms --localhost -- curl http://localhost:8000/
   longwire exec --rate 1mbit --localhost=5432 --publish 8000 -- ./server --listen 127.0.0.1:8000
@@ -88,6 +91,11 @@ pub struct Args {
     #[arg(long)]
     private: bool,
 
+    /// Run the command as this user, with its rights, groups and home. Takes root; without, the command runs
+    /// as you in any case. What --serve starts keeps your rights.
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+
     /// Seed of losses: the same seed loses the same packets.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
@@ -124,6 +132,16 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
+/// Where the command runs.
+struct Ends {
+    far: FarEnd,
+    driver: HostDriver,
+    /// Who the user is, if this process is root in a namespace only.
+    own_user: Option<OwnUser>,
+    /// What carries packets for such a user, as long as the run.
+    network: Option<UserNetwork>,
+}
+
 impl Args {
     /// Runs the command behind the link and reports on the link.
     ///
@@ -138,6 +156,9 @@ impl Args {
     }
 
     fn run_behind_link(&self) -> anyhow::Result<Outcome> {
+        let user = self.user.as_deref().map(User::find).transpose()?;
+        ensure!(user.is_none() || may_change_user(), "--user takes root; without, the command runs as you");
+        outputs::make_for_caller(&[&self.messages, &self.record, &self.json])?;
         if let Some(file) = &self.messages {
             std::fs::write(file, "").with_context(|| format!("can't write {}", file.display()))?;
         }
@@ -150,18 +171,18 @@ impl Args {
         self.link.notes().iter().for_each(|note| self.say(&format!("--netem: {note}")));
         // Caught from here on, so that a signal while the ends are made leaves nothing behind.
         let attendant = Attendant::begin().context("keeping signals for the command")?;
-        let (far, driver) = self.ends()?;
+        let ends = self.ends()?;
         for host in &mut plan.hosts {
-            host.driver = driver;
+            host.driver = ends.driver;
         }
         sweep().context("removing what killed runs left")?;
         let name = format!("exec-{}", std::process::id());
-        let wiring = wiring(driver.wire);
-        let net = ExecNet::create(&name, &ExecSpec { far, wiring, mtu })?;
+        let spec = ExecSpec { far: ends.far, wiring: wiring(ends.driver.wire), mtu };
+        let net = ExecNet::create(&name, &spec)?;
         let records = self.records.options(self.record.clone())?;
         let options = RealOptions { name, records, ..RealOptions::default() };
         let run = RealRun::start(plan, Some(TestHosts::Exec(net)), options)?;
-        let status = self.command_behind(&run, &attendant);
+        let status = self.command_behind(&run, &attendant, (user.as_ref(), ends.own_user));
         let ended = run.stop();
         let code = self.report(ended, status?)?;
         Ok(Outcome::Status(code))
@@ -169,9 +190,12 @@ impl Args {
 
     /// The far end, and the wiring of both. Enters a user namespace if hosts are only possible there, which
     /// must happen before a second thread starts.
-    fn ends(&self) -> anyhow::Result<(FarEnd, HostDriver)> {
-        let far = if may_make_hosts() {
-            if self.private { FarEnd::Private } else { FarEnd::Machine }
+    fn ends(&self) -> anyhow::Result<Ends> {
+        let mut ends = Ends { far: FarEnd::Private, driver: HostDriver::VETH, own_user: None, network: None };
+        if may_make_hosts() {
+            if !self.private {
+                ends.far = FarEnd::Machine;
+            }
         } else {
             let can = abilities();
             ensure!(
@@ -180,19 +204,49 @@ impl Args {
                 can.namespaces.reason,
                 can.user_namespaces.reason
             );
-            enter_user_namespace()?;
-            if self.serve.is_empty() {
-                self.say(
-                    "without root nothing outside can be reached; start services at the far end with --serve",
-                );
+            // Started where there is a way out, for where there will be none.
+            let network = if self.private { None } else { UserNetwork::prepare()? };
+            ends.own_user = Some(enter_user_namespace()?);
+            if !self.private {
+                self.find_way_out(network, &mut ends);
             }
-            FarEnd::Private
+        }
+        if taps().available {
+            ends.driver = HostDriver::TAP;
+        }
+        Ok(ends)
+    }
+
+    /// Starts what carries packets for a user; says so if nothing does.
+    fn find_way_out(&self, network: Option<UserNetwork>, ends: &mut Ends) {
+        let Some(mut network) = network else {
+            return self.say(
+                "without root nothing outside can be reached: install pasta (package passt) or slirp4netns, \
+                 or start services at the far end with --serve",
+            );
         };
-        Ok((far, if taps().available { HostDriver::TAP } else { HostDriver::VETH }))
+        let tap = taps();
+        let started =
+            if tap.available { network.start().map_err(|e| e.to_string()) } else { Err(tap.reason) };
+        match started {
+            Ok(()) => {
+                ends.far = FarEnd::User { name_server: network.name_server() };
+                ends.network = Some(network);
+            }
+            Err(reason) => self.say(&format!(
+                "without root nothing outside can be reached ({reason}); start services at the far end with \
+                 --serve"
+            )),
+        }
     }
 
     /// Starts the services, runs the command, and returns its exit status.
-    fn command_behind(&self, run: &RealRun, attendant: &Attendant) -> anyhow::Result<u8> {
+    fn command_behind(
+        &self,
+        run: &RealRun,
+        attendant: &Attendant,
+        (user, own_user): (Option<&User>, Option<OwnUser>),
+    ) -> anyhow::Result<u8> {
         let Some(TestHosts::Exec(net)) = run.hosts() else { anyhow::bail!("the two ends are not up") };
         let services = Services::start(&self.serve, net, &|what| self.say(what))?;
         let localhost = self.localhost(net)?;
@@ -200,7 +254,7 @@ impl Args {
             // Signal numbers are below 65.
             return Ok(128 + signal as u8);
         }
-        let (program, arguments) = self.program();
+        let (program, arguments) = self.program(user);
         if self.command.is_empty() && io::stdin().is_terminal() {
             self.say(&format!(
                 "a shell behind the link; the far end is {}; leave with exit",
@@ -208,6 +262,12 @@ impl Args {
             ));
         }
         let mut command: Command = net.command(&program)?;
+        if let Some(user) = user {
+            user.take_over(&mut command);
+        }
+        if let Some(own_user) = own_user {
+            own_user.give_back(&mut command);
+        }
         let ended = attendant.run(command.args(arguments));
         drop((localhost, services));
         let program = program.to_string_lossy();
@@ -220,7 +280,7 @@ impl Args {
             return Ok(None);
         }
         ensure!(
-            !net.far_is_private(),
+            net.far_is_machine(),
             "--localhost and --publish lead to this machine's network, and without root the link doesn't; \
              `longwire proxy` puts a link in front of one service without root"
         );
@@ -236,11 +296,12 @@ impl Args {
     }
 
     /// The command, or the user's shell.
-    fn program(&self) -> (OsString, &[OsString]) {
-        match self.command.split_first() {
-            Some((program, arguments)) => (program.clone(), arguments),
-            None => (std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into()), &[]),
+    fn program(&self, user: Option<&User>) -> (OsString, &[OsString]) {
+        if let Some((program, arguments)) = self.command.split_first() {
+            return (program.clone(), arguments);
         }
+        let shell = user.map_or_else(|| std::env::var_os("SHELL"), |user| user.shell().cloned());
+        (shell.unwrap_or_else(|| "/bin/sh".into()), &[])
     }
 
     /// Says how faithful it was, writes the report, and answers the exit code.

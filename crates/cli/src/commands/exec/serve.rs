@@ -50,7 +50,7 @@ impl Services {
 /// is impossible.
 fn bind_guard(commands: &[String], net: &ExecNet, say: &dyn Fn(&str)) -> Option<BindGuard> {
     let IpAddr::V4(address) = net.far_address() else { return None };
-    if commands.is_empty() || net.far_is_private() {
+    if commands.is_empty() || !net.far_is_machine() {
         return None;
     }
     let guard = BindGuard::new(&format!("exec-{}", std::process::id()), address);
