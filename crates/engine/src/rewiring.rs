@@ -34,18 +34,10 @@ pub struct Part {
     pub exact: bool,
 }
 
-impl Remote {
-    /// Rewires the engine: a single worker at one instant; several take in what is new, get the map, and let
-    /// links go, each after all have done the step before.
-    ///
-    /// # Errors
-    /// If a worker has ended or does not answer.
-    ///
-    /// # Panics
-    /// If there is not one part for each worker.
-    pub fn rewire(&self, rewiring: Rewiring) -> Result<(), RemoteError> {
-        let Rewiring { map, before, parts } = rewiring;
-        assert_eq!(parts.len(), self.workers(), "a part for each worker");
+impl Rewiring {
+    /// What each worker does, round by round: a single one does it all at once.
+    pub(crate) fn rounds(self) -> Vec<Vec<RewiringStep>> {
+        let Self { map, before, parts } = self;
         let (map, before) = (Arc::new(map), before.map(Arc::new));
         let mut rounds: [Vec<RewiringStep>; 3] = Default::default();
         let together = parts.len() == 1;
@@ -59,8 +51,22 @@ impl Remote {
             (steps[third].leaving, steps[third].drained) = (leaving, drained);
             rounds.iter_mut().zip(steps).for_each(|(round, step)| round.push(step));
         }
-        let rounds = rounds.into_iter().take(if together { 1 } else { 3 });
-        rounds.into_iter().try_for_each(|round| self.all_do(round))
+        rounds.into_iter().take(if together { 1 } else { 3 }).collect()
+    }
+}
+
+impl Remote {
+    /// Rewires the engine: a single worker at one instant; several take in what is new, get the map, and let
+    /// links go, each after all have done the step before.
+    ///
+    /// # Errors
+    /// If a worker has ended or does not answer.
+    ///
+    /// # Panics
+    /// If there is not one part for each worker.
+    pub fn rewire(&self, rewiring: Rewiring) -> Result<(), RemoteError> {
+        assert_eq!(rewiring.parts.len(), self.workers(), "a part for each worker");
+        rewiring.rounds().into_iter().try_for_each(|round| self.all_do(round))
     }
 
     /// Lets each worker do its step, and waits for all.

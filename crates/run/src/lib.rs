@@ -23,5 +23,6 @@ mod rewiring;
 pub mod router_rows;
 pub mod run_report;
 pub mod running_state;
+mod stages;
 pub mod test_hosts;
 pub mod virtual_run;

@@ -4,7 +4,7 @@ use crate::instance::RunningInstance;
 use crate::running_state::RunningState;
 use longwire_assemble::rewire;
 use longwire_control::{RewireAsk, Rewired, SetError};
-use longwire_scenario::{Plan, parse, with_sections, without_section};
+use longwire_scenario::{Plan, edited, parse_running};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 
@@ -26,13 +26,9 @@ impl RunningInstance {
     /// As there, or if there is nothing of that name.
     pub fn edit(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
         let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut text = self.state().plan.text.to_string();
-        for name in &ask.remove {
-            text = without_section(&text, name).map_err(|error| SetError::Refused(error.to_string()))?;
-        }
-        if !ask.add.trim().is_empty() {
-            text = with_sections(&text, &ask.add);
-        }
+        let text = Arc::clone(&self.state().plan.text);
+        let text = edited(&text, &ask.add, &ask.remove);
+        let text = text.map_err(|error| SetError::Refused(error.to_string()))?;
         self.bring_alone(&text, ask.drain)
     }
 
@@ -42,7 +38,7 @@ impl RunningInstance {
             let state = self.state();
             (Arc::clone(&state.plan), Arc::clone(&state.layout))
         };
-        let plan = parse(&old.file, text).map_err(|error| SetError::Refused(error.to_string()))?;
+        let plan = parse_running(&old.file, text).map_err(|error| SetError::Refused(error.to_string()))?;
         let plan = Arc::new(as_running(&old, plan));
         let made =
             rewire(&old, &layout, &plan, drained).map_err(|error| SetError::Refused(error.to_string()))?;

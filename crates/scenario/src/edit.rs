@@ -41,8 +41,77 @@ pub enum EditError {
     Inline(String),
 }
 
+/// The text without what is called like one of `remove`, and with the sections `add` behind it.
+///
+/// # Errors
+/// If there is nothing of a name, or its section makes others, too.
+pub fn edited(text: &str, add: &str, remove: &[String]) -> Result<String, EditError> {
+    let mut text = text.to_owned();
+    for name in remove {
+        text = without_section(&text, name)?;
+    }
+    Ok(if add.trim().is_empty() { text } else { with_sections(&text, add) })
+}
+
+/// The sections that a table describes: by word, the keys of an entry, or of several.
+pub(crate) fn sections_of(sections: &DeTable<'_>) -> String {
+    let mut text = String::new();
+    for (word, entries) in sections {
+        let one = std::slice::from_ref(entries);
+        let entries = if let DeValue::Array(list) = entries.get_ref() { list.as_slice() } else { one };
+        for entry in entries {
+            text += &format!("[[{}]]\n", quoted(word.get_ref()));
+            match entry.get_ref() {
+                DeValue::Table(keys) => {
+                    let lines = keys.iter().map(|(key, value)| {
+                        format!("{} = {}\n", quoted(key.get_ref()), written(value.get_ref()))
+                    });
+                    text.extend(lines);
+                }
+                // Reading it says what is wrong.
+                other => text += &format!("{}\n", written(other)),
+            }
+        }
+    }
+    text
+}
+
+/// A value in one line.
+fn written(value: &DeValue<'_>) -> String {
+    let each = |list: Vec<String>| list.join(", ");
+    match value {
+        DeValue::String(text) => quoted_text(text),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(is) => is.to_string(),
+        DeValue::Datetime(time) => time.to_string(),
+        DeValue::Array(list) => {
+            format!("[{}]", each(list.iter().map(|item| written(item.get_ref())).collect()))
+        }
+        DeValue::Table(table) => {
+            let pair = |(key, value): (&toml::Spanned<_>, &toml::Spanned<DeValue<'_>>)| {
+                let key: &toml::de::DeString<'_> = key.get_ref();
+                format!("{} = {}", quoted(key), written(value.get_ref()))
+            };
+            format!("{{ {} }}", each(table.iter().map(pair).collect()))
+        }
+    }
+}
+
+/// A key, in quotes if it needs them.
+fn quoted(key: &str) -> String {
+    let plain = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    if plain { key.into() } else { quoted_text(key) }
+}
+
+/// As a string of TOML.
+fn quoted_text(text: &str) -> String {
+    // JSON escapes what TOML does, but for one character.
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
 /// The text with `sections` behind it.
-pub fn with_sections(text: &str, sections: &str) -> String {
+fn with_sections(text: &str, sections: &str) -> String {
     let gap = if text.is_empty() || text.ends_with("\n\n") {
         ""
     } else if text.ends_with('\n') {
@@ -58,7 +127,7 @@ pub fn with_sections(text: &str, sections: &str) -> String {
 ///
 /// # Errors
 /// If there is none, or its section makes others, too.
-pub fn without_section(text: &str, name: &str) -> Result<String, EditError> {
+fn without_section(text: &str, name: &str) -> Result<String, EditError> {
     let cut = section_called(text, name)?;
     // Comments directly above belong to it.
     let mut begin = cut.start;

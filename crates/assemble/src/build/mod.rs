@@ -21,7 +21,7 @@ use longwire_link::{LinkConfig, Links};
 use longwire_packet::{Pool, PoolError};
 use longwire_scenario::{AddressRule, BetweenWorkers, Plan, Route, Source, Wait, with_defaults};
 use rewire::Indices;
-pub use rewire::{CantRewire, Layout, Rewired, rewire};
+pub use rewire::{CantRewire, Layout, Rewired, rewire, rewirings};
 pub use router_changes::change_router;
 pub use routers::measure_processors;
 pub(crate) use shards::Shards;

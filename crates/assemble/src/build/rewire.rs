@@ -5,6 +5,7 @@ use longwire_block::path::{Fork, LinkRef, MAX_LINKS, Paths};
 use longwire_engine::{Home, Part, Rewiring};
 use longwire_link::{GONE, Joining};
 use longwire_scenario::{Link, Plan, changed_sections};
+use longwire_units::Nanos;
 use std::collections::{HashMap, HashSet};
 use thiserror::Error;
 
@@ -113,6 +114,26 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
     });
     let parts = parts.collect();
     Ok(Rewired { rewiring: Rewiring { map, before, parts }, layout: next, added, removed })
+}
+
+/// What the plan adds and removes while it runs in virtual time, laid out at the start like `layout`.
+///
+/// # Errors
+/// If that can't be made while packets flow.
+pub fn rewirings(plan: &Plan, layout: &Layout) -> Result<Vec<(Nanos, Rewiring)>, CantRewire> {
+    if plan.engine.workers > 1 && !plan.stages.is_empty() {
+        let why = "with several workers nothing is added and removed in virtual time: write workers = 1";
+        return Err(CantRewire(why.into()));
+    }
+    let (mut now, mut layout) = (plan, layout.clone());
+    let mut all = Vec::with_capacity(plan.stages.len());
+    for stage in &plan.stages {
+        let made = rewire(now, &layout, &stage.plan, stage.drain)
+            .map_err(|error| CantRewire(format!("[[at]] {}: {error}", stage.time)))?;
+        all.push((stage.time, made.rewiring));
+        (now, layout) = (&stage.plan, made.layout);
+    }
+    Ok(all)
 }
 
 impl Indices {

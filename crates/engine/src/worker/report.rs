@@ -25,6 +25,7 @@ impl Worker {
                 changed,
             });
         }
+        report.rewired = report.rewired.max(self.rewired);
         report.removed.add(self.emulation.links.retired());
         self.emulation.arm_dirty();
         for slot in &self.ports.slots {
