@@ -3,8 +3,10 @@
 //! What a worker needs for it is made by the asking thread, and what it no longer needs comes back there.
 
 use crate::map::Map;
+use crate::ports::PortSlot;
 use crate::remote::{Command, Remote, RemoteError, looked_for};
-use crate::rewiring_step::RewiringStep;
+use crate::rewiring_step::{AtNode, RewiringStep};
+use crate::setup::PortSetup;
 use longwire_link::Joining;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -32,6 +34,10 @@ pub struct Part {
     pub drained: bool,
     /// Whether links have to be served in exact order from now on.
     pub exact: bool,
+    /// Ports that join its own or replace one, by index: those behind all others last, in order.
+    pub ports: Vec<(u32, PortSetup)>,
+    /// What its nodes are told.
+    pub acts: Vec<(u32, AtNode)>,
 }
 
 impl Rewiring {
@@ -41,13 +47,18 @@ impl Rewiring {
         let (map, before) = (Arc::new(map), before.map(Arc::new));
         let mut rounds: [Vec<RewiringStep>; 3] = Default::default();
         let together = parts.len() == 1;
-        for Part { joining, wheel, leaving, drained, exact } in parts {
+        for (worker, part) in (0..).zip(parts) {
+            let Part { joining, wheel, leaving, drained, exact, ports, acts } = part;
             let mut steps = [RewiringStep::new(), RewiringStep::new(), RewiringStep::new()];
             let [first, second, third] = if together { [0; 3] } else { [0, 1, 2] };
             steps[first].take_in(joining, wheel);
-            steps[first].map.clone_from(&before);
+            if let Some(before) = &before {
+                steps[first].take_map(before, worker);
+            }
             steps[first].exact = exact;
-            steps[second].map = Some(Arc::clone(&map));
+            let ports = ports.into_iter().map(|(slot, setup)| (slot, Some(PortSlot::new(setup))));
+            (steps[first].ports, steps[second].acts) = (ports.collect(), acts);
+            steps[second].take_map(&map, worker);
             (steps[third].leaving, steps[third].drained) = (leaving, drained);
             rounds.iter_mut().zip(steps).for_each(|(round, step)| round.push(step));
         }

@@ -6,6 +6,7 @@
 //! flows, [`programs`] those of its routers. [`run_report`] makes the result.
 #![forbid(unsafe_code)]
 
+mod added_hosts;
 mod carriers;
 pub mod control_planes;
 pub mod fitted;

@@ -26,9 +26,18 @@ impl Worker {
         if let Some(joining) = &mut step.joining {
             self.emulation.join(joining, step.wheel.as_mut(), now);
         }
+        for (slot, port) in &mut step.ports {
+            self.ports.exchange(*slot, port);
+        }
         if let Some(map) = &mut step.map {
             swap(&mut self.map, map);
+            swap(&mut self.ports.exits, &mut step.exits);
             self.nodes.verdicts.forget_all();
+        }
+        for (node, act) in step.acts.drain(..) {
+            if let Some(node) = self.nodes.all.get_mut(node as usize) {
+                act(&mut **node, now);
+            }
         }
         for &link in &step.leaving {
             self.schedules.links.forget(link);
