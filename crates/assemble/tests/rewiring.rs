@@ -89,7 +89,7 @@ fn of<'r>(net: &Net, report: &'r Report, name: &str) -> &'r longwire_link::LinkS
 #[test]
 fn an_added_link_gets_the_packets_and_a_removed_one_drops_what_it_holds() {
     let up = link("up", "a", "b", "delay = \"90 s\"");
-    let mut net = Net::start(scenario("", &[up.clone()]));
+    let mut net = Net::start(scenario("", std::slice::from_ref(&up)));
     (0..10).for_each(|_| net.send(0, 1, 100));
     let before = net.settle();
     assert_eq!(of(&net, &before, "up").in_packets, 11);
@@ -101,7 +101,7 @@ fn an_added_link_gets_the_packets_and_a_removed_one_drops_what_it_holds() {
     let report = net.settle();
     assert_eq!((of(&net, &report, "up").in_packets, of(&net, &report, "other").in_packets), (14, 5));
     assert!(report.is_conserved(), "{report:?}");
-    assert_eq!(net.bring(scenario("", &[other.clone()]), false), (vec![], vec![1]));
+    assert_eq!(net.bring(scenario("", std::slice::from_ref(&other)), false), (vec![], vec![1]));
     (0..4).for_each(|_| net.send(0, 1, 100));
     let report = net.settle();
     assert_eq!(report.removed.drops, [("link-removed", 14)]);
@@ -141,7 +141,7 @@ fn a_drained_link_sends_what_it_holds() {
 #[test]
 fn what_cannot_change_is_refused_and_nothing_happens() {
     let up = link("up", "a", "b", "rate = \"1 Mbit/s\"");
-    let plan = scenario("", &[up.clone()]);
+    let plan = scenario("", std::slice::from_ref(&up));
     let (ports, _ends) = memory_ports(&plan, Stamp::Poll);
     let Built { layout, .. } = build(&plan, ports, |_| None).unwrap();
     let refused = |text: String| match rewire(&plan, &layout, &plan_of(&text), false) {
