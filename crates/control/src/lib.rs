@@ -29,7 +29,7 @@ pub use longwire_rundir::{PlaceError, directory, prepare};
 pub use object::{Kind, Object, ObjectPage, Settable};
 pub use place::{Found, control_socket};
 pub use problem::Problem;
-pub use rewire::{RewireAsk, Rewired, ScenarioText, section};
+pub use rewire::{RewireAsk, Rewired, RewiredObject, ScenarioText, section};
 pub use routes::document;
 pub use server::{Server, StartError};
 pub use web::{WebAddress, WebError, WebServer};

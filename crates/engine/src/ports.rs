@@ -19,7 +19,12 @@ pub(crate) struct Ports {
     pub exits: Box<[u32]>,
     /// The coarse departure clock, if any.
     pub ticks: Option<Box<Ticks>>,
+    /// What ports have counted in whose place others are.
+    pub closed: PortStats,
 }
+
+/// Place in the plan of a port that was removed.
+pub const GONE_PORT: u16 = u16::MAX;
 
 /// Work to be done before more packets can be given to ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +45,29 @@ impl Ports {
         windows: bool,
         ticks: Option<Box<Ticks>>,
     ) -> Self {
+        let exits = Self::exits_of(map, worker, windows);
+        let closed = PortStats::default();
+        Self { slots: setups.into_iter().map(PortSlot::new).collect(), exits, ticks, closed }
+    }
+
+    /// By a port's place in the plan: see [`Ports::exits`].
+    pub fn exits_of(map: &Map, worker: u32, windows: bool) -> Box<[u32]> {
         let exit = |(home, place): (&crate::Home, u16)| {
             let is_here = home.exit_of(worker) == worker && !windows && map.joints.far_side(place).is_none();
             if is_here { home.slot } else { NOWHERE_HERE }
         };
-        let exits = map.homes.iter().zip(0..).map(exit).collect();
-        Self { slots: setups.into_iter().map(PortSlot::new).collect(), exits, ticks }
+        map.homes.iter().zip(0..).map(exit).collect()
+    }
+
+    /// Takes a port in, behind all others or in place of one, which is then in `port`.
+    pub fn exchange(&mut self, slot: u32, port: &mut Option<PortSlot>) {
+        match (self.slots.get_mut(slot as usize), port.as_mut()) {
+            (Some(old), Some(new)) => {
+                std::mem::swap(old, new);
+                self.closed = self.closed.plus(&new.stats());
+            }
+            _ => self.slots.extend(port.take()),
+        }
     }
 
     /// Puts a packet that has left its last link (handle, segments, departure time, link) into its port's

@@ -6,6 +6,7 @@
 //! flows, [`programs`] those of its routers. [`run_report`] makes the result.
 #![forbid(unsafe_code)]
 
+mod added_hosts;
 mod carriers;
 pub mod control_planes;
 pub mod fitted;
@@ -23,5 +24,6 @@ mod rewiring;
 pub mod router_rows;
 pub mod run_report;
 pub mod running_state;
+mod stages;
 pub mod test_hosts;
 pub mod virtual_run;

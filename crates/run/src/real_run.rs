@@ -14,6 +14,7 @@ use crate::programs::rows;
 use crate::recording::Recording;
 use crate::run_report::Ran;
 use crate::running_state::RunningState;
+use crate::stages::Stages;
 use crate::test_hosts::TestHosts;
 use anyhow::Context;
 use longwire_assemble::{build, measure_processors};
@@ -52,6 +53,7 @@ pub struct RealRun {
     hosts: Option<TestHosts>,
     recording: Option<Recording>,
     nesp: Option<JoinHandle<()>>,
+    stages: Option<Stages>,
     stopped: Receiver<()>,
 }
 
@@ -137,13 +139,15 @@ impl RealRun {
             stop,
         ));
         let nesp = nesp.map(|nesp| nesp.start(&instance, run.started())).transpose()?;
+        let stages = Stages::start(&instance, run.started()).context("the thread of [[at]]")?;
         RunningInstance::watch_leases(&instance).context("the thread that ends leases")?;
         // Looking at the sockets removes those of runs that were killed.
         longwire_control::list(&directory).context("the control sockets")?;
         let server = Server::start(&directory, Arc::clone(&instance) as _).context("the control socket")?;
         let web = |address| WebServer::start(address, Arc::clone(&instance) as _);
         let web = options.web.map(web).transpose()?;
-        Ok(Self { instance, server: Some(server), web, run: Some(run), hosts, recording, nesp, stopped })
+        let (server, run) = (Some(server), Some(run));
+        Ok(Self { instance, server, web, run, hosts, recording, nesp, stages, stopped })
     }
 
     /// The run as its control socket shows it.
@@ -174,10 +178,12 @@ impl RealRun {
     /// Ends it: first the control socket and the dashboard, then the engine, then the hosts.
     pub fn stop(mut self) -> Ended {
         (self.server, self.web) = (None, None);
+        let refused = self.stages.take().map(Stages::end).unwrap_or_default();
         self.instance.control_planes().end();
         let elapsed = self.instance.elapsed();
         let installed = self.instance.programs();
         let mut counted = self.run.take().map(Run::stop).unwrap_or_default();
+        counted.errors.extend(refused);
         // It has ended with the ports.
         let nesp_broke = self.nesp.take().is_some_and(|thread| thread.join().is_err());
         if nesp_broke {

@@ -5,16 +5,19 @@ use crate::port_files::PortFiles;
 use crate::programs::rows;
 use crate::replay_port::Watch;
 use anyhow::bail;
-use longwire_assemble::{TO_THE_END, build};
+use longwire_assemble::{TO_THE_END, build, rewirings};
 use longwire_block::change::set_block;
 use longwire_block::flow::Course;
 use longwire_engine::Report;
 use longwire_report::Row;
 use longwire_scenario::{Plan, Source};
 use longwire_units::Nanos;
+use std::sync::Arc;
 
 /// The result of a virtual run.
 pub struct Simulated {
+    /// The plan at the end.
+    pub plan: Arc<Plan>,
     /// The engine's counters.
     pub counted: Report,
     /// What is left of the ports, by place in the plan.
@@ -29,7 +32,7 @@ pub struct Simulated {
 ///
 /// # Errors
 /// A source without an end, a file that can't be used, or a full packet pool.
-pub fn simulate(plan: &Plan, files: &PortFiles, time: Option<Nanos>) -> anyhow::Result<Simulated> {
+pub fn simulate(plan: &Arc<Plan>, files: &PortFiles, time: Option<Nanos>) -> anyhow::Result<Simulated> {
     if let Some((_, source)) =
         plan.sources.iter().enumerate().find(|(place, source)| never_ends(plan, *place, source))
         && time.is_none()
@@ -46,7 +49,8 @@ pub fn simulate(plan: &Plan, files: &PortFiles, time: Option<Nanos>) -> anyhow::
     built.raise_in_line(plan)?;
     // Nothing in virtual time installs or removes any.
     let installed = built.programs();
-    let counted = built.setup.simulate(time.unwrap_or(TO_THE_END));
+    let rewirings = rewirings(plan, &built.layout)?;
+    let counted = built.setup.simulate_rewired(time.unwrap_or(TO_THE_END), rewirings);
     if counted.own_losses().pool > 0 {
         bail!(
             "the packet pool was full, so the run was ended; set engine.pool above {} in {}, or run the \
@@ -58,7 +62,8 @@ pub fn simulate(plan: &Plan, files: &PortFiles, time: Option<Nanos>) -> anyhow::
     let last = open.watches.iter().flatten().map(|watch| watch.capture().last).max().unwrap_or_default();
     let elapsed = time.map_or(last, |time| time.min(last.max(time)));
     let programs = rows::whole(plan, &installed);
-    Ok(Simulated { counted, watches: open.watches, elapsed, programs })
+    let last = counted.rewired.checked_sub(1).map_or(plan, |last| &plan.stages[last].plan);
+    Ok(Simulated { plan: Arc::clone(last), counted, watches: open.watches, elapsed, programs })
 }
 
 /// Whether a source has no limit, after all changes of it.

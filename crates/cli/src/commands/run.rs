@@ -94,7 +94,7 @@ impl Args {
         if self.r#virtual {
             // The clock stands still while the system provides memory, so none need be resident.
             plan.engine.resident = Bytes(0);
-            return self.run_virtual(plan);
+            return self.run_virtual(&Arc::new(plan));
         }
         self.run_real(plan)
     }
@@ -113,10 +113,10 @@ impl Args {
         silent.iter().for_each(|note| outcome::note(note));
     }
 
-    fn run_virtual(&self, plan: Plan) -> anyhow::Result<Outcome> {
-        let files = PortFiles::new(&plan, &self.inputs, &self.outputs)?;
+    fn run_virtual(&self, plan: &Arc<Plan>) -> anyhow::Result<Outcome> {
+        let files = PortFiles::new(plan, &self.inputs, &self.outputs)?;
         let progress = self.progress(format!("running {} in virtual time", plan.file));
-        let run = simulate(&plan, &files, self.time)?;
+        let run = simulate(plan, &files, self.time)?;
         drop(progress);
         if run.counted.flow.taken == 0 {
             outcome::note(
@@ -124,11 +124,11 @@ impl Args {
                  PORT=FILE",
             );
         }
-        let links = LiveLinks::new(&plan, &[]);
+        let links = LiveLinks::new(&run.plan, &[]);
         links.note_report(&run.counted);
         let settings = Box::new(move |place| links.settings(place as u32));
         self.finish(&Ran {
-            plan: Arc::new(plan),
+            plan: run.plan,
             counted: Arc::new(run.counted),
             watches: run.watches,
             mode: "virtual",

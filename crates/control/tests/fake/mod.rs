@@ -1,7 +1,8 @@
 //! A fake instance that records its calls.
 
 use longwire_control::{
-    ForwarderAsk, Instance, Kind, Object, RewireAsk, Rewired, RoutePage, ScenarioText, SetError, Settable,
+    ForwarderAsk, Instance, Kind, Object, RewireAsk, Rewired, RewiredObject, RoutePage, ScenarioText,
+    SetError, Settable,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -122,13 +123,14 @@ impl Instance for Fake {
     }
 
     fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
+        let link = |name: &str| RewiredObject { kind: "link".into(), name: name.into() };
         match ask.remove.first() {
             Some(name) if !LINKS.contains(&&**name) => {
                 Err(SetError::Refused(format!("no [[link]] is called \"{name}\"")))
             }
             _ => Ok(Rewired {
-                added: ask.add.lines().map(str::to_owned).collect(),
-                removed: ask.remove.clone(),
+                added: ask.add.lines().map(link).collect(),
+                removed: ask.remove.iter().map(|name| link(name)).collect(),
             }),
         }
     }

@@ -28,6 +28,7 @@ use crate::map::Map;
 use crate::nodes::Nodes;
 use crate::observer::Observer;
 use crate::ports::Ports;
+use crate::rewiring::RewiringStep;
 use crate::schedules::Schedules;
 use crate::setup::{Parts, WorkerSetup};
 use crate::tick::Ticks;
@@ -39,6 +40,7 @@ use longwire_link::{Arrival, Fifo};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
 use pump::Arrivals;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Order of departures.
@@ -76,6 +78,9 @@ pub struct Worker {
     pub(crate) schedules: Schedules,
     pub(crate) books: Books,
     pub(crate) observer: Option<Box<dyn Observer>>,
+    /// Planned rewirings of a simulated run, and how many there were.
+    pub(crate) rewirings: VecDeque<(Nanos, RewiringStep)>,
+    pub(crate) rewired: usize,
 }
 
 impl Worker {
@@ -103,6 +108,8 @@ impl Worker {
             schedules: Schedules::new(agenda, start),
             books: Books::new(start, tolerance),
             observer,
+            rewirings: VecDeque::new(),
+            rewired: 0,
             map,
         }
     }
