@@ -219,7 +219,8 @@ fn leaves(text: &str, arrivals: &[u64]) -> (Vec<u64>, Report) {
 
 #[test]
 fn in_virtual_time_links_come_and_go_at_their_nanosecond() {
-    let add = "[[at]]\ntime = \"2 ms\"\nadd = { link = { name = \"l\", from = \"a\", to = \"b\", delay = \"9 ms\" } }\n";
+    let add = "[[at]]\ntime = \"2 ms\"\n\
+        add = { link = { name = \"l\", from = \"a\", to = \"b\", delay = \"9 ms\" } }\n";
     assert_eq!(leaves(add, &[1999, 2000, 3000]).0, [1999, 11_000, 12_000]);
     // As a table, too. What it holds is dropped; what departs at the time itself has departed.
     let table =
@@ -234,7 +235,8 @@ fn in_virtual_time_links_come_and_go_at_their_nanosecond() {
     assert_eq!(report.removed.dropped(), 0);
     // A link that stays holds what it has, and the new one begins with nothing.
     let stays = link("l", "a", "b", "rate = \"80 kbit/s\"\nframing = \"ip\"");
-    let back = "[[at]]\ntime = \"4 ms\"\n[at.add.link]\nname = \"back\"\nfrom = \"b\"\nto = \"a\"\ndelay = \"1 s\"\n";
+    let back = "[[at]]\ntime = \"4 ms\"\n[at.add.link]\nname = \"back\"\n\
+        from = \"b\"\nto = \"a\"\ndelay = \"1 s\"\n";
     assert_eq!(leaves(&format!("{stays}{back}"), &[0, 0, 5000]).0, [8600, 17_200, 25_800]);
 }
 

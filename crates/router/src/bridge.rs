@@ -69,8 +69,8 @@ impl Bridge {
         }
     }
 
-    /// Takes the ports of `other`, and whether it is a cable; what was learnt stays. `other` has what this one
-    /// had.
+    /// Takes the ports of `other`, and whether it is a cable; what was learnt stays. `other` has what this
+    /// one had.
     pub fn exchange_ports(&mut self, other: &mut Self) {
         std::mem::swap(&mut self.ports, &mut other.ports);
         std::mem::swap(&mut self.cable, &mut other.cable);

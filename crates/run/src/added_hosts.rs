@@ -9,8 +9,8 @@ use longwire_control::SetError;
 use longwire_lab::Lab;
 use longwire_scenario::{Host, Plan};
 
-/// Hosts that are made already, with their ports, and those that are to go. If it is dropped before the engine
-/// has taken the ports, what was made is removed.
+/// Hosts that are made already, with their ports, and those that are to go. If it is dropped before the
+/// engine has taken the ports, what was made is removed.
 pub(crate) struct ChangedHosts {
     /// The lab, if any hosts change.
     lab: Option<TestHosts>,

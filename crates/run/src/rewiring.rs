@@ -1,5 +1,5 @@
-//! Bringing a running instance from one scenario to another: links and hosts are added and removed while packets
-//! flow.
+//! Bringing a running instance from one scenario to another: links and hosts are added and removed while
+//! packets flow.
 
 use crate::added_hosts::ChangedHosts;
 use crate::instance::RunningInstance;
@@ -12,9 +12,9 @@ use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 
 impl RunningInstance {
-    /// Brings it to the scenario that `text` describes: its hosts and links that are new join, those that it has
-    /// no more leave, all at one instant. Links that stay keep what they are set to, whatever the text says.
-    /// What removed links hold is dropped and counted, unless they are `drained`.
+    /// Brings it to the scenario that `text` describes: its hosts and links that are new join, those that
+    /// it has no more leave, all at one instant. Links that stay keep what they are set to, whatever the
+    /// text says. What removed links hold is dropped and counted, unless they are `drained`.
     ///
     /// # Errors
     /// If the scenario is wrong, or differs in what can't change while it runs; nothing has changed then.

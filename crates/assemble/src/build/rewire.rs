@@ -214,7 +214,8 @@ fn check(old: &Plan, new: &Plan, shards: &Shards) -> Result<(), CantRewire> {
     let refused = |why: String| Err(CantRewire(why));
     if let Some(section) = changed_sections(&old.text, &new.text).first() {
         return refused(format!(
-            "{section} differs, and only links and hosts can be added and removed while it runs: start it again"
+            "{section} differs, and only links and hosts can be added and removed while it runs: start it \
+             again"
         ));
     }
     if !old.media.is_empty() {
@@ -224,7 +225,8 @@ fn check(old: &Plan, new: &Plan, shards: &Shards) -> Result<(), CantRewire> {
     }
     let kept = check_hosts(old, new)?;
     let ports = |plan: &Plan| -> Vec<_> {
-        let stay = |place: &u16| !matches!(plan.ports[usize::from(*place)].attachment.host(), Some(host) if host as usize >= kept);
+        let host = |place: u16| plan.ports[usize::from(place)].attachment.host();
+        let stay = |place: &u16| host(*place).is_none_or(|host| (host as usize) < kept);
         let all = (0..plan.ports.len() as u16).filter(stay);
         let port = |place: u16| {
             let port = &plan.ports[usize::from(place)];

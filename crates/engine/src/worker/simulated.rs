@@ -30,8 +30,8 @@ impl Worker {
         }
     }
 
-    /// Whether a planned rewiring comes before the `next` event and before changes. Like a change, it is waited
-    /// for only while packets depend on it.
+    /// Whether a planned rewiring comes before the `next` event and before changes. Like a change, it is
+    /// waited for only while packets depend on it.
     fn rewires_before(&mut self, next: Nanos, until: Nanos) -> bool {
         let time = self.next_rewiring();
         if time == Nanos::NEVER || time > until {

@@ -50,8 +50,8 @@ use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The plan that `file` describes, and what is added and removed while it runs; complete only if `findings` has
-/// no error in the end.
+/// The plan that `file` describes, and what is added and removed while it runs; complete only if `findings`
+/// has no error in the end.
 pub(crate) fn resolve(
     file: &File,
     name: &str,
@@ -78,14 +78,13 @@ pub(crate) fn resolve(
     let sources = resolver.sources(file, &nodes);
     let forwarders = resolver.forwarders(file, &nodes.routers);
     let resolved_events = resolver.events(file, &links, (&sources, &media, nodes.places()));
-    let router_events = resolver.router_events(file, &nodes.routers);
-    let stages = resolver.stages(file);
+    let (router_events, stages) = (resolver.router_events(file, &nodes.routers), resolver.stages(file));
     if resolver.findings.failed() {
         return None;
     }
+    let known = paths::Known { nodes: &nodes, links: &links, graph: &graph };
     let mut routes = Routes::default();
     let pair_rules = resolver.pair_rules(&nodes, &graph, &given, &mut routes)?;
-    let known = paths::Known { nodes: &nodes, links: &links, graph: &graph };
     let address_rules = resolver.address_rules(known, &given, &owners, &mut routes);
     if resolver.findings.failed() {
         return None;

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 /// Add a link or a host while it runs, or all that a file has
 ///
 /// What is added is checked as a part of the scenario that runs, and begins at one instant. Packets of other
-/// links are not disturbed. Keys are those of a [[link]] or [[host]] in a scenario; with --link, keys that begin
-/// with link. are those of the host's link.
+/// links are not disturbed. Keys are those of a [[link]] or [[host]] in a scenario; with --link, keys that
+/// begin with link. are those of the host's link.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
