@@ -168,11 +168,10 @@ impl World {
 
     fn open_taps(&self) -> Result<Vec<Box<dyn Port>>, BenchError> {
         let mut ports: Vec<Box<dyn Port>> = Vec::new();
-        for (n, host) in self.lab.hosts().iter().enumerate() {
-            let interface = format!("lwbench{n}");
+        for host in self.lab.hosts() {
             let options = TapOptions { mtu: self.mtu, ..TapOptions::default() };
-            let tap = self.lab.in_core(|| Tap::create(host.name(), &interface, &options))??;
-            self.lab.adopt(host.name(), &interface)?;
+            let tap = host.run(|| Tap::create(host.name(), host.interface(), &options))??;
+            self.lab.configure(host.name())?;
             ports.push(Box::new(tap));
         }
         Ok(ports)

@@ -57,8 +57,9 @@ impl Machine {
 
     /// Everything that `exec` may change.
     fn settings(&self) -> String {
-        let script = "ip -brief link; ip route; cat /proc/sys/net/ipv4/ip_forward; nft list ruleset
-            for f in /proc/sys/net/ipv4/conf/*/forwarding; do echo $f $(cat $f); done";
+        let script = "ip -brief link; ip route; ip -6 route; cat /proc/sys/net/ipv4/ip_forward
+            nft list ruleset; cd /proc/sys/net
+            for f in ipv?/conf/*/forwarding ipv6/conf/*/accept_ra; do echo $f $(cat $f); done";
         stdout(&self.sh(script))
     }
 }
@@ -106,6 +107,27 @@ fn a_command_reaches_outside_through_the_link() {
     assert!(report["fidelity"]["faithful"].is_boolean());
     // Three questions, and no ARP before them.
     assert_eq!(row(&report, "link up")["out_packets"].as_u64(), Some(3));
+}
+
+/// The machine's own end is reached by IPv6 even where the machine has no other IPv6, and nothing but the
+/// command's packets crosses the link.
+#[test]
+fn the_machine_is_reached_by_ipv6_through_the_link() {
+    let Some(machine) = Machine::new("ipv6") else { return };
+    let before = machine.settings();
+    let report = Folder::new("report6");
+    let json_to = format!("--json={}", report.text("exec.json"));
+    let ping = "ping -q -c 3 -i 0.2 $LONGWIRE_FAR_IPV6; ip -6 route show default";
+    let output = machine.exec(&["-q", "--delay", "15ms", &json_to, "--", "sh", "-c", ping]);
+    let said = stdout(&output);
+    assert!((30.0..50.0).contains(&least_rtt(&said)), "{said}");
+    assert!(!said.contains("default"), "there is no way out by IPv6: {said}");
+    assert_eq!(machine.settings(), before);
+    let report = std::fs::read(report.text("exec.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+    for link in ["link up", "link down"] {
+        assert_eq!(row(&report, link)["out_packets"].as_u64(), Some(3));
+    }
 }
 
 /// The machine's way out is host b, over a link of 1400 bytes.

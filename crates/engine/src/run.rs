@@ -7,7 +7,7 @@ use crate::rewiring::Rewiring;
 use crate::setup::Setup;
 use crate::stats::Report;
 use crate::worker::Worker;
-use longwire_block::PortError;
+use longwire_block::{Port, PortError};
 use longwire_units::Nanos;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -124,6 +124,7 @@ fn report(threads: Vec<JoinHandle<Ended>>, tolerance: Tolerance, (started, until
     let mut all = Report::default();
     // All are joined first, so that packets still in the rings stay there.
     let ended: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
+    let mut ports = Vec::new();
     for end in ended {
         let Ok(Ended { mut worker, errors }) = end else {
             all.errors.push("a worker broke; its packets are not accounted for".into());
@@ -135,8 +136,27 @@ fn report(threads: Vec<JoinHandle<Ended>>, tolerance: Tolerance, (started, until
         worker.add_to(&mut all, now.min(until));
         lateness.merge(&worker.books.lateness);
         all.errors.extend(errors.iter().chain(&worker.ports.faults()).map(ToString::to_string));
+        if !worker.simulated {
+            ports.extend(worker.ports.slots.drain(..).map(|slot| slot.port));
+        }
     }
+    close(ports);
     all.put_in_order();
     all.fidelity = Some(Fidelity::judge(&lateness, all.own_losses(), tolerance));
     all
+}
+
+/// Closes ports side by side: until an interface that goes with its port is gone, the kernel takes 10 ms and
+/// more.
+fn close(ports: Vec<Box<dyn Port>>) {
+    const AT_ONCE: usize = 16;
+    let mut ports = ports.into_iter();
+    while ports.len() > 1 {
+        std::thread::scope(|scope| {
+            for port in ports.by_ref().take(AT_ONCE) {
+                // Without a thread it is closed by the attempt.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, move || drop(port));
+            }
+        });
+    }
 }

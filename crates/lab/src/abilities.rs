@@ -7,10 +7,9 @@ use std::io;
 
 use longwire_netlink::{LinkSettings, Socket, link};
 use rustix::io::Errno;
-use rustix::ioctl::{Opcode, Updater, ioctl};
 use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::process::{Pid, WaitOptions, geteuid, waitpid};
-use rustix::thread::UnshareFlags;
+use rustix::thread::{CapabilitySet, UnshareFlags, capabilities};
 use serde::Serialize;
 
 use crate::firewall;
@@ -44,10 +43,24 @@ pub struct Abilities {
     pub namespaces: Ability,
     /// Making them inside a user namespace, see [`crate::enter_user_namespace`].
     pub user_namespaces: Ability,
-    /// Making TAP devices in a network namespace, as things are.
+    /// Making TAP devices in a network namespace, as things are; see [`taps`].
     pub tap: Ability,
     /// Translating addresses with the kernel's nf_tables, for `exec` to this machine's network.
     pub nft: Ability,
+}
+
+/// Whether this process holds the capabilities that making hosts takes, which costs nothing to find out.
+/// [`abilities`] tries it, and says what is in the way.
+#[must_use]
+pub fn may_make_hosts() -> bool {
+    let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN;
+    capabilities(None).is_ok_and(|held| held.effective.contains(needed))
+}
+
+/// Whether hosts can be wired by TAP devices: /dev/net/tun is there for this process.
+#[must_use]
+pub fn taps() -> Ability {
+    Ability::of(try_tap())
 }
 
 /// Tries what this process may do. Takes some milliseconds; nothing remains.
@@ -62,7 +75,7 @@ pub fn abilities() -> Abilities {
         }),
         namespaces: Ability::of(try_namespaces()),
         user_namespaces: Ability::of(try_user_namespace()),
-        tap: Ability::of(try_tap()),
+        tap: taps(),
         nft: Ability::of(try_nft()),
     }
 }
@@ -77,10 +90,9 @@ pub(crate) fn in_a_new_namespace<R: Send>(f: impl FnOnce() -> io::Result<R> + Se
 }
 
 fn try_namespaces() -> Result<&'static str, String> {
-    in_a_new_namespace(|| Ok(()))
-        .map_err(|e| format!("a network namespace can't be made: {e}; run as root"))?;
     let end = |name| LinkSettings { name: Some(name), ..LinkSettings::default() };
-    in_a_new_namespace(|| Socket::route()?.request(link::new_veth(&end("a"), &end("b"))))
+    in_a_new_namespace(|| Ok(Socket::route()?.request(link::new_veth(&end("a"), &end("b")))))
+        .map_err(|e| format!("a network namespace can't be made: {e}; run as root"))?
         .map_err(|e| format!("a veth pair can't be made: {e}; the kernel's module `veth` may be missing"))?;
     Ok("a namespace and a veth pair were made")
 }
@@ -106,25 +118,18 @@ fn try_user_namespace() -> Result<&'static str, String> {
     Err(refused(io::Error::from_raw_os_error(code)).to_string())
 }
 
+/// Opens the device by which TAP devices are made. None is made: taking one away again takes the kernel tens
+/// of milliseconds, and who may make hosts may make one in their namespaces.
 fn try_tap() -> Result<&'static str, String> {
     const DEVICE: &str = "/dev/net/tun";
-    // `_IOW('T', 202, int)` of linux/if_tun.h.
-    const TUNSETIFF: Opcode = 0x4004_54ca;
-    let device = File::options().read(true).write(true).open(DEVICE).map_err(|e| match e.kind() {
+    if !may_make_hosts() {
+        return Err("this process may not make network interfaces; run as root".to_owned());
+    }
+    File::options().read(true).write(true).open(DEVICE).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => format!("{DEVICE} is not there; `modprobe tun`"),
         _ => format!("{DEVICE} can't be opened: {e}; run as root, or let this user read and write it"),
     })?;
-    drop(device);
-    in_a_new_namespace(|| {
-        let device = File::options().read(true).write(true).open(DEVICE)?;
-        // SAFETY: an all-zero request is valid: the kernel chooses a name.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
-        // SAFETY: the request outlives the call and has the layout the kernel expects.
-        Ok(unsafe { ioctl(&device, Updater::<TUNSETIFF, libc::ifreq>::new(&mut request)) }?)
-    })
-    .map_err(|e| format!("a TAP device can't be made: {e}; run as root"))?;
-    Ok("a TAP device was made")
+    Ok("/dev/net/tun can be opened")
 }
 
 fn try_nft() -> Result<&'static str, String> {

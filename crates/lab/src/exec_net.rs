@@ -5,12 +5,13 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::process::Command;
 
-use longwire_netlink::{Neighbour, Route, Socket, interface_index, interface_name, neighbour, route};
+use longwire_netlink::{Neighbour, Socket, interface_index, neighbour};
 
-use crate::host::{HostState, INTERFACE};
+use crate::free_network::{Networks, free_name, has_way_out_by_ipv6};
+use crate::host::{Chatter, HostState, INTERFACE};
 use crate::lab::new_state;
 use crate::machine;
 use crate::names::check_instance;
@@ -26,8 +27,12 @@ pub const NEAR: &str = "near";
 pub const FAR: &str = "far";
 /// The environment variable that tells the command the far end's address.
 pub const FAR_ADDRESS: &str = "LONGWIRE_FAR";
+/// The environment variable that tells the command the far end's IPv6 address, if it has one.
+pub const FAR_IPV6_ADDRESS: &str = "LONGWIRE_FAR_IPV6";
 
 const DNS_PORT: u16 = 53;
+/// RFC 8200 section 5.
+const LEAST_MTU_OF_IPV6: u32 = 1280;
 
 /// The specification of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,21 +59,21 @@ pub enum FarEnd {
 #[derive(Debug)]
 pub struct ExecNet {
     // Before the lab: the relay ends before the address it listens on goes.
-    relay: Option<Relay>,
+    relays: Vec<Relay>,
     lab: Lab,
     resolver: Resolver,
 }
 
 impl ExecNet {
     /// Makes both ends. With [`Wiring::Veth`] they are ready, with [`Wiring::Tap`] they wait for
-    /// [`ExecNet::adopt`].
+    /// [`ExecNet::configure`].
     ///
     /// # Errors
     /// When no network is free, or the kernel refuses; nothing is left behind.
     pub fn create(instance: &str, spec: &ExecSpec) -> Result<Self, LabError> {
         check_instance(instance)?;
         let guard = Guard::acquire()?;
-        let (state, far_address) = plan(instance, spec)?;
+        let (state, far) = plan(instance, spec)?;
         let resolver = match spec.far {
             FarEnd::Machine => Resolver::of(&fs::read_to_string(resolver::PATH).unwrap_or_default()),
             FarEnd::Private => Resolver::None,
@@ -76,12 +81,13 @@ impl ExecNet {
         let lab = Lab::build(state, &guard, |state| {
             let folder = folder_of(instance);
             let doing = || LabError::system(format!("writing the command's files in {}", folder.display()));
-            if let Some(text) = resolver.file(far_address) {
+            if let Some(text) = resolver.file(&far) {
                 write_whole(&folder.join("resolv.conf"), text.as_bytes()).map_err(doing())?;
             }
             if spec.far == FarEnd::Private {
                 let names = fs::read_to_string("/etc/hosts").unwrap_or_default();
-                let names = format!("{}\n{far_address} {FAR}\n", names.trim_end());
+                let far: String = far.iter().map(|address| format!("{address} {FAR}\n")).collect();
+                let names = format!("{}\n{far}", names.trim_end());
                 write_whole(&folder.join("hosts"), names.as_bytes()).map_err(doing())?;
             }
             match &state.forwarding {
@@ -91,7 +97,7 @@ impl ExecNet {
         })?;
         // Given up before anything that may take the lab down again, which takes it itself.
         drop(guard);
-        let mut net = Self { relay: None, lab, resolver };
+        let mut net = Self { relays: Vec::new(), lab, resolver };
         if matches!(spec.wiring, Wiring::Veth { .. }) {
             net.introduce(net.near(), net.far())?;
             net.introduce(net.far(), net.near())?;
@@ -100,12 +106,13 @@ impl ExecNet {
         Ok(net)
     }
 
-    /// Moves an interface from the core namespace to an end ([`NEAR`] or [`FAR`]), for [`Wiring::Tap`].
+    /// Gives an end's interface ([`NEAR`] or [`FAR`]), which was made in its namespace, its addresses and
+    /// routes, for [`Wiring::Tap`].
     ///
     /// # Errors
     /// When there is no such end or interface, or the kernel refuses.
-    pub fn adopt(&mut self, end: &str, interface: &str) -> Result<(), LabError> {
-        self.lab.adopt(end, interface)?;
+    pub fn configure(&mut self, end: &str) -> Result<(), LabError> {
+        self.lab.configure(end)?;
         if end == FAR {
             self.introduce(self.far(), self.near())?;
             self.answer_names()
@@ -138,20 +145,25 @@ impl ExecNet {
         self.far().state.namespace.is_some()
     }
 
-    /// The far end's address, where the machine's own services are reached from the near end.
+    /// The far end's IPv4 address, where the machine's own services are reached from the near end.
     #[must_use]
     pub fn far_address(&self) -> IpAddr {
         self.far().spec().addresses[0].address()
     }
 
-    /// A command at the near end; `LONGWIRE_FAR` in its environment is the far end's address.
+    /// The far end's IPv6 address; none if the machine has no IPv6, or the MTU is below what IPv6 needs.
+    #[must_use]
+    pub fn far_ipv6_address(&self) -> Option<IpAddr> {
+        self.far().spec().addresses.get(1).map(|own| own.address())
+    }
+
+    /// A command at the near end; `LONGWIRE_FAR` in its environment is the far end's address, and
+    /// `LONGWIRE_FAR_IPV6` the one by IPv6.
     ///
     /// # Errors
     /// When the process is out of file descriptors.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command, LabError> {
-        let mut command = self.near().command(program)?;
-        command.env(FAR_ADDRESS, self.far_address().to_string());
-        Ok(command)
+        Ok(self.with_addresses(self.near().command(program)?))
     }
 
     /// A command at the far end, for a service that the near end shall reach.
@@ -159,9 +171,26 @@ impl ExecNet {
     /// # Errors
     /// When the process is out of file descriptors.
     pub fn far_command(&self, program: impl AsRef<OsStr>) -> Result<Command, LabError> {
-        let mut command = self.far().command(program)?;
+        Ok(self.with_addresses(self.far().command(program)?))
+    }
+
+    fn with_addresses(&self, mut command: Command) -> Command {
         command.env(FAR_ADDRESS, self.far_address().to_string());
-        Ok(command)
+        match self.far_ipv6_address() {
+            Some(address) => command.env(FAR_IPV6_ADDRESS, address.to_string()),
+            // An outer run's.
+            None => command.env_remove(FAR_IPV6_ADDRESS),
+        };
+        command
+    }
+
+    /// Puts the machine's forwarding and firewall back, while the ends are still up.
+    ///
+    /// # Errors
+    /// When something can't be put back.
+    pub fn close_way_out(&self) -> Result<(), LabError> {
+        let Some(forwarding) = self.lab.forwarding() else { return Ok(()) };
+        machine::close(self.lab.instance(), forwarding, &Guard::acquire_to_remove()?)
     }
 
     /// Takes both ends down.
@@ -169,7 +198,7 @@ impl ExecNet {
     /// # Errors
     /// When something can't be removed or put back; the rest is all the same.
     pub fn down(self) -> Result<(), LabError> {
-        drop(self.relay);
+        drop(self.relays);
         self.lab.down()
     }
 
@@ -194,129 +223,50 @@ impl ExecNet {
     /// Starts answering for name servers that the near end can't reach, once the far end has its address.
     fn answer_names(&mut self) -> Result<(), LabError> {
         let Resolver::Relay { servers, .. } = &self.resolver else { return Ok(()) };
-        let at = SocketAddr::new(self.far_address(), DNS_PORT);
-        let started = self.far().run(|| Relay::start(at, servers.clone()))?;
-        self.relay = match started {
-            Ok(relay) => Some(relay),
-            // A name server of this machine that listens on every address listens on this one, too.
-            Err(e) if e.kind() == io::ErrorKind::AddrInUse => None,
-            Err(e) => return Err(LabError::system(format!("listening for name queries on {at}"))(e)),
-        };
+        for own in self.far().spec().addresses.clone() {
+            let at = SocketAddr::new(own.address(), DNS_PORT);
+            match self.far().run(|| Relay::start(at, servers.clone()))? {
+                Ok(relay) => self.relays.push(relay),
+                // A name server of this machine that listens on every address listens on this one, too.
+                Err(e) if e.kind() == io::ErrorKind::AddrInUse => {}
+                Err(e) => return Err(LabError::system(format!("listening for name queries on {at}"))(e)),
+            }
+        }
         Ok(())
     }
 }
 
-/// The state to be, and the far end's address.
-fn plan(instance: &str, spec: &ExecSpec) -> Result<(State, IpAddr), LabError> {
+/// The state to be, and the far end's addresses.
+fn plan(instance: &str, spec: &ExecSpec) -> Result<(State, Vec<IpAddr>), LabError> {
     let others: Vec<Forwarding> = State::read_all()?.into_iter().filter_map(|s| s.forwarding).collect();
-    let network = free_network(&others)?;
-    let [far, near] = [1, 2].map(|host| IpAddr::V4(Ipv4Addr::from(u32::from(network) + host)));
-    let end = |name: &str, address, place: u32| {
-        let host = HostSpec {
+    let networks = Networks::free(&others, spec.mtu >= LEAST_MTU_OF_IPV6)?;
+    let (far, near) = (networks.hosts(1)?, networks.hosts(2)?);
+    let out_by_ipv6 = spec.far == FarEnd::Machine && has_way_out_by_ipv6() && machine::can_forward_ipv6();
+    let end = |name: &str, addresses: &[Cidr], place: u32| HostState {
+        spec: HostSpec {
+            addresses: addresses.to_vec(),
             mac: Some(Mac::of_place(place)),
             mtu: spec.mtu,
             wiring: spec.wiring,
-            ..HostSpec::new(name, Cidr::new(address, 30)?)
-        };
-        Ok::<_, LabError>(HostState {
-            spec: host,
-            namespace: Some(format!("lw-{instance}-{name}")),
-            interface: INTERFACE.to_owned(),
-            port: matches!(spec.wiring, Wiring::Veth { .. }).then(|| name.to_owned()),
-        })
+            chatter: Chatter::None,
+            ..HostSpec::new(name, addresses[0])
+        },
+        namespace: Some(format!("lw-{instance}-{name}")),
+        interface: INTERFACE.to_owned(),
+        port: matches!(spec.wiring, Wiring::Veth { .. }).then(|| name.to_owned()),
     };
-    let (mut near, mut far_end) = (end(NEAR, near, 1)?, end(FAR, far, 2)?);
-    near.spec.gateways = vec![far];
+    let (mut near, mut far_end) = (end(NEAR, &near, 1), end(FAR, &far, 2));
+    let far: Vec<IpAddr> = far.iter().map(|own| own.address()).collect();
+    // Without a way out programs shall see at once that there is none, and take IPv4.
+    near.spec.gateways = far.iter().copied().filter(|far| far.is_ipv4() || out_by_ipv6).collect();
     let mut forwarding = None;
     if spec.far == FarEnd::Machine {
         let uplink = free_name(&others);
         far_end.namespace = None;
         far_end.interface.clone_from(&uplink);
-        let network = Cidr::new(far, 30)?.network();
-        forwarding = Some(Forwarding { machine: Namespace::current()?.id(), uplink, network });
+        let networks = far_end.spec.addresses.iter().map(|own| own.network()).collect();
+        forwarding = Some(Forwarding { machine: Namespace::current()?.id(), uplink, networks, out_by_ipv6 });
     }
     near.spec.check()?;
     Ok((State { forwarding, ..new_state(instance, vec![near, far_end])? }, far))
-}
-
-/// Ranges to choose from, best first: shared address space (RFC 6598), private (RFC 1918), benchmarks (RFC
-/// 2544).
-const RANGES: [(Ipv4Addr, u8); 3] =
-    [(Ipv4Addr::new(100, 64, 0, 0), 10), (Ipv4Addr::new(10, 0, 0, 0), 8), (Ipv4Addr::new(198, 18, 0, 0), 15)];
-
-/// A network of four addresses that no route of this namespace leads to and no other run has taken.
-fn free_network(others: &[Forwarding]) -> Result<Ipv4Addr, LabError> {
-    let mut used = route_destinations().map_err(LabError::system("listing this machine's routes"))?;
-    // Routes to half the Internet and more are treated as a default route: tunnels set such.
-    used.retain(|route| route.prefix() > 1);
-    used.extend(others.iter().map(|o| o.network));
-    first_free(&used).ok_or(LabError::NoFreeNetwork)
-}
-
-/// The MTU of the interface that this namespace's default route for IPv4 leads to. None if there is no such
-/// route.
-#[must_use]
-pub fn way_out_mtu() -> Option<u32> {
-    let mut best: Option<(u32, u32)> = None;
-    let socket = Socket::route().ok()?;
-    let each = socket.dump(route::list(), |_, body| {
-        let Ok(Some(route)) = Route::read(body) else { return };
-        let (metric, hop) = (route.metric.unwrap_or(0), route.hops.first());
-        if let (IpAddr::V4(_), 0, Some(hop)) = (route.to, route.prefix, hop)
-            && best.is_none_or(|(other, _)| metric < other)
-        {
-            best = Some((metric, hop.index));
-        }
-    });
-    each.ok()?;
-    let name = interface_name(best?.1).ok()?;
-    fs::read_to_string(format!("/sys/class/net/{name}/mtu")).ok()?.trim().parse().ok()
-}
-
-/// The destinations of every route in every table, those of the machine's own addresses included.
-fn route_destinations() -> io::Result<Vec<Cidr>> {
-    let mut found = Vec::new();
-    Socket::route()?.dump(route::list(), |_, body| {
-        if let Ok(Some(route)) = Route::read(body) {
-            found.extend(Cidr::new(route.to, route.prefix));
-        }
-    })?;
-    Ok(found)
-}
-
-fn first_free(used: &[Cidr]) -> Option<Ipv4Addr> {
-    RANGES.iter().find_map(|(start, prefix)| {
-        let candidates = (0..1u32 << (30 - prefix)).map(|i| Ipv4Addr::from(u32::from(*start) + 4 * i));
-        candidates.into_iter().find(|network| {
-            let network = Cidr::new(IpAddr::V4(*network), 30);
-            network.is_ok_and(|n| !used.iter().any(|u| u.overlaps(n)))
-        })
-    })
-}
-
-/// A name for the uplink that no interface here has and no other run has planned.
-fn free_name(others: &[Forwarding]) -> String {
-    let taken = |name: &String| others.iter().any(|o| o.uplink == *name) || interface_index(name).is_ok();
-    (0u32..).map(|i| format!("lw{i}")).find(|name| !taken(name)).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_network_without_a_route_is_taken() {
-        let used = |networks: &[&str]| networks.iter().map(|n| n.parse().unwrap()).collect::<Vec<Cidr>>();
-        for (networks, expected) in [
-            (&["192.0.2.0/24"][..], Some("100.64.0.0")),
-            (&["100.64.0.0/30"], Some("100.64.0.4")),
-            (&["100.64.0.0/30", "100.64.0.5/32", "100.64.0.8/29"], Some("100.64.0.16")),
-            (&["100.64.0.0/10", "10.0.0.0/9"], Some("10.128.0.0")),
-            (&["100.64.0.0/10", "10.0.0.0/8"], Some("198.18.0.0")),
-            (&["100.64.0.0/10", "10.0.0.0/8", "198.18.0.0/15"], None),
-            (&["fd00::/8"], Some("100.64.0.0")),
-        ] {
-            assert_eq!(first_free(&used(networks)), expected.map(|e| e.parse().unwrap()), "{networks:?}");
-        }
-    }
 }

@@ -3,31 +3,64 @@
 //! Translation lives in a table of the run's own. A packet must pass every table's chains, so rules that let
 //! the uplink through are put at the head of the chains others have; they carry a comment by which they are
 //! found again.
+//!
+//! What is set up is one request to the kernel, and so is what is taken away: after one that removes
+//! something the kernel waits for all processors, 10 ms or more.
 
 use std::io;
+use std::net::IpAddr;
+
+use longwire_netlink::Message;
 
 use crate::nftables::{
-    Chain, Hook, INET, IPV4, Rule, apply, chains, delete_rule, delete_table, insert_rule, new_forward_chain,
-    new_nat_chain, new_table, rules_with_comment,
+    Chain, Hook, INET, IPV4, IPV6, Rule, apply, chains, delete_rule, delete_table, insert_rule,
+    new_forward_chain, new_nat_chain, new_table, rules_with_comment,
 };
 use crate::{Cidr, LabError};
 
 const CHAIN: &str = "out";
-/// The table that restricts forwarding, of all runs in a namespace together.
+/// The tables that restrict forwarding, one of each family, of all runs in a namespace together.
 const FORWARDING: &str = "longwire-forwarding";
 
-/// Sets translation up for the IPv4 `network` behind `uplink`, in the calling thread's namespace.
-pub fn open(instance: &str, uplink: &str, network: Cidr) -> Result<(), LabError> {
+/// Packets of one family that shall not pass through this machine, since it did not forward before.
+pub struct Restriction {
+    /// [`IPV4`] or [`IPV6`].
+    pub family: u8,
+    /// The interfaces from which it did.
+    pub but_from: Vec<String>,
+}
+
+/// Sets translation up for the `networks` behind `uplink` and lets their packets pass, in the calling
+/// thread's namespace. Of the families in `restrictions` only those pass, and what passed before.
+pub fn open(
+    instance: &str,
+    uplink: &str,
+    networks: &[Cidr],
+    restrictions: &[Restriction],
+) -> Result<(), LabError> {
     let mark = mark_of(instance);
-    translate(&mark, uplink, network)
-        .map_err(LabError::system("setting address translation up in the kernel's nf_tables"))?;
-    for chain in foreign_chains().map_err(LabError::system("listing the machine's firewall"))? {
-        let mut requests = vec![insert_rule(&chain, &Rule::default().came_by(uplink).accept(), &mark)];
+    let there = chains().map_err(LabError::system("listing the machine's firewall"))?;
+    let mut first = own_table(&mark, uplink, networks, &there);
+    let mut on_the_way: Vec<Chain> = there.iter().filter(|chain| is_on_the_way(chain)).cloned().collect();
+    for restriction in restrictions {
+        let chain = forward_chain(restriction.family);
+        first.extend(restrict(&chain, restriction, &there));
+        on_the_way.retain(|other| *other != chain);
+        on_the_way.push(chain);
+    }
+    let passing = |chain: &Chain| {
+        let mut requests = vec![insert_rule(chain, &Rule::default().came_by(uplink).accept(), &mark)];
         if chain.hook == Some(Hook::Forward as u32) {
             let answers = Rule::default().goes_by(uplink).answers().accept();
-            requests.push(insert_rule(&chain, &answers, &mark));
+            requests.push(insert_rule(chain, &answers, &mark));
         }
-        match apply(requests) {
+        requests
+    };
+    let (own, foreign): (Vec<_>, Vec<_>) = on_the_way.iter().partition(|chain| chain.table == FORWARDING);
+    first.extend(own.into_iter().flat_map(passing));
+    apply(first).map_err(LabError::system("setting address translation up in the kernel's nf_tables"))?;
+    for chain in foreign {
+        match apply(passing(chain)) {
             // A table that its owner (a firewall service) keeps for itself: whether packets pass is its
             // decision.
             Err(e) if e.raw_os_error() == Some(libc::EPERM) => {}
@@ -40,50 +73,17 @@ pub fn open(instance: &str, uplink: &str, network: Cidr) -> Result<(), LabError>
     Ok(())
 }
 
-/// Has only packets that came in by one of `interfaces` pass through the calling thread's namespace, and
-/// those for which [`open`] makes way afterwards.
-pub fn restrict(interfaces: &[String]) -> Result<(), LabError> {
-    let chain = Chain {
-        family: IPV4,
-        table: FORWARDING.to_owned(),
-        name: CHAIN.to_owned(),
-        kind: "filter".to_owned(),
-        hook: Some(Hook::Forward as u32),
-    };
-    let mut requests = vec![
-        new_table(FORWARDING),
-        delete_table(FORWARDING),
-        new_table(FORWARDING),
-        new_forward_chain(FORWARDING, CHAIN),
-    ];
-    let pass =
-        |interface: &String| insert_rule(&chain, &Rule::default().came_by(interface).accept(), FORWARDING);
-    requests.extend(interfaces.iter().map(pass));
-    apply(requests).map_err(LabError::system("restricting forwarding in the kernel's nf_tables"))
-}
-
-/// Undoes [`restrict`].
-pub fn unrestrict() -> Result<(), LabError> {
-    let there = match chains() {
-        // A kernel without nf_tables: nothing was set up.
-        Err(e) if matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EPROTONOSUPPORT)) => Ok(false),
-        other => other.map(|all| all.iter().any(|c| c.family == IPV4 && c.table == FORWARDING)),
-    };
-    there
-        .and_then(|there| if there { apply(vec![delete_table(FORWARDING)]) } else { Ok(()) })
-        .map_err(LabError::system(format!("removing table {FORWARDING} from the kernel's nf_tables")))
-}
-
-/// Removes what [`open`] set up for this run, in the calling thread's namespace.
-pub fn close(instance: &str) -> Result<(), LabError> {
+/// Removes what [`open`] set up for this run, and the restrictions if nobody else needs them, in the calling
+/// thread's namespace.
+pub fn close(instance: &str, is_last: bool) -> Result<(), LabError> {
     let mark = mark_of(instance);
-    remove(&mark).map_err(LabError::system(format!("removing firewall rules \"{mark}\"")))
+    remove(&mark, is_last).map_err(LabError::system(format!("removing firewall rules \"{mark}\"")))
 }
 
 /// Tries whether tables can be made, in the calling thread's namespace; for one that is thrown away.
 pub fn probe() -> io::Result<()> {
     let any = Cidr::new([100, 64, 0, 0].into(), 30).map_err(io::Error::other)?;
-    translate("probe", "none", any)
+    apply(own_table("probe", "none", &[any], &[]))
 }
 
 /// The name of the run's own table, and the comment on its rules in others'.
@@ -91,37 +91,69 @@ fn mark_of(instance: &str) -> String {
     format!("longwire-{instance}")
 }
 
-fn translate(table: &str, uplink: &str, network: Cidr) -> io::Result<()> {
-    let std::net::IpAddr::V4(address) = network.network().address() else { return Ok(()) };
+/// Requests that make the run's own table, whatever one of this name held.
+fn own_table(table: &str, uplink: &str, networks: &[Cidr], there: &[Chain]) -> Vec<Message> {
     let out = Chain {
-        family: IPV4,
+        family: INET,
         table: table.to_owned(),
         name: CHAIN.to_owned(),
         kind: "nat".to_owned(),
         hook: Some(Hook::PostRouting as u32),
     };
-    let rule = Rule::default().sent_from(address, network.prefix()).goes_not_by(uplink).masquerade();
-    apply(vec![
-        // Made, removed, made: whatever a table of this name held, it now holds this.
-        new_table(table),
-        delete_table(table),
-        new_table(table),
-        new_nat_chain(table, CHAIN),
-        insert_rule(&out, &rule, table),
-    ])
+    let mut requests = make_anew(&out, there);
+    requests.push(new_nat_chain(&out));
+    for network in networks {
+        let address: IpAddr = network.network().address();
+        let rule = Rule::default().sent_from(address, network.prefix()).goes_not_by(uplink).masquerade();
+        requests.push(insert_rule(&out, &rule, table));
+    }
+    requests
 }
 
-fn remove(mark: &str) -> io::Result<()> {
+/// The chain of a family's table that restricts forwarding.
+fn forward_chain(family: u8) -> Chain {
+    Chain {
+        family,
+        table: FORWARDING.to_owned(),
+        name: CHAIN.to_owned(),
+        kind: "filter".to_owned(),
+        hook: Some(Hook::Forward as u32),
+    }
+}
+
+fn restrict(chain: &Chain, restriction: &Restriction, there: &[Chain]) -> Vec<Message> {
+    let mut requests = make_anew(chain, there);
+    requests.push(new_forward_chain(chain));
+    let pass =
+        |interface: &String| insert_rule(chain, &Rule::default().came_by(interface).accept(), FORWARDING);
+    requests.extend(restriction.but_from.iter().map(pass));
+    requests
+}
+
+/// Requests that make the table of a chain. What is removed costs time, so nothing is that is not there.
+fn make_anew(chain: &Chain, there: &[Chain]) -> Vec<Message> {
+    let (family, table) = (chain.family, chain.table.as_str());
+    let left = there.iter().any(|other| other.family == family && other.table == table);
+    let old = left.then(|| delete_table(family, table));
+    old.into_iter().chain([new_table(family, table)]).collect()
+}
+
+fn remove(mark: &str, restrictions: bool) -> io::Result<()> {
     let mut requests = Vec::new();
     let all = match chains() {
         // A kernel without nf_tables: nothing was set up.
         Err(e) if matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EPROTONOSUPPORT)) => return Ok(()),
         other => other?,
     };
-    if all.iter().any(|c| c.family == IPV4 && c.table == mark) {
-        requests.push(delete_table(mark));
+    let is_there = |family: u8, table: &str| all.iter().any(|c| c.family == family && c.table == table);
+    if is_there(INET, mark) {
+        requests.push(delete_table(INET, mark));
     }
-    for chain in all.iter().filter(|c| is_on_the_way(c)) {
+    for family in [IPV4, IPV6].into_iter().filter(|family| restrictions && is_there(*family, FORWARDING)) {
+        requests.push(delete_table(family, FORWARDING));
+    }
+    let goes = |chain: &Chain| restrictions && chain.table == FORWARDING;
+    for chain in all.iter().filter(|chain| is_on_the_way(chain) && !goes(chain)) {
         for handle in rules_with_comment(chain, mark)? {
             requests.push(delete_rule(chain, handle));
         }
@@ -129,14 +161,10 @@ fn remove(mark: &str) -> io::Result<()> {
     if requests.is_empty() { Ok(()) } else { apply(requests) }
 }
 
-fn foreign_chains() -> io::Result<Vec<Chain>> {
-    Ok(chains()?.into_iter().filter(is_on_the_way).collect())
-}
-
 /// Whether a chain could refuse packets from or to the uplink.
 fn is_on_the_way(chain: &Chain) -> bool {
     let hooks = [Hook::Input, Hook::Forward].map(|hook| Some(hook as u32));
-    matches!(chain.family, IPV4 | INET) && chain.kind == "filter" && hooks.contains(&chain.hook)
+    matches!(chain.family, IPV4 | IPV6 | INET) && chain.kind == "filter" && hooks.contains(&chain.hook)
 }
 
 #[cfg(test)]
@@ -158,7 +186,8 @@ mod tests {
             (IPV4, "filter", None, false),
             (IPV4, "filter", Some(3), false),
             (IPV4, "nat", Some(1), false),
-            (10, "filter", Some(2), false),
+            (IPV6, "filter", Some(2), true),
+            (7, "filter", Some(2), false),
         ] {
             assert_eq!(is_on_the_way(&chain(family, kind, hook)), on_the_way, "{family} {kind} {hook:?}");
         }

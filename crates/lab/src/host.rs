@@ -43,6 +43,20 @@ pub struct HostSpec {
     pub routes: Vec<Route>,
     /// How its interface is wired to the engine.
     pub wiring: Wiring,
+    /// What its kernel sends by itself.
+    #[serde(default)]
+    pub chatter: Chatter,
+}
+
+/// What a host's kernel sends by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Chatter {
+    /// What hosts of a network send: questions for hardware addresses, reports of multicast groups.
+    #[default]
+    Usual,
+    /// Nothing: what crosses the link is the programs'. It has to be told its neighbours, and has no IPv6
+    /// address within the link.
+    None,
 }
 
 impl HostSpec {
@@ -57,14 +71,19 @@ impl HostSpec {
             gateways: Vec::new(),
             routes: Vec::new(),
             wiring: Wiring::Veth { offload: true },
+            chatter: Chatter::Usual,
         }
+    }
+
+    /// Whether it has an IPv6 address.
+    pub(crate) fn has_ipv6(&self) -> bool {
+        self.addresses.iter().any(|a| a.address().is_ipv6())
     }
 
     pub(crate) fn check(&self) -> Result<(), LabError> {
         check_name("host", &self.name, 63)?;
         let error = |field, reason: String| Err(LabError::Host { host: self.name.clone(), field, reason });
-        let has_v6 = self.addresses.iter().any(|a| a.address().is_ipv6());
-        let least = if has_v6 { 1280 } else { 68 };
+        let least = if self.has_ipv6() { 1280 } else { 68 };
         if !(least..=65_535).contains(&self.mtu) {
             return error("mtu", format!("{} is outside {least} to 65535 bytes", self.mtu));
         }
@@ -122,7 +141,9 @@ pub enum Wiring {
         /// can't finish them (AF_XDP, AF_PACKET without the virtio header).
         offload: bool,
     },
-    /// A TAP device that the engine makes in the core namespace and hands over with [`crate::Lab::adopt`].
+    /// A TAP device that the engine makes in the host's namespace, under the name of the host's interface.
+    /// [`crate::Lab::configure`] then gives it what a host's interface has. It isn't made elsewhere and
+    /// moved, which takes the kernel 20 ms.
     Tap,
     /// None: who uses the host makes interfaces in it, and gives them their addresses. It is set up as a
     /// router is.
@@ -228,14 +249,17 @@ impl Host {
             let name = &self.state.interface;
             let socket = Socket::route().map_err(doing("opening a netlink socket".to_owned()))?;
             let index = interface_index(name).map_err(doing(format!("finding interface {name}")))?;
-            if self.state.namespace.is_none() {
-                quiet::without_ipv6_on(name);
+            match self.state.namespace {
+                None if spec.has_ipv6() => quiet::silent_ipv6_on(name),
+                None => quiet::without_ipv6_on(name),
+                Some(_) => {}
             }
             if spec.wiring == (Wiring::Veth { offload: false }) {
                 offload::turn_off(name).map_err(doing(format!("turning offloads off on {name}")))?;
             }
             let mac = spec.mac.map(|mac| mac.0);
-            let settings = LinkSettings { mac, mtu: Some(spec.mtu), up: true, ..LinkSettings::default() };
+            let (mtu, without_arp) = (Some(spec.mtu), spec.chatter == Chatter::None);
+            let settings = LinkSettings { mac, mtu, up: true, without_arp, ..LinkSettings::default() };
             let done = |request, what| socket.request(request).map_err(doing(what));
             done(link::change(index, &settings), format!("bringing {name} up"))?;
             for own in &spec.addresses {

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use longwire_netlink::{LinkSettings, Socket, interface_index, link};
 use rustix::process::Signal;
 
-use crate::host::{HostState, INTERFACE};
+use crate::host::{Chatter, HostState, INTERFACE};
 use crate::machine;
 use crate::names::check_instance;
 use crate::namespace::Namespace;
 use crate::processes;
 use crate::quiet;
-use crate::state::{Guard, Owner, State, folder_of, write_whole};
+use crate::state::{Forwarding, Guard, Owner, State, folder_of, write_whole};
 use crate::{Host, HostSpec, LabError, Mac, Wiring};
 
 /// The group of the engine's ends in the core namespace, where nobody else gives numbers.
@@ -38,7 +38,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Makes the hosts and wires those that use veth; a host wired by TAP waits for [`Lab::adopt`].
+    /// Makes the hosts and wires those that use veth; a host wired by TAP waits for [`Lab::configure`].
     /// Namespaces are named `lw-<instance>-<host>`; leftovers of a killed lab of the same name are removed
     /// first.
     ///
@@ -105,6 +105,11 @@ impl Lab {
         &self.state.instance
     }
 
+    /// What was changed for it in the machine's own namespace.
+    pub(crate) const fn forwarding(&self) -> Option<&Forwarding> {
+        self.state.forwarding.as_ref()
+    }
+
     /// Its hosts, in the order they were given.
     #[must_use]
     pub fn hosts(&self) -> &[Host] {
@@ -141,24 +146,13 @@ impl Lab {
         &self.core
     }
 
-    /// Moves an interface from the core namespace into a host, as the host's interface, with its addresses
-    /// and routes.
+    /// Gives a host's interface, which was made in the host's namespace, its addresses and routes: for hosts
+    /// wired by TAP.
     ///
     /// # Errors
     /// When there is no such host or interface, or the kernel refuses.
-    pub fn adopt(&self, host: &str, interface: &str) -> Result<(), LabError> {
-        let host = self.host(host)?;
-        let doing = || LabError::system(format!("moving interface {interface} into host {}", host.name()));
-        self.in_core(|| {
-            let to = LinkSettings {
-                name: Some(host.interface()),
-                namespace: Some(host.namespace().as_fd()),
-                ..LinkSettings::default()
-            };
-            Socket::route()?.request(link::change(interface_index(interface)?, &to))
-        })?
-        .map_err(doing())?;
-        host.configure()
+    pub fn configure(&self, host: &str) -> Result<(), LabError> {
+        self.host(host)?.configure()
     }
 
     /// Leaves the lab up when this process ends, until [`Lab::down`].
@@ -335,14 +329,15 @@ fn host_state(instance: &str, number: u32, spec: &HostSpec) -> HostState {
 /// Makes the namespace of a host that has one of its own.
 fn make_namespace(host: &HostState) -> Result<(), LabError> {
     let Some(name) = &host.namespace else { return Ok(()) };
-    let has_v6 = host.spec.addresses.iter().any(|a| a.address().is_ipv6());
     Namespace::create(name)?.run(|| {
         if host.spec.wiring == Wiring::Own {
             quiet::as_router();
-        } else if has_v6 {
-            quiet::with_fixed_ipv6();
-        } else {
+        } else if !host.spec.has_ipv6() {
             quiet::without_ipv6();
+        } else if host.spec.chatter == Chatter::None {
+            quiet::with_silent_ipv6();
+        } else {
+            quiet::with_fixed_ipv6();
         }
         quiet::ping_for_all();
         loopback_up()

@@ -1,10 +1,10 @@
 //! What `exec` changes in the machine's own namespace, and how it is put back: forwarding, and address
 //! translation.
 //!
-//! Forwarding is one setting that several runs may need at once, so its value from before is kept with the
-//! list of those who use it, and the last one puts it back. Where it was off, a table of the firewall drops
-//! whatever would not have been forwarded before, but the runs' own packets: the machine does not become a
-//! router for others.
+//! Forwarding is one setting of each family that several runs may need at once, so its value from before is
+//! kept with the list of those who use it, and the last one puts it back. Where it was off, a table of the
+//! firewall drops whatever would not have been forwarded before, but the runs' own packets: the machine does
+//! not become a router for others.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,44 +14,83 @@ use std::path::{Path, PathBuf};
 use longwire_netlink::{Socket, interface_index, link};
 use serde::{Deserialize, Serialize};
 
+use crate::firewall::Restriction;
 use crate::namespace::{NAMES, Namespace, NamespaceId};
+use crate::nftables::{IPV4, IPV6};
 use crate::state::{Forwarding, Guard, ROOT, write_whole};
 use crate::{LabError, firewall};
 
-const FORWARD: &str = "/proc/sys/net/ipv4/ip_forward";
-const INTERFACES: &str = "/proc/sys/net/ipv4/conf";
+/// Where a family's settings for forwarding are.
+struct Family {
+    number: u8,
+    /// Forwarding as a whole: writing it overwrites that of the interfaces.
+    whole: &'static str,
+    interfaces: &'static str,
+    /// Further settings of interfaces that a change of forwarding acts on.
+    besides: &'static [&'static str],
+}
 
-/// Lets packets from behind the uplink out, under the machine's own address.
+const V4: Family = Family {
+    number: IPV4,
+    whole: "/proc/sys/net/ipv4/ip_forward",
+    interfaces: "/proc/sys/net/ipv4/conf",
+    besides: &[],
+};
+const V6: Family = Family {
+    number: IPV6,
+    whole: "/proc/sys/net/ipv6/conf/all/forwarding",
+    interfaces: "/proc/sys/net/ipv6/conf",
+    besides: &["accept_ra"],
+};
+
+/// Whether this machine forwards IPv6, or can be told to.
+pub fn can_forward_ipv6() -> bool {
+    V6.is_on() || fs::File::options().write(true).open(V6.whole).is_ok()
+}
+
+/// Lets packets from behind the uplink out, under the machine's own addresses.
 pub fn prepare(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result<(), LabError> {
     let machine = Namespace::current()?;
     let mut shared = Shared::read(machine.id())?;
+    let families = if forwarding.out_by_ipv6 { vec![V4, V6] } else { vec![V4] };
     shared.users.push(instance.to_owned());
-    if shared.users.len() == 1 {
-        shared.before = settings().map_err(LabError::system(format!("reading {FORWARD}")))?;
+    for family in &families {
+        if !shared.before.contains_key(Path::new(family.whole)) {
+            let found = family.settings().map_err(LabError::system(format!("reading {}", family.whole)))?;
+            shared.before.extend(found);
+        }
     }
     shared.write(machine.id(), guard)?;
-    if fs::read_to_string(FORWARD).is_ok_and(|v| v.trim() == "0") {
-        firewall::restrict(&shared.forwarding_before())?;
-        fs::write(FORWARD, "1").map_err(LabError::system(format!("turning forwarding on in {FORWARD}")))?;
-    }
-    firewall::open(instance, &forwarding.uplink, forwarding.network)
+    let off: Vec<_> = families.into_iter().filter(|family| !family.is_on()).collect();
+    let restrictions: Vec<_> = off.iter().map(|family| family.restriction(&shared.before)).collect();
+    firewall::open(instance, &forwarding.uplink, &forwarding.networks, &restrictions)?;
+    off.iter().try_for_each(|family| {
+        family.turn_on().map_err(LabError::system(format!("turning forwarding on in {}", family.whole)))
+    })
 }
 
-/// Undoes [`prepare`], whether or not it came to its end.
+/// Undoes [`prepare`], whether or not it came to its end, and removes the uplink.
 pub fn restore(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result<(), LabError> {
+    close(instance, forwarding, guard)?;
+    find(forwarding.machine).map_or(Ok(()), |machine| machine.run(|| delete_link(&forwarding.uplink))?)
+}
+
+/// Undoes [`prepare`]. Done twice it does no harm.
+pub fn close(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result<(), LabError> {
     let id = forwarding.machine;
     let Some(machine) = find(id) else {
         // The namespace is gone and its settings with it.
         return Shared::default().write(id, guard);
     };
     machine.run(|| {
-        let closed = firewall::close(instance).and(delete_link(&forwarding.uplink));
         let mut shared = Shared::read(id)?;
         shared.users.retain(|user| user != instance);
-        if shared.users.is_empty() {
+        let is_last = shared.users.is_empty();
+        if is_last {
+            // Before the restrictions go.
             put_back(&shared.before).map_err(LabError::system("putting the machine's forwarding back"))?;
-            firewall::unrestrict()?;
         }
+        let closed = firewall::close(instance, is_last);
         shared.write(id, guard)?;
         closed
     })?
@@ -88,16 +127,6 @@ impl Shared {
         }
     }
 
-    /// The interfaces from which packets were forwarded before.
-    fn forwarding_before(&self) -> Vec<String> {
-        let on = self.before.iter().filter(|(_, value)| value.trim() != "0");
-        on.filter_map(|(path, _)| {
-            Some(path.strip_prefix(INTERFACES).ok()?.iter().next()?.to_str()?.to_owned())
-        })
-        .filter(|name| name != "default")
-        .collect()
-    }
-
     /// Without users there is nothing to keep.
     fn write(&self, id: NamespaceId, _guard: &Guard) -> Result<(), LabError> {
         let path = Self::path(id);
@@ -113,30 +142,68 @@ impl Shared {
     }
 }
 
-/// Forwarding as a whole, and of each interface: writing the first overwrites the others.
-fn settings() -> io::Result<BTreeMap<PathBuf, String>> {
-    let mut found = BTreeMap::from([(PathBuf::from(FORWARD), fs::read_to_string(FORWARD)?)]);
-    for entry in fs::read_dir(INTERFACES)? {
-        let path = entry?.path().join("forwarding");
-        // "all" is the setting as a whole under another name; an interface may vanish while we look.
-        if path != Path::new(INTERFACES).join("all/forwarding")
-            && let Ok(value) = fs::read_to_string(&path)
-        {
-            found.insert(path, value);
-        }
+impl Family {
+    fn is_on(&self) -> bool {
+        // What can't be read is not turned on either.
+        fs::read_to_string(self.whole).is_ok_and(|value| value.trim() != "0")
     }
-    Ok(found)
+
+    /// Forwarding as a whole, and the settings of each interface.
+    fn settings(&self) -> io::Result<BTreeMap<PathBuf, String>> {
+        let whole = Path::new(self.whole);
+        let mut found = BTreeMap::from([(whole.to_owned(), fs::read_to_string(whole)?)]);
+        for entry in fs::read_dir(self.interfaces)? {
+            let folder = entry?.path();
+            // "all" is the setting as a whole, for IPv4 under another name.
+            if folder.ends_with("all") {
+                continue;
+            }
+            for setting in ["forwarding"].iter().chain(self.besides) {
+                let path = folder.join(setting);
+                // An interface may vanish while we look.
+                found.extend(fs::read_to_string(&path).ok().map(|value| (path, value)));
+            }
+        }
+        Ok(found)
+    }
+
+    /// All but what was forwarded before.
+    fn restriction(&self, before: &BTreeMap<PathBuf, String>) -> Restriction {
+        let forwards = |(path, value): (&PathBuf, &String)| {
+            let mut parts = path.strip_prefix(self.interfaces).ok()?.iter();
+            let name = parts.next()?.to_str()?;
+            let is_it = parts.next()? == "forwarding" && !["all", "default"].contains(&name);
+            (is_it && value.trim() != "0").then(|| name.to_owned())
+        };
+        Restriction { family: self.number, but_from: before.iter().filter_map(forwards).collect() }
+    }
+
+    /// A machine that forwards IPv6 forgets the routes that it learned from routers, unless it is told to
+    /// listen to them all the same.
+    fn turn_on(&self) -> io::Result<()> {
+        if self.number != IPV6 {
+            return fs::write(self.whole, "1");
+        }
+        for (path, value) in self.settings()? {
+            if path.ends_with("accept_ra") && value.trim() == "1" {
+                // An interface may have vanished.
+                let _ = fs::write(path, "2");
+            }
+        }
+        fs::write(self.whole, "1")?;
+        // Interfaces to come, such as the uplink, need not join the groups of routers: packets are forwarded
+        // as the whole says.
+        fs::write(Path::new(self.interfaces).join("default/forwarding"), "0")
+    }
 }
 
+/// The settings of families as a whole come first: they overwrite the interfaces'.
 fn put_back(before: &BTreeMap<PathBuf, String>) -> io::Result<()> {
-    let changed = |path: &Path, value: &str| fs::read_to_string(path).is_ok_and(|now| now != value);
-    if let Some(value) = before.get(Path::new(FORWARD))
-        && changed(Path::new(FORWARD), value)
-    {
-        fs::write(FORWARD, value)?;
-    }
-    for (path, value) in before {
-        if changed(path, value) {
+    let is_whole = |path: &Path| [V4.whole, V6.whole].iter().any(|whole| path == Path::new(whole));
+    let (whole, single): (Vec<_>, Vec<_>) = before.iter().partition(|(path, _)| is_whole(path));
+    for (path, value) in whole.into_iter().chain(single) {
+        // What is gone needs no value.
+        if fs::read_to_string(path).is_ok_and(|now| now != *value) {
             fs::write(path, value)?;
         }
     }

@@ -2,7 +2,7 @@
 //! (linux/netfilter/nf_tables.h). Numbers in its messages are big-endian.
 
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use longwire_netlink::{Message, Socket, attributes};
 
@@ -45,6 +45,8 @@ const NOT_EQUAL: u32 = 1;
 
 /// `NFPROTO_IPV4`.
 pub const IPV4: u8 = 2;
+/// `NFPROTO_IPV6`.
+pub const IPV6: u8 = 10;
 /// `NFPROTO_INET`: both families.
 pub const INET: u8 = 1;
 
@@ -79,49 +81,46 @@ pub fn apply(requests: Vec<Message>) -> io::Result<()> {
     Socket::netfilter()?.batch(mark(BATCH_BEGIN), requests, mark(BATCH_END))
 }
 
-/// Makes a table, or keeps the one of this name.
-pub fn new_table(name: &str) -> Message {
-    let mut m = request(NEW_TABLE, IPV4, libc::NLM_F_CREATE);
+/// Makes a table of a family, or keeps the one of this name.
+pub fn new_table(family: u8, name: &str) -> Message {
+    let mut m = request(NEW_TABLE, family, libc::NLM_F_CREATE);
     m.string(TABLE_NAME, name);
     m
 }
 
 /// Removes a table with all that is in it.
-pub fn delete_table(name: &str) -> Message {
-    let mut m = request(DELETE_TABLE, IPV4, 0);
+pub fn delete_table(family: u8, name: &str) -> Message {
+    let mut m = request(DELETE_TABLE, family, 0);
     m.string(TABLE_NAME, name);
     m
 }
 
 /// Makes a chain that translates source addresses.
-pub fn new_nat_chain(table: &str, name: &str) -> Message {
+pub fn new_nat_chain(chain: &Chain) -> Message {
     // Where source translation belongs among other chains: NF_IP_PRI_NAT_SRC.
-    const PRIORITY: u32 = 100;
-    let mut m = request(NEW_CHAIN, IPV4, libc::NLM_F_CREATE);
-    m.string(CHAIN_TABLE, table);
-    m.string(CHAIN_NAME, name);
-    m.nested(CHAIN_HOOK, |m| {
-        number(m, HOOK_NUMBER, Hook::PostRouting as u32);
-        number(m, HOOK_PRIORITY, PRIORITY);
-    });
-    m.string(CHAIN_TYPE, "nat");
-    m
+    const PRIORITY: i32 = 100;
+    new_chain(chain, Hook::PostRouting, PRIORITY)
 }
 
 /// Makes a chain that drops packets on their way through unless a rule lets them pass.
-pub fn new_forward_chain(table: &str, name: &str) -> Message {
+pub fn new_forward_chain(chain: &Chain) -> Message {
     // Before other chains, which may let pass what this one would not.
     const PRIORITY: i32 = -10;
     const NF_DROP: u32 = 0;
-    let mut m = request(NEW_CHAIN, IPV4, libc::NLM_F_CREATE);
-    m.string(CHAIN_TABLE, table);
-    m.string(CHAIN_NAME, name);
-    m.nested(CHAIN_HOOK, |m| {
-        number(m, HOOK_NUMBER, Hook::Forward as u32);
-        number(m, HOOK_PRIORITY, PRIORITY.cast_unsigned());
-    });
+    let mut m = new_chain(chain, Hook::Forward, PRIORITY);
     number(&mut m, CHAIN_POLICY, NF_DROP);
-    m.string(CHAIN_TYPE, "filter");
+    m
+}
+
+fn new_chain(chain: &Chain, hook: Hook, priority: i32) -> Message {
+    let mut m = request(NEW_CHAIN, chain.family, libc::NLM_F_CREATE);
+    m.string(CHAIN_TABLE, &chain.table);
+    m.string(CHAIN_NAME, &chain.name);
+    m.nested(CHAIN_HOOK, |m| {
+        number(m, HOOK_NUMBER, hook as u32);
+        number(m, HOOK_PRIORITY, priority.cast_unsigned());
+    });
+    m.string(CHAIN_TYPE, &chain.kind);
     m
 }
 
@@ -198,18 +197,29 @@ impl Rule {
         self.meta(META_OIFNAME).compare(NOT_EQUAL, &padded(interface))
     }
 
-    /// Goes on for IPv4 packets from a network.
-    pub fn sent_from(self, network: Ipv4Addr, prefix: u8) -> Self {
+    /// Goes on for packets of a family, [`IPV4`] or [`IPV6`].
+    pub fn of_family(self, family: u8) -> Self {
+        const META_NFPROTO: u32 = 15;
+        self.meta(META_NFPROTO).compare(EQUAL, &[family])
+    }
+
+    /// Goes on for packets from a network.
+    pub fn sent_from(self, network: IpAddr, prefix: u8) -> Self {
         const NETWORK_HEADER: u32 = 1;
-        const SOURCE_OFFSET: u32 = 12;
-        let loaded = self.expression("payload", |m| {
+        let (family, offset, address) = match network {
+            IpAddr::V4(address) => (IPV4, 12, address.octets().to_vec()),
+            IpAddr::V6(address) => (IPV6, 8, address.octets().to_vec()),
+        };
+        let length = address.len();
+        let loaded = self.of_family(family).expression("payload", |m| {
             number(m, 1, REGISTER);
             number(m, 2, NETWORK_HEADER);
-            number(m, 3, SOURCE_OFFSET);
-            number(m, 4, 4);
+            number(m, 3, offset);
+            number(m, 4, length as u32);
         });
-        let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
-        loaded.mask(mask.to_be_bytes()).compare(EQUAL, &(u32::from(network) & mask).to_be_bytes())
+        let mask: Vec<u8> = (0..length).map(|byte| leading_ones(prefix, byte)).collect();
+        let masked: Vec<u8> = address.iter().zip(&mask).map(|(byte, mask)| byte & mask).collect();
+        loaded.mask(&mask).compare(EQUAL, &masked)
     }
 
     /// Goes on for packets of connections that have been seen in both directions, and what belongs to them.
@@ -221,7 +231,7 @@ impl Rule {
             number(m, 1, REGISTER);
             number(m, 2, CT_STATE);
         });
-        loaded.mask(ESTABLISHED_OR_RELATED.to_ne_bytes()).compare(NOT_EQUAL, &[0; 4])
+        loaded.mask(&ESTABLISHED_OR_RELATED.to_ne_bytes()).compare(NOT_EQUAL, &[0; 4])
     }
 
     /// Lets the packet pass this chain.
@@ -245,13 +255,13 @@ impl Rule {
         })
     }
 
-    fn mask(self, mask: [u8; 4]) -> Self {
+    fn mask(self, mask: &[u8]) -> Self {
         self.expression("bitwise", |m| {
             number(m, 1, REGISTER);
             number(m, 2, REGISTER);
-            number(m, 3, 4);
-            m.nested(4, |m| m.attribute(DATA_VALUE, &mask));
-            m.nested(5, |m| m.attribute(DATA_VALUE, &[0; 4]));
+            number(m, 3, mask.len() as u32);
+            m.nested(4, |m| m.attribute(DATA_VALUE, mask));
+            m.nested(5, |m| m.attribute(DATA_VALUE, &[0; 16][..mask.len()]));
         })
     }
 
@@ -279,6 +289,12 @@ fn request(kind: u16, family: u8, flags: libc::c_int) -> Message {
     // `struct nfgenmsg`
     m.bytes(&[family, 0, 0, 0]);
     m
+}
+
+/// A byte of a network's mask.
+fn leading_ones(prefix: u8, byte: usize) -> u8 {
+    let bits = usize::from(prefix).saturating_sub(8 * byte).min(8);
+    !(0xff_u8.checked_shr(bits as u32).unwrap_or(0))
 }
 
 fn number(m: &mut Message, kind: u16, value: u32) {
@@ -355,18 +371,21 @@ mod tests {
         }
         let (error, after_error, after) = crate::abilities::in_a_new_namespace(|| {
             let chain = |name: &str| Chain {
-                family: IPV4,
+                family: INET,
                 table: "t".to_owned(),
                 name: name.to_owned(),
                 kind: "nat".to_owned(),
                 hook: Some(Hook::PostRouting as u32),
             };
             let rule = || Rule::default().goes_by("a").answers().accept();
-            let mut requests = vec![new_table("t"), new_nat_chain("t", "c")];
+            let new = || vec![new_table(INET, "t"), new_nat_chain(&chain("c"))];
+            let mut requests = new();
             requests.push(insert_rule(&chain("other"), &rule(), "mark"));
             let error = apply(requests).unwrap_err().raw_os_error();
             let after_error = chains()?;
-            apply(vec![new_table("t"), new_nat_chain("t", "c"), insert_rule(&chain("c"), &rule(), "mark")])?;
+            let mut requests = new();
+            requests.push(insert_rule(&chain("c"), &rule(), "mark"));
+            apply(requests)?;
             assert_eq!(chains()?, [chain("c")]);
             assert!(rules_with_comment(&chain("c"), "mar")?.is_empty());
             let handles = rules_with_comment(&chain("c"), "mark")?;
@@ -377,6 +396,15 @@ mod tests {
         assert_eq!(error, Some(libc::ENOENT));
         assert_eq!(after_error, []);
         assert_eq!(after, (1, 0));
+    }
+
+    #[test]
+    fn masks_have_the_prefix_s_bits() {
+        let mask = |prefix| [0, 1, 2, 3].map(|byte| leading_ones(prefix, byte));
+        assert_eq!(mask(0), [0; 4]);
+        assert_eq!(mask(10), [255, 192, 0, 0]);
+        assert_eq!(mask(30), [255, 255, 255, 252]);
+        assert_eq!(mask(32), [255; 4]);
     }
 
     #[test]

@@ -22,6 +22,24 @@ pub fn without_ipv6_on(interface: &str) {
 /// For interfaces made here from now on: IPv6 with the addresses they are given, without asking for routers
 /// and without probing for duplicates.
 pub fn with_fixed_ipv6() {
+    fixed_ipv6("default");
+}
+
+/// For interfaces made here from now on: as [`with_fixed_ipv6`], and without a packet of the kernel's own.
+pub fn with_silent_ipv6() {
+    silent_ipv6_on("default");
+}
+
+/// IPv6 on one interface that exists and is not yet up: as [`with_fixed_ipv6`], without an address within the
+/// link and without the groups of routers, both of which hosts report to their link. (Whether packets are
+/// forwarded is another setting.)
+pub fn silent_ipv6_on(interface: &str) {
+    fixed_ipv6(interface);
+    set(&format!("ipv6/conf/{interface}/addr_gen_mode"), "1");
+    set(&format!("ipv6/conf/{interface}/forwarding"), "0");
+}
+
+fn fixed_ipv6(interface: &str) {
     for (setting, value) in [
         ("disable_ipv6", "0"),
         ("accept_ra", "0"),
@@ -29,7 +47,7 @@ pub fn with_fixed_ipv6() {
         ("router_solicitations", "0"),
         ("accept_dad", "0"),
     ] {
-        set(&format!("ipv6/conf/default/{setting}"), value);
+        set(&format!("ipv6/conf/{interface}/{setting}"), value);
     }
 }
 

@@ -46,11 +46,15 @@ impl Resolver {
         Self::Relay { servers, other_lines }
     }
 
-    /// The file to be shown behind the link; `None` for the machine's own.
-    pub fn file(&self, relay: IpAddr) -> Option<String> {
+    /// The file to be shown behind the link, where relays listen on these addresses; `None` for the machine's
+    /// own.
+    pub fn file(&self, relays: &[IpAddr]) -> Option<String> {
         match self {
             Self::Same => None,
-            Self::Relay { other_lines, .. } => Some(format!("{other_lines}nameserver {relay}\n")),
+            Self::Relay { other_lines, .. } => {
+                let each = relays.iter().map(|relay| format!("nameserver {relay}\n"));
+                Some(other_lines.clone() + &each.collect::<String>())
+            }
             Self::None => Some("# No name server can be reached from here.\n".to_owned()),
         }
     }
@@ -71,7 +75,7 @@ mod tests {
 
     #[test]
     fn servers_that_cannot_be_reached_through_the_link_are_relayed() {
-        let relay: IpAddr = [100, 64, 0, 1].into();
+        let relay: [IpAddr; 1] = [[100, 64, 0, 1].into()];
         for same in ["nameserver 10.0.0.53\n", "search x\nnameserver 1.1.1.1\nnameserver 8.8.8.8"] {
             assert_eq!(Resolver::of(same), Resolver::Same);
         }
@@ -90,11 +94,14 @@ mod tests {
             ("nameserver nonsense", "127.0.0.1:53", "nameserver 100.64.0.1\n"),
         ] {
             let resolver = Resolver::of(text);
-            assert_eq!(resolver.file(relay).as_deref(), Some(file));
+            assert_eq!(resolver.file(&relay).as_deref(), Some(file));
             let Resolver::Relay { servers: found, .. } = resolver else { panic!("{text} is not relayed") };
             let found: Vec<_> = found.iter().map(SocketAddr::to_string).collect();
             assert_eq!(found.join(" "), servers);
         }
-        assert!(Resolver::None.file(relay).is_some_and(|f| f.starts_with('#')));
+        let both = [relay[0], "fd00::1".parse().unwrap()];
+        let file = Resolver::of("").file(&both);
+        assert_eq!(file.as_deref(), Some("nameserver 100.64.0.1\nnameserver fd00::1\n"));
+        assert!(Resolver::None.file(&relay).is_some_and(|f| f.starts_with('#')));
     }
 }

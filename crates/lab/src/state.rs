@@ -183,8 +183,10 @@ pub struct Forwarding {
     pub machine: NamespaceId,
     /// The interface in the machine's namespace.
     pub uplink: String,
-    /// The network behind it.
-    pub network: Cidr,
+    /// The networks behind it.
+    pub networks: Vec<Cidr>,
+    /// Whether their packets leave the machine by IPv6 as well.
+    pub out_by_ipv6: bool,
 }
 
 /// The folder of a lab's state and of the files shown inside its hosts.

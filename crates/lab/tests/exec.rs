@@ -18,12 +18,14 @@ const DEPTH: &str = "LONGWIRE_TEST_DEPTH";
 /// A machine behind a router, with a drop-all firewall as container engines set it up.
 fn machine(name: &str) -> (Lab, Wire) {
     let veth = Wiring::Veth { offload: false };
-    let outside = HostSpec { wiring: veth, ..HostSpec::new("outside", "10.9.0.1/24".parse().unwrap()) };
-    let machine = HostSpec {
+    let host = |name, addresses: [&str; 2]| HostSpec {
         wiring: veth,
-        gateways: vec!["10.9.0.1".parse().unwrap()],
-        ..HostSpec::new("machine", "10.9.0.2/24".parse().unwrap())
+        addresses: addresses.map(|address| address.parse().unwrap()).to_vec(),
+        ..HostSpec::new(name, addresses[0].parse().unwrap())
     };
+    let outside = host("outside", ["10.9.0.1/24", "fd09::1/64"]);
+    let gateways = ["10.9.0.1", "fd09::1"].map(|gateway| gateway.parse().unwrap()).to_vec();
+    let machine = HostSpec { gateways, ..host("machine", ["10.9.0.2/24", "fd09::2/64"]) };
     let lab = Lab::create(&unique(name), &[outside, machine]).unwrap();
     let port = |name| lab.host(name).unwrap().port().unwrap();
     let wire = Wire::between(lab.core(), port("outside"), port("machine"));
@@ -31,15 +33,21 @@ fn machine(name: &str) -> (Lab, Wire) {
         chain FORWARD { type filter hook forward priority 0; policy drop; }
         chain INPUT { type filter hook input priority 0; policy drop;
             iifname lo accept; ct state established,related accept; }
+        }
+        table ip6 filter { chain FORWARD { type filter hook forward priority 0; policy drop; }
         }";
     output(lab.host("machine").unwrap().command("nft").unwrap().arg(rules));
+    // Namespaces may begin with what the machine's own network has at the moment; and hosts learn routers.
+    let settings =
+        ["net.ipv4.ip_forward=0", "net.ipv6.conf.all.forwarding=0", "net.ipv6.conf.eth0.accept_ra=1"];
+    output(lab.host("machine").unwrap().command("sysctl").unwrap().arg("-w").args(settings));
     (lab, wire)
 }
 
 /// Everything `exec` may change.
 fn settings(lab: &Lab) -> String {
-    let script = "nft list ruleset; ip -brief link; ip route; sysctl net.ipv4.ip_forward;
-        for f in /proc/sys/net/ipv4/conf/*/forwarding; do echo $f $(cat $f); done";
+    let script = "nft list ruleset; ip -brief link; ip route; ip -6 route; sysctl net.ipv4.ip_forward;
+        cd /proc/sys/net; for f in ipv?/conf/*/forwarding ipv6/conf/*/accept_ra; do echo $f $(cat $f); done";
     output(lab.host("machine").unwrap().command("sh").unwrap().args(["-c", script]))
 }
 
@@ -78,13 +86,18 @@ fn make_a_net() {
     let net = ExecNet::create(&name, &spec).unwrap();
     let port = |host: &longwire_lab::Host| host.port().unwrap().to_owned();
     let wire = Wire::between(net.lab().core(), &port(net.near()), &port(net.far()));
-    let text = output(net.command("ping").unwrap().args(["-c", "1", "-W", "5", "outside"]));
-    assert!(text.contains(" 0% packet loss"), "{text}");
+    let far = net.far_ipv6_address().unwrap().to_string();
+    for target in [["-4", "outside"], ["-6", &far], ["-6", "outside"]] {
+        let text = output(net.command("ping").unwrap().args(["-c", "1", "-W", "5"]).args(target));
+        assert!(text.contains(" 0% packet loss"), "{text}");
+    }
     // Neither end asks for the other over the link.
     let near = output(net.command("ip").unwrap().arg("neigh"));
     assert!(near.contains(&format!("{} ", net.far_address())) && near.contains("PERMANENT"), "{near}");
     let far = output(net.far_command("ip").unwrap().arg("neigh"));
-    assert!(far.contains(&net.near().spec().addresses[0].address().to_string()), "{far}");
+    for own in &net.near().spec().addresses {
+        assert!(far.contains(&own.address().to_string()), "{far}");
+    }
     let shown = output(net.command("ls").unwrap().arg("/sys/class/net"));
     assert_eq!(
         shown.split_whitespace().collect::<Vec<_>>(),
@@ -126,7 +139,11 @@ fn a_command_reaches_outside_and_the_machine_is_as_before() {
     drop(child.stdin.take());
     wait_for(&mut lines, &format!("down {first}"));
     assert!(child.wait().unwrap().success());
-    assert!(settings(&lab).contains("net.ipv4.ip_forward = 1"));
+    let during = settings(&lab);
+    // The machine goes on to learn its routers.
+    for value in ["net.ipv4.ip_forward = 1", "ipv6/conf/all/forwarding 1", "ipv6/conf/eth0/accept_ra 2"] {
+        assert!(during.contains(value), "no {value} in {during}");
+    }
     drop(other.stdin.take());
     wait_for(&mut other_lines, &format!("down {second}"));
     assert!(other.wait().unwrap().success());
@@ -146,23 +163,34 @@ fn others_are_not_forwarded() {
     let script =
         "ip link add inner type veth peer name far; ip link set far up; ip addr add 10.8.0.1/24 dev \
         inner; ip link set inner up;
-        ip neigh add 10.8.0.2 lladdr 02:00:00:00:00:08 dev inner";
+        ip neigh add 10.8.0.2 lladdr 02:00:00:00:00:08 dev inner;
+        ip addr add fd08::1/64 dev inner nodad; ip neigh add fd08::2 lladdr 02:00:00:00:00:08 dev inner;
+        nft add table inet seen; nft add chain inet seen out '{ type filter hook postrouting priority 300; }';
+        nft add rule inet seen out ip daddr 10.8.0.2 counter;
+        nft add rule inet seen out ip6 daddr fd08::2 counter";
     output(host("machine").command("sh").unwrap().args(["-c", script]));
-    output(host("outside").command("ip").unwrap().args(["route", "add", "10.8.0.0/24", "via", "10.9.0.2"]));
-    let sent = || {
+    for (network, via) in [("10.8.0.0/24", "10.9.0.2"), ("fd08::/64", "fd09::2")] {
+        output(host("outside").command("ip").unwrap().args(["route", "add", network, "via", via]));
+    }
+    // What has left the machine for a host behind it, after three more were sent to it.
+    let sent = |to: &str| {
         let mut ping = host("outside").command("ping").unwrap();
-        ping.args(["-c", "3", "-i", "0.2", "-W", "1", "10.8.0.2"]).output().unwrap();
-        let counter = ["/sys/class/net/inner/statistics/tx_packets"];
-        output(host("machine").command("cat").unwrap().args(counter)).trim().parse::<u64>().unwrap()
+        ping.args(["-c", "3", "-i", "0.2", "-W", "1", to]).output().unwrap();
+        let seen = output(host("machine").command("nft").unwrap().args(["list", "table", "inet", "seen"]));
+        let count = seen.split(&format!("{to} counter packets ")).nth(1).unwrap().split(' ').next();
+        count.unwrap().parse::<u64>().unwrap()
     };
-    assert_eq!(sent(), 0, "the machine forwards nothing");
+    assert_eq!(["10.8.0.2", "fd08::2"].map(sent), [0, 0], "the machine forwards nothing");
     let net = unique("alone");
     let (mut child, mut lines) = start(&lab, &net, 0);
     wait_for(&mut lines, &format!("up {net}"));
-    assert_eq!(sent(), 0, "only the command's packets are forwarded");
-    // What tells that the packets would have been seen.
-    output(host("machine").command("nft").unwrap().args(["delete", "table", "ip", "longwire-forwarding"]));
-    assert_eq!(sent(), 3, "without the restriction");
+    for (family, to) in [("ip", "10.8.0.2"), ("ip6", "fd08::2")] {
+        assert_eq!(sent(to), 0, "only the command's packets are forwarded");
+        // What tells that the packets would have been seen.
+        let table = ["delete", "table", family, "longwire-forwarding"];
+        output(host("machine").command("nft").unwrap().args(table));
+        assert_eq!(sent(to), 3, "without the restriction");
+    }
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
 }
@@ -262,10 +290,16 @@ fn a_private_far_end_is_reached_and_nothing_else_changes() {
     let net = ExecNet::create(&unique("private"), &spec).unwrap();
     let _wire = Wire::between(net.lab().core(), net.near().port().unwrap(), net.far().port().unwrap());
     output(net.command("ping").unwrap().args(["-c", "1", "-W", "5", "far"]));
-    let server = net.far().run(|| std::net::TcpListener::bind((net.far_address(), 0)).unwrap()).unwrap();
-    let at = server.local_addr().unwrap();
-    let from = net.near().run(|| std::net::TcpStream::connect(at).unwrap().local_addr().unwrap()).unwrap();
-    assert_eq!(server.accept().unwrap().1, from);
+    for far in [net.far_address(), net.far_ipv6_address().unwrap()] {
+        let server = net.far().run(|| std::net::TcpListener::bind((far, 0)).unwrap()).unwrap();
+        let at = server.local_addr().unwrap();
+        let connect = || std::net::TcpStream::connect(at).unwrap().local_addr().unwrap();
+        assert_eq!(net.near().run(connect).unwrap(), server.accept().unwrap().1);
+    }
+    // IPv6 needs more than that.
+    net.down().unwrap();
+    let net = ExecNet::create(&unique("short"), &ExecSpec { mtu: 1279, ..spec }).unwrap();
+    assert_eq!(net.far_ipv6_address(), None);
 }
 
 #[test]
@@ -278,11 +312,11 @@ fn ends_wired_by_tap_wait_for_their_devices() {
     let spec = ExecSpec { far: FarEnd::Machine, wiring: Wiring::Tap, mtu: 1400 };
     let machine = lab.host("machine").unwrap();
     let mut net = machine.run(|| ExecNet::create(&unique("tapnet"), &spec)).unwrap().unwrap();
-    for (end, device) in [(NEAR, "tap0"), (FAR, "tap1")] {
-        net.lab()
-            .in_core(|| output(Command::new("ip").args(["tuntap", "add", device, "mode", "tap"])))
-            .unwrap();
-        net.adopt(end, device).unwrap();
+    for end in [NEAR, FAR] {
+        let host = net.lab().host(end).unwrap();
+        let made = ["tuntap", "add", host.interface(), "mode", "tap"];
+        host.run(|| output(Command::new("ip").args(made))).unwrap();
+        net.configure(end).unwrap();
     }
     let show = ["-brief", "address", "show", "eth0"];
     let near = output(net.command("ip").unwrap().args(show));

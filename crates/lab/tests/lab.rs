@@ -114,20 +114,19 @@ fn a_host_is_set_up_as_asked() {
 }
 
 #[test]
-fn an_interface_of_the_core_is_adopted() {
-    if !may_run("an_interface_of_the_core_is_adopted") {
+fn an_interface_made_in_a_host_becomes_its_own() {
+    if !may_run("an_interface_made_in_a_host_becomes_its_own") {
         return;
     }
     let spec = HostSpec { wiring: Wiring::Tap, ..HostSpec::new("x", "10.9.0.1/24".parse().unwrap()) };
-    let lab = Lab::create(&unique("adopt"), &[spec]).unwrap();
-    let made = ["link", "add", "w0", "type", "veth", "peer", "name", "w1"];
-    lab.in_core(|| output(Command::new("ip").args(made))).unwrap();
-    lab.adopt("x", "w1").unwrap();
-    let address =
-        output(lab.host("x").unwrap().command("ip").unwrap().args(["-brief", "address", "show", "eth0"]));
+    let lab = Lab::create(&unique("made"), &[spec]).unwrap();
+    let missing = lab.configure("x").unwrap_err().to_string();
+    assert!(missing.contains("host x: finding interface eth0"), "{missing}");
+    let host = lab.host("x").unwrap();
+    host.run(|| output(Command::new("ip").args(["tuntap", "add", "eth0", "mode", "tap"]))).unwrap();
+    lab.configure("x").unwrap();
+    let address = output(host.command("ip").unwrap().args(["-brief", "address", "show", "eth0"]));
     assert!(address.contains("10.9.0.1/24"), "{address}");
-    let missing = lab.adopt("x", "w7").unwrap_err().to_string();
-    assert!(missing.contains("moving interface w7 into host x"), "{missing}");
 }
 
 #[test]

@@ -29,12 +29,16 @@ pub struct LinkSettings<'a> {
     pub namespace: Option<BorrowedFd<'a>>,
     /// Whether to set it up.
     pub up: bool,
+    /// Whether to keep it from asking for neighbours' hardware addresses, and from joining the groups in
+    /// which they ask for its own.
+    pub without_arp: bool,
 }
 
 impl LinkSettings<'_> {
     fn write(&self, m: &mut Message, index: u32) {
         let up = if self.up { libc::IFF_UP as u32 } else { 0 };
-        header(m, index, up);
+        let without_arp = if self.without_arp { libc::IFF_NOARP as u32 } else { 0 };
+        header(m, index, up | without_arp);
         if let Some(name) = self.name {
             m.string(libc::IFLA_IFNAME, name);
         }

@@ -11,7 +11,7 @@ use longwire_drivers::{Driver, Wire};
 use longwire_engine::InnerPort;
 use longwire_port::driver::pcap::{PcapPlan, PcapPort};
 use longwire_port::driver::source::{Flow, SourcePort};
-use longwire_port::driver::{HostEnd, HostPort, Open, Wanted, opener};
+use longwire_port::driver::{HostEnd, Open, Wanted, opener};
 use longwire_scenario::{Plan, Source};
 use longwire_units::Nanos;
 use std::net::SocketAddr;
@@ -186,7 +186,7 @@ impl Group {
         Ok(())
     }
 
-    /// Opens the wires of hosts, and hands the devices over that were made for them.
+    /// Opens the wires of hosts: ends of veth pairs together, a device in its host's namespace.
     fn open_hosts(
         &self,
         plan: &Plan,
@@ -194,22 +194,27 @@ impl Group {
         hosts: &mut TestHosts,
         ports: &mut [Vec<Box<dyn Port>>],
     ) -> anyhow::Result<()> {
-        let own = self.places.iter().filter_map(|&place| plan.host_at(&plan.ports[place]));
-        let ends = own.map(|host| {
-            let interface = match host.driver.wire {
-                // The pattern leaves the number to the kernel: names of hosts can be longer than those of
-                // interfaces.
-                Wire::Tap => "tap%d".to_owned(),
-                Wire::Veth { .. } => wire_of(hosts, &host.name)?,
+        let (mut devices, mut wires) = (Vec::new(), Vec::new());
+        for &place in &self.places {
+            let Some(host) = plan.host_at(&plan.ports[place]) else { continue };
+            let is_device = host.driver.wire == Wire::Tap;
+            let interface = if is_device {
+                hosts.lab().host(&host.name)?.interface().to_owned()
+            } else {
+                wire_of(hosts, &host.name)?
             };
-            Ok(HostEnd { name: &host.name, interface, mac: host.mac.0, mtu: host.mtu })
-        });
-        let ends = ends.collect::<anyhow::Result<Vec<_>>>()?;
+            let end = HostEnd { name: &host.name, interface, mac: host.mac.0, mtu: host.mtu };
+            if is_device { &mut devices } else { &mut wires }.push((place, end));
+        }
+        for (place, end) in devices {
+            let host = hosts.lab().host(end.name)?;
+            let made = host.run(|| opener.hosts(std::slice::from_ref(&end)))?;
+            ports[place] = made.map_err(anyhow::Error::from_boxed)?;
+            hosts.configure(end.name)?;
+        }
+        let (places, ends): (Vec<_>, Vec<_>) = wires.into_iter().unzip();
         let opened = hosts.lab().in_core(|| opener.hosts(&ends))?.map_err(anyhow::Error::from_boxed)?;
-        for ((&place, end), HostPort { port, device }) in self.places.iter().zip(&ends).zip(opened) {
-            if let Some(device) = device {
-                hosts.adopt(end.name, &device)?;
-            }
+        for (place, port) in places.into_iter().zip(opened) {
             ports[place] = vec![port];
         }
         Ok(())

@@ -182,7 +182,12 @@ impl RealRun {
         self.instance.control_planes().end();
         let elapsed = self.instance.elapsed();
         let installed = self.instance.programs();
-        let mut counted = self.run.take().map(Run::stop).unwrap_or_default();
+        let mut counted = std::thread::scope(|scope| {
+            if let Some(hosts) = &self.hosts {
+                scope.spawn(|| hosts.close_way_out());
+            }
+            self.run.take().map(Run::stop).unwrap_or_default()
+        });
         counted.errors.extend(refused);
         // It has ended with the ports.
         let nesp_broke = self.nesp.take().is_some_and(|thread| thread.join().is_err());

@@ -2,7 +2,10 @@
 
 use anyhow::Context;
 use longwire_drivers::{HostDriver, Wire};
-use longwire_lab::{Cidr, ExecNet, HostSpec, Lab, LabError, Mac, Route, Wiring};
+use longwire_lab::{
+    Chatter, Cidr, ExecNet, HostSpec, Lab, LabError, Mac, Route, Wiring, abilities, enter_user_namespace,
+    may_make_hosts, taps,
+};
 use longwire_scenario::{Host, Network, Plan};
 use std::path::PathBuf;
 
@@ -39,14 +42,24 @@ impl TestHosts {
         }
     }
 
-    /// Hands the TAP device `interface` of the core namespace over to a host.
+    /// Gives a host's interface, which was made in the host, its addresses and routes.
     ///
     /// # Errors
     /// If there is no such host or interface, or the kernel refuses.
-    pub fn adopt(&mut self, host: &str, interface: &str) -> Result<(), LabError> {
+    pub fn configure(&mut self, host: &str) -> Result<(), LabError> {
         match self {
-            Self::Lab(lab) => lab.adopt(host, interface),
-            Self::Exec(net) => net.adopt(host, interface),
+            Self::Lab(lab) => lab.configure(host),
+            Self::Exec(net) => net.configure(host),
+        }
+    }
+
+    /// Puts back what the ends of `exec` changed in the machine's network, which takes the kernel a while:
+    /// when nobody needs it any more, before the engine and the hosts end. [`TestHosts::down`] does what is
+    /// left.
+    pub fn close_way_out(&self) {
+        if let Self::Exec(net) = self {
+            // What fails is tried again, and reported, when the hosts are taken down.
+            let _ = net.close_way_out();
         }
     }
 
@@ -93,25 +106,25 @@ pub fn gain_privileges(plan: &mut Plan) -> anyhow::Result<Vec<String>> {
     if !plan.has_lab() {
         return Ok(notes);
     }
-    let mut can = longwire_lab::abilities();
-    if !can.namespaces.available {
+    if !may_make_hosts() {
+        let can = abilities();
         anyhow::ensure!(
             can.user_namespaces.available,
             "test hosts can't be made here: {}; {}. In virtual time no hosts are needed: add --virtual",
             can.namespaces.reason,
             can.user_namespaces.reason
         );
-        longwire_lab::enter_user_namespace()?;
-        can = longwire_lab::abilities();
+        enter_user_namespace()?;
     }
+    let tap = taps();
     anyhow::ensure!(
-        can.tap.available || plan.control_planes().next().is_none(),
+        tap.available || plan.control_planes().next().is_none(),
         "routers' control planes are reached through TAP devices, and there can be none here: {}",
-        can.tap.reason
+        tap.reason
     );
     let wants_tap = plan.hosts.iter().any(|host| host.driver.wire == Wire::Tap);
-    if wants_tap && !can.tap.available {
-        notes.push(format!("hosts are wired by veth pairs instead of TAP devices: {}", can.tap.reason));
+    if wants_tap && !tap.available {
+        notes.push(format!("hosts are wired by veth pairs instead of TAP devices: {}", tap.reason));
         for host in plan.hosts.iter_mut().filter(|host| host.driver.wire == Wire::Tap) {
             host.driver = HostDriver::VETH;
         }
@@ -134,6 +147,7 @@ pub fn host_spec(host: &Host) -> Result<HostSpec, LabError> {
         gateways: host.gateways.clone(),
         routes: routes.collect::<Result<_, LabError>>()?,
         wiring: wiring(host.driver.wire),
+        chatter: Chatter::Usual,
     })
 }
 

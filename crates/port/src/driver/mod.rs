@@ -15,7 +15,7 @@ mod wire_frames;
 #[path = "../../../../xtask/templates/port.rs"]
 mod template;
 
-pub use open::{HostEnd, HostPort, Open, OpenFault, Wanted};
+pub use open::{HostEnd, Open, OpenFault, Wanted};
 
 use longwire_drivers::Driver;
 

@@ -25,20 +25,12 @@ pub struct Wanted<'a> {
 pub struct HostEnd<'a> {
     /// The host's name.
     pub name: &'a str,
-    /// This end of the veth pair, or the pattern of names for the device to make.
+    /// This end of the veth pair, or the device to make, which is the host's interface.
     pub interface: String,
     /// The host's hardware address.
     pub mac: [u8; 6],
     /// The host's MTU in bytes.
     pub mtu: u32,
-}
-
-/// The engine's end of a test host's wire.
-pub struct HostPort {
-    /// The port.
-    pub port: Box<dyn Port>,
-    /// The device that was made, which is to move into the host's namespace.
-    pub device: Option<String>,
 }
 
 /// Opens ports of a driver, in the calling thread's network namespace.
@@ -50,12 +42,12 @@ pub trait Open: Sync {
     /// The first one that can't be opened.
     fn ports(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Vec<Box<dyn Port>>>, OpenFault>;
 
-    /// Opens the ends of hosts' wires that one worker serves, in order. A driver that serves no hosts is
-    /// never asked.
+    /// Opens the ends of hosts' wires that one worker serves and that are in this namespace, in order. A
+    /// driver that serves no hosts is never asked.
     ///
     /// # Errors
     /// The first one that can't be opened.
-    fn hosts(&self, ends: &[HostEnd<'_>]) -> Result<Vec<HostPort>, OpenFault> {
+    fn hosts(&self, ends: &[HostEnd<'_>]) -> Result<Vec<Box<dyn Port>>, OpenFault> {
         ends.first()
             .map_or(Ok(Vec::new()), |end| Err(format!("no host such as \"{}\" is served", end.name).into()))
     }

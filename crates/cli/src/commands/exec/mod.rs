@@ -8,7 +8,8 @@ use anyhow::{Context, ensure};
 use link::LinkArgs;
 use longwire_drivers::HostDriver;
 use longwire_lab::{
-    Attendant, ExecNet, ExecSpec, FarEnd, abilities, enter_user_namespace, exit_code, sweep, way_out_mtu,
+    Attendant, ExecNet, ExecSpec, FarEnd, abilities, enter_user_namespace, exit_code, may_make_hosts, sweep,
+    taps, way_out_mtu,
 };
 use longwire_report::shown;
 use longwire_run::fitted::fit_pool;
@@ -150,10 +151,10 @@ impl Args {
     /// The far end, and the wiring of both. Enters a user namespace if hosts are only possible there, which
     /// must happen before a second thread starts.
     fn ends(&self) -> anyhow::Result<(FarEnd, HostDriver)> {
-        let mut can = abilities();
-        let far = if can.namespaces.available {
+        let far = if may_make_hosts() {
             if self.private { FarEnd::Private } else { FarEnd::Machine }
         } else {
+            let can = abilities();
             ensure!(
                 can.user_namespaces.available,
                 "a link can't be made here: {}; {}",
@@ -161,7 +162,6 @@ impl Args {
                 can.user_namespaces.reason
             );
             enter_user_namespace()?;
-            can = abilities();
             if self.serve.is_empty() {
                 self.say(
                     "without root nothing outside can be reached; start services at the far end with --serve",
@@ -169,7 +169,7 @@ impl Args {
             }
             FarEnd::Private
         };
-        Ok((far, if can.tap.available { HostDriver::TAP } else { HostDriver::VETH }))
+        Ok((far, if taps().available { HostDriver::TAP } else { HostDriver::VETH }))
     }
 
     /// Starts the services, runs the command, and returns its exit status.

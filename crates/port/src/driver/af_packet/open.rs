@@ -1,7 +1,7 @@
 //! Ports of the scenario on packet sockets.
 
 use super::{AfPacket, AfPacketOptions};
-use crate::driver::open::{HostEnd, HostPort, Open, OpenFault, Wanted, boxed};
+use crate::driver::open::{HostEnd, Open, OpenFault, Wanted, boxed};
 use crate::driver::reopening::Reopening;
 use longwire_block::Port;
 
@@ -19,10 +19,10 @@ impl Open for Opener {
         wanted.iter().map(open).collect()
     }
 
-    fn hosts(&self, ends: &[HostEnd<'_>]) -> Result<Vec<HostPort>, OpenFault> {
+    fn hosts(&self, ends: &[HostEnd<'_>]) -> Result<Vec<Box<dyn Port>>, OpenFault> {
         let open = |end: &HostEnd<'_>| {
             let port = AfPacket::open(end.name, &end.interface, &AfPacketOptions::default())?;
-            Ok(HostPort { port: Box::new(port), device: None })
+            Ok(Box::new(port) as Box<dyn Port>)
         };
         ends.iter().map(open).collect()
     }

@@ -1,7 +1,7 @@
 //! Ports of the scenario on AF_XDP sockets. Those of one worker share their memory.
 
 use super::{AfXdpPlan, AfXdpPort, FarEnd};
-use crate::driver::open::{HostEnd, HostPort, Open, OpenFault, Wanted, boxed};
+use crate::driver::open::{HostEnd, Open, OpenFault, Wanted, boxed};
 use crate::driver::reopening::Reopening;
 use longwire_block::Port;
 
@@ -30,7 +30,7 @@ impl Open for Opener {
         Ok(ports)
     }
 
-    fn hosts(&self, ends: &[HostEnd<'_>]) -> Result<Vec<HostPort>, OpenFault> {
+    fn hosts(&self, ends: &[HostEnd<'_>]) -> Result<Vec<Box<dyn Port>>, OpenFault> {
         // The lab has turned the offloads of its hosts off.
         let plan = |end: &HostEnd<'_>| AfXdpPlan {
             name: end.name.into(),
@@ -38,6 +38,6 @@ impl Open for Opener {
             ..AfXdpPlan::on(&end.interface)
         };
         let ports = AfXdpPort::open_all(ends.iter().map(plan).collect())?;
-        Ok(ports.into_iter().map(|port| HostPort { port: Box::new(port), device: None }).collect())
+        Ok(ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect())
     }
 }

@@ -1,7 +1,7 @@
 //! Ports of the scenario on TAP devices.
 
 use super::{Tap, TapOptions};
-use crate::driver::open::{HostEnd, HostPort, Open, OpenFault, Wanted, boxed};
+use crate::driver::open::{HostEnd, Open, OpenFault, Wanted, boxed};
 use longwire_block::Port;
 
 /// Makes TAP devices.
@@ -16,11 +16,10 @@ impl Open for Opener {
         wanted.iter().map(open).collect()
     }
 
-    fn hosts(&self, ends: &[HostEnd<'_>]) -> Result<Vec<HostPort>, OpenFault> {
+    fn hosts(&self, ends: &[HostEnd<'_>]) -> Result<Vec<Box<dyn Port>>, OpenFault> {
         let open = |end: &HostEnd<'_>| {
             let options = TapOptions { mac: Some(end.mac), mtu: end.mtu, ..TapOptions::default() };
-            let tap = Tap::create(end.name, &end.interface, &options)?;
-            Ok(HostPort { device: Some(tap.interface_name().into()), port: Box::new(tap) })
+            Ok(Box::new(Tap::create(end.name, &end.interface, &options)?) as Box<dyn Port>)
         };
         ends.iter().map(open).collect()
     }

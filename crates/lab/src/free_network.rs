@@ -1,0 +1,160 @@
+//! Networks for the two ends of `exec`, chosen where the machine has none, and its way out.
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use longwire_netlink::{Route, Socket, interface_index, interface_name, route};
+
+use crate::state::Forwarding;
+use crate::{Cidr, LabError};
+
+/// Ranges to choose from, best first: shared address space (RFC 6598), private (RFC 1918), benchmarks (RFC
+/// 2544).
+const RANGES: [(Ipv4Addr, u8); 3] =
+    [(Ipv4Addr::new(100, 64, 0, 0), 10), (Ipv4Addr::new(10, 0, 0, 0), 8), (Ipv4Addr::new(198, 18, 0, 0), 15)];
+
+/// Unique local addresses (RFC 4193) to choose a network from: "Longw" is the global identifier. They are
+/// translated before they leave the machine, so that a drawn one would be no better.
+const IPV6_RANGE: Ipv6Addr = Ipv6Addr::new(0xfd4c, 0x6f6e, 0x6777, 0, 0, 0, 0, 0);
+
+/// The networks of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Networks {
+    v4: Ipv4Addr,
+    /// None where there is no IPv6.
+    v6: Option<Ipv6Addr>,
+}
+
+impl Networks {
+    const V4_PREFIX: u8 = 30;
+    const V6_PREFIX: u8 = 64;
+
+    /// Networks that no route of this namespace leads to and no other run has taken.
+    pub fn free(others: &[Forwarding], with_ipv6: bool) -> Result<Self, LabError> {
+        let mut used = route_destinations().map_err(LabError::system("listing this machine's routes"))?;
+        // Routes to half the Internet and more are treated as a default route: tunnels set such.
+        used.retain(|route| route.prefix() > 1);
+        used.extend(others.iter().flat_map(|other| &other.networks));
+        let v4 = first_free(&used).ok_or(LabError::NoFreeNetwork)?;
+        Ok(Self { v4, v6: if with_ipv6 && has_ipv6() { first_free_v6(&used) } else { None } })
+    }
+
+    /// The addresses of a host with this number.
+    pub fn hosts(&self, number: u8) -> Result<Vec<Cidr>, LabError> {
+        let v4 = IpAddr::V4(Ipv4Addr::from(u32::from(self.v4) + u32::from(number)));
+        let v6 = self.v6.map(|network| IpAddr::V6(Ipv6Addr::from(u128::from(network) + u128::from(number))));
+        let v6 = v6.map(|address| Cidr::new(address, Self::V6_PREFIX));
+        [Cidr::new(v4, Self::V4_PREFIX)].into_iter().chain(v6).collect()
+    }
+}
+
+/// Whether this namespace has IPv6, and nobody has turned it off.
+fn has_ipv6() -> bool {
+    fs::read_to_string("/proc/sys/net/ipv6/conf/all/disable_ipv6").is_ok_and(|off| off.trim() == "0")
+}
+
+/// Whether this namespace has a default route for IPv6.
+pub fn has_way_out_by_ipv6() -> bool {
+    way_out(false).is_some()
+}
+
+/// The MTU of the interface that this namespace's default route for IPv4 leads to. None if there is no such
+/// route.
+#[must_use]
+pub fn way_out_mtu() -> Option<u32> {
+    let name = interface_name(way_out(true)?).ok()?;
+    fs::read_to_string(format!("/sys/class/net/{name}/mtu")).ok()?.trim().parse().ok()
+}
+
+/// The interface that the best default route of a family leads to.
+fn way_out(is_ipv4: bool) -> Option<u32> {
+    let mut best: Option<(u32, u32)> = None;
+    let each = Socket::route().ok()?.dump(route::list(), |_, body| {
+        let Ok(Some(route)) = Route::read(body) else { return };
+        let is_default = route.prefix == 0 && route.kind == libc::RTN_UNICAST;
+        let (metric, hop) = (route.metric.unwrap_or(0), route.hops.first());
+        if let Some(hop) = hop
+            && is_default
+            && route.to.is_ipv4() == is_ipv4
+            && best.is_none_or(|(other, _)| metric < other)
+        {
+            best = Some((metric, hop.index));
+        }
+    });
+    each.ok()?;
+    Some(best?.1)
+}
+
+/// The destinations of every route in every table, those of the machine's own addresses included.
+fn route_destinations() -> io::Result<Vec<Cidr>> {
+    let mut found = Vec::new();
+    Socket::route()?.dump(route::list(), |_, body| {
+        if let Ok(Some(route)) = Route::read(body) {
+            found.extend(Cidr::new(route.to, route.prefix));
+        }
+    })?;
+    Ok(found)
+}
+
+fn first_free(used: &[Cidr]) -> Option<Ipv4Addr> {
+    RANGES.iter().find_map(|(start, prefix)| {
+        let candidates = (0..1u32 << (30 - prefix)).map(|i| Ipv4Addr::from(u32::from(*start) + 4 * i));
+        candidates.into_iter().find(|network| is_free((*network).into(), Networks::V4_PREFIX, used))
+    })
+}
+
+fn first_free_v6(used: &[Cidr]) -> Option<Ipv6Addr> {
+    let candidates = (0..=u128::from(u16::MAX)).map(|i| Ipv6Addr::from(u128::from(IPV6_RANGE) | i << 64));
+    candidates.into_iter().find(|network| is_free((*network).into(), Networks::V6_PREFIX, used))
+}
+
+fn is_free(network: IpAddr, prefix: u8, used: &[Cidr]) -> bool {
+    Cidr::new(network, prefix).is_ok_and(|network| !used.iter().any(|used| used.overlaps(network)))
+}
+
+/// A name for the uplink that no interface here has and no other run has planned.
+pub fn free_name(others: &[Forwarding]) -> String {
+    let taken = |name: &String| others.iter().any(|o| o.uplink == *name) || interface_index(name).is_ok();
+    (0u32..).map(|i| format!("lw{i}")).find(|name| !taken(name)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(networks: &[&str]) -> Vec<Cidr> {
+        networks.iter().map(|network| network.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn the_first_network_without_a_route_is_taken() {
+        for (networks, expected) in [
+            (&["192.0.2.0/24"][..], Some("100.64.0.0")),
+            (&["100.64.0.0/30"], Some("100.64.0.4")),
+            (&["100.64.0.0/30", "100.64.0.5/32", "100.64.0.8/29"], Some("100.64.0.16")),
+            (&["100.64.0.0/10", "10.0.0.0/9"], Some("10.128.0.0")),
+            (&["100.64.0.0/10", "10.0.0.0/8"], Some("198.18.0.0")),
+            (&["100.64.0.0/10", "10.0.0.0/8", "198.18.0.0/15"], None),
+            (&["fd00::/8"], Some("100.64.0.0")),
+        ] {
+            assert_eq!(first_free(&used(networks)), expected.map(|e| e.parse().unwrap()), "{networks:?}");
+        }
+        for (networks, expected) in [
+            (&["fd00::/64", "0.0.0.0/2"][..], Some("fd4c:6f6e:6777::")),
+            (&["fd4c:6f6e:6777::/64", "fd4c:6f6e:6777:1::9/128"], Some("fd4c:6f6e:6777:2::")),
+            (&["fd00::/8"], None),
+        ] {
+            assert_eq!(first_free_v6(&used(networks)), expected.map(|e| e.parse().unwrap()), "{networks:?}");
+        }
+    }
+
+    #[test]
+    fn hosts_have_an_address_of_each_family() {
+        let networks = Networks { v4: [100, 64, 0, 4].into(), v6: first_free_v6(&[]) };
+        let texts: Vec<_> = networks.hosts(2).unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["100.64.0.6/30", "fd4c:6f6e:6777::2/64"]);
+        let alone = Networks { v6: None, ..networks };
+        assert_eq!(alone.hosts(1).unwrap().len(), 1);
+    }
+}
