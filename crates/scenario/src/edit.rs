@@ -64,8 +64,10 @@ pub fn edited(text: &str, add: &str, remove: &[String]) -> Result<String, EditEr
 pub(crate) fn sections_of(sections: &DeTable<'_>) -> String {
     let mut text = String::new();
     for (word, entries) in sections {
-        let one = std::slice::from_ref(entries);
-        let entries = if let DeValue::Array(list) = entries.get_ref() { list.as_slice() } else { one };
+        let entries: Vec<_> = match entries.get_ref() {
+            DeValue::Array(list) => list.iter().collect(),
+            _ => vec![entries],
+        };
         for entry in entries {
             text += &format!("[[{}]]\n", quoted(word.get_ref()));
             match entry.get_ref() {

@@ -28,7 +28,7 @@ use crate::map::Map;
 use crate::nodes::Nodes;
 use crate::observer::Observer;
 use crate::ports::Ports;
-use crate::rewiring::RewiringStep;
+use crate::rewiring_step::RewiringStep;
 use crate::schedules::Schedules;
 use crate::setup::{Parts, WorkerSetup};
 use crate::tick::Ticks;
