@@ -56,6 +56,8 @@ pub struct LiveView {
     previous: Option<(Instant, Arc<Report>)>,
     /// With too many links to query: time and number of packets sent at the previous refresh.
     previous_flow: (Instant, u64),
+    /// Where the dashboard is, if there is one.
+    dashboard: Option<String>,
 }
 
 impl LiveView {
@@ -66,7 +68,21 @@ impl LiveView {
             let _ = write!(io::stdout(), "\x1b[?1049h\x1b[?25l").and_then(|()| io::stdout().flush());
         }
         let now = Instant::now();
-        Self { style, next: now + style.period(), previous: None, previous_flow: (now, 0) }
+        let next = now + style.period();
+        Self { style, next, previous: None, previous_flow: (now, 0), dashboard: None }
+    }
+
+    /// Names the dashboard on the screen: what was printed before the screen can't be seen.
+    pub fn with_dashboard(mut self, address: Option<String>) -> Self {
+        self.dashboard = address;
+        self
+    }
+
+    /// The first line of a screen.
+    fn title(&self, plan: &Plan, elapsed: Nanos) -> String {
+        let dashboard = self.dashboard.as_ref().map(|address| format!("; dashboard: {address}"));
+        let seconds = elapsed.0 as f64 / 1e9;
+        format!("{} for {seconds:.0} s (Ctrl-C ends it){}", plan.file, dashboard.unwrap_or_default())
     }
 
     /// Time of the next refresh.
@@ -93,7 +109,7 @@ impl LiveView {
         let Ok(report) = instance.count(&state) else { return };
         let frame = Frame::new((instance, &state), &report, self.previous.as_ref(), now);
         if self.style == Style::Screen {
-            show_screen(&frame.screen(size()));
+            show_screen(&frame.screen(self.title(frame.plan, frame.elapsed), size()));
         } else {
             show_line(&frame.line());
         }
@@ -116,7 +132,7 @@ impl LiveView {
             let links = shown::count(plan.links.len() as u64);
             let ask =
                 format!("{links} links: longwire ctl get LINK shows one, longwire ctl stats the busiest");
-            show_screen(&[format!("{} for {seconds:.0} s (Ctrl-C ends it)", plan.file), sums, ask]);
+            show_screen(&[self.title(&plan, instance.elapsed()), sums, ask]);
         } else {
             show_line(&format!("{seconds:>5.0} s  {sums}"));
         }
@@ -236,12 +252,9 @@ impl<'a> Frame<'a> {
         self.report.ports.iter().filter_map(|port| port.fault.as_deref())
     }
 
-    fn screen(&self, (width, height): (usize, usize)) -> Vec<String> {
+    fn screen(&self, title: String, (width, height): (usize, usize)) -> Vec<String> {
         let (packets, bits) = self.totals();
-        let mut lines = vec![
-            format!("{} for {:.0} s (Ctrl-C ends it)", self.plan.file, self.elapsed.0 as f64 / 1e9),
-            String::new(),
-        ];
+        let mut lines = vec![title, String::new()];
         let routers = self.report.nodes.len().min(height / 3);
         let sharing = self.report.nodes.iter().filter_map(|node| node.stats.processors.as_ref());
         let flows: usize = sharing.map(|processors| processors.flows.len()).sum();

@@ -24,6 +24,23 @@ macro_rules! files {
 
 const FILES: &[File] = files! {
     "/" "index.html" "text/html; charset=utf-8",
+    "/style.css" "style.css" "text/css; charset=utf-8",
+    "/icon.svg" "icon.svg" "image/svg+xml",
+    "/theme.js" "theme.js" "text/javascript; charset=utf-8",
+    "/app.js" "app.js" "text/javascript; charset=utf-8",
+    "/api.js" "api.js" "text/javascript; charset=utf-8",
+    "/charts.js" "charts.js" "text/javascript; charset=utf-8",
+    "/dom.js" "dom.js" "text/javascript; charset=utf-8",
+    "/format.js" "format.js" "text/javascript; charset=utf-8",
+    "/history.js" "history.js" "text/javascript; charset=utf-8",
+    "/links.js" "links.js" "text/javascript; charset=utf-8",
+    "/panel.js" "panel.js" "text/javascript; charset=utf-8",
+    "/routers.js" "routers.js" "text/javascript; charset=utf-8",
+    "/timeline.js" "timeline.js" "text/javascript; charset=utf-8",
+    "/topology.js" "topology.js" "text/javascript; charset=utf-8",
+    "/vendor/uPlot.iife.min.js" "vendor/uPlot.iife.min.js" "text/javascript; charset=utf-8",
+    "/vendor/uPlot.min.css" "vendor/uPlot.min.css" "text/css; charset=utf-8",
+    "/vendor/LICENSE.uplot" "vendor/LICENSE.uplot" "text/plain; charset=utf-8",
 };
 
 /// The files, each at its path.

@@ -1,7 +1,7 @@
 //! The API's description: the endpoints of objects, which are written once, become those of each kind, and a
 //! change says which settings it takes.
 
-use crate::object::{Kind, Settable};
+use crate::object::{Kind, Quantity, Settable};
 use serde_json::{Map, Value, json};
 
 /// The endpoints that are written once for all kinds.
@@ -55,8 +55,16 @@ fn of_kind(generic: &Value, kind: Kind) -> Value {
 /// What a change of an object may name.
 fn schema(kind: Kind, settable: &[Settable]) -> Value {
     let (mut properties, mut patterns) = (Map::new(), Map::new());
-    for Settable { key, help, takes } in settable {
-        let value = json!({ "type": "string", "description": format!("{help}: {takes}") });
+    for Settable { key, help, takes, quantity } in settable {
+        let mut value = json!({ "type": "string", "description": format!("{help}: {takes}") });
+        match quantity {
+            Quantity::Rate => value["format"] = "rate".into(),
+            Quantity::Time => value["format"] = "time".into(),
+            Quantity::Share => value["format"] = "share".into(),
+            // Not as `enum`: some take other texts, too, such as a profile of a file.
+            Quantity::Words(words) => value["examples"] = words.as_slice().into(),
+            Quantity::Other => {}
+        }
         match key.split_once('.') {
             Some((first, name)) if name.chars().all(|c| c.is_ascii_uppercase()) => {
                 patterns.insert(format!("^{first}\\..+"), value);

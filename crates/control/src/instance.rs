@@ -1,7 +1,8 @@
 //! The interface between the API and a running instance, and the formats of its answers.
 
 use crate::ForwarderAsk;
-use crate::object::{Kind, Object, Settable};
+use crate::object::{Choice, Chosen, Kind, Object, Settable};
+use crate::overview::{EventPage, Summary, Topology};
 use crate::rewire::{RewireAsk, Rewired, ScenarioText};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -22,6 +23,29 @@ pub trait Instance: Send + Sync {
     /// The names of its objects of one kind, in the order of the scenario. A duplex link is there as its two
     /// directions.
     fn names(&self, kind: Kind) -> Arc<[String]>;
+
+    /// Totals, without its objects.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    fn summary(&self) -> Result<Summary, SetError>;
+
+    /// Its graph.
+    fn topology(&self) -> Topology;
+
+    /// What is scheduled, and what has happened behind the entry of the log with this number.
+    fn events(&self, after: u64) -> EventPage;
+
+    /// The time of the run at which the counters that it shows were taken.
+    fn counted_ns(&self) -> u64;
+
+    /// The names of objects of one kind: those that fit, sorted.
+    ///
+    /// # Errors
+    /// If objects of this kind can't be sorted so, or it does not answer.
+    fn choose(&self, kind: Kind, choice: &Choice) -> Result<Chosen, SetError> {
+        chosen_in_order(kind, &self.names(kind), choice)
+    }
 
     /// The object of this kind and name.
     ///
@@ -62,6 +86,20 @@ pub trait Instance: Send + Sync {
 
     /// Ends the instance as SIGTERM does, and returns without waiting.
     fn stop(&self);
+}
+
+/// Names of objects that fit a choice, in their own order.
+///
+/// # Errors
+/// If the choice sorts them.
+pub fn chosen_in_order(kind: Kind, all: &[String], choice: &Choice) -> Result<Chosen, SetError> {
+    if choice.sort.is_some() {
+        let reason = format!("{} are not sorted; only links are", kind.collection());
+        return Err(SetError::Value { key: "sort".into(), reason });
+    }
+    let fitting = || all.iter().filter(|name| choice.has(name));
+    let names = fitting().skip(choice.from).take(choice.count).cloned().collect();
+    Ok(Chosen { total: if choice.name.is_some() { fitting().count() } else { all.len() }, names })
 }
 
 /// A router's routes, or the first of them.

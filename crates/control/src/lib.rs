@@ -13,6 +13,7 @@ mod forwarder;
 mod forwarder_routes;
 mod instance;
 mod object;
+mod overview;
 mod place;
 mod problem;
 mod requests;
@@ -24,9 +25,12 @@ mod web;
 
 pub use client::{Client, ClientError, list};
 pub use forwarder::{Entries, ForwarderAsk, MapChange, NewForwarder, Rings, State, Typed};
-pub use instance::{Info, Instance, RoutePage, SetError};
+pub use instance::{Info, Instance, RoutePage, SetError, chosen_in_order};
 pub use longwire_rundir::{PlaceError, directory, prepare};
-pub use object::{Kind, Object, ObjectPage, Settable};
+pub use object::{Choice, Chosen, Kind, Object, ObjectPage, Quantity, Settable, Sort, fits};
+pub use overview::{
+    EventPage, LoggedEvent, PlannedEvent, PoolUse, Summary, Topology, TopologyLink, TopologyNode,
+};
 pub use place::{Found, control_socket};
 pub use problem::Problem;
 pub use rewire::{RewireAsk, Rewired, RewiredObject, ScenarioText, section};

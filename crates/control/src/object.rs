@@ -104,10 +104,12 @@ pub(crate) type OneObject = Object;
 /// Some of the objects of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ObjectPage {
-    /// How many there are.
+    /// How many there are that fit the request.
     pub total: usize,
-    /// Index of the first one of this page, in the order of the scenario.
+    /// Index of the first one of this page.
     pub from: usize,
+    /// The time of the run at which they were counted.
+    pub counted_ns: u64,
     /// The objects.
     #[schema(value_type = Vec<OneObject>)]
     pub objects: Vec<Object>,
@@ -122,4 +124,99 @@ pub struct Settable {
     pub help: &'static str,
     /// What values it takes, in words.
     pub takes: String,
+    /// What its values measure.
+    pub quantity: Quantity,
+}
+
+/// What the values of a setting measure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Quantity {
+    /// A rate, such as `10 Mbit/s`.
+    Rate,
+    /// A time, such as `20 ms`.
+    Time,
+    /// A share, such as `2 %`.
+    Share,
+    /// Nothing: it is one of these words.
+    Words(Vec<&'static str>),
+    /// Something else.
+    Other,
+}
+
+/// Which objects of a kind are asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// A name, or a pattern in which `*` fits any text. Without it, all.
+    pub name: Option<String>,
+    /// By what they are sorted; without it, the order of the scenario.
+    pub sort: Option<Sort>,
+    /// Index of the first one.
+    pub from: usize,
+    /// How many, at most.
+    pub count: usize,
+}
+
+impl Choice {
+    /// Whether a name fits.
+    pub fn has(&self, name: &str) -> bool {
+        self.name.as_ref().is_none_or(|pattern| fits(name, pattern))
+    }
+}
+
+/// By what links are sorted, the highest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sort {
+    /// What they let out lately: since the counters before the last ones.
+    Rate,
+    /// What they have let out.
+    Carried,
+    /// Bytes in the queue.
+    Queued,
+    /// Dropped packets.
+    Dropped,
+    /// The highest lateness of a packet.
+    Late,
+}
+
+/// The names of the objects that were asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Chosen {
+    /// How many there are that fit.
+    pub total: usize,
+    /// Those of the page.
+    pub names: Vec<String>,
+}
+
+/// Whether a name fits a pattern, in which `*` fits any text.
+pub fn fits(name: &str, pattern: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_fit_names() {
+        for (pattern, name) in [
+            ("dsl*", "dsl7.forward"),
+            ("*.forward", "dsl7.forward"),
+            ("d*7*d", "dsl7.forward"),
+            ("*", ""),
+            ("a", "a"),
+        ] {
+            assert!(fits(name, pattern), "{pattern} {name}");
+        }
+        for (pattern, name) in [("dsl*", "ds"), ("a*a", "a"), ("*x*", "abc"), ("a", "ab"), ("a*b", "abc")] {
+            assert!(!fits(name, pattern), "{pattern} {name}");
+        }
+    }
 }

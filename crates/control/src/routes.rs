@@ -9,7 +9,8 @@ use crate::changes::Changes;
 use crate::document::for_each_kind;
 use crate::forwarder_routes;
 use crate::instance::{Info, Instance, RoutePage};
-use crate::object::{Kind, Object, ObjectPage, OneObject, Settable};
+use crate::object::{Choice, Kind, Object, ObjectPage, OneObject, Settable, Sort};
+use crate::overview::{EventPage, Summary, Topology};
 use crate::problem::{Problem, Refusals};
 use crate::requests::{Body, InPath, InQuery, Running, blocking};
 use crate::rewire::{RewireAsk, Rewired, ScenarioText, section};
@@ -61,6 +62,9 @@ pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(instance, stop))
         .routes(routes!(stats))
+        .routes(routes!(summary))
+        .routes(routes!(topology))
+        .routes(routes!(events))
         .routes(routes!(openapi))
         .routes(routes!(objects, add))
         .routes(routes!(scenario, rewire))
@@ -100,6 +104,38 @@ async fn stats(State(instance): Running) -> Result<Json<Value>, Problem> {
     blocking(move || instance.stats()).await.map(Json)
 }
 
+/// Shows the totals: small and quick, however many objects there are.
+#[utoipa::path(get, path = "/v1/summary", responses((status = OK, body = Summary), Refusals))]
+async fn summary(State(instance): Running) -> Result<Json<Summary>, Problem> {
+    answered(instance, |instance| instance.summary()).await
+}
+
+/// Shows the graph: hosts, ports, bridges and routers, and the links between them.
+#[utoipa::path(get, path = "/v1/topology", responses((status = OK, body = Topology)))]
+async fn topology(State(instance): Running) -> Result<Json<Topology>, Problem> {
+    blocking(move || instance.topology()).await.map(Json)
+}
+
+/// Which entries of the log to show.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct After {
+    /// Number of the last entry that is known: later ones are shown.
+    #[serde(default)]
+    #[param(default = 0)]
+    after: u64,
+}
+
+/// Lists the scheduled changes, and what has happened: changes, faults, turns of the verdict.
+#[utoipa::path(get, path = "/v1/events", params(After), responses((status = OK, body = EventPage), Refusals))]
+async fn events(
+    State(instance): Running,
+    InQuery(After { after }): InQuery<After>,
+) -> Result<Json<EventPage>, Problem> {
+    blocking(move || instance.events(after)).await.map(Json)
+}
+
 /// Describes this API, in OpenAPI 3.1.
 #[utoipa::path(get, path = "/v1/openapi.json", responses((status = OK, body = Object)))]
 async fn openapi(State(instance): Running) -> Result<Json<Value>, Problem> {
@@ -114,34 +150,39 @@ struct Page {
     /// Index of the first one.
     #[serde(default)]
     from: usize,
-    /// Number of links: at most 10000.
+    /// Number of objects: at most 10000.
     #[serde(default = "default_count")]
     #[param(default = 1000, maximum = 10000)]
     count: usize,
+    /// A name, or a pattern in which `*` fits any text; without it, all.
+    #[param(example = "dsl*")]
+    name: Option<String>,
+    /// By what to sort, the highest first: links only. Without it, the order of the scenario.
+    sort: Option<Sort>,
 }
 
 fn default_count() -> usize {
     1000
 }
 
-/// Lists the {kind}s with their settings and counters, in the order of the scenario.
+/// Lists the {kind}s with their settings and counters.
 #[utoipa::path(get, path = "/v1/{kind}", params(("kind" = String, Path), Page),
     responses((status = OK, body = ObjectPage), Refusals))]
 async fn objects(
     State(instance): Running,
     uri: Uri,
     InPath(collection): InPath<String>,
-    InQuery(Page { from, count }): InQuery<Page>,
+    InQuery(Page { from, count, name, sort }): InQuery<Page>,
 ) -> Result<Json<ObjectPage>, Problem> {
     let Some(kind) = Kind::of_collection(&collection) else { return Err(nothing_there(uri).await) };
-    let page = blocking(move || {
-        let names = instance.names(kind);
-        let chosen = names.iter().skip(from).take(count.min(MAX_PAGE));
+    let choice = Choice { name, sort, from, count: count.min(MAX_PAGE) };
+    let page = move |instance: &dyn Instance| {
+        let chosen = instance.choose(kind, &choice)?;
         // One that has gone meanwhile is left out.
-        let objects = chosen.filter_map(|name| instance.object(kind, name).ok()).collect();
-        ObjectPage { total: names.len(), from, objects }
-    });
-    page.await.map(Json)
+        let objects = chosen.names.iter().filter_map(|name| instance.object(kind, name).ok()).collect();
+        Ok(ObjectPage { total: chosen.total, from, counted_ns: instance.counted_ns(), objects })
+    };
+    answered(instance, page).await
 }
 
 /// Adds a {kind} while it runs, of the keys that its section in a scenario would have.

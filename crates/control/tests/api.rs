@@ -72,6 +72,44 @@ fn the_client_reads_what_the_instance_says() {
 }
 
 #[test]
+fn objects_are_found_by_a_pattern_page_by_page() {
+    let scratch = Scratch::new();
+    let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
+    let get = |path: &str| request(server.path(), "GET", path, "", "");
+    let (_, page) = get("/v1/links?name=wan.*&count=1");
+    assert_eq!((&page["total"], &page["objects"][0]["name"]), (&json!(2), &json!("wan.forward")));
+    let (_, page) = get("/v1/links?name=wan.*&from=1");
+    assert_eq!(page["objects"].as_array().unwrap().len(), 1);
+    assert_eq!(get("/v1/links?name=nothing*").1["total"], 0);
+    let (status, problem) = get("/v1/sources?sort=dropped");
+    assert_eq!((status, &problem["key"]), (422, &json!("sort")));
+    assert_eq!(get("/v1/links?sort=colour").0, 400);
+}
+
+#[test]
+fn totals_graph_and_events_are_shown() {
+    let scratch = Scratch::new();
+    let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
+    let get = |path: &str| request(server.path(), "GET", path, "", "");
+    let (status, summary) = get("/v1/summary");
+    assert_eq!(
+        (status, &summary["objects"]["links"], &summary["dropped"]["loss"]),
+        (200, &json!(5), &json!(1))
+    );
+    let (_, graph) = get("/v1/topology");
+    assert_eq!(graph["links"], json!([{"name": "up", "from": "a", "to": "b"}]));
+    let (_, events) = get("/v1/events?after=1");
+    assert_eq!((events["log"].as_array().unwrap().len(), &events["last"]), (2, &json!(3)));
+    assert_eq!(get("/v1/events?after=x").0, 400);
+    let (_, document) = get("/v1/openapi.json");
+    let properties = &document["components"]["schemas"]["LinkSettings"]["properties"];
+    assert_eq!(
+        (&properties["delay"]["format"], &properties["rate"]["format"]),
+        (&json!("time"), &Value::Null)
+    );
+}
+
+#[test]
 fn a_change_is_made_whole_or_not_at_all() {
     let scratch = Scratch::new();
     let _server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
@@ -316,9 +354,11 @@ fn every_endpoint_is_described_and_answers() {
     }
     // Three of each kind's collection and object, two more of links', the scenario's, and what routers and
     // the instance have besides.
-    assert_eq!(described, 7 * 3 + 2 + 2 + 2 + 2 + 15);
+    assert_eq!(described, 7 * 3 + 2 + 5 + 2 + 2 + 15);
     let schemas = &document["components"]["schemas"];
-    for shape in ["Info", "MapChange", "NewForwarder", "Object", "ObjectPage", "Problem", "RoutePage"] {
+    for shape in
+        ["Info", "MapChange", "NewForwarder", "Object", "ObjectPage", "Problem", "RoutePage", "Summary"]
+    {
         assert!(schemas[shape].is_object(), "{shape}");
     }
     // What a change takes comes from the instance's declarations.

@@ -85,6 +85,33 @@ fn every_answer_forbids_foreign_content() {
 }
 
 #[test]
+fn all_files_of_the_dashboard_are_served() {
+    let (server, _) = start();
+    let host = format!("Host: {}\r\n", server.address());
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dashboard");
+    let files = |folder: &str| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let mut names = Vec::new();
+    for entry in files(folder) {
+        let name = entry.file_name().into_string().unwrap();
+        match name.as_str() {
+            "index.html" => names.push(String::new()),
+            "vendor" => names.extend(
+                files(&format!("{folder}/vendor"))
+                    .map(|entry| format!("vendor/{}", entry.file_name().into_string().unwrap())),
+            ),
+            _ => names.push(name),
+        }
+    }
+    assert!(names.len() > 10);
+    for name in names {
+        let answer = ask(&server, &format!("GET /{name}"), &host, "");
+        assert_eq!(status(&answer), 200, "{name}");
+        let kind = if name.ends_with(".js") { "text/javascript" } else { "content-type" };
+        assert!(answer.contains(kind), "{name}");
+    }
+}
+
+#[test]
 fn addresses_that_others_reach_are_refused() {
     let start = |address| WebServer::start(WebAddress::At(address), Fake::named("demo"));
     assert!(matches!(start("0.0.0.0:0".parse().unwrap()), Err(WebError::Reachable(_))));

@@ -1,26 +1,33 @@
 //! A run in real time as its control socket shows it.
 
 use crate::control_planes::ControlPlanes;
+use crate::event_log::EventLog;
+use crate::graph::graph;
 use crate::nesp_counts::NespCounts;
 use crate::objects::ObjectChange;
+use crate::overview::{come, find, planned, sorted_links};
 use crate::programs::rows::{self, Installed};
 use crate::replay_port::Watch;
-use crate::run_report::Ran;
+use crate::run_report::{Ran, fidelity_json};
 use crate::running_state::{Current, Held, RunningState};
 use longwire_assemble::tolerance;
 use longwire_control::{
-    ForwarderAsk, Instance, Kind, Object, RewireAsk, Rewired, RoutePage, ScenarioText, SetError, Settable,
+    Choice, Chosen, EventPage, ForwarderAsk, Instance, Kind, Object, PoolUse, RewireAsk, Rewired, RoutePage,
+    ScenarioText, SetError, Settable, Summary, Topology, chosen_in_order,
 };
-use longwire_engine::{FlowStats, LinkReport, Remote, RemoteError, Report};
+use longwire_engine::{FlowStats, Remote, RemoteError, Report};
 use longwire_report::Row;
 use longwire_units::Nanos;
 use serde_json::{Value, json};
 use std::sync::mpsc::{RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, RwLockWriteGuard};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockWriteGuard};
+use std::time::Duration;
 
-/// How old counters may be that are shown: asking a run with a million links takes its workers a moment.
+/// How old counters may be that are shown, and how much older for each link: asking a run with a million
+/// links takes its workers a moment.
 const FRESH: Duration = Duration::from_millis(200);
+const FRESH_PER_LINK: Duration = Duration::from_micros(100);
+const FRESH_AT_MOST: Duration = Duration::from_secs(10);
 
 /// A run that goes on.
 #[derive(Debug)]
@@ -34,6 +41,7 @@ pub struct RunningInstance {
     watches: Vec<Option<Watch>>,
     started: Nanos,
     nesp: Option<NespCounts>,
+    log: Mutex<EventLog>,
     stop: Sender<()>,
 }
 
@@ -58,8 +66,9 @@ impl RunningInstance {
         stop: Sender<()>,
     ) -> Self {
         let started = longwire_clock::monotonic();
-        let (state, rewiring) = (Current::new(state), Mutex::default());
-        Self { name, state, rewiring, planes, remote: RemoteLine(remote), watches, started, nesp, stop }
+        let (state, rewiring, log) = (Current::new(state), Mutex::default(), Mutex::default());
+        let remote = RemoteLine(remote);
+        Self { name, state, rewiring, planes, remote, watches, started, nesp, log, stop }
     }
 
     /// Removes programs whose leases are over, on a thread of its own, until the instance is gone.
@@ -117,7 +126,9 @@ impl RunningInstance {
     pub fn count(&self, state: &RunningState) -> Result<Arc<Report>, RemoteError> {
         let report = Arc::new(self.remote().report(tolerance(&state.plan))?);
         state.objects.links.note_report(&report);
-        *state.last() = Some((Instant::now(), Arc::clone(&report)));
+        let elapsed = self.elapsed();
+        self.note_state(&report, elapsed);
+        state.counted().note(elapsed, &report);
         Ok(report)
     }
 
@@ -156,11 +167,26 @@ impl RunningInstance {
 
     /// The report, at most a moment old.
     fn recent(&self, state: &RunningState) -> Result<Arc<Report>, RemoteError> {
-        let last = state.last().clone();
+        let links = u32::try_from(state.plan.links.len()).unwrap_or(u32::MAX);
+        let fresh = (FRESH + FRESH_PER_LINK.saturating_mul(links)).min(FRESH_AT_MOST);
+        let last = state.counted().last.clone();
         match last {
-            Some((at, report)) if at.elapsed() < FRESH => Ok(report),
+            Some((at, _, report)) if at.elapsed() < fresh => Ok(report),
             _ => self.count(state),
         }
+    }
+
+    fn log(&self) -> MutexGuard<'_, EventLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what has turned: the verdict, and faults of ports.
+    fn note_state(&self, report: &Report, elapsed: Nanos) {
+        let mut log = self.log();
+        if let Some(fidelity) = report.fidelity.as_ref().filter(|fidelity| fidelity.lateness.packets > 0) {
+            log.note_verdict(elapsed, fidelity.faithful, fidelity.causes.first());
+        }
+        log.note_faults(elapsed, report.ports.iter().filter_map(|port| port.fault.as_deref()));
     }
 
     /// An object, with what it has counted as far as it counts.
@@ -192,11 +218,6 @@ impl RunningInstance {
     }
 }
 
-/// Links are in the plan's order, all of them.
-fn find(links: &[LinkReport], place: u32) -> Option<&LinkReport> {
-    links.binary_search_by_key(&place, |link| link.place).ok().map(|at| &links[at])
-}
-
 impl Instance for RunningInstance {
     fn name(&self) -> String {
         self.name.clone()
@@ -215,6 +236,64 @@ impl Instance for RunningInstance {
         }
     }
 
+    fn summary(&self) -> Result<Summary, SetError> {
+        let state = self.state();
+        let report = self.recent(&state).map_err(|error| SetError::Unavailable(error.to_string()))?;
+        let elapsed = state.counted().last.as_ref().map_or(Nanos::ZERO, |(_, elapsed, _)| *elapsed);
+        let is_outer = |place: u16| state.plan.ports[usize::from(place)].attachment.far().is_none();
+        let (mut in_packets, mut out_packets, mut out_bytes) = (0, 0, 0);
+        for port in report.ports.iter().filter(|port| is_outer(port.place)) {
+            in_packets += port.stats.in_frames;
+            out_packets += port.stats.out_frames;
+            out_bytes += port.stats.out_bytes;
+        }
+        let ran = self.ran(&state, Arc::clone(&report), elapsed, Vec::new());
+        let dropped = ran.dropped().into_iter().map(|(reason, packets)| (reason.to_owned(), packets));
+        let number =
+            |kind: Kind| (kind.collection().to_owned(), state.objects.names(self.remote(), kind).len());
+        Ok(Summary {
+            scenario: state.plan.file.clone(),
+            elapsed_ns: elapsed.0,
+            fidelity: report.fidelity.as_ref().map(fidelity_json).unwrap_or_default(),
+            in_packets,
+            out_packets,
+            out_bytes,
+            held: ran.held() + report.flow.kept,
+            dropped: dropped.collect(),
+            pool: PoolUse { used_bytes: report.pool_used, bytes: report.pool_capacity },
+            objects: Kind::ALL.into_iter().map(number).collect(),
+        })
+    }
+
+    fn topology(&self) -> Topology {
+        graph(&self.state().plan)
+    }
+
+    fn events(&self, after: u64) -> EventPage {
+        let (state, now) = (self.state(), self.elapsed());
+        let mut log = self.log();
+        let since = std::mem::replace(&mut log.noted_until, now);
+        for (time, what) in come(&state.plan, since, now) {
+            log.note(time, "scheduled", what);
+        }
+        let (log, last) = log.after(after);
+        EventPage { planned: planned(&state.plan), log, last }
+    }
+
+    fn counted_ns(&self) -> u64 {
+        self.state().counted().last.as_ref().map_or(0, |(_, elapsed, _)| elapsed.0)
+    }
+
+    fn choose(&self, kind: Kind, choice: &Choice) -> Result<Chosen, SetError> {
+        let state = self.state();
+        let (Kind::Link, Some(sort)) = (kind, choice.sort) else {
+            return chosen_in_order(kind, &state.objects.names(self.remote(), kind), choice);
+        };
+        let report = self.recent(&state).map_err(|error| SetError::Unavailable(error.to_string()))?;
+        let before = state.counted().before.clone();
+        Ok(sorted_links(&state, &report, before.as_deref(), choice, sort))
+    }
+
     fn names(&self, kind: Kind) -> Arc<[String]> {
         self.state().objects.names(self.remote(), kind)
     }
@@ -227,6 +306,8 @@ impl Instance for RunningInstance {
         let change = ObjectChange { kind, name: name.into(), pairs: changes.to_vec() };
         let state = self.state();
         state.objects.set(self.remote(), &[change], None)?;
+        let each: Vec<_> = changes.iter().map(|(key, text)| format!("{key} {text}")).collect();
+        self.log().note(self.elapsed(), "change", format!("{name}: {}", each.join(", ")));
         self.show(&state, kind, name)
     }
 
@@ -249,7 +330,15 @@ impl Instance for RunningInstance {
     }
 
     fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
-        self.edit(ask)
+        let rewired = self.edit(ask)?;
+        for (word, names) in [("added", &rewired.added), ("removed", &rewired.removed)] {
+            if let Some(first) = names.first() {
+                let more = names.len() - 1;
+                let others = if more > 0 { format!(" and {more} more") } else { String::new() };
+                self.log().note(self.elapsed(), "change", format!("{word} {first}{others}"));
+            }
+        }
+        Ok(rewired)
     }
 
     fn stop(&self) {

@@ -9,12 +9,15 @@
 mod added_hosts;
 mod carriers;
 pub mod control_planes;
+mod event_log;
 pub mod fitted;
+mod graph;
 pub mod instance;
 mod nesp_counts;
 pub mod nesp_server;
 pub mod objects;
 pub mod open_ports;
+mod overview;
 pub mod port_files;
 pub mod programs;
 pub mod real_run;

@@ -66,7 +66,7 @@ impl Ran<'_> {
             .with("links", self.plan.links.len())
             .with("made_by_links", self.over_links(|stats| stats.made_packets))
             .with("consumed_by_links", self.over_links(|stats| stats.consumed_packets))
-            .with("held", self.over_links(|stats| stats.queued_packets + stats.travelling_packets))
+            .with("held", self.held())
             .with("dropped", by_reason(&self.dropped()));
         report.extend(self.delivered().map(|delivered| source_row(&delivered)));
         report.extend(busiest(&counted.links, MOST_ROWS).into_iter().map(|link| self.link_row(link)));
@@ -182,7 +182,13 @@ impl Ran<'_> {
         self.counted.all_links().map(count).sum()
     }
 
-    fn dropped(&self) -> Vec<(&'static str, u64)> {
+    /// Packets on links.
+    pub(crate) fn held(&self) -> u64 {
+        self.over_links(|stats| stats.queued_packets + stats.travelling_packets)
+    }
+
+    /// Dropped packets by reason, on links and elsewhere.
+    pub(crate) fn dropped(&self) -> Vec<(&'static str, u64)> {
         let mut all = self.counted.flow.drops.clone();
         for (reason, packets) in self.counted.all_links().flat_map(|stats| &stats.drops) {
             match all.iter_mut().find(|(known, _)| known == reason) {

@@ -4,9 +4,10 @@ use crate::objects::Objects;
 use longwire_assemble::Layout;
 use longwire_engine::Report;
 use longwire_scenario::Plan;
+use longwire_units::Nanos;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The plan that runs, and its objects.
 #[derive(Debug)]
@@ -17,19 +18,43 @@ pub struct RunningState {
     pub objects: Arc<Objects>,
     /// Where the engine has them.
     pub(crate) layout: Arc<Layout>,
-    /// The last counters, and when they were asked for.
-    last: Mutex<Option<(Instant, Arc<Report>)>>,
+    counted: Mutex<Counted>,
+}
+
+/// What the workers last said.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    /// The last counters, when they were asked for, and how long it had run then.
+    pub(crate) last: Option<(Instant, Nanos, Arc<Report>)>,
+    /// Those before, from half a second earlier or more; none of a run with very many links.
+    pub(crate) before: Option<Arc<Report>>,
+}
+
+/// Links up to which the counters before the last ones are kept.
+const MOST_COMPARED: usize = 100_000;
+/// The least time between the last counters and those before.
+const APART: Duration = Duration::from_millis(500);
+
+impl Counted {
+    /// Notes counters of now.
+    pub(crate) fn note(&mut self, elapsed: Nanos, report: &Arc<Report>) {
+        let old = self.last.replace((Instant::now(), elapsed, Arc::clone(report)));
+        let Some((at, _, old)) = old.filter(|(_, _, old)| old.links.len() <= MOST_COMPARED) else { return };
+        if self.before.is_none() || at.elapsed() >= APART {
+            self.before = Some(old);
+        }
+    }
 }
 
 impl RunningState {
     /// A plan with these objects.
     pub fn new(plan: Arc<Plan>, objects: Objects, layout: Layout) -> Self {
-        Self { plan, objects: Arc::new(objects), layout: Arc::new(layout), last: Mutex::default() }
+        Self { plan, objects: Arc::new(objects), layout: Arc::new(layout), counted: Mutex::default() }
     }
 
     /// The last counters.
-    pub(crate) fn last(&self) -> MutexGuard<'_, Option<(Instant, Arc<Report>)>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn counted(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -161,8 +161,8 @@ impl Args {
         };
         let run = RealRun::start(plan, hosts, options)?;
         drop(progress);
-        if let Some(web) = run.web() {
-            outcome::note(&format!("dashboard: http://{}/", web.address()));
+        if let Some(address) = dashboard(&run) {
+            outcome::note(&format!("dashboard: {address}"));
         }
         if !self.quiet {
             announce(&run);
@@ -181,7 +181,8 @@ impl Args {
 
     /// Shows the run until it ends.
     fn watch(&self, run: &RealRun, signals: &StopSignals) {
-        let mut view = LiveView::start(Style::fitting(self.json.on, self.quiet));
+        let style = Style::fitting(self.json.on, self.quiet);
+        let mut view = LiveView::start(style).with_dashboard(dashboard(run));
         let end = self.time.map(|time| Instant::now() + Duration::from_nanos(time.0));
         while signals.came().is_none() && !run.has_ended() {
             let now = Instant::now();
@@ -237,6 +238,11 @@ fn check_files(plan: &Plan, files: &PortFiles) -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+/// The address of a run's dashboard.
+fn dashboard(run: &RealRun) -> Option<String> {
+    run.web().map(|web| format!("http://{}/", web.address()))
 }
 
 /// Prints what runs and how to reach it.

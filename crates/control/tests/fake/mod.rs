@@ -1,8 +1,9 @@
 //! A fake instance that records its calls.
 
 use longwire_control::{
-    ForwarderAsk, Instance, Kind, Object, RewireAsk, Rewired, RewiredObject, RoutePage, ScenarioText,
-    SetError, Settable,
+    EventPage, ForwarderAsk, Instance, Kind, LoggedEvent, Object, PoolUse, Quantity, RewireAsk, Rewired,
+    RewiredObject, RoutePage, ScenarioText, SetError, Settable, Summary, Topology, TopologyLink,
+    TopologyNode,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -48,6 +49,42 @@ impl Instance for Fake {
     fn stats(&self) -> Value {
         assert!(!self.broken.load(Ordering::SeqCst), "this instance was told to fail");
         json!({"in": 10, "out": 9, "dropped": 1})
+    }
+
+    fn summary(&self) -> Result<Summary, SetError> {
+        Ok(Summary {
+            scenario: "demo.toml".into(),
+            elapsed_ns: 2_500_000_000,
+            fidelity: Value::Null,
+            in_packets: 10,
+            out_packets: 9,
+            out_bytes: 900,
+            held: 0,
+            dropped: [("loss".to_string(), 1)].into(),
+            pool: PoolUse { used_bytes: 0, bytes: 1 << 20 },
+            objects: [("links".to_string(), LINKS.len())].into(),
+        })
+    }
+
+    fn topology(&self) -> Topology {
+        let node =
+            |name: &str| TopologyNode { name: name.into(), kind: "host".into(), addresses: Vec::new() };
+        let link = TopologyLink { name: "up".into(), from: "a".into(), to: "b".into() };
+        Topology { nodes: vec![node("a"), node("b")], links: vec![link], ..Topology::default() }
+    }
+
+    fn events(&self, after: u64) -> EventPage {
+        let entry = |number| LoggedEvent {
+            number,
+            at_ns: number,
+            kind: "change".into(),
+            what: "up: delay 7 ms".into(),
+        };
+        EventPage { log: (after + 1..=3).map(entry).collect(), last: 3, ..EventPage::default() }
+    }
+
+    fn counted_ns(&self) -> u64 {
+        2_500_000_000
     }
 
     fn names(&self, kind: Kind) -> Arc<[String]> {
@@ -99,7 +136,12 @@ impl Instance for Fake {
     }
 
     fn settable(&self, kind: Kind) -> Vec<Settable> {
-        let setting = |key: &str| Settable { key: key.into(), help: "a help", takes: "a text".into() };
+        let setting = |key: &str| Settable {
+            key: key.into(),
+            help: "a help",
+            takes: "a text".into(),
+            quantity: if key == "delay" { Quantity::Time } else { Quantity::Other },
+        };
         match kind {
             Kind::Link => vec![setting("rate"), setting("delay"), setting("ramp.step")],
             Kind::Router => vec![setting("route.NETWORK")],

@@ -3,7 +3,7 @@
 
 use super::settings::{Pair, ramp_of, refusal};
 use longwire_block::change::{Blocks, Edit, Ramp};
-use longwire_control::{Kind, SetError, Settable};
+use longwire_control::{Kind, SetError, Settable, fits};
 use longwire_engine::{Change, Remote, Target};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Debug;
@@ -45,18 +45,6 @@ pub struct Now<'a> {
 
 /// Most objects that one name may mean: all of them change between two batches of packets.
 const MOST_MEANT: usize = 10_000;
-
-/// Whether a name fits a pattern, in which `*` fits any text.
-fn fits(name: &str, pattern: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
-    let Some(last) = parts.next_back() else { return rest.is_empty() };
-    for part in parts {
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
-    }
-    rest.ends_with(last)
-}
 
 /// The objects of a kind. What a million links are made of is kept once for each profile, and for those that
 /// were changed.
@@ -244,25 +232,4 @@ pub struct Planned {
     pub change: Change,
     /// The blocks that it makes.
     pub made: Blocks,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_fit_names() {
-        for (pattern, name) in [
-            ("dsl*", "dsl7.forward"),
-            ("*.forward", "dsl7.forward"),
-            ("d*7*d", "dsl7.forward"),
-            ("*", ""),
-            ("a", "a"),
-        ] {
-            assert!(fits(name, pattern), "{pattern} {name}");
-        }
-        for (pattern, name) in [("dsl*", "ds"), ("a*a", "a"), ("*x*", "abc"), ("a", "ab"), ("a*b", "abc")] {
-            assert!(!fits(name, pattern), "{pattern} {name}");
-        }
-    }
 }

@@ -1,11 +1,11 @@
 //! The settings of links, as people write them.
 
 use super::changing::{Changing, Now, Words};
-use super::settings::{Pair, of_ramps};
+use super::settings::{Pair, of_ramps, quantity};
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::path::LinkRef;
 use longwire_block::{Spec, Values};
-use longwire_control::{Kind, SetError, Settable};
+use longwire_control::{Kind, Quantity, SetError, Settable};
 use longwire_engine::{Report, Target};
 use longwire_scenario::library::{SHIPPED, Shipped, Way};
 use longwire_scenario::{
@@ -77,24 +77,24 @@ impl Words for LinkWords {
 
     fn settable(&self) -> Vec<Settable> {
         let mut all: Vec<Settable> = Vec::new();
-        let mut add = |key: String, help, takes: &dyn Fn() -> String| {
+        let mut add = |key: String, help, takes: &dyn Fn() -> (String, Quantity)| {
             if all.iter().all(|known| known.key != key) {
-                all.push(Settable { key, help, takes: takes() });
+                let (takes, quantity) = takes();
+                all.push(Settable { key, help, takes, quantity });
             }
         };
+        let words = |words: Vec<&'static str>| (words.join(", "), Quantity::Words(words));
         for spec in &self.registry {
             for (index, param) in spec.params.iter().enumerate() {
-                add(self.key(spec, index), param.help, &|| param.takes());
+                add(self.key(spec, index), param.help, &|| (param.takes(), quantity(param)));
             }
             let kinds = || self.registry.iter().filter(|row| row.key == spec.key).map(|row| row.kind);
             if kinds().count() > 1 {
-                add(format!("{}.{KIND}", spec.key), "which kind it is", &|| {
-                    kinds().collect::<Vec<_>>().join(", ")
-                });
+                add(format!("{}.{KIND}", spec.key), "which kind it is", &|| words(kinds().collect()));
             }
         }
         add(PROFILE.into(), "sets what a profile says", &|| {
-            SHIPPED.iter().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ")
+            words(SHIPPED.iter().map(|shipped| shipped.name).collect())
         });
         all.into_iter().chain(of_ramps()).collect()
     }

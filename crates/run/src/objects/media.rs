@@ -1,7 +1,7 @@
 //! The settings of shared media, as people write them.
 
 use super::changing::{Changing, Now, Words};
-use super::settings::{Pair, of_ramps};
+use super::settings::{Pair, of_ramps, quantity};
 use longwire_block::change::{Blocks, Edit};
 use longwire_control::{Kind, SetError, Settable};
 use longwire_engine::{MediumRef, Target};
@@ -44,7 +44,8 @@ impl Words for MediumWords {
         let mut all: Vec<Settable> = Vec::new();
         for param in MEDIA.iter().flat_map(|spec| spec.params) {
             if all.iter().all(|known| known.key != param.name) {
-                all.push(Settable { key: param.name.into(), help: param.help, takes: param.takes() });
+                let (takes, quantity) = (param.takes(), quantity(param));
+                all.push(Settable { key: param.name.into(), help: param.help, takes, quantity });
             }
         }
         all.into_iter().chain(of_ramps()).collect()

@@ -9,7 +9,7 @@ use super::routers::{LiveRouters, gone};
 use super::settings::Pair;
 use crate::programs::wrong;
 use longwire_assemble::change_router;
-use longwire_control::{ForwarderAsk, Kind, NewForwarder, SetError, Settable, State, Typed};
+use longwire_control::{ForwarderAsk, Kind, NewForwarder, Quantity, SetError, Settable, State, Typed};
 use longwire_engine::Remote;
 use longwire_router::Router;
 use longwire_scenario::{RouteChange, RoutedTo, WrittenForwarder, WrittenRoute};
@@ -242,18 +242,31 @@ impl LiveRouters {
 /// Settings that a change of a router may name.
 pub(super) fn of_routers() -> Vec<Settable> {
     let takes = "where it leads, as ip route writes it: via 10.0.0.2; none to remove it".to_owned();
-    vec![Settable { key: "route.NETWORK".into(), help: "a route to that network", takes }]
+    vec![Settable {
+        key: "route.NETWORK".into(),
+        help: "a route to that network",
+        takes,
+        quantity: Quantity::Other,
+    }]
 }
 
 /// Settings that a change of a flow may name.
 pub(super) fn of_flows() -> Vec<Settable> {
     let takes = "a whole number from 1 to 65535".to_owned();
-    vec![Settable { key: WEIGHT.into(), help: "its share compared with others'", takes }]
+    vec![Settable {
+        key: WEIGHT.into(),
+        help: "its share compared with others'",
+        takes,
+        quantity: Quantity::Other,
+    }]
 }
 
 /// Settings that a change of a forwarder may name.
 pub(super) fn of_forwarders() -> Vec<Settable> {
-    let setting = |key: &str, help, takes: &str| Settable { key: key.into(), help, takes: takes.into() };
+    let setting = |key: &str, help, takes: &str| {
+        let (key, takes) = (key.into(), takes.into());
+        Settable { key, help, takes, quantity: Quantity::Other }
+    };
     let mut all = vec![
         setting(DATA, "what its state holds", "hexadecimal digits, two a byte"),
         setting(

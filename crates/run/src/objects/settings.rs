@@ -1,7 +1,8 @@
 //! Settings as people give them, and why they can't be made.
 
 use longwire_block::change::Ramp;
-use longwire_control::{SetError, Settable};
+use longwire_block::{Param, ParamKind};
+use longwire_control::{Quantity, SetError, Settable};
 use longwire_engine::RemoteError;
 use longwire_units::Nanos;
 
@@ -48,10 +49,23 @@ pub(crate) fn refusal(error: RemoteError, ramp: Option<Ramp>) -> SetError {
     }
 }
 
+/// What the values of a parameter measure.
+pub(super) fn quantity(param: &Param) -> Quantity {
+    match param.kind {
+        ParamKind::Rate => Quantity::Rate,
+        ParamKind::Time { .. } => Quantity::Time,
+        ParamKind::Probability => Quantity::Share,
+        ParamKind::Choice(words) => Quantity::Words(words.to_vec()),
+        _ => Quantity::Other,
+    }
+}
+
 /// The settings of a ramp, as a change may name them.
 pub(super) fn of_ramps() -> [Settable; 2] {
-    let setting =
-        |key: &str, help| Settable { key: key.into(), help, takes: "a time such as \"5 s\"".into() };
+    let setting = |key: &str, help| {
+        let takes = "a time such as \"5 s\"".into();
+        Settable { key: key.into(), help, takes, quantity: Quantity::Time }
+    };
     [
         setting(RAMP, "lets the other values move there step by step, over so long a time"),
         setting(

@@ -1,11 +1,11 @@
 //! The settings of traffic sources, as people write them.
 
 use super::changing::{Changing, Now, Words};
-use super::settings::{Pair, of_ramps};
+use super::settings::{Pair, of_ramps, quantity};
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::flow::Course;
 use longwire_block::{ParamKind, Value};
-use longwire_control::{Kind, SetError, Settable};
+use longwire_control::{Kind, Quantity, SetError, Settable};
 use longwire_engine::{SourceRef, Target};
 use longwire_scenario::{Plan, SourceSite, source_edits, source_rows};
 use std::collections::{BTreeMap, HashSet};
@@ -107,16 +107,23 @@ impl Words for SourceWords {
     }
 
     fn settable(&self) -> Vec<Settable> {
-        let setting = |key: &str, help, takes: String| Settable { key: key.into(), help, takes };
+        let setting =
+            |key: &str, help, takes: String, quantity| Settable { key: key.into(), help, takes, quantity };
         let models = source_rows().filter(|spec| spec.key == "background").map(|spec| spec.kind);
-        let models = models.collect::<Vec<_>>().join(", ");
+        let models = models.collect::<Vec<_>>();
+        let pause = "the time between two packets, instead of a rate";
         let mut all = vec![
-            setting(MODEL, "when packets come, and how large they are", models),
-            setting("interval", "the time between two packets, instead of a rate", "a time".into()),
+            setting(
+                MODEL,
+                "when packets come, and how large they are",
+                models.join(", "),
+                Quantity::Words(models),
+            ),
+            setting("interval", pause, "a time".into(), Quantity::Time),
         ];
         for param in source_rows().flat_map(|spec| spec.params) {
             if all.iter().all(|known| known.key != param.name) {
-                all.push(setting(param.name, param.help, param.takes()));
+                all.push(setting(param.name, param.help, param.takes(), quantity(param)));
             }
         }
         all.into_iter().chain(of_ramps()).collect()

@@ -1,0 +1,87 @@
+//! What the API says of a run as a whole: scheduled changes, and links sorted by what they have counted.
+
+use crate::running_state::RunningState;
+use longwire_control::{Choice, Chosen, PlannedEvent, Sort};
+use longwire_engine::{LinkReport, Report};
+use longwire_scenario::{Event, Plan};
+use longwire_units::Nanos;
+use std::cmp::Reverse;
+
+/// Scheduled changes that are listed.
+const MOST_LISTED: usize = 1000;
+/// Scheduled changes that are noted at a time, and times of each.
+const MOST_NOTED: usize = 100;
+
+/// The scheduled changes of a plan.
+pub(crate) fn planned(plan: &Plan) -> Vec<PlannedEvent> {
+    let of_links = plan.events.iter().map(|event| PlannedEvent {
+        at_ns: event.time.0,
+        every_ns: event.repeat.map(|repeat| repeat.every.0),
+        times: event.repeat.and_then(|repeat| repeat.times),
+        over_ns: event.ramp.map(|ramp| ramp.over.0),
+        what: event.describe(plan),
+    });
+    let of_routers = plan.router_events.iter().map(|event| PlannedEvent {
+        at_ns: event.time.0,
+        every_ns: None,
+        times: None,
+        over_ns: None,
+        what: event.describe(&plan.routers),
+    });
+    of_links.chain(of_routers).take(MOST_LISTED).collect()
+}
+
+/// The scheduled changes that came behind `since`, until `now`, in order; of very many some. What comes at
+/// the start comes behind 0.
+pub(crate) fn come(plan: &Plan, since: Nanos, now: Nanos) -> Vec<(Nanos, String)> {
+    let times_of = |event: &Event| {
+        let at_start = (since == Nanos::ZERO && event.time == Nanos::ZERO).then_some(Nanos::ZERO);
+        let mut time = since;
+        let later = std::iter::from_fn(|| {
+            time = event.next_after(time)?;
+            (time <= now).then_some(time)
+        });
+        at_start.into_iter().chain(later.take(MOST_NOTED)).collect::<Vec<_>>()
+    };
+    let mut come = Vec::new();
+    for event in plan.events.iter().take(MOST_NOTED) {
+        come.extend(times_of(event).into_iter().map(|time| (time, event.describe(plan))));
+    }
+    let of_routers = plan.router_events.iter().filter(|event| event.time > since && event.time <= now);
+    come.extend(of_routers.take(MOST_NOTED).map(|event| (event.time, event.describe(&plan.routers))));
+    come.sort();
+    come
+}
+
+/// Names of links by what they have counted in `report`; of rates, since the counters `before`.
+pub(crate) fn sorted_links(
+    state: &RunningState,
+    report: &Report,
+    before: Option<&Report>,
+    choice: &Choice,
+    sort: Sort,
+) -> Chosen {
+    let earlier = |link: &LinkReport| {
+        let old = before.and_then(|before| find(&before.links, link.place));
+        old.map_or(0, |old| old.stats.out_bytes)
+    };
+    let key = |link: &LinkReport| match sort {
+        Sort::Rate => link.stats.out_bytes.saturating_sub(earlier(link)),
+        Sort::Carried => link.stats.out_bytes,
+        Sort::Queued => link.stats.queued_bytes,
+        Sort::Dropped => link.stats.dropped(),
+        Sort::Late => link.stats.max_late.0,
+    };
+    let all = state.objects.links.names();
+    let named = report.links.iter().filter_map(|link| Some((all.get(link.place as usize)?, link)));
+    let fitting = named.filter(|(name, _)| choice.has(name));
+    let mut found: Vec<_> = fitting.map(|(name, link)| (Reverse(key(link)), link.place, name)).collect();
+    found.sort_unstable();
+    let page = found.iter().skip(choice.from).take(choice.count);
+    Chosen { total: found.len(), names: page.map(|(_, _, name)| (*name).clone()).collect() }
+}
+
+/// A link's counters. Links are in the plan's order.
+pub(crate) fn find(links: &[LinkReport], place: u32) -> Option<&LinkReport> {
+    links.binary_search_by_key(&place, |link| link.place).ok().map(|at| &links[at])
+}

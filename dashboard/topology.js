@@ -1,0 +1,240 @@
+// The graph: nodes laid out once, links coloured by their load.
+
+import { delayOf, rate, rateOf, time } from './format.js';
+import { load } from './history.js';
+import { byId, mark, say, svg } from './dom.js';
+
+/** Most nodes that are drawn: beyond, what the shown links join. */
+const MOST_NODES = 60;
+const MOST_EDGES = 120;
+/** Nodes up to which names fit into them. */
+const MOST_NAMED_INSIDE = 16;
+const HEIGHT = 300;
+
+export class Topology {
+  #all = { nodes: [], links: [], wires: [] };
+  #drawn = null;
+  #edges = new Map();
+  /** What was last shown of each link, for when it is drawn anew. */
+  #known = new Map();
+  #select;
+
+  constructor(select) {
+    this.#select = select;
+    this.root = byId('topology');
+    new ResizeObserver(() => this.#draw()).observe(this.root);
+  }
+
+  set(topology) {
+    this.#all = topology;
+    this.#drawn = null;
+  }
+
+  get isWhole() {
+    return this.#all.nodes.length <= MOST_NODES && this.#all.links.length <= MOST_EDGES && !this.#all.more;
+  }
+
+  /** Draws what there is, or of very much what the links with these names join. */
+  show(names) {
+    const wanted = this.isWhole ? 'all' : names.join('\n');
+    if (this.#drawn?.wanted !== wanted) {
+      this.#drawn = { wanted, graph: this.#part(names) };
+      this.#known.clear();
+      // A few nodes in a row need no more.
+      this.root.classList.toggle('low', this.#drawn.graph.nodes.length <= 3);
+      this.#draw();
+    }
+  }
+
+  #part(names) {
+    if (this.isWhole) return this.#all;
+    const chosen = new Set(names);
+    const links = this.#all.links.filter((link) => chosen.has(link.name)).slice(0, MOST_EDGES);
+    const ends = new Set(links.flatMap((link) => [link.from, link.to]));
+    return {
+      nodes: this.#all.nodes.filter((node) => ends.has(node.name)),
+      links,
+      wires: this.#all.wires.filter(([one, other]) => ends.has(one) && ends.has(other)),
+    };
+  }
+
+  #draw() {
+    const graph = this.#drawn?.graph;
+    if (!graph) return;
+    const width = Math.max(280, this.root.clientWidth);
+    const height = this.root.clientHeight || HEIGHT;
+    this.root.setAttribute('viewBox', `0 0 ${width} ${height}`);
+    const places = arranged(graph, width, height);
+    const inside = graph.nodes.length <= MOST_NAMED_INSIDE;
+    for (const node of graph.nodes) Object.assign(places.get(node.name), extent(node, inside));
+    this.#edges.clear();
+    const wires = graph.wires.map(([one, other]) => {
+      const [a, b] = [places.get(one), places.get(other)];
+      return a && b ? svg('path', { class: 'wire', d: `M${a.x} ${a.y}L${b.x} ${b.y}` }) : '';
+    });
+    const withLabels = graph.links.length <= 16 && width > 420;
+    const edges = graph.links.map((link) => this.#edge(link, places, withLabels));
+    const nodes = graph.nodes.map((node) => drawn(node, places.get(node.name), inside));
+    for (const link of graph.links) {
+      const known = this.#known.get(link.name);
+      if (known) this.update(...known);
+    }
+    this.root.replaceChildren(...wires.filter(Boolean), ...edges.filter(Boolean), ...nodes);
+    const note = this.isWhole ? '' : `what the ${graph.links.length} listed links join`;
+    const nothing = graph.links.length ? note : 'no links';
+    say(byId('topology-note'), nothing);
+  }
+
+  #edge(link, places, withLabel) {
+    const [from, to] = [places.get(link.from), places.get(link.to)];
+    if (!from || !to) return null;
+    const path = curve(from, to, link.index, link.parallel);
+    const label = svg('text', { class: 'label', x: path.middle.x, y: path.middle.y });
+    const edge = svg(
+      'g',
+      { class: 'edge', tabindex: 0, role: 'button', 'data-name': link.name },
+      svg('path', { class: 'grip', d: path.d }),
+      svg('path', { class: 'line', d: path.d }),
+      svg('path', { class: 'tip', d: path.tip }),
+      ...(withLabel ? [label] : []),
+    );
+    edge.addEventListener('click', () => this.#select(link.name));
+    edge.addEventListener('keydown', (event) => {
+      if (event.key !== 'Enter' && event.key !== ' ') return;
+      event.preventDefault();
+      this.#select(link.name);
+    });
+    this.#edges.set(link.name, { edge, label });
+    return edge;
+  }
+
+  /** Shows a link's load. */
+  update(object, now, selected) {
+    const drawn = this.#edges.get(object.name);
+    if (!drawn) return;
+    this.#known.set(object.name, [object, now, selected]);
+    const limit = rateOf(object.settings);
+    mark(drawn.edge, 'data-load', String(load(now, limit)));
+    mark(drawn.edge, 'aria-pressed', String(object.name === selected));
+    const delay = delayOf(object.settings);
+    const carries = rate(now?.out ?? 0);
+    say(drawn.label, [carries, delay ? time(delay) : ''].filter(Boolean).join(' · '));
+    const loss = now?.dropped ? `, drops ${Math.round(now.dropped)} packets/s` : '';
+    mark(drawn.edge, 'aria-label', `link ${object.name}: ${carries} of ${object.settings.rate ?? 'unlimited'}${loss}`);
+  }
+}
+
+/** A name as far as it is drawn. */
+const brief = (name) => (name.length > 18 ? `${name.slice(0, 17)}…` : name);
+
+/** Half the width and height of a node. */
+function extent(node, inside) {
+  return inside ? { w: Math.max(20, brief(node.name).length * 3.8 + 12), h: 15 } : { w: 12, h: 10 };
+}
+
+function drawn(node, place, inside) {
+  const { w, h } = place;
+  const corner = { router: h, bridge: 3 }[node.kind] ?? 8;
+  const shape = svg('rect', { class: 'shape', x: -w, y: -h, width: 2 * w, height: 2 * h, rx: corner });
+  const title = [`${node.kind} ${node.name}`, ...node.addresses].join('\n');
+  return svg(
+    'g',
+    { class: 'node', 'data-kind': node.kind, transform: `translate(${place.x} ${place.y})` },
+    svg('title', { text: title }),
+    shape,
+    svg('text', { y: inside ? 4 : 23, text: brief(node.name) }),
+  );
+}
+
+/** The line of a link, bent aside so that those between the same two nodes are told one from the other. */
+function curve(from, to, index, parallel) {
+  const [dx, dy] = [to.x - from.x, to.y - from.y];
+  const length = Math.hypot(dx, dy) || 1;
+  const [nx, ny] = [-dy / length, dx / length];
+  const bend = parallel > 1 ? Math.min(26, 90 / parallel, 0.13 * length) * (index + 1) : 0;
+  // From the edge of one box to the edge of the other.
+  const gap = ({ w, h }) => 4 + Math.min(w / Math.max(1e-3, Math.abs(dx / length)), h / Math.max(1e-3, Math.abs(dy / length)));
+  const start = { x: from.x + (dx / length) * gap(from), y: from.y + (dy / length) * gap(from) };
+  const end = { x: to.x - (dx / length) * (gap(to) + 6), y: to.y - (dy / length) * (gap(to) + 6) };
+  const control = { x: (start.x + end.x) / 2 + nx * bend * 2, y: (start.y + end.y) / 2 + ny * bend * 2 };
+  const middle = { x: (start.x + end.x) / 2 + nx * (bend + 14), y: (start.y + end.y) / 2 + ny * (bend + 14) + 4 };
+  // The arrow points along the end of the curve.
+  const [tx, ty] = [end.x - control.x, end.y - control.y];
+  const tip = Math.hypot(tx, ty) || 1;
+  const [ux, uy] = [tx / tip, ty / tip];
+  const at = (along, across) => `${end.x + ux * along - uy * across} ${end.y + uy * along + ux * across}`;
+  return {
+    d: `M${start.x} ${start.y}Q${control.x} ${control.y} ${end.x} ${end.y}`,
+    tip: `M${at(7, 0)}L${at(-3, 5)}L${at(-3, -5)}Z`,
+    middle,
+  };
+}
+
+/** Places of the nodes: springs along links, and all others pushed apart; the same graph gives the same picture. */
+function arranged(graph, width, height) {
+  const nodes = graph.nodes.map((node, index) => {
+    const angle = Math.PI + (2 * Math.PI * index) / Math.max(1, graph.nodes.length);
+    return { name: node.name, x: Math.cos(angle), y: 0.5 * Math.sin(angle) };
+  });
+  const places = new Map(nodes.map((node) => [node.name, node]));
+  const pairs = new Map();
+  for (const link of graph.links) {
+    const key = [link.from, link.to].join('\n');
+    const back = [link.to, link.from].join('\n');
+    link.index = pairs.get(key) ?? 0;
+    pairs.set(key, link.index + 1);
+    link.parallel = (pairs.get(key) ?? 0) + (pairs.get(back) ?? 0);
+  }
+  for (const link of graph.links) {
+    link.parallel =
+      (pairs.get([link.from, link.to].join('\n')) ?? 0) + (pairs.get([link.to, link.from].join('\n')) ?? 0);
+  }
+  const joined = [...graph.links.map((link) => [link.from, link.to]), ...graph.wires];
+  for (let round = 0; round < 240; round += 1) {
+    const heat = 0.12 * (1 - round / 240);
+    for (const node of nodes) [node.fx, node.fy] = [0, 0];
+    for (let one = 0; one < nodes.length; one += 1) {
+      for (let other = one + 1; other < nodes.length; other += 1) push(nodes[one], nodes[other]);
+    }
+    for (const [one, other] of joined) pull(places.get(one), places.get(other));
+    for (const node of nodes) {
+      const force = Math.hypot(node.fx, node.fy) || 1;
+      const step = Math.min(force, heat);
+      node.x += (node.fx / force) * step;
+      node.y += (node.fy / force) * step;
+    }
+  }
+  fit(nodes, width, height);
+  return places;
+}
+
+function push(one, other) {
+  const [dx, dy] = [one.x - other.x || 0.01, one.y - other.y || 0.01];
+  const force = 0.09 / (dx * dx + dy * dy + 0.01);
+  one.fx += dx * force;
+  one.fy += dy * force;
+  other.fx -= dx * force;
+  other.fy -= dy * force;
+}
+
+function pull(one, other) {
+  if (!one || !other) return;
+  const [dx, dy] = [one.x - other.x, one.y - other.y];
+  const force = 0.25 * Math.hypot(dx, dy);
+  one.fx -= dx * force;
+  one.fy -= dy * force;
+  other.fx += dx * force;
+  other.fy += dy * force;
+}
+
+function fit(nodes, width, height) {
+  const [left, right] = [Math.min(...nodes.map((n) => n.x)), Math.max(...nodes.map((n) => n.x))];
+  const [top, bottom] = [Math.min(...nodes.map((n) => n.y)), Math.max(...nodes.map((n) => n.y))];
+  const edge = { x: Math.min(90, width * 0.16), y: 48 };
+  // A flat graph stays flat.
+  const flat = bottom - top < 0.15 * (right - left);
+  for (const node of nodes) {
+    node.x = right > left ? edge.x + ((node.x - left) / (right - left)) * (width - 2 * edge.x) : width / 2;
+    node.y = flat ? height / 2 - 6 : edge.y + ((node.y - top) / (bottom - top)) * (height - 2 * edge.y) - 6;
+  }
+}
