@@ -12,8 +12,8 @@ use crate::run_report::{Ran, fidelity_json};
 use crate::running_state::{Current, Held, RunningState};
 use longwire_assemble::tolerance;
 use longwire_control::{
-    Choice, Chosen, EventPage, ForwarderAsk, Instance, Kind, Object, PoolUse, RewireAsk, Rewired, RoutePage,
-    ScenarioText, SetError, Settable, Summary, Topology, chosen_in_order,
+    Choice, Chosen, EventPage, ForwarderAsk, Instance, Kind, Object, PoolUse, RewireAsk, Rewired,
+    RewiredObject, RoutePage, ScenarioText, SetError, Settable, Summary, Topology, chosen_in_order,
 };
 use longwire_engine::{FlowStats, Remote, RemoteError, Report};
 use longwire_report::Row;
@@ -332,10 +332,10 @@ impl Instance for RunningInstance {
     fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
         let rewired = self.edit(ask)?;
         for (word, names) in [("added", &rewired.added), ("removed", &rewired.removed)] {
-            if let Some(first) = names.first() {
+            if let Some(RewiredObject { kind, name }) = names.first() {
                 let more = names.len() - 1;
                 let others = if more > 0 { format!(" and {more} more") } else { String::new() };
-                self.log().note(self.elapsed(), "change", format!("{word} {first}{others}"));
+                self.log().note(self.elapsed(), "change", format!("{word} {kind} {name}{others}"));
             }
         }
         Ok(rewired)
