@@ -307,9 +307,9 @@ fn random_stages_account_for_every_packet_and_are_repeatable() {
                 there.push(ends);
                 let keys = KEYS[dice.below(KEYS.len() as u64) as usize];
                 let (from, to) = (PORTS[ends.0], PORTS[ends.1]);
-                let _ = write!(
+                let _ = writeln!(
                     text,
-                    "add = {{ link = {{ name = \"{name}\", from = \"{from}\", to = \"{to}\", {keys} }} }}\n"
+                    "add = {{ link = {{ name = \"{name}\", from = \"{from}\", to = \"{to}\", {keys} }} }}"
                 );
             }
         }
