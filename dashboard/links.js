@@ -92,7 +92,8 @@ export class Links {
       if (object) fill(row, object, history.of(object.name)?.now, object.name === selected);
     });
     const last = page.from + page.objects.length;
-    const rows = page.objects.length ? `${page.from + 1}–${last} of ${page.total}` : 'No link has such a name';
+    const none = this.query.name ? 'No link has such a name' : 'No links';
+    const rows = page.objects.length ? `${page.from + 1}–${last} of ${page.total}` : none;
     say(byId('count'), this.query.sort ? `${rows}, the highest first` : rows);
     byId('previous').disabled = page.from === 0;
     byId('next').disabled = last >= page.total;

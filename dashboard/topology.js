@@ -9,6 +9,8 @@ const MOST_NODES = 60;
 const MOST_EDGES = 120;
 /** Nodes up to which names fit into them. */
 const MOST_NAMED_INSIDE = 16;
+/** The shortest link that has a label, in pixels. */
+const LEAST_LABELLED = 100;
 const HEIGHT = 300;
 
 export class Topology {
@@ -96,7 +98,7 @@ export class Topology {
       svg('path', { class: 'grip', d: path.d }),
       svg('path', { class: 'line', d: path.d }),
       svg('path', { class: 'tip', d: path.tip }),
-      ...(withLabel ? [label] : []),
+      ...(withLabel && path.length > LEAST_LABELLED ? [label] : []),
     );
     edge.addEventListener('click', () => this.#select(link.name));
     edge.addEventListener('keydown', (event) => {
@@ -167,6 +169,7 @@ function curve(from, to, index, parallel) {
     d: `M${start.x} ${start.y}Q${control.x} ${control.y} ${end.x} ${end.y}`,
     tip: `M${at(7, 0)}L${at(-3, 5)}L${at(-3, -5)}Z`,
     middle,
+    length: Math.hypot(end.x - start.x, end.y - start.y),
   };
 }
 
@@ -189,14 +192,16 @@ function arranged(graph, width, height) {
     link.parallel =
       (pairs.get([link.from, link.to].join('\n')) ?? 0) + (pairs.get([link.to, link.from].join('\n')) ?? 0);
   }
-  const joined = [...graph.links.map((link) => [link.from, link.to]), ...graph.wires];
+  // Each pair pulls once; links, which have labels, less than wires.
+  const joined = new Map(graph.links.map(({ from, to }) => [[from, to].sort().join('\n'), [from, to, 0.06]]));
+  graph.wires.forEach(([one, other], index) => joined.set(index, [one, other, 0.25]));
   for (let round = 0; round < 240; round += 1) {
     const heat = 0.12 * (1 - round / 240);
     for (const node of nodes) [node.fx, node.fy] = [0, 0];
     for (let one = 0; one < nodes.length; one += 1) {
       for (let other = one + 1; other < nodes.length; other += 1) push(nodes[one], nodes[other]);
     }
-    for (const [one, other] of joined) pull(places.get(one), places.get(other));
+    for (const [one, other, strength] of joined.values()) pull(places.get(one), places.get(other), strength);
     for (const node of nodes) {
       const force = Math.hypot(node.fx, node.fy) || 1;
       const step = Math.min(force, heat);
@@ -217,10 +222,10 @@ function push(one, other) {
   other.fy -= dy * force;
 }
 
-function pull(one, other) {
+function pull(one, other, strength) {
   if (!one || !other) return;
   const [dx, dy] = [one.x - other.x, one.y - other.y];
-  const force = 0.25 * Math.hypot(dx, dy);
+  const force = strength * Math.hypot(dx, dy);
   one.fx -= dx * force;
   one.fy -= dy * force;
   other.fx += dx * force;

@@ -1,4 +1,4 @@
-//! What breaks a rule of the house.
+//! Violations of the project's rules.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ pub struct Finding {
     pub file: String,
     /// The line, counted from 1.
     pub line: usize,
-    /// The rule, in a few words.
+    /// The rule, abbreviated.
     pub rule: &'static str,
-    /// What to do.
+    /// The fix.
     pub fix: String,
 }
 

@@ -1,5 +1,5 @@
 //! Commands for developers: `cargo xtask tidy | ci | assault | fuzz | bench | instructions | numbers |
-//! programs | walk | new`.
+//! programs | soak | walk | new`.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -11,6 +11,7 @@ mod instructions;
 mod new;
 mod numbers;
 mod programs;
+mod soak;
 mod tidy;
 mod walk;
 
@@ -42,6 +43,9 @@ cargo xtask numbers --measure [NAME]...
 cargo xtask programs FOLDER       worst cases of other projects' XDP functions, of the objects in \
 FOLDER/PROJECT/,
                                   by target/release/longwire, for docs/results/programs.json
+cargo xtask soak [--seconds N] [--binary FILE]
+                                  as root, a run of an hour with changes and flaps: nothing is lost, nothing \
+grows
 cargo xtask walk [--json]         the files that a reader opens who follows a packet or a setting: \
 benches/walks.toml
 cargo xtask new block STAGE NAME  a new block in crates/link/src/STAGE/, from a template
@@ -80,6 +84,7 @@ fn run() -> Result<bool> {
         ["instructions", words @ ..] => instructions::run(&root()?, words)?,
         ["numbers", words @ ..] => numbers::run(&root()?, words)?,
         ["programs", folder] => programs::run(&root()?, folder)?,
+        ["soak", words @ ..] => soak::run(&root()?, words)?,
         ["walk", words @ ..] => walk::run(&root()?, words)?,
         ["new", "block", stage, name] => new::block(&root()?, stage, name).map(|()| true)?,
         ["new", "driver", name] => new::driver(&root()?, name).map(|()| true)?,
@@ -87,7 +92,7 @@ fn run() -> Result<bool> {
     })
 }
 
-/// Runs the attacks at full length, one after the other, in a release build. They print their progress.
+/// Runs the attacks at full length, one after another, in a release build. They print their progress.
 fn assault(root: &Path, seed: u64) -> Result<bool> {
     println!("seed {seed}; the same again: cargo xtask assault {seed}");
     println!("without the build it takes about 25 minutes on two processors; each attack says how far it is");
@@ -110,7 +115,7 @@ fn assault(root: &Path, seed: u64) -> Result<bool> {
     Ok(status.success())
 }
 
-/// Days since 1970: another seed each day.
+/// Days since 1970: a different seed each day.
 fn today() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86_400)
 }

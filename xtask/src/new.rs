@@ -1,5 +1,5 @@
-//! Begins a new block or port driver: files made from templates that compile, pass their test and show what
-//! is asked of such a thing.
+//! Begins a new block or port driver: files made from templates that compile, pass their test and show the
+//! requirements.
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -74,7 +74,7 @@ pub fn block(root: &Path, stage: &str, name: &str) -> Result<()> {
 /// them.
 ///
 /// # Errors
-/// If the name is none for a driver, or a file is there already.
+/// If the name is invalid for a driver, or a file exists already.
 pub fn driver(root: &Path, name: &str) -> Result<()> {
     let words = name.replace('_', "-");
     if name.contains('-') || !is_name(&words) {
@@ -94,8 +94,8 @@ pub fn driver(root: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes a module's file beside the one that lists the folder's modules, and declares it there. The file's
-/// name.
+/// Writes a module's file beside the one that lists the folder's modules, and declares it there. Returns the
+/// file's name.
 fn write(root: &Path, (folder, list): (&str, &str), module: &str, text: &str) -> Result<String> {
     let file = format!("{folder}/{module}.rs");
     if root.join(&file).exists() || root.join(folder).join(module).exists() {

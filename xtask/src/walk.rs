@@ -1,9 +1,9 @@
-//! Walks through the code: the files that a reader opens who follows something from end to end.
+//! Walks through the code: the files that a reader opens to follow something from end to end.
 //!
-//! `benches/walks.toml` lists each walk as functions, `FILE::FUNCTION`, in the order in which they are read.
-//! A function must exist, and the body of one that was read before must name it, unless the step says what
-//! leads to it (`via`: a name in such a body, as of a trait's method or a table). So a walk cannot skip a
-//! function without failing, and its number of files is counted, not estimated.
+//! `benches/walks.toml` lists each walk as functions, `FILE::FUNCTION`, in reading order. A function must
+//! exist, and the body of an earlier one must name it, unless the step gives another link (`via`: a name in
+//! such a body, such as a trait's method or a table). So a walk can't skip a function, and its number of
+//! files is counted, not estimated.
 
 use anyhow::{Context, Result, bail};
 use longwire_report::{Report, Row};
@@ -12,28 +12,28 @@ use std::path::Path;
 
 const WALKS: &str = "benches/walks.toml";
 
-/// A walk as the file has it.
+/// A walk as listed in the file.
 #[derive(Debug)]
 struct Walk {
     name: String,
-    /// Most files that it should take.
+    /// Maximum number of files.
     target: u64,
     steps: Vec<Step>,
 }
 
-/// A function, by its file, and how the walk gets there.
+/// A function and its file, and the link to it.
 #[derive(Debug, PartialEq, Eq)]
 struct Step {
     file: String,
     function: String,
-    /// What a body names that was read before, if not the function.
+    /// A name in an earlier body that leads here, if not the function's own.
     via: Option<String>,
 }
 
-/// Counts the files of each walk. False if a walk is broken, which its row says.
+/// Counts the files of each walk. Returns false if a walk is broken; its row gives the reason.
 ///
 /// # Errors
-/// If the walks can't be read.
+/// If the list of walks can't be read.
 pub(crate) fn run(root: &Path, words: &[&str]) -> Result<bool> {
     let json = match words {
         [] => false,
@@ -102,7 +102,7 @@ fn step(value: &toml::Value) -> Result<Step> {
 }
 
 impl Walk {
-    /// The files in the order in which they are opened first, and the functions that are read there.
+    /// The files in the order of their first use, and the functions read in each.
     fn files(&self) -> Vec<(String, Vec<&str>)> {
         let mut files: Vec<(String, Vec<&str>)> = Vec::new();
         let mut places: BTreeMap<&str, usize> = BTreeMap::new();
@@ -116,7 +116,7 @@ impl Walk {
         files
     }
 
-    /// Functions that do not exist, or that nothing leads to.
+    /// Functions that do not exist or are not linked.
     fn faults(&self, source: impl Fn(&str) -> Option<String>) -> Vec<String> {
         let mut faults = Vec::new();
         let mut read: Vec<String> = Vec::new();
@@ -140,8 +140,8 @@ impl Walk {
     }
 }
 
-/// The bodies of the functions of this name: from the line that declares one to the line that closes it,
-/// which is as far indented.
+/// The bodies of the functions of this name: from the line of the declaration to the closing line with the
+/// same indentation.
 fn bodies(text: &str, function: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let declares = |line: &str| {
@@ -152,13 +152,13 @@ fn bodies(text: &str, function: &str) -> Vec<String> {
         let indent = lines[at].len() - lines[at].trim_start().len();
         let closes = |line: &str| line.trim_start() == "}" && line.len() == indent + 1;
         let end = lines[at..].iter().position(|line| closes(line)).unwrap_or(0);
-        // The declaration itself names its function.
+        // The declaration itself contains its name.
         lines[at..=at + end].join("\n").replacen(&format!("fn {function}"), "", 1)
     };
     (0..lines.len()).filter(|&at| declares(lines[at])).map(body).collect()
 }
 
-/// Whether a text has this name as a word.
+/// Whether a text contains this name as a word.
 fn names(text: &str, name: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(name).any(|(at, _)| {

@@ -20,7 +20,7 @@ pub struct TemplateSettings {
     /// shortest delay, 0 to 100 s
     #[setting(max = Nanos::from_secs(100))]
     least: Nanos,
-    /// how much longer the longest may be, 0 to 100 s
+    /// the maximum additional delay, 0 to 100 s
     #[setting(default = "0 ms", max = Nanos::from_secs(100))]
     spread: Nanos,
 }

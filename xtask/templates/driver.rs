@@ -1,4 +1,4 @@
-//! What the driver does, in a phrase.
+//! The driver's function, in a phrase.
 
 use crate::driver::prices;
 use crate::interface::{INTERFACE, InterfaceName, QUEUES};
@@ -6,19 +6,19 @@ use crate::{Backend, Driver};
 use longwire_settings::Settings;
 use std::sync::Arc;
 
-/// An interface of this machine, through what the driver uses.
+/// An interface of this machine, by the driver's method.
 #[derive(Debug, Settings)]
 #[settings(key = "port", kind = "template", source = "the manual page or document that defines it")]
 pub struct Template {
     /// The interface. Default: the port's name.
     #[setting(like = INTERFACE)]
     pub interface: Arc<InterfaceName>,
-    /// Number of workers that receive and transmit by it in real time, each by a queue of its own.
+    /// Number of workers that receive and transmit in real time, each by its own queue.
     #[setting(like = QUEUES)]
     pub queues: u16,
 }
 
-/// Its row. A driver that serves test hosts says how they are wired to it.
+/// Its row. A driver for test hosts describes their wiring.
 pub const DRIVER: Driver = Driver {
     spec: Template::SPEC,
     backend: Backend::Interface,

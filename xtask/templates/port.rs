@@ -1,4 +1,4 @@
-//! What the driver does, in a phrase. This one gives back what is sent to it.
+//! The driver's function, in a phrase. This one returns the frames sent to it.
 
 use super::open::{Open, OpenFault, Wanted};
 use longwire_block::{Port, PortError, PortStats, Stamp};
@@ -6,7 +6,7 @@ use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 use std::collections::VecDeque;
 
-/// Most frames that wait.
+/// Most waiting frames.
 const ROOM: usize = 1024;
 
 /// A port.
@@ -18,7 +18,7 @@ pub struct Template {
     stats: PortStats,
 }
 
-/// Opens its ports.
+/// Opens ports.
 pub struct Opener;
 
 impl Open for Opener {
@@ -45,7 +45,7 @@ impl Port for Template {
         format!("template on {}", self.interface)
     }
 
-    /// A kernel that stamps frames is better: what waits between two polls is late without that.
+    /// Kernel timestamps are better: without them, frames that wait between two polls get late stamps.
     fn stamp(&self) -> Stamp {
         Stamp::Poll
     }
@@ -66,7 +66,7 @@ impl Port for Template {
         Ok(())
     }
 
-    /// Every packet is freed, and counted as sent or by what was in its way.
+    /// Frees every packet, and counts it as sent or by the reason of failure.
     fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
         for &handle in batch.as_slice() {
             if self.waiting.len() < ROOM {
@@ -93,7 +93,7 @@ mod tests {
     use longwire_block::Values;
     use longwire_drivers::memory;
 
-    /// What is sent comes in, once, with the time at which it was looked for.
+    /// A sent frame is received once, stamped with the time of the poll.
     #[test]
     fn what_is_sent_comes_in() {
         let values = Values::read(&memory::DRIVER.spec, &[]).unwrap();

@@ -15,7 +15,7 @@ pub struct Template {
 #[derive(Debug, Settings)]
 #[settings(key = "queue", kind = "template", source = "the RFC or paper that defines it")]
 pub struct TemplateSettings {
-    /// most packets that may wait, the one being sent included, 1 to 1000000
+    /// most packets that may wait, including the one being sent, 1 to 1000000
     #[setting(default = "1000", min = 1, max = 1_000_000)]
     limit: u64,
 }

@@ -12,7 +12,7 @@ pub struct Template {
     rate: u64,
     framing: Framing,
     start: Nanos,
-    /// Work left at `start`, the remainder of the last division included.
+    /// Work left at `start`, including the remainder of the last division.
     work: u64,
 }
 
@@ -53,7 +53,7 @@ impl Sender for Template {
         self.framing
     }
 
-    /// Begins after a pause, without a remainder.
+    /// Begins after an idle period, without a remainder.
     #[inline]
     fn begin(&mut self, start: Nanos, bytes: u64) {
         (self.start, self.work) = (start, bytes * BYTE);

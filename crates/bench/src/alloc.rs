@@ -51,16 +51,16 @@ fn is_counting() -> bool {
 
 /// Allocations of the worker's thread, and packets it received meanwhile.
 fn measure(settings: &Settings<'_>, case: &Case) -> Result<(u64, u64), BenchError> {
-    let seen = Arc::new(Seen::default());
-    let shown = Arc::clone(&seen);
-    let (setup, _) = setup(case, move |port| Box::new(Watched { port, seen: shown }))?;
+    let counts = Arc::new(LastCounts::default());
+    let shown = Arc::clone(&counts);
+    let (setup, _) = setup(case, move |port| Box::new(Watched { port, counts: shown }))?;
     let run = setup.start();
     let wait = || settings.pause(case.time);
     // No requests to the worker meanwhile: its answers would allocate.
     let counted = wait().and_then(|()| {
-        let before = seen.load();
+        let before = counts.load();
         wait()?;
-        let after = seen.load();
+        let after = counts.load();
         Ok((after.0 - before.0, after.1 - before.1))
     });
     drop(run.stop());
@@ -69,12 +69,12 @@ fn measure(settings: &Settings<'_>, case: &Case) -> Result<(u64, u64), BenchErro
 
 /// The counts of a worker's thread when it last polled.
 #[derive(Default)]
-struct Seen {
+struct LastCounts {
     allocations: AtomicU64,
     packets: AtomicU64,
 }
 
-impl Seen {
+impl LastCounts {
     fn load(&self) -> (u64, u64) {
         (self.allocations.load(Ordering::Relaxed), self.packets.load(Ordering::Relaxed))
     }
@@ -83,7 +83,7 @@ impl Seen {
 /// A port that reports the allocations of its worker's thread.
 struct Watched {
     port: Box<dyn Port>,
-    seen: Arc<Seen>,
+    counts: Arc<LastCounts>,
 }
 
 impl Port for Watched {
@@ -100,8 +100,8 @@ impl Port for Watched {
     }
 
     fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
-        self.seen.allocations.store(allocations(), Ordering::Relaxed);
-        self.seen.packets.store(self.port.stats().in_frames, Ordering::Relaxed);
+        self.counts.allocations.store(allocations(), Ordering::Relaxed);
+        self.counts.packets.store(self.port.stats().in_frames, Ordering::Relaxed);
         self.port.receive(pool, now, batch)
     }
 

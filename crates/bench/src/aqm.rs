@@ -98,10 +98,10 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
                 |trial: ScopedJoinHandle<'_, _>| trial.join().unwrap_or_else(|panic| resume_unwind(panic));
             running.into_iter().map(end).collect()
         });
-        for (trial, seen) in trials.iter().zip(measured) {
+        for (trial, results) in trials.iter().zip(measured) {
             let name = format!("aqm: {}", trial.name);
-            match seen {
-                Ok(seen) => rows.extend(judge(&name, trial, congestion, &seen)),
+            match results {
+                Ok(results) => rows.extend(judge(&name, trial, congestion, &results)),
                 Err(BenchError::Stopped) => return Err(BenchError::Stopped),
                 Err(error) => rows.push(Settings::could_not(&name, &error)),
             }
@@ -122,7 +122,7 @@ fn congestion() -> Result<&'static str, BenchError> {
 }
 
 /// The results of a trial.
-struct Seen {
+struct Results {
     transfers: Vec<BulkResult>,
     /// Waiting times of pings beyond the path's own round trip, in ns.
     waits: Sample,
@@ -131,7 +131,7 @@ struct Seen {
 
 /// A bottleneck from `a` to `b`, delay both ways, and fresh hosts, so that TCP has no metrics of earlier
 /// trials.
-fn measure(settings: &Settings<'_>, trial: &Trial, congestion: &str) -> Result<Seen, BenchError> {
+fn measure(settings: &Settings<'_>, trial: &Trial, congestion: &str) -> Result<Results, BenchError> {
     let world = World::new(Driver::Tap, true)?;
     for host in world.hosts() {
         let value = if trial.ecn { "1" } else { "0" };
@@ -139,10 +139,10 @@ fn measure(settings: &Settings<'_>, trial: &Trial, congestion: &str) -> Result<S
             .map_err(|source| BenchError::System { doing: "setting tcp_ecn", source })?;
     }
     let run = world.start_scenario(&scenario(trial))?;
-    let seen = traffic(settings, trial, congestion, &world);
+    let results = traffic(settings, trial, congestion, &world);
     let report = run.stop();
-    let (transfers, waits) = seen?;
-    Ok(Seen { transfers, waits, report })
+    let (transfers, waits) = results?;
+    Ok(Results { transfers, waits, report })
 }
 
 fn scenario(trial: &Trial) -> String {
@@ -213,26 +213,26 @@ fn pings(settings: &Settings<'_>, world: &World) -> Result<Sample, BenchError> {
     Ok(waits.into_iter().collect())
 }
 
-fn judge(name: &str, trial: &Trial, congestion: &str, seen: &Seen) -> Vec<Row> {
-    let stats = seen.report.links.first().map(|link| link.stats.clone()).unwrap_or_default();
+fn judge(name: &str, trial: &Trial, congestion: &str, results: &Results) -> Vec<Row> {
+    let stats = results.report.links.first().map(|link| link.stats.clone()).unwrap_or_default();
     let (drops, marks) = (stats.dropped(), stats.marked_packets);
-    let goodputs: Vec<f64> = seen
+    let goodputs: Vec<f64> = results
         .transfers
         .iter()
         .map(|transfer| transfer.reception.goodput_bits_per_second.unwrap_or(0.0))
         .collect();
     let used = goodputs.iter().sum::<f64>() * PACKET / PAYLOAD / RATE * 100.0;
     let named = |ending: &str, unit: &str| Row::new(format!("{name}, {ending}"), unit);
-    let waits = named("pings wait in the mean", "ns").measured(seen.waits.mean()).note(congestion);
+    let waits = named("pings wait in the mean", "ns").measured(results.waits.mean()).note(congestion);
     let waits = match trial.most {
         Some(most) => waits.expected(most).at_most(),
         None => waits.expected(STANDING).at_least(),
     };
-    let round_trips = seen.transfers.iter().filter_map(|transfer| transfer.rtt);
+    let round_trips = results.transfers.iter().filter_map(|transfer| transfer.rtt);
     let own: Vec<f64> = round_trips.map(|rtt| rtt.mean_ns - ROUND_TRIP_NS as f64).collect();
     let mut rows = vec![
-        with_losses(waits, &seen.report),
-        named("95 % of pings wait at most", "ns").measured(seen.waits.quantile(0.95)),
+        with_losses(waits, &results.report),
+        named("95 % of pings wait at most", "ns").measured(results.waits.quantile(0.95)),
         named("TCP's own packets wait in the mean", "ns")
             .measured(own.iter().sum::<f64>() / own.len().max(1) as f64)
             .extra("connections", own),

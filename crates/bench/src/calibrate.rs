@@ -2,7 +2,7 @@
 //! router; everything outside the packet is a cache miss.
 
 use crate::latency::latency;
-use crate::rig::{FRAME, Frame, Rig, Said, in_turns};
+use crate::rig::{FRAME, Frame, FrameSpec, Rig, in_turns};
 use crate::{BenchError, Sample, Settings};
 use longwire_packet::BATCH;
 use longwire_program::{Item, MapKind, MapSpec, Prices, Program, assemble};
@@ -226,7 +226,7 @@ impl Session<'_, '_> {
     fn each(&self, what: &str, probe: &Probe) -> Result<f64, BenchError> {
         self.settings.next(what)?;
         let (mut few, mut many) = (probe.install(FEW)?, probe.install(MANY)?);
-        let frames = vec![(0, Said::UDP.frame()); BATCH];
+        let frames = vec![(0, FrameSpec::UDP.frame()); BATCH];
         let mut rigs = [(&mut few, &frames[..]), (&mut many, &frames[..])];
         let costs = in_turns(&mut rigs, self.batches(), || self.settings.go_on())?;
         let [few, many] = [&costs[0], &costs[1]].map(Sample::median);
@@ -240,7 +240,7 @@ impl Session<'_, '_> {
         rig.add_routes(if self.settings.quick { QUICK_PREFIXES } else { PREFIXES })?;
         // Headers with a wrong checksum are parsed like all others, and go no further.
         let mut broken: Frame = [0; FRAME];
-        broken.copy_from_slice(&Said::UDP.frame());
+        broken.copy_from_slice(&FrameSpec::UDP.frame());
         broken[24] ^= 0x10;
         let broken = vec![(0, broken); BATCH];
         let (mut classified, mut forwarded) = (Vec::new(), Vec::new());
@@ -248,7 +248,7 @@ impl Session<'_, '_> {
             self.settings.go_on()?;
             let first = (batch * BATCH) as u32;
             let far: Vec<_> = (first..first + BATCH as u32)
-                .map(|n| (0, Said::UDP.to(crate::rig::destination(n))))
+                .map(|n| (0, FrameSpec::UDP.to(crate::rig::destination(n))))
                 .collect();
             let each = |spent: std::time::Duration| spent.as_nanos() as f64 / BATCH as f64;
             classified.push(each(rig.time_batch(&broken)));

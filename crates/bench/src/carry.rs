@@ -5,7 +5,7 @@
 //! two lengths excludes everything done once; packets still inside at the end are as many in both.
 
 use crate::engine::{Case, setup};
-use crate::rig::{Frame, Rig, Said, destination};
+use crate::rig::{Frame, FrameSpec, Rig, destination};
 use crate::straight::straight;
 use crate::world::Driver;
 use crate::{BenchError, engine};
@@ -30,7 +30,7 @@ const HEADERS: usize = 66;
 const SEGMENTS: usize = 44;
 
 /// The part under test.
-enum What {
+enum Subject {
     Engine(Case),
     Trains(Case),
     /// Number of destinations, and instruction count of a program for all packets.
@@ -43,7 +43,7 @@ enum What {
 ///
 /// # Errors
 /// If a link's settings are invalid.
-fn rows() -> Result<Vec<(String, What)>, BenchError> {
+fn rows() -> Result<Vec<(String, Subject)>, BenchError> {
     let empty = LinkConfig::default();
     let dice = empty.clone().with_text("loss", "0 %")?;
     let rate = empty.clone().with_text("rate", "100 Gbit/s")?;
@@ -51,24 +51,24 @@ fn rows() -> Result<Vec<(String, What)>, BenchError> {
     let busy = dice.clone().with_text("rate", "100 Gbit/s")?.with_text("delay", "10 ms")?;
     let case = |config: &LinkConfig| Case::new(config, Duration::ZERO);
     let mut rows = vec![
-        ("plain".into(), What::Engine(case(&dice))),
-        ("busy".into(), What::Engine(case(&busy))),
+        ("plain".into(), Subject::Engine(case(&dice))),
+        ("busy".into(), Subject::Engine(case(&busy))),
         (
             "many".into(),
-            What::Engine(Case { links: MANY, shuffled: true, pool_bytes: 1 << 30, ..case(&busy) }),
+            Subject::Engine(Case { links: MANY, shuffled: true, pool_bytes: 1 << 30, ..case(&busy) }),
         ),
-        ("bridge".into(), What::Engine(Case { beside: true, ..case(&dice) })),
-        ("train of 44 segments".into(), What::Trains(case(&busy))),
-        ("link without blocks".into(), What::Engine(case(&empty))),
-        ("link with a delay".into(), What::Engine(case(&delay))),
-        ("link with a rate".into(), What::Engine(case(&rate))),
-        ("minimal IP, cached".into(), What::Router(KNOWN, None)),
-        ("minimal IP, not cached".into(), What::Router(u32::MAX, None)),
-        ("minimal IP, an empty program".into(), What::Router(KNOWN, Some(2))),
-        ("minimal IP, a program of 60 instructions".into(), What::Router(KNOWN, Some(60))),
+        ("bridge".into(), Subject::Engine(Case { beside: true, ..case(&dice) })),
+        ("train of 44 segments".into(), Subject::Trains(case(&busy))),
+        ("link without blocks".into(), Subject::Engine(case(&empty))),
+        ("link with a delay".into(), Subject::Engine(case(&delay))),
+        ("link with a rate".into(), Subject::Engine(case(&rate))),
+        ("minimal IP, cached".into(), Subject::Router(KNOWN, None)),
+        ("minimal IP, not cached".into(), Subject::Router(u32::MAX, None)),
+        ("minimal IP, an empty program".into(), Subject::Router(KNOWN, Some(2))),
+        ("minimal IP, a program of 60 instructions".into(), Subject::Router(KNOWN, Some(60))),
     ];
-    rows.extend(Driver::ALL.map(|driver| (format!("port {}", driver.name()), What::Ports(driver))));
-    rows.extend(blocks::configs()?.into_iter().map(|(name, config)| (name, What::Engine(case(&config)))));
+    rows.extend(Driver::ALL.map(|driver| (format!("port {}", driver.name()), Subject::Ports(driver))));
+    rows.extend(blocks::configs()?.into_iter().map(|(name, config)| (name, Subject::Engine(case(&config)))));
     Ok(rows)
 }
 
@@ -87,18 +87,19 @@ pub fn names() -> Result<Vec<String>, BenchError> {
 /// ([`BenchError::NotHere`]).
 pub fn carry(name: &str, packets: u64) -> Result<std::convert::Infallible, BenchError> {
     let found = rows()?.into_iter().find(|(other, _)| other == name);
-    let (_, what) = found.ok_or_else(|| BenchError::NotHere(format!("nothing to carry is called {name}")))?;
-    match what {
-        What::Engine(case) => {
+    let (_, subject) =
+        found.ok_or_else(|| BenchError::NotHere(format!("nothing to carry is called {name}")))?;
+    match subject {
+        Subject::Engine(case) => {
             // Before counting starts, each link has had a packet.
             let left = packets + u64::from(case.links);
             through_engine(&case, |port| Box::new(Ending { port, left }))
         }
-        What::Trains(case) => {
+        Subject::Trains(case) => {
             through_engine(&case, |_| Box::new(Ending { port: Box::new(Trains::new()), left: packets }))
         }
-        What::Router(destinations, program) => through_router(destinations, program, packets),
-        What::Ports(driver) => {
+        Subject::Router(destinations, program) => through_router(destinations, program, packets),
+        Subject::Ports(driver) => {
             carry_ports::run(driver, packets)?;
             std::process::exit(0);
         }
@@ -126,7 +127,7 @@ fn through_router(
     if let Some(instructions) = program {
         rig.install(straight(instructions)?, Key::All, None)?;
     }
-    let to = |n: u32| Said::UDP.to(destination(n.wrapping_mul(7919) % destinations));
+    let to = |n: u32| FrameSpec::UDP.to(destination(n.wrapping_mul(7919) % destinations));
     let frames: Vec<Frame> = (0..PREFIXES).map(to).collect();
     let mut left = packets;
     loop {
@@ -188,8 +189,8 @@ struct Trains {
 
 impl Trains {
     fn new() -> Self {
-        let said = Said { protocol: 6, ..Said::UDP };
-        let mut frame = said.frame().to_vec();
+        let spec = FrameSpec { protocol: 6, ..FrameSpec::UDP };
+        let mut frame = spec.frame().to_vec();
         frame.resize(HEADERS + SEGMENTS * PAYLOAD, 0);
         engine::address(&mut frame);
         let total = (frame.len() - 14) as u16;

@@ -1,7 +1,7 @@
 //! Packets back and forth between two ports of one driver, in a namespace without hosts, for counting the
 //! instructions of this process per packet. An instruction counter does not see the kernel's.
 
-use crate::rig::Said;
+use crate::rig::FrameSpec;
 use crate::world::{Driver, require_hosts};
 use crate::{BenchError, flood::PATIENCE};
 use longwire_block::Port;
@@ -42,7 +42,7 @@ pub fn run(driver: Driver, packets: u64) -> Result<(), BenchError> {
 
 /// Sends a batch from port to port until the number is reached.
 fn to_and_fro(ports: &mut [Box<dyn Port>; 2], pool: &mut Pool, packets: u64) -> Result<(), BenchError> {
-    let frame = Said::UDP.frame();
+    let frame = FrameSpec::UDP.frame();
     let mut batch = Batch::new();
     (0..BATCH).filter_map(|_| pool.insert(&frame)).for_each(|handle| batch.push(handle));
     let [mut from, mut to] = [0, 1];

@@ -1,7 +1,7 @@
 //! How long packets wait while programs are installed and removed: the change between two batches, and the
 //! slowdown of the next batch, whose table and code are new.
 
-use crate::rig::{Rig, Said};
+use crate::rig::{FrameSpec, Rig};
 use crate::straight::straight;
 use crate::{BenchError, Sample, Settings};
 use longwire_packet::BATCH;
@@ -23,7 +23,7 @@ type Change = (Arc<Forwarders>, Arc<Forwarders>);
 
 /// Costs of changes, in nanoseconds.
 #[derive(Default)]
-struct Seen {
+struct Costs {
     /// Times without forwarding.
     waits: Vec<f64>,
     /// The part of these spent on the exchange of tables.
@@ -37,16 +37,16 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     settings.next(name)?;
     let mut rig = Rig::new(Admission::default())?;
     for flow in 0..if settings.quick { QUICK_KEPT } else { KEPT } {
-        rig.install(straight(20)?, Said { ports: [flow, 53], ..Said::UDP }.flow(), None)?;
+        rig.install(straight(20)?, FrameSpec { ports: [flow, 53], ..FrameSpec::UDP }.flow(), None)?;
     }
     let (changes, next) = sync_channel(1);
     let (done, freed) = channel();
     let table = rig.router.forwarders();
     let count = if settings.quick { QUICK_CHANGES } else { CHANGES };
-    let (asked, Seen { waits, exchanges }) = thread::scope(|scope| {
+    let (asked, Costs { waits, exchanges }) = thread::scope(|scope| {
         let asking = scope.spawn(move || ask(table, count, &changes, &freed));
-        let seen = serve(&mut rig, &next, |old| drop(done.send(old)));
-        (asking.join(), seen)
+        let costs = serve(&mut rig, &next, |old| drop(done.send(old)));
+        (asking.join(), costs)
     });
     let prepared: Sample = asked.map_err(|_| BenchError::Stopped)??.into_iter().collect();
     let exchanges: Sample = exchanges.into_iter().collect();
@@ -88,7 +88,7 @@ fn ask(
         let more = match installed.take() {
             Some(fid) => table.without(fid).unwrap_or_else(|| Arc::clone(&table)),
             None => {
-                let key = Said { ports: [9999, 53], ..Said::UDP }.flow();
+                let key = FrameSpec { ports: [9999, 53], ..FrameSpec::UDP }.flow();
                 let installation = Installation { key, ..Installation::default() };
                 let (program, before) = (straight(60)?, Instant::now());
                 let forwarder = Forwarder::prepare(program, installation, &RouterPrices::default(), 1)?;
@@ -109,11 +109,11 @@ fn ask(
 }
 
 /// Forwards batches until there are no more requests. Returns the cost of each change.
-fn serve(rig: &mut Rig, changes: &Receiver<Change>, give_back: impl Fn(Arc<Forwarders>)) -> Seen {
-    let frames = [(0, Said { ports: [1, 53], ..Said::UDP }.frame()); BATCH];
+fn serve(rig: &mut Rig, changes: &Receiver<Change>, give_back: impl Fn(Arc<Forwarders>)) -> Costs {
+    let frames = [(0, FrameSpec { ports: [1, 53], ..FrameSpec::UDP }.frame()); BATCH];
     let usual: Sample = (0..1000).map(|_| rig.time_batch(&frames).as_nanos() as f64).collect();
     let usual = usual.median();
-    let mut seen = Seen::default();
+    let mut costs = Costs::default();
     loop {
         let before = Instant::now();
         match changes.try_recv() {
@@ -123,13 +123,13 @@ fn serve(rig: &mut Rig, changes: &Receiver<Change>, give_back: impl Fn(Arc<Forwa
                 give_back(old);
                 let swapped = before.elapsed().as_nanos() as f64;
                 let batch = rig.time_batch(&frames).as_nanos() as f64;
-                seen.waits.push(swapped + (batch - usual).max(0.0));
-                seen.exchanges.push(exchanged);
+                costs.waits.push(swapped + (batch - usual).max(0.0));
+                costs.exchanges.push(exchanged);
             }
             Err(TryRecvError::Empty) => {
                 rig.time_batch(&frames);
             }
-            Err(TryRecvError::Disconnected) => return seen,
+            Err(TryRecvError::Disconnected) => return costs,
         }
     }
 }
@@ -145,11 +145,11 @@ mod tests {
         let (changes, next) = sync_channel(1);
         let (done, freed) = channel();
         let table = rig.router.forwarders();
-        let seen = thread::scope(|scope| {
+        let costs = thread::scope(|scope| {
             scope.spawn(move || ask(table, 6, &changes, &freed).unwrap());
             serve(&mut rig, &next, |old| drop(done.send(old)))
         });
-        assert_eq!((seen.waits.len(), seen.exchanges.len()), (6, 6));
+        assert_eq!((costs.waits.len(), costs.exchanges.len()), (6, 6));
         let tally = rig.tally();
         assert!(tally.forwarded == tally.offered && tally.offered > 0, "{tally:?}");
         assert_eq!(rig.router.forwarders().all().len(), 0, "the last change was a removal");

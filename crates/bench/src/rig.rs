@@ -28,7 +28,7 @@ pub type Frame = [u8; FRAME];
 
 /// Contents of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Said {
+pub struct FrameSpec {
     /// Ingress port.
     pub from: u16,
     /// Port of the destination host.
@@ -45,7 +45,7 @@ pub struct Said {
     pub options: bool,
 }
 
-impl Said {
+impl FrameSpec {
     /// UDP from port 0 to port 1.
     pub const UDP: Self =
         Self { from: 0, to: 1, protocol: 17, ttl: 64, ports: [1024, 53], flags: 0, options: false };
@@ -172,7 +172,7 @@ impl Rig {
         let config = RouterConfig { ports, admission, seed: 1, ..RouterConfig::default() };
         let mut router = Router::new(config)?;
         for port in 0..PORTS {
-            router.set_neighbour(port, Said::host(port).into(), host_mac(port));
+            router.set_neighbour(port, FrameSpec::host(port).into(), host_mac(port));
         }
         Self::of(router)
     }
@@ -199,7 +199,7 @@ impl Rig {
     pub fn add_routes(&mut self, prefixes: u32) -> Result<(), BenchError> {
         let hop = |n: u32| {
             let port = (n % u32::from(PORTS)) as u16;
-            NextHop::via(port, Said::host(port).into())
+            NextHop::via(port, FrameSpec::host(port).into())
         };
         self.router.add_route_v4(Prefix::new(0, 0)?, hop(1))?;
         for n in 0..prefixes {
@@ -348,12 +348,12 @@ mod tests {
     #[test]
     fn packets_are_forwarded_and_all_are_in_the_books() {
         let mut rig = Rig::new(Admission::default()).unwrap();
-        let plain = Said::UDP;
+        let plain = FrameSpec::UDP;
         let frames = [
             (0, plain.frame()),
-            (3, Said { from: 3, to: 7, protocol: 6, ..plain }.frame()),
-            (0, Said { options: true, ..plain }.frame()),
-            (0, Said { ttl: 1, ..plain }.frame()),
+            (3, FrameSpec { from: 3, to: 7, protocol: 6, ..plain }.frame()),
+            (0, FrameSpec { options: true, ..plain }.frame()),
+            (0, FrameSpec { ttl: 1, ..plain }.frame()),
         ];
         let batch = rig.take_in(frames.iter().map(|(port, frame)| (*port, frame)));
         rig.forward(&batch);
@@ -369,7 +369,7 @@ mod tests {
     fn routes_lead_where_they_should() {
         let mut rig = Rig::new(Admission::default()).unwrap();
         rig.add_routes(100).unwrap();
-        let frames: Vec<_> = (0..64).map(|n| Said::UDP.to(destination(n))).collect();
+        let frames: Vec<_> = (0..64).map(|n| FrameSpec::UDP.to(destination(n))).collect();
         let batch = rig.take_in(frames.iter().map(|frame| (0, frame)));
         rig.forward(&batch);
         let mut ports = Vec::new();
@@ -382,8 +382,8 @@ mod tests {
         let (mut plain, mut filtered) =
             (Rig::new(Admission::default()).unwrap(), Rig::new(Admission::default()).unwrap());
         let drop = Program::new("drop", assemble("r0 = 1\n exit").unwrap(), []);
-        filtered.install(drop, Said::UDP.flow(), None).unwrap();
-        let frames = vec![(0, Said::UDP.frame()); 64];
+        filtered.install(drop, FrameSpec::UDP.flow(), None).unwrap();
+        let frames = vec![(0, FrameSpec::UDP.frame()); 64];
         let costs = in_turns(&mut [(&mut plain, &frames), (&mut filtered, &frames)], 3, || Ok(())).unwrap();
         assert!(costs.iter().all(|cost| cost.median() > 0.0));
         assert_eq!((plain.tally().forwarded, filtered.tally().dropped), (192, 192));

@@ -2,7 +2,7 @@
 //! packets to the next one.
 
 use crate::flood::{counted, description, rate_between};
-use crate::rig::{PORTS, Said, host_mac, router_mac};
+use crate::rig::{FrameSpec, PORTS, host_mac, router_mac};
 use crate::world::{Driver, World, require_hosts, settle_beside, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_block::Port;
@@ -82,7 +82,7 @@ fn scenario() -> String {
     });
     let neighbours = each(&|port, _| {
         let mac = Mac(host_mac(port));
-        format!("  {{ address = \"{}\", mac = \"{mac}\" }},\n", Said::host(port))
+        format!("  {{ address = \"{}\", mac = \"{mac}\" }},\n", FrameSpec::host(port))
     });
     text + &format!("[[router]]\nname = \"r\"\nports = [\n{ports}]\nneighbours = [\n{neighbours}]\n")
 }
@@ -148,7 +148,7 @@ fn send(world: &World, rate: Option<u64>, stop: &AtomicBool) -> Result<(), Bench
     let mut far = Vec::new();
     for (port, host) in (0..PORTS).zip(world.hosts()) {
         let socket = host.run(|| AfPacket::open("far", host.interface(), &options))??;
-        let frame = Said { from: port, to: (port + 1) % PORTS, ..Said::UDP }.frame();
+        let frame = FrameSpec { from: port, to: (port + 1) % PORTS, ..FrameSpec::UDP }.frame();
         far.push((socket, frame));
     }
     let mut pool = Pool::new(4 << 20)?;

@@ -1,6 +1,6 @@
 //! A router alone on one core: minimal IP, the cost of programs, and whether admission's promises hold.
 
-use crate::rig::{FRAME, Frame, PORTS, Rig, Said, destination, in_turns};
+use crate::rig::{FRAME, Frame, FrameSpec, PORTS, Rig, destination, in_turns};
 use crate::straight::straight;
 use crate::{BenchError, Sample, Settings};
 use crate::{calibrate, installing};
@@ -46,8 +46,9 @@ fn forwarding(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         [("random destinations", u32::MAX, 8e6), ("1000 destinations: route cache hits", KNOWN, 12e6)]
     {
         let name = format!("router: minimal IP, 64 B, {PORTS} ports, {what}");
-        let frames: Vec<Frame> =
-            (0..packets as u32).map(|n| Said::UDP.to(destination(n.wrapping_mul(7919) % among))).collect();
+        let frames: Vec<Frame> = (0..packets as u32)
+            .map(|n| FrameSpec::UDP.to(destination(n.wrapping_mul(7919) % among)))
+            .collect();
         let mut rates = Vec::new();
         let (before, mut passed) = (rig.router.stats(), 0);
         for _ in 0..settings.runs(8) {
@@ -87,7 +88,7 @@ fn pass(rig: &mut Rig, frames: &[Frame]) -> u64 {
 
 /// Additional time per packet of an empty program and of one with 60 instructions.
 fn added(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
-    let frames = vec![(0, Said::UDP.frame()); BATCH];
+    let frames = vec![(0, FrameSpec::UDP.frame()); BATCH];
     let batches = if settings.quick { QUICK_BATCHES } else { BATCHES };
     let mut samples = [Vec::new(), Vec::new()];
     let names = ["router: added by an empty program", "router: added by a program of 60 instructions"];
@@ -139,15 +140,15 @@ fn promised(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         settings.next(&name)?;
         let admission = Admission { budget: Budget::default(), prices: prices.clone() };
         let mut rig = Rig::new(admission)?;
-        let said = |flow: u16| Said { ports: [1024 + flow, 53], ..Said::UDP };
-        install_all(&mut rig, &program, (0..flows).map(|flow| said(flow).flow()))?;
+        let spec = |flow: u16| FrameSpec { ports: [1024 + flow, 53], ..FrameSpec::UDP };
+        install_all(&mut rig, &program, (0..flows).map(|flow| spec(flow).flow()))?;
         let promise = rig.router.forwarders().need().amount(Resource::Time) as f64 / 1e3;
         let mut dice = Dice::named(1, "bench/promised");
         let mut costs = Vec::new();
         for _ in 0..if settings.quick { QUICK_BATCHES } else { BATCHES / 10 } {
             settings.go_on()?;
             let frames: Vec<_> =
-                (0..BATCH).map(|_| (0, said(dice.below(flows.into()) as u16).frame())).collect();
+                (0..BATCH).map(|_| (0, spec(dice.below(flows.into()) as u16).frame())).collect();
             costs.push(rig.time_batch(&frames).as_nanos() as f64 / BATCH as f64);
         }
         let costs: Sample = costs.into_iter().collect();
@@ -186,7 +187,7 @@ mod tests {
     fn passes_lose_nothing() {
         let mut rig = Rig::new(Admission::default()).unwrap();
         rig.add_routes(1000).unwrap();
-        let frames: Vec<_> = (0..1000).map(|n| Said::UDP.to(destination(n))).collect();
+        let frames: Vec<_> = (0..1000).map(|n| FrameSpec::UDP.to(destination(n))).collect();
         assert_eq!(pass(&mut rig, &frames), 1000);
     }
 }

@@ -1,4 +1,4 @@
-//! Where a node sends a packet, as it stands in `Meta::out_port`.
+//! Decisions of nodes about packets, as stored in `Meta::out_port`.
 
 use crate::DropReason;
 use longwire_packet::Meta;

@@ -1,4 +1,4 @@
-//! Why a packet was dropped: every drop has a reason.
+//! Reasons for drops: every drop has one.
 
 use std::ops::{Deref, DerefMut};
 
@@ -72,7 +72,7 @@ reasons! {
 }
 
 impl DropReason {
-    /// How many reasons there are.
+    /// Number of reasons.
     pub const COUNT: usize = Self::ALL.len();
 
     /// The reason with this number.

@@ -1,4 +1,4 @@
-//! The contract between the engine and what packets pass through.
+//! The contract between the engine and the stages of a packet's path.
 //!
 //! Stages of a link, ports and nodes are told the time and given their dice; they never read a clock or a
 //! global generator. The engine depends on nothing but this contract.

@@ -12,8 +12,9 @@ pub trait Node: Any + Send {
     /// Decides for each packet of `batch`, in order, by setting its `out_port`: a port of this node,
     /// [`FLOOD`](crate::FLOOD), [`KEPT`](crate::KEPT), [`CONSUMED`](crate::CONSUMED), or through
     /// [`refuse`](crate::refuse). All packets came in by ports of this node (`in_port`); `arrival` is the
-    /// time of each and never decreases. What the node makes, or lets go that it kept, it puts into `out`,
-    /// which is empty: packets with `in_port` set, which is their own out port for what did not come in by
+    /// time of each and never decreases. Packets that the node makes, or kept and releases, are put into
+    /// `out`, which is empty; their `in_port` is set, for packets that did not come in by a port to their own
+    /// output port.
     /// one.
     fn forward(&mut self, pool: &mut Pool, batch: &Batch, out: &mut Outbox);
 

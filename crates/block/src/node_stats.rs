@@ -6,11 +6,11 @@ use serde::Serialize;
 /// consumed + dropped + kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct NodeStats {
-    /// Taken in.
+    /// Received.
     pub received: u64,
-    /// Made: errors, answers, requests, fragments.
+    /// Made: errors, replies, requests, fragments.
     pub made: u64,
-    /// Given out to ports.
+    /// Sent to ports.
     pub forwarded: u64,
     /// Addressed to the router itself, or split into fragments.
     pub consumed: u64,
@@ -53,7 +53,7 @@ pub struct NodeStats {
 pub struct ProcessorStats {
     /// The scheduler's name.
     pub scheduler: &'static str,
-    /// How many processors there are.
+    /// Number of processors.
     pub processors: u32,
     /// Whether costs are measured rather than modelled.
     pub measured: bool,
@@ -124,23 +124,23 @@ pub struct AttachmentStats {
     pub name: Box<str>,
     /// Whether a process is attached now.
     pub there: bool,
-    /// Gone up.
+    /// Packets sent up.
     pub up: u64,
-    /// Answered.
+    /// Verdicts received.
     pub verdicts: u64,
     /// Handled by the default forwarder because no verdict came in time.
     pub late: u64,
     /// Handled by the default forwarder because the process that had them was cut off.
     pub returned: u64,
-    /// Up now.
+    /// Packets that are up now.
     pub kept: u64,
     /// Not sent up, and dropped: no room, or above the guaranteed rate.
     pub refused: u64,
-    /// Of these, not sent up because the process has used more processor time than it was promised.
+    /// Of these, not sent up because the process has used more processor time than its guarantee.
     pub over_cycles: u64,
     /// Of these, not sent up because moving packets has used the worker time that is set aside.
     pub over_time: u64,
-    /// Worker time spent on moving packets, in nanoseconds, by the price list.
+    /// Worker time spent on moving packets, in nanoseconds, as priced by the router.
     pub worker_ns: u64,
     /// Number of times that throttling by processor time began.
     pub throttled: u64,
@@ -148,28 +148,28 @@ pub struct AttachmentStats {
     pub processor_ns: u64,
     /// Not sent up, and forwarded: no process attached.
     pub absent: u64,
-    /// Made there and sent.
+    /// New packets, sent.
     pub made: u64,
-    /// Made there and not sent: too many, or no memory.
+    /// New packets, not sent: too many, or no memory.
     pub unmade: u64,
     /// Invalid verdicts: for packets that are not up, or with impossible values.
     pub faults: u64,
-    /// Times someone came.
+    /// Number of times that a process attached.
     pub came: u64,
     /// Number of times that a process was cut off.
     pub cut: u64,
-    /// Why, the last time.
+    /// Reason for the last cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_cut: Option<&'static str>,
 }
 
 impl NodeStats {
-    /// Packets that there were.
+    /// Packets that entered.
     pub fn come(&self) -> u64 {
         self.received + self.made
     }
 
-    /// What became of them.
+    /// Packets that left, by any outcome.
     pub fn gone(&self) -> u64 {
         self.forwarded + self.consumed + self.dropped + self.kept
     }

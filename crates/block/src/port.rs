@@ -141,13 +141,13 @@ pub trait Port: Send {
         None
     }
 
-    /// What it has counted.
+    /// Its counters.
     fn stats(&self) -> PortStats;
 
     /// Flushes buffered output (captures). Called when a run ends.
     ///
     /// # Errors
-    /// What could not be written, and why.
+    /// The output that could not be written, and the reason.
     fn finish(&mut self) -> Result<(), PortError> {
         Ok(())
     }

@@ -6,7 +6,7 @@ use longwire_units::Nanos;
 
 /// A block of a link: a filter, an impairment, a queue, a transmitter, a delay.
 pub trait Block: Sized {
-    /// What can be set of it.
+    /// Its settings.
     type Settings: Settings;
 
     /// Its registry row.

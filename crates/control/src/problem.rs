@@ -143,7 +143,8 @@ fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a String>) -> Opti
     let near =
         known.into_iter().filter(|name| name.len().abs_diff(given.len()) <= 4 * bound).filter_map(|name| {
             let distance = strsim::damerau_levenshtein(given, name);
-            (distance <= bound).then_some((distance, name))
+            // One letter is no more like another than like any.
+            (distance <= bound && distance < length).then_some((distance, name))
         });
     near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
 }
@@ -165,6 +166,7 @@ mod tests {
             assert_eq!(nearest(given, &known).map(String::as_str), expected, "{given}");
         }
         assert_eq!(nearest(&"u".repeat(1000), &known), None);
+        assert_eq!(nearest("x", &["a".to_string()]), None);
     }
 
     #[test]

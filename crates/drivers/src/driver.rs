@@ -1,28 +1,28 @@
-//! The row of a driver.
+//! Declaration of a driver.
 
 use longwire_settings::{Setting, Spec, Values};
 
-/// What a driver says of itself.
+/// Declaration of a driver.
 #[derive(Debug)]
 pub struct Driver {
-    /// Its word in a scenario (the kind), what it does, and its settings.
+    /// Its word in a scenario (the kind), summary, and settings.
     pub spec: Spec,
-    /// Where its frames come from and go to.
+    /// Origin and destination of its frames.
     pub backend: Backend,
-    /// How a test host is wired to it; none if it serves no host.
+    /// The wire between a test host and it; none if it serves no host.
     pub host: Option<Wire>,
-    /// What it costs.
+    /// Its cost for a worker.
     pub prices: Prices,
     /// The driver that carries the same packets in less processor time, which `longwire check` advises.
     pub lighter: Option<&'static str>,
 }
 
-/// What is behind a port.
+/// The far side of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
     /// An interface of this machine, in real time. In virtual time captures and sources take its place.
     Interface,
-    /// Captures, or what the process itself puts there, in virtual and in real time.
+    /// Captures, or frames from the process itself, in virtual and in real time.
     Process,
     /// The scenario's traffic sources alone, in virtual and in real time.
     Sources,
@@ -33,22 +33,22 @@ pub enum Backend {
 pub enum Wire {
     /// A TAP device that the driver makes, in the host's namespace.
     Tap,
-    /// A veth pair that is there before the driver is opened.
+    /// A veth pair made before the driver is opened.
     Veth {
         /// Whether its offloads are on: the driver takes trains and open checksums.
         offload: bool,
     },
 }
 
-/// What a driver costs a worker.
+/// Cost of a driver for a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prices {
-    /// Prices of its own, with what is assumed without a measurement, in picoseconds: a frame received, each
-    /// of its bytes, a frame transmitted, each of its bytes.
+    /// Its own prices, with assumed values for the case without a measurement, in picoseconds: a frame
+    /// received, each of its bytes, a frame transmitted, each of its bytes.
     Own([(&'static str, u64); 4]),
-    /// Those of the driver with this word.
+    /// The prices of the driver with this word.
     Of(&'static str),
-    /// Nothing.
+    /// No cost.
     Free,
 }
 
@@ -58,12 +58,12 @@ impl Driver {
         crate::DRIVERS.iter().copied().find(|driver| driver.word() == word)
     }
 
-    /// How it is written in a scenario.
+    /// Its word in a scenario.
     pub const fn word(&self) -> &'static str {
         self.spec.kind
     }
 
-    /// What its prices begin with; none if it costs nothing.
+    /// The prefix of its price names; none if it costs nothing.
     pub const fn price(&self) -> Option<&'static str> {
         match self.prices {
             Prices::Own(_) => Some(self.word()),
@@ -72,7 +72,7 @@ impl Driver {
         }
     }
 
-    /// The setting of this name among values that were read for it; none if it has no such setting.
+    /// The setting of this name among values read for it; none if it has no such setting.
     pub fn setting<T: Setting>(&self, values: &Values, name: &str) -> Option<T> {
         let place = self.spec.params.iter().position(|param| param.name == name)?;
         T::of(&values.at(place))

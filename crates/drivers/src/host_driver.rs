@@ -1,4 +1,4 @@
-//! Which drivers serve test hosts.
+//! Drivers for test hosts.
 
 use crate::{DRIVERS, Driver, Wire, af_packet, tap};
 use longwire_settings::{Choice, Setting, Value};
@@ -8,7 +8,7 @@ use longwire_settings::{Choice, Setting, Value};
 pub struct HostDriver {
     /// The driver.
     pub driver: &'static Driver,
-    /// How hosts are wired to it.
+    /// The wire between hosts and it.
     pub wire: Wire,
 }
 
@@ -47,10 +47,10 @@ const WORDS: [&str; COUNT] = {
 impl HostDriver {
     /// The fastest for TCP: a TAP device.
     pub const TAP: Self = Self::of(&tap::DRIVER);
-    /// Where there can be no TAP device: packet sockets on a veth pair.
+    /// Without TAP devices: packet sockets on a veth pair.
     pub const VETH: Self = Self::of(&af_packet::DRIVER);
 
-    /// A driver as that of a host.
+    /// The driver for hosts.
     ///
     /// # Panics
     /// If it serves no host.

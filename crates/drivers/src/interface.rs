@@ -1,4 +1,4 @@
-//! The settings of drivers that have an interface.
+//! Settings of drivers with an interface.
 
 use longwire_settings::{Fallback, Grammar, Param, ParamKind, Reading};
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 /// Longest name of an interface (IFNAMSIZ without its end).
 const LONGEST: usize = 15;
 
-/// The name of an interface, as the kernel takes it.
+/// The name of an interface, valid for the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InterfaceName(pub String);
 
-/// Which interface it is; a driver's own field says the help. The scenario gives the port's name where none
-/// is written.
+/// The setting for the interface; a driver's own field has the help. By default the scenario uses the port's
+/// name.
 pub(crate) const INTERFACE: Param = Param {
     name: "interface",
     kind: ParamKind::Parsed(Grammar {
@@ -26,7 +26,7 @@ pub(crate) const INTERFACE: Param = Param {
     live: false,
 };
 
-/// How many workers share it.
+/// The setting for the number of workers that share it.
 pub(crate) const QUEUES: Param = Param {
     name: "queues",
     kind: ParamKind::Integer { min: 1, max: 64 },

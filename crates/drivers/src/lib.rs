@@ -1,5 +1,4 @@
-//! What each port driver says of itself: its word in a scenario, its settings, what is behind it, and what it
-//! costs.
+//! Declarations of port drivers: word in a scenario, settings, far side, and cost.
 //!
 //! A driver has a file here, with a row in [`DRIVERS`], and one in `longwire-port` that opens it. Scenario
 //! keys, schema, the reference page, prices and the choice of test hosts' drivers are made from the rows.
@@ -15,7 +14,7 @@ pub mod pcap;
 pub mod source;
 pub mod tap;
 
-/// What `cargo xtask new driver` begins a description with, so that it is one.
+/// The template of `cargo xtask new driver`, compiled as a declaration.
 #[cfg(test)]
 #[path = "../../../xtask/templates/driver.rs"]
 pub mod template;

@@ -17,7 +17,7 @@ pub struct Pcap {
     pub output: Arc<Capture>,
 }
 
-/// The name of a capture, if there is one. Relative names count from the scenario's folder.
+/// The name of a capture, if there is one. Relative names start at the scenario's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capture(pub Option<PathBuf>);
 

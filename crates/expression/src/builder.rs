@@ -89,7 +89,7 @@ impl Builder {
         Block { start: condition.start, yes: joined(yes.yes, no.yes), no: joined(yes.no, no.no) }
     }
 
-    /// The opposite.
+    /// Negation.
     pub fn not(block: Block) -> Block {
         Block { start: block.start, yes: block.no, no: block.yes }
     }
@@ -117,7 +117,7 @@ impl Builder {
             *first = Some(Vec::new());
         }
         for number in 0..self.tests.len() {
-            // None: no longer reachable.
+            // None: unreachable.
             let Some(facts) = known[number].take() else { continue };
             let test = self.tests[number];
             for answer in [true, false] {

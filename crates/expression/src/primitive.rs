@@ -104,7 +104,7 @@ impl Primitives {
         self.equal(self.link_type, Width::Half, u32::MAX, wanted)
     }
 
-    /// What is always so.
+    /// A block that is always true.
     pub fn always(&mut self) -> Block {
         self.builder.compare(Load::Length, 0, Relation::Equal, 0)
     }
@@ -168,7 +168,7 @@ impl Primitives {
         }
     }
 
-    /// An Ethernet address, which tags don't move.
+    /// An Ethernet address; tags don't move it.
     pub fn ether(&mut self, side: Side, address: u64) -> Block {
         let parts =
             [(Width::Half, u32::MAX, (address >> 32) as u32), (Width::Word, u32::MAX, address as u32)];

@@ -1,5 +1,4 @@
-//! What a compiled expression asks of a frame: where values are read, what is computed of them, and how they
-//! are compared.
+//! Questions of a compiled expression about a frame: source of values, arithmetic, comparison.
 
 /// Number of bytes read, in network order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

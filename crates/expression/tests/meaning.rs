@@ -101,7 +101,7 @@ fn marks_are_the_packets_and_not_the_frames() {
 #[test]
 fn tests_beyond_the_end_are_false() {
     let tcp = frame(TCP);
-    // Cut behind the source port.
+    // Truncated after the source port.
     let cut = &tcp[..36];
     let table = [
         ("tcp", true),

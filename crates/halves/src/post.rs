@@ -33,7 +33,7 @@ pub(super) struct Post {
     _renewing: Sender<()>,
 }
 
-/// The installed programs. None after leaving, when nothing may be installed, because nothing would remove
+/// The installed programs. None after leaving: nothing may be installed then, because nothing would remove
 /// it.
 type Installed = Mutex<Option<BTreeSet<u32>>>;
 
@@ -132,7 +132,7 @@ impl Post {
     /// Removes a program.
     ///
     /// # Errors
-    /// If there is none of this number.
+    /// If the number is unknown.
     pub(super) fn remove(&self, fid: u32) -> anyhow::Result<()> {
         if let Some(own) = self.own().as_mut() {
             own.remove(&fid);

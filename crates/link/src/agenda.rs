@@ -5,12 +5,12 @@
 //! heap beside it, which is all that small agendas have.
 
 use crate::entry::Entry;
-use crate::ring::{Ring, What};
+use crate::ring::{Content, Ring};
 use std::collections::BinaryHeap;
 
 /// Entries with their times; equal times in order of insertion.
 #[derive(Debug)]
-pub(crate) struct Agenda<T: What> {
+pub(crate) struct Agenda<T: Content> {
     /// The earliest time in `over`: the end of time if it is empty.
     over_first: u64,
     len: usize,
@@ -25,13 +25,13 @@ pub(crate) struct Agenda<T: What> {
 /// Number of entries that a heap handles well.
 const FEW: usize = 48;
 
-impl<T: What> Default for Agenda<T> {
+impl<T: Content> Default for Agenda<T> {
     fn default() -> Self {
         Self { over_first: u64::MAX, len: 0, over: BinaryHeap::new(), ring: None, number: 0 }
     }
 }
 
-impl<T: What> Agenda<T> {
+impl<T: Content> Agenda<T> {
     /// The earliest time; the end of time if it is empty.
     #[inline]
     pub(crate) fn first(&self) -> u64 {
@@ -44,7 +44,7 @@ impl<T: What> Agenda<T> {
         self.ring.as_ref().and_then(|ring| ring.soon())
     }
 
-    /// Whether there is nothing on it.
+    /// Whether it has no entries.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
@@ -52,14 +52,14 @@ impl<T: What> Agenda<T> {
 
     /// Adds an entry.
     #[inline(always)]
-    pub(crate) fn push(&mut self, time: u64, what: T) {
+    pub(crate) fn push(&mut self, time: u64, content: T) {
         self.len += 1;
         if let Some(ring) = &mut self.ring
-            && ring.push(time, what)
+            && ring.push(time, content)
         {
             return;
         }
-        self.push_otherwise(time, what);
+        self.push_otherwise(time, content);
     }
 
     /// Takes the earliest entry.
@@ -68,12 +68,12 @@ impl<T: What> Agenda<T> {
         match &mut self.ring {
             Some(ring) if !ring.is_empty() && ring.first() <= self.over_first => {
                 let time = ring.first();
-                let (what, calls) = ring.pop();
+                let (content, calls) = ring.pop();
                 self.len -= 1;
                 if calls {
                     self.refill();
                 }
-                Some((time, what))
+                Some((time, content))
             }
             _ => self.pop_otherwise(),
         }
@@ -87,8 +87,8 @@ impl<T: What> Agenda<T> {
     }
 
     #[inline(never)]
-    fn push_otherwise(&mut self, time: u64, what: T) {
-        self.place(time, what);
+    fn push_otherwise(&mut self, time: u64, content: T) {
+        self.place(time, content);
         let strained = match &mut self.ring {
             None => self.over.len() > FEW,
             Some(ring) => ring.is_strained(self.len),
@@ -98,15 +98,15 @@ impl<T: What> Agenda<T> {
         }
     }
 
-    /// Puts an entry where it fits.
-    fn place(&mut self, time: u64, what: T) {
+    /// Adds an entry to the ring or the heap.
+    fn place(&mut self, time: u64, content: T) {
         let alone = self.over.is_empty();
-        let entry = Entry { time, number: self.number, what };
+        let entry = Entry { time, number: self.number, content };
         if let Some(ring) = &mut self.ring {
             if ring.is_empty() {
                 ring.turn(time, alone);
             }
-            if ring.push(time, what) {
+            if ring.push(time, content) {
                 return;
             }
             if ring.defer(entry) {
@@ -121,10 +121,10 @@ impl<T: What> Agenda<T> {
 
     #[inline(never)]
     fn pop_otherwise(&mut self) -> Option<(u64, T)> {
-        let Entry { time, what, .. } = self.over.pop()?;
+        let Entry { time, content, .. } = self.over.pop()?;
         self.len -= 1;
         self.over_first = self.over.peek().map_or(u64::MAX, |entry| entry.time);
-        Some((time, what))
+        Some((time, content))
     }
 
     /// Moves entries whose days have come into the ring, and frees a large ring that is empty.
@@ -135,7 +135,7 @@ impl<T: What> Agenda<T> {
             return;
         }
         while let Some(entry) = self.ring.as_mut().and_then(|ring| ring.recall()) {
-            self.place(entry.time, entry.what);
+            self.place(entry.time, entry.content);
         }
         if self.ring.as_mut().is_some_and(|ring| ring.is_sparse(self.len)) {
             self.rebuild();
@@ -149,8 +149,8 @@ impl<T: What> Agenda<T> {
         let ring = (all.len() > FEW).then(|| Box::new(Ring::new(&all, self.ring.as_deref())));
         *self = Self { ring, ..Self::default() };
         self.len = all.len();
-        for (time, what) in all {
-            self.place(time, what);
+        for (time, content) in all {
+            self.place(time, content);
         }
         if let Some(ring) = &mut self.ring {
             ring.settle();
@@ -163,7 +163,7 @@ impl<T: What> Agenda<T> {
         for heap in self.ring.iter().map(|ring| &ring.beyond).chain([&self.over]) {
             let mut heap: Vec<_> = heap.iter().copied().collect();
             heap.sort_unstable_by(|one, other| other.cmp(one));
-            all.extend(heap.into_iter().map(|entry| (entry.time, entry.what)));
+            all.extend(heap.into_iter().map(|entry| (entry.time, entry.content)));
         }
         // Stable: of equal times those in the ring come first.
         all.sort_by_key(|entry| entry.0);

@@ -11,7 +11,7 @@ pub(crate) const KEY: &str = "background";
 #[derive(Debug)]
 pub(crate) struct Background {
     pub process: Process,
-    /// When the process began.
+    /// Beginning of the process.
     begin: Nanos,
     pub real_time: bool,
 }
@@ -33,7 +33,7 @@ impl Background {
         self.process.change(spec, values, now.since(self.begin));
     }
 
-    /// Tells when the run begins.
+    /// Sets the beginning of the run.
     pub(crate) fn start(&mut self, begin: Nanos) {
         (self.begin, self.real_time) = (begin, begin != Nanos::ZERO);
     }

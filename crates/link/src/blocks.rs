@@ -1,4 +1,4 @@
-//! State of a link beyond its profile: blocks, and what is between them. A plain link has none until it
+//! State of a link beyond its profile: blocks, and the state between them. A plain link has none until it
 //! serves a train or a change, or drops a packet.
 
 use crate::chain::Chain;

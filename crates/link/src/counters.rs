@@ -1,4 +1,4 @@
-//! What a link counts.
+//! Counters of a link.
 
 use crate::link::Link;
 use crate::rare::{Rare, Taken};

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 pub(crate) struct Entry<T> {
     pub(crate) time: u64,
     pub(crate) number: u64,
-    pub(crate) what: T,
+    pub(crate) content: T,
 }
 
 impl<T> Ord for Entry<T> {

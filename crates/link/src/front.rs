@@ -10,7 +10,7 @@ use longwire_units::Nanos;
 pub(crate) struct Front {
     /// The link's delay, if it comes before the queue, else none; the other of the two comes after the queue.
     pub delay: Delay,
-    /// Whether it is the link's.
+    /// Whether `delay` is the link's own.
     pub holds: bool,
     pub line: Line,
     /// Arrival at the queue of the last packet in order.

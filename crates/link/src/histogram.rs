@@ -20,7 +20,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// What one takes.
+    /// Memory of a histogram in bytes.
     pub const BYTES: usize = size_of::<Self>() + size_of::<[u64; BUCKETS]>();
 
     /// Counts a time.
@@ -45,12 +45,12 @@ impl Histogram {
         self.max = max;
     }
 
-    /// How many times were counted.
+    /// Number of counted times.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The largest.
+    /// The largest time.
     pub fn max(&self) -> Nanos {
         Nanos(self.max)
     }

@@ -163,7 +163,7 @@ impl Links {
         self.links[link as usize].line.features & has::BACKGROUND != 0
     }
 
-    /// How many links there are.
+    /// Number of links.
     pub fn len(&self) -> usize {
         self.links.len()
     }
@@ -174,7 +174,7 @@ impl Links {
         self.links.len() > 256
     }
 
-    /// Whether there are none.
+    /// Whether there are no links.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty()
     }

@@ -50,7 +50,7 @@ impl Link {
         self.own = None;
     }
 
-    /// What few links have.
+    /// Its rare state, created if necessary.
     #[inline]
     pub(crate) fn rare(&mut self) -> &mut Rare {
         self.blocks().books.rare()

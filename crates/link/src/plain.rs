@@ -67,7 +67,7 @@ impl Firsts {
         &self.firsts[..self.count]
     }
 
-    /// Forgets them.
+    /// Clears the list.
     pub fn clear(&mut self) {
         self.count = 0;
     }
@@ -91,7 +91,7 @@ pub enum Stop {
 pub struct Passed {
     /// The packet.
     pub handle: Handle,
-    /// When.
+    /// The time.
     pub leave: Nanos,
     /// The link.
     pub link: u32,

@@ -42,7 +42,7 @@ pub(crate) enum Loss {
     None,
     /// Each packet with this probability, by dice stored beside the links.
     Chance(Probability),
-    /// As its judges say.
+    /// Decided by its judges.
     Judges,
 }
 
@@ -94,7 +94,7 @@ impl Profile {
 pub(crate) type Draws<'a> = (&'a mut [Dice], u32);
 
 impl Loss {
-    /// How these judges lose packets.
+    /// The loss by these judges.
     pub(crate) fn of(judges: &Chain) -> Self {
         match judges {
             Chain::None => Self::None,

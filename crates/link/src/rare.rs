@@ -1,4 +1,4 @@
-//! What few links have.
+//! Rare state of a link.
 
 use crate::background::Background;
 use crate::front::Front;
@@ -8,7 +8,7 @@ use crate::medium::StationRef;
 use longwire_block::DropCounts;
 use longwire_units::Nanos;
 
-/// What few links have.
+/// Rare state of a link.
 #[derive(Debug, Default)]
 pub(crate) struct Rare {
     pub drops: DropCounts,
@@ -34,7 +34,7 @@ pub(crate) struct Rare {
     pub taken: Taken,
     /// Background packets in the queue.
     pub phantoms: u32,
-    /// Where background packets come from.
+    /// Source of background packets.
     pub background: Option<Background>,
     /// The delay before the queue.
     pub front: Option<Box<Front>>,

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// The content of an entry, and its representation in a bucket with its position in 2^[`MAX_SHIFT`] ns, by
 /// which it is ordered.
-pub(crate) trait What: Copy + fmt::Debug {
+pub(crate) trait Content: Copy + fmt::Debug {
     type Lane: Copy + fmt::Debug;
     const EMPTY: Self::Lane;
     /// Whether entries of the same time are distinguishable, so that their order matters.
@@ -16,10 +16,10 @@ pub(crate) trait What: Copy + fmt::Debug {
     fn lane(self, place: u32) -> Self::Lane;
     /// Greater than any position if the lane is empty.
     fn place(lane: Self::Lane) -> u32;
-    fn what(lane: Self::Lane) -> Self;
+    fn content(lane: Self::Lane) -> Self;
 }
 
-impl What for () {
+impl Content for () {
     type Lane = u32;
     const EMPTY: u32 = u32::MAX;
     const DISTINCT: bool = false;
@@ -35,10 +35,10 @@ impl What for () {
     }
 
     #[inline]
-    fn what(_: u32) {}
+    fn content(_: u32) {}
 }
 
-impl What for Handle {
+impl Content for Handle {
     type Lane = u64;
     const EMPTY: u64 = u64::MAX;
     const DISTINCT: bool = true;
@@ -54,7 +54,7 @@ impl What for Handle {
     }
 
     #[inline]
-    fn what(lane: u64) -> Self {
+    fn content(lane: u64) -> Self {
         Self(lane as u32)
     }
 }
@@ -76,7 +76,7 @@ const FAR: usize = 8;
 
 /// Buckets of 2^`shift` ns; a time's bucket is its number modulo the number of buckets.
 #[derive(Debug)]
-pub(crate) struct Ring<T: What> {
+pub(crate) struct Ring<T: Content> {
     first: u64,
     shift: u32,
     held: usize,
@@ -113,7 +113,7 @@ struct Block<L> {
     buckets: [[L; LANES]; BUCKETS],
 }
 
-impl<T: What> Ring<T> {
+impl<T: Content> Ring<T> {
     /// A ring for entries like these, in order, replacing `old`: about one entry per bucket, and reaching
     /// beyond all but the last eighth of them.
     pub(crate) fn new(all: &[(u64, T)], old: Option<&Self>) -> Self {
@@ -160,12 +160,12 @@ impl<T: What> Ring<T> {
     #[inline]
     pub(crate) fn soon(&self) -> Option<T> {
         let (block, bucket) = self.place((self.first >> self.shift).wrapping_add(AHEAD));
-        self.blocks.get(block).map(|block| T::what(block.buckets[bucket][0]))
+        self.blocks.get(block).map(|block| T::content(block.buckets[bucket][0]))
     }
 
     /// Adds an entry if it fits.
     #[inline(always)]
-    pub(crate) fn push(&mut self, time: u64, what: T) -> bool {
+    pub(crate) fn push(&mut self, time: u64, content: T) -> bool {
         let number = time >> self.shift;
         let (block, bucket) = self.place(number);
         if number.wrapping_sub(self.cursor) > self.mask {
@@ -176,7 +176,7 @@ impl<T: What> Ring<T> {
         if !is_empty::<T>(lanes[LANES - 1]) || T::DISTINCT && block.shut >> bucket & 1 != 0 {
             return false;
         }
-        insert::<T>(lanes, what.lane((time - (number << self.shift)) as u32));
+        insert::<T>(lanes, content.lane((time - (number << self.shift)) as u32));
         block.some |= 1 << bucket;
         self.held += 1;
         self.first = self.first.min(time);
@@ -197,7 +197,7 @@ impl<T: What> Ring<T> {
         self.held -= 1;
         if self.held == 0 {
             self.first = u64::MAX;
-            return (T::what(lane), true);
+            return (T::content(lane), true);
         }
         let bits = block.some >> bucket;
         if bits == 0 {
@@ -208,7 +208,7 @@ impl<T: What> Ring<T> {
             let next = block.buckets[(bucket + ahead as usize) % BUCKETS][0];
             self.first = ((number + u64::from(ahead)) << self.shift) + u64::from(T::place(next));
         }
-        (T::what(lane), number >= self.alarm)
+        (T::content(lane), number >= self.alarm)
     }
 
     /// Takes an entry that was too late to fit and no longer is, or is the first of all.
@@ -284,7 +284,7 @@ impl<T: What> Ring<T> {
             let number = self.cursor.wrapping_add(round);
             let (block, bucket) = self.place(number);
             let held = self.blocks[block].buckets[bucket].into_iter().filter(|lane| !is_empty::<T>(*lane));
-            held.map(move |lane| ((number << self.shift) + u64::from(T::place(lane)), T::what(lane)))
+            held.map(move |lane| ((number << self.shift) + u64::from(T::place(lane)), T::content(lane)))
         })
     }
 
@@ -329,14 +329,14 @@ impl<T: What> Ring<T> {
 }
 
 #[inline]
-fn is_empty<T: What>(lane: T::Lane) -> bool {
+fn is_empty<T: Content>(lane: T::Lane) -> bool {
     T::place(lane) == T::place(T::EMPTY)
 }
 
 /// Inserts a lane into a bucket with room, after those of the same position: without branches, which would be
 /// unpredictable.
 #[inline(always)]
-fn insert<T: What>(lanes: &mut [T::Lane; LANES], new: T::Lane) {
+fn insert<T: Content>(lanes: &mut [T::Lane; LANES], new: T::Lane) {
     let [first, second, third, _] = *lanes;
     let place = T::place(new);
     let (after_first, after_second, after_third) =

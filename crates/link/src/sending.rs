@@ -362,7 +362,7 @@ impl Link {
         line.join_apart(heaps, pool, handle, leave);
     }
 
-    /// What a queue works in.
+    /// The context of its queue.
     #[inline(always)]
     pub(crate) fn context<'a>(&'a mut self, pool: &'a mut Pool, now: Nanos) -> QueueContext<'a> {
         let backlog = Backlog { packets: u64::from(self.waiting.packets), bytes: self.waiting.bytes };

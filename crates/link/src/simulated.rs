@@ -11,7 +11,7 @@ use longwire_units::Nanos;
 /// Lead time by which a link releases packets early, which is at most their delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lead {
-    /// So much.
+    /// The lead.
     pub by: Nanos,
     /// The end of the run: later departures are not released.
     pub until: Nanos,
@@ -50,8 +50,8 @@ impl Links {
         self.links.get(link as usize).map(|link| link.latest)
     }
 
-    /// How long a link that may have lost a packet on the wire waits for it all the same. With background
-    /// traffic it is served when the packet is sent.
+    /// Time that a link waits for a packet that it may have lost on the wire. With background traffic it is
+    /// served when the packet is sent.
     pub fn vain_wait(&self, link: u32) -> Nanos {
         let link = &self.links[link as usize];
         let lossy = link.line.features & (has::WIRE | has::LOSSY_DELAY) != 0;

@@ -1,4 +1,4 @@
-//! The macro that makes a stage of its blocks.
+//! The macro that makes a stage from its blocks.
 
 /// Makes a stage: an enum of its blocks, each in its own file, with the link's calls to them.
 ///
@@ -152,7 +152,7 @@ macro_rules! stage {
                 }
             }
 
-            /// Tells when the run begins.
+            /// Sets the beginning of the run.
             pub fn start(&mut self, begin: longwire_units::Nanos) {
                 use longwire_block::Block;
                 match self {

@@ -129,7 +129,7 @@ impl Links {
         at.map_or(Nanos::ZERO, |at| self.media[at.medium as usize].latest)
     }
 
-    /// Informs the medium of a link, if it has one, of what the link wants to send.
+    /// Informs the medium of a link, if it has one, of the packet that the link is to send.
     pub(crate) fn hand_in(&mut self, pool: &Pool, link: u32) {
         let of = &mut self.links[link as usize];
         let Some(StationRef { medium, station }) = of.station_ref() else { return };

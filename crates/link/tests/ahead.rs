@@ -11,7 +11,7 @@ const LEAD: Nanos = Nanos::from_millis(5);
 /// A block: key, kind, parameters.
 type More<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
 
-/// A packet of 1000 bytes is sent in 1 ms and travels 5 ms; besides there may be more.
+/// A packet of 1000 bytes is sent in 1 ms and travels 5 ms; further blocks may be added.
 fn link(more: &[More<'_>]) -> Links {
     let keys = [("rate", "8 Mbit/s"), ("delay", "5 ms"), ("queue", "1 packets")];
     let with = |config: LinkConfig, (key, text): &(&str, &str)| config.with_text(key, text).unwrap();

@@ -140,7 +140,7 @@ fn phantoms_use_opportunities() {
     // Three wait, and one is being sent.
     assert_eq!(most, 4);
     assert!(stats.out_packets > 0 && stats.dropped() > 100, "{stats:?}");
-    // 340 opportunities, of which packets behind others take every byte; one may still be under way.
+    // 340 opportunities, of which packets behind others use every byte; one may still be in transmission.
     let sent = stats.consumed_packets * 2004 + stats.out_packets * 1000;
     assert!((338 * 1504 - 2004..=340 * 1504).contains(&sent), "{sent} {stats:?}");
     links.flush(&mut pool);

@@ -11,7 +11,7 @@ use longwire_units::Nanos;
 const COUNTED: usize = 1250;
 const HEADERS: usize = 54;
 const SEGMENT: usize = COUNTED - 4 - HEADERS;
-/// Flows; a flow's number modulo four is its ECN field, so that all four are there.
+/// Flows; a flow's number modulo four is its ECN field, so that all four occur.
 const FLOWS: u16 = 12;
 /// Packets that arrive at once; some of them are sent before the change.
 const BURST: usize = 720;
@@ -293,7 +293,7 @@ fn another_kind_keeps_what_its_limit_would_not_have_let_in() {
     }
 }
 
-/// Every kind with less of each thing that limits it.
+/// Every kind with each of its limits lowered.
 #[test]
 fn the_same_kind_keeps_what_waits() {
     for traffic in TRAFFIC {

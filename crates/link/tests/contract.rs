@@ -168,7 +168,7 @@ fn traffic(seed: u64, count: usize, trains: bool) -> Vec<Arrival> {
     (0..count).map(arrival).collect()
 }
 
-/// How a link is served between arrivals, which must not affect departures.
+/// How often a link is served between arrivals, which must not affect departures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Looks {
     /// At every deadline, and before every arrival.
@@ -187,7 +187,7 @@ struct Bench<'a> {
     links: Links,
     /// Each departure: time, number, segments and length.
     left: Vec<(u64, u64, u16, u32)>,
-    /// When each came.
+    /// Arrival of each packet.
     came: Vec<u64>,
     least_delay: u64,
     in_order: bool,
@@ -463,7 +463,7 @@ fn changes_lose_nothing_and_reorder_nothing() {
         assert!(runs[0] == runs[1] && runs[0] == runs[2], "seed {seed}: {:#?}", runs.map(|run| run.stats));
         busy += u32::from(runs_were_busy(&runs[0]));
     }
-    // Among the changes are some that shut the link, and a seed may draw one early.
+    // Some changes shut the link, and a seed may draw one early.
     assert!(busy >= 55, "only {busy} of 60 runs were busy");
 }
 

@@ -19,7 +19,7 @@ fn read((key, kind, given): &Chosen) -> (&'static Spec, Values) {
     (spec, Values::read(spec, given).unwrap())
 }
 
-/// A link, its packets, and what became of them.
+/// A link, its packets, and their outcomes.
 struct Side {
     pool: Pool,
     links: Links,
@@ -46,7 +46,7 @@ impl Side {
             let total = (frame.len() - 14) as u16;
             frame[16..18].copy_from_slice(&total.to_be_bytes());
         } else if frame.len() >= 34 && number.is_multiple_of(2) {
-            // Its sender understands marks.
+            // Its sender is ECN-capable.
             (frame[12], frame[14], frame[15]) = (8, 0x45, 2);
         }
         let handle = self.pool.insert(&frame).unwrap();
@@ -127,7 +127,7 @@ const TRACES: [&str; 6] = [
     "0 s 5 Mbit/s; 20 ms 0; 21 ms end",
 ];
 
-/// A transmitter, and about how long a packet takes there.
+/// A transmitter, and the approximate duration of a packet.
 fn rate(dice: &mut Dice) -> (Chosen, u64) {
     let (chosen, usual) = match dice.below(5) {
         0..3 => {
@@ -149,7 +149,7 @@ fn rate(dice: &mut Dice) -> (Chosen, u64) {
     (chosen, usual)
 }
 
-/// A queue that only decides whom to let in.
+/// A queue that only decides about admission.
 fn queue(dice: &mut Dice) -> Chosen {
     let limit = ("limit", one_of(dice, &LIMITS));
     let marks = ("ecn", one_of(dice, &["yes", "no"]));
@@ -169,7 +169,7 @@ fn delay(dice: &mut Dice) -> Chosen {
     ("delay", "constant", vec![("delay", one_of(dice, &DELAYS))])
 }
 
-/// What judges packets when they are sent, and a delay that is drawn.
+/// Judges of packets when they are sent, and a random delay.
 fn on_the_wire(dice: &mut Dice) -> Vec<Chosen> {
     let all: [Chosen; 5] = [
         ("bit-error", "rate", vec![("rate", "1e-4")]),
@@ -181,7 +181,7 @@ fn on_the_wire(dice: &mut Dice) -> Vec<Chosen> {
     all.into_iter().filter(|_| dice.below(3) == 0).collect()
 }
 
-/// About how long a packet takes at a rate.
+/// Approximate duration of a packet at a rate.
 fn usual(rate: &str) -> u64 {
     let bits: u64 = match rate {
         "unlimited" | "0" => return 500,

@@ -82,7 +82,7 @@ fn assert_follows(mut samples: Vec<f64>, c: impl Fn(f64) -> f64, what: &str) {
 /// C(x).
 type Closed = fn(f64) -> f64;
 
-/// The shapes with closed forms: name and C(x) of what is 20 ms wide around a mean of 100 ms.
+/// The shapes with closed forms: name and C(x), scaled to a deviation of 20 ms around a mean of 100 ms.
 fn closed_forms() -> [(&'static str, Closed); 4] {
     [
         ("uniform", |x| ((x - 80.0) / 40.0).clamp(0.0, 1.0)),
@@ -91,7 +91,7 @@ fn closed_forms() -> [(&'static str, Closed); 4] {
             let t = ((x - 100.0) / 20.0 * 2f64.sqrt() + 2.0).max(0.0);
             1.0 - (1.0 + t) * (-t).exp()
         }),
-        // Four samples are five points: 70, 80, 100, 120, 130, of a deviation that is brought to 20.
+        // Four samples are five points: 70, 80, 100, 120, 130, whose deviation is scaled to 20.
         ("70; 90; 110; 130", |x| {
             let deviation = (2.0 * (1900.0 + 400.0) / 3.0 / 4.0f64).sqrt();
             let x = (x - 100.0) / 20.0 * deviation + 100.0;
@@ -219,7 +219,7 @@ fn a_trace_is_followed_and_keeps_the_order() {
     let wanted: Vec<f64> = (0..40u32)
         .map(|n| match n {
             0..10 => 30.0,
-            // Sent at 100 ms, 5 ms would be before the one that was sent at 90 ms.
+            // Sent at 100 ms, 5 ms would be before the packet that was sent at 90 ms.
             10 => 20.0,
             11 => 10.0,
             12..20 => 5.0,

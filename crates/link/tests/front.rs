@@ -18,7 +18,7 @@ fn before(delay: &str) -> (&'static Spec, Values) {
     block("delay", "constant", &[("delay", delay), ("before", "queue")])
 }
 
-/// A link, and what has left it: when, and which.
+/// A link, and its departures: time and number.
 struct Bench {
     pool: Pool,
     links: Links,
@@ -64,7 +64,7 @@ impl Bench {
         self.links.change(&mut self.pool, 0, Nanos(at), &[(spec, values)]).unwrap();
     }
 
-    /// When they left, in ms.
+    /// Departures in ms.
     fn end(mut self) -> Vec<u64> {
         self.advance(END);
         let stats = self.links.stats(&mut self.pool, 0, Nanos(END));
@@ -73,8 +73,7 @@ impl Bench {
     }
 }
 
-/// 1246-byte frames count 1250 bytes: 1 ms at 10 Mbit/s. Three come to the queue at 5 ms, where there is room
-/// for two.
+/// 1246-byte frames count 1250 bytes: 1 ms at 10 Mbit/s. Three reach the queue at 5 ms, where two have room.
 #[test]
 fn packets_come_to_the_queue_when_they_have_travelled() {
     let rate = |rate| block("rate", "constant", &[("rate", rate)]);

@@ -8,11 +8,11 @@ use longwire_units::Nanos;
 
 const MS: u64 = 1_000_000;
 
-/// Stations by themselves, driven by hand.
+/// Stations without an engine, driven by hand.
 struct Net {
     pool: Pool,
     links: Links,
-    /// When a packet left, by which link, and its number.
+    /// Departures: time, link and number.
     left: Vec<(u64, u32, u64)>,
 }
 
@@ -36,7 +36,7 @@ impl Net {
         Self { pool: Pool::new(64 << 20).unwrap(), links, left: Vec::new() }
     }
 
-    /// A frame of so many bytes arrives at a station.
+    /// A frame of this length arrives at a station.
     fn arrive(&mut self, at: u64, station: u32, bytes: usize, seq: u64) {
         self.advance(at);
         let handle = self.pool.alloc(bytes).unwrap();
@@ -80,7 +80,7 @@ impl Net {
 fn two_directions_share_one_transmitter() {
     let mut net =
         Net::new("half-duplex", &[("rate", "8 Mbit/s")], &[&[("delay", "1 ms")], &[("delay", "2 ms")]]);
-    // Forward, backward, and both at the same time: the first link's goes first.
+    // Forward, backward, and both at the same time: the first link's packet precedes.
     net.arrive(0, 0, 96, 1);
     net.arrive(10_000, 0, 96, 2);
     net.arrive(20_000, 1, 96, 3);
@@ -235,9 +235,9 @@ fn a_saturated_cell_carries_what_the_model_says() {
 /// Background packets of one station take their turns among the packets of another.
 #[test]
 fn background_traffic_takes_its_turns() {
-    // 1000 bytes every millisecond from the beginning on, of 803.2 µs each with their check sequence; and as
-    // often 1250 bytes of 1 ms. In the order of arrival, at equal times the first link's first: before the
-    // last go 99 others and, the first of which found nobody else, 99 of the background's.
+    // 1000 bytes every millisecond from the beginning, of 803.2 µs each with their check sequence; and as
+    // often 1250 bytes of 1 ms. They are sent in order of arrival, at equal times the first link's first: the
+    // last one follows 99 others and, as the first of them found the medium idle, 99 of the background's.
     let mut net = Net::new("half-duplex", &[("rate", "10 Mbit/s")], &[&[], &[("background", "8 Mbit/s")]]);
     for seq in 0..100 {
         net.arrive(seq * MS, 0, 1246, seq);
@@ -265,9 +265,9 @@ fn a_medium_stays_what_it_is_and_the_rest_can_change() {
     assert!(registry().iter().all(|spec| spec.kind != "shared"), "no link has it by itself");
 }
 
-/// Eight stations, each with two packets of 1000 bytes every millisecond, share 8 Mbit/s: a millisecond a
+/// Eight stations, each with two packets of 1000 bytes every millisecond, share 8 Mbit/s: a millisecond per
 /// packet. Without a time limit they would wait for seconds. Returns the longest and the mean wait, after the
-/// first second, of those that were sent by `end` ms.
+/// first second, of packets sent by `end` ms.
 fn waits(kind: &str, given: &[(&str, &str)], queue: (&str, &[(&str, &str)]), end: u64) -> (f64, f64) {
     let spec = registry().into_iter().find(|spec| (spec.key, spec.kind) == ("queue", queue.0)).unwrap();
     let values = Values::read(spec, queue.1).unwrap();
@@ -305,7 +305,7 @@ fn a_limit_in_time_counts_what_waits_at_other_stations() {
     (0..40).for_each(|seq| net.arrive(0, 0, 996, seq));
     (40..80).for_each(|seq| net.arrive(0, 1, 996, seq));
     net.advance(1000 * MS);
-    // 40 wait at the first; of those at the second, ten may.
+    // 40 wait at the first station; of those at the second, ten may.
     assert_eq!(net.left.len(), 50);
     assert_eq!(net.left.iter().map(|(leave, ..)| *leave).max(), Some(50 * MS));
     net.conserved(1000 * MS);

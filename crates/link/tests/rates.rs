@@ -174,7 +174,7 @@ fn who_waits_takes_room_in_the_queue() {
             }
             let stats = bench.links.stats(&mut bench.pool, 0, Nanos(MILLI));
             let dropped: u64 = stats.drops.iter().map(|drop| drop.1).sum();
-            // The bucket lets the first go at once.
+            // The bucket lets the first packet leave at once.
             let gone = u64::from(kind == "token-bucket");
             assert_eq!((stats.queued_packets, dropped), (4, 6 - gone), "{kind} {limit}");
         }

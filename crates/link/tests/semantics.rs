@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 const SPREAD: Nanos = Nanos::from_micros(10);
 
-/// A link by itself, driven by hand.
+/// A link without an engine, driven by hand.
 struct Bench {
     pool: Pool,
     links: Links,
@@ -243,7 +243,7 @@ fn a_train_is_cut_where_they_do_not() {
     train(&mut link, 0, 1192 * 10, 1192);
     link.advance(u64::MAX - 1);
     assert_eq!(link.times(), [15_000, 30_000, 45_000, 50_000]);
-    // At 10 Mbit/s each goes alone.
+    // At 10 Mbit/s each leaves alone.
     let mut slow = Bench::new(&[("rate", "10 Mbit/s")]);
     train(&mut slow, 0, 1192 * 3, 1192);
     slow.advance(u64::MAX - 1);
@@ -259,7 +259,7 @@ fn segments_meet_the_queue_one_by_one() {
     assert_eq!(link.stats(10 * MS).drops, [("queue-full", 6)]);
 }
 
-/// A sub-train on the transmitter gives its places back segment by segment.
+/// A train being sent frees its places in the queue segment by segment.
 #[test]
 fn a_train_being_sent_frees_a_place_at_each_segments_end() {
     let mut link = Bench::new(&[("rate", "2 Gbit/s"), ("queue", "3 packets")]);
@@ -296,7 +296,7 @@ fn trains_are_cut_where_a_change_of_rate_parts_their_segments() {
         ("9.5 Gbit/s", vec![(9_236, 9), (18_710, 9)]),
         // 2 µs: six do. 4.5 segments take 9 µs, and then come 12 and 6.
         ("5 Gbit/s", vec![(13_500, 9), (25_500, 6), (31_500, 3)]),
-        // 5 µs: three do. Four are gone, then half a segment and two, two, and those of the second.
+        // 5 µs: three do. Four are sent, then half a segment and two, two, and those of the second.
         ("2 Gbit/s", vec![(4_500, 4), (17_000, 3), (27_000, 2), (42_000, 3), (57_000, 3), (72_000, 3)]),
         // 1 ms: the fifth has half of it left.
         ("10 Mbit/s", std::iter::once((4_500, 4)).chain(slow(504_500, MS, 14)).collect()),
@@ -332,7 +332,7 @@ fn trains_are_cut_where_another_kind_parts_their_segments() {
     let wanted: Vec<_> = [MS + 9_000; 9].into_iter().chain(second).collect();
     assert_eq!(link.times(), wanted, "the one being sent is sent as a whole");
 
-    // One and a half of three segments are sent. What is left of the second takes 625 of 1250 tokens, and the
+    // One and a half of three segments are sent. The rest of the second takes 625 of 1250 tokens, and the
     // third waits for as many more.
     let mut link = Bench::new(&[("rate", "10 Gbit/s")]);
     train(&mut link, 0, 1192 * 3, 1192);
@@ -346,7 +346,7 @@ fn trains_are_cut_where_another_kind_parts_their_segments() {
 #[test]
 fn what_is_left_of_a_packet_takes_tokens() {
     let table = [
-        // (burst, ends in ms): 625 of the 1250 are left for the second, which waits 5 ms for the others.
+        // (burst, ends in ms): 625 of the 1250 are left for the second, which waits 5 ms for the rest.
         ("1250 B", [5, 10, 20]),
         // The first half begins as the bucket is full, and owes 125; 5 ms later it is full again, and so on.
         ("500 B", [5, 10, 20]),

@@ -6,7 +6,7 @@ use longwire_units::Nanos;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A destination network: an address whose bits behind the prefix are zero.
+/// A destination network: an address whose bits after the prefix are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Destination {
     address: IpAddr,
@@ -29,12 +29,12 @@ impl Destination {
         Some(Self { address, prefix })
     }
 
-    /// Its first address.
+    /// Its lowest address.
     pub const fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Bits of its prefix.
+    /// Length of its prefix in bits.
     pub const fn prefix(&self) -> u8 {
         self.prefix
     }
@@ -56,18 +56,18 @@ impl fmt::Display for Destination {
 pub enum Change {
     /// A port is up, or down.
     Up {
-        /// The port's place in the plan.
+        /// The port's number in the plan.
         port: u16,
         /// Whether it is up.
         up: bool,
     },
     /// A port has exactly these addresses.
     Addresses {
-        /// The port's place in the plan.
+        /// The port's number in the plan.
         port: u16,
-        /// Those of IPv4.
+        /// Its IPv4 addresses.
         v4: Vec<InterfaceAddress<u32>>,
-        /// Those of IPv6.
+        /// Its IPv6 addresses.
         v6: Vec<InterfaceAddress<u128>>,
     },
     /// The next hops of a network; none removes the route.
@@ -79,7 +79,7 @@ pub enum Change {
     },
     /// The link address of a neighbour; none if it is no longer known.
     Neighbour {
-        /// Place in the plan of the neighbour's port.
+        /// Number in the plan of the neighbour's port.
         port: u16,
         /// Its address.
         address: IpAddr,

@@ -21,7 +21,7 @@ pub struct PortSpec {
 pub struct RouteSpec {
     /// The destination.
     pub to: Cidr,
-    /// Next hops that share the flows; if there are none, packets are dropped.
+    /// Next hops that share the flows; packets are dropped if it is empty.
     pub hops: Vec<HopSpec>,
 }
 

@@ -25,7 +25,7 @@ const GROUPS: [u32; 7] = [
     RTNLGRP_NEXTHOP,
 ];
 
-/// Receive buffer: a route takes about 500 bytes of it.
+/// Receive buffer: a route needs about 500 bytes of it.
 const ROOM: usize = 32 << 20;
 /// Interval between checks whether the thread should end.
 const LOOK: Duration = Duration::from_millis(100);
@@ -46,7 +46,7 @@ const ATTEMPTS: usize = 3;
 pub struct Pair {
     /// The interface's index in the namespace.
     pub index: u32,
-    /// The port's place in the plan.
+    /// The port's number in the plan.
     pub port: u16,
 }
 
@@ -161,7 +161,7 @@ impl Follower {
         Some(())
     }
 
-    /// Reads the kernel's messages, waiting for the first one. Returns false if some were lost, or a dump is
+    /// Reads the kernel's messages, waiting for the first one. Returns false if some were lost or a dump is
     /// needed.
     fn hear(&mut self, buffer: &mut [u8]) -> bool {
         let mut complete = true;
@@ -203,7 +203,7 @@ impl Follower {
         true
     }
 
-    /// Reads the messages received so far, some of which were lost: the others report removals.
+    /// Reads the messages received so far, some of which were lost: the remaining ones report removals.
     fn skip(&self, buffer: &mut [u8]) {
         while !self.ending.load(Ordering::Relaxed) {
             match self.heard.try_receive(buffer) {

@@ -1,15 +1,15 @@
-//! The kernel's messages about links, addresses, routes and neighbours (rtnetlink(7)), as a router takes
-//! them: what it has no use for is left out.
+//! Parses the kernel's messages about links, addresses, routes and neighbours (rtnetlink(7)), without parts
+//! irrelevant for a router.
 
 use crate::change::Destination;
 use longwire_netlink::{Address, Hop, Link, Malformed, Neighbour, Route};
 use longwire_router::Known;
 use std::net::IpAddr;
 
-/// What the kernel says.
+/// A message of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
-    /// An interface is there.
+    /// An interface exists.
     Link {
         /// Its index.
         index: u32,
@@ -23,7 +23,7 @@ pub enum Told {
         /// Its index.
         index: u32,
     },
-    /// An interface has got or lost an address.
+    /// An interface has gained or lost an address.
     Address {
         /// The interface's index.
         index: u32,
@@ -117,7 +117,7 @@ pub fn read(kind: u16, flags: u16, body: &[u8]) -> Result<Option<Told>, Malforme
             let replaces = i32::from(flags) & libc::NLM_F_REPLACE != 0;
             let there = kind == libc::RTM_NEWROUTE;
             Ok(match route(body)? {
-                // It exists but is unused; what it has replaced is gone.
+                // It exists but is unused; the one it replaced is gone.
                 Some(route) if there && is_dead(&route) => replaces.then_some(Told::RoutesUncertain),
                 route => route.map(|route| Told::Route { route, there, replaces: there && replaces }),
             })
@@ -163,7 +163,7 @@ fn route(body: &[u8]) -> Result<Option<KernelRoute>, Malformed> {
     Ok(Some(KernelRoute { to, is_local_table, metric, hop }))
 }
 
-/// Whether packets take it for their destination alone, and it was not made of another.
+/// Whether packets take it by their destination alone, and it is not a clone of another route.
 fn is_plain(route: &Route) -> bool {
     route.source_prefix == 0 && route.tos == 0 && !route.is_cloned
 }
@@ -179,7 +179,7 @@ fn is_dead(route: &KernelRoute) -> bool {
     matches!(&route.hop, KernelHop::Via(live) if live.is_empty())
 }
 
-/// Traffic that routers handle by themselves: addresses within a link, groups, and the loopback.
+/// Traffic that routers handle themselves: addresses within a link, groups, and the loopback.
 fn is_within_link(to: &Destination) -> bool {
     match to.address() {
         IpAddr::V4(address) => to.prefix() > 3 && (address.is_loopback() || address.octets()[0] >= 224),

@@ -26,7 +26,7 @@ pub struct MirrorStats {
 }
 
 impl MirrorStats {
-    /// Its numbers by name.
+    /// Its counters by name.
     pub const fn rows(&self) -> [(&'static str, u64); 9] {
         [
             ("messages", self.messages),
@@ -62,7 +62,7 @@ pub fn count(counter: &AtomicU64) {
 }
 
 impl Counters {
-    /// As of now.
+    /// The current counters.
     pub fn read(&self) -> MirrorStats {
         let at = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         MirrorStats {

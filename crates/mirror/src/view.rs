@@ -6,13 +6,13 @@ use longwire_router::{InterfaceAddress, Known, MOST_MEMBERS, Member, NextHop, Wa
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Most addresses of an interface that its port gets: neighbour requests are compared with each.
+/// Most addresses of an interface that its port receives: neighbour requests are compared with each.
 const MOST_ADDRESSES: usize = 64;
 
 /// The kernel's state. Changed parts are *touched* until they are taken.
 #[derive(Debug, Default)]
 pub struct View {
-    /// Places of the router's ports, by the index of their interface.
+    /// Numbers of the router's ports, by the index of their interface.
     ports: BTreeMap<u32, u16>,
     /// Whether each interface is up, and whether it has a carrier.
     links: BTreeMap<u32, (bool, bool)>,
@@ -31,7 +31,7 @@ struct Touched {
 }
 
 impl View {
-    /// An empty view for a router with these ports: (interface index, place).
+    /// An empty view for a router with these ports: (interface index, port number).
     pub fn new(ports: impl IntoIterator<Item = (u32, u16)>) -> Self {
         Self { ports: ports.into_iter().collect(), ..Self::default() }
     }
@@ -149,7 +149,7 @@ impl View {
             _ => [].iter(),
         });
         let reached = members.chain(others).filter_map(|member| self.reached(member)).take(MOST_MEMBERS);
-        // Interfaces that belong to no port of the router lead nowhere.
+        // Interfaces without a port of the router lead nowhere.
         Some(Way::among(reached).unwrap_or(NextHop::Discard.into()))
     }
 

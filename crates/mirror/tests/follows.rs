@@ -33,7 +33,7 @@ struct Direct {
     told: Sender<Event>,
 }
 
-/// What the mirror does.
+/// Actions of the mirror.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     /// The mirror waits to update the router.

@@ -51,7 +51,7 @@ fn out_of(index: u32, gateway: Option<&str>) -> KernelHop {
     KernelHop::Via(vec![KernelMember { index, gateway: gateway.map(ip), weight: 1 }])
 }
 
-/// A view of a router whose ports at places 10 and 20 have the interfaces 3 and 4.
+/// A view of a router whose ports 10 and 20 have the interfaces 3 and 4.
 fn view() -> View {
     View::new([(3, 10), (4, 20)])
 }

@@ -3,7 +3,7 @@
 use crate::item::{Item, Items, read_all};
 use crate::message::{MOST_BODY, Malformed};
 
-/// What a request asks for.
+/// Operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// The settings of objects.
@@ -23,15 +23,15 @@ impl Operation {
 pub struct Request<'b> {
     /// The group that it belongs to: the client's number.
     pub group: u32,
-    /// Which part, from 0.
+    /// Number of the part, from 0.
     pub part: u8,
     /// Number of parts of the group, 1 to [`Request::MOST_PARTS`].
     pub parts: u8,
-    /// What is asked for.
+    /// The operation.
     pub operation: Operation,
     /// Execution time, in nanoseconds from the start of the run; 0 for at once.
     pub time: u64,
-    /// What is meant.
+    /// Its objects and settings.
     pub items: Items<'b>,
 }
 

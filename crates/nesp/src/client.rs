@@ -24,7 +24,7 @@ struct Session {
 /// A request that was refused, with the emulator's reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// What kind of reason.
+    /// Kind of reason.
     pub code: ErrorCode,
     /// The reason.
     pub why: String,

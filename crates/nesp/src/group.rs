@@ -16,9 +16,9 @@ pub(crate) struct Group {
     begun: u64,
 }
 
-/// What became of a part.
+/// Outcome of a part.
 pub(crate) enum Assembled {
-    /// Others are missing.
+    /// Other parts are missing.
     Partial,
     /// The last part: all items, in the order of the parts.
     Whole(Items<'static>),

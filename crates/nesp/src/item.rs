@@ -1,9 +1,9 @@
-//! What bodies list: objects, settings, errors. Each item is its type, its length and its value.
+//! Items of bodies: objects, settings, errors. Each item consists of type, length and value.
 
 use crate::message::Malformed;
 use std::borrow::Cow;
 
-/// What an object is.
+/// Kinds of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A simplex link.
@@ -32,7 +32,7 @@ impl Kind {
         self as u8 + 1
     }
 
-    /// The word for it.
+    /// Its word.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Link => "link",
@@ -46,7 +46,7 @@ impl Kind {
     }
 }
 
-/// Why a request was refused.
+/// Reason for a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorCode {
     /// There is no such object.
@@ -104,9 +104,9 @@ pub enum Item<'b> {
     Setting(Cow<'b, str>, Cow<'b, str>),
     /// A setting's name, in a request to read it.
     Name(Cow<'b, str>),
-    /// Why nothing was done.
+    /// Reason why nothing was done.
     Error(ErrorCode, Cow<'b, str>),
-    /// Where a list continues; in a request, where to begin.
+    /// Position at which a list continues; in a request, at which it begins.
     Next(u32),
 }
 

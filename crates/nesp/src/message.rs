@@ -3,7 +3,7 @@
 use crate::key::{MacKey, TAG};
 use thiserror::Error;
 
-/// What every message begins with.
+/// The beginning of every message.
 pub const MAGIC: [u8; 4] = *b"NESP";
 /// The version of the protocol.
 pub const VERSION: u8 = 1;
@@ -13,7 +13,7 @@ pub const MOST: usize = 1400;
 /// Bytes before the body.
 const HEADER: usize = 20;
 
-/// What a message is for.
+/// Kinds of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageKind {
     /// A client asks for a session.
@@ -50,7 +50,7 @@ pub enum Malformed {
     /// There is no such kind.
     #[error("there is no kind {0}")]
     Kind(u8),
-    /// Its length is not possible.
+    /// Its length is impossible.
     #[error("its length {0} is not possible")]
     Length(u16),
     /// A field of the body has an invalid value.
@@ -110,7 +110,7 @@ impl<'b> Message<'b> {
         })
     }
 
-    /// Whether its authenticator is right.
+    /// Whether its authenticator is valid.
     pub fn is_signed_with(&self, key: &MacKey) -> bool {
         key.verify(self.signed, self.tag)
     }

@@ -1,4 +1,4 @@
-//! When a client sends again.
+//! Retransmission by a client.
 
 /// The next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub enum Due {
     Send,
     /// Wait until this time for an answer.
     Wait(u64),
-    /// Nobody answers.
+    /// No answer in time.
     GiveUp,
 }
 

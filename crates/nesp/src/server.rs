@@ -20,7 +20,7 @@ const MOST_SESSIONS: usize = 32;
 /// Answers that each session stores for retransmissions.
 const MOST_ANSWERS: usize = 16;
 
-/// What has come.
+/// Counters of received messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Hellos that were answered.
@@ -45,11 +45,11 @@ pub struct Job {
     session: u64,
     sequence: u32,
     tag: [u8; TAG],
-    /// What is asked for.
+    /// The operation.
     pub operation: Operation,
     /// Execution time; 0 for at once.
     pub time: u64,
-    /// What is meant.
+    /// Its objects and settings.
     pub items: Items<'static>,
 }
 
@@ -97,7 +97,7 @@ impl Server {
         Self { key, hello, welcome, instance, sessions: Vec::new(), offered: 0, ended: 0, counters }
     }
 
-    /// What has come.
+    /// Counters so far.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -181,7 +181,7 @@ impl Server {
 }
 
 impl Session {
-    /// Sees to an authentic request.
+    /// Handles an authentic request.
     fn take(&mut self, message: &Message<'_>, now: u64, counters: &mut Counters) -> Outcome {
         match self.window.look(message.sequence) {
             Freshness::New => {}

@@ -1,6 +1,6 @@
 //! Replay window of a session (RFC 4303, section 3.4.3, with numbers that do not wrap).
 
-/// What a number is.
+/// Novelty of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
     /// Not received before.

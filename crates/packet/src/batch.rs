@@ -48,19 +48,19 @@ impl Batch {
         count
     }
 
-    /// How many more packets fit.
+    /// Number of packets that still fit.
     #[inline]
     pub fn room(&self) -> usize {
         BATCH - self.len
     }
 
-    /// How many packets there are.
+    /// Number of packets.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no packets.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0

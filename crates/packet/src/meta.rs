@@ -60,7 +60,7 @@ pub struct Meta {
 pub struct Train {
     /// Its kind, as [`Gso`].
     pub gso: u8,
-    /// How many segments, at least two.
+    /// Number of segments, at least two.
     pub segments: u16,
     /// Payload bytes of every segment but the last.
     pub gso_size: u16,

@@ -1,27 +1,27 @@
-//! Whether what is to be installed fits beside what is: the arithmetic of a router's budget per packet.
+//! Admission of programs: the arithmetic of a router's budget per packet.
 //!
 //! Every packet meets the classifier, then at most one per-flow program, then all general programs. So
 //! classifier + most expensive per-flow program + sum of the general ones must be within the budget, for each
-//! resource by itself. The store of instructions holds all programs at once, and there all of them are added
-//! up. ("Building a Robust Software-Based Router Using Network Processors", sections 4.3, 4.5 and 4.6.)
+//! resource. The instruction store holds all programs at once, so their sizes are added. ("Building a Robust
+//! Software-Based Router Using Network Processors", sections 4.3, 4.5 and 4.6.)
 
 use crate::verify::{Item, Prices, Verified};
 use std::fmt;
 use thiserror::Error;
 
-/// What a budget may limit.
+/// A limited resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Resource {
     /// Cycles of the paper's processor: instructions.
     Cycles,
-    /// Reads or writes of 4 bytes of state, or of maps' values and keys. (The buckets of hash maps are
-    /// part of the hash.)
+    /// Reads or writes of 4 bytes of state, or of maps' values and keys. (Buckets of hash maps are part of
+    /// the hash.)
     Transfers,
     /// Hashes: the program's own, and those of hash maps.
     Hashes,
     /// Bytes of state read or written.
     StateBytes,
-    /// Slots of 8 bytes in the store of instructions.
+    /// Slots of 8 bytes in the instruction store.
     Slots,
     /// Time on this machine, in picoseconds.
     Time,
@@ -44,22 +44,22 @@ impl Resource {
         }
     }
 
-    /// Whether all installed programs use it up together, whichever of them a packet meets.
+    /// Whether all installed programs use it together, whatever a packet meets.
     const fn is_stored(self) -> bool {
         matches!(self, Self::Slots)
     }
 }
 
-/// How much of each resource something needs for a packet at worst.
+/// Worst-case demand per packet for each resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Demand([u64; Resource::ALL.len()]);
 
 impl Demand {
-    /// The paper's classifier: 56 instructions and 20 bytes of state (section 4.5), two hashes, of the IP and
-    /// the TCP header. Its slots are those of its instructions.
+    /// The paper's classifier: 56 instructions and 20 bytes of state (section 4.5), and two hashes, of the IP
+    /// and the TCP header. Its slots are its instructions.
     pub const VRP_CLASSIFIER: Self = Self([56, 5, 2, 20, 56, 0]);
 
-    /// What a program needs. `picoseconds` are this machine's prices.
+    /// The demand of a program. `picoseconds` are this machine's prices.
     pub fn of(verified: &Verified, picoseconds: &Prices) -> Self {
         let most = verified.most();
         let mut demand = Self::default();
@@ -76,7 +76,7 @@ impl Demand {
         demand
     }
 
-    /// What is needed if a packet meets this and then the other.
+    /// The demand of a packet that meets this and then the other.
     #[must_use]
     pub fn then(mut self, other: Self) -> Self {
         for (own, other) in self.0.iter_mut().zip(other.0) {
@@ -85,7 +85,7 @@ impl Demand {
         self
     }
 
-    /// What is needed if a packet meets this or the other, while both are stored.
+    /// The demand of a packet that meets one of them, while both are stored.
     #[must_use]
     pub fn or(mut self, other: Self) -> Self {
         for &resource in Resource::ALL {
@@ -95,19 +95,19 @@ impl Demand {
         self
     }
 
-    /// Sets how much of a resource is needed.
+    /// Sets the demand for a resource.
     pub fn with(&mut self, resource: Resource, amount: u64) -> &mut Self {
         self.0[resource as usize] = amount;
         self
     }
 
-    /// How much of a resource is needed.
+    /// The demand for a resource.
     pub fn amount(&self, resource: Resource) -> u64 {
         self.0[resource as usize]
     }
 }
 
-/// What there is of each resource for a packet. What it does not limit, there is enough of.
+/// Budget of each resource per packet. Resources without a limit are unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Budget([Option<u64>; Resource::ALL.len()]);
 
@@ -115,11 +115,10 @@ impl Budget {
     /// The paper's virtual router processor, for 8 × 100 Mbit/s (section 4.3).
     pub const VRP: Self = Self([Some(240), Some(24), Some(3), Some(96), Some(650), None]);
 
-    /// Bytes that the shortest Ethernet frame takes on the wire: 64, preamble 8, gap 12.
+    /// Bytes of the shortest Ethernet frame on the wire: 64, preamble 8, gap 12.
     const SHORTEST: u64 = 84;
 
-    /// The time that is left between two of the shortest frames at this rate, in bits per second. A rate of 0
-    /// leaves any.
+    /// The time between two of the shortest frames at this rate in bits per second. At 0 it is unlimited.
     pub fn line_rate(bits_per_second: u64) -> Self {
         let picoseconds = (Self::SHORTEST * 8 * 1_000_000_000_000).checked_div(bits_per_second);
         let mut budget = Self::default();
@@ -127,14 +126,14 @@ impl Budget {
         budget
     }
 
-    /// The highest rate, in bits per second, that leaves so many picoseconds between two of the shortest
-    /// frames: at least 1 of them.
+    /// The highest rate in bits per second with at least `picoseconds` (at least 1) between two of the
+    /// shortest frames.
     pub fn rate_for(picoseconds: u64) -> u64 {
         Self::SHORTEST * 8 * 1_000_000_000_000 / picoseconds.max(1)
     }
 
-    /// What is left of time and cycles where so many nanoseconds of each second are set aside for something
-    /// else, up to all of them. All else is there for each packet, whatever is done beside it.
+    /// Reduces time and cycles by a reserve of this many nanoseconds per second, up to all of them. Other
+    /// resources are per packet and unaffected.
     #[must_use]
     pub fn setting_aside(mut self, nanoseconds: u64) -> Self {
         const SECOND: u128 = 1_000_000_000;
@@ -146,25 +145,25 @@ impl Budget {
         self
     }
 
-    /// What there is of a resource; none if it is not limited.
+    /// The limit of a resource; none if unlimited.
     pub fn limit(&self, resource: Resource) -> Option<u64> {
         self.0[resource as usize]
     }
 }
 
-/// Something that is installed or is to be.
+/// An item in the budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    /// What it is called in the arithmetic.
+    /// Its name in errors.
     pub name: Box<str>,
     /// What it needs.
     pub demand: Demand,
 }
 
-/// Whether all of it fits: what a packet needs of each resource at worst.
+/// Checks that all fit the budget. Returns the worst-case demand per packet.
 ///
 /// # Errors
-/// Shows the arithmetic of every resource of which there is too little.
+/// The arithmetic of every exceeded resource.
 pub fn admit(
     budget: &Budget,
     classifier: Demand,
@@ -183,26 +182,26 @@ pub fn admit(
     if sums.is_empty() { Ok(total) } else { Err(Overdrawn { sums }) }
 }
 
-/// A budget that does not suffice.
+/// An exceeded budget.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the budget per packet does not suffice: {}; remove a program, or choose a larger budget",
     joined(.sums))]
 pub struct Overdrawn {
-    /// The resources of which there is too little.
+    /// The exceeded resources.
     pub sums: Vec<Sum>,
 }
 
-/// What is needed of a resource, and what there is.
+/// Demand and limit of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sum {
     /// The resource.
     pub resource: Resource,
-    /// What is added up: names and amounts. The per-flow program is the most expensive one, but where all of
-    /// them count.
+    /// The summands: names and amounts. Of the per-flow programs only the most expensive one, unless all are
+    /// added.
     pub terms: Vec<(Box<str>, u64)>,
-    /// All of it.
+    /// Their sum.
     pub total: u64,
-    /// The known ones.
+    /// The limit, if known.
     pub limit: Option<u64>,
 }
 
@@ -266,8 +265,8 @@ mod tests {
         assert_eq!(one.or(Demand::default()), one);
     }
 
-    /// A forwarder of the paper's table 5: bytes of state, instructions. It gives no number of slots; as many
-    /// as instructions.
+    /// A forwarder of the paper's table 5: bytes of state, instructions. The table has no slots; as many as
+    /// instructions.
     fn forwarder(name: &str, bytes: u64, instructions: u64) -> Installed {
         let mut demand = Demand::default();
         demand
@@ -299,7 +298,7 @@ mod tests {
         // wavelet 28 and ack 15 too.
         assert_eq!(total, Demand([164, 23, 2, 92, 207, 0]));
 
-        // The ACK monitor for every packet is too much, though there are cycles enough.
+        // The ACK monitor for every packet is too much, though cycles suffice.
         let all = [syn, ports, ack, ip];
         let overdrawn = admit(&Budget::VRP, Demand::VRP_CLASSIFIER, &[splicer, wavelet], &all).unwrap_err();
         assert_eq!(

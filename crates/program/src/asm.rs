@@ -1,7 +1,7 @@
-//! Instructions from text: the notation that they are printed in, with names for places.
+//! Assembler for instructions in the notation of their output, with labels.
 //!
-//! One instruction a line; `name:` before one names its place for `goto`, `if … goto`, `call` and `r2 = pc
-//! name ll` (the address of a function); what follows `;` is a comment. Helpers may be called by their name.
+//! One instruction a line; `name:` before one is its label for `goto`, `if … goto`, `call` and `r2 = pc name
+//! ll` (the address of a function); comments begin with `;`. Helpers may be called by name.
 
 use crate::{
     Arithmetic, Atomic, ByteOrder, Code, CodeError, Condition, Helper, Instruction, Narrow, Operand,
@@ -10,33 +10,33 @@ use crate::{
 use std::collections::HashMap;
 use thiserror::Error;
 
-/// A text that is no program.
+/// An error in the text of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AssemblyError {
-    /// A line that can't be read.
+    /// A line that can't be parsed.
     #[error("line {line}: {found} can't stand here; {wanted} is wanted")]
     Syntax {
-        /// Which, from 1.
+        /// The line, from 1.
         line: usize,
-        /// What stands there.
+        /// The text found.
         found: String,
-        /// What is wanted.
+        /// What was expected.
         wanted: &'static str,
     },
-    /// A jump to a name that no line has, or too far away.
+    /// A jump to an unknown label, or too far away.
     #[error("line {line}: no line within reach is called {name}")]
     Label {
-        /// Which line, from 1.
+        /// The line, from 1.
         line: usize,
         /// The name.
         name: String,
     },
-    /// The instructions make no program.
+    /// The instructions don't form a program.
     #[error(transparent)]
     Code(#[from] CodeError),
 }
 
-/// Makes a program of text.
+/// Assembles a program.
 ///
 /// ```
 /// let code = longwire_program::assemble(
@@ -52,7 +52,7 @@ pub enum AssemblyError {
 /// ```
 ///
 /// # Errors
-/// Names the line and what is wanted there.
+/// The line and what was expected there.
 pub fn assemble(text: &str) -> Result<Code, AssemblyError> {
     let mut labels = HashMap::new();
     let mut read = Vec::new();
@@ -124,12 +124,12 @@ fn tokens(line: &str) -> Vec<&str> {
     tokens
 }
 
-/// The words of a line, and how far it was read.
+/// The tokens of a line, and the read position.
 struct Cursor<'t> {
     tokens: Vec<&'t str>,
     at: usize,
     line: usize,
-    /// The name that the instruction jumps to.
+    /// The label to which the instruction jumps.
     label: Option<&'t str>,
 }
 
@@ -411,7 +411,7 @@ impl<'t> Cursor<'t> {
         parsed.map_err(|_| self.wrong_before(wanted))
     }
 
-    /// A number, with a sign if there is one, of the type that is wanted.
+    /// A number of the expected type, with an optional sign.
     fn number<T: TryFrom<i64>>(&mut self, wanted: &'static str) -> Parsed<T> {
         let negative = match self.peek() {
             "-" | "+" => self.next() == "-",
@@ -454,7 +454,7 @@ impl<'t> Cursor<'t> {
         then(self)
     }
 
-    /// What was just read is not what is wanted.
+    /// The token just read is not the expected one.
     fn wrong_before(&self, wanted: &'static str) -> AssemblyError {
         let found = match self.tokens.get(self.at.saturating_sub(1)) {
             Some(token) => format!("\"{}\"", token.escape_debug()),
@@ -464,7 +464,7 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// What can be expected, so that messages can name it.
+/// Expected tokens, for error messages.
 const EXPECTED: &[&str] = &["(", ")", "[", "]", "*", "+", "=", ",", "0", "ll", "r0", "goto"];
 
 fn register(token: &str) -> Option<(Width, Register)> {

@@ -1,35 +1,33 @@
-//! Decoded programs: instructions with the places they jump to.
+//! Decoded programs: instructions with resolved jump targets.
 
 use crate::{DecodeError, Instruction, Register};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// Instructions in order, all jumps and local calls leading to the beginning of an instruction.
+/// A sequence of instructions, in which all jumps and local calls lead to the beginning of an instruction.
 ///
-/// Instructions are counted from 0 without gaps, so that tables over them are plain arrays; [`Code::slot`]
-/// gives the number that people know, which counts a 16-byte instruction twice, as the kernel and
-/// llvm-objdump do.
+/// Indices of instructions start at 0 without gaps, so that tables over them are plain arrays; [`Code::slot`]
+/// gives the usual number, which counts a 16-byte instruction twice, as the kernel and llvm-objdump do.
 ///
-/// What is *not* known of a `Code`: that it ends, that it runs into no other function, and that it does
-/// nothing forbidden. That is the verifier's to say.
+/// A `Code` may still not terminate, run into another function, or do something forbidden. The verifier
+/// checks that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code {
     instructions: Box<[Instruction]>,
     /// The slot number of each instruction.
     slots: Box<[u32]>,
-    /// Where each instruction jumps to or what it calls; `NOWHERE` if it does not.
+    /// Target of each instruction's jump or call; `NOWHERE` if none.
     targets: Box<[u32]>,
-    /// First instructions of the programs that tail calls may lead to, by the numbers that program arrays
-    /// have for them.
+    /// First instructions of targets of tail calls, by their numbers in program arrays.
     programs: BTreeMap<u32, u32>,
 }
 
 const NOWHERE: u32 = u32::MAX;
 
-/// Why instructions don't make a program.
+/// Reason why instructions don't form a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum CodeError {
-    /// An instruction can't be read.
+    /// An instruction can't be decoded.
     #[error(transparent)]
     Decode(#[from] DecodeError),
     /// There are none.
@@ -38,26 +36,26 @@ pub enum CodeError {
     /// There are too many.
     #[error("the program has {0} slots; the limit is {limit}", limit = Code::MAX_SLOTS)]
     TooLong(usize),
-    /// The bytes are no whole number of slots.
+    /// The length is not a whole number of slots.
     #[error("the program has {0} bytes, which is no multiple of 8")]
     Length(usize),
-    /// A jump or call that leads out of the program or into a 16-byte instruction.
+    /// A jump or call leaves the program, or leads into a 16-byte instruction.
     #[error("instruction {slot}: `{instruction}` leads to slot {target}, where no instruction begins")]
     Target {
-        /// The number of the instruction.
+        /// Its number.
         slot: usize,
         /// What it is.
         instruction: Instruction,
-        /// Where it leads.
+        /// Its target.
         target: i64,
     },
-    /// The frame pointer would be changed.
+    /// An instruction writes the frame pointer.
     #[error(
         "instruction {slot}: `{instruction}` writes r10; use another register and leave the frame pointer \
          alone"
     )]
     FramePointer {
-        /// The number of the instruction.
+        /// Its number.
         slot: usize,
         /// What it is.
         instruction: Instruction,
@@ -65,10 +63,10 @@ pub enum CodeError {
 }
 
 impl Code {
-    /// Most slots that a program may have.
+    /// Maximum number of slots.
     pub const MAX_SLOTS: usize = 65_536;
 
-    /// Reads a program from its bytes.
+    /// Decodes a program.
     ///
     /// # Errors
     /// If an instruction is malformed, a jump leads nowhere, `r10` is written, or the length is 0 or beyond
@@ -89,7 +87,7 @@ impl Code {
         Self::new(instructions)
     }
 
-    /// Makes a program of instructions.
+    /// A program of these instructions.
     ///
     /// # Errors
     /// As [`Code::decode`], but for malformed instructions.
@@ -127,8 +125,8 @@ impl Code {
         Ok(Self { instructions, slots, targets, programs: BTreeMap::new() })
     }
 
-    /// With programs that tail calls may lead to: their first instructions, by the numbers that program
-    /// arrays have for them, from 1. Where no instruction is, none begins.
+    /// Adds targets of tail calls: their first instructions, by number in program arrays from 1. Invalid ones
+    /// are left out.
     #[must_use]
     pub fn with_programs(mut self, programs: impl IntoIterator<Item = (u32, usize)>) -> Self {
         let there = programs.into_iter().filter(|&(number, start)| number > 0 && start < self.len());
@@ -136,12 +134,12 @@ impl Code {
         self
     }
 
-    /// The programs that tail calls may lead to: numbers and first instructions.
+    /// Targets of tail calls: numbers and first instructions.
     pub fn programs(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
         self.programs.iter().map(|(&number, &start)| (number, start as usize))
     }
 
-    /// Where the program with this number begins.
+    /// First instruction of the program with this number.
     pub fn program(&self, number: u32) -> Option<usize> {
         self.programs.get(&number).map(|&start| start as usize)
     }
@@ -151,7 +149,7 @@ impl Code {
         &self.instructions
     }
 
-    /// How many instructions there are; 16-byte ones count once.
+    /// Number of instructions; 16-byte ones count once.
     pub fn len(&self) -> usize {
         self.instructions.len()
     }
@@ -161,13 +159,13 @@ impl Code {
         self.instructions.is_empty()
     }
 
-    /// Where instruction `index` jumps to, or the first instruction of the function that it calls or names.
+    /// Jump target of instruction `index`, or the first instruction of the function that it calls or names.
     pub fn target(&self, index: usize) -> Option<usize> {
         self.targets.get(index).filter(|&&t| t != NOWHERE).map(|&t| t as usize)
     }
 
-    /// The number of instruction `index` as the kernel and llvm-objdump count, in slots of 8 bytes. Beyond
-    /// the end: the number of slots.
+    /// The number of instruction `index` as counted by the kernel and llvm-objdump, in slots of 8 bytes.
+    /// Beyond the end: the number of slots.
     pub fn slot(&self, index: usize) -> usize {
         match self.slots.get(index) {
             Some(&slot) => slot as usize,
@@ -180,14 +178,14 @@ impl Code {
         self.slots.binary_search(&u32::try_from(slot).ok()?).ok()
     }
 
-    /// How many slots of 8 bytes it takes.
+    /// Number of slots of 8 bytes.
     pub fn slot_count(&self) -> usize {
         let last = self.instructions.len() - 1;
         self.slots[last] as usize + self.instructions[last].slots()
     }
 
-    /// First instructions of functions, in order: those of the program and of others that tail calls may lead
-    /// to, and those that are called or whose address is taken.
+    /// First instructions of functions, in order: those of the program and of targets of tail calls, and
+    /// those that are called or whose address is taken.
     pub fn entries(&self) -> Vec<usize> {
         let named = (0..self.len()).filter(|&i| self.instructions[i].names_function());
         let mut entries: Vec<usize> = named.filter_map(|i| self.target(i)).collect();
@@ -198,7 +196,7 @@ impl Code {
         entries
     }
 
-    /// First instructions of the functions whose address is taken, in order: those that helpers may call.
+    /// First instructions of functions whose address is taken, in order: possible callbacks.
     pub fn callbacks(&self) -> Vec<usize> {
         let taken =
             (0..self.len()).filter(|&i| matches!(self.instructions[i], Instruction::LoadFunction { .. }));

@@ -1,31 +1,30 @@
-//! The context that programs get in `r1`: `struct xdp_md` of linux/bpf.h.
+//! The context that programs receive in `r1`: `struct xdp_md` of linux/bpf.h.
 
 /// A field of the context. Each is 32 bits wide; a load of one of the first three gives a whole address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ContextField {
     /// The address of the packet's first byte.
     Data,
-    /// The address just beyond its last byte.
+    /// The address after its last byte.
     DataEnd,
-    /// The address of metadata in front of the packet: there is none, so it equals `data`.
+    /// The address of metadata before the packet: there is none, so it equals `data`.
     DataMeta,
-    /// The number of the port that it came in by.
+    /// The ingress port's number.
     Ingress,
     /// The receive queue there.
     Queue,
-    /// The port that it goes out by, for a program at a port's exit; 0 for others, which run before that is
-    /// known.
+    /// The egress port, for a program at a port's exit; 0 for others, which run before it is known.
     Egress,
 }
 
 impl ContextField {
     /// Bytes of the context.
     pub const TOTAL: usize = 24;
-    /// Every field, in order of its place.
+    /// Every field, in order.
     pub const ALL: &'static [Self] =
         &[Self::Data, Self::DataEnd, Self::DataMeta, Self::Ingress, Self::Queue, Self::Egress];
 
-    /// The field that a load of 4 bytes at this place reads.
+    /// The field at this offset, for a 4-byte load.
     pub const fn at(offset: i64) -> Option<Self> {
         match offset {
             0 => Some(Self::Data),
@@ -51,20 +50,20 @@ impl ContextField {
     }
 }
 
-/// What a program is told about a packet besides its bytes.
+/// Metadata of a packet for a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Context {
-    /// The number of the port that it came in by.
+    /// The ingress port's number.
     pub ingress: u32,
     /// The receive queue there.
     pub queue: u32,
-    /// The number of the port that it goes out by, as far as that is known.
+    /// The egress port's number, if known.
     pub egress: u32,
-    /// Its time, in nanoseconds: what `ktime_get_ns` gives.
+    /// Arrival time in nanoseconds: `ktime_get_ns`.
     pub now: u64,
-    /// The number of the worker that runs the program, from 0: what `get_smp_processor_id` gives, and which
-    /// copy of a per-CPU map's values is meant.
+    /// Number of the worker that runs the program, from 0: `get_smp_processor_id`, and index of the values in
+    /// per-CPU maps.
     pub worker: u32,
-    /// Its mark, as programs before have set it: what `lw_read_mark` gives.
+    /// Mark set by previous programs: `lw_read_mark`.
     pub mark: u32,
 }

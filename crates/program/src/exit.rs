@@ -1,8 +1,9 @@
-//! Programs that entries of maps name: they run on packets that are redirected by such an entry (struct
-//! bpf_devmap_val and struct bpf_cpumap_val of linux/bpf.h).
+//! Programs named by entries of maps: they run on packets redirected by such an entry (struct bpf_devmap_val
+//! and struct bpf_cpumap_val of linux/bpf.h).
 //!
-//! A value of 8 bytes has the port, or a size of no meaning here, in its first four, and the program in its
-//! last four: in the kernel a file descriptor, here the program's place, from 1, among those that the program
+//! A value of 8 bytes has the port, or a queue size that is ignored here, in its first four, and the program
+//! in its last four: in the kernel a file descriptor, here the index of the program, from 1, among those
+//! listed at installation.
 //! was put together with.
 
 use crate::MapKind;
@@ -10,14 +11,15 @@ use crate::MapKind;
 /// Where such a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExitKind {
-    /// Where a packet leaves by a port: `SEC("xdp/devmap")`. It lets the packet go (XDP_PASS) or drops it.
+    /// At a port's exit: `SEC("xdp/devmap")`. It passes (XDP_PASS) or drops the packet.
     Port,
-    /// On the processor that a packet was led to: `SEC("xdp/cpumap")`. It may redirect the packet once more.
+    /// On the processor to which a packet was redirected: `SEC("xdp/cpumap")`. It may redirect the packet
+    /// once more.
     Processor,
 }
 
 impl ExitKind {
-    /// That of the programs of a section; none if they see packets where these come in.
+    /// The kind of a section's programs; none for ordinary ones.
     pub fn of_section(section: &str) -> Option<Self> {
         let rest = section.strip_prefix("xdp")?;
         let rest = rest.strip_prefix(".frags").unwrap_or(rest).strip_prefix(['/', '_'])?;
@@ -28,7 +30,7 @@ impl ExitKind {
         }
     }
 
-    /// That of the programs that entries of a map of this kind may name; none if they name none.
+    /// The kind of programs that entries of this map may name; none if they can't.
     pub const fn of_map(kind: MapKind) -> Option<Self> {
         match kind {
             MapKind::DevMap | MapKind::DevMapHash => Some(Self::Port),
@@ -37,7 +39,7 @@ impl ExitKind {
         }
     }
 
-    /// Where that is, for messages.
+    /// Its place, for messages.
     pub const fn place(self) -> &'static str {
         match self {
             Self::Port => "where a packet leaves that was redirected through a devmap",
@@ -54,5 +56,5 @@ impl ExitKind {
     }
 }
 
-/// The most programs that entries may name.
+/// Most programs that entries may name.
 pub const MAX_EXITS: usize = 64;

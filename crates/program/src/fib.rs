@@ -1,20 +1,20 @@
-//! What a program asks its router about routes: `struct bpf_fib_lookup` of linux/bpf.h, read and written.
+//! Route lookups of programs: `struct bpf_fib_lookup` of linux/bpf.h, read and written.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Bytes of the structure.
 pub(crate) const PARAMETERS: usize = 64;
-/// BPF_FIB_LOOKUP_DIRECT and BPF_FIB_LOOKUP_OUTPUT, which make no difference where there is one table, and
-/// BPF_FIB_LOOKUP_SKIP_NEIGH.
+/// Accepted flags: BPF_FIB_LOOKUP_DIRECT and BPF_FIB_LOOKUP_OUTPUT, which have no effect because there is one
+/// table, and BPF_FIB_LOOKUP_SKIP_NEIGH.
 pub(crate) const FLAGS: u64 = 1 | 2 | SKIP_NEIGHBOUR;
 const SKIP_NEIGHBOUR: u64 = 4;
 
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
-/// Errors that the helper returns, as errno(3) numbers them.
+/// Errors that the helper returns, as in errno(3).
 const ENODEV: i64 = 19;
 
-/// Where the structure has what.
+/// Offsets in the structure.
 const LENGTH: usize = 6;
 const PORT: usize = 8;
 const METRIC: usize = 12;
@@ -23,20 +23,20 @@ const VLAN: usize = 48;
 const SOURCE_MAC: usize = 52;
 const NEIGHBOUR_MAC: usize = 58;
 
-/// A packet that a program asks about.
+/// A route lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouteQuery<'a> {
-    /// Where it goes.
+    /// Its destination.
     pub destination: IpAddr,
-    /// The number of the port that it came in by.
+    /// The ingress port's number.
     pub ingress: u32,
-    /// Bytes of it from its IP header on, 0 if they are not to be compared with a limit.
+    /// Length from the IP header on; 0 for no comparison with the MTU.
     pub length: u16,
-    /// Whether the neighbour is of no interest.
+    /// Whether to skip the neighbour lookup.
     pub skips_neighbour: bool,
     /// The time, in nanoseconds.
     pub now: u64,
-    /// The packet that the program works on: of several next hops its flow chooses.
+    /// The program's packet, whose flow selects one of several next hops.
     pub packet: &'a [u8],
 }
 
@@ -45,7 +45,7 @@ pub struct RouteQuery<'a> {
 pub struct Hop {
     /// The number of the port.
     pub port: u32,
-    /// The longest IP packet there.
+    /// The MTU there.
     pub mtu: u32,
     /// The neighbour: a gateway, or the destination itself.
     pub neighbour: IpAddr,
@@ -53,22 +53,22 @@ pub struct Hop {
     pub mac: [u8; 6],
 }
 
-/// What a router answers.
+/// Answer of a router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouteAnswer {
-    /// To the neighbour with this address, if the program wanted to know it.
+    /// Forwarded to the neighbour with this MAC address, if requested.
     Forward(Hop, Option<[u8; 6]>),
-    /// Nobody has said yet which address the neighbour has.
+    /// The neighbour's MAC address is unknown.
     NoNeighbour(Hop),
-    /// The packet is longer than the port's limit.
+    /// The packet exceeds the port's MTU.
     TooLong(Hop),
-    /// Dropped, and nobody is told.
+    /// Dropped silently.
     Discarded,
-    /// For the router itself, for everybody, or by no route.
+    /// For the router itself, broadcast or multicast, or without a route.
     NotForwarded,
-    /// Nothing is forwarded.
+    /// Forwarding is disabled.
     Disabled,
-    /// The port that it came in by is none.
+    /// The ingress port does not exist.
     NoPort,
 }
 
@@ -76,7 +76,7 @@ pub enum RouteAnswer {
 pub(crate) struct Parameters(pub [u8; PARAMETERS]);
 
 impl Parameters {
-    /// What they ask, if they are of a family that routes have.
+    /// The lookup, if the address family is known.
     pub fn query<'a>(&self, flags: u64, now: u64, packet: &'a [u8]) -> Option<RouteQuery<'a>> {
         let destination = match self.0[0] {
             AF_INET => Ipv4Addr::from(self.part::<4>(DESTINATION)).into(),
@@ -93,13 +93,13 @@ impl Parameters {
         })
     }
 
-    /// Writes an answer; what the helper returns.
+    /// Writes an answer. Returns the helper's return value.
     pub fn answer(&mut self, answer: &RouteAnswer) -> i64 {
         match answer {
             RouteAnswer::Forward(hop, mac) => {
                 self.lead_to(hop);
                 self.put(LENGTH, &limit(hop));
-                // Who does not want the neighbour's gets none.
+                // Not requested: not written.
                 if let Some(mac) = mac {
                     self.put(SOURCE_MAC, &hop.mac);
                     self.put(NEIGHBOUR_MAC, mac);

@@ -1,9 +1,9 @@
-//! The hash that maps and `lw_hash` use: the same on every machine, and a different one for every seed.
+//! The hash of maps and `lw_hash`: the same on every machine, and different for every seed.
 
 /// A 64-bit hash of `bytes`: each eight are multiplied into the state, 64 × 64 to 128 bits, and the halves
-/// joined.
+/// combined.
 ///
-/// Not for secrets. With a seed that senders don't know, they can't choose packets that fall together.
+/// Not for secrets. With a seed unknown to senders, they can't produce collisions.
 pub fn hash(seed: u64, bytes: &[u8]) -> u64 {
     let (chunks, rest) = bytes.as_chunks::<8>();
     let mut state = seed ^ FIRST;

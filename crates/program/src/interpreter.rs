@@ -1,17 +1,17 @@
-//! Running a program instruction by instruction, with every access and every register checked: the oracle
-//! that compiled programs are held against, and what runs programs where there is no compiler.
+//! Runs a program instruction by instruction, checking every access and register: the reference for compiled
+//! programs, and the fallback if there is no compiler.
 
 use crate::call::rounds;
 use crate::memory::{Fault, MAX_FRAMES, Region, frame_pointer};
 use crate::{Code, Helper, Instruction, Machine, Operand, Register, Size, Width};
 use thiserror::Error;
 
-/// A program that came to its end.
+/// A program that ended normally.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finished {
-    /// What is in `r0`.
+    /// Its return value.
     pub returned: u64,
-    /// How many instructions it took.
+    /// Number of instructions executed.
     pub instructions: u64,
 }
 
@@ -19,13 +19,13 @@ pub struct Finished {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("instruction {slot}: {fault}")]
 pub struct Stopped {
-    /// The instruction that could not be carried out, by its number in slots.
+    /// The instruction that failed, in slots.
     pub slot: usize,
-    /// Why not.
+    /// The reason.
     pub fault: Fault,
 }
 
-/// Runs `code` on what is in `machine`, for at most `budget` instructions.
+/// Runs `code` on `machine`, for at most `budget` instructions.
 ///
 /// # Errors
 /// If the program does what a verified program can't; the packet and all memory are then as it left them.
@@ -44,13 +44,13 @@ pub fn interpret(code: &Code, machine: &mut Machine<'_>, budget: u64) -> Result<
     }
 }
 
-/// Where a program is.
+/// The state of a running program.
 struct Thread<'c> {
     code: &'c Code,
     registers: [u64; Register::COUNT],
-    /// The registers that were written, as a set.
+    /// The registers written so far, as a set.
     written: u16,
-    /// The instruction that is being carried out.
+    /// The current instruction.
     at: usize,
     frames: [Frame; MAX_FRAMES],
     depth: usize,
@@ -58,23 +58,23 @@ struct Thread<'c> {
     running: bool,
 }
 
-/// What a function that called another finds again: where it goes on, and `r6` to `r9`.
+/// Saved state of a caller: its return address, and `r6` to `r9`.
 #[derive(Clone, Copy, Default)]
 struct Frame {
     resume: usize,
     saved: [u64; 4],
     written: u16,
-    /// What is called again when it returns, if a helper has called it.
+    /// Remaining rounds, if a helper has called it.
     rounds: Option<Rounds>,
 }
 
-/// A function that [`Helper::Loop`] calls.
+/// A callback of [`Helper::Loop`].
 #[derive(Clone, Copy)]
 struct Rounds {
     function: usize,
-    /// What it is given besides the round's number.
+    /// Its argument besides the round's number.
     data: u64,
-    /// How often it is called at most, and how often it was before.
+    /// Maximum and current number of rounds.
     count: u32,
     done: u32,
 }
@@ -111,7 +111,7 @@ impl<'c> Thread<'c> {
 
     fn step(&mut self, machine: &mut Machine<'_>) -> Result<(), Fault> {
         let instruction = *self.code.instructions().get(self.at).ok_or(Fault::End)?;
-        // A function that the program calls may return nothing.
+        // A function that the program calls need not return a value.
         let calls = |depth: usize| self.frames[depth].rounds.is_none();
         let void = instruction == Instruction::Exit && self.depth.checked_sub(1).is_some_and(calls);
         let missing = if void { 0 } else { instruction.reads() & !self.written };
@@ -147,7 +147,7 @@ impl<'c> Thread<'c> {
         Ok(())
     }
 
-    /// Instructions that touch nothing but registers.
+    /// Instructions that only access registers.
     fn compute(&mut self, instruction: Instruction) {
         match instruction {
             Instruction::Arithmetic { width, operation, dst, source } => {
@@ -196,7 +196,7 @@ impl<'c> Thread<'c> {
         Ok(())
     }
 
-    /// Carries out a helper's call; where it goes on.
+    /// Executes a helper call. Returns the next instruction.
     fn call(&mut self, helper: u32, machine: &mut Machine<'_>) -> Result<usize, Fault> {
         let wanted = Helper::from_number(helper).ok_or(Fault::Helper(helper))?.signature().arguments.len();
         let missing = ((1 << wanted) - 1) << 1 & !self.written;
@@ -221,7 +221,7 @@ impl<'c> Thread<'c> {
         Ok(self.at + 1)
     }
 
-    /// Goes on with the program that has this number, or after the call if it is 0.
+    /// Continues with the program of this number, or after the call if it is 0.
     fn tail_call(&mut self, number: u32, machine: &mut Machine<'_>) -> Result<usize, Fault> {
         self.written &= !(ARGUMENTS | Register::R0.bit());
         if number == 0 {
@@ -234,7 +234,7 @@ impl<'c> Thread<'c> {
         Ok(start)
     }
 
-    /// Begins to call a function so many times.
+    /// Begins repeated calls of a function.
     fn repeat(
         &mut self,
         count: u32,
@@ -257,7 +257,7 @@ impl<'c> Thread<'c> {
         Ok(self.begin_round(rounds))
     }
 
-    /// Gives the function of a loop what it is called with.
+    /// Sets the callback's arguments.
     fn begin_round(&mut self, rounds: Rounds) -> usize {
         self.written = Register::FRAME.bit();
         self.write(Register::R1, rounds.done.into());
@@ -265,7 +265,7 @@ impl<'c> Thread<'c> {
         rounds.function
     }
 
-    /// Goes into a function of the program, which sees its caller's arguments and an empty frame.
+    /// Enters a function of the program, which sees its caller's arguments and an empty frame.
     fn enter(&mut self, rounds: Option<Rounds>, machine: &mut Machine<'_>) -> Result<(), Fault> {
         if self.depth + 1 == MAX_FRAMES {
             return Err(Fault::Depth);

@@ -2,25 +2,22 @@
 //!
 //! From an object to a packet:
 //!
-//! 1. [`Object`] reads what `clang -target bpf` wrote, and gives a [`Program`]: [`Code`] that is decoded,
-//!    with jumps, calls and maps resolved. Every [`Instruction`] is well formed; nothing is known of what it
-//!    does.
-//! 2. The verifier follows the code once, forward, and knows from then on what every register holds and which
-//!    [`Region`] every access is in; backward once, and knows the worst cost. It reads [`Helper::signature`]
-//!    for calls.
-//! 3. [`Maps`] are made, and a [`State`] for each installation. Nothing is allocated after this.
-//! 4. For each packet there is a [`Machine`]: the packet, the stack, the state, the maps, the time.
-//!    [`interpret`] runs the code on it instruction by instruction, checking everything. The compiled program
-//!    does the same without asking about what the verifier knows, and calls helpers through
-//!    [`Machine::call`].
-//! 5. [`Verdict`] says what the program's return code and its effects mean.
+//! 1. [`Object`] parses the output of `clang -target bpf` into a [`Program`]: decoded [`Code`], with jumps,
+//!    calls and maps resolved. Every [`Instruction`] is well-formed, but nothing is known about its effect.
+//! 2. The verifier walks through the code forward, and then knows the value range of every register and the
+//!    [`Region`] of every access; then backward, for the worst-case cost. Calls are checked by
+//!    [`Helper::signature`].
+//! 3. [`Maps`] are created, and a [`State`] for each installation. Nothing is allocated after this.
+//! 4. Each packet has a [`Machine`]: the packet, the stack, the state, the maps, the time. [`interpret`] runs
+//!    the code on it instruction by instruction, checking everything. The compiled program does the same
+//!    without checks that the verifier has made, and calls helpers through [`Machine::call`].
+//! 5. [`Verdict`] interprets the return code and the effects.
 //!
-//! **The address model** is in [`memory`]: pointers are numbers of a region and a place in it, the same for
-//! interpreter and compiler. What operations compute is in `instruction/semantics.rs`, as plain functions.
-//! The two files are what an engine for these programs has to agree with; the interpreter is held to be
-//! right.
+//! **The address model** is in [`memory`]: pointers are numbers made of a region and an offset, the same for
+//! interpreter and compiler. The results of operations are in `instruction/semantics.rs`, as pure functions.
+//! An engine for these programs must agree with these two files; the interpreter is the reference.
 //!
-//! Programs are told the time and given their dice: nothing here reads a clock.
+//! Programs receive the time and their random numbers: nothing here reads a clock.
 #![forbid(unsafe_code)]
 
 mod admission;

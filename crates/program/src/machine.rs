@@ -1,4 +1,4 @@
-//! All that a program works on for one packet, and every access to it, checked.
+//! The environment of a program for one packet, with every access checked.
 
 use crate::call::{Argument, MAX_SIZE};
 use crate::context::{Context, ContextField};
@@ -12,59 +12,58 @@ use crate::words::Words;
 use crate::{Atomic, Helper, Size, Width};
 use std::ops::Range;
 
-/// What programs get from outside and can't be told beforehand.
+/// External inputs of programs.
 pub trait Environment {
     /// The next 32 random bits of the program's own stream.
     fn random(&mut self) -> u32;
 
-    /// Where the router sends a packet. Where there is no router, nothing is forwarded.
+    /// The router's answer to a route lookup. Without a router, nothing is forwarded.
     fn route(&mut self, _query: &RouteQuery<'_>) -> RouteAnswer {
         RouteAnswer::Disabled
     }
 }
 
-/// Where a program sends its packet.
+/// Destination of a redirected packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Redirect {
     /// Out of the port with this number.
     Port(u32),
     /// Into the link with this number among those that the installation names.
     Link(u32),
-    /// To the processor with this number: here the packet goes on where it is.
+    /// To the processor with this number; here the packet stays on its own.
     Processor(u32),
 }
 
-/// What a program has asked for besides its return code.
+/// Requests of a program besides its return code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Effects {
-    /// Where to, if it returns XDP_REDIRECT.
+    /// The destination, if it returns XDP_REDIRECT.
     pub redirect: Option<Redirect>,
-    /// The number of the program that the entry names by which the packet was redirected, from 1; 0 if it
-    /// names none.
+    /// Number of the program named by the redirecting entry, from 1; 0 for none.
     pub exit: u8,
     /// The output queue.
     pub queue: Option<u16>,
-    /// The packet's mark, if it sets one.
+    /// The packet's new mark, if set.
     pub mark: Option<u32>,
-    /// The link that the packet takes if it is routed, by its number among those that the installation names.
+    /// The link that the packet takes if it is routed, by number among the installation's links.
     pub link: Option<u32>,
-    /// The program's own reason for a drop, 0 to 63; 64 means any number beyond.
+    /// The program's own drop reason, 0 to 63; 64 means any higher number.
     pub reason: Option<u8>,
-    /// How often it called `trace_printk`.
+    /// Number of `trace_printk` calls.
     pub traces: u32,
-    /// How often another program has gone on.
+    /// Number of tail calls.
     pub tail_calls: u8,
 }
 
 impl Effects {
-    /// How many reasons for drops a program may have of its own: 0 and on.
+    /// Number of a program's own drop reasons.
     pub const REASONS: u8 = 64;
 }
 
-/// A program's surroundings while it works on one packet. The interpreter reaches everything through it;
-/// compiled programs call their helpers through it, and do the rest as [`Region`] says.
+/// The environment of a program for one packet. The interpreter does everything through it; compiled programs
+/// only helper calls and accesses to unknown regions (see [`Region`]).
 pub struct Machine<'a> {
-    /// What is known of the packet besides its bytes.
+    /// The packet's metadata.
     pub context: Context,
     /// The packet.
     pub packet: Packet<'a>,
@@ -74,13 +73,13 @@ pub struct Machine<'a> {
     pub state: &'a State,
     /// The object's maps.
     pub maps: &'a Maps,
-    /// What comes from outside.
+    /// External inputs.
     pub environment: &'a mut dyn Environment,
-    /// What the program has asked for so far.
+    /// The program's requests so far.
     pub effects: Effects,
 }
 
-/// Where checked bytes are.
+/// Location of checked bytes.
 enum Place<'a> {
     Packet(Range<usize>),
     Stack(Range<usize>),
@@ -94,14 +93,14 @@ enum Access {
 }
 
 impl<'a> Machine<'a> {
-    /// The address of a program's first argument.
+    /// Address of the context, the program's first argument.
     pub const CONTEXT: u64 = Region::Context.address(0);
 
-    /// What a load gives: the bytes at `address` as a number, zeros above. A field of the context is loaded
-    /// whole, and the first three give an address of 64 bits.
+    /// Loads the bytes at `address`, zero-extended. A field of the context is loaded whole; the first three
+    /// give a 64-bit address.
     ///
     /// # Errors
-    /// If the program may not do this.
+    /// If the access is invalid.
     #[inline]
     pub fn load(&self, address: u64, size: Size) -> Result<u64, Fault> {
         if let Some((Region::Context, offset)) = Region::of(address) {
@@ -114,10 +113,10 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// As [`Machine::load`], with the sign above. Not of the context, whose fields have none.
+    /// As [`Machine::load`], sign-extended. Not for the context, whose fields are unsigned.
     ///
     /// # Errors
-    /// If the program may not do this.
+    /// If the access is invalid.
     #[inline]
     pub fn load_extended(&self, address: u64, size: Size) -> Result<u64, Fault> {
         match Region::of(address) {
@@ -126,10 +125,10 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Carries out a store of the low bytes of `value`.
+    /// Stores the low bytes of `value`.
     ///
     /// # Errors
-    /// If the program may not do this.
+    /// If the access is invalid.
     #[inline]
     pub fn store(&mut self, address: u64, size: Size, value: u64) -> Result<(), Fault> {
         let bytes = &value.to_le_bytes()[..size.bytes()];
@@ -141,11 +140,11 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Carries out an atomic operation, and gives what was there before. `r0` is what a compare-and-exchange
-    /// compares with.
+    /// Executes an atomic operation, and returns the previous value. `r0` is the comparison value of
+    /// compare-and-exchange.
     ///
     /// # Errors
-    /// If the program may not do this: in a packet or the context, nowhere.
+    /// If the access is invalid: always in packets and the context.
     pub fn change(
         &mut self,
         address: u64,
@@ -167,18 +166,18 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Carries out a helper's call. Arguments that the helper doesn't take are ignored.
+    /// Calls a helper. Superfluous arguments are ignored.
     ///
     /// # Errors
-    /// If there is no such helper, or it was given what it does not take. What may go wrong in a correct
-    /// program is in the result, as helpers have it.
+    /// If there is no such helper, or its arguments are invalid. Errors possible in a correct program are
+    /// part of the result.
     pub fn call(&mut self, helper: u32, arguments: [u64; 5]) -> Result<u64, Fault> {
         let helper = Helper::from_number(helper).ok_or(Fault::Helper(helper))?;
         self.check_arguments(helper.signature().arguments, arguments)?;
         self.perform(helper, arguments)
     }
 
-    /// Bytes of the packet or the stack, which nobody else writes to; none elsewhere.
+    /// Bytes of the packet or the stack, which nothing else writes; none elsewhere.
     #[inline]
     pub(crate) fn own_bytes(&self, address: u64, size: u32) -> Result<Option<&[u8]>, Fault> {
         match self.resolve(address, size, Access::Read)? {
@@ -229,7 +228,7 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// As [`Machine::resolve`], for what has to be aligned anywhere but in the packet.
+    /// As [`Machine::resolve`], for accesses that must be aligned outside the packet.
     fn resolve_aligned(&self, address: u64, size: Size, access: Access) -> Result<Place<'a>, Fault> {
         let size = size.bytes() as u32;
         let place = self.resolve(address, size, access)?;
@@ -241,8 +240,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Finds bytes, and checks that the program may touch them in this way. (That a stack's bytes were
-    /// written is checked when they are read.)
+    /// Locates bytes, and checks that the program may access them in this way. (Uninitialized stack bytes are
+    /// detected when read.)
     fn resolve(&self, address: u64, size: u32, access: Access) -> Result<Place<'a>, Fault> {
         let outside = Fault::OutOfBounds { address, size };
         let (region, offset) = Region::of(address).ok_or(outside)?;
@@ -278,7 +277,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Checks what can be checked of any helper's arguments: pointers and sizes.
+    /// Checks any helper's arguments: pointers and sizes.
     fn check_arguments(&self, wanted: &[Argument], given: [u64; 5]) -> Result<(), Fault> {
         let map = wanted.iter().position(|argument| *argument == Argument::Map);
         let map = map.and_then(|place| self.map(given[place])).map(|(_, map)| map.spec());

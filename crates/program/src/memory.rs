@@ -1,30 +1,30 @@
-//! Addresses: what the pointers of a program are, and where they may point.
+//! Addresses: the pointers of a program, and where they may point.
 //!
-//! An address is a region's number in the upper 32 bits and a place in the region in the lower 32. The same
-//! values are in the registers whether a program is interpreted or compiled, so the two can be compared
-//! register by register, and no address of the process is ever seen by a program. To a program they behave as
+//! An address is a region's number in the upper 32 bits and an offset in the region in the lower 32.
+//! Interpreted and compiled programs have the same values in their registers, so that they can be compared
+//! register by register, and a program never sees an address of the process. To a program they behave as
 //! pointers do: sums and differences, comparisons within a region, and 0 for none.
 //!
 //! | region | 0 is | accesses | alignment | atomics |
 //! |---|---|---|---|---|
-//! | context | the first field of `xdp_md` | loads of one whole field, without a sign | 4 | no |
+//! | context | the first field of `xdp_md` | loads of one whole field, unsigned | 4 | no |
 //! | packet | the first byte of its buffer, headroom included | between `data` and `data_end` | any | no |
-//! | stack | the lower end of the innermost possible frame | within one frame in use; loads of what was written | natural | yes |
+//! | stack | the lower end of the innermost possible frame | within one frame in use; loads of initialized bytes | natural | yes |
 //! | state | the first byte of the flow's state | all of it | natural | yes |
-//! | map n | the first byte of map n's first value | within one value but its lock; stores unless it is read-only; of a ring, within a record that the program has reserved | natural | yes |
-//! | handle n | — | none: what a map load gives, for helpers | | |
-//! | code | the program's first instruction | none: what a function's address is, for helpers | | |
+//! | map n | the first byte of map n's first value | within one value except its lock; stores unless it is read-only; of a ring, within a record that the program has reserved | natural | yes |
+//! | handle n | — | none: the result of a map load, for helpers | | |
+//! | code | the program's first instruction | none: a function's address, for helpers | | |
 //!
 //! [`Machine`](crate::Machine) checks every access against this table. A compiler that knows an access's
-//! region from the verifier adds the low half of the address to the region's real base and compares with its
-//! length: one comparison an access, whatever the register holds.
+//! region from the verifier adds the lower half of the address to the region's real base and compares with
+//! its length: one comparison per access, whatever the register holds.
 
-/// A part of a program's memory, or a map's handle, or the program's code.
+/// A part of a program's memory, a map's handle, or the program's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Region {
     /// The context, `struct xdp_md`.
     Context,
-    /// The packet with the room around it.
+    /// The packet with its headroom and tailroom.
     Packet,
     /// The stack frames of the program and the functions it calls.
     Stack,
@@ -34,7 +34,7 @@ pub enum Region {
     Map(u16),
     /// The object's map with this number itself.
     Handle(u16),
-    /// The program's instructions, by their places in [`Code`](crate::Code).
+    /// The program's instructions, by index in [`Code`](crate::Code).
     Code,
 }
 
@@ -51,7 +51,7 @@ const FIRST_MAP: u32 = 0x100;
 const FIRST_HANDLE: u32 = FIRST_MAP + MAX_MAPS as u32;
 
 impl Region {
-    /// Its number, the upper half of its addresses. 0 is no region's, so that no address is 0.
+    /// Its number, the upper half of its addresses. 0 is unused, so that no address is 0.
     pub const fn number(self) -> u32 {
         match self {
             Self::Context => 1,
@@ -69,7 +69,7 @@ impl Region {
         (self.number() as u64) << 32 | offset as u64
     }
 
-    /// The region that `address` is in, and the place there.
+    /// The region and offset of an address.
     pub const fn of(address: u64) -> Option<(Self, u32)> {
         let number = (address >> 32) as u32;
         let region = match number {
@@ -88,81 +88,80 @@ impl Region {
     }
 }
 
-/// `r10` of the frame with this number: 0 is the program's own. The address is just beyond its last byte.
+/// `r10` of the frame with this number: 0 is the program's own. The address after its last byte.
 pub const fn frame_pointer(frame: usize) -> u64 {
     Region::Stack.address((STACK_SIZE - frame * FRAME_SIZE) as u32)
 }
 
-/// Why a program was stopped. A verified program never is: what the verifier lets pass can't do any of this.
+/// Reason why a program was stopped. A verified program never is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The address is in no region, or the access isn't within what the region allows.
+    /// The address is in no region, or the access is outside the region's limits.
     #[error("{size} bytes at {address:#x} are not the program's to touch")]
     OutOfBounds {
-        /// Where.
+        /// The address.
         address: u64,
-        /// How many bytes.
+        /// The size.
         size: u32,
     },
-    /// The address is no multiple of the size, where it has to be.
+    /// The address is not aligned to the size, where required.
     #[error("{size} bytes at {address:#x} are not aligned")]
     Misaligned {
-        /// Where.
+        /// The address.
         address: u64,
-        /// How many bytes.
+        /// The size.
         size: u32,
     },
-    /// The memory can only be read, or not be changed atomically.
+    /// The memory is read-only, or does not support atomic operations.
     #[error("{size} bytes at {address:#x} can't be written in this way")]
     ReadOnly {
-        /// Where.
+        /// The address.
         address: u64,
-        /// How many bytes.
+        /// The size.
         size: u32,
     },
-    /// The stack there was not written before.
+    /// These stack bytes are uninitialized.
     #[error("{size} bytes at {address:#x} were never written")]
     Unwritten {
-        /// Where.
+        /// The address.
         address: u64,
-        /// How many bytes.
+        /// The size.
         size: u32,
     },
-    /// The register was not written before, or a call has made it undefined.
+    /// The register is uninitialized, or undefined after a call.
     #[error("r{0} was never written")]
     Register(u8),
     /// There is no such helper.
     #[error("there is no helper {0}")]
     Helper(u32),
-    /// A helper was given something else than it takes.
+    /// Invalid argument of a helper.
     #[error("argument {0} is not what the helper takes")]
     Argument(u8),
     /// The map can't be used with this helper.
     #[error("the map is of a kind that the helper can't use")]
     Map,
-    /// The lock of a map's value was not given back in time, or was not taken.
+    /// The lock of a map's value was not released in time, or was not taken.
     #[error("the lock was not given back in time, or not taken before")]
     Lock,
-    /// It ended with a record of a ring that it had reserved and neither submitted nor discarded.
+    /// It ended with a reserved record that it neither submitted nor discarded.
     #[error("a record of a ring was neither submitted nor discarded")]
     Unreleased,
-    /// It reserved more records at once than may be.
+    /// It reserved too many records at once.
     #[error("more than {limit} records were reserved at once", limit = crate::reserved::MAX_RECORDS)]
     Records,
     /// Functions of the kernel can't be called.
     #[error("functions of the kernel can't be called")]
     Kernel,
-    /// More calls within calls than there are frames.
+    /// Nested calls exceed the number of frames.
     #[error("calls are nested too deeply")]
     Depth,
-    /// A function that the program calls would go on with another program, or there is none of the number
-    /// that a map holds.
+    /// Tail call within a called function, or to a missing program.
     #[error("no other program can go on from there")]
     TailCall,
     /// It ran into the end of the program.
     #[error("the program ran off its end")]
     End,
-    /// It took more instructions than it was given.
+    /// It exceeded its budget of instructions.
     #[error("the program took more instructions than it was given")]
     Budget,
 }

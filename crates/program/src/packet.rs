@@ -1,8 +1,8 @@
-//! The packet as a program sees it: a window that it may move, in a buffer with room before and behind.
+//! A program's packet: a movable window in a buffer with headroom and tailroom.
 
 use std::ops::Range;
 
-/// Shortest packet that a program may leave behind: an Ethernet header.
+/// Minimum packet after a program: an Ethernet header.
 pub const MIN_PACKET: usize = 14;
 
 /// A packet in its buffer.
@@ -14,15 +14,15 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// The packet that lies at `data` in `buffer`; what is before and behind it may be used when it grows. A
-    /// range that does not lie in the buffer is cut to it, and a buffer to its first 4 GiB.
+    /// The packet at `data` in `buffer`, with the rest as headroom and tailroom. A range beyond the buffer is
+    /// cut to it, and a buffer to its first 4 GiB.
     pub fn new(buffer: &'a mut [u8], data: Range<usize>) -> Self {
         let length = buffer.len().min(u32::MAX as usize);
         let end = data.end.min(length);
         Self { start: data.start.min(end) as u32, end: end as u32, buffer }
     }
 
-    /// Where it lies in its buffer, in bytes: `data` and `data_end` as places in
+    /// Its range in its buffer, in bytes: `data` and `data_end` as offsets in
     /// [`Region::Packet`](crate::Region).
     pub fn range(&self) -> Range<usize> {
         self.start as usize..self.end as usize
@@ -33,7 +33,7 @@ impl<'a> Packet<'a> {
         &self.buffer[self.start as usize..self.end as usize]
     }
 
-    /// Its bytes, to be changed.
+    /// Its bytes, mutable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.buffer[self.start as usize..self.end as usize]
     }
@@ -43,8 +43,8 @@ impl<'a> Packet<'a> {
         self.buffer
     }
 
-    /// Moves its beginning by `offset` bytes; what comes in keeps what was in the buffer. False, and nothing
-    /// is done, if there is no room or less than [`MIN_PACKET`] bytes would be left.
+    /// Moves its beginning by `offset` bytes; added bytes keep the buffer's contents. False, without effect,
+    /// if there is no room or less than [`MIN_PACKET`] bytes would be left.
     #[must_use]
     pub fn adjust_head(&mut self, offset: i32) -> bool {
         let start = i64::from(self.start) + i64::from(offset);
@@ -55,8 +55,8 @@ impl<'a> Packet<'a> {
         fits
     }
 
-    /// Moves its end by `offset` bytes; what comes in is zero. False, and nothing is done, if there is no
-    /// room or less than [`MIN_PACKET`] bytes would be left.
+    /// Moves its end by `offset` bytes; added bytes are zero. False, without effect, if there is no room or
+    /// less than [`MIN_PACKET`] bytes would be left.
     #[must_use]
     pub fn adjust_tail(&mut self, offset: i32) -> bool {
         let end = i64::from(self.end) + i64::from(offset);

@@ -1,4 +1,4 @@
-//! What helpers do.
+//! Implementation of helpers.
 
 use crate::Helper;
 use crate::call::{MAX_SIZE, MAX_TAIL_CALLS};
@@ -11,21 +11,21 @@ use crate::memory::{Fault, Region};
 use crate::verdict::{ABORTED, DROP, REDIRECT};
 use longwire_wire::{Ethernet, Ipv4, Ipv6, Reached, ethertype};
 
-/// Errors that helpers return, as errno(3) numbers them.
+/// Errors that helpers return, as in errno(3).
 const EFAULT: i64 = 14;
 const EINVAL: i64 = 22;
 const EAFNOSUPPORT: i64 = 97;
-/// The bit that says that a packet is a fragment, the first one or another.
+/// Flag of fragments, the first one included.
 const FRAGMENT: u64 = 0x100;
-/// What it begins with if the transport header was not reached: it is negative then.
+/// Prefix if the transport header was not reached: the result is negative then.
 const UNSEEN: u64 = -0x1_0000_i64 as u64;
 
 impl Machine<'_> {
-    /// Carries out a helper as [`Machine::call`] does, for a program whose arguments were verified: what the
-    /// verifier knows of them is not checked again, but nothing is touched that is not the program's.
+    /// Calls a helper as [`Machine::call`] does, for a program with verified arguments: what the verifier
+    /// knows is not checked again, but nothing outside the program's memory is accessed.
     ///
     /// # Errors
-    /// If an argument is not what the helper takes.
+    /// If an argument is invalid.
     #[inline]
     pub fn perform(&mut self, helper: Helper, arguments: [u64; 5]) -> Result<u64, Fault> {
         let [a, b, c, d, _] = arguments;
@@ -72,7 +72,7 @@ impl Machine<'_> {
                 Ok(DROP)
             }
             Helper::FibLookup => self.fib_lookup(b, c, d),
-            // Calling functions of the program is what engines do.
+            // Engines call functions of the program.
             Helper::Loop => Err(Fault::Helper(helper.number())),
             Helper::PerfOutput => self.perf_output(b, c, d, arguments[4]),
             Helper::RingOutput => self.ring_output(a, b, c, d),
@@ -104,7 +104,7 @@ impl Machine<'_> {
         if map.spec().read_only {
             return Err(Fault::Map);
         }
-        // All bytes were found to be there; those of the stack may yet not have been written.
+        // All bytes are in bounds, but those of the stack may be uninitialized.
         let mut fault = None;
         let read = |at: usize, piece: &mut [u8]| {
             if let Err(error) = self.read(value + at as u64, piece) {
@@ -120,7 +120,7 @@ impl Machine<'_> {
         Ok(code(self.with_key(map, key, |key| map.delete(key))?))
     }
 
-    /// Takes or gives back the lock at an address.
+    /// Takes or releases the lock at an address.
     fn set_lock(&self, address: u64, locked: bool) -> Result<u64, Fault> {
         let Some((Region::Map(index), place)) = Region::of(address) else { return Err(Fault::Argument(1)) };
         let map = self.maps.at(index.into()).ok_or(Fault::Argument(1))?;
@@ -132,7 +132,7 @@ impl Machine<'_> {
         if map.set_lock(place - place % stride, locked) { Ok(0) } else { Err(Fault::Lock) }
     }
 
-    /// The number of the program that goes on, 0 if none does.
+    /// Number of the target of a tail call, 0 for none.
     fn tail_call(&mut self, handle: u64, index: u64) -> Result<u64, Fault> {
         let (_, map) = self.map(handle).ok_or(Fault::Argument(2))?;
         if !map.spec().kind.serves(Helper::TailCall) {
@@ -148,7 +148,7 @@ impl Machine<'_> {
 
     fn redirect_map(&mut self, handle: u64, key: u64, flags: u64) -> Result<u64, Fault> {
         let (_, map) = self.usable_map(handle, Helper::RedirectMap)?;
-        // The low two bits are what is returned without a port; broadcasting is not to be had.
+        // The lower two bits are the return value without a port; broadcasting is not supported.
         if flags > 3 {
             return Ok(ABORTED);
         }
@@ -186,7 +186,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The sum that Linux gives since 6.13, folded to 16 bits, which is the same on every machine.
+    /// The sum as in Linux since 6.13, folded to 16 bits, which is the same on every machine.
     fn checksum_diff(&self, [from, from_size, to, to_size, seed]: [u64; 5]) -> Result<u64, Fault> {
         if !(from_size | to_size).is_multiple_of(4) {
             return Ok(code_unless(false, EINVAL));
@@ -202,7 +202,7 @@ impl Machine<'_> {
         Ok(u64::from(folded(total)))
     }
 
-    /// The ones' complement sum of bytes taken two at a time in the machine's order (RFC 1071).
+    /// The ones' complement sum of byte pairs in native order (RFC 1071).
     fn sum(&self, address: u64, size: u64, argument: u8) -> Result<u16, Fault> {
         let mut buffer = Buffer::new();
         let bytes = buffer.first(size, argument)?;
@@ -217,7 +217,7 @@ impl Machine<'_> {
         let mut buffer = Buffer::new();
         let bytes = buffer.first(size, 4)?;
         let Some(start) = self.packet_offset(offset, bytes.len()) else {
-            // Programs may read what they had filled without looking whether it was.
+            // Programs may read the destination without checking the result.
             self.write(to, bytes)?;
             return Ok(offset_error(offset));
         };
@@ -251,7 +251,7 @@ impl Machine<'_> {
         Ok(code as u64)
     }
 
-    /// An offset into the packet behind which there are `length` bytes.
+    /// An offset into the packet with `length` bytes after it.
     fn packet_offset(&self, offset: u64, length: usize) -> Option<usize> {
         let start = offset as u32 as usize;
         (start <= 0xffff && start + length <= self.packet.range().len()).then_some(start)
@@ -262,7 +262,7 @@ impl Machine<'_> {
         if map.spec().kind.serves(helper) { Ok((index, map)) } else { Err(Fault::Map) }
     }
 
-    /// Does something with a key, which is copied only if others might write to it meanwhile.
+    /// Calls `then` with a key, which is copied only if others might write to it meanwhile.
     #[inline]
     fn with_key<T>(&self, map: &Map, address: u64, then: impl FnOnce(&[u8]) -> T) -> Result<T, Fault> {
         let size = map.spec().key_size;
@@ -276,7 +276,7 @@ impl Machine<'_> {
     }
 }
 
-/// Room for what a helper is handed.
+/// Buffer for a helper's argument.
 struct Buffer([u8; MAX_SIZE as usize]);
 
 impl Buffer {
@@ -284,17 +284,16 @@ impl Buffer {
         Self([0; MAX_SIZE as usize])
     }
 
-    /// As many bytes of it as this argument says.
+    /// The part given by this size argument.
     fn first(&mut self, size: u64, argument: u8) -> Result<&mut [u8], Fault> {
         let size = usize::try_from(size).ok();
         size.and_then(|size| self.0.get_mut(..size)).ok_or(Fault::Argument(argument))
     }
 }
 
-/// The result of `lw_transport` for a frame: the protocol in the low 8 bits, [`FRAGMENT`], and in the upper
-/// half of 32 bits the offset of the protocol's header, 0 if that is not in this packet, or all ones
-/// ([`UNSEEN`]), if it ends within its headers, or has more of them than are walked over. None if it is no IP
-/// packet.
+/// Result of `lw_transport` for a frame: the protocol in the low 8 bits, [`FRAGMENT`], and in the upper half
+/// of 32 bits the offset of the protocol's header, 0 if that is not in this packet, or all ones ([`UNSEEN`])
+/// if the packet is truncated within its headers or has too many of them. None if it is no IP packet.
 fn transport(frame: &[u8]) -> Option<u64> {
     let ethernet = Ethernet::check(frame).ok()?;
     let packet = ethernet.payload();

@@ -1,30 +1,30 @@
-//! A program as it is verified, compiled and run: its code with what messages need to speak of it.
+//! A program for verification, compilation and execution: its code with data for messages.
 
 use crate::{Code, ExitKind, MapSpec, Types};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// A program out of an object, complete: the functions it calls follow its own code, and its maps are known.
+/// A linked program: the functions it calls follow its own code, and its maps are known.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// Its name: of the C function.
+    /// The name of its C function.
     pub name: Box<str>,
-    /// The section of the object that it is from, such as `xdp`.
+    /// Its section in the object, such as `xdp`.
     pub section: Box<str>,
     /// Its instructions. The first is where it starts.
     pub code: Code,
     /// Its functions, in the order of their first instructions. The first is the program itself.
     pub functions: Box<[Function]>,
-    /// The maps of its object, by the numbers that instructions have for them.
+    /// The maps of its object, by index in instructions.
     pub maps: Arc<[MapSpec]>,
-    /// The types of its object, those of its maps among them.
+    /// The types of its object, including those of maps.
     pub types: Types,
-    /// The constants of its object that may be set, by name, with the numbers that it was put together with.
+    /// Constants of its object that can be set, by name, with their current numbers.
     pub constants: BTreeMap<Box<str>, Box<[i128]>>,
-    /// The programs that entries of its maps may name, by their numbers there, from 1.
+    /// The programs that entries of its maps may name, by number from 1.
     pub exits: Box<[Exit]>,
-    /// Where its instructions come from, by increasing instruction; empty if the object doesn't say.
+    /// Source lines of its instructions, in order; empty if the object has none.
     pub lines: Box<[Line]>,
 }
 
@@ -37,7 +37,7 @@ pub struct Function {
     pub entry: usize,
 }
 
-/// From this instruction on, and up to the next line's, the code comes from this line.
+/// Start of a source line: the code from this instruction to the next line's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// The instruction.
@@ -49,8 +49,7 @@ pub struct Line {
 }
 
 impl Program {
-    /// A program of nothing but code, with maps that it may name. Functions are called after their first
-    /// instruction's number.
+    /// A program of bare code, with maps. Functions are named after their first instruction.
     pub fn new(name: &str, code: Code, maps: impl Into<Arc<[MapSpec]>>) -> Self {
         let function = |entry| Function {
             name: if entry == 0 { name.into() } else { format!("function_{}", code.slot(entry)).into() },
@@ -70,19 +69,19 @@ impl Program {
         }
     }
 
-    /// The source line of an instruction, where it is known.
+    /// The source line of an instruction, if known.
     pub fn line(&self, instruction: usize) -> Option<&Line> {
         let after = self.lines.partition_point(|line| line.instruction <= instruction);
         self.lines.get(after.checked_sub(1)?)
     }
 
-    /// The function that an instruction is in.
+    /// The function that contains an instruction.
     pub fn function(&self, instruction: usize) -> Option<&Function> {
         let after = self.functions.partition_point(|function| function.entry <= instruction);
         self.functions.get(after.checked_sub(1)?)
     }
 
-    /// An instruction as messages name it: `instruction 12 (r0 = *(u8 *)(r1 + 3)), filter.c:40`.
+    /// An instruction for messages: `instruction 12 (r0 = *(u8 *)(r1 + 3)), filter.c:40`.
     pub fn place(&self, instruction: usize) -> impl fmt::Display + '_ {
         Place { program: self, instruction }
     }
@@ -145,6 +144,6 @@ impl fmt::Display for Program {
 pub struct Exit {
     /// Where it runs.
     pub kind: ExitKind,
-    /// The program. It has no exits of its own: those of the one that it belongs to are its.
+    /// The program. Its own list of exits is empty: it shares its owner's.
     pub program: Program,
 }

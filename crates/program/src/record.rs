@@ -1,5 +1,4 @@
-//! What programs write into rings: the records that they have reserved and not yet given back, and the
-//! helpers.
+//! Records of programs in rings: pending ones, and the helpers.
 
 use crate::Helper;
 use crate::machine::Machine;
@@ -8,18 +7,18 @@ use crate::map::ring::{End, MAX_RECORD};
 use crate::memory::{Fault, Region};
 use crate::reserved::Reserved;
 
-/// Errors that helpers return, as errno(3) numbers them.
+/// Errors that helpers return, as in errno(3).
 const E2BIG: i64 = 7;
 const EAGAIN: i64 = 11;
 const EFAULT: i64 = 14;
 const EINVAL: i64 = 22;
 const ENOSPC: i64 = 28;
 const EOPNOTSUPP: i64 = 95;
-/// BPF_RB_NO_WAKEUP and BPF_RB_FORCE_WAKEUP: the reader comes by itself.
+/// BPF_RB_NO_WAKEUP and BPF_RB_FORCE_WAKEUP: the reader polls.
 const WAKING: u64 = 3;
-/// BPF_F_INDEX_MASK: whose ring of a perf_event_array is meant, and BPF_F_CURRENT_CPU.
+/// BPF_F_INDEX_MASK: index of the ring of a perf_event_array, and BPF_F_CURRENT_CPU.
 const INDEX: u64 = u32::MAX as u64;
-/// BPF_F_CTXLEN_MASK, moved down: how many bytes of the packet follow.
+/// BPF_F_CTXLEN_MASK, shifted down: number of packet bytes that follow.
 const MAX_CONTEXT: u64 = 0xf_ffff;
 
 impl Machine<'_> {
@@ -54,7 +53,7 @@ impl Machine<'_> {
         Ok(if self.output(map, 0, (from, length), 0)? { 0 } else { -EAGAIN as u64 })
     }
 
-    /// `bpf_perf_event_output`. What is wrong is found in the kernel's order.
+    /// `bpf_perf_event_output`. Errors are detected in the kernel's order.
     pub(crate) fn perf_output(&self, handle: u64, flags: u64, from: u64, length: u64) -> Result<u64, Fault> {
         let (_, map) = self.usable_map(handle, Helper::PerfOutput)?;
         let (packet, index, worker) = (flags >> 32, flags & INDEX, u64::from(self.context.worker));
@@ -78,7 +77,7 @@ impl Machine<'_> {
         Ok(if done { 0 } else { -ENOSPC as u64 })
     }
 
-    /// Writes a record of these bytes and the packet's first `packet`. False if there is no room.
+    /// Writes a record of these bytes and the packet's first `packet` bytes. False if there is no room.
     fn output(&self, map: &Map, worker: u32, (from, length): (u64, u32), packet: u32) -> Result<bool, Fault> {
         let all = length.saturating_add(packet);
         let Some(place) = map.reserve(worker, all) else { return Ok(false) };
@@ -112,8 +111,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Throws away the records that a program has left behind, which no verified program does, so that the
-    /// reader does not wait for them.
+    /// Discards records that a program has left behind, which no verified program does, so that the reader is
+    /// not blocked.
     pub fn abandon_records(&mut self) {
         while let Some(record) = self.stack.records.pop() {
             self.finish(record, End::Discarded);

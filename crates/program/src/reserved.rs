@@ -1,16 +1,16 @@
-//! The records that a program has reserved and not yet given back.
+//! Records that a program has reserved and not released.
 
 /// Most records that a program may have at once.
 pub const MAX_RECORDS: usize = 8;
 
-/// Those of the program that runs; none between two runs.
+/// Pending records of the running program; none between runs.
 #[derive(Debug, Clone, Default)]
 pub struct Records {
     open: [Reserved; MAX_RECORDS],
     count: usize,
 }
 
-/// A record: the address of its data, and how many bytes that has.
+/// A record: address and size of its data.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reserved {
     pub address: u64,
@@ -22,7 +22,7 @@ impl Records {
         self.count == 0
     }
 
-    /// Whether there is room for another.
+    /// Whether another one may be reserved.
     pub fn has_room(&self) -> bool {
         self.count < MAX_RECORDS
     }
@@ -40,7 +40,7 @@ impl Records {
         Some(self.open[self.count])
     }
 
-    /// Takes out the one whose data begins at this address.
+    /// Removes the record with data at this address.
     pub(crate) fn remove(&mut self, address: u64) -> Option<Reserved> {
         let at = self.open[..self.count].iter().position(|record| record.address == address)?;
         let record = self.open[at];
@@ -49,7 +49,7 @@ impl Records {
         Some(record)
     }
 
-    /// Whether all these bytes are one record's.
+    /// Whether all these bytes are in one record.
     pub fn cover(&self, address: u64, size: u32) -> bool {
         let within = |record: &Reserved| {
             let before = address.checked_sub(record.address);

@@ -1,10 +1,10 @@
-//! The forwarders that come with Longwire: objects made from `forwarders/*.c`, so that nobody needs a
-//! compiler to use them.
+//! Forwarders that ship with Longwire: objects built from `forwarders/*.c`, so that no compiler is needed to
+//! use them.
 
-/// A forwarder that comes with Longwire.
+/// A forwarder that ships with Longwire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shipped {
-    /// What scenarios call it: `syn-monitor`.
+    /// Its name in scenarios: `syn-monitor`.
     pub name: &'static str,
     /// The function in its object.
     pub function: &'static str,
@@ -15,7 +15,7 @@ pub struct Shipped {
 macro_rules! shipped {
     ($($name:literal $function:literal)+) => {
         impl Shipped {
-            /// Every one, by name.
+            /// All of them, by name.
             pub const ALL: &'static [Self] = &[
                 $(Self {
                     name: $name,
@@ -48,7 +48,7 @@ shipped! {
 }
 
 impl Shipped {
-    /// The one of this name.
+    /// The forwarder of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         Self::ALL.iter().find(|shipped| shipped.name == name)
     }

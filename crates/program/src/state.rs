@@ -1,11 +1,11 @@
-//! The state of an installed program: a block that all its packets share.
+//! The state of an installed program, shared by all its packets.
 
 use crate::words::Words;
 
-/// Some bytes of shared memory, zero at the beginning.
+/// A block of shared memory, initially zero.
 ///
-/// Programs read and write it word by word. Between two batches of the worker that runs them, [`State::get`]
-/// and [`State::set`] are whole.
+/// Programs access it word by word. [`State::get`] and [`State::set`] are atomic if called between two
+/// batches of the worker that runs the programs.
 #[derive(Debug)]
 pub struct State {
     words: Words,
@@ -16,13 +16,13 @@ impl State {
     /// Most bytes of a state.
     pub const MAX: u32 = 4096;
 
-    /// A state of this many bytes, at most [`State::MAX`]; more are cut off.
+    /// A state of this many bytes, at most [`State::MAX`]; larger sizes are reduced.
     pub fn new(size: u32) -> Self {
         let size = size.min(Self::MAX);
         Self { words: Words::new(size as usize), size }
     }
 
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub fn size(&self) -> u32 {
         self.size
     }
@@ -39,7 +39,7 @@ impl State {
         bytes
     }
 
-    /// Writes it. False, and nothing is done, if `bytes` are not as many as it has.
+    /// Writes it. False, without effect, if the size differs.
     #[must_use]
     pub fn set(&self, bytes: &[u8]) -> bool {
         let fits = bytes.len() == self.size as usize;

@@ -1,4 +1,4 @@
-//! What becomes of a packet: the return codes of XDP programs (enum xdp_action of linux/bpf.h).
+//! Verdicts: the return codes of XDP programs (enum xdp_action of linux/bpf.h).
 
 use crate::machine::{Effects, Redirect};
 
@@ -8,39 +8,39 @@ pub const ABORTED: u64 = 0;
 pub const DROP: u64 = 1;
 /// XDP_PASS: to the next forwarder.
 pub const PASS: u64 = 2;
-/// XDP_TX: out of the port that it came in by.
+/// XDP_TX: back out of the ingress port.
 pub const TRANSMIT: u64 = 3;
-/// XDP_REDIRECT: where a helper was told.
+/// XDP_REDIRECT: to the target chosen by a helper.
 pub const REDIRECT: u64 = 4;
 
-/// What a program has decided.
+/// The decision of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// To the next forwarder.
     Pass,
-    /// Out of the port that it came in by.
+    /// Back out of the ingress port.
     Transmit,
     /// To another port, or into a link.
     Redirect(Redirect),
-    /// Dropped, for the program's own reason with this number if it gave one.
+    /// Dropped, with the program's own reason if given.
     Drop(Option<u8>),
-    /// Dropped because something went wrong.
+    /// Dropped because of an error.
     Aborted(Abort),
 }
 
-/// What went wrong.
+/// Kind of error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Abort {
-    /// The program said so: it returned XDP_ABORTED.
+    /// The program returned XDP_ABORTED.
     Returned,
-    /// It returned a code that means nothing.
+    /// It returned an unknown code.
     UnknownCode(u32),
-    /// It returned XDP_REDIRECT without having chosen where to.
+    /// It returned XDP_REDIRECT without a target.
     Nowhere,
 }
 
 impl Verdict {
-    /// What a return of `r0` means after these effects. Its low 32 bits count.
+    /// The verdict by `r0` and these effects. Only the low 32 bits count.
     pub fn new(r0: u64, effects: &Effects) -> Self {
         match u64::from(r0 as u32) {
             ABORTED => Self::Aborted(Abort::Returned),

@@ -1,23 +1,21 @@
-//! Memory that programs, other workers and the control half share: 64-bit atomic words of a size that is
-//! fixed when it is made. A word is never torn; several words together may be, if somebody else writes them
-//! meanwhile.
+//! Memory shared by programs, other workers and the control half: 64-bit atomic words, of fixed size. A word
+//! is never torn; several words together may be, if others write concurrently.
 
 use crate::{Atomic, Size, Width};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A block of shared memory, zeroed when it is made.
+/// A block of shared memory, initially zero.
 ///
-/// Bytes lie in the words in little-endian order, so that compiled programs can use plain loads and stores.
-/// Places are in bytes from its beginning; those of [`Words::load`], [`Words::store`] and [`Words::change`]
-/// are multiples of the size that is touched, which the caller has checked, as it has that they lie within:
-/// what lies beyond reads as 0 and is not written.
+/// Bytes are in the words in little-endian order, so that compiled programs can use plain loads and stores.
+/// Offsets are in bytes; those of [`Words::load`], [`Words::store`] and [`Words::change`] are aligned to the
+/// size and in bounds, which the caller has checked: bytes beyond the end read as 0 and are not written.
 #[derive(Debug)]
 pub struct Words {
     words: Box<[AtomicU64]>,
 }
 
 impl Words {
-    /// At least `bytes` bytes of zeros.
+    /// At least `bytes` zero bytes.
     pub fn new(bytes: usize) -> Self {
         Self { words: (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0)).collect() }
     }
@@ -44,8 +42,7 @@ impl Words {
         size.cut(word.load(Ordering::Relaxed) >> shift(place))
     }
 
-    /// Writes the low bytes of `value`. Bytes beside them in the same word stay what others make them
-    /// meanwhile.
+    /// Writes the low bytes of `value`. Concurrent writes to other bytes of the word are preserved.
     #[inline]
     pub fn store(&self, place: usize, size: Size, value: u64) {
         let Some(word) = self.words.get(place / 8) else { return };
@@ -56,14 +53,14 @@ impl Words {
         }
     }
 
-    /// Carries out an atomic operation, in order with all others, and gives what was there before.
+    /// Executes a sequentially consistent atomic operation. Returns the previous value.
     pub fn change(&self, place: usize, width: Width, operation: Atomic, src: u64, r0: u64) -> u64 {
         let Some(word) = self.words.get(place / 8) else { return 0 };
         let mask = if width == Width::W32 { Size::Word.cut(u64::MAX) } else { u64::MAX };
         replace(word, mask, shift(place), Ordering::SeqCst, |old| operation.apply(width, old, src, r0))
     }
 
-    /// Copies bytes from `place` on, which may be anywhere, word by word.
+    /// Copies bytes from `place`, at any alignment, word by word.
     pub fn read(&self, place: usize, bytes: &mut [u8]) {
         let mut done = 0;
         while done < bytes.len() {
@@ -75,7 +72,7 @@ impl Words {
         }
     }
 
-    /// Writes bytes from `place` on, which may be anywhere, word by word.
+    /// Writes bytes at `place`, at any alignment, word by word.
     pub fn write(&self, place: usize, bytes: &[u8]) {
         let mut done = 0;
         while done < bytes.len() {
@@ -93,7 +90,7 @@ impl Words {
         }
     }
 
-    /// Sets `length` bytes from `place` on, both multiples of 8, to zero.
+    /// Clears `length` bytes from `place`, both multiples of 8.
     pub fn clear(&self, place: usize, length: usize) {
         for word in self.words.iter().skip(place / 8).take(length / 8) {
             word.store(0, Ordering::Relaxed);
@@ -101,13 +98,12 @@ impl Words {
     }
 }
 
-/// How many bits of its word are below the byte at `place`.
+/// Bit offset of the byte at `place` in its word.
 fn shift(place: usize) -> u32 {
     (place % 8 * 8) as u32
 }
 
-/// Replaces the bits under `mask`, which lie `shift` bits up, by what `new` makes of them; gives what they
-/// were.
+/// Replaces the bits under `mask`, at bit offset `shift`, by the result of `new`. Returns the previous ones.
 fn replace(word: &AtomicU64, mask: u64, shift: u32, order: Ordering, new: impl Fn(u64) -> u64) -> u64 {
     let mut seen = word.load(Ordering::Relaxed);
     loop {

@@ -1,5 +1,4 @@
-//! Maps in maps: what objects say of them, what the verifier lets in and refuses, and what the interpreter
-//! makes of it.
+//! Maps of maps: declarations in objects, verification, and interpretation.
 
 mod harness;
 
@@ -15,7 +14,8 @@ fn plain(name: &str, kind: MapKind, value_size: u32) -> MapSpec {
     MapSpec::new(name, kind, 4, value_size, 4)
 }
 
-/// Two alike, one with other values, and a map that holds the first one in its second entry.
+/// Two with the same declaration, one with another value size, and a map that holds the first one in its
+/// second entry.
 fn maps(kind: MapKind) -> [MapSpec; 4] {
     let like = plain("like", MapKind::Array, 16);
     let inner = Some(Inner { spec: Box::new(like), maps: [0, 1].into() });
@@ -34,7 +34,7 @@ fn check(text: &str) -> Result<Verified, (usize, Rejection)> {
         .map_err(|rejected| (rejected.slot, rejected.fault))
 }
 
-/// Searches the outer map for a key and goes on with what it finds, or leaves with 9.
+/// Looks up a key of the outer map and continues with the result, or returns 9.
 fn with_inner(key: u32, then: &str) -> String {
     format!(
         "*(u32 *)(r10 - 4) = {key}\n r1 = map[3] ll\n r2 = r10\n r2 += -4\n call map_lookup_elem\n if r0 != \
@@ -43,7 +43,7 @@ fn with_inner(key: u32, then: &str) -> String {
     )
 }
 
-/// Searches the inner map for key 1, writes into its value and returns 2, or leaves with 8.
+/// Looks up key 1 of the inner map, writes its value and returns 2, or returns 8.
 const COUNTS: &str =
     "r1 = r0\n *(u32 *)(r10 - 4) = 1\n r2 = r10\n r2 += -4\n call map_lookup_elem\n if r0 != 0 goto there
     r0 = 8\n exit\n there: r1 = *(u64 *)(r0 + 8)\n r1 += 5\n *(u64 *)(r0 + 8) = r1\n r0 = 2\n exit";
@@ -55,7 +55,7 @@ fn what_is_found_is_a_map() {
         let mut run = |key| bench.run(&assemble(&with_inner(key, COUNTS)).unwrap()).unwrap().returned;
         assert_eq!([run(0), run(1), run(7)], [9, 2, 9], "{kind:?}");
         let outer = bench.maps.at(3).unwrap();
-        // Others that are alike may take its place, and nothing else.
+        // Only maps with the same declaration may replace it.
         assert_eq!(outer.set(&[1, 0, 0, 0], 0, &[2, 0, 0, 0], 0), Ok(()));
         for number in [3_u32, 4, 5, u32::MAX] {
             assert_eq!(outer.set(&[1, 0, 0, 0], 0, &number.to_le_bytes(), 0), Err(Refusal::Unlike));
@@ -123,7 +123,7 @@ fn attacks_are_refused() {
             17,
             Rejection::Bounds { what: "a value of map like".into(), first: 16, last: 23, low: 0, high: 15 },
         ),
-        // Programs write no map of maps.
+        // Programs can't write maps of maps.
         (
             format!(
                 "{lookup} r1 = map[3] ll\n r2 = r10\n r2 += -4\n r3 = r2\n r4 = 0\n call map_update_elem\n \
@@ -169,7 +169,7 @@ fn what_they_hold_is_declared() {
     for (program, _) in object.programs() {
         verify(object.program(program).unwrap()).unwrap();
     }
-    // What makes no sense is refused when maps are made.
+    // Invalid declarations are refused when maps are created.
     let [.., outer] = maps(MapKind::ArrayOfMaps);
     let inner =
         |maps: &[u32], kind| Some(Inner { spec: Box::new(plain("like", kind, 16)), maps: maps.into() });

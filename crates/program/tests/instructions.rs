@@ -1,6 +1,5 @@
-//! Instructions as bytes and as text. The bytes of the table are what LLVM 19's assembler makes of the text
-//! (its 32-bit atomics are written with `w` there), but for maps and calls, whose last five rows are RFC
-//! 9669's by hand.
+//! Instructions as bytes and as text. The bytes of the table are the output of LLVM 19's assembler (its
+//! 32-bit atomics are written with `w`), except for maps and calls: its last five rows follow RFC 9669.
 
 use longwire_program::{
     Arithmetic, Atomic, ByteOrder, Code, CodeError, Condition, Instruction, Narrow, Operand, Register, Size,
@@ -160,14 +159,14 @@ fn text_is_read_as_it_is_printed() {
 
 #[test]
 fn every_opcode_is_defined_or_refused() {
-    // How many opcodes of each class RFC 9669 defines (appendix A), without packet loads. Arithmetic: 12
+    // Number of opcodes of each class in RFC 9669 (appendix A), without packet loads. Arithmetic: 12
     // operations with both operands, negation, and one or two byte orders; jumps: 11 conditions with both
-    // operands, and 4 or 1 more (JA, CALL, EXIT; JA); loads of 4 sizes, 3 with sign; stores of 4 sizes, 2
+    // operands, and 4 or 1 more (JA, CALL, EXIT; JA); loads of 4 sizes, 3 sign-extended; stores of 4 sizes, 2
     // atomic.
     let wanted = [1, 7, 4, 6, 27, 25, 23, 26];
     let mut found = [0; 8];
     for opcode in 0..=255u8 {
-        // Fields that some opcodes need: a byte order's width.
+        // Fields required by some opcodes: a byte order's width.
         let works = [0, 16].iter().any(|&immediate| {
             let mut bytes = [0; 16];
             (bytes[0], bytes[4]) = (opcode, immediate);

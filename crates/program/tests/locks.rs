@@ -1,4 +1,4 @@
-//! Locks in values of maps: what the verifier lets in and refuses, and that only one thread has one.
+//! Locks in values of maps: verification, and mutual exclusion between threads.
 
 mod harness;
 
@@ -23,7 +23,7 @@ fn run(bench: &mut Bench, text: &str) -> Result<u64, Fault> {
     bench.run(&assemble(text).unwrap()).map(|ran| ran.returned).map_err(|stopped| stopped.fault)
 }
 
-/// Finds the value of key 1 in `r6`, then goes on.
+/// Looks up key 1 into `r6`, then continues.
 fn found(map: u32, then: &str) -> String {
     format!(
         "*(u32 *)(r10 - 4) = 1\n r1 = map[{map}] ll\n r2 = r10\n r2 += -4\n call map_lookup_elem\n if r0 != \
@@ -44,7 +44,7 @@ fn locked_values_are_changed_and_priced() {
     let mut bench = Bench::new(&[7; 64], Maps::new(&maps(), 1, 0).unwrap());
     assert_eq!([run(&mut bench, &text), run(&mut bench, &text)], [Ok(2), Ok(2)]);
     assert_eq!(bench.maps.at(0).unwrap().get(&[1, 0, 0, 0], 0).unwrap()[8], 2);
-    // A branch and a loop within; what is nested is given back on all paths.
+    // A branch and a loop within; released on all paths.
     for within in [
         "r2 = *(u64 *)(r6 + 8)\n if r2 > 5 goto more\n *(u64 *)(r6 + 8) = 0\n more: r2 = 0\n",
         "r7 = 0\n again: r7 += 1\n if r7 < 5 goto again\n",
@@ -63,7 +63,7 @@ fn attacks_are_refused() {
     let update = "r1 = map[0] ll\n r2 = r10\n r2 += -4\n r3 = r6\n r4 = 0\n call map_update_elem\n";
     let bytes = || Rejection::LockBytes { map: "locked".into() };
     for (text, slot, fault) in [
-        // Not given back, given back twice, taken twice, another's.
+        // Not released, released twice, taken twice, another's.
         (found(0, &format!("{LOCK} r0 = 2\n exit")), 14, Rejection::Locked),
         (found(0, &format!("{LOCK} {UNLOCK} {UNLOCK} r0 = 2\n exit")), 18, Rejection::NotLocked),
         (found(0, &format!("{LOCK} {LOCK} {UNLOCK} r0 = 2\n exit")), 15, Rejection::Locked),
@@ -88,7 +88,7 @@ fn attacks_are_refused() {
             19,
             Rejection::Locked,
         ),
-        // No calls while it is taken.
+        // No calls while it is held.
         (found(0, &format!("{LOCK} call get_prandom_u32\n {UNLOCK} r0 = 2\n exit")), 13, Rejection::Locked),
         (
             found(0, &format!("{LOCK} call f\n {UNLOCK} r0 = 2\n exit\n f: r0 = 1\n exit")),
@@ -108,7 +108,7 @@ fn attacks_are_refused() {
             14,
             wanted(Helper::SpinLock, value),
         ),
-        // Its bytes are nobody's, not even those of a helper.
+        // Its bytes are inaccessible, even for helpers.
         (found(0, "r0 = *(u32 *)(r6 + 4)\n exit"), 10, bytes()),
         (found(0, "*(u8 *)(r6 + 7) = 1\n r0 = 2\n exit"), 10, bytes()),
         (found(0, "r1 = 1\n lock *(u64 *)(r6 + 0) += r1\n r0 = 2\n exit"), 11, bytes()),
@@ -122,7 +122,7 @@ fn attacks_are_refused() {
     }
 }
 
-/// The interpreter lets nobody touch it either.
+/// The interpreter refuses accesses, too.
 #[test]
 fn the_interpreter_stops_what_touches_a_lock() {
     let mut bench = Bench::new(&[7; 64], Maps::new(&maps(), 1, 0).unwrap());
@@ -136,13 +136,13 @@ fn the_interpreter_stops_what_touches_a_lock() {
     );
 }
 
-/// What others have is waited for, and given up after a while.
+/// A held lock is waited for, up to a limit.
 #[test]
 fn a_lock_that_is_never_given_back_stops_the_program() {
     let mut bench = Bench::new(&[7; 64], Maps::new(&maps(), 1, 0).unwrap());
     assert_eq!(run(&mut bench, &found(0, &format!("{LOCK} r0 = 2\n exit"))), Ok(2));
     assert_eq!(run(&mut bench, &found(0, &format!("{LOCK} r0 = 2\n exit"))), Err(Fault::Lock));
-    // Neither does who sets the value from outside.
+    // Setting the value from outside fails as well.
     let map = bench.maps.at(0).unwrap();
     assert_eq!(map.set(&[1, 0, 0, 0], 0, &[5; 24], 0), Err(longwire_program::map::Refusal::Busy));
     let mut value = [5; 24];
@@ -151,7 +151,7 @@ fn a_lock_that_is_never_given_back_stops_the_program() {
     assert_eq!(map.get(&[2, 0, 0, 0], 0).unwrap(), value);
 }
 
-/// Sums that are read, added to and written back one by one: none is lost, whoever else does the same.
+/// Read-modify-write sums from several threads: none is lost.
 #[test]
 fn threads_have_a_lock_one_after_the_other() {
     const PACKETS: u64 = 20_000;
@@ -201,7 +201,7 @@ fn objects_say_where_locks_are() {
     let lock = |name: &str| object.maps().iter().find(|spec| *spec.name == *name).unwrap().lock;
     assert_eq!([lock("flows"), lock("totals"), lock(".rodata.cst16")], [Some(4), Some(4), None]);
     verify(object.program("account").unwrap()).unwrap();
-    // Values that one key has several of have none, and it lies within.
+    // Per-CPU values have no locks, and a lock must be within the value.
     let [locked, _] = maps();
     for bad in [
         MapSpec { kind: MapKind::PerCpuArray, ..locked.clone() },

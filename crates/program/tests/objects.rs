@@ -1,4 +1,4 @@
-//! Objects that clang made, loaded and run. `objects/build.sh` makes them from the sources beside them.
+//! Objects compiled by clang, loaded and run. `objects/build.sh` builds them from the sources beside them.
 
 mod harness;
 
@@ -89,7 +89,7 @@ fn variables_and_functions_are_found() {
         assert_eq!((number(&data, 0), number(&bss, 8)), (6, length as u64));
     }
 
-    // `third` calls `second`, which is a program itself, and that calls `length` by the section it is in.
+    // `third` calls `second`, itself a program, which calls `length` by its section.
     let second = object.program("second").unwrap();
     assert_eq!(bench(&second, &[0; 60]).run(&second.code).unwrap().verdict, Verdict::Pass);
     let third = object.program("third").unwrap();
@@ -105,7 +105,7 @@ fn variables_and_functions_are_found() {
 fn constants_are_known_when_a_program_is_verified() {
     let object = Object::parse(CONSTANTS).unwrap();
     let verified = verify(object.program("counted").unwrap()).unwrap_or_else(|rejected| panic!("{rejected}"));
-    // The increment far beyond is never reached.
+    // The increment far beyond is unreachable.
     assert!(verified.facts().iter().any(|fact| !fact.reached));
     let counted = verified.program();
     let mut bench = bench(counted, &[0; 60]);
@@ -114,8 +114,8 @@ fn constants_are_known_when_a_program_is_verified() {
     let counts: Vec<_> = (0..8).map(|i| number(&counts, i * 8)).collect();
     assert_eq!(counts, [2, 0, 0, 10, 0, 1, 0, 0]);
 
-    // Numbers and arrays of them are told with the program, signed ones as such; not what is of several
-    // kinds.
+    // Numbers and arrays of them are listed with the program, signed ones as such; variables of mixed types
+    // are not.
     let told = |program: &Program| {
         let constants = program.constants.iter();
         constants.map(|(name, numbers)| format!("{name} {numbers:?}")).collect::<Vec<_>>()
@@ -127,13 +127,13 @@ fn constants_are_known_when_a_program_is_verified() {
     let other = other.program("counted").unwrap();
     assert_eq!(told(&other), ["before [-2]", "beyond [0]", "chosen [6]", "steps [-1, -3, 4]"]);
 
-    // So nobody changes them after that.
+    // They can't be changed after that.
     let constants = bench.maps.named(".rodata").unwrap();
     let before = constants.get(&[0; 4], 0).unwrap();
     assert_eq!(constants.set(&[0; 4], 0, &vec![9; before.len()], 0), Err(Refusal::Constant));
     assert_eq!(constants.get(&[0; 4], 0).unwrap(), before);
 
-    // The control half may change what programs only read.
+    // The control half may change what is read-only for programs.
     let rejected = verify(object.program("set").unwrap()).unwrap_err();
     assert!(matches!(rejected.fault, Rejection::Bounds { .. }), "{rejected}");
     assert!(bench.maps.named("settings").unwrap().set(&[0; 4], 0, &[7, 0, 0, 0], 0).is_ok());
@@ -218,11 +218,11 @@ fn programs_that_entries_name_belong_to_the_one_that_redirects() {
         exits,
         [(ExitKind::Port, "stamp"), (ExitKind::Processor, "onward"), (ExitKind::Port, "refuse")]
     );
-    // Each kind of map has those that run where it leads, by the same numbers; values of four bytes have no
-    // room.
+    // Each kind of map has the programs that run at its targets, by the same numbers; values of four bytes
+    // have no room.
     let of_map = |name: &str| program.maps.iter().find(|map| *map.name == *name).unwrap().exits.join(",");
     assert_eq!([of_map("ports"), of_map("processors"), of_map("plain")], ["stamp,,refuse", ",onward,", ""]);
-    // Such a program alone can be looked at, and not installed.
+    // Such a program alone can be inspected, but not installed.
     assert_eq!(object.any_program("stamp").unwrap().section.as_ref(), "xdp/devmap");
     let told = object.program("stamp").unwrap_err().to_string();
     assert!(
@@ -238,7 +238,7 @@ fn programs_that_entries_name_belong_to_the_one_that_redirects() {
     }
     let told = object.set_exits(&["stamp"; 65]).unwrap_err().to_string();
     assert_eq!(told, "65 programs are named in exits; the limit is 64");
-    // Where no entry has room for it, naming it is a mistake.
+    // Naming it is an error if no entry has room for it.
     let told = Object::parse(REFUSED).unwrap().set_exits(&["leaving"]).unwrap_err().to_string();
     assert_eq!(
         told,
@@ -305,7 +305,7 @@ fn the_header_has_every_helper_of_longwires_own() {
     }
 }
 
-/// The book's first program, compiled by the book's own line.
+/// The book's first program, compiled with the book's command.
 #[test]
 fn the_book_says_how_to_compile() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,4 +1,4 @@
-//! `bpf_loop`: what the verifier lets in and refuses, what it costs, and what the interpreter makes of it.
+//! `bpf_loop`: verification, cost, and interpretation.
 
 mod harness;
 
@@ -18,8 +18,8 @@ fn run(text: &str) -> Result<u64, Fault> {
     bench.run(&assemble(text).unwrap()).map(|ran| ran.returned).map_err(|stopped| stopped.fault)
 }
 
-/// A program that calls `f` at most `count` times with a number on its stack, which is 0 at first and is
-/// returned.
+/// A program that calls `f` at most `count` times with a number on its stack, initially 0, and returns the
+/// number.
 fn calling(count: &str, f: &str) -> String {
     format!(
         "*(u64 *)(r10 - 8) = 0\n r1 = {count}\n r2 = pc f ll\n r3 = r10\n r3 += -8\n r4 = 0\n call loop
@@ -36,7 +36,7 @@ fn rounds_are_numbered_and_end_when_the_function_says_so() {
     let ends = "r0 = 0\n if r1 < 3 goto +1\n r0 = 1\n r3 = *(u64 *)(r2 + 0)\n r3 += 1\n *(u64 *)(r2 + 0) = \
         r3\n exit";
     assert_eq!(run(&calling("9", ends)), Ok(4));
-    // What the helper itself returns: rounds, or that there are too many, or flags.
+    // The helper's own return value: rounds, or an error for too many, or for flags.
     let returns = |count: &str, flags: i32, f: &str| {
         run(&format!(
             "r1 = {count}\n r2 = pc f ll\n r3 = 0\n r4 = {flags}\n call loop\n exit\n f: {f}\n exit"
@@ -47,7 +47,7 @@ fn rounds_are_numbered_and_end_when_the_function_says_so() {
     assert_eq!(returns("7", 0, "r0 = r1\n r0 >>= 2"), Ok(5));
     assert_eq!(returns("8388609", 0, "r0 = 0"), Ok(-7_i64 as u64));
     assert_eq!(returns("7", 1, "r0 = 0"), Ok(-22_i64 as u64));
-    // Of how often, the lower half counts.
+    // Only the lower half of the count is used.
     assert_eq!(returns("0x500000003 ll", 0, "r0 = 0"), Ok(3));
 }
 
@@ -59,21 +59,21 @@ fn what_is_no_function_is_not_called() {
     let text =
         "r1 = 2\n r2 = pc f ll\n r2 += 1\n r3 = 0\n r4 = 0\n call loop\n exit\n f: r0 = 0\n r0 = 0\n exit";
     assert_eq!(run(text), Err(Fault::Argument(2)));
-    // Its frame is empty in each round, and it has nothing but its arguments.
+    // Its frame is empty in each round, and it has only its arguments.
     let reads = calling("2", "r0 = *(u64 *)(r10 - 8)\n *(u64 *)(r10 - 8) = 1\n r0 = 0\n exit");
     assert!(matches!(run(&reads), Err(Fault::Unwritten { .. })));
     assert_eq!(run(&calling("2", "r0 = r3\n exit")), Err(Fault::Register(3)));
     assert_eq!(run(&calling("2", "exit")), Err(Fault::Register(0)));
 }
 
-/// A loop costs its function as often as it may be called, and that on the path that is written down.
+/// A loop costs its function times the maximum number of rounds, on the reported path.
 #[test]
 fn rounds_are_priced() {
     for (count, f, instructions) in [
         ("5", ADDS, 9 + 5 * 6),
         ("0", ADDS, 9),
         ("1000000", "r0 = 0\n exit", 9 + 2_000_000),
-        // As the longer of both ways round takes.
+        // The longer of both branches.
         ("4", "r0 = 0\n if r1 > 1 goto +2\n r3 = 1\n r3 = 2\n exit", 9 + 4 * 5),
     ] {
         let verified = check(&calling(count, f)).unwrap();
@@ -83,7 +83,7 @@ fn rounds_are_priced() {
         let rounds: u32 = count.parse().unwrap();
         assert_eq!(verified.most()[Item::Call], rounds + 1);
     }
-    // A number that only the packet tells, bounded before; and a loop in the function, and one in the loop.
+    // A number that depends on the packet, bounded before; a loop in the function, and a callback in a loop.
     let bounded =
         "r6 = *(u32 *)(r1 + 12)\n r6 &= 7\n r1 = r6\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop\n exit
          f: r0 = 0\n again: r0 += 1\n if r0 < 3 goto again\n r0 = 0\n exit";
@@ -95,13 +95,13 @@ fn rounds_are_priced() {
     assert_eq!((run(nested), verified.frames()), (Ok(3), 3));
 }
 
-/// What the verifier says holds when programs run: none is stopped, and none takes more.
+/// The verifier's facts hold at run time: none is stopped, and none exceeds its cost.
 #[test]
 fn what_is_let_in_runs() {
     for text in [
         calling("5", ADDS),
         calling("300", ADDS),
-        // A pointer that moves with the rounds, compared in each.
+        // A pointer that moves in every round, compared in each.
         "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n *(u64 *)(r10 - 16) = r1\n *(u64 *)(r10 - 8) = r2\n \
          r1 = 90
          r2 = pc f ll\n r3 = r10\n r3 += -16\n r4 = 0\n call loop\n exit
@@ -136,18 +136,18 @@ fn attacks_are_refused() {
     let returns = |what: &str| Rejection::CallbackReturns { helper: Helper::Loop, what: what.into() };
     let f = "\n r0 = 0\n exit\n f: r0 = 0\n exit";
     for (text, slot, fault) in [
-        // How often is not known, or too often; flags.
+        // The number of rounds is unknown or too high; flags.
         (format!("r1 = *(u32 *)(r1 + 12)\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop{f}"), 5,
             range(1, 1 << 23, 0, 0xffff_ffff)),
         (format!("r1 = 8388609\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop{f}"), 5,
             range(1, 1 << 23, (1 << 23) + 1, (1 << 23) + 1)),
         (format!("r1 = 1\n r2 = pc f ll\n r3 = 0\n r4 = 1\n call loop{f}"), 5, range(4, 0, 1, 1)),
-        // What is called, and with what.
+        // Invalid callbacks and arguments.
         ("r1 = 1\n r2 = 7\n r3 = 0\n r4 = 0\n call loop\n exit".into(), 4,
             argument(2, Argument::Function, "a number")),
         (format!("r6 = r1\n r1 = 1\n r2 = pc f ll\n r3 = r6\n r4 = 0\n call loop{f}"), 6,
             argument(3, Argument::StackOrNull, "the context")),
-        // A function's address that was stored, handed over or returned is a number; nothing is added to one.
+        // A function's address becomes a number when stored, passed or returned; arithmetic on it is invalid.
         (format!("r2 = pc f ll\n *(u64 *)(r10 - 8) = r2\n r2 = *(u64 *)(r10 - 8)\n r1 = 1\n r3 = 0\n r4 = \
             0\n call loop{f}"), 7, argument(2, Argument::Function, "a number")),
         ("r1 = pc f ll\n call g\n r0 = 0\n exit\n g: r2 = r1\n r1 = 1\n r3 = 0\n r4 = 0\n call loop\n r0 = \
@@ -159,7 +159,7 @@ fn attacks_are_refused() {
         (format!("r0 = pc f ll\n r1 = *(u64 *)(r0 + 0){f}"), 2,
             Rejection::NotAddress { register: Register::R0, what: "a function" }),
         ("r0 = pc f ll\n exit\n f: r0 = 0\n exit".into(), 2, Rejection::Returns { what: "a function" }),
-        // It returns 0 or 1.
+        // It must return 0 or 1.
         (calling("3", "r0 = 2\n exit"), 7, returns("2 to 2")),
         (calling("3", "r0 = -1\n exit"), 7, returns("18446744073709551615 to 18446744073709551615")),
         (calling("3", "r0 = r2\n exit"), 7, returns("an address in the stack")),
@@ -182,7 +182,7 @@ fn attacks_are_refused() {
 /// What holds in the first round need not hold in later ones, nor after them.
 #[test]
 fn later_rounds_are_followed() {
-    // The place on the stack that is touched moves on with each round: beyond it in the ninth.
+    // The accessed stack offset moves in each round: beyond it in the ninth.
     let moves = |count: u32| {
         format!(
             "*(u64 *)(r10 - 8) = 0\n r1 = r10\n r1 += -64\n *(u64 *)(r10 - 72) = r1\n r1 = {count}\n r2 = pc \
@@ -195,7 +195,7 @@ fn later_rounds_are_followed() {
     assert!(check(&moves(8)).is_ok());
     let (slot, fault) = check(&moves(9)).unwrap_err();
     assert!(slot == 14 && matches!(fault, Rejection::Bounds { .. }), "{slot} {fault}");
-    // An index that the rounds count up: the bound has to hold for all of them, and behind the loop.
+    // An index incremented in each round: the bound must hold for all of them, and after the loop.
     let index = |count: u32| {
         format!(
             "{}\n f: r3 = *(u64 *)(r2 + 0)\n r3 += 1\n *(u64 *)(r2 + 0) = r3\n r0 = 0\n exit",
@@ -209,9 +209,9 @@ fn later_rounds_are_followed() {
     };
     assert!(check(&index(15)).is_ok());
     assert!(matches!(check(&index(16)).unwrap_err(), (12, Rejection::Bounds { .. })));
-    // After many rounds it may be anything.
+    // After many rounds it is unknown.
     assert!(matches!(check(&index(100_000)).unwrap_err().1, Rejection::Bounds { .. }));
-    // A flag that a round sets opens what a later round does.
+    // A flag set by a round enables an operation in a later one.
     let later = |count: u32| {
         calling(
             &count.to_string(),
@@ -221,11 +221,11 @@ fn later_rounds_are_followed() {
     };
     assert!(check(&later(2)).is_ok());
     assert!(matches!(check(&later(3)).unwrap_err().1, Rejection::NotAddress { .. }));
-    // So does one that is only set when a round before has seen it in another state.
+    // As well as one that is set only after another state in a previous round.
     assert!(matches!(check(&later(1 << 20)).unwrap_err().1, Rejection::NotAddress { .. }));
 }
 
-/// Lines are touched for the first time in each round, as a round may come before others.
+/// Lines are accessed for the first time in each round, because a round may precede others.
 #[test]
 fn no_round_is_spared_a_line() {
     let text = "r1 = 64\n call lw_flow_state\n r1 = *(u8 *)(r0 + 0)\n r1 = 5\n r2 = pc f ll\n r3 = 0\n r4 = \
@@ -234,11 +234,11 @@ fn no_round_is_spared_a_line() {
     assert_eq!(check(text).unwrap().most()[Item::StateLine], 1 + 5);
 }
 
-/// Neither many rounds nor many states make the verifier work for long.
+/// Neither many rounds nor many states make verification slow.
 #[test]
 fn hostile_loops_end_soon() {
     let began = std::time::Instant::now();
-    // Packet addresses that are never the same, in ever other rounds.
+    // Packet addresses that are never the same, in more and more rounds.
     let text =
         "r2 = *(u32 *)(r1 + 0)\n *(u64 *)(r10 - 8) = r2\n r1 = 8388608\n r2 = pc f ll\n r3 = r10\n r3 \
         += -8\n r4 = 0
@@ -246,9 +246,9 @@ fn hostile_loops_end_soon() {
          f: r6 = r2\n call get_prandom_u32\n r0 &= 255\n r3 = *(u64 *)(r6 + 0)\n r3 += r0\n *(u64 *)(r6 + 0) \
          = r3
          r0 &= 1\n exit";
-    // After some rounds, what is stored may be anything, and numbers can be added to that.
+    // After some rounds, the stored value is unknown, and numbers can be added to it.
     check(text).unwrap();
-    // A loop in a loop in a loop, each as often as may be.
+    // Three nested loops, each with the maximum number of rounds.
     let text = "r1 = 8388608\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop\n exit
          f: r1 = 8388608\n r2 = pc g ll\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit
          g: r1 = 8388608\n r2 = pc h ll\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit\n h: r0 = 0\n exit";

@@ -1,5 +1,5 @@
-//! Hostile input: damaged objects, and programs that nobody has verified. Nothing panics, hangs, or touches
-//! what is not the program's.
+//! Hostile input: damaged objects, and unverified programs. Nothing panics, hangs, or accesses memory outside
+//! the program's.
 
 #[path = "../../../fuzz/corpus.rs"]
 mod corpus;
@@ -48,8 +48,7 @@ fn objects_that_are_cut_off_are_refused_or_loaded() {
     }
 }
 
-/// Instructions whose jumps are short and forward, and whose accesses may be anything, so that many programs
-/// run for a while.
+/// Instructions with short forward jumps and arbitrary accesses, so that many programs run for a while.
 fn instruction() -> impl Strategy<Value = Instruction> {
     any::<([u8; 8], u8, u64)>().prop_map(|(mut bytes, near, wide)| {
         bytes[1] = ((bytes[1] % 11) << 4) | (bytes[1] / 16 % 10);
@@ -66,7 +65,7 @@ fn instruction() -> impl Strategy<Value = Instruction> {
             places.iter().for_each(|&place| slots[place] = 0);
             slots
         };
-        // Whichever fields have to be zero.
+        // Whichever fields must be zero.
         let attempts = [&[][..], &[4, 5, 6, 7], &[2, 3], &[2, 3, 4, 5, 6, 7]];
         let found = attempts.iter().find_map(|places| plain(&without(places)));
         let call = Instruction::Call { helper: u32::from(near) };
@@ -78,7 +77,7 @@ fn instruction() -> impl Strategy<Value = Instruction> {
     })
 }
 
-/// A beginning that puts an address of every region into a register.
+/// A beginning that loads an address of every region into a register.
 const POINTERS: &str = "r6 = r1
     r7 = *(u32 *)(r1 + 0)
     r8 = map[0][0]+24 ll
@@ -119,7 +118,7 @@ proptest! {
     fn unverified_programs_stay_where_they_belong(body in prop::collection::vec(instruction(), 1..40)) {
         let mut instructions = assemble(POINTERS).unwrap().instructions().to_vec();
         instructions.extend(body);
-        // Jumps near the end lead to a place to land.
+        // Targets for jumps near the end.
         instructions.extend([Instruction::Exit; 4]);
         let Ok(code) = Code::new(instructions) else { return Ok(()) };
         program::run(&code);

@@ -1,4 +1,4 @@
-//! The types of an object's maps, as clang writes them down: how keys, values and variables lie.
+//! The types of an object's maps as written by clang: layout of keys, values and variables.
 
 use longwire_program::{Field, Object, Program, Shape, ShapeError};
 
@@ -62,7 +62,7 @@ fn structures_are_followed_to_their_numbers() {
             ("fragment", 152, Shape::Truth(1)),
             ("name", 160, array(Shape::Character, 8)),
             ("station", 224, array(number(1), 6)),
-            // Members of the union that has no name.
+            // Members of the anonymous union.
             ("identification", 272, number(2)),
             ("bytes", 272, array(number(1), 2)),
         ],
@@ -95,7 +95,7 @@ fn rings_have_no_types_and_sizes_that_are_the_kernels() {
         let spec = reserved.maps.iter().find(|spec| *spec.name == *map).unwrap();
         (spec.kind.name(), spec.key_size, spec.value_size, spec.max_entries)
     };
-    // 5000 bytes are two pages; who does not say how many workers there may be means all.
+    // 5000 bytes are two pages; without a number of workers, the maximum is used.
     assert_eq!(sizes("records"), ("ringbuf", 0, 0, 8192));
     assert_eq!(sizes("samples"), ("perf_event_array", 4, 4, 256));
     assert!(of(&reserved, "records").iter().all(Result::is_err));

@@ -1,5 +1,4 @@
-//! Programs that go on with others: what the verifier lets in and refuses, what it costs, and what the
-//! interpreter makes of it.
+//! Tail calls: verification, cost, and interpretation.
 
 mod harness;
 
@@ -17,7 +16,7 @@ fn array(programs: &[u32]) -> MapSpec {
     MapSpec { initial, ..MapSpec::new("jumps", MapKind::ProgArray, 4, 4, 4) }
 }
 
-/// Programs one behind the other, the first is the one that begins; they are numbered from 1.
+/// Programs in sequence, beginning with the first; they are numbered from 1.
 fn code(programs: &[&str]) -> Code {
     let mut starts = Vec::new();
     let mut text = String::new();
@@ -40,7 +39,7 @@ fn run(programs: &[&str], entries: &[u32]) -> Result<(u64, u64), Stopped> {
     bench.run(&code(programs)).map(|ran| (ran.returned, ran.instructions))
 }
 
-/// Goes on with the program in entry `index`, else returns 2.
+/// A tail call to entry `index`; otherwise returns 2.
 fn goes_to(index: &str) -> String {
     format!("r2 = map[0] ll\n r3 = {index}\n call tail_call\n r0 = 2\n exit")
 }
@@ -49,19 +48,19 @@ fn goes_to(index: &str) -> String {
 fn another_program_goes_on_or_none() {
     let programs = [&*goes_to("1"), "r0 = 3\n exit"];
     assert_eq!(run(&programs, &[0, 2]), Ok((3, 5)));
-    // There is none, or no such entry; of the number the lower half counts.
+    // An empty entry, or no such entry; only the lower half of the index is used.
     assert_eq!(run(&programs, &[0, 0]), Ok((2, 5)));
     assert_eq!(run(&[&goes_to("4"), "r0 = 3\n exit"], &[2, 2, 2, 2, 2]), Ok((2, 5)));
     assert_eq!(run(&[&goes_to("-1"), "r0 = 3\n exit"], &[2, 2, 2, 2]), Ok((2, 5)));
     assert_eq!(run(&[&goes_to("0x900000001 ll"), "r0 = 3\n exit"], &[0, 2]), Ok((3, 5)));
-    // It begins as a program does: with the context, and nothing else.
+    // It begins like any program: with the context, and nothing else.
     let context =
         ["r6 = 7\n *(u64 *)(r10 - 8) = 1\n r2 = map[0] ll\n r3 = 0\n call tail_call\n r0 = 2\n exit", ""];
     let with = |second| run(&[context[0], second], &[2]).map_err(|stopped| stopped.fault);
     assert_eq!(with("r0 = *(u32 *)(r1 + 12)\n exit"), Ok((3, 7)));
     assert_eq!(with("r0 = r6\n exit"), Err(Fault::Register(6)));
     assert!(matches!(with("r0 = *(u64 *)(r10 - 8)\n exit"), Err(Fault::Unwritten { .. })));
-    // Nor is anything left of the arguments where none goes on.
+    // Arguments are also gone if the call fails.
     let fault =
         |text: &str| run(&[&format!("r2 = map[0] ll\n r3 = 0\n call tail_call\n {text}\n exit")], &[]);
     assert_eq!(fault("r0 = r1").unwrap_err().fault, Fault::Register(1));
@@ -70,7 +69,7 @@ fn another_program_goes_on_or_none() {
 
 #[test]
 fn there_are_33_tail_calls_at_most() {
-    // Each run of it takes five instructions; the last one goes on after the call, with two more.
+    // Each run takes five instructions; the last one continues after the call, with two more.
     let again = goes_to("0");
     assert_eq!(run(&[&again], &[1]), Ok((2, 34 * 3 + 2)));
     let verified = check(&[&again], &[1]).unwrap();
@@ -89,18 +88,18 @@ fn what_goes_on_is_priced() {
         assert_eq!(worst.path.len(), verified.most()[Item::Instruction] as usize);
         verified.most()[Item::Instruction]
     };
-    // The longer way of both, the program behind the call or that which goes on.
+    // The longer one of the code after the call and the target.
     assert_eq!(most(&[&goes_to("0"), long], &[2]), 3 + 4);
     assert_eq!(most(&[&goes_to("0"), "r0 = 1\n exit"], &[2]), 5);
-    // An entry without a program, and one that the number can't be.
+    // An empty entry, and an impossible index.
     assert_eq!(most(&[&goes_to("1"), long], &[2]), 5);
-    // A number that only the packet tells: any entry, or those within its bounds.
+    // An index that depends on the packet: any entry, or those within its bounds.
     let any = "r3 = *(u32 *)(r1 + 12)\n r2 = map[0] ll\n call tail_call\n r0 = 2\n exit";
     let some = "r3 = *(u32 *)(r1 + 12)\n r3 &= 1\n r2 = map[0] ll\n call tail_call\n r0 = 2\n exit";
     assert_eq!(most(&[any, long], &[0, 0, 2]), 3 + 4);
     assert_eq!(most(&[some, long], &[0, 0, 2]), 6);
     assert_eq!(most(&[some, long], &[0, 2]), 4 + 4);
-    // Several one after the other; one that loops before it goes on, and one that goes on in a loop.
+    // Several in a row; one with a loop before the call, and one with the call in a loop.
     assert_eq!(most(&[&goes_to("0"), &goes_to("1"), long], &[2, 3]), 3 + 3 + 4);
     let loops =
         format!("r6 = r1\n r0 = 0\n again: r0 += 1\n if r0 < 5 goto again\n r1 = r6\n {}", goes_to("1"));
@@ -111,7 +110,7 @@ fn what_goes_on_is_priced() {
     assert_eq!(run(&[within, long], &[0, 0, 2]), Ok((2, 2 + 2 * 6 + 4 + 4)));
 }
 
-/// State, links and frames are those of all of them.
+/// State, links and frames are those of all programs.
 #[test]
 fn all_programs_are_verified() {
     let first = goes_to("0");
@@ -121,11 +120,11 @@ fn all_programs_are_verified() {
          f: r0 = 1\n exit";
     let verified = check(&[&first, state], &[2]).unwrap();
     assert_eq!((verified.state_size(), verified.links(), verified.frames()), (40, 5, 2));
-    // That of an entry that can't be chosen is not followed.
+    // An impossible entry's program is not followed.
     let bad = "r0 = *(u64 *)(r1 + 0)\n exit";
     assert!(check(&[&first, bad], &[0, 2]).is_ok());
     assert!(matches!(check(&[&first, bad], &[2]), Err((6, Rejection::ContextField { .. }))));
-    // What the first one knew of the packet, the next does not.
+    // Knowledge about the packet is not inherited.
     let checks = "r2 = *(u32 *)(r1 + 4)\n r3 = *(u32 *)(r1 + 0)\n r3 += 8\n r0 = 2\n if r3 > r2 goto out\n \
         r2 = map[0] ll
          r3 = 0\n call tail_call\n r0 = 2\n out: exit";
@@ -137,7 +136,7 @@ fn all_programs_are_verified() {
 fn attacks_are_refused() {
     let helper = Helper::TailCall;
     let other = "r0 = 1\n exit";
-    // Not within a function that is called: the next program would return to its caller.
+    // Not within a called function: the next program would return to its caller.
     let called =
         "r6 = r1\n call f\n r0 = 2\n exit\n f: r2 = map[0] ll\n r3 = 0\n call tail_call\n r0 = 2\n exit";
     assert_eq!(check(&[called, other], &[2]).unwrap_err(), (7, Rejection::TailCallInFunction));
@@ -145,14 +144,14 @@ fn attacks_are_refused() {
     let called = "r1 = 1\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop\n r0 = 2\n exit
          f: r1 = 0\n r2 = map[0] ll\n r3 = 0\n call tail_call\n r0 = 0\n exit";
     assert!(check(&[called, other], &[2]).is_err());
-    // A program that is not there, and one that nobody leads to.
+    // A missing program, and an unreachable one.
     let missing = check(&[&goes_to("0"), other], &[9]).unwrap_err();
     assert_eq!(missing, (3, Rejection::NoProgram { map: "jumps".into(), number: 9 }));
     assert_eq!(run(&[&goes_to("0"), other], &[9]).unwrap_err().fault, Fault::TailCall);
-    // Nothing is known of r0 to r5 behind the call.
+    // r0 to r5 are undefined after the call.
     let reads = "r2 = map[0] ll\n r3 = 0\n call tail_call\n exit";
     assert!(matches!(check(&[reads], &[]), Err((4, Rejection::Unwritten { .. }))));
-    // Another map, and a program array for anything else.
+    // Another map, and a program array for another helper.
     let kind = |text: &str, map: MapSpec| {
         let program = Program::new("test", assemble(text).unwrap(), [map]);
         verify(program).map_err(|rejected| rejected.fault).unwrap_err()
@@ -167,13 +166,13 @@ fn attacks_are_refused() {
         assert!(matches!(kind(&text, array(&[])), Rejection::MapKind { .. }), "{call}");
     }
     assert!(matches!(kind("r1 = map[0][0]+0 ll\n r0 = 0\n exit", array(&[])), Rejection::NoMapValue { .. }));
-    // Nobody writes its entries, which were verified.
+    // Its verified entries are read-only.
     let maps = Maps::new(&[array(&[2])], 1, 0).unwrap();
     let refusal = maps.at(0).unwrap().set(&[1, 0, 0, 0], 0, &[2, 0, 0, 0], 0).unwrap_err();
     assert_eq!(refusal, longwire_program::map::Refusal::Constant);
 }
 
-/// The object says which programs an array holds, or who installs it.
+/// The programs of an array are set in the object or at installation.
 #[test]
 fn objects_fill_program_arrays() {
     let mut object = Object::parse(CHAIN).unwrap();
@@ -188,7 +187,7 @@ fn objects_fill_program_arrays() {
         first.functions.iter().map(|f| &*f.name).collect::<Vec<_>>(),
         ["first", "version4", "version6", "again"]
     );
-    // One of those that an array holds may be the program itself.
+    // An array may hold the program itself.
     let again = object.program("again").unwrap();
     assert_eq!((names(&again).len(), again.code.programs().any(|(_, start)| start == 0)), (3, true));
     object.set_programs("parsers", &["", "version4"]).unwrap();

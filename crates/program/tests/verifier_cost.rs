@@ -1,4 +1,4 @@
-//! What programs are said to cost at worst, counted by hand.
+//! Worst-case costs of programs, counted by hand.
 
 mod harness;
 
@@ -48,20 +48,20 @@ fn accesses_are_counted_by_what_they_touch() {
             &[(Instruction, 7), (Call, 1), (StateAccess, 3), (StateTransfer, 4), (StateByte, 13),
                 (StateLine, 2)],
         ),
-        // Memory adds by itself, and is sent the number.
+        // An atomic addition sends only the number.
         (
             "r1 = 8\n call lw_flow_state\n r1 = 1\n lock *(u64 *)(r0 + 0) += r1\n r0 = 0\n exit",
             &[(Instruction, 6), (Call, 1), (StateAccess, 2), (StateTransfer, 2), (StateByte, 8),
                 (StateLine, 1), (Atomic, 1)],
         ),
-        // What was there comes back: a read and a write at once.
+        // The previous value is returned: a read and a write at once.
         (
             "r1 = 8\n call lw_flow_state\n r1 = 1\n r1 = atomic_fetch_add((u64 *)(r0 + 0), r1)\n r0 = 0\n \
              exit",
             &[(Instruction, 6), (Call, 1), (StateAccess, 2), (StateTransfer, 4), (StateByte, 16),
                 (StateLine, 1), (Atomic, 1)],
         ),
-        // Which of two lines is not known: it may be a new one each time.
+        // One of two lines, unknown which: it may be new each time.
         (
             "call get_prandom_u32\n r0 &= 127\n r1 = map[0][0]+0 ll\n r1 += r0\n r2 = *(u8 *)(r1 + 0)\n r2 = \
              *(u8 *)(r1 + 0)
@@ -99,7 +99,7 @@ fn helpers_are_counted_by_kind_and_bytes() {
     }
 }
 
-/// A short path with a hash, and a long one without; one that no packet can take.
+/// A short path with a hash, and a long one without; one is impossible.
 const TWO_WAYS: &str = "call get_prandom_u32
     r6 = r0
     *(u64 *)(r10 - 8) = r6
@@ -138,7 +138,7 @@ fn the_worst_path_depends_on_the_prices() {
     assert_eq!((worst.price, &worst.path), (12 + 3, &hashing));
     assert_eq!(worst.counts[Item::HashedByte], 8);
 
-    // The most of each, though no packet has both; what is never reached costs nothing.
+    // The maximum of each, though no packet has both; unreachable code costs nothing.
     let most = [
         (Item::Instruction, 14),
         (Item::Cycle, 14),
@@ -172,7 +172,7 @@ fn functions_cost_as_much_as_they_do_each_time() {
     assert_eq!(verified.frames(), 3);
 }
 
-/// The instructions that a run takes: it is stopped a little later every time.
+/// The instructions of a run: it is stopped a little later every time.
 fn path(verified: &Verified, packet: &[u8]) -> Vec<usize> {
     let code = &verified.program().code;
     let stop = |budget| {
@@ -218,10 +218,9 @@ fn a_packet_can_take_the_worst_path() {
 
     let demand = Demand::of(&verified, &Prices::ASSUMED_PICOSECONDS);
     let amounts: Vec<u64> = Resource::ALL.iter().map(|&resource| demand.amount(resource)).collect();
-    // 17 instructions, of which five are about the packet's bounds and two about addresses; two atomic
-    // operations on 8 bytes: 2 · 2 transfers, 16 bytes. 17 · 400 for instructions, 2 · 400 for packet
-    // loads,
-    // 4 · 400 for accesses, 90,000 for the line, 2 · 7000 for atomics and 2000 for the call.
+    // 17 instructions, five of them for the packet's bounds and two for addresses; two atomic operations on 8
+    // bytes: 2 · 2 transfers, 16 bytes. 17 · 400 for instructions, 2 · 400 for packet loads, 4 · 400 for
+    // accesses, 90,000 for the line, 2 · 7000 for atomics and 2000 for the call.
     assert_eq!(amounts, [10, 4, 0, 16, 17, 115_200]);
     let counter = [Installed { name: "counter".into(), demand }];
     assert!(admit(&Budget::VRP, Demand::VRP_CLASSIFIER, &counter, &[]).is_ok());
@@ -232,8 +231,8 @@ fn a_packet_can_take_the_worst_path() {
     }
 }
 
-/// What stands before every line: the addresses of packet, its end, state and a map's value, and a number
-/// that only the packet tells.
+/// Before every line: the addresses of packet, its end, state and a map's value, and a number from the
+/// packet.
 const ADDRESSES: &str = "r6 = r1
         r1 = 16
         call lw_flow_state
@@ -258,20 +257,20 @@ fn cycles_are_register_operations() {
         let verified = verified(&format!("{ADDRESSES}{lines}\n out: r0 = 2\n exit"));
         verified.worst_path(&Prices::VRP_CYCLES).price
     };
-    // The size of the state, a byte of the packet, its lower half, and the place that it tells; the end.
+    // The state's size, a byte of the packet, its lower half, and a variable offset; the end.
     let head = cycles("");
     assert_eq!(head, 1 + 3 + 2);
     for (line, expected) in [
         ("r0 = 1", 1),
         ("r0 = 0x100000000 ll", 1),
         ("if r3 > 7 goto out", 1),
-        // Names of registers.
+        // Register names.
         ("r0 = r8", 0),
         ("r8 += 4", 0),
         ("r7 += 4", 0),
         ("r0 = r6", 0),
         ("r0 = *(u32 *)(r6 + 4)", 0),
-        // What the context says besides, and what is made of an address, is a number.
+        // Other context fields, and results of address arithmetic, are numbers.
         ("r0 = *(u32 *)(r6 + 12)", 1),
         ("w0 = w8", 1),
         ("r8 += r3", 1),
@@ -280,7 +279,7 @@ fn cycles_are_register_operations() {
         ("r0 = *(u32 *)(r7 + 0)", 0),
         ("*(u64 *)(r7 + 8) = r3", 0),
         ("lock *(u32 *)(r7 + 0) += r3", 1),
-        // Registers of the packet, whole and in part, one and two.
+        // Packet registers, whole and in part, one and two.
         ("r0 = *(u32 *)(r8 + 12)", 0),
         ("r0 = *(u64 *)(r8 + 12)", 0),
         ("r0 = *(u32 *)(r8 + 26)", 1),
@@ -300,7 +299,7 @@ fn cycles_are_register_operations() {
         ("call get_prandom_u32", 1),
         ("r1 = r6\n r2 = 16\n call xdp_adjust_tail", 1 + 1 + 4),
         ("r1 = r6\n call lw_transport", 1),
-        // The stack has no counterpart.
+        // The paper's processor has no stack.
         ("*(u64 *)(r10 - 8) = r3", 1),
     ] {
         assert_eq!(cycles(line) - head, expected, "{line}");

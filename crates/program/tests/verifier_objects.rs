@@ -1,5 +1,4 @@
-//! What clang makes of ordinary XDP programs is let in, by clang 14 for -mcpu=v3 and by clang 19 for
-//! -mcpu=v4.
+//! Ordinary XDP programs compiled by clang 14 with -mcpu=v3 and by clang 19 with -mcpu=v4 are accepted.
 
 use longwire_program::{Fact, Instruction, Item, Object, Prices, Region, verify};
 
@@ -12,7 +11,7 @@ const OBJECTS: &[(&str, &[u8], &[u8])] = &[
     ("tunnel", include_bytes!("xdp/tunnel.v3.o"), include_bytes!("xdp/tunnel.v4.o")),
 ];
 
-/// The programs of an object that are let in.
+/// The accepted programs of an object.
 fn let_in(name: &str, bytes: &[u8]) -> Vec<String> {
     let object = Object::parse(bytes).unwrap();
     let check = |program: &str| {
@@ -31,7 +30,7 @@ fn let_in(name: &str, bytes: &[u8]) -> Vec<String> {
     object.programs().map(|(program, _)| check(program)).collect()
 }
 
-/// A fact says what there is to say of its instruction.
+/// A fact is complete for its instruction.
 fn check_fact(instruction: Instruction, fact: &Fact) {
     let accesses = matches!(
         instruction,
@@ -50,9 +49,9 @@ fn check_fact(instruction: Instruction, fact: &Fact) {
     }
 }
 
-/// Loops that are not unrolled, and what they are said to take at most, as counted in their listings: a
-/// checksum takes 10 instructions before its loop, 10 rounds of 6, and 10 behind it; sorting takes 8, 11
-/// rounds of 3 + 11 * 13 + 3, and 1.
+/// Loops that are not unrolled, and their maximum cost, as counted in their listings: a checksum takes 10
+/// instructions before its loop, 10 rounds of 6, and 10 after it; sorting takes 8, 11 rounds of 3 + 11 * 13 +
+/// 3, and 1.
 #[test]
 fn loops_are_let_in() {
     let bytes = include_bytes!("xdp/loops.o");
@@ -62,7 +61,7 @@ fn loops_are_let_in() {
     assert_eq!(["checksum", "tags", "items", "bits", "sort"].map(most), [80, 60, 408, 837, 1648]);
 }
 
-/// Records are given back on every way, or the program is refused, with the line.
+/// Records are released on every path, or the program is refused, with the line.
 #[test]
 fn records_are_given_back_by_what_is_let_in() {
     let events = include_bytes!("objects/events.o");

@@ -1,5 +1,4 @@
-//! Records of rings: what the verifier lets in and refuses, and what programs write. Every record is given
-//! back once, on every way.
+//! Records of rings: verification, and contents. Every record is released exactly once, on every path.
 
 mod harness;
 
@@ -38,7 +37,7 @@ const R0: Register = Register::R0;
 const R1: Register = Register::R1;
 const R6: Register = Register::R6;
 
-/// What comes between the reservation and the end, why it is refused, and what the message says.
+/// The code between reservation and end, the reason for refusal, and its message.
 #[test]
 fn attacks_are_refused() {
     let unreleased = |reserved| Rejection::Unreleased { map: "events".into(), reserved };
@@ -52,12 +51,12 @@ fn attacks_are_refused() {
         high: 15,
     };
     for (text, fault) in [
-        // Left behind: at the end, on one way, by overwriting the only address, by a function that returns.
+        // Left behind: at the end, on one path, by overwriting the only address, by a returning function.
         (String::new(), unreleased(5)),
         (format!("r7 = *(u64 *)(r6 + 0)\n if r7 == 0 goto out\n {SUBMIT}"), unreleased(5)),
         ("r6 = 0\n".into(), unreleased(5)),
         ("*(u64 *)(r10 - 8) = r6\n *(u64 *)(r10 - 8) = 0\n".into(), unreleased(5)),
-        // Twice, and afterwards.
+        // Released twice, and used afterwards.
         (format!("{SUBMIT}{SUBMIT}"), released(R1)),
         (format!("r7 = r6\n {SUBMIT} r1 = r7\n r2 = 0\n call ringbuf_discard\n"), released(R1)),
         (format!("{SUBMIT} *(u64 *)(r6 + 0) = 1\n"), released(R6)),
@@ -69,7 +68,7 @@ fn attacks_are_refused() {
             format!("r7 = r6\n r7 += 8\n {SUBMIT} r0 = *(u8 *)(r7 + 0)\n"),
             Rejection::Released { register: Register::R7 },
         ),
-        // What is not the record.
+        // Outside the record.
         (format!("*(u64 *)(r6 + 16) = 1\n {SUBMIT}"), bounds(16, 23)),
         (format!("r0 = *(u8 *)(r6 - 1)\n {SUBMIT}"), bounds(-1, -1)),
         (
@@ -78,7 +77,7 @@ fn attacks_are_refused() {
             ),
             bounds(0, 16),
         ),
-        // Given back by another address.
+        // Released by another address.
         ("r6 += 8\n".to_owned() + SUBMIT, inside.clone()),
         (format!("r7 = *(u8 *)(r6 + 0)\n r6 += r7\n {SUBMIT}"), inside),
     ] {
@@ -92,7 +91,7 @@ fn attacks_are_refused() {
     assert!(message.ends_with(wanted), "{message}");
 }
 
-/// What is no record can't be given back, and the size of one is known.
+/// Only records can be released, and their size is known.
 #[test]
 fn arguments_are_what_they_have_to_be() {
     let reserve =
@@ -164,7 +163,7 @@ fn arguments_are_what_they_have_to_be() {
 fn records_are_reserved_only_so_often() {
     let eight = "r1 = map[0] ll\n r2 = 0\n r3 = 0\n call ringbuf_reserve\n".repeat(9) + "r0 = 0\n exit";
     assert_eq!(check(&eight).unwrap_err().fault, Rejection::TooManyRecords);
-    // A loop that reserves in each round comes to no end that would be let in.
+    // A loop that reserves in each round never ends acceptably.
     let rounds = "r6 = 0\n again: r1 = map[0] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n r6 += 1\n if r6 \
         < 20 goto again\n r0 = 0\n exit";
     assert_eq!(check(rounds).unwrap_err().fault, Rejection::TooManyRecords);
@@ -178,8 +177,7 @@ fn a_register_that_was_not_written_is_named_with_the_fix() {
     );
 }
 
-/// A record may be kept on the stack, handed to functions and helpers, given back in either way, or not be
-/// there.
+/// A record may be kept on the stack, passed to functions and helpers, released in either way, or be missing.
 #[test]
 fn what_gives_every_record_back_is_let_in() {
     let discard = "r1 = r6\n r2 = 0\n call ringbuf_discard\n";
@@ -218,7 +216,7 @@ fn what_gives_every_record_back_is_let_in() {
     }
 }
 
-/// With far more ways to an instruction than states are kept apart, a record still is one.
+/// With far more paths to an instruction than separate states, a record is still tracked.
 #[test]
 fn states_with_records_are_joined_by_their_records() {
     let ways: String = (0..8)
@@ -235,7 +233,7 @@ fn states_with_records_are_joined_by_their_records() {
     let use_it = "*(u64 *)(r6 + 0) = r7\n";
     let good = format!("{start}{reserve}{ways}{use_it}{SUBMIT}{OUT}");
     check(&good).unwrap_or_else(|rejected| panic!("{rejected}"));
-    // Reserved before and behind, so that the names differ.
+    // Reserved before and after, so that the names differ.
     let late = format!("{start}{ways}{reserve}{ways2}{use_it}{SUBMIT}{OUT}", ways2 = ways.replace('w', "v"));
     check(&late).unwrap_or_else(|rejected| panic!("{rejected}"));
     let leaking = format!("{start}{reserve}{ways}if r7 == 77 goto out\n {SUBMIT}{OUT}");
@@ -252,7 +250,7 @@ fn run(bench: &mut Bench, text: &str) -> u64 {
     bench.run(&assemble(text).unwrap()).unwrap_or_else(|stopped| panic!("{stopped}\n{text}")).returned
 }
 
-/// What stands in a record, and when it was written: the bench's packet comes at 5.000000123 s on worker 1.
+/// A record's content and time: the bench's packet arrives at 5.000000123 s on worker 1.
 fn record(data: &[u8]) -> Record {
     Record { worker: None, time: 5_000_000_123, data: data.to_vec() }
 }
@@ -297,13 +295,13 @@ fn what_finds_no_room_is_lost_and_counted_and_the_ring_goes_on() {
         assert_eq!(returned, [1, 1, 1, 1, 2, 2], "round {round}");
         let ring = bench.maps.at(0).unwrap();
         let taken = ring.take(9, 1 << 20);
-        // However far a record goes beyond the end of the ring, it is whole, and all of it was zero.
+        // However far a record extends beyond the ring's end, it is intact, and was cleared.
         let whole =
             |record: &Record| record.data[..999].iter().all(|&byte| byte == 0) && record.data[999] == 7;
         assert!(taken.len() == 4 && taken.iter().all(whole), "round {round}");
         assert_eq!(ring.ring_stats().unwrap().lost, (round + 1) * 2);
     }
-    // As much as there is, and a byte more.
+    // Exactly the capacity, and a byte more.
     let exact = |size: u32| {
         format!("{}{SUBMIT}r0 = 1\n exit\n{OUT}", RESERVED.replace("r2 = 16", &format!("r2 = {size}")))
     };
@@ -340,8 +338,7 @@ fn packets_follow_what_a_program_says_of_them() {
         ("0x1", 2, 0),
         ("0x6ffffffff", 2, 0),
         ("0x40ffffffff", 0, 0),
-        // More than the packet has; another worker's; none of the two; flags that mean nothing: in the
-        // kernel's order.
+        // More than the packet has; another worker's; an unknown one; unknown flags: in the kernel's order.
         ("0x41ffffffff", 2, error(14)),
         ("0x0", 2, error(95)),
         ("0x2", 2, error(7)),
@@ -376,8 +373,7 @@ fn large_values_of_maps_are_written_as_they_are() {
     assert_eq!(bench.maps.at(0).unwrap().take(9, 1 << 20), [record(&value)]);
 }
 
-/// What a program that nobody has verified does wrong stops it, and its records do not stay in the reader's
-/// way.
+/// An error of an unverified program stops it, and its records don't block the reader.
 #[test]
 fn the_interpreter_notices_what_the_verifier_refuses() {
     let stopped = |bench: &mut Bench, text: &str| bench.run(&assemble(text).unwrap()).unwrap_err().fault;
@@ -402,7 +398,7 @@ fn the_interpreter_notices_what_the_verifier_refuses() {
     assert_eq!(stopped(&mut bench(), &format!("{nine}exit")), Fault::Records);
 }
 
-/// What is written costs its bytes; what is written through the address of a record is priced where it is.
+/// Output costs its bytes; stores through a record's address are priced separately.
 #[test]
 fn records_have_a_price() {
     let most = |text: &str| *check(text).unwrap_or_else(|rejected| panic!("{rejected}\n{text}")).most();
@@ -442,13 +438,13 @@ fn rings_are_declared_as_in_the_kernel() {
         let told = Maps::new(&[bad], 1, 0).unwrap_err().to_string();
         assert!(told.contains(part), "{told}");
     }
-    // Of all rings and what lies behind their ends.
+    // Of all rings, including the room beyond their ends.
     let large = MapSpec::new("p", MapKind::PerfEventArray, 4, 4, 1);
     assert_eq!(large.memory(3), 3 * (262_144 + 66_560));
     assert!(Maps::new(&[large], 1000, 0).unwrap_err().to_string().contains("the limit is 268435456"));
 }
 
-/// Functions that are called again and again give back what they reserve, and nothing of their caller's.
+/// Callbacks release what they reserve, and none of their caller's.
 #[test]
 fn rounds_leave_the_records_as_they_found_them() {
     let round = "r1 = map[0] ll\n r2 = 8\n r3 = 0\n call ringbuf_reserve\n if r0 == 0 goto none\n";

@@ -17,7 +17,7 @@ pub struct Capacity {
     pub cycles: u64,
 }
 
-/// What is asked for.
+/// The request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
     /// Packets a second.
@@ -39,7 +39,7 @@ impl fmt::Display for Request {
     }
 }
 
-/// Reason for a refusal, with the computation.
+/// Reason for a refusal, with its computation.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DoesNotFit {
     /// Too many packets.
@@ -47,13 +47,13 @@ pub enum DoesNotFit {
         for at most {}",
         sum - capacity, capacity - promised)]
     Packets {
-        /// Asked for.
+        /// Requested.
         asked: u64,
         /// Promised to others.
         promised: u64,
-        /// Both.
+        /// The sum of both.
         sum: u64,
-        /// The known ones.
+        /// The capacity of the level.
         capacity: u64,
     },
     /// Too many cycles.
@@ -74,7 +74,7 @@ pub struct CycleSum {
     pub request: Request,
     /// Guaranteed to others, cycles per second.
     pub promised: u128,
-    /// The known ones.
+    /// The capacity of the level.
     pub capacity: u64,
 }
 
@@ -97,7 +97,7 @@ impl fmt::Display for CycleSum {
     }
 }
 
-/// Promises of one level.
+/// Guarantees of one level.
 #[derive(Debug, Clone)]
 pub struct Admission {
     capacity: Capacity,
@@ -105,7 +105,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Nothing is promised yet.
+    /// Without any guarantee.
     pub const fn new(capacity: Capacity) -> Self {
         Self { capacity, promised: Vec::new() }
     }
@@ -138,17 +138,17 @@ impl Admission {
         self.promised.retain(|(other, _)| other != name);
     }
 
-    /// What the level can do.
+    /// The capacity of the level.
     pub const fn capacity(&self) -> Capacity {
         self.capacity
     }
 
-    /// Promised packets a second.
+    /// Guaranteed packets per second.
     pub fn promised_packets(&self) -> u64 {
         self.promised.iter().map(|(_, request)| request.packets).sum()
     }
 
-    /// Promised cycles a second.
+    /// Guaranteed cycles per second.
     pub fn promised_cycles(&self) -> u128 {
         self.promised.iter().map(|&(_, request)| cycles(request)).sum()
     }
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn promises_add_up_and_are_refused_with_the_sum() {
         let mut admission = Admission::new(CAPACITY);
-        // The paper's 310 kpps at 1510 cycles fit by themselves.
+        // The paper's 310 kpps at 1510 cycles fit alone.
         assert_eq!(admission.admit("proxy", Request { packets: 310_000, cycles: 1510 }), Ok(()));
         let packets = admission.admit("a", Request { packets: 224_001, cycles: 0 }).unwrap_err();
         assert_eq!(

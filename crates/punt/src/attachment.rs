@@ -5,9 +5,9 @@ use crate::bucket::Bucket;
 use crate::cut::Cut;
 use crate::layout::{Class, Facts, HEAD, Opening, Verdict, down, up};
 use crate::limits::Limits;
+use crate::return_path::ReturnPath;
 use crate::ring::{LINE, Line};
 use crate::table::Table;
-use crate::way::Way;
 use crate::wire::{Attach, Wire};
 use longwire_block::DropReason;
 use longwire_packet::{Handle, Pool};
@@ -28,7 +28,7 @@ pub enum Refused {
 /// that are up now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Gone up.
+    /// Packets sent up.
     pub up: u64,
     /// Not sent up: no room.
     pub full: u64,
@@ -38,37 +38,37 @@ pub struct Counts {
     pub over_cycles: u64,
     /// Not sent up: no worker time was left for moving packets.
     pub over_time: u64,
-    /// Worker time spent on moving packets, in nanoseconds, by the price list.
+    /// Worker time spent on moving packets, in nanoseconds, at the prices of the module `allowance`.
     pub worker_ns: u64,
     /// Number of times that throttling by processor time began.
     pub throttled: u64,
     /// Processor time used by attached processes, in nanoseconds.
     pub processor_ns: u64,
-    /// Not gone up: nobody there.
+    /// Not sent up: no process attached.
     pub absent: u64,
-    /// Answered.
+    /// Verdicts received.
     pub verdicts: u64,
     /// Taken by the default forwarder, or dropped, because there was no verdict in time.
     pub late: u64,
     /// Taken by the default forwarder, or dropped, because the process was cut off.
     pub returned: u64,
-    /// Made there and sent.
+    /// New packets, sent.
     pub made: u64,
-    /// Made there and not sent: too many, or no memory.
+    /// New packets, not sent: too many, or no memory.
     pub unmade: u64,
-    /// Bodies asked for and given.
+    /// Bodies requested and delivered.
     pub bodies: u64,
     /// Requested bodies that were not available: no such packet, or offset beyond its end.
     pub bodiless: u64,
     /// Invalid answers, or answers about packets that were not up. Late ones are not faults.
     pub faults: u64,
-    /// Times someone was woken.
+    /// Number of times that a process was woken.
     pub wakes: u64,
-    /// Times someone came.
+    /// Number of times that a process attached.
     pub came: u64,
-    /// Times someone was cut off.
+    /// Number of times that a process was cut off.
     pub cut: u64,
-    /// Why, the last time.
+    /// Reason for the last cut.
     pub last_cut: Option<Cut>,
 }
 
@@ -78,7 +78,7 @@ const RECORDS: u32 = 256;
 const BYTES: u64 = 64 << 10;
 /// Cost of a record against that limit, besides its bytes.
 const RECORD_BYTES: u64 = 64;
-/// Wake-ups per second, and at once.
+/// Wake-ups per second, and burst.
 const WAKES: (u64, u64) = (10_000, 16);
 
 /// Late answers still expected for packets that were taken back. They are not faults; further ones are.
@@ -95,7 +95,7 @@ pub(crate) struct Attachment {
     pub limits: Limits,
     wire: Option<Wire>,
     table: Table,
-    /// What was promised.
+    /// The guaranteed packet rate.
     rate: Bucket,
     made: Bucket,
     /// Guaranteed worker time.
@@ -112,7 +112,7 @@ pub(crate) struct Attachment {
     before: (u64, u64),
     pub promised: u64,
     pub share: u32,
-    /// No more processes may attach.
+    /// No further process may attach.
     pub is_removed: bool,
     pub counts: Counts,
 }
@@ -267,17 +267,17 @@ impl Attachment {
     }
 
     /// Executes verdicts, and takes back expired packets.
-    pub fn collect(&mut self, way: &mut Way<'_>) {
+    pub fn collect(&mut self, path: &mut ReturnPath<'_>) {
         if let Some(why) = self.wire.as_ref().and_then(|wire| wire.status.left()) {
             self.cut(why);
         }
         self.look_at_processor();
         let mut bytes = BYTES;
         for _ in 0..RECORDS {
-            if bytes == 0 || !way.has_room() {
+            if bytes == 0 || !path.has_room() {
                 break;
             }
-            match self.obey_one(way) {
+            match self.obey_one(path) {
                 Ok(Some(copied)) => bytes = bytes.saturating_sub(RECORD_BYTES + copied),
                 Ok(None) => break,
                 Err(why) => {
@@ -289,11 +289,11 @@ impl Attachment {
         if let Some(wire) = &mut self.wire {
             wire.down.release();
         }
-        self.take_back(way);
-        if self.silent_since.is_some_and(|since| way.now.since(since) > self.limits.patience) {
+        self.take_back(path);
+        if self.silent_since.is_some_and(|since| path.now.since(since) > self.limits.patience) {
             self.cut(Cut::Stalled);
         }
-        self.publish(way.now);
+        self.publish(path.now);
     }
 
     /// Reads the processor account of the attached process.
@@ -320,7 +320,7 @@ impl Attachment {
 
     /// Processes the next record and returns the number of bytes copied; none if there is no record.
     #[inline]
-    fn obey_one(&mut self, way: &mut Way<'_>) -> Result<Option<u64>, Cut> {
+    fn obey_one(&mut self, path: &mut ReturnPath<'_>) -> Result<Option<u64>, Cut> {
         let Some(wire) = &mut self.wire else { return Ok(None) };
         let available = wire.down.available()?;
         if available == 0 {
@@ -332,15 +332,15 @@ impl Attachment {
             return Err(Cut::Broken);
         }
         let (is_right, copied) = match opening.kind {
-            down::VERDICT => (self.hear(way, &line, opening), opening.bytes.into()),
-            down::RETURN => (self.return_one(way, line[1]), 0),
+            down::VERDICT => (self.hear(path, &line, opening), opening.bytes.into()),
+            down::RETURN => (self.return_one(path, line[1]), 0),
             // Requests beyond verdicts wait for worker time, as do all later messages.
-            down::FETCH | down::NEW if !way.common.allows(&mut self.time, way.now) => return Ok(None),
-            down::FETCH => match self.fetch(way, &line)? {
+            down::FETCH | down::NEW if !path.common.allows(&mut self.time, path.now) => return Ok(None),
+            down::FETCH => match self.fetch(path, &line)? {
                 Some(given) => given,
                 None => return Ok(None),
             },
-            down::NEW => (self.make(way, &line, opening), opening.bytes.into()),
+            down::NEW => (self.make(path, &line, opening), opening.bytes.into()),
             _ => return Err(Cut::Broken),
         };
         if let Some(wire) = &mut self.wire {
@@ -348,11 +348,11 @@ impl Attachment {
         }
         let asked = matches!(opening.kind, down::FETCH | down::NEW) || !is_right;
         let work = if asked { TRIP } else { 0 } + copying(copied as usize);
-        way.common.spend(&mut self.time, work);
+        path.common.spend(&mut self.time, work);
         self.counts.worker_ns += work;
         if !is_right {
             self.counts.faults += 1;
-            if !self.faults.take(way.now) {
+            if !self.faults.take(path.now) {
                 return Err(Cut::Flood);
             }
         }
@@ -360,32 +360,32 @@ impl Attachment {
     }
 
     /// Processes a verdict, with the new beginning of the frame. False if it is invalid.
-    fn hear(&mut self, way: &mut Way<'_>, line: &Line, opening: Opening) -> bool {
-        let Some(handle) = self.table.at(line[1]) else { return self.hear_late(line[1], way.now) };
-        let segments = way.pool.meta(handle).segments;
+    fn hear(&mut self, path: &mut ReturnPath<'_>, line: &Line, opening: Opening) -> bool {
+        let Some(handle) = self.table.at(line[1]) else { return self.hear_late(line[1], path.now) };
+        let segments = path.pool.meta(handle).segments;
         self.table.take(line[1], segments);
         self.counts.verdicts += 1;
-        self.hear_something(way.now);
+        self.hear_something(path.now);
         let bytes = opening.bytes as usize;
-        let verdict = Verdict::read(line[2]).filter(|_| bytes <= way.pool.meta(handle).len as usize);
+        let verdict = Verdict::read(line[2]).filter(|_| bytes <= path.pool.meta(handle).len as usize);
         let Some(verdict) = verdict else {
-            way.pass(handle);
+            path.pass(handle);
             return false;
         };
         if bytes > 0
             && let Some(wire) = &self.wire
         {
-            way.note(handle, verdict);
-            wire.down.bytes(1, &mut way.pool.data_mut(handle)[..bytes]);
+            path.note(handle, verdict);
+            wire.down.bytes(1, &mut path.pool.data_mut(handle)[..bytes]);
         }
-        way.obey(handle, verdict)
+        path.obey(handle, verdict)
     }
 
     /// Processes the return of a packet. False if there is no such packet.
-    fn return_one(&mut self, way: &mut Way<'_>, token: u64) -> bool {
-        let Some(handle) = self.table.at(token) else { return self.hear_late(token, way.now) };
-        self.hear_something(way.now);
-        self.take_late(way, token, handle);
+    fn return_one(&mut self, path: &mut ReturnPath<'_>, token: u64) -> bool {
+        let Some(handle) = self.table.at(token) else { return self.hear_late(token, path.now) };
+        self.hear_something(path.now);
+        self.take_late(path, token, handle);
         self.counts.late += 1;
         true
     }
@@ -407,14 +407,14 @@ impl Attachment {
 
     /// Sends bytes of a packet that is up. Returns validity and size; none without room: the request stays in
     /// place, with all later messages.
-    fn fetch(&mut self, way: &mut Way<'_>, line: &Line) -> Result<Option<(bool, u64)>, Cut> {
+    fn fetch(&mut self, path: &mut ReturnPath<'_>, line: &Line) -> Result<Option<(bool, u64)>, Cut> {
         let Some(wire) = &mut self.wire else { return Ok(None) };
         let (token, from, count) = (line[1], line[3] as u32 as usize, (line[3] >> 32) as usize);
-        let data = self.table.at(token).map(|handle| way.pool.data(handle));
+        let data = self.table.at(token).map(|handle| path.pool.data(handle));
         let bytes = data.and_then(|data| data.get(from..from.saturating_add(count).min(data.len())));
         let opening = Opening::new(up::BODY, bytes.map_or(0, <[u8]>::len));
         if !wire.up.has_room(opening.lines.into())? {
-            self.silent_since.get_or_insert(way.now);
+            self.silent_since.get_or_insert(path.now);
             return Ok(None);
         }
         if !self.table.has_any() {
@@ -432,29 +432,29 @@ impl Attachment {
     }
 
     /// Makes a new packet. False if it is invalid.
-    fn make(&mut self, way: &mut Way<'_>, line: &Line, opening: Opening) -> bool {
+    fn make(&mut self, path: &mut ReturnPath<'_>, line: &Line, opening: Opening) -> bool {
         let (Some(wire), bytes) = (&self.wire, opening.bytes as usize) else { return true };
         let Some(Verdict::Send { port, band }) = Verdict::read(line[2]) else { return false };
-        if !way.may_make(port, bytes) {
+        if !path.may_make(port, bytes) {
             return false;
         }
-        let is_allowed = self.made.take(way.now);
-        let is_made = is_allowed && way.make(port, band, bytes, |frame| wire.down.bytes(1, frame));
+        let is_allowed = self.made.take(path.now);
+        let is_made = is_allowed && path.make(port, band, bytes, |frame| wire.down.bytes(1, frame));
         *if is_made { &mut self.counts.made } else { &mut self.counts.unmade } += 1;
         is_allowed
     }
 
     /// Takes back expired packets; all of them, if no process is attached.
-    fn take_back(&mut self, way: &mut Way<'_>) {
-        while way.has_room()
+    fn take_back(&mut self, path: &mut ReturnPath<'_>) {
+        while path.has_room()
             && let Some((token, expires, theirs)) = self.table.first()
         {
             let is_lost = self.wire.is_none() || theirs;
-            if !is_lost && expires > way.now {
+            if !is_lost && expires > path.now {
                 break;
             }
             let Some(handle) = self.table.at_any(token) else { break };
-            self.take_late(way, token, handle);
+            self.take_late(path, token, handle);
             if is_lost {
                 self.counts.returned += 1;
             } else {
@@ -466,13 +466,13 @@ impl Attachment {
     }
 
     /// Takes back a packet without a verdict.
-    fn take_late(&mut self, way: &mut Way<'_>, token: u64, handle: Handle) {
-        let segments = way.pool.meta(handle).segments;
+    fn take_late(&mut self, path: &mut ReturnPath<'_>, token: u64, handle: Handle) {
+        let segments = path.pool.meta(handle).segments;
         self.table.take(token, segments);
         if self.limits.drops {
-            way.out.refuse(way.pool, handle, DropReason::LevelLate);
+            path.out.refuse(path.pool, handle, DropReason::LevelLate);
         } else {
-            way.pass(handle);
+            path.pass(handle);
         }
     }
 }

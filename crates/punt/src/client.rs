@@ -1,4 +1,4 @@
-//! The side of a control process: what a program in Rust needs to sit above a router.
+//! Client side of a control process: attaches a Rust program above a router.
 //!
 //! ```no_run
 //! use longwire_punt::Verdict;
@@ -61,7 +61,7 @@ pub enum ClientError {
     /// The name is too long.
     #[error("the name {0:?} has more than 32 bytes")]
     Name(String),
-    /// The socket.
+    /// Error of the socket.
     #[error("the socket of the router: {0}")]
     Socket(#[from] io::Error),
     /// Refused by Longwire.
@@ -104,7 +104,7 @@ impl Control {
     /// Attaches to a router.
     ///
     /// # Errors
-    /// Nobody listens there, the name is unknown or taken, or the request does not fit.
+    /// Nobody listens on `path`, the name is unknown or taken, or the request does not fit.
     pub fn connect(path: &Path, hello: &Hello) -> Result<Self, ClientError> {
         let socket = UnixStream::connect(path)?;
         shared::send(&socket, &hello.bytes()?, None)?;
@@ -333,7 +333,7 @@ impl Hello {
     }
 }
 
-/// What a process is answered.
+/// The answer to a hello.
 pub(crate) struct Welcome {
     is_refused: bool,
     /// Bytes of text that follow.

@@ -5,9 +5,9 @@ use crate::attachment::{Counts, Refused};
 use crate::layout::{Class, Facts, Verdict};
 use crate::level::{AttachmentId, AttachmentView};
 use crate::limits::Limits;
+use crate::return_path::ReturnPath;
 use crate::service::{Made, Punted, Service};
 use crate::turns::Turns;
-use crate::way::Way;
 use longwire_block::DropReason;
 use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
@@ -131,24 +131,24 @@ impl Inline {
         Ok(())
     }
 
-    /// Returns packets finished by `way.now`, and takes back those that can't be finished in time, each at
+    /// Returns packets finished by `path.now`, and takes back those that can't be finished in time, each at
     /// its time.
-    pub(crate) fn collect(&mut self, way: &mut Way<'_>) {
-        let now = way.now;
-        while way.has_room()
+    pub(crate) fn collect(&mut self, path: &mut ReturnPath<'_>) {
+        let now = path.now;
+        while path.has_room()
             && let Some((time, event)) = self.next().filter(|(time, _)| *time <= now)
         {
-            way.now = time;
-            way.out.at(time);
+            path.now = time;
+            path.out.at(time);
             match event {
-                Event::Done => self.finish(way),
-                Event::Late(which) => self.take_back(way, which),
+                Event::Done => self.finish(path),
+                Event::Late(which) => self.take_back(path, which),
             }
             if self.serving.is_none() {
                 self.begin(time);
             }
         }
-        way.now = now;
+        path.now = now;
     }
 
     /// Time of the next completion or expiry.
@@ -211,41 +211,41 @@ impl Inline {
     }
 
     /// Completes a packet and executes its verdict.
-    fn finish(&mut self, way: &mut Way<'_>) {
+    fn finish(&mut self, path: &mut ReturnPath<'_>) {
         let Some(Serving { which, handle, facts, .. }) = self.serving.take() else { return };
         self.turns.charge(self.services[which].time.0);
         let attached = &mut self.services[which];
         self.kept -= u64::from(facts.segments);
-        let before = *way.pool.first_line(handle);
-        let mut packet = Punted::new(facts, way.pool.data_mut(handle));
+        let before = *path.pool.first_line(handle);
+        let mut packet = Punted::new(facts, path.pool.data_mut(handle));
         let verdict = attached.service.handle(&mut packet, &mut self.made);
         if packet.is_changed() && verdict == Verdict::Pass {
-            way.rewritten.push((handle, before));
+            path.rewritten.push((handle, before));
         }
         let written = if packet.is_changed() { facts.len as usize } else { 0 };
-        attached.spend(way.common, copying(written));
+        attached.spend(path.common, copying(written));
         attached.counts.verdicts += 1;
-        attached.counts.faults += u64::from(!way.obey(handle, verdict));
+        attached.counts.faults += u64::from(!path.obey(handle, verdict));
         for (port, frame) in self.made.take() {
-            let is_made = way.out.room() > 0
-                && way.common.allows(&mut attached.reserved, way.now)
-                && way.may_make(port, frame.len())
-                && way.make(port, None, frame.len(), |bytes| bytes.copy_from_slice(&frame));
+            let is_made = path.out.room() > 0
+                && path.common.allows(&mut attached.reserved, path.now)
+                && path.may_make(port, frame.len())
+                && path.make(port, None, frame.len(), |bytes| bytes.copy_from_slice(&frame));
             *if is_made { &mut attached.counts.made } else { &mut attached.counts.unmade } += 1;
-            attached.spend(way.common, TRIP + copying(frame.len()));
+            attached.spend(path.common, TRIP + copying(frame.len()));
         }
     }
 
     /// Takes back a service's oldest packet, which has used no server time.
-    fn take_back(&mut self, way: &mut Way<'_>, which: usize) {
+    fn take_back(&mut self, path: &mut ReturnPath<'_>, which: usize) {
         let service = &mut self.services[which];
         let Some((handle, facts)) = service.waiting.pop_front() else { return };
         self.kept -= u64::from(facts.segments);
         service.counts.late += 1;
         if service.limits.drops {
-            way.out.refuse(way.pool, handle, DropReason::LevelLate);
+            path.out.refuse(path.pool, handle, DropReason::LevelLate);
         } else {
-            way.pass(handle);
+            path.pass(handle);
         }
     }
 }

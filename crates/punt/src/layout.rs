@@ -1,4 +1,4 @@
-//! Layout of the memory shared with a level above: version 1. The book's page on control processes has it as
+//! Layout of the memory shared with a level above: version 1. The book's page on control processes has the
 //! tables.
 //!
 //! All numbers are little-endian. The first page has the parameters for the process and the indices of both
@@ -9,7 +9,7 @@ use longwire_units::Nanos;
 
 /// The first word of the memory, and of a hello: the bytes `LONGWIRE`.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"LONGWIRE");
-/// The version of all of this.
+/// The version of the layout.
 pub const VERSION: u32 = 1;
 /// Bytes of a packet that are sent to a process without a request.
 pub const HEAD: usize = 64;
@@ -109,15 +109,15 @@ pub struct Class {
 pub struct Facts {
     /// The token for the verdict. Tokens count up.
     pub token: u64,
-    /// When it arrived, in nanoseconds of the engine's clock: the machine's monotonic one.
+    /// Arrival time, in nanoseconds of the engine's clock: the machine's monotonic one.
     pub time: u64,
     /// Time at which the default forwarder takes it without a verdict.
     pub expires: u64,
-    /// Place in the plan of its input port.
+    /// Number of its input port in the plan.
     pub in_port: u16,
-    /// Bytes of the frame.
+    /// Length of the frame in bytes.
     pub len: u32,
-    /// Segments, if it is a train.
+    /// Number of segments, if it is a train.
     pub segments: u16,
     /// Its classification.
     pub class: Class,
@@ -143,16 +143,16 @@ pub(crate) mod down {
     pub const RETURN: u16 = 4;
 }
 
-/// What becomes of a packet.
+/// Decision about a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is dropped.
+    /// Drop it.
     Drop,
-    /// The default forwarder takes it, with its changes.
+    /// Leave it to the default forwarder, with its changes.
     Pass,
-    /// It goes out of a port of the node.
+    /// Send it out of a port of the node.
     Send {
-        /// The port's place in the plan.
+        /// The port's number in the plan.
         port: u16,
         /// The band of the queue there, if it overrides the filters'.
         band: Option<u8>,

@@ -1,4 +1,4 @@
-//! The two levels that packets go up to, and their attachments as others name and see them.
+//! The two levels that packets go up to, and the public view of their attachments.
 
 use crate::attachment::Counts;
 
@@ -43,16 +43,16 @@ impl Level {
 /// An attachment for statistics.
 #[derive(Debug, Clone, Copy)]
 pub struct AttachmentView<'p> {
-    /// Which.
+    /// Its number.
     pub attachment: AttachmentId,
     /// `slow-path` or `control`.
     pub level: &'static str,
     /// Its name.
     pub name: &'p str,
-    /// Whether someone sits there.
+    /// Whether a process or service is attached.
     pub is_taken: bool,
     /// Packets that are up now.
     pub kept: u64,
-    /// What became of the others.
+    /// Outcomes of the other packets.
     pub counts: Counts,
 }

@@ -18,6 +18,7 @@ mod level;
 mod limits;
 mod listener;
 mod punt;
+mod return_path;
 mod ring;
 mod service;
 pub mod services;
@@ -25,7 +26,6 @@ mod shared;
 mod slow;
 mod table;
 mod turns;
-mod way;
 mod wire;
 
 pub use admission::{Admission, Capacity, DoesNotFit, Request};

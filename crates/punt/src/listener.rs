@@ -31,19 +31,19 @@ const GREETING: Duration = Duration::from_secs(1);
 const GREETERS: usize = 16;
 /// Interval between checks of the worker's notes.
 const LOOK: Duration = Duration::from_millis(20);
-/// Reads per second from a process's socket, and at once: more is a flood.
+/// Reads per second from a process's socket, and burst: more is a flood.
 const READS: (u64, u64) = (20_000, 20_000);
 
 /// Reason why the listener can't be opened.
 #[derive(Debug, Error)]
 pub enum ListenerError {
-    /// Another one listens there.
+    /// Another process listens on it.
     #[error("{path} is in use by a running Longwire: choose another path, or stop that one")]
     InUse {
         /// The socket's path.
         path: PathBuf,
     },
-    /// The socket can't be made.
+    /// The socket can't be created.
     #[error("{path}: {source}")]
     Socket {
         /// The socket's path.
@@ -53,14 +53,15 @@ pub enum ListenerError {
     },
 }
 
-/// Who is expected.
+/// A process that may attach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
     /// The name that the process must use; up to 32 bytes.
     pub name: String,
     /// Limits of its attachment.
     pub limits: Limits,
-    /// Its guarantee from now on, and its share of the rest. By default it is what the process requests.
+    /// Its guarantee and its share of the rest, fixed at installation. By default they are what the process
+    /// requests.
     pub promise: Option<(Request, u32)>,
 }
 
@@ -84,7 +85,7 @@ impl Listener {
     /// Opens it, without expecting any process. `admission` limits all processes together.
     ///
     /// # Errors
-    /// The socket can't be made at `path`.
+    /// The socket can't be created at `path`.
     pub fn open(path: &Path, door: Door, admission: Admission) -> Result<Self, ListenerError> {
         let failed = |source| ListenerError::Socket { path: path.into(), source };
         if UnixStream::connect(path).is_ok() {
@@ -162,7 +163,7 @@ impl Drop for Listener {
     }
 }
 
-/// No holder of the lock panics.
+/// No holder of the lock panics, so that it is never poisoned.
 fn lock(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
     book.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! A node's side of the levels above.
+//! A node's side of higher levels.
 
 use crate::admission::spare_rates;
 use crate::allowance::{Allowance, Common};
@@ -8,7 +8,7 @@ use crate::inline::Inline;
 use crate::layout::Class;
 use crate::level::{AttachmentId, AttachmentView, Level};
 use crate::limits::Limits;
-use crate::way::Way;
+use crate::return_path::ReturnPath;
 use crate::wire::Attach;
 use longwire_block::{OUTBOX, Outbox};
 use longwire_packet::{FirstLine, Handle, Pool};
@@ -57,7 +57,7 @@ enum Slow {
 }
 
 impl Punt {
-    /// For a node with these ports (their places in the plan), without attachments.
+    /// For a node with these ports (their numbers in the plan), without attachments.
     pub fn new(mut ports: Vec<u16>) -> Self {
         ports.sort_unstable();
         Self {
@@ -211,19 +211,20 @@ impl Punt {
         self.rewritten.clear();
         let rewritten = &mut self.rewritten;
         let [control, slow] = &mut self.common;
-        let mut way = Way { pool, out, passed, rewritten, ports: &self.ports, now, made: 0, common: control };
+        let mut path =
+            ReturnPath { pool, out, passed, rewritten, ports: &self.ports, now, made: 0, common: control };
         let first = self.turn.checked_rem(self.control.len()).unwrap_or(0);
         let (after, before) = self.control.split_at_mut(first);
-        before.iter_mut().chain(after).for_each(|attachment| collect_one(attachment, &mut way));
+        before.iter_mut().chain(after).for_each(|attachment| collect_one(attachment, &mut path));
         self.turn = first + 1;
-        way.common = slow;
+        path.common = slow;
         match &mut self.slow {
             Slow::Threads(attachments) => {
-                attachments.iter_mut().for_each(|attachment| collect_one(attachment, &mut way));
+                attachments.iter_mut().for_each(|attachment| collect_one(attachment, &mut path));
             }
-            Slow::Inline(inline) => inline.collect(&mut way),
+            Slow::Inline(inline) => inline.collect(&mut path),
         }
-        let made = way.made;
+        let made = path.made;
         let is_there = self.attachments_mut().any(|attachment| attachment.is_taken());
         let poll = if self.kept() > 0 {
             0
@@ -325,7 +326,7 @@ impl Punt {
         Door(producer)
     }
 
-    /// Lets in who has come.
+    /// Accepts waiting processes.
     #[inline]
     fn let_in(&mut self) {
         let mut has_come = false;
@@ -402,9 +403,9 @@ fn add(attachments: &mut Vec<Attachment>, name: &str, limits: Limits) -> Option<
 }
 
 #[inline]
-fn collect_one(attachment: &mut Attachment, way: &mut Way<'_>) {
+fn collect_one(attachment: &mut Attachment, path: &mut ReturnPath<'_>) {
     if attachment.is_taken() || attachment.kept() > 0 {
-        way.out.at(way.now);
-        attachment.collect(way);
+        path.out.at(path.now);
+        attachment.collect(path);
     }
 }

@@ -173,7 +173,7 @@ mod tests {
             turns.weigh(&[(0, 1), (1, 1)]);
             let (mut waiting, mut had) = (0, [0; 2]);
             for time in 0..40_000 {
-                // The first wants one turn of four: 200 ns of 500.
+                // The first needs one turn of four: 200 ns of 500.
                 waiting += u64::from(time % 4 == 0);
                 let ready = 0b10 | u64::from(waiting > 0);
                 turns.enter(ready, Nanos(time), |who| Some(COST[who]));

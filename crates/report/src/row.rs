@@ -122,13 +122,13 @@ impl Row {
         }
     }
 
-    /// Sets what was configured.
+    /// Sets the configured or theoretical value.
     pub fn expected(mut self, value: impl Into<Scalar>) -> Self {
         self.expected = Some(value.into());
         self.compare()
     }
 
-    /// Sets what was seen.
+    /// Sets the measured value.
     pub fn measured(mut self, value: impl Into<Scalar>) -> Self {
         self.measured = Some(value.into());
         self.compare()

@@ -1,5 +1,5 @@
-//! A router with a program, so many batches of packets, and nothing else: to be run under an instruction
-//! counter with two numbers of batches. The difference is what these packets took.
+//! Runs a router with a program for a number of batches, under an instruction counter. The difference between
+//! two numbers of batches is the cost of their packets.
 //!
 //! `valgrind --tool=callgrind target/release/examples/instructions sixty 1000`
 
@@ -30,7 +30,7 @@ fn main() -> Result<(), Failure> {
         _ => 1,
     };
     if what == "wide" {
-        // A network that is the router's own, as one of a loopback interface is.
+        // A network of the router's own, as of a loopback interface.
         router.add_route_v4("172.16.0.0/24".parse()?, NextHop::Local)?;
     }
     for _ in 0..copies {
@@ -107,7 +107,7 @@ fn program(what: &str) -> Result<Program, Failure> {
     Ok(Program::new(what, assemble(&format!("{body}\n r0 = 2\n exit"))?, maps))
 }
 
-/// All but the last two of 60 instructions.
+/// The first 58 of 60 instructions.
 fn sixty() -> String {
     let sums = ["r7 += r8\n", "r8 ^= r7\n"].repeat(27).concat();
     format!(
@@ -116,7 +116,7 @@ fn sixty() -> String {
     )
 }
 
-/// UDP from behind port 0 to the host behind port 1.
+/// UDP from the host behind port 0 to the one behind port 1.
 fn frame() -> [u8; FRAME] {
     let header = Ipv4Header {
         source: Ipv4Addr::new(10, 0, 0, 9).into(),

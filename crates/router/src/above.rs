@@ -12,11 +12,11 @@ use longwire_units::Nanos;
 #[derive(Debug)]
 pub(crate) struct Above {
     punt: Punt,
-    /// Those that the default forwarder is to take, for a moment.
+    /// Packets for the default forwarder, temporarily.
     passed: Vec<Handle>,
 }
 
-/// The destination of a packet that goes up, and its owner.
+/// Destination of a packet that goes up, and its forwarder.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Upward {
     pub attachment: AttachmentId,
@@ -67,9 +67,9 @@ impl Above {
         &mut self.punt
     }
 
-    /// Takes a packet up. None if nobody is there, so that it is to be forwarded as if it were not for them.
+    /// Sends a packet up. None if nobody is attached there: it is then forwarded as usual.
     pub fn offer(&mut self, pool: &Pool, handle: Handle, upward: &Upward, class: Class) -> Option<Fate> {
-        // A reason is told by its place, from 1 on: 0 is a regular packet.
+        // The reason is its index plus 1; 0 is a regular packet.
         let why = match class {
             Class::Exceptional(why) => why as u16 + 1,
             _ => 0,
@@ -89,8 +89,8 @@ impl Above {
         }
     }
 
-    /// Whether an attachment has no room for a packet of this time, or it is beyond its rate: then it is
-    /// counted as refused.
+    /// Whether an attachment has no room for a packet at this time, or the packet exceeds its rate: then it
+    /// is counted as refused.
     #[inline]
     pub fn refuses(&mut self, attachment: AttachmentId, now: Nanos) -> bool {
         self.punt.refuses(attachment, now)
@@ -103,13 +103,13 @@ impl Above {
         }
     }
 
-    /// Passes what was offered on to services and processes, at this time.
+    /// Passes offered packets on to services and processes, at this time.
     pub fn flush_at(&mut self, now: Nanos) {
         self.punt.flush(now);
     }
 
-    /// Takes back what was decided about. What passes is looked at again, since it may have been changed, and
-    /// goes by minimal or full IP.
+    /// Receives packets with their verdicts. Those that pass are classified again, because they may have
+    /// changed, and go through minimal or full IP.
     pub fn collect<C: Classify>(
         &mut self,
         (core, classifier): (&mut Core, &mut C),

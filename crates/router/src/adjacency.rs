@@ -1,40 +1,40 @@
-//! Adjacencies: what a frame to a gateway is given. Kept by the next hop's number, so that neither port nor
-//! neighbour is looked up for each packet.
+//! Adjacencies: how to rewrite a frame for a gateway. Stored by the next hop's number, so that neither port
+//! nor neighbour is looked up per packet.
 
 use crate::ports::RouterPort;
 use longwire_units::Nanos;
 
-/// How a gateway is reached, as long as that is known to be so.
+/// How a gateway is reached, while this is known to be valid.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Adjacency {
-    /// Of which state of ports and neighbours it was made: it ends with any change of these.
+    /// Revision of ports and neighbours for which it was computed; any change of these invalidates it.
     revision: u64,
-    /// From when on the gateway's link address is to be confirmed.
+    /// When the gateway's MAC address must be confirmed.
     until: Nanos,
-    /// The place of the port that leads there.
+    /// The output port.
     pub place: u16,
     /// The longest IP packet, in bytes.
     pub mtu: u16,
-    /// Link addresses of destination and source, as frames begin.
+    /// MAC addresses of destination and source, in the order of the Ethernet header.
     pub addresses: [u8; 12],
 }
 
 impl Adjacency {
-    /// One that never holds.
+    /// One that is never valid.
     pub const NONE: Self =
         Self { revision: u64::MAX, until: Nanos::ZERO, place: 0, mtu: 0, addresses: [0; 12] };
 
-    /// By this port to the neighbour with this link address, which is known until then, at this state of
-    /// ports and neighbours.
+    /// Through this port to the neighbour with this MAC address, which is valid until then, at this revision
+    /// of ports and neighbours.
     pub fn new(port: &RouterPort, (mac, until): ([u8; 6], Nanos), revision: u64) -> Self {
         let mut addresses = [0; 12];
         addresses[..6].copy_from_slice(&mac);
         addresses[6..].copy_from_slice(&port.mac);
-        // Ports' MTUs are checked: none is longer.
+        // Ports' MTUs are checked: they fit.
         Self { revision, until, place: port.place, mtu: port.mtu as u16, addresses }
     }
 
-    /// Whether it holds for a packet of this time, at this state.
+    /// Whether it is valid at this revision and time.
     #[inline]
     pub fn holds(&self, revision: u64, now: Nanos) -> bool {
         self.revision == revision && now < self.until
@@ -50,7 +50,7 @@ mod tests {
     use longwire_packet::{Batch, Pool};
     use std::net::IpAddr;
 
-    /// The port of a packet, and the station behind it.
+    /// The port of a packet, and the destination MAC address.
     fn sent(router: &mut Router) -> Result<(u16, [u8; 6]), Option<DropReason>> {
         let (mut pool, mut out) = (Pool::new(1 << 20).unwrap(), Outbox::default());
         let handle = pool.insert(&frame_v4([10, 0, 0, 9], [20, 0, 0, 1], 64, &[0; 26])).unwrap();
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(twice(&mut router), [Err(Some(DropReason::PortDown)); 2]);
         assert!(router.set_up(20, true));
         assert_eq!(twice(&mut router), [Ok((20, host_mac(7))); 2]);
-        // The next hop's number is used again.
+        // The next hop's number is reused.
         assert!(router.remove_route_v4(prefix));
         router.add_route_v4(prefix, way(2)).unwrap();
         assert_eq!(twice(&mut router), [Ok((30, host_mac(2))); 2]);

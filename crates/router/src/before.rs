@@ -1,12 +1,12 @@
-//! Packets as they were before they were rewritten, by programs or above: ICMP errors are about what their
-//! senders have sent, and go to them (RFC 5508, section 4, asks that of a translator of addresses).
+//! Copies of packets before programs or levels above rewrote them: ICMP errors quote the original packet, and
+//! go to its sender (RFC 5508, section 4, requires this of NATs).
 //!
-//! A packet that grows or shrinks on its way through programs has become another, about which errors are made
-//! as it is: what is too long of it is not what its sender has sent.
+//! A packet whose length a program changes is another packet, which errors quote as it is: its excess length
+//! is not its sender's.
 
 use longwire_packet::{BATCH, FirstLine, Handle, Pool};
 
-/// The first bytes of a packet, and how long it was.
+/// The first bytes of a packet, and its length.
 #[derive(Debug, Clone, Copy)]
 struct Noted {
     handle: Handle,
@@ -14,7 +14,7 @@ struct Noted {
     line: FirstLine,
 }
 
-/// Those of packets that are being decided about, and of some that wait until they are.
+/// Copies for packets being decided about, and for some that wait.
 #[derive(Debug)]
 pub(crate) struct Before {
     noted: Box<[Noted; BATCH]>,
@@ -22,7 +22,7 @@ pub(crate) struct Before {
     held: Vec<Noted>,
 }
 
-/// So many are held. Errors about others that wait are made about them as they are.
+/// Capacity for waiting packets. Errors about others that wait quote them as they are.
 const HELD: usize = 512;
 
 impl Before {
@@ -31,13 +31,13 @@ impl Before {
         Self { noted: Box::new([none; BATCH]), count: 0, held: Vec::new() }
     }
 
-    /// Notes a packet that may be rewritten.
+    /// Copies a packet that may be rewritten.
     #[inline]
     pub fn note(&mut self, pool: &Pool, handle: Handle) {
         self.note_as(pool, handle, *pool.first_line(handle));
     }
 
-    /// Notes a packet that was rewritten, and began like this before.
+    /// Records a packet that was rewritten, with its original first bytes.
     #[inline]
     pub fn note_as(&mut self, pool: &Pool, handle: Handle, line: FirstLine) {
         if let Some(place) = self.noted.get_mut(self.count) {
@@ -46,24 +46,24 @@ impl Before {
         }
     }
 
-    /// All packets that were noted have been decided about, but those that are held.
+    /// All packets of the batch have been decided about, except those on hold.
     #[inline]
     pub const fn clear(&mut self) {
         self.count = 0;
     }
 
-    /// Keeps what was noted of a packet, which is decided about later.
+    /// Keeps the copy of a packet that waits for a decision.
     pub fn hold(&mut self, handle: Handle) {
         if let Some(&noted) = self.noted().iter().find(|noted| noted.handle == handle)
             && self.held.len() < HELD
         {
-            // Once, and only where something waits.
+            // Once, and only if something waits.
             self.held.reserve_exact(HELD - self.held.len());
             self.held.push(noted);
         }
     }
 
-    /// Notes a packet again that was held, if it was.
+    /// Restores the copy of a packet on hold, if any.
     pub fn resume(&mut self, handle: Handle) {
         if let Some(at) = self.held.iter().position(|noted| noted.handle == handle) {
             let noted = self.held.swap_remove(at);
@@ -74,7 +74,7 @@ impl Before {
         }
     }
 
-    /// Makes a packet that goes no further what it was.
+    /// Restores the original bytes of a packet that goes no further.
     pub fn restore(&self, pool: &mut Pool, handle: Handle) {
         let noted = self.noted().iter().find(|noted| noted.handle == handle);
         if let Some(noted) = noted.filter(|noted| noted.len == pool.meta(handle).len) {

@@ -5,11 +5,10 @@ use longwire_block::{DropReason, FLOOD, Node, Outbox, Stations, refuse};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 
-/// How long a station is remembered after it was last heard, unless said otherwise: 300 s (802.1D, table
-/// 7-5).
+/// Default ageing time: 300 s (802.1D, table 7-5).
 pub const DEFAULT_AGEING: Nanos = Nanos::from_secs(300);
 
-/// How many stations a bridge remembers, unless said otherwise.
+/// Default size of the address table.
 pub const DEFAULT_STATIONS: usize = 4096;
 
 /// The group bit of an address read as a 48-bit number.
@@ -17,10 +16,10 @@ const GROUP: u64 = 1 << 40;
 /// The first of sixteen addresses that no bridge forwards to (802.1D, table 7-10).
 const RESERVED: u64 = 0x0180_c200_0000;
 
-/// Forwards frames to the port behind which their destination was heard, and to all ports if it was not.
+/// Forwards frames to the port of their destination, and floods those to unknown destinations.
 ///
-/// The output of a frame depends only on the frames before it and their arrival times. VLAN tags are not
-/// looked at: all VLANs share what is learnt.
+/// The output of a frame depends only on the frames before it and their arrival times. VLAN tags are ignored:
+/// all VLANs share the address table.
 #[derive(Debug)]
 pub struct Bridge {
     ports: Box<[u16]>,
@@ -31,9 +30,8 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    /// A bridge with these ports (places in the plan), that forgets stations not heard for `ageing` and
-    /// remembers at most `table` of them, 32 to 64 bytes each. With an ageing time of zero it floods
-    /// everything.
+    /// A bridge with these ports (indices in the plan). Stations expire after `ageing`, and at most `table`
+    /// are remembered, 32 to 64 bytes each. With an ageing time of zero it floods everything.
     pub fn new(mut ports: Vec<u16>, ageing: Nanos, table: usize) -> Self {
         ports.sort_unstable();
         ports.dedup();
@@ -41,26 +39,26 @@ impl Bridge {
         Self { ports: ports.into(), stations, not_learnt: 0, cable: false, learns: true }
     }
 
-    /// Makes it a cable between two ports: frames reserved for bridges pass, too.
+    /// Makes it a cable between two ports, which also forwards frames reserved for bridges.
     #[must_use]
     pub fn as_cable(self) -> Self {
         Self { cable: true, ..self }
     }
 
-    /// Makes it a relay between two ports that learns nothing: every frame goes to the other port, even one
-    /// whose destination is behind the port that it came in by. So several of them, each with a part of the
-    /// frames, do what one would with all.
+    /// Makes it a relay between two ports that learns nothing: every frame goes to the other port, even if
+    /// its destination is behind its ingress port. So several relays, each with a part of the frames, are
+    /// equivalent to one with all.
     ///
     /// # Panics
-    /// If it has not exactly two ports.
+    /// If it does not have exactly two ports.
     #[must_use]
     pub fn as_relay(self) -> Self {
         assert_eq!(self.ports.len(), 2, "a relay has two ports");
         Self { learns: false, ..self }
     }
 
-    /// Tells the bridge that the station `mac` is behind `port`, before anything was heard of it. It is not
-    /// forgotten until it has been heard, so that traffic to a station that never answers isn't flooded.
+    /// Adds the station `mac` at `port` before it has sent anything. It does not expire until it has sent, so
+    /// that traffic to a silent station isn't flooded.
     pub fn expect(&mut self, mac: [u8; 6], port: u16) {
         let [a, b, c, d, e, f] = mac;
         let address = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
@@ -76,14 +74,14 @@ impl Bridge {
         std::mem::swap(&mut self.cable, &mut other.cable);
     }
 
-    /// Frames whose source was new and could not be remembered because the table was full. Frames to such a
-    /// station are flooded.
+    /// Frames whose source could not be learned because the table was full. Frames to such a station are
+    /// flooded.
     pub fn not_learnt(&self) -> u64 {
         self.not_learnt
     }
 
-    /// Decides where a frame that came in at `now` by `in_port` goes, and learns from it. A frame without a
-    /// whole header is a bad one.
+    /// Decides about a frame received at `now` on `in_port`, and learns its source. A frame with an
+    /// incomplete header is invalid.
     #[inline]
     fn decide(
         &mut self,
@@ -114,7 +112,7 @@ impl Bridge {
         Ok(self.ports[usize::from(self.ports[0] == in_port)])
     }
 
-    /// Whether frames to this address are for bridges only, and this is one.
+    /// Whether frames to this address are reserved for bridges, and this is one.
     fn keeps_out(&self, destination: u64) -> bool {
         destination & !0xf == RESERVED && !self.cable
     }
@@ -130,7 +128,7 @@ fn valid(header: Option<&[u8; ETHERNET]>) -> Result<(u64, u64), DropReason> {
 /// Destination and source as 48-bit numbers.
 #[inline]
 fn addresses(header: &[u8; ETHERNET]) -> (u64, u64) {
-    // Eight bytes that are loaded at once, of which two are too many.
+    // Two overlapping loads of eight bytes.
     let (Some(first), Some(last)) = (header.first_chunk(), header.last_chunk()) else { return (0, 0) };
     (u64::from_be_bytes(*first) >> 16, u64::from_be_bytes(*last) >> 16)
 }
@@ -286,7 +284,8 @@ mod tests {
         assert_eq!(send(102, 10, C, A), (Ok(30), 1));
     }
 
-    /// One frame after the other, and each as the first that its relay sees: what a relay does depends on no
+    /// Frames in sequence, and each as the first that its relay sees: a relay's decision depends on no other
+    /// frame.
     /// other frame.
     #[test]
     fn a_relay_sends_all_to_the_other_port_and_learns_nothing() {
@@ -298,7 +297,7 @@ mod tests {
             (10, frame(B, A), Ok(20)),
             (20, frame(A, B), Ok(10)),
             (10, frame(ALL, A), Ok(20)),
-            // To a station that was heard where the frame comes from: a bridge that learns would drop it.
+            // To a station behind the ingress port: a learning bridge would drop it.
             (20, frame(B, C), Ok(10)),
             (10, frame(reserved, A), Err(DropReason::Reserved)),
             (10, frame(B, ALL), Err(DropReason::BadFrame)),
@@ -321,7 +320,7 @@ mod tests {
         assert_eq!(pass(&mut bridge, &mut pool, 300 * second, 20, &frame(A, B)), Ok(FLOOD));
     }
 
-    /// Frames between a handful of addresses, proper or not, and any bytes.
+    /// Frames between a handful of addresses, valid or not, and arbitrary bytes.
     fn frames() -> impl Strategy<Value = Vec<u8>> {
         let address =
             || prop::sample::select(vec![A, B, C, ALL, GROUP_ADDRESS, [0; 6], [1, 0x80, 0xc2, 0, 0, 1]]);
@@ -330,7 +329,8 @@ mod tests {
     }
 
     proptest! {
-        /// A frame goes to another port of the bridge, to all, or is refused; in batches as one by one.
+        /// A frame goes to another port of the bridge, to all, or is refused; batches behave like single
+        /// frames.
         #[test]
         fn never_leaves_by_a_foreign_port(
             frames in prop::collection::vec((frames(), 0..3usize, 0..50u64), 1..64),

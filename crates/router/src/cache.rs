@@ -1,4 +1,4 @@
-//! The route cache: destinations seen lately, with their next hops, four to a set.
+//! The route cache: recent destinations with their next hops, four-way set-associative.
 
 use crate::prefix::{Address, HopId};
 use longwire_packet::prefetch;
@@ -7,23 +7,24 @@ const WAYS: usize = 4;
 
 /// Addresses whose next hops can be cached.
 pub trait Cached: Address + Into<u128> {
-    /// Four of them.
+    /// A set of four entries.
     type Set: Set<Self>;
 }
 
-/// Four destinations with their next hops, each with the generation in which it was learnt; 0 for never.
+/// A set of four destinations with their next hops, each with its generation; 0 for never.
 pub trait Set<A>: Copy + Default {
-    /// The next hop of a destination that was learnt in this generation; 0 if it was not.
+    /// The next hop of a destination learned in this generation; 0 if there is none.
     fn find(&self, destination: A, generation: u16) -> u16;
 
-    /// A destination's place whose generation is another.
+    /// An entry of another generation, if any.
     fn old(&self, generation: u16) -> Option<usize>;
 
-    /// Puts a destination in a place.
+    /// Writes an entry.
     fn put(&mut self, way: usize, destination: A, generation: u16, hop: u16);
 }
 
-/// For IPv4, half a cache line: destination, generation and next hop of each, from the highest bits on.
+/// For IPv4, half a cache line: destination, generation and next hop of each entry, from the highest bits
+/// down.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(32))]
 pub struct SetV4([u64; WAYS]);
@@ -35,7 +36,7 @@ impl Cached for u32 {
 impl Set<u32> for SetV4 {
     #[inline]
     fn find(&self, destination: u32, generation: u16) -> u16 {
-        // All of an entry that fits but its next hop becomes 0, and then that is less than anything else.
+        // XOR leaves only the next hop of a matching entry, which is less than any other entry.
         let wanted = u64::from(destination) << 32 | u64::from(generation) << 16;
         let [a, b, c, d] = self.0;
         let least = (a ^ wanted).min(b ^ wanted).min((c ^ wanted).min(d ^ wanted));
@@ -88,21 +89,21 @@ impl Set<u128> for SetV6 {
     }
 }
 
-/// Destinations with their next hops. What it knows is of one generation: a new one is begun when a route has
-/// changed.
+/// Destinations with their next hops. All valid entries are of one generation; a route change begins a new
+/// one.
 #[derive(Debug)]
 pub struct Cache<A: Cached> {
     sets: Box<[A::Set]>,
     shift: u32,
     generation: u16,
-    /// Which way of a full set is given up next.
+    /// The way of a full set to evict next.
     turn: usize,
     hits: u64,
     misses: u64,
 }
 
 impl<A: Cached> Cache<A> {
-    /// A cache for about `destinations`, rounded up to a power of two, at least 8.
+    /// A cache for about `destinations` entries, rounded up to a power of two, at least 8.
     pub fn new(destinations: usize) -> Self {
         let sets = destinations.div_ceil(WAYS).max(2).next_power_of_two();
         Self {
@@ -115,7 +116,7 @@ impl<A: Cached> Cache<A> {
         }
     }
 
-    /// The next hop of `destination`, if it is known. Counted as a hit or a miss.
+    /// The next hop of `destination`, if cached. Counted as a hit or a miss.
     #[inline]
     pub fn find(&mut self, destination: A) -> Option<HopId> {
         let hop = self.peek(destination);
@@ -126,13 +127,13 @@ impl<A: Cached> Cache<A> {
         hop
     }
 
-    /// The next hop of `destination`, if it is known; not counted.
+    /// The next hop of `destination`, if cached; not counted.
     #[inline]
     pub fn peek(&self, destination: A) -> Option<HopId> {
         HopId::from_raw(self.sets[self.home(destination)].find(destination, self.generation))
     }
 
-    /// Learns a destination that is not known.
+    /// Adds a destination that is not cached.
     #[inline]
     pub fn insert(&mut self, destination: A, hop: HopId) {
         let home = self.home(destination);
@@ -144,8 +145,7 @@ impl<A: Cached> Cache<A> {
         set.put(way, destination, self.generation, hop.0.get());
     }
 
-    /// Forgets everything: a route has changed. Takes the same time whatever is known, but for one time in
-    /// 65535.
+    /// Clears the cache after a route change. Takes constant time, except once in 65535 times.
     pub fn forget(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         if self.generation == 0 {
@@ -154,26 +154,25 @@ impl<A: Cached> Cache<A> {
         }
     }
 
-    /// Reads what is known of `destination` ahead of use.
+    /// Prefetches the set of `destination`.
     #[inline]
     pub fn prefetch(&self, destination: A) {
         prefetch(&self.sets[self.home(destination)]);
     }
 
-    /// Counts a hit that [`Cache::peek`] has found.
+    /// Counts a hit found by [`Cache::peek`].
     #[inline]
     pub fn count_hit(&mut self) {
         self.hits += 1;
     }
 
-    /// How often a destination was not known. As long as it is the same, nothing has been learnt, and nothing
-    /// given up.
+    /// Number of misses. While it does not change, nothing was added or evicted.
     #[inline]
     pub const fn misses(&self) -> u64 {
         self.misses
     }
 
-    /// How often a destination was known, and how often not.
+    /// Numbers of hits and misses.
     pub const fn hits_and_misses(&self) -> (u64, u64) {
         (self.hits, self.misses)
     }

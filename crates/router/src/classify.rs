@@ -1,5 +1,5 @@
-//! Classification of packets: the one place that knows the formats of what a router forwards. Another
-//! classifier may take its place.
+//! Classification of packets: the only code that knows the formats that a router forwards. It can be replaced
+//! by another classifier.
 
 use crate::link_local::{is_link_local, is_link_local_v4};
 use crate::ports::RouterPort;
@@ -9,28 +9,26 @@ use longwire_packet::Meta;
 use longwire_wire::checksum::Sum;
 use longwire_wire::{ethertype, protocol};
 
-/// Says what packets are. It is told nothing that packets change, and is asked about a packet once; all else
-/// goes by its answer.
+/// Classifies packets. It depends on nothing that packets change, and is called once per packet.
 pub trait Classify: Send + 'static {
-    /// The class of a frame that came in by `port`. It may rewrite headers of its own that lie between
-    /// Ethernet and IP (labels).
+    /// The class of a frame from `port`. It may rewrite its own headers between Ethernet and IP (labels).
     fn classify(&mut self, port: &RouterPort, meta: &Meta, frame: &mut [u8]) -> Class;
 }
 
 /// The class of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// An IPv4 packet that needs nothing special, right behind an Ethernet header of 14 bytes.
+    /// An IPv4 packet that needs nothing special, after an untagged Ethernet header.
     V4 {
         /// Its destination.
         destination: u32,
     },
-    /// An IPv6 packet that needs nothing special, right behind an Ethernet header of 14 bytes.
+    /// An IPv6 packet that needs nothing special, after an untagged Ethernet header.
     V6 {
         /// Its destination.
         destination: u128,
     },
-    /// Something whose next hop is known already: only its Ethernet addresses are to be replaced.
+    /// A packet with a known next hop: only its Ethernet addresses are replaced.
     Switched {
         /// The next hop.
         hop: HopId,
@@ -41,7 +39,7 @@ pub enum Class {
     Dropped(DropReason),
 }
 
-/// Why a packet needs full IP.
+/// Reason why a packet needs full IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Why {
@@ -49,21 +47,21 @@ pub enum Why {
     Options,
     /// An IPv6 hop-by-hop header.
     HopByHop,
-    /// Its hops are used up.
+    /// Its TTL or hop limit is used up.
     Expired,
-    /// For many stations, by its IP or its link address.
+    /// Multicast or broadcast, by its IP or MAC address.
     Group,
-    /// To or from an address that holds within a link.
+    /// To or from a link-local address.
     LinkLocal,
     /// ARP.
     Arp,
-    /// For the router itself.
+    /// Addressed to the router itself.
     Local,
     /// No route.
     NoRoute,
-    /// Longer than the next link takes.
+    /// Longer than the MTU of the next link.
     TooBig,
-    /// The next hop's link address is not known.
+    /// The next hop's MAC address is unknown.
     Unresolved,
 }
 
@@ -117,7 +115,7 @@ impl Classify for IpClassifier {
 }
 
 impl IpClassifier {
-    /// The class of a frame that is not plain.
+    /// Classifies a frame that is not plain.
     #[inline(never)]
     fn look_closer(port: &RouterPort, meta: &Meta, frame: &[u8]) -> Class {
         let Some((ethernet, packet)) = frame.split_first_chunk::<ETHERNET>() else {
@@ -141,8 +139,8 @@ impl IpClassifier {
     }
 }
 
-/// The destination of an IPv4 packet that needs nothing special, as nearly all are: its frame is for this
-/// port, and all is so at once of which [`v4`] says what it means if it is not.
+/// Destination of an IPv4 packet that needs nothing special, as nearly all: its frame is addressed to this
+/// port, and it passes all checks of [`v4`] at once.
 #[inline]
 fn plain_v4(port: &RouterPort, meta: &Meta, frame: &[u8]) -> Option<u32> {
     let head = frame.first_chunk::<{ ETHERNET + 20 }>()?;
@@ -154,7 +152,7 @@ fn plain_v4(port: &RouterPort, meta: &Meta, frame: &[u8]) -> Option<u32> {
     let (source, destination) = (word(26), word(30));
     let is_plain = is_ours
         && head[6] & 1 == 0
-        // IPv4, and five words of header.
+        // IPv4, and a header of five words.
         && word(12) >> 8 == 0x08_0045
         && total_len >= 20
         && total_len + ETHERNET as u32 <= meta.wire_len
@@ -164,7 +162,7 @@ fn plain_v4(port: &RouterPort, meta: &Meta, frame: &[u8]) -> Option<u32> {
     is_plain.then_some(destination)
 }
 
-/// Validates an IPv4 header (RFC 1812, 5.2.2 and 5.3.7) of a packet of which `on_wire` bytes came in.
+/// Validates an IPv4 header (RFC 1812, 5.2.2 and 5.3.7) of a packet with `on_wire` bytes.
 fn v4(packet: &[u8], on_wire: usize) -> Class {
     let Some(header) = packet.first_chunk::<20>() else { return Class::Dropped(DropReason::BadHeader) };
     let header_len = usize::from(header[0] & 15) * 4;
@@ -198,8 +196,8 @@ fn v4(packet: &[u8], on_wire: usize) -> Class {
     Class::V4 { destination }
 }
 
-/// For each first byte of addresses whether they need a closer look: this network, loopback, those within a
-/// link, groups and what is reserved.
+/// For each first byte of addresses, whether they need a closer look: this network, loopback, link-local,
+/// multicast, and reserved addresses.
 static SPECIAL: [bool; 256] = {
     let mut special = [false; 256];
     (special[0], special[127], special[169]) = (true, true, true);
@@ -233,8 +231,8 @@ fn v6(packet: &[u8], on_wire: usize) -> Class {
         return Class::Dropped(DropReason::BadHeader);
     };
     let (source, destination) = (u128::from_be_bytes(*source), u128::from_be_bytes(*destination));
-    // The unspecified address and loopback, those within IPv4 ones, and groups as sources. Stations without
-    // an address ask who has it.
+    // Unspecified, loopback and IPv4-embedded addresses, and multicast sources. Stations without an address
+    // use the unspecified one for duplicate address detection.
     if is_martian_v6(destination) || source >> 120 == 0xff || (is_martian_v6(source) && source != 0) {
         return Class::Dropped(DropReason::Martian);
     }
@@ -256,7 +254,7 @@ fn v6(packet: &[u8], on_wire: usize) -> Class {
     Class::V6 { destination }
 }
 
-/// ::, ::1, and IPv4 addresses in IPv6 form.
+/// ::, ::1, and IPv4-embedded addresses.
 #[inline]
 const fn is_martian_v6(address: u128) -> bool {
     address <= 1 || address >> 32 == 0xffff
@@ -275,7 +273,7 @@ mod tests {
         IpClassifier.classify(&three_ports()[0], &meta, frame)
     }
 
-    /// An IPv4 frame with some bytes of its IP header changed, and its checksum fixed.
+    /// An IPv4 frame with some bytes of its IP header changed, and a correct checksum.
     fn changed(bytes: &[(usize, u8)]) -> Class {
         let mut frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], 64, &[0; 26]);
         bytes.iter().for_each(|&(at, byte)| frame[14 + at] = byte);
@@ -337,7 +335,7 @@ mod tests {
             let destination = plain_v4(port, pool.meta(handle), &frame);
             let class = IpClassifier::look_closer(port, pool.meta(handle), &frame);
             pool.free(handle);
-            // Of 169.0.0.0/8, what is not within a link is plain only at a closer look.
+            // In 169.0.0.0/8, addresses that are not link-local are plain only after a closer look.
             let is_plain = matches!(class, Class::V4 { .. }) && ![26, 30].iter().any(|&at| frame[at] == 169);
             let expected = is_plain.then_some(class);
             assert_eq!(destination.map(|destination| Class::V4 { destination }), expected, "{frame:x?}");

@@ -1,6 +1,6 @@
-//! The control plane beside a router: a system that runs routing protocols, and has a port of its own beside
-//! each of the router's. It is given what is for the router itself, policed by what it is, and what it sends
-//! goes out as it is.
+//! The control plane beside a router: a system that runs routing protocols, with a port beside each of the
+//! router's. It receives packets for the router itself, policed by kind; packets that it sends leave
+//! unchanged.
 
 mod changes;
 mod path;
@@ -8,23 +8,23 @@ mod path;
 use crate::police::Work;
 use longwire_units::Nanos;
 
-/// A router's port and the port beside it, to the control plane.
+/// A router's port, and the port beside it that leads to the control plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ControlPort {
-    /// The place in the plan of the router's port.
+    /// Index of the router's port in the plan.
     pub port: u16,
-    /// The place of the port beside it.
+    /// Index of the port beside it.
     pub control: u16,
 }
 
-/// How the control plane knows a neighbour.
+/// State of a neighbour in the control plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Known {
-    /// It knows the neighbour from elsewhere, or has not heard of it for a while.
+    /// Known from elsewhere, or not confirmed for a while.
     Doubtful,
-    /// It has answered just now.
+    /// Just confirmed.
     Answered,
-    /// It was written down for good.
+    /// Permanent.
     Permanent,
 }
 
@@ -32,9 +32,9 @@ pub enum Known {
 pub(crate) const PUNTED: [Work; 4] =
     [Work::ControlRouting, Work::ControlPing, Work::ControlOptions, Work::ControlOther];
 
-/// Questions of the control plane for neighbours whose answers are waited for.
+/// Maximum number of pending neighbour requests of the control plane.
 const AWAITED: usize = 64;
-/// How long an answer is waited for: what the kernel takes between two questions (RFC 4861, 10), three times.
+/// Timeout of a request: three times the kernel's interval between two of them (RFC 4861, 10).
 const PATIENCE: Nanos = Nanos::from_secs(3);
 
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +50,7 @@ pub(crate) struct Control {
     ports: Vec<ControlPort>,
     awaited: [Awaited; AWAITED],
     next: usize,
-    /// Packets given to it, in the order of [`PUNTED`].
+    /// Packets passed to it, in the order of [`PUNTED`].
     pub punted: [u64; PUNTED.len()],
     /// Packets that came from it.
     pub sent: u64,
@@ -62,7 +62,7 @@ impl Control {
         Self { ports, awaited: [none; AWAITED], next: 0, punted: [0; PUNTED.len()], sent: 0 }
     }
 
-    /// The port of the control plane beside the router's port at `place`.
+    /// The port of the control plane beside this port of the router.
     fn beside(&self, place: u16) -> Option<u16> {
         self.ports.iter().find(|pair| pair.port == place).map(|pair| pair.control)
     }
@@ -76,7 +76,7 @@ impl Control {
         self.next = (self.next + 1) % AWAITED;
     }
 
-    /// Whether the control plane has asked for this neighbour. One question lets one answer through.
+    /// Whether the control plane has a pending request for this neighbour. Each request admits one answer.
     fn take_answer(&mut self, port: u16, neighbour: u128, now: Nanos) -> bool {
         let asked = self
             .awaited

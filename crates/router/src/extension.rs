@@ -1,37 +1,37 @@
-//! Extension headers of IPv6 packets, as the router itself sees to them (RFC 8200, 4).
+//! Extension headers of IPv6 packets for the router itself (RFC 8200, 4).
 
 use longwire_wire::{Ipv6, Ipv6Options, MAX_EXTENSIONS, protocol};
 
-/// Bytes of the fixed header, and where in it stands what follows it.
+/// Bytes of the fixed header, and the offset of its next-header field.
 const FIXED: usize = 40;
 const NEXT_HEADER: u32 = 6;
-/// Router alert (RFC 2711): the one option that is known.
+/// Router alert (RFC 2711): the only known option.
 const ROUTER_ALERT: u8 = 5;
 
-/// A packet for the router itself, behind its extension headers.
+/// A packet for the router itself, after its extension headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Opened {
-    /// Number of the protocol.
+    /// Protocol number.
     pub protocol: u8,
-    /// Its offset from the first byte of the IPv6 header.
+    /// Offset of the field with this number, from the first byte of the IPv6 header.
     pub named_at: u32,
     /// Offset of the protocol's header.
     pub offset: usize,
 }
 
-/// Why a packet for the router itself is not opened.
+/// Reason why a packet for the router itself is not processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unopened {
-    /// An option says that it is to be dropped.
+    /// An option says to drop it.
     Option(BadOptionV6),
-    /// A routing header says that the packet is to go on from here; the type of the header stands at
-    /// `kind_at`, from the first byte of the IPv6 header.
+    /// A routing header asks to forward the packet; its type is at `kind_at`, from the first byte of the IPv6
+    /// header.
     Routed { kind_at: u32 },
-    /// It is a part of a larger packet, ends within its headers, or has too many.
+    /// It is a fragment, is truncated within its headers, or has too many.
     Unreadable,
 }
 
-/// An option that is not known and says that the packet is to be dropped, or one that is malformed.
+/// An unknown option that says to drop the packet, or a malformed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BadOptionV6 {
     /// Its offset from the first byte of the IPv6 header.
@@ -39,17 +39,17 @@ pub(crate) struct BadOptionV6 {
     pub telling: Telling,
 }
 
-/// Whether the sender of a packet with a bad option is told.
+/// Whether the sender of a packet with a bad option gets an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Telling {
     Never,
     Always,
-    /// Unless the packet was for a group.
+    /// Unless the packet was multicast.
     IfUnicast,
 }
 
 impl Unopened {
-    /// The option that is the reason.
+    /// The option that caused this, if any.
     pub fn option(self) -> Option<BadOptionV6> {
         match self {
             Self::Option(bad) => Some(bad),
@@ -58,11 +58,11 @@ impl Unopened {
     }
 }
 
-/// Reads a packet for the router itself up to the protocol behind its extension headers. A fragment that is
-/// all there is of its packet is taken for that (RFC 6946).
+/// Parses a packet for the router itself up to the protocol after its extension headers. An atomic fragment
+/// is treated as a whole packet (RFC 6946).
 pub(crate) fn open(packet: &[u8]) -> Result<Opened, Unopened> {
     const FRAGMENT: usize = 8;
-    /// The offset, and that more fragments follow.
+    /// Mask of the fragment offset and the more-fragments flag.
     const PART: u16 = 0xfff9;
     let ip = Ipv6::check(packet).map_err(|_| Unopened::Unreadable)?;
     let packet = &packet[..FIXED + ip.payload().len()];
@@ -71,7 +71,7 @@ pub(crate) fn open(packet: &[u8]) -> Result<Opened, Unopened> {
         let rest = packet.get(at.offset..).ok_or(Unopened::Unreadable)?;
         let len = match (at.protocol, rest) {
             (protocol::HOP_BY_HOP | protocol::DESTINATION, _) => options_len(rest, at.offset)?,
-            // With no segments left it is passed over, whatever its type.
+            // With no segments left it is skipped, whatever its type.
             (protocol::ROUTING, [_, len, _, 0, ..]) => 8 + usize::from(*len) * 8,
             (protocol::ROUTING, [_, _, _, _, ..]) => {
                 return Err(Unopened::Routed { kind_at: at.offset as u32 + 2 });
@@ -96,19 +96,19 @@ pub(crate) fn open(packet: &[u8]) -> Result<Opened, Unopened> {
     Err(Unopened::Unreadable)
 }
 
-/// The hop-by-hop option because of which a packet must be dropped, if any.
+/// The hop-by-hop option that requires dropping the packet, if any.
 pub(crate) fn bad_hop_by_hop(packet: &[u8]) -> Option<BadOptionV6> {
     let ip = Ipv6::check(packet).ok().filter(|ip| ip.next_header() == protocol::HOP_BY_HOP)?;
     match options_len(ip.payload(), FIXED) {
         Ok(_) => None,
         Err(Unopened::Option(bad)) => Some(bad),
-        // It ends within them.
+        // The packet is truncated within them.
         Err(_) => Some(BadOptionV6 { at: FIXED as u32, telling: Telling::Never }),
     }
 }
 
-/// Bytes of a header of options, which begins at `offset` and with the first of `bytes`, if all of them let
-/// the packet pass. The two highest bits of one that is not known say what is to be done (RFC 8200, 4.2).
+/// Length of an options header at `offset`, whose first bytes are `bytes`, if all options let the packet
+/// pass. The two highest bits of an unknown option say what to do (RFC 8200, 4.2).
 fn options_len(bytes: &[u8], offset: usize) -> Result<usize, Unopened> {
     let options = Ipv6Options::check(bytes).map_err(|_| Unopened::Unreadable)?;
     let len = options.header_len();
@@ -152,16 +152,16 @@ mod tests {
         assert_eq!(opened(58, &[128]), Ok((58, 6, 40)));
         assert_eq!(opened(60, &[&destination[..], &whole].concat()), Ok((58, 48, 56)));
         assert_eq!(opened(51, &[6, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Ok((6, 40, 52)));
-        // A part of a packet: the first, the second, and the last.
+        // A fragment: the first, the second, and the last.
         for [high, low] in [[0, 1], [0, 9], [0, 8], [0x10, 0]] {
             assert_eq!(opened(44, &[58, 0, high, low, 0, 0, 0, 9]), UNREADABLE, "{high:x} {low:x}");
         }
         // Reserved bits do not matter.
         assert_eq!(opened(44, &[58, 0xff, 0, 6, 0, 0, 0, 9]), Ok((58, 40, 48)));
         assert_eq!(opened(59, &[0; 8]), UNREADABLE, "nothing follows");
-        // What is encrypted is of a protocol that nobody here knows: it is named like another.
+        // Encrypted content is of an unknown protocol, and is reported like another.
         assert_eq!(opened(50, &[0; 8]), Ok((50, 6, 40)));
-        // A routing header is passed over once nothing is left of its route.
+        // A routing header is skipped when no segments are left.
         let routing = |left: u8| [58, 2, 4, left, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2];
         assert_eq!(opened(43, &routing(0)), Ok((58, 40, 64)));
         for left in [1, 2, 255] {
@@ -191,7 +191,7 @@ mod tests {
             for next in [0, 60] {
                 assert_eq!(opened(next, &header).err().and_then(Unopened::option), bad, "{kind:x}");
             }
-            // Behind a fragment header that is none, and behind padding.
+            // After an atomic fragment header, and after padding.
             let behind = [&[60, 0, 0, 0, 0, 0, 0, 9][..], &[58, 0, 0, 1, 0, kind, 1, 0]].concat();
             let bad = bad.map(|bad| BadOptionV6 { at: 53, ..bad });
             assert_eq!(opened(44, &behind).err().and_then(Unopened::option), bad, "{kind:x}");

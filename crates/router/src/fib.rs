@@ -14,9 +14,9 @@ use thiserror::Error;
 /// Sizes of a router's tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FibLimits {
-    /// Most prefixes of each kind. Nothing is reserved for them.
+    /// Most prefixes of each address family. Nothing is reserved for them.
     pub prefixes: usize,
-    /// Destinations of each kind in the route cache, 8 bytes (IPv4) and 24 bytes (IPv6) each.
+    /// Destinations of each family in the route cache, of 8 bytes (IPv4) and 24 bytes (IPv6).
     pub cached: usize,
 }
 
@@ -27,7 +27,7 @@ impl Default for FibLimits {
     }
 }
 
-/// Why a route can't be taken.
+/// Reason why a route is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RouteError {
     /// Too many prefixes.
@@ -36,13 +36,13 @@ pub enum RouteError {
     /// Too many next hops.
     #[error("there are 65535 next hops already: let routes share some")]
     TooManyHops,
-    /// No port of this router.
+    /// The port is not this router's.
     #[error("port {port} is not the router's: name one of its ports")]
     ForeignPort {
-        /// The port's place in the plan.
+        /// Its index in the plan.
         port: u16,
     },
-    /// A group's number, which is not told from outside.
+    /// A group's number, which is internal.
     #[error("a group's number is its router's: name the group's next hops")]
     ForeignGroup,
 }
@@ -50,13 +50,13 @@ pub enum RouteError {
 /// Hits and misses of the route caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheStats {
-    /// IPv4 destinations that were known.
+    /// IPv4 hits.
     pub v4_hits: u64,
-    /// IPv4 destinations that were not.
+    /// IPv4 misses.
     pub v4_misses: u64,
-    /// IPv6 destinations that were known.
+    /// IPv6 hits.
     pub v6_hits: u64,
-    /// IPv6 destinations that were not.
+    /// IPv6 misses.
     pub v6_misses: u64,
 }
 
@@ -70,10 +70,10 @@ pub(crate) struct Fib {
     cache_v6: Cache<u128>,
 }
 
-/// Cached next hops of a batch's destinations, by their places.
+/// Cached next hops of a batch's destinations, by index.
 pub(crate) struct Ahead {
     hops: [Option<HopId>; BATCH],
-    /// How many were not known until then: once there are more, others may have taken their places.
+    /// Misses until then: if there are more, entries may have been evicted.
     misses: u64,
 }
 
@@ -115,7 +115,7 @@ impl Fib {
         self.let_go(hop)
     }
 
-    /// Takes an IPv4 route out, and puts `own` in its place if that is another. Whether there was one.
+    /// Removes an IPv4 route, and installs `own` instead if that is different. Returns whether there was one.
     pub fn withdraw_v4(&mut self, prefix: Prefix<u32>, own: Option<NextHop>) -> Result<bool, RouteError> {
         let hop = self.v4.remove(prefix);
         let own = own.filter(|own| hop.is_some_and(|hop| self.hops.at(hop) != *own));
@@ -134,7 +134,7 @@ impl Fib {
         Ok(was_there)
     }
 
-    /// The next hop's number for a destination; the cache learns it.
+    /// The next hop's number for a destination, which is added to the cache.
     #[inline(never)]
     pub fn find_v4(&mut self, destination: u32) -> Option<HopId> {
         if let Some(hop) = self.cache_v4.find(destination) {
@@ -145,7 +145,7 @@ impl Fib {
         Some(hop)
     }
 
-    /// The next hop for a destination that was looked up ahead, by its place there.
+    /// The next hop for a destination that was looked up ahead, by index.
     #[inline]
     pub fn find_v4_ahead(&mut self, destination: u32, (ahead, at): (&Ahead, usize)) -> Option<HopId> {
         match ahead.hops[at] {
@@ -168,30 +168,30 @@ impl Fib {
         Some(hop)
     }
 
-    /// The next hop for a destination, past the cache: for packets of which there are few.
+    /// The next hop for a destination, bypassing the cache: for rare packets.
     pub fn way_v4(&self, destination: u32) -> Option<NextHop> {
         self.v4.find(destination).map(|id| self.hops.at(id))
     }
 
-    /// The next hop for an IPv6 destination, past the cache.
+    /// The next hop for an IPv6 destination, bypassing the cache.
     pub fn way_v6(&self, destination: u128) -> Option<NextHop> {
         self.v6.find(destination).map(|id| self.hops.at(id))
     }
 
-    /// Whether an address may be the router's own, or mean everybody in one of its networks: a quick look; if
-    /// not, it is not.
+    /// Whether an address may be the router's own, or a broadcast address of its networks: a quick check
+    /// without false negatives.
     #[inline]
     pub fn may_be_own_v4(&self, address: u32) -> bool {
         self.own.may_be(address.into())
     }
 
-    /// Whether an IPv6 address may be the router's own; if not, it is not.
+    /// Whether an IPv6 address may be the router's own: a quick check without false negatives.
     #[inline]
     pub fn may_be_own_v6(&self, address: u128) -> bool {
         self.own.may_be(folded(address))
     }
 
-    /// Whether an address is the router's own, or means everybody in one of its networks.
+    /// Whether an address is the router's own, or a broadcast address of its networks.
     pub fn is_own_v4(&self, address: u32) -> bool {
         self.own.may_well_be_v4(address)
             && matches!(self.way_v4(address), Some(NextHop::Local | NextHop::Broadcast))
@@ -203,42 +203,42 @@ impl Fib {
             && matches!(self.way_v6(address), Some(NextHop::Local | NextHop::Broadcast))
     }
 
-    /// The next hop with a number.
+    /// The next hop with this number.
     #[inline]
     pub fn hop(&self, id: HopId) -> NextHop {
         self.hops.at(id)
     }
 
-    /// How a gateway with this number is reached, as far as that has been noted.
+    /// The adjacency of the gateway with this number.
     #[inline]
     pub fn adjacency(&self, id: HopId) -> &Adjacency {
         self.hops.adjacency(id)
     }
 
-    /// Notes how a gateway with this number is reached.
+    /// Stores the adjacency of the gateway with this number.
     pub fn note_adjacency(&mut self, id: HopId, adjacency: Adjacency) {
         self.hops.note_adjacency(id, adjacency);
     }
 
-    /// The next hop of a flow with this hash, of several.
+    /// The next hop of a flow with this hash, among several.
     pub fn member(&self, hop: NextHop, hash: u32) -> NextHop {
         self.hops.member(hop, hash)
     }
 
-    /// A number for a next hop that no route leads to: what labels lead to.
+    /// Reserves a number for a next hop without a route, such as a label's.
     pub fn keep_hop(&mut self, hop: NextHop) -> Result<HopId, RouteError> {
         self.hops.take(hop).ok_or(RouteError::TooManyHops)
     }
 
-    /// Reads the cache's and the root's slots ahead of use.
+    /// Prefetches the slots of the cache and of the trie's root.
     #[inline]
     pub fn prefetch_v4(&self, destination: u32) {
         self.cache_v4.prefetch(destination);
         self.v4.prefetch_root(destination);
     }
 
-    /// Looks for a batch's destinations, as far as they are of IPv4. Of those that the cache does not know,
-    /// reads the table's slots ahead of use.
+    /// Looks up a batch's IPv4 destinations in the cache. Prefetches the trie's slots of those that are not
+    /// cached.
     #[inline]
     pub fn look_ahead_v4(&self, destinations: impl Iterator<Item = Option<u32>>) -> Ahead {
         let mut ahead = Ahead { hops: [None; BATCH], misses: self.cache_v4.misses() };
@@ -271,7 +271,7 @@ impl Fib {
         self.v6.iter().map(|(prefix, id)| (prefix, self.hops.way(self.hops.at(id))))
     }
 
-    /// Bytes of both tries.
+    /// Memory of both tries in bytes.
     pub fn memory(&self) -> usize {
         self.v4.memory() + self.v6.memory()
     }
@@ -347,7 +347,7 @@ mod tests {
         find(&mut fib);
         let expected = [None, Some(DIRECT), Some(NextHop::Local), Some(NextHop::Discard), Some(DIRECT)];
         assert!(seen.chunks(2).zip(expected).all(|(pair, expected)| pair == [expected; 2]));
-        // Of each pair after the first, the first was a miss.
+        // The first of each pair after the first pair was a miss.
         let stats = fib.cache_stats();
         assert_eq!((stats.v4_hits, stats.v4_misses), (4, 6));
     }
@@ -361,7 +361,7 @@ mod tests {
         }
         let [one_by_one, together] = &mut fibs;
         for batch in 0..200u32 {
-            // Some twelve destinations for eight places, and some that lead nowhere.
+            // About twelve destinations for eight entries, and some without a route.
             let destinations: Vec<u32> = (0..64)
                 .map(|at| ((9 + (batch * 64 + at) * 7919 % 37 / 12) << 24) | ((batch + at * at) % 5))
                 .collect();

@@ -10,10 +10,10 @@ use longwire_wire::{Ipv4, Ipv4Options, ethertype};
 const FIXED: usize = 20;
 const MORE: u16 = 0x2000;
 const OFFSET: u16 = 0x1fff;
-/// An option that every fragment carries.
+/// The flag of options that every fragment carries.
 const COPIED: u8 = 0x80;
 
-/// The header of one kind of fragments.
+/// The header of the first or of later fragments.
 #[derive(Debug, Clone, Copy)]
 struct Header {
     bytes: [u8; 60],
@@ -21,8 +21,8 @@ struct Header {
 }
 
 impl Core {
-    /// Makes fragments of at most `mtu` bytes of a packet that may be fragmented, and sends them out of the
-    /// port at `place`. Its Ethernet addresses are right.
+    /// Fragments a packet to at most `mtu` bytes, and sends the fragments out of this port. Its Ethernet
+    /// addresses are already set.
     pub fn fragment(
         &mut self,
         pool: &mut Pool,
@@ -67,7 +67,7 @@ impl Core {
     }
 }
 
-/// The headers of the first and of all other fragments: these carry only the options that are to be copied.
+/// The headers of the first and of later fragments: these carry only options with the copied flag.
 fn headers(header: &[u8]) -> (Header, Header) {
     let mut first = Header { bytes: [0; 60], len: header.len() };
     first.bytes[..header.len()].copy_from_slice(header);
@@ -86,7 +86,7 @@ fn headers(header: &[u8]) -> (Header, Header) {
     (first, later)
 }
 
-/// Writes a header before a fragment whose bytes, with it, are `packet`.
+/// Writes a header before a fragment; `packet` contains both.
 fn write_header(packet: &mut [u8], header: &mut Header, field: u16) {
     let total = packet.len() as u16;
     let bytes = &mut header.bytes[..header.len];
@@ -106,7 +106,7 @@ mod tests {
     fn only_some_options_are_copied() {
         let mut header = [0; 36];
         header[0] = 0x49;
-        // Record route, router alert (to be copied), nothing, end.
+        // Record route, router alert (copied), no-operation, end.
         header[20..32].copy_from_slice(&[7, 7, 4, 0, 0, 0, 0, 148, 4, 0, 0, 1]);
         let (first, later) = headers(&header);
         assert_eq!((first.len, later.len), (36, 24));

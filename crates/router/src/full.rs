@@ -1,5 +1,4 @@
-//! Full IP: everything that minimal IP leaves, looked at from the beginning. It decides about a packet as RFC
-//! 1812 (section 5.2) and RFC 8200 say.
+//! Full IP: everything beyond minimal IP, from the beginning. It follows RFC 1812 (section 5.2) and RFC 8200.
 
 use crate::classify::{ETHERNET, Why};
 use crate::extension::{BadOptionV6, Telling, Unopened, bad_hop_by_hop, open};
@@ -84,14 +83,13 @@ impl Core {
         self.resolve(pool, handle, (place, neighbour, is_gateway), out)
     }
 
-    /// Where a packet goes whose route leads to `routed`: by the way that it is bound to, of several by that
-    /// of its flow.
+    /// The next hop of a packet whose route leads to `routed`: the one to which it is bound; among several
+    /// that of its flow.
     fn one_way(&self, pool: &Pool, handle: Handle, routed: Option<NextHop>) -> Option<NextHop> {
         self.bound_way(routed).map(|hop| self.chosen(hop, pool.data(handle)))
     }
 
-    /// What all stations of a link are sent: only what is for all hosts of a network there is anybody's (RFC
-    /// 1122, 3.3.6).
+    /// Broadcasts: only those to all hosts of a network of the router are accepted (RFC 1122, 3.3.6).
     fn broadcast(&mut self, pool: &Pool, handle: Handle, destination: u32, out: &Outbox) -> Fate {
         let punted = match self.fib.way_v4(destination) {
             Some(NextHop::Broadcast) => self.punt(pool, handle, out),
@@ -100,7 +98,7 @@ impl Core {
         punted.unwrap_or(Fate::Dropped(DropReason::Group))
     }
 
-    /// Sees to the options of a packet that goes out of the port at `place`.
+    /// Processes the options of a packet that leaves by this port.
     fn refuse_options(
         &mut self,
         pool: &mut Pool,
@@ -126,7 +124,7 @@ impl Core {
         Some(DropReason::Options)
     }
 
-    /// Refuses a packet that is too long for the port at `place` and must not, or can't, be fragmented.
+    /// Refuses a packet that exceeds this port's MTU and must not, or can't, be fragmented.
     fn refuse_long_v4(
         &mut self,
         pool: &mut Pool,
@@ -143,7 +141,7 @@ impl Core {
             self.error_v4(pool, handle, (icmp_kind::UNREACHABLE, unreachable::TOO_BIG, mtu), out);
             return Some(DropReason::Mtu);
         }
-        // A train would have to be taken apart first, and what a capture cut short can't be.
+        // A train would have to be split first, and a packet cut short by a capture can't be fragmented.
         if meta.is_train() || meta.wire_len != meta.len {
             return Some(DropReason::Mtu);
         }
@@ -194,7 +192,7 @@ impl Core {
         self.resolve(pool, handle, (place, neighbour, is_gateway), out)
     }
 
-    /// Tells the sender of a packet what is wrong with an option, if the option wants that (RFC 8200, 4.2).
+    /// Sends an error about an option, if the option asks for it (RFC 8200, 4.2).
     fn refuse_option_v6(
         &mut self,
         pool: &mut Pool,
@@ -223,7 +221,7 @@ impl Core {
             let packet = &pool.data(handle)[ETHERNET..];
             let hears =
                 self.control.is_some() || self.ports.at(place).is_some_and(|port| port.hears(destination));
-            // Options for destinations are not for those that are none.
+            // Destination options do not concern those that are not destinations.
             let bad =
                 if hears { open(packet).err().and_then(Unopened::option) } else { bad_hop_by_hop(packet) };
             if let Some(bad) = bad {
@@ -246,7 +244,7 @@ impl Core {
         let (protocol, is_fragment) = (ip.protocol(), ip.is_fragment());
         let is_own = protocol == protocol::ICMP && !is_fragment;
         if let Err(bad) = check_options(ip.options()) {
-            // Of source routes nobody is told, as nobody is by hosts that take none (RFC 7126, 4.3.5).
+            // No errors about source routes, as with hosts that ignore them (RFC 7126, 4.3.5).
             if let BadOption::Parameter(at) = bad {
                 self.error_v4(pool, handle, parameter_v4(at), out);
             }
@@ -255,7 +253,7 @@ impl Core {
         if !is_own && let Some(fate) = self.punt(pool, handle, out) {
             return fate;
         }
-        // There is no reassembly: what comes in parts is not served.
+        // There is no reassembly, so fragments are not accepted.
         if is_fragment {
             return Fate::Dropped(DropReason::Unserved);
         }
@@ -281,7 +279,7 @@ impl Core {
             return fate;
         }
         let message = match opened {
-            // It is no way point of routes that senders choose (RFC 8200, 4.4; RFC 5095).
+            // It is no waypoint of source routes (RFC 8200, 4.4; RFC 5095).
             Err(Unopened::Routed { kind_at }) => (icmpv6_kind::PARAMETER, BAD_FIELD, kind_at),
             Err(_) => return Fate::Dropped(DropReason::Unserved),
             Ok(opened) => match opened.protocol {
@@ -294,7 +292,7 @@ impl Core {
         Fate::Dropped(DropReason::Unserved)
     }
 
-    /// Whether one more piece of work may be done because of a packet that came in by the port at `place`.
+    /// Whether policing allows another operation because of a packet from this port.
     pub fn allows(&mut self, place: u16, work: Work, out: &Outbox) -> bool {
         let number = self.ports.number(place);
         number.is_some_and(|number| self.police.allows(number, work, out.time()))
@@ -307,8 +305,7 @@ fn echo_request(packet: &[u8]) -> Option<usize> {
     (*packet.get(opened.offset)? == icmpv6_kind::ECHO).then_some(opened.offset)
 }
 
-/// Why a packet is dropped unseen when there is too much to do; none for those that are policed by what is in
-/// them.
+/// The drop reason of packets policed before they are parsed; none for those policed by their content.
 const fn too_much(why: Why) -> Option<DropReason> {
     match why {
         Why::Arp | Why::Group | Why::LinkLocal => None,
@@ -318,7 +315,7 @@ const fn too_much(why: Why) -> Option<DropReason> {
     }
 }
 
-/// Something is wrong with the byte at this place of the header.
+/// An error about this byte of the header.
 const fn parameter_v4(at: u8) -> (u8, u8, u32) {
     (icmp_kind::PARAMETER, 0, (at as u32) << 24)
 }

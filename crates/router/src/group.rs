@@ -1,9 +1,8 @@
-//! Routes that lead to several next hops at once (equal-cost multipath), and which flow takes which.
+//! Routes with several next hops (equal-cost multipath), and the choice of each flow.
 //!
-//! A flow's packets all go the same way, so that none overtakes another. Flows are shared out by *hash
-//! threshold* (RFC 2992): each next hop has a region of all hashes, as wide as its weight, and a flow goes
-//! where its hash lies. If a next hop goes, the others' regions grow, and most flows of theirs stay with
-//! them.
+//! All packets of a flow take one path, so that none overtakes another. Flows are divided by *hash threshold*
+//! (RFC 2992): each next hop has a region of the hash space in proportion to its weight, and a flow takes the
+//! one of its hash. If a next hop goes, the other regions grow, and most of their flows stay.
 
 use crate::classify::ETHERNET;
 use crate::next_hop::NextHop;
@@ -21,11 +20,11 @@ pub const MOST_WEIGHT: u16 = 256;
 pub enum Way {
     /// To one next hop.
     One(NextHop),
-    /// To several, of which each flow takes one.
+    /// To several, among which flows are divided.
     Several(Group),
 }
 
-/// Next hops with weights: two at least, each once, in order.
+/// Next hops with weights: at least two, distinct, ordered.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Group(Arc<[Member]>);
 
@@ -34,27 +33,27 @@ pub struct Group(Arc<[Member]>);
 pub struct Member {
     /// A neighbour: [`NextHop::Gateway`] or [`NextHop::Direct`].
     pub hop: NextHop,
-    /// Its share of the flows, of the sum of all weights: 1 to [`MOST_WEIGHT`]; the sum of these where it was
-    /// named several times.
+    /// Its share of the flows, relative to the sum of all weights: 1 to [`MOST_WEIGHT`]; the sum if it was
+    /// given several times.
     pub weight: u16,
 }
 
-/// Why a route can't lead there.
+/// Reason why a destination is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum WayError {
-    /// Nowhere.
+    /// No next hop.
     #[error("a route leads to one next hop at least: name a gateway or a port")]
     None,
-    /// Too many.
+    /// Too many next hops.
     #[error("a route leads to {MOST_MEMBERS} next hops at most: name fewer")]
     TooMany,
-    /// No weight.
+    /// A weight out of range.
     #[error("a next hop's weight is {weight}, it must be 1 to {MOST_WEIGHT}")]
     Weight {
-        /// The request.
+        /// The weight.
         weight: u16,
     },
-    /// Something that is no neighbour.
+    /// A next hop that is not a neighbour.
     #[error(
         "of several next hops each is a gateway or a port: what goes to the router or nowhere has a route of \
          its own"
@@ -75,10 +74,10 @@ impl PartialEq<NextHop> for Way {
 }
 
 impl Way {
-    /// To one of these.
+    /// A destination with these next hops.
     ///
     /// # Errors
-    /// There are none or too many, a weight is out of range, or one of several is no neighbour.
+    /// If there are none or too many, a weight is out of range, or one of several is no neighbour.
     pub fn among(members: impl IntoIterator<Item = Member>) -> Result<Self, WayError> {
         let mut list: Vec<Member> = members.into_iter().collect();
         if let Some(&Member { weight, .. }) = list.iter().find(|one| !(1..=MOST_WEIGHT).contains(&one.weight))
@@ -121,7 +120,7 @@ impl Group {
     }
 }
 
-/// A next hop, and the last hash of its region.
+/// A next hop, and the end of its hash region.
 #[derive(Debug, Clone, Copy)]
 struct Choice {
     last: u32,
@@ -130,7 +129,7 @@ struct Choice {
     gateway: Option<u128>,
 }
 
-/// A group that is ready for packets.
+/// A group prepared for lookups.
 #[derive(Debug, Default)]
 pub(crate) struct Shares(Box<[Choice]>);
 
@@ -164,10 +163,9 @@ impl Shares {
 /// Protocols whose header begins with two ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
 const WITH_PORTS: [u8; 5] = [protocol::TCP, protocol::UDP, 33, 132, 136];
 
-/// A number for the flow of a packet: of its addresses, protocol and ports. Fragments have no ports here, so
-/// that all of a packet go the same way. IPv6 flow labels replace protocol and ports, where there are any
-/// (RFC 6438). Routers with other seeds have others, so that one does not divide again what another has
-/// divided in the same way.
+/// Hash of a packet's flow: addresses, protocol and ports. Ports of fragments are ignored, so that all of a
+/// packet take one path. IPv6 flow labels replace protocol and ports, if set (RFC 6438). The seed differs
+/// between routers, so that one does not divide flows the way another has.
 pub(crate) fn flow_hash(frame: &[u8], seed: u64) -> u32 {
     let packet = frame.get(ETHERNET..).unwrap_or_default();
     let kind = Ethernet::check(frame).map_or(0, |ethernet| ethernet.ethertype());
@@ -228,7 +226,7 @@ mod tests {
         }
     }
 
-    /// Hashes that are spread evenly.
+    /// Evenly spread hashes.
     fn hashes() -> impl Iterator<Item = u32> {
         (0..10_000_u32).map(|n| n * (u32::MAX / 10_000))
     }
@@ -265,8 +263,8 @@ mod tests {
 
     #[test]
     fn few_flows_move_when_a_next_hop_goes() {
-        // Quarters become thirds: what the second had has to move, 1/4, and what the fourth's region takes of
-        // the third's, 1/12. Taking a hash modulo the number of next hops would move 3/4.
+        // Quarters become thirds: the second's flows (1/4) must move, and the part of the third's region that
+        // the fourth takes (1/12). Hashing modulo the number of next hops would move 3/4.
         let before = shares(&[via(1, 1), via(2, 1), via(3, 1), via(4, 1)]);
         let after = shares(&[via(1, 1), via(3, 1), via(4, 1)]);
         let moved = hashes().filter(|&hash| before.of(hash) != after.of(hash)).count();
@@ -297,7 +295,7 @@ mod tests {
             ("another destination port", v4(&[(23, 8)])),
         ];
         others.iter().for_each(|(what, hash)| assert_ne!(*hash, v4(&[]), "{what}"));
-        // The first fragment has ports, the others have not: all go the same way.
+        // The first fragment has ports, the others don't: all take one path.
         assert_eq!(v4(&[(6, 0x20)]), v4(&[(7, 3), (20, 9)]));
         let labelled = |label: u8, port: u8| {
             let mut frame = frame_v6(1, 2, 17, 64, &[0, port, 0, 9, 0, 8, 0, 0]);
@@ -320,7 +318,7 @@ mod tests {
             let NextHop::Gateway { gateway, .. } = shares.of(flow_hash(&frame, 1)) else { panic!() };
             counts[gateway as usize & 7] += 1;
         }
-        // Binomial with n = 4000, p = 1/4: 1000, standard deviation 27.4; five of these.
+        // Binomial with n = 4000, p = 1/4: mean 1000, standard deviation 27.4; five of these.
         assert!(counts[1..].iter().all(|count| (863..=1137).contains(count)), "{counts:?}");
     }
 }

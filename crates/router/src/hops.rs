@@ -1,4 +1,4 @@
-//! Next hops: what routes lead to, each written down once.
+//! Next hops of routes, each stored once.
 
 use crate::adjacency::Adjacency;
 use crate::group::{Group, Shares, Way};
@@ -6,11 +6,11 @@ use crate::next_hop::{GroupId, NextHop};
 use crate::prefix::HopId;
 use std::collections::BTreeMap;
 
-/// Next hops by number, with how many routes lead to each.
+/// Next hops by number, with their reference counts.
 #[derive(Debug)]
 pub(crate) struct NextHops {
     hops: Vec<NextHop>,
-    /// How those that are gateways are reached.
+    /// Adjacencies of gateways.
     adjacencies: Vec<Adjacency>,
     users: Vec<u32>,
     numbers: BTreeMap<NextHop, HopId>,
@@ -18,7 +18,7 @@ pub(crate) struct NextHops {
     groups: Groups,
 }
 
-/// Groups of next hops by number, each once.
+/// Groups of next hops by number, each stored once.
 #[derive(Debug, Default)]
 struct Groups {
     list: Vec<(Option<Group>, Shares)>,
@@ -28,7 +28,7 @@ struct Groups {
 
 impl NextHops {
     pub fn new() -> Self {
-        // Number 0 is nobody's.
+        // Number 0 is unused.
         Self {
             hops: vec![NextHop::Discard],
             adjacencies: vec![Adjacency::NONE],
@@ -39,14 +39,14 @@ impl NextHops {
         }
     }
 
-    /// The number of what one more route leads to; none if there are 65535 others.
+    /// Takes a reference to a destination's number; none if there are already 65535.
     pub fn take_way(&mut self, way: &Way) -> Option<HopId> {
         match way {
             Way::One(hop) => self.take(*hop),
             Way::Several(group) => {
                 let id = self.groups.take(group)?;
                 let taken = self.take(NextHop::Group(id));
-                // Its number was new, or its next hop's would have been known.
+                // Its number was new, or the next hop's would have been known.
                 if taken.is_none() {
                     self.groups.give_back(id);
                 }
@@ -55,7 +55,7 @@ impl NextHops {
         }
     }
 
-    /// The route that was taken for a next hop.
+    /// The destination of a next hop's route.
     pub fn way(&self, hop: NextHop) -> Way {
         let several = match hop {
             NextHop::Group(id) => self.groups.list[usize::from(id.0)].0.clone(),
@@ -64,7 +64,7 @@ impl NextHops {
         several.map_or(Way::One(hop), Way::Several)
     }
 
-    /// The next hop of a flow with this hash, of several.
+    /// The next hop of a flow with this hash, among several.
     pub fn member(&self, hop: NextHop, hash: u32) -> NextHop {
         match hop {
             NextHop::Group(id) => self.groups.list[usize::from(id.0)].1.of(hash),
@@ -72,7 +72,7 @@ impl NextHops {
         }
     }
 
-    /// The number of a next hop for one more route; none if there are 65535 others.
+    /// Takes a reference to a next hop's number; none if there are already 65535.
     pub fn take(&mut self, hop: NextHop) -> Option<HopId> {
         if let Some(&id) = self.numbers.get(&hop) {
             self.users[id.index()] += 1;
@@ -94,7 +94,7 @@ impl NextHops {
         Some(id)
     }
 
-    /// One route less leads to a next hop.
+    /// Releases a reference to a next hop.
     pub fn give_back(&mut self, id: HopId) {
         let users = &mut self.users[id.index()];
         *users -= 1;
@@ -108,26 +108,26 @@ impl NextHops {
         }
     }
 
-    /// The next hop with a number.
+    /// The next hop with this number.
     #[inline]
     pub fn at(&self, id: HopId) -> NextHop {
         self.hops[id.index()]
     }
 
-    /// How a gateway with this number is reached, as far as that has been noted.
+    /// The adjacency of the gateway with this number.
     #[inline]
     pub fn adjacency(&self, id: HopId) -> &Adjacency {
         &self.adjacencies[id.index()]
     }
 
-    /// Notes how a gateway with this number is reached.
+    /// Stores the adjacency of the gateway with this number.
     pub fn note_adjacency(&mut self, id: HopId, adjacency: Adjacency) {
         self.adjacencies[id.index()] = adjacency;
     }
 }
 
 impl Groups {
-    /// The number of a group; it is given back when nothing has its number any more.
+    /// The number of a group, which is released when nothing refers to it.
     fn take(&mut self, group: &Group) -> Option<GroupId> {
         if let Some(&id) = self.numbers.get(group) {
             return Some(id);

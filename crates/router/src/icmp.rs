@@ -1,4 +1,4 @@
-//! ICMP as routers speak it: errors (RFC 792; RFC 1812, 4.3; RFC 4443, 3) and answers to echoes.
+//! ICMP of routers: errors (RFC 792; RFC 1812, 4.3; RFC 4443, 3) and echo replies.
 
 use crate::classify::ETHERNET;
 use crate::link_local::{is_link_local, is_link_local_v4};
@@ -14,31 +14,31 @@ use longwire_wire::{
     is_icmpv6_error, protocol,
 };
 
-/// Bytes of an ICMPv4 error's packet at most (RFC 1812, 4.3.2.3), and of an ICMPv6 error's (RFC 4443, 2.4 c).
+/// Maximum bytes of an ICMPv4 error packet (RFC 1812, 4.3.2.3), and of an ICMPv6 one (RFC 4443, 2.4 c).
 const LONGEST_V4: usize = 576;
 const LONGEST_V6: usize = 1280;
 const V4: usize = 20;
 const V6: usize = 40;
 const ICMP: usize = 8;
 const HOPS: u8 = 64;
-/// Code of [`icmpv6_kind::PARAMETER`]: an option that is not known (RFC 4443, 3.4).
+/// Code of [`icmpv6_kind::PARAMETER`]: an unknown option (RFC 4443, 3.4).
 pub(crate) const UNKNOWN_OPTION: u8 = 2;
-/// Precedence 6, internetwork control: what errors have (RFC 1812, 4.3.2.5).
+/// Precedence 6, internetwork control, for errors (RFC 1812, 4.3.2.5).
 const INTERNETWORK: u8 = 0xc0;
 
-/// Type, code, and the four bytes behind the checksum.
+/// Type, code, and the four bytes after the checksum.
 type Message = (u8, u8, u32);
 
-/// The ends of an IPv4 packet that the router makes, and its options.
+/// Addresses and options of an IPv4 packet that the router originates.
 #[derive(Debug, Clone, Copy)]
 struct Ends<'a> {
-    /// That which was asked; without one, the address of the port by which the packet leaves.
+    /// The address that was asked; without one, the address of the output port.
     source: Option<u32>,
     destination: u32,
     options: &'a [u8],
 }
 
-/// The port by which a packet that the router makes leaves, and its neighbour there.
+/// Output port and neighbour of a packet that the router originates.
 #[derive(Debug, Clone, Copy)]
 struct OwnHop {
     port: u16,
@@ -47,8 +47,8 @@ struct OwnHop {
 }
 
 impl Core {
-    /// Tells the sender of a packet what is wrong with it, if it is to be told (RFC 1812, 4.3.2.7). The
-    /// packet is to be dropped: it is what its sender has sent from here on.
+    /// Sends an ICMP error to the sender of a packet, if it may receive one (RFC 1812, 4.3.2.7). The packet
+    /// is to be dropped; its original bytes are restored.
     pub fn error_v4(&mut self, pool: &mut Pool, cause: Handle, message: Message, out: &mut Outbox) {
         self.before.restore(pool, cause);
         let (frame, place) = (pool.data(cause), pool.meta(cause).in_port);
@@ -70,15 +70,14 @@ impl Core {
         self.send_icmp_v4(pool, handle, &ends, message, INTERNETWORK, out);
     }
 
-    /// Sends an ICMPv6 error because of a packet (RFC 4443, 2.4 e).
+    /// Sends an ICMPv6 error about a packet (RFC 4443, 2.4 e).
     pub fn error_v6(&mut self, pool: &mut Pool, cause: Handle, message: Message, out: &mut Outbox) {
         self.before.restore(pool, cause);
         let (frame, place) = (pool.data(cause), pool.meta(cause).in_port);
         let packet = &frame[ETHERNET..];
         let Ok(ip) = Ipv6::check(packet) else { return };
         let (source, len) = (ip.source(), (usize::from(ip.payload_len()) + V6).min(packet.len()));
-        // Of an option that nobody knows those who ask for it are told even if they have asked many (RFC
-        // 4443, 2.4 e.3).
+        // Errors about unknown options are sent even for multicast packets (RFC 4443, 2.4 e.3).
         let is_of_option = (message.0, message.1) == (icmpv6_kind::PARAMETER, UNKNOWN_OPTION);
         let to_many = (frame[0] & 1 == 1 || ip.destination() >> 120 == 0xff) && !is_of_option;
         if to_many || is_icmpv6_error(&ip, packet) || !self.is_elsewhere_v6(source) {
@@ -95,7 +94,7 @@ impl Core {
         self.send_icmp_v6(pool, handle, (asked, source), message, out);
     }
 
-    /// An ICMP message for the router itself: echoes are answered, all else is taken.
+    /// An ICMP message for the router itself: echo requests are answered, all others consumed.
     pub fn local_icmp_v4(&mut self, pool: &mut Pool, handle: Handle, out: &mut Outbox) -> Fate {
         let (frame, meta) = (pool.data(handle), *pool.meta(handle));
         let Ok(ip) = Ipv4::check(&frame[ETHERNET..]) else { return Fate::Dropped(DropReason::BadHeader) };
@@ -169,9 +168,9 @@ impl Core {
         Fate::Consumed
     }
 
-    /// The address that answers for what was sent to `destination`, by the port at `place`, if that is one of
-    /// the router's: an error about a packet comes from where its sender has sent it (RFC 1122, 3.2.1.3; RFC
-    /// 4443, 2.2 a).
+    /// The source address for an answer to a packet to `destination` at this port, if that is one of the
+    /// router's: errors come from the address to which the packet was sent (RFC 1122, 3.2.1.3; RFC 4443, 2.2
+    /// a).
     fn asked_v4(&self, place: u16, destination: u32) -> Option<u32> {
         let own = match is_link_local_v4(destination) {
             true => self.ports.at(place).is_some_and(|port| port.has_v4(destination)),
@@ -188,7 +187,7 @@ impl Core {
         own.then(|| self.ports.answers_for(destination))
     }
 
-    /// Whether an address is a host's that may be told something: not a group's, not the router's own.
+    /// Whether an address is a host's to which errors may be sent: unicast, and not the router's own.
     fn is_elsewhere_v4(&self, address: u32) -> bool {
         let way = self.fib.way_v4(address);
         is_link_local_v4(address)
@@ -201,7 +200,7 @@ impl Core {
             || matches!(way, Some(NextHop::Gateway { .. } | NextHop::Direct { .. } | NextHop::Group(_)))
     }
 
-    /// Writes headers before what is echoed or quoted, and sends it.
+    /// Writes headers before echoed or quoted data, and sends the packet.
     fn send_icmp_v4(
         &mut self,
         pool: &mut Pool,
@@ -214,7 +213,7 @@ impl Core {
         let Ends { source, destination, options } = *ends;
         let place = pool.meta(handle).in_port;
         let frame = pool.data_mut(handle);
-        // The header treats its options as payload until their length is set.
+        // Until their length is set, the header's options are treated as payload.
         let payload_len = (frame.len() - ETHERNET - V4) as u16;
         let (id, protocol) = (self.id, protocol::ICMP);
         self.id = self.id.wrapping_add(1);
@@ -223,7 +222,7 @@ impl Core {
             Ipv4Header { source: asked, destination, protocol, ttl: HOPS, traffic_class, id, payload_len };
         frame[12..ETHERNET].copy_from_slice(&ethertype::IPV4.to_be_bytes());
         frame[ETHERNET..ETHERNET + V4].copy_from_slice(&header.bytes());
-        // An address within the link is behind the port by which the question came.
+        // A link-local address is behind the ingress port of the request.
         let link = is_link_local_v4(destination);
         let way = if link { Some(NextHop::Direct { port: place }) } else { self.fib.way_v4(destination) };
         let hop = self.own_hop(pool, handle, way, v4_key(destination));
@@ -245,7 +244,7 @@ impl Core {
         self.send_own(pool, handle, hop, out);
     }
 
-    /// Writes headers as for IPv4. Without a source, the packet comes from the port by which it leaves.
+    /// Writes headers as for IPv4. Without a source, the packet gets the output port's address.
     fn send_icmp_v6(
         &mut self,
         pool: &mut Pool,
@@ -274,7 +273,7 @@ impl Core {
         self.send_own(pool, handle, hop, out);
     }
 
-    /// The hop of a packet that the router has made, by a route to `way`.
+    /// Output port and neighbour of a packet that the router originates, by a route to `way`.
     fn own_hop(
         &self,
         pool: &Pool,
@@ -293,7 +292,7 @@ impl Core {
         }
     }
 
-    /// Sends what the router has made itself: it comes from its own out port.
+    /// Sends a packet that the router originates from its own outbox.
     fn send_own(&mut self, pool: &mut Pool, handle: Handle, hop: Option<OwnHop>, out: &mut Outbox) {
         let fate = match hop {
             Some(OwnHop { port, neighbour, is_gateway }) => {

@@ -1,4 +1,4 @@
-//! Addresses that no router forwards, because they are of one link.
+//! Link-local addresses.
 
 /// 169.254.0.0/16, which no router forwards (RFC 3927, 7).
 #[inline]

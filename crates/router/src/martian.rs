@@ -1,4 +1,4 @@
-//! Packets from outside that claim to be the router's own (RFC 1812, 5.3.7).
+//! Packets from outside with a source address of the router (RFC 1812, 5.3.7).
 
 use crate::classify::{Class, ETHERNET};
 use crate::link_local::is_link_local;
@@ -8,8 +8,8 @@ use longwire_block::DropReason;
 use longwire_wire::ethertype;
 
 impl Core {
-    /// Looks whether a packet that has come in by `port` claims to be the router's: then it is a martian, and
-    /// not what it looked like. Answers whether it is dropped, for this reason or another.
+    /// Checks whether a packet from `port` has a source address of the router: then it is a martian, whatever
+    /// its class was. Returns whether it is dropped, for this or another reason.
     #[inline]
     pub fn refuse_source(&self, class: &mut Class, port: &RouterPort, frame: &[u8]) -> bool {
         let is_well_v4 = matches!(class, Class::V4 { .. })

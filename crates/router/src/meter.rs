@@ -1,13 +1,13 @@
-//! How a real run measures what packets cost.
+//! Cost measurement in real runs.
 
 use longwire_units::Nanos;
 
-/// How a real run measures what packets cost.
+/// Cost measurement in real runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Meter {
-    /// The processor's cycle counter, or what else goes on steadily.
+    /// Reads the processor's cycle counter, or another steady counter.
     pub cycles: fn() -> u64,
-    /// How many of these a microsecond has, 1 to 1 000 000.
+    /// Its counts per microsecond, 1 to 1 000 000.
     pub per_microsecond: u32,
     /// The engine's time.
     pub now: fn() -> Nanos,

@@ -1,6 +1,6 @@
-//! Minimal IP: what most packets need, for a batch, on the data path (T. Spalink and others, "Building a
-//! robust software-based router using network processors", section 4.4). Whatever else a packet needs, it is
-//! given to full IP with the reason.
+//! Minimal IP: what most packets need, in batches, on the data path (T. Spalink and others, "Building a
+//! robust software-based router using network processors", section 4.4). All other packets go to full IP with
+//! the reason.
 
 use crate::above::Above;
 use crate::adjacency::Adjacency;
@@ -16,17 +16,17 @@ use longwire_block::{DropReason, Outbox};
 use longwire_packet::{BATCH, Batch, FirstLine, Handle, Meta, Pool};
 use longwire_units::Nanos;
 
-/// Which counter of hops is to be lowered.
+/// The counter of hops to decrement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hops {
     V4,
     V6,
-    /// The classifier has seen to it.
+    /// The classifier has done it.
     Label,
 }
 
 impl Hops {
-    /// The protocol in a frame's Ethernet header.
+    /// The protocol of a frame, from its Ethernet header.
     pub fn of(frame: &[u8]) -> Self {
         match frame.get(12..ETHERNET) {
             Some([8, 0]) => Self::V4,
@@ -36,10 +36,10 @@ impl Hops {
     }
 }
 
-/// Bytes of the shortest Ethernet frame without FCS: senders pad shorter ones, and so may what forwards them.
+/// Bytes of the shortest Ethernet frame without FCS: shorter ones are padded.
 const SHORTEST_FRAME: u32 = 60;
 
-/// How far ahead packets are read from memory.
+/// Prefetch distance in packets.
 const AHEAD: usize = 8;
 
 impl Core {
@@ -78,7 +78,7 @@ impl Core {
         self.before.clear();
     }
 
-    /// Notes what becomes of a packet, with it and in the counters.
+    /// Records a packet's fate in its metadata and in the counters.
     #[inline]
     pub fn book(&mut self, meta: &mut Meta, fate: Fate) {
         meta.out_port = fate.code();
@@ -86,8 +86,8 @@ impl Core {
         self.counts.note(fate, meta.segments);
     }
 
-    /// Says what packets are, and reads ahead what their routes are looked up in. Answers a bit for each that
-    /// is dropped, from the lowest on.
+    /// Classifies packets, and prefetches the data of their route lookups. Returns a bit for each dropped
+    /// packet, from the lowest on.
     #[inline]
     pub fn classify<C: Classify>(
         &self,
@@ -103,7 +103,7 @@ impl Core {
                 pool.prefetch(next);
             }
             let (meta, frame) = pool.parts_mut(handle);
-            // Mostly that of the packet before.
+            // Usually that of the previous packet.
             port = port
                 .filter(|port: &&RouterPort| port.place == meta.in_port)
                 .or_else(|| self.ports.at(meta.in_port));
@@ -121,7 +121,7 @@ impl Core {
         dropped
     }
 
-    /// Says what one packet is.
+    /// Classifies a single packet.
     #[inline]
     pub fn classify_one<C: Classify>(&self, classifier: &mut C, pool: &mut Pool, handle: Handle) -> Class {
         let (meta, frame) = pool.parts_mut(handle);
@@ -135,7 +135,7 @@ impl Core {
         }
     }
 
-    /// Says what a packet is that was let in, and may be another by now: it may come from the router itself.
+    /// Classifies an admitted packet again, which may have changed: its source may be the router itself.
     #[inline]
     pub fn classify_again<C: Classify>(&self, classifier: &mut C, pool: &mut Pool, handle: Handle) -> Class {
         let (meta, frame) = pool.parts_mut(handle);
@@ -145,7 +145,7 @@ impl Core {
         }
     }
 
-    /// Reads ahead where a packet's route is looked up first.
+    /// Prefetches the first access of a packet's route lookup.
     #[inline]
     pub fn prefetch_route(&self, class: &Class) {
         match *class {
@@ -155,7 +155,7 @@ impl Core {
         }
     }
 
-    /// Looks for the routes of packets, and reads ahead where they are looked up next.
+    /// Looks up the routes of packets, and prefetches the next accesses.
     #[inline]
     pub fn look_ahead(&self, classes: &[Class]) -> Ahead {
         self.fib.look_ahead_v4(classes.iter().map(|class| match *class {
@@ -164,7 +164,7 @@ impl Core {
         }))
     }
 
-    /// Decides about a packet whose route has been looked for ahead.
+    /// Decides about a packet whose route has been looked up ahead.
     #[inline(always)]
     pub fn decide_ahead(
         &mut self,
@@ -198,8 +198,8 @@ impl Core {
         }
     }
 
-    /// Decides about a packet that goes by this way, and not by its route, unless it is for the router itself
-    /// or its neighbours all together.
+    /// Decides about a packet with a fixed next hop instead of its route, unless it is for the router itself
+    /// or a broadcast to its neighbours.
     pub fn decide_bound(
         &mut self,
         pool: &mut Pool,
@@ -223,8 +223,7 @@ impl Core {
         fate
     }
 
-    /// Where a packet goes whose route leads to `routed`: by the way that it is bound to, if it is bound to
-    /// one.
+    /// The next hop of a packet whose route leads to `routed`: the one to which it is bound, if any.
     pub fn bound_way(&self, routed: Option<NextHop>) -> Option<NextHop> {
         match routed {
             Some(NextHop::Local | NextHop::Broadcast) => routed,
@@ -232,7 +231,7 @@ impl Core {
         }
     }
 
-    /// Sends a packet to its next hop, if there is one: one hop less to go, other Ethernet addresses.
+    /// Sends a packet to its next hop, if there is one: TTL and Ethernet addresses change.
     #[inline(always)]
     fn pass_on(
         &mut self,
@@ -252,8 +251,8 @@ impl Core {
         self.pass_on_by(pool, handle, (self.fib.hop(id), destination), (hops, Some(id)), out)
     }
 
-    /// Sends a packet to this next hop, whatever was known of it. If it is a gateway with a number, notes how
-    /// it is reached.
+    /// Sends a packet to this next hop without its adjacency. Stores the adjacency if the next hop is a
+    /// gateway with a number.
     #[inline(never)]
     fn pass_on_by(
         &mut self,
@@ -288,14 +287,13 @@ impl Core {
             .unwrap_or_else(|| self.exceptional(pool, handle, Why::TooBig, out))
     }
 
-    /// The state of ports and neighbours: a number that grows with every change of these.
+    /// Revision of ports and neighbours: it grows with every change of these.
     #[inline]
     fn revision(&self) -> u64 {
         self.ports.revision() + self.neighbours.revision()
     }
 
-    /// The exceptional hop. Switched packets have no header that full IP could read: they wait, or go,
-    /// unchanged.
+    /// The exceptional next hops. Switched packets have no header for full IP: they wait, or go, unchanged.
     #[cold]
     fn exceptional_hop(
         &mut self,
@@ -313,7 +311,7 @@ impl Core {
     }
 }
 
-/// Gives a packet what it is to have behind this adjacency. None if it is an IP packet that is too long.
+/// Rewrites a packet for this adjacency. None if it is an IP packet that is too long.
 #[inline]
 fn send(meta: &mut Meta, frame: &mut FirstLine, adjacency: &Adjacency, hops: Hops) -> Option<Fate> {
     if longest_packet(meta, frame, hops) > adjacency.mtu.into() {
@@ -333,9 +331,9 @@ fn send(meta: &mut Meta, frame: &mut FirstLine, adjacency: &Adjacency, hops: Hop
     Some(Fate::Out(adjacency.place))
 }
 
-/// Bytes of the longest IP packet that the frame becomes on the wire: of a train, its first segment. What
-/// comes behind the IP packet in the frame (padding, a trailer) is no part of it: it is not forwarded (RFC
-/// 894), and no reason to say that the packet is too long.
+/// Bytes of the longest IP packet that the frame becomes on the wire; for a train, of its first segment.
+/// Padding or a trailer after the IP packet does not count: it is not forwarded (RFC 894), and does not make
+/// the packet too long.
 #[inline]
 pub(crate) fn longest_packet(meta: &Meta, frame: &[u8], hops: Hops) -> u32 {
     if meta.is_train() {
@@ -344,7 +342,7 @@ pub(crate) fn longest_packet(meta: &Meta, frame: &[u8], hops: Hops) -> u32 {
     packet_len(meta, frame, hops)
 }
 
-/// Bytes of the packet in a frame, as its IP header says; without one, all behind the Ethernet header.
+/// Bytes of the packet in a frame by its IP header; without one, all after the Ethernet header.
 #[inline]
 fn packet_len(meta: &Meta, frame: &[u8], hops: Hops) -> u32 {
     let field = |at: usize| match frame.get(ETHERNET + at..ETHERNET + at + 2) {
@@ -358,7 +356,7 @@ fn packet_len(meta: &Meta, frame: &[u8], hops: Hops) -> u32 {
     }
 }
 
-/// Cuts what a frame carries behind its IP packet, which ends at `end`; padding up to the shortest frame
+/// Removes what follows the IP packet, which ends at `end`, in a frame; padding up to the shortest frame
 /// stays.
 #[inline]
 fn trim(meta: &mut Meta, end: u32) {
@@ -368,17 +366,17 @@ fn trim(meta: &mut Meta, end: u32) {
     }
 }
 
-/// Cuts what a frame that may leave carries behind its IP packet, if it has one.
+/// Removes what follows the IP packet in a frame that may leave, if it has one.
 pub(crate) fn trim_packet(pool: &mut Pool, handle: Handle) {
     let (meta, frame) = pool.parts_mut(handle);
     let end = ETHERNET as u32 + packet_len(meta, frame, Hops::of(frame));
     trim(meta, end);
 }
 
-/// One hop less, and the checksum with it. The packet has hops left.
+/// Decrements the TTL, which is above 0, and updates the checksum.
 ///
-/// The word of time to live and protocol becomes 0x100 less, by which RFC 1624's equation 3 makes the
-/// checksum 0x100 more, round the end of 16 bits; what would become 0xffff becomes 0.
+/// The word of TTL and protocol decreases by 0x100. By RFC 1624's equation 3 the checksum increases by 0x100,
+/// with end-around carry; 0xffff becomes 0.
 #[inline]
 pub(crate) fn lower_ttl(frame: &mut [u8]) {
     if let Some([ttl, _, high, low]) = frame.get_mut(ETHERNET + 8..ETHERNET + 12) {
@@ -416,8 +414,8 @@ mod tests {
 
     #[test]
     fn a_checksum_by_hand() {
-        // 4500 001a 1234 0000 4011 .... 0a00 0009 0a00 0109 sums to ac71: checksum 538e, and 548e with one
-        // hop less.
+        // 4500 001a 1234 0000 4011 .... 0a00 0009 0a00 0109 sums to ac71: checksum 538e, and 548e after the
+        // decrement.
         let mut frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], 64, &[0; 6]);
         assert_eq!(frame[24..26], [0x53, 0x8e]);
         lower_ttl(&mut frame);

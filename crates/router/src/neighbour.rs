@@ -1,17 +1,18 @@
-//! Neighbours: link addresses of next hops, as ARP (RFC 826) and neighbour discovery (RFC 4861, 7.3, reduced)
-//! tell them.
+//! Neighbours: MAC addresses of next hops, by ARP (RFC 826) and neighbour discovery (RFC 4861, 7.3, reduced).
 //!
-//! A neighbour is *incomplete* while it is asked for, *reachable* for a while after it has answered, then
-//! *stale*: still used, but asked whether it is there (*probe*) when it is next used. One that does not
-//! answer three times is forgotten. RFC 4861's DELAY state is left out: a router gets no hints from
-//! transports. Addresses are numbers of 128 bits, as [`crate::neighbour_key`] writes them.
+//! A neighbour is *incomplete* while it is being resolved, *reachable* for a while after it has answered,
+//! then *stale*: still used, but probed at its next use. One that does not answer three times is removed. RFC
+//! 4861's DELAY state is left out, because a router gets no hints from transports. Addresses are 128-bit
+//! numbers, as by [`crate::neighbour_key`].
 //!
-//! All is bounded: neighbours, those being asked for, packets that wait. What is being asked for, and what
-//! was told without having been asked, have shares of their own and do not push out what has answered. Where
-//! all places are taken, those behind a port that has more than its share make room for those behind a port
-//! that has less: a station that answers for any number of addresses takes no other port's neighbours away.
-//! Who is asked for behind a port that has its share takes the place of one behind the same port that has not
-//! answered for longest, twice the time for which an answer counts at least.
+//! Everything is bounded: neighbours, pending requests, waiting packets.
+//!
+//! - Pending neighbours, and those learned from unsolicited messages, have their own shares, and do not evict
+//!   neighbours that have answered.
+//! - In a full table, ports above their share make room for ports below theirs: a station that answers for
+//!   any number of addresses evicts no other port's neighbours.
+//! - A new neighbour of a port that has its share replaces the one of this port that has not answered for
+//!   longest, if that is at least twice the reachable time.
 
 mod noted;
 mod room;
@@ -23,29 +24,29 @@ use longwire_units::Nanos;
 use shares::Shares;
 use slots::Slots;
 
-/// Bounds and times of a router's neighbours.
+/// Limits and times of a router's neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NeighbourLimits {
-    /// Neighbours remembered, 64 bytes for each and as much free.
+    /// Maximum number of neighbours, with 64 bytes each and as much free.
     pub neighbours: usize,
-    /// Of these, at most so many being asked for at once; the last quarter is for gateways.
+    /// Maximum number of pending requests; the last quarter is for gateways.
     pub asked: usize,
-    /// Packets that wait for one neighbour.
+    /// Packets that may wait for one neighbour.
     pub queue: u16,
-    /// Packets that wait for all neighbours together, at most [`longwire_block::OUTBOX`] / 4.
+    /// Packets that may wait for all neighbours together, at most [`longwire_block::OUTBOX`] / 4.
     pub kept: u64,
     /// How long a neighbour that has answered is reachable (RFC 4861, 10: 30 s).
     pub reachable: Nanos,
     /// Time between requests (RFC 4861, 10: 1 s).
     pub retransmit: Nanos,
-    /// Requests before it is given up (RFC 4861, 10: 3).
+    /// Requests before it gives up (RFC 4861, 10: 3).
     pub tries: u8,
-    /// After how long without an answer a neighbour makes room for another.
+    /// Time without an answer after which a neighbour makes room for another.
     pub forget: Nanos,
 }
 
 impl Default for NeighbourLimits {
-    /// 4096 neighbours, 256 asked for, 16 packets for each and 512 for all, RFC 4861's times, and ten
+    /// 4096 neighbours, 256 pending requests, 16 packets for each and 512 for all, RFC 4861's times, and ten
     /// minutes.
     fn default() -> Self {
         Self {
@@ -65,30 +66,30 @@ impl Default for NeighbourLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     Known([u8; 6]),
-    /// Known, but it is time to ask whether it is still there.
+    /// Known, but due for a probe.
     Doubtful([u8; 6]),
     Unknown,
 }
 
-/// How something was told.
+/// Kind of a received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Told {
-    /// The neighbour was asked.
+pub(crate) struct AnswerFlags {
+    /// An answer to a request.
     pub solicited: bool,
-    /// It counts even if another link address was known.
+    /// It replaces a different known MAC address.
     pub overrides: bool,
-    /// A neighbour that was not known is remembered.
+    /// It adds unknown neighbours.
     pub creates: bool,
 }
 
 /// Work that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Ask for it: at its link address if that is known.
+    /// Send a request: to its MAC address if that is known.
     Ask { port: u16, address: u128, mac: Option<[u8; 6]>, is_gateway: bool },
-    /// Somebody else knows it; these packets waited for it.
+    /// The control plane knows it; these packets waited for it.
     Noted { port: u16, mac: [u8; 6], waiting: Waiting },
-    /// It has not answered; these packets waited for it.
+    /// It did not answer; these packets waited for it.
     GivenUp { port: u16, address: u128, waiting: Waiting },
 }
 
@@ -101,7 +102,7 @@ pub(crate) struct Waiting {
 impl Waiting {
     pub const NONE: Self = Self { first: Handle::NONE };
 
-    /// Takes the first packet out.
+    /// Removes the first packet.
     pub fn pop(&mut self, pool: &Pool) -> Option<Handle> {
         let first = self.first;
         if first.is_none() {
@@ -112,9 +113,9 @@ impl Waiting {
     }
 }
 
-/// A neighbour that is being asked for, and when it is asked again.
+/// A pending neighbour, and the time of the next request.
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+struct PendingRequest {
     due: Nanos,
     port: u16,
     address: u128,
@@ -133,7 +134,7 @@ enum State {
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     address: u128,
-    /// When it last answered, or was first known.
+    /// Time of its last answer, or of its creation.
     confirmed: Nanos,
     first: Handle,
     last: Handle,
@@ -142,9 +143,9 @@ struct Slot {
     mac: [u8; 6],
     state: State,
     tries: u8,
-    /// It has never answered.
+    /// It was learned from unsolicited messages only.
     unasked: bool,
-    /// Routes lead to it.
+    /// It is a gateway of routes.
     is_gateway: bool,
 }
 
@@ -174,16 +175,16 @@ pub(crate) struct Neighbours {
     used: usize,
     unasked: usize,
     held: Shares,
-    /// The next slot to search for room.
+    /// Next slot of the search for room.
     swept: usize,
-    asked: Vec<Asked>,
+    asked: Vec<PendingRequest>,
     due: Nanos,
     kept: u64,
 }
 
 impl Neighbours {
-    /// No neighbours, of a router with ports at these `places`, in order. `seed` makes their places
-    /// unforeseeable.
+    /// An empty table, for a router with ports at these `places`, in order. `seed` makes hash positions
+    /// unpredictable.
     pub fn new(limits: NeighbourLimits, places: &[u16], seed: u64) -> Self {
         let homes = (limits.neighbours.max(1) * 2).next_power_of_two();
         Self {
@@ -201,14 +202,14 @@ impl Neighbours {
         }
     }
 
-    /// The link address of a neighbour.
+    /// The MAC address of a neighbour.
     #[inline]
     pub fn find(&self, port: u16, address: u128, now: Nanos) -> Found {
         self.find_until(port, address, now).0
     }
 
-    /// The link address of a neighbour, and if it is known, until when, as long as [`Neighbours::revision`]
-    /// is the same.
+    /// The MAC address of a neighbour and the end of its validity, while [`Neighbours::revision`] is
+    /// unchanged.
     #[inline]
     pub fn find_until(&self, port: u16, address: u128, now: Nanos) -> (Found, Nanos) {
         let Some(at) = self.place(port, address) else { return (Found::Unknown, Nanos::NEVER) };
@@ -222,16 +223,14 @@ impl Neighbours {
         if now < until { (Found::Known(slot.mac), until) } else { (Found::Doubtful(slot.mac), until) }
     }
 
-    /// A number that grows whenever [`Neighbours::find`] may begin to answer something else, but for the
-    /// passing of time.
+    /// A number that grows whenever the result of [`Neighbours::find`] may change, other than with time.
     #[inline]
     pub fn revision(&self) -> u64 {
         self.slots.changes()
     }
 
-    /// Makes a packet wait for a neighbour, which is a gateway of routes or not: gateways are still asked for
-    /// when strangers' addresses are asked for too much. Answers whether the neighbour is to be asked for
-    /// now, or that there is no room.
+    /// Makes a packet wait for a neighbour. Gateways of routes are still resolved when there are too many
+    /// requests for strangers' addresses. Returns whether to send a request now, or that there is no room.
     pub fn keep(
         &mut self,
         pool: &mut Pool,
@@ -278,8 +277,7 @@ impl Neighbours {
         Some(known.is_none())
     }
 
-    /// Begins to ask a neighbour whether it is still there. False if too many are being asked already: it
-    /// stays doubtful.
+    /// Starts probing a neighbour. False if there are too many requests: it stays doubtful.
     pub fn probe(&mut self, port: u16, address: u128, now: Nanos) -> bool {
         let Some(at) = self.place(port, address).filter(|_| self.asked.len() < self.limits.asked) else {
             return false;
@@ -290,16 +288,23 @@ impl Neighbours {
         true
     }
 
-    /// Whether the neighbour is being asked for.
+    /// Whether there is a pending request for the neighbour.
     pub fn is_asked(&self, port: u16, address: u128) -> bool {
         let at = self.place(port, address);
         at.is_some_and(|at| matches!(self.slots[at].state, State::Incomplete | State::Probe))
     }
 
-    /// Notes the link address of a neighbour; answers the packets that waited for it.
-    pub fn learn(&mut self, port: u16, address: u128, mac: [u8; 6], told: Told, now: Nanos) -> Waiting {
+    /// Stores the MAC address of a neighbour. Returns the packets that waited for it.
+    pub fn learn(
+        &mut self,
+        port: u16,
+        address: u128,
+        mac: [u8; 6],
+        flags: AnswerFlags,
+        now: Nanos,
+    ) -> Waiting {
         let Some(at) = self.place(port, address) else {
-            if told.creates && self.unasked < self.limits.neighbours / 4 {
+            if flags.creates && self.unasked < self.limits.neighbours / 4 {
                 let slot =
                     Slot { address, port, mac, state: State::Stale, confirmed: now, unasked: true, ..FREE };
                 self.unasked += usize::from(self.insert(slot, now).is_some());
@@ -310,19 +315,19 @@ impl Neighbours {
         match slot.state {
             State::Permanent => return Waiting::NONE,
             State::Incomplete => {}
-            _ if slot.mac == mac && !told.solicited => return Waiting::NONE,
-            _ if slot.mac == mac || told.overrides => {}
+            _ if slot.mac == mac && !flags.solicited => return Waiting::NONE,
+            _ if slot.mac == mac || flags.overrides => {}
             State::Reachable => {
-                // RFC 4861, 7.2.5: another address that does not override makes the known one doubtful.
+                // RFC 4861, 7.2.5: a different address without override makes the known one stale.
                 slot.state = State::Stale;
                 return Waiting::NONE;
             }
             _ => return Waiting::NONE,
         }
         let was_asked = matches!(slot.state, State::Incomplete | State::Probe);
-        slot.state = if told.solicited { State::Reachable } else { State::Stale };
+        slot.state = if flags.solicited { State::Reachable } else { State::Stale };
         (slot.mac, slot.confirmed) = (mac, now);
-        if told.solicited && slot.unasked {
+        if flags.solicited && slot.unasked {
             slot.unasked = false;
             self.unasked -= 1;
         }
@@ -333,7 +338,7 @@ impl Neighbours {
         waiting
     }
 
-    /// Notes a neighbour for good. False if there is no room, or it is just being asked for.
+    /// Adds a permanent neighbour. False if there is no room, or it is being resolved.
     pub fn set(&mut self, port: u16, address: u128, mac: [u8; 6]) -> bool {
         if let Some(at) = self.place(port, address) {
             let slot = self.slots.change(at);
@@ -347,21 +352,21 @@ impl Neighbours {
         self.insert(Slot { address, port, mac, state: State::Permanent, ..FREE }, Nanos::ZERO).is_some()
     }
 
-    /// When something is next due.
+    /// Time of the next due work.
     #[inline]
     pub fn deadline(&self) -> Nanos {
         self.due
     }
 
-    /// The next thing that is due by `now`.
+    /// The next work due by `now`.
     pub fn next_due(&mut self, now: Nanos) -> Option<Due> {
         if self.due > now {
             return None;
         }
         let first = (0..self.asked.len()).min_by_key(|&at| (self.asked[at].due, at))?;
-        let Asked { due, port, address } = self.asked[first];
+        let PendingRequest { due, port, address } = self.asked[first];
         let Some(at) = self.place(port, address) else {
-            // Who is asked for is never pushed out; if it were, it must not be due for ever.
+            // Pending neighbours are never evicted; if one were, it must not stay due forever.
             self.asked.remove(first);
             self.note_due();
             return self.next_due(now);
@@ -394,18 +399,18 @@ impl Neighbours {
         self.kept
     }
 
-    /// Says that a packet that waited does so no longer.
+    /// Ends the wait of a packet.
     pub fn release(&mut self, segments: u16) {
         self.kept -= u64::from(segments);
     }
 
-    /// Neighbours remembered, and those among them that are being asked for.
+    /// Numbers of neighbours, and of those being resolved.
     pub fn counts(&self) -> (usize, usize) {
         (self.used, self.asked.len())
     }
 
     fn ask_at(&mut self, port: u16, address: u128, due: Nanos) {
-        self.asked.push(Asked { due, port, address });
+        self.asked.push(PendingRequest { due, port, address });
         self.due = self.due.min(due);
     }
 
@@ -475,8 +480,8 @@ mod tests {
     const PORTS: [u16; 4] = [2, 3, 4, 5];
     const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
     const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 2];
-    const ANSWER: Told = Told { solicited: true, overrides: true, creates: false };
-    const QUESTION: Told = Told { solicited: false, overrides: true, creates: true };
+    const ANSWER: AnswerFlags = AnswerFlags { solicited: true, overrides: true, creates: false };
+    const QUESTION: AnswerFlags = AnswerFlags { solicited: false, overrides: true, creates: true };
     const SECOND: u64 = 1_000_000_000;
 
     fn at(seconds: u64) -> Nanos {
@@ -493,7 +498,7 @@ mod tests {
         assert_eq!(table.find_until(3, A, at(1)).0, Found::Unknown);
         let mut last = table.revision();
         let mut has_changed = |table: &Neighbours| std::mem::replace(&mut last, table.revision()) != last;
-        table.learn(3, A, MAC, Told { creates: true, ..ANSWER }, at(1));
+        table.learn(3, A, MAC, AnswerFlags { creates: true, ..ANSWER }, at(1));
         assert!(has_changed(&table));
         table.learn(3, A, MAC, ANSWER, at(1));
         assert!(has_changed(&table));
@@ -552,7 +557,7 @@ mod tests {
         table.learn(3, A, MAC, ANSWER, at(1));
         assert_eq!(table.find(3, A, Nanos(at(31).0 - 1)), Found::Known(MAC));
         assert_eq!(table.find(3, A, at(31)), Found::Doubtful(MAC));
-        // Nobody answers: it is forgotten.
+        // Without an answer it is removed.
         assert!(table.probe(3, A, at(31)));
         let ask = Some(Due::Ask { port: 3, address: A, mac: Some(MAC), is_gateway: false });
         assert_eq!((table.next_due(at(32)), table.next_due(at(33))), (ask, ask));
@@ -566,7 +571,7 @@ mod tests {
         table.learn(3, A, MAC, QUESTION, at(0));
         table.learn(3, A, MAC, ANSWER, at(0));
         assert_eq!(table.find(3, A, at(0)), Found::Known(MAC));
-        table.learn(3, A, OTHER, Told { overrides: false, ..ANSWER }, at(0));
+        table.learn(3, A, OTHER, AnswerFlags { overrides: false, ..ANSWER }, at(0));
         assert_eq!(table.find(3, A, at(0)), Found::Doubtful(MAC));
         table.learn(3, A, OTHER, ANSWER, at(0));
         assert_eq!(table.find(3, A, at(0)), Found::Known(OTHER));
@@ -584,7 +589,7 @@ mod tests {
             table.learn(3, A + address, MAC, QUESTION, at(0));
             table.learn(3, A + address, MAC, ANSWER, at(0));
         }
-        // Told by strangers, and asked for.
+        // From unsolicited messages, and from requests.
         (1000..3000).for_each(|n| drop(waiting(&pool, table.learn(3, A + n, OTHER, QUESTION, at(1)))));
         assert_eq!((table.counts(), table.unasked), ((48, 0), 16), "a quarter of 64 is for strangers");
         let kept = (5000..9000).filter(|&n| {
@@ -608,18 +613,17 @@ mod tests {
             table.learn(port, A + n, MAC, ANSWER, now);
             table.find(port, A + n, now) == Found::Known(MAC)
         };
-        // Ten behind another port, then somebody who answers for any address.
+        // Ten at another port, then a station that answers for any address.
         assert!((0..10).all(|n| learn(&mut table, 4, n, at(0))));
         let taken = (0..5000).filter(|&n| learn(&mut table, 3, 1000 + n, at(1))).count();
         assert_eq!((taken, table.counts(), table.unasked), (54, (64, 0), 0));
-        // Sixteen are a port's share: it has them, at the other's cost, and no more.
+        // Sixteen are a port's share: it gets them at the other's cost, and no more.
         assert!((10..16).all(|n| learn(&mut table, 4, n, at(2))));
         assert!((16..50).all(|n| !learn(&mut table, 4, n, at(2))));
         assert!((0..16).all(|n| table.find(4, A + n, at(2)) == Found::Known(MAC)));
         let left = (0..5000).filter(|n| table.find(3, A + 1000 + n, at(2)) == Found::Known(MAC)).count();
         assert_eq!((left, table.counts()), (48, (64, 0)));
-        // Who is asked for takes the place of one behind the same port that is out of use; nobody is that at
-        // once.
+        // A new neighbour replaces an unused one of the same port; none is unused right away.
         let mut pool = Pool::new(1 << 20).unwrap();
         let mut ask = |table: &mut Neighbours, n, now| {
             let packet = pool.alloc(60).unwrap();
@@ -635,11 +639,12 @@ mod tests {
         assert!((24..50).all(|n| !learn(&mut table, 4, n, at(62))), "who was not asked takes nobody's place");
         let left = (0..24).filter(|&n| table.forget(4, A + n)).count();
         assert_eq!((left, table.counts()), (16, (48, 0)));
-        // Who is forgotten makes room.
+        // Removal makes room.
         assert!((0..16).all(|n| learn(&mut table, 5, n, at(63))));
     }
 
-    /// A station answers for any number of addresses of one family; then hosts of the other are asked for
+    /// A station answers for any number of addresses of one family; then hosts of the other family at the
+    /// same port are resolved.
     /// behind the same port.
     #[test]
     fn one_family_can_not_take_all_places() {
@@ -658,7 +663,7 @@ mod tests {
                 }
                 kept.is_some()
             };
-            // Two a second: 256 take 128 s.
+            // Two per second: 256 take 128 s.
             let later = |n: u64| Nanos(n * SECOND / 2);
             assert!((0..600).all(|n| ask(&mut table, many + u128::from(n), later(n))), "none is refused");
             assert_eq!(table.counts().0, 256);
@@ -666,8 +671,8 @@ mod tests {
                 (0..32).all(|n| ask(&mut table, few + u128::from(n), later(600 + n))),
                 "new hosts of the other family"
             );
-            // It goes on; they are the oldest, and yet most stay: where one is looked for who goes, the other
-            // family nearly always has more.
+            // The attack goes on; they are the oldest, yet most stay: the search for a victim nearly always
+            // finds more of the other family.
             assert!((632..1232).all(|n| ask(&mut table, many + u128::from(n), later(n))));
             let left = (0..32).filter(|n| table.find(3, few + n, later(1232)) != Found::Unknown).count();
             assert!(left >= 16 && table.counts() == (256, 0), "{left}");

@@ -5,39 +5,39 @@ use std::net::IpAddr;
 /// The next hop of packets that a route matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NextHop {
-    /// To this neighbour behind a port.
+    /// To a neighbour at a port.
     Gateway {
-        /// The port's place in the plan.
+        /// Index of the port in the plan.
         port: u16,
-        /// The neighbour's address, as [`neighbour_key`] writes it.
+        /// The neighbour's address, as written by [`neighbour_key`].
         gateway: u128,
     },
-    /// To the destination itself, which is a neighbour behind a port.
+    /// To the destination itself, which is a neighbour at a port.
     Direct {
-        /// The port's place in the plan.
+        /// Index of the port in the plan.
         port: u16,
     },
     /// To the router itself.
     Local,
     /// To all hosts of a network at one of the router's ports.
     Broadcast,
-    /// Nowhere, and nobody is told.
+    /// Dropped silently.
     Discard,
-    /// To one of several: what a router makes of a route to a [`Group`](crate::Group).
+    /// To one of several: the internal form of a route to a [`Group`](crate::Group).
     Group(GroupId),
 }
 
-/// The number of several next hops, which only their router gives.
+/// Number of a group of next hops, assigned by its router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GroupId(pub(crate) u16);
 
 impl NextHop {
-    /// The neighbour `gateway` behind `port`.
+    /// The neighbour `gateway` at `port`.
     pub fn via(port: u16, gateway: IpAddr) -> Self {
         Self::Gateway { port, gateway: neighbour_key(gateway) }
     }
 
-    /// The port that the neighbour is behind, if it is one.
+    /// The port of the neighbour, if it is one.
     pub const fn port(self) -> Option<u16> {
         match self {
             Self::Gateway { port, .. } | Self::Direct { port } => Some(port),
@@ -46,7 +46,7 @@ impl NextHop {
     }
 }
 
-/// An address of either kind as one number: IPv4 addresses as their IPv6 form ::ffff:0:0/96 (RFC 4291,
+/// An address of either family as a number: IPv4 addresses in their IPv6 form ::ffff:0:0/96 (RFC 4291,
 /// 2.5.5.2).
 pub fn neighbour_key(address: IpAddr) -> u128 {
     match address {
@@ -55,13 +55,13 @@ pub fn neighbour_key(address: IpAddr) -> u128 {
     }
 }
 
-/// An IPv4 address as a number of 128 bits.
+/// An IPv4 address as a 128-bit number.
 #[inline]
 pub(crate) const fn v4_key(address: u32) -> u128 {
     0xffff << 32 | address as u128
 }
 
-/// The IPv4 address in a number of 128 bits, if there is one.
+/// The IPv4 address in a 128-bit number, if it is one.
 #[inline]
 pub(crate) const fn key_v4(key: u128) -> Option<u32> {
     if key >> 32 == 0xffff { Some(key as u32) } else { None }

@@ -1,4 +1,4 @@
-//! Options of IPv4 headers, as routers see to them (RFC 791, 3.1; RFC 1812, 5.2.4 and 5.3.13; RFC 7126).
+//! IPv4 options in a router (RFC 791, 3.1; RFC 1812, 5.2.4 and 5.3.13; RFC 7126).
 
 use crate::classify::ETHERNET;
 use longwire_units::Nanos;
@@ -7,10 +7,10 @@ use longwire_wire::{Ipv4Options, option_kind};
 
 /// Bytes before the options.
 const FIXED: usize = 20;
-/// Bytes of all options at most.
+/// Maximum length of all options.
 const MOST: usize = 40;
 
-/// Which option a packet fails by.
+/// The invalid option of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BadOption {
     /// Offset of the error in the header.
@@ -19,8 +19,8 @@ pub(crate) enum BadOption {
     SourceRoute,
 }
 
-/// Writes the router's `own` address and the time into the options that want it, in the header of a packet
-/// that is passed on.
+/// Writes the router's `own` address and the time into the options that ask for it, in the header of a
+/// forwarded packet.
 pub(crate) fn write_options(frame: &mut [u8], own: u32, now: Nanos) -> Result<(), BadOption> {
     let end = ETHERNET + usize::from(frame[ETHERNET] & 15) * 4;
     let header = &mut frame[ETHERNET..end];
@@ -36,7 +36,7 @@ pub(crate) fn write_checksum(header: &mut [u8]) {
     header[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// Whether a packet for the router itself may have these options: source routes end here, too.
+/// Checks the options of a packet for the router itself: source routes end here, too.
 pub(crate) fn check_options(options: &[u8]) -> Result<(), BadOption> {
     let mut end = 0;
     for option in Ipv4Options::new(options) {
@@ -49,8 +49,8 @@ pub(crate) fn check_options(options: &[u8]) -> Result<(), BadOption> {
     Ok(())
 }
 
-/// The options of an answer to an echo, in as many bytes as are told: of those of the echo itself record
-/// route and time stamps, with this host's address and time (RFC 1122, 3.2.2.6; RFC 1812, 4.3.3.6).
+/// The options of an echo reply, with their length: record route and timestamps of the request, with this
+/// host's address and time (RFC 1122, 3.2.2.6; RFC 1812, 4.3.3.6).
 pub(crate) fn echoed(options: &[u8], own: u32, now: Nanos) -> Result<([u8; MOST], usize), BadOption> {
     let mut answer = [0; MOST];
     let filled = &mut answer[..options.len()];
@@ -85,8 +85,8 @@ fn fill(options: &mut [u8], own: u32, now: Nanos) -> Result<(), BadOption> {
     Ok(())
 }
 
-/// The first option from `at` on has no length that can be: that is where it goes wrong, or at its type if
-/// nothing follows that.
+/// Error offset for an option at `at` with an impossible length: its length field, or its type if nothing
+/// follows.
 fn bad_length(options: &[u8], at: usize) -> BadOption {
     let fill = options[at..].iter().take_while(|byte| **byte == option_kind::NOTHING).count();
     let length = (at + fill + 1).min(options.len() - 1);
@@ -97,8 +97,8 @@ const fn is_source_route(kind: u8) -> bool {
     matches!(kind, option_kind::LOOSE_ROUTE | option_kind::STRICT_ROUTE)
 }
 
-/// None if the option is malformed; full is not. Its third byte points, counting from one, at the next free
-/// place.
+/// None if the option is malformed; it may be full. Its third byte points to the next free slot, counted from
+/// one.
 fn record_route(option: &mut [u8], own: u32) -> Option<()> {
     let pointer = usize::from(*option.get(2)?);
     if pointer < 4 || !pointer.is_multiple_of(4) {
@@ -111,7 +111,7 @@ fn record_route(option: &mut [u8], own: u32) -> Option<()> {
     Some(())
 }
 
-/// Milliseconds of the engine's clock, marked as not being those since midnight.
+/// Milliseconds of the engine's clock, marked as not since midnight.
 fn stamp(option: &mut [u8], own: u32, now: Nanos) -> Option<()> {
     const NOT_STANDARD: u32 = 1 << 31;
     const ADDRESSES: u8 = 1;
@@ -127,7 +127,7 @@ fn stamp(option: &mut [u8], own: u32, now: Nanos) -> Option<()> {
         return None;
     }
     let Some(place) = option.get_mut(pointer - 1..pointer - 1 + size) else {
-        // One more that found no room; there may be fifteen.
+        // Counts an overflow; the counter ends at fifteen.
         option[3] = flags.checked_add(0x10)?;
         return Some(());
     };
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use crate::support::{fix, frame_v4};
 
-    /// The options of a header as the router writes them, or the error.
+    /// The options of a header as rewritten by the router, or the error.
     fn options(bytes: &[u8]) -> Result<Vec<u8>, BadOption> {
         let mut frame = frame_v4([10, 0, 0, 9], [10, 0, 1, 9], 64, bytes);
         frame[14] = 0x45 + (bytes.len() / 4) as u8;
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn lengths_that_can_not_be_are_pointed_at() {
-        // (options, where in the header)
+        // (options, error offset in the header)
         for (bytes, at) in [
             (&[7, 0, 4, 0][..], 21),
             (&[7, 1, 4, 0], 21),
@@ -221,7 +221,7 @@ mod tests {
         };
         assert_eq!(echoed(&[]), Ok(vec![]));
         assert_eq!(echoed(&[148, 4, 0, 0]), Ok(vec![]), "router alert alone");
-        // Router alert becomes nothing, what is behind it stays in its place.
+        // Router alert becomes no-operations; the options behind it keep their offset.
         let both = [148, 4, 0, 0, 7, 7, 4, 0, 0, 0, 0, 0];
         assert_eq!(echoed(&both), Ok(vec![1, 1, 1, 1, 7, 7, 8, 10, 0, 1, 1, 0]));
         let stamped = [68, 8, 9, 0, 0x80, 0, 0, 7];

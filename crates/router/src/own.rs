@@ -1,10 +1,10 @@
-//! Sources that no packet from outside has: the router's own addresses, and those that mean everybody in its
+//! Source addresses that no packet from outside may have: the router's own, and broadcast addresses of its
 //! networks (RFC 1812, 5.3.7).
 //!
-//! Nearly all packets are answered by one bit: addresses are hashed to 4096 of them, and only those whose bit
-//! is set are looked up. It is asked about what has come in, before any program has seen it: programs that
-//! translate addresses may well write the router's own. Whole networks that are the router's, as those of a
-//! loopback interface, set all bits: then each source is compared with the few networks there are.
+//! For nearly all packets one bit decides: addresses are hashed to 4096 bits, and only those with a set bit
+//! are looked up. Packets are checked on arrival, before any program: address translators may well write the
+//! router's own address. Whole networks of the router, such as those of a loopback interface, set all bits:
+//! then each source is compared with the few networks.
 
 use crate::next_hop::NextHop;
 use crate::prefix::{Address, Prefix};
@@ -13,11 +13,11 @@ use crate::prefix::{Address, Prefix};
 const BITS: u32 = 12;
 const WORDS: usize = (1 << BITS) / 64;
 
-/// So many networks of the router's own, of one kind, are compared with a source one by one; of more each is
-/// looked up.
+/// Up to this many networks of the router, per address family, are compared with a source one by one; with
+/// more, each source is looked up.
 const LISTED: usize = 8;
 
-/// The destination of a route: an address, as it is hashed, or a network.
+/// The destination of a route: an address, in the form that is hashed, or a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum To {
     Address(u64),
@@ -25,7 +25,7 @@ pub(crate) enum To {
     V6(Prefix<u128>),
 }
 
-/// Bits of the addresses that routes say are the router's, with how many have set each.
+/// Bits of the router's own addresses, with the number of routes that set each.
 #[derive(Debug)]
 pub(crate) struct OwnSources {
     /// The filter for every packet: all bits are set while whole networks are the router's.
@@ -33,7 +33,7 @@ pub(crate) struct OwnSources {
     /// Bits of the addresses alone.
     marked: [u64; WORDS],
     counts: Box<[u32]>,
-    /// The networks: those of addresses of a loopback interface with a prefix, and of routes that say so.
+    /// The networks: from addresses of a loopback interface with a prefix, and from routes.
     v4: Vec<Prefix<u32>>,
     v6: Vec<Prefix<u128>>,
 }
@@ -44,7 +44,7 @@ impl OwnSources {
         Self { bits, marked, counts: vec![0; 1 << BITS].into(), v4: Vec::new(), v6: Vec::new() }
     }
 
-    /// Notes that a route leads to `after` instead of `before`.
+    /// Records the change of a route from `before` to `after`.
     pub fn note(&mut self, to: To, before: Option<NextHop>, after: Option<NextHop>) {
         let is_own = |hop: Option<NextHop>| matches!(hop, Some(NextHop::Local | NextHop::Broadcast));
         let comes = is_own(after);
@@ -75,19 +75,19 @@ impl OwnSources {
         }
     }
 
-    /// Whether an address may be one of these; if not, it is none.
+    /// Whether an address may be one of these; no false negatives.
     #[inline]
     pub fn may_be(&self, address: u64) -> bool {
         is_set(&self.bits, address)
     }
 
-    /// Whether an IPv4 address may be one of these, by a closer look: only addresses of the networks are
-    /// uncertain.
+    /// Whether an IPv4 address may be one of these, after a closer look, which excludes all addresses outside
+    /// the networks.
     pub fn may_well_be_v4(&self, address: u32) -> bool {
         is_set(&self.marked, address.into()) || holds(&self.v4, address)
     }
 
-    /// Whether an IPv6 address may be one of these, by a closer look.
+    /// Whether an IPv6 address may be one of these, after a closer look.
     pub fn may_well_be_v6(&self, address: u128) -> bool {
         is_set(&self.marked, folded(address)) || holds(&self.v6, address)
     }
@@ -103,13 +103,13 @@ fn holds<A: Address>(nets: &[Prefix<A>], address: A) -> bool {
     nets.len() > LISTED || nets.iter().any(|net| net.holds(address))
 }
 
-/// An IPv6 address as the filter takes it.
+/// The form of an IPv6 address that is hashed.
 #[inline]
 pub(crate) const fn folded(address: u128) -> u64 {
     address as u64 ^ ((address >> 64) as u64).rotate_left(29)
 }
 
-/// Fibonacci hashing (Knuth, vol. 3, 6.4): addresses that follow one another lie far apart.
+/// Fibonacci hashing (Knuth, vol. 3, 6.4): consecutive addresses are far apart.
 #[inline]
 const fn place(address: u64) -> usize {
     (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - BITS)) as usize
@@ -164,7 +164,7 @@ mod tests {
             assert_eq!(own.may_well_be_v4(address), may_be, "{address:x}");
         }
         assert!(own.may_well_be_v6(0xfd << 120 | 5) && !own.may_well_be_v6(0xfd << 120 | 5 << 64));
-        // Of more networks than are listed nothing is said.
+        // With more networks than are listed, every address may be one.
         (10..10 + LISTED as u32).for_each(|number| own.note(net(number), None, LOCAL));
         assert!(own.may_well_be_v4(0x400) && !own.may_well_be_v6(0xfd << 120 | 5 << 64));
         own.note(net(3), LOCAL, DIRECT);
@@ -177,7 +177,7 @@ mod tests {
             any::<bool>()), 0..300)) {
             let (mut own, mut known) = (OwnSources::new(), std::collections::BTreeSet::new());
             for (number, comes, wide) in changes {
-                // Some are networks of 256 addresses, of the first few thousand.
+                // Some are networks of 256 addresses, among the first few thousand.
                 let number = if wide { number % 12 } else { number * 16 };
                 let to = if wide { net(number) } else { To::Address(number.into()) };
                 let changed = if comes { known.insert((wide, number)) } else { known.remove(&(wide,

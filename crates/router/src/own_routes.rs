@@ -1,4 +1,4 @@
-//! Routes that come with a router's ports, and come back to them.
+//! Routes that come with a router's ports.
 
 use crate::fib::RouteError;
 use crate::link_local::is_link_local;
@@ -9,17 +9,18 @@ use crate::router::{Router, RouterError};
 use crate::state::Core;
 
 impl<C> Router<C> {
-    /// Takes away an IPv4 route that was added. If it was in the place of the one to a network of a port,
-    /// that one comes back. Whether there was one.
+    /// Removes an added IPv4 route. If it had replaced a connected route of a port, that one is restored.
+    /// Returns whether there was one.
     ///
     /// # Errors
+    /// If there is no number left for the restored route's next hop; there is then no route.
     /// There is no number left for the next hop of what would come back; there is no route then.
     pub fn withdraw_route_v4(&mut self, prefix: Prefix<u32>) -> Result<bool, RouteError> {
         let own = self.core().ports.near_v4(prefix).map(|port| NextHop::Direct { port });
         self.core_mut().fib.withdraw_v4(prefix, own)
     }
 
-    /// Withdraws a route to an IPv6 network, as [`Router::withdraw_route_v4`] does.
+    /// Removes an added IPv6 route, as [`Router::withdraw_route_v4`].
     ///
     /// # Errors
     /// As [`Router::withdraw_route_v4`].
@@ -30,8 +31,8 @@ impl<C> Router<C> {
 }
 
 impl Core {
-    /// Routes to the networks of a port, to its addresses, and to the addresses that mean all hosts (RFC
-    /// 1812, 5.3.5) or any router (RFC 4291, 2.6.1) of a network.
+    /// Routes to the networks of a port, to its addresses, and to broadcast (RFC 1812, 5.3.5) and
+    /// subnet-router anycast addresses (RFC 4291, 2.6.1).
     pub fn add_own_routes(&mut self, port: &RouterPort) -> Result<(), RouterError> {
         let (direct, local, broadcast) =
             (NextHop::Direct { port: port.place }.into(), NextHop::Local.into(), NextHop::Broadcast.into());

@@ -1,33 +1,32 @@
-//! How much of each kind of exceptional work a router does: rates, by the packets' times.
+//! Policing of exceptional work: rate limits by the packets' times.
 
 use longwire_units::Nanos;
 
-/// Kinds of work that are policed, for each port on its own.
+/// Kinds of policed work, with separate limits for each port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Work {
-    /// Packets given to full IP, but for groups' and neighbours'.
+    /// Packets for full IP, except multicast and neighbour messages.
     Exceptions,
-    /// ICMP errors made (RFC 1812, 4.3.2.8; RFC 4443, 2.4 f).
+    /// ICMP errors sent (RFC 1812, 4.3.2.8; RFC 4443, 2.4 f).
     Errors,
-    /// Answers to echoes for the router itself.
+    /// Echo replies of the router itself.
     Echo,
     /// Packets with IP options or hop-by-hop headers.
     Options,
     /// Packets to be fragmented.
     Fragments,
-    /// ARP and neighbour discovery that the router has not asked for.
+    /// Unsolicited ARP and neighbour discovery messages.
     Neighbours,
-    /// Requests that the router sends for neighbours' addresses, those of gateways and of known neighbours
-    /// apart.
+    /// Requests sent for neighbours' addresses, with separate limits for gateways and known neighbours.
     Requests,
-    /// Routing protocols' packets given to the control plane.
+    /// Packets of routing protocols passed to the control plane.
     ControlRouting,
-    /// ICMP given to the control plane: answers to its own pings, and errors. Pings of the router are
+    /// ICMP passed to the control plane: replies to its own pings, and errors. Pings of the router are
     /// [`Work::Echo`].
     ControlPing,
-    /// Packets with IP options or hop-by-hop headers given to the control plane.
+    /// Packets with IP options or hop-by-hop headers passed to the control plane.
     ControlOptions,
-    /// All else given to the control plane.
+    /// All others passed to the control plane.
     ControlOther,
 }
 
@@ -65,13 +64,12 @@ impl Work {
     }
 }
 
-/// How often something may be done: `rate` times a second on average, `burst` times at once. A rate of 0 is
-/// never.
+/// A rate limit: `rate` times per second on average, `burst` times at once. A rate of 0 means never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// Times a second.
+    /// Mean rate per second.
     pub rate: u32,
-    /// Times at once, at least 1.
+    /// Burst, at least 1.
     pub burst: u32,
 }
 
@@ -103,8 +101,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 20000 packets for full IP a second, 1000 errors, echoes and packets with options a second, 10000 to be
-    /// fragmented, 600 neighbours' messages, 200 requests. To the control plane 20000 packets of routing
+    /// Per second 20000 packets for full IP, 1000 errors, echo replies and packets with options, 10000 to be
+    /// fragmented, 600 neighbour messages, 200 requests. To the control plane 20000 packets of routing
     /// protocols, 1000 of ICMP, 100 with options, 5000 others.
     fn default() -> Self {
         let thousand = Limit { rate: 1000, burst: 64 };
@@ -142,13 +140,13 @@ impl Limits {
     }
 }
 
-/// A token bucket as the time at which it will be full again (the generic cell rate algorithm of ITU-T
-/// I.371): one number and no division.
+/// A token bucket, represented by the time at which it will be full again (the generic cell rate algorithm of
+/// ITU-T I.371): one number, no division.
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
-    /// Nanoseconds a token.
+    /// Nanoseconds per token.
     interval: u64,
-    /// How far ahead `full_at` may be.
+    /// Maximum distance of `full_at` from now.
     depth: u64,
     full_at: u64,
 }
@@ -184,15 +182,15 @@ impl Police {
         Self { buckets: vec![each; ports], refused: [0; Work::ALL.len()] }
     }
 
-    /// Whether one more may be done at `now` because of what came in by the port numbered `port` among the
-    /// router's.
+    /// Whether another operation is allowed at `now`, because of a packet from the router's port number
+    /// `port`.
     pub fn allows(&mut self, port: usize, work: Work, now: Nanos) -> bool {
         let allowed = self.buckets[port][work as usize].take(now);
         self.refused[work as usize] += u64::from(!allowed);
         allowed
     }
 
-    /// How often each kind of work was refused, in the order of [`Work::ALL`].
+    /// Number of refusals of each kind of work, in the order of [`Work::ALL`].
     pub const fn refused(&self) -> [u64; Work::ALL.len()] {
         self.refused
     }
@@ -220,7 +218,7 @@ mod tests {
             (20 * ms, true),
             (20 * ms, true),
             (20 * ms, false),
-            // Packets' times may be a little out of order.
+            // Packets' times may be slightly out of order.
             (19 * ms, false),
         ];
         for (at, allowed) in table {

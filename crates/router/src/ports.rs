@@ -1,4 +1,4 @@
-//! A router's ports: their places, link addresses, addresses and longest packets.
+//! A router's ports: indices, MAC and IP addresses, MTUs.
 
 use crate::link_local::is_link_local;
 use crate::prefix::{Address, Prefix};
@@ -6,7 +6,7 @@ use longwire_wire::solicited_node;
 use std::net::IpAddr;
 use thiserror::Error;
 
-/// The least a port's MTU may be: what IPv6 asks for (RFC 8200, 5).
+/// Minimum MTU of a port, as required by IPv6 (RFC 8200, 5).
 pub const LEAST_MTU: u32 = 1280;
 
 /// An address of a router with the length of its network's prefix.
@@ -14,7 +14,7 @@ pub const LEAST_MTU: u32 = 1280;
 pub struct InterfaceAddress<A> {
     /// The address.
     pub address: A,
-    /// Bits of it that all neighbours have in common.
+    /// Prefix length of its network.
     pub len: u8,
 }
 
@@ -28,9 +28,9 @@ impl<A: Address> InterfaceAddress<A> {
 /// One port of a router.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouterPort {
-    /// Its place in the plan.
+    /// Its index in the plan.
     pub place: u16,
-    /// Its link address.
+    /// Its MAC address.
     pub mac: [u8; 6],
     /// Longest IP packet that it sends, in bytes: [`LEAST_MTU`] to 65535.
     pub mtu: u32,
@@ -41,7 +41,7 @@ pub struct RouterPort {
 }
 
 impl RouterPort {
-    /// Its IPv6 address within the link (RFC 4291, appendix A).
+    /// Its link-local IPv6 address (RFC 4291, appendix A).
     pub fn link_local(&self) -> u128 {
         let [a, b, c, d, e, f] = self.mac.map(u128::from);
         0xfe80 << 112 | (a ^ 2) << 56 | b << 48 | c << 40 | 0xff_fe << 24 | d << 16 | e << 8 | f
@@ -57,19 +57,19 @@ impl RouterPort {
         self.v6.iter().any(|own| own.address == address)
     }
 
-    /// Its address in the network of which `address` means any router (RFC 4291, 2.6.1); none if it means
-    /// none, or is the port's own.
+    /// Its address in the network whose subnet-router anycast address is `address` (RFC 4291, 2.6.1); none if
+    /// it is not one, or is the port's own.
     pub(crate) fn behind_anycast(&self, address: u128) -> Option<u128> {
         let means_any = |own: &&InterfaceAddress<u128>| {
-            // A network of two addresses has none that means any router (RFC 6164, 5.1).
+            // A network of two addresses has no subnet-router anycast address (RFC 6164, 5.1).
             own.len < 127 && !is_link_local(own.address) && own.address.masked(own.len) == address
         };
         let own = self.v6.iter().find(means_any)?;
         (!self.has_v6(address)).then_some(own.address)
     }
 
-    /// Whether it is in the group: that of all nodes, of all routers, or of those with addresses as its own
-    /// (RFC 4291, 2.7.1).
+    /// Whether it listens to the multicast group: all nodes, all routers, or the solicited-node group of one
+    /// of its addresses (RFC 4291, 2.7.1).
     pub(crate) fn hears(&self, group: u128) -> bool {
         const ALL_NODES: [u128; 2] = [0xff01 << 112 | 1, 0xff02 << 112 | 1];
         const ALL_ROUTERS: [u128; 3] = [0xff01 << 112 | 2, 0xff02 << 112 | 2, 0xff05 << 112 | 2];
@@ -81,53 +81,53 @@ impl RouterPort {
     }
 }
 
-/// Why ports can't be a router's.
+/// Reason why ports are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PortsError {
-    /// Two with one place.
+    /// Two with one index.
     #[error("port {place} is named twice")]
     Twice {
-        /// The place.
+        /// The index.
         place: u16,
     },
     /// An MTU out of range.
     #[error("port {place}: mtu is {mtu}, it must be 1280 to 65535")]
     Mtu {
-        /// The place.
+        /// The index.
         place: u16,
-        /// The request.
+        /// The MTU.
         mtu: u32,
     },
-    /// A link address that no station has.
+    /// An invalid MAC address.
     #[error("port {place}: its MAC address is zero or a group's, give it a station's, as 02:00:00:00:00:01")]
     Mac {
-        /// The place.
+        /// The index.
         place: u16,
     },
-    /// An address that no interface has.
+    /// An invalid interface address.
     #[error("port {place}: {address}/{len} is no address of a host in a network")]
     Address {
-        /// The place.
+        /// The index.
         place: u16,
         /// The address.
         address: IpAddr,
         /// The length of its prefix.
         len: u8,
     },
-    /// None at all.
+    /// No port.
     #[error("a router has at least one port")]
     None,
 }
 
-/// A router's ports, found by place.
+/// A router's ports, found by index.
 #[derive(Debug)]
 pub(crate) struct Ports {
     list: Vec<RouterPort>,
     places: Vec<u16>,
     first: u16,
-    /// By place from `first` on: the number in `list`, or [`NOBODY`]; of a port that is down, too.
+    /// By index from `first` on: the number in `list`, also of a port that is down, or [`NOBODY`].
     numbers: Vec<u16>,
-    /// How often one of them may have gone up or down.
+    /// Number of possible state changes so far.
     changes: u64,
 }
 
@@ -152,25 +152,25 @@ impl Ports {
         Ok(Self { list, places, first, numbers, changes: 0 })
     }
 
-    /// The number of the port with this place.
+    /// The number of the port with this index.
     #[inline]
     pub fn number(&self, place: u16) -> Option<usize> {
         let number = *self.numbers.get(usize::from(place.wrapping_sub(self.first)))?;
         (number != NOBODY).then_some(usize::from(number))
     }
 
-    /// The port with this place.
+    /// The port with this index.
     #[inline]
     pub fn at(&self, place: u16) -> Option<&RouterPort> {
         self.list.get(self.number(place)?)
     }
 
-    /// Whether there is a port with this place, up or down.
+    /// Whether there is a port with this index, up or down.
     pub fn is_port(&self, place: u16) -> bool {
         self.places.binary_search(&place).is_ok()
     }
 
-    /// Sets the port with this place up or down: it is not found while it is down. False if there is none.
+    /// Sets the port with this index up or down: it is not found while it is down. False if there is none.
     pub fn set_up(&mut self, place: u16, up: bool) -> bool {
         let Ok(number) = self.places.binary_search(&place) else { return false };
         self.numbers[usize::from(place - self.first)] = if up { number as u16 } else { NOBODY };
@@ -178,14 +178,14 @@ impl Ports {
         true
     }
 
-    /// A number that grows whenever [`Ports::at`] may begin to answer something else of places, link
-    /// addresses and MTUs.
+    /// A number that grows whenever the result of [`Ports::at`] may change in index, MAC address or MTU.
     #[inline]
     pub fn revision(&self) -> u64 {
         self.changes
     }
 
-    /// Gives the port with this place other addresses, its link-local one besides, and answers those it had.
+    /// Replaces the addresses of the port with this index, except its link-local one, and returns the
+    /// previous ones.
     #[expect(clippy::type_complexity, reason = "two lists, of two families")]
     pub fn set_addresses(
         &mut self,
@@ -213,27 +213,26 @@ impl Ports {
         &self.places
     }
 
-    /// The place of the port behind which a network is, by one of the port's addresses.
+    /// Index of the port with this network, by one of its addresses.
     pub fn near_v4(&self, net: Prefix<u32>) -> Option<u16> {
         near(&self.list, net, |port| &port.v4)
     }
 
-    /// The place of the port behind which an IPv6 network is. Networks within a link are behind every port,
-    /// and are none.
+    /// Index of the port with this IPv6 network. Link-local networks are on every port, and are not found.
     pub fn near_v6(&self, net: Prefix<u128>) -> Option<u16> {
         near(&self.list, net, |port| &port.v6).filter(|_| !is_link_local(net.address()))
     }
 
-    /// The IPv4 address for what the router sends to `neighbour` by the port `place`: the port's own in the
-    /// network of both, else its first, else any of the router's (RFC 1812, 4.3.2.4).
+    /// Source address for packets of the router to `neighbour` through the port `place`: the port's own in
+    /// their common network, else its first, else any of the router's (RFC 1812, 4.3.2.4).
     pub fn source_v4_to(&self, place: u16, neighbour: u32) -> Option<u32> {
         let port = self.at(place)?;
         let near = port.v4.iter().find(|own| own.is_neighbour(neighbour));
         near.map(|own| own.address).or_else(|| self.source_v4(place))
     }
 
-    /// The IPv6 address for what the router sends to `neighbour`, for `destination`, by the port `place` (RFC
-    /// 6724, 5): a destination within the link hears of the link-local one.
+    /// Source address for packets of the router to `destination` by way of `neighbour`, through the port
+    /// `place` (RFC 6724, 5): link-local for a link-local destination.
     pub fn source_v6_to(&self, place: u16, neighbour: u128, destination: u128) -> Option<u128> {
         let port = self.at(place)?;
         if is_link_local(destination) {
@@ -259,8 +258,8 @@ impl Ports {
         global.or_else(|| self.at(place)?.v6.first()).map(|own| own.address)
     }
 
-    /// Whose address answers for what was sent to `address`, one of the router's: not that which means any
-    /// router (RFC 4443, 2.2).
+    /// The source address of an answer to a packet to `address`, one of the router's: not an anycast address
+    /// (RFC 4443, 2.2).
     pub fn answers_for(&self, address: u128) -> u128 {
         self.list.iter().find_map(|port| port.behind_anycast(address)).unwrap_or(address)
     }
@@ -317,7 +316,7 @@ mod tests {
             assert_eq!(ports.number(place), number, "{place}");
         }
         assert_eq!((ports.source_v4(9), ports.source_v4(7)), (Some(0x0a00_0101), Some(0x0a00_0001)));
-        // RFC 4291, appendix A: the universal bit is turned over, fffe is put in the middle.
+        // RFC 4291, appendix A: the universal bit is inverted, fffe is inserted.
         let link_local = 0xfe80_0000_0000_0000_0000_00ff_fe00_0009;
         assert_eq!((ports.source_v6(9), ports.list()[1].has_v6(link_local)), (Some(link_local), true));
     }

@@ -1,9 +1,8 @@
-//! From a next hop to a frame: neighbours' link addresses asked for and told (RFC 826; RFC 4861, 7.2), and
-//! packets sent to them.
+//! From a next hop to a frame: neighbour resolution (RFC 826; RFC 4861, 7.2), and transmission.
 
 use crate::classify::ETHERNET;
 use crate::minimal::{Hops, longest_packet, trim_packet};
-use crate::neighbour::{Due, Found, Told, Waiting};
+use crate::neighbour::{AnswerFlags, Due, Found, Waiting};
 use crate::next_hop::{key_v4, v4_key};
 use crate::police::Work;
 use crate::state::{Core, Fate};
@@ -21,8 +20,8 @@ const BROADCAST: [u8; 6] = [0xff; 6];
 const ARP_LEN: usize = 28;
 
 impl Core {
-    /// Sends a packet to a neighbour behind the port at `place`; it waits if the link address is not known.
-    /// Hops have been lowered, and the outbox knows the cause.
+    /// Sends a packet to a neighbour at the port `place`; it waits while the MAC address is unknown. TTL is
+    /// decremented already, and the outbox knows the cause.
     pub fn resolve(
         &mut self,
         pool: &mut Pool,
@@ -51,8 +50,8 @@ impl Core {
         }
     }
 
-    /// Puts Ethernet addresses before a packet that goes out of the port at `place`. What is too long is
-    /// fragmented; it may be.
+    /// Writes the Ethernet addresses of a packet that leaves by the port `place`. A packet that is too long
+    /// is fragmented, which is allowed for it.
     fn transmit(
         &mut self,
         pool: &mut Pool,
@@ -84,8 +83,9 @@ impl Core {
         }
     }
 
-    /// Asks for the link address of a neighbour: all stations, or the neighbour itself if it was known. Those
-    /// that were known, and gateways, are few, and are asked whatever strangers make the router ask for.
+    /// Sends a request for a neighbour's MAC address: to all stations, or to the neighbour itself if it was
+    /// known. Requests for known neighbours and gateways are few, and independent of those that strangers
+    /// cause.
     fn ask(
         &mut self,
         pool: &mut Pool,
@@ -169,8 +169,8 @@ impl Core {
         if !plausible {
             return Fate::Dropped(DropReason::Martian);
         }
-        let told = Told { solicited, overrides: true, creates: own && near && operation == REQUEST };
-        let waiting = self.neighbours.learn(place, key, mac, told, out.time());
+        let flags = AnswerFlags { solicited, overrides: true, creates: own && near && operation == REQUEST };
+        let waiting = self.neighbours.learn(place, key, mac, flags, out.time());
         self.send_waiting(pool, waiting, (place, mac), out);
         if own && operation == REQUEST {
             let message = arp_message(REPLY, (own_mac, target), (mac, address));
@@ -189,13 +189,13 @@ impl Core {
             return None;
         }
         let source = ip.source();
-        // In fragments there are none, were it only one (RFC 6980, 5).
+        // Fragmented neighbour messages are ignored, even atomic fragments (RFC 6980, 5).
         let read = Discovery::read(&ip, packet, transport.offset).filter(|_| !transport.is_fragment);
         let Some(message) = read else {
             return Some(Fate::Dropped(DropReason::BadHeader));
         };
         let port = self.ports.at(place)?;
-        // For an address that means any router its own in that network answers.
+        // The router's own address answers for its network's anycast address.
         let any = port.behind_anycast(message.target);
         let (own_mac, own) = (port.mac, any.is_some() || port.has_v6(message.target));
         let address = if message.is_solicitation { source } else { message.target };
@@ -212,12 +212,13 @@ impl Core {
         }
         if let Some(mac) = message.link_address.filter(|_| address != 0) {
             let creates = message.is_solicitation && own && near;
-            let told = Told { solicited, overrides: message.is_solicitation || message.overrides, creates };
-            let waiting = self.neighbours.learn(place, address, mac, told, out.time());
+            let flags =
+                AnswerFlags { solicited, overrides: message.is_solicitation || message.overrides, creates };
+            let waiting = self.neighbours.learn(place, address, mac, flags, out.time());
             self.send_waiting(pool, waiting, (place, mac), out);
         }
         if message.is_solicitation && own {
-            // Who has no address yet is told through the group of all (RFC 4861, 7.2.4).
+            // A sender without an address is answered through the all-nodes group (RFC 4861, 7.2.4).
             const ALL_NODES: u128 = 0xff02 << 112 | 1;
             let (to, destination) = match message.link_address {
                 Some(mac) if source != 0 => (mac, source),
@@ -233,7 +234,8 @@ impl Core {
         Some(if is_answer { self.answered(place) } else { Fate::Consumed })
     }
 
-    /// Does what is due by `now`: asks again, or gives up those that do not answer and tells the senders.
+    /// Does what is due by `now`: repeats requests, or gives up neighbours that do not answer and reports
+    /// errors to the senders.
     pub fn tick(&mut self, pool: &mut Pool, now: Nanos, out: &mut Outbox) {
         out.at(now);
         while let Some(due) = self.neighbours.next_due(now) {

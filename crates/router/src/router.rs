@@ -25,80 +25,80 @@ use std::sync::Arc;
 use std::task::Waker;
 use thiserror::Error;
 
-/// The parts of a router.
+/// Configuration of a router.
 #[derive(Debug, Clone, Default)]
 pub struct RouterConfig {
     /// Its ports, at least one.
     pub ports: Vec<RouterPort>,
     /// Sizes of its tables.
     pub fib: FibLimits,
-    /// Bounds and times of its neighbours.
+    /// Limits and times of its neighbours.
     pub neighbours: NeighbourLimits,
     /// Limits for exceptional packets.
     pub police: Limits,
-    /// The budget of a packet, programs included, and the prices.
+    /// The budget of a packet, including programs, and the prices.
     pub admission: Admission,
-    /// How its processors are shared between flows, if they are.
+    /// How flows share its processors, if they do.
     pub sharing: Option<SharingConfig>,
-    /// The ports beside its own through which a control plane is reached; none if there is none.
+    /// The ports beside its own that lead to a control plane; empty if there is none.
     pub control: Vec<ControlPort>,
-    /// Makes the places of neighbours and keys in their tables unforeseeable, and is that of programs' random
+    /// Seed that makes hash positions of neighbours and keys unpredictable; also the seed of programs' random
     /// numbers.
     pub seed: u64,
 }
 
-/// Why a router can't be made.
+/// Reason why a router can't be created.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RouterError {
-    /// Its ports can't be.
+    /// Its ports are invalid.
     #[error(transparent)]
     Ports(#[from] PortsError),
-    /// The routes to its own networks can't be.
+    /// The routes to its own networks are invalid.
     #[error(transparent)]
     Route(#[from] RouteError),
     /// An address has a prefix that is too long.
     #[error(transparent)]
     Prefix(#[from] PrefixError),
-    /// Its processors can't be shared like that.
+    /// The sharing of its processors is invalid.
     #[error(transparent)]
     Sharing(#[from] SharingError),
 }
 
-/// A router's counters. Packets; segments of a train count one each: received + made = forwarded +
-/// consumed + dropped + kept.
+/// A router's counters in packets; segments of a train are counted individually. received + made = forwarded
+/// + consumed + dropped + kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouterStats {
-    /// Taken in.
+    /// Received.
     pub received: u64,
-    /// Made: errors, answers, requests, fragments.
+    /// Created: errors, replies, requests, fragments.
     pub made: u64,
-    /// Given out to ports.
+    /// Sent to ports.
     pub forwarded: u64,
-    /// For the router itself, or taken apart into fragments.
+    /// Addressed to the router itself, or fragmented.
     pub consumed: u64,
     /// Dropped.
     pub dropped: u64,
-    /// Waiting for neighbours, or up at another level, now.
+    /// Currently waiting for neighbours, or at another level.
     pub kept: u64,
-    /// ICMP errors made.
+    /// ICMP errors sent.
     pub errors: u64,
-    /// Not made, though they should have been, for want of room.
+    /// Packets not created because of lack of room.
     pub unmade: u64,
-    /// Given to full IP, by reason in the order of [`Why::ALL`].
+    /// Passed to full IP, by reason in the order of [`Why::ALL`].
     pub exceptions: [u64; Why::ALL.len()],
-    /// Not done because there was too much, in the order of [`Work::ALL`].
+    /// Refused by policing, in the order of [`Work::ALL`].
     pub policed: [u64; Work::ALL.len()],
-    /// Given to the control plane: routing protocols, ICMP, with options, others.
+    /// Passed to the control plane: routing protocols, ICMP, with options, others.
     pub punted: [u64; PUNTED.len()],
-    /// Taken from the control plane.
+    /// Received from the control plane.
     pub from_control: u64,
     /// The route cache.
     pub cache: CacheStats,
-    /// Neighbours known, those being asked for included.
+    /// Number of neighbours, including those being resolved.
     pub neighbours: usize,
-    /// Neighbours being asked for.
+    /// Neighbours being resolved.
     pub asked: usize,
-    /// Bytes of the prefix tables.
+    /// Memory of the prefix tables in bytes.
     pub table_bytes: usize,
 }
 
@@ -131,7 +131,7 @@ impl From<RouterStats> for NodeStats {
     }
 }
 
-/// A router. `C` says what packets are.
+/// A router with the classifier `C`.
 #[derive(Debug)]
 pub struct Router<C = IpClassifier> {
     classifier: C,
@@ -142,17 +142,17 @@ pub struct Router<C = IpClassifier> {
 }
 
 impl Router {
-    /// A router for IP. It has routes to the networks of its addresses.
+    /// An IP router, with routes to the networks of its addresses.
     ///
     /// # Errors
-    /// A port or an address can't be, or there are more networks than the tables take.
+    /// If a port or an address is invalid, or there are too many networks for the tables.
     pub fn new(config: RouterConfig) -> Result<Self, RouterError> {
         Self::with_classifier(config, IpClassifier)
     }
 }
 
 impl<C: Classify> Router<C> {
-    /// A router for what `classifier` knows.
+    /// A router with another classifier.
     ///
     /// # Errors
     /// As [`Router::new`].
@@ -183,17 +183,17 @@ impl<C: Classify> Router<C> {
         Ok(Self { classifier, core, programs: Programs::new(none), above: None, sharing })
     }
 
-    /// Adds an IPv4 route, or changes where it leads: to a next hop, or to several ([`Way::among`]).
+    /// Adds or replaces an IPv4 route: to a next hop, or to several ([`Way::among`]).
     ///
     /// # Errors
-    /// A port is not the router's, or a table is full.
+    /// If a port is not the router's, or a table is full.
     pub fn add_route_v4(&mut self, prefix: Prefix<u32>, way: impl Into<Way>) -> Result<(), RouteError> {
         let way = way.into();
         way.hops().try_for_each(|hop| self.check(hop))?;
         self.core.fib.insert_v4(prefix, &way)
     }
 
-    /// Adds an IPv6 route, or changes where it leads.
+    /// Adds or replaces an IPv6 route.
     ///
     /// # Errors
     /// As [`Router::add_route_v4`].
@@ -203,12 +203,12 @@ impl<C: Classify> Router<C> {
         self.core.fib.insert_v6(prefix, &way)
     }
 
-    /// Takes an IPv4 route out. Whether there was one.
+    /// Removes an IPv4 route. Returns whether there was one.
     pub fn remove_route_v4(&mut self, prefix: Prefix<u32>) -> bool {
         self.core.fib.remove_v4(prefix)
     }
 
-    /// Takes an IPv6 route out. Whether there was one.
+    /// Removes an IPv6 route. Returns whether there was one.
     pub fn remove_route_v6(&mut self, prefix: Prefix<u128>) -> bool {
         self.core.fib.remove_v6(prefix)
     }
@@ -223,32 +223,30 @@ impl<C: Classify> Router<C> {
         self.core.fib.routes_v6()
     }
 
-    /// A number for a next hop that a classifier switches packets to.
+    /// A number for a next hop to which a classifier switches packets.
     ///
     /// # Errors
-    /// The port is not the router's, or there are too many next hops.
+    /// If the port is not the router's, or there are too many next hops.
     pub fn number_of(&mut self, hop: NextHop) -> Result<HopId, RouteError> {
         self.check(hop)?;
         self.core.fib.keep_hop(hop)
     }
 
-    /// Tells the router a neighbour's link address for good. False if there is no room for it, or it is just
-    /// being asked for.
+    /// Adds a permanent neighbour. False if there is no room, or it is being resolved.
     pub fn set_neighbour(&mut self, port: u16, address: IpAddr, mac: [u8; 6]) -> bool {
         self.core.ports.number(port).is_some() && self.core.neighbours.set(port, neighbour_key(address), mac)
     }
 
-    /// The programs that are installed, as they are now: a table that is never changed. Another one is made
-    /// of it and put in its place by [`Router::replace_forwarders`].
+    /// The currently installed programs: an immutable table, from which another one is made for
+    /// [`Router::replace_forwarders`].
     pub fn forwarders(&self) -> Arc<Forwarders> {
         Arc::clone(self.programs.table())
     }
 
-    /// Puts `table` in the place of the one that it was made from, and gives that back, to be freed where
-    /// there is time for it.
+    /// Replaces the table from which `table` was made, and returns it, to be freed off the packet path.
     ///
     /// # Errors
-    /// Gives `table` back if the router has another one by now: it is to be made again.
+    /// Returns `table` if the router has another one by now: then it must be made again.
     pub fn replace_forwarders(
         &mut self,
         made_from: &Arc<Forwarders>,
@@ -257,17 +255,17 @@ impl<C: Classify> Router<C> {
         self.programs.replace(made_from, table)
     }
 
-    /// Installs a program that was prepared.
+    /// Installs a prepared program.
     ///
     /// # Errors
-    /// It does not fit the budget beside the others, or names a port that is not the router's.
+    /// If it exceeds the remaining budget, or names a port that is not the router's.
     pub fn install(&mut self, forwarder: Forwarder) -> Result<Fid, InstallError> {
         let (fid, table) = self.programs.table().with(forwarder)?;
         self.programs.put(table);
         Ok(fid)
     }
 
-    /// Removes a program. Whether it was there.
+    /// Removes a program. Returns whether it existed.
     pub fn remove(&mut self, fid: Fid) -> bool {
         match self.programs.table().without(fid) {
             Some(table) => self.programs.put(table),
@@ -276,20 +274,20 @@ impl<C: Classify> Router<C> {
         true
     }
 
-    /// A copy of a program's state, if there is such a program.
+    /// A copy of a program's state, if it exists.
     pub fn data(&self, fid: Fid) -> Option<Vec<u8>> {
         let forwarder = self.programs.table().forwarder(fid)?;
         Some(self.between_packets(|| forwarder.state().get()))
     }
 
-    /// Writes a program's state. False if there is no such program, or its state has another size.
+    /// Writes a program's state. False if there is no such program, or the size differs.
     #[must_use]
     pub fn set_data(&mut self, fid: Fid, data: &[u8]) -> bool {
         let forwarder = self.programs.table().forwarder(fid);
         forwarder.is_some_and(|forwarder| self.between_packets(|| forwarder.state().set(data)))
     }
 
-    /// Does something while no program of this router runs on another thread.
+    /// Calls `act` while no program of this router runs on another thread.
     fn between_packets<T>(&self, act: impl FnOnce() -> T) -> T {
         match &self.sharing {
             Some(sharing) => sharing.between_packets(act),
@@ -297,8 +295,8 @@ impl<C: Classify> Router<C> {
         }
     }
 
-    /// Gives the router levels above: installations may name their attachments. What is up with others is
-    /// dropped with them, so this is to be done before packets flow.
+    /// Attaches levels above, whose attachments installations may name. Packets at previous levels are
+    /// dropped with them, so this must be done before packets flow.
     pub fn set_levels(&mut self, punt: Punt) {
         self.above = Some(Box::new(Above::new(punt)));
     }
@@ -317,22 +315,22 @@ impl<C: Classify> Router<C> {
         self.levels().map_or(0, Punt::kept)
     }
 
-    /// From now on what programs take is measured now and then, and, if processors are shared, what each
-    /// packet costs, as a real run needs it; of more than one processor each is a thread from now on. What
-    /// waits for them would be lost, so this is to be done before packets flow.
+    /// Starts sampling the cost of programs and, if processors are shared, measuring the cost of each packet,
+    /// as a real run needs; several processors become threads. Packets that wait for them would be lost, so
+    /// this must be done before packets flow.
     ///
     /// # Errors
-    /// A thread can't be started, or rings before them are too long.
+    /// If a thread can't be started, or rings to them are too long.
     pub fn measure_processors(&mut self, meter: Meter) -> Result<(), SharingError> {
         let programs = &mut self.programs;
         programs.measure(meter);
         self.sharing.as_mut().map_or(Ok(()), |sharing| sharing.measure(meter, programs))
     }
 
-    /// Gives a flow with a name another weight, from its next credit on.
+    /// Sets the weight of a named flow, from its next credit on.
     ///
     /// # Errors
-    /// No flow has this name, or no flows share processors here.
+    /// If there is no such flow, or processors are not shared.
     pub fn set_flow_weight(&mut self, flow: &str, weight: Weight) -> Result<(), ReweighError> {
         self.sharing.as_mut().ok_or(ReweighError::NotShared)?.set_weight(flow, weight)
     }

@@ -11,7 +11,7 @@ use crate::ports::Ports;
 use longwire_block::{CONSUMED, DropReason, KEPT, OUTBOX, Outbox, REFUSED};
 use longwire_packet::{Handle, Pool};
 
-/// Places in the outbox that are left for packets that wait: what is made must not take them.
+/// Slots of the outbox reserved for waiting packets: new packets must not use them.
 const RESERVED: usize = OUTBOX / 4 + longwire_packet::BATCH;
 
 /// The fate of a packet.
@@ -21,13 +21,13 @@ pub(crate) enum Fate {
     Out(u16),
     /// It waits for a neighbour.
     Kept,
-    /// It was for the router, or others were made of it.
+    /// It was addressed to the router, or fragmented.
     Consumed,
     Dropped(DropReason),
 }
 
 impl Fate {
-    /// How it is written in `Meta::out_port`.
+    /// Its value in `Meta::out_port`.
     #[inline]
     pub const fn code(self) -> u16 {
         match self {
@@ -39,7 +39,8 @@ impl Fate {
     }
 }
 
-/// Packets, segments of a train one each: received + made = forwarded + consumed + dropped + kept.
+/// Counters in packets; segments of a train are counted individually. received + made = forwarded + consumed
+/// + dropped + kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Counts {
     pub received: u64,
@@ -48,7 +49,7 @@ pub(crate) struct Counts {
     pub consumed: u64,
     pub dropped: u64,
     pub errors: u64,
-    /// Not made for want of room.
+    /// Not created because of lack of room.
     pub unmade: u64,
     pub exceptions: [u64; Why::ALL.len()],
 }
@@ -76,23 +77,23 @@ pub(crate) struct Core {
     pub counts: Counts,
     /// The control plane beside it.
     pub control: Option<Box<Control>>,
-    /// The next hop of the current packet by its program's installation, if any.
+    /// The current packet's next hop, if its program's installation sets one.
     pub bound: Option<NextHop>,
-    /// The original headers of rewritten packets.
+    /// The original first bytes of rewritten packets.
     pub before: Before,
-    /// The identification of the next IPv4 packet that is made.
+    /// Identification of the next originated IPv4 packet.
     pub id: u16,
-    /// Makes flows choose among next hops in another way than at other routers.
+    /// Makes flows choose next hops differently than at other routers.
     pub seed: u64,
 }
 
 impl Core {
-    /// Whether one more packet may be made.
+    /// Whether another packet may be created.
     pub fn may_make(out: &Outbox) -> bool {
         out.room() > RESERVED
     }
 
-    /// A new packet of `len` bytes, none if there is no room. It is counted as made. Its port of entry is
+    /// Creates a packet of `len` bytes; none if there is no room. It is counted as made. Its ingress port is
     /// the one at `place`.
     pub fn make(&mut self, pool: &mut Pool, place: u16, len: usize, out: &mut Outbox) -> Option<Handle> {
         let handle = if Self::may_make(out) { pool.alloc(len) } else { None };
@@ -107,7 +108,7 @@ impl Core {
         Some(handle)
     }
 
-    /// Gives out a packet that is not of the batch.
+    /// Outputs a packet that is not part of the batch.
     pub fn settle(&mut self, pool: &mut Pool, handle: Handle, fate: Fate, out: &mut Outbox) {
         self.counts.note(fate, pool.meta(handle).segments);
         if fate != Fate::Kept {

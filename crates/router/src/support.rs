@@ -1,20 +1,20 @@
-//! Support for tests of several files: frames, and a router with three ports.
+//! Support for tests: frames, and a router with three ports.
 
 use crate::ports::{InterfaceAddress, RouterPort};
 use longwire_wire::checksum::Sum;
 use longwire_wire::{Ipv4Header, Ipv6Header, ethernet_header, ethertype};
 
-/// The link address of the router's port numbered `port`.
+/// MAC address of the router's port number `port`.
 pub const fn mac(port: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0xff, port]
 }
 
-/// The link address of the host behind the router's port numbered `port`.
+/// MAC address of the host at the router's port number `port`.
 pub const fn host_mac(port: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, port]
 }
 
-/// Three ports at the places 10, 20 and 30: 10.0.N.1/24 and fd0N::1/64.
+/// Three ports with the indices 10, 20 and 30: 10.0.N.1/24 and fd0N::1/64.
 pub fn three_ports() -> Vec<RouterPort> {
     let port = |number: u8| RouterPort {
         place: 10 + 10 * u16::from(number),
@@ -26,7 +26,7 @@ pub fn three_ports() -> Vec<RouterPort> {
     (0..3).map(port).collect()
 }
 
-/// A frame from the host behind port 0 to the router: UDP's number in the IPv4 header, any payload.
+/// A frame from the host at port 0 to the router: protocol UDP in the IPv4 header, arbitrary payload.
 pub fn frame_v4(source: [u8; 4], destination: [u8; 4], ttl: u8, payload: &[u8]) -> Vec<u8> {
     let header = Ipv4Header {
         source: u32::from_be_bytes(source),
@@ -47,7 +47,7 @@ pub fn frame_v6(source: u128, destination: u128, next_header: u8, hop_limit: u8,
     [&ethernet_header(mac(0), host_mac(0), ethertype::IPV6)[..], &header.bytes(), payload].concat()
 }
 
-/// Makes the IPv4 header's checksum right, as long as its length says.
+/// Sets the IPv4 header's checksum, over its declared length.
 pub fn fix(frame: &mut [u8]) {
     let end = 14 + usize::from(frame[14] & 15) * 4;
     let end = end.clamp(34, frame.len());

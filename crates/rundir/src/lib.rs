@@ -34,7 +34,7 @@ pub enum PlaceError {
     Io {
         /// The directory.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// It belongs to another user.

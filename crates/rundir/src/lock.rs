@@ -36,9 +36,9 @@ pub enum LockError {
     #[error("{} is held by {} for {} s already; end that, or try again later", path.display(),
         in_words(*holder), waited.as_secs())]
     Held {
-        /// The process that holds it, if known.
+        /// The lock.
         path: PathBuf,
-        /// Time spent waiting.
+        /// The process that holds it, if known.
         holder: Option<u32>,
         /// Time spent waiting.
         waited: Duration,
@@ -56,7 +56,7 @@ pub enum LockError {
     Io {
         /// The lock.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
 }

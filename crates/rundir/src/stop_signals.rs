@@ -40,7 +40,7 @@ impl StopSignals {
         Ok(Self { caught, handle, thread: Some(thread) })
     }
 
-    /// The signal received so far, by number.
+    /// The number of the signal received so far, if any.
     pub fn came(&self) -> Option<i32> {
         self.caught.try_recv().ok()
     }

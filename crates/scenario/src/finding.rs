@@ -224,7 +224,8 @@ fn nearest<'k>(given: &str, known: Vec<&'k str>) -> Option<&'k str> {
     };
     let compared = known.into_iter().filter(comparable).map(|name| (near(&name), name));
     let ((distance, _), best) = compared.min_by_key(|(near, _)| *near)?;
-    (distance <= allowed(best)).then_some(best)
+    // One letter is no more like another than like any.
+    (distance <= allowed(best) && distance < length).then_some(best)
 }
 
 /// What to do about a key that is missing.
@@ -302,5 +303,6 @@ mod tests {
         {
             assert_eq!(suggestion(given, known), wanted, "{given}");
         }
+        assert_eq!(suggestion("x", ["a"]), None);
     }
 }

@@ -10,7 +10,7 @@ pub(crate) struct Idle {
 }
 
 impl Idle {
-    /// None of so many flows.
+    /// No idle flows among this many.
     pub(crate) fn new(flows: u32) -> Self {
         let (mut levels, mut bits) = (Vec::new(), flows as usize);
         while levels.is_empty() || bits > 1 {

@@ -16,7 +16,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// For so many keys.
+    /// For this many keys.
     pub(crate) fn new(keys: u32) -> Self {
         // With few keys the table is sparse, so that most lookups hit at once.
         Self::of((keys as usize * 2).next_power_of_two().max(256))

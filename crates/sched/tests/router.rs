@@ -156,7 +156,7 @@ fn weights_leave_no_processor_idle() {
                 packets.extend(stream(key, 0, 100, 3000, 750, 10 * MS));
             }
             departures(&mut machine, packets, 10 * MS);
-            let busy = machine.seen().processor_busy;
+            let busy = machine.stats().processor_busy;
             assert!(busy > 39_500_000, "{} with {weights:?}: {busy} of 40 ms", spec.name);
         }
     }
@@ -178,7 +178,7 @@ fn a_scheduler_that_takes_its_time_leaves_no_processor_idle() {
                 packets.extend(stream(key, 0, 100, 4000, 2000, 10 * MS));
             }
             departures(&mut machine, packets, 10 * MS);
-            let busy = machine.seen().processor_busy;
+            let busy = machine.stats().processor_busy;
             assert!(busy > 19_900_000, "{} with {weights:?}: {busy} of 20 ms", spec.name);
         }
     }
@@ -198,7 +198,7 @@ fn a_dear_packet_among_cheap_ones_leaves_no_processor_idle() {
             packets.iter_mut().step_by(every).for_each(|(_, packet)| packet.cycles = expensive);
             packets.extend(stream(1, 0, 100, 6000, 6000 / u64::from(count), 60 * MS));
             let sent = departures(&mut machine, packets, 60 * MS);
-            let (busy, all) = (machine.seen().processor_busy, 60 * MS * u64::from(count));
+            let (busy, all) = (machine.stats().processor_busy, 60 * MS * u64::from(count));
             assert!(busy > all / 1000 * 997, "{} on {count}: {busy} of {all}", spec.name);
             // Those that charge measured costs give it its weight, too.
             if spec.dominant {
@@ -313,7 +313,7 @@ fn running_empty_forgives_nothing() {
             // Packets are not split: one more.
             let due = all / (1 + weight as u64) + 100_000;
             assert!(had <= due, "{} {processors_} {weight} {every}: {had} of {all}", spec.name);
-            let busy = machine.seen().processor_busy;
+            let busy = machine.stats().processor_busy;
             assert!(busy > all / 100 * 99, "{} {processors_} {weight} {every}: busy for {busy}", spec.name);
         }
     }

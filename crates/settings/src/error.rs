@@ -13,9 +13,9 @@ pub enum SpecError {
         key: &'static str,
         /// The block.
         kind: &'static str,
-        /// What was given.
+        /// The given name.
         name: String,
-        /// The parameters there are.
+        /// The existing parameters.
         known: String,
     },
     /// A required parameter was not given.
@@ -35,7 +35,7 @@ pub enum SpecError {
     Unit {
         /// The parameter.
         name: &'static str,
-        /// Why not.
+        /// The reason.
         source: UnitError,
     },
     /// The text does not follow its grammar.
@@ -51,7 +51,7 @@ pub enum SpecError {
     Outside {
         /// The parameter.
         name: &'static str,
-        /// What was given.
+        /// The given value.
         text: String,
         /// The range.
         wanted: String,
@@ -61,7 +61,7 @@ pub enum SpecError {
     Range {
         /// The parameter.
         name: &'static str,
-        /// What was given.
+        /// The given value.
         text: String,
         /// The fix.
         wanted: String,

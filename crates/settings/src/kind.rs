@@ -1,4 +1,4 @@
-//! Kinds of settings: what values each takes.
+//! Kinds of settings, by the values they take.
 
 use longwire_units::{Bytes, Nanos};
 use std::any::Any;
@@ -62,11 +62,11 @@ pub struct Grammar {
     pub read: fn(&str, &Path) -> Reading,
     /// Valid texts that need no file; tests try all of them.
     pub examples: &'static [&'static str],
-    /// What all its texts look like; none if only `read` knows, or if they may be lists of lines.
+    /// The form of all its texts; none if only `read` knows it, or if they may be lists of lines.
     pub form: Option<Form>,
 }
 
-/// What texts of a grammar look like, for editors that check files against the schema.
+/// The form of a grammar's texts, for editors that check files against the schema.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
     /// A regular expression of JSON Schema.

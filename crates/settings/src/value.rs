@@ -44,15 +44,15 @@ pub enum Value {
     Packets(u64),
     /// A number of bytes.
     Bytes(Bytes),
-    /// What leaves in this time.
+    /// The backlog that leaves within this time.
     Waiting(Nanos),
     /// Millionths of one.
     Decimal(u64),
     /// A word, as its index in [`ParamKind::Choice`].
     Choice(usize),
-    /// What a text says.
+    /// A parsed text.
     Parsed(Parsed),
-    /// Nothing was given for a setting that may be left out.
+    /// An optional setting that was not given.
     Absent,
 }
 
@@ -65,9 +65,9 @@ pub struct Millionths(pub u64);
 pub enum Limit {
     /// A number of packets; [`u64::MAX`] for no limit.
     Packets(u64),
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(Bytes),
-    /// What leaves in this time.
+    /// The backlog that leaves within this time.
     Waiting(Nanos),
 }
 

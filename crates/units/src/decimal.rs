@@ -8,7 +8,7 @@ pub enum UnitError {
     /// The text does not begin with a number.
     #[error("\"{text}\" does not begin with a number; write {example}")]
     NoNumber {
-        /// What was read.
+        /// The text.
         text: String,
         /// A valid example.
         example: &'static str,
@@ -16,7 +16,7 @@ pub enum UnitError {
     /// The unit is missing or unknown.
     #[error("\"{text}\" has {found}; use one of {units}, as in {example}")]
     Unit {
-        /// What was read.
+        /// The text.
         text: String,
         /// `no unit` or `the unknown unit "x"`, with the unit that was probably meant.
         found: String,
@@ -28,14 +28,14 @@ pub enum UnitError {
     /// The number does not fit the quantity's range.
     #[error("\"{text}\" is out of range: {range}")]
     Range {
-        /// What was read.
+        /// The text.
         text: String,
         /// The range in words.
         range: &'static str,
     },
 }
 
-/// A unit: how it is written, and its size in base units as `numerator / denominator`.
+/// A unit: its name, and its size in base units as `numerator / denominator`.
 pub(crate) struct Unit {
     pub name: &'static str,
     pub numerator: u128,

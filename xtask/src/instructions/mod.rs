@@ -55,7 +55,7 @@ const STAGES: &[(&str, &str)] = &[
     ("", "libraries"),
 ];
 
-/// What is asked for.
+/// The request.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked<'a> {
     json: bool,

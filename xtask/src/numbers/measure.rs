@@ -178,7 +178,7 @@ pub(super) fn run(root: &Path, names: &[&str]) -> Result<bool> {
     Ok(true)
 }
 
-/// Of what, and when.
+/// Origin of a result.
 struct Made {
     commit: String,
     date: String,

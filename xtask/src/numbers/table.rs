@@ -33,7 +33,7 @@ const END: &str = "<!-- end of numbers -->";
 /// The text with its tables generated from the results among `files`.
 ///
 /// # Errors
-/// The line, and what is wrong with it.
+/// The line and its error.
 pub(super) fn fill(text: &str, files: &[File]) -> Result<String, (usize, String)> {
     let mut out = String::with_capacity(text.len());
     let mut lines = text.split_inclusive('\n').enumerate();

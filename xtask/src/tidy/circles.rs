@@ -1,22 +1,22 @@
-//! No circles between the files of a crate: only a parent and what is below it may name each other.
+//! No circular references between the files of a crate, except between a parent and its descendants.
 //!
-//! A file names another by a path to something in it, however many files re-export that on the way. Tests are
-//! left out.
+//! A file refers to another by a path to one of its items, through any number of re-exports. Tests are
+//! ignored.
 
 use super::paths::{Named, Path, read};
 use super::{File, Finding};
 use std::collections::{BTreeMap, BTreeSet};
 
 const RULE: &str = "no circles between files";
-/// Most re-exports that one name leads through, so that two that re-export each other end.
+/// Most re-exports followed for one name, so that mutual re-exports end.
 const MOST_STEPS: usize = 16;
 
-/// A module's place from the crate's root.
+/// A module's path from the crate's root.
 type Module = Vec<String>;
-/// Where a file names each other file for the first time.
+/// For each file, the first path that refers to each other file.
 type Edges<'k> = BTreeMap<&'k Module, BTreeMap<&'k Module, &'k Path>>;
 
-/// The files of a crate by their modules, tests apart: their paths, and what they name.
+/// The files of a crate by their modules, without tests: their paths, and the names used in them.
 struct Crate<'f>(BTreeMap<Module, (&'f str, Named)>);
 
 /// Checks every crate.
@@ -54,14 +54,14 @@ impl<'f> Crate<'f> {
             }
             let named = read(&module, &file.text);
             tests.extend(named.tests.iter().map(|name| below(&module, name)));
-            // Of a library with a program, the library: it comes first.
+            // Of a crate with a library and a program, the library is kept: it comes first.
             all.entry(module).or_insert((file.path.as_str(), named));
         }
         all.retain(|module, _| !tests.iter().any(|test| module.starts_with(test)));
         Self(all)
     }
 
-    /// Nobody sees which files `use module::*` names.
+    /// Globs hide which files are meant, so they are not allowed.
     fn check_globs(&self, findings: &mut Vec<Finding>) {
         for (module, (file, named)) in &self.0 {
             let of_module = |glob: &&Path| self.follow(glob, 0).1.is_some_and(|other| other != module);
@@ -73,7 +73,7 @@ impl<'f> Crate<'f> {
         }
     }
 
-    /// Which file names which, a parent and what is below it apart.
+    /// References between files, except between a parent and its descendants.
     fn edges(&self) -> Edges<'_> {
         let mut edges = Edges::new();
         for (module, (_, named)) in &self.0 {
@@ -89,8 +89,8 @@ impl<'f> Crate<'f> {
         edges
     }
 
-    /// The files that a path leads through, those included that only re-export what it names; and the file
-    /// that it is the path of, if it is.
+    /// The files that a path leads through, including those that only re-export; and the file that the path
+    /// itself denotes, if any.
     fn follow(&self, path: &Path, steps: usize) -> (Vec<&Module>, Option<&Module>) {
         let mut at = path.from.clone();
         for (index, word) in path.words.iter().enumerate() {
@@ -100,12 +100,12 @@ impl<'f> Crate<'f> {
                 continue;
             }
             let file = self.file_of(&at);
-            // What is neither imported nor a module may be the file's own, or another crate.
+            // An unknown name may belong to the file itself or to another crate.
             let mut through = if index > 0 || !path.is_bare { vec![file] } else { Vec::new() };
             let mut module = None;
             let imports = self.0[file].1.imports.iter().filter(|(name, _)| name == word);
             for (_, import) in imports.filter(|_| steps < MOST_STEPS) {
-                // `use serde::…` does not lead to what the file calls serde.
+                // `use serde::…` does not lead to a local item named serde.
                 let is_self = import.is_bare && import.words[0] == *word;
                 if is_self && !self.0.contains_key(&below(&import.from, word)) {
                     continue;
@@ -121,7 +121,7 @@ impl<'f> Crate<'f> {
         (vec![file], (*file == at).then_some(file))
     }
 
-    /// The file that holds a module.
+    /// The file that contains a module.
     fn file_of(&self, module: &[String]) -> &Module {
         let ways = (0..=module.len()).rev().map(|length| &module[..length]);
         let known = ways.filter_map(|way| self.0.get_key_value(way)).next();
@@ -145,12 +145,12 @@ impl<'f> Crate<'f> {
     }
 }
 
-/// The module of this name in another.
+/// The submodule of this name.
 fn below(module: &[String], name: &str) -> Module {
     module.iter().map(String::as_str).chain([name]).map(str::to_owned).collect()
 }
 
-/// The sets of files that lead to each other.
+/// Sets of files that refer to each other in a circle.
 fn circles<'k>(edges: &Edges<'k>) -> Vec<Vec<&'k Module>> {
     let reached: BTreeMap<&Module, BTreeSet<&Module>> =
         edges.keys().map(|module| (*module, reached(module, edges))).collect();
@@ -164,7 +164,7 @@ fn circles<'k>(edges: &Edges<'k>) -> Vec<Vec<&'k Module>> {
     circles
 }
 
-/// All that one file leads to.
+/// All files reachable from one.
 fn reached<'k>(from: &'k Module, edges: &Edges<'k>) -> BTreeSet<&'k Module> {
     let mut reached = BTreeSet::new();
     let mut next = vec![from];
@@ -180,7 +180,7 @@ mod tests {
     use super::super::file;
     use super::*;
 
-    /// The findings about a crate of these files, each with its text.
+    /// The findings for a crate of these files, with their texts.
     fn found(files: &[(&str, &str)]) -> Vec<(String, usize, String)> {
         let files: Vec<File> =
             files.iter().map(|(name, text)| file(&format!("crates/x/src/{name}"), text)).collect();
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn re_exports_hide_nothing() {
-        // Through the root, through a parent's own import, and by another name.
+        // Through the root, through a parent's import, and through a renamed import.
         for (lib, b) in [
             ("pub use a::One;\npub use b::Two;\n", "use crate::One;\n"),
             ("pub(crate) use crate::a::{One as Other};\nuse b::Two;\n", "use super::Other;\n"),

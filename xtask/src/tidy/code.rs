@@ -7,7 +7,7 @@ use super::{File, Finding};
 const FILE_LINES: usize = 500;
 /// Most lines of a function.
 const FUNCTION_LINES: usize = 70;
-/// Crates that are told the time and given their dice.
+/// Crates that receive the time and their dice.
 const BLOCK_CRATES: &[&str] = &["units", "packet", "wire", "block", "sched", "link", "router"];
 /// Crates that may hold `unsafe`, by their folders.
 const UNSAFE_CRATES: &[&str] = &["packet", "port", "lab", "engine", "program/jit", "punt"];

@@ -156,7 +156,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// The lines outside fenced blocks, numbered from 1.
+/// Lines outside fenced blocks, numbered from 1.
 fn unfenced(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
@@ -166,7 +166,7 @@ fn unfenced(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Joins a folder and a relative path, taking out `.` and `..`.
+/// Joins a folder and a relative path, resolving `.` and `..`.
 pub fn resolve(folder: &str, target: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').filter(|p| !p.is_empty()).collect();
     for part in target.split('/') {

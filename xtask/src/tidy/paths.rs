@@ -1,36 +1,36 @@
-//! The paths by which a file names things of its own crate: in `use` declarations, and in its code.
+//! Paths by which a file refers to items of its own crate, in `use` declarations and in code.
 
 use super::source::{Source, line_of};
 
-/// A path that a file names.
+/// A path in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
-    /// The module from which it starts, from the crate's root.
+    /// The module to which it is relative, from the crate's root.
     pub from: Vec<String>,
-    /// Its words after `crate`, `self` and `super`.
+    /// Its segments after `crate`, `self` and `super`.
     pub words: Vec<String>,
-    /// Whether it starts with a name that may be local, imported or another crate's.
+    /// Whether it begins with a name that may be local, imported or another crate.
     pub is_bare: bool,
-    /// As it is written.
+    /// As written.
     pub text: String,
-    /// The line where it is, counted from 1.
+    /// Its line, counted from 1.
     pub line: usize,
 }
 
-/// What a file names, its tests apart.
+/// Names used in a file, without its tests.
 #[derive(Debug, Default)]
 pub struct Named {
-    /// By `use` declarations: what each name means.
+    /// Names imported by `use` declarations, with their paths.
     pub imports: Vec<(String, Path)>,
-    /// By `use` declarations that bring in all that is there.
+    /// Glob imports.
     pub globs: Vec<Path>,
-    /// In its code.
+    /// Paths in code.
     pub paths: Vec<Path>,
-    /// The modules that only tests have: `#[cfg(test)] mod NAME;`.
+    /// Modules for tests only: `#[cfg(test)] mod NAME;`.
     pub tests: Vec<String>,
 }
 
-/// Reads what the file of `module` names.
+/// Reads the names used in the file of `module`.
 pub fn read(module: &[String], text: &str) -> Named {
     let mut code = Source::new(text.to_owned()).code;
     let mut named = Named::default();
@@ -53,7 +53,7 @@ fn declared_module(item: &str) -> Option<String> {
     Some(name.trim().to_owned())
 }
 
-/// The end of the item that an attribute at `start` belongs to.
+/// The end of the item to which an attribute at `start` belongs.
 fn item_end(code: &str, start: usize) -> usize {
     let mut depth = 0_i32;
     let mut is_use = false;
@@ -82,7 +82,7 @@ fn item_end(code: &str, start: usize) -> usize {
     code.len()
 }
 
-/// A word or a sign of the code.
+/// A word or symbol of the code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Token<'c> {
     text: &'c str,
@@ -120,7 +120,7 @@ struct Reader<'c> {
     tokens: Vec<Token<'c>>,
     at: usize,
     named: Named,
-    /// The inline modules around, each with the depth of braces outside it.
+    /// The enclosing inline modules, each with the depth of braces outside it.
     scopes: Vec<(String, usize)>,
 }
 
@@ -151,12 +151,12 @@ impl<'c> Reader<'c> {
         }
     }
 
-    /// The module that the reader is in.
+    /// The module at the current position.
     fn here(&self, module: &[String]) -> Vec<String> {
         module.iter().chain(self.scopes.iter().map(|(name, _)| name)).cloned().collect()
     }
 
-    /// The words of a path, from its first to its last.
+    /// The segments of a path.
     fn words(&mut self) -> Vec<&'c str> {
         let mut words = vec![self.text(0)];
         while self.text(1) == "::" && self.token(2).is_some_and(Token::is_word) {
@@ -166,7 +166,7 @@ impl<'c> Reader<'c> {
         words
     }
 
-    /// Reads a tree of a `use` declaration, up to the sign that ends it.
+    /// Reads a tree of a `use` declaration, up to the symbol that ends it.
     fn tree(&mut self, here: &[String], before: &mut Vec<&'c str>) {
         let length = before.len();
         let at = self.token(0).map_or(0, |token| token.at);
@@ -209,7 +209,7 @@ impl<'c> Reader<'c> {
         self.named.imports.extend(self.path(here, words, at).map(|path| (name.to_owned(), path)));
     }
 
-    /// The path of these words in the module `here`.
+    /// The path of these segments in the module `here`.
     fn path(&self, here: &[String], words: &[&str], at: usize) -> Option<Path> {
         let mut from = here.to_vec();
         let mut rest = words;

@@ -21,7 +21,7 @@ pub struct Function {
 }
 
 impl Source {
-    /// Takes a file's text.
+    /// Reads a file's text.
     pub fn new(text: String) -> Self {
         let code = blank(&text);
         Self { text, code }

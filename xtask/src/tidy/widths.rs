@@ -1,4 +1,4 @@
-//! Widths of lines: Rust files, Markdown, and the subjects of commits.
+//! Widths of lines of Rust and Markdown, and of commit subjects.
 
 use super::{File, Finding};
 use anyhow::{Context, Result};
@@ -13,7 +13,7 @@ const MARKDOWN: usize = 100;
 const SUBJECT: usize = 72;
 /// Commits whose subjects are checked, from the newest.
 const COMMITS: &str = "-50";
-/// Pages that a program writes.
+/// Generated pages.
 const GENERATED: &[&str] = &["docs/book/reference.md"];
 
 /// Checks the lines of Rust files and of Markdown.
@@ -39,19 +39,19 @@ pub fn check(file: &File, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Checks the subjects of the newest commits but merges, whose subjects name branches, if there is a history.
+/// Checks the subjects of the newest commits, except merges, whose subjects name branches.
 ///
 /// # Errors
 /// If git can't be started.
 pub fn check_commits(root: &Path, findings: &mut Vec<Finding>) -> Result<()> {
     let list = ["-c", "safe.directory=*", "log", "--no-merges", COMMITS, "--format=%h %s"];
     let output = Command::new("git").args(list).current_dir(root).output().context("can't start git")?;
-    // A folder without a history has none to check.
+    // A folder without a history has no commits to check.
     check_subjects(&String::from_utf8_lossy(&output.stdout), findings);
     Ok(())
 }
 
-/// Checks lines of a commit's number and subject.
+/// Checks lines of a commit's hash and subject.
 fn check_subjects(log: &str, findings: &mut Vec<Finding>) {
     for (commit, subject) in log.lines().filter_map(|line| line.split_once(' ')) {
         if width(subject) > SUBJECT {
@@ -71,7 +71,7 @@ fn width(line: &str) -> usize {
     line.chars().count()
 }
 
-/// Whether a line belongs to a table in a doc comment: Markdown has no way to break its rows.
+/// Whether a line belongs to a table in a doc comment: Markdown can't break its rows.
 fn is_doc_table(line: &str) -> bool {
     let line = line.trim_start();
     let doc = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
@@ -83,7 +83,7 @@ fn is_row(line: &str) -> bool {
     line.trim_start().starts_with('|')
 }
 
-/// Whether a line is a comment, which names what a program is to write below.
+/// Whether a line is an HTML comment, which marks generated text.
 fn is_mark(line: &str) -> bool {
     line.starts_with("<!--")
 }

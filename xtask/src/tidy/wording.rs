@@ -1,13 +1,13 @@
-//! Words that mean something here only, and the field's words for them.
+//! Private words, and the standard terms for them.
 
 use super::source::Source;
 use super::{File, Finding};
 
-/// Words that are not to be written.
+/// Words that must not be used.
 struct Private {
     /// Phrases, in lower case.
     phrases: &'static [&'static str],
-    /// What to write.
+    /// Their replacement.
     instead: &'static str,
 }
 
@@ -31,7 +31,7 @@ const PRIVATE: &[Private] = &[
     Private { phrases: &["stirred"], instead: "dirty" },
 ];
 
-/// This file, which has to name the words.
+/// This file, which contains the words.
 const OWN: &str = "xtask/src/tidy/wording.rs";
 
 /// Checks comments and strings of a Rust file, or all of a Markdown file.
@@ -58,7 +58,7 @@ pub fn check(file: &File, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Doc comments are understood without the one before.
+/// Doc comments must be understandable without the previous one.
 fn check_beginnings(file: &File, findings: &mut Vec<Finding>) {
     let mut is_inside = false;
     for (index, line) in file.text.lines().map(str::trim_start).enumerate() {
@@ -78,8 +78,8 @@ fn prose(text: &str) -> String {
     text.char_indices().map(|(at, c)| if is_code(at) { ' ' } else { c }).collect()
 }
 
-/// The words of a text in lower case, and its punctuation, each with its line, counted from 1. What marks a
-/// line as a comment, and breaks in strings, are left out, so that a phrase is found over the end of a line.
+/// The words of a text in lower case, and its punctuation, each with its line, counted from 1. Comment
+/// markers and line breaks in strings are ignored, so that a phrase is found across lines.
 fn tokens(text: &str) -> Vec<(String, usize)> {
     let mut found = Vec::new();
     for (index, line) in text.lines().enumerate() {

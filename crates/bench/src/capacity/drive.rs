@@ -100,7 +100,7 @@ impl Course {
         let thread = Arc::new(OnceLock::new());
         let mut ports = self.ports(None);
         let first = ports.remove(0);
-        ports.insert(0, Box::new(Seen { port: first, thread: Arc::clone(&thread) }));
+        ports.insert(0, Box::new(ThreadProbe { port: first, thread: Arc::clone(&thread) }));
         let run = longwire_assemble::build(&self.plan, ports, |_| None)?.setup.start();
         let remote = run.remote();
         let counted = || -> Result<(u64, f64), BenchError> {
@@ -144,12 +144,12 @@ fn spent(thread: &Path) -> Option<u64> {
 }
 
 /// A port that reveals the worker's thread.
-struct Seen {
+struct ThreadProbe {
     port: Box<dyn Port>,
     thread: Arc<OnceLock<PathBuf>>,
 }
 
-impl Port for Seen {
+impl Port for ThreadProbe {
     fn name(&self) -> &str {
         self.port.name()
     }

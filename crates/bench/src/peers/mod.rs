@@ -121,20 +121,20 @@ struct Entry {
     peer: Box<dyn Peer>,
     /// The installed version, or the reason for its absence.
     presence: Result<String, String>,
-    forward: Seen,
-    delay: Seen,
-    rate: Seen,
+    forward: Results,
+    delay: Results,
+    rate: Results,
 }
 
 /// Results of one job.
 #[derive(Default)]
-struct Seen {
+struct Results {
     values: Vec<f64>,
     notes: Vec<String>,
     failed: Option<BenchError>,
 }
 
-impl Seen {
+impl Results {
     fn add(&mut self, measured: Result<(f64, Option<String>), BenchError>) -> Result<(), BenchError> {
         match measured {
             Ok((value, note)) => {
@@ -163,10 +163,10 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     for peer in all() {
         settings.next(&format!("peers: is there {}", peer.name()))?;
         let presence = peer.presence(&Testbed::new(false)?);
-        let seen = Seen::default;
-        entries.push(Entry { peer, presence, forward: seen(), delay: seen(), rate: seen() });
+        let results = Results::default;
+        entries.push(Entry { peer, presence, forward: results(), delay: results(), rate: results() });
     }
-    let mut bare = Seen::default();
+    let mut bare = Results::default();
     for round in 1..=settings.runs(5) {
         settings.next(&format!("peers: 64-byte packets, round {round}, {BARE}"))?;
         bare.add(bare_loop(settings).map(|rate| (rate, None)))?;
@@ -183,16 +183,16 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
 fn each(settings: &Settings<'_>, entries: &mut [Entry], round: u32, job: Job) -> Result<(), BenchError> {
     for entry in entries.iter_mut().filter(|entry| entry.presence.is_ok()) {
         let peer = &*entry.peer;
-        let (seen, what) = match job {
+        let (results, what) = match job {
             Job::Forward => (&mut entry.forward, "64-byte packets"),
             Job::Delay if peer.nominal_delay_ms().is_some() => (&mut entry.delay, "delay"),
             Job::Rate if peer.rate_overhead().is_some() => (&mut entry.rate, "rate"),
             _ => continue,
         };
         // After a failure a peer is not tried again: it would fail again, after as long.
-        if seen.failed.is_none() {
+        if results.failed.is_none() {
             settings.next(&format!("peers: {what}, round {round}, {}", peer.name()))?;
-            seen.add(measure(settings, peer, job))?;
+            results.add(measure(settings, peer, job))?;
         }
     }
     Ok(())
@@ -274,7 +274,7 @@ fn failed(reason: &str) -> BenchError {
 }
 
 /// The rows: the bare loop, then each peer's.
-fn table(bare: &Seen, entries: &[Entry]) -> Vec<Row> {
+fn table(bare: &Results, entries: &[Entry]) -> Vec<Row> {
     let mut rows = vec![row(bare, "peers: bare loop, 64 bytes", |sample| {
         sample.shown("peers: bare loop, 64 bytes", "pps").note(BARE)
     })];
@@ -288,7 +288,7 @@ fn table(bare: &Seen, entries: &[Entry]) -> Vec<Row> {
     rows
 }
 
-fn of_peer(name: &str, version: &str, entry: &Entry, bare: &Seen) -> Vec<Row> {
+fn of_peer(name: &str, version: &str, entry: &Entry, bare: &Results) -> Vec<Row> {
     let pps = format!("{name}, 64 bytes");
     let mut rows = vec![row(&entry.forward, &pps, |sample| sample.shown(&pps, "pps").note(version))];
     if entry.forward.failed.is_none() && bare.failed.is_none() {
@@ -326,11 +326,11 @@ fn rate_row(name: &str, sample: &Sample, overhead: u32) -> Row {
 }
 
 /// A row of the results, or of the reason why there are none.
-fn row(seen: &Seen, name: &str, shown: impl FnOnce(Sample) -> Row) -> Row {
-    match &seen.failed {
+fn row(results: &Results, name: &str, shown: impl FnOnce(Sample) -> Row) -> Row {
+    match &results.failed {
         // A failure of another program is no failure of this bench.
         Some(error) => Row::new(name, "").measured("failed").note(error.to_string()),
-        None => seen.noted(shown(seen.sample())),
+        None => results.noted(shown(results.sample())),
     }
 }
 
@@ -347,20 +347,22 @@ mod tests {
 
     #[test]
     fn what_fails_or_is_absent_says_why_and_is_not_judged() {
-        let mut seen = Seen::default();
-        seen.add(Ok((5.0, None))).unwrap();
-        seen.add(Err(failed("no interface"))).unwrap();
-        assert!(matches!(seen.add(Err(BenchError::Stopped)), Err(BenchError::Stopped)));
-        let bare = Seen { values: vec![10.0], ..Seen::default() };
+        let mut results = Results::default();
+        results.add(Ok((5.0, None))).unwrap();
+        results.add(Err(failed("no interface"))).unwrap();
+        assert!(matches!(results.add(Err(BenchError::Stopped)), Err(BenchError::Stopped)));
+        let bare = Results { values: vec![10.0], ..Results::default() };
         let entry = |presence, forward| Entry {
             peer: Box::new(kernel::TBF),
             presence,
             forward,
-            delay: Seen::default(),
-            rate: Seen { values: vec![9.9e6, 1e7], ..Seen::default() },
+            delay: Results::default(),
+            rate: Results { values: vec![9.9e6, 1e7], ..Results::default() },
         };
-        let rows =
-            table(&bare, &[entry(Err("install it".into()), Seen::default()), entry(Ok("1".into()), seen)]);
+        let rows = table(
+            &bare,
+            &[entry(Err("install it".into()), Results::default()), entry(Ok("1".into()), results)],
+        );
         let texts: Vec<_> = rows.iter().map(|row| (row.measured.clone(), row.notes.join("; "))).collect();
         assert_eq!(rows.len(), 4, "{texts:?}");
         assert_eq!(texts[1], (Some("not run".into()), "install it".into()));

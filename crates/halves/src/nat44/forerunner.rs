@@ -17,7 +17,7 @@ pub(super) struct Left {
 }
 
 impl Left {
-    /// Finds them; there are none if no program has the name.
+    /// Finds them; empty if no program has the name.
     ///
     /// # Errors
     /// A program has the name with another state or another lease: adopting it would not do what was

@@ -39,7 +39,7 @@ pub(super) fn part(frame: &[u8]) -> Option<(PartKey, bool)> {
         .then_some(((source?, destination?, protocol, identification), fragment & OFFSET != 0))
 }
 
-/// Whose end of a packet.
+/// End of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Source,
@@ -48,7 +48,7 @@ pub(super) enum Side {
 
 /// Kinds of packets for a translator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum Kind {
     /// TCP or UDP with its ports, whole or a first fragment; the flags of TCP.
     Ports { source: u16, destination: u16, flags: u8 },
     /// A ping, with its identifier.
@@ -72,7 +72,7 @@ pub(super) struct Packet {
     pub identification: u16,
     /// Whether later fragments follow the first.
     pub has_more: bool,
-    pub what: What,
+    pub kind: Kind,
     /// Offset of the header after IP's.
     transport: usize,
 }
@@ -99,14 +99,14 @@ impl Packet {
         let fragment = word(frame, IP + FRAGMENT)?;
         let protocol = byte(frame, IP + PROTOCOL)?;
         let [source, destination] = [12, 16].map(|field| address(frame, IP + field));
-        let what = if fragment & OFFSET != 0 { What::Later } else { what(frame, protocol, transport)? };
+        let kind = if fragment & OFFSET != 0 { Kind::Later } else { kind(frame, protocol, transport)? };
         Ok(Self {
             source: source?,
             destination: destination?,
             protocol,
             identification: word(frame, IP + IDENTIFICATION)?,
             has_more: fragment & MORE != 0,
-            what,
+            kind,
             transport,
         })
     }
@@ -117,10 +117,10 @@ impl Packet {
         let mut covered = Vec::with_capacity(3);
         write_address(frame, at, to.address, &mut covered);
         adjust(frame, IP + CHECK, &covered, false);
-        let port = match self.what {
-            What::Ports { .. } => self.transport + if side == Side::Source { 0 } else { 2 },
-            What::Query(_) | What::Answer(_) => self.transport + 4,
-            What::Error { .. } | What::Later | What::Other => return,
+        let port = match self.kind {
+            Kind::Ports { .. } => self.transport + if side == Side::Source { 0 } else { 2 },
+            Kind::Query(_) | Kind::Answer(_) => self.transport + 4,
+            Kind::Error { .. } | Kind::Later | Kind::Other => return,
         };
         // ICMP's checksum does not cover addresses (RFC 792).
         if self.protocol == ICMP {
@@ -133,7 +133,7 @@ impl Packet {
     /// Writes another endpoint into the packet that an ICMP error is about (RFC 5508, REQ-4 and REQ-5). The
     /// inner transport checksum is not changed.
     pub fn rewrite_inner(&self, frame: &mut [u8], side: Side, to: Endpoint) {
-        let What::Error { protocol, .. } = self.what else { return };
+        let Kind::Error { protocol, .. } = self.kind else { return };
         let ip = self.transport + ICMP_HEADER;
         let Ok(inner) = after_ip(frame, ip) else { return };
         let (at, port) = match side {
@@ -153,7 +153,7 @@ impl Packet {
     }
 }
 
-fn what(frame: &[u8], protocol: u8, at: usize) -> Result<What, Unread> {
+fn kind(frame: &[u8], protocol: u8, at: usize) -> Result<Kind, Unread> {
     const ECHO_REPLY: u8 = 0;
     const ECHO_REQUEST: u8 = 8;
     /// Destination unreachable, source quench, time exceeded, parameter problem (RFC 792).
@@ -163,24 +163,24 @@ fn what(frame: &[u8], protocol: u8, at: usize) -> Result<What, Unread> {
             // With the checksum, which changes.
             byte(frame, at + check_of(TCP) + 1)?;
             let flags = byte(frame, at + 13)? & NOTED;
-            Ok(What::Ports { source: word(frame, at)?, destination: word(frame, at + 2)?, flags })
+            Ok(Kind::Ports { source: word(frame, at)?, destination: word(frame, at + 2)?, flags })
         }
         UDP => {
             byte(frame, at + check_of(UDP) + 1)?;
-            Ok(What::Ports { source: word(frame, at)?, destination: word(frame, at + 2)?, flags: 0 })
+            Ok(Kind::Ports { source: word(frame, at)?, destination: word(frame, at + 2)?, flags: 0 })
         }
         ICMP => match byte(frame, at)? {
-            ECHO_REQUEST => Ok(What::Query(word(frame, at + 4)?)),
-            ECHO_REPLY => Ok(What::Answer(word(frame, at + 4)?)),
+            ECHO_REQUEST => Ok(Kind::Query(word(frame, at + 4)?)),
+            ECHO_REPLY => Ok(Kind::Answer(word(frame, at + 4)?)),
             kind if ERRORS.contains(&kind) => about(frame, at + ICMP_HEADER),
-            _ => Ok(What::Other),
+            _ => Ok(Kind::Other),
         },
-        _ => Ok(What::Other),
+        _ => Ok(Kind::Other),
     }
 }
 
 /// The packet that an ICMP error is about.
-fn about(frame: &[u8], ip: usize) -> Result<What, Unread> {
+fn about(frame: &[u8], ip: usize) -> Result<Kind, Unread> {
     let inner = after_ip(frame, ip)?;
     let protocol = byte(frame, ip + PROTOCOL)?;
     let is_first = word(frame, ip + FRAGMENT)? & OFFSET == 0;
@@ -188,10 +188,10 @@ fn about(frame: &[u8], ip: usize) -> Result<What, Unread> {
         TCP | UDP if is_first => (word(frame, inner)?, word(frame, inner + 2)?),
         // The identifier of a query belongs to its sender, that of an answer to its receiver.
         ICMP if is_first => (word(frame, inner + 4)?, word(frame, inner + 4)?),
-        _ => return Ok(What::Other),
+        _ => return Ok(Kind::Other),
     };
     let [from, to] = [12, 16].map(|field| address(frame, ip + field));
-    Ok(What::Error { protocol, source: (from?, source), destination: (to?, destination) })
+    Ok(Kind::Error { protocol, source: (from?, source), destination: (to?, destination) })
 }
 
 /// Offset of the header after an IPv4 header.
@@ -317,7 +317,7 @@ mod tests {
             let mut out = made(INSIDE, FAR, [5000, 80]);
             let read = Packet::read(&out).unwrap();
             let flags = if protocol == TCP { 0x12 } else { 0 };
-            assert_eq!(read.what, What::Ports { source: 5000, destination: 80, flags });
+            assert_eq!(read.kind, Kind::Ports { source: 5000, destination: 80, flags });
             assert_eq!((read.source, read.destination), (INSIDE, FAR));
             read.rewrite(&mut out, Side::Source, endpoint(OUTSIDE, 40_001, protocol));
             assert_eq!(out, made(OUTSIDE, FAR, [40_001, 80]));
@@ -332,7 +332,7 @@ mod tests {
         let ping = |source, identifier| frame(ip(source, FAR, ICMP, &[], &icmp(8, identifier, b"ping")));
         let mut out = ping(INSIDE, 7);
         let read = Packet::read(&out).unwrap();
-        assert_eq!(read.what, What::Query(7));
+        assert_eq!(read.kind, Kind::Query(7));
         read.rewrite(&mut out, Side::Source, endpoint(OUTSIDE, 8, ICMP));
         assert_eq!(out, ping(OUTSIDE, 8));
     }
@@ -370,8 +370,8 @@ mod tests {
             let mut error = made(OUTSIDE, 40_001);
             let read = Packet::read(&error).unwrap();
             let destination = if protocol == ICMP { 40_001 } else { 80 };
-            let about = What::Error { protocol, source: (OUTSIDE, 40_001), destination: (FAR, destination) };
-            assert_eq!(read.what, about);
+            let about = Kind::Error { protocol, source: (OUTSIDE, 40_001), destination: (FAR, destination) };
+            assert_eq!(read.kind, about);
             let inside = endpoint(INSIDE, 5000, protocol);
             read.rewrite_inner(&mut error, Side::Source, inside);
             read.rewrite(&mut error, Side::Destination, inside);
@@ -400,7 +400,7 @@ mod tests {
         let mut part = frame(ip(INSIDE, FAR, UDP, &[], &[1, 2, 3, 4, 5, 6, 7, 8]));
         (part[20], part[21]) = (0, 3);
         let read = Packet::read(&part).unwrap();
-        assert_eq!((read.what, read.identification, read.has_more), (What::Later, 7, false));
+        assert_eq!((read.kind, read.identification, read.has_more), (Kind::Later, 7, false));
         read.rewrite(&mut part, Side::Source, endpoint(OUTSIDE, 9, UDP));
         assert_eq!((&part[26..30], &part[34..]), (&OUTSIDE.octets()[..], &[1, 2, 3, 4, 5, 6, 7, 8][..]));
     }

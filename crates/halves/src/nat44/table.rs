@@ -14,7 +14,7 @@ pub(super) struct Endpoint {
     pub protocol: u8,
 }
 
-/// How much may be bound.
+/// Limits of bindings.
 #[derive(Debug, Clone)]
 pub(super) struct Limits {
     /// The external addresses.
@@ -27,7 +27,7 @@ pub(super) struct Limits {
     pub each: usize,
 }
 
-/// Why there is no binding.
+/// Reason why no binding is possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Full {
     /// The host has reached its limit.
@@ -106,7 +106,7 @@ impl Table {
         }
         let place = match self.hosts.get(&inside.address) {
             Some(host) => host.place,
-            // That which fewest hosts have.
+            // The address with the fewest hosts.
             None => {
                 let fewest = self.shares.iter().enumerate().min_by_key(|(_, hosts)| **hosts);
                 fewest.map_or(0, |(place, _)| place)
@@ -305,7 +305,7 @@ mod tests {
         assert!((1000..1024).contains(&port) && port % 2 == 1, "{port}");
         let port = table.bind(inside(1, 5000), 9).unwrap().port;
         assert!((1024..=1030).contains(&port) && port.is_multiple_of(2), "{port}");
-        // If there are none, other ranges are used.
+        // If they are empty, other ranges are used.
         let mut table = self::table(1, 2000..=2001, 100, 100);
         let ports = [table.bind(inside(1, 53), 9), table.bind(inside(1, 55), 9)].map(|it| it.unwrap().port);
         assert!(ports == [2000, 2001] || ports == [2001, 2000], "{ports:?}");

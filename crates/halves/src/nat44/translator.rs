@@ -2,7 +2,7 @@
 
 use super::entry::{self, Noted};
 use super::network::Network4;
-use super::packet::{ICMP, Packet, PartKey, Side, TCP, Unread, What};
+use super::packet::{ICMP, Kind, Packet, PartKey, Side, TCP, Unread};
 use super::table::{Endpoint, Full, Limits, Table};
 use crate::post::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -24,7 +24,7 @@ pub(super) struct Counts {
     pub ended: u64,
     /// ICMP errors that were translated.
     pub errors: u64,
-    /// Parts of packets that were.
+    /// Translated later fragments.
     pub parts: u64,
     /// Translated packets with options, and packets that came before their binding was written.
     pub others: u64,
@@ -36,7 +36,7 @@ pub(super) struct Counts {
     pub untranslatable: u64,
 }
 
-/// What becomes of a packet.
+/// Decision about a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ruling {
     /// It passes unchanged.
@@ -50,7 +50,7 @@ pub(super) enum Ruling {
     Needs(usize),
 }
 
-/// Decides, with all bindings.
+/// Decides about packets, with all bindings.
 #[derive(Debug)]
 pub(super) struct Translator {
     inside: Vec<Network4>,
@@ -100,18 +100,18 @@ impl Translator {
         if !goes_out && !to_external {
             return Ruling::Pass;
         }
-        match packet.what {
-            What::Ports { source, destination, flags } => {
+        match packet.kind {
+            Kind::Ports { source, destination, flags } => {
                 self.whole(frame, &packet, (goes_out, to_external), (source, Some(destination), flags), time)
             }
-            What::Query(identifier) if !to_external => {
+            Kind::Query(identifier) if !to_external => {
                 self.whole(frame, &packet, (goes_out, false), (identifier, None, 0), time)
             }
-            What::Answer(identifier) if !goes_out => {
+            Kind::Answer(identifier) if !goes_out => {
                 self.whole(frame, &packet, (false, true), (0, Some(identifier), 0), time)
             }
-            What::Error { .. } => self.error(frame, &packet, goes_out),
-            What::Later => self.later(frame, &packet, goes_out, time),
+            Kind::Error { .. } => self.error(frame, &packet, goes_out),
+            Kind::Later => self.later(frame, &packet, goes_out, time),
             // A packet for the router itself.
             _ if to_external => Ruling::Pass,
             _ => self.untranslatable(),
@@ -220,7 +220,7 @@ impl Translator {
 
     /// Handles an ICMP error about a packet that went out, or about one that came in.
     fn error(&mut self, frame: &mut [u8], packet: &Packet, goes_out: bool) -> Ruling {
-        let What::Error { protocol, source, destination } = packet.what else { return Ruling::Pass };
+        let Kind::Error { protocol, source, destination } = packet.kind else { return Ruling::Pass };
         let endpoint = |(address, port): (Ipv4Addr, u16)| Endpoint { address, port, protocol };
         if goes_out {
             let Some(external) = self.table.external(endpoint(destination)) else {
@@ -361,7 +361,7 @@ mod tests {
         let mut across = udp([10, 0, 0, 2], OWN, [7000, 5000]);
         assert!(matches!(nat.judge(&mut across, 0), Ruling::Bound(..)));
         assert_eq!(ends(&across), (OWN, 7000, [10, 0, 0, 1], 5000));
-        // Nobody's, or the router's own.
+        // A foreign one, or the router's own.
         for (source, destination) in
             [(FAR, OWN), (FAR, [203, 0, 113, 5]), ([10, 0, 0, 1], [10, 9, 9, 9]), ([10, 0, 0, 1], OWN)]
         {

@@ -20,14 +20,14 @@ pub(super) struct Up {
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     /// Packets with requested bytes, by token.
-    asked: HashMap<u64, Asked>,
+    requested: HashMap<u64, Requested>,
     /// Later fragments, by packets whose first fragment's bytes were requested.
     parts: HashMap<PartKey, Vec<Up>>,
 }
 
 /// A packet with requested bytes: arrival time, length, and whose first fragment it is.
 #[derive(Debug)]
-struct Asked {
+struct Requested {
     time: u64,
     length: usize,
     first_of: Option<PartKey>,
@@ -51,16 +51,16 @@ impl Waiting {
         if let Some(key) = first_of {
             self.parts.entry(key).or_default();
         }
-        self.asked.insert(up.token, Asked { time: up.time, length: up.length, first_of });
+        self.requested.insert(up.token, Requested { time: up.time, length: up.length, first_of });
     }
 
     /// Handles requested bytes. Returns the packet with them, or, if it is no longer up, the later fragments
     /// that waited for it.
     pub fn come(&mut self, token: u64, bytes: &[u8]) -> Vec<Up> {
-        match self.asked.remove(&token) {
+        match self.requested.remove(&token) {
             None => Vec::new(),
-            Some(Asked { first_of, .. }) if bytes.is_empty() => self.released(first_of),
-            Some(Asked { time, length, .. }) => vec![Up { token, time, length, frame: bytes.to_vec() }],
+            Some(Requested { first_of, .. }) if bytes.is_empty() => self.released(first_of),
+            Some(Requested { time, length, .. }) => vec![Up { token, time, length, frame: bytes.to_vec() }],
         }
     }
 
@@ -116,6 +116,6 @@ mod tests {
         assert_eq!(waiting.hold(later.clone()), None);
         assert_eq!(waiting.come(1, &[]), std::slice::from_ref(&later));
         assert_eq!(waiting.hold(later.clone()), Some(later));
-        assert!(waiting.asked.is_empty() && waiting.parts.is_empty());
+        assert!(waiting.requested.is_empty() && waiting.parts.is_empty());
     }
 }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// Time limit for a client's first line.
 const FIRST_LINE: Duration = Duration::from_secs(10);
-/// How long that may be.
+/// Maximum length of that line.
 const LONGEST_LINE: usize = 4096;
 /// Time limit for connecting to a server.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -121,7 +121,7 @@ impl Args {
     }
 }
 
-/// What the proxy's threads share.
+/// State shared by the proxy's threads.
 struct Proxy {
     post: Post,
     lab: Lab,
@@ -147,7 +147,7 @@ fn accept(proxy: &Arc<Proxy>, listener: &TcpListener) {
         let client = match listener.accept() {
             Ok((client, _)) => client,
             Err(error) => {
-                // Out of descriptors, perhaps: others may end soon.
+                // Perhaps there are no descriptors left: other connections may end soon.
                 output::note(&format!("a client could not be taken: {error}"));
                 std::thread::sleep(Duration::from_millis(100));
                 continue;

@@ -35,7 +35,7 @@ struct Side {
     ended: bool,
 }
 
-/// What became of relaying.
+/// Outcome of relaying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Relayed {
     Bytes,
@@ -159,7 +159,7 @@ impl Pair {
         Ok(done(&self.near)? && done(&self.far)?)
     }
 
-    /// Relays what is there.
+    /// Relays pending data.
     fn relay(&mut self) -> io::Result<Relayed> {
         let there = move_on(&mut self.near, &self.far.socket)?;
         let back = move_on(&mut self.far, &self.near.socket)?;

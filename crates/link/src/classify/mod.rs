@@ -7,13 +7,13 @@ use longwire_packet::{Batch, FirstLine, Handle, Meta, Pool};
 use longwire_wire::Addresses;
 use table::{Key, Table};
 
-/// What there is among packets.
+/// Summary of a batch of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Among {
     /// All their flags, or-ed together.
     pub flags: u8,
-    /// The largest `Meta::out_port`: whether their node has decided anything other than a port for one of
-    /// them.
+    /// The largest `Meta::out_port`: it reveals whether their node has decided anything other than a port for
+    /// one of them.
     pub last_port: u16,
 }
 

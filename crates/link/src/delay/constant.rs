@@ -15,7 +15,7 @@ impl Constant {
     /// No delay at all.
     pub(crate) const NONE: Self = Self { delay: Nanos::ZERO };
 
-    /// So much for every packet.
+    /// This delay for every packet.
     pub(crate) const fn new(delay: Nanos) -> Self {
         Self { delay }
     }

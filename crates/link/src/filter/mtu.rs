@@ -49,7 +49,7 @@ impl Block for Mtu {
 }
 
 impl Judge for Mtu {
-    /// Drops what is too long.
+    /// Drops packets that are too long.
     #[inline]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         if exceeds(offer, self.mtu) { Verdict::Drop(DropReason::Mtu) } else { Verdict::Pass }

@@ -80,7 +80,7 @@ pub enum RuleError {
         rule: usize,
         /// Where the value begins.
         column: usize,
-        /// Why not.
+        /// The reason.
         source: UnitError,
     },
     /// The condition can't be read.

@@ -1,12 +1,12 @@
-//! Whether a link carries anything at all.
+//! Whether a link carries packets.
 
 use crate::judge::Judge;
 use longwire_block::{Block, Dice, DropReason, Offer, Verdict};
 use longwire_settings::{Choice, Settings};
 use longwire_units::Nanos;
 
-/// A link that is up or down until it is changed. While it is down, what arrives is dropped; what it had
-/// taken goes on.
+/// A link that is up or down until it is changed. While it is down, arrivals are dropped; packets accepted
+/// before continue.
 #[derive(Debug)]
 pub struct Fixed {
     up: bool,

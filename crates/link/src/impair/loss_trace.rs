@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub struct LossTrace {
     losses: Option<Arc<Series<Probability>>>,
     cursor: Cursor,
-    /// When the run began on the engine's clock.
+    /// Beginning of the run on the engine's clock.
     begin: Nanos,
     dice: Dice,
     on_wire: bool,

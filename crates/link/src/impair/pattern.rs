@@ -1,4 +1,4 @@
-//! Loss that no dice decide.
+//! Loss by a fixed pattern.
 
 use super::{ECN_PARAM, Place, WHERE_PARAM};
 use crate::judge::Judge;

@@ -94,7 +94,7 @@ struct Signal {
 enum Event {
     /// A station ends its transmission.
     End(usize),
-    /// The others cease to hear a signal.
+    /// The others no longer hear a signal.
     Silence(usize),
     /// The others start to hear a signal.
     Sound(usize),
@@ -139,7 +139,7 @@ impl CsmaCd {
         }
     }
 
-    /// What happens next, and when.
+    /// The next event and its time.
     fn first(&self) -> (Nanos, Event) {
         let ends = self.stations.iter().enumerate();
         let ends = ends.filter_map(|(at, station)| Some((station.sending?.end, Event::End(at))));
@@ -200,7 +200,7 @@ impl CsmaCd {
         Step::Unseen
     }
 
-    /// Lets all others start to hear a signal.
+    /// Starts a signal for all others.
     fn sound(&mut self, at: usize, now: Nanos) {
         let signal = &mut self.signals[at];
         signal.heard = true;
@@ -219,7 +219,7 @@ impl CsmaCd {
         }
     }
 
-    /// Lets all others cease to hear a signal.
+    /// Ends a signal for all others.
     fn silence(&mut self, at: usize, now: Nanos) {
         let from = self.signals.remove(at).station;
         for (_, station) in self.stations.iter_mut().enumerate().filter(|(other, _)| *other != from) {
@@ -245,7 +245,7 @@ impl Station {
         }
     }
 
-    /// Start of its transmission, as far as known. After a gap it starts whatever it hears.
+    /// Start of its transmission, if known. After a gap it starts regardless of signals.
     fn start(&self) -> Nanos {
         match self.deference {
             _ if self.frame.is_none() || self.sending.is_some() => Nanos::NEVER,

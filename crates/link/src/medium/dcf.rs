@@ -75,11 +75,11 @@ pub(crate) struct Dcf {
     air: Air,
     stations: Vec<Station>,
     phase: Phase,
-    /// Where the first slot begins.
+    /// Start of the first slot.
     origin: Nanos,
 }
 
-/// How long things take.
+/// Durations on the channel.
 #[derive(Debug)]
 struct Air {
     rate: u64,

@@ -72,7 +72,7 @@ pub(crate) struct Medium {
     pub access: Box<dyn Access + Send>,
     /// The links, by station.
     pub members: Vec<u32>,
-    /// What waits at the stations.
+    /// Waiting packets of the stations.
     pub backlogs: Backlogs,
     /// Whether packets of all stations are sent in order of arrival.
     in_order: bool,
@@ -147,12 +147,12 @@ impl Medium {
         Self { access, members, backlogs, in_order, armed, latest, ended: false }
     }
 
-    /// Tells when the run begins.
+    /// Sets the beginning of the run.
     pub(crate) fn start(&mut self, begin: Nanos) {
         self.access.start(begin);
     }
 
-    /// The run ends.
+    /// Ends the run.
     pub(crate) fn end(&mut self) {
         self.ended = true;
     }
@@ -202,7 +202,7 @@ pub fn check_medium(spec: &Spec, values: &Values) -> Result<(), (&'static str, S
     Ok(())
 }
 
-/// Which bytes of a packet a medium counts.
+/// The framing of a medium.
 pub(crate) fn framing(spec: &Spec, values: &Values) -> Framing {
     match spec.kind {
         "half-duplex" => half_duplex::framing(values),

@@ -23,7 +23,7 @@ pub struct Ared {
     marks: bool,
     /// In steps of 2⁻³².
     max_p: u64,
-    /// What `max-p` was set to.
+    /// The configured `max-p`.
     given: u64,
     thresholds: (u64, u64),
     /// The rate for which the weight was computed.

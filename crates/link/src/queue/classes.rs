@@ -39,7 +39,7 @@ pub enum ClassError {
     /// Every class has a condition.
     #[error("every class has an \"if\", so that some packets may have none; add a class without \"if\"")]
     NoDefault,
-    /// Something can't stand there.
+    /// An invalid token.
     #[error("class {class}, column {column}: found {found}; {fix}")]
     Found {
         /// Which class.
@@ -48,7 +48,7 @@ pub enum ClassError {
         column: usize,
         /// The text given, in quotes, or `nothing`.
         found: String,
-        /// What to write.
+        /// The fix.
         fix: String,
     },
     /// A rate or time can't be read.
@@ -58,7 +58,7 @@ pub enum ClassError {
         class: usize,
         /// Where the value begins.
         column: usize,
-        /// Why not.
+        /// The reason.
         source: UnitError,
     },
     /// The parameters of its queue are invalid.
@@ -68,7 +68,7 @@ pub enum ClassError {
         class: usize,
         /// Where its queue begins.
         column: usize,
-        /// Why not.
+        /// The reason.
         source: SpecError,
     },
     /// The condition can't be read.

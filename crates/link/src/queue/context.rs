@@ -72,7 +72,7 @@ impl Books {
 
 /// See the module.
 pub struct QueueContext<'a> {
-    /// Where the packets are.
+    /// The pool of the packets.
     pub pool: &'a mut Pool,
     /// The time.
     pub now: Nanos,

@@ -1,6 +1,6 @@
 //! A binary heap of numbered items that can be moved and removed; nothing is allocated after construction.
 
-/// No place.
+/// Position of an absent item.
 const NONE: u32 = u32::MAX;
 
 /// Items numbered from 0, each in the heap at most once. Ties go to the lower number.

@@ -92,7 +92,7 @@ fn read(text: &str) -> Result<ClassSet<Bands>, ClassError> {
     ClassSet::new(lines, bands)
 }
 
-/// How many bands there are.
+/// Number of bands.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Bands(usize);
 
@@ -127,7 +127,7 @@ impl Scheduler for Strict {
         Some(word * 64 + self.0[word].trailing_zeros() as usize)
     }
 
-    /// There is a packet whenever some wait.
+    /// Time does not matter: a packet is available whenever some wait.
     fn resume(&self, now: Nanos) -> Nanos {
         now
     }

@@ -36,7 +36,7 @@ pub struct Rio {
     sends_in: bool,
 }
 
-/// A set of DSCPs, as names and numbers.
+/// Grammar of a set of DSCPs, as names and numbers.
 const CODES: Grammar = Grammar {
     wanted: "a list of DSCPs such as \"af11,af21\" or \"10,18\"",
     form: None,

@@ -197,7 +197,7 @@ impl Scheduler for Shares {
 }
 
 impl Shares {
-    /// Advances V by what was sent.
+    /// Advances V by the bytes sent.
     #[inline]
     fn settle(&mut self) {
         self.time += self.virtual_of(self.sent);

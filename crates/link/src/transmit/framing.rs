@@ -6,7 +6,7 @@ use longwire_settings::Choice;
 /// The work of a byte: eight bits, in bits · 10⁹, of which a rate of r bit/s does r per nanosecond.
 pub const BYTE: u64 = 8_000_000_000;
 
-/// What a packet counts.
+/// Which bytes of a packet are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Framing {
     layer: Layer,

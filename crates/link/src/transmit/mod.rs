@@ -1,4 +1,4 @@
-//! Transmission of packets, one after the other.
+//! Transmission of packets in sequence.
 
 pub mod constant;
 pub mod framing;
@@ -113,7 +113,7 @@ pub trait Sender: Block {
     /// Reports that the first of those begun was sent at `finish`; the one behind it counts `bytes`.
     fn pass(&mut self, _finish: Nanos, _bytes: u64) {}
 
-    /// Reverts what was begun ahead, at `now`: the first packet not yet sent is being sent, and ends at
+    /// Reverts transmissions begun ahead, at `now`: the first packet not yet sent is being sent, and ends at
     /// `first`. The last one would have ended at `last`; all behind the first count `behind` bytes.
     fn go_back(&mut self, _now: Nanos, _first: Nanos, _last: Nanos, _behind: u64) {}
 

@@ -22,7 +22,7 @@ pub struct Slotted {
     min: Nanos,
     /// Width of the range above `min`.
     span: u64,
-    /// What a slot lets through.
+    /// Limits of a slot.
     packets: u64,
     bytes: u64,
     /// Remaining packets of the current slot.

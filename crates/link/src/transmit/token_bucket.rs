@@ -18,7 +18,7 @@ pub struct TokenBucket {
     framing: Framing,
     rate: u64,
     peak: u64,
-    /// Tokens that the bucket holds.
+    /// Size of the bucket in tokens.
     burst: i64,
     state: State,
     /// Its state at the packet being sent, while later ones are begun ahead.

@@ -27,7 +27,7 @@ pub struct Trace {
     rates: Option<Arc<Rates>>,
     mean: Rate,
     end: End,
-    /// When the run began on the engine's clock.
+    /// Beginning of the run on the engine's clock.
     begin: Nanos,
     state: State,
     /// Its state at the packet being sent, while later ones are begun ahead.

@@ -22,7 +22,7 @@ pub struct Left {
     pub flow: u16,
     pub number: u64,
     pub marked: bool,
-    /// As the rate counts them.
+    /// As counted by the rate.
     pub bytes: u64,
 }
 

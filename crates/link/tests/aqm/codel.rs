@@ -53,7 +53,7 @@ fn leaves_and_remembers() {
         let from = 1100 * MS + pause;
         bench.advance(from);
         let drained = bench.dropped(from, "aqm");
-        // What still waited: 110 ms, in which drops come every 100 ms/√n at the closest.
+        // Packets still waiting: 110 ms, in which drops come every 100 ms/√n at the closest.
         assert!((count..count + 9).contains(&drained), "{count} {drained}");
         let times = overload(&mut bench, NOT_ECT, (from, from + SECOND));
         let gap = (times[1] - times[0]) as f64;

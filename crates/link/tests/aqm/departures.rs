@@ -27,8 +27,8 @@ fn a_limit_in_time_counts_slots() {
     }
 }
 
-/// Slots of 2 packets, from 5 to 15 ms apart: 10 ms in the mean, whatever this run draws. What waits may be
-/// 30 ms, so 6 packets of any size.
+/// Slots of 2 packets, from 5 to 15 ms apart: 10 ms on average, whatever this run draws. The limit is 30 ms,
+/// so 6 packets of any size fit.
 #[test]
 fn a_limit_in_time_takes_the_mean_distance() {
     let slots = [("min", "5 ms"), ("max", "15 ms"), ("packets", "2")];
@@ -59,8 +59,8 @@ fn pie_steers_slots_to_its_target() {
     assert!((7.5..30.0).contains(&mean), "{mean} ms");
 }
 
-/// ARED's weight is 1 − e^(−1/C), C usual packets a second: of a slotted rate, those that slots let out. Both
-/// links send 1000 bytes every 10 ms, so both choose alike: their dice and their averages are the same.
+/// ARED's weight is 1 − e^(−1/C), for C mean packets per second: with slots, those that the slots allow. Both
+/// links send 1000 bytes every 10 ms, so both select alike: their dice and their averages are the same.
 #[test]
 fn ared_takes_slots_for_a_rate() {
     let queue = ("ared", &[("limit", "1000 packets"), ("mean-packet", "1000 B")][..]);

@@ -12,7 +12,7 @@ fn bytes(bench: &Bench, flow: u16, from: u64) -> f64 {
 #[test]
 fn the_classic_queue_is_protected() {
     for (protection, part) in [("10 %", 0.1), ("30 %", 0.3)] {
-        // Too much of both, and nothing is dropped.
+        // Too many of both, and nothing is dropped.
         let given = [("protection", protection), ("limit", "unlimited"), ("alpha", "0"), ("beta", "0")];
         let mut bench = Bench::new("dualpi2", &given, "10 Mbit/s");
         let mut flows =
@@ -62,7 +62,7 @@ fn the_step_marks() {
     send(&mut bench, &mut [Steady::new(1, ECT_1, 1000, 11_000_000, 0)], SECOND);
     assert!(bench.left.len() > 1000);
     for left in &bench.left {
-        // 0.8 ms of it is its own transmission.
+        // 0.8 ms of that is its own transmission.
         let waited = left.leave - left.arrival - 800_000;
         assert_eq!(left.marked, waited >= 5_000_000, "{waited}");
     }

@@ -4,10 +4,10 @@ use crate::bench::{Bench, MS, NOT_ECT, SECOND};
 use longwire_block::Dice;
 use std::collections::VecDeque;
 
-/// What an opportunity takes.
+/// Bytes of an opportunity.
 const OPPORTUNITY: u64 = 1504;
 
-/// A packet that waits in the model: its number, when it came, and the bytes it counts.
+/// A waiting packet of the model: its number, arrival, and counted bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Waiting {
     number: u64,
@@ -86,7 +86,7 @@ impl Model for Tail {
     }
 }
 
-/// Drops from the head what a limit in packets does not hold.
+/// Drops packets beyond a limit in packets from the head.
 struct Head {
     packets: usize,
 }
@@ -218,7 +218,7 @@ impl<M: Model> Pair<M> {
     }
 }
 
-/// Opportunities up to 40 ms apart, now and then several at once, and now and then none for 300 ms.
+/// Opportunities up to 40 ms apart, sometimes several at once, and sometimes none for 300 ms.
 fn drawn(dice: &mut Dice) -> Vec<u64> {
     let mut at = 0;
     let mut times: Vec<u64> = (0..300)

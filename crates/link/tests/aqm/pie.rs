@@ -15,7 +15,7 @@ fn bursts_pass_for_their_allowance() {
     }
 }
 
-/// Packets that come 25 % too fast for 20 s lose a fifth in the end, and the delay is between half the
+/// Packets that arrive 25 % too fast for 20 s lose a fifth in the end, and the delay is between half the
 /// target, below which nothing is dropped, and twice it. Then the link is idle, and a minute later nothing is
 /// dropped any more.
 #[test]

@@ -35,7 +35,7 @@ fn red_holds_the_queue() {
     }
 }
 
-/// Twice the rate, half of it In: within the link's rate In loses nothing, while Out loses what is too much.
+/// Twice the rate, half of it In: within the link's rate In loses nothing, while Out loses the excess.
 #[test]
 fn rio_drops_out_before_in() {
     for (given, field) in [(&[][..], 10 << 2), (&[("in", "ef")], 46 << 2)] {
@@ -51,7 +51,7 @@ fn rio_drops_out_before_in() {
         let share = got as f64 / sent as f64;
         assert!((share - 2.0 / 12.0).abs() < 0.01, "Out gets what is left: {share}");
     }
-    // And when In alone is too much, it is dropped too.
+    // When In alone exceeds the rate, it is dropped too.
     let mut bench = Bench::new("rio", &[], "10 Mbit/s");
     let fates = fates(&mut bench, &mut [Steady::new(1, 10 << 2, 1000, 12_000_000, 0)], 10 * SECOND);
     assert!(fates[&1].1 < fates[&1].0 * 9 / 10, "{fates:?}");

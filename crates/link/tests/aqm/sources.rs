@@ -47,7 +47,7 @@ impl Outcome {
         self.waits.iter().sum::<f64>() / self.waits.len() as f64
     }
 
-    /// Of the link.
+    /// Utilization of the link.
     fn used(&self) -> f64 {
         self.bytes.iter().sum::<u64>() as f64 * 8.0 / (10e6 * (END - SETTLED) as f64 / 1e9)
     }
@@ -65,10 +65,10 @@ fn run(kind: &str, given: &[(&str, &str)], fields: &[u8]) -> Outcome {
         timer: u64::MAX,
     };
     let mut senders: Vec<Sender> = fields.iter().map(sender).collect();
-    // Senders start one after the other.
+    // Senders start in sequence.
     let mut events: BinaryHeap<_> =
         (0..senders.len()).map(|flow| Reverse((1 + flow as u64 * 37 * MS, Event::Timer { flow }))).collect();
-    // Which packet of its flow each packet of the link is.
+    // The number in its flow of each packet on the link.
     let mut numbers: Vec<u64> = Vec::new();
     let (mut waits, mut counts) = (vec![0.0; fields.len()], vec![0u64; fields.len()]);
     while let Some(Reverse((at, event))) = events.pop() {
@@ -147,8 +147,8 @@ fn delay_is_held_and_the_link_busy() {
     let tail = run("tail-drop", &[("limit", "500 packets")], &[NOT_ECT; 10]);
     assert!(tail.wait() > 200.0 && tail.used() > 0.99, "{tail:?}");
     // (kind, least and most mean wait in ms): 0.8 ms is one packet, 5 to 15 packets are 4 to 12 ms. Where ten
-    // flows take turns a turn comes every 8 ms, and a flow is left alone that has no more than one packet
-    // behind the one it sends: one turn to three.
+    // flows take turns, a turn comes every 8 ms, and a flow is not controlled while it has at most one packet
+    // behind the one it sends: one to three turns.
     for (kind, least, most) in [
         ("red", 4.0, 20.0),
         ("ared", 4.0, 12.0),
@@ -166,8 +166,8 @@ fn delay_is_held_and_the_link_busy() {
 }
 
 /// ARED finds the probability that holds the average within its target, 9 to 11 packets: 7.2 to 8.8 ms at 10
-/// Mbit/s, for few and many senders, and the packet itself takes another 0.8 ms. Half a packet is left for
-/// the averages being of different things.
+/// Mbit/s, for few and many senders, and the packet itself takes another 0.8 ms. Half a packet is tolerated
+/// because the averages differ in definition.
 #[test]
 fn ared_holds_its_target() {
     for senders in [10, 30] {
@@ -176,8 +176,8 @@ fn ared_holds_its_target() {
     }
 }
 
-/// RFC 9332: five scalable and five classic senders. The low-latency queue waits about the step at the most,
-/// the classic one about the target, and both kinds get comparable rates.
+/// RFC 9332: five scalable and five classic senders. The low-latency queue waits at most about the step, the
+/// classic one about the target, and both kinds get comparable rates.
 #[test]
 fn dualpi2_couples_the_rates() {
     let fields = [ECT_1, ECT_1, ECT_1, ECT_1, ECT_1, ECT_0, ECT_0, ECT_0, ECT_0, ECT_0];

@@ -18,7 +18,7 @@ pub struct Left {
     pub arrival: u64,
     pub leave: u64,
     pub flow: u16,
-    /// As the rate counts them.
+    /// As counted by the rate.
     pub bytes: u64,
 }
 
@@ -110,13 +110,13 @@ fn queue(kind: &str, given: &[(&str, &str)]) -> (&'static longwire_block::Spec, 
     (spec, Values::read(spec, given).unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// Flow n arrives with `loads[n]` packets of 1000 bytes in 10 ms (which take a millisecond each to send),
+/// Lets `loads[n]` packets of 1000 bytes (a millisecond of transmission each) of flow n arrive in each 10 ms,
 /// until a time.
 pub fn offer(bench: &mut Bench, loads: &[u64], until: u64) {
     for start in (0..until).step_by(10 * MS as usize) {
         for slot in 0..20 {
             for (flow, &load) in loads.iter().enumerate() {
-                // Evenly over the 10 ms: as many by this slot as its part of them.
+                // Evenly over the 10 ms: by this slot, its proportion of them.
                 let due = |slot: u64| load * slot / 20;
                 for _ in due(slot)..due(slot + 1) {
                     bench.arrive(start + slot * MS / 2, flow as u16, 1000);

@@ -39,7 +39,7 @@ fn flows_differ_by_less_than_the_bound() {
     }
 }
 
-/// Packets of 900 bytes at a quantum of 600: none in a flow's first turn, one in its second (1200 - 900 = 300
+/// Packets of 900 bytes at a quantum of 600: none in a flow's first turn, one in its second (1200 − 900 = 300
 /// are left), one in its third.
 #[test]
 fn what_is_left_over_counts() {

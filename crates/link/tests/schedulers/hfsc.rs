@@ -7,14 +7,14 @@ fn bench(classes: &str) -> Bench {
     Bench::new("hfsc", &[("classes", classes)], "")
 }
 
-/// Most time that packets of a flow took.
+/// Longest wait of a flow's packets.
 fn longest_wait(bench: &Bench, flow: u16) -> u64 {
     bench.left.iter().filter(|left| left.flow == flow).map(|left| left.leave - left.arrival).max().unwrap()
 }
 
-/// The paper's example: audio of 64 kbit/s in packets of 160 bytes. A straight curve lets it wait 20 ms, as
-/// long as its rate takes for a packet; with 256 kbit/s for 5 ms it waits 5 ms at most, and one longest
-/// packet, at the same rate.
+/// The paper's example: audio of 64 kbit/s in packets of 160 bytes. With a straight curve it waits 20 ms, the
+/// time of a packet at its rate; with 256 kbit/s for 5 ms it waits at most 5 ms and one longest packet, at
+/// the same long-term rate.
 #[test]
 fn delay_and_rate_are_decoupled() {
     let classes = |audio: &str, data: &str| {
@@ -37,7 +37,7 @@ fn delay_and_rate_are_decoupled() {
     assert!(concave <= 5 * MS + LONGEST * BYTE, "{concave}");
 }
 
-/// The paper's guarantee: no packet leaves later than its deadline and the time of one longest packet. The
+/// The paper's guarantee: no packet leaves later than its deadline plus the time of one longest packet. The
 /// curves, in bytes and microseconds of a class that is backlogged from 0 on, add up to the rate at every
 /// time.
 #[test]
@@ -46,7 +46,7 @@ fn guarantees_are_kept() {
     let curves: [(u64, u64, u64); 4] = [(4000, 10, 1000), (1000, 10, 3000), (3000, 10, 3000), (0, 10, 1000)];
     let class = |(n, (m1, d, m2))| {
         let m1 = if m1 == 0 { "0".into() } else { format!("{m1} kbit/s") };
-        // What is shared goes to others first.
+        // Shared bandwidth goes to others first.
         format!("c{n} rt {m1} {d} ms {m2} kbit/s ls 1 kbit/s limit unlimited if udp src port {n}\n")
     };
     let classes: String = curves.into_iter().enumerate().map(class).collect();
@@ -70,7 +70,7 @@ fn guarantees_are_kept() {
     assert!(served.iter().all(|&bytes| bytes > 350_000), "{served:?}");
 }
 
-/// A class with packets that come and go is served by its curve anew each time, unless it still has a debt.
+/// A class whose packets come and go is served by its curve anew each time, unless it still has a debt.
 #[test]
 fn guarantees_hold_beside_bursts() {
     let text = "voice rt 2 Mbit/s 10 ms 400 kbit/s ls 8 kbit/s if udp src port 1\n\
@@ -80,7 +80,7 @@ fn guarantees_hold_beside_bursts() {
     for _ in 0..6000 {
         bench.arrive(0, 2, 700 + dice.below(LONGEST - 699));
     }
-    // Every 50 ms 2500 bytes, which is what the curve gives: 2500 in 10 ms, and 2500 each 50 ms.
+    // Every 50 ms 2500 bytes, as the curve allows: 2500 in 10 ms, and 2500 each 50 ms.
     for n in 0..100 {
         for _ in 0..5 {
             bench.arrive(n * 50 * MS + dice.below(MS), 1, 500);
@@ -91,7 +91,7 @@ fn guarantees_hold_beside_bursts() {
     assert!(most <= 10 * MS + MS + LONGEST * BYTE, "{most}");
 }
 
-/// In any time, a class gets at most its upper limit, what it saved in 10 ms, and a packet; alone, it gets
+/// In any interval, a class gets at most its upper limit, its credit of 10 ms, and a packet; alone, it gets
 /// the limit.
 #[test]
 fn upper_limits_are_kept() {
@@ -118,7 +118,7 @@ fn upper_limits_are_kept() {
     assert!(alone.abs_diff(125_000) <= LONGEST, "{alone}");
 }
 
-/// The whole link's limit, and a packet that comes while the link rests.
+/// The whole link's limit, and a packet that arrives while the link is idle.
 #[test]
 fn the_link_rests_and_wakes() {
     let mut bench = bench("root ul 1 Mbit/s\na ls 1 Mbit/s");
@@ -127,7 +127,7 @@ fn the_link_rests_and_wakes() {
     }
     bench.advance(SECOND);
     let leaves: Vec<u64> = bench.left.iter().map(|left| left.leave).collect();
-    // A packet each 8 ms, and each takes one.
+    // A packet every 8 ms, each taking one.
     assert_eq!(leaves, [MS, 9 * MS, 17 * MS, 41 * MS]);
 }
 
@@ -142,7 +142,7 @@ fn a_guarantee_alone_is_no_share() {
     assert!(bench.bytes(1, 0, SECOND).abs_diff(125_000) <= 1000);
 }
 
-/// Phases of a second: which flows are backlogged, and what each gets, in thousands of bytes of 1000.
+/// Phases of a second: which flows are backlogged, and the share of each, in thousands of bytes.
 fn check_shares(classes: &str, phases: &[(&[u16], &[u64])]) {
     for (flows, wanted) in phases {
         let mut bench = bench(classes);
@@ -151,14 +151,15 @@ fn check_shares(classes: &str, phases: &[(&[u16], &[u64])]) {
         bench.advance(SECOND);
         let got: Vec<u64> = flows.iter().map(|&flow| bench.bytes(flow, 0, SECOND)).collect();
         for (bytes, thousands) in got.iter().zip(*wanted) {
-            // A packet for each level and sibling that a class shares with, and the one being sent.
+            // Tolerance: a packet for each level and sibling that a class shares with, and the one being
+            // sent.
             assert!(bytes.abs_diff(thousands * 1000) <= 2 * LONGEST, "{flows:?}: {got:?}, not {wanted:?}");
         }
         assert!(got.iter().sum::<u64>() + LONGEST > 1_000_000, "{flows:?}: the link rested");
     }
 }
 
-/// What siblings leave goes to siblings first, then up the tree.
+/// Bandwidth unused by siblings goes to siblings first, then up the tree.
 #[test]
 fn excess_is_shared_by_the_tree() {
     let text = "a ls 6 Mbit/s\na.x ls 1 Mbit/s limit unlimited if udp src port 1\n\
@@ -175,7 +176,7 @@ fn excess_is_shared_by_the_tree() {
     );
 }
 
-/// A guarantee beyond a class's share is taken from all; what is left is shared as the curves say.
+/// A guarantee beyond a class's share is taken from all; the rest is shared by the curves.
 #[test]
 fn guarantees_go_before_shares() {
     let text = "a rt 5 Mbit/s ls 100 kbit/s limit unlimited if udp src port 1\n\
@@ -183,7 +184,7 @@ fn guarantees_go_before_shares() {
     check_shares(text, &[(&[1, 2, 3], &[625, 125, 250])]);
 }
 
-/// A class that comes back is not held up by a sibling that is ahead by its guarantee alone, nor does it get
+/// A class that comes back is not delayed by a sibling that is ahead by its guarantee alone, nor does it get
 /// what it missed.
 #[test]
 fn who_comes_back_gets_its_share_from_then_on() {
@@ -201,8 +202,8 @@ fn who_comes_back_gets_its_share_from_then_on() {
     }
 }
 
-/// Link sharing as class-based queueing is to do it: agencies with 50, 40 and 10 % of a link, each with
-/// classes of its own; a class borrows from its agency first, and an agency from the others.
+/// Link sharing as intended by class-based queueing: agencies with 50, 40 and 10 % of a link, each with its
+/// own classes; a class borrows from its agency first, and an agency from the others.
 #[test]
 fn class_based_queueing() {
     let text = "a ls 4 Mbit/s\na.interactive ls 1600 kbit/s limit unlimited if udp src port 1\n\
@@ -220,8 +221,8 @@ fn class_based_queueing() {
     );
 }
 
-/// Random trees, curves and traffic: everything leaves, and where nothing is limited the link never rests
-/// while a packet waits.
+/// Random trees, curves and traffic: all packets leave, and without limits the link is never idle while a
+/// packet waits.
 #[test]
 fn any_tree_conserves_work() {
     for seed in 0..60 {
@@ -262,7 +263,7 @@ fn any_tree_conserves_work() {
         let mut before = 0;
         for left in &bench.left {
             let begin = left.leave - left.bytes * BYTE;
-            // Packets are removed by their arrival, so that the first that is left has waited longest.
+            // Packets are removed by their arrival, so the first remaining one has waited longest.
             let first = waiting[0];
             assert!(begin >= before, "seed {seed}: two at once");
             assert!(

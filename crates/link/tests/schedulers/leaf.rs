@@ -1,16 +1,16 @@
-//! Disciplines of classes: each rules its own class, and no other.
+//! Disciplines of classes: each controls its own class only.
 
 use crate::bench::{Bench, MS, SECOND};
 use longwire_block::Dice;
 
-/// Two classes with half of the link each, that of flow 0 with a queue of its own; frames of 1000 bytes, 500
-/// a second to a class.
+/// Two classes with half of the link each; the class of flow 0 has its own queue. Frames of 1000 bytes, 500 a
+/// second per class.
 fn classes(kind: &str, queue: &str) -> String {
     let setting = if kind == "hfsc" { "ls 1 Mbit/s" } else { "weight 1" };
     format!("a {setting} {queue} if udp src port 0\nb {setting} limit unlimited")
 }
 
-/// Mean wait in ms of what a flow sent from one time to another.
+/// Mean wait in ms of a flow's packets between two times.
 fn mean_wait(bench: &Bench, flow: u16, from: u64, to: u64) -> f64 {
     let within = bench.left.iter().filter(|left| left.flow == flow && left.leave > from && left.leave <= to);
     let waits: Vec<u64> = within.map(|left| left.leave - left.arrival).collect();
@@ -18,7 +18,7 @@ fn mean_wait(bench: &Bench, flow: u16, from: u64, to: u64) -> f64 {
 }
 
 /// Flow 0 offers 10 % more than its share, flow 1 twice its share: CoDel and PIE keep the wait of flow 0
-/// short, flow 1 waits as long as it would, and the shares stay what they are.
+/// short, flow 1 waits as long as without them, and the shares do not change.
 #[test]
 fn a_discipline_holds_the_wait_of_its_class_alone() {
     for kind in ["wf2q+", "hfsc"] {
@@ -36,7 +36,7 @@ fn a_discipline_holds_the_wait_of_its_class_alone() {
         };
         let plain = run("limit unlimited");
         let others = mean_wait(&plain, 1, 5 * SECOND, 10 * SECOND);
-        // 50 packets a second too many: at 7.5 s some 340 wait.
+        // 50 packets a second too many: at 7.5 s about 340 wait.
         assert!(mean_wait(&plain, 0, 5 * SECOND, 10 * SECOND) > 500.0 && others > 3000.0, "{kind}");
         for queue in ["queue codel", "queue pie target 5 ms", "queue red weight 0.05 limit 50 packets"] {
             let bench = run(queue);
@@ -50,7 +50,7 @@ fn a_discipline_holds_the_wait_of_its_class_alone() {
     }
 }
 
-/// A class that is alone, and first in, first out by a discipline of its own, is what it is without.
+/// A single class with an explicit first-in-first-out discipline behaves as without one.
 #[test]
 fn tail_drop_in_a_class_is_the_classs_own() {
     for (own, plain) in [
@@ -77,8 +77,8 @@ fn tail_drop_in_a_class_is_the_classs_own() {
     }
 }
 
-/// Ten flows in a class that keeps flows apart, one of which sends ten times as much: each of the others gets
-/// all it sends.
+/// Ten flows in a class with fair queueing, one of which sends ten times as much: each of the others gets all
+/// it sends.
 #[test]
 fn a_class_can_keep_flows_apart() {
     let classes =
@@ -101,7 +101,7 @@ fn a_class_can_keep_flows_apart() {
     assert!(bench.stats(10 * SECOND).dropped() > 1000);
 }
 
-/// Packets that wait stay, in their order, when the class's discipline comes, goes, or changes.
+/// Waiting packets stay in order when the class's discipline is added, removed, or changed.
 #[test]
 fn changes_lose_nothing() {
     let mut bench = Bench::new("wf2q+", &[("classes", "a weight 1")], "");

@@ -1,4 +1,4 @@
-//! Schedulers inside a link against what their papers prove, in virtual time and whole numbers.
+//! Schedulers inside a link, compared with the theorems of their papers, in virtual time and integers.
 #![forbid(unsafe_code)]
 
 mod bench;

@@ -1,10 +1,10 @@
-//! Strict priority: a band waits for those before it, and for nothing else.
+//! Strict priority: a band waits only for those before it.
 
 use crate::bench::{Bench, LONGEST, MS, SECOND, offer};
 
 const RULES: &str = "band 0 if udp src port 0\nband 2 if udp src port 2\nband 9 if udp src port 3";
 
-/// Offered loads of the bands in tenths of the rate, and what each gets.
+/// Offered loads of the bands in tenths of the rate, and the share of each.
 #[test]
 fn only_lower_bands_starve() {
     let table = [
@@ -25,7 +25,7 @@ fn only_lower_bands_starve() {
     }
 }
 
-/// The first band waits for one packet at the most: the one that is being sent.
+/// The first band waits for at most one packet: the one being sent.
 #[test]
 fn the_first_band_waits_for_one_packet() {
     let mut bench = Bench::new("priority", &[], RULES);
@@ -38,8 +38,8 @@ fn the_first_band_waits_for_one_packet() {
     assert!((1_500_000..=1_618_000).contains(&most), "{most}");
 }
 
-/// A band beyond the last is the last; without a band, `default`. Each has a limit of its own, the packet
-/// being sent included.
+/// A band beyond the last means the last; packets without a band go to `default`. Each band has its own
+/// limit, the packet being sent included.
 #[test]
 fn bands_and_limits() {
     let given = [("limit", "3 packets"), ("default", "0")];
@@ -52,13 +52,13 @@ fn bands_and_limits() {
     assert_eq!(bench.stats(0).drops, [("queue-full", 15 - 6)]);
     bench.advance(SECOND);
     let order: Vec<u16> = bench.left.iter().map(|left| left.flow).collect();
-    // Of band 2, the packet of flow 3 that found the link idle, one of flow 2 and one of flow 3; then band 0,
-    // which went before them.
+    // Of band 2, the packet of flow 3 that found the link idle, one of flow 2 and one of flow 3; band 0 was
+    // sent before these.
     assert_eq!(order, [3, 1, 1, 1, 2, 3]);
 }
 
-/// With fewer bands, what waits goes where it would come to now, in the order in which it would have gone:
-/// none is overtaken by its own flow.
+/// With fewer bands, waiting packets move to the bands in which they would now arrive, in the order in which
+/// they would have been sent: none is overtaken by its own flow.
 #[test]
 fn fewer_bands_lose_and_reorder_nothing() {
     let mut bench = Bench::new("priority", &[], RULES);
@@ -72,8 +72,8 @@ fn fewer_bands_lose_and_reorder_nothing() {
     assert_eq!(order, [1, 0, 1, 2, 2, 2]);
 }
 
-/// Bands with conditions, limits and disciplines of their own: the first is sent first, its limit is its own,
-/// and CoDel shortens the wait of the second alone. Flow 0 has a tenth of the rate, flow 1 a tenth more than
+/// Bands with their own conditions, limits and disciplines: the first is sent first, its limit is its own,
+/// and CoDel shortens the wait of the second only. Flow 0 has a tenth of the rate, flow 1 a tenth more than
 /// the rest, flow 2 some that is never sent while others wait.
 #[test]
 fn bands_with_queues_of_their_own() {
@@ -90,7 +90,7 @@ fn bands_with_queues_of_their_own() {
         waits.map(|left| left.leave - left.arrival).max().unwrap_or(0)
     };
     let mut plain = run("limit unlimited");
-    // A packet in ten milliseconds too many: 500 to 1000 of them wait from 5 s on.
+    // Every 10 ms one packet too many: from 5 s on, 500 to 1000 of them wait.
     assert!(wait(&plain, 0) <= 2 * MS && wait(&plain, 1) > 500 * MS, "{}", wait(&plain, 1));
     assert_eq!(plain.bytes(2, SECOND, 10 * SECOND), 0);
     assert_eq!(plain.stats(10 * SECOND).drops, [("queue-full", 1000 - 3)]);
@@ -98,8 +98,8 @@ fn bands_with_queues_of_their_own() {
     assert!(wait(&ruled, 0) <= 2 * MS && wait(&ruled, 1) < 200 * MS, "{}", wait(&ruled, 1));
 }
 
-/// From bands to classes and back: what waits is sorted by the new, in its order, and a filter's band is the
-/// class of that number.
+/// From bands to classes and back: waiting packets are sorted by the new settings, in order, and a filter's
+/// band is the class of that number.
 #[test]
 fn bands_become_classes_and_classes_bands() {
     let mut bench = Bench::new("priority", &[], RULES);

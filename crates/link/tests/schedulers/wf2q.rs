@@ -1,4 +1,4 @@
-//! WF²Q+ against generalized processor sharing and the bounds of Bennett & Zhang, in whole numbers.
+//! WF²Q+ compared with generalized processor sharing and the bounds of Bennett & Zhang, in integers.
 
 use crate::bench::{BYTE, Bench, LONGEST, Left, SECOND};
 use longwire_block::Dice;
@@ -11,13 +11,13 @@ fn classes() -> String {
     format!("{all}other weight 1")
 }
 
-/// The sum of all weights, that of the class for others included.
+/// The sum of all weights, including that of the class for others.
 fn sum() -> u64 {
     WEIGHTS.iter().sum::<u64>() + 1
 }
 
-/// All classes always have packets. GPS then gives class i the part w/Σw of every byte: WF²Q+ is never ahead
-/// by more than a packet of its own, nor behind by more than one of the longest.
+/// All classes always have packets. GPS then gives class i the fraction w/Σw of every byte: WF²Q+ is never
+/// ahead by more than a packet of its own, nor behind by more than a longest packet.
 #[test]
 fn backlogged_classes_keep_to_their_gps_share_within_a_packet() {
     let mut bench = Bench::new("wf2q+", &[("classes", &classes())], "");
@@ -52,14 +52,14 @@ fn backlogged_classes_keep_to_their_gps_share_within_a_packet() {
 }
 
 /// The paper's worst-case fair index, for classes that come and go: a packet leaves by a + Q(a)/r + (L +
-/// (Lmax - L)·r/R)/r, where Q(a) is what its class still has to send, itself included, and r = R·w/Σw.
+/// (Lmax - L)·r/R)/r, where Q(a) is the remaining backlog of its class, itself included, and r = R·w/Σw.
 #[test]
 fn no_packet_waits_longer_than_its_own_class_accounts_for() {
     for seed in 0..8 {
         let mut bench = Bench::new("wf2q+", &[("classes", &classes())], "");
         let mut dice = Dice::named(seed, "wfi");
         let mut at = 0;
-        // Class n has packets of up to so many bytes.
+        // Class n has packets of up to this length.
         let longest = [1518, 200, 1000, 64, 900];
         for _ in 0..6000 {
             let flow = dice.below(WEIGHTS.len() as u64) as usize;
@@ -107,7 +107,7 @@ fn a_heavy_class_does_not_run_ahead() {
     assert_eq!(order, wanted);
 }
 
-/// What one does not use the others share by their weights, and the link never rests.
+/// Unused bandwidth is shared by the weights of the others, and the link is never idle.
 #[test]
 fn what_is_not_used_is_shared() {
     let text = "a weight 1 limit unlimited if udp src port 1\nb weight 3 limit unlimited if udp src port 2\n\
@@ -123,7 +123,7 @@ fn what_is_not_used_is_shared() {
     assert!((3 * a).abs_diff(b) <= 3 * 1000, "{a} {b}");
 }
 
-/// Bands choose classes by number; a limit is the class's own, and includes the packet being sent.
+/// Bands select classes by number; a limit belongs to its class, and includes the packet being sent.
 #[test]
 fn bands_conditions_and_limits() {
     let text = "a weight 1 limit 2 packets\nb weight 1 limit 3 packets if udp src port 2 and less 500\n\
@@ -139,11 +139,11 @@ fn bands_conditions_and_limits() {
     }
     bench.advance(SECOND);
     let of = |flow, bytes| bench.left.iter().filter(|left| (left.flow, left.bytes) == (flow, bytes)).count();
-    // a takes the first two of flows 1, 4 and the longer ones of 2; c takes 1200 of its 1500 bytes.
+    // a gets the first two of flows 1, 4 and the longer ones of 2; c takes 1200 of its 1500 bytes.
     assert_eq!([of(1, 1000), of(4, 100), of(2, 604), of(2, 400), of(3, 600)], [1, 1, 0, 3, 2]);
 }
 
-/// Packets that wait go where the new conditions say; none is lost, and the new weights count.
+/// Waiting packets are reassigned by the new conditions; none is lost, and the new weights apply.
 #[test]
 fn classes_change_while_packets_wait() {
     for kind in ["wf2q+", "hfsc"] {
@@ -158,7 +158,7 @@ fn classes_change_while_packets_wait() {
                 bench.arrive(0, flow, 1000);
             }
         }
-        // Flow 2 now belongs to x. a is the last, and has most.
+        // Flow 2 now belongs to x. a is the last, and has most of them.
         let new = text("x weight 1\na weight 9 if udp src port 1");
         bench.change(30_500_000, kind, &[("classes", &new)]);
         assert_eq!(bench.stats(30_500_000).queued_packets, 270, "{kind}");

@@ -43,7 +43,7 @@ impl Run {
         if self.first.is_none() { None } else { Some(self.first) }
     }
 
-    /// Whether there are none.
+    /// Whether there are no packets.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.first.is_none()

@@ -1,6 +1,6 @@
-//! What compiled programs cost, and compiling them: `cargo run --release -p longwire-jit --example measure`.
+//! Cost of compiled programs, and of compiling them: `cargo run --release -p longwire-jit --example measure`.
 //!
-//! Every number is the least of several rounds: what the machine can do when nothing else has it.
+//! Every number is the minimum of several rounds: the machine's performance without other load.
 
 use longwire_jit::{Compiled, compile};
 use longwire_program::{
@@ -35,7 +35,7 @@ fn frame() -> Vec<u8> {
     frame
 }
 
-/// Checks that 60 bytes are there, then adds up words of the packet: so many instructions in all.
+/// Checks for 60 bytes, then sums words of the packet, in this many instructions.
 fn straight(instructions: usize) -> Program {
     let begin =
         "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n r3 = r1\n r3 += 60\n r0 = 2\n if r3 > r2 goto out";
@@ -48,8 +48,7 @@ fn straight(instructions: usize) -> Program {
     Program::new("straight", code, [])
 }
 
-/// Compares a byte of the packet with a number, again and again: so many instructions in all, none of them
-/// the same as before.
+/// Repeatedly compares a byte of the packet with a number, in this many instructions, all of them different.
 fn branching(instructions: usize) -> Program {
     let begin =
         "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n r3 = r1\n r3 += 60\n r0 = 2\n if r3 > r2 goto out";
@@ -72,7 +71,7 @@ fn compiled(program: &Program) -> (Compiled, Arc<Maps>) {
     (compile(&verified, Arc::clone(&maps)).unwrap(), maps)
 }
 
-/// The least time of a packet, of all rounds.
+/// The minimum time per packet over all rounds.
 fn least(mut packets: impl FnMut(u32)) -> f64 {
     let mut best = Duration::MAX;
     for _ in 0..ROUNDS {

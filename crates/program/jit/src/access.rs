@@ -1,8 +1,8 @@
 //! Loads, stores and atomic operations.
 //!
-//! Where the region of an access is known, it is carried out in place, behind one comparison: the address
-//! less the region's first one is a place in the region only if the address is in it, and is a huge number
-//! otherwise. Else it is handed to the machine.
+//! If the region of an access is known, it is carried out inline after one comparison: the address minus the
+//! region's first address is an offset in the region only if the address is in it, and a huge number
+//! otherwise. Else the machine carries it out.
 
 use crate::Known;
 use crate::run::{self, SIGNED, offset, operation_number};
@@ -12,7 +12,7 @@ use cranelift_codegen::ir::{AtomicRmwOp, BlockArg, InstBuilder, MemFlagsData, Ty
 use longwire_program::memory::{STACK_SIZE, frame_pointer};
 use longwire_program::{Atomic, ContextField, Instruction, Map, Region, Register, Size, Width};
 
-/// What an instruction does to memory.
+/// The effect of an instruction on memory.
 #[derive(Clone, Copy)]
 enum Work {
     Load { extended: bool },
@@ -20,7 +20,7 @@ enum Work {
     Change { operation: Atomic, src: Value, r0: Value },
 }
 
-/// An access as the translator sees it.
+/// An access in the translator.
 #[derive(Clone, Copy)]
 struct Access {
     size: Size,
@@ -29,19 +29,19 @@ struct Access {
     work: Work,
 }
 
-/// How an access is carried out.
-enum Way {
-    /// Without asking: the place is known, and there.
-    There(Place),
-    /// Without a check, in the context: a load of the field of this number.
+/// Implementation of an access.
+enum Lowering {
+    /// Unchecked: the location is known and valid.
+    Known(Place),
+    /// Unchecked, in the context: a load of the field with this number.
     Field(usize),
-    /// Behind a comparison.
+    /// After a comparison.
     Checked(Region),
     /// By the machine.
     Machine,
 }
 
-/// Where bytes are in the process.
+/// A location in the process.
 #[derive(Clone, Copy)]
 struct Place {
     pointer: Value,
@@ -50,7 +50,7 @@ struct Place {
 }
 
 impl Translator<'_, '_> {
-    /// Translates an instruction that touches memory.
+    /// Translates an instruction that accesses memory.
     pub fn access(&mut self, instruction: Instruction) {
         let access = match instruction {
             Instruction::Load { size, base, offset, .. } => {
@@ -70,11 +70,11 @@ impl Translator<'_, '_> {
             }
             _ => return,
         };
-        let value = match self.way(&access) {
-            Way::There(place) => self.carry_out(&access, place),
-            Way::Field(number) => Some(self.field(number)),
-            Way::Checked(region) => self.checked(&access, region),
-            Way::Machine => self.by_machine(&access),
+        let value = match self.lowering(&access) {
+            Lowering::Known(place) => self.carry_out(&access, place),
+            Lowering::Field(number) => Some(self.field(number)),
+            Lowering::Checked(region) => self.checked(&access, region),
+            Lowering::Machine => self.by_machine(&access),
         };
         if let (Some(register), Some(value)) = (instruction.writes(), value) {
             self.write(register, value);
@@ -85,9 +85,9 @@ impl Translator<'_, '_> {
         matches!(self.source.known, Known::Facts(_))
     }
 
-    fn way(&mut self, access: &Access) -> Way {
+    fn lowering(&mut self, access: &Access) -> Lowering {
         let (region, place) = self.known(self.index);
-        // The frame of the program itself is always in the same place.
+        // The frame of the program itself is always at one place.
         let own_frame = self.role != Role::Called && access.base == Register::FRAME;
         let in_frame = (frame_pointer(0) as u32).checked_add_signed(i32::from(access.offset));
         let (region, place) = if own_frame { (Some(Region::Stack), in_frame) } else { (region, place) };
@@ -99,22 +99,22 @@ impl Translator<'_, '_> {
         };
         match region {
             Some(Region::Stack) => match there(STACK_SIZE) {
-                Some(place) => Way::There(self.place(offset::STACK, place as i32, self.memory.stack)),
-                None => Way::Checked(Region::Stack),
+                Some(place) => Lowering::Known(self.place(offset::STACK, place as i32, self.memory.stack)),
+                None => Lowering::Checked(Region::Stack),
             },
             Some(Region::State) => match there(self.source.state_size as usize) {
-                Some(place) => Way::There(self.place(offset::STATE, place as i32, self.memory.words)),
-                None => Way::Checked(Region::State),
+                Some(place) => Lowering::Known(self.place(offset::STATE, place as i32, self.memory.words)),
+                None => Lowering::Checked(Region::State),
             },
             Some(region) if self.has_code(access, region) => match (region, there(ContextField::TOTAL)) {
-                (Region::Context, Some(place)) => Way::Field(place as usize / access.size.bytes()),
-                _ => Way::Checked(region),
+                (Region::Context, Some(place)) => Lowering::Field(place as usize / access.size.bytes()),
+                _ => Lowering::Checked(region),
             },
-            _ => Way::Machine,
+            _ => Lowering::Machine,
         }
     }
 
-    /// What is known of the access of an instruction: its region, and where in that.
+    /// What is known about the access of an instruction: its region, and the offset there.
     fn known(&self, index: usize) -> (Option<Region>, Option<u32>) {
         match self.source.known {
             Known::Facts(facts) => match facts.get(index).and_then(|fact| fact.access) {
@@ -125,22 +125,22 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Whether anything reads of a packet what the run says: functions that are called, and accesses to the
-    /// context whose place is not known.
+    /// Whether anything reads the packet's data from the run: called functions, and accesses to the context
+    /// at an unknown offset.
     pub fn reads_run(&self) -> bool {
         let calls = !(self.callees.functions.is_empty() && self.callees.programs.is_empty());
         let mut indices = 0..self.source.code.instructions().len();
         calls || indices.any(|index| self.known(index) == (Some(Region::Context), None))
     }
 
-    /// Whether code can do this in this region.
+    /// Whether this access to this region can be compiled inline.
     fn has_code(&self, access: &Access, region: Region) -> bool {
         match (region, access.work) {
             (Region::Context, Work::Load { extended }) => access.size == Size::Word && !extended,
             (Region::Packet, work) => !matches!(work, Work::Change { .. }),
             (Region::Map(map), work) => self.map(map).is_some_and(|map| {
                 let writable = !map.spec().is_read_only() || matches!(work, Work::Load { .. });
-                // Whether the lock is touched, and where a record ends, the verifier knows.
+                // Only the verifier knows whether the lock is accessed, and where a record ends.
                 let bounded = map.spec().lock.is_none() && !map.spec().kind.is_ring() || self.proven();
                 writable && bounded && map.values().len() >= access.size.bytes()
             }),
@@ -158,7 +158,7 @@ impl Translator<'_, '_> {
         Place { pointer, offset, memory }
     }
 
-    /// An access to what is probably in this region.
+    /// An access that is probably in this region.
     fn checked(&mut self, access: &Access, region: Region) -> Option<Value> {
         let address = self.address(access);
         let (within, at) = self.within(access, region, address);
@@ -196,8 +196,7 @@ impl Translator<'_, '_> {
         self.builder.ins().iadd_imm_s(base, i64::from(access.offset))
     }
 
-    /// Whether an address is in a region and the access fits there, and how far it is from the region's first
-    /// one.
+    /// Whether an address is in a region and the access fits there, and the address' offset in the region.
     fn within(&mut self, access: &Access, region: Region, address: Value) -> (Value, Value) {
         let size = access.size.bytes() as u64;
         let first = match region {
@@ -237,7 +236,7 @@ impl Translator<'_, '_> {
         (self.further(access, region, at, within), at)
     }
 
-    /// How many places there are in the packet where so many bytes begin.
+    /// Number of offsets in the packet at which an access of this size fits.
     fn places(&mut self, bytes: u64) -> Value {
         let length = self.window().length;
         let Some(less @ 1..) = bytes.checked_sub(1) else { return length };
@@ -246,8 +245,7 @@ impl Translator<'_, '_> {
         self.builder.ins().isub(length, less)
     }
 
-    /// What has to hold besides, where nobody has proven it: that the access is aligned, and within one
-    /// value.
+    /// Further conditions for unproven accesses: alignment, and the bounds of one value.
     fn further(&mut self, access: &Access, region: Region, at: Value, mut within: Value) -> Value {
         let size = access.size.bytes() as i64;
         let atomic = matches!(access.work, Work::Change { .. });
@@ -267,11 +265,11 @@ impl Translator<'_, '_> {
         within
     }
 
-    /// Where the byte is in the process that is `at` beyond a region's first.
+    /// Location in the process of the byte at offset `at` of a region.
     fn located(&mut self, region: Region, at: Value) -> Place {
         let (base, memory) = match region {
             Region::Context => {
-                // Fields are twice as wide for compiled code as for the program.
+                // Fields are twice as wide in compiled code as in the program.
                 let twice = self.builder.ins().iadd(at, at);
                 let pointer = self.builder.ins().iadd(self.run, twice);
                 return Place { pointer, offset: offset::FIELDS, memory: self.memory.run };
@@ -296,7 +294,7 @@ impl Translator<'_, '_> {
         self.carry_out(access, place)
     }
 
-    /// Does it.
+    /// Emits the access.
     fn carry_out(&mut self, access: &Access, place: Place) -> Option<Value> {
         let kind = type_of_size(access.size);
         let Place { pointer, offset, memory } = place;
@@ -324,7 +322,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Has the machine do it.
+    /// Emits a call of the machine.
     fn by_machine(&mut self, access: &Access) -> Option<Value> {
         let address = self.address(access);
         let bytes = access.size.bytes() as u64;
@@ -347,7 +345,7 @@ impl Translator<'_, '_> {
     }
 }
 
-/// The generator's operation, but for compare-and-exchange.
+/// The generator's operation; none for compare-and-exchange.
 fn simple(operation: Atomic) -> Option<AtomicRmwOp> {
     Some(match operation {
         Atomic::Add | Atomic::FetchAdd => AtomicRmwOp::Add,

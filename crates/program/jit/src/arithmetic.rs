@@ -1,4 +1,4 @@
-//! Instructions that touch nothing but registers.
+//! Instructions that only access registers.
 
 use crate::translate::{Translator, type_of};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -6,7 +6,7 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use longwire_program::{Arithmetic, ByteOrder, Instruction, Narrow, Operand, Region, SwapWidth, Width};
 
 impl Translator<'_, '_> {
-    /// Translates an instruction that computes.
+    /// Translates a computation.
     pub fn compute(&mut self, instruction: Instruction) {
         let (dst, value) = match instruction {
             Instruction::Arithmetic { width, operation, dst, source } => {
@@ -87,14 +87,14 @@ impl Translator<'_, '_> {
             {
                 Operand::Immediate(0) if matches!(operation, Arithmetic::Mod | Arithmetic::SignedMod) => left,
                 Operand::Immediate(0) => ins.iconst(type_of(width), 0),
-                // The quotients that the generator's division has no answer for are those by 0 and by -1.
+                // The generator's division fails only for divisors 0 and -1.
                 Operand::Immediate(value) if value != -1 => self.divide(operation, left, right),
                 _ => self.divide_by_any(operation, width, left, right),
             },
         }
     }
 
-    /// A division by what is neither 0 nor -1.
+    /// A division by neither 0 nor -1.
     fn divide(&mut self, operation: Arithmetic, left: Value, right: Value) -> Value {
         let ins = self.builder.ins();
         match operation {
@@ -105,8 +105,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// A division by anything: by 1 instead of what can't be divided by, and the right answer in place of
-    /// that quotient.
+    /// A division by anything: by 1 for invalid divisors, and then the right result is selected.
     fn divide_by_any(&mut self, operation: Arithmetic, width: Width, left: Value, right: Value) -> Value {
         let kind = type_of(width);
         let (zero, one) = (self.builder.ins().iconst(kind, 0), self.builder.ins().iconst(kind, 1));
@@ -124,7 +123,7 @@ impl Translator<'_, '_> {
                 let result = self.builder.ins().select(by_minus_one, negated, result);
                 self.builder.ins().select(by_zero, zero, result)
             }
-            // What is left of a division by -1 is 0, as of one by 1.
+            // The remainder of a division by -1 is 0, as by 1.
             _ => self.builder.ins().select(by_zero, left, result),
         }
     }

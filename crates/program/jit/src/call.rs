@@ -1,4 +1,4 @@
-//! Calls of functions of the program and of helpers, and of the functions that stand in for code.
+//! Calls of the program's functions, of helpers, and of functions that replace inline code.
 
 use crate::Known;
 use crate::run::{self, offset};
@@ -9,14 +9,14 @@ use cranelift_module::{FuncId, Module};
 use longwire_program::memory::FRAME_SIZE;
 use longwire_program::{Helper, MAX_ROUNDS, Region, Register, Width};
 
-/// Errors that [`Helper::Loop`] returns, as errno(3) numbers them.
+/// Errors that [`Helper::Loop`] returns, as in errno(3).
 const E2BIG: i64 = 7;
 const EINVAL: i64 = 22;
 
 const ARGUMENTS: [Register; 5] = [Register::R1, Register::R2, Register::R3, Register::R4, Register::R5];
 
 impl Translator<'_, '_> {
-    /// Translates a helper's call. False if there is no such helper.
+    /// Translates a helper call. False if there is no such helper.
     pub fn call_helper(&mut self, number: u32) -> bool {
         let Some(helper) = Helper::from_number(number) else { return false };
         let verified = match self.source.known {
@@ -53,8 +53,8 @@ impl Translator<'_, '_> {
         self.call_function_of_ours(run::performer(helper), &arguments[..5])
     }
 
-    /// Calls a function of the program, if there is one, and gives what it returns: it may be stopped, then
-    /// this one ends, too.
+    /// Calls a function of the program, if it exists, and returns its result. If it is stopped, the caller
+    /// ends, too.
     pub fn call_body(&mut self, entry: usize, arguments: &[Value; 5]) -> Option<Value> {
         let &id = self.callees.functions.get(&entry)?;
         let frame = self.read(Register::FRAME);
@@ -63,7 +63,7 @@ impl Translator<'_, '_> {
         Some(self.call_id(id, &all))
     }
 
-    /// Goes on with the program that begins with this instruction, and returns what it does, if there is one.
+    /// Continues with the program that begins at this instruction, and returns its result, if it exists.
     pub fn go_on_with(&mut self, start: usize) -> Option<()> {
         let &id = self.callees.programs.get(&start)?;
         let result = self.call_id(id, &[self.run]);
@@ -71,7 +71,7 @@ impl Translator<'_, '_> {
         Some(())
     }
 
-    /// Calls a function, and gives what it returns: it may be stopped, then this one ends, too.
+    /// Calls a function and returns its result. If it is stopped, the caller ends, too.
     fn call_id(&mut self, id: FuncId, arguments: &[Value]) -> Value {
         let known = self.called.get(&id).copied();
         let function =
@@ -89,7 +89,7 @@ impl Translator<'_, '_> {
         result
     }
 
-    /// Goes on with another program, as [`Helper::TailCall`] does; the machine says with which.
+    /// Continues with another program, as [`Helper::TailCall`] does; the machine selects it.
     fn tail_call(&mut self, verified: bool) -> Value {
         let number = self.call_out(Helper::TailCall, verified);
         let [some, none] = [(); 2].map(|()| self.builder.create_block());
@@ -112,7 +112,7 @@ impl Translator<'_, '_> {
         self.constant(0)
     }
 
-    /// Calls the function that `r2` names again and again, as [`Helper::Loop`] does.
+    /// Calls the function named by `r2` repeatedly, as [`Helper::Loop`] does.
     fn repeat(&mut self) -> Value {
         let count = self.narrowed(Width::W32, Register::R1);
         let count = self.widened(count);
@@ -141,8 +141,8 @@ impl Translator<'_, '_> {
         self.builder.block_params(done)[0]
     }
 
-    /// Calls a function `count` times with the round's number and `data`, and goes on with `done` and how
-    /// often it was.
+    /// Calls a function `count` times with the round's number and `data`, and continues at `done` with the
+    /// number of rounds.
     fn rounds(&mut self, entry: usize, (count, data): (Value, Value), done: Block) {
         let [head, round, call] = [(); 3].map(|()| self.builder.create_block());
         self.builder.append_block_param(head, types::I64);
@@ -175,19 +175,19 @@ impl Translator<'_, '_> {
         known.map_or_else(|| self.source.code.callbacks(), |callback| vec![callback.entry])
     }
 
-    /// Goes on with a block to which nothing leads but what was translated.
+    /// Enters a block whose predecessors are all translated.
     pub fn enter_block(&mut self, block: Block) {
         self.builder.switch_to_block(block);
         self.builder.seal_block(block);
     }
 
-    /// What stands at this offset in the run.
+    /// The value at this offset in the run.
     pub fn of_run(&mut self, offset: i32) -> Value {
         self.builder.ins().load(types::I64, self.memory.run, self.run, offset)
     }
 
-    /// Calls one of the functions of [`run`] with these arguments after the first. If it wants so, the
-    /// program ends.
+    /// Calls one of the functions of [`run`] with these arguments after the first. The program ends if it
+    /// requests that.
     pub fn call_function_of_ours(&mut self, function: *const (), arguments: &[Value]) -> Value {
         let mut signature = Signature::new(self.builder.func.signature.call_conv);
         signature.params = vec![AbiParam::new(types::I64); arguments.len() + 1];

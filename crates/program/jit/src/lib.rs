@@ -1,17 +1,17 @@
 //! Compiles programs to machine code, with Cranelift.
 //!
-//! A compiled program holds the same values in its registers as an interpreted one: addresses are numbers of
-//! a region and a place ([`longwire_program::memory`]). Where the region of an access is known, subtracting
-//! the region's first address gives the place, and one comparison with the region's length says that both are
-//! right, whatever the register holds. That comparison stays in, verified or not: a mistake of the verifier's
-//! ends a program, and opens nothing. Where the region is not known, the access is carried out by
-//! [`Machine::load`] and its like. Helpers are called through [`Machine::call`].
+//! A compiled program has the same values in its registers as an interpreted one: addresses are numbers made
+//! of a region and an offset ([`longwire_program::memory`]). If the region of an access is known, subtracting
+//! its first address gives the offset, and one comparison with the region's length validates both, whatever
+//! the register holds. The comparison is kept even after verification: an error of the verifier ends a
+//! program, but gives no access. If the region is not known, the access is carried out by [`Machine::load`]
+//! and similar functions. Helpers are called through [`Machine::call`].
 //!
-//! - `order`: functions, and an order of instructions in which nothing comes before what leads to it;
-//! - `translate`: a function, with `visits`, the way from packet to packet;
+//! - `order`: functions, and an order of instructions in which predecessors come first;
+//! - `translate`: a function, with `visits`, the loop over packets;
 //! - `arithmetic`, `access`, `call`: its instructions;
-//! - `run`: what compiled code works on, and what it calls; `visit`: what it returned of packets;
-//! - `memory`: where the code lies, and for how long.
+//! - `run`: the data of compiled code, and the functions it calls; `visit`: its results for packets;
+//! - `memory`: executable memory and its lifetime.
 //!
 //! The decision behind it: `docs/adr/0016-compiling-programs.md`.
 
@@ -35,83 +35,83 @@ use std::sync::Arc;
 use thiserror::Error;
 pub use visit::{Visit, Visited};
 
-/// A program as machine code, for these maps. It may be run by several workers at once.
+/// A program as machine code, for these maps. Several workers may run it at once.
 ///
-/// The code lies in pages that can be executed and not written, and is given back when this is dropped.
+/// The code is in pages that are executable and not writable, and is freed when this is dropped.
 pub struct Compiled {
     loaded: Loaded,
     program: Program,
     maps: Arc<Maps>,
-    /// How many bytes of state the code takes for granted.
+    /// Bytes of state that the code relies on.
     state_size: u32,
 }
 
-/// Why a program can't be compiled.
+/// Reason why a program can't be compiled.
 #[derive(Debug, Error)]
 pub enum CompileError {
-    /// A function would need more frames than there are.
+    /// The call depth of a function exceeds the limit.
     #[error("the function at instruction {slot} calls too deeply, or itself")]
     Depth {
-        /// The number of its first instruction, in slots.
+        /// Its first instruction, in slots.
         slot: usize,
     },
-    /// Its functions share so much code that there would be too much of it.
+    /// Its functions share code that would have to be compiled too often.
     #[error("the program's functions have more than {0} instructions together")]
     TooLarge(usize),
-    /// The processor is none that code can be made for.
+    /// There is no code generator for this processor.
     #[error("no code can be made for this processor: {0}")]
     Processor(String),
-    /// The code generator refused it.
+    /// The code generator failed.
     #[error("the code generator failed: {0}")]
     Generator(String),
 }
 
-/// Why a compiled program did not come to its end.
+/// Reason why a compiled program ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Halted {
-    /// It was about to do what a verified program can't.
+    /// It attempted something that a verified program can't.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// A helper failed in a way it never should.
+    /// A helper panicked.
     #[error("instruction {slot}: the helper panicked")]
     Panicked {
-        /// The number of the instruction, in slots.
+        /// The instruction, in slots.
         slot: usize,
     },
-    /// The machine's maps are not those that it was compiled for.
+    /// The machine's maps are not those for which it was compiled.
     #[error("the program was compiled for other maps")]
     OtherMaps,
     /// The machine's state is too short.
     #[error("the program needs {needed} bytes of state")]
     StateSize {
-        /// How many it needs.
+        /// The required size.
         needed: u32,
     },
 }
 
-/// What is known of the accesses of a program before it is compiled.
+/// What is known about a program's accesses before compilation.
 #[derive(Clone, Copy)]
 enum Known<'a> {
-    /// What the verifier has proven: whatever contradicts it ends the program.
+    /// Proven by the verifier: a contradiction ends the program.
     Facts(&'a [Fact]),
-    /// Which region an access is probably in: elsewhere it takes longer.
+    /// The probable region of an access; other regions take longer.
     Hints(&'a [Option<Region>]),
 }
 
 /// Compiles a verified program for these maps.
 ///
 /// # Errors
-/// If the code generator can't, or there is none for this processor.
+/// If the code generator fails, or there is none for this processor.
 pub fn compile(verified: &Verified, maps: Arc<Maps>) -> Result<Compiled, CompileError> {
     let known = Known::Facts(verified.facts());
     let turns = u64::from(verified.most()[Item::Instruction]);
     Compiled::new(verified.program(), known, (verified.state_size(), turns), maps)
 }
 
-/// Compiles a program that nobody has verified. It checks at run time whatever a program could do wrong but
-/// reading registers that were not written, which are 0, and parts of the stack that were not, which have any
-/// value. Of its loops it may go round [`MOST_TURNS`] times. `hints` says for each instruction in which
-/// region its access probably is; wrong or missing hints make it slower.
+/// Compiles an unverified program. Everything that could go wrong is checked at run time, except that
+/// unwritten registers read as 0, and unwritten parts of the stack as anything. Its loops may take
+/// [`MOST_TURNS`] turns. `hints` has the probable region of each instruction's access; wrong or missing hints
+/// make it slower.
 ///
 /// # Errors
 /// If it calls too deeply, or as [`compile`].
@@ -123,7 +123,7 @@ pub fn compile_unverified(
     Compiled::new(program, Known::Hints(hints), (0, MOST_TURNS), maps)
 }
 
-/// How often a program that nobody has verified may lead back in its loops, all together, for one packet.
+/// Most backward jumps of an unverified program per packet.
 pub const MOST_TURNS: u64 = 1 << 16;
 
 impl Compiled {
@@ -141,8 +141,8 @@ impl Compiled {
         Ok(Self { loaded, program: program.clone(), maps, state_size })
     }
 
-    /// Runs it on what is in `machine`, and gives what it returned. The machine's stack should be
-    /// [`Stack::trusting`](longwire_program::Stack::trusting): another one is not told what compiled code
+    /// Runs it on `machine`, and returns its return value. The machine's stack should be
+    /// [`Stack::trusting`](longwire_program::Stack::trusting): another one does not learn what compiled code
     /// writes.
     ///
     /// # Errors
@@ -171,9 +171,9 @@ impl Compiled {
         }
     }
 
-    /// Gets it ready for a [`Session`], with this state, which has to be long enough; if it calls nothing
-    /// that is not answered in place. Such a program has no effects but what it does to the packet, the
-    /// stack, this state, and values of maps.
+    /// Prepares it for a [`Session`] with this state, which must be large enough. None if it calls helpers
+    /// that are not inlined: the program has no effects except on the packet, the stack, this state, and
+    /// values of maps.
     #[inline]
     pub fn alone<'r>(&'r self, state: &'r State) -> Option<Alone<'r>> {
         let fits = !self.loaded.asks() && state.size() >= self.state_size;
@@ -193,12 +193,12 @@ impl Compiled {
         &self.program
     }
 
-    /// How many bytes of machine code it is.
+    /// Size of the machine code in bytes.
     pub fn code_size(&self) -> usize {
         self.loaded.size()
     }
 
-    /// Why it was stopped at this instruction.
+    /// The reason for the stop at this instruction.
     #[cold]
     fn halted(&self, number: u64, run: &Run) -> Halted {
         let code = &self.program.code;
@@ -215,45 +215,45 @@ impl Compiled {
     }
 }
 
-/// A program that is ready for packets (see [`Compiled::alone`]).
+/// A program prepared for packets (see [`Compiled::alone`]).
 #[derive(Clone, Copy)]
 pub struct Alone<'r> {
     compiled: &'r Compiled,
     state: &'r State,
 }
 
-/// A program that is ready for packets, with helpers (see [`Compiled::helped`]).
+/// A program with helpers, prepared for packets (see [`Compiled::helped`]).
 #[derive(Clone, Copy)]
 pub struct Helped<'r> {
     compiled: &'r Compiled,
     state: &'r State,
 }
 
-/// Where programs run on packet after packet, without anything being made anew for each.
+/// Runs programs on packets one by one, without setup for each.
 pub struct Session<'r> {
     run: Run,
     stack: &'r mut Stack,
     context: Context,
 }
 
-/// What differs between the contexts of packets on a [`Session`].
+/// The per-packet part of the context in a [`Session`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Arrival {
-    /// The number of the port that it came in by.
+    /// Ingress port.
     pub ingress: u32,
-    /// Its time, in nanoseconds.
+    /// Arrival time in nanoseconds.
     pub now: u64,
     /// Its mark.
     pub mark: u32,
 }
 
-/// A [`Session`] with a program that calls nothing: what that finds there is the same for all packets.
+/// A [`Session`] with a program that calls no helpers: its environment is the same for all packets.
 pub struct Bound<'d> {
     run: &'d mut Run,
     compiled: &'d Compiled,
 }
 
-/// A packet on a [`Session`]: for one program after the other.
+/// A packet in a [`Session`], for one program after the other.
 pub struct Shown<'d> {
     run: &'d mut Run,
     stack: &'d mut Stack,
@@ -262,8 +262,8 @@ pub struct Shown<'d> {
 }
 
 impl<'r> Session<'r> {
-    /// One with this stack, which should be [`Stack::trusting`], for packets whose contexts have these values
-    /// but for what arrivals say.
+    /// With this stack, which should be [`Stack::trusting`], for packets whose contexts have these values
+    /// apart from their arrivals.
     pub fn new(stack: &'r mut Stack, context: Context) -> Self {
         let mut run = Run::idle();
         run.lend_stack(stack);
@@ -271,7 +271,7 @@ impl<'r> Session<'r> {
         Self { run, stack, context }
     }
 
-    /// Shows programs a packet that has no room before and behind.
+    /// Presents a packet without headroom and tailroom to programs.
     #[inline]
     pub fn show<'d>(&'d mut self, arrival: Arrival, frame: &'d mut [u8]) -> Shown<'d> {
         let Arrival { ingress, now, mark } = arrival;
@@ -280,7 +280,7 @@ impl<'r> Session<'r> {
         Shown { run: &mut self.run, stack: self.stack, context, frame }
     }
 
-    /// Keeps it for one program.
+    /// Binds it to one program.
     pub fn bind<'d>(&'d mut self, alone: Alone<'d>) -> Bound<'d> {
         self.run.use_state(alone.state);
         Bound { run: &mut self.run, compiled: alone.compiled }
@@ -288,11 +288,11 @@ impl<'r> Session<'r> {
 }
 
 impl Bound<'_> {
-    /// Runs the program on packets of a pool, which have no room before and behind, one after the other, at
-    /// most 64 of them, until one can't be shown as it is: a train, or one with a checksum to be finished.
-    /// Those are to be looked at of which it returned something else in its low half than `quiet`, or was
-    /// stopped: the [`Visit`] in the packet's place tells what. One that is none of the pool's is treated as
-    /// stopped; where the program was, frames and all memory are as it left them.
+    /// Runs the program on packets of a pool without headroom and tailroom, at most 64, up to the first that
+    /// can't be passed as it is: a train, or one with an unfinished checksum. Returned bits mark packets for
+    /// which the lower half of the return value is not `quiet`, or that were stopped: the [`Visit`] at the
+    /// packet's index has the details. A handle outside the pool is treated as stopped. Frames and memory are
+    /// as the program left them.
     #[inline]
     pub fn run(&mut self, pool: &mut Pool, packets: &[Handle], visits: &mut [Visit], quiet: u64) -> Visited {
         self.compiled.loaded.visit(self.run, pool, (packets, visits), quiet)
@@ -305,7 +305,7 @@ impl Shown<'_> {
         self.frame
     }
 
-    /// Runs a program on it, and gives what that returned.
+    /// Runs a program on it and returns its return value.
     ///
     /// # Errors
     /// If it was stopped; the frame and all memory are then as it left them.
@@ -315,7 +315,7 @@ impl Shown<'_> {
         alone.compiled.enter(self.run)
     }
 
-    /// Runs a program that calls helpers, and returns what it has asked for, too.
+    /// Runs a program that calls helpers, and also returns its requests.
     #[inline]
     pub fn run_helped(
         &mut self,
@@ -349,7 +349,7 @@ fn fault_of(code: &Code, index: usize, address: u64) -> Fault {
         Some(Instruction::Call { helper }) if Helper::from_number(*helper).is_none() => {
             Fault::Helper(*helper)
         }
-        // All else that it is given may be anything.
+        // Its other arguments may have any value.
         Some(Instruction::Call { helper }) if *helper == Helper::Loop.number() => Fault::Argument(2),
         Some(Instruction::Call { helper }) if *helper == Helper::TailCall.number() => Fault::TailCall,
         Some(Instruction::CallKernel { .. }) => Fault::Kernel,

@@ -1,4 +1,4 @@
-//! From functions to code in memory, and the code's life.
+//! Executable memory: from functions to code, and the code's lifetime.
 #![allow(unsafe_code)]
 
 use crate::CompileError;
@@ -16,12 +16,12 @@ use longwire_packet::{Handle, Pool};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// A compiled program in memory that can be read and executed, and not written.
+/// A compiled program in memory that is readable and executable, not writable.
 pub struct Loaded {
     /// None after it was dropped.
     module: Option<JITModule>,
     entry: Entry,
-    /// The entry for packet after packet, of a program that asks nothing.
+    /// The entry of the loop over packets, for a program without calls.
     visits: Option<EntryOfVisits>,
     size: usize,
     /// Whether it calls functions that work on the machine.
@@ -44,9 +44,9 @@ impl Loaded {
         unsafe { (self.entry)(&raw mut *run) }
     }
 
-    /// Runs the program on packets of a pool, one after the other, as far as each can be shown as it is.
-    /// Those are to be looked at of which it did not return `quiet` in the low half, or nothing; all of them,
-    /// if the program works on the machine, or there are too many.
+    /// Runs the program on packets of a pool, up to the first that can't be passed as it is. Returned bits
+    /// mark packets for which the lower half of the return value was not `quiet`, or that were stopped; all
+    /// of them if the program works on the machine, or there are too many.
     #[inline]
     pub fn visit(
         &self,
@@ -74,7 +74,7 @@ impl Loaded {
         self.size
     }
 
-    /// Whether it works on the machine, and not only on what the run points to.
+    /// Whether it works on the machine, and not only on the run's pointers.
     pub fn asks(&self) -> bool {
         self.asks
     }
@@ -95,7 +95,7 @@ impl Drop for Loaded {
     }
 }
 
-/// Compiles all functions, of which the first is the program.
+/// Compiles all functions; the first is the program.
 pub fn load(source: &Source<'_>, bodies: &[Body]) -> Result<Loaded, CompileError> {
     let mut module = JITModule::new(JITBuilder::with_isa(processor()?, default_libcall_names()));
     let (mut asks, mut moves) = (false, false);
@@ -151,7 +151,7 @@ fn define(
         size += context.compiled_code().map_or(0, |code| code.code_info().total_size as usize);
         module.clear_context(&mut context);
         done += 1;
-        // Now it is known whether any of them asks.
+        // Now it is known whether any of them calls the machine.
         if done == count && !*asks {
             made.push((declare(module, "visits", Role::Visits)?, &bodies[0], Role::Visits));
         }
@@ -168,9 +168,9 @@ fn define(
     Ok((entry, visits, size))
 }
 
-/// A program takes the run, or what [`EntryOfVisits`] says; other functions take the run, `r1` to `r5`, and
-/// `r10`. They give an [`Ended`], or a [`Visited`], in two registers, which is how C gives it by the
-/// conventions of the processors that are taken here.
+/// A program takes the run, or the arguments of [`EntryOfVisits`]; other functions take the run, `r1` to
+/// `r5`, and `r10`. They return an [`Ended`] or a [`Visited`] in two registers, as C does by the calling
+/// conventions of the supported processors.
 fn signature(convention: CallConv, role: Role) -> Signature {
     let (takes, gives) = match role {
         Role::Program | Role::Continued => (1, 2),
@@ -183,7 +183,7 @@ fn signature(convention: CallConv, role: Role) -> Signature {
     signature
 }
 
-/// The processor that this runs on, as the code generator knows it.
+/// The code generator's description of this processor.
 fn processor() -> Result<OwnedTargetIsa, CompileError> {
     static PROCESSOR: OnceLock<Result<OwnedTargetIsa, String>> = OnceLock::new();
     PROCESSOR.get_or_init(describe_processor).clone().map_err(CompileError::Processor)
@@ -199,7 +199,7 @@ fn describe_processor() -> Result<OwnedTargetIsa, String> {
         ("is_pic", "false"),
         ("use_colocated_libcalls", "false"),
         ("unwind_info", "false"),
-        // The generator's own checks of what it was given and has made, which cost as much as the rest.
+        // The generator's own consistency checks, which cost as much as the rest.
         ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
     ] {
         flags.set(name, value).map_err(|error| error.to_string())?;

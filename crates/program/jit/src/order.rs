@@ -1,5 +1,5 @@
-//! The functions of a program, and for each an order of instructions in which nothing comes before what leads
-//! to it, but for what leads back in a loop.
+//! The functions of a program, and for each an order of instructions in which predecessors come first, except
+//! for backward jumps of loops.
 
 use crate::CompileError;
 use longwire_program::memory::MAX_FRAMES;
@@ -11,36 +11,33 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Body {
     /// Its first instruction.
     pub entry: usize,
-    /// Its instructions that can be reached. The number behind the program's last means running off its
-    /// end.
+    /// Its reachable instructions. The index after the program's last instruction means running off its end.
     pub order: Vec<usize>,
-    /// Whether functions of the program, or helpers, call it; the program itself, and others that tail calls
-    /// lead to, they need not.
+    /// Whether functions of the program, or helpers, call it; not needed for the program itself and targets
+    /// of tail calls.
     pub is_called: bool,
-    /// Whether tail calls lead to it.
+    /// Whether it is the target of tail calls.
     pub goes_on: bool,
-    /// The ways that lead back to what may come before: to where, and from where. There is one in every
-    /// circle.
+    /// Backward jumps: target and source. There is one in every cycle.
     pub back: BTreeSet<(usize, usize)>,
 }
 
 impl Body {
-    /// Whether something leads back to this instruction.
+    /// Whether this instruction is the target of a backward jump.
     pub fn is_head(&self, index: usize) -> bool {
         self.back.range((index, 0)..=(index, usize::MAX)).next().is_some()
     }
 
-    /// All that something leads back to.
+    /// All targets of backward jumps.
     pub fn heads(&self) -> BTreeSet<usize> {
         self.back.iter().map(|&(head, _)| head).collect()
     }
 }
 
-/// Most instructions of all functions together: each is compiled once for every function that leads to it.
+/// Most instructions of all functions together: each is compiled once for every function that reaches it.
 const MAX_INSTRUCTIONS: usize = 2 * Code::MAX_SLOTS;
 
-/// The program itself, then the functions that it calls, and the programs that tail calls lead to with
-/// theirs.
+/// The program itself, then the functions that it calls, and the targets of tail calls with theirs.
 pub fn bodies(code: &Code) -> Result<Vec<Body>, CompileError> {
     let mut walk = Walk { code, marks: vec![0; code.len() + 1], functions: 0 };
     let (mut bodies, mut places) = (Vec::new(), BTreeMap::new());
@@ -70,7 +67,7 @@ pub fn bodies(code: &Code) -> Result<Vec<Body>, CompileError> {
     Ok(bodies)
 }
 
-/// The instructions that may follow one within its function: where it jumps to, and the next one.
+/// Possible successors of an instruction within its function: its jump target and the next one.
 pub fn next(code: &Code, index: usize) -> [Option<usize>; 2] {
     let Some(instruction) = code.instructions().get(index) else { return [None, None] };
     let jumps = !instruction.names_function();
@@ -82,8 +79,8 @@ fn callees<'a>(code: &'a Code, order: &'a [usize]) -> impl Iterator<Item = usize
     order.iter().filter(called).filter_map(|&i| code.target(i))
 }
 
-/// Finds out how many frames a function needs, `depth` of which are in use when it runs, its own included. A
-/// function that calls itself needs more than there are, so this ends.
+/// Computes the frames that a function needs; `depth` of them are in use when it runs, including its own. A
+/// recursive function exceeds the limit, so this terminates.
 fn measure(
     code: &Code,
     bodies: &[Body],
@@ -106,11 +103,11 @@ fn measure(
     if depth - 1 + heights[body] > MAX_FRAMES { Err(too_deep) } else { Ok(()) }
 }
 
-/// Walks through functions, depth first.
+/// A depth-first walk through functions.
 struct Walk<'c> {
     code: &'c Code,
-    /// For each instruction 2n - 1 while it is on the way of the walk through function n, counted from 1, and
-    /// 2n when it is done.
+    /// For each instruction 2n - 1 while it is on the current path through function n, counted from 1, and 2n
+    /// when it is done.
     marks: Vec<usize>,
     functions: usize,
 }
@@ -152,7 +149,7 @@ mod tests {
 
     #[test]
     fn nothing_comes_before_what_leads_to_it() {
-        // 0 may go to 3 or 1; 1 goes to 4, which goes back to 2, which ends; 3 ends.
+        // 0 leads to 3 or 1; 1 to 4, which leads back to 2, which ends; 3 ends.
         let text = "if r1 > 1 goto d\n goto e\n c: exit\n d: exit\n e: goto c";
         assert_eq!(orders(text).unwrap(), [[0, 1, 4, 2, 3]]);
     }
@@ -166,7 +163,7 @@ mod tests {
 
     #[test]
     fn loops_are_found_where_they_lead_back() {
-        // Into the middle, to itself, and twice to the same.
+        // Into the middle, to itself, and twice to one target.
         let text = "goto b\n a: r0 = 1\n b: r1 = 1\n if r1 > 2 goto a\n c: if r1 > 3 goto c\n if r1 > 4 goto \
             b\n exit";
         let bodies = bodies(&assemble(text).unwrap()).unwrap();

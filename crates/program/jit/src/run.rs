@@ -1,6 +1,6 @@
-//! What compiled code works on, and the functions that it calls.
+//! The data of compiled code, and the functions that it calls.
 //!
-//! Nothing that these functions call can unwind into compiled code: panics are caught here.
+//! None of these functions unwinds into compiled code: they catch panics.
 #![allow(unsafe_code)]
 
 use crate::visit::Visit;
@@ -9,14 +9,14 @@ use longwire_program::{Atomic, Context, Helper, Machine, Region, Size, Stack, St
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A run of a program: what its code reads without asking, and what it leaves behind. The code knows the
-/// fields by their offsets.
+/// A run of a program: what its code reads directly, and its results. The code knows the fields by their
+/// offsets.
 #[repr(C)]
 pub struct Run {
-    /// The context's fields as loads give them, in order.
+    /// The context's fields as loaded, in order.
     fields: [u64; 6],
-    /// The address of the packet's first byte as the program has it, which is `fields[0]`, is at this address
-    /// of the process. There are as many bytes as `fields[1]` is beyond it.
+    /// Pointer to the packet's first byte, whose program address is `fields[0]`. Its length is `fields[1]`
+    /// minus that.
     packet: *mut u8,
     /// The stack's first byte.
     stack: *mut u8,
@@ -28,20 +28,20 @@ pub struct Run {
     now: u64,
     /// The worker's number.
     worker: u64,
-    /// Not 0 if a function that was called wants the program to end.
+    /// Not 0 if a called function requests the end of the program.
     halted: u64,
-    /// How often the program may still lead back in its loops.
+    /// Backward jumps that the program may still take.
     turns: u64,
-    /// Where the access was that ended the program.
+    /// Address of the access that ended the program.
     pub address: u64,
-    /// What the functions below work on.
+    /// The machine for the functions below.
     machine: *mut c_void,
-    /// Where code that goes from packet to packet writes what the program returned.
+    /// Where the loop over packets writes return values.
     visits: *mut Visit,
     fault: Option<Fault>,
 }
 
-/// What compiled code finds where in a [`Run`], in bytes.
+/// Offsets in a [`Run`] used by compiled code, in bytes.
 pub mod offset {
     use super::Run;
     use std::mem::offset_of;
@@ -59,33 +59,33 @@ pub mod offset {
     pub const VISITS: i32 = offset_of!(Run, visits) as i32;
 }
 
-/// How a program ended.
+/// The end of a program.
 #[repr(C)]
 pub struct Ended {
-    /// What it returned.
+    /// Its return value.
     pub returned: u64,
-    /// 0, or the number of the instruction that ended it, plus 1: then it returned nothing.
+    /// 0, or the number of the instruction that ended it plus 1: then there is no return value.
     pub number: u64,
 }
 
-/// Is in the number of an instruction that led back too often.
+/// Set in the number of an instruction that jumped back too often.
 pub const TOO_OFTEN: u64 = 1 << 32;
 
 const FAULT: u64 = 1;
 const PANIC: u64 = 2;
 
 impl Run {
-    /// Lends it a stack, which nobody else may touch before the run has ended.
+    /// Lends it a stack, which nothing else may access before the end of the run.
     pub fn lend_stack(&mut self, stack: &mut Stack) {
         self.stack = stack.bytes_mut().as_mut_ptr();
     }
 
-    /// Lends it places for what the program returns, which nobody else may touch before the run has ended.
+    /// Lends it slots for return values, which nothing else may access before the end of the run.
     pub fn lend_visits(&mut self, visits: &mut [Visit]) {
         self.visits = visits.as_mut_ptr();
     }
 
-    /// A run that has no packet yet, nor anything else.
+    /// A run without packet, state and machine.
     pub fn idle() -> Self {
         let start = Region::Packet.address(0);
         Self {
@@ -105,7 +105,7 @@ impl Run {
         }
     }
 
-    /// A run on this machine, which nobody else may touch before the run has ended.
+    /// A run on this machine, which nothing else may access before the end of the run.
     #[inline]
     pub fn new(machine: &mut Machine<'_>) -> Self {
         let mut run = Self::idle();
@@ -115,8 +115,7 @@ impl Run {
         run
     }
 
-    /// Lends it a machine, which nobody else may touch before the run has ended. Its packet is the one that
-    /// the run has.
+    /// Lends it a machine, which nothing else may access before the end of the run. Its packet is the run's.
     #[inline]
     pub fn lend(&mut self, machine: &mut Machine<'_>) {
         self.stack = machine.stack.bytes_mut().as_mut_ptr();
@@ -124,8 +123,8 @@ impl Run {
         self.machine = (&raw mut *machine).cast();
     }
 
-    /// Gives it a packet without room before and behind, that came in by port `ingress` at `now`; the rest of
-    /// the context stays what it is.
+    /// Sets a packet without headroom and tailroom, with its ingress port and time; the rest of the context
+    /// is kept.
     #[inline]
     pub fn take(&mut self, (ingress, now): (u32, u64), frame: &mut [u8]) {
         let length = frame.len().min(u32::MAX as usize);
@@ -134,7 +133,7 @@ impl Run {
         (self.fields[3], self.now) = (ingress.into(), now);
     }
 
-    /// Gives it a context.
+    /// Sets the context.
     #[inline]
     pub fn know(&mut self, context: &Context) {
         (self.fields[3], self.fields[4]) = (u64::from(context.ingress), u64::from(context.queue));
@@ -149,22 +148,23 @@ impl Run {
         self.state_size = u64::from(state.size());
     }
 
-    /// Forgets how the program before ended.
+    /// Resets the previous program's end.
     pub fn forget(&mut self) {
         (self.halted, self.fault) = (0, None);
     }
 
-    /// Whether a function that was called has panicked.
+    /// Whether a called function has panicked.
     pub fn panicked(&self) -> bool {
         self.halted == PANIC
     }
 
-    /// The fault of a function that was called.
+    /// The fault of a called function.
     pub fn fault(&self) -> Option<Fault> {
         self.fault
     }
 
-    /// Sees where packet and stack are. To be done again after whatever may move the packet's ends.
+    /// Updates the locations of packet and stack. To be repeated after anything that may move the packet's
+    /// ends.
     #[inline]
     fn look(&mut self, machine: &mut Machine<'_>) {
         let window = machine.packet.range();
@@ -176,8 +176,8 @@ impl Run {
         self.stack = machine.stack.bytes_mut().as_mut_ptr();
     }
 
-    /// Has the machine do something that leaves the packet's ends where they are, unless `MOVES`. If that
-    /// fails, the program is to end, and what is given back means nothing.
+    /// Calls the machine; packet ends stay in place, unless `MOVES`. On failure the program must end, and the
+    /// result is meaningless.
     ///
     /// # Safety
     /// `run` is what compiled code was entered with.
@@ -211,7 +211,7 @@ impl Run {
     }
 }
 
-/// Signs are extended, if this is added to a size.
+/// Added to a size: extends the sign.
 pub const SIGNED: u64 = 0x10;
 
 /// Carries out a load: `how` is a size in bytes, with [`SIGNED`].
@@ -249,7 +249,7 @@ pub unsafe extern "C" fn change(run: *mut Run, address: u64, src: u64, r0: u64, 
     unsafe { Run::with_machine::<false>(run, work) }
 }
 
-/// Carries out a helper whose arguments nobody has looked at.
+/// Calls a helper whose arguments are unchecked.
 ///
 /// # Safety
 /// `run` is what compiled code was entered with.
@@ -259,7 +259,7 @@ pub unsafe extern "C" fn call(run: *mut Run, a: u64, b: u64, c: u64, d: u64, e: 
     unsafe { Run::with_machine::<true>(run, work) }
 }
 
-/// Carries out a helper whose arguments the verifier has looked at.
+/// Calls a helper whose arguments the verifier has checked.
 ///
 /// # Safety
 /// `run` is what compiled code was entered with.
@@ -281,7 +281,7 @@ unsafe extern "C" fn perform<const HELPER: u32, const MOVES: bool>(
 
 macro_rules! performers {
     ($($helper:ident)+) => {
-        /// The function that carries out this helper, whose arguments the verifier has looked at.
+        /// The function that calls this helper, whose arguments the verifier has checked.
         pub fn performer(helper: Helper) -> *const () {
             match helper {
                 $(Helper::$helper => {
@@ -314,7 +314,7 @@ const OPERATIONS: [Atomic; 10] = [
     Atomic::CompareExchange,
 ];
 
-/// An operation as [`change`] takes it.
+/// Number of an operation for [`change`].
 pub fn operation_number(width: Width, operation: Atomic) -> u64 {
     let place = OPERATIONS.iter().position(|&other| other == operation).unwrap_or(0) as u64;
     if width == Width::W64 { place | WIDE } else { place }

@@ -1,4 +1,4 @@
-//! What compiled programs do when something is wrong, and what facts that are wrong can't do.
+//! Behaviour of compiled programs in case of errors, and with wrong facts.
 
 use crate::{
     Arrival, Compiled, Halted, Known, MOST_TURNS, Session, Visit, Visited, compile, compile_unverified,
@@ -10,7 +10,7 @@ use longwire_program::{
 };
 use std::sync::Arc;
 
-/// Gives numbers, or none.
+/// Draws numbers, or panics.
 struct Dice(Option<u32>);
 
 impl Environment for Dice {
@@ -45,7 +45,7 @@ impl Bench {
     }
 }
 
-/// A packet that came in by this port.
+/// A packet from this port.
 fn packet(pool: &mut Pool, bytes: &[u8], port: u16) -> Handle {
     let handle = pool.insert(bytes).unwrap();
     pool.meta_mut(handle).in_port = port;
@@ -123,11 +123,11 @@ fn packet_after_packet_is_met() {
         quiet,
         third,
         empty,
-        // Those that are not all there.
+        // Incomplete ones.
         long,
         beyond,
         Handle::NONE,
-        // And some that are met again.
+        // And some repeated ones.
         first,
         third,
     ];
@@ -143,7 +143,7 @@ fn packet_after_packet_is_met() {
     assert_eq!(session.bind(alone).run(&mut pool, &[quiet; 64], &mut visits, 12), all);
 }
 
-/// What can't be shown as it is, is left where it is, and nothing behind it is met.
+/// Packets that can't be passed as they are stay untouched, and so do those after them.
 #[test]
 fn trains_and_open_checksums_are_not_met() {
     let maps = no_maps();
@@ -169,8 +169,7 @@ fn trains_and_open_checksums_are_not_met() {
     }
 }
 
-/// The packet's port and time, and the context's other fields, are those of each packet, wherever the program
-/// reads them.
+/// Port and time, and the context's other fields, are those of each packet, wherever the program reads them.
 #[test]
 fn each_packet_has_its_own_context() {
     let maps = no_maps();
@@ -200,7 +199,7 @@ fn each_packet_has_its_own_context() {
     }
 }
 
-/// A program that nobody should have believed is stopped at each packet where it goes wrong, and at no other.
+/// A wrongly verified program is stopped at the packets where it fails, and only there.
 #[test]
 fn one_packet_ends_nothing_but_itself() {
     let maps = no_maps();
@@ -221,8 +220,7 @@ fn one_packet_ends_nothing_but_itself() {
     assert!(visits.iter().enumerate().all(|(at, visit)| bits >> at & 1 == 0 || visit.returned().is_none()));
 }
 
-/// Accesses that nobody has made sure of, to a packet of every length up to 16 bytes, at every place and one
-/// before it.
+/// Unproven accesses to a packet of every length up to 16 bytes, at every offset and one before it.
 #[test]
 fn accesses_end_where_the_packet_does() {
     let maps = no_maps();
@@ -284,8 +282,8 @@ fn what_is_stopped_is_named() {
     }
 }
 
-/// As often as may be, then no more: by jumping back, running into the head from above, and in a function
-/// that is called.
+/// Up to the limit, then no more: by jumping back, running into the head from above, and in a called
+/// function.
 #[test]
 fn loops_end_whatever_they_do() {
     let maps = no_maps();
@@ -299,7 +297,7 @@ fn loops_end_whatever_they_do() {
         let stopped = Stopped { slot, fault: Fault::Budget };
         let (mut bench, turns) = (Bench::new(), MOST_TURNS);
         assert_eq!(bench.run(&compiled, &maps), Err(Halted::Stopped(stopped)), "{text}");
-        // The same again: what is left is counted for each packet.
+        // Repeated: the limit applies to each packet.
         assert_eq!(bench.run(&compiled, &maps), Err(Halted::Stopped(stopped)), "{text}");
         let rounds = |limit: u64| format!("r0 = 0\n r1 = {limit} ll\n a: r0 += 1\n if r0 < r1 goto a\n exit");
         let longest = compile_unverified(&program(&rounds(turns + 1)), &[], Arc::clone(&maps)).unwrap();
@@ -342,8 +340,8 @@ fn workers_run_the_same_code_at_once() {
     assert_eq!(state.get(), 4000u64.to_le_bytes());
 }
 
-/// Whatever the facts say, and wherever the address points, a store changes nothing outside the packet,
-/// stack, state and values.
+/// Whatever the facts say, and wherever the address points, a store changes only packet, stack, state and
+/// values.
 #[test]
 fn wrong_facts_open_nothing() {
     let regions = [

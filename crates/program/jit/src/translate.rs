@@ -17,31 +17,30 @@ use longwire_program::{Code, Condition, Instruction, Machine, Maps, Operand, Reg
 use std::collections::BTreeMap;
 use visits::Visits;
 
-/// What is compiled.
+/// The input of compilation.
 pub struct Source<'a> {
     pub code: &'a Code,
     pub known: Known<'a>,
-    /// Bytes of state that there are in any case.
+    /// Guaranteed bytes of state.
     pub state_size: u32,
-    /// How often the program may lead back in its loops, for one packet, if it has any.
+    /// Limit of backward jumps per packet, if there are loops.
     pub turns: Option<u64>,
     pub maps: &'a Maps,
 }
 
-/// The functions that can be called, by their first instructions.
+/// Callable functions, by their first instructions.
 pub struct Callees<'a> {
     pub functions: &'a BTreeMap<usize, FuncId>,
-    /// Programs that tail calls lead to, by their first instructions.
+    /// Targets of tail calls, by their first instructions.
     pub programs: &'a BTreeMap<usize, FuncId>,
     pub module: &'a mut JITModule,
-    /// Becomes true if a function of [`run`](crate::run) is called, which works on the machine.
+    /// Set if a function of [`run`](crate::run) is called, which works on the machine.
     pub asks: &'a mut bool,
-    /// Becomes true if one may move the packet's ends.
+    /// Set if one may move the packet's ends.
     pub moves: &'a mut bool,
 }
 
-/// Which memory an access is to. The code generator may take it that one kind's accesses don't touch
-/// another's.
+/// Kinds of memory. The code generator may assume that accesses of different kinds don't alias.
 pub struct Memory {
     pub run: MemFlagsData,
     pub packet: MemFlagsData,
@@ -52,49 +51,49 @@ pub struct Memory {
     pub visits: MemFlagsData,
 }
 
-/// What a function is for.
+/// Role of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The program, on one packet.
     Program,
     /// The program, on one packet after another.
     Visits,
-    /// A function that the program calls.
+    /// A function called by the program.
     Called,
-    /// A program that goes on after a tail call.
+    /// A target of a tail call.
     Continued,
 }
 
-/// Where a packet is.
+/// The location of a packet.
 #[derive(Clone, Copy)]
 pub struct Window {
-    /// The address of its first byte, as the program has it.
+    /// Program address of its first byte.
     pub first: Value,
-    /// Its bytes.
+    /// Its length.
     pub length: Value,
-    /// Where it is in the process.
+    /// Its location in the process.
     pub pointer: Value,
 }
 
-/// A function that is being translated.
+/// A function during translation.
 pub struct Translator<'a, 'f> {
     pub source: &'a Source<'a>,
     pub builder: FunctionBuilder<'f>,
     pub memory: Memory,
     /// The [`Run`](crate::run::Run).
     pub run: Value,
-    /// The function that is being translated.
+    /// The function.
     body: &'a Body,
-    /// The instruction that is being translated.
+    /// The current instruction.
     pub index: usize,
     pub role: Role,
-    /// What belongs to [`Role::Visits`].
+    /// State of [`Role::Visits`].
     pub visits: Option<Visits>,
     registers: [Variable; Register::COUNT],
     blocks: BTreeMap<usize, Block>,
-    /// Where the function ends early, with the number to return.
+    /// Exit for an early end, with the number to return.
     pub exit: Block,
-    /// Where it ends because of an access: with the number to return, and the address.
+    /// Exit after an invalid access, with the number to return and the address.
     outside: Block,
     pub callees: Callees<'a>,
     pub called: BTreeMap<FuncId, FuncRef>,
@@ -178,7 +177,7 @@ impl Memory {
 }
 
 impl Translator<'_, '_> {
-    /// Gives the registers what a function begins with.
+    /// Sets the registers at the beginning of a function.
     fn begin(&mut self, first: Block) {
         if matches!(self.role, Role::Program | Role::Visits) {
             self.wind_up();
@@ -197,7 +196,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// Where the packet is now.
+    /// The packet's current location.
     pub fn window(&mut self) -> Window {
         if let Some(visits) = &self.visits {
             return visits.window;
@@ -208,7 +207,7 @@ impl Translator<'_, '_> {
         Window { first, length: self.builder.ins().isub(end, first), pointer }
     }
 
-    /// A block for each instruction that something jumps to.
+    /// Creates a block for each jump target.
     fn make_blocks(&mut self, body: &Body) {
         let code = self.source.code;
         let mut leaders = vec![body.entry];
@@ -230,7 +229,7 @@ impl Translator<'_, '_> {
         let index = self.index;
         if let Some(&block) = self.blocks.get(&index) {
             self.builder.switch_to_block(block);
-            // All that leads here came before, but for what leads back.
+            // All predecessors were translated before, except backward jumps.
             if !self.body.is_head(index) {
                 self.builder.seal_block(block);
             }
@@ -267,8 +266,7 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// The block of an instruction that something jumps to. There is one for each: the exit stands in for
-    /// none.
+    /// The block of a jump target. Each has one: the exit is never used instead.
     fn block(&self, index: usize) -> Block {
         self.blocks[&index]
     }
@@ -279,19 +277,19 @@ impl Translator<'_, '_> {
         self.turn(index, block);
     }
 
-    /// Whether it leads back from here to this instruction.
+    /// Whether the jump from here to this instruction is backward.
     fn turns(&self, next: usize) -> bool {
         self.body.back.contains(&(next, self.index))
     }
 
-    /// The block by which an instruction is reached from here: where it leads back, one that is still empty,
-    /// for [`turn`](Self::turn).
+    /// The block for reaching an instruction from here: for a backward jump an empty one, for
+    /// [`turn`](Self::turn).
     fn way_to(&mut self, next: usize) -> Block {
         if self.turns(next) { self.builder.create_block() } else { self.block(next) }
     }
 
-    /// Where it leads back to `next`, by way of `block`: counts that, and ends the program if it was too
-    /// often, which that of a verified program never is.
+    /// Emits a backward jump to `next` through `block`: counts it, and ends the program if there were too
+    /// many, which never happens in a verified program.
     fn turn(&mut self, next: usize, block: Block) {
         if !self.turns(next) {
             return;
@@ -302,7 +300,7 @@ impl Translator<'_, '_> {
         self.count_turn(head);
     }
 
-    /// Counts a turn of a loop, and goes on with `head` if it may be taken.
+    /// Counts a backward jump, and continues at `head` if it is allowed.
     pub fn count_turn(&mut self, head: Block) {
         let left = self.builder.ins().load(types::I64, self.memory.run, self.run, offset::TURNS);
         let after = self.builder.ins().iadd_imm_s(left, -1);
@@ -311,7 +309,7 @@ impl Translator<'_, '_> {
         self.builder.ins().brif(left, head, [], self.exit, &[BlockArg::from(number)]);
     }
 
-    /// Begins to count how often it leads back.
+    /// Initializes the count of backward jumps.
     fn wind_up(&mut self) {
         let Some(turns) = self.source.turns else { return };
         let turns = self.constant(turns);
@@ -336,7 +334,7 @@ impl Translator<'_, '_> {
         self.builder.ins().icmp(code, left, right)
     }
 
-    /// Calls a function of the program with the arguments of this one.
+    /// Calls a function of the program with this one's arguments.
     fn call_function(&mut self, entry: usize) {
         let registers = [Register::R1, Register::R2, Register::R3, Register::R4, Register::R5];
         let arguments = registers.map(|register| self.read(register));
@@ -366,7 +364,7 @@ impl Translator<'_, '_> {
         self.builder.ins().jump(self.exit, &[BlockArg::from(number)]);
     }
 
-    /// Ends the program at this instruction; what is translated next can't be reached.
+    /// Ends the program at this instruction; what is translated next is unreachable.
     pub fn stop_here(&mut self) {
         self.stop();
         let after = self.builder.create_block();
@@ -374,12 +372,12 @@ impl Translator<'_, '_> {
         self.builder.seal_block(after);
     }
 
-    /// What is returned if the program ends at this instruction.
+    /// The return value for an end at this instruction.
     fn number(&mut self) -> Value {
         self.constant(self.index as u64 + 1)
     }
 
-    /// Goes on if the access at `address` is one that may be; else the program ends.
+    /// Continues if the access at `address` is valid; otherwise the program ends.
     pub fn require(&mut self, within: Value, address: Value) {
         let number = self.number();
         let after = self.builder.create_block();
@@ -389,7 +387,7 @@ impl Translator<'_, '_> {
         self.builder.seal_block(after);
     }
 
-    /// Ends the program if the function that was just called wants that.
+    /// Ends the program if the called function requests it.
     pub fn end_if_halted(&mut self) {
         let halted = self.builder.ins().load(types::I64, self.memory.run, self.run, offset::HALTED);
         let number = self.number();
@@ -399,7 +397,7 @@ impl Translator<'_, '_> {
         self.builder.seal_block(after);
     }
 
-    /// The ends that accesses and calls lead to.
+    /// Emits the exits of accesses and calls.
     fn end(&mut self) {
         self.builder.switch_to_block(self.outside);
         self.builder.seal_block(self.outside);
@@ -432,7 +430,7 @@ impl Translator<'_, '_> {
         self.builder.def_var(self.registers[register.number()], value);
     }
 
-    /// The low bits of a register.
+    /// The lower bits of a register.
     pub fn narrowed(&mut self, width: Width, register: Register) -> Value {
         let value = self.read(register);
         self.cut(value, type_of(width))
@@ -450,12 +448,12 @@ impl Translator<'_, '_> {
         }
     }
 
-    /// The low bits of a value of 64.
+    /// The lower bits of a 64-bit value.
     pub fn cut(&mut self, value: Value, to: Type) -> Value {
         if to == types::I64 { value } else { self.builder.ins().ireduce(to, value) }
     }
 
-    /// A value with zeros above, up to 64 bits.
+    /// A value zero-extended to 64 bits.
     pub fn widened(&mut self, value: Value) -> Value {
         let narrow = self.builder.func.dfg.value_type(value) != types::I64;
         if narrow { self.builder.ins().uextend(types::I64, value) } else { value }

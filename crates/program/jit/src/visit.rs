@@ -1,36 +1,35 @@
-//! What a program returned, as it went from packet to packet.
+//! Results of a program's loop over packets.
 
-/// What a program returned of a packet that is to be looked at.
+/// Result of a packet that must be inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Visit {
     pub(crate) returned: u64,
-    /// 0, or the number of the instruction that ended the program, plus 1; all bits if the packet is none of
-    /// the pool's.
+    /// 0, or the number of the instruction that ended the program plus 1; all bits set if the handle is not
+    /// in the pool.
     pub(crate) number: u64,
 }
 
 impl Visit {
-    /// Of nothing yet.
+    /// Without a result.
     pub const NONE: Self = Self { returned: 0, number: 0 };
 
-    /// What the program returned, of a packet whose bit is set: none if it was stopped.
+    /// The return value for a packet whose bit is set: none if it was stopped.
     #[inline]
     pub fn returned(&self) -> Option<u64> {
         (self.number == 0).then_some(self.returned)
     }
 }
 
-/// How far a program has come among packets.
+/// Progress of a program through packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Visited {
-    /// A bit for each packet that is to be looked at, from the lowest on.
+    /// A bit for each packet to inspect, lowest first.
     pub loud: u64,
-    /// How many packets it was run on. The next one, if there is one, is a train, or its checksum is to be
-    /// finished first.
+    /// Number of packets processed. The next one, if any, is a train, or has an unfinished checksum.
     pub count: u64,
 }
 
-/// How many packets there may be: each has a bit.
+/// Most packets: each has a bit.
 pub const MOST: usize = u64::BITS as usize;

@@ -1,17 +1,16 @@
-//! What `.BTF.ext` says of instructions: the lines they come from, and places that a loader is asked to
-//! change (CO-RE).
+//! The section `.BTF.ext`: source lines of instructions, and locations that the loader is to relocate
+//! (CO-RE).
 
 use super::{Btf, BtfError, header, part, word};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Bytes of the header with both parts that are read.
+/// Bytes of the header up to both parts that are read.
 const HEADER: usize = 24;
-/// Bytes of a record, at least.
+/// Minimum bytes of a record.
 const RECORD: usize = 16;
 
-/// Types whose layout is the same everywhere, as it is the context's or a header's on the wire: what the
-/// compiler has put into the instruction is right.
+/// Types with a fixed layout, that of the context or of protocol headers: the compiler's values are right.
 const FIXED: &[&str] = &[
     "xdp_md",
     "ethhdr",
@@ -31,7 +30,7 @@ const FIXED: &[&str] = &[
 /// An instruction's source line.
 #[derive(Debug, Clone)]
 pub(crate) struct LineInfo {
-    /// Bytes from the beginning of the section to the instruction.
+    /// Offset of the instruction in its section, in bytes.
     pub offset: u32,
     pub file: Arc<str>,
     pub line: u32,
@@ -40,13 +39,13 @@ pub(crate) struct LineInfo {
 /// An instruction that depends on the layout of a type.
 #[derive(Debug, Clone)]
 pub(crate) struct CoreRelocation {
-    /// Bytes from the beginning of the section to the instruction.
+    /// Offset of the instruction in its section, in bytes.
     pub offset: u32,
     /// The type's name.
     pub name: Box<str>,
 }
 
-/// Both, by section, in order of their offsets; without relocations that change nothing.
+/// Both by section, in order of their offsets, without relocations that have no effect.
 #[derive(Debug, Default)]
 pub(crate) struct Ext {
     pub lines: BTreeMap<Box<str>, Vec<LineInfo>>,
@@ -54,7 +53,7 @@ pub(crate) struct Ext {
 }
 
 impl Ext {
-    /// Reads the section `.BTF.ext` of the object with these types.
+    /// Parses the section `.BTF.ext` of the object with these types.
     pub(crate) fn parse(section: &[u8], btf: &Btf<'_>) -> Result<Self, BtfError> {
         let (length, parts) = header(section, HEADER)?;
         let mut ext = Self::default();
@@ -78,7 +77,7 @@ impl Ext {
     }
 }
 
-/// Calls `each` with the name of every record's section and the record's first numbers.
+/// Calls `each` with the section name and the first numbers of every record.
 fn records(part: &[u8], mut each: impl FnMut(u32, [u32; 4])) -> Result<(), BtfError> {
     if part.is_empty() {
         return Ok(());

@@ -1,8 +1,8 @@
-//! BPF Type Format: the types in an object, of which map declarations are made (the kernel's
+//! BPF Type Format: the types in an object, from which map declarations are read (the kernel's
 //! Documentation/bpf/btf.rst).
 //!
-//! Everything comes from a file that nobody trusts: every offset and number is checked, and chains of types
-//! are followed only so far.
+//! The input is untrusted: every offset and number is checked, and chains of types are followed to a limited
+//! depth.
 
 mod ext;
 mod shape;
@@ -14,9 +14,9 @@ pub(crate) use shape::{MapTypes, ValueType};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// How far chains of typedefs and qualifiers are followed.
+/// Maximum length of chains of typedefs and qualifiers.
 const DEPTH: usize = 32;
-/// Most bytes of a name, and most members that are looked at: hostile files have names without an end.
+/// Maximum bytes of a name, and maximum members inspected, because of hostile files.
 const NAME: usize = 256;
 const MEMBERS: usize = 64;
 /// BTF_KIND_VOLATILE.
@@ -27,13 +27,13 @@ const HEADER: usize = 24;
 const TYPE: usize = 12;
 const MEMBER: usize = 12;
 
-/// What is wrong with type information.
+/// An error in type information.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("byte {offset}: {what}")]
 pub struct BtfError {
-    /// Where in its section.
+    /// Offset in its section.
     pub offset: usize,
-    /// What is wrong there.
+    /// The error.
     pub what: &'static str,
 }
 
@@ -42,11 +42,11 @@ pub struct BtfError {
 pub(crate) struct Btf<'d> {
     data: &'d [u8],
     strings: &'d [u8],
-    /// Type 1 is the first; each is where it begins in `data`.
+    /// Offsets of the types in `data`; the first is type 1.
     types: Vec<usize>,
 }
 
-/// Kinds of types that map declarations are made of.
+/// Kinds of types used in map declarations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Int,
@@ -65,12 +65,11 @@ enum Kind {
 pub(crate) struct Member<'d> {
     pub name: &'d str,
     pub type_id: u32,
-    /// Where a structure's member begins in it, in bits; with how many it has above bit 24, in structures
-    /// with bit fields.
+    /// Bit offset of a structure's member; in structures with bit fields the upper 8 bits have the width.
     pub offset: u32,
 }
 
-/// What a symbol of the kernel is.
+/// Kind of a kernel symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum External {
     Function,
@@ -78,19 +77,19 @@ pub(crate) enum External {
     Configuration,
 }
 
-/// Whole numbers that follow one another.
+/// Consecutive whole numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Numbers {
     /// Bytes of each.
     pub size: u32,
     /// How many.
     pub count: u32,
-    /// Whether they may be negative.
+    /// Whether they are signed.
     pub signed: bool,
 }
 
 impl<'d> Btf<'d> {
-    /// Reads the section `.BTF`.
+    /// Parses the section `.BTF`.
     pub(crate) fn parse(section: &'d [u8]) -> Result<Self, BtfError> {
         let (length, parts) = header(section, HEADER)?;
         let types = part(section, length, parts[0], parts[1])?;
@@ -110,7 +109,7 @@ impl<'d> Btf<'d> {
         Ok(btf)
     }
 
-    /// The text at this place of the strings.
+    /// The string at this offset.
     pub(crate) fn text(&self, offset: u32) -> &'d str {
         let bytes = self.strings.get(offset as usize..).unwrap_or(&[]);
         let bytes = &bytes[..bytes.len().min(NAME)];
@@ -118,7 +117,7 @@ impl<'d> Btf<'d> {
         std::str::from_utf8(&bytes[..end]).unwrap_or("")
     }
 
-    /// The variables of the section with this name; their types are what they are variables of.
+    /// The variables of the section with this name, with the types of their values.
     pub(crate) fn variables(&self, section: &str) -> Vec<Member<'d>> {
         let is_section = |&id: &u32| self.kind(id) == Some(Kind::DataSection) && self.name(id) == section;
         let Some(id) = (1..=self.types.len() as u32).find(is_section) else { return Vec::new() };
@@ -130,8 +129,7 @@ impl<'d> Btf<'d> {
             .collect()
     }
 
-    /// What is to come from the kernel, by name: the variables and functions of the sections `.ksyms` and
-    /// `.kconfig`.
+    /// External symbols, by name: the variables and functions of the sections `.ksyms` and `.kconfig`.
     pub(crate) fn externals(&self) -> BTreeMap<Box<str>, External> {
         let mut externals = BTreeMap::new();
         for section in (1..=self.types.len() as u32).filter(|&id| self.kind(id) == Some(Kind::DataSection)) {
@@ -153,7 +151,7 @@ impl<'d> Btf<'d> {
         externals
     }
 
-    /// The first members of a structure; none of anything else.
+    /// The first members of a structure; empty for other types.
     pub(crate) fn members(&self, id: u32) -> Vec<Member<'d>> {
         let id = self.resolved(id);
         if self.kind(id) != Some(Kind::Struct) {
@@ -167,19 +165,19 @@ impl<'d> Btf<'d> {
         (0..self.count(id).min(MEMBERS)).filter_map(member).collect()
     }
 
-    /// What a pointer points to.
+    /// The target type of a pointer.
     pub(crate) fn pointee(&self, id: u32) -> Option<u32> {
         let id = self.resolved(id);
         (self.kind(id)? == Kind::Pointer).then(|| self.word(id, 8)).flatten()
     }
 
-    /// What an array has elements of.
+    /// The element type of an array.
     pub(crate) fn element(&self, id: u32) -> Option<u32> {
         let id = self.resolved(id);
         (self.kind(id)? == Kind::Array).then(|| self.word(id, TYPE)).flatten()
     }
 
-    /// Where a structure has a lock, in bytes.
+    /// Byte offset of a structure's lock.
     pub(crate) fn lock(&self, id: u32) -> Option<u32> {
         let is_lock = |member: &Member<'_>| {
             self.type_name(member.type_id) == "bpf_spin_lock" && self.size(member.type_id) == Some(4)
@@ -187,13 +185,13 @@ impl<'d> Btf<'d> {
         self.members(id).into_iter().find(is_lock).map(|member| (member.offset & 0xff_ffff) / 8)
     }
 
-    /// How many elements an array has.
+    /// Number of elements of an array.
     pub(crate) fn elements(&self, id: u32) -> Option<u32> {
         let id = self.resolved(id);
         (self.kind(id)? == Kind::Array).then(|| self.word(id, TYPE + 8)).flatten()
     }
 
-    /// How many bytes a value of this type takes.
+    /// Size of a value of this type in bytes.
     pub(crate) fn size(&self, id: u32) -> Option<u32> {
         let (mut id, mut factor) = (self.resolved(id), 1u32);
         for _ in 0..DEPTH {
@@ -212,8 +210,7 @@ impl<'d> Btf<'d> {
         None
     }
 
-    /// The whole numbers, one or those of an array, that a variable of this type holds and that are read anew
-    /// wherever they are used.
+    /// The volatile whole numbers, one or an array, of a variable of this type.
     pub(crate) fn volatile_numbers(&self, mut id: u32) -> Option<Numbers> {
         const INT: u32 = 1;
         const SIGNED: u32 = 1 << 24;
@@ -238,7 +235,7 @@ impl<'d> Btf<'d> {
         None
     }
 
-    /// The name of a type, or of the type behind it.
+    /// The name of a type, or of the resolved type.
     pub(crate) fn type_name(&self, id: u32) -> &'d str {
         match self.name(id) {
             "" => self.name(self.resolved(id)),
@@ -264,7 +261,7 @@ impl<'d> Btf<'d> {
         })
     }
 
-    /// The type behind typedefs, const and the like.
+    /// The type behind typedefs and qualifiers.
     fn resolved(&self, mut id: u32) -> u32 {
         for _ in 0..DEPTH {
             match (self.kind(id), self.word(id, 8)) {
@@ -288,13 +285,13 @@ impl<'d> Btf<'d> {
         Some((info >> 24 & 0x1f, info as usize & 0xffff))
     }
 
-    /// The number at so many bytes of a type.
+    /// The word at this offset of a type.
     fn word(&self, id: u32, offset: usize) -> Option<u32> {
         word(self.data, self.start(id)? + offset)
     }
 }
 
-/// Bytes behind a type of this kind with so many members.
+/// Bytes after a type of this kind with this many members.
 fn extra(kind: u32, members: usize) -> Option<usize> {
     match kind {
         2 | 7..=12 | 16 | 18 => Some(0),
@@ -306,7 +303,7 @@ fn extra(kind: u32, members: usize) -> Option<usize> {
     }
 }
 
-/// The length of a header, and the numbers behind it: places and lengths of parts.
+/// The length of a header, and the numbers after it: offsets and lengths of parts.
 fn header(section: &[u8], least: usize) -> Result<(usize, [u32; 6]), BtfError> {
     let fault = |offset, what| Err(BtfError { offset, what });
     let length = word(section, 4).map_or(0, |length| length as usize);
@@ -323,7 +320,7 @@ fn header(section: &[u8], least: usize) -> Result<(usize, [u32; 6]), BtfError> {
     Ok((length, parts))
 }
 
-/// A part of a section, whose place is counted from the header's end.
+/// A part of a section at this offset from the header's end.
 fn part(section: &[u8], header: usize, offset: u32, length: u32) -> Result<&[u8], BtfError> {
     let start = header.checked_add(offset as usize);
     let end = start.and_then(|start| start.checked_add(length as usize));
@@ -339,7 +336,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// A section with these words as types and these strings.
+    /// A section with these type words and strings.
     fn section(types: &[u32], strings: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0x9f, 0xeb, 1, 0];
         let length = types.len() as u32 * 4;

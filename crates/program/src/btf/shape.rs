@@ -1,71 +1,70 @@
-//! How values of a type lie in memory, so that they can be shown and written by their fields.
+//! Layout of values by their types, for displaying and writing them by fields.
 //!
-//! A shape is made of types that nobody trusts: what it takes to show a value of it is bounded when it is
-//! made.
+//! Types are untrusted: the cost of displaying a value is limited when its shape is built.
 
 use super::{Btf, Kind, MEMBER, TYPE};
 use crate::map::MapSpec;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Most types of a shape, those within others each by itself.
+/// Maximum number of types of a shape, nested ones included.
 const MOST_TYPES: usize = 4096;
-/// Most numbers, texts and structures of a value.
+/// Maximum number of numbers, texts and structures of a value.
 const MOST_PARTS: u64 = 65_536;
-/// How far types lie within one another.
+/// Maximum nesting of types.
 const DEPTH: usize = 16;
 
-/// How a value lies in memory: little-endian, unless it says otherwise.
+/// The layout of a value: little-endian, unless stated otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shape {
     /// A whole number.
     Number {
         /// Bytes: 1, 2, 4 or 8.
         size: u32,
-        /// Whether it may be negative.
+        /// Whether it is signed.
         signed: bool,
-        /// Whether its highest byte comes first (`__be16` and `__be64`).
+        /// Whether it is in network byte order (`__be16` and `__be64`).
         network: bool,
     },
-    /// A truth value of so many bytes.
+    /// A boolean of this many bytes.
     Truth(u32),
-    /// A character, or a byte of a text.
+    /// A character.
     Character,
-    /// An IPv4 address, highest byte first (`__be32`, `struct in_addr`).
+    /// An IPv4 address in network byte order (`__be32`, `struct in_addr`).
     AddressV4,
     /// An IPv6 address (`struct in6_addr`, `__be32[4]`).
     AddressV6,
-    /// One of several named numbers.
+    /// An enumeration.
     Enum {
         /// Bytes: 1, 2, 4 or 8.
         size: u32,
-        /// Whether it may be negative.
+        /// Whether it is signed.
         signed: bool,
         /// The names and their numbers.
         names: Box<[(Box<str>, i64)]>,
     },
-    /// Several of the same, one behind the other.
+    /// An array.
     Array {
-        /// What each is.
+        /// Its element.
         element: Box<Shape>,
         /// How many there are.
         count: u32,
     },
-    /// A structure or a union: of that all members begin at its beginning.
+    /// A structure or a union; all members of a union begin at 0.
     Struct {
         /// Bytes.
         size: u32,
-        /// Its members, in their order.
+        /// Its members, in order.
         fields: Box<[Field]>,
     },
-    /// A number of so many bits, within a structure.
+    /// A bit field of a structure.
     Bits {
-        /// How many, 1 to 64.
+        /// Its width, 1 to 64.
         width: u32,
-        /// Whether the highest says that it is negative.
+        /// Whether it is signed.
         signed: bool,
     },
-    /// Bytes of which no more is known: pointers, and numbers of 16 bytes.
+    /// Opaque bytes: pointers, and numbers of 16 bytes.
     Bytes(u32),
 }
 
@@ -74,34 +73,34 @@ pub enum Shape {
 pub struct Field {
     /// Its name.
     pub name: Box<str>,
-    /// Where it begins, in bits from the structure's beginning; whole bytes, but for [`Shape::Bits`].
+    /// Its offset in bits; whole bytes except for [`Shape::Bits`].
     pub bit: u32,
-    /// What it is.
+    /// Its layout.
     pub shape: Shape,
 }
 
-/// Why values can't be shown by their fields.
+/// Reason why values can't be displayed by fields.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ShapeError {
-    /// The object says nothing of it.
+    /// The object has no such type information.
     #[error("the object has no type for it")]
     None,
     /// No type has this name.
     #[error("the object has no type \"{0}\"")]
     NoSuchType(String),
-    /// Types that values can't have.
+    /// A type without values.
     #[error("its type is none that a value can have")]
     Kind,
-    /// Types within types without an end, or too many of them.
+    /// Unbounded nesting, or too many types.
     #[error("its type has too many parts to be shown one by one")]
     TooLarge,
-    /// A member that is not within its structure.
+    /// A member outside its structure.
     #[error("its type has a member beyond its end")]
     Beyond,
-    /// Another length than the map's.
+    /// A size different from the map's.
     #[error("its type has {type_size} bytes, and not {size}")]
     Size {
-        /// The type's length.
+        /// The type's size.
         type_size: u64,
         /// The map's.
         size: u32,
@@ -109,7 +108,7 @@ pub enum ShapeError {
 }
 
 impl Shape {
-    /// Bytes that a value takes; of bits in a structure 0.
+    /// Size of a value in bytes; 0 for bit fields.
     pub fn size(&self) -> u64 {
         match self {
             Self::Number { size, .. } | Self::Truth(size) | Self::Enum { size, .. } | Self::Bytes(size) => {
@@ -124,12 +123,12 @@ impl Shape {
         }
     }
 
-    /// Whether it is a byte, so that several are shown as one.
+    /// Whether it is a byte, of which arrays are displayed as one.
     pub fn is_byte(&self) -> bool {
         matches!(self, Self::Character | Self::Number { size: 1, .. })
     }
 
-    /// How many parts a value is shown by.
+    /// Number of parts of a displayed value.
     fn parts(&self) -> u64 {
         match self {
             Self::Array { element, count } if element.is_byte() => 1 + u64::from(*count) / 64,
@@ -142,26 +141,26 @@ impl Shape {
     }
 }
 
-/// The types of an object, for who looks at its maps. Of programs that were made without an object, none.
+/// The types of an object, for displaying its maps. Empty for programs without an object.
 #[derive(Debug, Clone, Default)]
 pub struct Types {
     section: Arc<[u8]>,
     maps: Arc<[MapTypes]>,
 }
 
-/// What a map's keys and values are.
+/// Types of a map's keys and values.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MapTypes {
     pub key: u32,
     pub value: ValueType,
 }
 
-/// What values are.
+/// Type of a map's values.
 #[derive(Debug, Clone)]
 pub(crate) enum ValueType {
-    /// Of the type with this number; of none with 0.
+    /// The type with this number; 0 for none.
     One(u32),
-    /// The variables of a section: name, type and first byte of each.
+    /// The variables of a section: name, type and offset.
     Variables(Vec<(Box<str>, u32, u32)>),
 }
 
@@ -172,22 +171,22 @@ impl Default for ValueType {
 }
 
 impl Types {
-    /// Those of a section `.BTF`, and of the maps in their order.
+    /// From a section `.BTF`, and the maps in order.
     pub(crate) fn new(section: &[u8], maps: Vec<MapTypes>) -> Self {
         Self { section: section.into(), maps: maps.into() }
     }
 
-    /// How the keys of the map at this place lie.
+    /// Layout of the keys of the map with this index.
     ///
     /// # Errors
-    /// If the object does not say, or its types are none that can be shown.
+    /// If the object does not say, or the types can't be displayed.
     pub fn key(&self, place: usize, map: &MapSpec) -> Result<Shape, ShapeError> {
         let types = self.maps.get(place).ok_or(ShapeError::None)?;
         let shape = Maker::new(&self.btf()?).whole(types.key)?;
         fitting(shape, map.key_size)
     }
 
-    /// How the values of the map at this place lie.
+    /// Layout of the values of the map with this index.
     ///
     /// # Errors
     /// As [`Types::key`].
@@ -201,10 +200,10 @@ impl Types {
         fitting(shape, map.value_size)
     }
 
-    /// How values of the type with this name lie: a structure, union, enum, or typedef.
+    /// Layout of the type with this name: a structure, union, enum, or typedef.
     ///
     /// # Errors
-    /// If there is none, or it is none that can be shown.
+    /// If there is none, or it can't be displayed.
     pub fn named(&self, name: &str) -> Result<Shape, ShapeError> {
         let btf = self.btf()?;
         let kinds = [Kind::Struct, Kind::Alias, Kind::Enum, Kind::Int];
@@ -216,7 +215,7 @@ impl Types {
     }
 
     fn btf(&self) -> Result<Btf<'_>, ShapeError> {
-        // The object was read with these types: they are not damaged.
+        // The object was parsed with these types: they are valid.
         Btf::parse(&self.section).map_err(|_| ShapeError::None)
     }
 }
@@ -226,7 +225,7 @@ fn fitting(shape: Shape, size: u32) -> Result<Shape, ShapeError> {
     if type_size == u64::from(size) { Ok(shape) } else { Err(ShapeError::Size { type_size, size }) }
 }
 
-/// Makes a shape of types.
+/// Builds a shape from types.
 struct Maker<'b, 'd> {
     btf: &'b Btf<'d>,
     left: usize,
@@ -239,8 +238,8 @@ const ENUM64: u32 = 19;
 const SIGNED: u32 = 1 << 24;
 const CHARACTER: u32 = 2 << 24;
 const TRUTH: u32 = 4 << 24;
-/// The bit of a type's second word that says: members have their width in the upper byte of their place; an
-/// enum is signed.
+/// Flag in a type's second word: bit fields have their width in the upper byte of the offset; an enum is
+/// signed.
 const FLAG: u32 = 1 << 31;
 
 impl<'b, 'd> Maker<'b, 'd> {
@@ -248,13 +247,13 @@ impl<'b, 'd> Maker<'b, 'd> {
         Self { btf, left: MOST_TYPES }
     }
 
-    /// A shape of which values can be shown.
+    /// A complete shape.
     fn whole(&mut self, id: u32) -> Result<Shape, ShapeError> {
         let shape = self.shape(id, 0)?;
         if shape.parts() > MOST_PARTS { Err(ShapeError::TooLarge) } else { Ok(shape) }
     }
 
-    /// The variables of a section, as a structure.
+    /// The variables of a section as a structure.
     fn section(&mut self, variables: &[(Box<str>, u32, u32)], size: u32) -> Result<Shape, ShapeError> {
         let mut fields = Vec::new();
         for (name, id, offset) in variables {
@@ -289,7 +288,7 @@ impl<'b, 'd> Maker<'b, 'd> {
                 Kind::Array => {
                     let (element, count) = (next(TYPE)?, next(TYPE + 8)?);
                     let element = self.shape(element, depth + 1)?;
-                    // Four of these are how the kernel's headers write an IPv6 address.
+                    // The kernel's headers represent an IPv6 address by four of these.
                     if element == Shape::AddressV4 && count == 4 {
                         return Ok(Shape::AddressV6);
                     }
@@ -313,7 +312,7 @@ impl<'b, 'd> Maker<'b, 'd> {
             let low = btf.word(id, at + 4)?;
             let number = match wide {
                 true => (u64::from(low) | u64::from(btf.word(id, at + 8)?) << 32) as i64,
-                // Without the flag, numbers of the upper half are meant.
+                // Without the flag, numbers of the upper half are unsigned.
                 false if signed => i64::from(low as i32),
                 false => i64::from(low),
             };
@@ -350,7 +349,7 @@ impl<'b, 'd> Maker<'b, 'd> {
             }
             let bit = within(bit / 8, &shape, size)?;
             match shape {
-                // The members of what has no name are named as if they were members of this.
+                // Members of an anonymous member are treated as members of this type.
                 Shape::Struct { fields: inner, .. } if name.is_empty() => {
                     fields.extend(inner.into_iter().map(|field| Field { bit: bit + field.bit, ..field }));
                 }
@@ -376,7 +375,7 @@ fn integer(name: &str, size: u32, encoding: u32) -> Result<Shape, ShapeError> {
     })
 }
 
-/// The first bit of what begins at this byte, if it lies within so many.
+/// Bit offset of a member at this byte, if it fits the size.
 fn within(offset: u32, shape: &Shape, size: u32) -> Result<u32, ShapeError> {
     let fits = u64::from(offset) + shape.size() <= u64::from(size);
     offset.checked_mul(8).filter(|_| fits).ok_or(ShapeError::Beyond)
@@ -390,7 +389,7 @@ mod tests {
     const STRUCT: u32 = 4 << 24;
     const TYPEDEF: u32 = 8 << 24;
 
-    /// What values of a type are, of a section with these words as types.
+    /// The shape of a type, in a section with these type words.
     fn shape(types: &[&[u32]], id: u32) -> Result<Shape, ShapeError> {
         let words = types.concat();
         let strings = b"\0int\0a\0b\0";
@@ -406,17 +405,17 @@ mod tests {
         Maker::new(&btf).whole(types.maps[0].key)
     }
 
-    /// A number of 4 bytes, and 1 type more.
+    /// A 4-byte number, which is type 1.
     const WORD: &[u32] = &[1, INT << 24, 4, 32];
 
     #[test]
     fn types_without_an_end_are_refused() {
-        // A structure that has itself as a member, an array of itself, and names for each other.
+        // A structure that contains itself, an array of itself, and circular typedefs.
         let itself = [WORD, &[0, STRUCT | 1, 8, 5, 2, 0]];
         assert_eq!(shape(&itself, 2), Err(ShapeError::TooLarge));
         assert_eq!(shape(&[WORD, &[0, ARRAY, 0, 2, 1, 1]], 2), Err(ShapeError::TooLarge));
         assert_eq!(shape(&[WORD, &[5, TYPEDEF, 3], &[7, TYPEDEF, 2]], 2), Err(ShapeError::TooLarge));
-        // Each has two of the one before it: 2^14 in all.
+        // Each has two of the previous one: 2^14 in all.
         let two = |of: u32, size: u32| vec![0, STRUCT | 2, size, 5, of, 0, 7, of, size * 4];
         let doubled: Vec<Vec<u32>> = (1..15).map(|of| two(of, 4 << of)).collect();
         let all: Vec<&[u32]> = [WORD].into_iter().chain(doubled.iter().map(Vec::as_slice)).collect();
@@ -430,7 +429,7 @@ mod tests {
         assert!(array(65_535).is_ok());
         assert_eq!(array(65_536), Err(ShapeError::TooLarge));
         assert_eq!(array(u32::MAX), Err(ShapeError::TooLarge));
-        // Arrays of arrays, and of what takes no bytes.
+        // Nested arrays, and arrays of empty types.
         assert_eq!(
             shape(&[WORD, &[0, ARRAY, 0, 1, 1, 1 << 20], &[0, ARRAY, 0, 2, 1, 1 << 30]], 3),
             Err(ShapeError::TooLarge)
@@ -439,7 +438,7 @@ mod tests {
             shape(&[WORD, &[0, STRUCT, 0], &[0, ARRAY, 0, 2, 1, u32::MAX]], 3),
             Err(ShapeError::TooLarge)
         );
-        // Bytes are shown in one, however many; sixty members that are each a megabyte of them are not.
+        // Byte arrays are displayed as one part, however long; sixty members of a megabyte each are not.
         let byte: &[u32] = &[1, INT << 24, 1, 8];
         let bytes: &[u32] = &[0, ARRAY, 0, 1, 1, 1 << 20];
         assert!(shape(&[byte, bytes], 2).is_ok());
@@ -458,7 +457,7 @@ mod tests {
         assert!(bits(29 | 3 << 24).is_ok());
         assert_eq!(bits(30 | 3 << 24), Err(ShapeError::Beyond));
         assert_eq!(bits(200 << 24), Err(ShapeError::Beyond));
-        // What is no value: a function, and nothing.
+        // Types without values: a function, and void.
         assert_eq!(shape(&[WORD, &[5, 12 << 24, 1]], 2), Err(ShapeError::Kind));
         assert_eq!(shape(&[WORD], 0), Err(ShapeError::None));
         assert_eq!(shape(&[WORD], 2), Err(ShapeError::None));

@@ -1,9 +1,9 @@
-//! What does here what a helper of the kernel does that is not there.
+//! Replacements for helpers of the kernel that are missing here.
 
 use super::kernel_name;
 
-/// What to use instead of the kernel's helper with this number, which is none of [`Helper`](super::Helper),
-/// as the end of a sentence.
+/// The replacement for the kernel's helper with this number, which [`Helper`](super::Helper) lacks, as the
+/// end of a sentence.
 pub fn instead(number: u32) -> &'static str {
     let Some(name) = kernel_name(number).filter(|_| number != 0) else {
         return "the kernel's have numbers from 1 to 211, those of longwire.h from 65536 on";

@@ -1,7 +1,7 @@
-//! The names of the kernel's helpers, so that a message can say which one is missing.
+//! Names of the kernel's helpers, for messages about missing ones.
 
-/// The kernel's name of the helper with this number, without `bpf_` (enum bpf_func_id of linux/bpf.h; Linux
-/// stopped adding helpers after 211: newer functions are kfuncs, without numbers).
+/// The kernel's name of a helper by number, without `bpf_` (enum bpf_func_id of linux/bpf.h; Linux stopped
+/// adding helpers after 211: newer functions are kfuncs, without numbers).
 pub fn kernel_name(number: u32) -> Option<&'static str> {
     NAMES.get(number as usize).copied()
 }

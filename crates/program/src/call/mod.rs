@@ -1,9 +1,8 @@
-//! What programs may call: the kernel's helpers under the kernel's numbers, and Longwire's own.
+//! Helpers that programs may call: the kernel's, with the kernel's numbers, and Longwire's own.
 //!
-//! The table is the one place that says what a helper takes and gives. The verifier checks calls against it,
-//! the price list is made from [`Cost`], and [`Machine::call`](crate::Machine::call) does what it says. To
-//! add a helper: a row here, its arm in `perform.rs`, and its line in `include/longwire.h` if it is
-//! Longwire's own.
+//! The table is the only definition of a helper's arguments and result. The verifier checks calls against it,
+//! prices follow from [`Cost`], and [`Machine::call`](crate::Machine::call) implements it. To add a helper: a
+//! row here, its arm in `perform.rs`, and its line in `include/longwire.h` if it is Longwire's own.
 
 mod instead;
 mod kernel;
@@ -11,103 +10,101 @@ mod kernel;
 pub use instead::instead;
 pub use kernel::kernel_name;
 
-/// Longwire's own helpers have this number and those above; the kernel's are below 212, and it adds no more.
+/// First number of Longwire's own helpers; the kernel's are below 212, and no more will be added.
 pub const OWN_BASE: u32 = 0x1_0000;
 
-/// What an argument of a helper has to be.
+/// Type of a helper's argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Argument {
     /// Any number. Not a pointer.
     Number,
-    /// A number that is known when the program is verified, at least 1 and at most the size of the flow's
-    /// state in bytes.
+    /// A number known at verification, at least 1 and at most the size of the flow's state in bytes.
     StateSize,
-    /// The context, as the program got it in `r1`.
+    /// The context, as passed to the program in `r1`.
     Context,
     /// A map, from a map load.
     Map,
-    /// A function of the program, from a load of its address. Which there are, the engine knows.
+    /// A function of the program, from a load of its address. The engine knows all of them.
     Function,
-    /// An address in the stack, or 0: nothing is done to it but that a function is given it.
+    /// An address in the stack, or 0; it is only passed on to a function.
     StackOrNull,
     /// The address of the lock in a map's value.
     Lock,
-    /// The address of as many readable bytes as the keys of the map among the arguments have.
+    /// The address of readable bytes, as many as the keys of the map argument have.
     Key,
-    /// The address of as many readable bytes as the values of the map among the arguments have.
+    /// The address of readable bytes, as many as the values of the map argument have.
     Value,
-    /// The address of readable bytes, as many as the next argument says.
+    /// The address of readable bytes; their number is the next argument.
     Readable,
     /// As `Readable`, or 0 if the next argument can only be 0.
     ReadableOrNull,
-    /// The address of bytes that may be written, as many as the next argument says. They need not have been
-    /// written before.
+    /// The address of writable bytes; their number is the next argument. They may be uninitialized.
     Writable,
-    /// The address of bytes that are read and written, as many as the next argument says.
+    /// The address of bytes that are read and written; their number is the next argument.
     Changed,
-    /// How many bytes the argument before points to: at least 1, at most [`MAX_SIZE`].
+    /// Number of bytes of the previous argument: 1 to [`MAX_SIZE`].
     Size,
-    /// How many bytes the argument before points to: 0 to [`MAX_SIZE`].
+    /// Number of bytes of the previous argument: 0 to [`MAX_SIZE`].
     SizeOrZero,
-    /// The address of readable bytes that are copied into a ring, as many as the next argument says.
+    /// The address of readable bytes that are copied into a ring; their number is the next argument.
     Payload,
-    /// How many bytes the argument before points to: 0 to 66,544, the most that a record has.
+    /// Number of bytes of the previous argument: 0 to 66,544, the maximum of a record.
     PayloadSize,
-    /// How many bytes a record is to have: 0 to 66,544, known when the program is verified.
+    /// Size of a record: 0 to 66,544, known at verification.
     RecordSize,
-    /// The address of the first byte of a record that the program has reserved, and gives back with this.
+    /// The address of the first byte of a record that the program has reserved, and releases by this.
     Record,
 }
 
-/// Most bytes that a helper is handed at once: as many as a stack frame has.
+/// Most bytes of a helper's argument: the size of a stack frame.
 pub const MAX_SIZE: u32 = 512;
 
-/// What a helper gives back in `r0`.
+/// Return value of a helper, in `r0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Returns {
     /// A number.
     Number,
-    /// The address of a value of the map in the first argument, or 0; of a map of maps the map itself.
+    /// The address of a value of the map in the first argument, or 0; for a map of maps, the map itself.
     MapValueOrNull,
-    /// The address of the flow's state, of as many bytes as the first argument says. Never 0.
+    /// The address of the flow's state, with as many bytes as the first argument. Never 0.
     State,
-    /// The address of a record, of as many bytes as the second argument says, or 0. It has to be given back
+    /// The address of a record, with as many bytes as the second argument, or 0. It must be released exactly
     /// once.
     RecordOrNull,
-    /// Nothing that can be read.
+    /// Undefined.
     Nothing,
 }
 
-/// What a call is priced as.
+/// Price class of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cost {
-    /// A call that does next to nothing: the time of the packet, the worker's number, a verdict noted.
+    /// A trivial call: reading the packet's time or the worker's number, setting a verdict.
     Call,
-    /// Finding a map's value: by place in an array, with one hash in a hash map.
+    /// Looking up a map's value: by index in an array, by one hash in a hash map.
     Lookup,
-    /// Writing a map's value, or removing it.
+    /// Writing or removing a map's value.
     Update,
-    /// Finding where a map redirects to.
+    /// Looking up a redirection in a map.
     RedirectMap,
-    /// A number drawn.
+    /// Drawing a random number.
     Random,
-    /// A checksum over at most [`MAX_SIZE`] bytes twice, by their number.
+    /// A checksum over two inputs of at most [`MAX_SIZE`] bytes, by their number.
     Checksum,
     /// A hash over at most [`MAX_SIZE`] bytes, by their number.
     Hash,
     /// Bytes copied from or to the packet, by their number.
     Copy,
-    /// The packet's ends moved.
+    /// Moving the packet's ends.
     Adjust,
-    /// A route and a neighbour found.
+    /// A route and neighbour lookup.
     Route,
-    /// A function of the program called, so many times; what it costs itself comes on top.
+    /// Repeated calls of a function, whose own cost is added.
     Loop,
-    /// Another program found in a map; what it costs itself comes on top.
+    /// A tail call to another program, whose own cost is added.
     TailCall,
-    /// A lock taken that is free, or given back.
+    /// Taking a free lock, or releasing it.
     Lock,
-    /// Room for a record found in a ring and given back, and its bytes copied, by their number.
+    /// Reserving and releasing a record in a ring, and copying its bytes, by their number.
     Record,
 }
 
@@ -151,16 +148,16 @@ impl Cost {
     }
 }
 
-/// What a helper takes, gives and costs.
+/// Arguments, result and cost of a helper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature {
     /// Arguments in `r1`, `r2`, …
     pub arguments: &'static [Argument],
-    /// What is in `r0` afterwards.
+    /// Result in `r0`.
     pub returns: Returns,
-    /// What it is priced as.
+    /// Price class.
     pub cost: Cost,
-    /// Whether addresses of the packet that were taken before it are worthless after it.
+    /// Whether it invalidates previous addresses in the packet.
     pub moves_packet: bool,
 }
 
@@ -189,12 +186,12 @@ macro_rules! helpers {
                 match self { $(Self::$variant => $name),+ }
             }
 
-            /// What it does, in one sentence.
+            /// Description in one sentence.
             pub const fn help(self) -> &'static str {
                 match self { $(Self::$variant => $help),+ }
             }
 
-            /// What it takes, gives and costs.
+            /// Arguments, result and cost.
             pub const fn signature(self) -> Signature {
                 match self {
                     $(Self::$variant => Signature {
@@ -308,14 +305,13 @@ helpers! {
          negative number if none can be found.";
 }
 
-/// Most programs that go on one after the other by [`Helper::TailCall`] for a packet, besides the first
-/// (MAX_TAIL_CALL_CNT of the kernel).
+/// Most tail calls ([`Helper::TailCall`]) per packet (MAX_TAIL_CALL_CNT of the kernel).
 pub const MAX_TAIL_CALLS: u8 = 33;
 
 /// Most rounds of [`Helper::Loop`] (BPF_MAX_LOOPS of the kernel).
 pub const MAX_ROUNDS: u32 = 1 << 23;
 
-/// How often [`Helper::Loop`] calls its function, or what it returns instead of doing so.
+/// Number of rounds of [`Helper::Loop`], or its error.
 pub(crate) fn rounds(count: u64, flags: u64) -> Result<u32, u64> {
     const E2BIG: i64 = 7;
     const EINVAL: i64 = 22;

@@ -1,57 +1,57 @@
-//! From bytes to instructions. Whatever RFC 9669 doesn't define is refused: unknown opcodes, registers that
-//! don't exist, and fields that an instruction doesn't use and that are not zero.
+//! Decodes instructions. Whatever RFC 9669 doesn't define is refused: unknown opcodes and registers, and
+//! non-zero unused fields.
 
 use super::{
     Arithmetic, Atomic, ByteOrder, Condition, Instruction, Narrow, Operand, Register, Size, SwapWidth, Width,
 };
 use thiserror::Error;
 
-/// An instruction that can't be read.
+/// An instruction that can't be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("instruction {slot}: {fault}")]
 pub struct DecodeError {
-    /// Its number: how many slots of 8 bytes are before it.
+    /// Its number in slots of 8 bytes.
     pub slot: usize,
     /// Its fault.
     pub fault: DecodeFault,
 }
 
-/// What is wrong with the bytes of an instruction.
+/// Error in the bytes of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum DecodeFault {
-    /// The bytes end within it.
+    /// Truncated.
     #[error("the program ends within it; it needs {0} bytes")]
     Truncated(usize),
-    /// RFC 9669 defines no such opcode.
+    /// Unknown opcode.
     #[error("opcode {0:#04x} is none of RFC 9669's; compile with -mcpu=v4 or lower")]
     Opcode(u8),
-    /// There is no such register.
+    /// Unknown register.
     #[error("there is no register r{0}; r10 is the last")]
     Register(u8),
-    /// A field that has no meaning in this instruction is not zero.
+    /// A field that is unused in this instruction is not zero.
     #[error("opcode {opcode:#04x} does not use its field {field}, which must be 0 and is {value}")]
     Reserved {
         /// The instruction's opcode.
         opcode: u8,
-        /// Which field.
+        /// The field.
         field: &'static str,
-        /// What is in it.
+        /// Its value.
         value: i64,
     },
-    /// The field selects between operations, and this is none of them.
+    /// The field selects an operation, and its value is unknown.
     #[error("opcode {opcode:#04x} has no operation for {field} {value}")]
     Selector {
         /// The instruction's opcode.
         opcode: u8,
-        /// Which field.
+        /// The field.
         field: &'static str,
-        /// What is in it.
+        /// Its value.
         value: i64,
     },
     /// Loads of classic BPF.
     #[error("opcode {0:#04x} is a packet load of classic BPF; read the packet through data and data_end")]
     Legacy(u8),
-    /// A map given by a number that only the kernel knows.
+    /// A map given by a file descriptor, which only the kernel knows.
     #[error("it names a map by a file descriptor of the kernel; load the object file instead")]
     MapDescriptor,
 }
@@ -70,7 +70,7 @@ const CLASS: u8 = 0x07;
 const SOURCE: u8 = 0x08;
 
 impl Instruction {
-    /// Reads the instruction at the beginning of `bytes`, which is at slot number `slot` of its program.
+    /// Decodes the instruction at the beginning of `bytes`, which is at slot `slot` of its program.
     ///
     /// # Errors
     /// If it is not one of RFC 9669's (see [`DecodeFault`]).

@@ -66,7 +66,7 @@ fn atomic(f: &mut Formatter<'_>, width: Width, operation: Atomic, place: Place, 
     }
 }
 
-/// A register as an operation of this width calls it: `w3` or `r3`.
+/// A register's name in an operation of this width: `w3` or `r3`.
 struct Named(Width, Register);
 
 impl Display for Named {
@@ -125,7 +125,7 @@ impl Arithmetic {
         Self::ShiftRightSigned,
     ];
 
-    /// How it is written between its operands, such as `+=`.
+    /// Its notation between operands, such as `+=`.
     pub const fn symbol(self) -> &'static str {
         match self {
             Self::Add => "+=",
@@ -162,7 +162,7 @@ impl Condition {
         Self::SignedLessEqual,
     ];
 
-    /// How it is written between its operands, such as `s>=`.
+    /// Its notation between operands, such as `s>=`.
     pub const fn symbol(self) -> &'static str {
         match self {
             Self::Equal => "==",
@@ -181,7 +181,7 @@ impl Condition {
 }
 
 impl Atomic {
-    /// How it is written: an operator for those that fetch nothing, a word for the others.
+    /// Its notation: an operator for those that fetch nothing, a word for the others.
     const fn name(self) -> &'static str {
         match self {
             Self::Add => "+=",

@@ -1,4 +1,4 @@
-//! From instructions to bytes: the inverse of decoding.
+//! Encodes instructions: the inverse of decoding.
 
 use super::{
     Arithmetic, Atomic, ByteOrder, Condition, Instruction, Narrow, Operand, Register, Size, SwapWidth, Width,

@@ -1,11 +1,11 @@
 //! The instructions of RFC 9669, one value each.
 //!
-//! All permanent conformance groups but `packet` (the deprecated loads of classic BPF): base32, base64,
-//! divmul32, divmul64, atomic32, atomic64. What compilers call `-mcpu=v4` lies within the base groups:
-//! sign-extending moves and loads, signed division, unconditional byte swaps, long jumps.
+//! All permanent conformance groups except `packet` (the deprecated loads of classic BPF): base32, base64,
+//! divmul32, divmul64, atomic32, atomic64. Compilers' `-mcpu=v4` is within the base groups: sign-extending
+//! moves and loads, signed division, unconditional byte swaps, long jumps.
 //!
-//! Offsets of jumps and calls count slots of eight bytes from the following instruction, as they are encoded;
-//! [`Code`](crate::Code) makes places in the program of them.
+//! Offsets of jumps and calls count slots of eight bytes from the following instruction, as encoded;
+//! [`Code`](crate::Code) resolves them.
 
 mod decode;
 mod display;
@@ -19,9 +19,9 @@ pub use decode::{DecodeError, DecodeFault};
 pub struct Register(u8);
 
 impl Register {
-    /// How many there are.
+    /// Number of registers.
     pub const COUNT: usize = 11;
-    /// What functions return.
+    /// Return value.
     pub const R0: Self = Self(0);
     /// The first argument: the context, when a program starts.
     pub const R1: Self = Self(1);
@@ -33,13 +33,13 @@ impl Register {
     pub const R4: Self = Self(4);
     /// The fifth argument.
     pub const R5: Self = Self(5);
-    /// The first of those that a call leaves alone.
+    /// The first callee-saved register.
     pub const R6: Self = Self(6);
-    /// Left alone by calls.
+    /// Callee-saved.
     pub const R7: Self = Self(7);
-    /// Left alone by calls.
+    /// Callee-saved.
     pub const R8: Self = Self(8);
-    /// The last of those that a call leaves alone.
+    /// The last callee-saved register.
     pub const R9: Self = Self(9);
     /// The end of the stack frame; nothing may write it.
     pub const FRAME: Self = Self(10);
@@ -54,14 +54,13 @@ impl Register {
         self.0 as usize
     }
 
-    /// Itself as a set of registers: bit n is register n.
+    /// As a set of registers: bit n is register n.
     pub const fn bit(self) -> u16 {
         1 << self.0
     }
 }
 
-/// How many bits of its operands an instruction works on. What works on 32 sets the upper half of its result
-/// to zero.
+/// Operand width. A 32-bit operation clears the upper half of its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Width {
     /// The lower 32.
@@ -70,7 +69,7 @@ pub enum Width {
     W64,
 }
 
-/// How much memory an instruction touches.
+/// Size of a memory access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Size {
     /// 1 byte.
@@ -95,7 +94,7 @@ impl Size {
     }
 }
 
-/// What an operation takes besides its destination.
+/// Second operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operand {
     /// A register's value.
@@ -123,7 +122,7 @@ pub enum Arithmetic {
     And,
     /// Shift to the left by the source modulo n.
     ShiftLeft,
-    /// Shift to the right by the source modulo n, zeros come in.
+    /// Shift to the right by the source modulo n, filled with zeros.
     ShiftRight,
     /// Unsigned remainder; the dividend for a divisor of 0.
     Mod,
@@ -133,34 +132,33 @@ pub enum Arithmetic {
     Xor,
     /// The source itself.
     Mov,
-    /// Shift to the right by the source modulo n, the sign comes in.
+    /// Shift to the right by the source modulo n, filled with the sign.
     ShiftRightSigned,
 }
 
-/// From how many bits a move extends the sign.
+/// Width from which a move extends the sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Narrow {
     /// 8 bits.
     S8,
     /// 16 bits.
     S16,
-    /// 32 bits; into 64 only.
+    /// 32 bits; only to 64.
     S32,
 }
 
-/// What happens to the order of bytes (RFC 9669, section 4.2).
+/// Change of byte order (RFC 9669, section 4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
-    /// Between the machine's order and little endian. The machine here is little endian, so this only cuts
-    /// off.
+    /// Between the machine's order and little endian. The machine is little endian, so this only truncates.
     Little,
     /// Between the machine's order and big endian.
     Big,
-    /// Swapped in any case.
+    /// Always swapped.
     Swapped,
 }
 
-/// How many low bits of a register a change of byte order takes; those above become 0.
+/// Lower bits of a register affected by a change of byte order; the others become 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SwapWidth {
     /// 16 bits.
@@ -171,14 +169,14 @@ pub enum SwapWidth {
     B64,
 }
 
-/// When a branch is taken (RFC 9669, section 4.3).
+/// Condition of a branch (RFC 9669, section 4.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Condition {
     /// Equal.
     Equal,
     /// Not equal.
     NotEqual,
-    /// Have a bit in common.
+    /// Have a common bit.
     BitsSet,
     /// Greater, unsigned.
     Greater,
@@ -198,7 +196,7 @@ pub enum Condition {
     SignedLessEqual,
 }
 
-/// What is done to memory in one step that nothing else comes between (RFC 9669, section 5.3).
+/// Atomic operation on memory (RFC 9669, section 5.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Atomic {
     /// Adds the source.
@@ -209,17 +207,17 @@ pub enum Atomic {
     And,
     /// Flips bits of the source.
     Xor,
-    /// Adds the source, which becomes what was there before.
+    /// Adds the source, which receives the previous value.
     FetchAdd,
-    /// Sets bits of the source, which becomes what was there before.
+    /// Sets bits of the source, which receives the previous value.
     FetchOr,
-    /// Keeps bits of the source, which becomes what was there before.
+    /// Keeps bits of the source, which receives the previous value.
     FetchAnd,
-    /// Flips bits of the source, which becomes what was there before.
+    /// Flips bits of the source, which receives the previous value.
     FetchXor,
-    /// Writes the source, which becomes what was there before.
+    /// Writes the source, which receives the previous value.
     Exchange,
-    /// Writes the source if what is there equals `r0`; `r0` becomes what was there before.
+    /// Writes the source if the value equals `r0`; `r0` receives the previous value.
     CompareExchange,
 }
 
@@ -228,38 +226,38 @@ pub enum Atomic {
 pub enum Instruction {
     /// `dst = dst OPERATION source`.
     Arithmetic {
-        /// On how many bits.
+        /// Operand width.
         width: Width,
-        /// Which.
+        /// Operation.
         operation: Arithmetic,
         /// Left operand and result.
         dst: Register,
         /// Right operand.
         source: Operand,
     },
-    /// `dst = (sN)src`. From 32 bits only with [`Width::W64`].
+    /// `dst = (sN)src`. From 32 bits only to [`Width::W64`].
     MoveExtended {
-        /// How many bits of `dst` the sign fills.
+        /// Width of the result.
         width: Width,
-        /// From how many bits.
+        /// Width of the source.
         from: Narrow,
         /// Result.
         dst: Register,
-        /// What is extended.
+        /// Source.
         src: Register,
     },
     /// `dst = -dst`.
     Negate {
-        /// On how many bits.
+        /// Operand width.
         width: Width,
         /// Operand and result.
         dst: Register,
     },
-    /// Changes the order of bytes.
+    /// Changes the byte order.
     Swap {
-        /// To which.
+        /// To this order.
         order: ByteOrder,
-        /// Of how many.
+        /// Number of bits.
         width: SwapWidth,
         /// Operand and result.
         dst: Register,
@@ -275,88 +273,87 @@ pub enum Instruction {
     LoadMap {
         /// Result.
         dst: Register,
-        /// The map's place in the object.
+        /// The map's index in the object.
         map: u32,
     },
-    /// `dst` = the address of a byte of an array map's first value, in two slots (`map_val(map_by_idx)`).
-    /// Variables of `.data`, `.rodata` and `.bss` are reached this way.
+    /// `dst` = the address of a byte of an array map's first value, in two slots (`map_val(map_by_idx)`), as
+    /// for variables of `.data`, `.rodata` and `.bss`.
     LoadMapValue {
         /// Result.
         dst: Register,
-        /// The map's place in the object.
+        /// The map's index in the object.
         map: u32,
-        /// Which byte.
+        /// Byte offset.
         offset: u32,
     },
-    /// `dst` = the address of a function of the program, for helpers that call it; in two slots
-    /// (`code_addr`).
+    /// `dst` = the address of a function of the program, for callbacks; in two slots (`code_addr`).
     LoadFunction {
         /// Result.
         dst: Register,
-        /// Slots beyond the next instruction. (As it is encoded, one more: counted from its own second slot.)
+        /// Slots beyond the next instruction. (Encoded as one more: counted from its own second slot.)
         offset: i32,
     },
-    /// `dst = *(base + offset)`, zeros above.
+    /// `dst = *(base + offset)`, zero-extended.
     Load {
-        /// How much.
+        /// Size.
         size: Size,
         /// Result.
         dst: Register,
         /// Address.
         base: Register,
-        /// Bytes beyond it.
+        /// Byte offset.
         offset: i16,
     },
-    /// `dst = *(base + offset)`, the sign above. Not of 8 bytes.
+    /// `dst = *(base + offset)`, sign-extended. Not of 8 bytes.
     LoadExtended {
-        /// How much.
+        /// Size.
         size: Size,
         /// Result.
         dst: Register,
         /// Address.
         base: Register,
-        /// Bytes beyond it.
+        /// Byte offset.
         offset: i16,
     },
     /// `*(base + offset) = source`.
     Store {
-        /// How much.
+        /// Size.
         size: Size,
         /// Address.
         base: Register,
-        /// Bytes beyond it.
+        /// Byte offset.
         offset: i16,
-        /// What is written.
+        /// Source.
         source: Operand,
     },
     /// An atomic operation on `*(base + offset)`.
     Atomic {
-        /// On 4 bytes ([`Width::W32`]) or 8. What is fetched of 4 has zeros above.
+        /// On 4 bytes ([`Width::W32`]) or 8. Fetched values of 4 bytes are zero-extended.
         width: Width,
-        /// Which.
+        /// Operation.
         operation: Atomic,
         /// Address.
         base: Register,
-        /// Bytes beyond it.
+        /// Byte offset.
         offset: i16,
-        /// Operand, and result of those that fetch, but for [`Atomic::CompareExchange`].
+        /// Operand, and result of those that fetch, except for [`Atomic::CompareExchange`].
         src: Register,
     },
-    /// Goes on elsewhere.
+    /// Unconditional jump.
     Jump {
         /// Slots beyond the next instruction.
         offset: i16,
     },
-    /// Goes on elsewhere, further away.
+    /// Unconditional long jump.
     JumpLong {
         /// Slots beyond the next instruction.
         offset: i32,
     },
-    /// Goes on elsewhere if the condition holds.
+    /// Conditional jump.
     Branch {
-        /// On how many bits.
+        /// Operand width.
         width: Width,
-        /// When.
+        /// Condition.
         condition: Condition,
         /// Left operand.
         dst: Register,
@@ -370,8 +367,7 @@ pub enum Instruction {
         /// The number, see [`Helper`](crate::Helper).
         helper: u32,
     },
-    /// Calls a function of the kernel by its BTF id. Decoded so that it can be named; nothing here can run
-    /// it.
+    /// Calls a kernel function by its BTF id. Decoded only for error messages.
     CallKernel {
         /// The id.
         id: i32,
@@ -386,7 +382,7 @@ pub enum Instruction {
 }
 
 impl Instruction {
-    /// How many slots of 8 bytes it takes: 1 or 2.
+    /// Number of slots of 8 bytes: 1 or 2.
     pub const fn slots(&self) -> usize {
         match self {
             Self::LoadWide { .. }
@@ -397,8 +393,7 @@ impl Instruction {
         }
     }
 
-    /// Where it may go on besides the next instruction, or the function that it calls or names: slots beyond
-    /// the next instruction.
+    /// Jump target, or the function that it calls or names: slots beyond the next instruction.
     pub const fn jump(&self) -> Option<i32> {
         match *self {
             Self::Jump { offset } | Self::Branch { offset, .. } => Some(offset as i32),
@@ -409,12 +404,12 @@ impl Instruction {
         }
     }
 
-    /// Whether [`Instruction::jump`] leads to a function, and not to where it goes on itself.
+    /// Whether [`Instruction::jump`] is a function, not a jump target.
     pub const fn names_function(&self) -> bool {
         matches!(self, Self::CallLocal { .. } | Self::LoadFunction { .. })
     }
 
-    /// Whether what follows it in the program can be what runs next (of a call: after its return).
+    /// Whether the following instruction can run next (for a call, after its return).
     pub const fn falls_through(&self) -> bool {
         !matches!(self, Self::Jump { .. } | Self::JumpLong { .. } | Self::Exit)
     }
@@ -439,8 +434,8 @@ impl Instruction {
         }
     }
 
-    /// The registers that it reads, as a set ([`Register::bit`]). Which arguments a call reads is not in it:
-    /// that depends on what is called.
+    /// The registers that it reads, as a set ([`Register::bit`]), without the arguments of calls, which
+    /// depend on the callee.
     pub const fn reads(&self) -> u16 {
         match *self {
             Self::Arithmetic { operation: Arithmetic::Mov, source, .. } => source.bit(),

@@ -1,5 +1,5 @@
-//! What operations mean: plain functions of numbers, for the interpreter, for folding constants, and as what
-//! the compiler is held against.
+//! Semantics of operations as pure functions, for the interpreter, for constant folding, and as the reference
+//! for the compiler.
 
 use super::{Arithmetic, Atomic, ByteOrder, Condition, Narrow, Size, SwapWidth, Width};
 
@@ -89,7 +89,7 @@ impl Condition {
         }
     }
 
-    /// The condition that holds whenever this one doesn't; there is none for [`Condition::BitsSet`].
+    /// The negated condition; there is none for [`Condition::BitsSet`].
     pub const fn negated(self) -> Option<Self> {
         Some(match self {
             Self::Equal => Self::NotEqual,
@@ -108,12 +108,12 @@ impl Condition {
 }
 
 impl Atomic {
-    /// Whether it brings back what was there before.
+    /// Whether it returns the previous value.
     pub const fn fetches(self) -> bool {
         !matches!(self, Self::Add | Self::Or | Self::And | Self::Xor)
     }
 
-    /// What is written when `old` is there; `r0` is what [`Atomic::CompareExchange`] compares with, cut to
+    /// The new value after `old`; `r0` is the comparison value of [`Atomic::CompareExchange`], truncated to
     /// the width.
     pub const fn apply(self, width: Width, old: u64, src: u64, r0: u64) -> u64 {
         let (src, r0) = match width {
@@ -133,7 +133,7 @@ impl Atomic {
 }
 
 impl Narrow {
-    /// `value` with the sign of its low bits in all bits above, up to `width`; zeros above that.
+    /// `value` with its low bits sign-extended to `width`; zeros above that.
     pub const fn extend(self, width: Width, value: u64) -> u64 {
         let wide = match self {
             Self::S8 => value as i8 as i64 as u64,
@@ -148,7 +148,7 @@ impl Narrow {
 }
 
 impl ByteOrder {
-    /// The low bits of `value` in this order, on a little-endian machine; zeros above.
+    /// The low bits of `value` in this order, on a little-endian machine, zero-extended.
     pub const fn apply(self, width: SwapWidth, value: u64) -> u64 {
         match (self, width) {
             (Self::Little, SwapWidth::B16) => value as u16 as u64,
@@ -162,7 +162,7 @@ impl ByteOrder {
 }
 
 impl Size {
-    /// The low bytes of `value`, zeros above.
+    /// The low bytes of `value`, zero-extended.
     pub const fn cut(self, value: u64) -> u64 {
         match self {
             Self::Byte => value as u8 as u64,
@@ -172,7 +172,7 @@ impl Size {
         }
     }
 
-    /// The low bytes of `value` with their sign above.
+    /// The low bytes of `value`, sign-extended.
     pub const fn extend(self, value: u64) -> u64 {
         match self {
             Self::Byte => value as i8 as i64 as u64,

@@ -1,9 +1,9 @@
-//! What is wrong with a map's declaration, and how to fix it.
+//! Errors in map declarations, with fixes.
 
 use super::kind::NAMES;
 use thiserror::Error;
 
-/// Why there can't be such a map.
+/// Reason why a map is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("map {name}: {fault}")]
 pub struct MapError {
@@ -13,48 +13,48 @@ pub struct MapError {
     pub fault: MapFault,
 }
 
-/// What is wrong with a map's declaration.
+/// Error in a map's declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum MapFault {
-    /// No such kind of map here.
+    /// Unknown kind of map.
     #[error("maps of type {name} ({0}) can't be used here; {fix}", name = kind_name(*.0),
         fix = kind_fix(*.0))]
     Kind(u32),
     /// A field is out of its range.
     #[error("{field} is {value}; it has to be {wanted}")]
     Field {
-        /// Which field.
+        /// The field.
         field: &'static str,
-        /// What it is.
+        /// Its value.
         value: u32,
-        /// What it may be.
+        /// The valid range.
         wanted: &'static str,
     },
-    /// Flags that are not known here.
+    /// Unknown flags.
     #[error(
         "map_flags {0:#x} can't be had here; leave out all but BPF_F_NO_PREALLOC, BPF_F_RDONLY_PROG and \
          BPF_F_MMAPABLE"
     )]
     Flags(u32),
-    /// An entry that it has from the beginning is nothing that it can hold.
+    /// An initial entry is invalid.
     #[error("entry {entry} is {what}")]
     Value {
         /// The entry's number.
         entry: u64,
-        /// What it is, and the fix.
+        /// The error, and the fix.
         what: &'static str,
     },
-    /// It can't hold what it is to hold.
+    /// Its inner map is invalid.
     #[error("{0}")]
     Inner(&'static str),
     /// Too much memory.
     #[error("with the maps before it, it takes {bytes} bytes for {workers} workers; the limit is {limit}")]
     Memory {
-        /// What it takes.
+        /// The required memory.
         bytes: u64,
-        /// For how many workers.
+        /// The number of workers.
         workers: u32,
-        /// What they may take together.
+        /// The limit of all maps together.
         limit: u64,
     },
 }

@@ -2,46 +2,44 @@
 
 use crate::Helper;
 
-/// The kinds of maps that programs can use here.
+/// The kinds of maps supported here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MapKind {
-    /// Values found by hash; room for all is set aside at once.
+    /// Values by hash, with memory preallocated.
     Hash,
-    /// Values by number, all there from the beginning, zero.
+    /// Values by index, all existing and initially zero.
     Array,
     /// As `Hash`, with one value for each worker.
     PerCpuHash,
     /// As `Array`, with one value for each worker.
     PerCpuArray,
-    /// As `Hash`; when it is full, a key that was not looked up for long makes room.
+    /// As `Hash`; when it is full, a key that was not used recently is evicted.
     LruHash,
     /// As `LruHash`, with one value for each worker.
     LruPerCpuHash,
-    /// Ports by number, for redirecting. Programs can only read it.
+    /// Ports by index, for redirection. Read-only for programs.
     DevMap,
-    /// Ports by any 32-bit key, for redirecting. Programs can only read it.
+    /// Ports by any 32-bit key, for redirection. Read-only for programs.
     DevMapHash,
-    /// Processors by number, for redirecting. A packet that is redirected to one goes on as if it was passed:
-    /// it stays on the processor that it is on.
+    /// Processors by index, for redirection. A packet redirected to one is passed on its own processor.
     CpuMap,
-    /// Values by prefix: a search finds the longest that a key begins with.
+    /// Values by prefix: a lookup finds the longest matching one.
     LpmTrie,
-    /// Sockets by number, for redirecting. There are none here, so it is always empty.
+    /// Sockets by index, for redirection. There are none here, so it is always empty.
     XskMap,
-    /// Programs by number, for tail calls: those that it is made with, by their numbers in their object, from
-    /// 1.
+    /// Programs by index, for tail calls: set at installation, by number in the object from 1.
     ProgArray,
-    /// Maps by number: other maps of the object, by their places in it, from 1. Programs only search it.
+    /// Maps by index: other maps of the object, by number from 1. Read-only for programs.
     ArrayOfMaps,
     /// Maps by key, as `ArrayOfMaps`.
     HashOfMaps,
-    /// Records that programs write and a control process takes out, in the order in which they were begun.
+    /// Records from programs to a control process, in the order of their reservation.
     RingBuf,
-    /// As `RingBuf`, with a ring for each worker, and packets' bytes behind what a program writes.
+    /// As `RingBuf`, with a ring for each worker, and packet bytes after the program's data.
     PerfEventArray,
 }
 
-/// Names of enum bpf_map_type of linux/bpf.h, by number, without `BPF_MAP_TYPE_` and in lower case.
+/// Names of enum bpf_map_type of linux/bpf.h by number, without `BPF_MAP_TYPE_`, in lower case.
 pub(super) const NAMES: &[&str] = &[
     "unspec",
     "hash",
@@ -120,7 +118,7 @@ impl MapKind {
         }
     }
 
-    /// The kind with this number in the kernel, if programs can use it here.
+    /// The kind with this kernel number, if supported.
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.number() == number)
     }
@@ -130,12 +128,12 @@ impl MapKind {
         NAMES[self.number() as usize]
     }
 
-    /// Whether each worker has a value of its own.
+    /// Whether each worker has its own value.
     pub const fn is_per_worker(self) -> bool {
         matches!(self, Self::PerCpuHash | Self::PerCpuArray | Self::LruPerCpuHash | Self::PerfEventArray)
     }
 
-    /// Whether all values are there from the beginning and found by their number.
+    /// Whether all values always exist and are found by index.
     pub const fn is_array(self) -> bool {
         matches!(self, Self::Array | Self::PerCpuArray | Self::ProgArray | Self::ArrayOfMaps)
     }
@@ -145,37 +143,37 @@ impl MapKind {
         matches!(self, Self::ArrayOfMaps | Self::HashOfMaps)
     }
 
-    /// Whether a map of maps can hold it.
+    /// Whether it can be in a map of maps.
     pub const fn is_held(self) -> bool {
         !self.is_targets() && !self.is_of_maps() && !self.is_ring() && !matches!(self, Self::ProgArray)
     }
 
-    /// Whether a value can have a lock.
+    /// Whether its values can have a lock.
     pub const fn is_locked(self) -> bool {
         matches!(self, Self::Hash | Self::Array)
     }
 
-    /// Whether it holds records, which programs write and a control process takes out.
+    /// Whether it holds records from programs to a control process.
     pub const fn is_ring(self) -> bool {
         matches!(self, Self::RingBuf | Self::PerfEventArray)
     }
 
-    /// Whether it makes room by itself.
+    /// Whether it evicts entries when full.
     pub const fn is_lru(self) -> bool {
         matches!(self, Self::LruHash | Self::LruPerCpuHash)
     }
 
-    /// Whether it says where packets are redirected to. Programs write none of these.
+    /// Whether it holds targets of redirection. Programs write none of these.
     pub const fn is_targets(self) -> bool {
         matches!(self, Self::DevMap | Self::DevMapHash | Self::CpuMap | Self::XskMap)
     }
 
-    /// Whether it is one of targets whose keys are numbers below its size.
+    /// Whether its keys are indices of targets.
     pub(crate) const fn is_numbered_targets(self) -> bool {
         self.is_targets() && !matches!(self, Self::DevMapHash)
     }
 
-    /// What is otherwise than in the kernel, for who installs a program with such a map.
+    /// Differences from the kernel, shown to whoever installs a program with such a map.
     pub const fn remark(self) -> Option<&'static str> {
         match self {
             Self::CpuMap => Some("a packet that is redirected to a processor stays on its own and passes"),
@@ -184,7 +182,7 @@ impl MapKind {
         }
     }
 
-    /// Whether a helper can be given it.
+    /// Whether a helper accepts it.
     pub const fn serves(self, helper: Helper) -> bool {
         match helper {
             Helper::RedirectMap => self.is_targets(),

@@ -1,14 +1,14 @@
-//! Locks in values: a word that one program has at a time.
+//! Locks in values: mutual exclusion between programs.
 
 use super::{Map, PATIENCE};
 use crate::{Atomic, Width};
 
-/// How often a worker gives way to others before it gives a value's lock up.
+/// How often a worker yields before it gives up on a value's lock.
 const LOCK_TURNS: u32 = 1 << 14;
 
 impl Map {
-    /// Takes or gives back the lock of a value that begins at this byte, for a program that waits a bounded
-    /// time. False if that was too short, or if there was nothing to be given back.
+    /// Takes or releases the lock at this byte of a value, for a program, which waits only a bounded time.
+    /// False on a timeout, or if the lock was not taken.
     pub fn set_lock(&self, value: usize, locked: bool) -> bool {
         let Some(at) = self.spec.lock else { return false };
         let place = value + at as usize;
@@ -24,24 +24,24 @@ impl Map {
                 }
                 std::hint::spin_loop();
             }
-            // Who has it was interrupted by the system.
+            // The holder was preempted.
             std::thread::yield_now();
         }
         false
     }
 
-    /// Makes all values of an entry zero.
+    /// Clears all values of an entry.
     pub(super) fn clear(&self, entry: u32) {
         let base = self.place(entry, 0);
         match self.spec.lock {
             None => self.values.clear(base, self.stride * self.copies as usize),
-            // There is one value. Who has locked it, and does not know yet that it is another's now, is
-            // waited for.
+            // There is one value. A lock holder that does not know yet that the value now belongs to another
+            // key is waited for.
             Some(_) => (0..self.stride).step_by(8).for_each(|at| self.write_beside_lock(base, at, &[0; 8])),
         }
     }
 
-    /// Writes bytes of a value from `at` on, and leaves its lock as it is.
+    /// Writes bytes of a value from `at` on, except its lock.
     pub(super) fn write_beside_lock(&self, base: usize, at: usize, bytes: &[u8]) {
         let end = at + bytes.len();
         let (first, last) = self.spec.lock.map_or((end, end), |lock| (lock as usize, lock as usize + 4));

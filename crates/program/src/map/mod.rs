@@ -1,15 +1,13 @@
-//! Maps: memory that packets, workers and the control half share, of a size that is fixed when a program is
-//! loaded.
+//! Maps: memory shared by packets, workers and the control half, of a size fixed when a program is loaded.
 //!
-//! Values lie in [`Words`] in fixed places, so that an address that a program holds stays good, whatever
-//! becomes of the entry: a removed entry's value stays until the entry is used again, which is as late as can
-//! be. Nothing is allocated after [`Maps::new`].
+//! Values are in [`Words`] at fixed offsets, so that an address held by a program stays valid whatever
+//! happens to the entry: a removed entry's value stays until the entry is reused, as late as possible.
+//! Nothing is allocated after [`Maps::new`].
 //!
-//! Searches take no lock. Helpers that write a value or remove one take turns; a worker waits for its turn a
-//! bounded time, then the helper fails with -EBUSY, as the kernel's may. The control half's [`Map::get`] and
-//! [`Map::set`] are whole with respect to each other and to helpers. What programs write through addresses
-//! they write word by word; to read several words of that as of one moment, ask between two batches, on the
-//! worker.
+//! Lookups take no lock. Helpers that write or remove a value take turns; a worker waits a bounded time for
+//! its turn, then the helper fails with -EBUSY, as the kernel's may. The control half's [`Map::get`] and
+//! [`Map::set`] are atomic with respect to each other and to helpers. Programs write through addresses word
+//! by word; to read several such words consistently, read on the worker, between two batches.
 //!
 //! Unlike in the kernel, updating a hash map's existing key writes its value in place: an address taken
 //! before sees the new value.
@@ -40,51 +38,51 @@ use table::Table;
 
 /// Flags of an update (linux/bpf.h).
 pub const NO_EXIST: u64 = 1;
-/// Update only what is there.
+/// Update only an existing key.
 pub const EXIST: u64 = 2;
 
 /// Update under the lock within the value (BPF_F_LOCK).
 const LOCK: u64 = 4;
 
-/// How often a worker looks whether it is its turn.
+/// How often a worker polls for its turn.
 const PATIENCE: u32 = 256;
 /// How often a reader tries before it takes a turn itself.
 const TRIES: u32 = 64;
 
-/// Why a map would not do what it was asked. The numbers are those of errno(3), which programs get negative.
+/// Reason why a map refuses an operation. The numbers are those of errno(3), which programs receive negated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[repr(i32)]
 pub enum Refusal {
-    /// Nobody may (EPERM).
+    /// The map is constant (EPERM).
     #[error("the map holds constants, which the program was verified with; install it anew with others")]
     Constant = 1,
-    /// The key is not there (ENOENT).
+    /// The key does not exist (ENOENT).
     #[error("the key is not in the map")]
     NotFound = 2,
-    /// The map is full, or has no such number (E2BIG).
+    /// The map is full, or the index is out of range (E2BIG).
     #[error("the map is full, or has no entry of this number")]
     TooBig = 7,
-    /// Somebody else is writing (EBUSY).
+    /// There is another writer (EBUSY).
     #[error("the map is being written")]
     Busy = 16,
-    /// The key is there already (EEXIST).
+    /// The key exists already (EEXIST).
     #[error("the key is in the map already")]
     Exists = 17,
     /// There is no room for another prefix (ENOSPC).
     #[error("the map is full")]
     NoSpace = 28,
-    /// A map of maps would hold another kind of map (EOPNOTSUPP).
+    /// A map of maps can't hold that map (EOPNOTSUPP).
     #[error(
         "it holds numbers of the program's maps from 1 on, of those that are like the one that it declares"
     )]
     Unlike = 95,
-    /// A value names a program that it can't (EBADF).
+    /// A value names an invalid program (EBADF).
     #[error(
         "the last four bytes name no program that runs there: 0, or the number, from 1, of one that was \
          named in exits when it was installed"
     )]
     NoExit = 9,
-    /// What is asked has no meaning (EINVAL).
+    /// Invalid arguments (EINVAL).
     #[error("the map can't do this, or a length or flag is wrong")]
     Invalid = 22,
 }
@@ -96,24 +94,24 @@ impl Refusal {
     }
 }
 
-/// The maps of an object, made once for all programs that are loaded from it together.
+/// The maps of an object, shared by all programs loaded from it together.
 #[derive(Debug)]
 pub struct Maps {
     maps: Box<[Arc<Map>]>,
 }
 
 impl Maps {
-    /// Makes all maps, empty but for what data sections hold. `workers` is how many have values of their own
-    /// in per-CPU maps; `seed` is that of the hashes, which senders of packets should not know.
+    /// Creates all maps, empty except for data sections. `workers` is the number of values in per-CPU maps;
+    /// `seed` is that of the hashes, which senders of packets should not know.
     ///
     /// # Errors
-    /// Names the map and the field that won't do.
+    /// The map and its invalid field.
     pub fn new(specs: &[MapSpec], workers: u32, seed: u64) -> Result<Self, MapError> {
         Self::in_place_of(None, specs, workers, seed)
     }
 
-    /// As [`Maps::new`] for a program that takes the place of another, whose maps were `before`: one that is
-    /// declared alike, to the name, is that of the other, with all that is in it.
+    /// As [`Maps::new`] for a program that replaces another with the maps `before`: maps with the same name
+    /// and declaration are shared, with their contents.
     ///
     /// # Errors
     /// As [`Maps::new`].
@@ -148,7 +146,7 @@ impl Maps {
         &self.maps
     }
 
-    /// The map at this place in the object.
+    /// The map with this index in the object.
     pub fn at(&self, index: u32) -> Option<&Map> {
         self.maps.get(index as usize).map(AsRef::as_ref)
     }
@@ -158,7 +156,7 @@ impl Maps {
         self.maps.iter().find(|map| *map.spec.name == *name).map(AsRef::as_ref)
     }
 
-    /// Whether a map is one of these, and not only alike.
+    /// Whether this very map is among these.
     pub fn has(&self, map: &Arc<Map>) -> bool {
         self.maps.iter().any(|own| Arc::ptr_eq(own, map))
     }
@@ -172,11 +170,11 @@ pub struct Map {
     stride: usize,
     values: Words,
     table: Option<Table>,
-    /// Of a map of prefixes: the lengths that its table has.
+    /// For a map of prefixes: the prefix lengths in its table.
     prefixes: Option<Prefixes>,
-    /// Of a map of records: where they lie.
+    /// For a map of records: its rings.
     rings: Option<Rings>,
-    /// Odd while somebody writes; who makes it odd has the turn.
+    /// Odd during a write; whoever makes it odd has the turn.
     turn: AtomicU64,
 }
 
@@ -204,23 +202,23 @@ impl Map {
         map
     }
 
-    /// What it was made of.
+    /// Its declaration.
     pub fn spec(&self) -> &MapSpec {
         &self.spec
     }
 
-    /// The memory of its values. Value k of worker w begins at byte (k·copies + w)·stride, where copies is
+    /// Memory of its values. Value k of worker w begins at byte (k·copies + w)·stride, where copies is
     /// [`Map::copies`] and stride is [`MapSpec::stride`].
     pub fn values(&self) -> &Words {
         &self.values
     }
 
-    /// How many values an entry has: one, or one for each worker.
+    /// Number of values per entry: one, or one for each worker.
     pub fn copies(&self) -> u32 {
         self.copies
     }
 
-    /// How many keys it has; of an array all, of a ring none.
+    /// Number of keys: all of an array, none of a ring.
     pub fn len(&self) -> u32 {
         let all = if self.rings.is_some() { 0 } else { self.spec.max_entries };
         self.table.as_ref().map_or(all, Table::len)
@@ -231,8 +229,7 @@ impl Map {
         self.len() == 0
     }
 
-    /// Where this worker's value of a key begins, in bytes. Keys of another length than the map's are not
-    /// there.
+    /// Offset of this worker's value of a key in bytes. None if the key is missing, or its length is wrong.
     pub fn lookup(&self, key: &[u8], worker: u32) -> Option<u32> {
         let entry = self.entry(key)?;
         if let Some(table) = &self.table {
@@ -241,11 +238,11 @@ impl Map {
         Some(self.place(entry, worker) as u32)
     }
 
-    /// Writes a value as a program's helper does: `read` fills each piece of up to 64 bytes from its place in
-    /// the new value on.
+    /// Writes a value as a program's helper does: `read` fills each piece of up to 64 bytes from its offset
+    /// in the new value on.
     ///
     /// # Errors
-    /// `Busy` if another writer did not finish soon; else as [`Map::set`].
+    /// `Busy` if another writer did not finish in time; else as [`Map::set`].
     pub fn update(
         &self,
         key: &[u8],
@@ -257,10 +254,10 @@ impl Map {
         self.write(key, worker, flags, read)
     }
 
-    /// Takes a key out, as a program's helper does.
+    /// Removes a key, as a program's helper does.
     ///
     /// # Errors
-    /// `NotFound`; `Invalid` for arrays; `Busy` if another writer did not finish soon.
+    /// `NotFound`; `Invalid` for arrays; `Busy` if another writer did not finish in time.
     pub fn delete(&self, key: &[u8]) -> Result<(), Refusal> {
         let table = self.table.as_ref().filter(|_| self.is_key(key)).ok_or(Refusal::Invalid)?;
         let prefix = self.prefix(key)?;
@@ -275,17 +272,17 @@ impl Map {
         Ok(())
     }
 
-    /// For the control half: a worker's value of a key, whole.
+    /// For the control half: reads a worker's value of a key atomically.
     pub fn get(&self, key: &[u8], worker: u32) -> Option<Vec<u8>> {
         self.whole(|| self.entry(key).map(|entry| self.value(entry, worker)))
     }
 
-    /// For the control half: writes a worker's value of a key, whole. Flags are 0, [`NO_EXIST`] or [`EXIST`].
-    /// Other workers' values of a new key are zero.
+    /// For the control half: writes a worker's value of a key atomically. Flags are 0, [`NO_EXIST`] or
+    /// [`EXIST`]. Other workers' values of a new key are zero.
     ///
     /// # Errors
-    /// `Constant` if nobody may write it, `Invalid` for wrong lengths or flags, `Exists` and `NotFound` as
-    /// the flags ask, `TooBig` when it is full, `Unlike` and `NoExit` for values that it can't hold.
+    /// `Constant` for constants, `Invalid` for wrong lengths or flags, `Exists` and `NotFound` by the flags,
+    /// `TooBig` when it is full, `Unlike` and `NoExit` for invalid values.
     pub fn set(&self, key: &[u8], worker: u32, value: &[u8], flags: u64) -> Result<(), Refusal> {
         if self.spec.is_constant() {
             return Err(Refusal::Constant);
@@ -306,13 +303,13 @@ impl Map {
         self.write(key, worker, flags, |at, piece| piece.copy_from_slice(&value[at..at + piece.len()]))
     }
 
-    /// For the control half: every key with its value of each worker, in the order of the keys' bytes; of
-    /// arrays by number. Each entry is whole. Keys that come or go meanwhile may be there or not.
+    /// For the control half: every key with its value of each worker, in order of the keys' bytes; arrays by
+    /// index. Each entry is read atomically. Keys added or removed meanwhile may be missing or included.
     pub fn dump(&self) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
         self.first(usize::MAX)
     }
 
-    /// The first `most` of these. However large the map is, no more memory is needed than for one more.
+    /// The first `most` of these. Needs memory only for one entry more, however large the map is.
     pub fn first(&self, most: usize) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
         let values = |entry| (0..self.copies).map(|worker| self.value(entry, worker)).collect();
         match &self.table {
@@ -341,7 +338,7 @@ impl Map {
         key.len() == self.spec.key_size as usize
     }
 
-    /// A key of a map of prefixes as it is kept; none of another map.
+    /// The normalized key of a map of prefixes; none for other maps.
     fn prefix(&self, key: &[u8]) -> Result<Option<Prefix>, Refusal> {
         match &self.prefixes {
             Some(_) => Prefix::new(key).map(Some).ok_or(Refusal::Invalid),
@@ -358,13 +355,13 @@ impl Map {
         }
     }
 
-    /// The first byte of a worker's value. A worker beyond the last shares the last's.
+    /// Offset of a worker's value. Workers beyond the last share its value.
     fn place(&self, entry: u32, worker: u32) -> usize {
         let copy = worker.min(self.copies - 1) as usize;
         (entry as usize * self.copies as usize + copy) * self.stride
     }
 
-    /// Writes a value. By who has the turn only.
+    /// Writes a value. The caller must have the turn.
     fn write(
         &self,
         key: &[u8],
@@ -382,8 +379,7 @@ impl Map {
             _ => self.entry(key),
         };
         match (found, &self.table) {
-            // In this order by the kernel: an array's number is looked at before a lock is found to be
-            // missing.
+            // In the kernel's order: an array's index is checked before a missing lock is detected.
             (None, None) => Err(Refusal::TooBig),
             (Some(_), None) if flags & NO_EXIST != 0 => Err(Refusal::Exists),
             _ if flags & LOCK != 0 && self.spec.lock.is_none() => Err(Refusal::Invalid),
@@ -419,7 +415,7 @@ impl Map {
         }
     }
 
-    /// Keys of targets are numbers below their count.
+    /// Keys of targets are below their number.
     fn is_beyond(&self, key: &[u8]) -> bool {
         let number = key.try_into().map(u32::from_le_bytes);
         self.spec.kind.is_numbered_targets() && number.is_ok_and(|n| n >= self.spec.max_entries)
@@ -444,7 +440,7 @@ impl Map {
         value
     }
 
-    /// What `read` gives when nobody writes meanwhile.
+    /// Result of `read` without a concurrent write.
     fn whole<T>(&self, read: impl Fn() -> T) -> T {
         for _ in 0..TRIES {
             let before = self.turn.load(Ordering::Acquire);
@@ -466,7 +462,7 @@ impl Map {
             let taken =
                 |to| self.turn.compare_exchange(seen, to, Ordering::Acquire, Ordering::Relaxed).is_ok();
             if free && taken(seen + 1) {
-                // Readers that see anything written from here on must also see the odd number.
+                // Readers that see any write after this must also see the odd number.
                 fence(Ordering::Release);
                 return Some(Turn(&self.turn));
             }
@@ -485,7 +481,7 @@ impl Map {
     }
 }
 
-/// The right to write a map, until it is dropped.
+/// The right to write a map, until dropped.
 struct Turn<'a>(&'a AtomicU64);
 
 impl Drop for Turn<'_> {

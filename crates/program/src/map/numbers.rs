@@ -1,14 +1,14 @@
-//! Maps whose values are numbers: of programs, of other maps, or of ports with a program there.
+//! Maps whose values are numbers: of programs, of other maps, or of ports with a program.
 
 use super::{Map, MapKind, MapSpec};
 use crate::{ExitKind, Size};
 
-/// What an entry of a map of targets says.
+/// Entry of a map of targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
-    /// The first four bytes: a port, or the size of a queue.
+    /// The first four bytes: a port, or a queue size.
     pub first: u32,
-    /// The number of the program that runs there, from 1; 0 if there is none.
+    /// Number of the program that runs there, from 1; 0 for none.
     pub exit: u8,
 }
 
@@ -18,16 +18,15 @@ impl MapSpec {
         ExitKind::of_map(self.kind).is_some() && self.value_size == 8
     }
 
-    /// A value with this in its first four bytes and this program of [`MapSpec::exits`] in the others. None
-    /// if there is no such program.
+    /// A value with these first four bytes, and this program of [`MapSpec::exits`]. None if there is no such
+    /// program.
     pub fn leading(&self, first: u32, exit: Option<&str>) -> Option<[u8; 8]> {
         let place = |name: &str| self.exits.iter().position(|exit| **exit == *name && !name.is_empty());
         let number = exit.map_or(Some(0), |name| Some(place(name)? as u64 + 1))?;
         Some((u64::from(first) | number << 32).to_le_bytes())
     }
 
-    /// Whether a value names no program, which what is not greater than 0 is in the kernel, too, or one that
-    /// it may name.
+    /// Whether a value names no program (0 or negative, as in the kernel) or a permitted one.
     pub(super) fn leads_on(&self, value: &[u8]) -> bool {
         let number = value.last_chunk().map_or(0, |&last| i32::from_le_bytes(last));
         let named = |place: usize| self.exits.get(place).is_some_and(|name| !name.is_empty());
@@ -36,13 +35,13 @@ impl MapSpec {
 }
 
 impl Map {
-    /// The name of the program that runs where an entry leads.
+    /// Name of the program that runs for a target.
     pub fn exit_of(&self, target: Target) -> Option<&str> {
         let place = usize::from(target.exit).checked_sub(1)?;
         self.spec.exits.get(place).map(AsRef::as_ref)
     }
 
-    /// For a map of targets: where this key leads.
+    /// For a map of targets: the target of this key.
     pub fn target(&self, key: u32) -> Option<Target> {
         if self.spec.kind.is_numbered_targets() && key >= self.spec.max_entries {
             return None;
@@ -53,7 +52,7 @@ impl Map {
         Some(Target { first: value as u32, exit: named.clamp(0, u8::MAX.into()) as u8 })
     }
 
-    /// Of a program array: the number of the program in this entry, 0 if there is none.
+    /// For a program array: number of the program in this entry, 0 for none.
     pub fn program(&self, index: u32) -> u32 {
         if index >= self.spec.max_entries || self.spec.kind != MapKind::ProgArray {
             return 0;
@@ -61,19 +60,19 @@ impl Map {
         self.values.load(self.place(index, 0), Size::Word) as u32
     }
 
-    /// Of a map of maps: the place of the map with this key among those of its object.
+    /// For a map of maps: index of the map with this key in the object.
     pub fn held(&self, key: &[u8]) -> Option<u16> {
         let entry = self.entry(key).filter(|_| self.spec.kind.is_of_maps())?;
         let number = self.values.load(self.place(entry, 0), Size::Word) as u32;
         number.checked_sub(1)?.try_into().ok()
     }
 
-    /// Gives a hash map of maps, or a map of targets, its first values, whose keys are their numbers.
+    /// Sets the first values of a hash map of maps or a map of targets, whose keys are indices.
     pub(super) fn fill_by_number(&self) {
         for (key, first) in self.spec.initial.chunks_exact(self.spec.value_size.max(1) as usize).enumerate() {
-            // The number 0 is no map, but a port.
+            // 0 is no map, but a port.
             if self.spec.kind.is_targets() || *first != [0; 4] {
-                // What can't be there is left out: the key has another length, or there is no room.
+                // Invalid ones are left out: wrong key length, or no room.
                 let fill = |_: usize, value: &mut [u8]| value.copy_from_slice(first);
                 self.write(&(key as u32).to_le_bytes(), 0, 0, fill).ok();
             }

@@ -1,21 +1,21 @@
-//! Longest prefixes: keys are a length in bits, 4 bytes in the machine's order, and as many bits, the rest of
-//! which counts for nothing.
+//! Longest prefixes: keys are a length in bits, as 4 bytes in native order, and the bits; bits after the
+//! prefix are ignored.
 //!
-//! A key is kept with that rest zero, in the same [`Table`] as a hash map's. A search tries every length that
-//! some key has, from the longest on: at most as many as there are bits, and as there are keys.
+//! A key is stored with those bits zero, in a [`Table`] like a hash map's. A lookup tries every existing
+//! length, longest first: at most as many as there are bits, and as there are keys.
 
 use super::spec::{LENGTH, lengths};
 use super::table::Table;
 use crate::MapSpec;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How many keys there are of each length.
+/// Number of keys of each length.
 #[derive(Debug)]
 pub(super) struct Prefixes {
     counts: Box<[AtomicU32]>,
 }
 
-/// A key as it is kept.
+/// A normalized key.
 pub(super) struct Prefix {
     bytes: [u8; MapSpec::MAX_KEY as usize],
     size: usize,
@@ -27,7 +27,7 @@ impl Prefixes {
         Self { counts: (0..lengths(key_size)).map(|_| AtomicU32::new(0)).collect() }
     }
 
-    /// The entry of the longest prefix of this key. None if it says that it is longer than it can be.
+    /// The entry of the longest prefix of this key. None if its length is invalid.
     pub(super) fn longest(&self, table: &Table, key: &[u8]) -> Option<u32> {
         let mut prefix = Prefix::new(key)?;
         for length in (0..=prefix.length).rev() {
@@ -51,7 +51,7 @@ impl Prefixes {
 }
 
 impl Prefix {
-    /// None if it is longer than its bits.
+    /// None if its length exceeds its bits.
     pub(super) fn new(key: &[u8]) -> Option<Self> {
         let (length, bits) = key.split_first_chunk::<LENGTH>()?;
         let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
@@ -69,7 +69,7 @@ impl Prefix {
         &self.bytes[..self.size]
     }
 
-    /// Keeps so many bits of it, which are not more than there are.
+    /// Shortens it to this many bits, at most as many as it has.
     fn shorten(&mut self, length: usize) {
         let bits = &mut self.bytes[LENGTH..self.size];
         let whole = length / 8;

@@ -1,65 +1,63 @@
-//! Rings: what programs write for a control process, which takes it out in the order in which it was begun.
+//! Rings: records from programs to a control process, which reads them in the order of their reservation.
 //!
-//! A program that wants to write a record moves `produced` on by its length, with one compare-and-exchange,
-//! and has that room for itself. What it writes there is whole when it stores the record's first word. A
-//! reader goes from record to record, stops at one that is not whole, sets to zero what it has taken, and
-//! moves `consumed` on. So the first word of room that nobody has written is 0, and neither side ever waits
-//! for the other. Only one reader at a time is within a map's rings.
+//! A program that writes a record advances `produced` by its length with one compare-and-exchange, which
+//! reserves the room. The record is complete when its first word is stored. A reader goes from record to
+//! record, stops at an incomplete one, clears what it has read, and advances `consumed`. So the first word of
+//! unwritten room is 0, and neither side ever waits for the other. A map's rings have one reader at a time.
 //!
-//! A record begins at `produced` modulo the ring's capacity and lies in one piece: behind the capacity there
-//! is room for the rest of the longest record. The bytes at the beginning that it replaces are unused
-//! meanwhile.
+//! A record begins at `produced` modulo the ring's capacity and is contiguous: there is room for the rest of
+//! the longest record beyond the capacity. The corresponding bytes at the beginning are unused meanwhile.
 
 use super::Map;
 use crate::words::Words;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes before a record's data: how long it is and what became of it, and its packet's time.
+/// Bytes before a record's data: its length and state, and its packet's time.
 pub(crate) const HEADER: u32 = 16;
-/// Most bytes of a record's data: the longest packet with what a program says of it.
+/// Most bytes of a record's data: the longest packet, and a program's own data.
 pub(crate) const MAX_RECORD: u32 = 66_560 - HEADER;
-/// Bytes of each worker's ring of a perf_event_array, whose declaration does not say.
+/// Bytes of each worker's ring of a perf_event_array, whose declaration has no size.
 pub(super) const EVENTS: u32 = 1 << 18;
 
-/// In a record's first word: it is whole, and it was thrown away. Its length is in the lower half.
+/// Flags in a record's first word: complete, and discarded. The lower half has the length.
 const WHOLE: u64 = 1 << 63;
 const DISCARDED: u64 = 1 << 62;
 const LENGTH: u64 = u32::MAX as u64;
 
-/// How often a worker tries to get room that others get meanwhile.
+/// How often a worker tries to reserve room while others succeed.
 const TRIES: u32 = 64;
 
-/// A record that was taken out of a ring.
+/// A record read from a ring.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// The worker that wrote it, where each has a ring of its own.
+    /// The worker that wrote it, if each has its own ring.
     pub worker: Option<u32>,
     /// The time of its packet, in nanoseconds.
     pub time: u64,
-    /// What was written.
+    /// Its content.
     pub data: Vec<u8>,
 }
 
-/// What became of the records of a map's rings.
+/// Statistics of a map's rings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RingStats {
-    /// Bytes that there is room for, headers of 16 bytes included, in all rings together.
+    /// Capacity of all rings together in bytes, including headers of 16 bytes.
     pub capacity: u64,
-    /// Bytes that were written or are being written, and were not taken out.
+    /// Bytes written or reserved, and not read.
     pub waiting: u64,
-    /// Records that were taken out.
+    /// Records read.
     pub taken: u64,
-    /// Records that found no room.
+    /// Records refused because a ring was full.
     pub lost: u64,
 }
 
-/// What a program does with a record that it has written.
+/// How a program ends a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The reader is to have it, with the packet's time.
+    /// It is passed to the reader, with the packet's time.
     Submitted(u64),
-    /// Nobody is to have it.
+    /// It is discarded.
     Discarded,
 }
 
@@ -67,11 +65,11 @@ pub(crate) enum End {
 #[derive(Debug)]
 pub(super) struct Rings {
     each: Box<[Ring]>,
-    /// Who reads them.
+    /// Lock of the reader.
     reader: Mutex<()>,
 }
 
-/// What workers write, and what a reader writes, in lines of their own.
+/// Alone on its cache line: workers' and reader's positions are separate.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Line<T>(T);
@@ -79,7 +77,7 @@ struct Line<T>(T);
 /// A ring. Positions are bytes since the beginning and never wrap.
 #[derive(Debug)]
 struct Ring {
-    /// Where it begins in the map's memory.
+    /// Its offset in the map's memory.
     base: usize,
     capacity: u64,
     produced: Line<AtomicU64>,
@@ -88,18 +86,18 @@ struct Ring {
     taken: AtomicU64,
 }
 
-/// Bytes that a ring of this capacity takes: the longest record may begin at its last ones.
+/// Memory of a ring with this capacity: the longest record may begin at its last bytes.
 pub(super) fn footprint(capacity: u32) -> u64 {
     u64::from(capacity) + u64::from(capacity.min(HEADER + MAX_RECORD))
 }
 
-/// Bytes that a record of so much data takes.
+/// Size of a record with this much data.
 fn total(length: u32) -> u64 {
     u64::from(HEADER + length).next_multiple_of(8)
 }
 
 impl Rings {
-    /// So many rings, one behind the other in a map's memory.
+    /// This many rings in a row in a map's memory.
     pub fn new(count: u32, capacity: u32) -> Self {
         let ring = |number: u32| Ring {
             base: number as usize * footprint(capacity) as usize,
@@ -112,21 +110,21 @@ impl Rings {
         Self { each: (0..count).map(ring).collect(), reader: Mutex::new(()) }
     }
 
-    /// The ring of a worker. One beyond the last shares the last's.
+    /// The ring of a worker. Workers beyond the last share its ring.
     fn of(&self, worker: u32) -> Option<&Ring> {
         self.each.get((worker as usize).min(self.each.len().wrapping_sub(1)))
     }
 }
 
 impl Ring {
-    /// Where a record's data begins, if there is room.
+    /// Offset of a record's data, if there is room.
     fn reserve(&self, words: &Words, length: u32) -> Option<u32> {
         let size = total(length.min(MAX_RECORD));
         let mut produced = self.produced.0.load(Ordering::Relaxed);
         for _ in 0..TRIES {
-            // Whoever sees room that was given back also sees that it is zero.
+            // Whoever sees freed room also sees that it is cleared.
             let consumed = self.consumed.0.load(Ordering::Acquire);
-            // Others have moved on since `produced` was read if there is less between them than nothing.
+            // If the difference is negative, others have advanced since `produced` was read.
             let fits = produced.checked_sub(consumed).is_none_or(|used| used + size <= self.capacity);
             if length > MAX_RECORD || !fits {
                 break;
@@ -145,7 +143,7 @@ impl Ring {
         None
     }
 
-    /// A walk over the records that are whole, from the oldest on.
+    /// Iterates over complete records, oldest first.
     fn read(&self, words: &Words, wanted: &mut Wanted<'_>) {
         let produced = self.produced.0.load(Ordering::Acquire);
         let mut at = self.consumed.0.load(Ordering::Relaxed);
@@ -177,12 +175,12 @@ impl Ring {
     }
 }
 
-/// What a reader is after.
+/// The parameters of a reader.
 struct Wanted<'r> {
     records: usize,
     bytes: usize,
     worker: Option<u32>,
-    /// Whether records are only looked at.
+    /// Whether records stay in the ring.
     stay: bool,
     found: &'r mut Vec<Record>,
 }
@@ -192,13 +190,13 @@ fn word(words: &Words, place: usize) -> &AtomicU64 {
 }
 
 impl Map {
-    /// For programs: where a record of so much data begins in [`Map::values`], all of it zero; none if there
-    /// is no room, which is counted.
+    /// For programs: offset in [`Map::values`] of a new record of this size, cleared; none if there is no
+    /// room, which is counted.
     pub(crate) fn reserve(&self, worker: u32, length: u32) -> Option<u32> {
         self.rings.as_ref()?.of(worker)?.reserve(&self.values, length)
     }
 
-    /// For programs: ends a record whose data begins here.
+    /// For programs: ends the record with data at this offset.
     pub(crate) fn finish(&self, data: u32, length: u32, end: End) {
         let place = data.saturating_sub(HEADER) as usize;
         let head = match end {
@@ -208,12 +206,12 @@ impl Map {
             }
             End::Discarded => WHOLE | DISCARDED,
         };
-        // The reader that sees it whole sees all that was written before.
+        // A reader that sees it complete sees all writes before.
         word(&self.values, place).store(head | u64::from(length), Ordering::Release);
     }
 
-    /// For programs: bytes that wait, capacity, and the positions of reader and writers, by the kernel's
-    /// numbers (BPF_RB_AVAIL_DATA and on).
+    /// For programs: bytes available, capacity, and the positions of reader and writers, by the kernel's
+    /// numbers (BPF_RB_AVAIL_DATA and following).
     pub(crate) fn query(&self, what: u64) -> u64 {
         let Some(ring) = self.rings.as_ref().and_then(|rings| rings.of(0)) else { return 0 };
         let consumed = ring.consumed.0.load(Ordering::Acquire);
@@ -227,14 +225,13 @@ impl Map {
         }
     }
 
-    /// For the control half: takes out records that are whole, the oldest first, until `records` or `bytes`
-    /// are reached. Of several rings the records of each keep their order, and all are in the order of their
-    /// times. None of maps that are no rings.
+    /// For the control half: reads complete records, oldest first, up to `records` or `bytes`. Records of
+    /// each of several rings keep their order, and all are ordered by time. None for other maps.
     pub fn take(&self, records: usize, bytes: usize) -> Vec<Record> {
         self.walk(records, bytes, false)
     }
 
-    /// As [`Map::take`]; the records stay where they are.
+    /// As [`Map::take`], but the records stay in the rings.
     pub fn peek(&self, records: usize, bytes: usize) -> Vec<Record> {
         self.walk(records, bytes, true)
     }
@@ -254,11 +251,11 @@ impl Map {
         found
     }
 
-    /// For the control half: what became of records; none of maps that are no rings.
+    /// For the control half: statistics of records; none for other maps.
     pub fn ring_stats(&self) -> Option<RingStats> {
         let rings = self.rings.as_ref()?;
         let add = |sum: RingStats, ring: &Ring| {
-            // In this order, so that it is never less than nothing.
+            // In this order, so that the difference is never negative.
             let consumed = ring.consumed.0.load(Ordering::Acquire);
             let produced = ring.produced.0.load(Ordering::Acquire);
             RingStats {
@@ -285,13 +282,13 @@ mod tests {
         Maps::new(&[spec], workers, 1).unwrap()
     }
 
-    /// A record of this writer's with this number: what it says is in each of its words, and how many those
-    /// are follows from it.
+    /// The record of this writer with this number: its content is repeated in each of its words, whose number
+    /// follows from it.
     fn words_of(writer: u64, number: u64) -> u32 {
         (1 + (number * 7 + writer) % 24) as u32
     }
 
-    /// Writes a record, or throws away every fifth. False if there was no room.
+    /// Writes a record, or discards every fifth. False if there was no room.
     fn write(map: &Map, writer: u64, number: u64) -> bool {
         let length = words_of(writer, number) * 8;
         let Some(place) = map.reserve(writer as u32, length) else { return false };
@@ -304,8 +301,7 @@ mod tests {
         true
     }
 
-    /// Three writers and a reader, for as long as it takes: each record is read whole, in its writer's order,
-    /// or was refused.
+    /// Three writers and a reader: each record is read intact, in its writer's order, or was refused.
     fn race(kind: MapKind) {
         const WRITERS: u64 = 3;
         const EACH: u64 = 40_000;
@@ -368,8 +364,7 @@ mod tests {
         race(MapKind::PerfEventArray);
     }
 
-    /// A record that nobody ends holds up those behind it, and no writer; a reader that looks twice sees the
-    /// same.
+    /// An unfinished record blocks those after it, but no writer; a repeated read gives the same result.
     #[test]
     fn a_record_that_is_being_written_is_waited_for() {
         let maps = map(MapKind::RingBuf, 1);

@@ -1,4 +1,4 @@
-//! What a map is: its kind, sizes and flags, checked before anything is allocated.
+//! Declarations of maps: kind, sizes and flags, checked before anything is allocated.
 
 use super::error::{MapError, MapFault};
 use super::kind::MapKind;
@@ -11,41 +11,40 @@ pub struct MapSpec {
     pub name: Box<str>,
     /// Its kind.
     pub kind: MapKind,
-    /// Bytes of a key: 1 to [`MapSpec::MAX_KEY`]; 4 for arrays, device maps and perf_event_arrays, 0 for
+    /// Bytes of a key: 1 to [`MapSpec::MAX_KEY`]; 4 for arrays, devmaps and perf_event_arrays, 0 for
     /// ringbufs.
     pub key_size: u32,
-    /// Bytes of a value: 1 to [`MapSpec::MAX_VALUE`]; 4 or 8 for device maps, 4 for perf_event_arrays, 0 for
+    /// Bytes of a value: 1 to [`MapSpec::MAX_VALUE`]; 4 or 8 for devmaps, 4 for perf_event_arrays, 0 for
     /// ringbufs.
     pub value_size: u32,
-    /// Most entries; of a ringbuf its bytes. 0 if the object leaves that to who installs it: a map that a
-    /// program uses has at least 1 then.
+    /// Most entries; of a ringbuf its bytes. 0 if the object leaves it to the loader: a map that a program
+    /// uses must have at least 1 when it is installed.
     pub max_entries: u32,
-    /// Whether programs can only read it.
+    /// Whether it is read-only for programs.
     pub read_only: bool,
-    /// What the first values hold at the beginning, one behind the other, if it is not all zero: a data
-    /// section's bytes, or the programs of a program array; the first entries of a map of targets, by their
-    /// numbers.
+    /// Initial contents of the first values, if not zero: a data section's bytes, the programs of a program
+    /// array, or the first entries of a map of targets, by index.
     pub initial: Box<[u8]>,
-    /// Of a map of maps: what it holds.
+    /// For a map of maps: the declaration of its maps.
     pub inner: Option<Inner>,
-    /// Where its values have a lock (`struct bpf_spin_lock`, 4 bytes), if they do: nobody reads or writes it
-    /// but by the helpers for it.
+    /// Offset of the lock in its values (`struct bpf_spin_lock`, 4 bytes), if any: only its helpers may
+    /// access it.
     pub lock: Option<u32>,
-    /// Of a map of targets: the programs that its values may name, by their numbers from 1; empty where one
-    /// is for other maps.
+    /// For a map of targets: the programs that its values may name, by number from 1; empty strings for
+    /// programs of other maps.
     pub exits: Box<[Box<str>]>,
 }
 
-/// What a map of maps holds.
+/// Declaration of the maps in a map of maps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inner {
-    /// What they are like.
+    /// Their common declaration.
     pub spec: Box<MapSpec>,
-    /// Those of the object that are so, by their places in it.
+    /// Indices of the object's maps with this declaration.
     pub maps: Box<[u32]>,
 }
 
-/// Bytes before the bits of a key.
+/// Bytes before the bits of a prefix key.
 pub(super) const LENGTH: usize = 4;
 
 impl MapSpec {
@@ -58,13 +57,12 @@ impl MapSpec {
     /// Most bytes of all values and keys of an object's maps together.
     pub const MAX_MEMORY: u64 = 1 << 28;
 
-    /// Bytes of a page, of which rings are made.
+    /// Bytes of a page, the unit of rings.
     const PAGE: u32 = 4096;
-    /// Most workers that a perf_event_array has entries for, unless it says.
+    /// Default number of entries of a perf_event_array.
     const WORKERS: u32 = 256;
 
-    /// Declares a map that programs may write to, that is all zero at the beginning, holds no maps, and whose
-    /// values have no lock.
+    /// A writable map, initially zero, without inner maps and locks.
     pub fn new(
         name: impl Into<Box<str>>,
         kind: MapKind,
@@ -86,10 +84,10 @@ impl MapSpec {
         }
     }
 
-    /// Checks what a program's object declares.
+    /// Checks the declaration in a program's object.
     ///
     /// # Errors
-    /// Names the field and what it may be.
+    /// The field and its valid range.
     pub fn check(&self) -> Result<(), MapError> {
         let fault = |field, value, wanted| {
             Err(MapError { name: self.name.clone(), fault: MapFault::Field { field, value, wanted } })
@@ -124,14 +122,14 @@ impl MapSpec {
         if !(1..=Self::MAX_VALUE).contains(&self.value_size) {
             return fault("value_size", self.value_size, "1 to 1048576");
         }
-        // Places in a map are 32 bits wide, and so is an entry's number.
+        // Offsets in a map are 32 bits wide, and so is an entry's index.
         if self.max_entries > Self::MAX_ENTRIES {
             return fault("max_entries", self.max_entries, "1 to 134217728");
         }
         Ok(())
     }
 
-    /// What is wrong with what it holds, or with its lock.
+    /// Error in its inner maps or its lock.
     fn misheld(&self) -> Option<&'static str> {
         let Some(inner) = &self.inner else {
             let lock =
@@ -159,14 +157,14 @@ impl MapSpec {
         number == 0 || self.inner.as_ref().is_some_and(|inner| inner.maps.contains(&(number - 1)))
     }
 
-    /// Whether it is like what a map of maps declares, so that a program can't tell them apart but by what
-    /// they hold.
+    /// Whether it has the declaration of a map of maps, so that programs can't distinguish them except by
+    /// contents.
     pub(crate) fn is_like(&self, inner: &Self) -> bool {
         let sizes = |spec: &Self| (spec.key_size, spec.value_size, spec.read_only, spec.lock);
         self.kind == inner.kind && sizes(self) == sizes(inner)
     }
 
-    /// Whether bytes of a value are touched where its lock is.
+    /// Whether an access to a value's bytes overlaps its lock.
     pub(crate) fn touches_lock(&self, first: usize, end: usize) -> bool {
         self.lock.is_some_and(|at| first < at as usize + 4 && end > at as usize)
     }
@@ -198,9 +196,8 @@ impl MapSpec {
         }
     }
 
-    /// How many entries a map of this kind gets that is to have so many. Rings have whole pages, and a power
-    /// of two of them; a perf_event_array that does not say has as many entries as there can be workers: so
-    /// it is with libbpf.
+    /// Actual number of entries for a requested one. Rings have a power of two of whole pages; a
+    /// perf_event_array without a number has as many entries as there can be workers, as with libbpf.
     pub(crate) fn rounded(kind: MapKind, entries: u32) -> u32 {
         match (kind, entries) {
             (MapKind::PerfEventArray, 0) => Self::WORKERS,
@@ -209,7 +206,7 @@ impl MapSpec {
         }
     }
 
-    /// Bytes of each ring; none if it has no rings.
+    /// Size of each ring in bytes; none if it has no rings.
     pub(crate) fn ring_capacity(&self) -> Option<u32> {
         match self.kind {
             MapKind::RingBuf => Some(self.max_entries),
@@ -218,14 +215,14 @@ impl MapSpec {
         }
     }
 
-    /// Whether programs can only read it.
+    /// Whether it is read-only for programs.
     pub fn is_read_only(&self) -> bool {
         self.read_only || !self.kind.is_held()
     }
 
-    /// Whether its bytes are constants: those of a section `.rodata`, which nobody writes once the program is
-    /// loaded, not the control half either. A map with BPF_F_RDONLY_PROG is none: programs only read it, and
-    /// the control half writes it. Or whether it is a program array, whose programs were verified together.
+    /// Whether its contents are constant: those of a section `.rodata`, which nobody writes after loading,
+    /// not even the control half; or a program array, whose programs were verified together. A map with
+    /// BPF_F_RDONLY_PROG is not constant: the control half writes it.
     pub fn is_constant(&self) -> bool {
         self.is_constants() || self.kind == MapKind::ProgArray
     }
@@ -234,7 +231,7 @@ impl MapSpec {
         self.read_only && self.kind == MapKind::Array && self.max_entries == 1 && !self.initial.is_empty()
     }
 
-    /// Of a program array: the numbers of the programs in these entries, those without one left out.
+    /// For a program array: numbers of the programs in these entries, without empty ones.
     pub(crate) fn programs(&self, from: u32, to: u32) -> impl Iterator<Item = u32> + '_ {
         let initial = if self.kind == MapKind::ProgArray { &*self.initial } else { &[] };
         let all = initial.as_chunks::<4>().0.iter().map(|&number| u32::from_le_bytes(number));
@@ -242,37 +239,36 @@ impl MapSpec {
         all.take(self.max_entries as usize).skip(from as usize).take(count).filter(|&number| number > 0)
     }
 
-    /// So many bytes of its value from this one on, the first the lowest, as they are for good. None if it
-    /// has no such constants.
+    /// This many bytes of its value at this offset, little-endian, if they are constant.
     pub(crate) fn constant(&self, first: usize, size: usize) -> Option<u64> {
         let end = first.checked_add(size).filter(|&end| end <= self.value_size as usize && size <= 8)?;
         let byte = |at: usize| u64::from(self.initial.get(at).copied().unwrap_or(0));
         self.is_constants().then(|| (first..end).rev().fold(0, |number, at| number << 8 | byte(at)))
     }
 
-    /// How many searches of a table a lookup takes at most.
+    /// Most searches of a table in a lookup.
     pub fn searches(&self) -> u32 {
         if self.kind == MapKind::LpmTrie { lengths(self.key_size).min(self.max_entries.max(1)) } else { 1 }
     }
 
-    /// Bytes from one value to the next: their size rounded up to whole words.
+    /// Distance between values in bytes: their size rounded up to whole words.
     pub fn stride(&self) -> usize {
         (self.value_size as usize).next_multiple_of(8)
     }
 
-    /// Bytes that it takes with so many workers.
+    /// Its memory in bytes with this many workers.
     pub fn memory(&self, workers: u32) -> u64 {
         let copies = if self.kind.is_per_worker() { u64::from(workers.max(1)) } else { 1 };
         if let Some(capacity) = self.ring_capacity() {
             return copies * footprint(capacity);
         }
-        // A hash map keeps the key, two words of buckets at most, and a place in the list of free entries.
+        // A hash map has the key, at most two bucket words, and an entry in the free list.
         let beside = if self.kind.is_array() { 0 } else { u64::from(self.key_size).next_multiple_of(8) + 36 };
         u64::from(self.max_entries) * (self.stride() as u64 * copies + beside)
     }
 }
 
-/// How many lengths keys of this size can have.
+/// Number of possible lengths of keys of this size.
 pub(super) const fn lengths(key_size: u32) -> u32 {
     key_size.saturating_sub(LENGTH as u32) * 8 + 1
 }

@@ -1,14 +1,13 @@
-//! Finding the entry of a key: two buckets of eight for every key, so that a search ends after sixteen words,
-//! whatever the keys.
+//! Finds the entry of a key: each key has two buckets of eight slots, so that a search takes at most sixteen
+//! words, whatever the keys.
 //!
-//! A word of a bucket is empty, or names an entry and 16 bits of its key's hash; beside them a count that
-//! makes it another word each time it is written. Keys lie in an array by entry. A search takes no lock: it
-//! reads a word, compares the key, and looks whether the word is still the same. Writers take turns, which
-//! [`Map`](super::Map) sees to.
+//! A slot is empty, or has an entry's index and 16 bits of its key's hash, with a counter that makes every
+//! write distinct. Keys are in an array by entry. A search takes no lock: it reads a slot, compares the key,
+//! and checks that the slot has not changed. Writers take turns, which [`Map`](super::Map) manages.
 //!
-//! There is twice as much room in the buckets as there are entries, and a new key goes into the emptier of
-//! its two, so that both are full hardly ever (with all entries in use 10⁻¹⁵ or so an insertion). Then the
-//! map is full for this key.
+//! The buckets have twice as many slots as there are entries, and a new key goes into the emptier of its two
+//! buckets, so that both are full very rarely (with all entries in use, in about 10⁻¹⁵ of insertions). Then
+//! the map is full for this key.
 
 use crate::Size;
 use crate::hash::hash;
@@ -16,7 +15,7 @@ use crate::words::Words;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 const BUCKET: usize = 8;
-/// How many words of marks are looked at, at most, to find an entry that makes room: 64 entries each.
+/// Most words of use marks inspected to find a victim: 64 entries each.
 const SWEEP: usize = 64;
 
 #[derive(Debug)]
@@ -26,23 +25,22 @@ pub(super) struct Table {
     key_size: usize,
     entries: u32,
     seed: u64,
-    /// Entries that are free, as a ring: the one freed first is used first, so that who still holds an
-    /// address of a removed value has as long as can be.
+    /// Free entries, as a queue: the one freed first is reused first, so that addresses of removed values
+    /// stay valid as long as possible.
     free: Box<[AtomicU32]>,
     first_free: AtomicU32,
     free_count: AtomicU32,
-    /// How often a word was written.
+    /// Number of writes to slots.
     count: AtomicU64,
-    /// For maps that make room by themselves: one bit for each entry, set when it is looked up or updated,
-    /// not when it is inserted: a key that is used once leaves before one that is used again. Where the next
-    /// sweep begins, and the entry inserted last.
+    /// For LRU maps: a bit for each entry, set by lookups and updates, not by insertion: a key that is used
+    /// once leaves before one that is used again. Then the start of the next sweep, and the last entry
+    /// inserted.
     recent: Box<[AtomicU64]>,
     hand: AtomicU32,
     newest: AtomicU32,
 }
 
-/// A key's two buckets, each as its first slot's place, and the 16 bits that words of buckets hold of its
-/// hash.
+/// A key's two buckets, as indices of their first slots, and the 16 hash bits stored in slots.
 #[derive(Clone, Copy)]
 struct Place {
     buckets: [usize; 2],
@@ -50,7 +48,7 @@ struct Place {
 }
 
 impl Table {
-    /// A table for so many entries. `lru` says whether [`Table::insert`] makes room.
+    /// A table for this many entries. With `lru`, [`Table::insert`] evicts entries.
     pub(super) fn new(key_size: usize, entries: u32, lru: bool, seed: u64) -> Self {
         let buckets = (entries as usize).div_ceil(BUCKET / 2).next_power_of_two();
         let recent = if lru { (entries as usize).div_ceil(64) } else { 0 };
@@ -75,7 +73,7 @@ impl Table {
         self.slot_of(key, self.place(key)).map(|(_, entry)| entry)
     }
 
-    /// Notes that an entry was looked up.
+    /// Marks an entry as recently used.
     pub(super) fn touch(&self, entry: u32) {
         if let Some(word) = self.recent.get(entry as usize / 64) {
             let bit = 1 << (entry % 64);
@@ -85,8 +83,8 @@ impl Table {
         }
     }
 
-    /// Gives a key that has none an entry. `fill` writes its value before anybody can find it. `None` if
-    /// there is no room. By who has the turn only.
+    /// Inserts a new key. `fill` writes its value before anyone can find it. `None` if there is no room. The
+    /// caller must have the turn.
     pub(super) fn insert(&self, key: &[u8], fill: impl FnOnce(u32)) -> Option<u32> {
         let place = self.place(key);
         let lru = !self.recent.is_empty();
@@ -109,8 +107,8 @@ impl Table {
         Some(entry)
     }
 
-    /// Takes a key out; whether it was there. Its value stays where it is until the entry is used again. By
-    /// who has the turn only.
+    /// Removes a key. Returns whether it existed. Its value stays until the entry is reused. The caller must
+    /// have the turn.
     pub(super) fn remove(&self, key: &[u8]) -> bool {
         match self.slot_of(key, self.place(key)) {
             Some((slot, _)) => {
@@ -121,19 +119,19 @@ impl Table {
         }
     }
 
-    /// How many slots there are to look at with [`Table::at`].
+    /// Number of slots for [`Table::at`].
     pub(super) fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// The entry in this slot, whose key is written to `key`.
+    /// The entry in this slot; its key is written to `key`.
     pub(super) fn at(&self, slot: usize, key: &mut [u8]) -> Option<u32> {
         let entry = entry_of(self.slots[slot].load(Ordering::Acquire))?;
         self.keys.read(self.key_place(entry), key);
         Some(entry)
     }
 
-    /// How many keys it has.
+    /// Number of keys.
     pub(super) fn len(&self) -> u32 {
         self.entries - self.free_count.load(Ordering::Relaxed)
     }
@@ -143,7 +141,7 @@ impl Table {
         let mask = self.slots.len() / BUCKET - 1;
         let first = hash as usize & mask;
         let second = (hash >> 24) as usize & mask;
-        // Two different buckets, if there are two.
+        // Two different buckets, if possible.
         let second = if second == first { (first ^ 1) & mask } else { second };
         Place { buckets: [first * BUCKET, second * BUCKET], mark: hash >> 48 }
     }
@@ -164,7 +162,7 @@ impl Table {
             let word = self.slots[slot].load(Ordering::Acquire);
             let entry = entry_of(word).filter(|_| word >> 32 & 0xffff == place.mark)?;
             let same = self.has_key(entry, key);
-            // The key was compared before this load, so that it is this word's entry whose key it was.
+            // The key was compared before this load, so it belongs to this slot's entry.
             fence(Ordering::Acquire);
             (same && self.slots[slot].load(Ordering::Relaxed) == word).then_some((slot, entry))
         })
@@ -198,8 +196,7 @@ impl Table {
 
     fn free_slot(&self, slot: usize) {
         let Some(entry) = entry_of(self.slots[slot].swap(0, Ordering::Relaxed)) else { return };
-        // Key and value are written again only after this word was seen to be gone by whoever compares it a
-        // second time.
+        // Key and value are overwritten only after anyone who compares them can see the slot changed.
         fence(Ordering::SeqCst);
         let count = self.free_count.load(Ordering::Relaxed);
         let last =
@@ -208,7 +205,7 @@ impl Table {
         self.free_count.store(count + 1, Ordering::Relaxed);
     }
 
-    /// Takes out an entry of a full table.
+    /// Evicts an entry of a full table.
     fn evict_oldest(&self) {
         let entry = self.oldest();
         let mut key = [0; crate::MapSpec::MAX_KEY as usize];
@@ -220,8 +217,8 @@ impl Table {
         }
     }
 
-    /// The first entry from the hand on that was not used since the hand passed it. If the next [`SWEEP`]
-    /// words have none, the one inserted last, unless it was used; else the next.
+    /// The first entry from the hand on that was not used since the last sweep. If the next [`SWEEP`] words
+    /// have none: the last entry inserted if unused, else the next.
     fn oldest(&self) -> u32 {
         let mut hand = self.hand.load(Ordering::Relaxed);
         for _ in 0..SWEEP {
@@ -249,7 +246,7 @@ impl Table {
         word.is_some_and(|word| word.load(Ordering::Relaxed) >> (entry % 64) & 1 == 1)
     }
 
-    /// Makes room in two full buckets: of a slot whose entry was not looked up lately, or of the first.
+    /// Evicts from two full buckets: a slot not recently used, or the first.
     fn evict_from(&self, place: Place) -> usize {
         let old = |&slot: &usize| {
             entry_of(self.slots[slot].load(Ordering::Relaxed)).is_some_and(|entry| !self.forget(entry))
@@ -259,7 +256,7 @@ impl Table {
         slot
     }
 
-    /// Clears the mark of an entry that was looked up; whether it was marked.
+    /// Clears the use mark of an entry. Returns whether it was set.
     fn forget(&self, entry: u32) -> bool {
         let bit = 1 << (entry % 64);
         let word = self.recent.get(entry as usize / 64);
@@ -292,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_search_for_room_looks_at_so_many_entries_and_no_more() {
-        // All were used: after 4096 of them the next makes room, though it was used, too.
+        // All were used: after 4096 of them the next one is evicted, though it was used, too.
         let table = Table::new(4, 5000, true, 1);
         let entry = |key: u32| table.insert(&key.to_le_bytes(), |_| {}).unwrap();
         for key in 0..5000 {
@@ -346,7 +343,7 @@ mod tests {
         assert_eq!((0..64).filter(|&k| table.find(&key(k)).is_some()).count(), 1);
     }
 
-    /// An exact LRU of so many keys: each with the time of its last use.
+    /// An exact LRU with this many keys and the times of their last use.
     struct Reference {
         room: usize,
         uses: std::collections::BTreeMap<u32, u64>,
@@ -354,7 +351,7 @@ mod tests {
     }
 
     impl Reference {
-        /// Uses a key; whether it was there.
+        /// Uses a key. Returns whether it existed.
         fn meet(&mut self, key: u32) -> bool {
             self.now += 1;
             let there = self.uses.insert(key, self.now).is_some();
@@ -366,7 +363,7 @@ mod tests {
         }
     }
 
-    /// Uses a key as programs do: looked up, and inserted if it is not there. Whether it was.
+    /// Uses a key as programs do: a lookup, and insertion if missing. Returns whether it existed.
     fn meet(table: &Table, key: u32) -> bool {
         let key = key.to_le_bytes();
         match table.find(&key) {
@@ -381,7 +378,7 @@ mod tests {
         }
     }
 
-    /// Keys below `hot` in turn or at random, and every fifth one that comes once only.
+    /// Keys below `hot` in turn or at random, and every fifth one used only once.
     fn uses(hot: u32, count: u32, at_random: bool) -> impl Iterator<Item = u32> {
         (0..count).map(move |i| match (i % 5, at_random) {
             (4, _) => 1_000_000 + i,
@@ -394,7 +391,7 @@ mod tests {
     fn keys_in_constant_use_stay_as_in_an_exact_lru() {
         for (room, hot) in [(1000, 500), (100, 80), (64, 40), (20_000, 15_000)] {
             let table = Table::new(4, room, true, 5);
-            // They come first, so that they lie one after the other.
+            // Inserted first, so that they are adjacent.
             (0..hot).for_each(|key| assert!(!meet(&table, key)));
             let lost = uses(hot, 40 * hot, false).filter(|&key| !meet(&table, key) && key < hot).count();
             assert_eq!(lost, 0, "{room} {hot}");

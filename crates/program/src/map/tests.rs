@@ -63,7 +63,7 @@ fn a_removed_value_stays_where_it_was_until_its_place_is_needed() {
     hash.delete(&key(1)).unwrap();
     hash.set(&key(2), 0, &[2; 8], 0).unwrap();
     assert_eq!(hash.values().load(place, crate::Size::Byte), 1);
-    // A new key's value is whole, whatever its place held before.
+    // A new key's value is complete, whatever its entry held before.
     hash.set(&key(3), 0, &[3; 8], 0).unwrap();
     assert_eq!(hash.lookup(&key(3), 0).unwrap() as usize, place);
 }
@@ -76,7 +76,7 @@ fn workers_have_values_of_their_own() {
         let values: Vec<u8> = (0..3).map(|worker| map.get(&key(1), worker).unwrap()[0]).collect();
         assert_eq!(values, [0, 0, 7], "{}", kind.name());
         assert_eq!(map.lookup(&key(1), 2).unwrap() - map.lookup(&key(1), 0).unwrap(), 16);
-        // Used again, the other workers' values are zero again.
+        // When it is reused, the other workers' values are zero again.
         if map.delete(&key(1)).is_ok() {
             map.set(&key(3), 0, &[1; 4], 0).unwrap();
             map.set(&key(4), 0, &[1; 4], 0).unwrap();
@@ -95,7 +95,7 @@ fn lru_maps_are_never_full() {
     }
 }
 
-/// A key of so many bits of an IPv4 address.
+/// A key with this many bits of an IPv4 address.
 fn prefix(address: [u8; 4], length: u32) -> Vec<u8> {
     [length.to_le_bytes(), address].concat()
 }
@@ -111,13 +111,13 @@ fn the_longest_prefix_is_found() {
         (found([10, 1, 2, 3], 32), found([10, 2, 2, 3], 32), found([11, 1, 2, 3], 32)),
         (Some(2), Some(1), None)
     );
-    // No prefix is found that is longer than the key.
+    // Prefixes longer than the key don't match.
     assert_eq!(
         (found([10, 1, 2, 3], 15), found([10, 1, 2, 3], 8), found([10, 1, 2, 3], 7)),
         (Some(1), Some(1), None)
     );
     assert_eq!((set([0; 4], 0, 3), found([11, 1, 2, 3], 32)), (Ok(()), Some(3)));
-    // The same prefix, written in another way, is changed; one more fits, and no other.
+    // The same prefix in another form is updated; one more fits, and no other.
     assert_eq!((set([10, 7, 7, 7], 8, 4), trie.len(), found([10, 2, 2, 3], 32)), (Ok(()), 3, Some(4)));
     assert_eq!((set([10, 1, 2, 3], 32, 5), set([1, 1, 1, 1], 32, 6)), (Ok(()), Err(Refusal::NoSpace)));
     assert_eq!(
@@ -131,7 +131,7 @@ fn the_longest_prefix_is_found() {
     assert_eq!((Refusal::NoSpace.code() as i64, trie.spec().searches()), (-28, 4));
 }
 
-/// Against looking at every prefix there is.
+/// Compared with trying every prefix.
 #[test]
 fn prefixes_are_found_as_if_all_were_tried() {
     let trie = map(MapKind::LpmTrie, 6, 4, 200, 1);
@@ -178,7 +178,7 @@ fn entries_name_programs_that_they_may() {
     let maps = Maps::new(&[spec], 1, 0).unwrap();
     let ports = maps.named("m").unwrap();
     let set = |program: i32| ports.set(&key(0), 0, &[[3, 0, 0, 0], program.to_le_bytes()].concat(), 0);
-    // Of these three the second runs elsewhere; what is not greater than 0 is none, as in the kernel.
+    // The second of these three runs elsewhere; 0 and negative numbers are none, as in the kernel.
     for (program, exit) in [(1, 1), (3, 3), (0, 0), (-1, 0), (i32::MIN, 0)] {
         assert_eq!(set(program), Ok(()));
         assert_eq!(ports.target(0), Some(Target { first: 3, exit }));
@@ -209,8 +209,8 @@ fn too_much_memory_is_refused() {
     );
 }
 
-/// One writer changes whole values of 64 equal bytes, and replaces keys, until both readers have read enough;
-/// what they get is never a mixture.
+/// A writer changes values of 64 equal bytes, and replaces keys, until both readers have read enough; they
+/// never read a mixture.
 #[test]
 fn values_are_never_torn() {
     const ENOUGH: u32 = 20_000;
@@ -223,7 +223,7 @@ fn values_are_never_torn() {
                 let torn = values.take(ENOUGH as usize).find(|(k, value)| {
                     value.iter().any(|&byte| byte != value[0] || u32::from(byte % 8) != *k)
                 });
-                // Before anything can panic, or the writer would go on for ever.
+                // Before a possible panic, so that the writer does not continue forever.
                 reading.fetch_sub(1, Ordering::Relaxed);
                 assert_eq!(torn, None);
             });
@@ -234,7 +234,7 @@ fn values_are_never_torn() {
             }
             let k = round % 8;
             let value = [(k + round / 8 % 31 * 8) as u8; 64];
-            // Either may find a reader at its turn.
+            // Either may find a reader's turn.
             hash.update(&key(k), 0, 0, |at, piece| piece.copy_from_slice(&value[at..at + piece.len()])).ok();
             hash.delete(&key((k + 5) % 8)).ok();
         }

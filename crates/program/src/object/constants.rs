@@ -1,5 +1,5 @@
-//! Constants of an object that may be set before its programs are put together, as libbpf's users do: `const
-//! volatile` variables that are whole numbers, or arrays of them.
+//! Constants of an object that can be set before its programs are linked, as with libbpf: `const volatile`
+//! variables that are whole numbers, or arrays of them.
 
 use super::file::File;
 use super::maps::Declared;
@@ -9,7 +9,7 @@ use crate::btf::Btf;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Where a constant lies.
+/// Location of a constant.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Constant {
     /// The number of its section's map.
@@ -17,15 +17,15 @@ pub(super) struct Constant {
     offset: usize,
     /// Bytes of each of its numbers: 1, 2, 4 or 8.
     size: usize,
-    /// How many there are, from 1 to [`MOST_NUMBERS`].
+    /// How many there are, 1 to [`MOST_NUMBERS`].
     count: usize,
     signed: bool,
 }
 
-/// Most numbers of a constant that may be set: all are written down where it is.
+/// Most numbers of a constant that can be set, because all are listed.
 const MOST_NUMBERS: u32 = 256;
 
-/// The constants that may be set, by name. Those that are not volatile may stand in the instructions already.
+/// The constants that can be set, by name. Compilers may have inlined those that are not volatile.
 pub(super) fn found(
     file: &File<'_>,
     declared: &Declared,
@@ -60,7 +60,7 @@ pub(super) fn found(
 }
 
 impl Constant {
-    /// Its bytes as they are now; none if some lie beyond its section's data.
+    /// Its current bytes; none if some are beyond its section's data.
     fn bytes<'s>(&self, specs: &'s [MapSpec]) -> Option<&'s [u8]> {
         let initial = &specs.get(self.map as usize)?.initial;
         initial.get(self.offset..self.offset.checked_add(self.size * self.count)?)
@@ -78,22 +78,21 @@ impl Constant {
 }
 
 impl Object<'_> {
-    /// The names of the constants that may be set, in order.
+    /// Names of the constants that can be set, in order.
     pub fn constants(&self) -> impl Iterator<Item = &str> {
         self.constants.keys().map(AsRef::as_ref)
     }
 
-    /// The constants that may be set, with their current numbers.
+    /// The constants that can be set, with their current numbers.
     pub(super) fn constant_values(&self) -> BTreeMap<Box<str>, Box<[i128]>> {
         let values = self.constants.iter().map(|(name, one)| (name.clone(), one.numbers(&self.specs)));
         values.collect()
     }
 
-    /// Gives a constant other numbers than the source does: one, or as many as its array has. Programs that
-    /// are put together after that have them.
+    /// Sets a constant: one number, or as many as its array has, for programs linked after this.
     ///
     /// # Errors
-    /// If there is no such constant, or it can't have these.
+    /// If there is no such constant, or the numbers are invalid.
     pub fn set_constant(&mut self, name: &str, numbers: &[i128]) -> Result<(), ObjectError> {
         let Some(&Constant { map, offset, size, count, .. }) = self.constants.get(name) else {
             let known: Vec<&str> = self.constants().collect();

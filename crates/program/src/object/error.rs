@@ -1,29 +1,29 @@
-//! What can be wrong with an object, and with a program in it.
+//! Errors of objects and of their programs.
 
 use crate::btf::BtfError;
 use crate::map::MapError;
 use crate::{CodeError, DecodeFault, ExitKind, MAX_EXITS};
 use thiserror::Error;
 
-/// An object that can't be loaded, or a program of one.
+/// Reason why an object or a program of it can't be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ObjectError {
     /// It is no object file, or a damaged one.
     #[error("this is no object file that can be read: {0}; make one with clang -O2 -g -target bpf -c")]
     File(String),
-    /// It is for another machine, or not what a compiler leaves behind.
+    /// It is for another machine, or not an object file of a compiler.
     #[error(
         "this is a file of type {kind} for machine {machine}, not an object for BPF; make one with clang -O2 \
          -g -target bpf -c"
     )]
     Machine {
-        /// e_machine of its header; BPF is 247.
+        /// e_machine in its header; BPF is 247.
         machine: u16,
-        /// e_type of its header; an object is 1.
+        /// e_type in its header; an object is 1.
         kind: u16,
     },
-    /// The types are damaged.
+    /// The type information is damaged.
     #[error("section {section}: {fault}")]
     Types {
         /// The section.
@@ -31,28 +31,28 @@ pub enum ObjectError {
         /// Its fault.
         fault: BtfError,
     },
-    /// There are maps in `.maps`, and no types to say what they are.
+    /// There are maps in `.maps` without type information.
     #[error("section .maps needs the types of section .BTF, which is missing; compile with -g")]
     MapsWithoutTypes,
-    /// A map's variable can't be found.
+    /// A map's variable has no symbol.
     #[error("map {0} is declared, but not in section .maps; declare it with SEC(\".maps\")")]
     MapWithoutSymbol(Box<str>),
-    /// More places that refer to others than an object of bearable size has.
+    /// Too many relocations.
     #[error("it has too many relocations; the limit is {0}")]
     TooManyRelocations(usize),
-    /// More maps than programs can name.
+    /// Too many maps.
     #[error("it has {0} maps; the limit is {limit}", limit = crate::memory::MAX_MAPS)]
     TooManyMaps(usize),
-    /// No program has this name.
+    /// There is no program of this name.
     #[error("there is no program {name}; there {}", match programs.as_str() { "" => "is none, only functions \
         of .text".into(), all => format!("are {all}") })]
     NoProgram {
-        /// The request.
+        /// The name.
         name: Box<str>,
-        /// The programs that there are.
+        /// The existing programs.
         programs: String,
     },
-    /// The program is for another place in the kernel.
+    /// The program is for another hook of the kernel.
     #[error(
         "program {program} of section {section} is no XDP program; put it in SEC(\"xdp\") and let it take \
          struct xdp_md"
@@ -63,7 +63,7 @@ pub enum ObjectError {
         /// The section it is in.
         section: Box<str>,
     },
-    /// The program runs where packets leave, or on another processor.
+    /// The program runs at a port's exit, or on another processor.
     #[error(
         "program {program} of section {section} is run {}, by an entry that names it: install the program \
          that redirects, and name this one in exits (--exit)", .kind.place()
@@ -76,7 +76,7 @@ pub enum ObjectError {
         /// Where it runs.
         kind: ExitKind,
     },
-    /// The program sees packets where they come in.
+    /// The program is an ordinary one.
     #[error(
         "program {program} of section {section} is none that an entry of a map names: put it in \
          SEC(\"xdp/devmap\") or SEC(\"xdp/cpumap\")"
@@ -98,7 +98,7 @@ pub enum ObjectError {
         /// The kind of map.
         map: &'static str,
     },
-    /// A map whose entries lead nowhere.
+    /// A map without targets.
     #[error(
         "{name} is no map whose entries lead somewhere, only devmaps and cpumaps are: write a number of \
          entries such as 64"
@@ -107,7 +107,7 @@ pub enum ObjectError {
         /// Its name.
         name: Box<str>,
     },
-    /// An entry can't lead through a program.
+    /// An entry can't name this program.
     #[error(
         "an entry of map {map} can't lead through program {program}: name it in exits (--exit), and let \
          values be of 8 bytes"
@@ -118,18 +118,18 @@ pub enum ObjectError {
         /// The program.
         program: Box<str>,
     },
-    /// More programs for entries of maps than can be.
+    /// Too many programs for entries of maps.
     #[error("{0} programs are named in exits; the limit is {MAX_EXITS}")]
     TooManyExits(usize),
-    /// There is no such map, or its size can't be said.
+    /// There is no such map, or its size can't be set.
     #[error("there is no map {name} whose number of entries could be said; there are {known}")]
     NoMap {
         /// What was given.
         name: Box<str>,
-        /// Those there are.
+        /// The existing ones.
         known: String,
     },
-    /// A map can't have so many entries.
+    /// The number of entries is invalid.
     #[error(transparent)]
     Entries(MapError),
     /// There is no such constant.
@@ -140,10 +140,10 @@ pub enum ObjectError {
     NoConstant {
         /// What was given.
         name: Box<str>,
-        /// Those there are.
+        /// The existing ones.
         known: String,
     },
-    /// A constant has another count of numbers.
+    /// Wrong count of numbers for a constant.
     #[error(
         "constant {name} is {count} whole number{plural}, not {given}: write as many, with commas between",
         plural = if *count == 1 { "" } else { "s" }
@@ -151,12 +151,12 @@ pub enum ObjectError {
     ConstantCount {
         /// The constant.
         name: Box<str>,
-        /// How many it has.
+        /// Its count.
         count: usize,
-        /// How many were given.
+        /// The given count.
         given: usize,
     },
-    /// A map is no program array of the object.
+    /// The map is no program array of the object.
     #[error(
         "{name} is no map that holds programs, only prog_arrays do: write a number of entries such as 64"
     )]
@@ -164,52 +164,52 @@ pub enum ObjectError {
         /// Its name.
         name: Box<str>,
     },
-    /// A constant can't have a value.
+    /// A value is out of range for a constant.
     #[error("constant {name} is from {low} to {high}, not {value}")]
     ConstantRange {
         /// The constant.
         name: Box<str>,
-        /// What was given.
+        /// The value.
         value: i128,
-        /// The least it can be.
+        /// The minimum.
         low: i128,
-        /// The most.
+        /// The maximum.
         high: i128,
     },
-    /// A program can't be put together.
+    /// A program can't be linked.
     #[error("program {program}, {place}: {fault}")]
     Program {
         /// Its name.
         program: Box<str>,
-        /// Which instruction of which function and line.
+        /// Instruction, function and line.
         place: String,
-        /// Why not.
+        /// The reason.
         fault: LinkFault,
     },
-    /// A program's instructions don't fit together.
+    /// A program's instructions are inconsistent.
     #[error("program {program}: {fault}")]
     Code {
         /// Its name.
         program: Box<str>,
-        /// Why not.
+        /// The reason.
         fault: CodeError,
     },
 }
 
-/// Why an instruction of a program can't be used.
+/// Reason why an instruction of a program can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LinkFault {
     /// It is malformed.
     #[error(transparent)]
     Decode(#[from] DecodeFault),
-    /// The function it is in does not lie in its section, at whole instructions.
+    /// Its function is not aligned to whole instructions within its section.
     #[error("function {0} does not lie within its section, or is too long")]
     Extent(Box<str>),
     /// It jumps out of its function.
     #[error("it jumps out of its function")]
     Leaves,
-    /// It depends on the layout of a kernel's type.
+    /// It depends on the layout of a kernel type.
     #[error(
         "it needs a CO-RE relocation of {0}; declare the type without preserve_access_index, as linux/ \
          headers do"
@@ -218,13 +218,13 @@ pub enum LinkFault {
     /// It calls a function of the kernel.
     #[error("it calls {0}, a function of the kernel (kfunc); only helpers with numbers can be called")]
     KernelFunction(Box<str>),
-    /// It uses a variable that is not in the object.
+    /// It uses a variable that the object does not define.
     #[error(
         "it uses {0}, an external variable that this object does not define; link it with the object that \
          does (bpftool gen object)"
     )]
     Undefined(Box<str>),
-    /// It calls a function that is not in the object.
+    /// It calls a function that the object does not define.
     #[error(
         "it calls {0}, an external function that this object does not define; link it with the object that \
          does (bpftool gen object), or define it static"
@@ -242,28 +242,28 @@ pub enum LinkFault {
          set when it is installed"
     )]
     Configuration(Box<str>),
-    /// It uses a map whose number of entries nobody has said.
+    /// It uses a map whose number of entries is not set.
     #[error(
         "map {0} has no max_entries: say how many entries it has when it is installed, --map {0}=ENTRIES or \
          maps = {{ {0} = ENTRIES }}"
     )]
     NoEntries(Box<str>),
-    /// It uses a map as objects had them before BTF.
+    /// It uses a map of the format before BTF.
     #[error(
         "it uses map {0} of section maps, which objects had before BTF; declare it in SEC(\".maps\") with \
          __uint and __type"
     )]
     LegacyMap(Box<str>),
-    /// It takes an address within a function.
+    /// It takes an address inside a function.
     #[error("it takes an address in {0}, where no function begins")]
     FunctionAddress(Box<str>),
-    /// It takes an address in a section that is neither maps nor data.
+    /// It takes an address in a section other than maps and data.
     #[error("it takes an address in section {0}, which holds neither maps nor data")]
     Section(Box<str>),
-    /// It uses a section of data that holds addresses itself.
+    /// It uses a data section that contains addresses.
     #[error("it uses section {0}, which holds addresses; initialise pointers in the program")]
     Addresses(Box<str>),
-    /// No map begins where it says.
+    /// No map begins at this offset.
     #[error("no map begins at byte {0} of section .maps")]
     NoMap(u64),
     /// The address is beyond the section's end.
@@ -271,19 +271,19 @@ pub enum LinkFault {
     Beyond {
         /// The section.
         section: Box<str>,
-        /// Where.
+        /// The offset.
         offset: u64,
     },
-    /// The map can't be made.
+    /// The map is invalid.
     #[error(transparent)]
     Map(#[from] MapError),
-    /// Nothing that can be called begins there.
+    /// No callable function begins there.
     #[error("no function begins where it calls")]
     NoFunction,
-    /// A kind of relocation that means nothing here.
+    /// Unknown kind of relocation.
     #[error("relocations of type {0} are not known; compile with clang")]
     Relocation(u32),
-    /// A relocation on an instruction that it can't apply to.
+    /// The relocation does not fit the instruction.
     #[error("a relocation does not fit this instruction")]
     Misplaced,
 }

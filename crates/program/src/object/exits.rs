@@ -1,4 +1,4 @@
-//! Programs that entries of maps may name, as who installs says.
+//! Programs that entries of maps may name, as configured at installation.
 
 use super::{Object, ObjectError};
 use crate::map::{MapError, MapFault};
@@ -6,12 +6,11 @@ use crate::{ExitKind, MAX_EXITS, MapSpec, Program};
 use std::sync::Arc;
 
 impl Object<'_> {
-    /// Says which programs entries of devmaps and cpumaps with values of 8 bytes may name, by their numbers
-    /// from 1, in this order. Programs that are put together after that have it so.
+    /// Sets the programs that entries of devmaps and cpumaps with 8-byte values may name, by number from 1 in
+    /// this order, for programs linked after this.
     ///
     /// # Errors
-    /// If there is no such program, it does not run there, there is no map that could name it, or there are
-    /// too many.
+    /// If there is no such program, it does not run there, no map can name it, or there are too many.
     pub fn set_exits(&mut self, names: &[impl AsRef<str>]) -> Result<(), ObjectError> {
         if names.len() > MAX_EXITS {
             return Err(ObjectError::TooManyExits(names.len()));
@@ -42,9 +41,8 @@ impl Object<'_> {
         Ok(())
     }
 
-    /// Says where the first entries of a devmap or cpumap lead, by their numbers from 0: the first four bytes
-    /// of each, and the program that it names, one of [`Object::set_exits`]. A map without `max_entries` gets
-    /// as many.
+    /// Sets the first entries of a devmap or cpumap, by index from 0: the first four bytes of each, and the
+    /// named program, one of [`Object::set_exits`]. A map without `max_entries` gets as many.
     ///
     /// # Errors
     /// If there is no such map, it has fewer entries, or can't name such a program.
@@ -75,7 +73,7 @@ impl Object<'_> {
         Ok(())
     }
 
-    /// The program of this name, wherever it runs: for looking at it and pricing it.
+    /// The program of this name, wherever it runs: for inspection and pricing.
     ///
     /// # Errors
     /// As [`Object::program`].

@@ -1,4 +1,4 @@
-//! The parts of an object file that matter: sections, symbols, and what refers to what.
+//! The relevant parts of an object file: sections, symbols, and relocations.
 
 use super::ObjectError;
 use object::elf::{EM_BPF, ET_REL, R_BPF_64_32, R_BPF_64_64, SHF_EXECINSTR, STT_FUNC, STT_SECTION};
@@ -7,7 +7,7 @@ use object::{LittleEndian, Object as _, ObjectSection as _, ObjectSymbol as _};
 use object::{RelocationFlags, RelocationTarget, SectionFlags, SymbolFlags};
 use std::collections::BTreeMap;
 
-/// Most relocations of an object: hostile files have many sections that share one table of them.
+/// Most relocations of an object: in hostile files many sections share one table.
 const MAX_REFERENCES: usize = 1 << 20;
 
 /// A section.
@@ -15,14 +15,14 @@ const MAX_REFERENCES: usize = 1 << 20;
 pub(super) struct Section<'d> {
     pub name: &'d str,
     pub data: &'d [u8],
-    /// Its length; that of `.bss` has no data.
+    /// Its length; `.bss` has no data.
     pub size: u64,
     pub executable: bool,
-    /// What to put where, by offset.
+    /// Relocations by offset.
     pub references: BTreeMap<u64, Reference>,
 }
 
-/// A place in a section that refers to a symbol.
+/// A relocation: a reference to a symbol.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reference {
     pub symbol: usize,
@@ -31,9 +31,9 @@ pub(super) struct Reference {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReferenceKind {
-    /// R_BPF_64_64: an address in a load of 64 bits.
+    /// R_BPF_64_64: an address in a 64-bit load.
     Address,
-    /// R_BPF_64_32: what a call calls.
+    /// R_BPF_64_32: the target of a call.
     Call,
     /// Any other, by number.
     Other(u32),
@@ -43,7 +43,7 @@ pub(super) enum ReferenceKind {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Symbol<'d> {
     pub name: &'d str,
-    /// Its section; none if it is not defined here.
+    /// Its section; none if undefined.
     pub section: Option<usize>,
     pub value: u64,
     pub size: u64,
@@ -61,9 +61,9 @@ pub(super) enum SymbolKind {
 /// An object file's contents.
 #[derive(Debug)]
 pub(super) struct File<'d> {
-    /// By number, from 0.
+    /// By index from 0.
     pub sections: Vec<Section<'d>>,
-    /// By number, from 0.
+    /// By index from 0.
     pub symbols: Vec<Symbol<'d>>,
 }
 
@@ -118,7 +118,7 @@ impl<'d> File<'d> {
         self.sections.iter().enumerate().find(|(_, section)| section.name == name)
     }
 
-    /// What a symbol is called in messages: sections have no names as symbols.
+    /// Name of a symbol in messages: section symbols have none of their own.
     pub(super) fn symbol_name(&self, symbol: &Symbol<'d>) -> &'d str {
         match (symbol.name, symbol.section) {
             ("", Some(section)) => self.sections[section].name,
@@ -127,7 +127,7 @@ impl<'d> File<'d> {
     }
 }
 
-/// What a section's relocations say; takes their number off `room`.
+/// Parses a section's relocations; subtracts their number from `room`.
 fn references(
     relocations: impl Iterator<Item = (u64, object::Relocation)>,
     room: &mut usize,

@@ -1,4 +1,4 @@
-//! Putting a program together: its own function, those that it calls, and what their instructions refer to.
+//! Links a program: its function, the functions it calls, and their relocations.
 
 use super::error::LinkFault;
 use super::file::{File, Reference, ReferenceKind};
@@ -7,7 +7,7 @@ use crate::btf::{Ext, External};
 use crate::{Code, CodeError, Instruction, MapSpec, Register};
 use std::collections::{BTreeMap, HashMap};
 
-/// A function of an object, as it lies in its section.
+/// A function of an object in its section.
 #[derive(Debug, Clone)]
 pub(super) struct Body {
     pub name: Box<str>,
@@ -17,20 +17,19 @@ pub(super) struct Body {
     pub slots: usize,
 }
 
-/// A program's functions, one behind the other.
+/// A program's functions in sequence.
 #[derive(Debug, Default)]
 pub(super) struct Linked {
     pub instructions: Vec<Instruction>,
-    /// For each function: its number in the object, and its first instruction.
+    /// For each function: its index in the object, and its first instruction.
     pub functions: Vec<(usize, usize)>,
     /// For each instruction, the slot in its section.
     pub slots: Vec<usize>,
-    /// The programs that tail calls may lead to, by their number: the function's number in the object, and
-    /// its first instruction.
+    /// Targets of tail calls, by number: the function's index in the object, and its first instruction.
     pub programs: BTreeMap<u32, (usize, usize)>,
 }
 
-/// What went wrong, in which function and at which slot of its section.
+/// An error, with its function and slot in the section.
 #[derive(Debug)]
 pub(super) struct LinkError {
     pub body: usize,
@@ -38,7 +37,7 @@ pub(super) struct LinkError {
     pub fault: LinkFault,
 }
 
-/// What links the programs of a file.
+/// Linker for the programs of a file.
 pub(super) struct Linker<'a, 'd> {
     pub file: &'a File<'d>,
     pub declared: &'a Declared,
@@ -48,12 +47,12 @@ pub(super) struct Linker<'a, 'd> {
     pub bodies: &'a [Body],
     /// Functions by section and first slot.
     pub starts: &'a BTreeMap<(usize, usize), usize>,
-    /// Those that are programs, by their number less 1.
+    /// The programs among them, by number minus 1.
     pub programs: &'a [usize],
 }
 
-/// A call, or a load of a function's address, that is not known to lead anywhere yet: the instruction, the
-/// slot behind it in the program, and the function.
+/// A call, or a load of a function's address, to be resolved: the instruction, the next slot in the program,
+/// and the function.
 struct Call {
     instruction: usize,
     next: usize,
@@ -61,13 +60,13 @@ struct Call {
 }
 
 impl Linker<'_, '_> {
-    /// Puts together the program that begins with this function.
+    /// Links the program that begins with this function.
     pub(super) fn link(&self, body: usize) -> Result<Linked, LinkError> {
         let (mut linked, mut calls) = (Linked::default(), Vec::new());
-        // Where each function of the program will begin; functions that wait are not there yet.
+        // Start of each function of the program; those in the queue are not placed yet.
         let (mut waiting, mut placed) = (vec![body], HashMap::from([(body, 0)]));
         let mut slot = 0;
-        // Each function is added once, in the order in which it is first called.
+        // Each function is added once, in order of first calls.
         let mut done = 0;
         while done < waiting.len() {
             let body = waiting[done];
@@ -104,7 +103,7 @@ impl Linker<'_, '_> {
         Ok(linked)
     }
 
-    /// Adds a function whose first slot in the program is `base`; how many slots it has.
+    /// Adds a function at slot `base` of the program. Returns its number of slots.
     fn add(
         &self,
         index: usize,
@@ -172,7 +171,7 @@ impl Linker<'_, '_> {
         Ok(body.slots)
     }
 
-    /// Takes note of the programs that a program array holds.
+    /// Adds the programs of a program array.
     fn note_programs(&self, map: &MapSpec, linked: &mut Linked) {
         for number in map.programs(0, u32::MAX) {
             if let Some(&body) = self.programs.get(number as usize - 1) {
@@ -181,7 +180,7 @@ impl Linker<'_, '_> {
         }
     }
 
-    /// Puts into an instruction what its relocation says.
+    /// Applies a relocation to an instruction.
     fn refer(&self, instruction: Instruction, reference: Reference) -> Result<Referred, LinkFault> {
         let symbol = self.file.symbols.get(reference.symbol).ok_or(LinkFault::Misplaced)?;
         let name = || Box::from(self.file.symbol_name(symbol));
@@ -189,7 +188,7 @@ impl Linker<'_, '_> {
             (ReferenceKind::Call, Instruction::CallLocal { offset }) => {
                 let section =
                     symbol.section.ok_or_else(|| self.undefined(name(), LinkFault::UndefinedFunction))?;
-                // A call holds -1, or within a section its target's slot less 1.
+                // A call has -1, or its target's slot minus 1 within a section.
                 let target = i64::try_from(symbol.value / 8).map_err(|_| LinkFault::NoFunction)?;
                 let target = target.checked_add(i64::from(offset) + 1).ok_or(LinkFault::NoFunction)?;
                 self.function_at(section, target).map(Referred::Call)
@@ -210,7 +209,7 @@ impl Linker<'_, '_> {
         }
     }
 
-    /// What is wrong with a symbol that is not in the object: the kernel's, if its types say so.
+    /// The error for an undefined symbol: the kernel's, if the types say so.
     fn undefined(&self, name: Box<str>, otherwise: fn(Box<str>) -> LinkFault) -> LinkFault {
         match self.externals.get(&name) {
             Some(External::Function) => LinkFault::KernelFunction(name),
@@ -220,7 +219,7 @@ impl Linker<'_, '_> {
         }
     }
 
-    /// The load of an address in a section.
+    /// Load of an address in a section.
     fn address(
         &self,
         dst: Register,
@@ -258,10 +257,10 @@ impl Linker<'_, '_> {
     }
 }
 
-/// An instruction with what it refers to.
+/// An instruction with its reference.
 enum Referred {
     Plain(Instruction),
-    /// A call of the object's function with this number.
+    /// A call of the object's function with this index.
     Call(usize),
     /// A load of its address.
     Function(Register, usize),

@@ -1,4 +1,4 @@
-//! Maps that an object declares: those of `.maps`, and one for each section of data.
+//! Maps declared by an object: those of `.maps`, and one for each data section.
 
 use super::ObjectError;
 use super::file::{File, Section};
@@ -9,30 +9,30 @@ use crate::{Inner, MapKind, MapSpec};
 use std::collections::BTreeMap;
 
 pub(super) const MAPS: &str = ".maps";
-/// Where maps were declared before BTF.
+/// Section of maps declared before BTF.
 pub(super) const LEGACY: &str = "maps";
 
-/// BPF_F_NO_PREALLOC, BPF_F_NO_COMMON_LRU and BPF_F_MMAPABLE, which make no difference here.
+/// BPF_F_NO_PREALLOC, BPF_F_NO_COMMON_LRU and BPF_F_MMAPABLE, which have no effect here.
 const IGNORED_FLAGS: u32 = 1 | 1 << 1 | 1 << 10;
 /// BPF_F_RDONLY_PROG.
 const READ_ONLY: u32 = 1 << 7;
 
-/// The maps of an object, and how instructions find them.
+/// The maps of an object, with indices for relocations.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
-    /// Those that can be made.
+    /// The valid ones.
     pub specs: Vec<MapSpec>,
-    /// What their keys and values are.
+    /// Types of their keys and values.
     pub types: Vec<MapTypes>,
-    /// By their offset in `.maps`: a place in `specs`, or why there is none.
+    /// By offset in `.maps`: an index in `specs`, or the error.
     pub by_offset: BTreeMap<u64, Result<u32, MapError>>,
-    /// By their offset in `.maps`: where their `values` begin, from there, in bytes.
+    /// By offset in `.maps`: the relative offset of their `values` in bytes.
     pub values: BTreeMap<u64, u64>,
-    /// By the number of a section of data.
+    /// By index of a data section.
     pub by_section: BTreeMap<usize, Result<u32, MapError>>,
 }
 
-/// Finds all maps.
+/// Collects all maps.
 pub(super) fn declared(file: &File<'_>, btf: Option<&Btf<'_>>) -> Result<Declared, ObjectError> {
     let mut declared = Declared::default();
     if let Some((index, section)) = file.section(MAPS) {
@@ -75,14 +75,14 @@ impl Declared {
     }
 }
 
-/// Whether a section of this name holds a program's variables.
+/// Whether a section of this name has a program's variables.
 fn is_data(name: &str) -> bool {
     [".data", ".rodata", ".bss"]
         .iter()
         .any(|kind| name.strip_prefix(kind).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
 }
 
-/// The variables of a section of data: name, type, and first byte by its symbol.
+/// The variables of a data section: name, type, and offset by symbol.
 fn variables(file: &File<'_>, section: usize, btf: Option<&Btf<'_>>) -> Vec<(Box<str>, u32, u32)> {
     let Some(btf) = btf else { return Vec::new() };
     let here = file.symbols.iter().filter(|symbol| symbol.section == Some(section));
@@ -95,7 +95,7 @@ fn variables(file: &File<'_>, section: usize, btf: Option<&Btf<'_>>) -> Vec<(Box
     known.collect()
 }
 
-/// A section of data is an array of one value.
+/// A data section is an array of one value.
 fn data(section: &Section<'_>) -> Result<MapSpec, MapError> {
     let name: Box<str> = section.name.into();
     let too_long = |size: u64| {
@@ -116,8 +116,8 @@ fn data(section: &Section<'_>) -> Result<MapSpec, MapError> {
     })
 }
 
-/// Reads a map from the type of its variable: numbers are lengths of arrays that members point to (`__uint`),
-/// types are what members point to (`__type`).
+/// Parses a map from the type of its variable: numbers are lengths of arrays that members point to
+/// (`__uint`), types are targets of members (`__type`).
 fn definition(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<(MapSpec, MapTypes), MapError> {
     let fail = |fault| MapError { name: name.into(), fault };
     let (mut kind, mut key_size, mut value_size, mut entries, mut flags) = (0, 0, 0, 0, 0);
@@ -139,7 +139,7 @@ fn definition(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<(MapSpec, MapTy
                 lock = pointee.and_then(|id| btf.lock(id));
             }
             "values" => values = btf.element(member.type_id).and_then(|id| btf.pointee(id)),
-            // Where the kernel would pin it, on which node it would lie: nothing here.
+            // Pinning, NUMA node: no effect here.
             _ => {}
         }
     }
@@ -151,7 +151,7 @@ fn definition(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<(MapSpec, MapTy
         Some(id) if found.is_of_maps() => Some(inner(btf, &format!("{name}.inner"), id)?),
         _ => None,
     };
-    // Numbers of what it holds, whose types have no size.
+    // Numbers of its contents, whose types have no size.
     let numbers = found == MapKind::ProgArray || found.is_of_maps();
     let types = MapTypes { key, value: ValueType::One(value) };
     let value_size = if numbers && value_size == 0 { 4 } else { value_size };
@@ -164,10 +164,10 @@ fn definition(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<(MapSpec, MapTy
     Ok((spec, types))
 }
 
-/// What a map of maps holds. Which maps are so, is found out when all are known.
+/// Declaration of the maps in a map of maps. The matching maps are determined later.
 fn inner(btf: &Btf<'_>, name: &str, type_id: u32) -> Result<Inner, MapError> {
     let (mut spec, _) = definition(btf, name, type_id)?;
-    // Others may have more: where that makes a difference, it is as if there were as many as can be.
+    // Others may have more: assume the maximum where it matters.
     spec.max_entries = MapSpec::MAX_ENTRIES;
     Ok(Inner { spec: Box::new(spec), maps: Box::default() })
 }

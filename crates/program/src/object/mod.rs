@@ -1,11 +1,11 @@
-//! Objects: what `clang -O2 -g -target bpf -c` makes of C, read and put together into programs.
+//! Objects: the output of `clang -O2 -g -target bpf -c`, parsed and linked into programs.
 //!
-//! The file may be anything: whatever it says of itself is checked. It is read with the `object` crate; what
-//! is known of BPF objects beyond ELF is here: programs are functions in sections of their own, maps are
-//! types in `.BTF`, variables are maps of one value, and instructions get their maps, variables and functions
-//! by relocations (LLVM's "BPF Relocations" and libbpf's conventions).
+//! The file is untrusted: everything in it is checked. ELF is parsed by the `object` crate; the conventions
+//! of BPF objects are implemented here: programs are functions in their own sections, maps are types in
+//! `.BTF`, variables are maps of one value, and instructions get their maps, variables and functions by
+//! relocations (LLVM's "BPF Relocations" and libbpf's conventions).
 //!
-//! What can't be used is refused when a program asks for it, so that an object may hold what only the kernel
+//! Unsupported parts are refused only when a program uses them, so an object may contain what only the kernel
 //! can load.
 
 mod constants;
@@ -29,8 +29,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 const TEXT: &str = ".text";
-/// What names of sections begin with whose programs are for other places in the kernel (libbpf's table). Any
-/// other name may be an XDP program's: not all are called `xdp`.
+/// Prefixes of section names for programs of other kernel hooks (libbpf's table). Any other name may be an
+/// XDP program's: not all are called `xdp`.
 const OTHERS: &[&str] = &[
     "action",
     "cgroup",
@@ -80,21 +80,21 @@ pub struct Object<'d> {
     declared: maps::Declared,
     specs: Arc<[MapSpec]>,
     types: Types,
-    /// Those that may be set, by name.
+    /// Those that can be set, by name.
     constants: BTreeMap<Box<str>, Constant>,
     ext: Ext,
     externals: BTreeMap<Box<str>, External>,
     /// All functions.
     bodies: Vec<Body>,
     starts: BTreeMap<(usize, usize), usize>,
-    /// Which of them are programs.
+    /// Indices of the programs.
     programs: Vec<usize>,
-    /// Which of those entries of maps may name, by their numbers there, from 1.
+    /// The programs that entries of maps may name, by number from 1.
     exits: Vec<(ExitKind, usize)>,
 }
 
 impl<'d> Object<'d> {
-    /// Reads an object file's bytes.
+    /// Parses an object file.
     ///
     /// # Errors
     /// If it is no ELF object for BPF, its types are damaged, or maps are declared without types.
@@ -136,23 +136,22 @@ impl<'d> Object<'d> {
         Ok(Self { file, declared, specs, types, constants, ext, externals, bodies, starts, programs, exits })
     }
 
-    /// The programs' names, and the sections that they are in.
+    /// The programs' names and sections.
     pub fn programs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.programs
             .iter()
             .map(|&p| (&*self.bodies[p].name, self.file.sections[self.bodies[p].section].name))
     }
 
-    /// The maps that can be made, by the numbers that programs have for them.
+    /// The valid maps, by index in programs.
     pub fn maps(&self) -> &Arc<[MapSpec]> {
         &self.specs
     }
 
-    /// Gives a map another number of entries than the source does. Programs that are put together after that
-    /// have it so.
+    /// Sets a map's number of entries, for programs linked after this.
     ///
     /// # Errors
-    /// If there is no such map, or it can't have as many.
+    /// If there is no such map, or the number is invalid.
     pub fn set_entries(&mut self, name: &str, entries: u32) -> Result<(), ObjectError> {
         let is_data = |spec: &MapSpec| spec.name.starts_with('.');
         let place = self.specs.iter().position(|spec| *spec.name == *name && !is_data(spec));
@@ -167,7 +166,7 @@ impl<'d> Object<'d> {
         spec.check().map_err(ObjectError::Entries)
     }
 
-    /// The maps that can't be made, and why. Programs that don't use them are none the worse.
+    /// The invalid maps and their errors, which do not affect programs that don't use them.
     pub fn refused_maps(&self) -> impl Iterator<Item = &MapError> {
         self.declared
             .by_offset
@@ -176,12 +175,11 @@ impl<'d> Object<'d> {
             .filter_map(|map| map.as_ref().err())
     }
 
-    /// Puts the program of this name together, with those that entries of its maps may name
-    /// ([`Object::set_exits`]).
+    /// Links the program of this name, with those that entries of its maps may name ([`Object::set_exits`]).
     ///
     /// # Errors
-    /// If there is none, or it has something in it that can't be loaded: names the instruction, its line
-    /// where the object says it, and the fix.
+    /// If there is none, or it contains something that can't be loaded: the instruction, its line if known,
+    /// and the fix.
     pub fn program(&self, name: &str) -> Result<Program, ObjectError> {
         let first = self.named(name)?;
         if let (section, Some(kind)) = self.section_of(first)? {
@@ -199,7 +197,7 @@ impl<'d> Object<'d> {
         program.copied().ok_or_else(|| self.no_program(name))
     }
 
-    /// Puts the program together that begins with this function.
+    /// Links the program that begins with this function.
     fn together(&self, first: usize) -> Result<Program, ObjectError> {
         let name = &*self.bodies[first].name;
         let (section, kind) = self.section_of(first)?;
@@ -223,7 +221,7 @@ impl<'d> Object<'d> {
         })
     }
 
-    /// The section of a program, and where it runs if it does not see packets where they come in.
+    /// Section of a program, and where it runs unless it is an ordinary one.
     fn section_of(&self, program: usize) -> Result<(&'d str, Option<ExitKind>), ObjectError> {
         let (name, section) =
             (&self.bodies[program].name, self.file.sections[self.bodies[program].section].name);
@@ -233,7 +231,7 @@ impl<'d> Object<'d> {
         Ok((section, ExitKind::of_section(section)))
     }
 
-    /// Whether a program can go on, by a tail call, where one of this kind runs.
+    /// Whether a program may be the target of a tail call from one of this kind.
     fn can_follow(&self, program: usize, before: Option<ExitKind>) -> Result<(), ObjectError> {
         match self.section_of(program)? {
             (_, own) if own == before => Ok(()),
@@ -254,7 +252,7 @@ impl<'d> Object<'d> {
 
     fn link_error(&self, program: &str, error: LinkError) -> ObjectError {
         let body = &self.bodies[error.body];
-        // As the program's own functions are counted, from the function's beginning.
+        // Counted from the function's beginning, like the program's own functions.
         let mut place = format!("instruction {}", error.slot - body.start);
         if *body.name != *program {
             write!(place, " of function {}", body.name).ok();
@@ -265,7 +263,7 @@ impl<'d> Object<'d> {
         ObjectError::Program { program: program.into(), place, fault: error.fault }
     }
 
-    /// The line that a slot of a section comes from.
+    /// Source line of a slot of a section.
     fn line_at(&self, section: usize, slot: usize) -> Option<(&Arc<str>, u32)> {
         let lines = self.ext.lines.get(self.file.sections[section].name)?;
         let after = lines.partition_point(|line| u64::from(line.offset) <= slot as u64 * 8);
@@ -273,7 +271,7 @@ impl<'d> Object<'d> {
         Some((&line.file, line.line))
     }
 
-    /// Where each instruction begins another line.
+    /// The first instruction of each line.
     fn lines(&self, linked: &Linked) -> Box<[Line]> {
         let mut lines: Vec<Line> = Vec::new();
         let mut functions = linked.functions.iter().peekable();

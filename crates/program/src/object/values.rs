@@ -1,5 +1,5 @@
-//! What maps hold from the beginning: programs of program arrays and maps of maps, as `.values` of their
-//! declarations name them, or as who installs says.
+//! Initial contents of maps: programs of program arrays and maps of maps, from `.values` of their
+//! declarations, or set at installation.
 
 use super::file::{File, Reference, Symbol};
 use super::maps::{Declared, MAPS};
@@ -8,14 +8,13 @@ use crate::map::{MapError, MapFault};
 use crate::{MapKind, MapSpec};
 use std::sync::Arc;
 
-/// Bytes of a value as it is declared: a pointer.
+/// Bytes of a declared value: a pointer.
 const POINTER: u64 = 8;
-/// Bytes of a value as maps hold it: the number of a program in its object, or of a map, from 1; 0 if there
-/// is none.
+/// Bytes of a stored value: number of a program or map in the object, from 1; 0 for none.
 const NUMBER: usize = 4;
 
-/// Fills maps with what relocations of `.maps` say. `program` gives the number of the program that begins at
-/// a place of a section.
+/// Fills maps from the relocations of `.maps`. `program` returns the number of the program at an offset of a
+/// section.
 pub(super) fn fill(file: &File<'_>, declared: &mut Declared, program: impl Fn(usize, u64) -> Option<u32>) {
     let Some((maps, section)) = file.section(MAPS) else { return };
     find_inner(&mut declared.specs);
@@ -44,7 +43,7 @@ pub(super) fn fill(file: &File<'_>, declared: &mut Declared, program: impl Fn(us
     }
 }
 
-/// Finds out for each map of maps which it can hold.
+/// Determines for each map of maps which maps it can hold.
 fn find_inner(specs: &mut [MapSpec]) {
     for place in 0..specs.len() {
         let Some(mut inner) = specs[place].inner.take() else { continue };
@@ -54,7 +53,7 @@ fn find_inner(specs: &mut [MapSpec]) {
     }
 }
 
-/// The entry that is filled at this offset, of a map whose values begin at another.
+/// Index of the entry at this offset, in a map whose values begin at another.
 fn entry(offset: u64, values: u64, spec: &MapSpec) -> Result<usize, MapFault> {
     let beyond = offset.checked_sub(values).filter(|beyond| beyond % POINTER == 0);
     let entry = beyond.map_or(u64::MAX, |beyond| beyond / POINTER);
@@ -82,8 +81,8 @@ fn set(spec: &mut MapSpec, entry: usize, number: u32) {
 }
 
 impl Object<'_> {
-    /// Says which programs a program array holds, by name and in order; empty names are entries without one.
-    /// Programs that are put together after that have it so. An array without `max_entries` gets as many.
+    /// Sets the programs of a program array, by name and in order; empty names are empty entries. Applies to
+    /// programs linked after this. An array without `max_entries` gets as many.
     ///
     /// # Errors
     /// If there is no such program array, it has fewer entries, or there is no such program.

@@ -1,5 +1,4 @@
-//! Loads, stores and atomic operations: whether every byte that may be touched is the program's to touch in
-//! this way.
+//! Loads, stores and atomic operations: checks that every byte that may be accessed belongs to the program.
 
 use super::cost::Touch;
 use super::error::Rejection;
@@ -10,14 +9,14 @@ use super::value::{Id, Value, Which};
 use crate::memory::{FRAME_SIZE, Region, STACK_SIZE};
 use crate::{Arithmetic, Atomic, ContextField, Instruction, Narrow, Operand, Register, Size, Width};
 
-/// What is done to memory.
+/// Kind of access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Read,
     Write,
-    /// Both at once.
+    /// Atomic: both.
     Change,
-    /// Changed by memory itself, which is sent an operand and returns nothing.
+    /// Atomic without a result: memory receives only an operand.
     Update,
 }
 
@@ -27,8 +26,7 @@ impl Mode {
     }
 }
 
-/// Bytes that may be touched: those of an instruction, at its size's multiples but in packets, or those that
-/// a helper is given.
+/// Bytes that may be accessed: by an instruction, aligned to the size except in packets, or by a helper.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
     pub register: Register,
@@ -38,19 +36,19 @@ pub struct Wanted {
     pub aligned: bool,
 }
 
-/// Bytes that were found to be there.
+/// Bytes that are in bounds.
 #[derive(Debug, Clone, Copy)]
 pub struct Reached {
     pub region: Region,
-    /// Where in the region, if that is always the same.
+    /// Offset in the region, if always the same.
     pub place: Option<u32>,
-    /// Of a stack frame: its number, the first byte and the one behind the last, from the lower end.
+    /// Of a stack frame: its number, the first byte and the one after the last, from the lower end.
     pub stack: (usize, usize, usize),
-    /// Whether `stack` is exactly what is touched, and not only what may be.
+    /// Whether `stack` is exactly what is accessed, not only an upper bound.
     pub exact: bool,
     /// Whether the region is one of several of the same kind.
     pub varies: bool,
-    /// Of bytes that are constants: what they are.
+    /// The value of constant bytes.
     constant: Option<u64>,
     lines: u32,
 }
@@ -160,7 +158,7 @@ impl Explorer<'_> {
         Ok(())
     }
 
-    /// What a load gives.
+    /// The result of a load.
     fn loaded(&self, state: &State, reached: &Reached, size: Size) -> Result<Value, Rejection> {
         if reached.region == Region::Stack {
             let (frame, start, _) = reached.stack;
@@ -172,7 +170,7 @@ impl Explorer<'_> {
         Ok(reached.constant.map_or(Value::number(Scalar::of_size(size)), Value::constant))
     }
 
-    /// Whether all bytes that may be touched are there and may be touched.
+    /// Checks that all bytes that may be accessed exist and permit it.
     pub fn reach(&mut self, state: &mut State, wanted: Wanted) -> Result<Reached, Rejection> {
         let Wanted { register, offset, size, mode, .. } = wanted;
         let end = offset + i64::from(size);
@@ -227,7 +225,7 @@ impl Explorer<'_> {
                 }
                 let exact = end - first == i64::from(size);
                 let constant = if exact { spec.constant(first as usize, size as usize) } else { None };
-                // Which one of the maps in a map it is, only the address tells.
+                // Only the address tells which of the maps in a map of maps it is.
                 let (Which::Map(number) | Which::Inner(number)) = map;
                 let varies = matches!(map, Which::Inner(_));
                 Ok(Reached { lines, constant, varies, ..Reached::new(Region::Map(number)) })
@@ -236,7 +234,7 @@ impl Explorer<'_> {
         }
     }
 
-    /// The result of a search, or of the reservation of a record, that was not looked at.
+    /// Error for an unchecked result of a lookup, or of a record's reservation.
     pub fn maybe_null(&self, register: Register, map: Which) -> Result<Rejection, Rejection> {
         let spec = self.spec(map)?;
         let map = spec.name.clone();
@@ -247,14 +245,14 @@ impl Explorer<'_> {
         })
     }
 
-    /// Takes note of what an instruction accesses.
+    /// Records the access of an instruction.
     fn note(&mut self, index: usize, wanted: &Wanted, reached: &Reached) -> Result<(), Rejection> {
         self.note_access(index, Some(reached.region).filter(|_| !reached.varies), reached.place)?;
         self.note_touch(wanted, reached);
         Ok(())
     }
 
-    /// Takes note of what touching these bytes costs.
+    /// Records the cost of an access to these bytes.
     pub fn note_touch(&mut self, wanted: &Wanted, reached: &Reached) {
         let (reads, writes) = (wanted.mode != Mode::Write, wanted.mode != Mode::Read);
         let returns = wanted.mode != Mode::Update;
@@ -277,7 +275,7 @@ impl Reached {
     }
 }
 
-/// Whether bytes are there of a record that was reserved.
+/// Checks bytes of a reserved record.
 fn in_record(
     state: &mut State,
     wanted: Wanted,
@@ -285,14 +283,14 @@ fn in_record(
     (at, ring): (Scalar, &str),
 ) -> Result<Reached, Rejection> {
     let record = state.records().iter().find(|record| record.object == object);
-    // No ring is in a map of maps, and what was given back has no address any more.
+    // Rings can't be in maps of maps, and released records have no addresses.
     let (map, size) = record.map_or((0, 0), |record| (record.map, i64::from(record.size)));
     let (first, end) = bounds(&format!("a record of ring {ring}"), wanted, at, 0, size)?;
     let lines = touch(state, Object::Value(object), wanted, first, end);
     Ok(Reached { lines, ..Reached::new(Region::Map(map)) })
 }
 
-/// Whether all these bytes of a stack frame were written.
+/// Checks that all these bytes of a stack frame are initialized.
 pub fn written(state: &State, (frame, start, end): (usize, usize, usize)) -> Result<(), Rejection> {
     match state.frames[frame].unwritten(start, end) {
         Some(at) => Err(Rejection::StackUnwritten { offset: at as i64 - FRAME }),
@@ -304,7 +302,7 @@ fn instruction_bytes(register: Register, offset: i16, size: Size, mode: Mode) ->
     Wanted { register, offset: i64::from(offset), size: size.bytes() as u32, mode, aligned: true }
 }
 
-/// The first byte that may be touched and the one behind the last, of memory that has the bytes from `low` to
+/// The first byte that may be accessed and the one after the last, in memory that has the bytes from `low` to
 /// before `high`.
 fn bounds(what: &str, wanted: Wanted, at: Scalar, low: i64, high: i64) -> Result<(i64, i64), Rejection> {
     let first = at.signed_min.saturating_add(wanted.offset);
@@ -320,7 +318,7 @@ fn bounds(what: &str, wanted: Wanted, at: Scalar, low: i64, high: i64) -> Result
     Ok((first, end))
 }
 
-/// How many lines are perhaps touched for the first time.
+/// Number of lines that may be accessed for the first time.
 fn touch(state: &mut State, object: Object, wanted: Wanted, first: i64, end: i64) -> u32 {
     if wanted.aligned {
         return u32::from(state.touch(object, first, end - 1));
@@ -331,7 +329,7 @@ fn touch(state: &mut State, object: Object, wanted: Wanted, first: i64, end: i64
 fn field(offset: i64, size: Size) -> Result<Value, Rejection> {
     let fault = Rejection::ContextField { offset, size: size.bytes() as u32 };
     match ContextField::at(offset).filter(|_| size == Size::Word).ok_or(fault)? {
-        // There is no metadata: it ends where it begins, at the packet.
+        // There is no metadata: it begins and ends at the packet.
         ContextField::Data | ContextField::DataMeta => Ok(Value::Packet { origin: 0, fixed: 0 }),
         ContextField::DataEnd => Ok(Value::PacketEnd),
         ContextField::Ingress | ContextField::Queue | ContextField::Egress => {
@@ -340,7 +338,7 @@ fn field(offset: i64, size: Size) -> Result<Value, Rejection> {
     }
 }
 
-/// From how many bits a load of this size is extended.
+/// Width from which a load of this size is extended.
 fn narrow(size: Size) -> Narrow {
     match size {
         Size::Byte => Narrow::S8,

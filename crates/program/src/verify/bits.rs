@@ -1,9 +1,9 @@
-//! Numbers of which some bits are known.
+//! Numbers with partially known bits.
 //!
 //! The operations are those of H. Vishwanathan, M. Shachnai, S. Narayana, S. Nagarakatte, "Sound, Precise,
 //! and Fast Abstract Interpretation with Tristate Numbers", CGO 2022.
 
-/// What is known of each bit of a number: `value` where `unknown` is 0; where it is 1, `value` is 0.
+/// Knowledge about each bit of a number: `value` where `unknown` is 0; where it is 1, `value` is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bits {
     pub value: u64,
@@ -17,7 +17,7 @@ impl Bits {
         Self { value, unknown: 0 }
     }
 
-    /// What the numbers from `min` to `max` have in common: their upper bits, as far as they agree.
+    /// The common upper bits of the numbers from `min` to `max`.
     pub const fn range(min: u64, max: u64) -> Self {
         let unknown = match (min ^ max).leading_zeros() {
             0 => u64::MAX,
@@ -27,7 +27,7 @@ impl Bits {
         Self { value: min & !unknown, unknown }
     }
 
-    /// The largest number that it can be.
+    /// The largest possible number.
     pub const fn max(self) -> u64 {
         self.value | self.unknown
     }
@@ -89,19 +89,19 @@ impl Bits {
         Self { value: (self.value as i64 >> by) as u64, unknown: (self.unknown as i64 >> by) as u64 }
     }
 
-    /// Its lower 32 bits, zeros above.
+    /// Its lower 32 bits, zero-extended.
     pub const fn low_half(self) -> Self {
         const LOW: u64 = u32::MAX as u64;
         Self { value: self.value & LOW, unknown: self.unknown & LOW }
     }
 
-    /// Its lower 32 bits, anything above.
+    /// Its lower 32 bits, with unknown bits above.
     pub const fn low_only(self) -> Self {
         let low = self.low_half();
         Self { value: low.value, unknown: low.unknown | !(u32::MAX as u64) }
     }
 
-    /// What both say; nothing if they contradict each other.
+    /// The intersection; none if they contradict each other.
     pub const fn meet(self, other: Self) -> Option<Self> {
         if (self.value ^ other.value) & !self.unknown & !other.unknown != 0 {
             return None;
@@ -110,13 +110,13 @@ impl Bits {
         Some(Self { value: (self.value | other.value) & !unknown, unknown })
     }
 
-    /// What holds of both.
+    /// A superset of both.
     pub const fn join(self, other: Self) -> Self {
         let unknown = self.unknown | other.unknown | (self.value ^ other.value);
         Self { value: self.value & !unknown, unknown }
     }
 
-    /// Whether whatever `other` can be, this can be.
+    /// Whether it is a superset of `other`.
     pub const fn contains(self, other: Self) -> bool {
         other.unknown & !self.unknown == 0 && other.value & !self.unknown == self.value
     }

@@ -1,4 +1,4 @@
-//! What a branch teaches on either way out of it.
+//! Knowledge gained from the outcome of a branch.
 
 use super::error::Rejection;
 use super::explore::Explorer;
@@ -8,7 +8,7 @@ use super::state::State;
 use super::value::Value;
 use crate::{Condition, Instruction, Operand, Register, Width};
 
-/// A comparison, and whether it holds.
+/// A comparison and its outcome.
 #[derive(Clone, Copy)]
 struct Outcome {
     condition: Condition,
@@ -33,7 +33,7 @@ impl Explorer<'_> {
 }
 
 impl Outcome {
-    /// Takes note of the outcome. False if it can't be.
+    /// Assumes the outcome. False if it is impossible.
     fn assume(self, state: &mut State, dst: Register, source: Operand) -> bool {
         let (left, right) = (state.register(dst), state.operand(source));
         match (left, right) {
@@ -62,7 +62,7 @@ impl Outcome {
             (Value::Packet { origin: a, fixed: fa }, Value::Packet { origin: b, fixed: fb })
                 if a == b && state.is_ordered(a) =>
             {
-                // Any two addresses as far apart compare like these.
+                // Any two addresses at this distance compare like these.
                 let [left, right] = [fa, fb].map(|fixed| (fixed + (1 << 40)) as u64);
                 self.condition == Condition::BitsSet
                     || self.condition.holds(Width::W64, left, right) == self.holds
@@ -92,7 +92,7 @@ impl Outcome {
     }
 }
 
-/// What follows for the packet from comparing an address, on the left, with its end.
+/// Bytes proven by comparing an address, on the left, with the packet's end.
 fn prove(state: &mut State, origin: u32, fixed: i64, condition: Option<Condition>) {
     match condition {
         Some(Condition::Less) => state.prove(origin, fixed + 1),
@@ -101,7 +101,7 @@ fn prove(state: &mut State, origin: u32, fixed: i64, condition: Option<Condition
     }
 }
 
-/// The condition between the same two, the other way round.
+/// The condition with its operands exchanged.
 const fn swapped(condition: Condition) -> Condition {
     match condition {
         Condition::Greater => Condition::Less,

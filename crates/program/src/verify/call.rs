@@ -1,4 +1,4 @@
-//! Calls of helpers, held against their signatures.
+//! Helper calls, checked against their signatures.
 
 use super::access::{Mode, Reached, Wanted, written};
 use super::cost::helper_cost;
@@ -12,10 +12,10 @@ use crate::map::MAX_RECORD;
 use crate::memory::Region;
 use crate::{Argument, Effects, Helper, Instruction, MAX_SIZE, MapSpec, Register, Returns, kernel_name};
 
-/// The most that a packet can grow by, in bytes, as far as it is priced.
+/// Maximum growth of a packet in bytes that is priced.
 const MAX_GROWTH: i64 = 65_535;
 
-/// A helper's call: the helper, and the map that it is given.
+/// A helper call, with its map.
 struct Call<'p> {
     helper: Helper,
     map: Option<(Which, &'p MapSpec)>,
@@ -91,7 +91,7 @@ impl<'p> Explorer<'p> {
         Ok(Flow::Next)
     }
 
-    /// The map that a helper is given.
+    /// The map argument of a helper.
     fn map_argument(&self, state: &State, helper: Helper) -> Result<Option<(Which, &'p MapSpec)>, Rejection> {
         let place = helper.signature().arguments.iter().position(|argument| *argument == Argument::Map);
         let Some(place) = place else { return Ok(None) };
@@ -117,7 +117,7 @@ impl<'p> Explorer<'p> {
         lock.is_some() && offset.as_constant() == lock
     }
 
-    /// Takes note of a lock that is taken or given back.
+    /// Records that a lock is taken or released.
     fn lock(&mut self, state: &mut State, helper: Helper) -> Result<(), Rejection> {
         let Value::Map { map, object, .. } = state.register(Register::R1) else { return Ok(()) };
         let (before, after) = match helper {
@@ -131,7 +131,7 @@ impl<'p> Explorer<'p> {
         Ok(())
     }
 
-    /// Whether an instruction may be carried out while a lock is taken, if one is.
+    /// Checks that an instruction is allowed while a lock is held, if one is.
     pub fn check_locked(&self, index: usize, state: &State) -> Result<(), Rejection> {
         let may = match self.instruction(index) {
             Instruction::Call { helper } => helper == Helper::SpinUnlock.number(),
@@ -141,7 +141,7 @@ impl<'p> Explorer<'p> {
         if may || state.locked.is_none() { Ok(()) } else { Err(Rejection::Locked) }
     }
 
-    /// Takes note of the programs that may go on. What is known here is known to none of them.
+    /// Records the targets of a tail call. They inherit no knowledge.
     fn tail_call(&mut self, index: usize, state: &State, call: &Call<'_>) -> Result<(), Rejection> {
         if state.depth() > 0 {
             return Err(Rejection::TailCallInFunction);
@@ -167,7 +167,7 @@ impl<'p> Explorer<'p> {
         let helper = call.helper;
         let wrong = Rejection::Argument { helper, number: argument as u8 + 1, wanted, found: value.what() };
         match wanted {
-            // These were looked at before.
+            // These were checked before.
             Argument::Map | Argument::Record => Ok(()),
             Argument::Number => value.as_scalar().map(|_| ()).ok_or(wrong),
             Argument::Context if value == (Value::Context { offset: 0 }) => Ok(()),
@@ -223,14 +223,14 @@ impl<'p> Explorer<'p> {
         }
     }
 
-    /// Bytes that are copied into a ring.
+    /// Bytes copied into a ring.
     fn payload(&mut self, state: &mut State, call: &Call<'_>, argument: usize) -> Result<(), Rejection> {
         let size = state.register(register(argument + 1)).as_scalar();
         let size = size.filter(|size| size.max <= u64::from(MAX_RECORD)).map_or(0, |size| size.max);
         self.memory(state, call, argument, Mode::Read, size as u32).map(|_| ())
     }
 
-    /// Bytes that a helper is given.
+    /// Memory arguments of a helper.
     fn memory(
         &mut self,
         state: &mut State,
@@ -278,7 +278,7 @@ impl<'p> Explorer<'p> {
     }
 }
 
-/// The register of an argument, counted from 0.
+/// Register of an argument, counted from 0.
 fn register(argument: usize) -> Register {
     [Register::R1, Register::R2, Register::R3, Register::R4, Register::R5][argument.min(4)]
 }
@@ -296,8 +296,8 @@ fn within(helper: Helper, argument: usize, scalar: Scalar, low: u64, high: u32) 
     Err(Rejection::ArgumentRange { helper, number, low, high, min, max })
 }
 
-/// A reason that is certainly out of range. One known only at run time may be beyond, and is then "other".
-/// The helper looks at the lower half.
+/// Checks for a reason that is certainly out of range. One known only at run time may be out of range, and is
+/// then "other". The helper uses the lower half.
 fn reason(state: &State) -> Result<(), Rejection> {
     let low = state.register(Register::R1).as_scalar().unwrap_or(Scalar::ANY).low_half();
     let high = u64::from(Effects::REASONS) - 1;
@@ -308,7 +308,7 @@ fn reason(state: &State) -> Result<(), Rejection> {
     Err(Rejection::ArgumentRange { helper, number, low: 0, high, min, max })
 }
 
-/// How many bytes a helper works on at most.
+/// Most bytes that a helper processes.
 fn bytes(state: &State, helper: Helper) -> u32 {
     let most = |register| state.register(register).as_scalar().map_or(0, |scalar| scalar.max as u32);
     match helper {
@@ -316,24 +316,24 @@ fn bytes(state: &State, helper: Helper) -> u32 {
         Helper::Hash => most(Register::R2),
         Helper::LoadBytes | Helper::StoreBytes => most(Register::R4),
         Helper::RingOutput => most(Register::R3),
-        // The packet's bytes are in the upper half of the flags, and never more than it has.
+        // The number of packet bytes is in the upper half of the flags, and limited by the packet.
         Helper::PerfOutput => {
             let flags = state.register(Register::R3).as_scalar().unwrap_or(Scalar::ANY);
             let packet = flags.max.min(flags.bits.max()) >> 32;
             most(Register::R5).saturating_add(packet.min(MAX_GROWTH as u64) as u32)
         }
-        // New bytes at the end are zeroed. The helper looks at the lower half as a signed number.
+        // New bytes at the end are zeroed. The helper uses the lower half as a signed number.
         Helper::AdjustTail => {
             let by = state.register(Register::R2).as_scalar().unwrap_or(Scalar::ANY);
             by.extend(crate::Narrow::S32, crate::Width::W64).signed_max.clamp(0, MAX_GROWTH) as u32
         }
-        // Two words of each header that is walked over, IP's own among them.
+        // Two words of each parsed header, including IP's own.
         Helper::Transport => (longwire_wire::MAX_EXTENSIONS as u32 + 1) * 8,
         _ => 0,
     }
 }
 
-/// Takes note of what a helper wrote: bytes that it wrote for `certain`, and others that it may have.
+/// Records a helper's output: `certain` bytes are written, others may be.
 fn output(state: &mut State, reached: &Reached, certain: usize) {
     if reached.region != Region::Stack {
         return;

@@ -1,7 +1,6 @@
-//! What a program costs at worst: what it does, counted, along the most expensive way through it.
+//! Worst-case cost of a program: counts of its operations on the most expensive path.
 //!
-//! One pass from the ends to the beginning finds, for every instruction, the most that can still come
-//! (`path`).
+//! A backward pass computes the maximum remaining cost at every instruction (`path`).
 
 use crate::call::Cost;
 use crate::memory::Region;
@@ -10,12 +9,12 @@ use std::ops::{Index, IndexMut};
 
 macro_rules! items {
     ($($variant:ident $name:literal $help:literal;)+) => {
-        /// Something that a program does and that is counted and priced.
+        /// A counted and priced operation of programs.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Item { $(#[doc = $help] $variant),+ }
 
         impl Item {
-            /// Everything that is counted.
+            /// All operations.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             /// Its name in price lists.
@@ -72,41 +71,41 @@ items! {
     CopiedByte "copied-byte" "A byte that a helper copies.";
 }
 
-/// How often each item happens.
+/// Counts of each operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts([u32; Item::ALL.len()]);
 
 impl Counts {
-    /// Nothing.
+    /// All zero.
     pub const NONE: Self = Self([0; Item::ALL.len()]);
 
-    /// Items that happen at all, and how often.
+    /// Non-zero counts.
     pub fn iter(&self) -> impl Iterator<Item = (Item, u32)> + '_ {
         Item::ALL.iter().map(|&item| (item, self[item])).filter(|&(_, count)| count > 0)
     }
 
-    /// Both, one after the other.
+    /// The sum of both.
     #[must_use]
     pub fn plus(mut self, other: &Self) -> Self {
         self.0.iter_mut().zip(&other.0).for_each(|(mine, more)| *mine = mine.saturating_add(*more));
         self
     }
 
-    /// This so many times, one after the other.
+    /// This, repeated.
     #[must_use]
     pub fn repeated(mut self, times: u32) -> Self {
         self.0.iter_mut().for_each(|count| *count = count.saturating_mul(times));
         self
     }
 
-    /// The greater number of each item.
+    /// The maximum for each operation.
     #[must_use]
     pub fn most(mut self, other: &Self) -> Self {
         self.0.iter_mut().zip(&other.0).for_each(|(mine, theirs)| *mine = (*mine).max(*theirs));
         self
     }
 
-    /// Hashes: those of the program's own, and those of searches in hash maps.
+    /// Number of hashes: the program's own, and those of lookups in hash maps.
     pub fn hashes(&self) -> u64 {
         [Item::Hash, Item::HashLookup, Item::HashUpdate].iter().map(|&item| u64::from(self[item])).sum()
     }
@@ -126,25 +125,24 @@ impl IndexMut<Item> for Counts {
     }
 }
 
-/// What each item costs, in one unit for all, such as picoseconds or cycles.
+/// The price of each operation, in one unit, such as picoseconds or cycles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prices([u64; Item::ALL.len()]);
 
 impl Prices {
-    /// Everything costs nothing.
+    /// All zero.
     pub const NONE: Self = Self([0; Item::ALL.len()]);
 
-    /// Cycles of the Princeton paper's virtual router processor. What it says of memory and hashes it counts
-    /// apart from
-    /// cycles ("Building a Robust Software-Based Router Using Network Processors", section 4.3).
+    /// Cycles of the Princeton paper's virtual router processor, which counts memory accesses and hashes
+    /// separately ("Building a Robust Software-Based Router Using Network Processors", section 4.3).
     pub const VRP_CYCLES: Self = {
         let mut prices = [0; Item::ALL.len()];
         prices[Item::Cycle as usize] = 1;
         Self(prices)
     };
 
-    /// Picoseconds on no machine in particular, for when nothing was measured: assumptions, of a 3 GHz
-    /// processor whose cache lines come from memory in 90 ns.
+    /// Picoseconds on no particular machine, used without measurements: assumptions for a 3 GHz processor
+    /// with a memory latency of 90 ns.
     pub const ASSUMED_PICOSECONDS: Self = {
         let mut prices = [0; Item::ALL.len()];
         prices[Item::Instruction as usize] = 400;
@@ -174,19 +172,19 @@ impl Prices {
         Self(prices)
     };
 
-    /// This list with another price for an item.
+    /// These prices with another one for an operation.
     #[must_use]
     pub fn with(mut self, item: Item, price: u64) -> Self {
         self.0[item as usize] = price;
         self
     }
 
-    /// What an item costs.
+    /// Price of an operation.
     pub fn price(&self, item: Item) -> u64 {
         self.0[item as usize]
     }
 
-    /// What all of it costs.
+    /// Total price of counts.
     pub fn total(&self, counts: &Counts) -> u64 {
         let each = self.0.iter().zip(&counts.0).map(|(price, &count)| price.saturating_mul(count.into()));
         each.fold(0, u64::saturating_add)
@@ -196,22 +194,22 @@ impl Prices {
 /// A cache line from memory, in picoseconds: an assumption.
 const ASSUMED_MISS: u64 = 90_000;
 
-/// What an access costs besides its instruction.
+/// Cost of an access in addition to its instruction.
 pub(super) struct Touch {
     pub region: Region,
     pub reads: bool,
     pub writes: bool,
-    /// Whether what was there comes into a register.
+    /// Whether the previous value is returned to a register.
     pub returns: bool,
     pub size: u32,
-    /// Lines that are touched for the first time.
+    /// Lines accessed for the first time.
     pub lines: u32,
 }
 
 impl Touch {
     pub fn count(&self, counts: &mut Counts) {
         let times = u32::from(self.reads) + u32::from(self.writes);
-        // Memory that adds by itself is sent the number only: the paper's counter of SYNs is 4 bytes read or
+        // An atomic addition sends only the number to memory: the paper's counter of SYNs is 4 bytes read or
         // written, and needs no register (table 5).
         let transfers = if self.returns { times } else { 1 };
         let mut add = |item, count| counts[item] += count;
@@ -236,8 +234,8 @@ impl Touch {
     }
 }
 
-/// What a helper's call costs besides its instruction and the bytes of state and maps that it is given.
-/// `bytes` is how many it works on at most.
+/// Cost of a helper call in addition to its instruction and the bytes of state and maps among its arguments.
+/// `bytes` is the maximum that it processes.
 pub(super) fn helper_cost(helper: Helper, map: Option<&MapSpec>, bytes: u32) -> Counts {
     let mut counts = Counts::NONE;
     let key = map.filter(|map| !map.kind.is_array() && !map.kind.is_ring()).map(|map| map.key_size);
@@ -262,20 +260,19 @@ pub(super) fn helper_cost(helper: Helper, map: Option<&MapSpec>, bytes: u32) -> 
     counts[item] = if helper.signature().cost == Cost::Route { 2 } else { 1 };
     if let Some(item) = per_byte {
         counts[item] = bytes;
-        // Registers are copied or summed one by one. The paper's processor has a unit that hashes, and its
-        // classifier has found the transport
-        // header, of which it hashes the ports (section 4.5).
+        // Registers are copied or summed one by one. The paper's processor has a hash unit, and its
+        // classifier has already found the transport header, whose ports it hashes (section 4.5).
         if item != Item::HashedByte && helper != Helper::Transport {
             counts[Item::Cycle] = bytes.div_ceil(4);
         }
     }
-    // The key is hashed, and compared with that of the entry; of prefixes, one for each length.
+    // The key is hashed, and compared with the entry's; for prefixes, once per length.
     let searches = if helper == Helper::MapLookup { map.map_or(1, MapSpec::searches) } else { 1 };
     counts[item] *= searches;
     counts[Item::HashedByte] += searches * key.unwrap_or(0);
     counts[Item::MapTransfer] += searches * key.unwrap_or(0).div_ceil(4);
     if helper.signature().cost == Cost::Record {
-        // What writers have of the ring and what its reader has, and the record with what is before it.
+        // Writers' and reader's positions, and the record with its header.
         counts[Item::MapTransfer] += bytes.div_ceil(4);
         counts[Item::MapLine] += bytes.div_ceil(64) + 3;
     }

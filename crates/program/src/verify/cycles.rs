@@ -1,23 +1,22 @@
 //! Cycles of the paper's virtual router processor: the register operations of an instruction.
 //!
 //! "Building a Robust Software-Based Router Using Network Processors" counts register operations (tables 2
-//! and 5), which take a cycle each (section 3.5), and transfers of state apart from them: its 240 cycles and
-//! 24 transfers are 24 blocks of ten register operations and one transfer (figure 9, section 4.3). A packet's
+//! and 5), which take a cycle each (section 3.5), separately from transfers of state: its 240 cycles and 24
+//! transfers are 24 blocks of ten register operations and one transfer (figure 9, section 4.3). A packet's
 //! headers are in registers when a forwarder begins, and the address of its state is in another. So
 //!
-//! - a load or store of state or of a map's value is a transfer and no cycle; an atomic one is a cycle, for
+//! - a load or store of state or of a map's value is a transfer and no cycle; an atomic one takes a cycle for
 //!   its operation;
-//! - loading a whole register of the packet, 4 bytes at a multiple of 4 that is always the same, is no
-//!   operation; a part of one, bytes of two, or a place that only the packet tells, is one operation for
-//!   each register that is made;
-//! - storing into the packet is one operation for each of its registers that is changed;
-//! - the name of a register is part of an instruction: loading, copying and moving by a constant the
-//!   addresses of context, packet and state, comparing them with the packet's end, and asking for the
-//!   state's, is no operation;
-//! - one that calls a function takes one more for each round (`rounds.rs`);
-//! - a helper that copies or sums bytes takes one more for each 4 of them (`cost.rs`); one that hashes does
-//!   not, as the processor has a unit for that and hashes are counted apart; nor does `lw_transport`, as the
-//!   classifier has found the header already (section 4.5);
+//! - loading a whole register of the packet, 4 bytes at a constant multiple of 4, is no operation; a part of
+//!   one, bytes of two, or a variable offset take one for each resulting register;
+//! - storing into the packet is one operation for each of its registers that changes;
+//! - register names are part of an instruction: loading, copying and moving by a constant the addresses of
+//!   context, packet and state, comparing them with the packet's end, and requesting the state's, are no
+//!   operations;
+//! - calling a callback takes one more for each round (`rounds.rs`);
+//! - a helper that copies or sums bytes takes one more for each 4 of them (`cost.rs`); hashes don't, because
+//!   the processor has a hash unit and hashes are counted separately; nor does `lw_transport`, because the
+//!   classifier has already found the header (section 4.5);
 //! - everything else is one, whatever it does.
 
 use super::state::State;
@@ -27,14 +26,14 @@ use crate::{Arithmetic, ContextField, Helper, Instruction, Operand, Register, Si
 /// Bytes of a register.
 const WORD: i64 = 4;
 
-/// The cycles of an instruction that is about to be carried out on this state.
+/// The cycles of an instruction in the state before it.
 pub fn cycles(instruction: &Instruction, state: &State) -> u32 {
     match *instruction {
         Instruction::Arithmetic { width: Width::W64, operation, dst, source } => {
             arithmetic(operation, dst, source, state)
         }
         Instruction::Load { size, base, offset, .. } => load(state.register(base), offset, size),
-        // The sign is an operation of its own.
+        // Extending the sign is a separate operation.
         Instruction::LoadExtended { size, base, offset, .. } => 1 + load(state.register(base), offset, size),
         Instruction::Store { size, base, offset, .. } => store(state.register(base), offset, size),
         Instruction::Branch { dst, source: Operand::Register(src), .. } => {
@@ -48,8 +47,8 @@ pub fn cycles(instruction: &Instruction, state: &State) -> u32 {
     }
 }
 
-/// Whether it is the address of something that the paper's processor has in registers, or that a register is
-/// set to from the beginning.
+/// Whether it is the address of something in registers of the paper's processor, or of something whose
+/// address is in a register from the beginning.
 fn is_named(value: &Value) -> bool {
     matches!(value, Value::Context { .. } | Value::Packet { .. } | Value::PacketEnd | Value::State { .. })
 }
@@ -66,7 +65,7 @@ fn arithmetic(operation: Arithmetic, dst: Register, source: Operand, state: &Sta
     u32::from(!free)
 }
 
-/// The place of an access in the packet, if it is always the same.
+/// Offset of an access in the packet, if constant.
 fn place(value: Value, offset: i16) -> Option<i64> {
     match value {
         Value::Packet { origin: 0, fixed } => Some(fixed + i64::from(offset)),
@@ -97,7 +96,7 @@ fn store(base: Value, offset: i16, size: Size) -> u32 {
     match base {
         Value::State { .. } | Value::Map { .. } => 0,
         Value::Packet { .. } => {
-            // Where the place is not known, it is the worst one.
+            // Variable offsets have the worst alignment.
             let first = place(base, offset).map_or(WORD - 1, |place| place.rem_euclid(WORD));
             ((first + bytes - 1) / WORD + 1) as u32
         }

@@ -1,23 +1,23 @@
-//! Why a program is not let in.
+//! Reasons for refusing a program.
 
 use super::value::Value;
 use crate::call::instead;
 use crate::{Argument, Helper, Instruction, MapKind, Program, Register};
 use thiserror::Error;
 
-/// A program that is refused, and the instruction because of which it is.
+/// A refused program, with the instruction at fault.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("program {program}, instruction {slot} ({instruction}){source_line}: {fault}")]
 pub struct Rejected {
     /// The program's name.
     pub program: Box<str>,
-    /// The instruction's place in the program.
+    /// Index of the instruction in the program.
     pub index: usize,
-    /// The instruction's number in slots, as the kernel and llvm-objdump count.
+    /// Number of the instruction in slots, as counted by the kernel and llvm-objdump.
     pub slot: usize,
     /// The instruction.
     pub instruction: Instruction,
-    /// File and line of the source, as `, file:line`; empty if that is not known.
+    /// Source file and line, as `, file:line`; empty if unknown.
     pub source_line: Box<str>,
     /// The fault.
     pub fault: Rejection,
@@ -37,23 +37,23 @@ impl Rejected {
     }
 }
 
-/// A rejection, and the instruction that it is about.
+/// A rejection with its instruction.
 pub type At = (usize, Rejection);
 
-/// What is wrong with an instruction, and the fix.
+/// Error of an instruction, with the fix.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Rejection {
-    /// It leads back to where a loop begins, and nothing has changed that could end it.
+    /// A backward jump without progress towards the loop's end.
     #[error(
         "it leads back to instruction {to} with nothing changed that must end the loop; count up to a \
          constant in a variable of its own, as in for (i = 0; i < 16; i++)"
     )]
     Endless {
-        /// Where it leads, in slots.
+        /// Its target, in slots.
         to: usize,
     },
-    /// It leads back to where a loop begins, which was followed as often as may be.
+    /// A backward jump of a loop that was followed for the maximum number of rounds.
     #[error(
         "it leads back to instruction {to}, and this loop had not come to its end ({rounds} rounds) when the \
          program was followed for {limit} steps; count up to a constant, as in for (i = 0; i < 16; i++), or \
@@ -61,69 +61,69 @@ pub enum Rejection {
         limit = super::limits::MAX_STEPS
     )]
     Unbounded {
-        /// Where it leads, in slots.
+        /// Its target, in slots.
         to: usize,
-        /// How often the loop was followed.
+        /// Number of rounds followed.
         rounds: u32,
     },
-    /// It leads back into a loop that is entered in several places.
+    /// A backward jump into a loop with several entries.
     #[error("it leads back into a loop that has several beginnings; enter the loop in one place only")]
     Entries,
-    /// It leads back in a loop within too many others.
+    /// A backward jump of a loop nested too deeply.
     #[error("loops are nested more than {limit} deep; make functions of the inner ones",
         limit = super::limits::MAX_NESTED)]
     Nested,
-    /// Nothing leads to it.
+    /// It is unreachable.
     #[error("nothing leads to it; leave it out")]
     Unreachable,
-    /// What would run next belongs to no function or to the next one.
+    /// Execution would run past the function's end.
     #[error("the function ends here without exit; return")]
     RunsOff,
     /// It jumps into another function.
     #[error("it jumps to instruction {to}, which is in another function; call it")]
     Leaves {
-        /// Where it leads, in slots.
+        /// Its target, in slots.
         to: usize,
     },
-    /// A function calls itself, through others or not.
+    /// A recursive function, directly or indirectly.
     #[error("it calls a function that is being carried out already; programs can't be recursive")]
     Recursion,
-    /// More calls within calls than there are frames.
+    /// Nested calls exceed the number of frames.
     #[error("calls are nested more than {limit} deep; make functions inline",
         limit = crate::memory::MAX_FRAMES)]
     TooDeep,
-    /// There are too many ways through the program.
+    /// The program has too many paths.
     #[error(
         "there are too many ways through the program to follow all; make it smaller, or call its functions \
          less often"
     )]
     TooComplex,
-    /// A helper that is not there.
+    /// An unknown helper.
     #[error("there is no helper {number} ({name}) here; {fix}", fix = instead(*.number))]
     UnknownHelper {
         /// Its number.
         number: u32,
-        /// The kernel's name for it.
+        /// The kernel's name of it.
         name: &'static str,
     },
     /// A function of the kernel.
     #[error("functions of the kernel (kfuncs) can't be called; use a helper")]
     KernelFunction,
-    /// A map that the object doesn't have.
+    /// A map that does not exist.
     #[error("there is no map {0} in the object")]
     NoMap(u32),
-    /// The address of a byte that a map doesn't have, or that can't be had without a search.
+    /// An offset beyond a map's value, or in a map that requires a lookup.
     #[error("map {map} has no byte {offset} that can be reached without a lookup; call map_lookup_elem")]
     NoMapValue {
         /// The map.
         map: Box<str>,
-        /// The byte.
+        /// The offset.
         offset: u32,
     },
-    /// A register that was not written.
+    /// An uninitialized register.
     #[error("{register} was not written before on every path; set it first (calls make r1 to r5 undefined)")]
     Unwritten {
-        /// Which.
+        /// The register.
         register: Register,
     },
     /// An access through something that is no address.
@@ -132,42 +132,42 @@ pub enum Rejection {
          every path"
     )]
     NotAddress {
-        /// Which.
+        /// The register.
         register: Register,
-        /// What it is.
+        /// Its content.
         what: &'static str,
     },
-    /// The result of a search that was not looked at.
+    /// An unchecked result of a lookup.
     #[error("{register} may be 0, as map {map} may not have the key; compare it with 0 first")]
     MaybeNull {
-        /// Which.
+        /// The register.
         register: Register,
         /// The map.
         map: Box<str>,
     },
-    /// The reservation of a record that was not looked at.
+    /// An unchecked reservation of a record.
     #[error("{register} may be 0, as ring {map} may have no room; compare it with 0 first")]
     MaybeFull {
-        /// Which.
+        /// The register.
         register: Register,
         /// The ring.
         map: Box<str>,
     },
-    /// An address in a record that was given back.
+    /// An address in a released record.
     #[error("{register} is an address in a record that was submitted or discarded; do that last")]
     Released {
-        /// Which.
+        /// The register.
         register: Register,
     },
-    /// A record is given back by another address than that of its first byte.
+    /// Release of a record by an address other than its first byte.
     #[error(
         "{register} is not the first byte of the record; give back the address that ringbuf_reserve gave"
     )]
     RecordInside {
-        /// Which.
+        /// The register.
         register: Register,
     },
-    /// A record is not given back.
+    /// A record that is not released.
     #[error(
         "the program ends here with a record of ring {map}, which instruction {reserved} has reserved; \
          submit or discard it on every path"
@@ -175,96 +175,96 @@ pub enum Rejection {
     Unreleased {
         /// The ring.
         map: Box<str>,
-        /// Where it was reserved, in slots.
+        /// The instruction of its reservation, in slots.
         reserved: usize,
     },
     /// Too many records at once.
     #[error("it may have {limit} records reserved already; submit or discard one before",
         limit = crate::reserved::MAX_RECORDS)]
     TooManyRecords,
-    /// An address in a packet that was moved.
+    /// An address in a packet that was moved since.
     #[error(
         "{register} is an address in the packet from before it was moved; load data and data_end again and \
          check anew"
     )]
     Stale {
-        /// Which.
+        /// The register.
         register: Register,
     },
-    /// Bytes of the packet that are perhaps not there.
+    /// Bytes that may be beyond the packet's end.
     #[error("the packet may end before byte {end} beyond {register}, {proven}; compare with data_end first",
         proven = Proven(*.proven))]
     PacketUnchecked {
-        /// Which.
+        /// The register.
         register: Register,
-        /// The first byte behind those that are touched, from where the register points.
+        /// The first byte after the access, relative to the register.
         end: i64,
-        /// How many bytes from where the register points are known to be there, if anything is known.
+        /// Number of bytes from the register that are proven, if any.
         proven: Option<i64>,
     },
     /// Bytes before the packet's beginning.
     #[error("it may touch byte {first} of the packet, before its first; use xdp_adjust_head for more room")]
     PacketBefore {
-        /// Which, from the packet's beginning.
+        /// The first one, relative to the packet's beginning.
         first: i64,
     },
-    /// Bytes beyond what there is.
+    /// Bytes out of bounds.
     #[error(
         "it may touch bytes {first} to {last} of {what}, which has {low} to {high}; compare or mask the \
          index first"
     )]
     Bounds {
-        /// What is accessed.
+        /// The object.
         what: Box<str>,
-        /// First byte that may be touched.
+        /// First byte that may be accessed.
         first: i64,
-        /// Last byte that may be touched.
+        /// Last byte that may be accessed.
         last: i64,
-        /// The first byte there is.
+        /// First existing byte.
         low: i64,
-        /// The last byte there is.
+        /// Last existing byte.
         high: i64,
     },
-    /// An access to memory other than the packet at an address that is no multiple of its size.
+    /// An unaligned access outside the packet.
     #[error(
         "{size} bytes of {what} have to lie at a multiple of {size}; align the variable, or copy it bytewise"
     )]
     Misaligned {
-        /// What is accessed.
+        /// The object.
         what: Box<str>,
-        /// How many bytes.
+        /// The size.
         size: u32,
     },
-    /// Bytes of the stack that were never written.
+    /// Uninitialized bytes of the stack.
     #[error("byte {offset} of the stack frame was not written before on every path; initialise the variable")]
     StackUnwritten {
-        /// Which, from `r10`; negative.
+        /// Offset from `r10`; negative.
         offset: i64,
     },
-    /// A map that is for reading.
+    /// A store to a read-only map.
     #[error("map {map} can only be read; leave out const to write to it")]
     ReadOnly {
         /// The map.
         map: Box<str>,
     },
-    /// An entry of a map of ports is written.
+    /// A store to an entry of a map of ports.
     #[error("map {map} holds ports, which programs only read; let the control half write it")]
     TargetWrite {
         /// The map.
         map: Box<str>,
     },
-    /// The context is written to.
+    /// A store to the context.
     #[error("the context can only be read; use helpers to change what becomes of the packet")]
     ContextWrite,
-    /// Something that is no field of the context.
+    /// An access that is not a whole field of the context.
     #[error(
         "{size} bytes at {offset} are no field of struct xdp_md; load one of its fields, 4 bytes each, \
          unsigned"
     )]
     ContextField {
-        /// From where.
+        /// The offset.
         offset: i64,
-        /// How many bytes.
+        /// The size.
         size: u32,
     },
     /// The context on one path and other memory on another.
@@ -273,24 +273,24 @@ pub enum Rejection {
     /// An atomic operation on a packet.
     #[error("atomic operations on packets can't be had; load, change and store instead")]
     AtomicPacket,
-    /// Something is done to an address that can't be.
+    /// An invalid operation on an address.
     #[error(
         "{register} is {what}, with which this can't be computed; only sums and differences with numbers can"
     )]
     PointerArithmetic {
-        /// Which.
+        /// The register.
         register: Register,
-        /// What it is.
+        /// Its content.
         what: &'static str,
     },
     /// An address moved too far.
     #[error("{register} is moved by a number that is not known, or by more than {limit} bytes; use a smaller \
         constant", limit = super::limits::FURTHEST)]
     PointerRange {
-        /// Which.
+        /// The register.
         register: Register,
     },
-    /// A helper is given what it does not take.
+    /// Wrong type of a helper's argument.
     #[error("{name} takes {wanted} in r{number}, which is {found}", name = .helper.name(),
         wanted = takes(*.wanted))]
     Argument {
@@ -298,12 +298,12 @@ pub enum Rejection {
         helper: Helper,
         /// The register's number.
         number: u8,
-        /// What it has to be.
+        /// The required type.
         wanted: Argument,
-        /// What it is.
+        /// Its content.
         found: &'static str,
     },
-    /// A helper is given a number out of its range.
+    /// A helper's argument is out of range.
     #[error("{name} takes a number from {low} to {high} in r{number}, which is {min} to {max}; compare it \
         first", name = .helper.name())]
     ArgumentRange {
@@ -311,16 +311,16 @@ pub enum Rejection {
         helper: Helper,
         /// The register's number.
         number: u8,
-        /// Least that it may be.
+        /// The allowed minimum.
         low: u64,
-        /// Most that it may be.
+        /// The allowed maximum.
         high: u64,
-        /// Least that it is.
+        /// The possible minimum.
         min: u64,
-        /// Most that it is.
+        /// The possible maximum.
         max: u64,
     },
-    /// A helper is given a map that it can't use.
+    /// A map that a helper does not accept.
     #[error("{name} can't use map {map}, which is a {kind}{fix}", name = .helper.name(), kind = .kind.name(),
         fix = map_fix(*.helper, *.kind))]
     MapKind {
@@ -331,28 +331,28 @@ pub enum Rejection {
         /// Its kind.
         kind: MapKind,
     },
-    /// Something is done while a lock is taken that may take long, or that leaves it taken.
+    /// An operation that may take long, or returns, while a lock is held.
     #[error("a lock is taken; call spin_unlock first, on every path")]
     Locked,
-    /// A lock is given back that was not taken.
+    /// Release of a lock that was not taken.
     #[error(
         "this is not the lock that was taken; use the address of the same lookup for spin_lock and \
          spin_unlock"
     )]
     NotLocked,
-    /// A value's lock is read or written.
+    /// An access to a value's lock.
     #[error("values of map {map} have a lock there, which only spin_lock and spin_unlock touch")]
     LockBytes {
         /// The map.
         map: Box<str>,
     },
-    /// A function that the program calls would go on with another program.
+    /// A tail call within a called function.
     #[error(
         "only the program itself can go on with another one, not a function that it calls; make the function \
          inline"
     )]
     TailCallInFunction,
-    /// A map holds a program that is not there.
+    /// A map holds a program that does not exist.
     #[error("map {map} holds program {number}, which is not in the object")]
     NoProgram {
         /// The map.
@@ -360,29 +360,29 @@ pub enum Rejection {
         /// The program's number.
         number: u32,
     },
-    /// A function that a helper calls is not the same on every path.
+    /// A callback that differs between paths.
     #[error("{name} calls one function on one path and another on another; call it once for each",
         name = .helper.name())]
     Callbacks {
         /// The helper.
         helper: Helper,
     },
-    /// A function that a helper calls returns something else than it may.
+    /// An invalid return value of a callback.
     #[error("the function that {name} calls returns {what}; return 0 to go on or 1 to end the loop",
         name = .helper.name())]
     CallbackReturns {
         /// The helper.
         helper: Helper,
-        /// What it returns.
+        /// The value.
         what: Box<str>,
     },
-    /// The program returns something else than a number.
+    /// The program's return value is not a number.
     #[error("r0 is {what}; return one of the XDP codes")]
     Returns {
-        /// What it is.
+        /// The value.
         what: &'static str,
     },
-    /// A function returns the address of a variable of its own.
+    /// A function returns the address of its own variable.
     #[error(
         "it returns the address of a variable that ends with the function; let the caller give the variable"
     )]
@@ -390,7 +390,7 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// For an access through something that has no bytes.
+    /// For an access through something that is no memory.
     pub(super) fn not_address(register: Register, value: &Value) -> Self {
         match value {
             Value::Unset => Self::Unwritten { register },

@@ -1,11 +1,11 @@
-//! Following a program along every way through it.
+//! Follows a program on all its paths.
 //!
-//! Instructions are looked at in an order in which nothing comes before what leads to it. Each is looked at
-//! once, with all states that the ways to it have left: a state that another one includes is dropped, and
-//! where too many remain, they are joined.
+//! Instructions are visited in an order in which predecessors come first. Each is visited once, with all
+//! states that the paths to it have left: a state included in another one is dropped, and if too many remain,
+//! they are joined.
 //!
-//! A loop is followed round by round where its head comes in the order, until no way leads back to the head:
-//! what it leaves behind is then complete. States of different rounds are never compared within the loop, so
+//! A loop is followed round by round when its head is visited, until no path leads back to the head: the
+//! states that leave it are then complete. States of different rounds are never compared within the loop, so
 //! that a loop that can't be followed to its end is refused.
 
 use super::cost::{Counts, Item, Touch};
@@ -23,30 +23,29 @@ use crate::memory::{MAX_MAPS, Region};
 use crate::{Arithmetic, Helper, Instruction, MapSpec, Program, Register};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most states that an instruction is looked at with.
+/// Most states of an instruction.
 const MAX_STATES: usize = 64;
 
-/// Most states where a loop is left: there is one for each round at least, and what was counted in it belongs
-/// to a place in the packet.
+/// Most states at a loop's exit: there is at least one for each round, because counters in the loop
+/// correspond to offsets in the packet.
 const MAX_EXITS: usize = 2048;
 
-/// Most states that wait for their instruction at once: so that a hostile program takes a hundred megabytes
-/// at most.
+/// Most waiting states, so that a hostile program takes at most a hundred megabytes.
 const MAX_WAITING: usize = 16_384;
 
-/// How many instructions that are passed by cost as much as one that is looked at.
+/// Number of skipped instructions that cost as much as a visit.
 const PASSED: usize = 16;
 
-/// `r6` to `r9`, which calls leave alone.
+/// `r6` to `r9`, which are callee-saved.
 const SAVED: u16 = 0b11_1100_0000;
 
-/// A program that is being followed.
+/// A program being followed.
 pub struct Explorer<'p> {
     program: &'p Program,
     structure: &'p Structure,
     facts: Vec<Fact>,
     costs: Vec<Counts>,
-    /// What the instruction that is looked at costs for this state.
+    /// Cost of the current instruction in the current state.
     cost: Counts,
     state_size: u32,
     links: u32,
@@ -54,16 +53,16 @@ pub struct Explorer<'p> {
     steps: usize,
     waiting: usize,
     names: Names,
-    /// For each loop, how often its head is passed at most when it is entered once.
+    /// For each loop, the most visits of its head per entry.
     rounds: Vec<u32>,
-    /// The loops that are being followed, and how often they were.
+    /// The loops being followed, with their rounds.
     following: Vec<(usize, u32)>,
     tail_calls: TailCalls,
-    /// Programs that tail calls lead to and that were not followed yet.
+    /// Targets of tail calls that were not followed yet.
     unfollowed: Vec<usize>,
 }
 
-/// States that call a function again and again, by how they do.
+/// States that call a callback, by call.
 #[derive(Default)]
 struct Repeated(Vec<(Repeat, Vec<State>)>);
 
@@ -78,25 +77,25 @@ impl Repeated {
     }
 }
 
-/// A function that is being followed.
-struct Way {
+/// A function being followed.
+struct FunctionWalk {
     start: usize,
-    /// For each instruction the states that wait for it.
+    /// For each instruction, the waiting states.
     pending: Vec<Vec<State>>,
     exits: Vec<State>,
 }
 
-/// For each tail call the first instructions of the programs that it may lead to.
+/// For each tail call the first instructions of its possible targets.
 pub type TailCalls = BTreeMap<usize, BTreeSet<usize>>;
 
-/// What was found.
+/// The results.
 pub struct Explored {
     pub facts: Vec<Fact>,
-    /// What each instruction costs at most, without what it calls.
+    /// Maximum cost of each instruction, without what it calls.
     pub costs: Vec<Counts>,
     pub state_size: u32,
     pub links: u32,
-    /// For each loop, how often its head is passed at most when it is entered once.
+    /// For each loop, the most visits of its head per entry.
     pub rounds: Vec<u32>,
     pub tail_calls: TailCalls,
 }
@@ -136,52 +135,54 @@ impl<'p> Explorer<'p> {
         }
     }
 
-    /// Follows a function from these states; gives those that it returns with.
+    /// Follows a function from these states. Returns the states at its return.
     pub fn run(&mut self, function: usize, states: Vec<State>) -> Result<Vec<State>, At> {
         let body = &self.structure.functions()[function];
-        let mut way =
-            Way { start: body.range.start, pending: vec![Vec::new(); body.range.len()], exits: Vec::new() };
+        let mut walk = FunctionWalk {
+            start: body.range.start,
+            pending: vec![Vec::new(); body.range.len()],
+            exits: Vec::new(),
+        };
         self.waiting += states.len();
-        way.pending[0] = states;
-        self.follow(&mut way, &body.order, None)?;
-        Ok(way.exits)
+        walk.pending[0] = states;
+        self.follow(&mut walk, &body.order, None)?;
+        Ok(walk.exits)
     }
 
     /// Follows these instructions, of the whole function or `within` a loop.
-    fn follow(&mut self, way: &mut Way, order: &[usize], within: Option<usize>) -> Result<(), At> {
+    fn follow(&mut self, walk: &mut FunctionWalk, order: &[usize], within: Option<usize>) -> Result<(), At> {
         let loops = self.structure.loops();
         self.steps += order.len() / PASSED;
         for &index in order {
-            if way.pending[index - way.start].is_empty() {
+            if walk.pending[index - walk.start].is_empty() {
                 continue;
             }
             match loops.headed(index) {
-                // Those of loops within are followed with their heads, so that nothing waits for them any
-                // more.
-                Some(inner) if within != Some(inner) => self.go_round(way, inner)?,
-                _ => self.pass(way, index).map_err(|(at, fault)| self.blamed(at, fault))?,
+                // Those of inner loops are followed with their heads, so nothing waits for them any more.
+                Some(inner) if within != Some(inner) => self.go_round(walk, inner)?,
+                _ => self.pass(walk, index).map_err(|(at, fault)| self.blamed(at, fault))?,
             }
         }
         Ok(())
     }
 
-    /// Follows a loop round by round from the states that wait for its head, until none comes back there.
-    fn go_round(&mut self, way: &mut Way, number: usize) -> Result<(), At> {
+    /// Follows a loop round by round from the states that wait for its head, until none returns there.
+    fn go_round(&mut self, walk: &mut FunctionWalk, number: usize) -> Result<(), At> {
         let Loop { head, back, members, .. } = &self.structure.loops().all()[number];
-        let place = head - way.start;
+        let place = head - walk.start;
         self.following.push((number, 0));
         let (mut rounds, mut before) = (0u32, Vec::new());
-        while !way.pending[place].is_empty() {
+        while !walk.pending[place].is_empty() {
             rounds += 1;
             if let Some(last) = self.following.last_mut() {
                 last.1 = rounds;
             }
             if rounds.is_power_of_two() {
-                before.clone_from(&way.pending[place]);
+                before.clone_from(&walk.pending[place]);
             }
-            self.follow(way, members, Some(number))?;
-            // What could happen before can happen again, and so for ever.
-            let (after, names) = (&way.pending[place], &mut self.names);
+            self.follow(walk, members, Some(number))?;
+            // A repeated state can repeat forever.
+            let (after, names) = (&walk.pending[place], &mut self.names);
             let mut again = |state: &State| after.iter().any(|later| later.contains(state, names));
             if before.iter().all(&mut again) {
                 return Err((*back, Rejection::Endless { to: self.program.code.slot(*head) }));
@@ -192,9 +193,9 @@ impl<'p> Explorer<'p> {
         Ok(())
     }
 
-    /// A loop is at fault if it made the program too complex: that with most rounds.
+    /// If loops made the program too complex, the error names the one with the most rounds.
     fn blamed(&self, at: usize, fault: Rejection) -> At {
-        // Of several that went round as often the innermost one.
+        // The innermost one of those with equally many.
         let longest = self.following.iter().max_by_key(|&&(_, rounds)| rounds);
         match (&fault, longest) {
             (Rejection::TooComplex, Some(&(number, rounds))) => {
@@ -205,24 +206,24 @@ impl<'p> Explorer<'p> {
         }
     }
 
-    /// Looks at an instruction with all states that wait for it.
-    fn pass(&mut self, way: &mut Way, index: usize) -> Result<(), At> {
-        let states = std::mem::take(&mut way.pending[index - way.start]);
+    /// Visits an instruction with all its waiting states.
+    fn pass(&mut self, walk: &mut FunctionWalk, index: usize) -> Result<(), At> {
+        let states = std::mem::take(&mut walk.pending[index - walk.start]);
         self.waiting -= states.len();
         let target = self.target(index);
         let (mut entering, mut repeated) = (Vec::new(), Repeated::default());
         for mut state in states {
             match self.look(index, &mut state).map_err(|fault| (index, fault))? {
-                Flow::Next => self.arrive(way, index + 1, state),
-                Flow::Jump => self.arrive(way, target, state),
+                Flow::Next => self.arrive(walk, index + 1, state),
+                Flow::Jump => self.arrive(walk, target, state),
                 Flow::Branch { falls, jumps } => {
                     self.facts[index].falls |= falls;
                     self.facts[index].jumps |= jumps.is_some();
                     if let Some(jumps) = jumps {
-                        self.arrive(way, target, *jumps);
+                        self.arrive(walk, target, *jumps);
                     }
                     if falls {
-                        self.arrive(way, index + 1, state);
+                        self.arrive(walk, index + 1, state);
                     }
                 }
                 Flow::Enter => {
@@ -236,22 +237,22 @@ impl<'p> Explorer<'p> {
                 }
                 Flow::Exit => {
                     state.keep(Register::R0.bit());
-                    self.add(&mut way.exits, state);
+                    self.add(&mut walk.exits, state);
                 }
             }
         }
         for state in self.enter(index, entering)? {
-            self.arrive(way, index + 1, state);
+            self.arrive(walk, index + 1, state);
         }
         for (repeat, states) in repeated.0 {
             for state in self.repeat(index, repeat, states)? {
-                self.arrive(way, index + 1, state);
+                self.arrive(walk, index + 1, state);
             }
         }
         Ok(())
     }
 
-    /// Follows a function that is called, and gives the states after its return.
+    /// Follows a called function. Returns the states after its return.
     fn enter(&mut self, index: usize, states: Vec<State>) -> Result<Vec<State>, At> {
         let Some(target) = self.program.code.target(index).filter(|_| !states.is_empty()) else {
             return Ok(Vec::new());
@@ -277,9 +278,9 @@ impl<'p> Explorer<'p> {
         Ok(flow)
     }
 
-    /// A state that reaches an instruction.
-    fn arrive(&mut self, way: &mut Way, index: usize, mut state: State) {
-        let states = &mut way.pending[index - way.start];
+    /// A state reaches an instruction.
+    fn arrive(&mut self, walk: &mut FunctionWalk, index: usize, mut state: State) {
+        let states = &mut walk.pending[index - walk.start];
         self.waiting -= states.len();
         if self.structure.is_merge(index) {
             state.keep(self.structure.live(index));
@@ -294,12 +295,12 @@ impl<'p> Explorer<'p> {
         self.waiting += states.len();
     }
 
-    /// Adds a state to others of the same place, of which it may make some needless, or they it.
+    /// Adds a state to others of the same instruction, removing redundant ones.
     pub fn add(&mut self, states: &mut Vec<State>, state: State) {
         self.add_within(0, states, state);
     }
 
-    /// As [`Explorer::add`], where there may be at least `room` states before they are joined.
+    /// As [`Explorer::add`], with at least `room` states before they are joined.
     fn add_within(&mut self, room: usize, states: &mut Vec<State>, mut state: State) {
         self.compare(states.len().saturating_sub(MAX_STATES));
         let names = &mut self.names;
@@ -332,7 +333,7 @@ impl<'p> Explorer<'p> {
         self.program.code.instructions()[index]
     }
 
-    /// Where an instruction leads.
+    /// Target of an instruction.
     pub fn target(&self, index: usize) -> usize {
         self.program.code.target(index).unwrap_or(index)
     }
@@ -342,17 +343,17 @@ impl<'p> Explorer<'p> {
         self.structure.function_at(entry)
     }
 
-    /// Takes note that so many pairs of states are compared, which takes time as steps do.
+    /// Counts comparisons of states, which take time as visits do.
     pub fn compare(&mut self, pairs: usize) {
         self.steps += pairs / PASSED;
     }
 
-    /// Whether a state allows whatever another one allows.
+    /// Whether a state includes another one.
     pub fn covers(&mut self, kept: &State, state: &State) -> bool {
         kept.contains(state, &mut self.names)
     }
 
-    /// What is declared of a map.
+    /// Declaration of a map.
     pub fn spec(&self, map: Which) -> Result<&'p MapSpec, Rejection> {
         match map {
             Which::Map(map) => self.map(u32::from(map)),
@@ -372,14 +373,13 @@ impl<'p> Explorer<'p> {
         spec.ok_or(Rejection::NoMap(map))
     }
 
-    /// A name that nothing has.
+    /// A new name.
     pub fn fresh(&mut self) -> Id {
         self.last += 1;
         self.last
     }
 
-    /// Takes note of what an instruction accesses. Other states never cover accesses to the context: it is no
-    /// memory.
+    /// Records the access of an instruction. The context is never mixed with other memory.
     pub fn note_access(
         &mut self,
         index: usize,
@@ -424,7 +424,7 @@ impl<'p> Explorer<'p> {
         });
     }
 
-    /// Takes note of a program that may go on after an instruction, by its number in a map.
+    /// Records a possible target of a tail call, by its number in a map.
     pub fn note_tail_call(&mut self, index: usize, number: u32, map: &MapSpec) -> Result<(), Rejection> {
         let start = self.program.code.program(number);
         let start = start.ok_or_else(|| Rejection::NoProgram { map: map.name.clone(), number })?;
@@ -433,7 +433,7 @@ impl<'p> Explorer<'p> {
         Ok(())
     }
 
-    /// Takes note of the function that a helper calls.
+    /// Records the callback of a helper.
     pub fn note_callback(&mut self, index: usize, helper: Helper, now: Callback) -> Result<(), Rejection> {
         let Some(call) = &mut self.facts[index].call else { return Ok(()) };
         let before = call.callback.unwrap_or(now);
@@ -444,20 +444,20 @@ impl<'p> Explorer<'p> {
         Ok(())
     }
 
-    /// The program uses so many bytes of its state.
+    /// Records that the program uses this many bytes of its state.
     pub fn note_state(&mut self, bytes: u32) {
         self.state_size = self.state_size.max(bytes);
     }
 
-    /// The program names a link by a number of which this is known; its lower half counts.
+    /// Records a link number named by the program; its lower half counts.
     pub fn note_link(&mut self, number: Scalar) {
         let least = if number.max <= u64::from(u32::MAX) { number.min as u32 } else { 0 };
         self.links = self.links.max(least.saturating_add(1));
     }
 }
 
-/// The state that loses least if it is joined with another one: the last of those with fewest differences in
-/// kind. None if it can be joined with none.
+/// The best state for joining with another: the last of those with the fewest differences in kind. None if
+/// none can be joined.
 fn nearest(states: &[State], state: &State) -> Option<usize> {
     let mut best = None;
     for (place, kept) in states
@@ -476,7 +476,7 @@ fn nearest(states: &[State], state: &State) -> Option<usize> {
     best.map(|(place, _)| place)
 }
 
-/// Whether it divides.
+/// Whether it is a division.
 const fn divides(instruction: &Instruction) -> bool {
     use Arithmetic::{Div, Mod, SignedDiv, SignedMod};
     matches!(instruction, Instruction::Arithmetic { operation: Div | SignedDiv | Mod | SignedMod, .. })
@@ -487,8 +487,8 @@ mod tests {
     use super::*;
     use crate::assemble;
 
-    /// Each round makes a new place in the packet, from which the address is counted then. The old ones are
-    /// of no use.
+    /// Each round creates an origin in the packet, from which the address is then counted. Old ones are
+    /// useless.
     #[test]
     fn a_loop_remembers_no_more_the_longer_it_is() {
         let code = "r8 = *(u32 *)(r1 + 0)\n r6 = 0\n again: call get_prandom_u32\n r0 &= 1\n r8 += r0\n r6 \
@@ -499,7 +499,7 @@ mod tests {
         let mut explorer = Explorer::new(&program, &structure);
         let Ok(exits) = explorer.run(0, vec![State::new()]) else { panic!("it is refused") };
         assert_eq!(explorer.rounds, [200]);
-        // The packet's beginning, and the places of this round and of the one before.
+        // The packet's beginning, and the origins of this round and the previous one.
         assert!(exits.iter().all(|state| state.places() <= 3), "{:?}", exits[0].places());
     }
 }

@@ -1,37 +1,37 @@
-//! Where a program goes on after an instruction.
+//! Control flow after an instruction.
 
 use super::state::State;
 use super::value::Value;
 use crate::Code;
 
-/// Where a state goes on.
+/// Successors of a state.
 pub enum Flow {
     Next,
     Jump,
-    /// The given state is that of falling through, if that can be.
+    /// The given state is that of falling through, if possible.
     Branch {
         falls: bool,
         jumps: Option<Box<State>>,
     },
     Enter,
-    /// It calls a function again and again.
+    /// Calls of a callback.
     Repeat(Repeat),
     Exit,
 }
 
-/// How a function is called again and again.
+/// Repeated calls of a callback.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Repeat {
     /// Its first instruction.
     pub entry: usize,
-    /// How often at least, if it never ends the loop, and at most.
+    /// Minimum number of rounds, unless it ends the loop, and maximum.
     pub least: u32,
     pub most: u32,
-    /// What it is given besides the round's number.
+    /// Its argument besides the round's number.
     pub data: Value,
 }
 
-/// The instructions that may follow one within its function: the next one, and where it jumps to.
+/// Possible successors of an instruction within its function: the next one, and its jump target.
 pub fn next(code: &Code, index: usize) -> [Option<usize>; 2] {
     let instruction = &code.instructions()[index];
     let jumps = !instruction.names_function();

@@ -1,12 +1,12 @@
-//! How far a program is followed, and what of it is too much.
+//! Limits of verification.
 
-/// Most states of all instructions together, each round of a loop by itself: so that a hostile program is
-/// refused in about a second.
+/// Most states of all instructions together, counting each round of a loop: a hostile program is refused in
+/// about a second.
 pub const MAX_STEPS: usize = 400_000;
 
-/// Most loops within each other in a function.
+/// Most nested loops in a function.
 pub const MAX_NESTED: usize = 8;
 
-/// Furthest that an address may be from where it began, in bytes: so that addresses of one region never get
-/// into another's.
+/// Maximum distance of an address from its origin in bytes, so that addresses of one region never get into
+/// another.
 pub const FURTHEST: i64 = 1 << 29;

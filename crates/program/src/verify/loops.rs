@@ -1,7 +1,7 @@
-//! Loops: which instructions belong to one, where it is entered, and which is within which.
+//! Loops: their instructions, heads and nesting.
 //!
-//! A loop is entered at one instruction only, its head; all that leads back to its head is one loop. So any
-//! two loops of a function are one within the other, or have nothing in common.
+//! A loop is entered only at its head; all backward jumps to one head form one loop. So any two loops of a
+//! function are nested or disjoint.
 
 use super::error::{At, Rejection};
 use super::flow::next;
@@ -12,15 +12,15 @@ use std::ops::Range;
 /// A loop.
 #[derive(Debug)]
 pub struct Loop {
-    /// The only instruction of it that others lead to.
+    /// Its only instruction with predecessors outside the loop.
     pub head: usize,
-    /// An instruction of it that leads back to the head.
+    /// An instruction of it that jumps back to the head.
     pub back: usize,
-    /// The smallest loop around it.
+    /// The innermost loop around it.
     pub outer: Option<usize>,
-    /// How many loops are around its instructions, itself included.
+    /// Number of loops around its instructions, including itself.
     pub depth: usize,
-    /// Its instructions and those of loops within it, in the order of the function.
+    /// Its instructions, including those of inner loops, in the order of the function.
     pub members: Vec<usize>,
 }
 
@@ -28,12 +28,12 @@ pub struct Loop {
 #[derive(Debug)]
 pub struct Loops {
     all: Vec<Loop>,
-    /// For each instruction the smallest loop that it is in.
+    /// For each instruction its innermost loop.
     innermost: Vec<Option<usize>>,
 }
 
 impl Loops {
-    /// None yet, in a program of so many instructions.
+    /// Empty, for a program of this many instructions.
     pub fn none(instructions: usize) -> Self {
         Self { all: Vec::new(), innermost: vec![None; instructions] }
     }
@@ -42,17 +42,17 @@ impl Loops {
         &self.all
     }
 
-    /// How many loops an instruction is in.
+    /// Number of loops around an instruction.
     pub fn depth(&self, index: usize) -> usize {
         self.innermost[index].map_or(0, |number| self.all[number].depth)
     }
 
-    /// The greatest depth of all.
+    /// The greatest depth.
     pub fn deepest(&self) -> usize {
         self.all.iter().map(|each| each.depth).max().unwrap_or(0)
     }
 
-    /// The loop that has its head here.
+    /// The loop with its head here.
     pub fn headed(&self, index: usize) -> Option<usize> {
         self.innermost[index].filter(|&number| self.all[number].head == index)
     }
@@ -63,17 +63,17 @@ impl Loops {
         std::iter::successors(self.innermost[index], around).any(|inner| inner == number)
     }
 
-    /// The loop that goes round by this way from one instruction to the next.
+    /// The loop that this backward edge closes.
     pub fn closed(&self, from: usize, to: usize) -> Option<usize> {
         self.headed(to).filter(|&number| self.contains(number, from))
     }
 
-    /// Whether this way leads out of a loop.
+    /// Whether this edge leaves a loop.
     pub fn leaves(&self, from: usize, to: usize) -> bool {
         self.innermost[from].is_some_and(|number| !self.contains(number, to))
     }
 
-    /// Finds the loops of a function from all that leads back in it.
+    /// Finds the loops of a function from its backward edges.
     pub fn find(
         &mut self,
         code: &Code,
@@ -106,7 +106,7 @@ impl Loops {
             members.sort_unstable_by_key(|&index| places[index - range.start]);
             found.push(Loop { head, back: last, outer: None, depth: 0, members });
         }
-        // Of two that are one within the other, the larger one is around.
+        // Of two nested ones, the larger one is outside.
         found.sort_by_key(|each| std::cmp::Reverse(each.members.len()));
         for each in found {
             self.add(each)?;
@@ -127,7 +127,7 @@ impl Loops {
     }
 }
 
-/// The instructions of the loop that these ways, all to one head, go round by.
+/// The instructions of the loop with these backward edges to one head.
 fn gather(
     range: &Range<usize>,
     before: &[Vec<usize>],

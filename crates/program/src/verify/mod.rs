@@ -1,24 +1,22 @@
-//! The verifier: what no program may do that runs on packets, and what a program costs at worst.
+//! The verifier: safety of programs that run on packets, and their worst-case cost.
 //!
-//! A program that it lets in never meets a [`Fault`](crate::Fault), whatever the packet, and ends after a
-//! known number of instructions. One pass goes forward over the instructions and knows what each register and
-//! each byte of the stack may be; each instruction is looked at once, or once in each round of a loop. One
-//! goes backward and adds up costs.
+//! An accepted program never causes a [`Fault`](crate::Fault), whatever the packet, and ends after a known
+//! number of instructions. A forward pass computes the possible values of each register and stack byte; each
+//! instruction is visited once, or once in each round of a loop. A backward pass adds up costs.
 //!
-//! - `structure`: functions, order, what is unreachable; `loops`: which instructions are in one;
-//! - `bits`, `scalar`, `refine`: what is known of numbers, and what branches teach;
-//! - `value`, `stack`, `state`: what is known of registers, the stack and the packet, and when one state
-//!   includes another;
-//! - `open`, `record`: records of rings that have to be given back;
-//! - `explore`: the pass forward; `step`, `branch`, `access`, `call`: what instructions do to a state;
-//!   `rounds`: functions that helpers call again and again;
-//! - `cost`, `cycles`, `path`: the pass backward, and what it adds up;
-//! - `flow`: where a program goes on; `limits`: how far it is followed;
-//! - `error`: what can be wrong.
+//! - `structure`: functions, order, reachability; `loops`: loops;
+//! - `bits`, `scalar`, `refine`: knowledge about numbers, and what branches add to it;
+//! - `value`, `stack`, `state`: knowledge about registers, stack and packet, and inclusion of states;
+//! - `open`, `record`: records of rings that must be released;
+//! - `explore`: the forward pass; `step`, `branch`, `access`, `call`: effects of instructions on a state;
+//!   `rounds`: callbacks;
+//! - `cost`, `cycles`, `path`: the backward pass, and its costs;
+//! - `flow`: control flow; `limits`: limits;
+//! - `error`: errors.
 //!
-//! Addresses are numbers of a region and a place, so a program that stores or returns one gives nothing away:
-//! addresses may be written to maps, state and packets, and are numbers when they are loaded from there. On
-//! the stack they stay what they are.
+//! Addresses are numbers made of a region and an offset, so storing or returning one reveals nothing: they
+//! may be written to maps, state and packets, and are numbers when loaded from there. On the stack they stay
+//! addresses.
 
 mod access;
 mod bits;
@@ -52,7 +50,7 @@ use explore::{Explorer, TailCalls};
 use path::Graph;
 use structure::Structure;
 
-/// A program that was verified. Nothing else makes one.
+/// A verified program. Only the verifier creates these.
 #[derive(Debug)]
 pub struct Verified {
     program: Program,
@@ -66,64 +64,62 @@ pub struct Verified {
     links: u32,
 }
 
-/// What holds of an instruction whenever it runs.
+/// Facts about an instruction in all executions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fact {
-    /// Whether it ever runs.
+    /// Whether it is reachable.
     pub reached: bool,
-    /// Of a branch: whether it is ever not taken.
+    /// For a branch: whether it may fall through.
     pub falls: bool,
-    /// Of a branch: whether it is ever taken.
+    /// For a branch: whether it may be taken.
     pub jumps: bool,
-    /// Of a load, a store or an atomic operation: what it accesses, all of it proven to be there, aligned
-    /// where it has to be, and written before where that matters.
+    /// For a load, store or atomic operation: its access, proven to be in bounds, aligned where required, and
+    /// initialized where that matters.
     pub access: Option<Access>,
-    /// Of a helper's call: what it is given.
+    /// For a helper call: its arguments.
     pub call: Option<Call>,
 }
 
-/// What an instruction accesses.
+/// The access of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access {
-    /// The region. None if that depends on the path, so that the address has to tell; it is then never the
-    /// context.
+    /// The region. None if it depends on the path, so that the address decides; it is then never the context.
     pub region: Option<Region>,
-    /// The place in the context, the stack or the state, if it is always the same.
+    /// Offset in the context, stack or state, if constant.
     pub place: Option<u32>,
 }
 
-/// What a helper is given.
+/// The arguments of a helper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
     /// The helper.
     pub helper: Helper,
-    /// The map, if it takes one and that is always the same.
+    /// The map, if there is one and it is always the same.
     pub map: Option<u16>,
-    /// How many bytes it sums, hashes or copies at most.
+    /// Most bytes that it sums, hashes or copies.
     pub bytes: u32,
-    /// The function that it calls.
+    /// The callback.
     pub callback: Option<Callback>,
 }
 
-/// A function of the program that a helper calls.
+/// A callback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Callback {
     /// Its first instruction.
     pub entry: usize,
-    /// How often it is called at most.
+    /// Most rounds.
     pub rounds: u32,
 }
 
-/// The path through a program that costs most.
+/// The most expensive path through a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorstPath {
-    /// What it costs, in the unit of the price list.
+    /// Its price, in the unit of the price list.
     pub price: u64,
-    /// What happens on it.
+    /// Its counts.
     pub counts: Counts,
-    /// Its instructions in order, those of called functions after the call, those of a loop as often as it
-    /// goes round; at most a million. Perhaps no packet takes it: the conditions on it may exclude each
-    /// other.
+    /// Its instructions in order, those of called functions after the call, those of a loop in every round;
+    /// at most a million. Perhaps no packet takes it, because its conditions may exclude each other.
     pub path: Vec<usize>,
 }
 
@@ -142,7 +138,7 @@ pub struct WorstPath {
 /// ```
 ///
 /// # Errors
-/// Names the first instruction at fault, what is wrong with it, and the fix.
+/// The first instruction at fault, its error, and the fix.
 pub fn verify(program: Program) -> Result<Verified, Box<Rejected>> {
     let structure =
         Structure::new(&program.code).map_err(|(index, fault)| Rejected::new(&program, index, fault))?;
@@ -163,39 +159,38 @@ impl Verified {
         &self.program
     }
 
-    /// What is known of each instruction.
+    /// Facts about each instruction.
     pub fn facts(&self) -> &[Fact] {
         &self.facts
     }
 
-    /// How many bytes of state it uses: it must be installed with that many at least.
+    /// Bytes of state that it uses: the minimum for its installation.
     pub fn state_size(&self) -> u32 {
         self.state_size
     }
 
-    /// How many links it must be given at least: one more than the highest number that it surely names
-    /// somewhere. Numbers that only packets tell may be higher.
+    /// Minimum number of links for its installation: one more than the highest number that it certainly
+    /// names. Numbers that depend on packets may be higher.
     pub fn links(&self) -> u32 {
         self.links
     }
 
-    /// How many stack frames it needs.
+    /// Number of stack frames that it needs.
     pub fn frames(&self) -> usize {
         self.structure.functions().iter().map(|body| body.frames).max().unwrap_or(1)
     }
 
-    /// What an instruction costs at most, without the function that it may call.
+    /// Maximum cost of an instruction, without a function that it may call.
     pub fn cost(&self, instruction: usize) -> Option<&Counts> {
         self.costs.get(instruction)
     }
 
-    /// The most that each item can happen for one packet. No run exceeds any of these; none need reach them
-    /// all.
+    /// Maximum count of each operation per packet. No run exceeds any of them; none need reach all of them.
     pub fn most(&self) -> &Counts {
         &self.most
     }
 
-    /// The most that a packet can cost at these prices, and how.
+    /// The maximum price per packet, and its path.
     pub fn worst_path(&self, prices: &Prices) -> WorstPath {
         self.graph().worst_path(prices)
     }

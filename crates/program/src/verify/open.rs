@@ -1,19 +1,19 @@
-//! Records that are reserved in a state of a program and not given back.
+//! Records that are reserved and not released in a state.
 
 use super::value::Id;
 
-/// A record that was reserved and not given back. Its values are [`Value::Map`] with its ring and its name.
+/// A pending record. Its values are [`Value::Map`] with its ring and its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Open {
     pub object: Id,
     pub map: u16,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub size: u32,
-    /// The instruction that has reserved it.
+    /// The instruction that reserved it.
     pub at: usize,
 }
 
-/// Two states' records that become one when the states are joined.
+/// Two records that become one when their states are joined.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair {
     pub mine: Id,
@@ -22,7 +22,7 @@ pub struct Pair {
 }
 
 impl Open {
-    /// Whether they differ in nothing but their names.
+    /// Whether they differ only in their names.
     pub fn is_like(&self, other: &Self) -> bool {
         (self.map, self.size, self.at) == (other.map, other.size, other.at)
     }

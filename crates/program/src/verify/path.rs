@@ -1,11 +1,11 @@
-//! The worst that a program can cost, found from its ends backward.
+//! The worst-case cost of a program, computed backward from its ends.
 //!
-//! An instruction in loops has several ways to go on: to the function's end, or only back to the head of one
-//! of its loops. The most that each can cost is kept apart. A loop costs its worst round as often as it comes
-//! back to its head, and then its worst exit.
+//! An instruction in loops has several goals: the function's end, or the head of one of its loops. The
+//! maximum for each is kept separately. A loop costs its worst round times the number of returns to its head,
+//! and then its worst exit.
 //!
-//! After a tail call another program may go on, with one tail call less to come: so programs' costs are found
-//! for no tail call, for one, and so on, until one more makes no difference or there can't be more.
+//! After a tail call another program may run, with one tail call less remaining: so programs' costs are
+//! computed for no tail call, for one, and so on, until nothing changes or the limit is reached.
 
 use super::cost::{Counts, Prices};
 use super::explore::TailCalls;
@@ -16,24 +16,24 @@ use super::{Callback, Fact, WorstPath};
 use crate::{Code, Instruction, MAX_TAIL_CALLS};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A program whose costs are known instruction by instruction.
+/// A program with known costs of its instructions.
 pub struct Graph<'a> {
     pub code: &'a Code,
     pub structure: &'a Structure,
     pub facts: &'a [Fact],
     pub costs: &'a [Counts],
-    /// For each loop, how often its head is passed at most when it is entered once.
+    /// For each loop, the most visits of its head per entry.
     pub rounds: &'a [u32],
     pub tail_calls: &'a TailCalls,
 }
 
-/// Most instructions of a path that is written down.
+/// Most instructions of a reported path.
 const MAX_PATH: usize = 1 << 20;
 
-/// What is added up backward.
+/// A quantity summed backward.
 trait Sum: Copy + PartialEq {
     const NONE: Self;
-    /// This, and then `after`.
+    /// The sum of this and `after`.
     fn and(self, after: Self) -> Self;
     fn times(self, count: u32) -> Self;
     fn worst(self, other: Self) -> Self;
@@ -59,12 +59,12 @@ impl Sum for Counts {
     }
 }
 
-/// The worst-case path from an instruction on.
+/// The worst-case path from an instruction.
 #[derive(Clone, Copy, PartialEq)]
 struct Priced {
     price: u64,
     counts: Counts,
-    /// Where it goes on.
+    /// Its next instruction.
     next: Option<usize>,
 }
 
@@ -81,7 +81,7 @@ impl Sum for Priced {
         Self { price, counts: self.counts.repeated(count), ..self }
     }
 
-    /// Of two that cost the same, the first.
+    /// Of two with equal costs, the first.
     fn worst(self, other: Self) -> Self {
         if other.price > self.price { other } else { self }
     }
@@ -91,11 +91,11 @@ impl Sum for Priced {
     }
 }
 
-/// For each instruction the most that can still come: to the end of its function, and back to the head of its
+/// For each instruction the maximum remaining cost: to the end of its function, and back to the head of its
 /// first, second, … loop from outside.
 struct Still<T> {
     all: Vec<Option<T>>,
-    /// How many there are of each instruction.
+    /// Number of goals of each instruction.
     goals: usize,
 }
 
@@ -106,13 +106,13 @@ impl<T: Copy> Still<T> {
 }
 
 impl Graph<'_> {
-    /// The most that each item can happen in one run. Not all need happen in the same run.
+    /// Maximum count of each operation in a run. They need not occur in the same run.
     pub fn most(&self) -> Counts {
         let own = |index: usize| self.costs[index];
         self.entered(&self.sums(own, self.levels(own).last()), 0, 0).unwrap_or(Counts::NONE)
     }
 
-    /// The path that costs most at these prices.
+    /// The most expensive path at these prices.
     pub fn worst_path(&self, prices: &Prices) -> WorstPath {
         let own = |index: usize| {
             let counts = self.costs[index];
@@ -124,7 +124,8 @@ impl Graph<'_> {
         let (path, loops) = (Vec::new(), Vec::new());
         let mut follower = Follower { graph: self, still, loops, path };
         let (mut start, mut below) = (0, &levels[..]);
-        // Each level is added up anew when it is reached: all at once would be too much of a large program.
+        // Each level is recomputed when it is reached: all at once would take too much memory for a large
+        // program.
         while let Some(next) = follower.follow(start) {
             below = below.split_last().map_or(&[][..], |(_, below)| below);
             (start, follower.still) = (next, self.sums(own, below.last()));
@@ -132,8 +133,7 @@ impl Graph<'_> {
         WorstPath { price, counts, path: follower.path }
     }
 
-    /// What each program costs at most that a tail call may lead to, if that can't be followed by another
-    /// tail call, then by one, and so on.
+    /// Maximum cost of each target of a tail call, with no further tail call, with one, and so on.
     fn levels<T: Sum>(&self, own: impl Fn(usize) -> T + Copy) -> Vec<Level<T>> {
         let programs: BTreeSet<usize> = self.tail_calls.values().flatten().copied().collect();
         let mut levels: Vec<Level<T>> = Vec::new();
@@ -149,7 +149,7 @@ impl Graph<'_> {
         levels
     }
 
-    /// Adds up from the ends backward; with what programs cost that go on after a tail call, if any may.
+    /// Sums backward from the ends, with the costs of tail calls' targets, if any.
     fn sums<T: Sum>(&self, own: impl Fn(usize) -> T, below: Option<&Level<T>>) -> Still<T> {
         let goals = 1 + self.structure.loops().deepest();
         let mut still = Still { all: vec![None; self.code.len() * goals], goals };
@@ -168,7 +168,7 @@ impl Graph<'_> {
         still
     }
 
-    /// The most that can come after an instruction, for each goal.
+    /// Maximum after an instruction, for each goal.
     fn onward<T: Sum>(
         &self,
         still: &Still<T>,
@@ -194,7 +194,7 @@ impl Graph<'_> {
                 add(loops.all()[closed].depth, Some(T::NONE.by(next)));
                 continue;
             }
-            // The loop that is entered is left again on the way to any goal.
+            // An entered loop is left again on the way to any goal.
             let shared = loops.depth(next) - usize::from(loops.headed(next).is_some());
             for goal in 0..=shared {
                 add(goal, self.entered(still, next, goal).map(|sum| sum.by(next)));
@@ -206,8 +206,7 @@ impl Graph<'_> {
         most
     }
 
-    /// The most from an instruction on that does not lead back: if it is a loop's head, with all rounds of
-    /// the loop.
+    /// Maximum from an instruction to the goal: for a loop's head, with all rounds of the loop.
     fn entered<T: Sum>(&self, still: &Still<T>, index: usize, goal: usize) -> Option<T> {
         let out = still.of(index, goal)?;
         let loops = self.structure.loops();
@@ -216,14 +215,14 @@ impl Graph<'_> {
         Some(round.map_or(out, |round| round.times(self.rounds[number].saturating_sub(1)).and(out)))
     }
 
-    /// Functions, none before those that it calls.
+    /// Functions, callees first.
     fn callees_first(&self) -> impl Iterator<Item = &Body> {
         let mut bodies: Vec<&Body> = self.structure.functions().iter().collect();
         bodies.sort_by_key(|body| body.frames);
         bodies.into_iter()
     }
 
-    /// The function that an instruction calls, itself or by a helper, and how often.
+    /// The function that an instruction calls, directly or by a helper, and how often.
     fn callee(&self, index: usize) -> Option<(usize, u32)> {
         match self.code.instructions()[index] {
             Instruction::CallLocal { .. } => self.code.target(index).map(|target| (target, 1)),
@@ -231,7 +230,7 @@ impl Graph<'_> {
         }
     }
 
-    /// What follows an instruction on some path.
+    /// Possible successors of an instruction.
     fn after(&self, index: usize) -> impl Iterator<Item = usize> + '_ {
         let fact = &self.facts[index];
         let branches = matches!(self.code.instructions()[index], Instruction::Branch { .. });
@@ -241,21 +240,20 @@ impl Graph<'_> {
     }
 }
 
-/// What programs cost, by their first instructions.
+/// Costs of programs, by first instruction.
 type Level<T> = BTreeMap<usize, T>;
 
 /// Follows the worst-case path forward.
 struct Follower<'a> {
     graph: &'a Graph<'a>,
     still: Still<Priced>,
-    /// The loops that it is in, with the rounds that still lead back, and the goal after the last.
+    /// The loops around it, with the remaining rounds, and the goal after the last.
     loops: Vec<(u32, usize)>,
     path: Vec<usize>,
 }
 
 impl Follower<'_> {
-    /// Follows it from a program's first instruction to its end, or to a tail call: gives the program then
-    /// that goes on.
+    /// Follows it from a program's first instruction to its end, or to a tail call: returns the target then.
     fn follow(&mut self, start: usize) -> Option<usize> {
         let mut resume = Vec::new();
         self.loops.clear();
@@ -288,8 +286,7 @@ impl Follower<'_> {
         None
     }
 
-    /// The goal of what follows when an instruction is reached on the way to `goal`, other than by leading
-    /// back.
+    /// The goal after an instruction is reached on the way to `goal`, other than by a backward jump.
     fn enter(&mut self, index: usize, goal: usize) -> usize {
         let loops = self.graph.structure.loops();
         let Some(number) = loops.headed(index) else { return goal };
@@ -300,7 +297,7 @@ impl Follower<'_> {
         self.turn(depth)
     }
 
-    /// The goal of the next round of the innermost loop, or of the way out of it.
+    /// The goal of the next round of the innermost loop, or of its exit.
     fn turn(&mut self, depth: usize) -> usize {
         match self.loops.last_mut() {
             Some((0, _)) | None => self.loops.pop().map_or(0, |(_, goal)| goal),

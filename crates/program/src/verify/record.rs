@@ -1,5 +1,4 @@
-//! Records of rings on a path: what was reserved has to be given back, once, on every way to the program's
-//! end.
+//! Records of rings on a path: each must be released exactly once on every path to the program's end.
 
 use super::error::Rejection;
 use super::explore::Explorer;
@@ -10,7 +9,7 @@ use crate::Register;
 use crate::reserved::MAX_RECORDS;
 
 impl Explorer<'_> {
-    /// A record of this size that instruction `at` reserves, or 0.
+    /// Instruction `at` reserves a record of this size, or returns 0.
     pub fn reserve(
         &mut self,
         state: &mut State,
@@ -25,7 +24,7 @@ impl Explorer<'_> {
         Ok(object)
     }
 
-    /// The record that a register leads to the first byte of, to be given back.
+    /// The record whose first byte a register points to, for release.
     pub fn record(&self, state: &State, register: Register, wrong: Rejection) -> Result<Id, Rejection> {
         match state.register(register) {
             Value::Map { map, object, offset, nullable } if self.spec(map)?.kind.is_ring() => {
@@ -49,7 +48,7 @@ impl State {
         &self.open
     }
 
-    /// A record is given back: its addresses lead nowhere.
+    /// Releases a record: its addresses become invalid.
     pub fn release(&mut self, record: Id) {
         self.open.retain(|open| open.object != record);
         for value in self.values_mut() {
@@ -59,14 +58,14 @@ impl State {
         }
     }
 
-    /// Whether both have reserved the same, so that they can be joined.
+    /// Whether both have the same reservations, so that they can be joined.
     pub fn has_records_like(&self, other: &Self) -> bool {
         self.open.len() == other.open.len()
             && self.open.iter().zip(&other.open).all(|(mine, theirs)| mine.is_like(theirs))
     }
 
-    /// Whether each of the other's records is one of these, by the names that their addresses have. A record
-    /// that has no address any more can't be given back: such states are kept apart until they are refused at
+    /// Whether each of the other's records corresponds to one of these, by the names of their addresses. A
+    /// record without an address can't be released: such states are kept separate until they are refused at
     /// the end.
     pub fn allows_records(&self, other: &Self, names: &Names) -> bool {
         let named = |mine: &Open| {
@@ -79,9 +78,8 @@ impl State {
                 .all(|at| stand_for[at].is_some() && !stand_for[..at].contains(&stand_for[at]))
     }
 
-    /// What becomes of the records when two states are joined, and which become one. Of states that have not
-    /// reserved the same, none does: then nothing leads to any of them any more, and the program is refused
-    /// at its end.
+    /// The records after joining two states, and which become one. With different reservations, none does:
+    /// then they have no addresses any more, and the program is refused at its end.
     pub fn joined_records(&self, other: &Self, fresh: &mut impl FnMut() -> Id) -> (Vec<Open>, Vec<Pair>) {
         if !self.has_records_like(other) {
             let all = self.open.iter().chain(&other.open);

@@ -1,10 +1,10 @@
-//! What a branch says about the numbers that it compares.
+//! Knowledge about numbers from comparing them.
 
 use super::bits::Bits;
 use super::scalar::Scalar;
 use crate::{Condition, Narrow, Width};
 
-/// What both operands can be when the condition holds, or when it does not; nothing if that can't be.
+/// Possible values of both operands for an outcome of the condition; none if it is impossible.
 pub fn refine(
     condition: Condition,
     holds: bool,
@@ -48,7 +48,7 @@ fn compare(condition: Condition, holds: bool, left: Scalar, right: Scalar) -> Op
     }
 }
 
-/// Greater by at least `by`.
+/// `left` greater than `right` by at least `by`.
 fn greater(mut left: Scalar, mut right: Scalar, by: u64) -> Option<(Scalar, Scalar)> {
     left.min = left.min.max(right.min.checked_add(by)?);
     right.max = right.max.min(left.max.checked_sub(by)?);
@@ -61,7 +61,7 @@ fn greater_signed(mut left: Scalar, mut right: Scalar, by: i64) -> Option<(Scala
     Some((left.settle()?, right.settle()?))
 }
 
-/// `left` when it is not `right`.
+/// `left` without `right`.
 fn without(mut left: Scalar, right: Scalar) -> Option<Scalar> {
     let Some(value) = right.as_constant() else { return Some(left) };
     if left.as_constant() == Some(value) {
@@ -82,7 +82,7 @@ fn without(mut left: Scalar, right: Scalar) -> Option<Scalar> {
     left.settle()
 }
 
-/// `left` when it has a bit in common with `right`.
+/// `left` with a bit in common with `right`.
 fn with_bits(left: Scalar, right: Scalar) -> Option<Scalar> {
     let common = left.bits.max() & right.bits.max();
     match common.count_ones() {
@@ -95,7 +95,7 @@ fn with_bits(left: Scalar, right: Scalar) -> Option<Scalar> {
     }
 }
 
-/// `left` when it has no bit in common with `right`.
+/// `left` without a bit in common with `right`.
 fn without_bits(left: Scalar, right: Scalar) -> Option<Scalar> {
     let bits = left.bits.meet(Bits { value: 0, unknown: !right.bits.value })?;
     Scalar { bits, ..left }.settle()

@@ -1,11 +1,11 @@
-//! Functions that helpers call again and again: `bpf_loop`.
+//! Callbacks of helpers: `bpf_loop`.
 //!
-//! How often is a number, so the loop ends whatever the function does, and a state of one round may cover
-//! those of others: the function is followed until no round begins with a state that an earlier one did not
-//! allow. Its first argument is any round's number. What still differs after many rounds may then be anything
-//! ([`State::widen`]).
+//! The number of rounds is bounded, so the loop ends whatever the function does, and a state of one round may
+//! cover those of others: the function is followed until no round begins with a state not covered by an
+//! earlier one. Its first argument is any round's number. After many rounds, whatever still differs is
+//! treated as unknown ([`State::widen`]).
 //!
-//! Lines are charged as touched for the first time in each round: a round covers others, before which less
+//! Cache lines are charged as new in each round: a round covers others, before which less was accessed.
 //! was touched.
 
 use super::error::{At, Rejection};
@@ -18,11 +18,11 @@ use super::{Callback, Counts, Item};
 use crate::call::MAX_ROUNDS;
 use crate::{Helper, Register};
 
-/// How many states before rounds are kept as they are. A function that counts something is known as far.
+/// Number of states at the beginning of rounds that are kept exactly, so that counters are known up to there.
 const EXACT: usize = 1024;
 
 impl Explorer<'_> {
-    /// A call of [`Helper::Loop`], whose arguments are what they have to be.
+    /// A call of [`Helper::Loop`] with valid arguments.
     pub fn begin_loop(&mut self, index: usize, state: &State) -> Result<Flow, Rejection> {
         let helper = Helper::Loop;
         let number = |register| state.register(register).as_scalar().unwrap_or(Scalar::ANY);
@@ -45,12 +45,11 @@ impl Explorer<'_> {
         Ok(Flow::Repeat(Repeat { entry, least, most, data: state.register(Register::R3) }))
     }
 
-    /// Follows a function that is called again and again from these states, and gives those after the loop.
+    /// Follows a callback from these states. Returns the states after the loop.
     pub fn repeat(&mut self, index: usize, repeat: Repeat, states: Vec<State>) -> Result<Vec<State>, At> {
         let Repeat { entry, least, most, data } = repeat;
         let (mut after, mut seen, mut waiting) = (Vec::new(), Vec::<State>::new(), states);
-        // What comes before the loop can end; it also covers what comes after a state that an earlier
-        // round covered.
+        // What precedes the loop can end; it also covers what follows a state that an earlier round covered.
         let (mut held, mut stands_for_later) = (Vec::new(), false);
         let mut summary: Option<State> = None;
         if least == 0 {
@@ -97,13 +96,13 @@ impl Explorer<'_> {
         Ok(after)
     }
 
-    /// A state after the loop, which tells how many rounds there were.
+    /// A state after the loop, with the number of rounds.
     fn add_ended(&mut self, after: &mut Vec<State>, mut state: State, most: u32) {
         state.set(Register::R0, Value::number(Scalar::between(0, most.into())));
         self.add(after, state);
     }
 
-    /// One state that allows all that these do, and what it allowed before.
+    /// A state that includes all of these, and the previous summary.
     fn widened(&mut self, summary: &mut Option<State>, states: Vec<State>) -> Vec<State> {
         for state in states {
             let wide = match summary.take() {
@@ -120,7 +119,7 @@ fn without(states: Vec<State>, mut known: impl FnMut(&State) -> bool) -> Vec<Sta
     states.into_iter().filter(|state| !known(state)).collect()
 }
 
-/// What the function's return means.
+/// The meaning of the function's return value.
 struct Returned {
     may_go_on: bool,
     may_end: bool,

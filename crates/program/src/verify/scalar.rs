@@ -1,7 +1,7 @@
-//! What is known of a number in a register: bounds, signed and unsigned, of all 64 bits and of the lower 32,
-//! and known bits.
+//! Knowledge about a number in a register: signed and unsigned bounds of all 64 bits and of the lower 32, and
+//! known bits.
 //!
-//! Each of the four says something of the same number; `settle` lets each learn from the others.
+//! All four describe the same number; `settle` propagates information between them.
 
 use super::bits::Bits;
 use crate::{Arithmetic, ByteOrder, Narrow, Size, SwapWidth, Width};
@@ -60,7 +60,7 @@ impl Scalar {
         Self { signed_min: min, signed_max: max, ..Self::ANY }.settled()
     }
 
-    /// What a load of this size gives.
+    /// The possible results of a load of this size.
     pub fn of_size(size: Size) -> Self {
         Self::between(0, size.cut(u64::MAX))
     }
@@ -69,17 +69,17 @@ impl Scalar {
         (self.min == self.max).then_some(self.min)
     }
 
-    /// Whether it is at least `-limit` and at most `limit`.
+    /// Whether it is from `-limit` to `limit`.
     pub fn is_within(&self, limit: i64) -> bool {
         self.signed_min >= -limit && self.signed_max <= limit
     }
 
-    /// Whether it can only be a multiple of `size`, a power of two.
+    /// Whether it is always a multiple of `size`, a power of two.
     pub fn is_aligned(&self, size: u64) -> bool {
         self.bits.max() & (size - 1) == 0
     }
 
-    /// What follows from all bounds together; nothing if no number is in all of them.
+    /// Propagates all bounds; none if they are contradictory.
     pub fn settle(self) -> Option<Self> {
         let tighter = self.tighten()?;
         if tighter == self { Some(self) } else { tighter.tighten() }
@@ -138,7 +138,7 @@ impl Scalar {
         (self.low_signed_min <= self.low_signed_max && self.low_min <= self.low_max).then_some(())
     }
 
-    /// The numbers that are in both sets; nothing if there are none.
+    /// The intersection; none if empty.
     pub fn meet(self, other: Self) -> Option<Self> {
         Self {
             bits: self.bits.meet(other.bits)?,
@@ -154,7 +154,7 @@ impl Scalar {
         .settle()
     }
 
-    /// The numbers that are in either set, and some more.
+    /// A superset of the union.
     pub fn join(self, other: Self) -> Self {
         Self {
             bits: self.bits.join(other.bits),
@@ -169,7 +169,7 @@ impl Scalar {
         }
     }
 
-    /// Whether all numbers of `other` are in this set.
+    /// Whether it is a superset of `other`.
     pub fn contains(&self, other: &Self) -> bool {
         self.min <= other.min
             && self.max >= other.max
@@ -182,7 +182,7 @@ impl Scalar {
             && self.bits.contains(other.bits)
     }
 
-    /// The lower 32 bits, zeros above: what instructions on 32 bits read and leave.
+    /// The lower 32 bits, zero-extended: operands and results of 32-bit instructions.
     pub fn low_half(self) -> Self {
         let (min, max) = (u64::from(self.low_min), u64::from(self.low_max));
         let (low_signed_min, low_signed_max) = (self.low_signed_min, self.low_signed_max);
@@ -190,7 +190,7 @@ impl Scalar {
         Self { bits, min, max, low_signed_min, low_signed_max, ..Self::ANY }.settled()
     }
 
-    /// This number with the lower 32 bits as `low` has them; nothing if that can't be.
+    /// This number with its lower 32 bits in `low`; none if impossible.
     pub fn with_low(self, low: &Self) -> Option<Self> {
         Self {
             bits: self.bits.meet(low.bits.low_only())?,
@@ -203,12 +203,12 @@ impl Scalar {
         .settle()
     }
 
-    /// The low bytes, zeros above.
+    /// The low bytes, zero-extended.
     pub fn cut(self, size: Size) -> Self {
         self.apply(Arithmetic::And, Width::W64, Self::constant(size.cut(u64::MAX)))
     }
 
-    /// The sign of the low `bits` bits in all above, up to the width.
+    /// The low `bits` bits sign-extended to the width.
     pub fn extend(self, from: Narrow, width: Width) -> Self {
         let (size, most) = match from {
             Narrow::S8 => (Size::Byte, i64::from(i8::MAX)),
@@ -242,7 +242,7 @@ impl Scalar {
         if order == ByteOrder::Little { self.cut(size) } else { Self::of_size(size) }
     }
 
-    /// The result of an operation, this being the left operand.
+    /// The result of an operation with this as the left operand.
     pub fn apply(self, operation: Arithmetic, width: Width, right: Self) -> Self {
         if let (Some(left), Some(right)) = (self.as_constant(), right.as_constant()) {
             return Self::constant(operation.apply(width, left, right));
@@ -250,8 +250,8 @@ impl Scalar {
         if width == Width::W64 {
             return self.wide(operation, right);
         }
-        // On 32 bits every operation gives the lower half of what it gives on 64 bits for operands without an
-        // upper half, but for those that look at the sign, and for the amounts of shifts.
+        // A 32-bit operation gives the lower half of the 64-bit result for zero-extended operands, except for
+        // signed operations and shift amounts.
         let (left, mut right) = (self.low_half(), right.low_half());
         let is_positive = |scalar: &Self| scalar.max <= i32::MAX as u64;
         match operation {
@@ -372,14 +372,14 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::select;
 
-    /// A number that tends to be near where things change.
+    /// A number that tends to be near boundaries.
     fn number() -> impl Strategy<Value = u64> {
         let edges = vec![0, 1 << 7, 1 << 8, 1 << 15, 1 << 31, 1 << 32, 1 << 63, 0x7fff_ffff_0000_0000];
         let near = (select(edges), -3i64..4).prop_map(|(edge, by): (u64, i64)| edge.wrapping_add_signed(by));
         prop_oneof![near, any::<u64>(), 0..70u64, any::<u32>().prop_map(u64::from)]
     }
 
-    /// A set of numbers, and one of them.
+    /// A set of numbers, and an element.
     fn member() -> impl Strategy<Value = (Scalar, u64)> {
         let bits = prop_oneof![Just(0), Just(u64::MAX), Just(7), Just(0xff), Just(0xffff_ffff), any::<u64>()];
         (number(), number(), number(), bits, 0..6).prop_map(|(a, b, c, unknown, shape)| {
@@ -488,7 +488,7 @@ mod tests {
             refine(Condition::SignedGreater, false, Width::W32, Scalar::ANY, constant(9)).unwrap();
         let (known, _) = refine(Condition::SignedLess, false, Width::W32, known, constant(0)).unwrap();
         assert_eq!(known.low_half().max, 9);
-        // A remainder, a quotient, a difference, a shift to and fro.
+        // A remainder, a quotient, a difference, a shift back and forth.
         assert_eq!(byte.apply(Arithmetic::Mod, Width::W64, constant(7)).max, 6);
         assert_eq!(byte.apply(Arithmetic::Div, Width::W64, constant(16)).max, 15);
         let less = byte.apply(Arithmetic::Sub, Width::W64, constant(5));

@@ -1,16 +1,16 @@
-//! A stack frame as far as it is known: which bytes were written, and what was stored whole.
+//! Knowledge about a stack frame: initialized bytes, and stored values.
 
 use super::value::{Names, Value};
 use crate::memory::FRAME_SIZE;
 
-/// A frame. Places are counted from its lower end.
+/// A frame. Offsets are from its lower end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// `r6` to `r9` of the function that called this one.
+    /// The caller's `r6` to `r9`.
     pub saved: [Value; 4],
-    /// One bit for each byte that was written on every path.
+    /// A bit for each byte initialized on all paths.
     written: [u64; FRAME_SIZE / 64],
-    /// What was stored and can be loaded again as it was, in the order of places.
+    /// Values that can be loaded as they were stored, by offset.
     stored: Vec<Stored>,
 }
 
@@ -23,23 +23,23 @@ struct Stored {
 }
 
 impl Frame {
-    /// A frame with nothing in it.
+    /// An empty frame.
     pub fn new(saved: [Value; 4]) -> Self {
         Self { saved, written: [0; FRAME_SIZE / 64], stored: Vec::new() }
     }
 
-    /// The first of these bytes that was perhaps never written.
+    /// The first possibly uninitialized byte.
     pub fn unwritten(&self, start: usize, end: usize) -> Option<usize> {
         (start..end).find(|&at| self.written[at / 64] >> (at % 64) & 1 == 0)
     }
 
-    /// What was stored in exactly these bytes.
+    /// The value stored in exactly these bytes.
     pub fn load(&self, place: usize, size: usize) -> Option<Value> {
         let same = |stored: &&Stored| usize::from(stored.place) == place && usize::from(stored.size) == size;
         self.stored.iter().find(same).map(|stored| stored.value)
     }
 
-    /// Bytes that are written, all of them.
+    /// Marks bytes as written.
     pub fn write(&mut self, start: usize, end: usize) {
         self.forget(start, end);
         for at in start..end {
@@ -47,12 +47,12 @@ impl Frame {
         }
     }
 
-    /// Bytes of which some may be written, nobody knows with what.
+    /// Bytes that may be overwritten with unknown data.
     pub fn forget(&mut self, start: usize, end: usize) {
         self.stored.retain(|s| usize::from(s.place + s.size) <= start || usize::from(s.place) >= end);
     }
 
-    /// A value that is stored whole.
+    /// Stores a value.
     pub fn store(&mut self, place: usize, size: usize, value: Value) {
         self.write(place, place + size);
         let stored = Stored { place: place as u16, size: size as u16, value };
@@ -60,12 +60,12 @@ impl Frame {
         self.stored.insert(at, stored);
     }
 
-    /// Everything that it holds.
+    /// All stored values.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
         self.saved.iter_mut().chain(self.stored.iter_mut().map(|stored| &mut stored.value))
     }
 
-    /// Whether this allows whatever `other` allows.
+    /// Whether this includes `other`.
     pub fn contains(&self, other: &Self, names: &mut Names) -> bool {
         let written = self.written.iter().zip(&other.written).all(|(mine, theirs)| mine & !theirs == 0);
         written
@@ -76,7 +76,7 @@ impl Frame {
             })
     }
 
-    /// Values that both frames have in the same place.
+    /// Values that both frames have at the same offset.
     pub fn pairs<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (&'a Value, &'a Value)> {
         let stored = self.stored.iter().filter_map(|mine| {
             let theirs =
@@ -86,7 +86,7 @@ impl Frame {
         self.saved.iter().zip(&other.saved).chain(stored)
     }
 
-    /// What holds of both; `join` joins values.
+    /// A superset of both; `join` joins values.
     pub fn join(&self, other: &Self, mut join: impl FnMut(&Value, &Value) -> Value) -> Self {
         let mut both = Self::new(self.saved);
         for (mine, theirs) in both.saved.iter_mut().zip(&other.saved) {

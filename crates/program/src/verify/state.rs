@@ -1,5 +1,4 @@
-//! All that is known when an instruction is reached: registers, stack frames, the packet as far as it was
-//! checked.
+//! The state at an instruction: registers, stack frames, and the checked part of the packet.
 
 use super::limits::FURTHEST;
 use super::open::{Open, Pair};
@@ -9,48 +8,48 @@ use super::value::{Id, Kind, Names, Value, Which};
 use crate::memory::MAX_MAPS;
 use crate::{Arithmetic, Operand, Register, Width};
 
-/// Bytes that are brought into the cache together.
+/// Size of a cache line.
 pub const LINE: i64 = 64;
 
-/// A place in the packet that pointers are counted from.
+/// An origin of pointers into the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Origin {
     id: Id,
-    /// Bytes beyond the packet's beginning.
+    /// Offset from the packet's beginning.
     offset: Scalar,
-    /// How many bytes from here on are known to be in the packet, if it is not before the beginning; may be
+    /// Number of bytes from here on proven to be in the packet, unless it is before the beginning; may be
     /// negative.
     proven: i64,
 }
 
-/// Nothing is known of a packet's bytes beyond an origin.
+/// No bytes proven beyond an origin.
 const NOTHING: i64 = i64::MIN / 2;
 
-/// Something that lies in lines of the cache.
+/// An object in cache lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Object {
     State,
     Value(Id),
 }
 
-/// What is known on a path, or on several.
+/// Knowledge on one or several paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
     /// `r0` to `r9`.
     registers: [Value; 10],
-    /// The program's own frame, and those of functions that it called.
+    /// The program's own frame, and those of called functions.
     pub frames: Vec<Frame>,
     origins: Vec<Origin>,
-    /// Which of the first 64 lines of objects were touched before, one bit each.
+    /// Which of the first 64 lines of objects were accessed before, a bit each.
     touched: Vec<(Object, u64)>,
-    /// The value whose lock was taken: of which map, and which.
+    /// The value whose lock is held: its map and name.
     pub locked: Option<(Which, Id)>,
-    /// Records that were reserved and not given back, the oldest first.
+    /// Pending records, oldest first.
     pub(super) open: Vec<Open>,
 }
 
 impl State {
-    /// What is known when a program begins.
+    /// The state at a program's beginning.
     pub fn new() -> Self {
         let mut registers = [Value::Unset; 10];
         registers[1] = Value::Context { offset: 0 };
@@ -88,7 +87,7 @@ impl State {
         self.frames.len() - 1
     }
 
-    /// Registers that are not in the set are of no interest any more.
+    /// Forgets registers outside the set, which are dead.
     pub fn keep(&mut self, live: u16) {
         for (number, value) in self.registers.iter_mut().enumerate() {
             if live >> number & 1 == 0 {
@@ -97,7 +96,7 @@ impl State {
         }
     }
 
-    /// Goes into a function.
+    /// Enters a function.
     pub fn enter(&mut self) {
         let saved = [self.registers[6], self.registers[7], self.registers[8], self.registers[9]];
         self.frames.push(Frame::new(saved));
@@ -106,8 +105,8 @@ impl State {
         self.registers[6..].fill(Value::Unset);
     }
 
-    /// Goes into a function that a helper calls for one of `most` rounds, with what it is given besides the
-    /// round's number. What was touched before may have been touched in another round's stead.
+    /// Enters a callback for one of `most` rounds, with its argument besides the round's number. Lines
+    /// accessed before may be charged to another round.
     pub fn enter_round(&mut self, data: Value, most: u32) {
         self.enter();
         self.registers[1..6].fill(Value::Unset);
@@ -116,7 +115,7 @@ impl State {
         self.touched.clear();
     }
 
-    /// Returns from a function. What was the address of its frame is a number.
+    /// Returns from a function. Addresses of its frame become numbers.
     pub fn leave(&mut self) {
         let gone = self.depth() as u8;
         if let Some(frame) = self.frames.pop() {
@@ -135,7 +134,7 @@ impl State {
         self.registers.iter_mut().chain(self.frames.iter_mut().flat_map(Frame::values_mut))
     }
 
-    /// Gives a number in a register a link, so that its copies share what is learnt of it. Constants need
+    /// Gives a number in a register a link, so that its copies share what is learned about it. Constants need
     /// none.
     pub fn link(&mut self, register: Register, fresh: impl FnOnce() -> Id) -> Value {
         match self.register(register) {
@@ -148,7 +147,7 @@ impl State {
         }
     }
 
-    /// Takes note of what a number in a register can be.
+    /// Refines a number in a register.
     pub fn learn(&mut self, register: Register, scalar: Scalar) {
         match self.register(register) {
             Value::Number { link: 0, .. } => self.set(register, Value::number(scalar)),
@@ -163,7 +162,7 @@ impl State {
         }
     }
 
-    /// Takes note of whether a map's value, or a map, was found, or a record reserved.
+    /// Records whether a lookup or reservation was successful.
     pub fn resolve(&mut self, wanted: Id, found: bool) {
         if !found {
             self.open.retain(|record| record.object != wanted);
@@ -186,7 +185,7 @@ impl State {
         }
     }
 
-    /// The packet was moved: addresses in it are worthless.
+    /// The packet was moved: addresses in it become invalid.
     pub fn move_packet(&mut self) {
         for value in self.values_mut() {
             if matches!(value, Value::Packet { .. } | Value::PacketEnd) {
@@ -196,8 +195,7 @@ impl State {
         self.origins = vec![Self::beginning()];
     }
 
-    /// Forgets origins and lines of objects that no address is counted from: a loop makes new ones in each
-    /// round.
+    /// Forgets origins and lines of objects without addresses: a loop creates new ones in each round.
     pub fn forget_unnamed(&mut self) {
         let (mut origins, mut objects) = (Vec::new(), Vec::new());
         for value in self.values_mut() {
@@ -208,7 +206,7 @@ impl State {
             }
         }
         self.origins.retain(|origin| origin.id == 0 || origins.contains(&origin.id));
-        // Those of a map's only value come by their name again.
+        // Those of a map's only value keep their name.
         let lasts = |object: &Object| match object {
             Object::State => true,
             Object::Value(id) => *id > Id::MAX - MAX_MAPS as Id || objects.contains(id),
@@ -216,7 +214,7 @@ impl State {
         self.touched.retain(|(object, _)| lasts(object));
     }
 
-    /// How many places in the packet it remembers.
+    /// Number of origins in the packet.
     #[cfg(test)]
     pub fn places(&self) -> usize {
         self.origins.len()
@@ -227,15 +225,15 @@ impl State {
         found.copied().unwrap_or(Origin { id, offset: Scalar::ANY, proven: NOTHING })
     }
 
-    /// Where in the packet an address is at least, and how many bytes beyond it are proven. Both may be
+    /// Minimum offset of an address in the packet, and the number of proven bytes after it. Both may be
     /// negative.
     pub fn packet_place(&self, origin: Id, fixed: i64) -> (i64, i64) {
         let origin = self.origin(origin);
         (origin.offset.signed_min.saturating_add(fixed), origin.proven.saturating_sub(fixed))
     }
 
-    /// Takes note that `fixed` bytes beyond the origin are in the packet. Of use only where it is known well
-    /// enough where that is.
+    /// Records that `fixed` bytes after the origin are in the packet. Useful only if the origin's offset is
+    /// known well enough.
     pub fn prove(&mut self, id: Id, fixed: i64) {
         if let Some(origin) = self.origins.iter_mut().find(|origin| origin.id == id)
             && origin.offset.is_within(FURTHEST)
@@ -244,12 +242,12 @@ impl State {
         }
     }
 
-    /// Whether addresses counted from this origin are in the order of their distance from it.
+    /// Whether addresses relative to this origin are ordered by their distance.
     pub fn is_ordered(&self, id: Id) -> bool {
         self.origin(id).offset.is_within(FURTHEST)
     }
 
-    /// An origin that is so much beyond or before another one.
+    /// Creates an origin relative to another one.
     pub fn move_origin(&mut self, from: Id, operation: Arithmetic, by: Scalar, fresh: Id) {
         let from = self.origin(from);
         let offset = from.offset.apply(operation, Width::W64, by);
@@ -259,7 +257,7 @@ impl State {
         self.origins.push(Origin { id: fresh, offset, proven });
     }
 
-    /// Takes note that bytes of an object are touched; whether their line was perhaps not touched before.
+    /// Records an access to bytes of an object. Returns whether their line may be new.
     pub fn touch(&mut self, object: Object, first: i64, last: i64) -> bool {
         let line = first.div_euclid(LINE);
         if line != last.div_euclid(LINE) || !(0..64).contains(&line) {
@@ -279,8 +277,7 @@ impl State {
         }
     }
 
-    /// Makes this the state of all paths that `other` is of too, for which it already is but for what was
-    /// touched.
+    /// Extends this state to all paths of `other`, which it includes except for accessed lines.
     pub fn absorb(&mut self, other: &Self, names: &Names) {
         let theirs = |object: Object| {
             let object = match object {
@@ -296,8 +293,8 @@ impl State {
         self.touched.retain(|&(_, lines)| lines != 0);
     }
 
-    /// Whether every path that `other` may be on is one that this allows; `names` are then how this state's
-    /// correspond to the other's. What was touched does not count.
+    /// Whether this state includes `other`; `names` then maps this state's names to the other's. Accessed
+    /// lines are ignored.
     pub fn contains(&self, other: &Self, names: &mut Names) -> bool {
         names.clear();
         self.registers.iter().zip(&other.registers).all(|(mine, theirs)| mine.contains(theirs, names))
@@ -316,8 +313,8 @@ impl State {
             && self.allows_records(other, names)
     }
 
-    /// How many values of both are not of one kind, so that nothing would be left of them in one state; no
-    /// more than `most` are counted.
+    /// Number of values of different kinds in both, which would be lost in a joined state; counted up to
+    /// `most`.
     pub fn differences(&self, other: &Self, most: usize) -> usize {
         let registers = self.registers.iter().zip(&other.registers);
         let frames = self.frames.iter().zip(&other.frames).flat_map(|(mine, theirs)| mine.pairs(theirs));
@@ -325,13 +322,13 @@ impl State {
         registers.chain(frames).filter(differs).take(most).count()
     }
 
-    /// A state that allows what either allows. Both have the same frames, and the same lock or none.
+    /// A state that includes both. Both have the same frames, and the same lock or none.
     pub fn join(&self, other: &Self, fresh: impl FnMut() -> Id) -> Self {
         self.merge(other, false, fresh)
     }
 
-    /// As [`State::join`], for what a loop does again and again: what differs may be anything, so that this
-    /// changes a state only a few times.
+    /// As [`State::join`], for repeated joins: differences become unknown, so that a state changes only a few
+    /// times.
     pub fn widen(&self, other: &Self, fresh: impl FnMut() -> Id) -> Self {
         self.merge(other, true, fresh)
     }
@@ -358,19 +355,19 @@ impl State {
             .map(|(mine, theirs)| mine.join(theirs, &mut join))
             .collect();
         joined.origins.extend(places.origins.into_iter().map(|(_, origin)| origin));
-        // Names are made once, so the same name means the same in both.
+        // Names are unique, so equal names mean the same in both.
         joined.absorb(other, &Names::default());
         joined
     }
 }
 
-/// What addresses of two states lead to, as they are joined.
+/// Targets of addresses while two states are joined.
 struct Places<'a> {
     mine: &'a State,
     theirs: &'a State,
-    /// For both origins and the difference of what is added to them: what became of them.
+    /// The joined origin for both origins and the difference of the added offsets.
     origins: Vec<((Id, Id, i64), Origin)>,
-    /// For two objects, of which one may be missing: their common name.
+    /// The common name of two objects, one of which may be missing.
     objects: Vec<(Objects, Id)>,
     records: Vec<Pair>,
 }
@@ -378,7 +375,7 @@ struct Places<'a> {
 /// Objects of two states; none where there is 0 instead of an address.
 type Objects = (Option<Id>, Option<Id>);
 
-/// Whether it is the number 0, which stands where an address was not found.
+/// Whether it is the number 0, the result of an unsuccessful lookup.
 fn is_zero(value: &Value) -> bool {
     value.as_scalar() == Some(Scalar::constant(0))
 }
@@ -424,7 +421,7 @@ impl Places<'_> {
         }
     }
 
-    /// Whether these can be one: a record, which has to be given back, only with its like.
+    /// Whether these can be joined: a record, which must be released, only with a similar one.
     fn joins(&self, (mine, theirs): Objects) -> bool {
         let among = |pair: &&Pair| Some(pair.mine) == mine || Some(pair.theirs) == theirs;
         self.records
@@ -433,8 +430,7 @@ impl Places<'_> {
             .is_none_or(|pair| Some(pair.mine) == mine && Some(pair.theirs) == theirs)
     }
 
-    /// The common name of two objects: the same wherever the same two meet, as they are there or not
-    /// together.
+    /// The common name of two objects: always the same for the same two, because they exist or not together.
     fn object(&mut self, objects: Objects, fresh: &mut impl FnMut() -> Id) -> Id {
         let (mine, theirs) = objects;
         let record = self.records.iter().find(|pair| Some(pair.mine) == mine && Some(pair.theirs) == theirs);
@@ -457,7 +453,7 @@ impl Places<'_> {
         if let Some((_, origin)) = self.origins.iter().find(|(made, _)| *made == key) {
             return origin.id;
         }
-        // The other's is seen from where this one's additions lead to the same place.
+        // The other's origin is shifted to where this one's offsets lead to the same byte.
         let (mine, theirs) = (self.mine.origin(a), self.theirs.origin(b));
         let shift = Scalar::constant((fb - fa) as u64);
         let offset = mine.offset.join(theirs.offset.apply(Arithmetic::Add, Width::W64, shift));

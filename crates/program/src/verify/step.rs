@@ -1,4 +1,4 @@
-//! What an instruction makes of what is known.
+//! Effects of instructions on a state.
 
 use super::error::Rejection;
 use super::explore::Explorer;
@@ -12,7 +12,7 @@ use crate::memory::FRAME_SIZE;
 use crate::{Arithmetic, Instruction, MapKind, Operand, Register, Size, Width};
 
 impl Explorer<'_> {
-    /// Carries out an instruction on a state.
+    /// Executes an instruction on a state.
     pub fn step(&mut self, index: usize, state: &mut State) -> Result<Flow, Rejection> {
         let instruction = self.instruction(index);
         match instruction {
@@ -87,7 +87,7 @@ impl Explorer<'_> {
         };
         let value = match (width, self.readable(state, src)?) {
             (Width::W64, _) => state.link(src, || self.fresh()),
-            // Nothing is cut off: the copy is as good as one of 64 bits.
+            // Nothing is truncated: the copy is equivalent to a 64-bit one.
             (Width::W32, Value::Number { scalar, .. }) if scalar.max <= u64::from(u32::MAX) => {
                 state.link(src, || self.fresh())
             }
@@ -116,7 +116,7 @@ impl Explorer<'_> {
             (Value::Number { scalar: left, .. }, Value::Number { scalar: right, .. }) => {
                 Value::number(left.apply(operation, width, right))
             }
-            // The lower half of an address, or how far two are apart, is no more than a number.
+            // The lower half of an address, and a difference of addresses, are mere numbers.
             _ if sums && width == Width::W32 => Value::number(Scalar::of_size(Size::Word)),
             (pointer, Value::Number { scalar, .. }) if sums => {
                 self.shift(state, dst, pointer, operation, scalar)?
@@ -125,7 +125,7 @@ impl Explorer<'_> {
                 let Operand::Register(register) = source else { return Ok(()) };
                 self.shift(state, register, pointer, operation, scalar)?
             }
-            // Compilers write sums like this where the address is a multiple of more than the number can be.
+            // Compilers write sums like this if the address is a multiple of more than the number's maximum.
             (pointer, Value::Number { scalar, .. })
                 if operation == Arithmetic::Or && width == Width::W64 && is_disjoint(&pointer, &scalar) =>
             {
@@ -146,7 +146,7 @@ impl Explorer<'_> {
         Ok(())
     }
 
-    /// A pointer moved by a number.
+    /// Moves a pointer by a number.
     fn shift(
         &mut self,
         state: &mut State,
@@ -183,7 +183,7 @@ impl Explorer<'_> {
         })
     }
 
-    /// Whether a program that ends here leaves no record behind.
+    /// Checks that a program that ends here leaves no record behind.
     pub fn all_given_back(&self, state: &State) -> Result<(), Rejection> {
         match state.records().first().filter(|_| state.depth() == 0) {
             Some(&Open { map, at, .. }) => {
@@ -217,7 +217,7 @@ fn is_disjoint(pointer: &Value, number: &Scalar) -> bool {
     number.max < aligned && offset.bits.max() & number.bits.max() == 0
 }
 
-/// Whether this may be returned.
+/// Checks a return value.
 fn leave(state: &State) -> Result<(), Rejection> {
     let returned = state.register(Register::R0);
     let depth = state.depth() as u8;

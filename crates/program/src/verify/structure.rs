@@ -1,5 +1,4 @@
-//! The shape of a program: functions, the order in which to look at instructions, who calls whom, which
-//! registers are still of interest.
+//! The structure of a program: functions, order of instructions, calls, live registers.
 
 use super::error::{At, Rejection};
 use super::flow::next;
@@ -8,17 +7,17 @@ use crate::memory::MAX_FRAMES;
 use crate::{Code, Helper, Instruction, Register};
 use std::ops::Range;
 
-/// From where to where.
+/// Edges: source and target.
 pub type Ways = Vec<(usize, usize)>;
 
-/// What is known of a program before its data is looked at.
+/// Knowledge about a program without its data.
 #[derive(Debug)]
 pub struct Structure {
     /// In the order of their first instructions.
     functions: Vec<Body>,
-    /// For each instruction, the registers that are read from there on before they are written.
+    /// For each instruction, the live registers before it.
     live: Vec<u16>,
-    /// For each instruction, whether more than one lead there, and whether one of them leaves a loop.
+    /// For each instruction, whether it has several predecessors, and whether one of them leaves a loop.
     merges: Vec<bool>,
     exits: Vec<bool>,
     loops: Loops,
@@ -28,15 +27,14 @@ pub struct Structure {
 #[derive(Debug)]
 pub struct Body {
     pub range: Range<usize>,
-    /// Its instructions in an order in which nothing comes before what leads to it, but for what leads back
-    /// in a loop.
+    /// Its instructions in an order in which predecessors come first, except for backward jumps of loops.
     pub order: Vec<usize>,
-    /// Frames that it and what it calls need at most.
+    /// Most frames that it needs, including what it calls.
     pub frames: usize,
 }
 
 impl Structure {
-    /// Looks at a program's jumps and calls.
+    /// Analyses a program's jumps and calls.
     pub fn new(code: &Code) -> Result<Self, At> {
         let entries = code.entries();
         let ends = entries.iter().skip(1).copied().chain([code.len()]);
@@ -88,13 +86,13 @@ impl Structure {
         self.merges[instruction]
     }
 
-    /// Follows calls from the program on, and from those that tail calls lead to.
+    /// Follows calls from the program, and from targets of tail calls.
     fn count_frames(&mut self, code: &Code) -> Result<(), At> {
         let calls: Vec<Vec<(usize, usize)>> = self
             .functions
             .iter()
             .map(|body| {
-                // A function whose address is taken is called by a helper, with a frame below this one's.
+                // A callback is called by a helper, with a frame below this one's.
                 let local = |&i: &usize| code.instructions()[i].names_function();
                 let callee = |i: usize| code.target(i).map(|target| (i, self.function_at(target)));
                 body.range.clone().filter(local).filter_map(callee).collect()
@@ -107,9 +105,9 @@ impl Structure {
         Ok(())
     }
 
-    /// Follows calls from a function on.
+    /// Follows calls from a function.
     fn count_frames_of(&mut self, first: usize, calls: &[Vec<(usize, usize)>]) -> Result<(), At> {
-        // The functions being looked at, and how many of their calls were.
+        // The functions on the current path, and the number of their calls done.
         let mut path = vec![(first, 0)];
         while let Some(&(function, done)) = path.last() {
             if let Some(&(instruction, callee)) = calls[function].get(done) {
@@ -136,8 +134,8 @@ impl Structure {
         Ok(())
     }
 
-    /// Which registers are read later, and where paths meet: those that leave a loop may have gone round it
-    /// more or less often.
+    /// Computes live registers, and where paths meet: those that leave a loop may have taken different
+    /// numbers of rounds.
     fn look_back(&mut self, code: &Code) {
         for body in &self.functions {
             let mut reached = vec![false; body.range.len()];
@@ -148,7 +146,7 @@ impl Structure {
                     reached[next - body.range.start] = true;
                 }
             }
-            // What is read in a loop is known at its end when its beginning was looked at.
+            // Reads in a loop are known at its end after its beginning was analysed.
             let mut changed = true;
             while changed {
                 changed = false;
@@ -187,16 +185,16 @@ fn writes(instruction: &Instruction) -> u16 {
     }
 }
 
-/// A walk through a function, depth first.
+/// A depth-first walk through a function.
 struct Walk<'c> {
     code: &'c Code,
     range: Range<usize>,
-    /// For each instruction: not seen, on the way, or done.
+    /// For each instruction: not seen, on the path, or done.
     marks: Vec<Mark>,
-    /// The way: instructions, and how many of what may follow them were looked at.
+    /// The path: instructions, and the number of their successors done.
     path: Vec<(usize, usize)>,
     done: Vec<usize>,
-    /// From where to where it leads back to what was on the way.
+    /// Backward edges: source and target.
     back: Ways,
 }
 

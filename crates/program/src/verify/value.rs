@@ -1,52 +1,52 @@
-//! What a register or a stretch of the stack holds.
+//! Values of registers and stack slots.
 
 use super::scalar::Scalar;
 
-/// A name for something that is not known but is the same wherever the name is: a number, a place in the
-/// packet, a map's value. 0 is no name.
+/// A name for something unknown but equal wherever the name occurs: a number, an origin in the packet, a
+/// map's value. 0 is no name.
 pub type Id = u32;
 
-/// Which map something is of.
+/// A map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// The object's with this number.
+    /// The object's map with this index.
     Map(u16),
-    /// One that the map of maps with this number holds.
+    /// A map in the map of maps with this index.
     Inner(u16),
 }
 
-/// What a register holds.
+/// The value of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
-    /// Nothing that could be read.
+    /// Uninitialized.
     Unset,
-    /// A number. Equal numbers that are not constant may share a link, so that what is learnt of one is known
-    /// of all. As pointers are numbers of a region and a place, a number may happen to be one; nothing can be
-    /// done with it as such.
+    /// A number. Equal numbers that are not constant may share a link, so that what is learned about one is
+    /// known about all. Pointers are numbers of a region and an offset, so a number may happen to be one, but
+    /// it can't be used as such.
     Number { scalar: Scalar, link: Id },
-    /// A place in the context.
+    /// An offset in the context.
     Context { offset: i64 },
-    /// `fixed` bytes beyond a place in the packet, of which the state knows more.
+    /// `fixed` bytes beyond an origin in the packet, described by the state.
     Packet { origin: Id, fixed: i64 },
     /// The end of the packet.
     PacketEnd,
-    /// What was an address in the packet before it was moved.
+    /// A former address in the packet before it was moved.
     Stale,
-    /// What was an address in a record before that was given back.
+    /// A former address in a record before its release.
     Released,
-    /// A place in a stack frame, from its end.
+    /// An offset in a stack frame, from its end.
     Stack { frame: u8, offset: Scalar },
-    /// A place in the flow's state, of which `size` bytes are known to be there.
+    /// An offset in the flow's state, of which at least `size` bytes exist.
     State { size: u32, offset: Scalar },
-    /// A place in a value of a map, or in a record of a ring, of which the state knows more. `object` names
-    /// it; whether it may be 0 instead.
+    /// An offset in a value of a map, or in a record of a ring, described by the state. `object` is its name;
+    /// it may be 0 if `nullable`.
     Map { map: Which, object: Id, offset: Scalar, nullable: bool },
     /// A map itself.
     Handle { map: Which },
-    /// A map that a map of maps was searched for, or 0. `object` names the result of the search.
+    /// The result of a lookup in a map of maps, possibly 0. `object` is its name.
     Held { outer: u16, object: Id },
     /// A function of the program, by its first instruction. Only the function that has loaded its address has
-    /// it: what is handed over, returned or stored is a number.
+    /// it: when passed, returned or stored it becomes a number.
     Function { entry: u32 },
 }
 
@@ -67,7 +67,7 @@ impl Value {
         !matches!(self, Self::Unset | Self::Number { .. })
     }
 
-    /// Whether something is left of it if it is joined with another value.
+    /// Whether joining it with another value preserves anything.
     pub fn is_akin(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Unset, _) | (_, Self::Unset) => true,
@@ -82,7 +82,7 @@ impl Value {
         }
     }
 
-    /// What is left of it where functions are not known.
+    /// Its value where functions are not tracked.
     pub fn handed_over(self) -> Self {
         if matches!(self, Self::Function { .. }) { Self::ANY } else { self }
     }
@@ -94,7 +94,7 @@ impl Value {
         }
     }
 
-    /// What it is, in messages.
+    /// Its description in messages.
     pub fn what(&self) -> &'static str {
         match self {
             Self::Unset => "nothing",
@@ -118,14 +118,14 @@ impl Value {
     }
 }
 
-/// Which names of one state correspond to which of another. A name corresponds to one only, though several
-/// may correspond to the same.
+/// Correspondence of names between two states. A name corresponds to one only, though several may correspond
+/// to the same.
 #[derive(Debug, Default)]
 pub struct Names {
     pairs: Vec<(Kind, Id, Id)>,
 }
 
-/// What a name is of.
+/// The kind of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Number,
@@ -138,8 +138,8 @@ impl Names {
         self.pairs.clear();
     }
 
-    /// Whether `name` can correspond to `other`. A second occurrence of a name must correspond to the same as
-    /// the first, and what no name is given to is the same as nothing else.
+    /// Whether `name` can correspond to `other`. A second occurrence of a name must correspond to the same
+    /// one, and no name means equality with nothing else.
     pub fn allow(&mut self, kind: Kind, name: Id, other: Id) -> bool {
         if name == 0 {
             return true;
@@ -159,8 +159,8 @@ impl Names {
 }
 
 impl Value {
-    /// Whether whatever `other` can be, this can be, with this state's names in place of those of the other.
-    /// What is said of the places in the packet has to be compared besides.
+    /// Whether this includes `other`, with corresponding names. Origins in the packet must be compared
+    /// separately.
     pub fn contains(&self, other: &Self, names: &mut Names) -> bool {
         match (self, other) {
             (Self::Unset, _) => true,
@@ -170,7 +170,7 @@ impl Value {
             (Self::Number { scalar, link: 0 }, pointer) => *scalar == Scalar::ANY && *pointer != Self::Unset,
             (Self::Context { offset: a }, Self::Context { offset: b }) => a == b,
             (Self::Packet { origin: a, fixed: fa }, Self::Packet { origin: b, fixed: fb }) => {
-                // The packet's beginning has no name of its own.
+                // The packet's beginning has no name.
                 fa == fb && if *a == 0 || *b == 0 { a == b } else { names.allow(Kind::Origin, *a, *b) }
             }
             (Self::Stack { frame: fa, offset: a }, Self::Stack { frame: fb, offset: b }) => {

@@ -1,3 +1,3 @@
-//! What the tests and the fuzzer do with any bytes.
+//! Invariants for arbitrary bytes, shared by tests and fuzzer.
 
 pub mod program;

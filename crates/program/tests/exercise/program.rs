@@ -1,5 +1,4 @@
-//! Any bytes as an object, and as a program, verified or not. What the verifier lets in has to run to its
-//! end.
+//! Arbitrary bytes as an object, and as a program, verified or not. Accepted programs must run to their end.
 
 #[path = "../harness/mod.rs"]
 pub mod harness;
@@ -7,7 +6,7 @@ pub mod harness;
 use harness::{Bench, ROOM, Ran};
 use longwire_program::{Code, Item, MapKind, MapSpec, Maps, Object, Program, Stack, State, Stopped, verify};
 
-/// Asks an object everything that can be asked; how many of its programs can be loaded.
+/// Calls all queries of an object. Returns the number of loadable programs.
 pub fn object(bytes: &[u8]) -> usize {
     let Ok(object) = Object::parse(bytes) else { return 0 };
     assert!(object.refused_maps().all(|map| !map.to_string().is_empty()));
@@ -31,7 +30,7 @@ pub fn object(bytes: &[u8]) -> usize {
     loaded
 }
 
-/// Whatever the types of maps are, what they say is bounded, and as long as the maps' keys and values.
+/// Whatever the types of maps are, their shapes are bounded, and as large as the maps' keys and values.
 fn shapes(program: &Program) {
     for (place, map) in program.maps.iter().enumerate() {
         let sizes = [
@@ -48,20 +47,20 @@ fn shapes(program: &Program) {
     assert!(program.types.named("no such type").is_err());
 }
 
-/// Decodes bytes, and runs what they are: twice the same, and nothing beyond the program's memory.
+/// Decodes and runs bytes: deterministic, without access outside the program's memory.
 pub fn bytecode(bytes: &[u8]) {
     let Ok(code) = Code::decode(bytes) else { return };
     assert_eq!(code.encode(), bytes);
     run(&code);
 }
 
-/// Runs a program that nobody has verified; whether it came to its end.
+/// Runs an unverified program. Returns whether it ended normally.
 pub fn run(code: &Code) -> bool {
     let first = left_behind(code, Stack::checked());
     if let Ok(ran) = &first.0 {
         assert!(ran.instructions <= 1000);
         assert!(ran.packet.len() >= 14 && ran.packet.len() <= 64 + 2 * ROOM);
-        // A stack that trusts changes nothing for a program that keeps the rules.
+        // A trusting stack changes nothing for a valid program.
         assert!(first == left_behind(code, Stack::trusting()));
     }
     assert!(first == left_behind(code, Stack::checked()));
@@ -69,8 +68,8 @@ pub fn run(code: &Code) -> bool {
     first.0.is_ok()
 }
 
-/// A program that is let in has run to its end, with no more instructions than was said, if it had as much
-/// state and time as it needs.
+/// An accepted program ran to its end within the stated number of instructions, if it had enough state and
+/// budget.
 fn check_verdict(program: Program, ran: &Result<Ran, Stopped>, budget: u64) {
     let Ok(verified) = verify(program) else { return };
     let most = u64::from(verified.most()[Item::Instruction]);
@@ -79,7 +78,7 @@ fn check_verdict(program: Program, ran: &Result<Ran, Stopped>, budget: u64) {
     }
 }
 
-/// What a run gives, and the packet's buffer, the maps and the state after it.
+/// A run's result, and the packet's buffer, maps and state after it.
 type Left = (Result<Ran, Stopped>, Vec<u8>, Vec<Vec<(Vec<u8>, Vec<Vec<u8>>)>>, Vec<u8>);
 
 fn left_behind(code: &Code, stack: Stack) -> Left {
@@ -90,7 +89,7 @@ fn left_behind(code: &Code, stack: Stack) -> Left {
     (ran, bench.buffer, values, bench.state.get())
 }
 
-/// An array as map 0, a hash map as map 1, a device map as map 2.
+/// An array as map 0, a hash map as map 1, a devmap as map 2.
 fn specs() -> [MapSpec; 3] {
     [
         MapSpec::new("a", MapKind::Array, 4, 24, 4),

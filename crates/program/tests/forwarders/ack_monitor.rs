@@ -5,7 +5,7 @@ use super::frames::*;
 use etherparse::TcpHeader;
 use longwire_program::Verdict;
 
-/// Nothing seen yet.
+/// Initial state.
 pub fn ready() -> Installed {
     Installed::new("ack_monitor", 12)
 }
@@ -21,7 +21,7 @@ fn repeated_acknowledgements_are_counted() {
         acknowledges(900)(header);
         header.fin = true;
     };
-    // Packets, and then: last number, its repeats, all repeats.
+    // Packets, then: last number, its repetitions, all repetitions.
     for (sent, state) in [
         (tcp_with(v4(CLIENT, SERVER), [1, 2], &[], acknowledges(500)), [500, 0, 0]),
         (tcp_with(v4(CLIENT, SERVER), [1, 2], &[], acknowledges(500)), [500, 1, 1]),
@@ -43,7 +43,7 @@ fn repeated_acknowledgements_are_counted() {
     };
     monitor.send(&tcp_with(v4(CLIENT, SERVER), [1, 2], &[], options));
     assert_eq!(monitor.word(8), 4);
-    // Nor is what fills a short frame.
+    // Nor is padding of a short frame.
     let mut padded = tcp_with(v4(CLIENT, SERVER), [1, 2], &[], acknowledges(900));
     padded.resize(60, 0);
     monitor.send(&padded);

@@ -13,7 +13,7 @@ pub fn ready() -> Installed {
     over(4, 1)
 }
 
-/// The link that a packet is given, which its mark repeats.
+/// The link chosen for a packet, which its mark repeats.
 fn link(balancer: &mut Installed, sent: &[u8]) -> u32 {
     let ran = balancer.send(sent);
     assert_eq!((ran.verdict, &*ran.packet), (Verdict::Pass, sent));
@@ -32,7 +32,7 @@ fn flows_keep_their_link_and_all_links_have_flows() {
             assert_eq!(link(&mut balancer, &udp(ip(), [port, 53], b"another")), first);
             flows[first as usize] += 1;
         }
-        // 100 each, if all are as likely: the deviation is 8.7, and these are five of them.
+        // 100 each, if equally likely: standard deviation 8.7, and five of these.
         assert!(flows.iter().all(|flows| (57..=143).contains(flows)), "{flows:?}");
         assert_eq!(balancer.double(8), 800);
     }

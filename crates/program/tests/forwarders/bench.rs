@@ -1,5 +1,4 @@
-//! Forwarders as they are installed: an object of `forwarders/objects`, with state and maps, that packets are
-//! given to.
+//! Installed forwarders: objects of `forwarders/objects` with state and maps, for passing packets.
 
 use super::harness::{Bench, ROOM, Ran};
 use longwire_program::{Maps, Object, Program, State};
@@ -19,7 +18,7 @@ objects! {
     "syn_filter" "syn_monitor" "syn_targets" "tcp_splicer" "tcp_splicer6" "tcp_splicer_scaled" "wavelet"
 }
 
-/// The program of this name, which is its function's, too.
+/// The program of this name, which is also its function's.
 pub fn program(name: &str) -> Program {
     let (_, object) = OBJECTS.iter().find(|(known, _)| *known == name).unwrap();
     Object::parse(object).unwrap().program(name).unwrap()
@@ -47,7 +46,7 @@ impl Installed {
         new
     }
 
-    /// What becomes of this packet.
+    /// The result of a packet.
     pub fn send(&mut self, packet: &[u8]) -> Ran {
         self.bench.buffer = [&[0xee; ROOM], packet, &[0xee; ROOM]].concat();
         let ran = self.bench.run(&self.program.code);
@@ -74,8 +73,8 @@ impl Installed {
         self.bench.maps.named(map).unwrap().set(key, 0, value, 0).unwrap();
     }
 
-    /// The numbers of 8 bytes of a map's entry, as worker 1 has it, which runs the programs; none if the key
-    /// is not there.
+    /// The 8-byte numbers of a map's entry, as seen by worker 1, which runs the programs; none if the key
+    /// does not exist.
     pub fn entry(&self, map: &str, key: &[u8]) -> Vec<u64> {
         let value = self.bench.maps.named(map).unwrap().get(key, 1).unwrap_or_default();
         value.as_chunks().0.iter().map(|number| u64::from_le_bytes(*number)).collect()

@@ -1,4 +1,4 @@
-//! Every forwarder is verified, and what it costs at worst is printed beside the paper's figures.
+//! Verifies every forwarder, and prints its worst-case cost beside the paper's figures.
 
 use super::bench::{OBJECTS, program};
 use longwire_program::{Budget, Counts, Demand, Installed, Item, Prices, Resource, Verified, admit, verify};
@@ -47,11 +47,10 @@ fn every_forwarder_is_let_in() {
     }
 }
 
-/// What the paper allows for each packet of 8 × 100 Mbit/s (section 4.3): 4-byte transfers and bytes of
-/// state.
+/// The paper's budget per packet for 8 × 100 Mbit/s (section 4.3): 4-byte transfers and bytes of state.
 const TRANSFERS: u32 = 24;
 const BYTES: u32 = 96;
-/// What its classifier takes of that (section 4.5).
+/// Bytes of state of its classifier (section 4.5).
 const CLASSIFIER: u32 = 20;
 
 #[test]
@@ -72,9 +71,8 @@ fn installed(name: &str) -> Installed {
     Installed { name: name.into(), demand }
 }
 
-/// The cycles that forwarders need beside the classifier: one of a flow, others for all packets, and minimal
-/// IP last, either the
-/// shipped program or what the router charges for its own (table 5: 32).
+/// Cycles of forwarders beside the classifier: one for a flow, others for all packets, and minimal IP last,
+/// either the included program or the router's charge for its own (table 5: 32).
 fn together(flow: &str, general: &[&str], own: bool) -> u64 {
     let mut all: Vec<_> = general.iter().map(|name| installed(name)).collect();
     let mut minimal = Demand::default();
@@ -98,7 +96,7 @@ fn the_papers_forwarders_fit_its_router() {
     let bytes = ["tcp_splicer", "wavelet", "ack_monitor", "syn_monitor", "port_filter", "minimal_ip"]
         .map(|name| installed(name).demand.amount(Resource::StateBytes));
     assert_eq!(bytes, [25, 8, 12, 4, 20, 16]);
-    // The classifier's 56, and as above; minimal IP is the router's own, or the program.
+    // The classifier's 56, and as above; with minimal IP by the router or by the program.
     assert_eq!(together("tcp_splicer", &["port_filter", "syn_monitor"], true), 203);
     assert_eq!(together("tcp_splicer", &["port_filter", "syn_monitor"], false), 201);
     assert_eq!(together("ack_monitor", &["port_filter", "syn_monitor"], true), 186);

@@ -9,7 +9,7 @@ fn signature(first: u16, count: u16, protocol: u8, mask: u8, flags: u8) -> [u8; 
     [a, b, c, d, protocol, mask, flags, 0]
 }
 
-/// The last time, as noted of a probe.
+/// The last time noted for a probe.
 fn probed(detector: &Installed, host: &[u8], port: u16, protocol: u8) -> Vec<u64> {
     let key = [&mapped(CLIENT), host, &port.to_le_bytes(), &[protocol, 0]].concat();
     detector.entry("probes", &key)
@@ -92,7 +92,7 @@ fn what_matches_is_reported() {
     }
 }
 
-/// Packets of the client that were reported under each signature.
+/// Packets of the client reported under each signature.
 fn counted(detector: &Installed) -> [u64; 8] {
     [0, 1, 2, 3, 4, 5, 6, 7]
         .map(|number| detector.entry("events", &event(CLIENT, number)).first().copied().unwrap_or(0))
@@ -120,7 +120,7 @@ fn filtered_sources_are_dropped_and_not_reported() {
     }
     assert_eq!(detector.entry("filters", &mapped(source)), [2]);
     assert_eq!(detector.entry("events", &event(source, 4)), []);
-    // A filter of an IPv6 address, made after its report.
+    // A filter of an IPv6 address, after its report.
     let sent = udp(v6(), [1, 1900], &[]);
     assert_eq!(detector.send(&sent).verdict, Verdict::Pass);
     detector.put("filters", &CLIENT6, &[0; 8]);
@@ -147,7 +147,7 @@ fn without_signatures_nothing_is_reported() {
     let mut detector = Installed::new("detector", 0);
     for sent in [udp(v4(CLIENT, SERVER), [0, 0], &[]), tcp(v4(CLIENT, SERVER), [0, 0], |_| ())] {
         assert_eq!(detector.send(&sent).verdict, Verdict::Pass);
-        // IPv6 hop-by-hop options have the protocol number 0, which an unused signature has, too.
+        // IPv6 hop-by-hop options have protocol number 0, which an unused signature has, too.
         assert_eq!(detector.send(&patched(&sent, 23, &[0])).verdict, Verdict::Pass);
     }
     assert!(detector.bench.maps.named("events").unwrap().is_empty());

@@ -1,4 +1,4 @@
-//! Packets to give to forwarders, and their checksums taken anew.
+//! Frames for forwarders, with checksums computed independently.
 
 use etherparse::{IpNumber, PacketBuilder, PacketBuilderStep, TcpHeader, ip_number};
 
@@ -13,25 +13,25 @@ pub const CLIENT6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 /// The server in IPv6.
 pub const SERVER6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
-/// Places in a frame with an IPv4 header without options.
+/// Offsets in a frame with an IPv4 header without options.
 pub const TTL: usize = 22;
 pub const CHECK: usize = 24;
 pub const TRANSPORT: usize = 34;
-/// Places in a frame with an IPv6 header.
+/// Offsets in a frame with an IPv6 header.
 pub const HOP_LIMIT: usize = 21;
 pub const TRANSPORT6: usize = 54;
 
-/// The beginning of an IPv4 packet.
+/// Builder of an IPv4 packet.
 pub fn v4(source: [u8; 4], destination: [u8; 4]) -> PacketBuilderStep<etherparse::IpHeaders> {
     PacketBuilder::ethernet2(MACS[1], MACS[0]).ipv4(source, destination, 64)
 }
 
-/// The beginning of an IPv6 packet from the client to the server.
+/// Builder of an IPv6 packet from the client to the server.
 pub fn v6() -> PacketBuilderStep<etherparse::IpHeaders> {
     PacketBuilder::ethernet2(MACS[1], MACS[0]).ipv6(CLIENT6, SERVER6, 64)
 }
 
-/// An IPv4 packet from the client to the server with four bytes of options, which do nothing.
+/// Builder of an IPv4 packet from the client to the server with four bytes of no-operation options.
 pub fn v4_options() -> PacketBuilderStep<etherparse::IpHeaders> {
     let mut header = etherparse::Ipv4Header::new(0, 64, ip_number::TCP, CLIENT, SERVER).unwrap();
     header.options = [1, 1, 1, 0].into();
@@ -70,7 +70,7 @@ pub fn udp(ip: PacketBuilderStep<etherparse::IpHeaders>, ports: [u16; 2], data: 
     frame
 }
 
-/// The frame of a ping (an echo request) or its answer, with this identifier and sequence number 1.
+/// The frame of an echo request or reply, with this identifier and sequence number 1.
 pub fn echo(ip: PacketBuilderStep<etherparse::IpHeaders>, request: bool, identifier: u16) -> Vec<u8> {
     let mut frame = Vec::new();
     let header = etherparse::IcmpEchoHeader { id: identifier, seq: 1 };
@@ -83,7 +83,7 @@ pub fn echo(ip: PacketBuilderStep<etherparse::IpHeaders>, request: bool, identif
     frame
 }
 
-/// An IPv4 address as maps have it: ::ffff:a.b.c.d.
+/// An IPv4 address in maps: ::ffff:a.b.c.d.
 pub fn mapped(address: [u8; 4]) -> [u8; 16] {
     std::net::Ipv4Addr::from(address).to_ipv6_mapped().octets()
 }
@@ -93,12 +93,12 @@ pub fn syn(header: &mut TcpHeader) {
     header.syn = true;
 }
 
-/// An acknowledgement.
+/// Sets ACK.
 pub fn ack(header: &mut TcpHeader) {
     header.ack = true;
 }
 
-/// Asserts that all checksums of an Ethernet frame are right, taken over everything they cover.
+/// Asserts that all checksums of an Ethernet frame are right.
 pub fn assert_checksums(frame: &[u8]) {
     let header = usize::from(frame[14] & 15) * 4;
     let (protocol, pseudo, transport) = if frame[12..14] == [8, 0] {
@@ -127,15 +127,14 @@ fn sum(bytes: &[u8]) -> u16 {
     sum as u16
 }
 
-/// The frame with bytes at a place replaced.
+/// The frame with bytes at an offset replaced.
 pub fn patched(frame: &[u8], place: usize, bytes: &[u8]) -> Vec<u8> {
     let mut frame = frame.to_vec();
     frame[place..place + bytes.len()].copy_from_slice(bytes);
     frame
 }
 
-/// An IPv6 frame with these headers put behind IPv6's: each begins with a byte for what follows it, which is
-/// set here.
+/// An IPv6 frame with these extension headers: each begins with a next-header byte, which is set here.
 pub fn extended(frame: &[u8], headers: &[(u8, &[u8])]) -> Vec<u8> {
     let mut frame = frame.to_vec();
     for (number, header) in headers.iter().rev() {

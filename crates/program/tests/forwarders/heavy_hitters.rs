@@ -23,7 +23,7 @@ fn from(port: u16) -> Vec<u8> {
     flow(&mapped(CLIENT), &mapped(SERVER), [port, 53], 17)
 }
 
-/// A frame of this flow with so many bytes, at least 42.
+/// A frame of this flow with this many bytes, at least 42.
 fn frame(port: u16, bytes: usize) -> Vec<u8> {
     udp(v4(CLIENT, SERVER), [port, 53], &vec![0; bytes - 42])
 }
@@ -53,7 +53,7 @@ fn flows_are_told_apart() {
 
 #[test]
 fn fragments_are_one_flow_without_ports() {
-    // First and later ones, all of 1000 bytes; and a packet of the same ports that is whole.
+    // First and later fragments of 1000 bytes; and a whole packet with the same ports.
     let four = frame(7, 1000);
     let six = udp(v6(), [7, 53], &vec![0; 1000 - 62]);
     for (whole, fragments, key) in [
@@ -76,7 +76,7 @@ fn fragments_are_one_flow_without_ports() {
         assert_eq!(counter.entry("top", &key), [3000, 3]);
         assert_eq!(counter.bench.maps.named("top").unwrap().len(), 2);
     }
-    // Behind other headers, ports are found.
+    // Ports are found behind extension headers.
     let mut counter = ready();
     counter.send(&extended(&six, &[OPTIONS6]));
     assert_eq!(counter.entry("top", &flow(&CLIENT6, &SERVER6, [7, 53], 17)), [1008, 1]);
@@ -86,7 +86,8 @@ fn fragments_are_one_flow_without_ports() {
 fn what_has_too_many_headers_is_counted_without_ports() {
     let plain = udp(v6(), [7, 53], &[0; 500]);
     let cut = extended(&plain, &[OPTIONS6, (0, OPTIONS6.1)])[..TRANSPORT6 + 9].to_vec();
-    // Nine headers, of which the last says UDP; ten; one that ends within its second, of hop-by-hop options.
+    // Nine headers, the last of which says UDP; ten; and a packet truncated within its second, of hop-by-hop
+    // options.
     for (sent, times, protocol) in
         [(extended(&plain, &[OPTIONS6; 9]), 2, 17), (extended(&plain, &[OPTIONS6; 10]), 2, 60), (cut, 9, 0)]
     {

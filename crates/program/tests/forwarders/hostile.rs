@@ -1,5 +1,4 @@
-//! Packets that are cut off anywhere, and packets of anything: no forwarder faults, and none touches what is
-//! not its own.
+//! Truncated and random packets: no forwarder faults, and none changes what it must not.
 
 use super::bench::{Installed, OBJECTS};
 use super::frames::*;
@@ -61,7 +60,7 @@ const CASES: &[Case] = &[
     Case { ready: super::wavelet::ready, changes: &[], kept: 0..4, verdicts: passes_or_drops },
 ];
 
-/// Sends these packets to a forwarder, and checks what becomes of each.
+/// Passes these packets to a forwarder, and checks each result.
 fn send_all(case: &Case, packets: impl IntoIterator<Item = Vec<u8>>) {
     let mut forwarder = (case.ready)();
     let name = forwarder.program.name.clone();
@@ -83,7 +82,7 @@ fn send_all(case: &Case, packets: impl IntoIterator<Item = Vec<u8>>) {
     }
 }
 
-/// Packets that some forwarder does something with.
+/// Packets with an effect in some forwarder.
 fn packets() -> Vec<Vec<u8>> {
     vec![
         tcp(v4(CLIENT, SERVER), [5000, 8000], ack),
@@ -113,7 +112,7 @@ fn packets_may_end_anywhere() {
 
 #[test]
 fn cut_packets_are_not_half_rewritten() {
-    // Whoever changes checksums of TCP or UDP leaves a packet as it is that ends before them.
+    // Forwarders that update TCP or UDP checksums leave packets that end before them unchanged.
     for case in CASES.iter().filter(|case| case.changes.iter().any(|range| range.end > 34)) {
         for packet in packets() {
             let header = if packet[23] == 6 { 20 } else { 8 };
@@ -125,8 +124,7 @@ fn cut_packets_are_not_half_rewritten() {
     }
 }
 
-/// Frames that are not quite like those on a network: anything, with what forwarders look at being often what
-/// they look for.
+/// Unusual frames: random, but often with the fields that forwarders look for.
 fn frames() -> impl Strategy<Value = Vec<u8>> {
     let kind = prop::sample::select(vec![[8u8, 0], [0x86, 0xdd], [8, 6]]);
     let first = prop_oneof![Just(0x45u8), 0x40..0x50u8, Just(0x60), any::<u8>()];

@@ -1,4 +1,4 @@
-//! The forwarders of `forwarders/`, as prebuilt objects: what each does to packets, and what it costs.
+//! The forwarders of `forwarders/` as prebuilt objects: effects on packets, and costs.
 
 #[path = "../harness/mod.rs"]
 mod harness;

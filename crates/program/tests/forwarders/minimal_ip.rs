@@ -8,7 +8,7 @@ use longwire_program::{Redirect, Verdict};
 const NEXT: [u8; 6] = [0xaa, 1, 2, 3, 4, 5];
 const OWN: [u8; 6] = [0xbb, 1, 2, 3, 4, 6];
 
-/// Leads out of port 7, to the next hop.
+/// Routes to port 7, with its next hop.
 pub fn ready() -> Installed {
     let state = [&NEXT[..], &OWN, &[8, 0, 0, 0]].concat();
     Installed::with("minimal_ip", &state)
@@ -37,7 +37,7 @@ fn forwards() {
 
 #[test]
 fn every_checksum_is_followed() {
-    // Identification numbers run through all checksums, and TTLs through the carries.
+    // Identification numbers cover all checksums, and TTLs the carries.
     let mut minimal = ready();
     for ttl in [2, 3, 64, 128, 255] {
         for identification in (0..=u16::MAX).step_by(97) {

@@ -57,7 +57,7 @@ fn both_directions_are_translated() {
     // Two packets by the UDP source binding, at the bench's time.
     let key = [&CLIENT[..], &5000u16.to_be_bytes(), &[UDP, 0]].concat();
     assert_eq!(nat.entry("bindings", &key)[1..], [2, nat.bench.context.now]);
-    // TCP's flags: an acknowledgement each way; since a SYN, only what came with it and after.
+    // TCP flags: an ACK each way; after a SYN, only its own and later flags.
     let flags = |nat: &Installed, address: [u8; 4], port: u16, side| {
         let key = [&address[..], &port.to_be_bytes(), &[TCP, side]].concat();
         nat.entry("bindings", &key)[0] >> 48
@@ -115,11 +115,11 @@ fn several_connections_of_a_port_are_noted() {
 #[test]
 fn checksums_of_udp_that_are_zero() {
     let mut nat = ready();
-    // None stays none.
+    // No checksum stays no checksum.
     let sent = patched(&udp(v4(CLIENT, SERVER), [5000, 53], b"a"), TRANSPORT + 6, &[0, 0]);
     let ran = nat.send(&sent);
     assert_eq!((&ran.packet[26..30], &ran.packet[TRANSPORT + 6..][..2]), (&PUBLIC[..], &[0, 0][..]));
-    // One that comes out as 0 is written as 0xffff. One of all two-byte data makes it so.
+    // A result of 0 is written as 0xffff. One of all two-byte payloads has it.
     let data = (0..=u16::MAX).map(u16::to_be_bytes).find(|data| {
         let wanted = udp(v4(PUBLIC, SERVER), [40001, 53], data);
         wanted[TRANSPORT + 6..][..2] == [0xff, 0xff]
@@ -156,12 +156,12 @@ fn what_has_no_binding_is_marked() {
         ("other fragment", patched(&plain, 20, &[0, 3])),
         ("options", tcp(v4_options(), [5000, 80], ack)),
         ("ICMP error", patched(&ping, TRANSPORT, &[3])),
-        // Less than a header of UDP: a last fragment, another protocol, what was cut off.
+        // Less than a UDP header: a last fragment, another protocol, a truncated packet.
         ("fragment of a byte", patched(&plain, 20, &[0, 3])[..TRANSPORT + 1].to_vec()),
         ("fragment of 7 bytes", patched(&plain, 20, &[0, 3])[..TRANSPORT + 7].to_vec()),
         ("other protocol of 4 bytes", patched(&plain, 23, &[253])[..TRANSPORT + 4].to_vec()),
         ("nothing behind the header", patched(&plain, 23, &[253])[..TRANSPORT].to_vec()),
-        // An answer's identifier is its receiver's.
+        // A reply's identifier is its receiver's.
         ("the client's answer", echo(v4(CLIENT, SERVER), false, 5000)),
     ] {
         let ran = ready().send(&sent);

@@ -8,7 +8,7 @@ fn key(address: [u8; 4], side: u8) -> Vec<u8> {
     [&mapped(address)[..], &[side, 0, 0, 0]].concat()
 }
 
-/// All properties are counted, and of addresses the client's as source and the server's as destination, in
+/// All properties are counted; of addresses only the client's as source and the server's as destination, in
 /// IPv4 and IPv6.
 pub fn ready() -> Installed {
     let monitor = Installed::with("performance_monitor", &[31, 0, 0, 0]);
@@ -43,7 +43,7 @@ fn packets_and_bytes_are_counted_by_property() {
         ("addresses", key(CLIENT, 0), vec![2, 58 + 142]),
         ("addresses", key(SERVER, 1), vec![2, 58 + 142]),
         ("addresses", [&CLIENT6[..], &[0; 4]].concat(), vec![1, 78]),
-        // Nobody has asked for it.
+        // Not configured.
         ("addresses", key(CLIENT, 1), vec![]),
     ] {
         assert_eq!(monitor.entry(map, &key), counted, "{map} {key:?}");

@@ -6,7 +6,7 @@ use longwire_program::Verdict;
 
 const BILLION: u64 = 1_000_000_000;
 
-/// This many bytes a second, and a burst of so many bytes.
+/// This many bytes a second, and a burst of `burst` bytes.
 fn limits(rate: u64, burst: u64) -> Installed {
     let fill = (burst * BILLION).div_ceil(rate);
     Installed::with("policer", [rate, burst * BILLION, fill, 0, 0, 0].map(u64::to_le_bytes).as_flattened())
@@ -35,11 +35,11 @@ fn tokens_are_counted_to_the_nanosecond() {
         (99_999_999, drop),
         (100_000_000, Verdict::Pass),
         (100_000_000, drop),
-        // Another worker's packet from before takes nothing back.
+        // An earlier packet of another worker returns no tokens.
         (50_000_000, drop),
         (150_000_000, drop),
         (200_000_000, Verdict::Pass),
-        // The bucket has room for two packets, however long it was.
+        // The bucket holds two packets, after any pause.
         (1_000 * BILLION, Verdict::Pass),
         (1_000 * BILLION, Verdict::Pass),
         (1_000 * BILLION, drop),
@@ -56,8 +56,8 @@ fn tokens_are_counted_to_the_nanosecond() {
 
 #[test]
 fn the_rate_is_exact() {
-    // A rate that divides nothing: after n packets, 7 ms apart, as many have passed as the burst and the time
-    // are worth.
+    // A rate that divides nothing: after n packets, 7 ms apart, the passed bytes match the burst and the
+    // time.
     let mut policer = limits(3333, 150);
     let mut passed = 0;
     for n in 0..10_000 {
@@ -81,7 +81,7 @@ fn great_rates_do_not_overflow() {
 
 #[test]
 fn a_bucket_that_is_full_at_first() {
-    // As the control half makes it where time begins at 0.
+    // As set by the control half where time begins at 0.
     let mut policer = ready();
     let state = [1000, 200 * BILLION, BILLION / 5, 200 * BILLION, 0, 0].map(u64::to_le_bytes);
     policer.set(state.as_flattened());

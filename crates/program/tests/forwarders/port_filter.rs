@@ -4,8 +4,8 @@ use super::bench::Installed;
 use super::frames::*;
 use longwire_program::Verdict;
 
-/// Ranges, as number of ports and first port: 20 to 23, 8000 to 8999, 65535 only, and one that is not used; 0
-/// only is the last.
+/// Ranges, as number of ports and first port: 20 to 23, 8000 to 8999, 65535 only, and an unused one; last, 0
+/// only.
 pub fn ready() -> Installed {
     let ranges: [[u16; 2]; 5] = [[4, 20], [1000, 8000], [1, 65535], [0, 0], [1, 0]];
     let state: Vec<u8> = ranges.as_flattened().iter().flat_map(|number| number.to_le_bytes()).collect();
@@ -29,7 +29,7 @@ fn ranges_are_filtered() {
         (0, Verdict::Drop(Some(4))),
         (1, Verdict::Pass),
     ] {
-        // The source port is in a range and does not matter.
+        // A source port in a range does not matter.
         for sent in [
             tcp(v4(CLIENT, SERVER), [20, port], syn),
             tcp(v4_options(), [20, port], syn),
@@ -44,8 +44,7 @@ fn ranges_are_filtered() {
 
 #[test]
 fn ranges_may_be_as_long_as_can_be() {
-    // 65535 ports from 1 on are all but 0; 65535 ports from 2 on, with the end of ports in between, are all
-    // but 1.
+    // 65535 ports from 1 are all but 0; 65535 ports from 2, wrapping around, are all but 1.
     for (first, spared) in [(1, 0), (2, 1)] {
         let mut filter = Installed::with("port_filter", &[&[0xff, 0xff, first, 0][..], &[0; 16]].concat());
         for port in [0, 1, 2, 65534, 65535] {
@@ -93,7 +92,7 @@ fn extension_headers_hide_no_port() {
         assert_eq!(ready().send(&extended(&open, chain)).verdict, Verdict::Pass, "{chain:?}");
         assert_eq!(ready().send(&extended(&shut, chain)).verdict, Verdict::Drop(Some(0)), "{chain:?}");
     }
-    // What has no ports, and what can have none that could be read.
+    // Packets without ports, and those whose ports can't be read.
     let hidden = Verdict::Drop(Some(5));
     let first = extended(&shut, &[FIRST6, OPTIONS6]);
     for (what, sent, verdict) in [

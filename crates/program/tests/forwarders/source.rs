@@ -1,4 +1,4 @@
-//! The prebuilt objects are what the sources give.
+//! The prebuilt objects match the sources.
 
 use super::bench::OBJECTS;
 use longwire_program::{Object, Shipped, verify};
@@ -9,7 +9,7 @@ fn forwarders() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../forwarders")
 }
 
-/// What `build.sh` calls; another clang makes other, equally good objects.
+/// The tools of `build.sh`; another clang produces different, equally good objects.
 const TOOLS: &[&str] = &["clang-14", "llvm-strip-14"];
 
 #[test]
@@ -54,7 +54,7 @@ fn every_source_has_its_object() {
 #[test]
 fn no_path_is_in_an_object() {
     for (name, object) in OBJECTS {
-        // Strings begin behind a 0; a path from the root goes on with letters.
+        // Strings follow a 0; an absolute path continues with letters.
         let rooted =
             |bytes: &[u8]| bytes.starts_with(b"\0/") && bytes[2..].iter().all(u8::is_ascii_alphanumeric);
         assert!(!object.windows(5).any(rooted), "{name}.o");

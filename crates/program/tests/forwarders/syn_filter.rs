@@ -4,7 +4,7 @@ use super::bench::Installed;
 use super::frames::*;
 use longwire_program::Verdict;
 
-/// Lets a SYN pass in each 100 ns.
+/// Passes a SYN every 100 ns.
 pub fn ready() -> Installed {
     Installed::with("syn_filter", &[&100u64.to_le_bytes()[..], &[0; 16]].concat())
 }

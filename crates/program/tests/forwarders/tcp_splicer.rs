@@ -15,14 +15,14 @@ const C: u32 = 1_000;
 const P: u32 = 0xffff_ff00;
 const Q: u32 = 0x8000_0000;
 const S: u32 = 77;
-/// Bytes that the proxy has read from the client (a request) and written to it (a greeting); has written to
-/// the server and read from it.
+/// Bytes that the proxy has read from the client (a request) and written to it (a greeting); and has written
+/// to the server and read from it.
 const READ: u32 = 300;
 const WRITTEN: u32 = 20;
 const PASSED_ON: u32 = 250;
 const ANSWERED: u32 = 10;
 
-/// Addresses and ports of an end.
+/// Address and port of an end.
 type End = ([u8; 4], u16);
 
 /// The proxy's ends: towards the client, and towards the server.
@@ -31,7 +31,7 @@ const FAR_END: End = (FAR, 40000);
 const CLIENT_END: End = (CLIENT, 1024);
 const SERVER_END: End = (SERVER, 80);
 
-/// What makes segments between these ends those between the new ones.
+/// State that rewrites segments between the old ends to the new ones.
 fn state(old: [End; 2], new: [End; 2], sequence: u32, acknowledgement: u32) -> Vec<u8> {
     let addresses = |ends: [End; 2]| ends.map(|(address, _)| address).concat();
     let ports = |ends: [End; 2]| ends.map(|(_, port)| port.to_be_bytes()).concat();
@@ -54,14 +54,14 @@ fn state(old: [End; 2], new: [End; 2], sequence: u32, acknowledgement: u32) -> V
     .concat()
 }
 
-/// What is added to numbers of the client's bytes, and of the server's, on their way.
+/// Shifts of the numbers of the client's bytes, and of the server's.
 fn shifts() -> (u32, u32) {
     let client = (Q + PASSED_ON).wrapping_sub(C + READ);
     let server = P.wrapping_add(WRITTEN).wrapping_sub(S + ANSWERED);
     (client, server)
 }
 
-/// From the client to the server, with this added to numbers.
+/// State from the client to the server, with these shifts.
 fn there(sequence: u32, acknowledgement: u32) -> Vec<u8> {
     state([CLIENT_END, NEAR_END], [FAR_END, SERVER_END], sequence, acknowledgement)
 }
@@ -73,7 +73,7 @@ pub fn ready() -> Installed {
     Installed::with("tcp_splicer", &state)
 }
 
-/// A splicer as of [`ready`], with windows of four times as many units.
+/// As [`ready`], with window units four times as large.
 pub fn scaled() -> Installed {
     let (client, server) = shifts();
     let mut state = there(client, server.wrapping_neg());
@@ -97,8 +97,8 @@ fn numbers(sequence: u32, acknowledgement: u32) -> impl Fn(&mut TcpHeader) {
 
 #[test]
 fn one_connection_goes_on_in_the_other() {
-    // The client's next byte, after SYN and what was read, is the server's next. It has had all that was
-    // written to it.
+    // The client's next byte, after SYN and the request, is the server's next. The client has received all
+    // data.
     let sent = tcp(v4(CLIENT, NEAR), [1024, 8080], numbers(C + 1 + READ, P.wrapping_add(1 + WRITTEN)));
     let wanted = tcp(v4(FAR, SERVER), [40000, 80], numbers(Q + 1 + PASSED_ON, S + 1 + ANSWERED));
     let mut there = ready();
@@ -106,7 +106,7 @@ fn one_connection_goes_on_in_the_other() {
     assert_eq!((ran.verdict, &ran.packet), (Verdict::Pass, &wanted));
     assert_checksums(&ran.packet);
 
-    // The server answers with 4 bytes, and has had the client's.
+    // The server answers with 4 bytes, and has received the client's.
     let sent = tcp(v4(SERVER, FAR), [80, 40000], numbers(S + 1 + ANSWERED, Q + 1 + PASSED_ON + 4));
     let wanted = tcp(v4(NEAR, CLIENT), [8080, 1024], numbers(P.wrapping_add(1 + WRITTEN), C + 1 + READ + 4));
     let ran = back().send(&sent);
@@ -127,7 +127,7 @@ fn numbers_wrap_and_checksums_follow() {
     }
 }
 
-/// Sums of all kinds, with each number wrapping or not: as if the checksum were taken anew.
+/// All kinds of sums, with each number wrapping or not: as if the checksum were computed anew.
 #[test]
 fn checksums_are_those_of_the_new_segment() {
     let edges = [0, 1, 0xff, 0xffff, 0x1_0000, 0x7fff_ffff, 0xfffe_0001, 0xffff_0000, 0xffff_ffff];
@@ -149,7 +149,7 @@ fn checksums_are_those_of_the_new_segment() {
     }
 }
 
-/// A checksum that becomes nothing is 0 and not 65535, as it would be if it were taken anew.
+/// A checksum over zeros becomes 0, not 65535, as if computed anew.
 #[test]
 fn checksums_of_nothing_are_zero() {
     for (number, added) in [(1000, 500), (0xffff_ffff, 500), (0xffff_ff00, 0xffff_ff00)] {
@@ -160,7 +160,7 @@ fn checksums_of_nothing_are_zero() {
                 header.urgent_pointer = urgent;
             })
         };
-        // With the checksum itself as urgent pointer, the rest sums up to nothing.
+        // With the checksum itself as urgent pointer, the rest sums to zero.
         let plain = new(0);
         let urgent = u16::from_be_bytes([plain[50], plain[51]]);
         assert_eq!(new(urgent)[50..52], [0, 0]);
@@ -180,7 +180,7 @@ fn windows_are_scaled() {
         (0, 0, 1000, 1000),
         (3, 0, 1000, 8000),
         (7, 0, 511, 65_408),
-        // More than can be said.
+        // Beyond the maximum.
         (7, 0, 512, 65_535),
         (14, 0, 65_535, 65_535),
         (0, 3, 1007, 125),
@@ -235,7 +235,7 @@ fn data_is_held_back_before_it_is_spliced() {
         let ran = splicer.send(&sent);
         assert_eq!((ran.verdict, &ran.packet), (verdict, &sent), "{what}");
     }
-    // And comes again.
+    // And is repeated.
     let (client, server) = shifts();
     splicer.set(&there(client, server.wrapping_neg()));
     assert_eq!(splicer.send(&data).verdict, Verdict::Pass);

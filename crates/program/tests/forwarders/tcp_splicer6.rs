@@ -13,8 +13,8 @@ fn from(source: [u8; 16], destination: [u8; 16]) -> PacketBuilderStep<etherparse
     PacketBuilder::ethernet2(MACS[1], MACS[0]).ipv6(source, destination, 64)
 }
 
-/// From the client to the server: sequence numbers 500 more, acknowledgements 7 less, windows four times as
-/// many units.
+/// From the client to the server: sequence numbers plus 500, acknowledgements minus 7, window units four
+/// times as large.
 fn state() -> Vec<u8> {
     let ports = [40000u16.to_be_bytes(), 80u16.to_be_bytes()];
     let numbers = [500u32.to_le_bytes(), 7u32.wrapping_neg().to_le_bytes()];

@@ -25,7 +25,7 @@ fn high_layers_are_dropped() {
     }
     let sent = udp(v6(), [5004, 5004], &[2]);
     assert_eq!(dropper.send(&sent).verdict, Verdict::Drop(Some(0)));
-    // Cut off at 3, the second layer passes; at 0, all do.
+    // With the limit at 3, the second layer passes; at 0, all do.
     dropper.set(&[3, 0, 0, 0, 3, 0, 0, 0]);
     assert_eq!(dropper.send(&sent).verdict, Verdict::Pass);
     dropper.set(&[0; 8]);

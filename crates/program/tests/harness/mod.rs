@@ -1,13 +1,13 @@
-//! Runs programs on a packet with everything checked.
+//! Runs programs on a packet, fully checked.
 
 use longwire_program::{
     Code, Context, Effects, Environment, Machine, Maps, Packet, Stack, State, Stopped, Verdict, interpret,
 };
 
-/// Room before and behind the packet.
+/// Headroom and tailroom.
 pub const ROOM: usize = 32;
 
-/// Everything that a program works on.
+/// A program's environment.
 pub struct Bench {
     pub buffer: Vec<u8>,
     pub maps: Maps,
@@ -17,7 +17,7 @@ pub struct Bench {
     pub budget: u64,
 }
 
-/// What a run leaves behind.
+/// Results of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ran {
     pub returned: u64,
@@ -27,7 +27,7 @@ pub struct Ran {
     pub verdict: Verdict,
 }
 
-/// Counts up, so that every draw is another number.
+/// Draws increasing numbers.
 struct Counting(u32);
 
 impl Environment for Counting {

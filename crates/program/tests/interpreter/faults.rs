@@ -1,8 +1,8 @@
-//! What stops a program.
+//! Faults that stop a program.
 
 use super::*;
 
-/// Where the packet begins, and where the program's stack ends.
+/// Start of the packet, and end of the program's stack.
 const PACKET: u64 = 0x2_0000_0000 + ROOM as u64;
 
 const STACK: u64 = 0x3_0000_1000;
@@ -87,8 +87,7 @@ fn forbidden_calls_stop_the_program() {
         ),
         ("call get_smp_processor_id\n r0 = r1\n exit", 1, Fault::Register(1)),
         ("a: call a\n exit", 0, Fault::Depth),
-        // What a function wrote on its stack is gone when it returns, and the caller's r6 was never its to
-        // read.
+        // A function's stack frame is gone when it returns, and it can't read the caller's r6.
         (
             "call f\n call g\n exit\n f: *(u64 *)(r10 - 8) = 1\n r0 = 0\n exit\n g: r0 = *(u64 *)(r10 - 8)\n \
              exit",

@@ -11,7 +11,7 @@ fn arithmetic_is_the_rfcs() {
         ("r0 = 1\n r0 -= 2", u64::MAX),
         ("r0 = 0x100000001 ll\n w0 += 1", 2),
         ("r0 = 0x100000001 ll\n r0 *= r0", 0x2_0000_0001),
-        // By zero: a quotient of 0, and the dividend as the remainder; cut to 32 bits if it is of 32.
+        // By zero: a quotient of 0, and the dividend as the remainder, truncated in 32 bits.
         ("r0 = 7\n r1 = 0\n r0 /= r1", 0),
         ("r0 = 7\n r0 s/= 0", 0),
         ("r0 = 0x700000007 ll\n r0 %= 0", 0x7_0000_0007),
@@ -24,7 +24,7 @@ fn arithmetic_is_the_rfcs() {
         ("r0 = -13\n r0 s%= 3", -1i64 as u64),
         ("r0 = 13\n r0 s%= -3", 1),
         ("r0 = -13\n w0 s/= 3", 0xffff_fffc),
-        // The one quotient that is too large.
+        // The only quotient that overflows.
         ("r0 = 0x8000000000000000 ll\n r0 s/= -1", 1 << 63),
         ("r0 = 0x8000000000000000 ll\n r0 s%= -1", 0),
         ("r0 = 0x80000000 ll\n w0 s/= -1", 0x8000_0000),
@@ -105,7 +105,7 @@ fn memory_is_little_endian_and_extends_as_told() {
         ("*(u8 *)(r10 - 7) = -1\n r0 = *(u64 *)(r10 - 8)", 0x1122_3344_9566_ff88),
         ("*(u64 *)(r10 - 8) = -2\n r0 = *(u64 *)(r10 - 8)", -2i64 as u64),
         ("*(u32 *)(r10 - 8) = r10\n r0 = *(u32 *)(r10 - 8)", 0x1000),
-        // Atomics on the stack; what is fetched of 4 bytes has zeros above.
+        // Atomics on the stack; fetched values of 4 bytes are zero-extended.
         ("r2 = 1\n lock *(u64 *)(r10 - 8) += r2\n r0 = *(u64 *)(r10 - 8)", 0x1122_3344_9566_7789),
         ("r0 = -1\n r0 = atomic_fetch_add((u32 *)(r10 - 8), r0)", 0x9566_7788),
         (

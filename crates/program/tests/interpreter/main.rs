@@ -1,4 +1,4 @@
-//! What programs compute, reach and may not do, as the interpreter has it: expected values by hand from RFC
+//! Results, accesses and faults of programs in the interpreter: expected values derived by hand from RFC
 //! 9669.
 
 mod faults;
@@ -20,12 +20,12 @@ fn run(bench: &mut Bench, text: &str) -> Result<Ran, Stopped> {
     bench.run(&assemble(text).unwrap())
 }
 
-/// What a program returns.
+/// A program's return value.
 fn returned(text: &str) -> u64 {
     run(&mut plain(), text).unwrap().returned
 }
 
-/// Why a program was stopped, and where.
+/// The fault that stopped a program, and its instruction.
 fn stopped(text: &str) -> (usize, Fault) {
     let Stopped { slot, fault } = run(&mut plain(), text).unwrap_err();
     (slot, fault)
@@ -48,7 +48,7 @@ fn verdicts_and_effects_are_noted() {
         ("r1 = 12\n call lw_redirect_link", Verdict::Redirect(Redirect::Link(12))),
         ("r1 = 5\n call lw_drop", Verdict::Drop(Some(5))),
         ("r1 = 63\n call lw_drop", Verdict::Drop(Some(63))),
-        // All numbers beyond are one; the lower half is used.
+        // All higher numbers are treated as one; the lower half is used.
         ("r1 = 64\n call lw_drop", Verdict::Drop(Some(64))),
         ("r1 = -1\n call lw_drop", Verdict::Drop(Some(64))),
         ("r1 = 0x700000005 ll\n call lw_drop", Verdict::Drop(Some(5))),
@@ -182,8 +182,7 @@ fn bytes_are_copied_to_and_from_the_packet() {
 
 #[test]
 fn checksums_differ_by_what_changed() {
-    // From 10.0.0.1 to 10.0.0.2, as words of the machine's order: ~0x000a + ~0x0100 + 0x000a + 0x0200,
-    // folded.
+    // From 10.0.0.1 to 10.0.0.2, as words in native order: ~0x000a + ~0x0100 + 0x000a + 0x0200, folded.
     let diff = |from: i32, to: i32, seed: i32| {
         returned(&format!(
             "*(u32 *)(r10 - 8) = {from}\n *(u32 *)(r10 - 4) = {to}\n r1 = r10\n r1 += -8\n r2 = 4

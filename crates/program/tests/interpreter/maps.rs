@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The end of a map's lookup of the word that is in `w0`.
+/// The rest of a map lookup of the word in `w0`.
 const LOOKUP: &str = "*(u32 *)(r10 - 4) = r0
     r2 = r10
     r2 += -4
@@ -43,7 +43,7 @@ fn maps_are_looked_up_updated_and_deleted() {
     assert_eq!((returned(&lookup), returned(&update(4))), (99, -22));
     assert_eq!((returned(delete), returned(&lookup)), (0, 0));
 
-    // An array: what is beyond its end is not there.
+    // An array: indices beyond its end don't exist.
     let mut bench = with_maps(&[MapSpec::new("m", MapKind::Array, 4, 8, 7)]).unwrap();
     let mut returned = |text: &str| run(&mut bench, text).unwrap().returned as i64;
     assert_eq!((returned(&lookup), returned(&update(0)), returned(delete)), (0, -7, -22));
@@ -95,12 +95,12 @@ fn device_maps_redirect_and_nothing_else() {
     assert_eq!(redirect(1, 2), Verdict::Pass);
     assert_eq!(redirect(9, 1), Verdict::Drop(None));
     assert_eq!(redirect(2, 8), Verdict::Aborted(Abort::Returned));
-    // What an entry holds can be read, and not written.
+    // An entry can be read, not written.
     let entry = |then: &str| format!("w0 = 2\n {LOOKUP}\n {then}\n exit");
     assert_eq!(run(&mut bench, &entry("r0 = *(u32 *)(r0 + 0)")).unwrap().returned, 6);
     let fault = run(&mut bench, &entry("*(u32 *)(r0 + 0) = 7")).unwrap_err().fault;
     assert!(matches!(fault, Fault::ReadOnly { size: 4, .. }), "{fault}");
-    // To a processor is where the packet is already.
+    // The packet stays on its own processor.
     let mut bench = with_maps(&[MapSpec::new("cpus", MapKind::CpuMap, 4, 4, 4)]).unwrap();
     bench.maps.all()[0].set(&[2, 0, 0, 0], 0, &[192, 0, 0, 0], 0).unwrap();
     let mut redirect = |key: u32, flags: u32| {
@@ -111,7 +111,7 @@ fn device_maps_redirect_and_nothing_else() {
     assert_eq!((ran.verdict, ran.effects.redirect), (Verdict::Pass, Some(Redirect::Processor(2))));
     assert_eq!((redirect(1, 1).verdict, redirect(7, 1).verdict), (Verdict::Drop(None), Verdict::Drop(None)));
     assert_eq!(run(&mut bench, &format!("w0 = 2\n {LOOKUP}\n exit")).unwrap_err().fault, Fault::Map);
-    // There are no sockets: nobody is found, and nobody is put there.
+    // There are no sockets: lookups fail, and so do writes.
     let mut bench = with_maps(&[MapSpec::new("sockets", MapKind::XskMap, 4, 4, 4)]).unwrap();
     assert_eq!(
         bench.maps.all()[0].set(&[0; 4], 0, &[1, 0, 0, 0], 0),
@@ -120,7 +120,7 @@ fn device_maps_redirect_and_nothing_else() {
     assert_eq!(run(&mut bench, &format!("w0 = 0\n {LOOKUP}\n exit")).unwrap().returned, 0);
     let text = "r1 = map[0] ll\n r2 = 0\n r3 = 2\n call redirect_map\n exit";
     assert_eq!(run(&mut bench, text).unwrap().verdict, Verdict::Pass);
-    // Another kind of map leads nowhere.
+    // Other kinds of maps have no targets.
     let mut bench = with_maps(&[MapSpec::new("m", MapKind::Array, 4, 4, 4)]).unwrap();
     let text = "r1 = map[0] ll\n r2 = 0\n r3 = 0\n call redirect_map\n exit";
     assert_eq!(run(&mut bench, text).unwrap_err().fault, Fault::Map);

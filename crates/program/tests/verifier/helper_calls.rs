@@ -1,4 +1,4 @@
-//! What helpers take, and how much of it.
+//! Arguments of helpers, and their sizes.
 
 use super::*;
 
@@ -66,7 +66,7 @@ fn helpers_get_what_they_take() {
             5,
             kind(Helper::MapUpdate, "ports", MapKind::DevMap),
         ),
-        // What the router is asked about has to have been written.
+        // The parameters of a route lookup must be initialized.
         (
             "r2 = r10\n r2 += -64\n r3 = 64\n r4 = 0\n call fib_lookup\n exit",
             4,
@@ -77,7 +77,7 @@ fn helpers_get_what_they_take() {
             4,
             kind(Helper::RedirectMap, "table", MapKind::Array),
         ),
-        // A key of 8 bytes of which 4 were written, and one beyond the frame.
+        // A key of 8 bytes with 4 initialized, and one beyond the frame.
         (
             "*(u32 *)(r10 - 8) = 0\n r2 = r10\n r2 += -8\n r1 = map[1] ll\n call map_lookup_elem\n exit",
             5,
@@ -108,7 +108,7 @@ fn helpers_get_as_much_as_they_are_told() {
     let range =
         |helper, number, low, min, max| Rejection::ArgumentRange { helper, number, low, high: 512, min, max };
     refused([
-        // Not 0, not more than 512, and as much as there is.
+        // Not 0, not more than 512, and no more than exist.
         (
             "*(u64 *)(r10 - 8) = 0\n r1 = r10\n r1 += -8\n r2 = 0\n r3 = 0\n call lw_hash\n exit",
             5,
@@ -142,7 +142,7 @@ fn helpers_get_as_much_as_they_are_told() {
             4,
             Rejection::ReadOnly { map: "rodata".into() },
         ),
-        // Of a number of bytes that is not known, the least is written.
+        // For an unknown size, only the minimum becomes initialized.
         (
             "r6 = r1\n call get_prandom_u32\n r4 = r0\n r4 &= 3\n r4 += 2\n r3 = r10\n r3 += -8\n r2 = 0\n \
              r1 = r6
@@ -171,7 +171,7 @@ fn a_reason_that_is_none_is_refused() {
     ]);
     let_in([
         "r1 = 63\n call lw_drop\n exit",
-        // The lower half counts; what only a packet tells may be in the range.
+        // Only the lower half is used; a value that depends on the packet may be in range.
         "r1 = 0x100000007 ll\n call lw_drop\n exit",
         "r1 = *(u32 *)(r1 + 12)\n call lw_drop\n exit",
     ]);

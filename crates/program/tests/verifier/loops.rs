@@ -1,8 +1,8 @@
-//! Loops are followed round by round, to a bound.
+//! Loops are followed round by round, up to a limit.
 
 use super::*;
 
-/// What was counted in a loop belongs to what was compared in the same round, however many rounds there are.
+/// A counter in a loop matches the comparison of the same round, however many rounds there are.
 #[test]
 fn rounds_are_distinguished_where_a_loop_is_left() {
     let last_byte = |offset: i16| {
@@ -16,12 +16,12 @@ fn rounds_are_distinguished_where_a_loop_is_left() {
     assert!(check(&last_byte(13)).is_ok());
     let fault = check(&last_byte(14)).unwrap_err().fault;
     assert!(matches!(fault, Rejection::PacketUnchecked { .. }), "{fault}");
-    // Beyond, they are joined, and the program ends in time all the same.
+    // Beyond that they are joined, and verification still ends in time.
     let many = last_byte(13).replace("1500", "3000");
     assert!(matches!(check(&many).unwrap_err().fault, Rejection::PacketUnchecked { .. }));
 }
 
-/// What the loops of a program are said to cost at most, in instructions.
+/// The maximum cost of a program's loops, in instructions.
 fn instructions(text: &str) -> u32 {
     check(text).unwrap_or_else(|rejected| panic!("{rejected}\n{text}")).most()[Item::Instruction]
 }
@@ -30,13 +30,13 @@ fn instructions(text: &str) -> u32 {
 fn loops_that_count_to_a_constant_are_followed() {
     for (text, most) in [
         ("r0 = 0\n again: r0 += 1\n if r0 < 9 goto again\n exit", 1 + 9 * 2 + 1),
-        // The test at the beginning: the last time, it is all that happens.
+        // The test at the beginning: the only part of the last round.
         (
             "r0 = 0\n top: if r0 == 4 goto out\n r0 += 1\n goto top\n \
              out: exit",
             1 + 4 * 3 + 1 + 1,
         ),
-        // Down, by another step, by 32 bits, by a product, and through the stack.
+        // Downward, other steps, 32 bits, products, and on the stack.
         ("r0 = 10\n again: r0 -= 3\n if r0 s> 0 goto again\n exit", 1 + 4 * 2 + 1),
         ("w0 = -4\n again: w0 += 2\n if w0 != 0 goto again\n exit", 1 + 2 * 2 + 1),
         ("r0 = 1\n again: r0 *= 2\n if r0 < 100 goto again\n exit", 1 + 7 * 2 + 1),
@@ -45,28 +45,28 @@ fn loops_that_count_to_a_constant_are_followed() {
              if r1 < 5 goto again\n r0 = 0\n exit",
             1 + 5 * 4 + 2,
         ),
-        // A number that only the packet tells ends it earlier; the constant is what counts.
+        // A number that depends on the packet may end it earlier; the constant bounds it.
         (
             "r2 = *(u32 *)(r1 + 12)\n r0 = 0\n top: if r0 >= r2 goto out\n r0 += 1\n \
              if r0 < 8 goto top\n out: exit",
             2 + 8 * 3 + 1,
         ),
-        // A counter that was bounded by a comparison begins anywhere.
+        // A counter bounded by masking may start anywhere.
         ("r0 = *(u32 *)(r1 + 12)\n r0 &= 7\n again: r0 += 1\n if r0 < 20 goto again\n exit", 2 + 20 * 2 + 1),
-        // In the body by one or by two.
+        // Steps of one or two in the body.
         (
             "r6 = *(u32 *)(r1 + 12)\n r0 = 0\n again: r6 >>= 1\n r2 = r6\n r2 &= 1\n if r2 == 0 goto +1\n \
              r0 += 1\n r0 += 1\n if r0 < 100 goto again\n exit",
             2 + 100 * 7 + 1,
         ),
-        // The more expensive of two ways round, and a way that ends the program within.
+        // The more expensive of two branches, and a branch that ends the program.
         (
             "r2 = *(u32 *)(r1 + 12)\n r0 = 0\n again: r0 += 1\n if r2 == 7 goto out\n if r2 != 9 goto next\n \
              r3 = 1\n r3 = 2\n next: if r0 < 6 goto again\n exit\n \
              out: r0 = 0\n r0 = 1\n r0 = 2\n r0 = 3\n r0 = 4\n exit",
             2 + 5 * 6 + 2 + 6,
         ),
-        // One within the other, and a function with a loop in a loop.
+        // Nested loops, and a function with nested loops.
         (
             "r0 = 0\n r6 = 0\n outer: r7 = 0\n inner: r0 += 1\n r7 += 1\n if r7 < 5 goto inner\n r6 += 1
              if r6 < 3 goto outer\n exit",
@@ -77,7 +77,7 @@ fn loops_that_count_to_a_constant_are_followed() {
              if r0 < 3 goto in\n exit",
             1 + 4 * (3 + 1 + 3 * 2 + 1) + 1,
         ),
-        // A way out of both at once, and one to the next round of the outer.
+        // An exit of both at once, and one to the next round of the outer.
         (
             "r2 = *(u32 *)(r1 + 12)\n r0 = 0\n r6 = 0\n outer: r7 = 0\n inner: if r2 == 1 goto out\n \
              if r2 == 2 goto next\n r7 += 1\n if r7 < 5 goto inner\n next: r6 += 1\n if r6 < 3 goto outer\n \
@@ -101,16 +101,16 @@ fn loops_without_a_bound_are_refused() {
     refused([
         ("self: goto self", 0, endless(0)),
         ("r0 = 0\n again: r0 = 1\n if r0 < 9 goto again\n exit", 2, endless(1)),
-        // It goes back and forth.
+        // It alternates.
         ("r0 = 1\n again: r0 ^= 1\n if r0 < 9 goto again\n exit", 2, endless(1)),
-        // It is set back in the body, on one way only.
+        // It is reset in the body, on one branch only.
         (
             "r6 = 0\n again: r6 += 1\n call get_prandom_u32\n if r0 != 5 goto +1\n r6 = 0\n if r6 < 9 goto \
              again\n exit",
             5,
             endless(1),
         ),
-        // As often as dice say, in a function.
+        // A random number of rounds, in a function.
         ("call f\n exit\n f: again: call get_prandom_u32\n if r0 != 0 goto again\n exit", 3, endless(2)),
         // The inner one ends, the outer one does not.
         (
@@ -118,7 +118,7 @@ fn loops_without_a_bound_are_refused() {
             3,
             endless(0),
         ),
-        // Two beginnings.
+        // Two entries.
         (
             "r2 = *(u32 *)(r1 + 12)\n r0 = 0\n if r2 == 0 goto b\n a: r0 += 1\n b: r0 += 1\n if r0 < 9 goto \
              a\n exit",
@@ -131,12 +131,12 @@ fn loops_without_a_bound_are_refused() {
         let ends: String = (0..loops).rev().map(|n| format!("if r{n} < 2 goto l{n}\n")).collect();
         check(&format!("{heads}{ends} exit"))
     };
-    // A loop takes 5 instructions and twice what is in it: 5, 15, 35, 75, 155, 315, 635, 1275.
+    // A loop takes 5 instructions and twice its body: 5, 15, 35, 75, 155, 315, 635, 1275.
     assert_eq!(deep(8).unwrap().most()[Item::Instruction], 1276);
     assert_eq!(deep(9).unwrap_err().fault, Rejection::Nested);
 }
 
-/// What is followed is limited, whatever the loops are like.
+/// Verification is limited, whatever the loops are like.
 #[test]
 fn loops_that_are_too_long_are_refused() {
     for (text, slot, to) in [
@@ -144,11 +144,11 @@ fn loops_that_are_too_long_are_refused() {
         ("r0 = 0\n again: r0 += 1\n if r0 < 1000000 goto again\n exit", 2, 1),
         ("r0 = 0\n again: r0 += 1\n if r0 != 0 goto again\n exit", 2, 1),
         ("w0 = 0\n again: w0 += 2\n if w0 != 7 goto again\n exit", 2, 1),
-        // As often as a packet says.
+        // The packet decides.
         ("r2 = *(u32 *)(r1 + 12)\n again: r2 -= 1\n if r2 != 0 goto again\n r0 = 0\n exit", 2, 1),
-        // The counter is another one than what is compared.
+        // The counter is not the one compared.
         ("r0 = 0\n r2 = 0\n again: r2 += 1\n if r0 < 9 goto again\n exit", 3, 2),
-        // A product that is too large: the inner loop is most of it.
+        // A product that is too large: most of it in the inner loop.
         (
             "r6 = 0\n r0 = 0\n outer: r7 = 0\n inner: r0 += 1\n r7 += 1\n if r7 < 1000 goto inner\n r6 += 1
              if r6 < 1000 goto outer\n exit",
@@ -163,7 +163,7 @@ fn loops_that_are_too_long_are_refused() {
             12,
             4,
         ),
-        // The same with all of the stack to compare.
+        // With all of the stack to compare.
         (
             &format!(
                 "{}r6 = *(u32 *)(r1 + 12)\n r0 = 0\n r2 = 0\n r3 = 1\n again: r6 >>= 1\n r4 = r6\n r4 &= 1\n \
@@ -175,7 +175,7 @@ fn loops_that_are_too_long_are_refused() {
             76,
             67,
         ),
-        // As far as the packet goes: longer than any is.
+        // To the packet's end: beyond the maximum length.
         (
             "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n again: r1 += 1\n if r1 < r2 goto again\n r0 = \
              2\n exit",
@@ -192,7 +192,7 @@ fn loops_that_are_too_long_are_refused() {
     }
 }
 
-/// Rounds of a long loop take time though hardly anything of it is looked at: what is passed by counts, too.
+/// Rounds of a long loop take time even if hardly anything is visited: skipped instructions count, too.
 #[test]
 fn a_long_loop_has_fewer_rounds() {
     let looped = |block: usize| {

@@ -1,4 +1,4 @@
-//! What the verifier lets in and what it refuses, and why: one rule of the address model or of a helper's
+//! Programs that the verifier accepts or refuses, and why: one rule of the address model or of a helper's
 //! signature at a time.
 
 mod helper_calls;
@@ -75,7 +75,7 @@ fn programs_end_and_all_of_them_is_reached() {
         ("call f\n exit\n f: call g\n exit\n g: call f\n exit", 4, Rejection::Recursion),
         ("r0 = 0\n exit\n f: call f\n exit", 2, Rejection::Unreachable),
     ]);
-    // Backward, but no loop: as compilers place the end of a program.
+    // Backward, but no loop: compilers place a program's end like this.
     let_in(["r0 = 0\n goto on\n out: exit\n on: r0 = 1\n goto out"]);
 }
 
@@ -101,7 +101,7 @@ fn registers_are_written_before_they_are_read() {
         ("r0 = 0\n if r0 == r3 goto +0\n exit", 1, unwritten(R3)),
         // On one path only.
         ("call get_prandom_u32\n if r0 == 0 goto +1\n r6 = 0\n r0 = r6\n exit", 3, unwritten(R6)),
-        // Calls leave r1 to r5 undefined, and the context is gone with r1.
+        // Calls leave r1 to r5 undefined, including the context in r1.
         ("call ktime_get_ns\n r0 = r1\n exit", 1, unwritten(R1)),
         ("r2 = 0\n call f\n r0 = r2\n exit\n f: r0 = 0\n exit", 2, unwritten(R2)),
         ("r6 = 0\n call f\n exit\n f: r0 = r6\n exit", 3, unwritten(R6)),
@@ -110,7 +110,7 @@ fn registers_are_written_before_they_are_read() {
     ]);
     let_in([
         "r6 = 5\n call f\n r0 = r6\n exit\n f: r6 = 1\n r0 = 1\n exit",
-        // A function that returns nothing.
+        // A function without a return value.
         "call f\n r0 = 0\n exit\n f: exit",
         "r0 = 7\n w0 ^= w0\n exit",
     ]);
@@ -122,7 +122,7 @@ fn numbers_are_no_addresses() {
     refused([
         ("r0 = 5\n r0 = *(u8 *)(r0 + 0)\n exit", 1, not_address(R0, "a number")),
         ("r0 = 0\n r0 = *(u8 *)(r0 + 0)\n exit", 1, not_address(R0, "0")),
-        // The address model's numbers are no way around it.
+        // The address model's numbers can't be forged.
         ("r0 = 0x300000ff8 ll\n *(u64 *)(r0 + 0) = 1\n exit", 2, not_address(R0, "a number")),
         ("w1 = w1\n r0 = *(u32 *)(r1 + 12)\n exit", 1, not_address(R1, "a number")),
         ("r1 *= 2\n r0 = 0\n exit", 0, computed(R1, "the context")),
@@ -136,7 +136,7 @@ fn numbers_are_no_addresses() {
         ("r1 += 0x7fffffff\n r0 = 0\n exit", 0, Rejection::PointerRange { register: R1 }),
         ("r0 = r1\n exit", 1, Rejection::Returns { what: "the context" }),
         ("r0 = r10\n exit", 1, Rejection::Returns { what: "an address in the stack" }),
-        // Different things on different paths.
+        // Different values on different paths.
         (
             "*(u64 *)(r10 - 8) = 0\n r6 = r10\n call get_prandom_u32\n if r0 == 0 goto +1\n r6 = 7\n r0 = \
              *(u8 *)(r6 - 1)\n exit",
@@ -145,7 +145,7 @@ fn numbers_are_no_addresses() {
         ),
     ]);
     let_in([
-        // How far two addresses are apart, and an address that is written somewhere: numbers.
+        // Differences of addresses, and stored addresses, are numbers.
         "r2 = *(u32 *)(r1 + 4)\n r0 = *(u32 *)(r1 + 0)\n r2 -= r0\n r0 = r2\n exit",
         "r2 = *(u32 *)(r1 + 4)\n r0 = *(u32 *)(r1 + 0)\n w2 -= w0\n r0 = r2\n exit",
         "r2 = map[0][0]+8 ll\n *(u64 *)(r2 + 0) = r1\n r0 = *(u64 *)(r2 + 0)\n exit",

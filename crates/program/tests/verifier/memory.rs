@@ -1,4 +1,4 @@
-//! The context, the stack, maps' values and state: what may be read and written, and where each ends.
+//! Context, stack, values of maps and state: permitted accesses, and their limits.
 
 use super::*;
 
@@ -50,14 +50,14 @@ fn the_stack_is_written_before_it_is_read_and_has_an_end() {
             6,
             unwritten(-16),
         ),
-        // Stored at one of several places: none of them is known to be written.
+        // Stored at one of several offsets: none of them becomes initialized.
         (
             "call get_prandom_u32\n r0 &= 7\n r1 = r10\n r1 += -8\n r1 += r0\n *(u8 *)(r1 + 0) = 1
              r0 = *(u8 *)(r10 - 8)\n exit",
             6,
             unwritten(-8),
         ),
-        // An address of which a part was overwritten is one no more.
+        // A partially overwritten address is no address any more.
         (
             "*(u64 *)(r10 - 8) = r1\n *(u8 *)(r10 - 8) = 3\n r1 = *(u64 *)(r10 - 8)\n r0 = *(u32 *)(r1 + \
              12)\n exit",
@@ -70,7 +70,7 @@ fn the_stack_is_written_before_it_is_read_and_has_an_end() {
             7,
             not_address(R1, "a number"),
         ),
-        // A frame's end is its function's end.
+        // A frame ends with its function.
         ("call f\n r0 = *(u8 *)(r0 + 0)\n exit\n f: r0 = r10\n exit", 4, Rejection::ReturnsLocal),
         (
             "r1 = r10\n call f\n r1 = *(u64 *)(r10 - 8)\n r0 = *(u64 *)(r1 - 8)\n exit
@@ -78,7 +78,7 @@ fn the_stack_is_written_before_it_is_read_and_has_an_end() {
             3,
             not_address(R1, "a number"),
         ),
-        // What another call left in the frame is gone.
+        // Data that another call left in the frame is gone.
         (
             "r1 = 0\n call f\n call g\n exit\n f: *(u64 *)(r10 - 8) = 1\n r0 = 0\n exit
              g: r0 = *(u64 *)(r10 - 8)\n exit",
@@ -94,7 +94,7 @@ fn what_was_written_to_the_stack_is_read() {
         "*(u64 *)(r10 - 8) = r1\n r2 = *(u64 *)(r10 - 8)\n r0 = *(u32 *)(r2 + 12)\n exit",
         "*(u32 *)(r10 - 8) = 0\n *(u32 *)(r10 - 4) = 0\n r0 = *(u64 *)(r10 - 8)\n exit",
         "r1 = r10\n call f\n r0 = *(u64 *)(r10 - 8)\n exit\n f: *(u64 *)(r1 - 8) = 1\n exit",
-        // A sum that the compiler wrote as bits: -16 is a multiple of 16.
+        // A sum that the compiler wrote as an or: -16 is a multiple of 16.
         "*(u64 *)(r10 - 16) = 0\n call get_prandom_u32\n r0 &= 7\n r1 = r10\n r1 += -16\n r1 |= r0\n r0 = \
          *(u8 *)(r1 + 0)\n exit",
     ]);
@@ -120,7 +120,7 @@ fn values_of_maps_are_found_first_and_have_an_end() {
             "if r0 == 0 goto +1\n r1 = *(u32 *)(r0 + 2)",
             Rejection::Misaligned { what: "a value of map table".into(), size: 4 },
         ),
-        // The lower half alone may be 0 for any address.
+        // The lower half may be 0 for any address.
         ("if w0 == 0 goto +1\n r1 = *(u64 *)(r0 + 0)", maybe),
         (
             "r6 = r0\n call get_prandom_u32\n if r6 == 0 goto +4\n r0 &= 3\n r0 <<= 3\n r6 += r0\n r1 = \
@@ -136,7 +136,7 @@ fn values_of_maps_are_found_first_and_have_an_end() {
          + 0)\n if r6 == 0 goto +1\n r1 = *(u64 *)(r6 + 0)",
         "r6 = r0\n call get_prandom_u32\n if r6 == 0 goto +5\n if w0 > 2 goto +4\n r0 <<= 3\n r6 += r0\n \
          lock *(u64 *)(r6 + 0) += r0\n r0 = 1",
-        // Twice found: one is no proof of the other, and both are proven.
+        // Two lookups: one proves nothing about the other, and both are proven.
         "r6 = r0\n r2 = r10\n r2 += -4\n r1 = map[4] ll\n call map_lookup_elem\n if r0 == 0 goto +3\n *(u64 \
          *)(r0 + 0) = 1\n if r6 == 0 goto +1\n *(u64 *)(r6 + 0) = 1",
     ] {
@@ -230,12 +230,12 @@ fn constants_are_known() {
         ("r2 = *(s16 *)(r1 + 4)", 0xffff_ffff_ffff_fffe),
         ("r2 = *(u64 *)(r1 + 8)", 0x8807_0605_0403_0201),
         ("r1 += 8\n r2 = *(u16 *)(r1 + 2)", 0x0403),
-        // What the section does not say is 0.
+        // Bytes that the section does not define are 0.
         ("r2 = *(u64 *)(r1 + 16)", 0),
     ] {
         assert!(with(constants(24, &initial), load, wanted), "{load}");
         assert!(!with(constants(24, &initial), load, wanted ^ 1), "{load}");
-        // Others are not known: variables, and what the control half writes.
+        // Others are unknown: variables, and data written by the control half.
         let variables = MapSpec { read_only: false, ..constants(24, &initial) };
         assert!(!with(variables, load, wanted), "{load}");
         assert!(!with(constants(24, &[]), load, wanted), "{load}");

@@ -1,18 +1,18 @@
-//! Paths that meet: which are joined, and which are followed by themselves.
+//! Merging paths: which are joined, and which are followed separately.
 
 use super::*;
 
-/// Where there are too many states, those are joined that differ in numbers, not in what registers are.
+/// With too many states, those are joined that differ in numbers, not in kinds of registers.
 #[test]
 fn states_of_one_kind_are_joined_first() {
-    // 100 numbers where r6 is an address, and as many where it is none, one after the other.
+    // 100 numbers where r6 is an address, and as many where it is not, alternating.
     let text = "r6 = r10\n r7 = r1\n call get_prandom_u32\n r0 &= 1\n if r0 != 0 goto +1\n r6 = 0\n r8 = 0
          again: call get_prandom_u32\n if r0 == 7 goto left\n r8 += 3\n if r8 < 4000 goto again
          left: if r6 == 0 goto out\n *(u64 *)(r6 - 8) = r8\n out: r0 = 2\n exit";
     check(text).unwrap();
 }
 
-/// Where paths meet, the one that was there first does not speak for one of which less is known.
+/// Where paths meet, the first one does not cover another with less knowledge.
 #[test]
 fn no_path_is_taken_for_another() {
     const R4: Register = Register::R4;
@@ -49,7 +49,7 @@ fn no_path_is_taken_for_another() {
             19,
             Rejection::MaybeNull { register: R7, map: "table".into() },
         ),
-        // Written on one path.
+        // Initialized on one path.
         (
             "call get_prandom_u32\n if r0 == 0 goto +1\n goto in\n *(u64 *)(r10 - 8) = 0\n in: r0 = *(u64 \
              *)(r10 - 8)
@@ -76,7 +76,7 @@ fn no_path_is_taken_for_another() {
 
 #[test]
 fn paths_are_told_apart_and_joined_where_there_are_too_many() {
-    // Two numbers that belong together: 8 bytes at -16, or 16 at -24.
+    // Two related numbers: 8 bytes at -16, or 16 at -24.
     let_in(["*(u64 *)(r10 - 8) = 0\n *(u64 *)(r10 - 16) = 0\n *(u64 *)(r10 - 24) = 0\n call get_prandom_u32
              r6 = -16\n r2 = 8\n if r0 == 0 goto +2\n r6 = -24\n r2 = 24\n r1 = r10\n r1 += r6\n r3 = 0\n \
              call lw_hash\n exit"]);
@@ -98,8 +98,7 @@ fn paths_are_told_apart_and_joined_where_there_are_too_many() {
     assert!(matches!(joined, Rejection::Bounds { first: 512.., .. }), "{joined}");
 }
 
-/// What a map's value or none is on each of 4096 paths is an address or 0 where they are joined, and has to
-/// be looked at.
+/// A map's value or 0 on each of 4096 paths is an address or 0 after joining, and must be checked.
 #[test]
 fn an_address_and_none_are_joined_to_one_that_may_be_missing() {
     let slots = || (2..14).map(|slot| slot * 8);
@@ -128,7 +127,7 @@ fn an_address_and_none_are_joined_to_one_that_may_be_missing() {
     };
     let not_looked_at = fault("r7 = *(u64 *)(r10 - 16)\n r0 = *(u8 *)(r7 + 0)");
     assert!(is_missing(&not_looked_at), "{not_looked_at}");
-    // One that is there says nothing of the next.
+    // An existing one says nothing about the next.
     let next = fault(
         "r7 = *(u64 *)(r10 - 16)\n if r7 == 0 goto out\n r7 = *(u64 *)(r10 - 24)\n r0 = *(u8 *)(r7 + 0)",
     );
@@ -139,14 +138,14 @@ fn an_address_and_none_are_joined_to_one_that_may_be_missing() {
 
 #[test]
 fn large_programs_are_followed_to_an_end_or_refused() {
-    // 65,536 instructions, half of them branches that say nothing.
+    // 65,536 instructions, half of them uninformative branches.
     let mut text = String::from("call get_prandom_u32\n");
     for _ in 0..32_766 {
         text += "if r0 & 1 goto +0\n r0 += 3\n";
     }
     text += "r0 = 0\n exit";
     assert_eq!(check(&text).unwrap().facts().len(), 65_535);
-    // Three branches to each of many places, at which what is known waits for the last of them.
+    // Three branches to each of many instructions, where states wait for the last of them.
     let waiting = |count: u32| {
         let branch = |n: u32| format!("if r0 == {n} goto t{}\n", n % count);
         let branches: String = (0..3 * count).map(branch).collect();

@@ -1,15 +1,15 @@
-//! Programs that differ from those of the pool by a few instructions.
+//! Mutations of the pool's programs by a few instructions.
 
 use super::*;
 
-/// A change of one instruction, by numbers that anything can be made of.
+/// A mutation of one instruction, by arbitrary numbers.
 type Change = (Index, u8, u8, i32);
 
 fn register(number: u8) -> Register {
     Register::new(number % 11).unwrap()
 }
 
-/// The instruction, somewhat different.
+/// The mutated instruction.
 fn changed(
     instruction: Instruction,
     others: &[Instruction],
@@ -70,7 +70,7 @@ fn changed(
     }
 }
 
-/// A load or a store, somewhat different.
+/// A mutated load or store.
 fn changed_access(instruction: Instruction, what: u8, which: u8, source: Operand) -> Instruction {
     use Instruction as I;
     let sizes = [Size::Byte, Size::Half, Size::Word, Size::Double];

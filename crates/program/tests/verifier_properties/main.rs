@@ -1,4 +1,4 @@
-//! Whatever the verifier lets in runs without a fault on any packet, and never costs more than was said.
+//! Accepted programs run without faults on any packet, and never exceed their cost.
 
 mod changed;
 #[path = "../harness/mod.rs"]
@@ -17,7 +17,7 @@ use proptest::sample::{Index, select};
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 
-/// A packet that looks like one, more or less.
+/// A roughly plausible packet.
 fn packet() -> impl Strategy<Value = Vec<u8>> {
     let header = select(vec![&[8u8, 0, 0x45][..], &[8, 0, 0x4f], &[0x81, 0, 0], &[0x86, 0xdd, 0x60], &[]]);
     let protocol = select(vec![1, 4, 6, 17, 0]);
@@ -43,7 +43,7 @@ fn bench(verified: &Verified, packet: &[u8]) -> Bench {
     bench
 }
 
-/// Runs a verified program on packets, one after the other.
+/// Runs a verified program on a sequence of packets.
 fn run(verified: &Verified, packets: &[Vec<u8>]) -> Result<(), TestCaseError> {
     let code = &verified.program().code;
     let mut bench = bench(verified, &[]);
@@ -57,7 +57,7 @@ fn run(verified: &Verified, packets: &[Vec<u8>]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The instructions that a program takes for a packet: it is stopped a little later every time.
+/// The instructions of a program for a packet: it is stopped a little later every time.
 fn path(verified: &Verified, packet: &[u8]) -> Vec<usize> {
     let code = &verified.program().code;
     let stop = |budget| {
@@ -71,8 +71,7 @@ fn path(verified: &Verified, packet: &[u8]) -> Vec<usize> {
     (0..).map_while(stop).collect()
 }
 
-/// That what is known of instructions is so on the way that a packet takes, and that it costs no more than
-/// was said.
+/// Checks the facts of instructions on a packet's path, and its cost.
 fn check_path(verified: &Verified, packet: &[u8]) -> Result<(), TestCaseError> {
     let path = path(verified, packet);
     let mut counts = Counts::NONE;
@@ -97,7 +96,7 @@ fn check_path(verified: &Verified, packet: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// How many of the cases that a test tried were let in.
+/// Number of accepted cases of a test.
 #[derive(Default)]
 struct Tally {
     tried: Cell<u32>,
@@ -112,7 +111,7 @@ impl Tally {
         Some(verified)
     }
 
-    /// At least one of so many was let in, so that a test that tries nothing fails.
+    /// At least one of this many was accepted, so that a test without cases fails.
     fn at_least_one_of(&self, times: u32) {
         let (tried, accepted) = (self.tried.get(), self.accepted.get());
         assert!(accepted * times >= tried && tried > CASES / 2, "{accepted} of {tried}");
@@ -125,7 +124,7 @@ fn runner() -> TestRunner {
     TestRunner::new(ProptestConfig { cases: CASES, source_file: Some(file!()), ..ProptestConfig::default() })
 }
 
-/// The programs to begin with are let in, and cost on a packet's path no more than was said.
+/// The original programs are accepted, and stay within their cost on a packet's path.
 #[test]
 fn whole_programs_run() {
     let mut packets = vec![vec![], vec![0; 14], vec![0xff; 200]];

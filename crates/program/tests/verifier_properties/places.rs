@@ -1,8 +1,8 @@
-//! Programs that compute where they read.
+//! Programs that compute the offsets of their reads.
 
 use super::*;
 
-/// Something computed with `r0` to `r5`, `r7` and `r8`.
+/// A computation with `r0` to `r5`, `r7` and `r8`.
 fn computed() -> impl Strategy<Value = Instruction> {
     let register =
         || select(vec![0u8, 1, 2, 3, 4, 5, 7, 8]).prop_map(|number| Register::new(number).unwrap());
@@ -32,7 +32,7 @@ fn computed() -> impl Strategy<Value = Instruction> {
     prop_oneof![12 => plain, 8 => branch, 1 => extended, 1 => swap, 1 => negate]
 }
 
-/// 64 bytes of the stack that may be read, and eight registers with words of the packet, some cut shorter.
+/// 64 readable bytes of the stack, and eight registers with words of the packet, some truncated.
 fn words() -> String {
     let mut text = String::from("r6 = r1\n r2 = 0\n r3 = r10\n r3 += -64\n r4 = 64\n call xdp_load_bytes\n");
     for (place, number) in [0, 1, 2, 3, 4, 5, 7, 8].into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Programs to begin with.
+//! The original programs.
 
 use super::*;
 
@@ -17,8 +17,8 @@ const OBJECTS: &[&[u8]] = &[
     include_bytes!("../xdp/tunnel.v3.o"),
 ];
 
-/// Small programs that between them do everything that programs can do. Maps: 0 an array of 4 values of 24
-/// bytes, 1 a hash map of words, 2 a device map, 3 an array of one value of 64 bytes.
+/// Small programs that together cover all features. Maps: 0 an array of 4 values of 24 bytes, 1 a hash map of
+/// words, 2 a devmap, 3 an array of one value of 64 bytes.
 const SMALL: &[&str] = &[
     // A checked load, an index from it, a table on the stack.
     "r2 = *(u32 *)(r1 + 4)
@@ -57,7 +57,7 @@ const SMALL: &[&str] = &[
      exit
      out: r0 = 2
      exit",
-    // A value of an array, found and changed.
+    // An array value, looked up and changed.
     "*(u32 *)(r10 - 4) = 2
      r2 = r10
      r2 += -4
@@ -71,7 +71,7 @@ const SMALL: &[&str] = &[
      w2 = atomic_fetch_add((u32 *)(r0 + 4), w2)
      out: r0 = 1
      exit",
-    // A word searched, written if it is not there, removed.
+    // A word looked up, inserted if missing, removed.
     "*(u32 *)(r10 - 4) = 2
      *(u64 *)(r10 - 16) = 9
      r2 = r10
@@ -113,7 +113,7 @@ const SMALL: &[&str] = &[
      r0 = cmpxchg_32(r7 + 4, r0, r2)
      r0 = 2
      exit",
-    // The packet moved, and looked at anew.
+    // The packet moved, and checked again.
     "r6 = r1
      r2 = -14
      call xdp_adjust_head
@@ -172,7 +172,7 @@ const SMALL: &[&str] = &[
      call csum_diff
      w0 &= 1
      exit",
-    // Redirected by a device map or drawn lots, and variables of a data section.
+    // Redirection by a devmap or at random, and variables of a data section.
     "call get_prandom_u32
      w0 &= 3
      w0 *= 4
@@ -186,7 +186,7 @@ const SMALL: &[&str] = &[
      r3 = 2
      call redirect_map
      exit",
-    // An address that is one thing or another, and numbers that are compared as signed.
+    // An address with alternatives, and signed comparisons.
     "call get_prandom_u32
      r6 = r0
      *(u64 *)(r10 - 8) = r6
@@ -204,7 +204,7 @@ const SMALL: &[&str] = &[
      r0 = *(u64 *)(r1 + 0)
      out: r0 = 2
      exit",
-    // Addresses kept while the packet is moved, and loaded again.
+    // Addresses kept while the packet is moved, and reloaded.
     "r6 = r1
      r7 = *(u32 *)(r6 + 0)
      r8 = *(u32 *)(r6 + 4)
@@ -223,7 +223,7 @@ const SMALL: &[&str] = &[
      r9 = *(u8 *)(r7 + 19)
      out: r0 = 2
      exit",
-    // An address kept on the stack beside words that change, and a number that is known by its copy.
+    // An address on the stack beside changing words, and a number known by its copy.
     "r2 = map[0][0]+0 ll
      *(u64 *)(r10 - 16) = r2
      *(u32 *)(r10 - 8) = 3
@@ -281,7 +281,7 @@ const SMALL: &[&str] = &[
      exit",
 ];
 
-/// Programs to begin with; their maps are small.
+/// The original programs; their maps are small.
 pub fn pool() -> Vec<Program> {
     let maps = [
         MapSpec::new("a", MapKind::Array, 4, 24, 4),

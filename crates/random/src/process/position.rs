@@ -1,4 +1,4 @@
-//! Where a process stands in a list of packets.
+//! Position of a process in a list of packets.
 
 use super::model::Model;
 use longwire_units::Nanos;

@@ -1,9 +1,9 @@
-//! A classifier that takes the place of IP's: MPLS label switching (RFC 3031, RFC 3032) beside IP forwarding.
+//! A custom classifier: MPLS label switching (RFC 3031, RFC 3032) beside IP forwarding.
 //!
-//! A labelled packet is switched by the topmost entry of its stack: the label is swapped, one hop is taken
-//! off, and the packet leaves as [`Class::Switched`], which needs no route and no look at what is below. What
-//! has no label is IP's. Frames keep their length here, so labels are neither pushed nor popped: that is the
-//! edge's.
+//! A labelled packet is switched by the top entry of its stack: the label is swapped, the TTL decremented,
+//! and the packet leaves as [`Class::Switched`], without a route and without parsing what is below. Packets
+//! without a label are classified as IP. Labels are neither pushed nor popped, which is the task of edge
+//! routers, so frames keep their length.
 
 use longwire_block::DropReason;
 use longwire_packet::Meta;
@@ -13,22 +13,22 @@ use std::collections::BTreeMap;
 
 /// EtherType of labelled packets.
 pub const MPLS: [u8; 2] = [0x88, 0x47];
-/// Labels below this mean something by themselves (RFC 3032, 2.1).
+/// Labels below this are reserved (RFC 3032, 2.1).
 const RESERVED: u32 = 16;
 /// Labels have 20 bits.
 const LABELS: u32 = 1 << 20;
 
-/// Labels with what they become and where they go; all else is as IP sees it.
+/// Labels with their replacements and next hops; other packets are IP.
 #[derive(Debug, Default)]
 pub struct Labels {
     known: BTreeMap<u32, (u32, HopId)>,
     ip: IpClassifier,
 }
 
-/// Has `router` swap a label for another, and send the packet to a next hop.
+/// Configures `router` to swap a label for another, and to send the packet to a next hop.
 ///
 /// # Errors
-/// The port is not the router's, or there are too many next hops. Labels that can't be are known to nobody.
+/// If the port is not the router's, or there are too many next hops. Invalid labels never match.
 pub fn swap(router: &mut Router<Labels>, label: u32, becomes: u32, hop: NextHop) -> Result<(), RouteError> {
     let hop = router.number_of(hop)?;
     if (RESERVED..LABELS).contains(&label) && (RESERVED..LABELS).contains(&becomes) {
@@ -47,7 +47,7 @@ impl Classify for Labels {
         }
         let Some(entry) = frame.get_mut(14..18) else { return Class::Dropped(DropReason::BadFrame) };
         let word = u32::from_be_bytes([entry[0], entry[1], entry[2], entry[3]]);
-        // Traffic class and bottom of stack stay as they are.
+        // Traffic class and bottom of stack are unchanged.
         let (label, rest, hops) = (word >> 12, word & 0xf00, word & 0xff);
         if hops <= 1 {
             return Class::Dropped(DropReason::HopLimit);

@@ -1,6 +1,6 @@
 //! A label switching router between two ports: `cargo run -p longwire-router --example mpls`.
 //!
-//! Two labelled packets and one of IP come in by port 1; what becomes of each is printed.
+//! Two labelled packets and an IP packet enter at port 1; the outcome of each is printed.
 
 mod labels;
 

@@ -13,10 +13,11 @@ impl<C> Router<C> {
         self.core().control.is_some()
     }
 
-    /// Gives a port other addresses; routes to them and their networks are changed apart. What it had before
-    /// is answered, to be freed where there is time for it; the link-local address among it is what stays.
+    /// Replaces a port's addresses; routes to them and their networks are changed separately. Returns the
+    /// previous ones, to be freed off the packet path; the link-local address is kept.
     ///
     /// # Errors
+    /// If there is no such port, or an address is invalid for a port; nothing has changed then.
     /// There is no such port, or an address can't be a port's; nothing has changed then.
     #[expect(clippy::type_complexity, reason = "two lists, of two families")]
     pub fn set_addresses(
@@ -28,13 +29,13 @@ impl<C> Router<C> {
         self.core_mut().ports.set_addresses(port, v4, v6)
     }
 
-    /// Sets a port up or down. What would go out of, or has come in by, a port that is down is dropped. False
-    /// if there is no such port.
+    /// Sets a port up or down. Packets from and to a port that is down are dropped. False if there is no such
+    /// port.
     pub fn set_up(&mut self, port: u16, up: bool) -> bool {
         self.core_mut().ports.set_up(port, up)
     }
 
-    /// Notes a neighbour as the control plane knows it. False if there is no room, or no such port.
+    /// Stores a neighbour's state in the control plane. False if there is no room, or no such port.
     pub fn note_neighbour(
         &mut self,
         port: u16,
@@ -47,7 +48,7 @@ impl<C> Router<C> {
         core.ports.is_port(port) && core.neighbours.note(port, neighbour_key(address), mac, known, now)
     }
 
-    /// Forgets a neighbour, unless packets wait for it. Whether it was known.
+    /// Removes a neighbour, unless packets wait for it. Returns whether it was known.
     pub fn forget_neighbour(&mut self, port: u16, address: IpAddr) -> bool {
         self.core_mut().neighbours.forget(port, neighbour_key(address))
     }

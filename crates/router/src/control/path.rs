@@ -1,4 +1,4 @@
-//! Packets for the control plane and from it.
+//! Packets to and from the control plane.
 
 use super::PUNTED;
 use crate::classify::{ETHERNET, Why};
@@ -10,15 +10,15 @@ use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 use longwire_wire::{Arp, Discovery, Ipv4, Ipv6, ethertype, icmp_kind, icmpv6_kind, protocol};
 
-/// Protocols of routing over IP: EIGRP (RFC 7868), OSPF (RFC 2328, 5340), PIM (RFC 7761), VRRP (RFC 9568).
+/// IP protocols for routing: EIGRP (RFC 7868), OSPF (RFC 2328, 5340), PIM (RFC 7761), VRRP (RFC 9568).
 const ROUTING_PROTOCOLS: [u8; 4] = [88, 89, 103, 112];
-/// Over TCP: BGP (RFC 4271), LDP (RFC 5036).
+/// TCP ports: BGP (RFC 4271), LDP (RFC 5036).
 const ROUTING_TCP: [u16; 2] = [179, 646];
-/// Over UDP: RIP (RFC 2453), RIPng (RFC 2080), LDP, BFD (RFC 5881, 5883).
+/// UDP ports: RIP (RFC 2453), RIPng (RFC 2080), LDP, BFD (RFC 5881, 5883).
 const ROUTING_UDP: [u16; 6] = [520, 521, 646, 3784, 3785, 4784];
 
 impl Core {
-    /// The class of a packet that came in by no port of the router: from the control plane, or from nobody.
+    /// The fate of a packet that did not enter at a port of the router: from the control plane, or invalid.
     #[cold]
     pub fn send_for_control(&mut self, pool: &mut Pool, handle: Handle, out: &mut Outbox) -> Fate {
         let meta = *pool.meta(handle);
@@ -33,13 +33,13 @@ impl Core {
             control.await_answer(place, neighbour, Nanos(meta.arrival));
         }
         out.because_of(&meta);
-        // It goes the way of what the router makes itself.
+        // It is treated as originated by the router.
         pool.meta_mut(handle).in_port = place;
         self.settle(pool, handle, Fate::Out(place), out);
         Fate::Kept
     }
 
-    /// Gives a packet for the router itself to the control plane, if there is one.
+    /// Passes a packet for the router itself to the control plane, if there is one.
     pub fn punt(&mut self, pool: &Pool, handle: Handle, out: &Outbox) -> Option<Fate> {
         let meta = pool.meta(handle);
         let control = self.control.as_deref()?.beside(meta.in_port)?;
@@ -54,16 +54,15 @@ impl Core {
         Some(Fate::Out(control))
     }
 
-    /// Whether a packet that full IP was given goes on to the control plane and is policed there by what it
-    /// is, so that no flood of other exceptional packets takes its place. Routing protocols often send with a
-    /// single hop to go.
+    /// Whether an exceptional packet goes on to the control plane and is policed there by its kind, so that a
+    /// flood of other exceptional packets does not displace it. Routing protocols often send with TTL 1.
     pub fn is_for_control(&self, pool: &Pool, handle: Handle, why: Why) -> bool {
         let may_be =
             self.control.is_some() && matches!(why, Why::Local | Why::Expired | Why::Options | Why::HopByHop);
         may_be && (why == Why::Local || self.is_local(pool.data(handle))) && !is_echo(pool.data(handle))
     }
 
-    /// Whether a packet's destination is the router itself.
+    /// Whether a packet is addressed to the router itself.
     fn is_local(&self, frame: &[u8]) -> bool {
         let Some(packet) = frame.get(ETHERNET..) else { return false };
         let way = match (Ipv4::check(packet), Ipv6::check(packet)) {
@@ -74,12 +73,13 @@ impl Core {
         way == Some(NextHop::Local)
     }
 
-    /// Whether a neighbour's answer is one that the control plane has asked for.
+    /// Whether a neighbour's answer belongs to a request of the control plane.
     pub fn is_awaited(&mut self, place: u16, neighbour: u128, now: Nanos) -> bool {
         self.control.as_deref_mut().is_some_and(|control| control.take_answer(place, neighbour, now))
     }
 
-    /// The fate of a neighbour's answer that the router has read: it also goes to the control plane, if any.
+    /// The fate of a neighbour's answer that the router has processed: it also goes to the control plane, if
+    /// any.
     pub fn answered(&self, place: u16) -> Fate {
         let control = self.control.as_deref().and_then(|control| control.beside(place));
         control.map_or(Fate::Consumed, Fate::Out)
@@ -137,7 +137,7 @@ fn is_echo(frame: &[u8]) -> bool {
     })
 }
 
-/// The neighbour whose link address a frame asks for.
+/// The neighbour whose MAC address a frame requests.
 fn asked_for(frame: &[u8]) -> Option<u128> {
     const REQUEST: u16 = 1;
     let (ethernet, packet) = frame.split_first_chunk::<ETHERNET>()?;

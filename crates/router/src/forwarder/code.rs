@@ -1,4 +1,4 @@
-//! A program's code: how it is run on a packet.
+//! A program's code, and its execution on a packet.
 
 use longwire_jit::{Alone, Compiled, Helped, compile};
 use longwire_program::{ABORTED, Fact, Helper, Item, Machine, Maps, State, Verified, interpret};
@@ -7,18 +7,18 @@ use std::sync::Arc;
 /// How a program is run.
 pub(super) enum Code {
     Compiled(Box<Compiled>),
-    /// For want of a compiler; with the longest path's instructions.
+    /// If there is no compiler; with the number of instructions of the longest path.
     Interpreted(u64),
 }
 
-/// Code that is ready for packets, one after the other.
+/// Code prepared for a series of packets.
 pub(super) enum How<'f> {
     Alone(Alone<'f>),
     Helped(Helped<'f>),
 }
 
 impl Code {
-    /// That of a program with these maps.
+    /// The code of a program with these maps.
     pub fn of(verified: &Verified, maps: &Arc<Maps>) -> Self {
         match compile(verified, Arc::clone(maps)) {
             Ok(compiled) => Self::Compiled(Box::new(compiled)),
@@ -26,7 +26,7 @@ impl Code {
         }
     }
 
-    /// Gets it ready for packets, if it is code that does not move their ends.
+    /// Prepares it for a series of packets, if it is compiled and does not move packets' ends.
     #[inline]
     pub fn ready<'f>(&'f self, state: &'f State) -> Option<How<'f>> {
         let Self::Compiled(compiled) = self else { return None };
@@ -34,8 +34,8 @@ impl Code {
         alone.or_else(|| compiled.helped(state).map(How::Helped))
     }
 
-    /// Runs it, and gives what it returns. What it asks for stays in the machine, from where it is read as it
-    /// was written: in pieces.
+    /// Runs it and returns its return value. Its requests stay in the machine, and are read as they were
+    /// written: in pieces.
     pub fn run(&self, verified: &Verified, machine: &mut Machine<'_>) -> u64 {
         let returned = match self {
             Self::Compiled(compiled) => compiled.run(machine).ok(),
@@ -44,13 +44,13 @@ impl Code {
                 interpret(code, machine, *budget).ok().map(|finished| finished.returned)
             }
         };
-        // Verified programs are never stopped. One that was, was wrongly verified, and is treated as if it
-        // had given up.
+        // Verified programs never exceed their bound. One that does was wrongly verified, and is treated as
+        // aborted.
         returned.unwrap_or(ABORTED)
     }
 }
 
-/// Whether a program calls one of the helpers that are wanted.
+/// Whether a program calls one of the `wanted` helpers.
 pub(super) fn calls(verified: &Verified, wanted: impl Fn(Helper) -> bool) -> bool {
     let called = |fact: &Fact| fact.call.is_some_and(|call| wanted(call.helper));
     verified.facts().iter().any(|fact| fact.reached && called(fact))

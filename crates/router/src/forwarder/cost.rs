@@ -1,28 +1,28 @@
-//! Processor time of programs, by samples: every so many batches each program's work on
-//! each packet is timed. All other batches pay for one number that is counted down.
+//! Processor time of programs by sampling: in one of many batches, each program's work on each packet is
+//! timed. All other batches only decrement a counter.
 
 use crate::meter::Meter;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// One batch in so many is measured; of processors on threads, one packet, and only if it meets one program:
-/// it is measured as a whole.
+/// Sampling interval in batches. For processors on threads, in packets, of which only those that meet a
+/// single program are measured, as a whole.
 const EVERY: u32 = 256;
-/// Bits of a time that tell the buckets of one power of two apart: quantiles are at most an eighth too high.
+/// Bits of a time that select a bucket within a power of two: quantiles are at most an eighth too high.
 const FINE: u32 = 3;
-/// The longest time that has a bucket of its own: 2 to this, in picoseconds (a second and more).
+/// Longest time with its own bucket, as a power of two of picoseconds (over a second).
 const LARGEST: u32 = 41;
 const BUCKETS: usize = ((LARGEST - FINE + 1) << FINE) as usize;
 
-/// The measured time of a program for a packet, in picoseconds.
+/// Measured time of a program per packet, in picoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeasuredCost {
-    /// How many packets were measured.
+    /// Number of packets measured.
     pub samples: u64,
     /// The mean.
     pub mean: u64,
     /// The 99th percentile, to an eighth.
     pub p99: u64,
-    /// The most; with what the machine did meanwhile.
+    /// The maximum; it includes interruptions by the machine.
     pub most: u64,
 }
 
@@ -51,7 +51,7 @@ impl Costs {
         self.buckets[bucket(picoseconds)].fetch_add(1, Relaxed);
     }
 
-    /// None as long as nothing was measured.
+    /// None while nothing was measured.
     pub fn read(&self) -> Option<MeasuredCost> {
         let counts: Vec<u64> = self.buckets.iter().map(|count| count.load(Relaxed).into()).collect();
         let samples: u64 = counts.iter().sum();
@@ -86,12 +86,12 @@ fn upper_end(bucket: usize) -> u64 {
     }
 }
 
-/// Says when something is to be measured, on one thread.
+/// Decides when to measure, on one thread.
 pub(super) struct Sampler {
     meter: Option<Meter>,
     left: u32,
     is_on: bool,
-    /// The cost of a measurement, in cycles.
+    /// Overhead of a measurement, in cycles.
     empty: u64,
 }
 
@@ -99,7 +99,7 @@ impl Sampler {
     /// Measures nothing.
     pub const OFF: Self = Self { meter: None, left: EVERY, is_on: false, empty: 0 };
 
-    /// Measures with this meter, the next batch first.
+    /// Measures with this meter, starting with the next batch.
     pub fn with(meter: Meter) -> Self {
         let nothing = || {
             let begin = (meter.cycles)();
@@ -109,12 +109,12 @@ impl Sampler {
         Self { meter: Some(meter), left: 1, is_on: false, empty }
     }
 
-    /// Asks nobody for the time: it is told what a packet took, by this meter's cycles.
+    /// Does not read the clock: it is told a packet's cost in this meter's cycles.
     pub const fn told(meter: Meter) -> Self {
         Self { meter: Some(meter), left: 1, is_on: false, empty: 0 }
     }
 
-    /// Counts a batch, or a packet; whether it is one to be measured.
+    /// Counts a batch or packet. Returns whether it is to be measured.
     #[inline]
     pub fn count(&mut self) -> bool {
         self.left -= 1;
@@ -127,7 +127,7 @@ impl Sampler {
         self.is_on
     }
 
-    /// When a measurement begins, if there is to be one.
+    /// Starts a measurement, if one is due.
     #[inline]
     pub fn begin(&self) -> Option<u64> {
         if !self.is_on {
@@ -136,7 +136,7 @@ impl Sampler {
         self.meter.map(|meter| (meter.cycles)())
     }
 
-    /// A measurement ends.
+    /// Ends a measurement.
     #[inline]
     pub fn end(&self, began: Option<u64>, costs: &Costs) {
         if let (Some(began), Some(meter)) = (began, self.meter) {
@@ -144,7 +144,7 @@ impl Sampler {
         }
     }
 
-    /// Notes what was measured.
+    /// Records a measurement.
     pub fn note(&self, cycles: u64, costs: &Costs) {
         if let Some(meter) = self.meter {
             let cycles = cycles.saturating_sub(self.empty);
@@ -181,7 +181,7 @@ mod tests {
         (0..99).for_each(|_| costs.note(4000));
         costs.note(1_000_000);
         let read = costs.read().unwrap();
-        // 4000 lies among 3584 to 4095.
+        // 4000 is in the bucket 3584 to 4095.
         assert_eq!((read.samples, read.mean, read.p99, read.most), (100, 13_960, 4095, 1_000_000));
     }
 

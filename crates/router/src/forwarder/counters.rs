@@ -3,29 +3,29 @@
 use longwire_program::{Effects, Verdict};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Reasons for drops that a program may have of its own.
+/// Number of a program's own drop reasons.
 pub const REASONS: usize = Effects::REASONS as usize;
 
 /// A forwarder's counters, in packets: packets = passed + transmitted + redirected + dropped + aborted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForwarderStats {
-    /// Packets that it was run on.
+    /// Packets on which it ran.
     pub packets: u64,
-    /// Left to the next forwarder.
+    /// Passed on to the next forwarder.
     pub passed: u64,
-    /// Sent out of the port that they came in by.
+    /// Sent back out of their ingress port.
     pub transmitted: u64,
-    /// Sent elsewhere.
+    /// Redirected.
     pub redirected: u64,
     /// Dropped.
     pub dropped: u64,
-    /// Dropped because it said that something went wrong, or was wrong itself.
+    /// Dropped because the program failed, or returned an invalid value.
     pub aborted: u64,
     /// Marked.
     pub marked: u64,
-    /// Dropped with a reason of its own, by its number.
+    /// Dropped with its own reason, by number.
     pub reasons: [u64; REASONS],
-    /// Dropped with a number that is none of these.
+    /// Dropped with any other number.
     pub other_reasons: u64,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Counters {
     dropped: Counter,
     aborted: Counter,
     marked: Counter,
-    /// The last one is of all other numbers.
+    /// The last one counts all other numbers.
     reasons: Box<[Counter; REASONS + 1]>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Counters {
 struct Counter(AtomicU64);
 
 impl Counter {
-    /// Written by one thread alone, adding need not be atomic.
+    /// Only one thread writes it if `alone`: adding need not be atomic.
     #[inline]
     fn add(&self, packets: u64, alone: bool) {
         if alone {
@@ -75,7 +75,7 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Counts what was done with a packet. `alone` says that no other thread counts here.
+    /// Counts the outcome of a packet. `alone` means that no other thread counts here.
     #[inline]
     pub fn note(&self, verdict: Verdict, effects: &Effects, alone: bool) {
         match verdict {
@@ -96,13 +96,13 @@ impl Counters {
         }
     }
 
-    /// Counts so many packets that were let pass, and for which nothing was asked.
+    /// Counts packets that passed without any request.
     #[inline]
     pub fn passed(&self, packets: u64, alone: bool) {
         self.passed.add(packets, alone);
     }
 
-    /// A redirection led nowhere.
+    /// Counts a redirection without a destination.
     #[cold]
     pub fn redirected_nowhere(&self) {
         self.redirected.0.fetch_sub(1, Ordering::Relaxed);

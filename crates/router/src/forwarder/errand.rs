@@ -1,4 +1,4 @@
-//! Programs on another thread: a packet's copy goes there and comes back, with what they say of it.
+//! Programs on another thread: a packet's copy is sent there and returns with the programs' decision.
 
 use super::bench::{Bench, ROOM, buffer};
 use super::key::{Words, flow};
@@ -15,27 +15,26 @@ use longwire_wire::finish_checksum;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A copy of a packet, and what its programs say of it. Used for one packet after another: nothing is
-/// allocated for it.
+/// A copy of a packet, and its programs' decision. Reused for further packets: nothing is allocated.
 pub(crate) struct Errand {
-    /// The programs that were installed when the packet was given.
+    /// The programs installed when the packet was sent.
     table: Arc<Forwarders>,
-    /// Those before.
+    /// The previous ones.
     replaced: Option<Arc<Forwarders>>,
-    /// Which of them is its flow's, and that flow, if any has one.
+    /// The index of its flow's program, and the flow, if any.
     own: Option<usize>,
     words: Option<Words>,
     context: Context,
-    /// The frame lies at `data`.
+    /// The frame is at `data`.
     buffer: Box<[u8]>,
     data: Range<usize>,
     passage: Passage,
-    /// Why it is lost.
+    /// Reason why it is lost.
     fault: Option<DropReason>,
 }
 
 impl Errand {
-    /// A place for one packet after another, first through the programs of `table`.
+    /// For one packet after another, first through the programs of `table`.
     pub fn new(table: &Arc<Forwarders>) -> Self {
         Self {
             table: Arc::clone(table),
@@ -50,17 +49,17 @@ impl Errand {
         }
     }
 
-    /// The programs that were replaced, if they were, to be freed where there is time for it.
+    /// The replaced programs, if any, to be freed off the packet path.
     pub fn take_replaced(&mut self) -> Option<Arc<Forwarders>> {
         self.replaced.take()
     }
 
-    /// Lets the programs work on the packet, on the processor of this number, from 1 on.
+    /// Runs the programs on the packet, on the processor with this number, from 1 on.
     pub fn run(&mut self, bench: &mut Bench, number: u32) {
         let Self { table, buffer, data, passage, .. } = self;
         let mut context = Context { worker: number, ..self.context };
         for forwarder in table.met(self.own) {
-            // Each has the same room.
+            // Each packet has the same headroom.
             if data.start != ROOM {
                 buffer.copy_within(data.clone(), ROOM);
                 *data = ROOM..ROOM + data.len();
@@ -71,7 +70,7 @@ impl Errand {
             *data = range;
             passage.note(forwarder, verdict, &effects);
             context.mark = passage.mark.unwrap_or(context.mark);
-            // No place in the pool is longer.
+            // No slot of the pool is longer.
             if data.len() > MAX_FRAME {
                 self.fault = Some(DropReason::PoolFull);
             }
@@ -81,7 +80,7 @@ impl Errand {
         }
     }
 
-    /// Notes now and then what a packet took that has met one program.
+    /// Occasionally records the cost of a packet that met one program.
     pub fn note_cost(&self, bench: &mut Bench, cycles: u64) {
         if bench.sampler.count()
             && let Some(only) = self.table.met(self.own).next()
@@ -91,7 +90,7 @@ impl Errand {
         }
     }
 
-    /// Something broke on the way: the packet is to be given up.
+    /// The packet is to be dropped because of a failure.
     pub fn break_off(&mut self) {
         self.fault = Some(DropReason::Aborted);
     }
@@ -101,7 +100,7 @@ impl Errand {
         self.fault == Some(DropReason::Aborted)
     }
 
-    /// Whether the packet goes on, and may not be what it was.
+    /// Whether the packet goes on, and may have changed.
     fn is_changed(&self) -> bool {
         let goes_on = !matches!(self.passage.end, Some((Verdict::Drop(_) | Verdict::Aborted(_), _)));
         goes_on && self.passage.changed
@@ -109,17 +108,17 @@ impl Errand {
 }
 
 impl Programs {
-    /// Makes a copy of a packet for the programs that it meets.
+    /// Copies a packet for the programs that it meets.
     ///
     /// # Errors
-    /// Says what the packet is if it meets none, or can't be shown to any.
+    /// The ruling on the packet, if it meets none or can't be passed to any.
     pub fn send(&self, errand: &mut Errand, pool: &mut Pool, handle: Handle) -> Result<(), Ruling> {
         let table = self.table();
         let (meta, frame) = pool.parts_mut(handle);
         if table.is_empty() {
             return Err(Ruling::NONE);
         }
-        // The engine was asked for single packets, and takes none in whose checksum lies outside them.
+        // The engine was asked for single packets, and refuses those with a checksum field outside them.
         if meta.is_train() || finish_checksum(meta, frame).is_err() {
             return Err(Ruling::lost(DropReason::BadFrame));
         }
@@ -139,7 +138,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Takes back what programs have made of a packet, and says what that is then.
+    /// Takes back the packet after its programs, and returns its class.
     pub fn came_back<C: Classify>(
         &self,
         errand: &mut Errand,
@@ -158,7 +157,7 @@ impl Programs {
             own = put_back(core, pool, handle, &errand.buffer[errand.data.clone()], &mut ruling, out);
         }
         let now = self.table();
-        // An attachment goes with its program, and may be another's by now.
+        // An attachment disappears with its program, and may have been reassigned.
         errand.passage.keep_above(|fid| Arc::ptr_eq(now, &errand.table) || now.forwarder(fid).is_some());
         let packet = (own, class, errand.words.as_ref());
         errand.passage.rule((core, classifier), &errand.table, pool, packet, &mut ruling);

@@ -1,5 +1,5 @@
-//! Programs that entries of maps name: they run on a packet that its program has redirected by such an entry,
-//! in the same machine, before the router hears of it.
+//! Programs named by entries of maps: they run on a packet that its program has redirected by such an entry,
+//! in the same machine, before the router sees the result.
 
 use super::code::{Code, calls};
 use longwire_program::{
@@ -8,24 +8,24 @@ use longwire_program::{
 };
 use std::sync::Arc;
 
-/// The programs that entries of a program's maps may name, by their numbers there, from 1.
+/// The programs that entries of a program's maps may name, by number from 1.
 pub(super) struct Exits(Box<[Exit]>);
 
-/// One of them.
+/// A program with its kind.
 struct Exit {
     kind: ExitKind,
     verified: Verified,
     code: Code,
 }
 
-/// Those of a program that were verified, and have no code yet.
+/// A program's verified exit programs, not compiled yet.
 pub(super) struct Checked(Vec<(ExitKind, Verified)>);
 
 impl Checked {
     /// Verifies them.
     ///
     /// # Errors
-    /// Says what is wrong with the first one that is refused.
+    /// The reason why the first one is refused.
     pub fn of(exits: Box<[longwire_program::Exit]>) -> Result<Self, Box<Rejected>> {
         exits
             .into_iter()
@@ -39,7 +39,7 @@ impl Checked {
         self.0.iter().map(|(_, verified)| verified)
     }
 
-    /// Compiles them, for the maps of the program that they belong to.
+    /// Compiles them for the maps of their program.
     pub fn compiled(self, maps: &Arc<Maps>) -> Exits {
         let one =
             |(kind, verified): (ExitKind, Verified)| Exit { kind, code: Code::of(&verified, maps), verified };
@@ -58,7 +58,7 @@ impl Exits {
         self.0.iter().map(|exit| (exit.kind, &exit.verified))
     }
 
-    /// The worst-case cost of a packet after its program.
+    /// Worst-case cost of a packet after its program.
     pub fn demand(&self, prices: &Prices) -> Demand {
         let of = |kind| {
             let own = self.0.iter().filter(move |exit| exit.kind == kind);
@@ -71,7 +71,7 @@ impl Exits {
         if self.all().any(leads_on) { processor.then(port) } else { processor.or(port) }
     }
 
-    /// The fate of a packet for which its program has returned this.
+    /// The verdict on a packet for which its program has returned this.
     pub fn leave(&self, mut returned: u64, machine: &mut Machine<'_>) -> Verdict {
         let mut is_led = false;
         loop {
@@ -92,11 +92,11 @@ impl Exits {
                     return match u64::from(said as u32) {
                         PASS => verdict,
                         DROP => Verdict::Drop(machine.effects.reason),
-                        // The kernel drops what says anything else there.
+                        // The kernel drops any other value here.
                         _ => Verdict::Aborted(Abort::Returned),
                     };
                 }
-                // A second processor's program would be followed by a third's: the kernel has no bound for
+                // A second processor's program could be followed by a third's: the kernel has no bound for
                 // that.
                 (ExitKind::Processor, Redirect::Processor(_)) if !is_led => {
                     is_led = true;
@@ -112,7 +112,7 @@ impl Exits {
 }
 
 impl Exit {
-    /// Runs it. As in the kernel it has its own redirection, reason and count of tail calls.
+    /// Runs it. As in the kernel, redirection, drop reason and count of tail calls start afresh.
     fn run(&self, machine: &mut Machine<'_>) -> u64 {
         let effects = &mut machine.effects;
         (effects.redirect, effects.reason, effects.tail_calls) = (None, None, 0);

@@ -7,8 +7,8 @@ use longwire_block::DropReason;
 use longwire_packet::Meta;
 use longwire_program::{Redirect, Verdict};
 
-/// The fate of a packet by this verdict of its last program; `lost` is the fate of a redirection that
-/// leads nowhere.
+/// The fate of a packet by this verdict of its last program; `lost` is the fate of a redirection without a
+/// destination.
 #[inline]
 pub(super) fn fate(core: &Core, verdict: Verdict, in_port: u16, lost: impl Fn() -> Fate) -> Option<Fate> {
     match verdict {
@@ -16,14 +16,14 @@ pub(super) fn fate(core: &Core, verdict: Verdict, in_port: u16, lost: impl Fn() 
         Verdict::Transmit => way_out(core, in_port.into()).or(Some(Fate::Dropped(DropReason::PortDown))),
         Verdict::Redirect(Redirect::Port(port)) => way_out(core, port).or_else(|| Some(lost())),
         Verdict::Redirect(Redirect::Processor(_)) => None,
-        // Only who knows the program knows its links.
+        // Only the caller knows the program's links.
         Verdict::Redirect(Redirect::Link(_)) => Some(lost()),
         Verdict::Drop(_) => Some(Fate::Dropped(DropReason::Program)),
         Verdict::Aborted(_) => Some(Fate::Dropped(DropReason::Aborted)),
     }
 }
 
-/// Into the link that a program knows by this number, if it may be and begins where the packet is.
+/// Sends a packet into the link with a program's number, if it exists and begins where the packet is.
 pub(super) fn into_link(table: &Forwarders, fid: Fid, number: u32, meta: &mut Meta) -> Option<Fate> {
     let link = table.forwarder(fid)?.installation.links.get(number as usize)?;
     if link.from.is_some_and(|from| from != meta.in_port) {
@@ -33,13 +33,13 @@ pub(super) fn into_link(table: &Forwarders, fid: Fid, number: u32, meta: &mut Me
     Some(Fate::Out(link.port))
 }
 
-/// Out of the port with this number, if it is the router's.
+/// Sends a packet out of the port with this number, if it is the router's.
 fn way_out(core: &Core, port: u32) -> Option<Fate> {
     let place = u16::try_from(port).ok()?;
     core.ports.number(place).map(|_| Fate::Out(place))
 }
 
-/// A packet was redirected to where no way leads.
+/// The fate of a packet redirected to nowhere.
 #[cold]
 pub(super) fn lost(table: &Forwarders, fid: Fid) -> Fate {
     if let Some(forwarder) = table.forwarder(fid) {

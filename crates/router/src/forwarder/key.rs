@@ -1,4 +1,4 @@
-//! Which packets a forwarder is for, and what of a packet that is asked.
+//! Keys: the packets that a forwarder handles.
 
 use crate::next_hop::{key_v4, neighbour_key, v4_key};
 use longwire_wire::{Ethernet, Ipv4, Ipv6, Reached, ethertype, protocol};
@@ -6,7 +6,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use thiserror::Error;
 
-/// Which packets a forwarder is for.
+/// The packets that a forwarder handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Key {
     /// Every packet that the classifier has not dropped, IP or not.
@@ -16,33 +16,33 @@ pub enum Key {
     Flow(FlowKey),
 }
 
-/// A flow: its packets have these values in all fields that are not wild (none).
+/// A flow: packets that have these values; a field without a value is a wildcard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct FlowKey {
-    /// The source address, or the first bits of it.
+    /// The source address or prefix.
     pub source: Option<KeyAddress>,
-    /// The source port. Packets without ports, as later fragments are, match only a wild one.
+    /// The source port. Packets without ports, such as later fragments, match only a wildcard.
     pub source_port: Option<u16>,
-    /// The destination address, or the first bits of it.
+    /// The destination address or prefix.
     pub destination: Option<KeyAddress>,
     /// The destination port.
     pub destination_port: Option<u16>,
-    /// The protocol after IP and its extension headers; of packets that have too many, or end within them,
-    /// what the last of these says that comes next.
+    /// The protocol after IP and its extension headers; for packets with too many headers, or truncated ones,
+    /// the next-header value of the last one.
     pub protocol: Option<u8>,
 }
 
-/// An address of a key: one, or all that begin with the same bits.
+/// An address or prefix of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KeyAddress {
-    /// As it was given; IPv4 in an IPv6 address is IPv4.
+    /// As given; IPv4-mapped addresses are IPv4.
     address: IpAddr,
     prefix: u8,
 }
 
 impl KeyAddress {
-    /// All addresses whose first `prefix` bits are those of this one; none if it has fewer bits, or if all
-    /// addresses of IPv4 would be meant, as a prefix of no bits means: that is what a wild field says.
+    /// All addresses with the same first `prefix` bits; none if the prefix is too long, or would match all
+    /// IPv4 addresses, which is written as a wildcard.
     pub fn new(address: IpAddr, prefix: u8) -> Option<Self> {
         let canonical = address.to_canonical();
         let prefix = if address.is_ipv6() && canonical.is_ipv4() { prefix.checked_sub(96)? } else { prefix };
@@ -51,7 +51,7 @@ impl KeyAddress {
         (fits && (canonical.is_ipv4() || own.words() != v4_key(0) & own.mask())).then_some(own)
     }
 
-    /// How many bits of it don't count.
+    /// Number of bits that are not compared.
     const fn open(self) -> u8 {
         bits(self.address) - self.prefix
     }
@@ -88,12 +88,12 @@ impl From<[u8; 4]> for KeyAddress {
     }
 }
 
-/// The address, with the length of the prefix behind it if not all bits count: `10.0.0.0/8`.
+/// The address, with its prefix length if not all bits are compared: `10.0.0.0/8`.
 impl fmt::Display for KeyAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = self.words();
         let first = key_v4(words).map_or_else(|| IpAddr::V6(words.into()), |v4| IpAddr::V4(v4.into()));
-        // Of a prefix, its first address; of IPv6 addresses that begin with zeros, none is IPv4.
+        // The first address of a prefix; IPv6 addresses that begin with zeros do not become IPv4.
         let first = if self.address.is_ipv6() { IpAddr::V6(words.into()) } else { first };
         match self.open() {
             0 => first.fmt(f),
@@ -102,10 +102,10 @@ impl fmt::Display for KeyAddress {
     }
 }
 
-/// Why no packet can have a key.
+/// Reason why no packet can match a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum KeyError {
-    /// Addresses of both kinds.
+    /// Addresses of different families.
     #[error("the key's source {source_address} and destination {destination_address} are of different kinds")]
     Kinds {
         /// The source.
@@ -113,7 +113,7 @@ pub enum KeyError {
         /// The destination.
         destination_address: KeyAddress,
     },
-    /// Ports of a protocol that has none.
+    /// Ports with a protocol that has none.
     #[error("the key names a port, which protocol {protocol} has not; leave it out, or choose tcp or udp")]
     Ports {
         /// The protocol.
@@ -121,12 +121,12 @@ pub enum KeyError {
     },
 }
 
-/// A flow, or a mask, as numbers: source, destination, and ports, protocol and a bit that is always set.
+/// A flow or mask as numbers: source, destination, and ports, protocol and a bit that is always set.
 pub(crate) type Words = [u64; 5];
 
 /// Protocols whose header begins with two ports.
 const WITH_PORTS: [u8; 5] = [protocol::TCP, protocol::UDP, 33, 132, 136];
-/// The value in place of the port of a packet that has none.
+/// Value for the port of a packet that has none.
 const NONE: u64 = 0x1_0000;
 const PORT_BITS: u32 = 17;
 const DESTINATION_PORT: u32 = PORT_BITS;
@@ -134,10 +134,10 @@ const PROTOCOL: u32 = 2 * PORT_BITS;
 const ALWAYS: u64 = 1 << 63;
 
 impl FlowKey {
-    /// Checks that packets can have it.
+    /// Checks that packets can match it.
     ///
     /// # Errors
-    /// Names what contradicts what.
+    /// The contradictory fields.
     pub fn check(&self) -> Result<(), KeyError> {
         if let (Some(source_address), Some(destination_address)) = (self.source, self.destination)
             && source_address.address.is_ipv4() != destination_address.address.is_ipv4()
@@ -155,7 +155,7 @@ impl FlowKey {
         }
     }
 
-    /// How many of its five fields are wild.
+    /// Number of wildcards among its five fields.
     pub fn wild(&self) -> u32 {
         let fixed = [
             self.source.is_some(),
@@ -167,14 +167,14 @@ impl FlowKey {
         fixed.iter().filter(|&&fixed| !fixed).count() as u32
     }
 
-    /// The rank of a key; of several that match, the one with the least is used. Wild fields first, then bits
-    /// of addresses that don't count.
+    /// The rank of a key: among several that match, the one with the lowest is used. Wildcards count first,
+    /// then the number of address bits that are not compared.
     pub(crate) fn rank(&self) -> u32 {
         let open = |address: Option<KeyAddress>| address.map_or(0, |address| u32::from(address.open()));
         self.wild() << 16 | (open(self.source) + open(self.destination))
     }
 
-    /// Its values, zero where it is wild.
+    /// Its values; wildcards are zero.
     pub(crate) fn words(&self) -> Words {
         let address = |address: Option<KeyAddress>| address.map_or(0, KeyAddress::words);
         let ports = self.source_port.map_or(0, u64::from)
@@ -183,7 +183,7 @@ impl FlowKey {
         joined(address(self.source), address(self.destination), rest)
     }
 
-    /// All ones where it is not wild.
+    /// All ones except for wildcards.
     pub(crate) fn mask(&self) -> Words {
         let address = |address: Option<KeyAddress>| address.map_or(0, KeyAddress::mask);
         let port = |fixed: bool| if fixed { (1 << PORT_BITS) - 1 } else { 0 };
@@ -233,7 +233,7 @@ pub(crate) fn flow(frame: &[u8]) -> Option<Words> {
     Some(joined(source, destination, ALWAYS | ports | protocol << PROTOCOL))
 }
 
-/// A number for a flow, which levels above tell flows apart by; never 0. Others may have the same.
+/// Hash of a flow, by which levels above distinguish flows; never 0. Collisions are possible.
 pub(crate) fn hash(words: &Words) -> u64 {
     let mixed = words.iter().fold(0x9e37_79b9_7f4a_7c15_u64, |hash, word| {
         let next = (hash ^ word).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -242,7 +242,7 @@ pub(crate) fn hash(words: &Words) -> u64 {
     mixed.max(1)
 }
 
-/// The key that the fields of a flow make that `mask` covers; its ports are wild if the packet had none.
+/// The key made of a flow's fields covered by `mask`; ports are wildcards if the packet had none.
 pub(crate) fn words_key(words: &Words, mask: &Words) -> FlowKey {
     let address = |at: usize| {
         let told = mask[at] == u64::MAX;
@@ -263,7 +263,7 @@ pub(crate) fn words_key(words: &Words, mask: &Words) -> FlowKey {
     }
 }
 
-/// `ALL`, or the fields that are not wild: `10.0.0.1:* > 10.0.0.2:80 tcp`.
+/// `ALL`, or the fields that are not wildcards: `10.0.0.1:* > 10.0.0.2:80 tcp`.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Flow(flow) = self else { return f.write_str("ALL") };
@@ -389,14 +389,14 @@ mod tests {
         assert!(matches(&FlowKey { source: Some(IpAddr::V6(hosts.0.into()).into()), ..key }, &frame));
         let later = frame_v6(hosts.0, hosts.1, 44, 64, &[17, 0, 0, 8, 0, 0, 0, 1, 3, 232, 0, 53]);
         assert!(!matches(&key, &later) && matches(&FlowKey::default(), &later));
-        // As of IPv4: its protocol is known.
+        // As for IPv4: its protocol is known.
         let of = |protocol| FlowKey { protocol: Some(protocol), ..FlowKey::default() };
         assert!(matches(&of(17), &later) && !matches(&of(44), &later));
         let encrypted = frame_v6(hosts.0, hosts.1, 50, 64, &[0; 16]);
         assert!(
             matches(&of(50), &encrypted) && !matches(&FlowKey { source_port: Some(0), ..of(50) }, &encrypted)
         );
-        // More headers than are walked over: what comes next is known, and no ports.
+        // Too many headers: the next one's number is known, but no ports.
         let mut many = [60, 0, 1, 4, 0, 0, 0, 0].repeat(9);
         many[64] = 17;
         let many = frame_v6(hosts.0, hosts.1, 60, 64, &[&many[..], &[3, 232, 0, 53, 0, 8, 0, 0]].concat());

@@ -1,16 +1,16 @@
-//! Programs between the classifier and minimal IP: which packets they are for, what they may cost, and their
-//! installing while packets flow (T. Spalink and others, "Building a robust software-based router using
-//! network processors", sections 4.5 and 4.6).
+//! Programs between the classifier and minimal IP: keys, budget, and installation while packets flow (T.
+//! Spalink and others, "Building a robust software-based router using network processors", sections 4.5 and
+//! 4.6).
 //!
-//! - `key`: which packets; `space`: which program a flow has;
+//! - `key`: the packets of a program; `space`: the program of a flow;
 //! - `program`: a program with state, maps and counters; `table`: all of them, with the budget; `price`: the
 //!   router's own share;
-//! - `routes`: what programs get from outside, routes above all;
-//! - `code`: how one is run; `exit`: programs that entries of maps name;
-//! - `bench`: what they work with; `cost`: what programs take, measured now and then;
-//! - `ruling`: what programs have made of a packet;
-//! - `through`: packets on their way; `plain`: if programs only let them pass or not; `errand`: on another
-//!   thread.
+//! - `routes`: what programs see of the router, above all routes;
+//! - `code`: execution of a program; `exit`: programs named by entries of maps;
+//! - `bench`: their working memory; `cost`: sampled cost;
+//! - `ruling`: the programs' decision on a packet;
+//! - `through`: packets through programs; `plain`: the fast path for programs that only pass or drop;
+//!   `errand`: on another thread.
 //!
 //! The decision behind it: `docs/adr/0017-installing-programs.md`.
 

@@ -1,6 +1,6 @@
-//! Packets through programs that only look at them, or rewrite them, and let them pass, or not: filters,
-//! counters and translators, as most are. They are made ready once for a batch, and a packet is shown to one
-//! after the other. None of them chooses links or reads marks, though they may set some.
+//! Fast path for programs that only inspect or rewrite packets, and pass or drop them: filters, counters and
+//! translators, as most are. They are prepared once per batch, and packets meet them one after the other.
+//! None of them chooses links or reads marks, though they may set some.
 
 use super::fate::fate;
 use super::key::flow;
@@ -15,20 +15,20 @@ use longwire_packet::{BATCH, Checksum, Handle, Meta, Pool};
 use longwire_program::{Context, Effects, Verdict};
 use longwire_wire::finish_checksum;
 
-/// The ruling of a packet's programs, unless it passes unchanged.
+/// The programs' ruling on a packet, unless it passes unchanged.
 #[derive(Clone, Copy)]
-struct Said<'t> {
-    /// The verdict of the program that did not let it pass.
+struct ProgramRuling<'t> {
+    /// The verdict of the program that did not pass it.
     end: Option<(Verdict, &'t Forwarder)>,
-    /// Whether one of them may have changed it.
+    /// Whether a program may have changed it.
     changed: bool,
     queue: Option<u16>,
     mark: Option<u32>,
 }
 
 impl Programs {
-    /// Runs the programs on a batch, if all are such, but on those packets that are dropped, which have a
-    /// bit: gives those that are left to be decided about, and has their classes come first.
+    /// Runs the programs on a batch if all are plain, except on dropped packets, which are marked by bits.
+    /// Returns the remaining packets, and moves their classes to the front.
     #[inline(never)]
     pub fn rule_plain<'l, C: Classify>(
         &'l mut self,
@@ -61,7 +61,7 @@ impl Programs {
     }
 }
 
-/// Runs a program on packets that is the only one there is, and need not be looked for.
+/// Runs a program on packets if it is the only one, so that no flow lookup is needed.
 fn rule_by_one<C: Classify>(
     router: (&mut Core, &mut C),
     pool: &mut Pool,
@@ -72,7 +72,7 @@ fn rule_by_one<C: Classify>(
     let Some(code) = ready.code() else {
         let mut passed = 0;
         let ruled = rule(router, pool, (handles, classes), |arrival, frame| {
-            said_by_one(ready, ready.run(&mut session.show(arrival, frame), alone), &mut passed)
+            ruling_of_one(ready, ready.run(&mut session.show(arrival, frame), alone), &mut passed)
         });
         ready.passed(passed, alone);
         return ruled;
@@ -81,7 +81,7 @@ fn rule_by_one<C: Classify>(
     visit(router, pool, packets, (&mut session.bind(code), visits), (ready, alone))
 }
 
-/// Runs a program that calls nothing on all packets at once, except those that are dropped.
+/// Runs a program without helper calls on all packets at once, except dropped ones.
 fn visit<C: Classify>(
     (core, classifier): (&mut Core, &mut C),
     pool: &mut Pool,
@@ -109,9 +109,9 @@ fn visit<C: Classify>(
     let mut passed = handles.len() as u64 - u64::from((loud | hidden).count_ones());
     for at in bits(loud & !hidden) {
         let heard = ready.heard(visits[at].returned(), alone);
-        if let Some(said) = said_by_one(ready, heard, &mut passed) {
+        if let Some(ruling) = ruling_of_one(ready, heard, &mut passed) {
             let packet = (handles[at], &mut classes[at]);
-            let goes_on = obey((&mut *core, &mut *classifier), pool, packet, &said);
+            let goes_on = obey((&mut *core, &mut *classifier), pool, packet, &ruling);
             ruled |= u64::from(!goes_on) << at;
         }
     }
@@ -119,24 +119,24 @@ fn visit<C: Classify>(
     ruled
 }
 
-/// The places of the bits that are set, from the lowest on.
+/// Indices of the set bits, lowest first.
 fn bits(set: u64) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(set), |left| Some(left & left.wrapping_sub(1)))
         .take_while(|left| *left > 0)
         .map(|left| left.trailing_zeros() as usize)
 }
 
-/// Whether a packet can be shown to a program as it is.
+/// Whether a packet can be passed to a program as it is.
 #[inline]
 fn is_whole(meta: &Meta) -> bool {
     !meta.is_train() && meta.checksum != Checksum::Partial as u8
 }
 
-/// Finishes a packet's checksum. If it can't be shown to a program, it is booked as lost.
+/// Finishes a packet's checksum. A packet that can't be passed to a program is recorded as lost.
 #[cold]
 fn make_whole(core: &mut Core, pool: &mut Pool, handle: Handle) -> bool {
     let (meta, frame) = pool.parts_mut(handle);
-    // The engine was asked for single packets, and takes none in whose checksum lies outside them.
+    // The engine was asked for single packets, and refuses those with a checksum field outside them.
     let is_lost = meta.is_train() || finish_checksum(meta, frame).is_err();
     if is_lost {
         core.book(meta, Fate::Dropped(DropReason::BadFrame));
@@ -144,26 +144,36 @@ fn make_whole(core: &mut Core, pool: &mut Pool, handle: Handle) -> bool {
     !is_lost
 }
 
-/// The ruling of the only program on a packet, unless it passes unchanged.
+/// The only program's ruling on a packet, unless it passes unchanged.
 #[inline(never)]
-fn said_by_one<'t>(
+fn ruling_of_one<'t>(
     ready: &Ready<'t>,
-    said: Option<(Verdict, Effects)>,
+    ruling: Option<(Verdict, Effects)>,
     passed: &mut u64,
-) -> Option<Said<'t>> {
+) -> Option<ProgramRuling<'t>> {
     let only = ready.forwarder();
     let (changed, queue) = (only.writes, only.queue());
-    let Some((verdict, effects)) = said else {
+    let Some((verdict, effects)) = ruling else {
         *passed += 1;
-        return (changed || queue.is_some()).then_some(Said { end: None, changed, queue, mark: None });
+        return (changed || queue.is_some()).then_some(ProgramRuling {
+            end: None,
+            changed,
+            queue,
+            mark: None,
+        });
     };
-    Some(Said { end: end(verdict, only), changed, queue: effects.queue.or(queue), mark: effects.mark })
+    Some(ProgramRuling {
+        end: end(verdict, only),
+        changed,
+        queue: effects.queue.or(queue),
+        mark: effects.mark,
+    })
 }
 
 /// A batch's packets have a bit each.
 const _: () = assert!(BATCH <= u64::BITS as usize);
 
-/// The packets, and first among the classes theirs, that have no bit.
+/// The packets without a bit; their classes are moved to the front.
 fn closed_up<'l>(
     ruled: u64,
     (handles, classes): (&[Handle], &mut [Class; BATCH]),
@@ -179,14 +189,14 @@ fn closed_up<'l>(
     &left[..count]
 }
 
-/// Runs programs on packets, and books those that are not let pass, with a bit for each; the others are
-/// looked at again if they may have changed. `run` gives none for a packet that passes as it is.
+/// Runs programs on packets, and records those that do not pass, with a bit for each; the others are
+/// classified again if they may have changed. `run` returns none for a packet that passes unchanged.
 #[inline]
 fn rule<'t, C: Classify>(
     (core, classifier): (&mut Core, &mut C),
     pool: &mut Pool,
     (handles, classes): (&[Handle], &mut [Class; BATCH]),
-    mut run: impl FnMut(Arrival, &mut [u8]) -> Option<Said<'t>>,
+    mut run: impl FnMut(Arrival, &mut [u8]) -> Option<ProgramRuling<'t>>,
 ) -> u64 {
     let mut ruled = 0;
     let classes = &mut classes[..handles.len()];
@@ -200,43 +210,43 @@ fn rule<'t, C: Classify>(
             continue;
         }
         let (meta, frame) = pool.parts_mut(handle);
-        if let Some(said) = run(arrival(meta), frame) {
-            let goes_on = obey((&mut *core, &mut *classifier), pool, (handle, class), &said);
+        if let Some(ruling) = run(arrival(meta), frame) {
+            let goes_on = obey((&mut *core, &mut *classifier), pool, (handle, class), &ruling);
             ruled |= u64::from(!goes_on) << at;
         }
     }
     ruled
 }
 
-/// Does with a packet what its programs have said. Whether it goes on.
+/// Carries out its programs' ruling on a packet. Returns whether it goes on.
 #[inline(never)]
 fn obey<C: Classify>(
     (core, classifier): (&mut Core, &mut C),
     pool: &mut Pool,
     (handle, class): (Handle, &mut Class),
-    said: &Said<'_>,
+    ruling: &ProgramRuling<'_>,
 ) -> bool {
     let meta = pool.meta_mut(handle);
-    if said.changed {
+    if ruling.changed {
         meta.checksum = Checksum::Unknown as u8;
     }
-    if let Some(queue) = said.queue {
+    if let Some(queue) = ruling.queue {
         take_queue(meta, queue);
     }
-    if let Some(mark) = said.mark {
+    if let Some(mark) = ruling.mark {
         meta.set_mark(mark);
     }
-    if let Some(end) = said.end {
+    if let Some(end) = ruling.end {
         book(core, meta, end);
         return false;
     }
-    if said.changed {
+    if ruling.changed {
         look_again(core, classifier, pool, handle, class);
     }
     true
 }
 
-/// Books a packet that was not let pass.
+/// Records a packet that did not pass.
 #[inline(never)]
 fn book(core: &mut Core, meta: &mut Meta, (verdict, forwarder): (Verdict, &Forwarder)) {
     let lost = || {
@@ -247,8 +257,8 @@ fn book(core: &mut Core, meta: &mut Meta, (verdict, forwarder): (Verdict, &Forwa
     core.book(meta, fate.unwrap_or(Fate::Dropped(DropReason::Aborted)));
 }
 
-/// Says what a packet is that may have changed. What knows its next hop already is not looked at again: its
-/// label is gone.
+/// Classifies a packet that may have changed. One with a known next hop is not classified again: its label is
+/// gone.
 #[inline(never)]
 fn look_again<C: Classify>(
     core: &Core,
@@ -263,11 +273,11 @@ fn look_again<C: Classify>(
     }
 }
 
-/// Shows a packet to its programs, until one does not let it pass.
-fn meet<'t>(table: &'t Forwarders, shown: &mut Shown<'_>, alone: bool) -> Option<Said<'t>> {
+/// Runs a packet's programs until one does not pass it.
+fn meet<'t>(table: &'t Forwarders, shown: &mut Shown<'_>, alone: bool) -> Option<ProgramRuling<'t>> {
     let words = if table.space.is_empty() { None } else { flow(shown.frame()) };
     let own = words.and_then(|flow| table.space.find(&flow));
-    let mut said = Said { end: None, changed: false, queue: None, mark: None };
+    let mut ruling = ProgramRuling { end: None, changed: false, queue: None, mark: None };
     for ready in table.met(own).filter_map(Forwarder::ready) {
         let forwarder: &Forwarder = ready.forwarder();
         let asked = match ready.run(shown, alone) {
@@ -276,27 +286,27 @@ fn meet<'t>(table: &'t Forwarders, shown: &mut Shown<'_>, alone: bool) -> Option
                 None
             }
             Some((verdict, effects)) => {
-                said.end = end(verdict, forwarder);
-                said.mark = effects.mark.or(said.mark);
+                ruling.end = end(verdict, forwarder);
+                ruling.mark = effects.mark.or(ruling.mark);
                 effects.queue
             }
         };
-        said.changed |= forwarder.writes;
-        said.queue = asked.or(forwarder.queue()).or(said.queue);
-        if said.end.is_some() {
+        ruling.changed |= forwarder.writes;
+        ruling.queue = asked.or(forwarder.queue()).or(ruling.queue);
+        if ruling.end.is_some() {
             break;
         }
     }
-    let more = said.end.is_some() || said.changed || said.queue.is_some() || said.mark.is_some();
-    more.then_some(said)
+    let more = ruling.end.is_some() || ruling.changed || ruling.queue.is_some() || ruling.mark.is_some();
+    more.then_some(ruling)
 }
 
-/// A program's verdict, unless it let the packet pass.
+/// A program's verdict, unless it passed the packet.
 fn end(verdict: Verdict, forwarder: &Forwarder) -> Option<(Verdict, &Forwarder)> {
     (verdict != Verdict::Pass).then_some((verdict, forwarder))
 }
 
-/// The context of programs for a packet that came to its router (see [`context`](super::through::context)).
+/// Programs' context for a packet at its router (see [`context`](super::through::context)).
 const fn arrival(meta: &Meta) -> Arrival {
     Arrival { ingress: meta.in_port as u32, now: meta.arrival, mark: meta.mark() }
 }

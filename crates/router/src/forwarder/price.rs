@@ -1,22 +1,23 @@
-//! Prices of a router's own work for a packet, and the budget.
+//! Prices of a router's own work per packet, and the budget.
 
 use super::space::Space;
 use longwire_program::{Budget, Demand, Installed, Item, Overdrawn, Prices, Resource, admit};
 
-/// The budget of a packet, and the prices.
+/// Budget and prices.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Admission {
-    /// The budget. The default limits nothing.
+    /// The budget per packet. The default is unlimited.
     pub budget: Budget,
     /// Prices on this machine.
     pub prices: RouterPrices,
 }
 
 impl Admission {
-    /// Whether the router's own work, classifying and minimal IP, fits before there is any program. It is
-    /// done whatever the answer.
+    /// Checks that the router's own work, classifying and minimal IP, fits without any program. It is done in
+    /// any case.
     ///
     /// # Errors
+    /// The arithmetic of the exceeded resource.
     /// Shows the arithmetic of what there is too little of.
     pub fn check(&self) -> Result<Demand, Overdrawn> {
         let classifier = classifier(&self.prices, &Space::default(), false);
@@ -24,8 +25,8 @@ impl Admission {
     }
 }
 
-/// Prices of operations for a packet on this machine, in picoseconds, everything that is not in the packet as
-/// a cache miss.
+/// Prices of operations for a packet on this machine, in picoseconds. Everything outside the packet is a
+/// cache miss.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouterPrices {
     /// Instructions and helpers of programs.
@@ -36,8 +37,8 @@ pub struct RouterPrices {
     pub forward: u64,
 }
 
-/// Assumptions, on no machine in particular: what 8 million packets per second leave, a quarter of it for
-/// classifying.
+/// Assumptions for no particular machine: the time of a packet at 8 million packets per second, a quarter of
+/// it for classifying.
 impl Default for RouterPrices {
     fn default() -> Self {
         Self { items: Prices::ASSUMED_PICOSECONDS, classify: 30_000, forward: 95_000 }
@@ -48,16 +49,16 @@ impl Default for RouterPrices {
 const FLOW_BYTES: u64 = 40;
 
 impl RouterPrices {
-    /// A lookup of a flow in a table where it touches so many cache lines.
+    /// A flow lookup in a table, where it touches this many cache lines.
     pub fn lookup(&self, lines: u32) -> u64 {
         let item = |item| self.items.price(item);
         item(Item::Hash) + FLOW_BYTES * item(Item::HashedByte) + u64::from(lines) * item(Item::StateLine)
     }
 }
 
-/// The cost of classification. The paper's classifier has one lookup, and counts its instructions; for each
-/// further mask there are as many bytes as the paper's reads, a hash, and for each of five words a mask, a
-/// comparison, a load and a branch. With programs that write, a packet is classified twice.
+/// Cost of classification. The paper's classifier has one lookup, and its instructions are known; each
+/// further mask costs the paper's bytes, a hash, and for each of five words a mask, a comparison, a load and
+/// a branch. With programs that write, a packet is classified twice.
 pub(super) fn classifier(prices: &RouterPrices, space: &Space, writes: bool) -> Demand {
     const READ: u64 = 20;
     const INSTRUCTIONS: u64 = 20;
@@ -77,7 +78,7 @@ pub(super) fn classifier(prices: &RouterPrices, space: &Space, writes: bool) -> 
     demand
 }
 
-/// The cost of minimal IP, which every packet meets last (table 5 of the paper: 24 bytes, 32 instructions).
+/// Cost of minimal IP, which every packet meets last (table 5 of the paper: 24 bytes, 32 instructions).
 pub(super) fn minimal_ip(prices: &RouterPrices) -> Installed {
     let mut demand = Demand::default();
     demand

@@ -1,4 +1,4 @@
-//! A program with its state, maps and counters, ready to be run on packets.
+//! A program with its state, maps and counters, ready to run on packets.
 
 use super::bench::{Bench, ROOM};
 use super::code::{Code, How, calls};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use thiserror::Error;
 
-/// An installed forwarder's number: never used again within a router.
+/// Number of an installed forwarder, never reused within a router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fid(pub u32);
 
@@ -31,56 +31,54 @@ pub struct Fid(pub u32);
 pub struct LinkChoice {
     /// Its name.
     pub name: Box<str>,
-    /// Its number among those that programs may name:
+    /// Its number among the links that programs may choose:
     /// [`Meta::requested_link`](longwire_packet::Meta::requested_link).
     pub number: u16,
-    /// The place of the router's port that packets go out of to come to it.
+    /// Index of the router's port that leads to it.
     pub port: u16,
-    /// The port that its packets have come in by, if it begins there and the router sits right on it.
+    /// Ingress port of its packets, if it begins at a port of the router itself.
     pub from: Option<u16>,
 }
 
-/// How a program is to be installed.
+/// Settings of an installation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Installation {
-    /// Its name in lists and in the sums of the budget.
+    /// Its name in lists and in budget errors.
     pub name: Box<str>,
-    /// The packets that it is for.
+    /// Its packets.
     pub key: Key,
-    /// Bytes of its state, at most 4096; zero at first. What it uses, if none are named.
+    /// Bytes of its state, at most 4096, initially zero. By default, what it uses.
     pub state: Option<u32>,
-    /// Where its packets go instead of where a route says, if it lets them pass: a gateway or a port of the
-    /// router's.
+    /// Next hop of packets that it passes, instead of the route's: a gateway or a port of the router.
     pub way: Option<NextHop>,
-    /// The level above that its packets go up to, if it lets them pass: an attachment of
-    /// [`Router::set_levels`](crate::Router::set_levels)'s. If nobody sits there, they go on as if this were
-    /// not so.
+    /// The level above to which packets that it passes go: an attachment of
+    /// [`Router::set_levels`](crate::Router::set_levels). If nobody is attached, they are forwarded as usual.
     pub above: Option<AttachmentId>,
-    /// Only packets that have this mark then go up: what programs before it have set, the program itself, or
-    /// an earlier router. All do without one.
+    /// Mark required to go up, set by programs before it, the program itself, or an earlier router. Without
+    /// it all packets go up.
     pub mark: Option<u32>,
-    /// The output queue of its packets, if it chooses no other.
+    /// The output queue of its packets, unless it chooses another.
     pub queue: Option<u8>,
-    /// The links that the program may choose: it numbers them from 0 on.
+    /// The links that the program may choose, numbered from 0.
     pub links: Box<[LinkChoice]>,
-    /// How many threads run it: each has values of its own in per-CPU maps. 0 is as 1. A router of several
-    /// processors has one for each of them besides its worker.
+    /// Number of threads that run it: each has its own values in per-CPU maps. 0 means 1. A router with
+    /// several processors has a thread for each of them besides its worker.
     pub threads: u32,
 }
 
-/// Why a program can't be installed.
+/// Reason why a program can't be installed.
 #[derive(Debug, Error)]
 pub enum PrepareError {
     /// The verifier refuses it.
     #[error(transparent)]
     Rejected(#[from] Box<Rejected>),
-    /// Its maps can't be made.
+    /// Its maps can't be created.
     #[error(transparent)]
     Map(#[from] MapError),
-    /// No packet can have its key.
+    /// No packet can match its key.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// Less state than it uses, or more than there is.
+    /// State size below what it uses, or above the maximum.
     #[error("the state is {size} bytes; the program uses {used}, and {most} are the most", most = State::MAX)]
     State {
         /// The requested size.
@@ -88,21 +86,21 @@ pub enum PrepareError {
         /// The used size.
         used: u32,
     },
-    /// It names links that it was not given.
+    /// It uses more links than it was given.
     #[error("the program chooses among {used} links, and {named} are named; name them in links (--link)")]
     Links {
-        /// How many are named.
+        /// Number of links given.
         named: usize,
-        /// How many it needs at least.
+        /// Number of links needed, at least.
         used: u32,
     },
-    /// It asks for routes on threads that don't see the router's tables.
+    /// It looks up routes on threads that don't see the router's tables.
     #[error(
         "it calls fib_lookup, which only the router's own worker can answer; let the router have one \
          processor"
     )]
     Routes,
-    /// Its packets would go nowhere.
+    /// The next hop is invalid.
     #[error("its packets are to go to a port or a gateway, not {0:?}")]
     Way(NextHop),
 }
@@ -115,11 +113,11 @@ pub struct Forwarder {
     /// Whether it may change packets, and whether it may move their ends.
     pub(super) writes: bool,
     moves: bool,
-    /// Whether it is code that does not move packets' ends, chooses no links and reads no marks, and its
-    /// installation sends packets nowhere but where they would go.
+    /// Whether it is compiled, does not move packets' ends, chooses no links, reads no marks, and is
+    /// installed without its own destination.
     pub(super) plain: bool,
-    /// The attachment to which all its packets go up, if it has nothing to say of them itself: then one that
-    /// the attachment refuses need not be shown to it.
+    /// The attachment to which all its packets go up, if it does not inspect them: then a packet that the
+    /// attachment refuses need not be passed to it.
     pub(super) early: Option<AttachmentId>,
     verified: Verified,
     code: Code,
@@ -132,10 +130,11 @@ pub struct Forwarder {
 }
 
 impl Forwarder {
-    /// Verifies and compiles a program, and makes its state and maps. Takes milliseconds: not for a worker's
-    /// thread. `seed` is that of the maps' hashes, which senders should not know.
+    /// Verifies and compiles a program, and creates its state and maps. Takes milliseconds: not for a
+    /// worker's thread. `seed` is that of the maps' hashes, which senders should not know.
     ///
     /// # Errors
+    /// If the program or its installation is invalid.
     /// Says what is wrong with the program, or with how it is to be installed.
     pub fn prepare(
         program: Program,
@@ -146,11 +145,11 @@ impl Forwarder {
         Self::prepare_after(None, (program, installation), prices, seed)
     }
 
-    /// Prepares a program that replaces this one
-    /// ([`Forwarders::replacing`](super::Forwarders::replacing)): maps that are declared alike are this
-    /// one's, with all that is in them, and so is the state if it is as large.
+    /// Prepares a program that replaces this one ([`Forwarders::replacing`](super::Forwarders::replacing)):
+    /// it shares maps with identical declarations, with their contents, and state of the same size.
     ///
     /// # Errors
+    /// As [`Forwarder::prepare`].
     /// As [`Forwarder::prepare`].
     pub fn prepare_instead(
         &self,
@@ -220,7 +219,7 @@ impl Forwarder {
         Ok(made)
     }
 
-    /// Gives it its number, and the random stream that belongs to that.
+    /// Sets its number, and the corresponding random stream.
     pub(super) fn number(&mut self, fid: Fid, seed: u64) {
         self.fid = fid;
         let stream = Dice::named(seed, &format!("forwarders/{}", fid.0)).draw();
@@ -242,12 +241,12 @@ impl Forwarder {
         &self.verified
     }
 
-    /// The programs that entries of its maps may name, by their numbers there, from 1, and where they run.
+    /// The programs that entries of its maps may name, by number from 1, and where they run.
     pub fn exits(&self) -> impl Iterator<Item = (ExitKind, &Verified)> {
         self.exits.all()
     }
 
-    /// Its worst-case cost for a packet, with the programs that entries of its maps may name.
+    /// Worst-case cost per packet, including the programs that entries of its maps may name.
     pub fn demand(&self) -> &Demand {
         &self.demand
     }
@@ -257,12 +256,12 @@ impl Forwarder {
         &self.maps
     }
 
-    /// Its state. To be read and written as a whole, this has to be done by its router.
+    /// Its state. Reading or writing it as a whole must be done by its router.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// Whether its state is this one's, too.
+    /// Whether both share their state.
     pub fn has_state_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.state, &other.state)
     }
@@ -282,29 +281,29 @@ impl Forwarder {
         self.counters.read()
     }
 
-    /// Whether it may change where its packets' bytes begin and end: such a program has to be run by
+    /// Whether it may move packets' ends: such a program must be run by [`Forwarder::run_with_room`].
     /// [`Forwarder::run_with_room`].
     pub(super) fn moves(&self) -> bool {
         self.moves
     }
 
-    /// One packet was let pass without running it, as it says nothing else.
+    /// Counts a packet as passed without running the program, which does nothing else.
     pub(super) fn passed_unseen(&self, alone: bool) {
         self.counters.passed(1, alone);
     }
 
-    /// The output queue that its installation names.
+    /// The output queue of its installation.
     #[inline]
     pub(super) fn queue(&self) -> Option<u16> {
         self.installation.queue.map(u16::from)
     }
 
-    /// Counts a redirection that leads nowhere.
+    /// Counts a redirection without a destination.
     pub(super) fn redirected_nowhere(&self) {
         self.counters.redirected_nowhere();
     }
 
-    /// Gets it ready for packets, one after the other, if it is code that does not move their ends.
+    /// Prepares it for a series of packets, if it is compiled and does not move packets' ends.
     #[inline]
     pub(super) fn ready(&self) -> Option<Ready<'_>> {
         Some(Ready { forwarder: self, how: self.code.ready(&self.state)? })
@@ -325,7 +324,7 @@ impl Forwarder {
         (verdict, effects)
     }
 
-    /// Runs it on a copy of a frame, and gives what the frame is then.
+    /// Runs it on a copy of a frame, and returns the resulting frame.
     pub(super) fn run_with_room<'b>(
         &self,
         bench: &'b mut Bench,
@@ -342,8 +341,8 @@ impl Forwarder {
         (verdict, effects, &bench.buffer[range])
     }
 
-    /// Runs it on a packet, and says where that lies then in its buffer. `alone` says that no other thread
-    /// runs it; `core` answers what it asks about routes.
+    /// Runs it on a packet, and returns the packet's new range in its buffer. `alone` means that no other
+    /// thread runs it; `core` answers its route lookups.
     #[inline]
     pub(super) fn run_on(
         &self,
@@ -373,14 +372,14 @@ impl Forwarder {
     }
 }
 
-/// A program that is ready for packets, one after the other.
+/// A program prepared for a series of packets.
 pub(super) struct Ready<'f> {
     forwarder: &'f Forwarder,
     how: How<'f>,
 }
 
 impl<'f> Ready<'f> {
-    /// Its code, if that calls nothing.
+    /// Its code, if that calls no helpers.
     #[inline]
     pub fn code(&self) -> Option<Alone<'f>> {
         match self.how {
@@ -389,15 +388,15 @@ impl<'f> Ready<'f> {
         }
     }
 
-    /// What the low half of its answer is for a packet that passes as it is: what no answer's is, if there
-    /// are none.
+    /// Lower half of its return value for a packet that passes unchanged; an impossible value if no packet
+    /// does.
     #[inline]
     pub fn quiet(&self) -> u64 {
         if self.forwarder.writes || self.forwarder.queue().is_some() { u64::MAX } else { PASS.into() }
     }
 
-    /// What it has said of a packet, if it returned this, having called nothing, or was stopped; or none, as
-    /// [`Ready::run`].
+    /// Its ruling on a packet, from its return value without helper calls, or after it was stopped; none as
+    /// in [`Ready::run`].
     #[inline]
     pub fn heard(&self, returned: Option<u64>, alone: bool) -> Option<(Verdict, Effects)> {
         match returned {
@@ -409,8 +408,8 @@ impl<'f> Ready<'f> {
         }
     }
 
-    /// Runs it on a packet. None if it lets that pass and has asked for nothing, as most do: this is left to
-    /// be counted by [`Ready::passed`].
+    /// Runs it on a packet. None if the packet passes without a request, as most do: [`Ready::passed`] must
+    /// count it.
     #[inline]
     pub fn run(&self, shown: &mut Shown<'_>, alone: bool) -> Option<(Verdict, Effects)> {
         let code = match &self.how {
@@ -425,7 +424,7 @@ impl<'f> Ready<'f> {
         }
     }
 
-    /// So many packets were let pass.
+    /// Counts passed packets.
     #[inline]
     pub fn passed(&self, packets: u64, alone: bool) {
         self.forwarder.counters.passed(packets, alone);
@@ -446,11 +445,11 @@ impl<'f> Ready<'f> {
 
 const PASS: u32 = longwire_program::PASS as u32;
 
-/// Whether nothing of this has to be done or counted if the packet passes. Only programs that can't choose
-/// links are asked: what they may call says so already, and need not be looked at for each packet.
+/// Whether there is nothing to do or count if the packet passes. Only for programs that can't choose links:
+/// what they may call implies this, so it need not be checked per packet.
 #[inline]
 fn asks_nothing(effects: &Effects) -> bool {
-    // A redirection, and a reason, mean something only with another return code.
+    // A redirection and a reason matter only with another return value.
     let Effects { redirect: _, exit: _, queue, mark, link, reason: _, traces: _, tail_calls: _ } = effects;
     debug_assert!(link.is_none(), "a program that chooses links is not plain");
     queue.is_none() && mark.is_none()
@@ -465,7 +464,7 @@ impl std::fmt::Debug for Forwarder {
     }
 }
 
-/// Whether it is the program that lets every packet pass and does nothing else.
+/// Whether it is the program that passes every packet and does nothing else.
 fn says_nothing(verified: &Verified) -> bool {
     let returns = |source| matches!(source, Operand::Immediate(value) if value as u32 == PASS);
     matches!(
@@ -476,13 +475,13 @@ fn says_nothing(verified: &Verified) -> bool {
     )
 }
 
-/// Whether what a helper does concerns later programs, the links of its own, or the router's tables: only the
-/// general way sees to these.
+/// Whether a helper's effect concerns later programs, links, or the router's tables, which only the general
+/// path handles.
 const fn chooses_or_reads(helper: Helper) -> bool {
     matches!(helper, Helper::RedirectLink | Helper::ChooseLink | Helper::ReadMark | Helper::FibLookup)
 }
 
-/// Whether a helper may change a packet: bytes may be loaded into it, too.
+/// Whether a helper may change a packet, for example by loading bytes into it.
 const fn may_write(helper: Helper) -> bool {
     matches!(helper, Helper::StoreBytes | Helper::LoadBytes | Helper::AdjustHead | Helper::AdjustTail)
 }

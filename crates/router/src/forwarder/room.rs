@@ -1,12 +1,12 @@
-//! Packets whose programs have moved their ends, so that they may need more room.
+//! Packets whose programs have moved their ends, and which may need more room.
 
 use super::ruling::Ruling;
 use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{Checksum, Handle, Pool};
 
-/// Writes what a packet has become into its place, or into another packet if it has grown beyond that. The
-/// packet that has it now; if there is no memory for it, its fate is settled.
+/// Writes a changed packet back into its slot, or into another packet if it has grown beyond that. Returns
+/// the packet that holds it; without memory its fate is decided.
 pub(super) fn put_back(
     core: &mut Core,
     pool: &mut Pool,
@@ -33,7 +33,7 @@ pub(super) fn put_back(
     }
     let (meta, place) = pool.parts_mut(own);
     place.copy_from_slice(frame);
-    // What a capture has cut off is still missing.
+    // Bytes that a capture cut off are still missing.
     meta.wire_len = meta.len + (old.wire_len - old.len);
     meta.checksum = Checksum::Unknown as u8;
     own

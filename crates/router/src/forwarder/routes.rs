@@ -1,6 +1,6 @@
-//! The outside world of programs: random numbers, and routes (`fib_lookup`) from the router's own tables.
-//! Nothing is changed, and nobody is asked: a packet whose neighbour is not known is passed, and full IP
-//! asks.
+//! What programs see of the router: random numbers, and routes (`fib_lookup`) from the router's own tables.
+//! Lookups change nothing and send no requests: a packet with an unresolved neighbour is passed, and full IP
+//! resolves it.
 
 use crate::neighbour::Found;
 use crate::next_hop::{NextHop, key_v4, neighbour_key};
@@ -11,7 +11,7 @@ use longwire_units::Nanos;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A stream of random numbers, for all threads that run a program.
+/// A stream of random numbers, shared by all threads that run a program.
 #[derive(Default)]
 pub(super) struct Random(pub AtomicU64);
 

@@ -9,31 +9,31 @@ use longwire_packet::Handle;
 /// The decision of programs on a packet.
 #[derive(Clone, Copy)]
 pub(crate) struct Ruling {
-    /// Its fate, if that is decided.
+    /// Its fate, if decided.
     pub fate: Option<Fate>,
-    /// Its next hop instead of the route's.
+    /// Its next hop, instead of the route's.
     pub way: Option<NextHop>,
-    /// The level above that it goes up to.
+    /// The level above to which it goes.
     pub above: Option<Upward>,
-    /// The packet that has taken its place, which had too little room.
+    /// The packet that replaces it, because it had too little room.
     pub instead: Option<Handle>,
 }
 
 impl Ruling {
-    /// Of a packet that meets none.
+    /// The ruling on a packet that meets no program.
     pub const NONE: Self = Self { fate: None, way: None, above: None, instead: None };
 
-    /// Makes it none again.
+    /// Resets it.
     pub fn clear(&mut self) {
         (self.fate, self.way, self.above, self.instead) = (None, None, None, None);
     }
 
-    /// Whether it says more than a fate.
+    /// Whether it has more than a fate.
     pub const fn is_special(&self) -> bool {
         self.way.is_some() || self.above.is_some() || self.instead.is_some()
     }
 
-    /// Of one that is lost.
+    /// The ruling on a lost packet.
     pub(super) const fn lost(reason: DropReason) -> Self {
         Self { fate: Some(Fate::Dropped(reason)), ..Self::NONE }
     }

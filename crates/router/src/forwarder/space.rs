@@ -1,12 +1,12 @@
-//! Which per-flow forwarder a packet has: tuple space search (V. Srinivasan, S. Suri, G. Varghese, "Packet
-//! classification using tuple space search", SIGCOMM 1999). Made once, never changed.
+//! Finds the per-flow forwarder of a packet: tuple space search (V. Srinivasan, S. Suri, G. Varghese, "Packet
+//! classification using tuple space search", SIGCOMM 1999). Immutable once built.
 
 use super::key::{FlowKey, Words};
 
-/// Hash tables, one for each set of fields, and lengths of prefixes, that are not wild.
+/// Hash tables, one for each combination of fields and prefix lengths.
 #[derive(Debug, Default)]
 pub(crate) struct Space {
-    /// Fewest wild fields first, then longest prefixes.
+    /// Fewest wildcards first, then longest prefixes.
     tuples: Box<[Tuple]>,
 }
 
@@ -17,7 +17,7 @@ struct Tuple {
     /// A power of two, at most half of them used.
     slots: Box<[Slot]>,
     seed: u64,
-    /// How many slots a search looks at, at most.
+    /// Most slots that a search visits.
     longest: u32,
 }
 
@@ -25,13 +25,13 @@ struct Tuple {
 #[repr(align(64))]
 struct Slot {
     words: Words,
-    /// The place of the key's forwarder, plus 1; 0 if the slot is free.
+    /// Index of the key's forwarder plus 1; 0 if the slot is free.
     found: u32,
 }
 
 impl Space {
-    /// A space of these keys in the order of their fids, found by their places. `seed` makes unforeseeable
-    /// which keys fall together.
+    /// A space of these keys in the order of their fids; lookups return their index. `seed` makes collisions
+    /// unpredictable.
     pub fn new(keys: &[FlowKey], seed: u64) -> Self {
         let mut masks: Vec<(Words, u32)> = keys.iter().map(|key| (key.mask(), key.rank())).collect();
         masks.sort_unstable_by_key(|&(mask, rank)| (rank, mask));
@@ -43,8 +43,8 @@ impl Space {
         Self { tuples: tuples.collect() }
     }
 
-    /// The place of the flow's forwarder: of those whose keys match, the one with fewest wild fields, then
-    /// with the longest prefixes, then the first.
+    /// Index of the flow's forwarder: among matching keys the one with the fewest wildcards, then the longest
+    /// prefixes, then the first.
     #[inline]
     pub fn find(&self, flow: &Words) -> Option<usize> {
         let mut best: Option<(u32, u32)> = None;
@@ -59,7 +59,7 @@ impl Space {
         best.map(|(_, found)| found as usize)
     }
 
-    /// For each lookup, how many cache lines it touches at most.
+    /// For each lookup, the most cache lines that it touches.
     pub fn lookups(&self) -> impl Iterator<Item = u32> {
         self.tuples.iter().map(|tuple| tuple.longest)
     }
@@ -77,12 +77,12 @@ impl Tuple {
         for (words, place) in keys {
             tuple.insert(&words, place);
         }
-        // A search for what is not there ends at the free slot behind a run of used ones.
+        // An unsuccessful search ends at the free slot after a run of used ones.
         tuple.longest = tuple.longest_run() + 1;
         tuple
     }
 
-    /// Of equal keys the first stays.
+    /// Among equal keys the first is kept.
     fn insert(&mut self, words: &Words, place: u32) {
         let last = self.slots.len() - 1;
         let mut at = self.start(words);
@@ -97,7 +97,7 @@ impl Tuple {
 
     fn longest_run(&self) -> u32 {
         let (mut longest, mut run) = (0, 0);
-        // Twice around, as a run may go over the end.
+        // Twice around, because a run may wrap around.
         for slot in self.slots.iter().chain(&*self.slots) {
             run = if slot.found > 0 { run + 1 } else { 0 };
             longest = longest.max(run);
@@ -122,15 +122,15 @@ impl Tuple {
         None
     }
 
-    /// Whether these are the words of a flow that are not wild.
+    /// Whether these are the flow's words, apart from wildcards.
     #[inline]
     fn is(&self, flow: &Words, words: &Words) -> bool {
         let differs = |at: usize| flow[at] & self.mask[at] ^ words[at];
         differs(0) | differs(1) | differs(2) | differs(3) | differs(4) == 0
     }
 
-    /// The start of a search for a flow. Its words, which have just been written, are read one by one as they
-    /// were written: to read two at once would have to wait for both.
+    /// First slot of a search for a flow. Its words have just been written, and are read one by one: a wider
+    /// read would defeat store forwarding.
     #[inline]
     fn start(&self, flow: &Words) -> usize {
         let mix = |state, (&word, &mask): (&u64, &u64)| fold(state ^ word & mask, 0xa409_3822_299f_31d1);
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn fewest_wild_fields_win_then_the_lowest_fid() {
-        // 0 is wild.
+        // 0 is a wildcard.
         let keys = [
             key(0, 0, 0, 0, 0),
             key(0, 0, 2, 80, 6),

@@ -1,4 +1,4 @@
-//! All programs of a router. Never changed: another table takes its place.
+//! All programs of a router. Immutable: changes create another table.
 
 use super::key::{FlowKey, Key};
 use super::price::{Admission, classifier, minimal_ip};
@@ -9,19 +9,19 @@ use longwire_program::{Demand, Installed, Overdrawn, Resource, admit};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Why a program that was prepared is not installed.
+/// Reason why a prepared program is not installed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum InstallError {
-    /// It does not fit beside what is installed.
+    /// It exceeds the remaining budget.
     #[error(transparent)]
     Overdrawn(#[from] Overdrawn),
-    /// Its packets are to go out of a port that is not the router's.
+    /// Its output port is not the router's.
     #[error("port {port} is not one of the router's")]
     ForeignPort {
         /// The port's place.
         port: u16,
     },
-    /// There are as many as can be.
+    /// The maximum number is reached.
     #[error("{MOST} programs are installed, which is the most; remove one")]
     TooMany,
 }
@@ -29,7 +29,7 @@ pub enum InstallError {
 /// Most programs of a router.
 pub const MOST: usize = 4096;
 
-/// The programs of a router, those for all packets and those for flows.
+/// The programs of a router: those for all packets and those for flows.
 #[derive(Debug)]
 pub struct Forwarders {
     admission: Admission,
@@ -40,10 +40,10 @@ pub struct Forwarders {
     all: Box<[Arc<Forwarder>]>,
     /// Those for all packets, by fid.
     pub(super) general: Box<[Arc<Forwarder>]>,
-    /// Those for flows, by fid: what `space` finds.
+    /// Those for flows, by fid: the indices of `space`.
     pub(super) flows: Box<[Arc<Forwarder>]>,
     pub(super) space: Space,
-    /// Whether none of them has more to say of packets than to let them pass, or not.
+    /// Whether all of them are plain: they only pass or drop packets.
     pub(super) plain: bool,
     /// Whether one of them may rewrite packets.
     pub(super) writes: bool,
@@ -51,11 +51,11 @@ pub struct Forwarders {
 }
 
 impl Forwarders {
-    /// None, for a router with ports at these places.
+    /// An empty table, for a router with ports at these indices.
     pub fn none(admission: Admission, ports: &[u16], seed: u64) -> Self {
         let classifier = classifier(&admission.prices, &Space::default(), false);
         let minimal = minimal_ip(&admission.prices);
-        // Minimal IP is there whatever the budget.
+        // Minimal IP is always there, whatever the budget.
         let need =
             admit(&longwire_program::Budget::default(), classifier, &[], &[minimal]).unwrap_or_default();
         Self {
@@ -73,10 +73,10 @@ impl Forwarders {
         }
     }
 
-    /// These and one more, which gets the next number, if all together fit the budget.
+    /// This table with one more program, which gets the next number, if all fit the budget.
     ///
     /// # Errors
-    /// Shows the arithmetic of what there is too little of, or says what else is wrong.
+    /// The arithmetic of the exceeded resource, or another reason.
     pub fn with(&self, mut forwarder: Forwarder) -> Result<(Fid, Arc<Self>), InstallError> {
         if self.all.len() >= MOST || self.next == u32::MAX {
             return Err(InstallError::TooMany);
@@ -96,7 +96,8 @@ impl Forwarders {
         Ok((fid, self.remade(all, self.next + 1)?))
     }
 
-    /// These with another in the place of one, whose number and turn it gets; none if that is not there.
+    /// This table with a program replaced; the new one takes over number and position. None if there is no
+    /// such program.
     ///
     /// # Errors
     /// As [`Forwarders::with`].
@@ -108,21 +109,21 @@ impl Forwarders {
         Some(self.remade(self.all.iter().map(one).collect(), self.next))
     }
 
-    /// These without one; none if it is not there.
+    /// This table without a program; none if there is no such program.
     pub fn without(&self, fid: Fid) -> Option<Arc<Self>> {
         self.forwarder(fid)?;
         let left = self.all.iter().filter(|forwarder| forwarder.fid != fid).cloned().collect();
-        // What is left fits if all did.
+        // A subset fits.
         self.remade(left, self.next).ok()
     }
 
-    /// The one with this number.
+    /// The program with this number.
     pub fn forwarder(&self, fid: Fid) -> Option<&Arc<Forwarder>> {
         let at = self.all.binary_search_by_key(&fid, |forwarder| forwarder.fid).ok()?;
         self.all.get(at)
     }
 
-    /// Those that a packet meets, in order: its flow's, which `space` has found, and all general ones.
+    /// The programs that a packet meets, in order: its flow's, found by `space`, and all general ones.
     #[inline]
     pub(super) fn met(&self, own: Option<usize>) -> impl Iterator<Item = &Forwarder> {
         own.and_then(|place| self.flows.get(place)).into_iter().chain(&*self.general).map(AsRef::as_ref)
@@ -138,12 +139,12 @@ impl Forwarders {
         self.all.is_empty()
     }
 
-    /// The worst-case cost of a packet, the router's own work included.
+    /// Worst-case cost of a packet, including the router's own work.
     pub fn need(&self) -> &Demand {
         &self.need
     }
 
-    /// The worst-case cost of a packet whose flow has this program, in picoseconds.
+    /// Worst-case cost of a packet whose flow has this program, in picoseconds.
     pub(crate) fn price(&self, own: Option<&Forwarder>) -> u64 {
         let prices = &self.admission.prices;
         let router = classifier(prices, &self.space, self.writes).amount(Resource::Time)

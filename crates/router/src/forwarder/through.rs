@@ -1,4 +1,4 @@
-//! Packets through the programs: between the classifier and minimal IP.
+//! Packets through the programs, between the classifier and minimal IP.
 
 use super::bench::Bench;
 use super::cost::Sampler;
@@ -21,29 +21,29 @@ use longwire_units::Nanos;
 use longwire_wire::finish_checksum;
 use std::sync::Arc;
 
-/// The programs of a router, and what they are run with.
+/// The programs of a router, and their working memory.
 pub(crate) struct Programs {
     table: Arc<Forwarders>,
     bench: Bench,
-    /// The packets of a batch that are left to be decided about, if not all are.
+    /// The remaining packets of a batch, if not all.
     left: Box<[Handle; BATCH]>,
-    /// The rulings of a batch that say more than a fate, with the packets' places in it: the first few.
+    /// The rulings of a batch that have more than a fate, with the packets' indices: the first few.
     special: Box<[(usize, Ruling); BATCH]>,
 }
 
 /// The verdicts of programs on a packet so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Passage {
-    /// The last program and its verdict, unless it let the packet pass.
+    /// The last program and its verdict, unless it passed the packet.
     pub end: Option<(Verdict, Fid)>,
-    /// Whether one of them may have changed it.
+    /// Whether a program may have changed it.
     pub changed: bool,
-    /// The mark with which the packet came.
+    /// The packet's mark on arrival.
     first_mark: u32,
     queue: Option<u16>,
-    /// The packet's mark, if one of them has set it.
+    /// The packet's mark, if a program has set it.
     pub mark: Option<u32>,
-    /// The link that it takes, if it is routed where that begins.
+    /// The link to take if it is routed to where that begins.
     link: Option<u16>,
     way: Option<NextHop>,
     above: Option<(AttachmentId, Fid)>,
@@ -54,7 +54,7 @@ struct Traveller<'r> {
     handle: Handle,
     context: Context,
     passage: Passage,
-    /// Written where it is read from later: a copy of what has just been written in pieces waits for them.
+    /// Written in place: copying a structure just written in pieces would wait for the writes.
     ruling: &'r mut Ruling,
 }
 
@@ -68,13 +68,12 @@ impl Programs {
         }
     }
 
-    /// Those that are installed.
+    /// The installed programs.
     pub fn table(&self) -> &Arc<Forwarders> {
         &self.table
     }
 
-    /// Puts another table in the place of the one that it was made from; gives it back if that is not the
-    /// router's any more.
+    /// Replaces the table from which this one was made; returns it if that is not the router's current one.
     pub fn replace(
         &mut self,
         made_from: &Arc<Forwarders>,
@@ -99,17 +98,17 @@ impl Programs {
         self.table.plain
     }
 
-    /// They, what they are run with, and where they note which packets are left.
+    /// The programs, their working memory, and the list of remaining packets.
     pub(super) fn parts(&mut self) -> (&Forwarders, &mut Bench, &mut [Handle; BATCH]) {
         (&self.table, &mut self.bench, &mut self.left)
     }
 
-    /// Puts another table in the place of this one.
+    /// Replaces the table.
     pub fn put(&mut self, table: Arc<Forwarders>) {
         self.table = table;
     }
 
-    /// Decides about every packet of a batch that was classified, through programs that may say anything.
+    /// Decides about every packet of a classified batch, through programs of any kind.
     #[inline(never)]
     pub fn forward<C: Classify>(
         &mut self,
@@ -123,7 +122,7 @@ impl Programs {
         let mut fates = [None; BATCH];
         let Self { table, bench, special, .. } = self;
         let mut specials = 0;
-        // Who is to go up later than this keeps those behind from going up at once.
+        // A packet that goes up later keeps those behind it from going up at once.
         let mut goes_up_later = false;
         for (at, (&handle, class)) in handles.iter().zip(classes.iter_mut()).enumerate() {
             if !matches!(class, Class::Dropped(_)) {
@@ -158,8 +157,8 @@ impl Programs {
         }
     }
 
-    /// Decides about one packet by itself. If another has taken its place, it is the one that is answered,
-    /// and the packet itself is done with.
+    /// Decides about a single packet. Returns the packet that replaces it, if any; the packet itself is then
+    /// done with.
     pub fn decide_one<C: Classify>(
         &mut self,
         (core, classifier): (&mut Core, &mut C),
@@ -180,7 +179,7 @@ impl Programs {
         decided
     }
 
-    /// The program of a flow, if it has one.
+    /// The program of a flow, if any.
     pub fn own(&self, words: &Words) -> Option<&Forwarder> {
         if self.table.space.is_empty() {
             return None;
@@ -188,18 +187,18 @@ impl Programs {
         self.table.space.find(words).and_then(|place| self.table.flows.get(place)).map(AsRef::as_ref)
     }
 
-    /// The worst-case cost of a packet of a flow, in picoseconds: classifying, lookups, its programs and
-    /// forwarding, as they are priced.
+    /// Worst-case cost of a packet of a flow, in picoseconds: classifying, lookups, its programs and
+    /// forwarding.
     pub fn price(&self, words: &Words) -> u64 {
         self.table.price(self.own(words))
     }
 
-    /// From now on what programs take is measured now and then.
+    /// Starts sampling the cost of programs.
     pub fn measure(&mut self, meter: Meter) {
         self.bench.sampler = Sampler::with(meter);
     }
 
-    /// Counts a batch: whether what programs take for it is to be measured.
+    /// Counts a batch. Returns whether it is to be measured.
     #[inline]
     pub fn is_sampled(&mut self) -> bool {
         self.bench.sampler.count()
@@ -211,8 +210,8 @@ impl Programs {
     }
 }
 
-/// Runs a packet's programs on it, and notes what it is then in a ruling that is none yet. With the levels
-/// above comes whether it may go up at once, as none before it still has to.
+/// Runs a packet's programs, and sets its ruling, which must be empty. `above` includes whether it may go up
+/// at once, because none before it still has to.
 fn rule<C: Classify>(
     (table, bench): (&Forwarders, &mut Bench),
     (core, classifier, above): (&mut Core, &mut C, Option<(&mut Above, bool)>),
@@ -225,7 +224,7 @@ fn rule<C: Classify>(
         core.before.note(pool, handle);
     }
     let (meta, frame) = pool.parts_mut(handle);
-    // The engine was asked for single packets, and takes none in whose checksum lies outside them.
+    // The engine was asked for single packets, and refuses those with a checksum field outside them.
     if meta.is_train() || finish_checksum(meta, frame).is_err() {
         *ruling = Ruling::lost(DropReason::BadFrame);
         return;
@@ -235,14 +234,14 @@ fn rule<C: Classify>(
     if table.general.is_empty() {
         let Some(own) = own.and_then(|place| table.flows.get(place)) else { return };
         if let (Some(attachment), Some((above, at_once))) = (own.early, above) {
-            // What is refused above is refused before anything expensive: a flood costs less than what it
-            // keeps out.
+            // The level's refusal comes before anything expensive: a flood must cost less than what it would
+            // displace.
             if above.refuses(attachment, Nanos(meta.arrival)) {
                 own.passed_unseen(bench.alone);
                 ruling.fate = Some(Fate::Dropped(DropReason::LevelFull));
                 return;
             }
-            // So that the next of its batch is refused as early as one of a later batch.
+            // So that the next one of its batch is refused as early as one of a later batch.
             if at_once {
                 own.passed_unseen(bench.alone);
                 ruling.way = own.installation.way;
@@ -264,7 +263,7 @@ fn rule<C: Classify>(
     traveller.passage.rule((core, classifier), table, pool, packet, traveller.ruling);
 }
 
-/// Takes a packet up whose program says nothing else of it. None if nobody is there.
+/// Sends a packet up whose program does nothing else. None if nobody is attached.
 fn go_up(
     own: &Forwarder,
     attachment: AttachmentId,
@@ -279,8 +278,7 @@ fn go_up(
     above.offer(pool, handle, &upward, class)
 }
 
-/// Decides about a packet as its programs have ruled. If another has taken its place, it is the one that is
-/// answered.
+/// Carries out a ruling. Returns the packet that replaces it, if any.
 pub(crate) fn carry_out(
     core: &mut Core,
     above: Option<&mut Above>,
@@ -301,10 +299,10 @@ pub(crate) fn carry_out(
     (own, fate)
 }
 
-/// A queue beyond the last band is the last.
+/// A queue beyond the last band means the last.
 const LAST_BAND: u16 = Meta::NO_BAND as u16 - 1;
 
-/// Notes which queue a packet goes to.
+/// Sets a packet's output queue.
 #[inline]
 pub(super) fn take_queue(meta: &mut Meta, queue: u16) {
     meta.set_band(queue.min(LAST_BAND) as u8);
@@ -312,12 +310,12 @@ pub(super) fn take_queue(meta: &mut Meta, queue: u16) {
 }
 
 impl Passage {
-    /// Of a packet that has met no program yet, and came with this mark.
+    /// For a packet before its first program, with this mark.
     pub fn begin(mark: u32) -> Self {
         Self { first_mark: mark, ..Self::default() }
     }
 
-    /// Notes what a program has said.
+    /// Adds a program's verdict.
     #[inline]
     pub fn note(&mut self, forwarder: &Forwarder, verdict: Verdict, effects: &Effects) {
         let installation = &forwarder.installation;
@@ -335,7 +333,7 @@ impl Passage {
         if let Some(queue) = effects.queue.or(forwarder.queue()) {
             self.queue = Some(queue);
         }
-        // A number that is none of its links' chooses none.
+        // A number that is none of its links chooses none.
         if let Some(number) = effects.link {
             self.link = installation.links.get(number as usize).map(|link| link.number);
         }
@@ -344,13 +342,13 @@ impl Passage {
         }
     }
 
-    /// Its packet goes up to nobody who may be gone: `is_there` says which programs are still installed.
+    /// Clears a level that may be gone: `is_there` says which programs are still installed.
     pub fn keep_above(&mut self, is_there: impl Fn(Fid) -> bool) {
         self.above = self.above.filter(|(_, fid)| is_there(*fid));
     }
 
-    /// What follows for the packet, whose flow these words are, if they are known; `table` is that of the
-    /// programs. One that was changed is looked at again. A fate that is settled already stands.
+    /// The resulting ruling on the packet; `table` is that of the programs, and the words are its flow, if
+    /// known. A changed packet is classified again. A fate that is already decided stays.
     pub fn rule<C: Classify>(
         &self,
         (core, classifier): (&mut Core, &mut C),
@@ -382,7 +380,7 @@ impl Passage {
         if let Some(queue) = self.queue {
             take_queue(meta, queue);
         }
-        // What knows its next hop already is not looked at again: its label is gone.
+        // A packet with a known next hop is not classified again: its label is gone.
         if ruling.fate.is_none() && self.changed && !matches!(class, Class::Switched { .. }) {
             *class = core.classify_again(classifier, pool, handle);
             core.prefetch_route(class);
@@ -433,7 +431,7 @@ impl Traveller<'_> {
     }
 }
 
-/// The context of a program for a packet that came to its router.
+/// A program's context for a packet at its router.
 pub(super) const fn context(meta: &Meta) -> Context {
     Context {
         ingress: meta.in_port as u32,

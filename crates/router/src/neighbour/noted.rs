@@ -1,12 +1,12 @@
-//! Neighbours that a control plane knows.
+//! Neighbours known to a control plane.
 
-use super::{FREE, Neighbours, Slot, State, Told};
+use super::{AnswerFlags, FREE, Neighbours, Slot, State};
 use crate::control::Known;
 use longwire_units::Nanos;
 
 impl Neighbours {
-    /// Notes a neighbour as somebody else knows it. Packets that wait for it are due at once. False if there
-    /// is no room.
+    /// Stores a neighbour known to the control plane. Packets that wait for it are due at once. False if
+    /// there is no room.
     pub fn note(&mut self, port: u16, address: u128, mac: [u8; 6], known: Known, now: Nanos) -> bool {
         let state = match known {
             Known::Permanent => State::Permanent,
@@ -15,8 +15,8 @@ impl Neighbours {
         };
         let Some(at) = self.place(port, address) else {
             if known == Known::Doubtful {
-                let told = Told { solicited: false, overrides: true, creates: true };
-                self.learn(port, address, mac, told, now);
+                let flags = AnswerFlags { solicited: false, overrides: true, creates: true };
+                self.learn(port, address, mac, flags, now);
                 return self.place(port, address).is_some();
             }
             return self.insert(Slot { address, port, mac, state, confirmed: now, ..FREE }, now).is_some();
@@ -47,7 +47,7 @@ impl Neighbours {
         true
     }
 
-    /// Forgets a neighbour, unless packets wait for it. Whether it was known.
+    /// Removes a neighbour, unless packets wait for it. Returns whether it was known.
     pub fn forget(&mut self, port: u16, address: u128) -> bool {
         let Some(at) = self.place(port, address) else { return false };
         match self.slots[at].state {

@@ -1,17 +1,15 @@
-//! Room for a neighbour that is not there yet, and who goes for it.
+//! Room for a new neighbour, and the choice of a victim.
 
 use super::{Neighbours, REACH, Slot, State};
 use longwire_units::Nanos;
 use std::ops::Range;
 
-/// Slots that are looked at elsewhere for one neighbour, and how often, at most: usually the first time is
-/// enough.
+/// Slots searched elsewhere for a victim, and the number of such searches: usually one is enough.
 const SWEEPS: usize = 4;
 const SWEPT: usize = 2 * REACH;
 
 impl Neighbours {
-    /// Finds room for a neighbour that is not there: a free slot, or one of a neighbour that nobody will
-    /// miss.
+    /// Makes room for a new neighbour: a free slot, or that of an expendable one.
     pub(super) fn insert(&mut self, slot: Slot, now: Nanos) -> Option<usize> {
         let home = self.home(slot.port, slot.address);
         let reach = home..home + REACH;
@@ -23,15 +21,15 @@ impl Neighbours {
             return Some(at);
         }
         let at = reach.clone().find(|&at| self.is_old(at, now)).or_else(|| {
-            // What was told without having been asked gives way to what is asked for.
+            // Neighbours from unsolicited messages give way to requested ones.
             reach
                 .clone()
                 .find(|&at| !slot.unasked && self.slots[at].unasked && self.slots[at].state == State::Stale)
         });
         let at = at.or_else(|| self.of_a_port_that_has_much(slot.port, reach.clone()));
         let at = at.or_else(|| {
-            // Who goes is looked for everywhere by turns: always near those that come, the rest would crowd
-            // together.
+            // The search for a victim moves through the whole table: always near the new ones, the others
+            // would crowd together.
             let sweeps = if free.is_some() { SWEEPS } else { 0 };
             (0..=sweeps).find_map(|sweep| {
                 let among = if sweep == sweeps { reach.clone() } else { self.next_swept() };
@@ -44,7 +42,7 @@ impl Neighbours {
             Some(free) if free < victim || victim < home => {
                 self.remove(victim);
                 self.used += 1;
-                // Those behind it have moved up, and may have left another one free.
+                // Those behind it have moved up, and may have freed another slot.
                 (home..home + REACH).find(|&at| self.slots[at].state == State::Free)?
             }
             _ => {
@@ -58,11 +56,11 @@ impl Neighbours {
         Some(at)
     }
 
-    /// Slots in which one is looked for who goes if there is a free slot within reach; next time the
-    /// following ones.
+    /// Slots in which to search for a victim if there is a free slot within reach; the following ones next
+    /// time.
     fn next_swept(&mut self) -> Range<usize> {
         let (from, to) = (self.swept, self.swept + SWEPT);
-        // Behind the last home there are few: they go with those before them, so that each is looked at
+        // Behind the last home slot there are few: they belong to those before them, so that each is searched
         // equally often.
         let is_last = to + REACH >= self.slots.len();
         self.swept = if is_last { 0 } else { to };
@@ -70,8 +68,7 @@ impl Neighbours {
         from..to
     }
 
-    /// A neighbour that has not answered for longest, behind a port that has more than its share, if this
-    /// port has less.
+    /// The neighbour without an answer for longest at a port above its share, if this port is below its own.
     fn of_a_port_that_has_much(&self, port: u16, reach: Range<usize>) -> Option<usize> {
         if self.held.is_full(port) {
             return None;
@@ -80,14 +77,14 @@ impl Neighbours {
         reach.filter(may_go).min_by_key(|&at| self.slots[at].confirmed)
     }
 
-    /// For one that is asked for: who is out of use and has not answered for longest, behind the same port,
-    /// of the family that has more of them here, so that neither takes the other's places; gateways come
-    /// last. If there is none, one behind a port that has more.
+    /// Victim for a requested neighbour: an unused one of the same port, without an answer for longest, of
+    /// the family that has more of them here, so that neither family displaces the other; gateways come last.
+    /// If there is none, one of a port above its share.
     fn of_the_same_port_or_more(&self, slot: &Slot, among: Range<usize>, now: Nanos) -> Option<usize> {
         if slot.unasked {
             return None;
         }
-        // Who is used is asked again before that, and has answered.
+        // A neighbour in use would have been probed, and answered, before that.
         let out_of_use = Nanos(self.limits.reachable.0.saturating_mul(2));
         let unused = |at: usize| self.is_idle(at) && now.since(self.slots[at].confirmed) >= out_of_use;
         let of_the_same = |&at: &usize| unused(at) && self.slots[at].port == slot.port;
@@ -115,7 +112,7 @@ impl Neighbours {
     }
 }
 
-/// Whether an address is one of IPv4, as [`crate::neighbour_key`] writes them.
+/// Whether this is an IPv4 address, as written by [`crate::neighbour_key`].
 const fn is_v4(address: u128) -> bool {
     address >> 32 == 0xffff
 }

@@ -1,28 +1,28 @@
-//! How many neighbours are remembered behind each port, and how many are its share.
+//! Number of neighbours at each port, and its share.
 
 #[derive(Debug)]
 pub(super) struct Shares {
-    /// The ports' places in order, and what is behind each.
+    /// The ports' indices in order, and the number of neighbours at each.
     places: Box<[u16]>,
     held: Box<[usize]>,
     share: usize,
 }
 
 impl Shares {
-    /// Of `all` neighbours each of the ports at these `places`, which are in order, has the same share.
+    /// Divides `all` neighbours equally among the ports at these `places`, which are in order.
     pub fn new(all: usize, places: &[u16]) -> Self {
         let held = vec![0; places.len()].into();
         Self { places: places.into(), held, share: all / places.len().max(1) }
     }
 
-    /// One more is behind `port`.
+    /// Counts a new neighbour of `port`.
     pub fn take(&mut self, port: u16) {
         if let Ok(at) = self.places.binary_search(&port) {
             self.held[at] += 1;
         }
     }
 
-    /// One less is.
+    /// Counts a removed neighbour.
     pub fn give_back(&mut self, port: u16) {
         if let Ok(at) = self.places.binary_search(&port) {
             self.held[at] -= 1;
@@ -34,12 +34,12 @@ impl Shares {
         self.of(port) >= self.share
     }
 
-    /// Whether it has more than that.
+    /// Whether it exceeds its share.
     pub fn is_over(&self, port: u16) -> bool {
         self.of(port) > self.share
     }
 
-    /// Whether there are more behind `port` than behind `other`.
+    /// Whether `port` has more neighbours than `other`.
     pub fn has_more(&self, port: u16, other: u16) -> bool {
         self.of(port) > self.of(other)
     }

@@ -1,9 +1,9 @@
-//! The places of neighbours: whoever changes one is counted.
+//! The slots of neighbours, with a count of changes.
 
 use super::{FREE, Slot};
 use std::ops::Deref;
 
-/// Places that are read as a slice, and changed through [`Slots::change`] alone.
+/// Slots that are read as a slice, and changed only through [`Slots::change`].
 #[derive(Debug)]
 pub(super) struct Slots {
     list: Box<[Slot]>,
@@ -11,18 +11,18 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// So many free ones.
+    /// This many free slots.
     pub fn new(count: usize) -> Self {
         Self { list: vec![FREE; count].into(), changes: 0 }
     }
 
-    /// One of them, to change.
+    /// A slot to change.
     pub fn change(&mut self, at: usize) -> &mut Slot {
         self.changes += 1;
         &mut self.list[at]
     }
 
-    /// How often one may have changed.
+    /// Number of possible changes so far.
     #[inline]
     pub fn changes(&self) -> u64 {
         self.changes

@@ -1,13 +1,12 @@
-//! Memory for the nodes of the prefix tables: arrays of a few to some hundred values, in chunks that never
-//! move.
+//! Memory for the nodes of the prefix tables: arrays of up to some hundred values, in chunks that never move.
 
 use longwire_packet::{huge_vec, prefetch};
 
 /// Classes of arrays: 1, 2, 4 … 256 values.
 const CLASSES: usize = 9;
 
-/// Arrays of values, named by the place of their first. Chunks of `CHUNK` values are reserved as they are
-/// needed, and touched as they are used, so that growing copies nothing.
+/// Arrays of values, identified by the index of their first. Chunks of `CHUNK` values are reserved on demand
+/// and touched on use, so that growing copies nothing.
 #[derive(Debug)]
 pub(super) struct Arena<T, const CHUNK: usize> {
     chunks: Vec<Vec<T>>,
@@ -21,7 +20,7 @@ impl<T: Copy + Default, const CHUNK: usize> Arena<T, CHUNK> {
         Self { chunks: Vec::new(), free: Default::default() }
     }
 
-    /// An array of `len` fresh values (at least 1, at most 256), or none once all places are taken.
+    /// An array of `len` default values (1 to 256); none if the space is exhausted.
     pub fn alloc(&mut self, len: usize) -> Option<u32> {
         let class = class_of(len);
         if let Some(at) = self.free[class].pop() {
@@ -41,7 +40,7 @@ impl<T: Copy + Default, const CHUNK: usize> Arena<T, CHUNK> {
         Some(at as u32)
     }
 
-    /// Gives back an array of `len` values.
+    /// Frees an array of `len` values.
     pub fn free(&mut self, at: u32, len: usize) {
         self.free[class_of(len)].push(at);
     }
@@ -65,8 +64,8 @@ impl<T: Copy + Default, const CHUNK: usize> Arena<T, CHUNK> {
         prefetch(&self.chunks[at as usize / CHUNK][at as usize % CHUNK]);
     }
 
-    /// An array of `len` values at `at` (nothing if `len` is 0) with `value` put in before its value number
-    /// `rank`; in another place if need be.
+    /// Inserts `value` at index `rank` into the array of `len` values at `at` (none if `len` is 0), and
+    /// returns its index; it may move.
     pub fn with(&mut self, at: u32, len: usize, rank: usize, value: T) -> Option<u32> {
         let place = if len > 0 && class_of(len) == class_of(len + 1) {
             at
@@ -84,7 +83,7 @@ impl<T: Copy + Default, const CHUNK: usize> Arena<T, CHUNK> {
         Some(place)
     }
 
-    /// An array of `len` values without its value number `rank`. It stays where it is unless it fits half the
+    /// Removes the value at index `rank`, and returns the array's index. It moves only if it fits half the
     /// room.
     pub fn without(&mut self, at: u32, len: usize, rank: usize) -> u32 {
         self.slice_mut(at, len).copy_within(rank + 1.., rank);
@@ -95,14 +94,14 @@ impl<T: Copy + Default, const CHUNK: usize> Arena<T, CHUNK> {
         if class_of(len) == class_of(len - 1) {
             return at;
         }
-        // Without room elsewhere the half that is not used stays with it, and is lost to others.
+        // Without room elsewhere it keeps its place, and half of it is wasted.
         let Some(place) = self.alloc(len - 1) else { return at };
         (0..len as u32 - 1).for_each(|each| *self.at_mut(place + each) = self.at(at + each));
         self.free(at, len);
         place
     }
 
-    /// Bytes in use, those of freed arrays included.
+    /// Bytes reserved, including freed arrays.
     pub fn bytes(&self) -> usize {
         self.chunks.iter().map(Vec::len).sum::<usize>() * size_of::<T>()
     }

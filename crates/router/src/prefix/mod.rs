@@ -1,4 +1,4 @@
-//! Longest-prefix tables for IPv4 and IPv6: which next hop a destination has.
+//! Longest-prefix tables for IPv4 and IPv6: the next hop of a destination.
 
 mod arena;
 mod v4;
@@ -13,19 +13,19 @@ use std::num::NonZeroU16;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// An IPv4 (`u32`) or IPv6 (`u128`) address as a number, its first bit the highest.
+/// An IPv4 (`u32`) or IPv6 (`u128`) address as a number in network order.
 pub trait Address: Copy + Ord + fmt::Debug {
-    /// How many bits it has.
+    /// Its number of bits.
     const BITS: u8;
 
-    /// Its first `len` bits, zeros behind. `len` is at most [`Address::BITS`].
+    /// Its first `len` bits followed by zeros. `len` is at most [`Address::BITS`].
     #[must_use]
     fn masked(self, len: u8) -> Self;
 
-    /// As people write it.
+    /// In the usual notation.
     fn written(self) -> String;
 
-    /// Reads what people write.
+    /// Parses the usual notation.
     fn read(text: &str) -> Option<Self>;
 }
 
@@ -63,37 +63,37 @@ impl Address for u128 {
     }
 }
 
-/// An address prefix: its first `len` bits count, all others are zero.
+/// An address prefix; the bits after the first `len` are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix<A> {
     address: A,
     len: u8,
 }
 
-/// Why something is no prefix.
+/// Reason why a prefix is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PrefixError {
     /// More bits than the address has.
     #[error("prefix length {len}: it must be at most {most}")]
     TooLong {
-        /// The length.
+        /// The prefix length.
         len: u8,
-        /// The most it may be.
+        /// The maximum.
         most: u8,
     },
     /// Not of the form address/length.
     #[error("`{text}` is no prefix: write an address and a length, as 10.0.0.0/8 or fd00::/64")]
     Unreadable {
-        /// What was to be read.
+        /// The text.
         text: String,
     },
 }
 
 impl<A: Address> Prefix<A> {
-    /// The prefix of the first `len` bits of `address`; its other bits do not matter.
+    /// The prefix of the first `len` bits of `address`; its other bits are ignored.
     ///
     /// # Errors
-    /// `len` is more than the address has.
+    /// If `len` exceeds the address length.
     pub fn new(address: A, len: u8) -> Result<Self, PrefixError> {
         if len > A::BITS {
             return Err(PrefixError::TooLong { len, most: A::BITS });
@@ -101,17 +101,17 @@ impl<A: Address> Prefix<A> {
         Ok(Self { address: address.masked(len), len })
     }
 
-    /// The prefix that is one address.
+    /// The prefix of a single address.
     pub fn host(address: A) -> Self {
         Self { address, len: A::BITS }
     }
 
-    /// The first address.
+    /// Its first address.
     pub fn address(self) -> A {
         self.address
     }
 
-    /// How many bits count.
+    /// Its length.
     pub fn bits(self) -> u8 {
         self.len
     }
@@ -139,7 +139,7 @@ impl<A: Address> FromStr for Prefix<A> {
     }
 }
 
-/// The number of a next hop, given by the table of next hops: 1 to 65535.
+/// Number of a next hop in the table of next hops: 1 to 65535.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HopId(pub NonZeroU16);
 
@@ -152,18 +152,18 @@ impl HopId {
         }
     }
 
-    /// Its place in a table of next hops.
+    /// Its index in a table of next hops.
     #[inline]
     pub(crate) const fn index(self) -> usize {
         self.0.get() as usize
     }
 }
 
-/// A table that takes no more prefixes.
+/// The table has reached its limit of prefixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the table has its {limit} prefixes: raise its limit, or aggregate them")]
 pub struct TableFull {
-    /// How many it takes.
+    /// The limit.
     pub limit: usize,
 }
 

@@ -1,41 +1,41 @@
-//! IPv4 prefixes: a trie of strides 16, 8, 4 and 4, each prefix expanded to the slots of one node (V.
+//! IPv4 prefixes: a trie of strides 16, 8, 4 and 4, with each prefix expanded to the slots of one node (V.
 //! Srinivasan and G. Varghese, "Fast address lookups using controlled prefix expansion", ACM TOCS 17(1),
-//! 1999), without pushing anything to children.
+//! 1999), without leaf pushing.
 //!
-//! A search reads one to four slots. A change touches the slots of one node: at most 32768 for prefixes up to
-//! 16 bits, 128 up to 24, 8 beyond; the prefix of no bits stands beside the trie. Memory: half a mebibyte for
-//! the root, of which only what is used is touched, 2 KiB for each /16 with longer prefixes in it, 128 bytes
-//! for each /24 and /28 likewise, and some 30 bytes a prefix for the list from which shorter prefixes come
-//! back when longer ones go.
+//! A search reads one to four slots. A change writes the slots of one node: at most 32768 for prefixes up to
+//! 16 bits, 128 up to 24, 8 beyond; the default route is separate. Memory: half a mebibyte for the root, of
+//! which only used pages are touched, 2 KiB for each /16 with longer prefixes, 128 bytes for each such /24
+//! and /28, and about 30 bytes per prefix for the list from which shorter prefixes are restored when longer
+//! ones are removed.
 
 use super::arena::Arena;
 use super::{Address, HopId, Prefix, TableFull};
 use longwire_packet::prefetch;
 use std::collections::BTreeMap;
 
-/// Bits that are decided by the root, and by the end of each level below.
+/// Prefix lengths at which the root and each level below end.
 const ENDS: [u8; 4] = [16, 24, 28, 32];
 /// Slots in a chunk: 16 MiB.
 const CHUNK: usize = 1 << 21;
 
-/// A slot: the child's place in bits 0 to 31, the next hop in 32 to 47, the length of its prefix in 48 to 55;
-/// zeros for nothing.
+/// A slot: the child's index in bits 0 to 31, the next hop in 32 to 47, the length of its prefix in 48 to 55;
+/// zero if empty.
 type Slot = u64;
 
 /// IPv4 prefixes with their next hops.
 #[derive(Debug)]
 pub struct V4Table {
-    /// The hop of the prefix of no bits.
+    /// The default route.
     default: Option<HopId>,
     root: Vec<Slot>,
     nodes: Arena<Slot, CHUNK>,
-    /// By node, for each block of 16 slots: prefixes that end in it, and children.
+    /// By node, for each block of 16 slots: the number of prefixes that end in it, and of children.
     weights: Vec<u16>,
     prefixes: BTreeMap<Prefix<u32>, HopId>,
     limit: usize,
 }
 
-/// A node on the way to a prefix: where it is, none for the root, and the slot in it.
+/// A step of the path to a prefix: the node's index, none for the root, and the slot in it.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     node: Option<u32>,
@@ -46,7 +46,7 @@ impl V4Table {
     /// An empty table that takes at most `limit` prefixes.
     pub fn new(limit: usize) -> Self {
         let mut nodes = Arena::new();
-        // Place 0 means that there is no child.
+        // Index 0 means no child.
         nodes.alloc(16);
         Self {
             default: None,
@@ -58,7 +58,7 @@ impl V4Table {
         }
     }
 
-    /// The next hop of the longest prefix that holds `address`.
+    /// The next hop of the longest prefix that contains `address`.
     #[inline]
     pub fn find(&self, address: u32) -> Option<HopId> {
         let mut slot = self.root[(address >> 16) as usize];
@@ -77,13 +77,13 @@ impl V4Table {
         best.or(self.default)
     }
 
-    /// Reads the root's slot for `address` ahead of use.
+    /// Prefetches the root's slot for `address`.
     #[inline]
     pub fn prefetch_root(&self, address: u32) {
         prefetch(&self.root[(address >> 16) as usize]);
     }
 
-    /// Reads the slot below the root for `address` ahead of use.
+    /// Prefetches the slot below the root for `address`.
     #[inline]
     pub fn prefetch_node(&self, address: u32) {
         let slot = self.root[(address >> 16) as usize];
@@ -92,10 +92,10 @@ impl V4Table {
         }
     }
 
-    /// Adds a prefix or gives it another next hop; answers the one that it had.
+    /// Adds a prefix or changes its next hop. Returns the previous one.
     ///
     /// # Errors
-    /// There is no room for one more.
+    /// If there is no room for another.
     pub fn insert(&mut self, prefix: Prefix<u32>, hop: HopId) -> Result<Option<HopId>, TableFull> {
         let full = TableFull { limit: self.limit };
         let known = self.prefixes.contains_key(&prefix);
@@ -120,14 +120,14 @@ impl V4Table {
         Ok(self.prefixes.insert(prefix, hop))
     }
 
-    /// Takes a prefix out; answers its next hop, or none if it was not there.
+    /// Removes a prefix. Returns its next hop, or none if there was no such prefix.
     pub fn remove(&mut self, prefix: Prefix<u32>) -> Option<HopId> {
         let hop = self.prefixes.remove(&prefix)?;
         if prefix.bits() == 0 {
             self.default = None;
             return Some(hop);
         }
-        // It is there, so all nodes on its way are.
+        // It exists, so all nodes of its path do.
         let (steps, level) = self.way(prefix)?;
         let begin = if level == 0 { 0 } else { ENDS[level - 1] };
         let shorter = (begin + 1..prefix.bits()).rev().find_map(|bits| {
@@ -146,7 +146,7 @@ impl V4Table {
         Some(hop)
     }
 
-    /// How many prefixes there are.
+    /// Number of prefixes.
     pub fn len(&self) -> usize {
         self.prefixes.len()
     }
@@ -161,14 +161,14 @@ impl V4Table {
         self.prefixes.iter().map(|(&prefix, &hop)| (prefix, hop))
     }
 
-    /// Bytes of the trie: the root and all nodes that were ever needed at once. The list of prefixes comes on
-    /// top.
+    /// Memory of the trie in bytes: the root, and the peak number of nodes. The list of prefixes is not
+    /// included.
     pub fn memory(&self) -> usize {
         self.root.len() * size_of::<Slot>() + self.nodes.bytes() + self.weights.len() * 2
     }
 
-    /// The nodes on the way to the slots of `prefix`, which is not of no bits, and its level. Missing ones
-    /// are made; none if there is no place for them.
+    /// The nodes on the path to `prefix`, which is not the default, and its level. Missing ones are created;
+    /// none if there is no space.
     fn way(&mut self, prefix: Prefix<u32>) -> Option<([Step; 4], usize)> {
         let address = prefix.address();
         let level = ENDS.iter().position(|&end| prefix.bits() <= end)?;
@@ -187,7 +187,7 @@ impl V4Table {
         Some((steps, level))
     }
 
-    /// Makes the child of a slot, a node of `level`.
+    /// Creates the child of a slot, a node of `level`.
     fn grow(&mut self, node: Option<u32>, slot: usize, level: usize) -> Option<u32> {
         let place = self.nodes.alloc(1 << (ENDS[level] - ENDS[level - 1]))?;
         let blocks = self.nodes.bytes() / size_of::<Slot>() / 16;
@@ -201,7 +201,7 @@ impl V4Table {
         Some(place)
     }
 
-    /// Takes one off the weight of the last node, and gives back those that have none left.
+    /// Decrements the weight of the last node, and frees nodes without weight.
     fn lighten(&mut self, steps: &[Step]) {
         for level in (1..steps.len()).rev() {
             let Some(node) = steps[level].node else { return };

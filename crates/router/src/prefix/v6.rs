@@ -2,27 +2,27 @@
 //! hardware/software IP lookups with incremental updates", ACM CCR 34(2), 2004).
 //!
 //! A node has a bit for each prefix that ends in it (1 + 2 + … + 32 = 63) and for each child (64), and the
-//! places of two dense arrays, of next hops and of children. A search visits at most 22 nodes, 9 for a /48. A
-//! change copies at most two arrays of 64 nodes. Memory: 24 bytes a node, in arrays of powers of two; at most
-//! 22 nodes a prefix, and few where prefixes share their beginnings.
+//! indices of two dense arrays, of next hops and of children. A search visits at most 22 nodes, 9 for a /48.
+//! A change copies at most two arrays of 64 nodes. Memory: 24 bytes per node, in arrays of powers of two; at
+//! most 22 nodes per prefix, and few if prefixes share their beginnings.
 
 use super::arena::Arena;
 use super::{HopId, Prefix, TableFull};
 use std::collections::BTreeMap;
 
 const STRIDE: u8 = 6;
-/// Levels down to a prefix of 128 bits.
+/// Levels of a 128-bit prefix.
 const LEVELS: usize = 22;
 
-/// For each value of six bits: the bits of all prefixes of zero to five bits that hold it. The prefix of `n`
-/// bits with value `v` has bit 2^n − 1 + v, so a longer one has a higher bit.
+/// For each value of six bits: the bits of all prefixes of zero to five bits that contain it. The prefix of
+/// `n` bits with value `v` has bit 2^n − 1 + v, so a longer one has a higher bit.
 const HOLDING: [u64; 64] = holding();
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Node {
-    /// Which prefixes end here.
+    /// The prefixes that end here.
     ending: u64,
-    /// Which children there are.
+    /// The existing children.
     below: u64,
     hops: u32,
     children: u32,
@@ -46,7 +46,7 @@ impl V6Table {
         Self { nodes, hops: Arena::new(), root, prefixes: BTreeMap::new(), limit }
     }
 
-    /// The next hop of the longest prefix that holds `address`.
+    /// The next hop of the longest prefix that contains `address`.
     #[inline]
     pub fn find(&self, address: u128) -> Option<HopId> {
         let mut node = self.nodes.at(self.root);
@@ -66,10 +66,10 @@ impl V6Table {
         HopId::from_raw(self.hops.at(node.hops + rank(node.ending, bit)))
     }
 
-    /// Adds a prefix or gives it another next hop; answers the one that it had.
+    /// Adds a prefix or changes its next hop. Returns the previous one.
     ///
     /// # Errors
-    /// There is no room for one more.
+    /// If there is no room for another.
     pub fn insert(&mut self, prefix: Prefix<u128>, hop: HopId) -> Result<Option<HopId>, TableFull> {
         let full = TableFull { limit: self.limit };
         if !self.prefixes.contains_key(&prefix) && self.prefixes.len() >= self.limit {
@@ -93,7 +93,7 @@ impl V6Table {
         Ok(self.prefixes.insert(prefix, hop))
     }
 
-    /// Takes a prefix out; answers its next hop, or none if it was not there.
+    /// Removes a prefix. Returns its next hop, or none if there was no such prefix.
     pub fn remove(&mut self, prefix: Prefix<u128>) -> Option<HopId> {
         let hop = self.prefixes.remove(&prefix)?;
         let levels = usize::from(prefix.bits() / STRIDE);
@@ -122,7 +122,7 @@ impl V6Table {
         Some(hop)
     }
 
-    /// How many prefixes there are.
+    /// Number of prefixes.
     pub fn len(&self) -> usize {
         self.prefixes.len()
     }
@@ -137,7 +137,7 @@ impl V6Table {
         self.prefixes.iter().map(|(&prefix, &hop)| (prefix, hop))
     }
 
-    /// Bytes of the tree: all arrays that were ever needed at once. The list of prefixes comes on top.
+    /// Memory of the tree in bytes: the peak of all arrays. The list of prefixes is not included.
     pub fn memory(&self) -> usize {
         self.nodes.bytes() + self.hops.bytes()
     }
@@ -155,7 +155,7 @@ impl V6Table {
     }
 }
 
-/// The six bits of an address that a level looks at; zeros follow the last.
+/// The six bits of an address for a level; zeros follow the last.
 #[inline]
 fn chunk(address: u128, level: usize) -> u32 {
     let at = level as u32 * 6;
@@ -168,7 +168,7 @@ fn bit_of(prefix: Prefix<u128>) -> u32 {
     (1 << rest) - 1 + (chunk(prefix.address(), level.into()) >> (6 - rest))
 }
 
-/// How many bits below `bit` are set.
+/// Number of set bits below `bit`.
 #[inline]
 fn rank(bits: u64, bit: u32) -> u32 {
     (bits & ((1 << bit) - 1)).count_ones()

@@ -1,15 +1,15 @@
-//! Which flow a packet belongs to, as a scheduler's key, and what that flow is called.
+//! Flows as scheduler keys, and their names.
 
 use super::{FlowFields, NamedFlow};
 use crate::forwarder::{FlowKey, Key, Space, Words, hash, words_key};
 
-/// Set in the keys of flows that were not named.
+/// Bit set in the keys of unnamed flows.
 const HASHED: u32 = 1 << 31;
-/// Bit position of the port's number in a flow's words, beyond its ports and protocol.
+/// Bit position of the port's number in a flow's words, above its ports and protocol.
 const PORT_AT: u32 = 52;
 
-/// How flows are distinguished. A flow is the packets to one port that match a key, or that have the same
-/// values in the chosen fields.
+/// Identification of flows. A flow consists of the packets to one port that match a key, or that have the
+/// same values in the chosen fields.
 #[derive(Debug)]
 pub(super) struct Identity {
     space: Space,
@@ -17,7 +17,7 @@ pub(super) struct Identity {
     mask: Words,
     seed: u64,
     ports: u32,
-    /// By the flow's place in the scheduler: its key, and its words if it has no name.
+    /// By the flow's index in the scheduler: its key, and its words if it has no name.
     seen: Vec<(u32, Words)>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Identity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Flow {
     pub key: u32,
-    /// Which of the named ones it is.
+    /// Index of its name, if any.
     pub named: Option<usize>,
 }
 
@@ -42,8 +42,8 @@ impl Identity {
         }
     }
 
-    /// The flow of these words on its way to the port of this number. Two flows without names may be taken
-    /// for one, once in 2³¹ pairs.
+    /// The flow of these words to the port with this number. Two unnamed flows may collide, once in 2³¹
+    /// pairs.
     #[inline]
     pub fn of(&self, words: &Words, port: u16) -> Flow {
         if let Some(named) = self.space.find(words) {
@@ -55,12 +55,12 @@ impl Identity {
         Flow { key: HASHED | (hash(&own) >> 33) as u32, named: None }
     }
 
-    /// The key of a named flow on its way to a port.
+    /// The key of a named flow to a port.
     pub fn key_of(&self, named: usize, port: u16) -> u32 {
         named as u32 * self.ports + u32::from(port)
     }
 
-    /// Remembers what the flow at a place looks like.
+    /// Stores the fields of the flow at an index.
     #[inline]
     pub fn note(&mut self, place: usize, flow: Flow, words: &Words) {
         if self.seen[place].0 != flow.key {
@@ -68,7 +68,7 @@ impl Identity {
         }
     }
 
-    /// The name of the flow with this key, at this place.
+    /// The name of the flow with this key and index.
     pub fn name(&self, place: usize, key: u32) -> String {
         if key & HASHED == 0 {
             let named = (key / self.ports) as usize;
@@ -84,7 +84,7 @@ impl Identity {
 }
 
 impl FlowFields {
-    /// All ones in the words of the fields that tell flows apart.
+    /// All ones in the words of the distinguishing fields.
     fn mask(self) -> Words {
         let address = |is_told: bool| is_told.then_some([0, 0, 0, 0].into());
         FlowKey {

@@ -1,5 +1,5 @@
-//! The engine's worker as the one processor of a real run. Each packet's cycles are counted while the router
-//! works on it, and predict those of its flow's next packet.
+//! The engine's worker as the only processor of a real run. Each packet's cycles are measured while the
+//! router works on it, and predict those of its flow's next packet.
 
 use super::measured::Measured;
 use super::{Comer, Host, Meter, SharingConfig, SharingError};
@@ -37,19 +37,19 @@ impl Live {
         self.0.wake
     }
 
-    /// A packet comes. The place of its flow, if it is let in.
+    /// Admits a packet. Returns the index of its flow, if admitted.
     pub fn come<C: Classify>(&mut self, host: &mut Host<'_, C>, comer: Comer) -> Option<usize> {
         self.0.come(host, comer)
     }
 
-    /// Processes for a while, and sends what is due.
+    /// Processes packets for a while, and sends what is due.
     pub fn serve<C: Classify>(&mut self, host: &mut Host<'_, C>, now: Nanos) {
         let Self(measured) = self;
         let mut present = (measured.meter.now)();
         let until = measured.end_of_visit(present);
         measured.send(host, present.max(now));
         let more = loop {
-            // What is made while packets are processed needs room, too.
+            // Packets created during processing need room, too.
             if present >= until || host.out.room() < OUTBOX / 2 {
                 break true;
             }

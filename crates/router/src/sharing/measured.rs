@@ -1,5 +1,5 @@
-//! The common part of one and several processors in a real run: a scheduler that receives measured costs,
-//! and ports that take their time.
+//! The common part of one and several processors in a real run: a scheduler with measured costs, and ports
+//! with transmission times.
 
 use super::{Comer, Host, Meter, SharingConfig, SharingError};
 use crate::Classify;
@@ -9,8 +9,8 @@ use longwire_packet::Handle;
 use longwire_sched::{Granted, Resource, Scheduler, Settings, Ticket};
 use longwire_units::Nanos;
 
-/// How long packets are given to processors before the worker looks for packets again: as long as that took
-/// last, within these bounds.
+/// Limits of the time for which packets are processed before the worker polls for packets again: as long as
+/// polling took last.
 const VISIT: (Nanos, Nanos) = (Nanos::from_micros(20), Nanos::from_micros(500));
 
 /// See the module.
@@ -19,12 +19,11 @@ pub(super) struct Measured {
     pub config: SharingConfig,
     pub scheduler: Scheduler,
     pub meter: Meter,
-    /// By a packet's place in the scheduler: the place of the port that it goes to, and the handle of what it
-    /// has become.
+    /// By a packet's index in the scheduler: the index of its output port, and its handle after processing.
     decided: Vec<(u16, Handle)>,
-    /// The packet that each port is sending, its place, and its end.
+    /// The packet that each port is sending, its index, and its end.
     sending: Vec<Option<(u16, Handle, Nanos)>>,
-    /// When it wants to be told the time, and when it was last done.
+    /// When it must be called next, and when it was last done.
     pub wake: Nanos,
     done: Nanos,
 }
@@ -45,7 +44,7 @@ impl Measured {
         u64::from(self.scheduler.inside()) + self.sending.iter().flatten().count() as u64
     }
 
-    /// A packet comes. The place of its flow, if it is let in.
+    /// Admits a packet. Returns the index of its flow, if admitted.
     pub fn come<C: Classify>(&mut self, host: &mut Host<'_, C>, comer: Comer) -> Option<usize> {
         let meta = host.pool.meta(comer.handle);
         let (bytes, arrival) = (meta.wire_len, Nanos(meta.arrival));
@@ -64,17 +63,17 @@ impl Measured {
         }
     }
 
-    /// When a visit ends that begins now.
+    /// End of a visit that begins now.
     pub fn end_of_visit(&self, now: Nanos) -> Nanos {
         let (least, most) = VISIT;
         now + now.since(self.done).clamp(least, most)
     }
 
-    /// A visit is over; `more` if it could go on.
+    /// Ends a visit; `more` if there is work left.
     pub fn rest(&mut self, present: Nanos, more: bool) {
         self.done = present;
         let sent = self.sending.iter().flatten().map(|(.., end)| *end).min().unwrap_or(Nanos::NEVER);
-        // Not before the worker has looked for packets: its time now is before the present.
+        // Not before the worker has polled for packets: its time now is before the present.
         self.wake = if more { sent.min(present + Nanos(1)) } else { sent };
     }
 
@@ -83,7 +82,7 @@ impl Measured {
         self.scheduler.dequeue(Resource::Processor)
     }
 
-    /// A packet is done with its processor, and goes out of the port at this place, if any.
+    /// Records that a processor has finished a packet, which leaves by the port at this index, if any.
     pub fn processed(&mut self, ticket: Ticket, cycles: u64, gone_on: Option<(Handle, u16)>) {
         let Some((handle, place)) = gone_on else {
             self.scheduler.consume(ticket, Some(cycles));
@@ -93,8 +92,8 @@ impl Measured {
         self.scheduler.processed(ticket, Some(cycles));
     }
 
-    /// Sends what ports are done with, and lets them begin with what is next. A port that was busy goes on
-    /// when it was done, not when that is seen.
+    /// Completes transmissions, and starts the next ones. A busy port continues at the time when it was done,
+    /// not when that is noticed.
     pub fn send<C: Classify>(&mut self, host: &mut Host<'_, C>, now: Nanos) {
         for port in 0..self.config.settings.ports {
             let mut begin = now;
@@ -121,9 +120,9 @@ impl Measured {
     }
 }
 
-/// Settings whose cycles are those of the meter.
+/// Settings converted to cycles of the meter.
 fn measured(settings: &Settings, per_microsecond: u32) -> Settings {
-    // What was told in cycles of the model's clock is the same time.
+    // The same time as in cycles of the model's clock.
     let same_time = |cycles: u64| {
         (u128::from(cycles) * u128::from(per_microsecond) / u128::from(settings.clock_mhz)).clamp(1, 1 << 30)
             as u64

@@ -1,11 +1,11 @@
-//! Processors that a router's flows share: packets wait for their flow's turn, are processed, and wait for
+//! Processors shared by a router's flows: packets wait for their flow's turn, are processed, and wait for
 //! their port.
 //!
-//! - `identity`: which flow a packet is of;
+//! - `identity`: flows as scheduler keys;
 //! - `model`: processors in virtual time, with rings between the stages;
-//! - `live`: the engine's worker as the one processor of a real run, its time measured;
-//! - `threads`: threads as several processors of a real run; `processor`: one of them; `measured`: what both
-//!   kinds of real run have in common.
+//! - `live`: the engine's worker as the only processor of a real run, with measured time;
+//! - `threads`: threads as several processors of a real run; `processor`: one of them; `measured`: the common
+//!   part of both kinds of real run.
 //!
 //! The decisions behind it: `docs/adr/0019-sharing-processors.md`, `docs/adr/0022-processors-on-threads.md`.
 
@@ -36,37 +36,36 @@ use std::task::Waker;
 use thiserror::Error;
 use threads::Threads;
 
-/// How a router's processors are shared.
+/// Configuration of shared processors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharingConfig {
     /// The scheduler's name, one of [`longwire_sched::SPECS`].
     pub scheduler: Box<str>,
     /// Its settings. The number of ports is the router's.
     pub settings: Settings,
-    /// The fields that distinguish flows without names.
+    /// The fields that distinguish unnamed flows.
     pub fields: FlowFields,
-    /// Flows with names. Of several that match, the one with fewest wild fields counts, then the first.
+    /// Named flows. Among several that match, the one with the fewest wildcards is chosen, then the first.
     pub flows: Vec<NamedFlow>,
-    /// What a packet costs in virtual time, if its flow says nothing else: what its programs and forwarding
-    /// are priced at, if this is none.
+    /// Default cost of a packet in virtual time; none for the prices of its programs and forwarding.
     pub cycles: Option<Demand>,
-    /// Rings between the stages. Real time has those before processors, `requests` for each of several, and
-    /// before ports.
+    /// Rings between the stages. In real time there are only those before several processors (`requests`),
+    /// and before ports.
     pub rings: Rings,
 }
 
 impl SharingConfig {
-    /// How many threads run a program in real time: what
-    /// [`Installation::threads`](crate::Installation::threads) is to be.
+    /// Number of threads that run a program in real time: the value of
+    /// [`Installation::threads`](crate::Installation::threads).
     pub const fn threads(&self) -> u32 {
         match self.settings.processors {
             0 | 1 => 1,
-            // The worker sees to what is not IP.
+            // The worker processes packets other than IP.
             several => several + 1,
         }
     }
 
-    /// The most that `rings.requests` may be in real time; none if there is one processor, which has no ring.
+    /// Maximum of `rings.requests` in real time; none if there is one processor, which has no ring.
     pub fn most_requests(&self) -> Option<usize> {
         let processors = self.settings.processors as usize;
         (processors > 1).then(|| (threads::MOST / processors).saturating_sub(1))
@@ -94,7 +93,7 @@ impl Default for FlowFields {
     }
 }
 
-/// A flow that was given a name.
+/// A named flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedFlow {
     /// Its name in reports.
@@ -103,24 +102,24 @@ pub struct NamedFlow {
     pub key: FlowKey,
     /// Its weight.
     pub weight: Weight,
-    /// The cost of its packets in virtual time, if it differs from others'.
+    /// The cost of its packets in virtual time, if different from others'.
     pub cycles: Option<Demand>,
 }
 
-/// How many messages the rings between stages hold.
+/// Capacity of the rings between stages, in messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rings {
-    /// From the input to the scheduler: what comes when it is full is dropped.
+    /// From the input to the scheduler; arrivals at a full ring are dropped.
     pub input: usize,
-    /// From the scheduler to the processors; in real time to each of them, if there are several.
+    /// From the scheduler to the processors; in real time to each of several.
     pub requests: usize,
     /// From the processors back to the estimator.
     pub feedback: usize,
-    /// Processed packets before each port: while there are as many, processors take none of its flows'
-    /// packets.
+    /// Processed packets before each port: while the ring is full, processors take no packets of its flows.
     pub ready: u32,
-    /// What the scheduler takes in virtual time to take a packet in, to give one out, and to hear what one
-    /// cost. With 0 all that happens at once, so that the rings `input` and `feedback` are never full.
+    /// Virtual time that the scheduler takes to receive a packet, to select one, and to receive a
+    /// measurement. With 0 all this is instantaneous, so that the rings `input` and `feedback` are never
+    /// full.
     pub step: Nanos,
 }
 
@@ -130,40 +129,40 @@ impl Default for Rings {
     }
 }
 
-/// Why processors can't be shared like that.
+/// Reason why the sharing of processors is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SharingError {
-    /// The scheduler can't be made.
+    /// The scheduler's settings are invalid.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// A named flow has no place.
+    /// A named flow is invalid.
     #[error(transparent)]
     Flow(#[from] FlowError),
-    /// The flow table has no room for others.
+    /// The flow table has no room for unnamed flows.
     #[error(
         "flows = {flows} leaves no room beside {named} named flows to {ports} ports; give {least} or more"
     )]
     TooFewFlows {
         /// The given value.
         flows: u32,
-        /// How many have names.
+        /// Number of named flows.
         named: usize,
         /// The router's ports.
         ports: usize,
-        /// The least that would do.
+        /// The required minimum.
         least: usize,
     },
-    /// Rings before processors of a real run would be too long.
+    /// Rings to processors of a real run would be too long.
     #[error(
         "rings.requests = {requests} is too much before {processors} processors in real time; give {most} or \
          less"
     )]
     Requests {
-        /// How many processors there are.
+        /// Number of processors.
         processors: usize,
         /// The given value.
         requests: usize,
-        /// The most there may be.
+        /// The maximum.
         most: usize,
     },
     /// A processor's thread can't be started.
@@ -174,24 +173,24 @@ pub enum SharingError {
     },
 }
 
-/// Why a flow can't be given another weight.
+/// Reason why a flow's weight can't be changed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReweighError {
-    /// Nobody shares the router's processors.
+    /// The router's processors are not shared.
     #[error(
         "the router has no scheduler, so that no flows share its processors; give it one in the scenario, \
          such as scheduler = \"gmr3\""
     )]
     NotShared,
-    /// No flow has this name.
+    /// There is no flow of this name.
     #[error("there is no flow named \"{flow}\"; {}", names_to_give(known))]
     Unknown {
         /// The given value.
         flow: String,
-        /// The names there are.
+        /// The existing names.
         known: Vec<String>,
     },
-    /// The scheduler has no place for it.
+    /// The scheduler has no room for it.
     #[error(transparent)]
     Flow(#[from] FlowError),
 }
@@ -203,7 +202,7 @@ fn names_to_give(known: &[String]) -> String {
     format!("there are {}", known.join(", "))
 }
 
-/// The processors of a router, and who waits for them.
+/// The processors of a router, and their waiting packets.
 #[derive(Debug)]
 pub(crate) struct Sharing {
     identity: Identity,
@@ -217,7 +216,7 @@ enum Stage {
     Threads(Box<Threads>),
 }
 
-/// The work on a packet: the router itself.
+/// Access to the router, which works on packets.
 pub(crate) struct Host<'a, C> {
     pub core: &'a mut Core,
     pub classifier: &'a mut C,
@@ -227,7 +226,7 @@ pub(crate) struct Host<'a, C> {
     pub out: &'a mut Outbox,
 }
 
-/// How many packets ahead it is read what their flows need.
+/// Prefetch distance in packets.
 const AHEAD: usize = 8;
 
 /// A packet that is about to wait for a processor.
@@ -235,7 +234,7 @@ const AHEAD: usize = 8;
 struct Comer {
     handle: Handle,
     flow: identity::Flow,
-    /// The number of the port that it is taken to be for.
+    /// Number of its presumed port.
     port: u16,
     words: Words,
 }
@@ -265,7 +264,7 @@ impl Sharing {
         }
     }
 
-    /// From now on what packets cost is measured: on the worker that asks, if there is one processor, else on
+    /// Starts measuring the cost of packets: on the calling worker if there is one processor, else on
     /// threads, which run the programs.
     pub fn measure(&mut self, meter: Meter, programs: &mut Programs) -> Result<(), SharingError> {
         let config = self.config();
@@ -280,7 +279,7 @@ impl Sharing {
         Ok(())
     }
 
-    /// Gives a flow with a name another weight from now on, to each port it may go to.
+    /// Sets the weight of a named flow to each of its possible ports.
     pub fn set_weight(&mut self, flow: &str, weight: Weight) -> Result<(), ReweighError> {
         let flows = &self.config().flows;
         let Some(named) = flows.iter().position(|named| &*named.name == flow) else {
@@ -294,14 +293,14 @@ impl Sharing {
         Ok(())
     }
 
-    /// How processors wake the worker.
+    /// Sets how processors wake the worker.
     pub fn set_waker(&mut self, waker: &Waker) {
         if let Stage::Threads(threads) = &self.stage {
             threads.set_waker(waker);
         }
     }
 
-    /// Does something while no program runs on another thread.
+    /// Calls `act` while no program runs on another thread.
     pub fn between_packets<T>(&self, act: impl FnOnce() -> T) -> T {
         match &self.stage {
             Stage::Threads(threads) => threads.between_packets(act),
@@ -326,7 +325,7 @@ impl Sharing {
         }
     }
 
-    /// When it wants to be told the time.
+    /// When it must be called next.
     pub fn deadline(&self) -> Nanos {
         match &self.stage {
             Stage::Model(model) => model.deadline(),
@@ -335,7 +334,7 @@ impl Sharing {
         }
     }
 
-    /// Lets packets wait for their turns. What is not IP has none: it is seen to at once.
+    /// Queues packets for their turns. Packets other than IP are processed at once.
     pub fn forward<C: Classify>(&mut self, mut host: Host<'_, C>, batch: &Batch) {
         let handles = batch.as_slice();
         let mut comers = [None; BATCH];
@@ -363,7 +362,7 @@ impl Sharing {
         host.flush(batch.as_slice());
     }
 
-    /// Whose packet it is, if it is anybody's.
+    /// The flow of a packet, if it has one.
     fn comer<C: Classify>(&self, host: &Host<'_, C>, handle: Handle) -> Option<Comer> {
         let words = flow(host.pool.data(handle))?;
         let port = host.port_towards(&words, handle);
@@ -392,7 +391,7 @@ impl Stage {
     }
 }
 
-/// Gives named flows their weights, to each port they may go to.
+/// Sets the weights of named flows to each of their possible ports.
 fn give_weights(
     scheduler: &mut Scheduler,
     identity: &Identity,
@@ -409,8 +408,8 @@ fn give_weights(
 }
 
 impl<C: Classify> Host<'_, C> {
-    /// The number of the port that a packet's program or route leads to; of one for the router itself, the
-    /// port that it came in by.
+    /// Number of the port to which a packet's program or route leads; for one addressed to the router, its
+    /// ingress port.
     fn port_towards(&self, words: &Words, handle: Handle) -> u16 {
         let destination = u128::from(words[2]) << 64 | u128::from(words[3]);
         let own = self.programs.own(words).and_then(|forwarder| forwarder.installation().way);
@@ -436,15 +435,15 @@ impl<C: Classify> Host<'_, C> {
         }
     }
 
-    /// Does a processor's work on a packet that was kept. Gives the packet and the place of the port it goes
-    /// to, unless it has ended.
+    /// Does a processor's work on a waiting packet. Returns the packet and the index of its output port,
+    /// unless it ends.
     fn process(&mut self, handle: Handle, now: Nanos) -> Option<(Handle, u16)> {
         self.pool.meta_mut(handle).arrival = now.0;
         let decided = self.decide(handle);
         self.go_on(handle, decided)
     }
 
-    /// Does what is left of that when its programs have ruled.
+    /// The rest of that work, after the programs' ruling.
     fn carry_out(
         &mut self,
         (handle, class, ruling): (Handle, Class, &Ruling),

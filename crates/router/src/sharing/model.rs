@@ -19,9 +19,8 @@ pub(super) struct Model {
 impl Model {
     pub fn new(config: &SharingConfig, seed: u64) -> Result<Self, SharingError> {
         let settings = &config.settings;
-        // Processors go on with what waits in the ring before them, and in the scheduler's own hands: for
-        // these it decides while they are busy, and a line that could not be served then because of that
-        // would lose its turn to another.
+        // Processors continue with packets in the ring before them and in the scheduler's hands, for which it
+        // decides while they are busy. A line that could not be served then would lose its turn to another.
         let before = u32::try_from(config.rings.requests).unwrap_or(u32::MAX).saturating_add(1);
         let under_way = Some(settings.processors.saturating_add(before));
         let setup = Setup {
@@ -54,7 +53,7 @@ impl Model {
 
     /// Packets that found the ring before the scheduler full.
     pub fn input_full(&self) -> u64 {
-        self.machine.seen().dropped_at_input
+        self.machine.stats().dropped_at_input
     }
 
     pub fn kept(&self) -> u64 {
@@ -65,7 +64,7 @@ impl Model {
         self.machine.next_time(&Nothing).unwrap_or(Nanos::NEVER)
     }
 
-    /// A packet comes. The place of its flow, if that is known now.
+    /// Admits a packet. Returns the index of its flow, if known now.
     pub fn come<C: Classify>(&mut self, host: &mut Host<'_, C>, comer: Comer) -> Option<usize> {
         let cause = *host.pool.meta(comer.handle);
         host.out.because_of(&cause);
@@ -74,7 +73,7 @@ impl Model {
         (packet.port, packet.handle) = (comer.port, comer.handle.0);
         let now = Nanos(cause.arrival);
         if self.config.rings.step > Nanos::ZERO {
-            // The scheduler may take the packet in later: its flow is known by its name from now on.
+            // The scheduler may admit the packet later, when its flow is known only by key.
             self.machine.scheduler().aim(comer.flow.key, comer.port);
         }
         let mut traffic = Bridge { host, coming: Some((now, packet)), cause: Some(cause) };
@@ -99,7 +98,7 @@ impl Model {
     }
 }
 
-/// Nobody comes.
+/// No arrivals.
 struct Nothing;
 
 impl Traffic for Nothing {
@@ -120,7 +119,7 @@ impl Traffic for Nothing {
 struct Bridge<'a, 'h, C> {
     host: &'a mut Host<'h, C>,
     coming: Option<(Nanos, Packet)>,
-    /// The packet that has come just now, in whose place in the order of things all this happens.
+    /// The packet that has just arrived, whose position in the order of events applies to all this.
     cause: Option<Meta>,
 }
 

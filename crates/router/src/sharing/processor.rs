@@ -1,4 +1,4 @@
-//! A processor that is a thread: packets' copies come through a ring, meet their programs, and go back
+//! A processor that is a thread: packets' copies arrive through a ring, meet their programs, and return
 //! through another.
 
 use super::Meter;
@@ -15,9 +15,9 @@ use std::task::Waker;
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
-/// A packet on its way to a processor and back. The boxes go round.
+/// A packet on its way to a processor and back. The boxes circulate.
 pub(super) struct Job {
-    /// Which it is, and what it was before its programs.
+    /// The packet, and its class before its programs.
     pub packet: Option<(Granted, Class)>,
     pub errand: Errand,
     /// The time of its programs.
@@ -31,24 +31,24 @@ pub(super) struct Common {
     /// Wakes the worker, once that runs.
     pub waker: OnceLock<Waker>,
     stop: AtomicBool,
-    /// Processors stay between two packets.
+    /// Whether processors must stay between two packets.
     closed: AtomicBool,
-    /// By processor: whether it is not between two packets.
+    /// By processor: whether it is working on a packet.
     busy: Box<[Flag]>,
 }
 
-/// A flag with a cache line of its own.
+/// A flag on its own cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Flag(AtomicBool);
 
-/// Is closed while this lives.
+/// Keeps the gate closed while it exists.
 struct Gate<'a>(&'a AtomicBool);
 
 impl<'a> Gate<'a> {
     fn close(closed: &'a AtomicBool) -> Self {
         closed.store(true, Ordering::SeqCst);
-        // Orders the gate before the look at the processors' flags; they do the opposite.
+        // Orders closing the gate before reading the processors' flags; they do the opposite.
         fence(Ordering::SeqCst);
         Self(closed)
     }
@@ -71,7 +71,7 @@ impl Common {
         }
     }
 
-    /// Does something while every processor is between two packets: waits for what is left of one packet
+    /// Calls `act` while every processor is between two packets: waits for at most the rest of one packet
     /// each.
     pub fn between_packets<T>(&self, act: impl FnOnce() -> T) -> T {
         let _gate = Gate::close(&self.closed);
@@ -83,7 +83,7 @@ impl Common {
         act()
     }
 
-    /// A processor begins with a packet. It waits for nothing but the gate.
+    /// Begins a packet on a processor. It waits for nothing but the gate.
     fn enter(&self, processor: usize) {
         let Flag(busy) = &self.busy[processor];
         loop {
@@ -107,7 +107,7 @@ impl Common {
 
 /// The worker's end of a processor.
 pub(super) struct Processor {
-    /// Those that are not on their way. They take turns, so that none keeps programs that were replaced.
+    /// Boxes that are not in use. They rotate, so that none keeps replaced programs.
     jobs: VecDeque<Box<Job>>,
     all: usize,
     requests: Producer<Box<Job>>,
@@ -118,17 +118,17 @@ pub(super) struct Processor {
 }
 
 impl Processor {
-    /// Starts the processor of this number, from 0 on, with a ring of `depth` places before it.
+    /// Starts the processor with this number, from 0, with a ring of `depth` slots.
     ///
     /// # Errors
-    /// The thread can't be started.
+    /// If the thread can't be started.
     pub fn start(
         number: usize,
         depth: usize,
         table: &Arc<Forwarders>,
         common: &Arc<Common>,
     ) -> io::Result<Self> {
-        // One more is in the processor's hands.
+        // The processor holds another one.
         let all = depth + 1;
         let (requests, taken) = RingBuffer::new(all);
         let (given, verdicts) = RingBuffer::new(all);
@@ -152,7 +152,7 @@ impl Processor {
         self.all - self.jobs.len()
     }
 
-    /// Whether it can be given no more.
+    /// Whether it can accept no more.
     pub fn is_full(&self) -> bool {
         self.jobs.is_empty()
     }
@@ -162,7 +162,7 @@ impl Processor {
         !self.verdicts.is_empty()
     }
 
-    /// A box for a packet, if it is not full.
+    /// A box for a packet, unless it is full.
     pub fn job(&mut self) -> Option<Box<Job>> {
         self.jobs.pop_front()
     }
@@ -172,18 +172,18 @@ impl Processor {
         self.jobs.push_back(job);
     }
 
-    /// Gives it a packet, and wakes it.
+    /// Passes it a packet, and wakes it.
     pub fn give(&mut self, job: Box<Job>) {
         let given = self.requests.push(job);
         debug_assert!(given.is_ok(), "the ring has a place for every box");
-        // Orders the packet before the look at the flag; the thread does the opposite before it sleeps.
+        // Orders the packet before reading the flag; the thread does the opposite before it sleeps.
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::SeqCst) {
             self.unpark();
         }
     }
 
-    /// The next packet that has come back. Its box is to be put back.
+    /// The next returned packet. Its box must be put back.
     pub fn take(&mut self) -> Option<Box<Job>> {
         self.verdicts.pop().ok()
     }
@@ -196,12 +196,12 @@ impl Processor {
 }
 
 impl Drop for Processor {
-    /// Stops it after the packet in hand, and the others of its router with it.
+    /// Stops it, and the router's other processors, after the current packet.
     fn drop(&mut self) {
         self.common.stop.store(true, Ordering::SeqCst);
         self.unpark();
         if let Some(thread) = self.thread.take() {
-            // What panics there is caught there.
+            // A panic of the thread ends there.
             let _ = thread.join();
         }
     }
@@ -213,7 +213,7 @@ impl std::fmt::Debug for Processor {
     }
 }
 
-/// How often a processor looks for packets before it sleeps: about 20 µs.
+/// Polls before a processor sleeps: about 20 µs.
 const LOOKS: u32 = 500;
 /// The longest sleep: a bound on what a missed wake-up would cost.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
@@ -246,7 +246,7 @@ impl Runner {
         }
     }
 
-    /// Sees to a packet, whatever happens on the way.
+    /// Processes a packet, even if it panics.
     fn serve(&mut self, mut job: Box<Job>) {
         self.common.enter(self.number);
         let number = self.number as u32 + 1;
@@ -275,7 +275,7 @@ impl Runner {
 
     fn sleep(&self) {
         self.asleep.store(true, Ordering::SeqCst);
-        // Orders the flag before the look at the ring; who puts a packet there does the opposite.
+        // Orders the flag before reading the ring; the sender does the opposite.
         fence(Ordering::SeqCst);
         if self.requests.is_empty() && !self.common.stop.load(Ordering::Acquire) {
             std::thread::park_timeout(LONGEST_SLEEP);
@@ -295,7 +295,7 @@ mod tests {
     use super::*;
     use crate::forwarder::{Admission, Programs};
 
-    /// Looks for minutes, if need be.
+    /// Polls for minutes, if needed.
     fn wait_for(what: &str, is_so: impl Fn() -> bool) {
         let mut looks = 0;
         while !is_so() {

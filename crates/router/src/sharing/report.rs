@@ -1,15 +1,15 @@
-//! The report of the flows that share processors.
+//! Report of the flows that share processors.
 
 use super::{Sharing, Stage};
 use longwire_block::{FlowStats, ProcessorStats};
 use longwire_sched::{Counters, FlowView, Happened, Weight};
 use std::collections::BTreeSet;
 
-/// Most flows without names in a report.
+/// Most unnamed flows in a report.
 const MOST: usize = 64;
 
 impl Sharing {
-    /// The counters. `places` are those of the ports, by their numbers.
+    /// The counters. `places` are the indices of the ports, by number.
     pub fn stats(&self, places: &[u16]) -> ProcessorStats {
         let scheduler = self.scheduler();
         let Happened { queue_full, table_full, no_room, recycled, exploded, beyond_quantum, .. } =
@@ -20,13 +20,13 @@ impl Sharing {
             scheduler.flows().filter(|flow| flow.key >= named || is_used(&flow.counters)).collect();
         let heard: BTreeSet<u32> =
             flows.iter().filter(|flow| flow.key < named).map(|flow| flow.key / ports).collect();
-        // Named flows without packets are reported once, whichever ports there are.
+        // Named flows without packets are reported once, whatever ports there are.
         let is_silent = |flow: &FlowView| {
             flow.key < named && flow.key.is_multiple_of(ports) && !heard.contains(&(flow.key / ports))
         };
         let silent: Vec<FlowView> = scheduler.flows().filter(is_silent).collect();
         let flows_known = flows.len() as u64;
-        // Named ones first, then those that used most of the processors.
+        // Named ones first, then by use of the processors.
         flows.sort_by_key(|flow| (flow.key >= named, u64::MAX - flow.counters.cycles, flow.place));
         let with_names = flows.iter().take_while(|flow| flow.key < named).count();
         flows.truncate(with_names + MOST);
@@ -74,7 +74,7 @@ impl Sharing {
     }
 }
 
-/// Whether any packet came.
+/// Whether any packet arrived.
 fn is_used(counters: &Counters) -> bool {
     counters.in_packets + counters.refused > 0
 }

@@ -1,5 +1,5 @@
-//! Threads as the processors of a real run. Programs run there, on copies; all else is the worker's, which
-//! decides about each flow's packets in the order in which they came.
+//! Threads as the processors of a real run. They run programs on copies; the worker does all else, and
+//! decides about each flow's packets in order of arrival.
 //!
 //! The decision behind it: `docs/adr/0022-processors-on-threads.md`.
 
@@ -17,8 +17,7 @@ use longwire_units::Nanos;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// Most packets that were granted and not yet decided about: what becomes of so many fits into an outbox that
-/// is half full.
+/// Most packets granted and not decided about: their results fit half an outbox.
 pub(super) const MOST: usize = OUTBOX / 4;
 
 #[derive(Debug)]
@@ -26,16 +25,16 @@ pub(super) struct Threads {
     measured: Measured,
     processors: Vec<Processor>,
     common: Arc<Common>,
-    /// By a packet's place in the scheduler: what has come back, until all of its flow before it have.
+    /// By a packet's index in the scheduler: returned packets that wait for earlier ones of their flow.
     back: Vec<Option<Back>>,
-    /// Packets granted and not decided about, and those of them that are with processors.
+    /// Packets granted and not decided about, and those of them at processors.
     open: usize,
     away: usize,
-    /// After the last visit: when it is seen that something has come back.
+    /// When to check for returned packets, after the last visit.
     later: Nanos,
 }
 
-/// A packet that is back from its processor, or met no program.
+/// A packet that has returned from its processor, or met no program.
 struct Back {
     ticket: Ticket,
     handle: Handle,
@@ -43,12 +42,12 @@ struct Back {
     ruling: Ruling,
     /// Its processor time; none if it met no program.
     cycles: Option<u64>,
-    /// It is to be given up.
+    /// It is to be dropped.
     broken_off: bool,
 }
 
 impl Threads {
-    /// Starts the processors. They begin with the programs of `table`.
+    /// Starts the processors with the programs of `table`.
     pub fn new(config: &SharingConfig, meter: Meter, table: &Arc<Forwarders>) -> Result<Self, SharingError> {
         let (count, depth) = (config.settings.processors as usize, config.rings.requests);
         let most = (MOST / count).saturating_sub(1);
@@ -91,28 +90,28 @@ impl Threads {
         }
     }
 
-    /// How to wake the worker when a packet is back. Heard once.
+    /// Sets how to wake the worker when a packet returns. Effective once.
     pub fn set_waker(&self, waker: &Waker) {
         self.common.waker.get_or_init(|| waker.clone());
     }
 
-    /// Does something while no program runs on a processor.
+    /// Calls `act` while no program runs on a processor.
     pub fn between_packets<T>(&self, act: impl FnOnce() -> T) -> T {
         self.common.between_packets(act)
     }
 
-    /// A packet comes. The place of its flow, if it is let in.
+    /// Admits a packet. Returns the index of its flow, if admitted.
     pub fn come<C: Classify>(&mut self, host: &mut Host<'_, C>, comer: Comer) -> Option<usize> {
         self.measured.come(host, comer)
     }
 
-    /// Takes back what is done, gives processors more for a while, and sends what is due.
+    /// Receives returned packets, passes on more for a while, and sends what is due.
     pub fn serve<C: Classify>(&mut self, host: &mut Host<'_, C>, now: Nanos) {
         let mut present = (self.measured.meter.now)();
         let until = self.measured.end_of_visit(present);
         self.measured.send(host, present.max(now));
         let more = loop {
-            // What comes of one flow's packets that are decided about at once needs room, too.
+            // The results of a flow's packets that are decided together need room, too.
             if present >= until || host.out.room() < OUTBOX / 2 {
                 break true;
             }
@@ -128,7 +127,7 @@ impl Threads {
         self.measured.rest(present, more);
     }
 
-    /// Takes back a packet, if one is done.
+    /// Receives a returned packet, if there is one.
     fn take_back<C: Classify>(&mut self, host: &mut Host<'_, C>, now: Nanos) -> bool {
         let mut processors = self.processors.iter_mut();
         let Some((processor, mut job)) = processors.find_map(|one| one.take().map(|job| (one, job))) else {
@@ -146,7 +145,7 @@ impl Threads {
         true
     }
 
-    /// Gives the processor that has least to do the next packet, unless all have enough.
+    /// Passes the next packet to the processor with the least load, unless all are full.
     fn give_next<C: Classify>(&mut self, host: &mut Host<'_, C>, now: Nanos) -> bool {
         let idlest = self.processors.iter_mut().min_by_key(|processor| processor.load());
         let Some(processor) = idlest.filter(|processor| !processor.is_full() && self.open < MOST) else {
@@ -178,7 +177,7 @@ impl Threads {
         true
     }
 
-    /// Decides about a packet, once all of its flow before it were decided about, and about those that have
+    /// Decides about a packet, once all earlier ones of its flow are decided, and about those that have
     /// waited for it.
     fn decide_in_order<C: Classify>(
         &mut self,
@@ -216,7 +215,7 @@ impl Threads {
     }
 }
 
-/// The result of a processor for a packet. If another has taken its place, it is that one from here on.
+/// Completes a packet that has returned. If another packet replaces it, that one is used from here on.
 fn came_back<C: Classify>(
     host: &mut Host<'_, C>,
     job: &mut Job,
@@ -228,7 +227,7 @@ fn came_back<C: Classify>(
     let router = (&mut *host.core, &mut *host.classifier);
     let mut ruling =
         host.programs.came_back(&mut job.errand, router, host.pool, (handle, &mut class), host.out);
-    // Others of its flow may have to be decided about before.
+    // Earlier packets of its flow may have to be decided first.
     host.core.before.hold(handle);
     host.core.before.clear();
     if let Some(other) = ruling.instead.take() {

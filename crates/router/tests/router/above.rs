@@ -1,4 +1,4 @@
-//! Levels above a router: packets that go up, and what becomes of them.
+//! Levels above a router: packets that go up, and their outcome.
 
 use crate::programs::{prepared, program};
 use crate::rig::{Rig, SECOND, Seen, host_mac, router_mac};
@@ -22,12 +22,12 @@ fn udp(ttl: u8, port: u16, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Sends what goes to UDP port 53 up, and lets a program see it first.
+/// Sends packets for UDP port 53 up, after a program.
 fn install(rig: &mut Rig, code: &str, attachment: AttachmentId) -> Fid {
     install_for(rig, 53, code, attachment)
 }
 
-/// Sends what goes to a UDP port up, and lets a program see it first.
+/// Sends packets for a UDP port up, after a program.
 fn install_for(rig: &mut Rig, port: u16, code: &str, attachment: AttachmentId) -> Fid {
     let key = FlowKey { destination_port: Some(port), ..FlowKey::default() };
     let installation = Installation {
@@ -41,10 +41,10 @@ fn install_for(rig: &mut Rig, port: u16, code: &str, attachment: AttachmentId) -
 
 const PASS: &str = "r0 = 2\n exit";
 const PAYLOAD: usize = 42;
-/// How often something is looked for that happens within milliseconds; each time the processor is given away.
+/// Most polls for something that happens within milliseconds; each one yields the processor.
 const PATIENCE: u64 = 10_000_000;
 
-/// Does what the first byte of the payload says, and tells what it was told.
+/// Obeys the first byte of the payload, and reports the facts it received.
 struct Obedient(mpsc::Sender<Facts>);
 
 impl Service for Obedient {
@@ -54,8 +54,7 @@ impl Service for Obedient {
             0 => Verdict::Drop,
             1 => Verdict::Pass,
             2 => {
-                // Bound for the host behind port 3 from here on; the checksum stays right, for another byte
-                // makes up for it.
+                // From here on to the host at port 3; another byte compensates the checksum.
                 (packet.bytes_mut()[32], packet.bytes_mut()[28]) = (3, 0);
                 Verdict::Pass
             }
@@ -105,7 +104,7 @@ fn a_service_decides_and_the_default_forwarder_does_the_rest() {
         matches!(&three[..], [Seen::Out(3, frame), Seen::Out(2, made)] if frame[22] == 64 && made == &[8; 60])
     );
     assert!(matches!(go(9, 64)[..], [Seen::Out(2, _)]), "no such port: forwarded");
-    // Nobody had to classify it again: who it is for, which flow it is.
+    // The facts spare services classification: destination and flow.
     let facts: Vec<_> = tells.try_iter().collect();
     let classes: Vec<_> = facts.iter().map(|facts| facts.class.class).collect();
     assert_eq!(classes, [0, 0, Why::Expired as u16 + 1, 0, 0], "and why, if it is no regular packet");
@@ -133,8 +132,8 @@ fn what_programs_drop_stays_down_and_what_finds_no_room_is_dropped() {
 #[test]
 fn packets_with_a_mark_go_up_and_others_do_not() {
     let (mut rig, tells) = with_service();
-    // What goes to port 53 gets the mark 7, by a program of that flow; what has it goes up, by one for all
-    // packets.
+    // Packets for port 53 get mark 7 by a program of that flow; a program for all packets sends them up by
+    // the mark.
     let key = FlowKey { destination_port: Some(53), ..FlowKey::default() };
     let marks = Installation { name: "marks".into(), key: Key::Flow(key), ..Installation::default() };
     rig.router.install(prepared(program("marks", "r1 = 7\n call 65538\n r0 = 2\n exit"), marks)).unwrap();
@@ -158,7 +157,7 @@ fn packets_with_a_mark_go_up_and_others_do_not() {
 fn what_a_service_changes_is_looked_at_again() {
     let (mut rig, _tells) = with_service();
     install(&mut rig, PASS, AttachmentId::slow(0));
-    // The source's third byte goes from 1 to 0, the destination's from 2 to 3: the sum is as it was.
+    // The source's third byte goes from 1 to 0, the destination's from 2 to 3: the sum is unchanged.
     rig.send(SECOND, 1, &udp(64, 53, &[2; 4]));
     let seen = rig.wait(2 * SECOND);
     assert!(matches!(&seen[..], [Seen::Out(3, frame)] if frame[..6] == host_mac(3)), "{seen:?}");
@@ -211,7 +210,7 @@ fn a_process_decides_while_it_is_there() {
     while seen.is_empty() {
         assert!(tries < PATIENCE);
         tries += 1;
-        // A nanosecond a try: it is not late enough to be taken back for that.
+        // A nanosecond per poll: it is not late enough to be taken back.
         seen = rig.wait(now + 300_000 + tries);
         std::thread::yield_now();
     }
@@ -233,8 +232,7 @@ fn what_is_not_to_go_on_without_an_answer_is_late_if_nobody_is_there() {
 
 #[test]
 fn a_full_process_refuses_before_the_empty_program_and_behind_others() {
-    // The empty program, and one that does the same but says so in more words: what becomes of packets, and
-    // what is counted, is the same.
+    // The empty program, and an equivalent longer one: outcomes and counters are equal.
     for (name, code) in [("early", PASS), ("late", "r1 = 0\n r0 = 2\n exit")] {
         let mut punt = Punt::new(vec![1, 2, 3]);
         let limits = Limits { packets: 16, ..Limits::default() };

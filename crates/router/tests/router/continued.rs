@@ -1,4 +1,4 @@
-//! Programs that go on with others, and functions that helpers call, on the path of packets.
+//! Tail calls and callbacks on the path of packets.
 
 use crate::programs::prepared;
 use crate::rig::{Rig, SECOND, Seen, host_mac, router_mac};
@@ -13,7 +13,7 @@ fn udp() -> Vec<u8> {
     frame
 }
 
-/// A program that goes on with the one in entry 0, which drops packets, or lets them pass if there is none.
+/// A program with a tail call to entry 0, which drops packets; it passes them if the entry is empty.
 fn dropping(entry: u32) -> Program {
     let first = "r2 = map[0] ll\n r3 = 0\n call tail_call\n r0 = 2\n exit";
     let start = assemble(first).unwrap().len();

@@ -1,4 +1,4 @@
-//! A control plane beside a router: what it is given, what it sends, and what floods leave of it.
+//! A control plane beside a router: what it receives and sends, and the effect of floods.
 
 use crate::rig::{CONTROL, Rig, SECOND, Seen, config, host_mac, router_mac};
 use longwire_block::{DropReason, Node};
@@ -44,7 +44,7 @@ fn packet(to: [u8; 4], protocol: u8, ttl: u8, options: &[u8], payload: &[u8]) ->
     [&ethernet_header(mac, host_mac(1), 0x0800)[..], &header, payload].concat()
 }
 
-/// An ICMP message whose checksum is right.
+/// An ICMP message with a correct checksum.
 fn icmp(kind: u8) -> Vec<u8> {
     let mut message = vec![kind, 0, 0, 0, 0, 7, 0, 1];
     let checksum = Sum::ZERO.bytes(&message).checksum();
@@ -52,7 +52,7 @@ fn icmp(kind: u8) -> Vec<u8> {
     message
 }
 
-/// Ports, and nothing behind them.
+/// Ports without payload.
 fn ports(from: u16, to: u16) -> Vec<u8> {
     [&from.to_be_bytes()[..], &to.to_be_bytes(), &[0; 16]].concat()
 }
@@ -65,7 +65,7 @@ fn hello() -> Vec<u8> {
 fn what_is_for_the_router_goes_up_as_it_is() {
     let mut rig = rig();
     let record_route = [7, 7, 4, 0, 0, 0, 0, 0];
-    // (what, packet, class by its place among the counters).
+    // (name, packet, index of its class among the counters).
     let table = [
         ("a hello", hello(), 0),
         ("OSPF with one hop to go", packet(OWN, OSPF, 1, &[], &[0; 44]), 0),
@@ -130,7 +130,7 @@ fn what_it_sends_goes_out_as_it_is() {
     let frame = [&ethernet_header(host_mac(2), router_mac(2), 0x0800)[..], &hello()[14..]].concat();
     assert_eq!(rig.send(1, CONTROL + 2, &frame), [Seen::Kept, Seen::Out(2, frame.clone())]);
     assert_eq!(rig.router.stats().from_control, 1);
-    // Of a port that is down, and of nobody's.
+    // From a port that is down, and from an unknown one.
     assert!(rig.router.set_up(2, false));
     assert_eq!(rig.send(2, CONTROL + 2, &frame), [Seen::Dropped(DropReason::PortDown)]);
     assert_eq!(rig.send(2, CONTROL + 9, &frame), [Seen::Dropped(DropReason::PortDown)]);
@@ -140,7 +140,8 @@ fn what_it_sends_goes_out_as_it_is() {
     assert!(matches!(&rig.send(4, 1, &through)[..], [Seen::Out(2, _)]));
 }
 
-/// For each flood: packets of it 100000 times a second for ten seconds, with a hello every second and a
+/// Each flood: 100000 packets per second for ten seconds, with a hello every second and a regular packet
+/// every millisecond.
 /// regular packet every millisecond.
 #[test]
 fn floods_leave_hellos_and_regular_packets_alone() {
@@ -186,7 +187,7 @@ fn neighbours_that_it_asks_for_answer_it_whatever_others_say() {
             .concat()
     };
     let asked = [10, 0, 1, 77];
-    // A flood of answers that nobody has asked for takes all there is for them.
+    // A flood of unsolicited answers uses up their limit.
     while rig.send(SECOND, 1, &arp(2, [10, 0, 1, 66])) != [Seen::Dropped(DropReason::SlowPath)] {}
     let question =
         arp_message(1, (router_mac(1), u32::from_be_bytes(OWN)), ([0; 6], u32::from_be_bytes(asked)));
@@ -200,7 +201,7 @@ fn neighbours_that_it_asks_for_answer_it_whatever_others_say() {
     rig.send(SECOND, CONTROL + 1, &question);
     while rig.send(5 * SECOND, 1, &arp(2, [10, 0, 1, 66])) != [Seen::Dropped(DropReason::SlowPath)] {}
     assert_eq!(rig.send(5 * SECOND, 1, &answer), [Seen::Dropped(DropReason::SlowPath)]);
-    // IPv6: what it asks for is known by the message's target.
+    // IPv6: the request is identified by the message's target.
     let own = 0xfd00_0001 << 96 | 1;
     let target = own | 0x76;
     let message = Discovery::solicit(own, target, target, router_mac(1));
@@ -238,7 +239,7 @@ fn it_changes_addresses_and_neighbours() {
     }
     assert!(rig.router.forget_neighbour(2, known) && !rig.router.forget_neighbour(2, known));
     assert_eq!(rig.send(SECOND, 1, &through)[0], Seen::Kept);
-    // What waits for it goes when it is known, and is not forgotten before.
+    // Waiting packets go out when it becomes known; until then it is not removed.
     assert!(!rig.router.forget_neighbour(2, known));
     assert!(rig.router.note_neighbour(2, known, mac, Known::Answered, Nanos(SECOND + 5)));
     assert_eq!(rig.router.deadline(), Nanos(SECOND + 5));

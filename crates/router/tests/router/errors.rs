@@ -1,5 +1,5 @@
-//! ICMP errors of the router about packets that programs, or services above, have rewritten: a translator of
-//! addresses between port 1, inside, and port 3, whose MTU is 1400.
+//! ICMP errors about packets that programs or services have rewritten: address translation between port 1,
+//! inside, and port 3, whose MTU is 1400.
 
 use crate::programs::{prepared, program};
 use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
@@ -17,10 +17,10 @@ const INSIDE: [u8; 4] = [10, 0, 1, 9];
 const FAR: [u8; 4] = [10, 0, 3, 9];
 /// The router's own address on port 3.
 const EXTERNAL: [u8; 4] = [10, 0, 3, 1];
-/// The inside host's port, and what that is outside.
+/// The inside host's port, and its translation.
 const PORTS: [u16; 2] = [5000, 40_001];
 
-/// A packet that must not be fragmented, with so many bytes of IP.
+/// A packet with DF set, of this IP length.
 fn udp(port: u16, from: ([u8; 4], u16), to: ([u8; 4], u16), ttl: u8, len: usize) -> Vec<u8> {
     let header = etherparse::Ipv4Header {
         dont_fragment: true,
@@ -41,7 +41,7 @@ fn back(ttl: u8, len: usize) -> Vec<u8> {
     udp(3, (FAR, 53), (EXTERNAL, PORTS[1]), ttl, len)
 }
 
-/// Installs a NAT44 that knows the inside host's port.
+/// Installs a NAT44 with a mapping of the inside host's port.
 fn translate(rig: &mut Rig) {
     let network = |address: [u8; 4], mask: [u8; 4]| [address, mask].concat();
     let inside = network([10, 0, 1, 0], [255, 255, 255, 0]);
@@ -62,8 +62,7 @@ fn rig() -> Rig {
     Rig::of(config)
 }
 
-/// That an error went out of this port, of this type and code and with this MTU, to who has sent `cause`,
-/// about just that.
+/// Asserts that an error of this type, code and MTU left by this port, to the sender of `cause`, quoting it.
 #[track_caller]
 fn assert_told(seen: &[Seen], port: u16, (kind, code, mtu): (u8, u8, u16), cause: &[u8]) {
     let errors: Vec<_> = seen.iter().filter(|seen| matches!(seen, Seen::Out(..))).collect();
@@ -80,7 +79,7 @@ const NO_HOST: (u8, u8, u16) = (3, 1, 0);
 
 #[test]
 fn path_mtu_discovery_through_a_translator_finds_the_routers_own_port() {
-    // Alone, and beside a program that has more to say of packets.
+    // Alone, and beside a program that is not plain.
     for others in [&[][..], &["balancer"]] {
         let mut rig = rig();
         translate(&mut rig);
@@ -112,7 +111,7 @@ fn who_is_outside_hears_of_the_address_that_it_knows() {
     let seen = rig.send(SECOND, 3, &sent);
     assert_eq!(seen[0], Seen::Dropped(DropReason::HopLimit));
     assert_told(&seen, 3, EXPIRED, &sent);
-    // A hop of traceroute from inside.
+    // A traceroute hop from inside.
     let sent = out(1, 100);
     assert_told(&rig.send(SECOND, 1, &sent), 1, EXPIRED, &sent);
 }
@@ -129,13 +128,13 @@ fn that_a_neighbour_does_not_answer_is_told_inside() {
     assert_told(&seen, 1, NO_HOST, &sent);
 }
 
-/// Translates as NAT44 does, one packet's source.
+/// Translates one packet's source, as NAT44 does.
 struct Translates;
 
 impl Service for Translates {
     fn handle(&mut self, packet: &mut Punted<'_>, _: &mut Made) -> Verdict {
         let frame = packet.bytes_mut();
-        // No checksum of UDP: it would follow.
+        // No UDP checksum, which would change.
         (frame[40], frame[41]) = (0, 0);
         frame[26..30].copy_from_slice(&EXTERNAL);
         frame[34..36].copy_from_slice(&PORTS[1].to_be_bytes());
@@ -179,6 +178,6 @@ fn processors_on_threads_remember_it_too() {
     let sent = out(64, 1500);
     assert_eq!(rig.send(SECOND, 1, &sent)[0], Seen::Kept);
     let seen = until(&mut rig, |rig, _| rig.router.stats().kept == 0);
-    // That rig's port 3 has another MTU.
+    // Port 3 of this rig has another MTU.
     assert_told(&seen, 1, (3, 4, 1280), &sent);
 }

@@ -1,11 +1,11 @@
-//! What must hold for any bytes as frames for a router; also the fuzz target of the name `router`.
+//! Invariants of a router for arbitrary frames; also the fuzz target `router`.
 
 use longwire_block::{CONSUMED, KEPT, Node, Outbox, refusal};
 use longwire_packet::{Batch, Pool};
 use longwire_router::{InterfaceAddress, NextHop, Router, RouterConfig, RouterPort};
 use longwire_units::Nanos;
 
-/// A router with the ports 1 and 2, 10.0.N.1/24 and fd00:N::1/64, and a default route to somebody who never
+/// A router with the ports 1 and 2, 10.0.N.1/24 and fd00:N::1/64, and a default route to a gateway that never
 /// answers.
 pub fn router() -> Router {
     let port = |place: u16| RouterPort {
@@ -23,8 +23,8 @@ pub fn router() -> Router {
     router
 }
 
-/// Gives `frame` to both ports of a router, as it is and with the router's link address and a right IPv4
-/// checksum, then lets time pass. Nothing panics, and every packet goes somewhere.
+/// Passes `frame` to both ports of a router, as it is and with the router's MAC address and a correct IPv4
+/// checksum, then lets time pass. Nothing panics, and every packet is accounted for.
 pub fn run(frame: &[u8]) {
     let (mut router, mut pool, mut out) = (router(), Pool::new(2 << 20).unwrap(), Outbox::default());
     let mut batch = Batch::new();

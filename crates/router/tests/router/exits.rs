@@ -1,4 +1,5 @@
-//! Programs that entries of maps name: on packets that leave by a port, and that were led to a processor.
+//! Programs named by entries of maps: on packets that leave by a port, and on those redirected to a
+//! processor.
 
 use crate::rig::{Rig, SECOND, Seen, host_mac, router_mac};
 use crate::threads::{METER, measured, several, until};
@@ -41,7 +42,7 @@ fn prepared(name: &str, exits: &[&str]) -> Forwarder {
     Forwarder::prepare(program(name, exits), Installation::default(), &RouterPrices::default(), 1).unwrap()
 }
 
-/// Says of the first entry of a map where it leads, and through which program.
+/// Sets the first entry of a map, with its program.
 fn lead(forwarder: &Forwarder, map: &str, first: u32, exit: Option<&str>) {
     let map = forwarder.maps().named(map).unwrap();
     let value = map.spec().leading(first, exit).unwrap();
@@ -58,7 +59,7 @@ fn installed(name: &str, port: Option<&str>, processor: Option<&str>) -> (Rig, F
     (rig, fid)
 }
 
-/// The frame with the ports that it came in and goes out by in its source address.
+/// The frame with its ingress and egress ports in its source address.
 fn stamped() -> Vec<u8> {
     let mut frame = udp();
     (frame[10], frame[11]) = (1, 3);
@@ -76,10 +77,10 @@ fn a_packet_meets_the_program_that_its_entry_names() {
         ("redirect", Some("stamp"), None, out(stamped())),
         ("redirect", Some("lengthen"), None, out(longer)),
         ("redirect", Some("refuse"), None, refused.clone()),
-        // The kernel lets go what passes, and nothing else.
+        // The kernel sends what passes, and nothing else.
         ("redirect", Some("back"), None, lost.clone()),
         ("redirect", Some("away"), None, lost.clone()),
-        // Who does not redirect in the end, or does so otherwise, leads to none.
+        // A program that returns something else, or redirects differently, meets none.
         ("elsewhere", Some("refuse"), None, out(udp())),
         ("lead", None, Some("throw_away"), refused.clone()),
         ("lead", None, Some("send_back"), lost.clone()),
@@ -88,13 +89,13 @@ fn a_packet_meets_the_program_that_its_entry_names() {
         ("lead", None, Some("onward"), out(udp())),
         ("lead", Some("stamp"), Some("onward"), out(stamped())),
         ("lead", Some("refuse"), Some("onward"), refused),
-        // And no further than to one processor.
+        // And not on to another processor.
         ("lead", None, Some("around"), lost.clone()),
     ];
     for (name, port, processor, expected) in table {
         let what = format!("{name} by {port:?} and {processor:?}");
         let (mut rig, fid) = installed(name, port, processor);
-        // One that has no room to grow is taken for another, which comes last.
+        // One without room to grow is replaced by another packet, which comes last.
         assert_eq!(rig.send(SECOND, 1, &udp()).last(), Some(&expected), "{what}");
         let stats = rig.router.forwarders().forwarder(fid).unwrap().stats();
         let counts = [stats.redirected, stats.dropped, stats.aborted];
@@ -138,7 +139,7 @@ fn they_are_in_the_worst_case() {
     // The most expensive one counts; all are stored.
     let both = more(&["refuse", "stamp"]);
     assert_eq!((both[0], both[1], both[2]), (stamp[0], stamp[1] + refuse[1], stamp[2]));
-    // A packet that a processor lets pass meets no port's.
+    // A packet that a processor passes meets no port's program.
     assert_eq!(more(&["stamp", "let_pass"])[2], stamp[2].max(let_pass[2]));
     assert_eq!(more(&["stamp", "onward"])[2], stamp[2] + onward[2]);
 }
@@ -158,7 +159,7 @@ fn entries_go_on_only_with_the_programs_that_they_name() {
     };
     assert_eq!(replace(&mut rig, &EXITS), 1);
     assert_eq!(rig.send(SECOND, 1, &udp()), [Seen::Dropped(DropReason::Program)]);
-    // Number 3 is another program now, or none.
+    // Number 3 now names another program, or none.
     assert_eq!(replace(&mut rig, &EXITS[1..]), 0);
 }
 

@@ -1,4 +1,4 @@
-//! Floods of what needs more than forwarding leave regular packets and known neighbours alone.
+//! Floods of exceptional packets affect neither regular packets nor known neighbours.
 
 use crate::programs::{prepared, program};
 use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
@@ -31,7 +31,7 @@ fn arp(port: u16, operation: u16, sender: ([u8; 6], [u8; 4]), target: [u8; 4]) -
     [&ethernet_header(to, sender.0, 0x0806)[..], &arp_message(operation, sender, target)].concat()
 }
 
-/// Whether the router asks for the address, and by which Ethernet address.
+/// The destination MAC address of the router's request for the address, if it sends one.
 fn asks(seen: &[Seen], address: [u8; 4]) -> Option<[u8; 6]> {
     seen.iter().find_map(|seen| match seen {
         Seen::Out(_, frame) if frame[12..14] == [8, 6] && frame[38..42] == address && frame[21] == 1 => {
@@ -45,7 +45,7 @@ fn asks(seen: &[Seen], address: [u8; 4]) -> Option<[u8; 6]> {
 fn exceptional_packets_do_not_touch_regular_ones() {
     let mut rig = Rig::new();
     let (mut regular, mut told) = (0, 0);
-    // A second of 32 regular and 32 exceptional packets every 200 us: 160000 of each.
+    // One second of 32 regular and 32 exceptional packets every 200 us: 160000 of each.
     for turn in 0..5000u64 {
         let at = turn * 200_000;
         let frames: Vec<_> = (0..64)
@@ -60,8 +60,7 @@ fn exceptional_packets_do_not_touch_regular_ones() {
             }
         }
     }
-    // Errors: a burst of 64, then one a millisecond. Looked at by full IP: a burst of 1024, then one in 50
-    // us.
+    // Errors: a burst of 64, then one per millisecond. Full IP: a burst of 1024, then one per 50 us.
     assert_eq!((regular, told), (160_000, 64 + 999));
     let policed = rig.router.stats().policed[Work::Exceptions as usize];
     assert_eq!(policed, 160_000 - 1024 - 19_996);
@@ -76,8 +75,8 @@ impl Service for Passes {
     }
 }
 
-/// Half of 3.2 million packets a second goes to a service that answers all; a fiftieth of the worker is set
-/// aside for it.
+/// Half of 3.2 million packets per second go to a service that answers all; a fiftieth of the worker is
+/// reserved for it.
 #[test]
 fn a_level_takes_no_more_than_its_part_of_the_worker() {
     const PART: u64 = 20_000_000;
@@ -117,11 +116,11 @@ fn a_level_takes_no_more_than_its_part_of_the_worker() {
         }
     }
     let counts = rig.router.levels().unwrap().counts(AttachmentId::slow(0));
-    // Every regular packet, and what went up and came back.
+    // Every regular packet, and those that went up and returned.
     assert_eq!((sent, refused), (TURNS * 32 + counts.up, counts.over_time));
     assert_eq!((counts.up + counts.over_time, counts.up), (TURNS * 32, counts.verdicts));
-    // Its part of all the time that passed since the first turn, and of 10 ms: packets of 400 ns have used up
-    // both, the last with what was left.
+    // Its share of the time since the first turn, and of 10 ms: packets of 400 ns have used up both, the last
+    // with the rest.
     let most = (TURNS - 1) * 20_000 * PART / SECOND + 10_000_000 * PART / SECOND;
     assert_eq!(counts.worker_ns, most.next_multiple_of(TRIP));
 }
@@ -134,14 +133,14 @@ fn known_neighbours_and_gateways_survive_floods_of_unknown_ones() {
     let (known, mac) = ([10, 0, 2, 50], [2, 0, 0, 0, 5, 5]);
     let gateway = [10, 0, 2, 60];
     rig.router.add_route_v4("192.0.2.0/24".parse().unwrap(), NextHop::via(2, IpAddr::from(gateway))).unwrap();
-    // It is asked for, and answers.
+    // A request is sent, and it answers.
     rig.send(0, 1, &packet(known, 64));
     assert!(matches!(rig.send(1, 2, &arp(2, 2, (mac, known), [10, 0, 2, 1]))[1], Seen::Out(2, _)));
     let mut probed = 0;
     for turn in 0..2000u64 {
         let at = SECOND + turn * 20_000_000;
         let mut seen = rig.wait(at);
-        // Packets to strangers, and questions by strangers.
+        // Packets to strangers, and requests by strangers.
         for n in 0..16u64 {
             let stranger = [10, 0, 3, (turn * 16 + n) as u8];
             seen.extend(rig.send(at, 1, &packet([10, 0, 2, 100 + (n + turn) as u8 % 100], 64)));
@@ -158,7 +157,7 @@ fn known_neighbours_and_gateways_survive_floods_of_unknown_ones() {
             rig.send(at, 2, &arp(2, 2, (mac, known), [10, 0, 2, 1]));
         }
     }
-    // Forty seconds: after thirty it was asked whether it is still there.
+    // Forty seconds: after thirty a probe was sent.
     assert_eq!(probed, 1);
     let seen = rig.send(50 * SECOND, 1, &packet([192, 0, 2, 1], 64));
     assert_eq!((&seen[0], asks(&seen, gateway)), (&Seen::Kept, Some([0xff; 6])));
@@ -196,7 +195,7 @@ struct Station {
 }
 
 impl Station {
-    /// Asks for the router's address `own`, and so says who it is.
+    /// Requests the router's address `own`, and so announces itself.
     fn question(&self, own: IpAddr) -> Vec<u8> {
         match (self.address, own) {
             (IpAddr::V4(address), IpAddr::V4(own)) => {
@@ -211,7 +210,7 @@ impl Station {
         }
     }
 
-    /// Answers, whether it was asked or not.
+    /// Answers, whether there was a request or not.
     fn answer(&self, own: IpAddr) -> Vec<u8> {
         match (self.address, own) {
             (IpAddr::V4(address), IpAddr::V4(own)) => {
@@ -226,7 +225,7 @@ impl Station {
         }
     }
 
-    /// Whether one of these frames asks for it.
+    /// Whether one of these frames is a request for it.
     fn is_asked(&self, seen: &[Seen]) -> bool {
         seen.iter().any(|seen| match (seen, self.address) {
             (Seen::Out(port, frame), IpAddr::V4(address)) => {
@@ -245,7 +244,8 @@ impl Station {
         })
     }
 
-    /// Sends it a packet, and answers if it is asked. Whether that, or the one that has waited, goes to it.
+    /// Sends it a packet, and answers a request. Returns whether that packet, or one that waited, is sent to
+    /// it.
     fn is_reached(&self, rig: &mut Rig, at: u64, own: IpAddr) -> bool {
         let mut seen = rig.send(at, 1, &packet_to(self.address));
         if self.is_asked(&seen) {
@@ -258,8 +258,8 @@ impl Station {
     }
 }
 
-/// Stations at port 2 claim addresses of `networks` without end, and answer for all of them; those who are
-/// known stay known, and others can be.
+/// Stations at port 2 claim addresses of `networks` without end, and answer for all of them; known neighbours
+/// stay known, and others can be resolved.
 fn flood_of_stations(claim: fn(u32) -> IpAddr, own: [IpAddr; 3], live: [IpAddr; 3], late: fn(u8) -> IpAddr) {
     const MOST: usize = 256;
     let mut config = config();
@@ -272,14 +272,14 @@ fn flood_of_stations(claim: fn(u32) -> IpAddr, own: [IpAddr; 3], live: [IpAddr; 
         assert!(known.is_reached(&mut rig, SECOND, own[usize::from(known.port) - 1]));
     }
     let (mut answered, mut most) = (0, 0);
-    // Twenty seconds, 2000 claims a second.
+    // Twenty seconds, 2000 claims per second.
     for n in 0..40_000_u32 {
         let at = 2 * SECOND + u64::from(n) * 500_000;
         rig.wait(at);
         let [a, b, c, _] = n.to_le_bytes();
         let forged = Station { port: 2, mac: [2, 9, 0, a, b, c], address: claim(n) };
         rig.send(at, 2, &forged.question(own[0]));
-        // Answers that nobody has asked for, to other addresses; in the name of others, too.
+        // Unsolicited answers to other addresses, also in the name of others.
         rig.send(at, 2, &Station { address: claim(1_000_000 + n), ..forged }.answer(own[0]));
         if n % 4 == 0 {
             answered += u32::from(forged.is_reached(&mut rig, at, own[0]));
@@ -291,10 +291,10 @@ fn flood_of_stations(claim: fn(u32) -> IpAddr, own: [IpAddr; 3], live: [IpAddr; 
         }
         most = most.max(rig.router.stats().neighbours);
     }
-    // All places are taken, three quarters by those that have answered: what only claims to be there has one
+    // The table is full, three quarters of it with neighbours that have answered: mere claims have one
     // quarter.
     assert!(answered > 150 && most == MOST, "{answered} of them were reached, {most} remembered");
-    // Behind another port there may still be as many as its share, a third; four of that are known.
+    // Another port may still have up to its share, a third; four of it are known.
     for n in 0..80 {
         let (late, at) = (station(3, 100 + n, late(n)), 30 * SECOND + u64::from(n) * SECOND / 10);
         rig.wait(at);
@@ -336,7 +336,7 @@ fn a_loop_ends() {
     let end = loop {
         let seen = rig.send(rounds, 1, &frame);
         let Seen::Out(1, back) = &seen[0] else { break seen };
-        // Whoever is there sends it back.
+        // A live station returns it.
         frame.clone_from(back);
         frame[..6].copy_from_slice(&router_mac(1));
         frame[6..12].copy_from_slice(&host_mac(1));

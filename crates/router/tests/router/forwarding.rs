@@ -1,5 +1,5 @@
-//! What routers do for hosts: forward, answer pings and traceroutes, tell what is wrong, ask for neighbours.
-//! Frames are made and read by etherparse.
+//! What routers do for hosts: forward, answer pings and traceroutes, report errors, resolve neighbours.
+//! Frames are built and parsed by etherparse.
 
 use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
 use etherparse::{Icmpv4Type, Icmpv6Type, IpHeaders, PacketBuilder, PacketHeaders, TransportHeader};
@@ -29,7 +29,7 @@ fn udp_v6(source: [u8; 16], destination: [u8; 16], hops: u8, payload: usize) -> 
     frame
 }
 
-/// The Ethernet addresses, IP headers and ICMP type of a frame whose checksums are right.
+/// The Ethernet addresses, IP headers and ICMP type of a frame with correct checksums.
 fn read(frame: &[u8]) -> ([u8; 6], IpHeaders, Option<TransportHeader>, Vec<u8>) {
     let headers = PacketHeaders::from_ethernet_slice(frame).unwrap();
     let link = headers.link.unwrap().ethernet2().unwrap();
@@ -51,7 +51,7 @@ fn read(frame: &[u8]) -> ([u8; 6], IpHeaders, Option<TransportHeader>, Vec<u8>) 
     (link.destination, IpHeaders::Ipv4(ip, extensions), headers.transport, payload)
 }
 
-/// Source, destination and type of an ICMPv4 message, and what it quotes.
+/// Source, destination and type of an ICMPv4 message, and its quote.
 fn icmp(frame: &[u8]) -> (Ipv4Addr, Ipv4Addr, Icmpv4Type, Vec<u8>) {
     let (_, IpHeaders::Ipv4(ip, _), Some(TransportHeader::Icmpv4(icmp)), payload) = read(frame) else {
         panic!("no ICMP: {frame:x?}")
@@ -74,7 +74,7 @@ fn packets_are_forwarded_with_one_hop_less() {
     let (port, out) = seen[0].out();
     let (to, IpHeaders::Ipv4(ip, _), ..) = read(out) else { panic!() };
     assert_eq!((port, to, ip.time_to_live), (2, host_mac(2), 63));
-    // All else is as it was.
+    // All else is unchanged.
     assert_eq!((&out[12..22], &out[26..]), (&frame[12..22], &frame[26..]));
     let seen = rig.send(2, 1, &udp_v6(v6(1, 9), v6(2, 9), 64, 22));
     let (port, out) = seen[0].out();
@@ -117,11 +117,11 @@ fn a_ports_network_comes_back_when_what_replaced_its_route_goes() {
     assert_eq!(rig.send(1, 1, &udp(HOST, FAR, 64, 10))[0].out().0, 2);
     rig.router.add_route_v6(net_v6, NextHop::Discard).unwrap();
     assert_eq!((rig.router.withdraw_route_v6(net_v6), way_v6(&rig)), (Ok(true), Some(near.into())));
-    // Its own route can be taken away, and is not there a second time.
+    // Its own route can be removed, once.
     assert_eq!((rig.router.withdraw_route_v4(net), way(&rig)), (Ok(true), None));
     assert_eq!((rig.router.withdraw_route_v4(net), way(&rig)), (Ok(false), None));
     assert_eq!((rig.router.withdraw_route_v6(net_v6), way_v6(&rig)), (Ok(true), None));
-    // Of other networks nothing comes back.
+    // Nothing is restored for other networks.
     let part = "10.0.2.0/25".parse().unwrap();
     rig.router.add_route_v4(part, NextHop::Discard).unwrap();
     assert_eq!(rig.router.withdraw_route_v4(part), Ok(true));
@@ -131,8 +131,8 @@ fn a_ports_network_comes_back_when_what_replaced_its_route_goes() {
 #[test]
 fn a_traceroute_sees_every_router_and_the_last_port() {
     let mut rig = Rig::new();
-    // On its way a packet is answered for by the port where the answer leaves, at its end by the address that
-    // it was sent to.
+    // In transit the port where the answer leaves answers for a packet; at its end the address to which it
+    // was sent.
     for (destination, ttl, from, kind) in [
         (FAR, 1, [10, 0, 1, 1], Icmpv4Type::TimeExceeded(icmpv4::TimeExceededCode::TtlExceededInTransit)),
         (
@@ -223,7 +223,7 @@ fn long_packets_are_fragmented_or_refused() {
         whole.extend_from_slice(&out[34..]);
     }
     assert_eq!((seen.len(), &whole[..]), (3, &frame[34..]));
-    // IPv6 is never fragmented on the way.
+    // Routers never fragment IPv6.
     let seen = rig.send(3, 1, &udp_v6(v6(1, 9), v6(3, 9), 64, 1372));
     let (.., kind, quoted) = icmp_v6(seen[1].out().1);
     assert_eq!((kind, quoted.len()), (Icmpv6Type::PacketTooBig { mtu: 1280 }, 1232));
@@ -313,7 +313,7 @@ fn who_is_not_there_is_told() {
     let mut rig = Rig::new();
     assert_eq!(rig.send(1, 1, &udp(HOST, [10, 0, 2, 77], 64, 10)).len(), 2);
     let seen = rig.wait(10 * SECOND);
-    // Asked twice more, then the sender is told.
+    // Two more requests, then the sender gets an error.
     assert_eq!((seen.len(), &seen[3]), (4, &Seen::Dropped(DropReason::NoNeighbour)));
     let (source, to, kind, _) = icmp(seen[2].out().1);
     assert_eq!((source.octets(), to.octets()), ([10, 0, 1, 1], HOST));
@@ -327,7 +327,7 @@ fn questions_for_own_addresses_are_answered() {
     let question = arp(1, (NEW, [10, 0, 2, 5]), ([0; 6], [10, 0, 2, 1]));
     let answer = arp(2, (router_mac(2), [10, 0, 2, 1]), (NEW, [10, 0, 2, 5]));
     assert_eq!(rig.send(1, 2, &question), [Seen::Consumed, Seen::Out(2, answer)]);
-    // Who asked is known, if not for sure: it is asked in turn.
+    // The sender of a request is known, but unconfirmed: it is probed in turn.
     let seen = rig.send(2, 1, &udp(HOST, [10, 0, 2, 5], 64, 10));
     assert_eq!((seen[0].out().0, seen[0].out().1[..6].to_vec()), (2, NEW.to_vec()));
     assert_eq!(seen[1].out().1[..6], NEW);
@@ -337,7 +337,7 @@ fn questions_for_own_addresses_are_answered() {
     assert_eq!(rig.send(4, 2, &forged), [Seen::Dropped(DropReason::Martian)]);
 }
 
-/// A neighbour discovery message from `source`, whose link address is NEW, into port 2.
+/// A neighbour discovery message from `source`, with the MAC address NEW, into port 2.
 fn discovery(source: [u8; 16], destination: [u8; 16], message: &[u8]) -> Vec<u8> {
     let (source, destination) = (u128::from_be_bytes(source), u128::from_be_bytes(destination));
     let to =
@@ -408,7 +408,7 @@ fn hop_by_hop_options_say_what_is_to_become_of_the_packet() {
         frame[19] += 8;
         frame
     };
-    // An unknown one to be skipped, and router alert.
+    // An unknown option to skip, and router alert.
     assert_eq!(rig.send(1, 1, &with(0x1e))[0].out().0, 2);
     assert_eq!(rig.send(2, 1, &with(0x05))[0].out().0, 2);
     assert_eq!(rig.send(3, 1, &with(0x5e)), [Seen::Dropped(DropReason::Options)]);

@@ -1,4 +1,4 @@
-//! What is for the router itself: its options, extension headers and addresses. Frames are made by hand.
+//! Packets for the router itself: options, extension headers and addresses. Frames are built by hand.
 
 use crate::rig::{CONTROL, Rig, SECOND, Seen, config, host_mac, router_mac};
 use longwire_block::DropReason;
@@ -12,7 +12,7 @@ use std::net::Ipv6Addr;
 const HOST: [u8; 4] = [10, 0, 1, 9];
 const OPTIONS: Seen = Seen::Dropped(DropReason::Options);
 const UNSERVED: Seen = Seen::Dropped(DropReason::Unserved);
-/// What an echo carries.
+/// Payload of an echo request.
 const SAID: &[u8] = b"longwire";
 
 fn v6(text: &str) -> u128 {
@@ -40,7 +40,7 @@ fn ping(destination: [u8; 4], options: &[u8]) -> Vec<u8> {
     frame(destination, options, protocol::ICMP, &echo)
 }
 
-/// An IPv6 packet from a host behind port 1, behind whose fixed header stands `payload`, of the kind `next`.
+/// An IPv6 packet from a host at port 1, with `payload` of type `next` after the fixed header.
 fn frame_v6(source: &str, destination: &str, next: u8, payload: &[u8]) -> Vec<u8> {
     let (source, destination) = (v6(source), v6(destination));
     let to = if destination >> 120 == 0xff { multicast_mac(destination) } else { router_mac(1) };
@@ -49,7 +49,7 @@ fn frame_v6(source: &str, destination: &str, next: u8, payload: &[u8]) -> Vec<u8
     [&ethernet_header(to, host_mac(1), ethertype::IPV6)[..], &header.bytes(), payload].concat()
 }
 
-/// An echo request, behind `before`, which begins with a header of the kind `next`.
+/// An echo request after `before`, which begins with a header of type `next`.
 fn ping_v6(destination: &str, next: u8, before: &[u8]) -> Vec<u8> {
     const FROM: &str = "fd00:1::9";
     let mut echo = [&[128, 0, 0, 0, 0, 3, 0, 5], SAID].concat();
@@ -59,7 +59,7 @@ fn ping_v6(destination: &str, next: u8, before: &[u8]) -> Vec<u8> {
     frame_v6(FROM, destination, next, &[before, &echo].concat())
 }
 
-/// Who sent an ICMPv6 packet whose checksum is right, and the message.
+/// Sender and content of an ICMPv6 packet with a correct checksum.
 fn read_v6(seen: &Seen) -> (u128, Vec<u8>) {
     let packet = &seen.out().1[14..];
     let ip = Ipv6::check(packet).unwrap();
@@ -85,7 +85,7 @@ fn unknown_options_say_what_is_to_become_of_what_is_for_the_router() {
     let mut rig = Rig::new();
     for kind in [protocol::HOP_BY_HOP, protocol::DESTINATION] {
         let ping = |option| ping_v6("fd00:1::1", kind, &with_option(protocol::ICMPV6, option));
-        // Router alert, and one that is to be skipped.
+        // Router alert, and an option to skip.
         for option in [0x05, 0x1e] {
             assert!(is_answer(&rig.send(SECOND, 1, &ping(option)), "fd00:1::1"), "{option:x}");
         }
@@ -94,7 +94,7 @@ fn unknown_options_say_what_is_to_become_of_what_is_for_the_router() {
             let seen = rig.send(SECOND, 1, &ping(told));
             assert_eq!((&seen[0], seen.len()), (&OPTIONS, 2), "{told:x}");
             let (source, message) = read_v6(&seen[1]);
-            // Parameter problem, option not known, which stands at 42; and the packet.
+            // Parameter problem, unknown option at 42; and the packet.
             assert_eq!((source, &message[..2]), (v6("fd00:1::1"), &[4, 2][..]));
             assert_eq!((&message[4..8], &message[8..]), (&[0, 0, 0, 42][..], &ping(told)[14..]));
         }
@@ -115,14 +115,14 @@ fn those_of_groups_are_told_of_some() {
         (protocol::HOP_BY_HOP, other, 0x9e, true, &OPTIONS),
         (protocol::DESTINATION, all_nodes, 0x9e, true, &OPTIONS),
         (protocol::DESTINATION, all_nodes, 0xde, false, &OPTIONS),
-        // The router is not among those that this is for.
+        // The router is not a member of this group.
         (protocol::DESTINATION, other, 0x9e, false, &group),
     ] {
         let seen = rig.send(SECOND, 1, &ping_v6(destination, kind, &with_option(protocol::ICMPV6, option)));
         assert_eq!((&seen[0], seen.len() == 2), (fate, told), "{kind} {destination} {option:x}");
         assert!(!told || read_v6(&seen[1]).1[..2] == [4, 2]);
     }
-    // A host that has only its address within the link is told, too; its link address is asked for first.
+    // A host with only a link-local address also gets an error; its MAC address is resolved first.
     let near = frame_v6("fe80::9", all_nodes, protocol::HOP_BY_HOP, &with_option(protocol::NONE, 0x9e));
     let seen = rig.send(SECOND, 1, &near);
     assert_eq!((&seen[0], rig.router.stats().kept), (&OPTIONS, 1), "{seen:?}");
@@ -137,13 +137,13 @@ fn a_fragment_that_is_all_there_is_is_no_fragment() {
     let send =
         |rig: &mut Rig, before: &[u8]| rig.send(SECOND, 1, &ping_v6("fd00:1::1", protocol::FRAGMENT, before));
     assert!(is_answer(&send(&mut rig, &fragment(0, 0)), "fd00:1::1"));
-    // The first of several, and a later one, are not put together.
+    // Neither the first nor a later fragment is reassembled.
     assert_eq!(send(&mut rig, &fragment(0, 1)), [UNSERVED]);
     assert_eq!(send(&mut rig, &fragment(0, 8)), [UNSERVED]);
     let udp = [&[protocol::UDP, 0, 0, 0, 0, 0, 0, 9][..], &[0, 7, 0, 9, 0, 8, 0, 0]].concat();
     let seen = rig.send(SECOND, 1, &frame_v6("fd00:1::9", "fd00:1::1", protocol::FRAGMENT, &udp));
     assert_eq!((&seen[0], &read_v6(&seen[1]).1[..2]), (&UNSERVED, &[1, 4][..]), "port unreachable");
-    // What names a protocol that nobody knows is pointed at: the first byte of the fragment header.
+    // An error points to an unknown protocol number: the first byte of the fragment header.
     let other = [&[99, 0, 0, 0, 0, 0, 0, 9][..], &[0; 8]].concat();
     let seen = rig.send(SECOND, 1, &frame_v6("fd00:1::9", "fd00:1::1", protocol::FRAGMENT, &other));
     let message = read_v6(&seen[1]).1;
@@ -171,7 +171,7 @@ fn what_means_any_router_is_answered_by_the_routers_own_address() {
         let seen = rig.send(SECOND, 1, &ping_v6(destination, protocol::ICMPV6, &[]));
         assert!(is_answer(&seen, from), "{destination}: {seen:?}");
     }
-    // Those on the link find it: told from the router's own address, and in place of no other router's.
+    // Neighbour discovery of the anycast address: an answer from the router's own address, without override.
     let (from, any) = (v6("fd00:1::9"), v6("fd00:1::"));
     let question = Discovery::solicit(from, solicited_node(any), any, host_mac(1));
     let group = Ipv6Addr::from(solicited_node(any)).to_string();
@@ -190,11 +190,11 @@ fn echoes_for_all_nodes_and_all_routers_are_answered_by_the_port() {
         let seen = rig.send(SECOND, 1, &ping_v6(group, protocol::ICMPV6, &[]));
         assert!(is_answer(&seen, "fd00:1::1"), "{group}: {seen:?}");
     }
-    // Not those for groups that it is not in, and not what else is said to all.
+    // Not for groups of which it is no member, and not for other multicast.
     for (group, fate) in [("ff02::5", DropReason::Group), ("ff05::1", DropReason::Group)] {
         assert_eq!(rig.send(SECOND, 1, &ping_v6(group, protocol::ICMPV6, &[])), [Seen::Dropped(fate)]);
     }
-    // Whoever asks from an address within the link hears of one.
+    // A link-local sender gets a link-local answer.
     let from = "fe80::9";
     assert!(rig.router.set_neighbour(1, from.parse().unwrap(), host_mac(1)));
     let mut echo = [&[128, 0, 0, 0, 0, 3, 0, 5], SAID].concat();
@@ -205,7 +205,7 @@ fn echoes_for_all_nodes_and_all_routers_are_answered_by_the_port() {
     assert_eq!(seen.len(), 2, "{seen:?}");
     let (source, message) = read_v6(&seen[1]);
     assert_eq!((source, message[0]), (v6("fe80::ff:fe00:ff01"), 129), "{source:x}");
-    // Answers are limited as those to its own addresses are.
+    // The same limits apply as for its own addresses.
     let answers: usize =
         (0..3000).map(|_| rig.send(SECOND, 1, &ping_v6("ff02::1", protocol::ICMPV6, &[])).len() - 1).sum();
     assert!(answers < 2500, "{answers}");
@@ -217,7 +217,7 @@ fn routes_that_senders_choose_and_what_is_encrypted_end_at_the_router() {
     let routing = |kind: u8, left: u8, next: u8| {
         [&[next, 2, kind, left, 0, 0, 0, 0][..], &v6("fd00:2::9").to_be_bytes()].concat()
     };
-    // Type 0, mobile, of low-power networks, segments: the type stands at 42.
+    // Type 0, mobile, low-power networks, segment routing: the type is at 42.
     for kind in [0, 2, 3, 4, 99] {
         for left in [1, 7] {
             let sent = ping_v6("fd00:1::1", protocol::ROUTING, &routing(kind, left, protocol::ICMPV6));
@@ -227,14 +227,14 @@ fn routes_that_senders_choose_and_what_is_encrypted_end_at_the_router() {
             assert_eq!((source, &message[..2]), (v6("fd00:1::1"), &[4, 0][..]));
             assert_eq!((&message[4..8], &message[8..]), (&[0, 0, 0, 42][..], &sent[14..]));
         }
-        // At its end it is passed over.
+        // At its end it is skipped.
         let sent = ping_v6("fd00:1::1", protocol::ROUTING, &routing(kind, 0, protocol::ICMPV6));
         assert!(is_answer(&rig.send(SECOND, 1, &sent), "fd00:1::1"), "{kind}");
     }
-    // To all nodes, nobody is told.
+    // No errors about packets to all nodes.
     let sent = ping_v6("ff02::1", protocol::ROUTING, &routing(4, 1, protocol::ICMPV6));
     assert_eq!(rig.send(SECOND, 1, &sent), [Seen::Dropped(DropReason::Group)]);
-    // Encrypted: a header that is not known, named at 6, or behind options at 40.
+    // Encrypted: an unknown header, named at 6, or after options at 40.
     let payload = [0, 0, 1, 1, 0, 0, 0, 1, 9, 9, 9, 9, 9, 9, 9, 9];
     let behind = [&with_option(protocol::ENCRYPTED, 0x1e)[..], &payload].concat();
     for (next, payload, at) in
@@ -286,10 +286,10 @@ fn answers_to_pings_record_their_route_and_time() {
         assert_eq!(Sum::ZERO.bytes(message).checksum(), 0);
         header[20..].to_vec()
     };
-    // One was there before; the router is the second, and there is room for a third.
+    // One entry was there before; the router is the second, and there is room for a third.
     let route = [7, 15, 8, 10, 9, 9, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(answer(&route), [7, 15, 12, 10, 9, 9, 9, 10, 0, 2, 1, 0, 0, 0, 0, 0]);
-    // A second has passed: 1000 ms, and not since midnight.
+    // After one second: 1000 ms, not since midnight.
     assert_eq!(answer(&[68, 8, 5, 0, 0, 0, 0, 0]), [68, 8, 9, 0, 0x80, 0, 3, 0xe8]);
     assert_eq!(answer(&[148, 4, 0, 0]), [0; 0]);
     assert_eq!(answer(&[]), [0; 0]);
@@ -298,7 +298,7 @@ fn answers_to_pings_record_their_route_and_time() {
 #[test]
 fn what_is_wrong_with_options_is_pointed_at() {
     let mut rig = Rig::new();
-    // (options, where in the header)
+    // (options, error offset in the header)
     for (options, at) in [
         ([7, 1, 4, 0], 21),
         ([1, 7, 0, 4], 22),

@@ -1,4 +1,4 @@
-//! Another classifier takes the place of IP's: the example of MPLS labels, which are swapped on the way.
+//! Another classifier replaces IP's: the MPLS example, with label swapping.
 
 #[path = "../../examples/mpls/labels.rs"]
 mod mpls;
@@ -20,7 +20,7 @@ fn labels_are_switched_and_ip_is_forwarded() {
     router.set_neighbour(2, IpAddr::from([10, 0, 2, 9]), host_mac(2));
     swap(&mut router, 100, 200, NextHop::via(2, IpAddr::from([10, 0, 2, 9]))).unwrap();
     swap(&mut router, 101, 201, NextHop::via(3, IpAddr::from([10, 0, 3, 9]))).unwrap();
-    // What means something by itself, or has more than 20 bits, is nobody's.
+    // Reserved labels, and those of more than 20 bits, never match.
     for (label, becomes) in [(3, 200), (100, 3), (1 << 20, 200)] {
         swap(&mut router, label, becomes, NextHop::via(3, IpAddr::from([10, 0, 3, 9]))).unwrap();
     }
@@ -36,7 +36,7 @@ fn labels_are_switched_and_ip_is_forwarded() {
     assert_eq!(rig.send(3, 1, &others), [Seen::Dropped(DropReason::OtherStation)]);
     assert_eq!(rig.send(3, 1, &labelled(3, 64)), [Seen::Dropped(DropReason::NoRoute)]);
     assert_eq!(rig.send(3, 1, &labelled(100, 64)[..17]), [Seen::Dropped(DropReason::BadFrame)]);
-    // One whose next hop is to be asked for waits as it is.
+    // A packet whose next hop is being resolved waits unchanged.
     let seen = rig.send(4, 1, &labelled(101, 64));
     assert_eq!((&seen[0], seen.len()), (&Seen::Kept, 2));
     let answer = longwire_wire::arp_message(2, (host_mac(3), 0x0a00_0309), (router_mac(3), 0x0a00_0301));

@@ -1,5 +1,4 @@
-//! What comes behind an IP packet in its frame is no part of it; and where ICMP errors come from. Port 3
-//! takes packets of 1280 bytes.
+//! Padding and trailers after an IP packet, and the sources of ICMP errors. Port 3 has an MTU of 1280.
 
 use crate::rig::{Rig, Seen, config, host_mac, router_mac};
 use etherparse::PacketBuilder;
@@ -12,7 +11,7 @@ fn v6(net: u16, host: u16) -> u128 {
     Ipv6Addr::new(0xfd00, net, 0, 0, 0, 0, 0, host).into()
 }
 
-/// A UDP packet of so many bytes from a host behind port 1, which must not be fragmented if `whole`.
+/// A UDP packet of this length from a host at port 1, with DF set if `whole`.
 fn udp_v4(from: [u8; 4], to: [u8; 4], len: usize, whole: bool) -> Vec<u8> {
     let udp = etherparse::IpNumber::UDP;
     let header = etherparse::Ipv4Header::new(len as u16 - 20, 64, udp, from, to).unwrap();
@@ -56,7 +55,7 @@ fn a_trailer_is_not_forwarded_and_makes_no_packet_too_long() {
     }
     let stats = rig.router.stats();
     assert_eq!((stats.errors, stats.exceptions.iter().sum::<u64>()), (0, 0));
-    // One byte more is too much, with or without.
+    // One byte more is too long, with or without a trailer.
     for frame in both(3, 1281) {
         for trailer in [0, 4] {
             let seen = rig.send(1, 1, &with_trailer(&frame, trailer));
@@ -78,7 +77,7 @@ fn padding_up_to_the_shortest_frame_stays() {
 #[test]
 fn full_ip_looks_at_the_packet_too() {
     let mut rig = Rig::new();
-    // With an option that is to be skipped: a packet of 1280 bytes with 40 that are behind it.
+    // With an option to skip: a packet of 1280 bytes and a trailer of 40.
     let mut frame = udp_v4([10, 0, 1, 9], [10, 0, 3, 9], 1276, true);
     frame.splice(34..34, [148, 4, 0, 0]);
     (frame[14], frame[16], frame[17]) = (0x46, 5, 0);
@@ -87,7 +86,8 @@ fn full_ip_looks_at_the_packet_too() {
     frame[24..26].copy_from_slice(&checksum.to_be_bytes());
     let seen = rig.send(1, 1, &with_trailer(&frame, 40));
     assert_eq!((seen[0].out().0, seen[0].out().1.len(), seen.len()), (3, 1294, 1));
-    // What waits for a neighbour leaves without it, and what is fragmented is so by its own length.
+    // A packet that waits for a neighbour leaves without its trailer, and fragmentation uses the packet's own
+    // length.
     let frames = [
         udp_v4([10, 0, 1, 9], [10, 0, 3, 77], 1280, false),
         udp_v4([10, 0, 1, 9], [10, 0, 3, 77], 1300, false),
@@ -106,7 +106,7 @@ fn full_ip_looks_at_the_packet_too() {
     assert_eq!(lens, [1294, 1290, 44 + 14], "{seen:?}");
 }
 
-/// Port 1 has two networks; what is behind the gateway 10.0.2.9 is reached by port 2.
+/// Port 1 has two networks; hosts behind the gateway 10.0.2.9 are reached by port 2.
 fn rig() -> Rig {
     let mut config = config();
     config.ports[0].v4.push(InterfaceAddress { address: Ipv4Addr::new(10, 1, 1, 1).into(), len: 24 });
@@ -121,7 +121,7 @@ fn rig() -> Rig {
     rig
 }
 
-/// The port that an error went out of, and its source.
+/// The port by which an error left, and its source.
 fn told(seen: &[Seen]) -> (u16, IpAddr) {
     let [_, error] = seen else { panic!("an error: {seen:?}") };
     let (port, frame) = error.out();
@@ -138,7 +138,7 @@ fn errors_come_from_the_port_that_they_leave_by() {
     let one = |net: u16| (IpAddr::from([10, 0, net as u8, 1]), IpAddr::V6(v6(net, 1).into()));
     let two = (IpAddr::from([10, 1, 1, 1]), IpAddr::V6(v6(0x101, 1).into()));
     let far = ([192, 0, 2, 7], 0x2001_0db8 << 96 | 7);
-    // Who sends by port 1, and where the answer to that leaves.
+    // The sender at port 1, and the port where the error leaves.
     for (from, port, (own_v4, own_v6)) in [
         (([10, 0, 1, 9], v6(1, 9)), 1, one(1)),
         (([10, 1, 1, 9], v6(0x101, 9)), 1, two),
@@ -171,6 +171,6 @@ fn errors_about_what_was_for_the_router_come_from_the_address_that_was_asked() {
     for (to, from) in [(v6(1, 1), v6(1, 9)), (v6(3, 1), v6(1, 9)), (v6(0x101, 1), far.1)] {
         assert_eq!(told(&rig.send(1, 1, &udp_v6(from, to, 100))).1, IpAddr::V6(to.into()));
     }
-    // What means any router in a network is nobody's source: the router's address there is.
+    // An anycast address is never a source: the router's address there is.
     assert_eq!(told(&rig.send(1, 1, &udp_v6(v6(1, 9), v6(3, 0), 100))).1, IpAddr::V6(v6(3, 1).into()));
 }

@@ -1,4 +1,4 @@
-//! Packets that can't come from where they say, or must not leave their link.
+//! Packets with impossible sources, and packets that must not leave their link.
 
 use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
 use longwire_block::DropReason;
@@ -10,8 +10,7 @@ const MARTIAN: Seen = Seen::Dropped(DropReason::Martian);
 const FAR: &str = "10.0.2.9";
 const FAR_V6: &str = "fd00:2::9";
 
-/// UDP from behind port 1, with two ports and nothing behind them; through the station's address, or to all
-/// of a group's.
+/// UDP from port 1, without payload; to the station's MAC address, or to a group's.
 fn frame(source: &str, destination: &str, ttl: u8) -> Vec<u8> {
     let destination: Ipv4Addr = destination.parse().unwrap();
     let header = Ipv4Header {
@@ -42,8 +41,8 @@ fn frame_v6(source: &str, destination: &str, hop_limit: u8) -> Vec<u8> {
     [&ethernet[..], &header.bytes(), &[0, 7, 0, 9, 0, 8, 0, 0]].concat()
 }
 
-/// A router whose port 3 is in a network of two addresses besides: 10.1.0.0/31 and fd01::/127, with the
-/// others at 10.1.0.1 and fd01::1.
+/// A router whose port 3 is also in networks of two addresses: 10.1.0.0/31 and fd01::/127, with the other
+/// hosts at 10.1.0.1 and fd01::1.
 fn rig() -> Rig {
     let mut config = config();
     config.ports[2].v4.push(InterfaceAddress { address: 0x0a01_0000, len: 31 });
@@ -63,7 +62,7 @@ fn sources_that_are_the_routers_own_are_martians() {
         ("10.0.1.255", true),
         ("10.0.3.255", true),
         ("10.1.0.0", true),
-        // The other one of two: such networks have no broadcasts.
+        // The other one of two: such networks have no broadcast address.
         ("10.1.0.1", false),
         ("10.0.1.9", false),
         ("10.0.1.2", false),
@@ -79,7 +78,7 @@ fn sources_that_are_the_routers_own_are_martians() {
     for (source, is_martian) in [
         ("fd00:1::1", true),
         ("fd00:2::1", true),
-        // What means any router of a network has no packets of its own (RFC 4291, 2.6.1).
+        // An anycast address is never a source (RFC 4291, 2.6.1).
         ("fd00:1::", true),
         ("fd01::", true),
         ("fd01::1", false),
@@ -152,8 +151,8 @@ fn ipv4_addresses_within_a_link_stay_there() {
         assert_eq!(seen, [MARTIAN], "{source} to {destination}");
         assert_eq!(rig.send(SECOND, 1, &frame(source, destination, 1)), [MARTIAN], "and with no hop left");
     }
-    // To the port itself: there is nobody at that UDP port, and who has asked is told, over the same link and
-    // not by the default route.
+    // To the port itself: that UDP port is closed, and the error goes back over the same link, not by the
+    // default route.
     for own in ["10.0.1.1", "169.254.1.1"] {
         let seen = rig.send(SECOND, 1, &frame(near, own, 64));
         assert_eq!((&seen[0], seen.len()), (&Seen::Dropped(DropReason::Unserved), 2));
@@ -161,7 +160,7 @@ fn ipv4_addresses_within_a_link_stay_there() {
         assert_eq!((port, &told[..6], &told[30..34]), (1, &host_mac(1)[..], &[169, 254, 7, 7][..]));
         assert_eq!((told[23], told[34], told[35]), (1, 3, 3), "ICMP: port unreachable");
     }
-    // Gateways may have such addresses.
+    // Gateways may have link-local addresses.
     rig.router
         .add_route_v4("198.51.100.0/24".parse().unwrap(), NextHop::via(1, near.parse().unwrap()))
         .unwrap();

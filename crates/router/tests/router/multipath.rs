@@ -1,4 +1,4 @@
-//! Routes to several next hops: each flow takes one, whatever becomes of its packets.
+//! Routes with several next hops: each flow takes one path, whatever happens to its packets.
 
 use crate::rig::{Rig, SECOND, Seen, host_mac, router_mac};
 use longwire_block::DropReason;
@@ -19,7 +19,7 @@ fn via_v6(port: u16, weight: u16) -> Member {
     Member { hop: NextHop::via(port, gateway.into()), weight }
 }
 
-/// UDP to 192.0.2.1 from this port, with so much data.
+/// UDP to 192.0.2.1 from this port, with this much data.
 fn flow(port: u16, ttl: u8, data: usize) -> Vec<u8> {
     let header = Ipv4Header {
         source: SOURCE.into(),
@@ -51,7 +51,7 @@ fn flow_v6(port: u16, label: u8) -> Vec<u8> {
     [&ethernet[..], &header, &[high, low, 0, 9, 0, 8, 0, 0]].concat()
 }
 
-/// A router that sends 192.0.2.0/24 and 2001:db8::/32 by the ports 2 and 3, weights 1 and 3.
+/// A router that sends 192.0.2.0/24 and 2001:db8::/32 through the ports 2 and 3, weights 1 and 3.
 fn rig() -> Rig {
     let mut rig = Rig::new();
     let way = |members: [Member; 2]| Way::among(members).unwrap();
@@ -60,7 +60,7 @@ fn rig() -> Rig {
     rig
 }
 
-/// The ports by which flows go.
+/// The output ports of flows.
 fn ways(rig: &mut Rig, flows: std::ops::Range<u16>) -> BTreeMap<u16, u16> {
     flows.map(|port| (port, rig.send(SECOND, 1, &flow(port, 64, 0))[0].out().0)).collect()
 }
@@ -79,7 +79,7 @@ fn flows_are_shared_out_by_weight_and_stay_where_they_are() {
     let light = v6(&mut rig, 0);
     assert!((403..=597).contains(&light), "{light}");
     assert!([0, 2000].contains(&v6(&mut rig, 7)), "one label, one flow");
-    // Both have the address of the next hop's station.
+    // Both have the MAC address of the next hop.
     let seen = rig.send(SECOND, 1, &flow(7, 64, 0));
     let (port, frame) = seen[0].out();
     assert_eq!(frame[..6], host_mac(port));
@@ -97,7 +97,7 @@ fn a_change_of_next_hops_moves_few_flows() {
         .unwrap();
     let two = ways(&mut rig, 0..3000);
     assert!(two.values().all(|port| *port != 2));
-    // The middle one's go to its neighbours, and nobody else's go anywhere.
+    // The middle one's flows go to the others, which keep their own.
     assert!(three.iter().all(|(flow, port)| *port == 2 || two[flow] == *port));
     rig.router.add_route_v4("192.0.2.0/24".parse().unwrap(), via(3, 1).hop).unwrap();
     assert!(ways(&mut rig, 0..100).values().all(|port| *port == 3));
@@ -112,7 +112,7 @@ fn full_ip_sends_a_flow_by_the_same_way() {
     let regular = ways(&mut rig, 0..64);
     assert!(regular.values().any(|port| *port == 2) && regular.values().any(|port| *port == 3));
     for (&port, &way) in &regular {
-        // Record route: full IP has it.
+        // Record route: handled by full IP.
         let mut frame = flow(port, 64, 0);
         frame.splice(34..34, [7, 7, 4, 0, 0, 0, 0, 0]);
         (frame[14], frame[17]) = (0x47, frame[17] + 8);
@@ -129,8 +129,8 @@ fn all_fragments_of_a_packet_go_the_same_way() {
     let mut rig = rig();
     let mut ways = BTreeMap::<u8, Vec<u16>>::new();
     for source in 2..66_u8 {
-        // First, middle, last: offsets in units of eight bytes, and whether more follow. Later ones have data
-        // where ports would be.
+        // First, middle, last: offsets in units of eight bytes, and the more-fragments flag. Later ones have
+        // data in place of ports.
         for (at, field) in [0x2000_u16, 0x2001, 0x0002].into_iter().enumerate() {
             let mut frame = flow(at as u16 * 1000, 64, 0);
             frame[29] = source;
@@ -163,7 +163,7 @@ fn next_hops_are_asked_for_and_errors_told_as_on_other_routes() {
         }
     }
     assert_eq!(asked, BTreeMap::from([(2, vec![10, 0, 2, 77]), (3, vec![10, 0, 3, 77])]));
-    // An error for a sender behind several next hops goes to one of them.
+    // An error for a sender behind several next hops takes one of them.
     let mut frame = flow(1, 1, 0);
     frame[26..30].copy_from_slice(&[198, 51, 100, 7]);
     frame[24..26].fill(0);

@@ -1,4 +1,4 @@
-//! Programs on a router's path: whose packets they get, in which order, and what becomes of those.
+//! Programs on a router's path: their packets, their order, and the outcomes.
 
 use crate::rig::{Chosen, Rig, SECOND, Seen, config, host_mac, router_mac};
 use etherparse::PacketBuilder;
@@ -11,7 +11,7 @@ use longwire_router::{
 };
 use std::net::IpAddr;
 
-/// A program of this code.
+/// A program with this code.
 pub fn program(name: &str, code: &str) -> Program {
     Program::new(name, assemble(code).unwrap(), [])
 }
@@ -20,7 +20,7 @@ pub fn prepared(program: Program, installation: Installation) -> Forwarder {
     Forwarder::prepare(program, installation, &RouterPrices::default(), 1).unwrap()
 }
 
-/// Installs a program of this code.
+/// Installs a program with this code.
 fn install(rig: &mut Rig, code: &str, installation: Installation) -> Fid {
     rig.router.install(prepared(program("test", code), installation)).unwrap()
 }
@@ -53,7 +53,7 @@ fn send(rig: &mut Rig, frame: &[u8]) -> Seen {
     seen.remove(0)
 }
 
-/// Counts its packets in the first four bytes of its state, and lets them pass.
+/// Counts its packets in the first four bytes of its state, and passes them.
 pub const COUNT: &str = "r1 = 4
     call 65536
     r1 = 1
@@ -115,7 +115,7 @@ fn a_packet_meets_one_flows_program_and_all_general_ones_in_order() {
         send(&mut rig, &udp(port));
     }
     let counts = [first, wild, dns, shadowed, last].map(|fid| counted(&rig, fid));
-    // What a flow's program drops, general ones don't see.
+    // General programs don't see packets dropped by a flow's program.
     assert_eq!(counts, [3, 1, 2, 0, 3]);
     let stats = |fid| rig.router.forwarders().forwarder(fid).unwrap().stats();
     assert_eq!((stats(blocked).dropped, stats(blocked).packets), (1, 1));
@@ -164,9 +164,9 @@ fn exceptional_packets_are_seen_and_refused_frames_are_not() {
 const PASS: &str = "r0 = 2
     exit";
 
-/// Makes the destination that of port 3's host, fixes the checksum's upper byte in `r9` so, and ends so. The
-/// destination's third byte is the upper one of its word: one more there is one less in the checksum's upper
-/// byte.
+/// Changes the destination to port 3's host, fixes the upper byte of the checksum in `r9` with `checksum`,
+/// and ends with `end`. The destination's third byte is the upper one of its word: adding one subtracts one
+/// from the checksum's upper byte.
 fn rewrite(checksum: &str, end: &str) -> String {
     format!(
         "r6 = *(u32 *)(r1 + 0)
@@ -196,7 +196,7 @@ fn a_changed_packet_is_classified_again() {
     assert_eq!(send(&mut rig, &udp(53)), Seen::Dropped(DropReason::BadHeader));
 }
 
-/// Puts 20 bytes before the packet: its Ethernet header again, and six bytes of nothing.
+/// Inserts 20 bytes before the packet: a copy of its Ethernet header, and six zero bytes.
 const GROW: &str = "r6 = r1
     r2 = -20
     call 44
@@ -227,8 +227,8 @@ fn packets_grow_and_shrink() {
         assert_eq!((&grown[..12], &grown[20..]), (&frame[..12], &frame[..]));
     }
     assert!(rig.router.remove(fid));
-    // Cuts off the last 8 bytes: less than the IP header says, so that it is dropped when it is classified
-    // again.
+    // Cuts off the last 8 bytes: shorter than the IP header's length, so that it is dropped when it is
+    // classified again.
     install(&mut rig, "r2 = -8\n call 65\n r0 = 2\n exit", to_port(53));
     assert_eq!(send(&mut rig, &udp(53)), Seen::Dropped(DropReason::BadHeader));
     install(&mut rig, "r2 = -8\n call 65\n r0 = 3\n exit", to_port(80));
@@ -253,16 +253,16 @@ fn an_installation_says_where_packets_go() {
     let fid = install(&mut rig, "r0 = 2\n exit", Installation { way: Some(gateway), ..to_port(53) });
     let seen = send(&mut rig, &udp(53));
     let (port, frame) = seen.out();
-    // Minimal IP does its work all the same.
+    // Minimal IP still does its work.
     assert_eq!((port, &frame[..6], &frame[6..12], frame[22]), (3, &host_mac(3)[..], &router_mac(3)[..], 63));
     assert_eq!(send(&mut rig, &udp(80)).out().0, 2);
-    // Full IP goes by it, too: nobody is known there, so it is asked for.
+    // Full IP uses it, too: the neighbour is unknown, so it is resolved.
     assert!(rig.router.remove(fid));
     let stranger = NextHop::via(3, IpAddr::from([10, 0, 3, 77]));
     install(&mut rig, "r0 = 2\n exit", Installation { way: Some(stranger), ..to_port(53) });
     let seen = rig.send(2 * SECOND, 1, &udp(53));
     assert_eq!((seen.len(), &seen[0], seen[1].out().0), (2, &Seen::Kept, 3));
-    // What is for the router stays with it.
+    // Packets for the router stay there.
     let for_router = udp_to([10, 0, 1, 1], 64, 53, 4);
     let seen = rig.send(2 * SECOND, 1, &for_router);
     assert_eq!(seen[0], Seen::Dropped(DropReason::Unserved));
@@ -325,8 +325,8 @@ fn lookups_use_up_the_budget() {
     assert_eq!(add(FlowKey { source: source(1), ..FlowKey::default() }), Ok(1));
     assert_eq!(add(FlowKey { source: source(2), ..FlowKey::default() }), Ok(2));
     assert_eq!(add(FlowKey { destination: source(2), ..FlowKey::default() }), Ok(3));
-    // Two hashes of the classifier, one of a second mask, one of a third: three are the most. None of the
-    // flows' is more expensive than another.
+    // Two hashes of the classifier, one each for a second and a third mask: three are the maximum. The flows'
+    // programs cost the same.
     let refused = add(FlowKey { protocol: Some(6), ..FlowKey::default() }).unwrap_err().to_string();
     assert!(
         refused.contains("classifier 4 + flow (fid 4) 0 + minimal IP 0 = 4 hashes, 3 allowed"),
@@ -348,8 +348,8 @@ fn a_table_that_was_overtaken_is_given_back() {
     assert_eq!((old.all().len(), rig.router.forwarders().all().len(), fid), (1, 2, Fid(2)));
 }
 
-/// Adds the time, the packet's length and a random number to its state, chooses a queue, marks, and gives
-/// what a last call gives.
+/// Adds the time, the packet's length and a random number to its state, chooses a queue, marks, and returns
+/// the result of a last call.
 fn talk(call: &str) -> String {
     format!(
         "r6 = r1
@@ -374,9 +374,8 @@ fn talk(call: &str) -> String {
     )
 }
 
-/// Tables whose programs send packets only where they would go are served in a way of their own. With a
-/// program beside them that says more, of a flow that has no packets, they are served as all others are: that
-/// must make no difference.
+/// Plain programs are served by a fast path. Beside a program that is not plain, of a flow without packets,
+/// they take the general path: the results must be equal.
 #[test]
 fn programs_that_say_little_are_served_as_all_others_are() {
     let drop = "r0 = 1\n exit";
@@ -430,8 +429,7 @@ fn programs_that_say_little_are_served_as_all_others_are() {
     }
 }
 
-/// A link with the number 40 that leaves by port 3, and begins where packets come in by the port `from`, if
-/// it is some.
+/// A link with the number 40 that leaves by port 3, and begins at the ingress port `from`, if given.
 fn with_link(from: Option<u16>) -> Installation {
     let link = LinkChoice { name: "spare".into(), number: 40, port: 3, from };
     Installation { links: [link].into(), ..general() }
@@ -440,15 +438,14 @@ fn with_link(from: Option<u16>) -> Installation {
 #[test]
 fn programs_choose_among_the_links_that_they_are_given() {
     let (choose, redirect) = ("call lw_choose_link\n r0 = 2\n exit", "call lw_redirect_link\n exit");
-    // What is done with link 0 or 1, from where it begins; the port that the packet leaves by, and the link
-    // that it is to take.
+    // The action with link 0 or 1, from its beginning; the packet's output port, and its requested link.
     for (what, number, from, wanted) in [
         (choose, 0, None, Some((2, Some(40)))),
         (choose, 0, Some(1), Some((2, Some(40)))),
         (redirect, 0, None, Some((3, Some(40)))),
         (redirect, 0, Some(1), Some((3, Some(40)))),
         (redirect, 0, Some(2), None),
-        // Numbers that only the mark tells.
+        // Numbers that depend on the mark.
         (choose, 1, None, Some((2, None))),
         (redirect, 1, None, None),
     ] {
@@ -485,8 +482,8 @@ fn links_that_a_program_needs_have_to_be_named() {
     assert!(matches!(error, Some(InstallError::ForeignPort { port: 9 })), "{error:?}");
 }
 
-/// Asks for the route to an IPv4 address given as a number in the packet's order, puts the answer's code,
-/// port and addresses at the end of the state, and lets the packet pass.
+/// Looks up the route to an IPv4 address given as a number in network order, appends code, port and addresses
+/// to the state, and passes the packet.
 fn asking(destination: [u8; 4], ingress: u32, flags: u32) -> String {
     let zeros: String = (0..8).map(|i| format!("*(u64 *)(r10 - {}) = 0\n", 64 - i * 8)).collect();
     let destination = i32::from_le_bytes(destination);
@@ -506,8 +503,7 @@ fn asking(destination: [u8; 4], ingress: u32, flags: u32) -> String {
     )
 }
 
-/// What the router answers: the code, the port, the next hop, and the addresses of the port and the
-/// neighbour.
+/// The router's answer: code, port, next hop, and the MAC addresses of port and neighbour.
 fn answer(rig: &mut Rig, destination: [u8; 4], ingress: u32, flags: u32) -> (i64, u32, [u8; 4], Vec<u8>) {
     let fid = install(rig, &asking(destination, ingress, flags), general());
     send(rig, &udp(53));
@@ -525,10 +521,10 @@ fn programs_ask_for_routes() {
     let both = [router_mac(2), host_mac(2)].concat();
     let nothing = vec![0; 12];
     assert_eq!(answer(&mut rig, near, 1, 0), (0, 2, near, both.clone()));
-    // BPF_FIB_LOOKUP_SKIP_NEIGH and BPF_FIB_LOOKUP_DIRECT; another flag is none.
+    // BPF_FIB_LOOKUP_SKIP_NEIGH and BPF_FIB_LOOKUP_DIRECT; other flags are invalid.
     assert_eq!(answer(&mut rig, near, 1, 5), (0, 2, near, nothing.clone()), "addresses stay as they were");
     assert_eq!(answer(&mut rig, near, 1, 64).0, -22);
-    // A port that is none, the router's own address, no route, and a neighbour that nobody knows.
+    // An unknown port, the router's own address, no route, and an unknown neighbour.
     assert_eq!(answer(&mut rig, near, 77, 0), (-19, 77, near, nothing.clone()));
     assert_eq!(answer(&mut rig, [10, 0, 2, 1], 1, 0), (4, 1, [10, 0, 2, 1], nothing.clone()));
     assert_eq!(answer(&mut rig, far, 1, 0), (4, 1, far, nothing.clone()));

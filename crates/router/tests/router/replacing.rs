@@ -1,4 +1,4 @@
-//! Programs that take the place of others while packets flow, and what programs take, measured.
+//! Replacing programs while packets flow, and their measured cost.
 
 use crate::programs::{COUNT, prepared, program};
 use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
@@ -24,7 +24,7 @@ fn with_maps(name: &str, code: &str, maps: &[MapSpec]) -> Program {
     Program::new(name, assemble(code).unwrap(), maps)
 }
 
-/// Puts a program in the place of another.
+/// Replaces a program.
 fn replace(rig: &mut Rig, fid: Fid, program: Program, installation: Installation) -> Arc<Forwarder> {
     let table = rig.router.forwarders();
     let before = table.forwarder(fid).unwrap();
@@ -46,7 +46,7 @@ fn maps_that_are_declared_alike_and_the_state_go_on() {
     for name in ["flows", "other"] {
         before.maps().named(name).unwrap().set(&[1, 2, 3, 4], 0, &[7; 8], 0).unwrap();
     }
-    // One map is there again, one has another size, one is new; the state goes on counting.
+    // One map is kept, one has another size, one is new; the state is kept.
     let second = with_maps("second", COUNT, &[map("new", 4), map("flows", 16), map("other", 32)]);
     let after = replace(&mut rig, fid, second, installation());
     let value = |forwarder: &Forwarder, map: &str| forwarder.maps().named(map).unwrap().get(&[1, 2, 3, 4], 0);
@@ -56,15 +56,15 @@ fn maps_that_are_declared_alike_and_the_state_go_on() {
     assert_eq!((kept, after.has_state_of(&before)), (vec![false, true, false], true));
     rig.send(SECOND, 1, &udp());
     assert_eq!(rig.router.data(fid).unwrap()[..4], 4u32.to_le_bytes());
-    // What is written to the one is in the other: it is the map itself, and no copy.
+    // They share the map itself, not a copy.
     before.maps().named("flows").unwrap().set(&[9; 4], 0, &[8; 8], 0).unwrap();
     assert_eq!(after.maps().named("flows").unwrap().get(&[9; 4], 0), Some(vec![8; 8]));
-    // The number and the order are as they were, counters begin anew.
+    // Number and order are kept, counters restart.
     let table = rig.router.forwarders();
     assert_eq!(table.all().iter().map(|one| one.fid()).collect::<Vec<_>>(), [fid, later]);
     assert_eq!((after.stats().packets, before.stats().packets), (1, 3));
     assert!(table.replacing(Fid(99), prepared(program("x", "r0 = 2\n exit"), installation())).is_none());
-    // A state of another size is a new one.
+    // State of another size is new.
     let larger = Installation { state: Some(64), ..installation() };
     let after = replace(&mut rig, fid, with_maps("third", COUNT, &[]), larger);
     assert!(!after.has_state_of(&before) && after.maps().all().is_empty());
@@ -91,13 +91,13 @@ thread_local! {
     static CYCLES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A machine of 1 GHz on which between two looks at the counter 70 cycles pass, but 20 while nothing is
+/// A machine of 1 GHz on which 70 cycles pass between two readings of the counter, but 20 while nothing is
 /// measured.
 const METER: Meter = Meter {
     cycles: || {
         let looks = CYCLES.get();
         CYCLES.set(looks + 1);
-        // The first 64 looks find out what looking takes.
+        // The first 64 readings measure the overhead.
         if looks < 64 { looks * 20 } else { 64 * 20 + (looks - 64) * 70 }
     },
     per_microsecond: 1000,
@@ -116,7 +116,7 @@ fn programs_are_measured_now_and_then() {
     rig.router.measure_processors(METER).unwrap();
     let sent: Vec<_> = (0..2 * 256 + 1).flat_map(|_| rig.send(SECOND, 1, &udp())).collect();
     assert!(sent.iter().all(|seen| *seen == sent[0]), "measuring changes nothing");
-    // The first batch, the 257th and the 513th; 70 cycles less the 20 that a look takes.
+    // The first batch, the 257th and the 513th; 70 cycles minus the overhead of 20.
     let cost = measured(&rig).unwrap();
     assert_eq!((cost.samples, cost.mean, cost.most), (3, 50_000, 50_000));
     assert!((50_000..=56_250).contains(&cost.p99), "{}", cost.p99);

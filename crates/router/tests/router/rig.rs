@@ -1,5 +1,5 @@
-//! A router with three ports, and what an engine does for it: hands packets in, takes out what it gives, and
-//! keeps the books.
+//! A router with three ports, and the engine's part: passes packets in, takes the output, and checks
+//! conservation.
 
 use longwire_block::{CONSUMED, DropReason, KEPT, Node, Outbox, refusal};
 use longwire_packet::{Batch, Gso, Handle, Pool, Train};
@@ -9,10 +9,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 pub const SECOND: u64 = 1_000_000_000;
 
-/// Ports to a control plane are at the places behind this one, in the order of the router's.
+/// Ports to a control plane have indices from here on, in the order of the router's.
 pub const CONTROL: u16 = 100;
 
-/// What became of a packet.
+/// The outcome of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
     Out(u16, Vec<u8>),
@@ -21,7 +21,7 @@ pub enum Seen {
     Dropped(DropReason),
 }
 
-/// What programs have chosen for a packet.
+/// Programs' choices for a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chosen {
     pub mark: u32,
@@ -30,7 +30,7 @@ pub struct Chosen {
 }
 
 impl Seen {
-    /// The port and the frame of a packet that went out.
+    /// Port and frame of a packet that was sent.
     pub fn out(&self) -> (u16, &[u8]) {
         match self {
             Self::Out(port, frame) => (*port, frame),
@@ -39,17 +39,17 @@ impl Seen {
     }
 }
 
-/// The link address of the router's port at the place `port`.
+/// MAC address of the router's port with the index `port`.
 pub const fn router_mac(port: u16) -> [u8; 6] {
     [2, 0, 0, 0, 0xff, port as u8]
 }
 
-/// The link address of a host behind the port at the place `port`.
+/// MAC address of a host at the port with the index `port`.
 pub const fn host_mac(port: u16) -> [u8; 6] {
     [2, 0, 0, 0, 0, port as u8]
 }
 
-/// Ports at the places 1, 2 and 3: 10.0.N.1/24 and fd00:N::1/64, with MTUs of 1500, 1500 and 1280.
+/// Ports with the indices 1, 2 and 3: 10.0.N.1/24 and fd00:N::1/64, with MTUs of 1500, 1500 and 1280.
 pub fn config() -> RouterConfig {
     let port = |place: u16| RouterPort {
         place,
@@ -67,7 +67,7 @@ pub fn config() -> RouterConfig {
 pub struct Rig<C = longwire_router::IpClassifier> {
     pub router: Router<C>,
     pub pool: Pool,
-    /// What programs have chosen for each packet that went out, in order.
+    /// Programs' choices for each packet sent, in order.
     pub chosen: Vec<Chosen>,
     outbox: Outbox,
     seq: u64,
@@ -104,12 +104,12 @@ impl<C: Classify> Rig<C> {
         Self { router, pool, chosen, outbox, seq: 0, taken: 0, made: 0, gone: 0 }
     }
 
-    /// Hands in one frame, and returns its output and that of all packets made because of it.
+    /// Passes in one frame, and returns the outcomes of it and of all packets created because of it.
     pub fn send(&mut self, at: u64, port: u16, frame: &[u8]) -> Vec<Seen> {
         self.batch(&[(at, port, frame.to_vec())])
     }
 
-    /// Hands in a train of segments with `payload` bytes each, behind 54 bytes of headers.
+    /// Passes in a train of segments with `payload` bytes each, after 54 bytes of headers.
     pub fn train(&mut self, at: u64, port: u16, frame: &[u8], payload: u16) -> Vec<Seen> {
         let handle = self.pool.insert(frame).unwrap();
         let meta = self.pool.meta_mut(handle);
@@ -126,7 +126,7 @@ impl<C: Classify> Rig<C> {
         seen
     }
 
-    /// Hands in a batch.
+    /// Passes in a batch.
     pub fn batch(&mut self, frames: &[(u64, u16, Vec<u8>)]) -> Vec<Seen> {
         let mut batch = Batch::new();
         for (at, port, frame) in frames {
@@ -145,7 +145,7 @@ impl<C: Classify> Rig<C> {
         seen
     }
 
-    /// Tells the time, as often as the router wants to know it, up to `until`.
+    /// Advances the time up to `until`, as often as the router requests.
     pub fn wait(&mut self, until: u64) -> Vec<Seen> {
         let mut seen = Vec::new();
         while self.router.deadline() <= Nanos(until) {
@@ -154,7 +154,7 @@ impl<C: Classify> Rig<C> {
         seen
     }
 
-    /// Tells the time once.
+    /// Advances the time once.
     pub fn tick(&mut self, now: Nanos) -> Vec<Seen> {
         self.router.tick(&mut self.pool, now, &mut self.outbox);
         let seen = self.empty_outbox();
@@ -194,7 +194,7 @@ impl<C: Classify> Rig<C> {
         seen
     }
 
-    /// Nothing comes from nowhere or vanishes, and the router counts what the engine does.
+    /// Checks conservation, and the router's counters against the engine's.
     fn check(&self) {
         let stats = self.router.stats();
         assert_eq!(self.taken + self.made, self.gone + self.router.kept());

@@ -1,4 +1,4 @@
-//! Whatever comes in, nothing panics, nothing vanishes, and batches change nothing.
+//! Whatever arrives, nothing panics, packets are conserved, and batching has no effect.
 
 use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
 use longwire_block::Node;
@@ -82,7 +82,7 @@ fn arp() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// A frame for a port, at a step in time after the one before.
+/// A frame for a port, at a time step after the previous one.
 fn frames() -> impl Strategy<Value = Vec<(u64, u16, Vec<u8>)>> {
     let garbled = (ipv4(), any::<prop::sample::Index>(), any::<u8>()).prop_map(|(mut frame, at, byte)| {
         let at = at.index(frame.len());
@@ -118,8 +118,7 @@ fn rig() -> Rig {
     rig
 }
 
-/// The output for frames, each kind in order: a batch returns its own packets first, then all that were
-/// made.
+/// The outcomes, grouped by kind: a batch returns its own packets first, then all created ones.
 fn sorted(mut seen: Vec<Seen>) -> Vec<String> {
     let mut written: Vec<_> = seen.drain(..).map(|seen| format!("{seen:?}")).collect();
     written.sort();
@@ -127,11 +126,11 @@ fn sorted(mut seen: Vec<Seen>) -> Vec<String> {
 }
 
 proptest! {
-    /// The rig checks after every call that nothing came from nowhere or vanished.
+    /// The rig checks conservation after every call.
     #[test]
     fn nothing_panics_and_batches_change_nothing(frames in frames()) {
         let (mut one_by_one, mut at_once) = (rig(), rig());
-        // Time is told where the batch begins only, so the batch is short of what would be due.
+        // Time advances only at the batch's beginning, so the batch must be shorter than anything due.
         let mut frames = frames;
         frames.iter_mut().for_each(|frame| frame.0 /= 64);
         let single: Vec<_> = frames.iter().flat_map(|(at, port, frame)| one_by_one.send(*at, *port,
@@ -198,7 +197,7 @@ fn the_packet_path_allocates_nothing() {
         let ethernet = longwire_wire::ethernet_header(router_mac(1), host_mac(1), 0x0800);
         [&ethernet[..], &header.bytes(), &[0; 1400]].concat()
     };
-    // Regular, expired, without a route, to be fragmented, to be asked for, for the router.
+    // Regular, expired, without a route, to be fragmented, unresolved, for the router.
     let frames = [
         frame([10, 0, 2, 9], 64),
         frame([10, 0, 2, 9], 1),
@@ -219,6 +218,6 @@ fn the_packet_path_allocates_nothing() {
     rig.router.tick(&mut rig.pool, longwire_units::Nanos(10 * SECOND), &mut outbox);
     assert_eq!(allocations() - before, 0);
     let made = outbox.clear();
-    // Errors for two; two fragments; a question and another; a port unreachable.
+    // Errors for two; two fragments; two neighbour requests; a port unreachable.
     assert!(made >= 7, "{made}");
 }

@@ -1,5 +1,4 @@
-//! Processors that flows share: when packets leave, who is served, what is lost, and what a real run
-//! measures.
+//! Processors shared by flows: departure times, order of service, losses, and measurements in a real run.
 
 use crate::programs::{COUNT, prepared, program};
 use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
@@ -17,7 +16,7 @@ use std::cell::Cell;
 /// Length of the frames below: 14, 20 and 8 bytes of headers, 58 of payload.
 const FRAME: u64 = 100;
 
-/// A UDP frame from the host behind port 1, from this port, to the host behind port 2.
+/// A UDP frame from the host at port 1, from this source port, to the host at port 2.
 pub fn udp(source_port: u16) -> Vec<u8> {
     let builder = PacketBuilder::ethernet2(host_mac(1), router_mac(1)).ipv4([10, 0, 1, 9], [10, 0, 2, 9], 64);
     let mut frame = Vec::new();
@@ -60,7 +59,7 @@ pub fn stats(rig: &Rig) -> ProcessorStats {
     rig.router.processors().unwrap()
 }
 
-/// The flow of this name that goes to the port at place 2.
+/// The flow of this name to the port with index 2.
 pub fn flow(rig: &Rig, name: &str) -> FlowStats {
     let found = stats(rig).flows.into_iter().find(|flow| flow.flow == name && flow.port == 2);
     found.unwrap_or_else(|| panic!("no flow {name} in {:?}", stats(rig).flows))
@@ -78,15 +77,15 @@ fn a_packet_waits_for_its_processor_and_then_for_its_port() {
     assert_eq!(rig.router.deadline(), Nanos(SECOND + 10_000 + 8 * FRAME));
     let seen = rig.wait(SECOND + 10_000 + 8 * FRAME);
     let (port, frame) = seen[0].out();
-    // One hop less to go, and the addresses of the next link.
+    // TTL decremented, and the addresses of the next link.
     assert_eq!((port, &frame[..12], frame[22]), (2, &[host_mac(2), router_mac(2)].concat()[..], 63));
     assert_eq!((rig.router.deadline(), rig.router.kept()), (Nanos::NEVER, 0));
 }
 
 #[test]
 fn separate_rounds_share_a_full_port_by_bytes() {
-    // A port of 100 Mbit/s, of which frames of 100 and of 1000 bytes that cost alike each ask for twice all,
-    // for 100 ms.
+    // A port of 100 Mbit/s, for which flows of frames of 100 and of 1000 bytes, with equal processing cost,
+    // each ask twice its rate for 100 ms.
     let mut own = sharing("separate-drr");
     own.settings.port = PerByte::of_ns(80);
     own.flows[0].cycles = Some(Demand::PerPacket(1000));
@@ -127,14 +126,15 @@ fn costs_are_those_of_programs_unless_it_is_said_what_they_are() {
         rig.wait((second + 1) * SECOND);
         cost
     });
-    // The lookup is everyone's: two lines of memory at least. The program and its state are only its flow's.
+    // All packets pay for the lookup: at least two cache lines. Only the flow's packets pay for the program
+    // and its state.
     assert!(others >= 125 + 180 && own > others, "{own} {others}");
 }
 
-/// Sends a heavy and a cheap packet each microsecond for 2 ms; returns what port 2 has got by then.
+/// Sends a heavy and a cheap packet each microsecond for 2 ms; returns the counts at port 2.
 fn contest(scheduler: &str) -> [u64; 2] {
     let mut own = sharing(scheduler);
-    // Packets that queue up before the first measurement would be free.
+    // Packets queued before the first measurement would be free.
     own.settings.estimator = Estimator::Exact;
     let mut rig = rig(own);
     for step in 0..2000 {
@@ -150,10 +150,10 @@ fn contest(scheduler: &str) -> [u64; 2] {
 
 #[test]
 fn cheap_flows_suffer_with_fifo_and_keep_their_share_with_others() {
-    // First come, first served: as many of each, 11 µs a pair.
+    // First come, first served: equal numbers, 11 µs a pair.
     let [heavy, cheap] = contest("fifo");
     assert!(heavy.abs_diff(cheap) <= 1 && heavy.abs_diff(2000 / 11) <= 1, "{heavy} {cheap}");
-    // Half of the processor each: 100 heavy ones and 1000 cheap ones, but for a few turns.
+    // Half of the processor each: 100 heavy ones and 1000 cheap ones, within a few turns.
     for scheduler in
         ["gmr3", "mr3", "drfq", "drfq-dovetail", "sfq", "cbcs", "cbcs-normalised", "separate-drr"]
     {
@@ -175,7 +175,7 @@ fn weights_divide_the_processor() {
     }
     rig.wait(SECOND + 2_000_000);
     let [heavy, light] = ["heavy", "cheap"].map(|name| flow(&rig, name).out_packets);
-    // 1500 and 500 of 2000 but for what queues of 256 cannot hold back of the first.
+    // 1500 and 500 of 2000, within what queues of 256 can't hold back of the first.
     assert!(heavy.abs_diff(1500) <= 60 && light.abs_diff(500) <= 60, "{heavy} {light}");
 }
 
@@ -188,7 +188,7 @@ fn packets_of_a_flow_leave_in_order_though_several_processors_serve_it() {
     let mut seen = Vec::new();
     for mark in 0..200u8 {
         let mut frame = udp(1);
-        // The checksum of UDP says that there is none.
+        // No UDP checksum.
         (frame[40], frame[41], frame[99]) = (0, 0, mark);
         let now = SECOND + u64::from(mark) * 1000;
         seen.extend(rig.wait(now));
@@ -220,12 +220,12 @@ fn full_queues_and_a_full_flow_table_are_counted_drops_of_their_own_flow() {
     let mut own = sharing("gmr3");
     (own.settings.flow_limit, own.settings.flows) = (4, 7);
     let mut rig = rig(own);
-    // Named flows to three ports take six places: one is left for others.
+    // Named flows to three ports take six slots: one is left for others.
     let frames: Vec<_> = (0..10).map(|_| (SECOND, 1, udp(1))).collect();
     let seen = rig.batch(&frames);
     let full =
         |seen: &[Seen]| seen.iter().filter(|seen| **seen == Seen::Dropped(DropReason::FlowFull)).count();
-    // One with the processor, two that were picked for it, and four that wait.
+    // One at the processor, two selected for it, and four waiting.
     assert_eq!((full(&seen), stats(&rig).queue_full), (3, 3));
     assert_eq!(full(&rig.send(SECOND, 1, &udp(77))), 0);
     assert_eq!((full(&rig.send(SECOND, 1, &udp(78))), stats(&rig).table_full), (1, 1));
@@ -256,7 +256,7 @@ fn how_many_flows_are_not_told_of_is_said() {
         let all = stats(rig);
         (all.flows.len(), all.flows_known, all.flows_left_out)
     };
-    // Both named flows are always reported, and of the others the 64 that used most.
+    // Both named flows are always reported, and the 64 most active others.
     for (flow, wanted) in [(1, (2, 1, 0)), (1000, (3, 2, 0)), (1063, (66, 65, 0)), (1064, (66, 66, 1))] {
         let first = if flow < 1000 { flow } else { 1000 };
         (first..=flow).for_each(|port| drop(rig.send(SECOND, 1, &udp(port))));
@@ -302,7 +302,7 @@ thread_local! {
     static NOW: Cell<u64> = const { Cell::new(SECOND) };
 }
 
-/// A machine of 2 GHz on which each packet takes 3000 cycles, and each look at the time 1 µs.
+/// A machine of 2 GHz on which each packet takes 3000 cycles, and each clock reading 1 µs.
 const METER: Meter = Meter {
     cycles: || {
         CYCLES.set(CYCLES.get() + 3000);
@@ -341,12 +341,12 @@ fn a_real_run_looks_for_packets_between_two_visits() {
     NOW.set(SECOND);
     let frames: Vec<_> = (0..60).map(|_| (SECOND, 1, udp(2))).collect();
     rig.batch(&frames);
-    // It has never done anything, so this is the longest visit, 500 µs: 60 packets of 1 µs fit.
+    // Nothing was done before, so this is the longest visit, 500 µs: 60 packets of 1 µs fit.
     assert_eq!((rig.tick(Nanos(SECOND)).len(), rig.router.kept()), (60, 0));
     rig.batch(&frames);
     let done = rig.tick(Nanos(NOW.get())).len();
-    // This one is the shortest, 20 µs, as no time has passed between the two; it ends after now, so that the
-    // worker looks for packets.
+    // This one is the shortest, 20 µs, because no time has passed; it ends after now, so that the worker
+    // polls for packets.
     assert!((19..=21).contains(&done), "{done}");
     assert_eq!((rig.router.kept(), rig.router.deadline()), (60 - done as u64, Nanos(NOW.get() + 1)));
 }
@@ -361,7 +361,7 @@ fn weights_change_while_packets_wait() {
     rig.router.set_flow_weight("heavy", Weight::new(3).unwrap()).unwrap();
     rig.wait(SECOND + 24_000);
     let [heavy, cheap] = ["heavy", "cheap"].map(|name| flow(&rig, name).out_packets);
-    // Three of four of 24 packets, but for those granted before.
+    // Three quarters of 24 packets, except for those granted before.
     assert!(heavy.abs_diff(18) <= 2 && cheap.abs_diff(6) <= 2, "{heavy} {cheap}");
     assert_eq!(flow(&rig, "heavy").weight, 3);
     let error = rig.router.set_flow_weight("x", Weight::ONE).unwrap_err().to_string();
@@ -380,14 +380,14 @@ fn rings_drop_what_the_scheduler_has_no_time_for() {
         seen.extend(rig.wait(2 * SECOND));
         seen.iter().filter(|seen| **seen == Seen::Dropped(DropReason::FlowFull)).count()
     };
-    // The first is taken in at once; while that takes its microsecond, the ring fills.
+    // The first is admitted at once; during its microsecond the ring fills.
     assert_eq!([dropped(4, 1000), dropped(31, 1000), dropped(4, 0)], [32 - 1 - 4, 0, 0]);
 }
 
 #[test]
 fn a_scheduler_that_takes_its_time_leaves_no_processor_idle() {
-    // Two processors and packets of 4 µs, of which a flow of weight 300 and one of weight 1 ask for more than
-    // both can do, for 2 ms.
+    // Two processors and packets of 4 µs, of which flows of weights 300 and 1 ask for more than both can
+    // process, for 2 ms.
     for scheduler in ["gmr3", "mr3", "drfq"] {
         let mut own = sharing(scheduler);
         own.settings.processors = 2;

@@ -1,4 +1,4 @@
-//! Every forwarder that comes with Longwire, installed in a router and given packets.
+//! Every included forwarder, installed in a router and given packets.
 
 use crate::rig::{Rig, SECOND, Seen, host_mac, router_mac};
 use etherparse::{PacketBuilder, TcpHeader};
@@ -11,7 +11,7 @@ use std::net::IpAddr;
 const CLIENT: [u8; 4] = [10, 0, 1, 9];
 const SERVER: [u8; 4] = [10, 0, 2, 9];
 
-/// Installs a forwarder by its name, with this state at first.
+/// Installs a forwarder by name, with this initial state.
 pub fn install(rig: &mut Rig, name: &str, key: Key, state: &[u8]) -> Fid {
     let shipped = Shipped::named(name).unwrap();
     let program = Object::parse(shipped.object).unwrap().program(shipped.function).unwrap();
@@ -25,7 +25,7 @@ pub fn install(rig: &mut Rig, name: &str, key: Key, state: &[u8]) -> Fid {
     fid
 }
 
-/// A number of four bytes in a forwarder's state.
+/// A four-byte number in a forwarder's state.
 fn word(rig: &Rig, fid: Fid, place: usize) -> u32 {
     u32::from_le_bytes(rig.router.data(fid).unwrap()[place..place + 4].try_into().unwrap())
 }
@@ -82,7 +82,7 @@ fn monitors_count_and_let_pass() {
     let ack = |tcp: &mut TcpHeader| (tcp.ack, tcp.acknowledgment_number) = (true, 77);
     for _ in 0..4 {
         assert!(passed(&send(&mut rig, &tcp([1024, 80], ack, b""))));
-        // Another flow's.
+        // Of another flow.
         assert!(passed(&send(&mut rig, &tcp([1024, 81], ack, b""))));
     }
     assert!(passed(&send(&mut rig, &udp(53, 20))));
@@ -99,7 +99,7 @@ fn monitors_count_and_let_pass() {
 #[test]
 fn filters_drop() {
     let mut rig = Rig::new();
-    // One port from 23 on; from 6000 on, 10.
+    // One port from 23; ten from 6000.
     let range = |first: u32, count: u32| first << 16 | count;
     let ports = words(&[range(23, 1), range(6000, 10), 0, 0, 0]);
     let filter = install(&mut rig, "port-filter", Key::All, &ports);
@@ -175,7 +175,7 @@ fn nat_translates_and_the_route_is_that_of_the_new_address() {
     let table = rig.router.forwarders();
     let bindings = table.forwarder(nat).unwrap().maps().named("bindings").unwrap();
     let endpoint = |address: [u8; 4], port: u16| [&address[..], &port.to_be_bytes()].concat();
-    // To 10.0.2.9 port 80 becomes to 10.0.3.9 port 8080.
+    // 10.0.2.9 port 80 is mapped to 10.0.3.9 port 8080.
     let key = [&endpoint(SERVER, 80)[..], &[6, 1]].concat();
     let value = [&endpoint([10, 0, 3, 9], 8080)[..], &[0; 18]].concat();
     bindings.set(&key, 0, &value, 0).unwrap();
@@ -207,14 +207,14 @@ fn a_splicer_joins_two_connections() {
     let splicer = install(&mut rig, "tcp-splicer", flow_to(80), &[]);
     let frame = tcp([1024, 80], |tcp| tcp.ack = true, b"data");
     assert_eq!(&send(&mut rig, &frame).out().1[26..38], &frame[26..38], "not spliced yet");
-    // From the proxy 10.0.2.1 port 5000 to the server 10.0.3.9 port 8080, sequence numbers 500 more,
-    // acknowledgements 7 less.
+    // From the proxy 10.0.2.1 port 5000 to the server 10.0.3.9 port 8080, sequence numbers plus 500,
+    // acknowledgements minus 7.
     let ports = [5000u16.to_be_bytes(), 8080u16.to_be_bytes()].concat();
     let shifts = words(&[500, 7u32.wrapping_neg()]);
     let new = [10, 0, 2, 1, 10, 0, 3, 9];
     let ends =
         [&new[..], &ports, &[500u32.to_be_bytes(), 7u32.wrapping_neg().to_be_bytes()].concat()].concat();
-    // Addresses and ports follow one another in the header.
+    // Addresses and ports are adjacent in the header.
     let sums = [change(&frame[26..38], &ends), change(&frame[26..34], &new)].map(u16::to_be_bytes).concat();
     let state = [&new[..], &ports, &shifts, &sums, &[0; 4]].concat();
     assert!(rig.router.set_data(splicer, &state));

@@ -1,5 +1,5 @@
-//! Processors of a real run that are threads. Where it matters who is quicker, processors are held at a
-//! barrier, and let go one by one.
+//! Threads as processors of a real run. Where the order matters, processors are held at a barrier and
+//! released one by one.
 
 use crate::programs::{COUNT, prepared, program};
 use crate::rig::{Rig, SECOND, Seen};
@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Most looks for what threads do: minutes, however busy the machine is.
+/// Most polls for the work of threads: minutes, however busy the machine is.
 const PATIENCE: u32 = 200_000_000;
 
 thread_local! {
@@ -20,13 +20,13 @@ thread_local! {
     static NOW: Cell<u64> = const { Cell::new(SECOND) };
 }
 
-/// 3000 cycles between two looks of one thread.
+/// 3000 cycles between two readings of one thread.
 fn cycles() -> u64 {
     CYCLES.set(CYCLES.get() + 3000);
     CYCLES.get()
 }
 
-/// 1 µs between two looks.
+/// 1 µs between two readings.
 fn now() -> Nanos {
     NOW.set(NOW.get() + 1000);
     Nanos(NOW.get())
@@ -35,7 +35,7 @@ fn now() -> Nanos {
 /// A machine of 2 GHz on which each packet takes 3000 cycles.
 pub const METER: Meter = Meter { cycles, per_microsecond: 2000, now };
 
-/// Several processors with rings of this depth; no named flow costs anything but what is measured.
+/// Several processors with rings of this depth; named flows have only measured costs.
 pub fn several(scheduler: &str, processors: u32, requests: usize) -> SharingConfig {
     let mut own = sharing(scheduler);
     (own.settings.processors, own.rings.requests) = (processors, requests);
@@ -56,20 +56,20 @@ fn install(rig: &mut Rig, code: &str) -> Fid {
     rig.router.install(prepared(program("test", code), general(3))).unwrap()
 }
 
-/// A frame of the flow from this port with a mark at its end.
+/// A frame of the flow with this source port, marked at its end.
 fn marked(source_port: u16, mark: u8) -> Vec<u8> {
     let mut frame = udp(source_port);
-    // The checksum of UDP says that there is none.
+    // No UDP checksum.
     (frame[40], frame[41], frame[99]) = (0, 0, mark);
     frame
 }
 
-/// Tells the time once.
+/// Advances the time once.
 fn tick(rig: &mut Rig) -> Vec<Seen> {
     rig.tick(Nanos(NOW.get() + 1))
 }
 
-/// Tells the time until so many packets have gone, or are kept.
+/// Advances the time until the condition holds.
 pub fn until(rig: &mut Rig, is_so: impl Fn(&Rig, &[Seen]) -> bool) -> Vec<Seen> {
     let (mut looks, mut seen) = (0, Vec::new());
     while !is_so(rig, &seen) {
@@ -89,7 +89,7 @@ fn marks(seen: &[Seen]) -> Vec<u8> {
     seen.iter().filter(|seen| **seen != Seen::Kept).map(|seen| seen.out().1[99]).collect()
 }
 
-/// Where processors wait before each packet until they are let go, by their numbers.
+/// Processors wait here before each packet until released, by number.
 struct Barrier {
     open: Mutex<[u32; 4]>,
     changed: Condvar,
@@ -100,7 +100,7 @@ impl Barrier {
         Self { open: Mutex::new([0; 4]), changed: Condvar::new() }
     }
 
-    /// Lets a processor look at its counter so many times: twice a packet.
+    /// Lets a processor read its counter twice for each of this many packets.
     fn open(&self, processor: usize, packets: u32) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open[processor] = open[processor].saturating_add(2 * packets);
@@ -119,7 +119,7 @@ impl Barrier {
     }
 }
 
-/// Lets all go at the end of a test, or the rig would wait for its processors.
+/// Releases all at the end of a test; the rig would wait for its processors.
 struct AllGo(&'static Barrier);
 
 impl Drop for AllGo {
@@ -128,7 +128,7 @@ impl Drop for AllGo {
     }
 }
 
-/// A meter with a barrier of its own.
+/// A meter with its own barrier.
 macro_rules! barrier {
     () => {{
         static BARRIER: Barrier = Barrier::new();
@@ -146,7 +146,7 @@ fn packets_of_a_flow_leave_in_order_whoever_is_quicker() {
     let frames: Vec<_> = (1..=4).map(|mark| (SECOND, 1, marked(1, mark))).collect();
     rig.batch(&frames);
     assert_eq!(tick(&mut rig), []);
-    // Two each: one in hand, one in the ring. The second processor is done with packets 2 and 4.
+    // Two each: one in hand, one in the ring. The second processor has finished packets 2 and 4.
     barrier.open(1, 2);
     let cost = 2 * 1500;
     let seen = until(&mut rig, |rig, _| flow(rig, "heavy").processor_ns == cost);
@@ -188,7 +188,7 @@ fn full_rings_keep_the_scheduler_from_being_asked() {
         rig.batch(&frames);
         assert_eq!(tick(&mut rig), []);
         assert_eq!(stats(&rig).waiting, u64::from(20 - with_processors));
-        // As many again as have left the queue find room in it; one more does not.
+        // As many as have left the queue fit it; one more does not.
         let frames: Vec<_> =
             (0..=with_processors as u8).map(|more| (SECOND, 1, marked(1, 20 + more))).collect();
         let seen = rig.batch(&frames);
@@ -196,7 +196,7 @@ fn full_rings_keep_the_scheduler_from_being_asked() {
         assert_eq!((rig.router.kept(), stats(&rig).waiting), (20 + u64::from(with_processors), 20));
         drop(all_go);
         assert_eq!(marks(&drain(&mut rig)), (0..20 + with_processors as u8).collect::<Vec<_>>());
-        // What is open stays open: the next round has a barrier that is shut.
+        // What is open stays open: the next round needs a closed barrier.
         *barrier.open.lock().unwrap() = [0; 4];
     }
 }
@@ -245,7 +245,7 @@ fn replaced_programs_are_let_go() {
             assert!(old.upgrade().is_some(), "buffers have it");
         }
     }
-    // A thread lets it go just after it has given back the packet.
+    // A thread releases it just after it has returned the packet.
     let mut looks = 0;
     while old.upgrade().is_some() {
         looks += 1;
@@ -258,7 +258,7 @@ fn replaced_programs_are_let_go() {
 fn what_programs_do_is_the_same_on_threads() {
     let moving =
         |offset: i32, helper: u32, code: u32| format!("r2 = {offset}\n call {helper}\n r0 = {code}\n exit");
-    // Of an even port: dropped. Others: another destination's last byte, so that it is looked at again.
+    // Even ports: dropped. Others: the last byte of the destination changes, so that it is classified again.
     let write = "r2 = *(u32 *)(r1 + 0)
         r3 = *(u32 *)(r1 + 4)
         r4 = r2
@@ -292,7 +292,7 @@ fn what_programs_do_is_the_same_on_threads() {
                 let fids = [first, second].map(|code| install(&mut rig, code));
                 let frames: Vec<_> = (1..=3).map(|mark| (SECOND, 1, marked(1, mark))).collect();
                 rig.batch(&frames);
-                // Where another takes a packet's place, it ends when it is back, if it is not dropped anyway.
+                // A packet that is replaced ends on its return, unless it is dropped anyway.
                 let mut seen = drain(&mut rig);
                 seen.retain(|seen| *seen != Seen::Consumed);
                 let counted = fids.map(|fid| rig.router.forwarders().forwarder(fid).unwrap().stats());
@@ -306,7 +306,7 @@ fn what_programs_do_is_the_same_on_threads() {
 
 #[test]
 fn state_is_read_and_written_between_packets() {
-    // Adds one to the first word, does something for long, and adds one to the second.
+    // Increments the first word, works for long, and increments the second.
     let code = format!(
         "r6 = r1\n r1 = 16\n call 65536\n r1 = 1\n lock *(u64 *)(r0 + 0) += r1\n {} lock *(u64 *)(r0 + 8) += \
          r1\n r0 = 2\n exit",
@@ -362,7 +362,7 @@ fn each_processor_has_values_of_its_own_in_maps_for_each() {
     let spec = MapSpec::new("own", MapKind::PerCpuArray, 4, 8, 1);
     let program = Program::new("own", assemble(OWN).unwrap(), [spec]);
     let fid = rig.router.install(prepared(program, general(threads))).unwrap();
-    // Two packets for each processor, and one that is not IP for the worker.
+    // Two packets for each processor, and one other than IP for the worker.
     let frames: Vec<_> = (1..=4).map(|mark| (SECOND, 1, marked(1, mark))).collect();
     rig.batch(&frames);
     tick(&mut rig);
@@ -438,18 +438,18 @@ fn without_programs_the_worker_does_it_and_what_is_kept_at_the_end_is_accounted_
     let mut rig = measured(several("gmr3", 2, 1), meter);
     let all_go = AllGo(barrier);
     rig.batch(&[(SECOND, 1, marked(1, 1)), (SECOND, 1, marked(2, 2))]);
-    // No processor has looked at them: all wait at the barrier.
+    // No processor has started them: all wait at the barrier.
     let mut seen = marks(&drain(&mut rig));
     seen.sort_unstable();
     assert_eq!(seen, [1, 2]);
     assert!(stats(&rig).measured && stats(&rig).processors == 2);
-    // One flow has a program; the other's packets pass those that wait for it.
+    // One flow has a program; the other's packets overtake those that wait for it.
     let key = FlowKey { source_port: Some(1), ..FlowKey::default() };
     let installation = Installation { key: Key::Flow(key), ..general(3) };
     rig.router.install(prepared(program("own", COUNT), installation)).unwrap();
     rig.batch(&[(SECOND, 1, marked(1, 3)), (SECOND, 1, marked(2, 4))]);
     assert_eq!(marks(&until(&mut rig, |_, seen| !seen.is_empty())), [4]);
-    // What is with a processor is kept, also when the router goes.
+    // A packet at a processor is kept, also when the router is dropped.
     assert_eq!((rig.router.kept(), rig.pool.live()), (1, 1));
     drop(all_go);
     drop(rig.router);

@@ -244,7 +244,7 @@ impl Gmr3 {
         first
     }
 
-    /// A flow takes part.
+    /// Adds a flow.
     #[inline]
     fn join(&mut self, backlog: &mut Backlog, flow: u32) {
         let time = self.now >> FRACTION;

@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 
 /// What was counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct MachineStats {
     /// Packets that arrived at the input.
-    pub came: u64,
+    pub arrived: u64,
     /// Packets sent.
     pub sent: u64,
     /// Packets dropped at the input because ring 1 was full.
@@ -103,7 +103,7 @@ pub struct Machine {
     /// End of the scheduler's current turn.
     scheduler_free: Nanos,
     now: Nanos,
-    seen: Seen,
+    stats: MachineStats,
 }
 
 impl Machine {
@@ -129,7 +129,7 @@ impl Machine {
             thread: 0,
             scheduler_free: Nanos::ZERO,
             now: Nanos::ZERO,
-            seen: Seen::default(),
+            stats: MachineStats::default(),
             setup,
         })
     }
@@ -145,8 +145,8 @@ impl Machine {
     }
 
     /// What was counted.
-    pub fn seen(&self) -> Seen {
-        self.seen
+    pub fn stats(&self) -> MachineStats {
+        self.stats
     }
 
     /// Packets between the input and the ends of the ports.
@@ -234,7 +234,7 @@ impl Machine {
             };
             let Inside { packet, arrived, processing } = self.leave(granted.handle);
             let departure = Departure { packet, arrived, sent: self.now, processing, transmission };
-            self.seen.sent += 1;
+            self.stats.sent += 1;
             sent(&departure);
             traffic.departed(&departure);
             moved = true;
@@ -281,7 +281,7 @@ impl Machine {
         let ready = || self.scheduler.ready(self.scheduler.port_of(granted.key));
         let ready_full = || waits && ready() >= self.setup.ready_ring;
         if self.feedback.len() >= self.setup.feedback_ring || (goes_on && ready_full()) {
-            self.seen.processors_waited +=
+            self.stats.processors_waited +=
                 u64::from(matches!(self.processors[place], Processor::Busy { .. }));
             self.processors[place] = Processor::Waits { granted, since, goes_on };
             return false;
@@ -293,7 +293,7 @@ impl Machine {
         } else {
             self.scheduler.consume(granted.ticket, Some(cycles));
             self.leave(granted.handle);
-            self.seen.consumed += 1;
+            self.stats.consumed += 1;
         }
         self.processors[place] = Processor::Idle;
         true
@@ -302,7 +302,7 @@ impl Machine {
     fn stop(&mut self, ticket: Ticket, traffic: &mut dyn Traffic) {
         if let Some(handle) = self.scheduler.abandon(ticket) {
             let packet = self.leave(handle).packet;
-            self.seen.stopped += 1;
+            self.stats.stopped += 1;
             traffic.dropped(packet, Lost::Stopped, self.now);
         }
     }
@@ -314,10 +314,10 @@ impl Machine {
             && let Some(time) = traffic.next_time().filter(|time| *time <= self.now)
         {
             let Some(packet) = traffic.take() else { break };
-            self.seen.came += 1;
+            self.stats.arrived += 1;
             moved = true;
             if self.input.len() >= self.setup.input_ring {
-                self.seen.dropped_at_input += 1;
+                self.stats.dropped_at_input += 1;
                 traffic.dropped(packet, Lost::Input, self.now);
                 continue;
             }
@@ -358,7 +358,7 @@ impl Machine {
         };
         if let Err(refusal) = taken {
             self.leave(handle);
-            self.seen.refused += 1;
+            self.stats.refused += 1;
             traffic.dropped(packet, Lost::Refused(refusal), self.now);
         }
         true
@@ -376,7 +376,7 @@ impl Machine {
             self.pending = None;
             return true;
         }
-        self.seen.request_ring_full += u64::from(!had_one);
+        self.stats.request_ring_full += u64::from(!had_one);
         !had_one
     }
 
@@ -400,7 +400,7 @@ impl Machine {
             let stopped = inside.packet.cycles > settings.budget;
             let time = Nanos(cycles * 1000 / u64::from(settings.clock_mhz));
             inside.processing = time;
-            self.seen.processor_busy += time.0;
+            self.stats.processor_busy += time.0;
             self.processors[place] = Processor::Busy { granted, until: self.now + time, stopped };
             moved = true;
         }
@@ -417,7 +417,7 @@ impl Machine {
                 {
                     let time = Nanos(self.setup.settings.port.bytes(granted.bytes).into());
                     port.sending = Some((granted, self.now + time, time));
-                    self.seen.port_busy += time.0;
+                    self.stats.port_busy += time.0;
                     moved = true;
                     continue;
                 }

@@ -7,6 +7,6 @@ mod setup;
 mod traffic;
 
 pub use demand::{Class, Demand, FlowPlan, Packet, TABLE_7, table_7};
-pub use machine::{Machine, Places, Seen};
+pub use machine::{Machine, MachineStats, Places};
 pub use setup::Setup;
 pub use traffic::{Closed, Departure, Lost, Open, Refill, Traffic};

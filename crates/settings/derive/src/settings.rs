@@ -46,7 +46,7 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// What `#[settings(…)]` says.
+/// Contents of `#[settings(…)]`.
 struct Row {
     key: Expr,
     kind: Expr,
@@ -84,7 +84,7 @@ impl Row {
     }
 }
 
-/// What `#[setting(…)]` says.
+/// Contents of `#[setting(…)]`.
 #[derive(Default)]
 struct Said {
     name: Option<LitStr>,

@@ -17,8 +17,8 @@ pub(super) fn rows(book: &mut Book<'_>, runs: &mut Runs<'_>) {
     let row = Row::new("facts: processors' use is under 5 %, cbcs at saturation", "%").expected(DERIVED_USE);
     book.row(row, |row| {
         let run = runs.of("cbcs", CBCS_INSIDE)?;
-        let used = run.seen.processor_busy as f64 * 100.0 / (run.time.0 as f64 * f64::from(PROCESSORS));
-        let port = run.seen.port_busy as f64 * 100.0 / run.time.0 as f64;
+        let used = run.stats.processor_busy as f64 * 100.0 / (run.time.0 as f64 * f64::from(PROCESSORS));
+        let port = run.stats.port_busy as f64 * 100.0 / run.time.0 as f64;
         Ok(row.measured((used * 1000.0).round() / 1000.0).judged(used < 5.0 && port > 99.0).note(format!(
             "{derived}: 1546 cycles are 2.58 µs, on four engines, against {:.1} µs on the port, which is \
              {port:.1} % busy: the processors are no bottleneck",

@@ -5,7 +5,7 @@ use crate::Settings;
 use longwire_bench::BenchError;
 use longwire_block::Dice;
 use longwire_sched::model::{
-    Closed, Departure, Machine, Open as Timed, Places, Refill, Seen, Setup, TABLE_7, Traffic, table_7,
+    Closed, Departure, Machine, MachineStats, Open as Timed, Places, Refill, Setup, TABLE_7, Traffic, table_7,
 };
 use longwire_sched::{Estimator, PerByte};
 use longwire_units::Nanos;
@@ -100,7 +100,7 @@ impl Delays {
 pub(super) struct Outcome {
     /// By class, in the order of [`TABLE_7`].
     pub delays: Vec<Delays>,
-    pub seen: Seen,
+    pub stats: MachineStats,
     pub time: Nanos,
     /// Mean number of packets in each place, in the order of [`PLACES`].
     pub places: [f64; 7],
@@ -203,7 +203,7 @@ pub(super) fn measure(
     }
     Ok(Outcome {
         delays: delays.iter().map(|class| Delays::of(class)).collect(),
-        seen: machine.seen(),
+        stats: machine.stats(),
         time,
         places: places.map(|sum| sum as f64 / looks.max(1) as f64),
     })
@@ -288,23 +288,23 @@ mod tests {
         for (scheduler, open) in
             [("cbcs", CHOSEN), ("separate-drr", Open { ring: 16, tight: true, ..CHOSEN })]
         {
-            let seen = outcome(
+            let outcome = outcome(
                 scheduler,
                 if open.tight { Offered::Percent(130) } else { Offered::Inside(56) },
                 open,
             );
-            let sum: f64 = seen.places.iter().sum();
-            assert!((sum / seen.inside() - 1.0).abs() < 0.03, "{sum} {}", seen.inside());
+            let sum: f64 = outcome.places.iter().sum();
+            assert!((sum / outcome.inside() - 1.0).abs() < 0.03, "{sum} {}", outcome.inside());
             assert!(open.tight || (sum - 56.0).abs() < 1e-9, "{sum}");
         }
     }
 
     #[test]
     fn the_ports_rate_is_received_without_a_queue() {
-        let seen = outcome("cbcs", Offered::Percent(100), CHOSEN);
-        let mean = seen.delays.iter().map(|class| class.mean).sum::<f64>() / 5.0;
+        let outcome = outcome("cbcs", Offered::Percent(100), CHOSEN);
+        let mean = outcome.delays.iter().map(|class| class.mean).sum::<f64>() / 5.0;
         // A packet waits for its predecessor to be sent, and is sent itself: about two packets of 13.5 µs.
         assert!((20e3..32e3).contains(&mean), "{mean}");
-        assert_eq!((seen.seen.dropped_at_input, seen.seen.refused), (0, 0));
+        assert_eq!((outcome.stats.dropped_at_input, outcome.stats.refused), (0, 0));
     }
 }

@@ -95,7 +95,7 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
     for (size, (mean, deviation)) in SIZES.into_iter().zip(BASE) {
         let row = paper(Row::new(format!("table 5.2: base RTT, {size} bytes"), "ns"), mean * 1000);
         book.row(row, |row| {
-            let (times, row) = echoes(settings, hosts, Way::of(0), size, row)?;
+            let (times, row) = echoes(settings, hosts, EchoPath::of(0), size, row)?;
             let row = times.describe(row.measured(times.mean()), 0.0, deviation);
             bases.insert(size, Base { mean: times.mean(), void: reasons(&row) });
             Ok(row)
@@ -114,7 +114,7 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
             let mut errors = Vec::new();
             book.row(row, |row| {
                 let base = base_of(settings, hosts, &mut bases, size)?;
-                let (times, row) = echoes(settings, hosts, Way::of(delay), size, like(row, &base.void))?;
+                let (times, row) = echoes(settings, hosts, EchoPath::of(delay), size, like(row, &base.void))?;
                 errors = times.0.iter().map(|time| (time - base.mean - nominal as f64) / 1e3).collect();
                 let row = judged(row.measured(times.mean() - base.mean), mean * 1000, nominal);
                 Ok(times.describe(row, base.mean + nominal as f64, deviation))
@@ -128,12 +128,12 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
 
 /// The path of echoes, both ways: a delay in ms, and whether packets leave only at the thesis' ticks.
 #[derive(Debug, Clone, Copy)]
-struct Way {
+struct EchoPath {
     delay: u64,
     ticks: bool,
 }
 
-impl Way {
+impl EchoPath {
     const fn of(delay: u64) -> Self {
         Self { delay, ticks: false }
     }
@@ -149,9 +149,9 @@ fn tick_study(book: &mut Book<'_>, hosts: &mut Hosts) {
         let row = paper(Row::new(name, "ns").expected(2_000_000 * delay), mean * 1000);
         book.row(row, |row| {
             settings.require_real("a tick")?;
-            let way = |delay| Way { delay, ticks: true };
-            let (base, row) = echoes(settings, hosts, way(0), size, row)?;
-            let (times, row) = echoes(settings, hosts, way(delay), size, row)?;
+            let path = |delay| EchoPath { delay, ticks: true };
+            let (base, row) = echoes(settings, hosts, path(0), size, row)?;
+            let (times, row) = echoes(settings, hosts, path(delay), size, row)?;
             let row = row.measured(times.mean() - base.mean());
             Ok(times.describe(row, base.mean() + (2_000_000 * delay) as f64, deviation))
         });
@@ -194,7 +194,7 @@ fn base_of(
     if let Some(base) = bases.get(&size) {
         return Ok(base.clone());
     }
-    let (times, row) = echoes(settings, hosts, Way::of(0), size, Row::new("base", "ns"))?;
+    let (times, row) = echoes(settings, hosts, EchoPath::of(0), size, Row::new("base", "ns"))?;
     let void = reasons(&row).iter().map(|why| format!("in the run without a delay: {why}")).collect();
     let base = Base { mean: times.mean(), void };
     bases.insert(size, base.clone());
@@ -205,16 +205,16 @@ fn base_of(
 fn echoes(
     settings: &Settings<'_>,
     hosts: &mut Hosts,
-    way: Way,
+    path: EchoPath,
     size: usize,
     row: Row,
 ) -> Result<(Times, Row), BenchError> {
     let count = settings.choose(10_000, 500);
     if settings.simulate {
-        return Ok((Times::of(simulated(way.delay, size, u64::from(count))?), row));
+        return Ok((Times::of(simulated(path.delay, size, u64::from(count))?), row));
     }
     let world = hosts.world(settings, 2, true)?;
-    let run = world.start_scenario(&real_scenario(way))?;
+    let run = world.start_scenario(&real_scenario(path))?;
     let ping = Ping {
         interval_ns: EVERY.0,
         payload: size - HEADERS,
@@ -240,11 +240,11 @@ fn echoes(
         });
     }
     // With a tick every packet is late by design, so the verdict on lateness says nothing about this machine.
-    let row = if way.ticks { whole(row, &report) } else { trusted(row, &report) };
+    let row = if path.ticks { whole(row, &report) } else { trusted(row, &report) };
     Ok((Times::of(times), row))
 }
 
-fn real_scenario(Way { delay, ticks }: Way) -> String {
+fn real_scenario(EchoPath { delay, ticks }: EchoPath) -> String {
     let mut text = "[engine]\nwait = \"spin\"\ncpus = [0]\npool = \"64 MiB\"\n".to_owned();
     if ticks {
         text += "tick = \"122.07 us\"\n";
@@ -283,9 +283,9 @@ mod tests {
 
     #[test]
     fn the_tick_study_has_the_thesis_tick() {
-        let plan = longwire_scenario::plan_of(&real_scenario(Way { delay: 5, ticks: true }));
+        let plan = longwire_scenario::plan_of(&real_scenario(EchoPath { delay: 5, ticks: true }));
         assert_eq!(plan.engine.tick, Nanos(122_070));
-        assert_eq!(longwire_scenario::plan_of(&real_scenario(Way::of(5))).engine.tick, Nanos::ZERO);
+        assert_eq!(longwire_scenario::plan_of(&real_scenario(EchoPath::of(5))).engine.tick, Nanos::ZERO);
     }
 
     #[test]

@@ -21,23 +21,23 @@ const KEYS: &str = "loss = \"0 %\"";
 /// The thesis' values for a size: size in bytes, packets per second or words, and the emulator.
 struct Known {
     size: usize,
-    value: Said,
+    value: Published,
     who: &'static str,
 }
 
 /// A number from the text, or words where it has none.
 #[derive(Clone, Copy)]
-enum Said {
+enum Published {
     Pps(f64),
     LineRate,
 }
 
 const fn pps(size: usize, pps: f64, who: &'static str) -> Known {
-    Known { size, value: Said::Pps(pps), who }
+    Known { size, value: Published::Pps(pps), who }
 }
 
 const fn line_rate(size: usize, who: &'static str) -> Known {
-    Known { size, value: Said::LineRate, who }
+    Known { size, value: Published::LineRate, who }
 }
 
 /// A curve.
@@ -115,7 +115,9 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
             let row = Row::new(format!("{}, {size} bytes", case.name), "pps");
             let row = if case.paced { row.expected(at_line_rate(case.ports, size).round()) } else { row };
             let row = match case.known.iter().find(|known| known.size == size) {
-                Some(Known { value: Said::Pps(pps), who, .. }) => paper(row, *pps).extra("paper_of", *who),
+                Some(Known { value: Published::Pps(pps), who, .. }) => {
+                    paper(row, *pps).extra("paper_of", *who)
+                }
                 Some(Known { who, .. }) => paper(row, "line rate").extra("paper_of", *who),
                 None => row,
             };
@@ -136,7 +138,9 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
     for who in ["LinkEM", "Dummynet"] {
         let known = CASES.iter().filter(|case| case.ports == 4).flat_map(|case| case.known);
         let points = known.filter_map(|known| match known.value {
-            Said::Pps(pps) if known.who == who => Some((known.size as f64, pps * known.size as f64 * 8e-6)),
+            Published::Pps(pps) if known.who == who => {
+                Some((known.size as f64, pps * known.size as f64 * 8e-6))
+            }
             _ => None,
         });
         plot = plot.with(format!("{who}, 4 ports"), Style::Scatter, points.collect());

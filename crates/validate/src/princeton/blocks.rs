@@ -8,7 +8,7 @@ use crate::Settings;
 use crate::book::{Book, paper};
 use crate::plot::{Plot, Style};
 use longwire_bench::BenchError;
-use longwire_bench::rig::{PORTS, Rig, Said};
+use longwire_bench::rig::{FrameSpec, PORTS, Rig};
 use longwire_packet::BATCH;
 use longwire_program::{Program, assemble};
 use longwire_report::{Row, Scalar};
@@ -123,7 +123,9 @@ fn input(settings: &Settings<'_>, together: bool, kind: Kind, blocks: usize) -> 
             rig.install(program(kind, blocks)?, Key::All, None)?;
         }
         let frames: Vec<_> = (0..BATCH as u16)
-            .map(|at| (at % PORTS, Said { from: at % PORTS, to: (at + 1) % PORTS, ..Said::UDP }.frame()))
+            .map(|at| {
+                (at % PORTS, FrameSpec { from: at % PORTS, to: (at + 1) % PORTS, ..FrameSpec::UDP }.frame())
+            })
             .collect();
         let queue = &queues[if together { 0 } else { worker }];
         let buffers = &buffers[worker];

@@ -2,7 +2,7 @@
 //! decides.
 
 use super::queue::{Buffers, Guard, Queue, Ready};
-use super::stage::{Choice, Input, Output, PRIORITIES, Seen};
+use super::stage::{Choice, Input, Output, OutputCounts, PRIORITIES};
 use crate::book::{Book, paper};
 use longwire_report::Row;
 
@@ -17,13 +17,13 @@ pub(super) fn rows(book: &mut Book<'_>) {
         let lost = behind.saturating_sub(BUFFERS as u64);
         let row = paper(Row::new(name, "packets"), "effectively lost").expected(lost);
         book.row(row, |row| {
-            let seen = after(behind);
+            let counts = after(behind);
             Ok(row
-                .measured(seen.late)
-                .judged(seen == Seen { sent: behind - lost, late: lost, overwritten: 0 })
+                .measured(counts.late)
+                .judged(counts == OutputCounts { sent: behind - lost, late: lost, overwritten: 0 })
                 .note(format!(
                     "of {behind} packets {} are sent: a buffer is valid for one pass through the circle",
-                    seen.sent
+                    counts.sent
                 )))
         });
     }
@@ -39,12 +39,12 @@ pub(super) fn rows(book: &mut Book<'_>) {
 }
 
 /// Results of an output worker that starts after this many packets.
-fn after(behind: u64) -> Seen {
+fn after(behind: u64) -> OutputCounts {
     let (buffers, queues) = ([Buffers::new(BUFFERS)], [Queue::new(1 << 17)]);
     Input::new(0, &[0], &buffers[0], (&queues, None), Guard::Private).run(behind);
     let mut output = Output::new(Choice::Batched, &buffers, &queues, None);
     output.run(behind);
-    output.seen
+    output.counts
 }
 
 /// Packets in the test of priorities: rounds with more arrivals than departures, and then the rest.
@@ -73,10 +73,10 @@ fn priorities() -> (u64, u64) {
         put += 48;
         (0..40).for_each(|_| one(&mut output));
     }
-    while output.seen.sent < PACKETS && output.waiting().any(|waits| waits) {
+    while output.counts.sent < PACKETS && output.waiting().any(|waits| waits) {
         one(&mut output);
     }
-    (wrong, output.seen.sent)
+    (wrong, output.counts.sent)
 }
 
 #[cfg(test)]
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn a_circle_loses_what_it_cannot_hold() {
         assert_eq!(after(8192).sent, 8192);
-        assert_eq!(after(8193), Seen { sent: 8192, late: 1, overwritten: 0 });
+        assert_eq!(after(8193), OutputCounts { sent: 8192, late: 1, overwritten: 0 });
     }
 
     #[test]

@@ -128,9 +128,9 @@ pub(super) fn rows(book: &mut Book<'_>) {
 mod tests {
     use super::super::forwarders::interpreted;
     use super::*;
-    use longwire_bench::rig::Said;
+    use longwire_bench::rig::FrameSpec;
 
-    const SEGMENT: Said = Said { protocol: 6, flags: 0x10, ports: [1024, 80], ..Said::UDP };
+    const SEGMENT: FrameSpec = FrameSpec { protocol: 6, flags: 0x10, ports: [1024, 80], ..FrameSpec::UDP };
 
     /// Return value for a segment, where each flow of the table has these addresses and ports.
     fn returned(key: &[u8], change: impl Fn(&mut [u8])) -> u64 {

@@ -7,7 +7,7 @@ use crate::Settings;
 use crate::book::{Book, paper};
 use crate::plot::{Plot, Style};
 use longwire_bench::guest::{Guest, NAME, RATE};
-use longwire_bench::rig::{Frame, PORTS, Rig, Said};
+use longwire_bench::rig::{Frame, FrameSpec, PORTS, Rig};
 use longwire_bench::{BenchError, Sample};
 use longwire_packet::BATCH;
 use longwire_punt::client::{Control, Hello};
@@ -44,7 +44,7 @@ const ASIDE: u64 = 10_000_000;
 const LEFT: f64 = 98.0;
 
 /// Regular packets, of no program's flow.
-const REGULAR: Said = Said { ports: [1024, 54], ..Said::UDP };
+const REGULAR: FrameSpec = FrameSpec { ports: [1024, 54], ..FrameSpec::UDP };
 
 impl Exception {
     const ALL: [Self; 4] = [Self::Options, Self::Expired, Self::Up, Self::Answered];
@@ -81,18 +81,18 @@ impl Exception {
         }
     }
 
-    const fn said(self) -> Said {
+    const fn spec(self) -> FrameSpec {
         match self {
-            Self::Options => Said { options: true, ..REGULAR },
-            Self::Expired => Said { ttl: 1, ..REGULAR },
-            Self::Up | Self::Answered => Said { ports: [1024, UP_PORT], ..REGULAR },
+            Self::Options => FrameSpec { options: true, ..REGULAR },
+            Self::Expired => FrameSpec { ttl: 1, ..REGULAR },
+            Self::Up | Self::Answered => FrameSpec { ports: [1024, UP_PORT], ..REGULAR },
         }
     }
 
     /// A batch with this many of them, spread evenly.
     fn frames(self, count: usize) -> Vec<(u16, Frame)> {
-        let said = |at: usize| if at * count % BATCH + count >= BATCH { self.said() } else { REGULAR };
-        (0..BATCH).map(|place| (0, said(place).frame())).collect()
+        let spec = |at: usize| if at * count % BATCH + count >= BATCH { self.spec() } else { REGULAR };
+        (0..BATCH).map(|place| (0, spec(place).frame())).collect()
     }
 }
 
@@ -107,7 +107,8 @@ pub(super) fn rows(book: &mut Book<'_>) {
             let percent = share * 100 / BATCH;
             let name = format!("robustness: {percent} % exceptional, {what}, rate of that without");
             book.row(paper(Row::new(name, "%"), 100).expected(LEFT), |row| {
-                let Seen { plain, without, with, notes, correct } = flood(settings, exception, share)?;
+                let FloodResults { plain, without, with, notes, correct } =
+                    flood(settings, exception, share)?;
                 let ratio = without.least() / with.least() * 100.0;
                 points.push((percent as f64, ratio));
                 let row = row.measured((ratio * 10.0).round() / 10.0).at_least().note(format!(
@@ -220,7 +221,7 @@ pub(super) fn play<'w>(mut words: impl Iterator<Item = &'w str>) -> Option<()> {
 /// After any attachment has joined.
 const BEGIN: Nanos = Nanos::from_secs(60);
 
-struct Seen {
+struct FloodResults {
     /// Nanoseconds per packet: of a router without programs, of this one with regular packets only, and with
     /// exceptional ones.
     plain: Sample,
@@ -232,7 +233,7 @@ struct Seen {
     correct: bool,
 }
 
-fn flood(settings: &Settings<'_>, exception: Exception, share: usize) -> Result<Seen, BenchError> {
+fn flood(settings: &Settings<'_>, exception: Exception, share: usize) -> Result<FloodResults, BenchError> {
     settings.require_real_time("speed")?;
     let frames = [exception.frames(0), exception.frames(0), exception.frames(share)];
     let mut sides = [Flooded::new(None)?, Flooded::new(Some(exception))?, Flooded::new(Some(exception))?];
@@ -258,7 +259,7 @@ fn flood(settings: &Settings<'_>, exception: Exception, share: usize) -> Result<
     let [plain, without, with] = costs.map(Sample::from_iter);
     let [_, regular, mixed] = sides;
     let (notes, got_through) = mixed.outcome(share);
-    Ok(Seen { plain, without, with, notes, correct: got_through && regular.outcome(0).1 })
+    Ok(FloodResults { plain, without, with, notes, correct: got_through && regular.outcome(0).1 })
 }
 
 /// A flooded router, with its silent control process, if any.
@@ -292,7 +293,7 @@ impl Flooded {
         let limits = Limits { answer_within: hour, patience: hour, ..Limits::default() };
         let (guest, attachment) = Guest::expected(&mut punt, limits)?;
         rig.set_levels(punt);
-        rig.install(upward()?, Exception::Up.said().flow(), Some(attachment))?;
+        rig.install(upward()?, Exception::Up.spec().flow(), Some(attachment))?;
         let hello = Hello { name: NAME.into(), packets: RATE, cycles: 0, share: 1 };
         let silent = Control::connect(&guest.socket(), &hello)
             .map_err(|error| super::failed("joining the router", error))?;
@@ -320,7 +321,7 @@ impl Flooded {
         punt.set_aside(None, Some(ASIDE));
         rig.set_levels(punt);
         let attachment = AttachmentId::slow(0);
-        rig.install(upward()?, Exception::Answered.said().flow(), Some(attachment))?;
+        rig.install(upward()?, Exception::Answered.spec().flow(), Some(attachment))?;
         Ok(Self { rig, attachment: Some(attachment), _silent: None })
     }
 

@@ -4,7 +4,7 @@ use super::budget::{TABLE_5, shipped};
 use super::clock;
 use crate::Settings;
 use crate::book::{Book, paper};
-use longwire_bench::rig::{Frame, Rig, Said, destination, in_turns};
+use longwire_bench::rig::{Frame, FrameSpec, Rig, destination, in_turns};
 use longwire_bench::{BenchError, Sample};
 use longwire_packet::BATCH;
 use longwire_program::{
@@ -22,14 +22,14 @@ const QUICK: usize = 200;
 /// A forwarder, and packets for which it does its work.
 struct Case {
     name: &'static str,
-    said: Said,
+    spec: FrameSpec,
     /// Its state, as written by its control half.
     state: Vec<u8>,
     per_flow: bool,
 }
 
 /// A TCP ACK segment.
-const SEGMENT: Said = Said { protocol: 6, flags: 0x10, ports: [1024, 80], ..Said::UDP };
+const SEGMENT: FrameSpec = FrameSpec { protocol: 6, flags: 0x10, ports: [1024, 80], ..FrameSpec::UDP };
 
 /// The eight: those of table 5, and two that the paper describes without numbers.
 fn cases() -> Vec<Case> {
@@ -44,16 +44,16 @@ fn cases() -> Vec<Case> {
     let sums = [change(old, &new), change(&old[..8], &new[..8])].map(u16::to_be_bytes).concat();
     let splice = [&ends[..], &words(&added), &sums, &[0; 4]].concat();
     let next_hop = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0xff, 1][..], &words(&[1 + 1])].concat();
-    let case = |name, said, state, per_flow| Case { name, said, state, per_flow };
+    let case = |name, spec, state, per_flow| Case { name, spec, state, per_flow };
     vec![
         case("tcp-splicer", SEGMENT, splice, true),
         // All layers pass.
-        case("wavelet", Said::UDP, words(&[255, 0]), true),
+        case("wavelet", FrameSpec::UDP, words(&[255, 0]), true),
         case("ack-monitor", SEGMENT, words(&[0, 0, 0]), true),
-        case("syn-monitor", Said { flags: 2, ..SEGMENT }, words(&[0]), false),
+        case("syn-monitor", FrameSpec { flags: 2, ..SEGMENT }, words(&[0]), false),
         // Five ranges, none of which contains the packets' port.
-        case("port-filter", Said::UDP, words(&[1000 << 16 | 9; 5]), false),
-        case("minimal-ip", Said::UDP, next_hop, true),
+        case("port-filter", FrameSpec::UDP, words(&[1000 << 16 | 9; 5]), false),
+        case("minimal-ip", FrameSpec::UDP, next_hop, true),
         case("performance-monitor", SEGMENT, words(&[7]), false),
         case("detector", SEGMENT, Vec::new(), false),
     ]
@@ -65,20 +65,20 @@ impl Case {
     }
 
     fn key(&self) -> Key {
-        if self.per_flow { self.said.flow() } else { Key::All }
+        if self.per_flow { self.spec.flow() } else { Key::All }
     }
 
     /// The interpreter's result for one packet.
     fn interpreted(&self) -> Result<Finished, BenchError> {
-        interpreted(&self.program()?, &self.state, &self.said, &mut self.said.frame())
+        interpreted(&self.program()?, &self.state, &self.spec, &mut self.spec.frame())
     }
 }
 
-/// The interpreter's result for a packet as described by `said`, with this state.
+/// The interpreter's result for a packet as described by `spec`, with this state.
 pub(super) fn interpreted(
     program: &Program,
     written: &[u8],
-    said: &Said,
+    spec: &FrameSpec,
     frame: &mut [u8],
 ) -> Result<Finished, BenchError> {
     let maps = Maps::new(&program.maps, 1, 1).map_err(|error| super::failed("making maps", error))?;
@@ -89,7 +89,7 @@ pub(super) fn interpreted(
     let mut stack = Stack::trusting();
     let len = frame.len();
     let mut machine = Machine {
-        context: Context { ingress: said.from.into(), queue: 0, egress: 0, now: 0, worker: 0, mark: 0 },
+        context: Context { ingress: spec.from.into(), queue: 0, egress: 0, now: 0, worker: 0, mark: 0 },
         packet: Packet::new(frame, 0..len),
         stack: &mut stack,
         state: &state,
@@ -149,7 +149,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
         book.row(row, |row| {
             let mut with = Rig::new(Admission::default())?;
             case.install(&mut with)?;
-            let frames = vec![(case.said.from, case.said.frame()); BATCH];
+            let frames = vec![(case.spec.from, case.spec.frame()); BATCH];
             Ok(timed(row, &beside_plain(settings, &mut with, &frames)?))
         });
     }
@@ -174,7 +174,7 @@ fn beside_plain(
     frames: &[(u16, Frame)],
 ) -> Result<[Sample; 2], BenchError> {
     settings.require_real_time("speed")?;
-    let plain_frames = vec![(0, Said::UDP.frame()); BATCH];
+    let plain_frames = vec![(0, FrameSpec::UDP.frame()); BATCH];
     let mut plain = Rig::new(Admission::default())?;
     let batches = settings.choose(BATCHES, QUICK);
     let costs = in_turns(&mut [(&mut plain, &plain_frames), (with, frames)], batches, || settings.go_on())?;
@@ -199,7 +199,7 @@ fn expensive(book: &mut Book<'_>) {
         settings.require_real_time("speed")?;
         let mut rig = Rig::new(Admission::default())?;
         // As many as allowed: 64 at once and a thousand a second, so a second passes between two batches.
-        let frames = vec![(0, Said { options: true, ..Said::UDP }.frame()); BATCH];
+        let frames = vec![(0, FrameSpec { options: true, ..FrameSpec::UDP }.frame()); BATCH];
         let mut costs = Vec::new();
         for second in 0..settings.choose(2000, QUICK as u64) {
             rig.tick(longwire_units::Nanos::from_secs(2 + second));
@@ -226,7 +226,7 @@ fn expensive(book: &mut Book<'_>) {
         let mut far = Rig::new(Admission::default())?;
         far.add_routes(prefixes)?;
         // More destinations than the route cache holds, so that every lookup misses.
-        let frames: Vec<_> = (0..1 << 16).map(|n| (0, Said::UDP.to(destination(n)))).collect();
+        let frames: Vec<_> = (0..1 << 16).map(|n| (0, FrameSpec::UDP.to(destination(n)))).collect();
         let (mut known, mut unknown) = (Vec::new(), Vec::new());
         for chunk in frames.chunks(BATCH) {
             unknown.push(far.time_batch(chunk).as_nanos() as f64 / BATCH as f64);
@@ -254,7 +254,7 @@ mod tests {
         for case in cases() {
             let mut rig = Rig::new(Admission::default()).unwrap();
             case.install(&mut rig).unwrap();
-            let frames = vec![(case.said.from, case.said.frame()); 3];
+            let frames = vec![(case.spec.from, case.spec.frame()); 3];
             rig.time_batch(&frames);
             let stats = rig.router.forwarders().all()[0].stats();
             assert_eq!((stats.packets, rig.tally().forwarded), (3, 3), "{}", case.name);

@@ -4,7 +4,7 @@ use super::blocks::{Kind, program};
 use crate::Settings;
 use crate::book::{Book, paper};
 use longwire_bench::punctual::Punctual;
-use longwire_bench::rig::Said;
+use longwire_bench::rig::FrameSpec;
 use longwire_bench::world::settle_beside;
 use longwire_bench::{BenchError, Sample};
 use longwire_block::{DropReason, Port, PortError, PortStats, Stamp};
@@ -53,7 +53,7 @@ neighbours = [{ address = "10.0.1.9", mac = "02:00:00:00:00:01" }]
 "#;
 
 /// Results of a run.
-struct Seen {
+struct Results {
     /// Nanoseconds until a program runs: verifying, compiling and installing it.
     small: Sample,
     large: Sample,
@@ -70,14 +70,14 @@ struct Seen {
 
 pub(super) fn rows(book: &mut Book<'_>) {
     let settings = book.settings;
-    let mut seen = None;
-    let mut with = |row: Row, book: &mut Book<'_>, say: &dyn Fn(Row, &Seen) -> Row| {
+    let mut results = None;
+    let mut with = |row: Row, book: &mut Book<'_>, say: &dyn Fn(Row, &Results) -> Row| {
         book.row(row, |row| {
-            let seen = match &seen {
-                Some(seen) => seen,
-                None => &*seen.insert(run(settings)?),
+            let results = match &results {
+                Some(results) => results,
+                None => &*results.insert(run(settings)?),
             };
-            Ok(say(row, seen))
+            Ok(say(row, results))
         });
     };
     let time = |row: Row, sample: &Sample| {
@@ -89,26 +89,26 @@ pub(super) fn rows(book: &mut Book<'_>) {
     };
     // 800 and 80 000 cycles of a processor of 200 MHz (sections 2.2 and 4.5).
     let row = paper(Row::new("install: a small program while packets flow", "ns"), 4000);
-    with(row, book, &|row, seen| time(row, &seen.small));
+    with(row, book, &|row, results| time(row, &results.small));
     let row = paper(Row::new("install: a program of 646 instructions while packets flow", "ns"), 400_000);
-    with(row, book, &|row, seen| time(row, &seen.large));
+    with(row, book, &|row, results| time(row, &results.large));
     // The paper writes instructions one by one while the engine stands: 800 cycles for ten.
     let row = Row::new("install: exchange of the programs, for which the router's packets wait", "ns");
-    with(paper(row, 4000), book, &|row, seen| {
-        row.measured(seen.exchange.median()).extra("most_ns", seen.exchange.most()).note(format!(
+    with(paper(row, 4000), book, &|row, results| {
+        row.measured(results.exchange.median()).extra("most_ns", results.exchange.most()).note(format!(
             "a pointer, between two batches, of whatever program; at most {:.2} us",
-            seen.exchange.most() / 1e3
+            results.exchange.most() / 1e3
         ))
     });
     let row = Row::new("install: pause of the path, 99 of 100", "ns");
-    with(paper(row, "the engine is stopped").expected(PAUSE), book, &|row, seen| {
-        paused(row, &seen.pauses, &seen.quiet)
+    with(paper(row, "the engine is stopped").expected(PAUSE), book, &|row, results| {
+        paused(row, &results.pauses, &results.quiet)
     });
     let row = Row::new("install: packets lost", "packets").expected(0);
-    with(row, book, &|row, seen| {
-        row.measured(seen.lost)
-            .judged(seen.lost == 0 && seen.books && seen.taken > 0)
-            .note(format!("of {} that were forwarded meanwhile", seen.taken))
+    with(row, book, &|row, results| {
+        row.measured(results.lost)
+            .judged(results.lost == 0 && results.books && results.taken > 0)
+            .note(format!("of {} that were forwarded meanwhile", results.taken))
     });
 }
 
@@ -131,13 +131,13 @@ fn paused(row: Row, pauses: &Sample, quiet: &Sample) -> Row {
     row.at_most()
 }
 
-fn run(settings: &Settings<'_>) -> Result<Seen, BenchError> {
+fn run(settings: &Settings<'_>) -> Result<Results, BenchError> {
     settings.require_real_time("speed")?;
     let plan = longwire_scenario::parse("validate", SCENARIO)?;
     let blast = |name, plan| Blast::new(name, plan).map_err(|error| super::failed("making a source", error));
     let source = BlastPlan {
         frame_bytes: 60,
-        pairs: vec![(Said::host(0), Said::host(1))],
+        pairs: vec![(FrameSpec::host(0), FrameSpec::host(1))],
         macs: ([2, 0, 0, 0, 0xff, 0], [2, 0, 0, 0, 0, 0]),
         count: u64::MAX,
         ..BlastPlan::sink()
@@ -162,7 +162,7 @@ fn run(settings: &Settings<'_>) -> Result<Seen, BenchError> {
     let drops = report.flow.drops.iter().filter(|(reason, _)| *reason != stopped);
     let lost = drops.map(|(_, packets)| packets).sum();
     let [small, large, exchange, pauses, quiet] = measured?;
-    Ok(Seen {
+    Ok(Results {
         small,
         large,
         exchange,

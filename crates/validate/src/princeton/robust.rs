@@ -6,7 +6,7 @@ use crate::Settings;
 use crate::book::{Book, paper};
 use longwire_bench::BenchError;
 use longwire_bench::guest::{Guest, Work, turns_of};
-use longwire_bench::rig::{PORTS, Rig, Said};
+use longwire_bench::rig::{FrameSpec, PORTS, Rig};
 use longwire_packet::BATCH;
 use longwire_program::{Budget, Program, Resource, assemble};
 use longwire_punt::{Limits, Punt};
@@ -80,7 +80,11 @@ impl Pipeline {
         let mut punt = Punt::new((0..PORTS).collect());
         let (mut guest, attachment) = Guest::expected(&mut punt, limits())?;
         rig.set_levels(punt);
-        rig.install(upward()?, Said { ports: [1024, UP_PORT], ..Said::UDP }.flow(), Some(attachment))?;
+        rig.install(
+            upward()?,
+            FrameSpec { ports: [1024, UP_PORT], ..FrameSpec::UDP }.flow(),
+            Some(attachment),
+        )?;
         let used = fill(&mut rig)?;
         guest.start(Work { turns: turns_of(service).max(1), body: false, pass: true })?;
         let begin = Instant::now();
@@ -96,8 +100,8 @@ impl Pipeline {
     /// Offers packets by the clock, and waits for the last ones. Returns the seconds during which they were
     /// offered.
     fn run(&mut self, settings: &Settings<'_>, time: Duration) -> Result<f64, BenchError> {
-        let said = |port| Said { ports: [1024, port], ..Said::UDP };
-        let [regular, up] = [said(54).frame(), said(UP_PORT).frame()];
+        let spec = |port| FrameSpec { ports: [1024, port], ..FrameSpec::UDP };
+        let [regular, up] = [spec(54).frame(), spec(UP_PORT).frame()];
         let from = Nanos::from_secs(30);
         let begin = Instant::now();
         let mut elapsed = begin.elapsed();
@@ -211,7 +215,7 @@ mod tests {
     #[test]
     fn the_budget_is_used_up() {
         let mut rig = Rig::new(Admission { budget: Budget::VRP, ..Admission::default() }).unwrap();
-        rig.install(upward().unwrap(), Said::UDP.flow(), None).unwrap();
+        rig.install(upward().unwrap(), FrameSpec::UDP.flow(), None).unwrap();
         let used = fill(&mut rig).unwrap();
         assert_eq!(used, "240 of 240 cycles, 24 of 24 4-byte transfers, 96 of 96 bytes of state");
         assert!(rig.install(upward().unwrap(), Key::All, None).is_err());

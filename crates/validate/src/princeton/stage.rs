@@ -146,7 +146,7 @@ pub(super) enum Choice {
 
 /// Counters of an output worker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct OutputCounts {
     pub sent: u64,
     /// Packets whose buffers had been overwritten.
     pub late: u64,
@@ -166,7 +166,7 @@ pub(super) struct Output<'a> {
     /// The queue's head when last read.
     known: u64,
     fifo: [Frame; SLOTS],
-    pub seen: Seen,
+    pub counts: OutputCounts,
 }
 
 impl<'a> Output<'a> {
@@ -185,7 +185,7 @@ impl<'a> Output<'a> {
             tails: [0; PRIORITIES],
             known: 0,
             fifo: [[0; 8]; SLOTS],
-            seen: Seen::default(),
+            counts: OutputCounts::default(),
         }
     }
 
@@ -201,7 +201,7 @@ impl<'a> Output<'a> {
 
     /// Packets so far, lost ones included.
     pub const fn met(&self) -> u64 {
-        self.seen.sent + self.seen.late + self.seen.overwritten
+        self.counts.sent + self.counts.late + self.counts.overwritten
     }
 
     /// Which of its queues have packets.
@@ -243,25 +243,25 @@ impl<'a> Output<'a> {
         let tail = self.tails[queue];
         let Some(entry) = self.queues[queue].entry(tail) else {
             let resumed = self.queues[queue].resume(tail + 1);
-            self.seen.overwritten += resumed - tail;
+            self.counts.overwritten += resumed - tail;
             self.tails[queue] = resumed;
             return;
         };
         self.tails[queue] = tail + 1;
         let (worker, number) = entry.place();
         let Some(registers) = self.buffers[worker].read(number) else {
-            self.seen.late += 1;
+            self.counts.late += 1;
             return;
         };
-        self.fifo[self.seen.sent as usize % SLOTS] = registers;
+        self.fifo[self.counts.sent as usize % SLOTS] = registers;
         black_box(&self.fifo);
-        self.seen.sent += 1;
+        self.counts.sent += 1;
     }
 
     /// The last packet sent.
     #[cfg(test)]
     fn last(&self) -> &Frame {
-        &self.fifo[(self.seen.sent as usize - 1) % SLOTS]
+        &self.fifo[(self.counts.sent as usize - 1) % SLOTS]
     }
 }
 
@@ -283,7 +283,11 @@ mod tests {
                 let own = &all[port * queues..(port + 1) * queues];
                 let mut output = Output::new(choice, &buffers, own, ready.map(|bits| &bits[port]));
                 output.run(100);
-                assert_eq!(output.seen, Seen { sent: count, ..Seen::default() }, "{choice:?} {port}");
+                assert_eq!(
+                    output.counts,
+                    OutputCounts { sent: count, ..OutputCounts::default() },
+                    "{choice:?} {port}"
+                );
                 if count > 0 {
                     let mut expected = frame(port as u32);
                     expected[0] = expected[0] & 0xffff << 48 | 0x0200_0000_0100 | port as u64;
@@ -301,12 +305,12 @@ mod tests {
         Input::new(0, &[0], &buffers[0], (&queues, None), Guard::Private).run(100);
         let mut output = Output::new(Choice::Batched, &buffers, &queues, None);
         output.run(1000);
-        assert_eq!(output.seen, Seen { sent: 32, late: 0, overwritten: 68 });
+        assert_eq!(output.counts, OutputCounts { sent: 32, late: 0, overwritten: 68 });
         // In a queue of 128 all entries exist, and 32 packets.
         let queues = [Queue::new(128)];
         Input::new(0, &[0], &buffers[0], (&queues, None), Guard::Private).run(100);
         let mut output = Output::new(Choice::Batched, &buffers, &queues, None);
         output.run(1000);
-        assert_eq!(output.seen, Seen { sent: 32, late: 68, overwritten: 0 });
+        assert_eq!(output.counts, OutputCounts { sent: 32, late: 68, overwritten: 0 });
     }
 }

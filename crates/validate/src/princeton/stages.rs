@@ -7,7 +7,7 @@ use super::stage::{BURST, Choice, Input, Output};
 use super::together::{Burst, rates};
 use crate::Settings;
 use crate::book::{Book, paper};
-use longwire_bench::rig::{Rig, Said};
+use longwire_bench::rig::{FrameSpec, Rig};
 use longwire_bench::{BenchError, latency};
 use longwire_packet::BATCH;
 use longwire_report::Row;
@@ -61,7 +61,7 @@ impl Stage {
     fn with<R>(self, act: impl FnOnce(Burst<'_>) -> R) -> Result<R, BenchError> {
         if self == Self::Router {
             let mut rig = Rig::new(Admission::default())?;
-            let frames = vec![(0, Said::UDP.frame()); BATCH];
+            let frames = vec![(0, FrameSpec::UDP.frame()); BATCH];
             return Ok(act(Box::new(move || {
                 for _ in 0..BURST / BATCH as u64 {
                     let batch = rig.take_in(frames.iter().map(|(port, frame)| (*port, frame)));

@@ -204,7 +204,7 @@ fn run_system(settings: &Settings<'_>, time: Duration, rate: Option<f64>) -> Res
     let buffers = [Buffers::new(BUFFERS)];
     let queues = [Queue::new(ENTRIES)];
     let (stop, put) = (AtomicBool::new(false), AtomicU64::new(u64::MAX));
-    let (seen, seconds) = std::thread::scope(|scope| {
+    let (counts, seconds) = std::thread::scope(|scope| {
         scope.spawn(|| {
             longwire_engine::clock::settle_thread(Some(0));
             let mut input = Input::new(0, &[0], &buffers[0], (&queues, None), Guard::Lock);
@@ -224,7 +224,7 @@ fn run_system(settings: &Settings<'_>, time: Duration, rate: Option<f64>) -> Res
             while output.met() < put.load(Ordering::Acquire) {
                 output.run(BURST);
             }
-            (output.seen, started.elapsed().as_secs_f64())
+            (output.counts, started.elapsed().as_secs_f64())
         });
         // An error is reported below, when the workers have ended.
         let _ = settings.pause(time);
@@ -233,7 +233,7 @@ fn run_system(settings: &Settings<'_>, time: Duration, rate: Option<f64>) -> Res
     });
     settings.go_on()?;
     let put = put.load(Ordering::Acquire);
-    Ok(End { put, sent: seen.sent, late: seen.late, overwritten: seen.overwritten, seconds })
+    Ok(End { put, sent: counts.sent, late: counts.late, overwritten: counts.overwritten, seconds })
 }
 
 /// Figure 7: each stage alone on one or more processors.

@@ -1,5 +1,5 @@
-//! A program on one packet after another, without leaving its code in between: what most packets need of it
-//! is then little more than what it does.
+//! A program that loops over packets in its own code, so that most packets cost little more than the
+//! program's work.
 
 use super::{Translator, Window};
 use crate::run::offset;
@@ -10,42 +10,41 @@ use longwire_packet::{Checksum, Handle, Meta};
 use longwire_program::Region;
 use std::mem::offset_of;
 
-/// Bytes of a line: metadata are one, and the packet's bytes begin with the next.
+/// Bytes of a line: metadata take one, and the packet's bytes begin at the next.
 const LINE: u64 = size_of::<Meta>() as u64;
 
-/// Numbers of the context's fields that are another packet's each time.
+/// Numbers of the context's fields that differ between packets.
 const DATA_END: usize = 1;
 const INGRESS: usize = 3;
 
-/// Where a field of a packet's metadata is, from its first byte on.
+/// Offset of a metadata field.
 const fn of_meta(field: usize) -> i32 {
     field as i32 - LINE as i32
 }
 
-/// What code that goes from packet to packet knows.
+/// State of the loop over packets.
 pub struct Visits {
-    /// The packet that it is at.
+    /// The current packet.
     pub window: Window,
-    /// What it begins with for each packet: with the place of its handle, and the bits so far.
+    /// Loop head: takes the handle's location and the bits so far.
     head: Block,
     packet: Value,
     bits: Value,
-    /// Where it goes with what the program returned, and with the number of the instruction that ended it, if
-    /// somebody is to see that.
+    /// Continues with the return value and the number of the instruction that ended the program, if the
+    /// packet must be reported.
     loud: Block,
-    /// Where it goes from packet to packet, with the bits.
+    /// Continues with the next packet and the bits.
     next: Block,
-    /// Where it ends, with the place of the handle that it has come to, and the bits.
+    /// End of the loop: takes the location of the next handle and the bits.
     done: Block,
-    /// The places of the first handle, and behind the last.
+    /// Locations of the first handle and after the last.
     packets: (Value, Value),
     quiet: Value,
 }
 
 impl Translator<'_, '_> {
-    /// Begins the way from packet to packet, and shows the program the first one. The function is given the
-    /// run, the packets' handles, how many they are, the pool's bytes, how many those are, and the low half
-    /// of what is not worth a look.
+    /// Begins the loop, with the first packet. The function takes the run, the handles, their number, the
+    /// pool's bytes, their number, and the lower half of the return value that need not be reported.
     pub fn begin_visits(&mut self, first: Block) {
         let [_, packets, count, bytes, limit, quiet] = *self.builder.block_params(first) else {
             return self.stop_here();
@@ -68,7 +67,7 @@ impl Translator<'_, '_> {
         let [packet, bits] = *self.builder.block_params(head) else { return self.stop_here() };
         let flags = self.memory.visits;
         let line = self.builder.ins().uload32(flags, packet, 0);
-        // It is of 32 bits, and so is the length, so that nothing is lost.
+        // Both are 32 bits wide, so nothing is lost.
         let start = self.builder.ins().ishl_imm_u(line, i64::from(LINE.ilog2()));
         let start = self.builder.ins().iadd_imm_s(start, LINE as i64);
         let pointer = self.builder.ins().iadd(bytes, start);
@@ -125,7 +124,7 @@ impl Translator<'_, '_> {
         self.builder.ins().load(types::I64, self.memory.visits, window.pointer, place)
     }
 
-    /// Goes on in a block of its own if a comparison holds, and elsewhere if not.
+    /// Continues in a new block if a comparison holds, and elsewhere if not.
     fn go_on_if(
         &mut self,
         (code, left, right): (IntCC, Value, Value),
@@ -138,7 +137,7 @@ impl Translator<'_, '_> {
         self.builder.seal_block(then);
     }
 
-    /// Goes on to the next packet, unless somebody is to see what the program returned of this one.
+    /// Continues with the next packet, unless the return value must be reported.
     pub fn leave_visit(&mut self, result: Value) {
         let Some(Visits { loud, next, bits, quiet, .. }) = self.visits else { return };
         let low = self.builder.ins().ireduce(types::I32, result);
@@ -152,7 +151,7 @@ impl Translator<'_, '_> {
         self.builder.ins().jump(loud, &[result, done].map(BlockArg::from));
     }
 
-    /// What comes after the program, which has ended early with this number where it is called.
+    /// Code after the program, which has ended early with this number where it is called.
     pub fn end_visits(&mut self, number: Value) {
         let Some(Visits { head, packet, bits, loud, next, done, packets, .. }) = self.visits else { return };
         let nothing = self.constant(0);
@@ -186,7 +185,7 @@ impl Translator<'_, '_> {
         self.builder.ins().return_(&[bits, count]);
     }
 
-    /// The place of a packet among all, by that of its handle.
+    /// A packet's index, from its handle's location.
     fn place_of(&mut self, packet: Value, first: Value) -> Value {
         let bytes = self.builder.ins().isub(packet, first);
         self.builder.ins().ushr_imm_u(bytes, i64::from(size_of::<Handle>().ilog2()))

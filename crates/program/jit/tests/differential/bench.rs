@@ -1,4 +1,4 @@
-//! Runs programs in both ways and compares all that they leave behind.
+//! Runs programs both ways and compares all results.
 
 use longwire_jit::{Arrival, Compiled, Halted, Session, Visit, compile, compile_unverified};
 use longwire_packet::{Handle, Pool};
@@ -9,13 +9,13 @@ use longwire_program::{
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Room before and behind the packet.
+/// Headroom and tailroom.
 pub const ROOM: usize = 32;
 
 /// Bytes of state.
 pub const STATE: u32 = 64;
 
-/// All that a run leaves behind.
+/// All results of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Left {
     pub result: Result<u64, Stopped>,
@@ -28,7 +28,7 @@ pub struct Left {
     pub maps: Vec<Vec<u8>>,
 }
 
-/// What a program leaves behind that was run on three packets.
+/// Results of a program on three packets.
 #[derive(Debug, PartialEq, Eq)]
 struct Visited {
     returned: [Option<u64>; 3],
@@ -37,17 +37,17 @@ struct Visited {
     maps: Vec<Vec<u8>>,
 }
 
-/// What a program is run on.
+/// The environment of a program.
 #[derive(Debug, Clone)]
 pub struct Bench {
     pub program: Program,
     pub packet: Vec<u8>,
     pub context: Context,
-    /// What is answered about routes.
+    /// Answers route lookups.
     pub route: fn(&RouteQuery<'_>) -> RouteAnswer,
 }
 
-/// Counts up, so that every draw is another number, and answers about routes.
+/// Draws increasing numbers, and answers route lookups.
 struct Counting(u32, fn(&RouteQuery<'_>) -> RouteAnswer);
 
 impl Environment for Counting {
@@ -72,12 +72,12 @@ impl Bench {
         self.interpreted_with(&self.maps())
     }
 
-    /// With maps that others were run with before.
+    /// With the maps of previous runs.
     pub fn interpreted_with(&self, maps: &Arc<Maps>) -> Left {
         self.interpreted_within(maps, 100_000)
     }
 
-    /// For so many instructions at most.
+    /// For at most this many instructions.
     pub fn interpreted_for(&self, budget: u64) -> Left {
         self.interpreted_within(&self.maps(), budget)
     }
@@ -88,7 +88,7 @@ impl Bench {
         })
     }
 
-    /// Compiled with nothing but these hints.
+    /// Compiled with these hints only.
     pub fn unverified(&self, hints: &[Option<Region>]) -> Left {
         let maps = self.maps();
         let compiled = compile_unverified(&self.program, hints, Arc::clone(&maps)).unwrap();
@@ -97,7 +97,7 @@ impl Bench {
         left
     }
 
-    /// Compiled with what the verifier knows, if it lets the program in.
+    /// Compiled with the verifier's facts, if it accepts the program.
     pub fn verified(&self) -> Option<Left> {
         let verified = verify(self.program.clone()).ok()?;
         let maps = self.maps();
@@ -107,7 +107,7 @@ impl Bench {
         Some(left)
     }
 
-    /// Runs it once more, compiled for these maps.
+    /// Runs it again, compiled for these maps.
     pub fn run(&self, compiled: &Compiled, maps: &Arc<Maps>) -> Left {
         self.left(maps, |machine| {
             compiled.run(machine).map_err(|halted| match halted {
@@ -117,8 +117,7 @@ impl Bench {
         })
     }
 
-    /// Runs a program that calls nothing on packet after packet, from outside and from within: what that
-    /// leaves behind is the same.
+    /// Runs a program without calls on several packets, one by one and in a loop: the results must be equal.
     fn visit(&self, compiled: &Compiled, maps: &Arc<Maps>) {
         let before: Vec<_> = maps.all().iter().map(|map| values(map)).collect();
         let from = |quiet| {
@@ -126,7 +125,7 @@ impl Bench {
             self.visited(compiled, maps, quiet)
         };
         let Some(singly) = from(None) else { return };
-        // None of them is quiet, and what the second one returns is: all who return that.
+        // None of them is quiet, then those that return what the second one returns.
         assert_eq!(from(Some(u64::MAX)).as_ref(), Some(&singly), "{}", self.program);
         let [_, Some(quiet), _] = singly.returned else { return };
         let mut all_but_quiet = singly;
@@ -135,7 +134,7 @@ impl Bench {
         assert_eq!(from(Some(u64::from(quiet as u32))), Some(all_but_quiet), "{}", self.program);
     }
 
-    /// Of three packets, with what is quiet, or one by one. None if the program calls something.
+    /// On three packets, in a loop with this quiet value, or one by one. None if the program calls helpers.
     fn visited(&self, compiled: &Compiled, maps: &Arc<Maps>, quiet: Option<u64>) -> Option<Visited> {
         let (mut stack, state) = (Stack::trusting(), State::new(STATE));
         let alone = compiled.alone(&state)?;
@@ -160,7 +159,7 @@ impl Bench {
                 session.show(Arrival { ingress, now, mark: self.context.mark }, frame).run(&alone).ok()
             })
         };
-        // All that lies between and behind the packets, too.
+        // Including all bytes between and after the packets.
         let end = (handles.map(|handle| handle.0).into_iter().max().unwrap() as usize + 2) * 64;
         let bytes = pool.bytes_mut()[..end + self.packet.len()].to_vec();
         let maps = maps.all().iter().map(|map| values(map)).collect();
@@ -172,8 +171,7 @@ impl Bench {
         let maps = Maps::new(&self.program.maps, 2, 1).unwrap();
         for (number, map) in maps.all().iter().enumerate() {
             let (spec, words) = (map.spec(), map.values());
-            // A lock that nobody has taken would be waited for, and programs that are not there be gone on
-            // with.
+            // A set lock would be waited for, and missing programs would be tail-called.
             let free = spec.lock.is_none() && spec.inner.is_none() && spec.kind != MapKind::ProgArray;
             if free && spec.kind.is_array() && !spec.read_only && spec.initial.is_empty() {
                 let in_value = |i: &usize| i % spec.stride() < spec.value_size as usize;
@@ -217,7 +215,7 @@ impl Bench {
     }
 }
 
-/// All memory of a map's values; of a ring what its records say.
+/// All memory of a map's values; of a ring the content of its records.
 fn values(map: &longwire_program::Map) -> Vec<u8> {
     if map.spec().kind.is_ring() {
         let records = map.peek(usize::MAX, usize::MAX);

@@ -1,10 +1,9 @@
-//! Functions that helpers call, and programs that tail calls lead to: compiled as the interpreter has them,
-//! verified or not.
+//! Callbacks and tail calls: compiled and interpreted, verified or not.
 
 use crate::bench::Bench;
 use longwire_program::{MapKind, MapSpec, Program, assemble};
 
-/// With the program array that holds both programs in its second and third entry.
+/// With a program array that has both programs in its second and third entry.
 fn bench(first: &str, second: &str) -> Bench {
     let initial = [0_u32, 1, 2].iter().flat_map(|number| number.to_le_bytes()).collect();
     let spec = MapSpec { initial, ..MapSpec::new("jumps", MapKind::ProgArray, 4, 4, 4) };
@@ -31,7 +30,7 @@ fn tail_calls() {
     for (entry, returned) in [(0, 2), (1, 2), (2, 3), (3, 2), (4, 2), (-1, 2)] {
         alike(&goes_to(entry), "r0 = 3\n exit", Some(returned));
     }
-    // What one leaves in the packet, the next finds; and where it moved it.
+    // Changes to the packet, and its moved beginning, are visible to the next program.
     let moves = "r6 = r1\n r2 = 10\n call xdp_adjust_head\n r1 = *(u32 *)(r6 + 0)\n r2 = *(u32 *)(r6 + 4)\n \
         r3 = r1\n r3 += 1
          if r3 > r2 goto out\n *(u8 *)(r1 + 0) = 9\n out: r1 = r6\n r2 = map[0] ll\n r3 = 2\n call \
@@ -40,7 +39,7 @@ fn tail_calls() {
         "r2 = *(u32 *)(r1 + 4)\n r1 = *(u32 *)(r1 + 0)\n r3 = r1\n r3 += 2\n r0 = 0\n if r3 > r2 goto end
          r0 = *(u16 *)(r1 + 0)\n end: exit";
     alike(moves, reads, Some(0x0709));
-    // As often as may be, with functions in between, and in a loop.
+    // Up to the limit, with functions in between, and in a loop.
     alike(
         "r6 = r1\n call f\n r1 = r6\n r2 = map[0] ll\n r3 = 1\n call tail_call\n r6 = 8\n call f\n r0 += \
          r6\n exit
@@ -55,7 +54,7 @@ fn tail_calls() {
         "r2 = map[0] ll\n r3 = 0\n call tail_call\n r0 = 5\n exit",
         Some(5),
     );
-    // Not from within a function, nor to what is not there.
+    // Not from within a function, nor to missing programs.
     alike(
         "call f\n r0 = 2\n exit\n f: r2 = map[0] ll\n r3 = 2\n call tail_call\n r0 = 2\n exit",
         "r0 = 3\n exit",
@@ -83,7 +82,7 @@ fn loops() {
     alike(&with("0", 0, adds), other, Some(0));
     alike(&with("7", 0, stops), other, Some(5 << 8 | 5));
     alike(&with("0x100000003 ll", 0, adds), other, Some(3 << 8 | 3));
-    // Two functions, and one in the other.
+    // Two functions, nested.
     let both =
         "r1 = 4\n r2 = pc f ll\n r3 = 0\n r4 = 0\n call loop\n r6 = r0\n r1 = 5\n r2 = pc g ll\n r3 = \
         0\n r4 = 0\n call loop
@@ -91,7 +90,7 @@ fn loops() {
          f: r1 = 3\n r2 = pc g ll\n r3 = 0\n r4 = 0\n call loop\n r0 = 0\n exit\n g: r0 = 0\n if r1 < 2 goto \
          +1\n r0 = 1\n exit";
     alike(both, other, Some(3 << 8 | 4));
-    // What is refused, and stopped, or is the helper's own error.
+    // Refused, stopped, or with the helper's own error.
     let unverified = |first: &str| {
         let bench = bench(first, other);
         let wanted = bench.interpreted();
@@ -104,7 +103,7 @@ fn loops() {
     assert!(unverified("r1 = 2\n r2 = 5\n r3 = 0\n r4 = 0\n call loop\n exit").is_err());
     assert!(unverified(&with("7", 0, "r0 = *(u64 *)(r1 + 0)\n exit")).is_err());
     assert!(unverified(&with("7", 0, "r0 = *(u64 *)(r2 + 8)\n exit")).is_err());
-    // Which function it is may depend on the path, for code that nobody has verified.
+    // In unverified code, the function may depend on the path.
     let either = "r1 = *(u32 *)(r1 + 12)\n r2 = pc f ll\n if r1 == 3 goto +2\n r2 = pc g ll\n r1 = 9\n r3 = \
         0\n r4 = 0\n call loop\n exit
          f: r0 = 0\n exit\n g: r0 = 1\n exit";

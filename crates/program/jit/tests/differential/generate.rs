@@ -1,4 +1,4 @@
-//! Random programs: straight on and forward only, that touch all there is to touch.
+//! Random programs, straight or with forward jumps only, that access all regions.
 
 use longwire_program::{
     Arithmetic, Atomic, ByteOrder, Code, Condition, Instruction, MapKind, MapSpec, Narrow, Operand, Program,
@@ -6,19 +6,19 @@ use longwire_program::{
 };
 use proptest::prelude::*;
 
-/// What a program may do.
+/// Behaviour of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Touch what is not there.
+    /// Invalid accesses.
     Wild,
-    /// What the verifier lets in, mostly.
+    /// Mostly accepted by the verifier.
     Tame,
-    /// What the kernel lets in, mostly, and has no opinion of its own on.
+    /// Mostly accepted by the kernel, where its behaviour is defined.
     Kernel,
 }
 
-/// A piece of a program: instructions and the regions of their accesses, and how many pieces further a branch
-/// in its place leads.
+/// A piece of a program: instructions with the regions of their accesses, and the length in pieces of a
+/// branch instead.
 #[derive(Debug, Clone)]
 pub struct Piece {
     instructions: Vec<Instruction>,
@@ -26,8 +26,8 @@ pub struct Piece {
     skip: Option<usize>,
 }
 
-/// A beginning that puts an address of every region into a register: `r6` the packet's, `r7` a map's value,
-/// `r8` the state, `r9` the context; and numbers into the others.
+/// A beginning that loads an address of every region: `r6` the packet's, `r7` a map's value, `r8` the state,
+/// `r9` the context; and numbers into the other registers.
 const BEGINNING: &str = "r9 = r1
     r6 = *(u32 *)(r1 + 0)
     r7 = *(u32 *)(r1 + 4)
@@ -94,7 +94,7 @@ fn atomic() -> impl Strategy<Value = Atomic> {
     ])
 }
 
-/// What computes.
+/// A computation.
 fn computation() -> impl Strategy<Value = Instruction> {
     prop_oneof![
         6 => (width(), arithmetic(), number(), operand()).prop_map(|(width, operation, dst, source)| {
@@ -115,8 +115,7 @@ fn computation() -> impl Strategy<Value = Instruction> {
     ]
 }
 
-/// An address's register, the region it is in, and an offset there: but of wild ones within it, aligned as
-/// need be.
+/// An address register, its region, and an offset: within the region and aligned, except in wild programs.
 fn place(size: Size, kind: Kind) -> impl Strategy<Value = (Register, Region, i16)> {
     let bases = [
         (6, Region::Packet, 0..60i16),
@@ -147,7 +146,7 @@ fn place(size: Size, kind: Kind) -> impl Strategy<Value = (Register, Region, i16
     })
 }
 
-/// What touches memory.
+/// A memory access.
 fn access(of: Kind) -> impl Strategy<Value = (Instruction, Region)> {
     let parts = (0..8u8, number(), width(), atomic(), operand());
     (size(), parts).prop_flat_map(move |(size, (kind, register, width, operation, source))| {
@@ -159,7 +158,7 @@ fn access(of: Kind) -> impl Strategy<Value = (Instruction, Region)> {
         let tame = of != Kind::Wild;
         place(size, of).prop_map(move |(base, region, offset)| {
             let size = if region == Region::Context && tame { Size::Word } else { size };
-            // Addresses are no numbers to compute with.
+            // Addresses must not be used as numbers.
             let number = if region == Region::Context && tame { 12 + (offset & 4) } else { offset };
             let load = Instruction::Load { size, dst: register, base, offset: number };
             let instruction = match kind {
@@ -175,7 +174,7 @@ fn access(of: Kind) -> impl Strategy<Value = (Instruction, Region)> {
     })
 }
 
-/// Calls of helpers with all that they need, and numbers in `r1` to `r5` afterwards.
+/// Helper calls with valid arguments, and numbers in `r1` to `r5` afterwards.
 fn call(kind: Kind) -> impl Strategy<Value = Vec<Instruction>> {
     let texts = [
         "call ktime_get_ns",
@@ -213,7 +212,7 @@ fn call(kind: Kind) -> impl Strategy<Value = Vec<Instruction>> {
     })
 }
 
-/// Without immediates that the kernel refuses: divisors of 0, and shifts by more than there is.
+/// Avoids immediates that the kernel refuses: zero divisors, and shifts beyond the width.
 fn mild(instruction: Instruction) -> Instruction {
     match instruction {
         Instruction::Arithmetic { width, operation, dst, source: Operand::Immediate(value) } => {
@@ -252,7 +251,7 @@ pub fn maps() -> [MapSpec; 2] {
     [MapSpec::new("a", MapKind::Array, 4, 48, 1), MapSpec::new("h", MapKind::Hash, 4, 8, 4)]
 }
 
-/// Puts pieces together, with an end for all branches.
+/// Joins pieces, with an end for all branches.
 pub fn program(pieces: Vec<Piece>, kind: Kind) -> (Program, Vec<Option<Region>>) {
     let (body, body_hints) = body(pieces);
     let mut all = beginning(slots(&body), kind);
@@ -264,7 +263,7 @@ pub fn program(pieces: Vec<Piece>, kind: Kind) -> (Program, Vec<Option<Region>>)
     (Program::new("random", Code::new(all).unwrap(), maps()), hints)
 }
 
-/// The pieces in a loop in a loop, which count in the stack.
+/// The pieces in two nested loops with counters on the stack.
 pub fn looped(pieces: Vec<Piece>, kind: Kind, (outer, inner): (u8, u8)) -> Program {
     let (body, _) = body(pieces);
     let length = slots(&body);
@@ -276,7 +275,7 @@ pub fn looped(pieces: Vec<Piece>, kind: Kind, (outer, inner): (u8, u8)) -> Progr
         )
     };
     let after = turn(56, inner, length + 4) + &turn(48, outer, length + 9);
-    // Where it leads is not there yet.
+    // Its target does not exist yet.
     let pad = "r0 = 0\n".repeat(length + 2);
     let after = assemble(&format!("{pad}{after}")).unwrap().instructions()[length + 2..].to_vec();
     let mut all = beginning(2 + length + slots(&after), kind);
@@ -287,7 +286,7 @@ pub fn looped(pieces: Vec<Piece>, kind: Kind, (outer, inner): (u8, u8)) -> Progr
     Program::new("looped", Code::new(all).unwrap(), maps())
 }
 
-/// The pieces in a function that a helper calls so many times, or until they leave an odd number.
+/// The pieces in a callback that a helper calls this many times, or until they leave an odd number.
 pub fn repeated(pieces: Vec<Piece>, kind: Kind, rounds: u8) -> Program {
     let (body, _) = body(pieces);
     let before = format!(
@@ -306,7 +305,7 @@ fn slots(instructions: &[Instruction]) -> usize {
     instructions.iter().map(Instruction::slots).sum()
 }
 
-/// Pieces one after the other, and the regions of their accesses.
+/// The pieces in sequence, with the regions of their accesses.
 fn body(pieces: Vec<Piece>) -> (Vec<Instruction>, Vec<Option<Region>>) {
     let starts: Vec<usize> = pieces
         .iter()
@@ -373,7 +372,7 @@ pub fn some_region() -> impl Strategy<Value = Option<Region>> {
     ])
 }
 
-/// Any bytes that are an instruction, with short jumps forward.
+/// Arbitrary bytes that form an instruction, with short forward jumps.
 pub fn any_instruction() -> impl Strategy<Value = Instruction> {
     any::<([u8; 8], u8, u32)>().prop_map(|(mut bytes, near, wide)| {
         bytes[1] = ((bytes[1] % 11) << 4) | (bytes[1] / 16 % 10);
@@ -384,7 +383,7 @@ pub fn any_instruction() -> impl Strategy<Value = Instruction> {
         let mut slots = bytes.to_vec();
         slots.extend([0, 0, 0, 0]);
         slots.extend(wide.to_le_bytes());
-        // Whichever fields have to be zero.
+        // Whichever fields must be zero.
         let attempts = [&[][..], &[4, 5, 6, 7], &[2, 3], &[2, 3, 4, 5, 6, 7]];
         let found = attempts.iter().find_map(|places| {
             let mut slots = slots.clone();

@@ -1,4 +1,4 @@
-//! Every instruction in all widths, with operands at the edges: compiled as the interpreter has it.
+//! Every instruction in all widths, with boundary operands: compiled and interpreted.
 
 use crate::bench::Bench;
 use longwire_program::{
@@ -20,8 +20,8 @@ const ATOMICS: [Atomic; 10] = [
     Atomic::Exchange,
     Atomic::CompareExchange,
 ];
-/// Zero, one, the ends of 8, 16, 32 and 64 bits with and without a sign, what is beside them, and shifts
-/// around a width.
+/// Zero, one, the limits of 8, 16, 32 and 64 bits with and without sign, their neighbours, and shifts around
+/// a width.
 const EDGES: [u64; 20] = [
     0,
     1,
@@ -58,12 +58,12 @@ fn set(dst: u8, value: u64) -> Instruction {
     Instruction::LoadWide { dst: register(dst), value }
 }
 
-/// Immediates: the edges that fit.
+/// Immediates: the boundary values that fit.
 fn immediates() -> impl Iterator<Item = i32> {
     EDGES.into_iter().filter_map(|edge| i32::try_from(edge as i64).ok())
 }
 
-/// Every way to compute `r2` from `r2` and `r3`.
+/// All computations of `r2` from `r2` and `r3`.
 fn computations() -> Vec<Instruction> {
     let (dst, src) = (register(2), register(3));
     let mut all = Vec::new();
@@ -83,7 +83,7 @@ fn computations() -> Vec<Instruction> {
     all
 }
 
-/// A program that has `r2` and `r3` from the packet, does something, and returns `r2`.
+/// A program that loads `r2` and `r3` from the packet, executes `middle`, and returns `r2`.
 fn of_packet(middle: &[Instruction]) -> (Program, Vec<Option<Region>>) {
     let load = |size, dst, base, offset| Instruction::Load {
         size,
@@ -99,7 +99,7 @@ fn of_packet(middle: &[Instruction]) -> (Program, Vec<Option<Region>>) {
     (Program::new("computes", Code::new(all).unwrap(), []), hints)
 }
 
-/// Runs a program on every pair of edges, interpreted and compiled once.
+/// Runs a program on every pair of boundary values, interpreted and compiled once.
 fn compare_on_pairs((program, hints): (Program, Vec<Option<Region>>)) {
     let mut bench = Bench::new(program, &[]);
     let maps = bench.maps();
@@ -177,7 +177,7 @@ fn spec(value_size: u32, read_only: bool) -> MapSpec {
     MapSpec { read_only, ..MapSpec::new("m", MapKind::Array, 4, value_size, 3) }
 }
 
-/// With an address of each region in `r6`, and what is in that region: `after` is done with it.
+/// With an address of each region in `r6` and valid contents: calls `after`.
 fn in_each_region(mut after: impl FnMut(&Bench, Region, usize)) {
     let context = vec![mov(6, 1)];
     let packet = Instruction::Load { size: Size::Word, dst: register(6), base: register(1), offset: 0 };

@@ -1,5 +1,5 @@
-//! The kernel's own verifier and compiler, as one more opinion: `bpf(2)` with `BPF_PROG_TEST_RUN`, for who
-//! may call it.
+//! The kernel's own verifier and compiler as another reference: `bpf(2)` with `BPF_PROG_TEST_RUN`, if
+//! permitted.
 #![allow(unsafe_code)]
 
 use longwire_program::{Instruction, Map, MapKind, Maps, OWN_BASE, Program};
@@ -15,10 +15,10 @@ const PROG_TEST_RUN: i32 = 10;
 const BTF_LOAD: i32 = 18;
 const PROG_TYPE_XDP: u64 = 6;
 
-/// Longest packet that comes back.
+/// Longest packet returned.
 const LARGEST: usize = 2048;
 
-/// Where packets that are handed to it come from: the loopback interface.
+/// Ingress of test packets: the loopback interface.
 pub const INGRESS_AND_QUEUE: (u32, u32) = (1, 0);
 
 /// The attributes of a call, 8 bytes each; halves are packed by [`both`].
@@ -28,20 +28,20 @@ type Attributes = [u64; 16];
 pub struct InKernel {
     program: OwnedFd,
     maps: Vec<OwnedFd>,
-    /// Programs that tail calls lead to.
+    /// Targets of tail calls.
     _others: Vec<OwnedFd>,
 }
 
-/// Why the kernel can't be asked, if it can't: whether it loads the least program there is.
+/// Reason why the kernel can't be used, if any: it must load the smallest program.
 pub fn refusal() -> Option<String> {
     let code = longwire_program::assemble("r0 = 2\n exit").unwrap();
     let error = load(&code.encode(), &[]).err()?;
     Some(format!("the kernel was not asked: bpf(2) gives {error}"))
 }
 
-/// Whether the kernel has all that the program uses, and gives the same each time.
+/// Whether the kernel has everything the program uses, and is deterministic.
 pub fn knows(program: &Program) -> bool {
-    // Time, dice, and the number of the processor.
+    // Time, random numbers, and the processor's number.
     const OTHERS: [u32; 6] = [5, 7, 8, 118, 125, 160];
     let helpers = program.code.instructions().iter().all(|instruction| match instruction {
         Instruction::Call { helper } => *helper < OWN_BASE && !OTHERS.contains(helper),
@@ -51,8 +51,8 @@ pub fn knows(program: &Program) -> bool {
 }
 
 impl InKernel {
-    /// Loads a program, with maps that hold what these arrays hold. Those that tail calls lead to have no
-    /// functions of their own.
+    /// Loads a program, with maps that have these contents. Targets of tail calls must not have functions of
+    /// their own.
     pub fn new(program: &Program, maps: &Maps) -> io::Result<Self> {
         let maps = create_all(maps)?;
         let mut bytes = program.code.encode();
@@ -67,7 +67,7 @@ impl InKernel {
             bytes[at + 4..at + 8].copy_from_slice(&maps[map as usize].as_raw_fd().to_le_bytes());
         }
         let starts: Vec<usize> = program.functions.iter().map(|function| function.entry).collect();
-        // Each program by itself.
+        // Each program separately.
         let loaded = |start: usize| {
             let last = starts.iter().copied().find(|&other| other > start).unwrap_or(program.code.len());
             load(&bytes[program.code.slot(start) * 8..program.code.slot(last) * 8], &[])
@@ -87,7 +87,7 @@ impl InKernel {
         Ok(Self { program: whole.unwrap_or_else(|| loaded(0))?, maps, _others: others })
     }
 
-    /// What it returns for a packet, and the packet afterwards.
+    /// Its return value for a packet, and the packet afterwards.
     pub fn run(&self, packet: &[u8]) -> io::Result<(u32, Vec<u8>)> {
         let mut out = vec![0u8; LARGEST];
         let mut attributes: Attributes = [0; 16];
@@ -101,10 +101,9 @@ impl InKernel {
         Ok(((attributes[0] >> 32) as u32, out))
     }
 
-    /// The records that are in the ringbuf that is map `index`, of so many bytes, but for those that were
-    /// discarded.
+    /// The records in the ringbuf at map `index` with this capacity, except discarded ones.
     pub fn records(&self, index: usize, capacity: usize) -> io::Result<Vec<Vec<u8>>> {
-        // The reader's position, the writers', and the records twice, each behind the other.
+        // The reader's position, the writer's, and the records mapped twice in a row.
         let mapped = Mapped::new(&self.maps[index], PAGE + 2 * capacity)?;
         let word = |at: usize| u64::from_le_bytes(mapped.bytes(at, 8).try_into().unwrap()) as usize;
         let (mut at, end, mut records) = (0, word(0), Vec::new());
@@ -120,7 +119,7 @@ impl InKernel {
         Ok(records)
     }
 
-    /// The values of the array that is map `index`, as [`Map::values`] holds them.
+    /// The values of the array at map `index`, in the form of [`Map::values`].
     pub fn array(&self, index: usize, map: &Map) -> io::Result<Vec<u8>> {
         let (spec, mut all) = (map.spec(), Vec::new());
         for number in 0..spec.max_entries {
@@ -137,7 +136,7 @@ const PAGE: usize = 4096;
 const BUSY: u32 = 1 << 31;
 const DISCARDED: u32 = 1 << 30;
 
-/// The pages of a ringbuf behind its first.
+/// The pages of a ringbuf after its first.
 struct Mapped {
     first: *mut c_void,
     length: usize,
@@ -153,7 +152,7 @@ impl Mapped {
         if first == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self { first, length }) }
     }
 
-    /// Nobody writes them: no program runs meanwhile.
+    /// They do not change: no program runs meanwhile.
     fn bytes(&self, at: usize, length: usize) -> &[u8] {
         assert!(at + length <= self.length);
         // SAFETY: they are within the pages, which are mapped as long as this is there.
@@ -183,7 +182,7 @@ fn kind(kind: MapKind) -> Option<u32> {
     }
 }
 
-/// Makes all maps, those of maps last, with what they hold.
+/// Creates all maps with their contents, maps of maps last.
 fn create_all(maps: &Maps) -> io::Result<Vec<OwnedFd>> {
     let create =
         |map: &Map, inner| if map.spec().kind.is_of_maps() { Ok(None) } else { create(map, inner).map(Some) };
@@ -203,13 +202,13 @@ fn create_all(maps: &Maps) -> io::Result<Vec<OwnedFd>> {
     Ok(made.into_iter().flatten().collect())
 }
 
-/// Makes a map that holds what this one does; of maps, those like `inner`.
+/// Creates a map with these contents; of a map of maps, for maps like `inner`.
 fn create(map: &Map, inner: u32) -> io::Result<OwnedFd> {
     let spec = map.spec();
     let mut attributes: Attributes = [0; 16];
     attributes[0] = both(kind(spec.kind).unwrap_or(0), spec.key_size);
     attributes[1] = both(spec.value_size, spec.max_entries);
-    // BPF_F_NO_PREALLOC, which the kernel demands of these.
+    // BPF_F_NO_PREALLOC, which the kernel requires for these.
     attributes[2] = both(u32::from(spec.kind == MapKind::LpmTrie), inner);
     let created = descriptor(bpf(MAP_CREATE, &mut attributes)?);
     if spec.kind == MapKind::Array {
@@ -222,7 +221,7 @@ fn create(map: &Map, inner: u32) -> io::Result<OwnedFd> {
     Ok(created)
 }
 
-/// Reads or writes an array's value, with the bytes that fill up its last word.
+/// Reads or writes an array's value, padded to its last word.
 fn element(command: i32, map: &OwnedFd, number: u32, value: &mut [u8]) -> io::Result<()> {
     let mut attributes: Attributes = [0; 16];
     attributes[0] = both(map.as_raw_fd() as u32, 0);
@@ -231,8 +230,7 @@ fn element(command: i32, map: &OwnedFd, number: u32, value: &mut [u8]) -> io::Re
     bpf(command, &mut attributes).map(|_| ())
 }
 
-/// Loads a program whose functions begin at these slots, which the kernel wants to know of where a helper
-/// calls one.
+/// Loads a program whose functions begin at these slots, which the kernel needs for callbacks.
 fn load(bytes: &[u8], functions: &[u32]) -> io::Result<OwnedFd> {
     let mut attributes: Attributes = [0; 16];
     let (types, about): (OwnedFd, Vec<[u32; 2]>);
@@ -249,7 +247,7 @@ fn load(bytes: &[u8], functions: &[u32]) -> io::Result<OwnedFd> {
     Ok(descriptor(bpf(PROG_LOAD, &mut attributes)?))
 }
 
-/// Types (BTF) of which the third is that of a static function.
+/// BTF types, of which the third is that of a static function.
 fn load_types() -> io::Result<OwnedFd> {
     const INT: u32 = 1 << 24;
     const FUNCTION: u32 = 12 << 24;
@@ -281,7 +279,7 @@ fn bpf(command: i32, attributes: &mut Attributes) -> io::Result<i64> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Two halves as the kernel reads them from 8 bytes.
+/// Two halves of 8 bytes, in the kernel's order.
 fn both(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }

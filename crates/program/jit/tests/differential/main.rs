@@ -1,4 +1,4 @@
-//! Compiled programs against the interpreter, and both against the kernel where it may be asked.
+//! Compiled programs against the interpreter, and both against the kernel if permitted.
 
 mod bench;
 mod continued;

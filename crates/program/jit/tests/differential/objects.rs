@@ -1,4 +1,4 @@
-//! Objects that clang made: compiled and interpreted on many packets, one after the other with the same maps.
+//! Objects compiled by clang: compiled and interpreted on sequences of packets with the same maps.
 
 use crate::bench::{Bench, Left};
 use crate::kernel;
@@ -49,7 +49,7 @@ fn programs() -> Vec<(String, Program)> {
     all
 }
 
-/// An IPv4 or IPv6 header with ports behind it, in a frame with or without tags, and changed in places.
+/// An IPv4 or IPv6 header with ports, in a frame with or without tags, with random changes.
 fn frame() -> impl Strategy<Value = Vec<u8>> {
     let parts = (0..5u8, any::<[u8; 4]>(), 0..3usize, 14..120usize);
     let damage = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3);
@@ -75,7 +75,7 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// What all packets leave behind, with the same maps from the first to the last.
+/// Results for all packets, with the same maps throughout.
 fn interpreted(bench: &mut Bench, packets: &[Vec<u8>]) -> Vec<Left> {
     let maps = bench.maps();
     packets
@@ -130,7 +130,7 @@ fn most_objects_are_verified() {
     assert!(let_in * 10 >= all * 9, "{let_in} of {all}");
 }
 
-/// What programs write into a ringbuf is what they write into the kernel's, in the same order.
+/// Records in a ringbuf equal the kernel's, in the same order.
 #[test]
 fn records_are_those_of_the_kernel() {
     if let Some(reason) = kernel::refusal() {
@@ -139,7 +139,7 @@ fn records_are_those_of_the_kernel() {
     }
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let packets = prop::collection::vec(frame(), 800).new_tree(&mut runner).unwrap().current();
-    // Room for all: what is before a record is longer here than there.
+    // Room for all: record headers are longer here than in the kernel.
     let mut object = Object::parse(include_bytes!("../../../tests/objects/events.o")).unwrap();
     object.set_entries("records", 1 << 17).unwrap();
     for name in ["reserved", "copied"] {
@@ -164,7 +164,7 @@ fn records_are_those_of_the_kernel() {
     }
 }
 
-/// The kernel's verdicts, packets and arrays, where it may be asked and knows all that an object uses.
+/// The kernel's verdicts, packets and arrays, if permitted and the kernel has everything an object uses.
 #[test]
 fn objects_do_what_the_kernel_does() {
     if let Some(reason) = kernel::refusal() {

@@ -1,5 +1,5 @@
-//! Random programs, compiled and interpreted: what they return and leave behind is the same, and so is where
-//! they are stopped and why.
+//! Random programs, compiled and interpreted: their results are equal, and so are the places and reasons of
+//! stops.
 
 use crate::bench::Bench;
 use crate::generate::{
@@ -15,7 +15,7 @@ use std::sync::Arc;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// With right hints, and with any hints at all.
+    /// With right hints, and with random ones.
     #[test]
     fn unverified_programs_do_what_the_interpreter_does(
         pieces in prop::collection::vec(piece(Kind::Wild), 1..40),
@@ -44,8 +44,8 @@ proptest! {
         }
     }
 
-    /// Any instructions: the compiler takes or refuses them, and what it takes does the same unless registers
-    /// are read that nobody wrote.
+    /// Random instructions: the compiler accepts or refuses them; accepted ones behave the same unless
+    /// unwritten registers are read.
     #[test]
     fn any_instructions_do_what_the_interpreter_does(
         pieces in prop::collection::vec(any_instruction(), 1..40),
@@ -69,7 +69,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// In loops, too, and they take no more instructions than was said.
+    /// In loops, too, within the stated number of instructions.
     #[test]
     fn loops_do_what_the_interpreter_does(
         pieces in prop::collection::vec(piece(Kind::Tame), 1..12),
@@ -86,7 +86,7 @@ proptest! {
         prop_assert_eq!(bench.interpreted_for(u64::from(most)), wanted);
     }
 
-    /// And in functions that a helper calls again and again.
+    /// And in callbacks that a helper calls repeatedly.
     #[test]
     fn callbacks_do_what_the_interpreter_does(
         pieces in prop::collection::vec(piece(Kind::Tame), 1..20),
@@ -105,7 +105,7 @@ proptest! {
     }
 }
 
-/// The kernel's verifier follows the same loops, and its compiler makes the same of them.
+/// The kernel's verifier accepts the same loops, and its compiler gives the same results.
 #[test]
 fn loops_do_what_the_kernel_does() {
     let strategy = (prop::collection::vec(piece(Kind::Kernel), 1..8), (1..9u8, 1..5u8), packet());
@@ -126,7 +126,7 @@ fn callbacks_do_what_the_kernel_does() {
     );
 }
 
-/// Runs so many verified programs in the kernel, too; so many of them it has to take.
+/// Runs this many verified programs in the kernel, too; at least `least` must be accepted.
 fn compare_with_the_kernel(cases: usize, least: usize, programs: impl Strategy<Value = (Program, Vec<u8>)>) {
     if let Some(reason) = kernel::refusal() {
         println!("skipped: {reason}");
@@ -157,7 +157,7 @@ fn compare_with_the_kernel(cases: usize, least: usize, programs: impl Strategy<V
     assert!(compared >= least, "{compared} compared, {refused} refused");
 }
 
-/// The second property says something only of programs that are let in.
+/// The second property is meaningful only for accepted programs.
 #[test]
 fn most_tame_programs_are_verified() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
@@ -192,7 +192,7 @@ fn most_tame_programs_are_verified() {
     assert!(called >= 35, "{called} of 50");
 }
 
-/// And the first one says more of programs that get far.
+/// And the first one for programs that get far.
 #[test]
 fn programs_run_to_their_end_or_are_stopped() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
@@ -209,7 +209,7 @@ fn programs_run_to_their_end_or_are_stopped() {
     assert!((40..=180).contains(&ended), "{ended} of 200");
 }
 
-/// The kernel compiles them itself: what it returns and leaves in the packet and the array is the same.
+/// Compiled by the kernel: return value, packet and array are equal.
 #[test]
 fn programs_do_what_the_kernel_does() {
     if let Some(reason) = kernel::refusal() {

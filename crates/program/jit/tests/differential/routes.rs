@@ -10,10 +10,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;
 use std::sync::Arc;
 
-/// Bytes of `struct bpf_fib_lookup`, with which a packet begins; 4 of flags follow.
+/// Bytes of `struct bpf_fib_lookup` at the start of a packet; 4 bytes of flags follow.
 const PARAMETERS: usize = 64;
 
-/// Two ports with these numbers, and what is behind them.
+/// Two ports with these numbers, and their neighbours.
 const SETUP: &str = "
     ip link set lo up
     ip link add d5 index 5 address 02:00:00:00:00:05 mtu 1500 type veth peer name e5 index 15
@@ -38,7 +38,7 @@ const SETUP: &str = "
     ip neigh add fd01::9 lladdr 02:00:00:00:01:19 dev d5
 ";
 
-/// The answers of a router with these routes.
+/// Answers of a router with these routes.
 fn route(query: &RouteQuery<'_>) -> RouteAnswer {
     if !matches!(query.ingress, 5 | 6) {
         return RouteAnswer::NoPort;
@@ -83,7 +83,7 @@ fn route(query: &RouteQuery<'_>) -> RouteAnswer {
     }
 }
 
-/// Asks what its packet says, and writes the answer there.
+/// Looks up what its packet specifies, and writes the answer there.
 fn program() -> Program {
     let copy = |from: &str, to: &str| -> String {
         (0..PARAMETERS / 8)
@@ -103,17 +103,17 @@ fn program() -> Program {
     Program::new("routes", assemble(&text).unwrap(), [])
 }
 
-/// Where a word of the parameters is: in the packet, or at the stack's end.
+/// Location of a parameter word: in the packet, or at the stack's end.
 fn at(base: &str, word: usize) -> String {
     if base == "r6" { format!("+ {}", word * 8) } else { format!("- {}", PARAMETERS - word * 8) }
 }
 
-/// A question: family, length, port, destination, flags.
+/// A lookup: family, length, port, destination, flags.
 fn question(destination: IpAddr, (length, port, flags): (u16, u32, u32)) -> Vec<u8> {
     let mut packet = vec![0; 80];
     packet[6..8].copy_from_slice(&length.to_le_bytes());
     packet[8..12].copy_from_slice(&port.to_le_bytes());
-    // What is written is seen.
+    // Makes writes visible.
     packet[12..16].fill(0xaa);
     packet[48..64].fill(0xee);
     packet[64..68].copy_from_slice(&flags.to_le_bytes());
@@ -151,7 +151,7 @@ fn questions() -> Vec<Vec<u8>> {
     for destination in v4.chain(v6) {
         for length in [0, 60, 1400, 1401, 1500, 1501] {
             for port in [5, 6, 99] {
-                // Nothing, BPF_FIB_LOOKUP_DIRECT, BPF_FIB_LOOKUP_SKIP_NEIGH, and what there is not.
+                // None, BPF_FIB_LOOKUP_DIRECT, BPF_FIB_LOOKUP_SKIP_NEIGH, and an unknown flag.
                 for flags in [0, 1, 4, 1 << 20] {
                     all.push(question(destination, (length, port, flags)));
                 }
@@ -164,7 +164,7 @@ fn questions() -> Vec<Vec<u8>> {
     all
 }
 
-/// In both ways, with the same answers.
+/// Both ways, with equal answers.
 #[test]
 fn compiled_programs_are_answered_as_interpreted_ones() {
     let mut codes = std::collections::BTreeSet::new();
@@ -176,19 +176,19 @@ fn compiled_programs_are_answered_as_interpreted_ones() {
         assert_eq!(bench.unverified(&[]), interpreted, "{packet:02x?}");
         codes.insert(interpreted.result.unwrap() as i32);
     }
-    // Every answer that there is, and both errors.
+    // All possible answers, and both errors.
     assert_eq!(codes.into_iter().collect::<Vec<_>>(), [-97, -22, -19, 0, 1, 4, 7, 8]);
 }
 
-/// What the kernel answers to the same questions where it has the same routes, to the byte; but for the
-/// metric, which routes here have not.
+/// The kernel's answers to the same lookups with the same routes, to the byte, except for the metric, which
+/// routes here do not have.
 #[test]
 fn answers_are_those_of_the_kernel() {
     if let Some(reason) = kernel::refusal() {
         println!("skipped: {reason}");
         return;
     }
-    // A thread of its own: the namespace ends with it, and with it all that is in it.
+    // A separate thread: the namespace ends with it.
     let done = std::thread::spawn(|| {
         // SAFETY: it changes which network this thread sees, and nothing else.
         if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
@@ -203,8 +203,8 @@ fn answers_are_those_of_the_kernel() {
         let in_kernel = kernel::InKernel::new(&program(), &maps).unwrap();
         let compiled = compile(&verified, Arc::clone(&maps)).unwrap();
         let mut differ = Vec::new();
-        // With BPF_FIB_LOOKUP_DIRECT the kernel leaves out the table that has its own addresses of IPv6;
-        // there is one table here.
+        // With BPF_FIB_LOOKUP_DIRECT the kernel skips the table of its own IPv6 addresses; here there is only
+        // one table.
         let own = Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 1).octets();
         let compared = |packet: &Vec<u8>| packet[64] != 1 || packet[32..48] != own;
         for packet in questions().into_iter().filter(compared) {

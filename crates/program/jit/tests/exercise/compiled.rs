@@ -1,5 +1,5 @@
-//! Any bytes as an object, or as a program: what the verifier lets in, machine code and the interpreter carry
-//! out alike; also the fuzz target of this name.
+//! Arbitrary bytes as an object or a program: if the verifier accepts it, machine code and interpreter behave
+//! alike; also the fuzz target `compiled`.
 
 #[path = "../differential/bench.rs"]
 mod bench;
@@ -7,7 +7,7 @@ mod bench;
 use bench::Bench;
 use longwire_program::{Code, Item, MapKind, MapSpec, Maps, Object, Program, verify};
 
-/// Compiles each program that the bytes are, and runs it in both ways; how many there were.
+/// Compiles each program in the bytes, and runs it both ways. Returns their number.
 pub fn run(bytes: &[u8]) -> usize {
     let programs: Vec<Program> = match Object::parse(bytes) {
         Ok(object) => object.programs().take(16).filter_map(|(name, _)| object.program(name).ok()).collect(),
@@ -16,9 +16,9 @@ pub fn run(bytes: &[u8]) -> usize {
     programs.into_iter().filter(|program| alike(program.clone())).count()
 }
 
-/// Whether it was let in, and ran.
+/// Whether it was accepted, and ran.
 fn alike(program: Program) -> bool {
-    // The bench has 64 bytes of state, and fills maps: large ones take their time and tell nothing more.
+    // The bench has 64 bytes of state and fills maps: large ones take time and add nothing.
     let large = |map: &MapSpec| u64::from(map.value_size) * u64::from(map.max_entries) > 1 << 16;
     let fits = |program: &Program| !program.maps.iter().any(large);
     let Some(verified) = fits(&program).then(|| verify(program.clone()).ok()).flatten() else { return false };
@@ -35,7 +35,7 @@ fn alike(program: Program) -> bool {
     true
 }
 
-/// An array as map 0, a hash map as map 1, a device map as map 2.
+/// An array as map 0, a hash map as map 1, a devmap as map 2.
 fn specs() -> [MapSpec; 3] {
     [
         MapSpec::new("a", MapKind::Array, 4, 24, 4),

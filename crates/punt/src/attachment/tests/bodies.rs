@@ -36,8 +36,8 @@ fn a_body_waits_for_room() {
         bench.say(down::FETCH, [0, 0, u64::from(MAX_FRAME as u32) << 32], &[]);
     }
     bench.answer(0, send(3));
-    // (whether the other side reads one first, bodies given, packets sent): messages after a fetch wait for
-    // it.
+    // (whether the other side reads one first, bodies delivered, packets sent): messages after a fetch wait
+    // for it.
     let rounds = [
         (false, 1, 0),
         (false, 2, 0),

@@ -32,11 +32,11 @@ struct Bench {
     _socket: UnixStream,
 }
 
-/// What came back.
+/// Packets that came back.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Back {
     passed: Vec<Vec<u8>>,
-    /// Where to, and the bytes.
+    /// Output ports, and bytes.
     sent: Vec<(u16, Vec<u8>)>,
     dropped: usize,
 }
@@ -81,7 +81,7 @@ impl Bench {
     fn collect(&mut self, at: u64) -> Back {
         let Self { attachment, pool, out, passed, common, .. } = self;
         let rewritten = &mut Vec::new();
-        attachment.collect(&mut Way {
+        attachment.collect(&mut ReturnPath {
             pool,
             out,
             passed,

@@ -7,7 +7,7 @@ use longwire_packet::{FirstLine, Handle, Meta, Pool};
 use longwire_units::Nanos;
 
 /// Destinations of a node's packets that come back.
-pub(crate) struct Way<'a> {
+pub(crate) struct ReturnPath<'a> {
     pub pool: &'a mut Pool,
     pub out: &'a mut Outbox,
     /// Packets for the default forwarder.
@@ -23,7 +23,7 @@ pub(crate) struct Way<'a> {
     pub common: &'a mut Common,
 }
 
-impl Way<'_> {
+impl ReturnPath<'_> {
     /// Whether another packet may come back: the forwarder may make another packet for each passed one.
     #[inline]
     pub fn has_room(&self) -> bool {

@@ -1,0 +1,190 @@
+//! `cargo xtask soak`: a long run with mixed traffic, a change of a link every 100 ms, and ports that go down
+//! and come back. Nothing may be lost, and neither memory nor descriptors may grow.
+
+mod api;
+mod process;
+
+use anyhow::{Context, Result, bail, ensure};
+use longwire_report::{Report, Row};
+use process::{Sample, Started};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long it runs if nothing is said.
+const USUAL: Duration = Duration::from_secs(3600);
+/// The shortest: four quarters with ten samples each.
+const SHORTEST: Duration = Duration::from_secs(40);
+/// The name of its instance, and of its hosts' namespaces.
+const NAME: &str = "lwsoak";
+/// Time between two changes of a link.
+const EACH_CHANGE: Duration = Duration::from_millis(100);
+/// Time between two samples.
+const EACH_SAMPLE: Duration = Duration::from_secs(1);
+/// Changes between two flaps of a host's interface.
+const EACH_FLAP: u64 = 150;
+/// How much more memory the last quarter may have than the second: pages touched for the first time.
+const MOST_GROWTH: u64 = 4 << 20;
+
+/// What a link gets, one after the other.
+const CHANGES: [(&str, &str); 15] = [
+    ("ab.forward", r#"{"rate": "3 Mbit/s"}"#),
+    ("ab", r#"{"delay": "3 ms"}"#),
+    ("ac.backward", r#"{"loss": "5 %"}"#),
+    ("ac.forward", r#"{"queue": "20 packets"}"#),
+    ("bc", r#"{"delay": "40 ms", "delay.jitter": "5 ms"}"#),
+    ("ab.forward", r#"{"rate": "30 Mbit/s"}"#),
+    ("ac.backward", r#"{"loss": "none"}"#),
+    ("bc.forward", r#"{"queue.kind": "codel"}"#),
+    ("ab", r#"{"delay": "20 ms"}"#),
+    ("bc.forward", r#"{"queue": "200 packets"}"#),
+    ("bc", r#"{"delay": "1 ms"}"#),
+    ("ac.forward", r#"{"queue": "unlimited"}"#),
+    ("fa", r#"{"rate": "4 Mbit/s", "queue": "30 packets"}"#),
+    ("fb", r#"{"delay": "25 ms", "reorder": "2 %"}"#),
+    ("fa", r#"{"rate": "20 Mbit/s"}"#),
+];
+
+/// Runs it, and returns whether nothing was lost and nothing has grown.
+///
+/// # Errors
+/// Options that are not known; a build or a run that can't be started.
+pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
+    let (time, binary) = options(root, words)?;
+    let scenario = root.join("xtask/src/soak/scenario.toml");
+    println!("soak: {} s of mixed traffic, a change of a link every 100 ms, flaps", time.as_secs());
+    let mut run = Started::new(&binary, &scenario, time)?;
+    let pings = pings(time)?;
+    let soaked = soak(&mut run, time);
+    for mut ping in pings {
+        // Started above; it may have ended by itself.
+        let _ = ping.kill();
+        ping.wait()?;
+    }
+    let soaked = soaked?;
+    let report = run.end()?;
+    let outcome = judge(&soaked, &report);
+    outcome.print_table(&mut std::io::stdout().lock())?;
+    Ok(outcome.pass)
+}
+
+/// How long, and with which binary: a release build if none is named.
+fn options(root: &Path, words: &[&str]) -> Result<(Duration, PathBuf)> {
+    let (mut time, mut binary) = (USUAL, None);
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().with_context(|| format!("{word} needs a value"));
+        match *word {
+            "--seconds" => time = Duration::from_secs(value()?.parse().context("whole seconds")?),
+            "--binary" => binary = Some(root.join(value()?)),
+            _ => bail!("no such option: {word}; there are --seconds N and --binary FILE"),
+        }
+    }
+    ensure!(time >= SHORTEST, "a soak takes at least {} s", SHORTEST.as_secs());
+    if let Some(binary) = binary {
+        return Ok((time, binary));
+    }
+    let built =
+        Command::new("cargo").args(["build", "--release", "-p", "longwire"]).current_dir(root).status();
+    ensure!(built.context("running cargo")?.success(), "the build failed");
+    Ok((time, root.join("target/release/longwire")))
+}
+
+/// Echo requests between the hosts, which have stacks of their own.
+fn pings(time: Duration) -> Result<Vec<std::process::Child>> {
+    let start = |(host, to): (&str, &str)| {
+        let seconds = time.as_secs().to_string();
+        Command::new("ip")
+            .args([
+                "netns",
+                "exec",
+                &format!("lw-{NAME}-{host}"),
+                "ping",
+                "-q",
+                "-i",
+                "0.05",
+                "-w",
+                &seconds,
+                to,
+            ])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("starting ping in a host")
+    };
+    [("a", "10.0.0.2"), ("b", "10.0.0.3"), ("c", "10.0.0.1")].into_iter().map(start).collect()
+}
+
+/// What was seen.
+struct Soaked {
+    samples: Vec<Sample>,
+    changes: u64,
+    flaps: u64,
+    /// Answers to changes that were no success, the first few of them.
+    refused: Vec<String>,
+}
+
+/// Changes and flaps until shortly before the end, with a sample each second.
+fn soak(run: &mut Started, time: Duration) -> Result<Soaked> {
+    let mut soaked = Soaked { samples: Vec::new(), changes: 0, flaps: 0, refused: Vec::new() };
+    let start = Instant::now();
+    let end = time.saturating_sub(Duration::from_secs(5));
+    let (mut next_sample, mut down) = (Duration::ZERO, None);
+    while start.elapsed() < end {
+        let (link, settings) = CHANGES[soaked.changes as usize % CHANGES.len()];
+        let answer = api::patch(run.socket(), &format!("/v1/links/{link}"), settings)?;
+        if !answer.starts_with("HTTP/1.1 2") && soaked.refused.len() < 5 {
+            soaked.refused.push(format!("{link} {settings}: {answer}"));
+        }
+        soaked.changes += 1;
+        if let Some(host) = down.take() {
+            process::set_interface(NAME, host, "up")?;
+        } else if soaked.changes.is_multiple_of(EACH_FLAP) {
+            let host = ["a", "b", "c"][(soaked.flaps % 3) as usize];
+            process::set_interface(NAME, host, "down")?;
+            (down, soaked.flaps) = (Some(host), soaked.flaps + 1);
+        }
+        if start.elapsed() >= next_sample {
+            soaked.samples.push(run.sample()?);
+            next_sample += EACH_SAMPLE;
+            if soaked.samples.len().is_multiple_of(60) {
+                let Sample { resident, descriptors, .. } = soaked.samples[soaked.samples.len() - 1];
+                println!(
+                    "{:>6} s  {:>6} KiB  {descriptors} descriptors",
+                    start.elapsed().as_secs(),
+                    resident >> 10
+                );
+            }
+        }
+        let due = EACH_CHANGE * u32::try_from(soaked.changes).context("too long")?;
+        std::thread::sleep(due.saturating_sub(start.elapsed()));
+    }
+    if let Some(host) = down {
+        process::set_interface(NAME, host, "up")?;
+    }
+    Ok(soaked)
+}
+
+/// The judgement: the last quarter against the second, because the first touches memory for the first time.
+fn judge(soaked: &Soaked, run: &Report) -> Report {
+    let quarter = soaked.samples.len() / 4;
+    let of = |number: usize| &soaked.samples[number * quarter..(number + 1) * quarter];
+    let most = |number: usize, value: fn(&Sample) -> u64| of(number).iter().map(value).max().unwrap_or(0);
+    let mut report = Report::new("xtask soak");
+    let grown = |name: &str, unit: &str, allowed: u64, value: fn(&Sample) -> u64| {
+        let row = Row::new(name, unit).expected(most(1, value) + allowed).measured(most(3, value));
+        row.at_most().note("expected: at most what the second quarter had, and what it may grow by")
+    };
+    report.push(grown("resident memory", "bytes", MOST_GROWTH, |sample| sample.resident));
+    report.push(grown("descriptors", "", 0, |sample| sample.descriptors));
+    report.push(grown("threads", "", 0, |sample| sample.threads));
+    let conserved = run.row("packets accounted for").and_then(|row| row.pass) == Some(true);
+    report.push(Row::new("packets accounted for", "").judged(conserved));
+    let all_taken = soaked.refused.is_empty() && soaked.changes > 0;
+    report.push(Row::new("changes, all taken", "").measured(soaked.changes).judged(all_taken));
+    report.push(Row::new("interfaces down and up", "").measured(soaked.flaps).judged(soaked.flaps > 0));
+    for refused in &soaked.refused {
+        report.fail(refused.clone());
+    }
+    report
+}
