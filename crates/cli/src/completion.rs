@@ -35,7 +35,7 @@ fn values_of(command: &str, argument: &str) -> Option<fn() -> Vec<String>> {
     Some(match (command, argument) {
         ("get" | "set", "name" | "object") => objects,
         ("set", "settings") => settings,
-        ("stats" | "stop", "name") | (_, "instance") => instances,
+        ("stats" | "stop" | "diff" | "apply" | "save", "name") | (_, "instance") => instances,
         (_, "router") => || of_kind(Kind::Router),
         ("weigh", "flow") => flows,
         ("show", "name") | (_, "profile") => profiles,

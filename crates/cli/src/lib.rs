@@ -9,6 +9,7 @@ mod causes;
 pub mod commands;
 mod completion;
 mod flow_rows;
+mod foreground;
 pub mod json;
 pub mod live_view;
 pub mod outcome;

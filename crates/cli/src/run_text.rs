@@ -23,7 +23,10 @@ pub fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let of_kind = |kind: &str| -> Vec<&Row> {
         report.rows.iter().filter(|row| row.extra.get("kind").is_some_and(|k| k == kind)).collect()
     };
-    let all_links = field("links").as_u64().unwrap_or(0);
+    // Of a part of the rows, sums and verdict say nothing.
+    let left = report.extra.get("rows_left").and_then(Value::as_u64);
+    let shown_links = of_kind("link").len() as u64;
+    let all_links = if left.is_some() { shown_links } else { field("links").as_u64().unwrap_or(0) };
     let sources = of_kind("source");
     print_table(out, link_lines(of_kind("link")))?;
     if all_links > MOST_LINES as u64 {
@@ -40,6 +43,9 @@ pub fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let shown_sources = sources.iter().take(MOST_LINES).map(|row| source_line(row)).collect();
     print_table(out, shown_sources)?;
     print_more(sources.len(), "sources", out)?;
+    if let Some(left) = left {
+        return print_left(report, left, out);
+    }
     writeln!(out)?;
     of_kind("nesp").into_iter().try_for_each(|row| print_nesp(row, out))?;
     print_sums(report, out)?;
@@ -60,6 +66,17 @@ fn print_table(out: &mut dyn Write, lines: Vec<Vec<(&'static str, String)>>) -> 
     writeln!(out)?;
     let table: Vec<Vec<String>> = std::iter::once(head).chain(cells).collect();
     columns(&table).iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+/// Prints how many rows come behind those that were asked for.
+fn print_left(report: &Report, left: u64, out: &mut dyn Write) -> io::Result<()> {
+    match report.rows.last() {
+        None => writeln!(out, "nothing fits"),
+        Some(last) if left > 0 => {
+            writeln!(out, "\n({} more: --after {})", shown::count(left), last.name)
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 /// Prints how many lines were left out.

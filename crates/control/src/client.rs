@@ -6,6 +6,8 @@ use crate::object::{Kind, Object, ObjectPage};
 use crate::place::{self, Found};
 use crate::problem::Problem;
 use crate::rewire::{RewireAsk, Rewired};
+use crate::rows::RowFilter;
+use crate::scenario::{Comparison, ScenarioText, WantedScenario};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
@@ -150,12 +152,17 @@ impl Client {
         self.ask(Method::GET, "/v1/instance", None)
     }
 
-    /// All counters.
+    /// The counters, of the rows that are asked for.
     ///
     /// # Errors
-    /// If it does not answer.
-    pub fn stats(&self) -> Result<serde_json::Value, ClientError> {
-        self.ask(Method::GET, "/v1/stats", None)
+    /// If it does not answer, or the filter names a field or a row that is not there.
+    pub fn stats(&self, filter: &RowFilter) -> Result<serde_json::Value, ClientError> {
+        let RowFilter { name, kind, sort, limit, after } = filter;
+        let limit = limit.map(|limit| limit.to_string());
+        let given = [("name", name), ("kind", kind), ("sort", sort), ("limit", &limit), ("after", after)];
+        let given = given.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+        let pairs: Vec<_> = given.map(|(key, value)| format!("{key}={}", segment(value))).collect();
+        self.ask(Method::GET, &format!("/v1/stats?{}", pairs.join("&")), None)
     }
 
     /// Up to `count` objects of a kind, from the one with index `from` on.
@@ -214,6 +221,32 @@ impl Client {
         let (method, path, body) = ask.request(router);
         let body = (!body.is_null()).then(|| body.to_string());
         self.ask(method, &path, body)
+    }
+
+    /// The scenario that describes what runs, in TOML.
+    ///
+    /// # Errors
+    /// If it is not known, or the instance does not answer.
+    pub fn scenario(&self) -> Result<String, ClientError> {
+        self.ask(Method::GET, "/v1/scenario", None).map(|text: ScenarioText| text.toml)
+    }
+
+    /// How what runs differs from a scenario in TOML.
+    ///
+    /// # Errors
+    /// If the scenario is wrong, or the instance does not answer.
+    pub fn compare(&self, toml: &str) -> Result<Comparison, ClientError> {
+        let body = serde_json::json!({ "toml": toml });
+        self.ask(Method::POST, "/v1/scenario/differences", Some(body.to_string()))
+    }
+
+    /// Brings what runs to a scenario.
+    ///
+    /// # Errors
+    /// If the scenario is wrong or refused, or the instance does not answer.
+    pub fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, ClientError> {
+        let body = serde_json::json!({ "toml": wanted.toml, "partial": wanted.partial });
+        self.ask(Method::PUT, "/v1/scenario", Some(body.to_string()))
     }
 
     /// Ends the instance.

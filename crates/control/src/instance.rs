@@ -3,7 +3,8 @@
 use crate::ForwarderAsk;
 use crate::object::{Choice, Chosen, Kind, Object, Settable};
 use crate::overview::{EventPage, Summary, Topology};
-use crate::rewire::{RewireAsk, Rewired, ScenarioText};
+use crate::rewire::{RewireAsk, Rewired};
+use crate::scenario::{Comparison, WantedScenario};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use thiserror::Error;
@@ -75,8 +76,30 @@ pub trait Instance: Send + Sync {
     /// If there is no such router, program or map, or the request is impossible; nothing has changed then.
     fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<serde_json::Value, SetError>;
 
-    /// The scenario that runs.
-    fn scenario(&self) -> ScenarioText;
+    /// Counters in the text format of OpenMetrics; of single links those that `links` means, at most `limit`.
+    ///
+    /// # Errors
+    /// If there are no such links, or the instance does not answer.
+    fn metrics(&self, links: Option<&str>, limit: usize) -> Result<String, SetError>;
+
+    /// The scenario that describes what runs, in TOML.
+    ///
+    /// # Errors
+    /// If it is not known, or the instance does not answer.
+    fn scenario(&self) -> Result<String, SetError>;
+
+    /// How what runs differs from a scenario in TOML.
+    ///
+    /// # Errors
+    /// If the scenario is wrong, or the instance does not answer.
+    fn compare(&self, toml: &str) -> Result<Comparison, SetError>;
+
+    /// Brings what runs to a scenario, and says what was changed.
+    ///
+    /// # Errors
+    /// If the scenario is wrong, or something of it can't change while the instance runs and the rest is not
+    /// wanted; nothing has changed then.
+    fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, SetError>;
 
     /// Adds and removes objects at one instant.
     ///

@@ -12,6 +12,7 @@ mod document;
 mod forwarder;
 mod forwarder_routes;
 mod instance;
+mod metrics_route;
 mod object;
 mod overview;
 mod place;
@@ -19,8 +20,12 @@ mod problem;
 mod requests;
 mod rewire;
 mod routes;
+mod rows;
+mod scenario;
+mod scenario_routes;
 mod server;
 mod service;
+mod tokens;
 mod web;
 
 pub use client::{Client, ClientError, list};
@@ -33,7 +38,12 @@ pub use overview::{
 };
 pub use place::{Found, control_socket};
 pub use problem::Problem;
-pub use rewire::{RewireAsk, Rewired, RewiredObject, ScenarioText, section};
+pub use rewire::{RewireAsk, Rewired, RewiredObject, section};
 pub use routes::document;
+pub use rows::RowFilter;
+pub use scenario::{
+    Comparison, ObjectDifference, RefusedDifference, ScenarioText, SettingDifference, WantedScenario,
+};
 pub use server::{Server, StartError};
-pub use web::{WebAddress, WebError, WebServer};
+pub use tokens::{Scope, TokenError, Tokens};
+pub use web::{Web, WebAddress, WebError, WebServer};

@@ -1,6 +1,6 @@
 //! Names of the instances' sockets.
 
-use longwire_rundir::{PlaceError, is_usable};
+use longwire_rundir::{PlaceError, is_usable, shared_directory};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,15 +41,27 @@ pub fn control_socket(directory: &Path, name: &str, router: &str) -> PathBuf {
     directory.join(format!("{}.{router}.control", instance.trim_end_matches(".sock")))
 }
 
-/// The sockets in a directory, by name, without checking that they are served.
+/// The sockets in a directory and in the one beside it that groups share, by name, without checking that they
+/// are served.
 pub(crate) fn sockets(directory: &Path) -> Result<Vec<Found>, PlaceError> {
+    let mut found = sockets_in(directory)?;
+    // What another user has put there is no reason to show nothing.
+    found.extend(sockets_in(&shared_directory(directory)).unwrap_or_default());
+    found.sort();
+    Ok(found)
+}
+
+fn sockets_in(directory: &Path) -> Result<Vec<Found>, PlaceError> {
     let failed = |source| PlaceError::Io { path: directory.into(), source };
     // Another user who could place a socket there would receive this user's requests.
     if !is_usable(directory)? {
         return Ok(Vec::new());
     }
     let entries = match fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        // Root's is closed to others, who see only what it shares.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
+            return Ok(Vec::new());
+        }
         entries => entries.map_err(failed)?,
     };
     let mut found = Vec::new();
@@ -58,7 +70,6 @@ pub(crate) fn sockets(directory: &Path) -> Result<Vec<Found>, PlaceError> {
         let name = path.file_name().and_then(|n| n.to_str()).and_then(parse_file_name);
         found.extend(name.map(|(name, pid)| Found { name, pid, path }));
     }
-    found.sort();
     Ok(found)
 }
 

@@ -1,7 +1,8 @@
 //! What requests say, read and checked: paths, queries and bodies, whose mistakes become problems.
 
-use crate::instance::Instance;
+use crate::instance::{Instance, SetError};
 use crate::problem::Problem;
+use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
@@ -72,4 +73,15 @@ pub(crate) async fn blocking<T: Send + 'static>(
 ) -> Result<T, Problem> {
     let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the instance failed to answer");
     tokio::task::spawn_blocking(ask).await.map_err(failed)
+}
+
+/// What an instance answers, or the problem that it has.
+pub(crate) async fn answered<T: Send + 'static>(
+    instance: Arc<dyn Instance>,
+    ask: impl FnOnce(&dyn Instance) -> Result<T, SetError> + Send + 'static,
+) -> Result<Json<T>, Problem> {
+    let answer = blocking(move || {
+        ask(&*instance).map_err(|error| Box::new(Problem::from_set(&error, |kind| instance.names(kind))))
+    });
+    answer.await?.map(Json).map_err(|problem| *problem)
 }

@@ -38,15 +38,6 @@ pub struct RewiredObject {
     pub name: String,
 }
 
-/// The scenario that runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ScenarioText {
-    /// The file from which it was read.
-    pub file: String,
-    /// Its text, with what was added and without what was removed; not with what was set.
-    pub text: String,
-}
-
 /// A section of a scenario's file with these keys and values. A value in brackets or braces, a number or a
 /// truth value is as in TOML; all others are text.
 pub fn section<K: AsRef<str>, V: AsRef<str>>(word: &str, pairs: &[(K, V)]) -> String {

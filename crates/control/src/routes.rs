@@ -12,8 +12,10 @@ use crate::instance::{Info, Instance, RoutePage};
 use crate::object::{Choice, Kind, Object, ObjectPage, OneObject, Settable, Sort};
 use crate::overview::{EventPage, Summary, Topology};
 use crate::problem::{Problem, Refusals};
-use crate::requests::{Body, InPath, InQuery, Running, blocking};
-use crate::rewire::{RewireAsk, Rewired, ScenarioText, section};
+use crate::requests::{Body, InPath, InQuery, Running, answered, blocking};
+use crate::rewire::{RewireAsk, Rewired, section};
+use crate::rows::RowFilter;
+use crate::{metrics_route, scenario_routes};
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::Next;
@@ -67,10 +69,11 @@ pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
         .routes(routes!(events))
         .routes(routes!(openapi))
         .routes(routes!(objects, add))
-        .routes(routes!(scenario, rewire))
         .routes(routes!(object, set, remove))
         .routes(routes!(router_routes))
         .merge(forwarder_routes::described())
+        .merge(metrics_route::described())
+        .merge(scenario_routes::described())
 }
 
 /// The OpenAPI document of the API of an instance in which changes may name these settings.
@@ -98,10 +101,19 @@ async fn stop(State(instance): Running) -> Result<StatusCode, Problem> {
     Ok(StatusCode::ACCEPTED)
 }
 
-/// Shows everything the instance counts.
-#[utoipa::path(get, path = "/v1/stats", responses((status = OK, body = Object)))]
-async fn stats(State(instance): Running) -> Result<Json<Value>, Problem> {
-    blocking(move || instance.stats()).await.map(Json)
+/// Shows everything the instance counts, or some rows of it. With a filter, rows_left is the number of rows
+/// behind those that are shown.
+#[utoipa::path(get, path = "/v1/stats", params(RowFilter),
+    responses((status = OK, body = Object), Refusals))]
+async fn stats(
+    State(instance): Running,
+    InQuery(filter): InQuery<RowFilter>,
+) -> Result<Json<Value>, Problem> {
+    let stats = blocking(move || {
+        let mut stats = instance.stats();
+        filter.apply(&mut stats).map(|()| stats)
+    });
+    stats.await?.map(Json).map_err(|problem| *problem)
 }
 
 /// Shows the totals: small and quick, however many objects there are.
@@ -231,19 +243,6 @@ async fn remove(
     answered(instance, move |instance| instance.rewire(&ask)).await
 }
 
-/// Shows the scenario that runs: with what was added, without what was removed.
-#[utoipa::path(get, path = "/v1/scenario", responses((status = OK, body = ScenarioText), Refusals))]
-async fn scenario(State(instance): Running) -> Result<Json<ScenarioText>, Problem> {
-    answered(instance, |instance| Ok(instance.scenario())).await
-}
-
-/// Adds sections to the scenario that runs, and removes links from it, at one instant: all of them or none.
-#[utoipa::path(patch, path = "/v1/scenario", request_body = RewireAsk,
-    responses((status = OK, body = Rewired), Refusals))]
-async fn rewire(State(instance): Running, Body(ask): Body<RewireAsk>) -> Result<Json<Rewired>, Problem> {
-    answered(instance, move |instance| instance.rewire(&ask)).await
-}
-
 /// Shows a {kind}, its settings and its counters.
 #[utoipa::path(get, path = "/v1/{kind}/{name}", params(("kind" = String, Path), ("name" = String, Path)),
     responses((status = OK, body = OneObject), Refusals))]
@@ -279,17 +278,6 @@ async fn router_routes(
     InPath(router): InPath<String>,
 ) -> Result<Json<RoutePage>, Problem> {
     answered(instance, move |instance| instance.routes(&router)).await
-}
-
-/// What an instance answers, or the problem that it has.
-async fn answered<T: Send + 'static>(
-    instance: Arc<dyn Instance>,
-    ask: impl FnOnce(&dyn Instance) -> Result<T, crate::SetError> + Send + 'static,
-) -> Result<Json<T>, Problem> {
-    let answer = blocking(move || {
-        ask(&*instance).map_err(|error| Box::new(Problem::from_set(&error, |kind| instance.names(kind))))
-    });
-    answer.await?.map(Json).map_err(|problem| *problem)
 }
 
 async fn within_time(request: Request, next: Next) -> Response {

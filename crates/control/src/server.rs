@@ -2,7 +2,7 @@
 
 use crate::service::{Service, runtime};
 use crate::{Instance, place, routes};
-use longwire_rundir::{PlaceError, prepare};
+use longwire_rundir::{PlaceError, prepare, prepare_shared, shared_directory};
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -46,6 +46,29 @@ impl Server {
     /// If the directory belongs to another user, or the socket can't be made.
     pub fn start(directory: &Path, instance: Arc<dyn Instance>) -> Result<Self, StartError> {
         prepare(directory)?;
+        Self::start_in(directory, instance)
+    }
+
+    /// As [`Server::start`], in the directory beside `directory` that all users may enter: members of the
+    /// group with this number may open the socket, too.
+    ///
+    /// # Errors
+    /// As [`Server::start`], or if this user may not give files to the group.
+    pub fn start_for_group(
+        directory: &Path,
+        group: u32,
+        instance: Arc<dyn Instance>,
+    ) -> Result<Self, StartError> {
+        let directory = shared_directory(directory);
+        prepare_shared(&directory)?;
+        let server = Self::start_in(&directory, instance)?;
+        let shared = std::os::unix::fs::chown(&server.path, None, Some(group))
+            .and_then(|()| fs::set_permissions(&server.path, Permissions::from_mode(0o660)));
+        shared.map_err(|source| StartError::Socket { path: server.path.clone(), source })?;
+        Ok(server)
+    }
+
+    fn start_in(directory: &Path, instance: Arc<dyn Instance>) -> Result<Self, StartError> {
         let name = place::file_name(&instance.name(), std::process::id());
         let path = directory.join(&name);
         let runtime = runtime().map_err(StartError::Thread)?;

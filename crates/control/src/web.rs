@@ -3,11 +3,14 @@
 //! Every user of the machine, and every page that a browser on it shows, can reach such an address. Requests
 //! have to name the machine itself as their host, so that no foreign name that resolves to it passes (DNS
 //! rebinding), and changes have to be JSON and come from the server's own pages.
+//!
+//! With tokens, requests have to bear one instead, which no foreign page has, and any address will do.
 
 use crate::instance::Instance;
 use crate::problem::Problem;
 use crate::requests::says_json;
 use crate::service::{Service, runtime};
+use crate::tokens::Tokens;
 use crate::{dashboard, routes};
 use axum::Router;
 use axum::extract::Request;
@@ -34,6 +37,54 @@ pub enum WebAddress {
     At(SocketAddr),
 }
 
+impl WebAddress {
+    /// The address so many ports behind this one; any free port stays that.
+    ///
+    /// # Errors
+    /// If there is no such port.
+    pub fn behind(self, ports: u16) -> Result<Self, WebError> {
+        let address = match self {
+            _ if ports == 0 => return Ok(self),
+            Self::Usual => USUAL,
+            Self::At(address) if address.port() == 0 => return Ok(self),
+            Self::At(address) => address,
+        };
+        let port = u32::from(address.port()) + u32::from(ports);
+        let none = |_| WebError::Malformed(format!("{}:{port}", address.ip()));
+        Ok(Self::At(SocketAddr::new(address.ip(), u16::try_from(port).map_err(none)?)))
+    }
+}
+
+/// Where a web server listens, and who may use it.
+#[derive(Debug, Clone, Default)]
+pub struct Web {
+    /// Its address.
+    pub address: WebAddress,
+    /// The tokens that it asks for. Without any it listens on addresses of this machine alone.
+    pub tokens: Option<Arc<Tokens>>,
+}
+
+impl Web {
+    /// Checks that no others reach the address, or have to bear a token.
+    ///
+    /// # Errors
+    /// If others do.
+    pub fn check(&self) -> Result<(), WebError> {
+        match self.address {
+            WebAddress::At(address) if !address.ip().is_loopback() && self.tokens.is_none() => {
+                Err(WebError::Reachable(address.ip()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl From<WebAddress> for Web {
+    fn from(address: WebAddress) -> Self {
+        Self { address, tokens: None }
+    }
+}
+
 /// Failure to start a web server.
 #[derive(Debug, Error)]
 pub enum WebError {
@@ -41,7 +92,9 @@ pub enum WebError {
     #[error("\"{0}\" is not an address; write a port, or an address and a port such as 127.0.0.1:8399")]
     Malformed(String),
     /// An address that others can reach.
-    #[error("{0} is not an address of this machine alone; use 127.0.0.1, [::1] or localhost")]
+    #[error(
+        "{0} is not an address of this machine alone; use 127.0.0.1, [::1] or localhost, or serve --tokens"
+    )]
     Reachable(IpAddr),
     /// The address can't be had.
     #[error("can't listen on {address}: {source}")]
@@ -64,13 +117,8 @@ impl FromStr for WebAddress {
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let malformed = || WebError::Malformed(text.into());
         let port = text.strip_prefix("localhost:").unwrap_or(text);
-        let address =
-            port.parse().map(local).or_else(|_| text.parse::<SocketAddr>()).map_err(|_| malformed())?;
-        if address.ip().is_loopback() {
-            Ok(Self::At(address))
-        } else {
-            Err(WebError::Reachable(address.ip()))
-        }
+        let address = port.parse().map(local).or_else(|_| text.parse::<SocketAddr>());
+        address.map(Self::At).map_err(|_| malformed())
     }
 }
 
@@ -82,16 +130,18 @@ pub struct WebServer {
 }
 
 impl WebServer {
-    /// Serves `instance` on `address`.
+    /// Serves `instance`.
     ///
     /// # Errors
-    /// If others could reach the address, or it can't be listened on.
-    pub fn start(address: WebAddress, instance: Arc<dyn Instance>) -> Result<Self, WebError> {
+    /// If others could reach the address and no tokens are asked for, or it can't be listened on.
+    pub fn start(web: Web, instance: Arc<dyn Instance>) -> Result<Self, WebError> {
+        web.check()?;
+        let Web { address, tokens } = web;
         let runtime = runtime().map_err(WebError::Thread)?;
         let listener = runtime.block_on(listen(address))?;
         let failed = |source| WebError::Listen { address: USUAL, source };
         let address = listener.local_addr().map_err(failed)?;
-        let service = Service::start("longwire-web", runtime, listener, router(instance));
+        let service = Service::start("longwire-web", runtime, listener, router(instance, tokens));
         Ok(Self { address, _service: service.map_err(WebError::Thread)? })
     }
 
@@ -106,7 +156,6 @@ async fn listen(address: WebAddress) -> Result<TcpListener, WebError> {
         TcpListener::bind(address).await.map_err(|source| WebError::Listen { address, source })
     };
     match address {
-        WebAddress::At(address) if !address.ip().is_loopback() => Err(WebError::Reachable(address.ip())),
         WebAddress::At(address) => bind(address).await,
         WebAddress::Usual => match bind(USUAL).await {
             Err(WebError::Listen { source, .. }) if source.kind() == io::ErrorKind::AddrInUse => {
@@ -118,8 +167,9 @@ async fn listen(address: WebAddress) -> Result<TcpListener, WebError> {
 }
 
 /// The API and the dashboard, behind the checks that a browser makes necessary.
-fn router(instance: Arc<dyn Instance>) -> Router {
-    routes::router(instance).merge(dashboard::router()).layer(from_fn(checked))
+fn router(instance: Arc<dyn Instance>, tokens: Option<Arc<Tokens>>) -> Router {
+    let checks = from_fn(move |request, next| checked(tokens.clone(), request, next));
+    routes::router(instance).merge(dashboard::router()).layer(checks)
 }
 
 /// Headers of every answer: a page runs its own scripts only, and no other page shows it or reads it.
@@ -135,11 +185,14 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-async fn checked(request: Request, next: Next) -> Response {
-    let mut answer = match check(request.method(), request.headers()) {
+async fn checked(tokens: Option<Arc<Tokens>>, request: Request, next: Next) -> Response {
+    let mut answer = match check(tokens.as_deref(), &request) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
+    if answer.status() == StatusCode::UNAUTHORIZED {
+        answer.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
     for (name, value) in HEADERS {
         answer.headers_mut().insert(name, HeaderValue::from_static(value));
     }
@@ -147,7 +200,22 @@ async fn checked(request: Request, next: Next) -> Response {
 }
 
 /// Whether a request may pass.
-fn check(method: &Method, headers: &HeaderMap) -> Result<(), Box<Problem>> {
+fn check(tokens: Option<&Tokens>, request: &Request) -> Result<(), Box<Problem>> {
+    let (method, headers) = (request.method(), request.headers());
+    match tokens {
+        // A page of another origin has none.
+        Some(tokens) => tokens.check(method, request.uri().path(), headers)?,
+        None => check_origin(method, headers)?,
+    }
+    if ![Method::GET, Method::HEAD].contains(method) && !says_json(headers) {
+        let detail = "send changes with Content-Type: application/json";
+        return Err(Box::new(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)));
+    }
+    Ok(())
+}
+
+/// Whether a request comes from this machine, and not from a page of another origin that a browser shows.
+fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), Box<Problem>> {
     let refused = |status, detail: String| Err(Box::new(Problem::new(status, detail)));
     let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
     let host = text(header::HOST).unwrap_or("");
@@ -163,10 +231,6 @@ fn check(method: &Method, headers: &HeaderMap) -> Result<(), Box<Problem>> {
     if foreign_origin || site.is_some_and(|site| site != "same-origin" && site != "none") {
         let detail = "a page of another origin can't change anything here";
         return refused(StatusCode::FORBIDDEN, detail.into());
-    }
-    if !says_json(headers) {
-        let detail = "send changes with Content-Type: application/json";
-        return refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail.into());
     }
     Ok(())
 }
@@ -194,11 +258,22 @@ mod tests {
         assert_eq!(read("127.3.2.1:80"), at("127.3.2.1:80"));
         assert_eq!(read("[::1]:80"), at("[::1]:80"));
         for text in ["0.0.0.0:80", "[::]:80", "192.0.2.1:80"] {
-            assert!(read(text).unwrap_err().contains("this machine alone"), "{text}");
+            let web = Web::from(read(text).unwrap());
+            assert!(web.check().unwrap_err().to_string().contains("this machine alone"), "{text}");
         }
         for text in ["", "example.org:80", "127.0.0.1", "70000", "localhost"] {
             assert!(read(text).unwrap_err().contains("not an address"), "{text}");
         }
+    }
+
+    #[test]
+    fn ports_follow_each_other() {
+        let at = |text: &str| text.parse::<WebAddress>().unwrap();
+        assert_eq!(at("9000").behind(2).unwrap(), at("9002"));
+        assert_eq!(at("0").behind(2).unwrap(), at("0"));
+        assert_eq!(WebAddress::Usual.behind(1).unwrap(), at("8400"));
+        assert_eq!(at("65535").behind(0).unwrap(), at("65535"));
+        assert!(at("65535").behind(1).is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod scratch;
 use fake::Fake;
 use longwire_control::{
     Client, ClientError, Entries, ForwarderAsk, Instance, Kind, MapChange, NewForwarder, Problem, Rings,
-    Server, StartError, State, Typed, list,
+    RowFilter, Server, StartError, State, Typed, WantedScenario, list,
 };
 use scratch::Scratch;
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ fn the_client_reads_what_the_instance_says() {
     let client = Client::connect(scratch.path(), None).unwrap();
     let info = client.instance().unwrap();
     assert_eq!((info.name.as_str(), info.pid, info.links), ("demo", std::process::id(), 5));
-    assert_eq!(client.stats().unwrap(), json!({"in": 10, "out": 9, "dropped": 1}));
+    assert_eq!(client.stats(&RowFilter::default()).unwrap(), json!({"in": 10, "out": 9, "dropped": 1}));
     assert_eq!(client.object(Some(Kind::Link), "up").unwrap().settings["rate"], "10 Mbit/s");
     assert_eq!(client.object(None, "dsl/17 ä?").unwrap().name, "dsl/17 ä?");
     let page = client.objects(Kind::Link, 1, 1).unwrap();
@@ -136,6 +136,39 @@ fn a_change_is_made_whole_or_not_at_all() {
 }
 
 #[test]
+fn scenarios_are_compared_and_applied() {
+    let scratch = Scratch::new();
+    let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
+    let client = Client::connect(scratch.path(), None).unwrap();
+    assert_eq!(client.scenario().unwrap(), "[[link]]\nname = \"up\"\n");
+    let comparison = client.compare("seed = 1\n").unwrap();
+    assert_eq!(comparison.changes[0].settings[0].wanted.as_deref(), Some("40 ms"));
+    let wanted = |toml: &str, partial| WantedScenario { toml: toml.into(), partial };
+    let problem = refused(client.apply(&wanted("seed = 1\n", false)));
+    assert_eq!((problem.status, &*problem.detail), (409, "host \"c\": it is new"));
+    assert_eq!(client.apply(&wanted("seed = 1\n", true)).unwrap(), comparison);
+    let problem = refused(client.compare("nonsense"));
+    assert_eq!((problem.status, problem.key.as_deref()), (422, Some("toml")));
+    // Scenarios may be longer than other bodies.
+    let long = format!("{{\"toml\": \"#{}\"}}", "x".repeat(1 << 20));
+    let (status, _) = request(server.path(), "POST", "/v1/scenario/differences", "application/json", &long);
+    assert_eq!(status, 200);
+}
+
+#[test]
+fn metrics_are_text_with_few_links() {
+    let scratch = Scratch::new();
+    let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
+    let get = |path: &str| {
+        raw(server.path(), format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes())
+    };
+    let answer = get("/metrics");
+    assert!(answer.contains("content-type: application/openmetrics-text; version=1.0.0"), "{answer}");
+    assert!(answer.ends_with("# limit 100\n# EOF\n"), "{answer}");
+    assert!(get("/metrics?links=up&limit=5000").ends_with("# limit 1000\n# EOF\n"));
+}
+
+#[test]
 fn the_name_of_a_duplex_link_means_both_directions() {
     let scratch = Scratch::new();
     let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
@@ -183,6 +216,11 @@ fn requests_that_make_no_sense_get_their_status() {
         ("PUT", "/v1/instance", json, 405),
         ("GET", "/v1/nothing/up", json, 404),
         ("PATCH", "/v1/nothing/up", json, 404),
+        ("GET", "/metrics?links=upp", json, 404),
+        ("GET", "/metrics?limit=-1", json, 400),
+        ("GET", "/v1/stats?sorted=drops", json, 400),
+        ("PUT", "/v1/scenario", json, 400),
+        ("POST", "/v1/scenario", json, 405),
         ("GET", "/v1/routers/core/forwarders/x", json, 405),
         ("DELETE", "/v1/routers/core/forwarders/x", json, 400),
     ];
@@ -226,9 +264,9 @@ fn an_instance_that_panics_costs_one_answer() {
     let _server = Server::start(scratch.path(), fake.clone()).unwrap();
     let client = Client::connect(scratch.path(), None).unwrap();
     fake.broken.store(true, Ordering::SeqCst);
-    assert_eq!(refused(client.stats()).status, 500);
+    assert_eq!(refused(client.stats(&RowFilter::default())).status, 500);
     fake.broken.store(false, Ordering::SeqCst);
-    client.stats().unwrap();
+    client.stats(&RowFilter::default()).unwrap();
 }
 
 #[test]
@@ -255,7 +293,7 @@ fn stop_reaches_the_instance() {
     let path = server.path().to_path_buf();
     drop(server);
     assert!(!path.exists());
-    assert!(matches!(client.stats(), Err(ClientError::Silent { .. })));
+    assert!(matches!(client.stats(&RowFilter::default()), Err(ClientError::Silent { .. })));
     assert!(matches!(Client::connect(scratch.path(), None), Err(ClientError::NoneRunning(_))));
 }
 

@@ -14,7 +14,7 @@ const JSON: &str = "Content-Type: application/json\r\n";
 fn start() -> (WebServer, std::sync::Arc<Fake>) {
     let fake = Fake::named("demo");
     let address: WebAddress = FREE.parse().unwrap();
-    (WebServer::start(address, fake.clone()).unwrap(), fake)
+    (WebServer::start(address.into(), fake.clone()).unwrap(), fake)
 }
 
 /// The whole answer to a request with these headers.
@@ -113,7 +113,7 @@ fn all_files_of_the_dashboard_are_served() {
 
 #[test]
 fn addresses_that_others_reach_are_refused() {
-    let start = |address| WebServer::start(WebAddress::At(address), Fake::named("demo"));
+    let start = |address| WebServer::start(WebAddress::At(address).into(), Fake::named("demo"));
     assert!(matches!(start("0.0.0.0:0".parse().unwrap()), Err(WebError::Reachable(_))));
     let (server, _) = self::start();
     let taken = start(server.address()).unwrap_err();
@@ -122,7 +122,7 @@ fn addresses_that_others_reach_are_refused() {
 
 #[test]
 fn without_an_address_two_servers_find_ports() {
-    let start = || WebServer::start(WebAddress::Usual, Fake::named("demo")).unwrap();
+    let start = || WebServer::start(WebAddress::Usual.into(), Fake::named("demo")).unwrap();
     let (one, other) = (start(), start());
     assert_ne!(one.address(), other.address());
     assert!(one.address().ip().is_loopback() && other.address().ip().is_loopback());

@@ -3,7 +3,8 @@
 use crate::{Beside, Stay};
 use anyhow::{Context, bail};
 use longwire_control::{
-    Client, ClientError, Entries, ForwarderAsk, MapChange, NewForwarder, RoutePage, State, Typed, directory,
+    Client, ClientError, Entries, ForwarderAsk, MapChange, NewForwarder, RoutePage, RowFilter, State, Typed,
+    directory,
 };
 use longwire_report::output;
 use longwire_rundir::StopSignals;
@@ -84,7 +85,7 @@ impl Post {
 
     /// Everything that the instance counts.
     pub(super) fn stats(&self) -> anyhow::Result<Value> {
-        Ok(self.client.stats()?)
+        Ok(self.client.stats(&RowFilter::default())?)
     }
 
     /// The router's routes, or the first of them.

@@ -8,16 +8,15 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::bpf::{Instruction, Kind, instruction, link, load};
+
 /// The prefix of groups' names.
 const PREFIX: &str = "longwire-";
-const PROG_LOAD: libc::c_long = 5;
-const LINK_CREATE: libc::c_long = 28;
-const CGROUP_SOCK_ADDR: u32 = 18;
 const INET4_BIND: u32 = 8;
 const INET6_BIND: u32 = 9;
 /// Where `struct bpf_sock_addr` has the addresses that a program binds to.
@@ -47,7 +46,9 @@ impl BindGuard {
     fn attach(group: &Path, address: Ipv4Addr) -> io::Result<Self> {
         let folder = File::open(group)?;
         let address = u32::from_ne_bytes(address.octets());
-        let attach = |kind, code: &[Instruction]| link(&load(kind, code)?, &folder, kind);
+        let target = folder.as_raw_fd().cast_unsigned();
+        let attach =
+            |place, code: &[Instruction]| link(&load(Kind::SocketAddress, place, code)?, target, place);
         let links = [attach(INET4_BIND, &bind4(address))?, attach(INET6_BIND, &bind6(address))?];
         let members = OpenOptions::new().write(true).open(group.join("cgroup.procs"))?;
         Ok(Self { group: group.into(), members, _links: links })
@@ -112,20 +113,6 @@ fn mount_point(mounts: &str) -> Option<&str> {
     })
 }
 
-/// An instruction as the kernel takes it: opcode, registers (source in the upper half), offset, immediate.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Instruction {
-    opcode: u8,
-    registers: u8,
-    offset: i16,
-    immediate: u32,
-}
-
-const fn instruction(opcode: u8, registers: u8, offset: i16, immediate: u32) -> Instruction {
-    Instruction { opcode, registers, offset, immediate }
-}
-
 /// r2 = the word of the context at `offset`.
 const fn read_word(offset: i16) -> Instruction {
     instruction(0x61, 0x12, offset, 0)
@@ -164,71 +151,6 @@ fn bind6(address: u32) -> Vec<Instruction> {
     code.extend(write_word(words[3], address));
     code.extend(ALLOW);
     code
-}
-
-fn load(attach: u32, code: &[Instruction]) -> io::Result<OwnedFd> {
-    /// The head of `union bpf_attr` for `BPF_PROG_LOAD`, up to the field that says what it is attached to.
-    #[repr(C)]
-    struct Load {
-        kind: u32,
-        count: u32,
-        code: u64,
-        license: u64,
-        log: [u64; 2],
-        kernel: u32,
-        flags: u32,
-        name: [u8; 16],
-        interface: u32,
-        attach: u32,
-    }
-    let load = Load {
-        kind: CGROUP_SOCK_ADDR,
-        count: code.len() as u32,
-        code: code.as_ptr() as u64,
-        license: c"Apache-2.0".as_ptr() as u64,
-        log: [0; 2],
-        kernel: 0,
-        flags: 0,
-        name: *b"longwire_bind\0\0\0",
-        interface: 0,
-        attach,
-    };
-    // SAFETY: the structure is the head of what the kernel takes for this command; code and licence outlive
-    // the call.
-    unsafe { bpf(PROG_LOAD, &load) }
-}
-
-/// Attaches a program to a group, for as long as the descriptor that comes back is open.
-fn link(program: &OwnedFd, group: &File, attach: u32) -> io::Result<OwnedFd> {
-    #[repr(C)]
-    struct Create {
-        program: u32,
-        target: u32,
-        attach: u32,
-        flags: u32,
-    }
-    let number = |fd: i32| fd.cast_unsigned();
-    let create =
-        Create { program: number(program.as_raw_fd()), target: number(group.as_raw_fd()), attach, flags: 0 };
-    // SAFETY: the structure is the head of what the kernel takes for this command; both descriptors are open.
-    unsafe { bpf(LINK_CREATE, &create) }
-}
-
-/// Calls bpf(2), which rustix has not, with a command that returns a new descriptor.
-///
-/// # Safety
-/// `attributes` has to be the head of `union bpf_attr` as the command takes it; what it points to has to be
-/// live.
-unsafe fn bpf<T>(command: libc::c_long, attributes: &T) -> io::Result<OwnedFd> {
-    // SAFETY: pointer and length describe `attributes`, of which the caller says that it is what the command
-    // takes.
-    let fd = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<T>()) };
-    // SAFETY: the descriptor is new and nobody else's.
-    if fd < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
-    }
 }
 
 #[cfg(test)]

@@ -83,6 +83,14 @@ pub enum LabError {
         /// Its fault.
         reason: String,
     },
+    /// An interface that no link can be put on.
+    #[error("interface {interface}: {reason}")]
+    Interface {
+        /// Its name.
+        interface: String,
+        /// Why not, and how to fix it.
+        reason: String,
+    },
     /// Every candidate network for the far end is in use.
     #[error(
         "no free network of four addresses in 100.64.0.0/10: remove routes that cover it, or name a free one"

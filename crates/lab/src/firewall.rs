@@ -101,7 +101,7 @@ fn own_table(table: &str, uplink: &str, networks: &[Cidr], there: &[Chain]) -> V
         hook: Some(Hook::PostRouting as u32),
     };
     let mut requests = make_anew(&out, there);
-    requests.push(new_nat_chain(&out));
+    requests.push(new_nat_chain(&out, Hook::PostRouting));
     for network in networks {
         let address: IpAddr = network.network().address();
         let rule = Rule::default().sent_from(address, network.prefix()).goes_not_by(uplink).masquerade();

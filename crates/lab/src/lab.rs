@@ -261,8 +261,7 @@ impl LabInfo {
 /// When something can't be removed; the rest is removed all the same.
 pub fn sweep() -> Result<Vec<String>, LabError> {
     crate::bind_guard::sweep();
-    let is_dead = |s: &State| s.owner.as_ref().is_some_and(Owner::is_dead);
-    if !State::read_all()?.iter().any(is_dead) && State::unfinished()?.is_empty() {
+    if !State::read_all()?.iter().any(State::is_left) && State::unfinished()?.is_empty() {
         return Ok(Vec::new());
     }
     let guard = match Guard::acquire() {
@@ -274,7 +273,7 @@ pub fn sweep() -> Result<Vec<String>, LabError> {
     };
     let mut swept = Vec::new();
     let mut result = State::remove_unfinished(&guard);
-    for state in State::read_all()?.into_iter().filter(is_dead) {
+    for state in State::read_all()?.into_iter().filter(State::is_left) {
         result = result.and(take_down(&state, &guard));
         swept.push(state.instance);
     }
@@ -289,6 +288,7 @@ pub(crate) fn new_state(instance: &str, hosts: Vec<HostState>) -> Result<State, 
         core: format!("lw-{instance}-core"),
         hosts,
         forwarding: None,
+        attached: None,
     })
 }
 
@@ -296,7 +296,7 @@ pub(crate) fn new_state(instance: &str, hosts: Vec<HostState>) -> Result<State, 
 fn claim(instance: &str, guard: &Guard) -> Result<(), LabError> {
     match State::read(instance)? {
         None => Ok(()),
-        Some(state) if state.owner.as_ref().is_some_and(Owner::is_dead) => take_down(&state, guard),
+        Some(state) if state.is_left() => take_down(&state, guard),
         Some(state) => Err(LabError::InUse {
             instance: instance.to_owned(),
             owner: state.owner.map_or_else(|| "left up".to_owned(), |o| format!("process {}", o.pid)),
@@ -405,7 +405,9 @@ fn open_host(state: &State, host: &HostState) -> Result<Host, LabError> {
 
 /// The namespace of a host that has none of its own: where the lab was made, seen from wherever it is opened.
 fn machine_of(state: &State) -> Result<Namespace, LabError> {
-    let found = state.forwarding.as_ref().and_then(|forwarding| machine::find(forwarding.machine));
+    let attached = state.attached.as_ref().map(|attached| attached.namespace);
+    let id = state.forwarding.as_ref().map(|forwarding| forwarding.machine).or(attached);
+    let found = id.and_then(machine::find);
     found.map_or_else(Namespace::current, Ok)
 }
 

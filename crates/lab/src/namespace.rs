@@ -71,7 +71,11 @@ impl Namespace {
         Self::at(&path_of(name))
     }
 
-    pub(crate) fn at(path: &Path) -> Result<Self, LabError> {
+    /// The namespace that a path such as `/proc/PID/ns/net` leads to.
+    ///
+    /// # Errors
+    /// When there is none, or it can't be opened.
+    pub fn at(path: &Path) -> Result<Self, LabError> {
         let doing = || LabError::system(format!("opening network namespace {}", path.display()));
         let file = File::open(path).map_err(doing())?;
         let meta = file.metadata().map_err(doing())?;
@@ -148,6 +152,21 @@ impl Namespace {
         .map_err(LabError::system("entering a network namespace"))
     }
 
+    /// This namespace, held open once more.
+    ///
+    /// # Errors
+    /// When the process is out of file descriptors.
+    pub(crate) fn again(&self) -> Result<Self, LabError> {
+        let file = self.file.try_clone().map_err(LabError::system("holding a network namespace"))?;
+        Ok(Self { file, id: self.id })
+    }
+
+    /// Whether a path leads to this namespace: one that is held open outlives its name and its processes.
+    #[must_use]
+    pub fn is_at(&self, path: &Path) -> bool {
+        NamespaceId::at(path).is_ok_and(|found| found == self.id)
+    }
+
     /// The identity of this namespace.
     #[must_use]
     pub const fn id(&self) -> NamespaceId {
@@ -162,6 +181,7 @@ impl AsFd for Namespace {
 }
 
 /// The path `ip netns` uses for a name.
+#[must_use]
 pub fn path_of(name: &str) -> PathBuf {
     Path::new(NAMES).join(name)
 }

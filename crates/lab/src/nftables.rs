@@ -2,7 +2,8 @@
 //! (linux/netfilter/nf_tables.h). Numbers in its messages are big-endian.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
 
 use longwire_netlink::{Message, Socket, attributes};
 
@@ -42,6 +43,9 @@ const REGISTER: u32 = 1;
 const VERDICT_REGISTER: u32 = 0;
 const EQUAL: u32 = 0;
 const NOT_EQUAL: u32 = 1;
+const AT_MOST: u32 = 3;
+const AT_LEAST: u32 = 5;
+const NETWORK_HEADER: u32 = 1;
 
 /// `NFPROTO_IPV4`.
 pub const IPV4: u8 = 2;
@@ -53,9 +57,19 @@ pub const INET: u8 = 1;
 /// Places at which chains see packets, with the kernel's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
+    PreRouting = 0,
     Input = 1,
     Forward = 2,
+    Output = 3,
     PostRouting = 4,
+}
+
+impl Hook {
+    /// Where translation belongs among other chains at this place: `NF_IP_PRI_NAT_SRC` or
+    /// `NF_IP_PRI_NAT_DST`.
+    const fn nat_priority(self) -> i32 {
+        if matches!(self, Self::PostRouting | Self::Input) { 100 } else { -100 }
+    }
 }
 
 /// A chain of a table.
@@ -95,11 +109,9 @@ pub fn delete_table(family: u8, name: &str) -> Message {
     m
 }
 
-/// Makes a chain that translates source addresses.
-pub fn new_nat_chain(chain: &Chain) -> Message {
-    // Where source translation belongs among other chains: NF_IP_PRI_NAT_SRC.
-    const PRIORITY: i32 = 100;
-    new_chain(chain, Hook::PostRouting, PRIORITY)
+/// Makes a chain that translates addresses: of sources behind routing, of destinations before.
+pub fn new_nat_chain(chain: &Chain, hook: Hook) -> Message {
+    new_chain(chain, hook, hook.nat_priority())
 }
 
 /// Makes a chain that drops packets on their way through unless a rule lets them pass.
@@ -205,21 +217,48 @@ impl Rule {
 
     /// Goes on for packets from a network.
     pub fn sent_from(self, network: IpAddr, prefix: u8) -> Self {
-        const NETWORK_HEADER: u32 = 1;
         let (family, offset, address) = match network {
             IpAddr::V4(address) => (IPV4, 12, address.octets().to_vec()),
             IpAddr::V6(address) => (IPV6, 8, address.octets().to_vec()),
         };
         let length = address.len();
-        let loaded = self.of_family(family).expression("payload", |m| {
-            number(m, 1, REGISTER);
-            number(m, 2, NETWORK_HEADER);
-            number(m, 3, offset);
-            number(m, 4, length as u32);
-        });
+        let loaded = self.of_family(family).payload(NETWORK_HEADER, offset, length as u32);
         let mask: Vec<u8> = (0..length).map(|byte| leading_ones(prefix, byte)).collect();
         let masked: Vec<u8> = address.iter().zip(&mask).map(|(byte, mask)| byte & mask).collect();
         loaded.mask(&mask).compare(EQUAL, &masked)
+    }
+
+    /// Goes on for IPv4 packets to an address.
+    pub fn sent_to(self, address: Ipv4Addr) -> Self {
+        const DESTINATION_OFFSET: u32 = 16;
+        let loaded = self.of_family(IPV4).payload(NETWORK_HEADER, DESTINATION_OFFSET, 4);
+        loaded.compare(EQUAL, &address.octets())
+    }
+
+    /// Goes on for packets of a protocol above IP, to one of a range of its ports.
+    pub fn at_ports(self, protocol: u8, ports: RangeInclusive<u16>) -> Self {
+        const META_L4PROTO: u32 = 16;
+        const TRANSPORT_HEADER: u32 = 2;
+        const DESTINATION_OFFSET: u32 = 2;
+        self.meta(META_L4PROTO)
+            .compare(EQUAL, &[protocol])
+            .payload(TRANSPORT_HEADER, DESTINATION_OFFSET, 2)
+            .compare(AT_LEAST, &ports.start().to_be_bytes())
+            .compare(AT_MOST, &ports.end().to_be_bytes())
+    }
+
+    /// Gives the packet, and all further ones of its connection, another destination.
+    pub fn redirect_to(self, address: Ipv4Addr) -> Self {
+        const DESTINATION: u32 = 1;
+        let loaded = self.expression("immediate", |m| {
+            number(m, 1, REGISTER);
+            m.nested(2, |m| m.attribute(DATA_VALUE, &address.octets()));
+        });
+        loaded.expression("nat", |m| {
+            number(m, 1, DESTINATION);
+            number(m, 2, u32::from(IPV4));
+            number(m, 3, REGISTER);
+        })
     }
 
     /// Goes on for packets of connections that have been seen in both directions, and what belongs to them.
@@ -252,6 +291,15 @@ impl Rule {
         self.expression("meta", |m| {
             number(m, 1, REGISTER);
             number(m, 2, key);
+        })
+    }
+
+    fn payload(self, header: u32, offset: u32, length: u32) -> Self {
+        self.expression("payload", |m| {
+            number(m, 1, REGISTER);
+            number(m, 2, header);
+            number(m, 3, offset);
+            number(m, 4, length);
         })
     }
 
@@ -378,7 +426,7 @@ mod tests {
                 hook: Some(Hook::PostRouting as u32),
             };
             let rule = || Rule::default().goes_by("a").answers().accept();
-            let new = || vec![new_table(INET, "t"), new_nat_chain(&chain("c"))];
+            let new = || vec![new_table(INET, "t"), new_nat_chain(&chain("c"), Hook::PostRouting)];
             let mut requests = new();
             requests.push(insert_rule(&chain("other"), &rule(), "mark"));
             let error = apply(requests).unwrap_err().raw_os_error();

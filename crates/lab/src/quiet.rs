@@ -72,3 +72,9 @@ pub fn as_router() {
     // An address of another interface is that interface's to answer for.
     set("ipv4/conf/default/arp_ignore", "1");
 }
+
+/// Lets packets from and to the loopback's addresses leave and come in by an interface, which translation
+/// gives other addresses.
+pub fn with_loopback_by(interface: &str) {
+    set(&format!("ipv4/conf/{interface}/route_localnet"), "1");
+}

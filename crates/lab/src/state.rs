@@ -37,12 +37,20 @@ pub struct State {
     pub hosts: Vec<HostState>,
     /// What was changed in the machine's own namespace; `None` for a lab that is closed in itself.
     pub forwarding: Option<Forwarding>,
+    /// The interface of others whose packets were taken; none for most labs.
+    #[serde(default)]
+    pub attached: Option<Attached>,
 }
 
 impl State {
     /// Names of the namespaces this lab makes.
     pub fn namespaces(&self) -> impl Iterator<Item = &str> {
         self.hosts.iter().filter_map(|h| h.namespace.as_deref()).chain([self.core.as_str()])
+    }
+
+    /// Whether its process has ended without taking it down.
+    pub fn is_left(&self) -> bool {
+        self.owner.as_ref().is_some_and(Owner::is_dead)
     }
 
     /// Writes the state, in one step for a reader.
@@ -90,13 +98,15 @@ impl State {
         expected("core", self.core == format!("lw-{instance}-core"))?;
         let uplink = self.forwarding.as_ref().map(|f| f.uplink.as_str());
         expected("uplink", uplink.is_none_or(is_interface))?;
+        let attached = self.attached.as_ref().map(|a| a.interface.as_str());
+        expected("interface", attached.is_none_or(is_interface))?;
         for host in &self.hosts {
             check_name("host", &host.spec.name, 63).map_err(|e| e.to_string())?;
             expected("a host's interface", is_interface(&host.interface))?;
             expected("a host's port", host.port.as_deref().is_none_or(is_interface))?;
             let own = match &host.namespace {
                 Some(name) => *name == format!("lw-{instance}-{}", host.spec.name),
-                None => uplink.is_some(),
+                None => uplink.is_some() || self.attached.is_some(),
             };
             expected("a host's namespace", own)?;
         }
@@ -187,6 +197,15 @@ pub struct Forwarding {
     pub networks: Vec<Cidr>,
     /// Whether their packets leave the machine by IPv6 as well.
     pub out_by_ipv6: bool,
+}
+
+/// A link on an interface that others have made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attached {
+    /// The namespace it is in.
+    pub namespace: NamespaceId,
+    /// Its name.
+    pub interface: String,
 }
 
 /// The folder of a lab's state and of the files shown inside its hosts.
@@ -336,6 +355,7 @@ mod tests {
             core: "lw-x-core".to_owned(),
             hosts: vec![host("a")],
             forwarding: None,
+            attached: None,
         };
         assert_eq!(good.check("x"), Ok(()));
         let refused = |change: &dyn Fn(&mut State)| {

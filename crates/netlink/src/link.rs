@@ -1,6 +1,6 @@
 //! Links (linux/if_link.h): settings in requests, and the kernel's description of a link.
 
-use crate::message::{Malformed, Message, attributes, number, u32_at};
+use crate::message::{Malformed, Message, attributes, number, u16_at, u32_at};
 use crate::socket::Socket;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -123,8 +123,12 @@ pub fn list() -> Message {
 pub struct Link {
     /// Its index.
     pub index: u32,
+    /// Kind of hardware (`ARPHRD_…`).
+    pub hardware: u16,
     /// Its flags (`IFF_…`).
     pub flags: u32,
+    /// Longest IP packet, in bytes; 0 if the kernel does not report it.
+    pub mtu: u32,
     /// Index of the link that it is tied to, such as a veth's other end; 0 if none.
     pub peer: u32,
     /// Whether `peer` is an index in another namespace.
@@ -146,9 +150,11 @@ impl Link {
             return Ok(None);
         }
         let (index, flags) = (u32_at(header, 4).ok_or(Malformed)?, u32_at(header, 8).ok_or(Malformed)?);
-        let mut link = Self { index, flags, ..Self::default() };
+        let hardware = u16_at(header, 2).ok_or(Malformed)?;
+        let mut link = Self { index, hardware, flags, ..Self::default() };
         for (kind, value) in attributes(&body[HEADER..]) {
             match kind {
+                libc::IFLA_MTU => link.mtu = number(value)?,
                 libc::IFLA_LINK => link.peer = number(value)?,
                 libc::IFLA_NUM_RX_QUEUES => link.receive_queues = number(value)?,
                 libc::IFLA_NUM_TX_QUEUES => link.transmit_queues = number(value)?,
@@ -203,6 +209,7 @@ mod tests {
         let mut m = Message::part();
         header(&mut m, 3, 1);
         m.string(libc::IFLA_IFNAME, "ab");
+        m.number(libc::IFLA_MTU, 1400);
         m.number(libc::IFLA_LINK, 77);
         m.number(libc::IFLA_NUM_TX_QUEUES, 3);
         m.number(libc::IFLA_NUM_RX_QUEUES, 4);
@@ -210,7 +217,9 @@ mod tests {
         let bytes = m.into_bytes();
         let link = Link {
             index: 3,
+            hardware: 0,
             flags: 1,
+            mtu: 1400,
             peer: 77,
             peer_is_elsewhere: true,
             receive_queues: 4,

@@ -1,10 +1,12 @@
 //! A run in real time as its control socket shows it.
 
+use crate::comparison::Running;
 use crate::control_planes::ControlPlanes;
 use crate::event_log::EventLog;
 use crate::graph::graph;
+use crate::metrics::{self, Sample};
 use crate::nesp_counts::NespCounts;
-use crate::objects::ObjectChange;
+use crate::objects::{Noticed, ObjectChange};
 use crate::overview::{come, find, planned, sorted_links};
 use crate::programs::rows::{self, Installed};
 use crate::replay_port::Watch;
@@ -12,14 +14,15 @@ use crate::run_report::{Ran, fidelity_json};
 use crate::running_state::{Current, Held, RunningState};
 use longwire_assemble::tolerance;
 use longwire_control::{
-    Choice, Chosen, EventPage, ForwarderAsk, Instance, Kind, Object, PoolUse, RewireAsk, Rewired,
-    RewiredObject, RoutePage, ScenarioText, SetError, Settable, Summary, Topology, chosen_in_order,
+    Choice, Chosen, Comparison, EventPage, ForwarderAsk, Instance, Kind, Object, PoolUse, RewireAsk, Rewired,
+    RewiredObject, RoutePage, SetError, Settable, Summary, Topology, WantedScenario, chosen_in_order,
 };
 use longwire_engine::{FlowStats, Remote, RemoteError, Report};
 use longwire_report::Row;
+use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use serde_json::{Value, json};
-use std::sync::mpsc::{RecvTimeoutError, Sender};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -28,6 +31,9 @@ use std::time::Duration;
 const FRESH: Duration = Duration::from_millis(200);
 const FRESH_PER_LINK: Duration = Duration::from_micros(100);
 const FRESH_AT_MOST: Duration = Duration::from_secs(10);
+
+/// Longest wait for the state to be kept.
+const KEPT: Duration = Duration::from_secs(5);
 
 /// A run that goes on.
 #[derive(Debug)]
@@ -107,6 +113,19 @@ impl RunningInstance {
     /// The line to its workers.
     pub const fn remote(&self) -> &Remote {
         &self.remote.0
+    }
+
+    /// Waits until whoever keeps the state has it, if anybody does.
+    fn tell_applied(&self, changed: usize) {
+        let (done, kept) = channel();
+        self.state().objects.tell(|| Noticed::Applied { changed, done });
+        // Without one the sender is already gone.
+        let _ = kept.recv_timeout(KEPT);
+    }
+
+    /// What runs, to be compared with scenarios.
+    fn running<'r>(&'r self, state: &'r RunningState) -> Running<'r> {
+        Running { plan: &state.plan, objects: &state.objects, remote: self.remote(), elapsed: self.elapsed() }
     }
 
     /// The control planes of its routers.
@@ -324,11 +343,6 @@ impl Instance for RunningInstance {
         routers.forwarders(self.remote(), router, ask)
     }
 
-    fn scenario(&self) -> ScenarioText {
-        let state = self.state();
-        ScenarioText { file: state.plan.file.clone(), text: state.plan.text.to_string() }
-    }
-
     fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
         let rewired = self.edit(ask)?;
         for (word, names) in [("added", &rewired.added), ("removed", &rewired.removed)] {
@@ -338,7 +352,47 @@ impl Instance for RunningInstance {
                 self.log().note(self.elapsed(), "change", format!("{word} {kind} {name}{others}"));
             }
         }
+        self.tell_applied(rewired.added.len() + rewired.removed.len());
         Ok(rewired)
+    }
+
+    fn metrics(&self, links: Option<&str>, limit: usize) -> Result<String, SetError> {
+        let state = self.state();
+        let report = self.recent(&state).map_err(|error| SetError::Unavailable(error.to_string()))?;
+        let links_of_run = &state.objects.links;
+        let meant = links.map(|pattern| links_of_run.meant(pattern)).transpose()?.unwrap_or_default();
+        let names = links_of_run.names();
+        let link = |place: &u32| Some((names[*place as usize].clone(), find(&report.links, *place)?));
+        let sample = Sample {
+            scenario: &self.name,
+            report: &report,
+            seconds: self.elapsed().0 as f64 / 1e9,
+            links: meant.iter().take(limit).filter_map(link).collect(),
+            left_out: meant.len().saturating_sub(limit),
+        };
+        Ok(metrics::text(&[sample]))
+    }
+
+    fn scenario(&self) -> Result<String, SetError> {
+        self.running(&self.state()).written()
+    }
+
+    fn compare(&self, toml: &str) -> Result<Comparison, SetError> {
+        self.running(&self.state()).compared(toml)
+    }
+
+    fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, SetError> {
+        let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = self.running(&self.state()).brought_to(&wanted.toml, wanted.partial)?;
+        if shown.refused.is_empty() {
+            // It has the same objects: only the text is another.
+            let mut state = self.replace_state();
+            state.plan = Arc::new(Plan { text: (&*wanted.toml).into(), ..(*state.plan).clone() });
+        }
+        let what = format!("a scenario was applied: {} objects changed", shown.changes.len());
+        self.log().note(self.elapsed(), "change", what);
+        self.tell_applied(shown.changes.len());
+        Ok(shown)
     }
 
     fn stop(&self) {

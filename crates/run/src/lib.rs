@@ -8,11 +8,13 @@
 
 mod added_hosts;
 mod carriers;
+pub mod comparison;
 pub mod control_planes;
 mod event_log;
 pub mod fitted;
 mod graph;
 pub mod instance;
+mod metrics;
 mod nesp_counts;
 pub mod nesp_server;
 pub mod objects;

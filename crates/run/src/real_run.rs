@@ -3,11 +3,11 @@
 use crate::control_planes::ControlPlanes;
 use crate::instance::RunningInstance;
 use crate::nesp_server::NespSetup;
-use crate::objects::Objects;
 use crate::objects::links::LiveLinks;
 use crate::objects::media::LiveMedia;
 use crate::objects::routers::LiveRouters;
 use crate::objects::sources::LiveSources;
+use crate::objects::{Noticed, Objects};
 use crate::open_ports::open_real;
 use crate::port_files::PortFiles;
 use crate::programs::rows;
@@ -18,16 +18,16 @@ use crate::stages::Stages;
 use crate::test_hosts::TestHosts;
 use anyhow::Context;
 use longwire_assemble::{build, measure_processors};
-use longwire_control::{Server, WebAddress, WebServer};
+use longwire_control::{Server, Web, WebServer};
 use longwire_engine::clock::keep_off;
 use longwire_engine::{Report, Run, clock};
 use longwire_report::Row;
 use longwire_router::Meter;
 use longwire_scenario::{Plan, Router};
 use longwire_units::Nanos;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 /// How to start a run.
@@ -39,8 +39,12 @@ pub struct RealOptions {
     pub files: Option<PortFiles>,
     /// A capture of everything that comes in, for virtual time.
     pub record: Option<PathBuf>,
+    /// A group, by number, that may use its API besides this user.
+    pub group: Option<u32>,
+    /// Who wants to know of changes.
+    pub told: Option<Sender<Noticed>>,
     /// Where the API and the dashboard are served on TCP, if at all.
-    pub web: Option<WebAddress>,
+    pub web: Option<Web>,
 }
 
 /// A run that goes on. Dropping it ends it, and takes down its hosts.
@@ -117,7 +121,7 @@ impl RealRun {
         let sources = LiveSources::new(&plan, &built.sources);
         let routers = LiveRouters::new(Arc::clone(&plan), built.routers.clone(), levels);
         let media = LiveMedia::new(&plan, &built.media);
-        let objects = Objects::new(&plan, (links, sources, media, routers));
+        let objects = Objects::new(&plan, (links, sources, media, routers)).telling(options.told);
         let run = built.setup.start();
         let lab = hosts.as_ref().map(TestHosts::lab);
         let of_nodes = (&built.routers[..], &built.layout.links[..]);
@@ -143,7 +147,11 @@ impl RealRun {
         RunningInstance::watch_leases(&instance).context("the thread that ends leases")?;
         // Looking at the sockets removes those of runs that were killed.
         longwire_control::list(&directory).context("the control sockets")?;
-        let server = Server::start(&directory, Arc::clone(&instance) as _).context("the control socket")?;
+        let server = match options.group {
+            Some(group) => Server::start_for_group(&directory, group, Arc::clone(&instance) as _),
+            None => Server::start(&directory, Arc::clone(&instance) as _),
+        };
+        let server = server.context("the control socket")?;
         let web = |address| WebServer::start(address, Arc::clone(&instance) as _);
         let web = options.web.map(web).transpose()?;
         let (server, run) = (Some(server), Some(run));
@@ -153,6 +161,11 @@ impl RealRun {
     /// The run as its control socket shows it.
     pub const fn instance(&self) -> &Arc<RunningInstance> {
         &self.instance
+    }
+
+    /// The socket of its API, while it runs.
+    pub fn socket(&self) -> Option<&Path> {
+        self.server.as_ref().map(Server::path)
     }
 
     /// The server of its dashboard, if it has one.
@@ -225,7 +238,7 @@ fn meter() -> Meter {
 }
 
 /// The name of a run of a scenario's file: the file's, with what a name can't have replaced.
-pub fn instance_name(file: &std::path::Path) -> String {
+pub fn instance_name(file: &Path) -> String {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let fits = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     let name: String = stem.chars().take(32).map(fits).collect();
@@ -236,7 +249,6 @@ pub fn instance_name(file: &std::path::Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     #[test]
     fn names_follow_the_file() {

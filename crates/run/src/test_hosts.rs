@@ -3,8 +3,8 @@
 use anyhow::Context;
 use longwire_drivers::{HostDriver, Wire};
 use longwire_lab::{
-    Chatter, Cidr, ExecNet, HostSpec, Lab, LabError, Mac, Route, Wiring, abilities, enter_user_namespace,
-    may_make_hosts, taps,
+    Attachment, Chatter, Cidr, ExecNet, HostSpec, Lab, LabError, Mac, Route, Wiring, abilities,
+    enter_user_namespace, may_make_hosts, taps,
 };
 use longwire_scenario::{Host, Network, Plan};
 use std::path::PathBuf;
@@ -16,6 +16,8 @@ pub enum TestHosts {
     Lab(Lab),
     /// The ends of `exec`: the plan's hosts have their names.
     Exec(ExecNet),
+    /// The ends beside an interface that others have made: the plan's hosts have their names.
+    Attached(Attachment),
 }
 
 impl TestHosts {
@@ -39,6 +41,7 @@ impl TestHosts {
         match self {
             Self::Lab(lab) => lab,
             Self::Exec(net) => net.lab(),
+            Self::Attached(attachment) => attachment.lab(),
         }
     }
 
@@ -50,6 +53,7 @@ impl TestHosts {
         match self {
             Self::Lab(lab) => lab.configure(host),
             Self::Exec(net) => net.configure(host),
+            Self::Attached(attachment) => attachment.lab().configure(host),
         }
     }
 
@@ -71,6 +75,7 @@ impl TestHosts {
         match self {
             Self::Lab(lab) => lab.down(),
             Self::Exec(net) => net.down(),
+            Self::Attached(attachment) => attachment.down(),
         }
     }
 }

@@ -25,6 +25,8 @@ const UNMAPPED: u32 = 65_534;
 const OTHERS_WRITE: u32 = 0o022;
 const OTHERS: u32 = 0o077;
 const STICKY: u32 = 0o1000;
+/// Root's directory of sockets that groups may open.
+const SHARED: &str = "/run/longwire-shared";
 
 /// A directory that can't be used.
 #[derive(Debug, Error)]
@@ -115,7 +117,7 @@ fn variable(name: &str) -> Option<PathBuf> {
 pub fn prepare(directory: &Path) -> Result<(), PlaceError> {
     let failed = |source| PlaceError::Io { path: directory.into(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
-    match look(directory)? {
+    match look(directory, &[own_uid()])? {
         // Only Longwire uses this name, and the directory belongs to this user.
         Some(mode) if mode & OTHERS != 0 && directory == default_directory() => {
             fs::set_permissions(directory, Permissions::from_mode(0o700)).map_err(failed)
@@ -126,26 +128,58 @@ pub fn prepare(directory: &Path) -> Result<(), PlaceError> {
     }
 }
 
-/// Whether the directory exists and its contents can be trusted: only this user can have put them there.
+/// The directory of the sockets that a group may open, beside `directory`: of every default directory
+/// `/run/longwire-shared`, else a sibling whose name ends in `-shared`.
+pub fn shared_directory(directory: &Path) -> PathBuf {
+    if directory == default_directory() {
+        return SHARED.into();
+    }
+    let mut path = directory.as_os_str().to_owned();
+    path.push("-shared");
+    path.into()
+}
+
+/// Makes a directory of sockets that groups may open, if it is missing: all users may enter it, and only this
+/// one may put anything there.
+///
+/// # Errors
+/// It can't be made, belongs to another user, or others may write to it.
+pub fn prepare_shared(directory: &Path) -> Result<(), PlaceError> {
+    let failed = |source| PlaceError::Io { path: directory.into(), source };
+    match DirBuilder::new().mode(0o755).create(directory) {
+        // The mode that was asked for is reduced by the process's mask.
+        Ok(()) => fs::set_permissions(directory, Permissions::from_mode(0o755)).map_err(failed)?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(failed(error)),
+    }
+    match look(directory, &[own_uid()])? {
+        Some(mode) if mode & OTHERS_WRITE != 0 => Err(PlaceError::Open { path: directory.into(), mode }),
+        Some(_) => Ok(()),
+        None => Err(failed(io::ErrorKind::NotFound.into())),
+    }
+}
+
+/// Whether the directory exists and its contents can be trusted: only this user or root can have put them
+/// there.
 ///
 /// # Errors
 /// It exists and belongs to another user, or could have been filled or replaced by one.
 pub fn is_usable(directory: &Path) -> Result<bool, PlaceError> {
-    match look(directory)? {
+    match look(directory, &[own_uid(), 0])? {
         Some(mode) if mode & OTHERS_WRITE != 0 => Err(PlaceError::Open { path: directory.into(), mode }),
         found => Ok(found.is_some()),
     }
 }
 
-/// The directory's mode, if it exists, belongs to this user, and can't be replaced.
-fn look(directory: &Path) -> Result<Option<u32>, PlaceError> {
+/// The directory's mode, if it exists, belongs to one of these users, and can't be replaced.
+fn look(directory: &Path, owners: &[u32]) -> Result<Option<u32>, PlaceError> {
     let failed = |source| PlaceError::Io { path: directory.into(), source };
     let found = match fs::symlink_metadata(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         found => found.map_err(failed)?,
     };
     // In /tmp another user could have made it, or a symbolic link in its place.
-    if !found.is_dir() || found.uid() != own_uid() {
+    if !found.is_dir() || !owners.contains(&found.uid()) {
         return Err(PlaceError::Foreign(directory.into()));
     }
     let whole = fs::canonicalize(directory).map_err(failed)?;
@@ -245,6 +279,22 @@ mod tests {
             assert!(matches!(prepare(&inner).unwrap_err(), PlaceError::Foreign(_)));
             assert!(matches!(is_usable(&inner).unwrap_err(), PlaceError::Foreign(_)));
         }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_shared_directory_is_entered_by_all_and_written_by_one() {
+        let own = std::env::temp_dir().join(format!("longwire-shared-{}", std::process::id()));
+        let folder = shared_directory(&own);
+        assert!(folder.ends_with(format!("longwire-shared-{}-shared", std::process::id())));
+        assert_eq!(shared_directory(&default_directory()), Path::new("/run/longwire-shared"));
+        prepare_shared(&folder).unwrap();
+        assert_eq!(mode_of(&folder), 0o755);
+        prepare_shared(&folder).unwrap();
+        assert!(is_usable(&folder).unwrap());
+        fs::set_permissions(&folder, Permissions::from_mode(0o775)).unwrap();
+        assert!(matches!(prepare_shared(&folder).unwrap_err(), PlaceError::Open { mode: 0o775, .. }));
+        assert!(is_usable(&folder).is_err());
         fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -21,7 +21,15 @@ impl StopSignals {
     /// # Errors
     /// If the system refuses.
     pub fn catch() -> io::Result<Self> {
-        let mut signals = Signals::new(asking())?;
+        Self::catch_these(&asking())
+    }
+
+    /// Starts catching these signals, of which one asks for the end.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn catch_these(ending: &[i32]) -> io::Result<Self> {
+        let mut signals = Signals::new(ending)?;
         let handle = signals.handle();
         let (sender, caught): (Sender<i32>, _) = channel();
         let thread = std::thread::Builder::new().name("longwire-signals".into()).spawn(move || {

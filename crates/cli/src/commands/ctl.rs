@@ -3,11 +3,12 @@
 mod add;
 mod remove;
 mod route;
+mod scenario;
 mod weigh;
 
 use crate::commands::lab;
 use crate::{Json, Outcome, outcome, run_text};
-use longwire_control::{Client, Found, Info, Kind, Object, directory};
+use longwire_control::{Client, Found, Info, Kind, Object, RowFilter, directory};
 use longwire_report::shown::columns;
 use longwire_report::{Report, Row, cells};
 use std::str::FromStr;
@@ -28,6 +29,9 @@ Examples:
   longwire ctl set up.forward rate=5mbit delay=40ms
   longwire ctl add link backup from=a to=b rate=1mbit
   longwire ctl remove backup
+  longwire ctl diff net.toml
+  longwire ctl apply net.toml
+  longwire ctl save > now.toml
   longwire ctl route list r1
   longwire ctl weigh r1 voice 4
   longwire ctl stop two-hosts")]
@@ -44,6 +48,9 @@ enum Action {
     Set(Set),
     Add(add::Args),
     Remove(remove::Args),
+    Diff(scenario::Diff),
+    Apply(scenario::Apply),
+    Save(scenario::Save),
     Route(route::Args),
     Weigh(weigh::Args),
     Stop(Stop),
@@ -65,10 +72,32 @@ struct List {
 #[command(after_long_help = "\
 Examples:
   longwire ctl stats
-  longwire ctl stats two-hosts --json")]
+  longwire ctl stats two-hosts --json
+  longwire ctl stats 'dsl*' --kind link --sort drops --limit 20
+  longwire ctl stats 'dsl*' --sort drops --limit 20 --after dsl17.forward")]
 struct Stats {
-    /// The instance, by name, process number or both (name-number).
+    /// The instance, by name, process number or both (name-number); with a * the objects to show, as 'dsl*'.
     name: Option<String>,
+
+    /// The instance, where the first argument says which objects.
+    #[arg(long, value_name = "INSTANCE")]
+    instance: Option<String>,
+
+    /// Show objects of one kind: link, port, source, router, …
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+
+    /// Show those with most first: drops, in_packets, queued_bytes, or another field of the JSON.
+    #[arg(long, value_name = "FIELD")]
+    sort: Option<String>,
+
+    /// Show at most so many.
+    #[arg(long, value_name = "NUMBER")]
+    limit: Option<usize>,
+
+    /// Begin behind this object: the last one that was shown.
+    #[arg(long, value_name = "NAME")]
+    after: Option<String>,
 
     #[command(flatten)]
     json: Json,
@@ -206,6 +235,9 @@ impl Args {
             Action::Set(args) => set(&args),
             Action::Add(args) => args.run(),
             Action::Remove(args) => args.run(),
+            Action::Diff(args) => args.run(),
+            Action::Apply(args) => args.run(),
+            Action::Save(args) => args.run(),
             Action::Route(args) => args.run(),
             Action::Weigh(args) => args.run(),
             Action::Stop(args) => stop(&args),
@@ -294,7 +326,13 @@ fn stop(args: &Stop) -> anyhow::Result<Outcome> {
 }
 
 fn stats(args: &Stats) -> anyhow::Result<Outcome> {
-    let stats = connect(args.name.as_deref())?.stats()?;
+    let is_pattern = |name: &&String| name.contains('*');
+    let name = args.name.as_ref().filter(is_pattern).cloned();
+    let instance = args.name.as_ref().filter(|name| !is_pattern(name)).or(args.instance.as_ref());
+    let Stats { kind, sort, limit, after, .. } = args;
+    let filter =
+        RowFilter { name, kind: kind.clone(), sort: sort.clone(), limit: *limit, after: after.clone() };
+    let stats = connect(instance.map(String::as_str))?.stats(&filter)?;
     if let Some(error) = stats.get("error").and_then(|error| error.as_str()) {
         anyhow::bail!("it can't say: {error}");
     }

@@ -4,6 +4,7 @@
 //! with examples) that has `pub fn run(self) -> anyhow::Result<Outcome>`, declare the module, and add it to
 //! the list below.
 
+pub mod attach;
 pub mod bench;
 pub mod blocks;
 pub mod calibrate;
@@ -19,8 +20,10 @@ pub mod lab;
 pub mod man;
 pub mod nesp;
 pub mod profiles;
+pub mod proxy;
 pub mod run;
 pub mod schema;
+pub mod serve;
 pub mod traffic;
 pub mod validate;
 
@@ -52,6 +55,7 @@ macro_rules! commands {
 commands! {
     Demo = demo,
     Run = run,
+    Serve = serve,
     Check = check,
     Import = import,
     Ctl = ctl,
@@ -59,6 +63,8 @@ commands! {
     Forwarder = forwarder,
     Control = control,
     Exec = exec,
+    Attach = attach,
+    Proxy = proxy,
     Lab = lab,
     Traffic = traffic,
     Bench = bench,

@@ -1,5 +1,6 @@
 //! `longwire run`
 
+use crate::foreground::run_time;
 use crate::live_view::{LiveView, Style};
 use crate::progress::Progress;
 use crate::{Json, Outcome, outcome, run_text};
@@ -157,7 +158,8 @@ impl Args {
             name,
             files: Some(files),
             record: self.record.clone(),
-            web: self.web.map(Option::unwrap_or_default),
+            web: self.web.map(|address| address.unwrap_or_default().into()),
+            ..RealOptions::default()
         };
         let run = RealRun::start(plan, hosts, options)?;
         drop(progress);
@@ -209,18 +211,6 @@ impl Args {
         outcome::print_with(|out| run_text::print(&report, out))?;
         Ok(Outcome::of(report.pass))
     }
-}
-
-/// The longest possible duration, well within the range of the engine's clock, which ends after 584 years.
-const LONGEST: Nanos = Nanos::from_secs(100 * 365 * 86_400);
-
-/// Parses the duration of a run.
-fn run_time(text: &str) -> Result<Nanos, String> {
-    let time: Nanos = text.parse().map_err(|error: longwire_units::UnitError| error.to_string())?;
-    if time <= LONGEST {
-        return Ok(time);
-    }
-    Err(format!("it is out of range; write at most {LONGEST} (100 years)"))
 }
 
 /// Interval between checks for signals.

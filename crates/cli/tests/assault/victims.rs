@@ -106,7 +106,7 @@ impl Victim {
 
     /// Whether it makes or ends its own lab, which is removed on request.
     pub fn has_own_lab(&self) -> bool {
-        self.uses("NAME")
+        self.uses("NAME") || self.uses("NAMED")
     }
 
     /// Whether it needs the lab that all its rounds share.
@@ -126,12 +126,16 @@ pub const VICTIMS: &[Victim] = &[
     Victim::of("demo"),
     Victim::of("run FILE --name NAME --for 1s"),
     Victim::of("run FILE --virtual --for 30s"),
+    Victim::of("serve NAMED --state STATE").endless(),
     Victim::of("check FILE"),
     Victim::of("import netem --output OUT delay 100ms 20ms loss 1%"),
     Victim::of("ctl list"),
     Victim::of("ctl stats LAB"),
     Victim::of("ctl get l --instance LAB"),
     Victim::of("ctl set l rate=5mbit delay=9ms --ramp 200ms --instance LAB"),
+    Victim::of("ctl diff FILE LAB"),
+    Victim::of("ctl apply FILE LAB"),
+    Victim::of("ctl save LAB"),
     Victim::of("ctl route list r2 --instance LAB"),
     Victim::of("ctl route add r2 10.77.ROUND.0/24 via 10.0.4.9 --instance LAB"),
     Victim::of("ctl route remove r2 10.78.ROUND.0/24 --instance LAB")
@@ -199,7 +203,7 @@ pub const VICTIMS: &[Victim] = &[
 /// Values of the words in capitals.
 pub struct Round<'s> {
     pub scene: &'s Scene,
-    /// NAME: the round's own.
+    /// NAME: the round's own. NAMED is the scenario of this name.
     pub name: String,
     /// ROUND: its number.
     pub number: u64,
@@ -220,6 +224,8 @@ impl Round<'_> {
             "SERVICE" => format!("setsid sleep 30 & exec {} traffic receive", env!("CARGO_BIN_EXE_longwire")),
             "LAB" => scene.name.clone(),
             "NAME" => self.name.clone(),
+            "NAMED" => format!("{}={}", self.name, scene.file),
+            "STATE" => scene.folder.text("state"),
             "FID" => self.fid.clone(),
             word => word.replace("ROUND", &self.number.to_string()),
         }

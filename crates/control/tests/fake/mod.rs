@@ -1,9 +1,9 @@
 //! A fake instance that records its calls.
 
 use longwire_control::{
-    EventPage, ForwarderAsk, Instance, Kind, LoggedEvent, Object, PoolUse, Quantity, RewireAsk, Rewired,
-    RewiredObject, RoutePage, ScenarioText, SetError, Settable, Summary, Topology, TopologyLink,
-    TopologyNode,
+    Comparison, EventPage, ForwarderAsk, Instance, Kind, LoggedEvent, Object, ObjectDifference, PoolUse,
+    Quantity, RefusedDifference, RewireAsk, Rewired, RewiredObject, RoutePage, SetError, Settable,
+    SettingDifference, Summary, Topology, TopologyLink, TopologyNode, WantedScenario,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -160,8 +160,39 @@ impl Instance for Fake {
         Ok(json!({"asked": ask}))
     }
 
-    fn scenario(&self) -> ScenarioText {
-        ScenarioText { file: "fake.toml".into(), text: String::new() }
+    fn metrics(&self, links: Option<&str>, limit: usize) -> Result<String, SetError> {
+        let known = links.is_none_or(|links| links == "up");
+        let none = || SetError::Unknown { kind: Kind::Link, name: links.unwrap_or_default().into() };
+        known.then(|| format!("# limit {limit}\n# EOF\n")).ok_or_else(none)
+    }
+
+    fn scenario(&self) -> Result<String, SetError> {
+        Ok("[[link]]\nname = \"up\"\n".into())
+    }
+
+    fn compare(&self, toml: &str) -> Result<Comparison, SetError> {
+        if toml.contains("nonsense") {
+            return Err(SetError::Value { key: "toml".into(), reason: "line 1: not TOML".into() });
+        }
+        let setting = SettingDifference {
+            key: "delay".into(),
+            now: Some("20 ms".into()),
+            wanted: Some("40 ms".into()),
+        };
+        let link = ObjectDifference { kind: Kind::Link, name: "up".into(), settings: vec![setting] };
+        let host = RefusedDifference {
+            what: "host \"c\"".into(),
+            reason: "it is new: start the instance again".into(),
+        };
+        Ok(Comparison { changes: vec![link], refused: vec![host] })
+    }
+
+    fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, SetError> {
+        let comparison = self.compare(&wanted.toml)?;
+        if !wanted.partial {
+            return Err(SetError::Refused("host \"c\": it is new".into()));
+        }
+        Ok(comparison)
     }
 
     fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {

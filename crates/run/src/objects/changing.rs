@@ -26,6 +26,14 @@ pub trait Words: Debug {
     /// Settings that a change may name.
     fn settable(&self) -> Vec<Settable>;
 
+    /// Checks edits that come from another scenario for an object that was read with `planned`.
+    ///
+    /// # Errors
+    /// If it can't be changed so while it runs.
+    fn check(&self, _place: u32, _planned: &Blocks, _edits: &[Edit]) -> Result<(), SetError> {
+        Ok(())
+    }
+
     /// Notes that somebody makes an object of these.
     fn note(&self, _place: u32, _blocks: &Blocks) {}
 }
@@ -158,7 +166,7 @@ impl<W: Words> Changing<W> {
 
     /// Looks what an object is made of now: a change may have come at its time.
     pub fn look(&self, remote: &Remote, place: u32) {
-        let target = self.targets.get(place as usize).copied();
+        let target = self.target(place);
         if let Some(Ok(Some(now))) = target.map(|target| remote.made_of(target)) {
             self.lock().insert(place, now);
         }
@@ -187,11 +195,11 @@ impl<W: Words> Changing<W> {
         ramp: Option<Ramp>,
         pairs: &[&Pair],
     ) -> Result<Planned, SetError> {
-        let target = self.targets.get(place as usize).copied();
+        let target = self.target(place);
         let target = target.ok_or_else(|| SetError::Unavailable("the run has ended".into()))?;
         let now = remote.made_of(target).map_err(|error| refusal(error, ramp))?;
         let now = now.unwrap_or_else(|| self.known(place));
-        let base = Arc::clone(&self.planned[self.planned_of[place as usize] as usize]);
+        let base = self.planned_at(place);
         let name = &self.names[place as usize];
         let edits = self.words.edits(&Now { place, name, planned: &base, blocks: &now }, pairs)?;
         // A ramp ends at a value.
@@ -205,6 +213,16 @@ impl<W: Words> Changing<W> {
         Ok(Planned { place, change: Change { target, base, edits, ramp }, made })
     }
 
+    /// The blocks at the start of the object at this place.
+    pub(crate) fn planned_at(&self, place: u32) -> Arc<Blocks> {
+        Arc::clone(&self.planned[self.planned_of[place as usize] as usize])
+    }
+
+    /// Where the engine has the object at this place, if it runs.
+    pub(crate) fn target(&self, place: u32) -> Option<Target> {
+        self.targets.get(place as usize).copied()
+    }
+
     /// Notes that the engine has taken a change in which makes an object of these blocks.
     pub(super) fn taken(&self, remote: &Remote, place: u32, made: &Blocks) {
         self.words.note(place, made);
@@ -212,9 +230,9 @@ impl<W: Words> Changing<W> {
     }
 
     /// The blocks of the object at this place, as far as they are known.
-    pub(super) fn known(&self, place: u32) -> Arc<Blocks> {
+    pub(crate) fn known(&self, place: u32) -> Arc<Blocks> {
         let changed = self.lock().get(&place).map(Arc::clone);
-        changed.unwrap_or_else(|| Arc::clone(&self.planned[self.planned_of[place as usize] as usize]))
+        changed.unwrap_or_else(|| self.planned_at(place))
     }
 
     /// The notes are consistent even if a holder of the lock panicked.

@@ -64,6 +64,10 @@ impl Words for LinkWords {
         Ok(edits)
     }
 
+    fn check(&self, _place: u32, planned: &Blocks, edits: &[Edit]) -> Result<(), SetError> {
+        check_ways(planned, edits)
+    }
+
     fn settings(&self, blocks: &Blocks) -> BTreeMap<String, String> {
         let each = blocks.iter().flat_map(|(spec, values)| {
             let params = spec.params.iter().zip(values.as_slice()).enumerate();

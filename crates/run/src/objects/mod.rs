@@ -21,10 +21,25 @@ use routers::LiveRouters;
 use settings::{Pair, refusal};
 use sources::LiveSources;
 use std::collections::{BTreeMap, HashSet};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// What was changed, for those who keep a log or the state of a run.
+#[derive(Debug, Clone)]
+pub enum Noticed {
+    /// Settings of objects.
+    Set(Vec<ObjectChange>),
+    /// Everything that differed from a scenario.
+    Applied {
+        /// How many objects were changed.
+        changed: usize,
+        /// Dropped when the change is kept, which whoever asked for it waits for.
+        done: Sender<()>,
+    },
+}
+
 /// Settings of one object, to be changed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ObjectChange {
     /// What it is.
     pub kind: Kind,
@@ -48,6 +63,8 @@ pub struct Objects {
     pub routers: Arc<LiveRouters>,
     /// Held while a change is made, so that changes take effect in the order in which they are noted.
     changing: Arc<Mutex<()>>,
+    /// Who wants to know of changes.
+    told: Option<Sender<Noticed>>,
 }
 
 impl Objects {
@@ -57,7 +74,20 @@ impl Objects {
         (links, sources, media, routers): (LiveLinks, LiveSources, LiveMedia, LiveRouters),
     ) -> Self {
         let (media, routers) = (Arc::new(media), Arc::new(routers));
-        Self { plan: Arc::clone(plan), links, sources, media, routers, changing: Arc::default() }
+        let (plan, changing) = (Arc::clone(plan), Arc::default());
+        Self { plan, links, sources, media, routers, changing, told: None }
+    }
+
+    /// These objects, whose changes `told` receives.
+    pub fn telling(self, told: Option<Sender<Noticed>>) -> Self {
+        Self { told, ..self }
+    }
+
+    pub(crate) fn tell(&self, noticed: impl FnOnce() -> Noticed) {
+        if let Some(told) = &self.told {
+            // At the end of a run nobody listens any more.
+            let _ = told.send(noticed());
+        }
     }
 
     /// These objects in another plan, whose links the engine finds at `refs`; `fresh` ones were added.
@@ -69,6 +99,7 @@ impl Objects {
             media: Arc::clone(&self.media),
             routers: Arc::clone(&self.routers),
             changing: Arc::clone(&self.changing),
+            told: self.told.clone(),
         }
     }
 
@@ -163,6 +194,17 @@ impl Objects {
         changes: &[ObjectChange],
         at: Option<Nanos>,
     ) -> Result<Nanos, SetError> {
+        let instant = self.set_alone(remote, changes, at)?;
+        self.tell(|| Noticed::Set(changes.to_vec()));
+        Ok(instant)
+    }
+
+    fn set_alone(
+        &self,
+        remote: &Remote,
+        changes: &[ObjectChange],
+        at: Option<Nanos>,
+    ) -> Result<Nanos, SetError> {
         let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let of_engine =
             |change: &ObjectChange| matches!(change.kind, Kind::Link | Kind::Source | Kind::Medium);
@@ -202,19 +244,37 @@ impl Objects {
         at: Option<Nanos>,
     ) -> Result<Nanos, SetError> {
         let mut all = Vec::new();
-        let mut noted = Vec::new();
-        let mut ramp = None;
         for ObjectChange { kind, name, pairs } in changes {
             let planned = match kind {
                 Kind::Source => self.sources.changes(remote, name, pairs)?,
                 Kind::Medium => self.media.changes(remote, name, pairs)?,
                 _ => self.links.changes(remote, name, pairs)?,
             };
-            for Planned { place, change, made } in planned {
-                ramp = ramp.or(change.ramp);
-                all.push(change);
-                noted.push((*kind, place, made));
-            }
+            all.extend(planned.into_iter().map(|planned| (*kind, planned)));
+        }
+        self.make_alone(remote, all, at)
+    }
+
+    /// Makes changes of links, sources and media that were checked, at one instant.
+    ///
+    /// # Errors
+    /// If one of them can't be made; nothing has changed then.
+    pub(crate) fn make(&self, remote: &Remote, changes: Vec<(Kind, Planned)>) -> Result<(), SetError> {
+        let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.make_alone(remote, changes, None).map(drop)
+    }
+
+    fn make_alone(
+        &self,
+        remote: &Remote,
+        changes: Vec<(Kind, Planned)>,
+        at: Option<Nanos>,
+    ) -> Result<Nanos, SetError> {
+        let (mut all, mut noted, mut ramp) = (Vec::new(), Vec::new(), None);
+        for (kind, Planned { place, change, made }) in changes {
+            ramp = ramp.or(change.ramp);
+            all.push(change);
+            noted.push((kind, place, made));
         }
         let instant = remote.change(all, at).map_err(|error| refusal(error, ramp))?;
         for (kind, place, made) in noted {

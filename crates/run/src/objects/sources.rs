@@ -79,16 +79,22 @@ impl Words for SourceWords {
     const KIND: Kind = Kind::Source;
 
     fn edits(&self, now: &Now<'_>, pairs: &[&Pair]) -> Result<Vec<Edit>, SetError> {
+        self.check(now.place, now.planned, &[])?;
         let source = &self.plan.sources[now.place as usize];
-        if let Some(why) = why_silent(&self.plan, source) {
-            return Err(SetError::Refused(format!("source \"{}\" is {why}", now.name)));
-        }
         let texts: Vec<_> = pairs.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
         let site = SourceSite::of(source, self.plan.places());
         source_edits(now.blocks, &texts, &site, Path::new("")).map_err(|fault| SetError::Value {
             key: fault.key.clone(),
             reason: if fault.fix.is_empty() { fault.what } else { format!("{}; {}", fault.what, fault.fix) },
         })
+    }
+
+    fn check(&self, place: u32, _planned: &Blocks, _edits: &[Edit]) -> Result<(), SetError> {
+        let source = &self.plan.sources[place as usize];
+        match why_silent(&self.plan, source) {
+            Some(why) => Err(SetError::Refused(format!("source \"{}\" is {why}", source.name))),
+            None => Ok(()),
+        }
     }
 
     fn settings(&self, blocks: &Blocks) -> BTreeMap<String, String> {

@@ -1,6 +1,6 @@
 //! `longwire exec`
 
-mod link;
+pub(super) mod link;
 mod serve;
 
 use crate::{Outcome, json, outcome, verdict};
@@ -8,8 +8,8 @@ use anyhow::{Context, ensure};
 use link::LinkArgs;
 use longwire_drivers::HostDriver;
 use longwire_lab::{
-    Attendant, ExecNet, ExecSpec, FarEnd, abilities, enter_user_namespace, exit_code, may_make_hosts, sweep,
-    taps, way_out_mtu,
+    Attendant, ExecNet, ExecSpec, FarEnd, Localhost, Ports, Reached, abilities, enter_user_namespace,
+    exit_code, may_make_hosts, sweep, taps, way_out_mtu,
 };
 use longwire_report::shown;
 use longwire_run::fitted::fit_pool;
@@ -49,6 +49,8 @@ Examples:
   longwire exec --trace-down lte.down --trace-up lte.up --delay 20ms -- curl -O https://example.org/big
   longwire exec --delay 40ms --jitter 8ms --reorder 1% --duplicate 0.1% --corrupt 0.1% -- ./client
   longwire exec --profile wifi --require-faithful --record run.pcapng -- pytest tests/
+  longwire exec --delay 20ms --localhost -- curl http://localhost:8000/
+  longwire exec --rate 1mbit --localhost=5432 --publish 8000 -- ./server --listen 127.0.0.1:8000
   longwire exec --delay 100ms                                      a shell
   longwire exec --delay 20ms --serve 'python3 -m http.server 8000' -- sh -c 'curl http://$LONGWIRE_FAR:8000/'
 
@@ -68,6 +70,17 @@ pub struct Args {
     /// Start a service at the far end, with sh; repeatable. The command starts when the service listens.
     #[arg(long, value_name = "COMMAND")]
     serve: Vec<String>,
+
+    /// Reach services of this machine's loopback as localhost, through the link: those at these ports
+    /// (8000,5432,9000-9010), or all that listen.
+    #[arg(long, value_name = "PORTS", num_args = 0..=1, require_equals = true, default_missing_value = "all",
+        conflicts_with = "private")]
+    localhost: Option<Reached>,
+
+    /// Have these ports of this machine's loopback lead to the command's localhost, through the link: a
+    /// server that the command runs is reached from outside.
+    #[arg(long, value_name = "PORTS", conflicts_with = "private")]
+    publish: Option<Ports>,
 
     /// Make the far end a separate host even as root: only what --serve starts can be reached.
     #[arg(long)]
@@ -124,7 +137,7 @@ impl Args {
             std::fs::write(file, "").with_context(|| format!("can't write {}", file.display()))?;
         }
         let mtu = self.mtu.unwrap_or_else(|| usual_mtu(way_out_mtu()));
-        let mut plan = self.link.plan(self.seed, mtu)?;
+        let mut plan = self.link.plan("exec", self.seed, mtu)?;
         fit_pool(&mut plan);
         if let Some(time) = link::round_trip(&plan) {
             self.say(&format!("round trip will be about {}", shown::time(time.0 as f64)));
@@ -176,6 +189,7 @@ impl Args {
     fn command_behind(&self, run: &RealRun, attendant: &Attendant) -> anyhow::Result<u8> {
         let Some(TestHosts::Exec(net)) = run.hosts() else { anyhow::bail!("the two ends are not up") };
         let services = Services::start(&self.serve, net, &|what| self.say(what))?;
+        let localhost = self.localhost(net)?;
         if let Some(signal) = attendant.early() {
             // Signal numbers are below 65.
             return Ok(128 + signal as u8);
@@ -189,9 +203,30 @@ impl Args {
         }
         let mut command: Command = net.command(&program)?;
         let ended = attendant.run(command.args(arguments));
-        drop(services);
+        drop((localhost, services));
         let program = program.to_string_lossy();
         Ok(code_of(&program, ended))
+    }
+
+    /// The loopback services that are reached across the link.
+    fn localhost(&self, net: &ExecNet) -> anyhow::Result<Option<Localhost>> {
+        if self.localhost.is_none() && self.publish.is_none() {
+            return Ok(None);
+        }
+        ensure!(
+            !net.far_is_private(),
+            "--localhost and --publish lead to this machine's network, and without root the link doesn't; \
+             `longwire proxy` puts a link in front of one service without root"
+        );
+        let published = self.publish.clone().unwrap_or_default();
+        if let Some(Reached::Listed(ports)) = &self.localhost
+            && let Some(port) = ports.shared_with(&published)
+        {
+            anyhow::bail!(
+                "port {port} can't be this machine's and the command's: take it off --localhost or --publish"
+            );
+        }
+        Ok(Some(Localhost::start(net, self.localhost.as_ref(), &published)?))
     }
 
     /// The command, or the user's shell.

@@ -32,7 +32,9 @@ pub struct Args {
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
         longwire_lab::detach().context("leaving the terminal")?;
-        let mut plan = longwire_scenario::load(&self.scenario)?;
+        // Behind the change of the directory its file is still found.
+        let file = std::fs::canonicalize(&self.scenario).unwrap_or_else(|_| self.scenario.clone());
+        let mut plan = longwire_scenario::load(&file)?;
         fit_pool(&mut plan);
         // A working directory on a file system would prevent unmounting it.
         std::env::set_current_dir("/")?;

@@ -1,0 +1,214 @@
+//! `longwire attach`
+
+use super::exec::link::{LARGEST_MTU, LEAST_MTU, LinkArgs, round_trip};
+use crate::Outcome;
+use crate::foreground::Foreground;
+use anyhow::{Context, anyhow, ensure};
+use longwire_drivers::HostDriver;
+use longwire_lab::{Attachment, Interface, Namespace, abilities, path_of};
+use longwire_report::shown;
+use longwire_run::real_run::RealRun;
+use longwire_run::test_hosts::{TestHosts, sweep};
+use longwire_rundir::StopSignals;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Put a link on the interface of a container, or of any namespace, that already runs
+///
+/// Everything that the interface sends and receives crosses the link, until the command ends. The interface
+/// keeps its name, addresses and routes, and programs keep their connections. Up is what it sends, down is
+/// what it receives. It needs root, and Linux 6.6 or newer.
+///
+/// If this process is killed, the kernel takes the link off at once; the two interfaces that were made beside
+/// the other one are removed by the next run, or by `longwire lab down --all`.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire attach --container web --profile 3g
+  longwire attach --netns blue --delay 40ms --loss 1%
+  longwire attach --pid 4711 --interface eth1 --rate 10mbit --up rate=1mbit --for 5min
+  longwire attach --container db --delay 20ms --json --for 30s
+
+While it runs, `longwire ctl set up delay=80ms` changes the link, and `longwire ctl stats` shows it.")]
+pub struct Args {
+    #[command(flatten)]
+    target: Target,
+
+    /// The interface.
+    #[arg(long, value_name = "NAME", default_value = "eth0")]
+    interface: String,
+
+    #[command(flatten)]
+    link: Box<LinkArgs>,
+
+    #[command(flatten)]
+    foreground: Foreground,
+}
+
+/// Which namespace it is.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Target {
+    /// A network namespace by its name, as `ip netns list` shows it, or by its path.
+    #[arg(long, value_name = "NAME")]
+    netns: Option<PathBuf>,
+
+    /// The network namespace of a process.
+    #[arg(long, value_name = "NUMBER")]
+    pid: Option<u32>,
+
+    /// The network namespace of a container of Podman or Docker, by its name or its ID.
+    #[arg(long, value_name = "ID")]
+    container: Option<String>,
+}
+
+impl Args {
+    /// Keeps the link on the interface, and reports on it.
+    ///
+    /// # Errors
+    /// If there is no such namespace or interface, or the system does not allow it.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        let can = abilities();
+        ensure!(
+            can.root.available && can.namespaces.available,
+            "a link can't be put on an interface that others have made: {}; {}",
+            can.root.reason,
+            can.namespaces.reason
+        );
+        let found = self.target.find()?;
+        let name = &self.interface;
+        let of = |error| anyhow!("{}: {error}", found.name);
+        let interface = found.namespace.run(|| Interface::find(name)).and_then(|found| found).map_err(of)?;
+        let mtu = interface.mtu().clamp(LEAST_MTU, LARGEST_MTU);
+        let plan = self.link.plan("attach", self.foreground.seed, mtu)?;
+        self.link.notes().iter().for_each(|note| self.foreground.say(&format!("--netem: {note}")));
+        let more = round_trip(&plan);
+        // Caught from here on, so that a signal while the ends are made leaves nothing behind.
+        let signals = StopSignals::catch().context("catching signals")?;
+        sweep()?;
+        let instance = format!("attach-{}", std::process::id());
+        let created =
+            found.namespace.run(|| Attachment::create(&instance, interface)).and_then(|created| created);
+        let hosts = TestHosts::Attached(created.map_err(of)?);
+        let run = self.foreground.start(instance, plan, (hosts, HostDriver::VETH))?;
+        let attachment = attached(&run)?;
+        let diversion = attachment.divert().map_err(of)?;
+        self.foreground.say(&format!("a link is on {name} of {}; Ctrl-C takes it off", found.name));
+        if let Some(time) = more {
+            self.foreground.say(&format!("round trips grow by about {}", shown::time(time.0 as f64)));
+        }
+        self.foreground.wait(&run, &signals, || found.is_over(attachment));
+        if diversion.let_pass().is_ok() {
+            drain(&run);
+        }
+        drop(diversion);
+        let ended = run.stop();
+        self.foreground.report("attach", ended, &[("namespace", found.name), ("interface", self.interface)])
+    }
+}
+
+fn attached(run: &RealRun) -> anyhow::Result<&Attachment> {
+    match run.hosts() {
+        Some(TestHosts::Attached(attachment)) => Ok(attachment),
+        _ => Err(anyhow!("the two ends are not up")),
+    }
+}
+
+/// Time for what is under way to leave the link.
+const PATIENCE: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Waits until nothing is under way any more, so that taking the link off loses no packet.
+fn drain(run: &RealRun) {
+    let deadline = Instant::now() + PATIENCE;
+    let holds_some = || {
+        let instance = run.instance();
+        instance.count(&instance.state()).is_ok_and(|counted| {
+            counted.links.iter().any(|link| link.stats.queued_packets + link.stats.travelling_packets > 0)
+        })
+    };
+    while Instant::now() < deadline && !run.has_ended() && holds_some() {
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// A namespace, and how it was found.
+struct Found {
+    name: String,
+    path: PathBuf,
+    namespace: Namespace,
+}
+
+impl Found {
+    /// Why the link can't stay, if it can't.
+    fn is_over(&self, attachment: &Attachment) -> Option<String> {
+        if !self.namespace.is_at(&self.path) {
+            return Some(format!("{} has ended", self.name));
+        }
+        (!attachment.is_there()).then(|| format!("the interface of {} is gone", self.name))
+    }
+}
+
+impl Target {
+    fn find(&self) -> anyhow::Result<Found> {
+        let (name, path) = match self {
+            Self { netns: Some(netns), .. } => {
+                let is_name = netns.components().count() == 1 && !netns.has_root();
+                let path = if is_name { path_of(&netns.to_string_lossy()) } else { netns.clone() };
+                (format!("namespace {}", netns.display()), path)
+            }
+            Self { container: Some(id), .. } => (format!("container {id}"), namespace_of(process_of(id)?)),
+            Self { pid, .. } => {
+                let pid = pid.unwrap_or_default();
+                (format!("process {pid}"), namespace_of(pid))
+            }
+        };
+        ensure!(path.exists(), "there is no {name}");
+        let namespace = Namespace::at(&path).map_err(|error| anyhow!("{name}: {error}"))?;
+        Ok(Found { name, path, namespace })
+    }
+}
+
+fn namespace_of(pid: u32) -> PathBuf {
+    Path::new("/proc").join(pid.to_string()).join("ns/net")
+}
+
+/// Programs that know containers.
+const MANAGERS: [&str; 2] = ["podman", "docker"];
+
+/// The first process of a container that runs.
+fn process_of(id: &str) -> anyhow::Result<u32> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    ensure!(
+        id.starts_with(|c: char| c.is_ascii_alphanumeric()) && id.chars().all(plain),
+        "\"{}\" is no container's name or ID",
+        id.escape_debug()
+    );
+    let mut said = Vec::new();
+    for manager in MANAGERS {
+        let asked =
+            Command::new(manager).args(["container", "inspect", "--format", "{{.State.Pid}}", id]).output();
+        match asked {
+            Err(error) => said.push(format!("{manager}: {error}")),
+            Ok(answer) if answer.status.success() => {
+                let text = String::from_utf8_lossy(&answer.stdout);
+                let pid: u32 = text
+                    .trim()
+                    .parse()
+                    .with_context(|| format!("{manager} says \"{}\"", text.escape_debug()))?;
+                ensure!(pid > 0, "container {id} does not run; start it first");
+                return Ok(pid);
+            }
+            Ok(answer) => {
+                let error = String::from_utf8_lossy(&answer.stderr);
+                said.push(format!("{manager}: {}", error.lines().next().unwrap_or_default()));
+            }
+        }
+    }
+    Err(anyhow!(
+        "no container {id} of this user is known ({}); of another user's, give --pid with the process that \
+         its manager shows",
+        said.join("; ")
+    ))
+}

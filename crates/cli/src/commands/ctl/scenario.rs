@@ -1,0 +1,155 @@
+//! `longwire ctl diff`, `apply` and `save`
+
+use super::connect;
+use crate::{Json, Outcome, outcome};
+use anyhow::Context;
+use longwire_control::{Comparison, ObjectDifference, WantedScenario};
+use longwire_report::{Report, Row};
+use std::path::PathBuf;
+
+/// Show how what runs differs from a scenario; exit status 1 if it does
+///
+/// Relative file names in the scenario are relative to the folder of the scenario that runs. Settings that
+/// events of the scenario ([[at]]) have changed meanwhile are left out.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire ctl diff net.toml
+  longwire ctl diff net.toml two-hosts --json")]
+pub(super) struct Diff {
+    #[command(flatten)]
+    whose: Whose,
+}
+
+/// Bring what runs to a scenario by the fewest changes
+///
+/// Settings of links, sources and media change at one instant, then those of each router; nothing else is
+/// touched, and no packet is lost by it. Which objects there are, and how they are joined, can't change:
+/// nothing is applied then, unless the rest is wanted.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire ctl apply net.toml
+  longwire ctl apply net.toml two-hosts --partial
+  longwire ctl diff net.toml")]
+pub(super) struct Apply {
+    #[command(flatten)]
+    whose: Whose,
+
+    /// Make the changes that can be made if others can't.
+    #[arg(long)]
+    partial: bool,
+}
+
+/// The scenario and the instance.
+#[derive(Debug, clap::Args)]
+struct Whose {
+    /// The scenario file; - is standard input.
+    file: PathBuf,
+
+    /// The instance, by name, process number or both (name-number).
+    name: Option<String>,
+
+    #[command(flatten)]
+    json: Json,
+}
+
+/// Write what runs as a scenario
+///
+/// It is the scenario that was started or applied last, and at its end the changes made since, as events
+/// ([[at]]) at time 0. Programs that were installed while it ran, and their state, are not in it.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire ctl save > now.toml
+  longwire ctl save two-hosts --output now.toml")]
+pub(super) struct Save {
+    /// The instance, by name, process number or both (name-number).
+    name: Option<String>,
+
+    /// The file to write. Default: standard output.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    json: Json,
+}
+
+impl Whose {
+    fn text(&self) -> anyhow::Result<String> {
+        Ok(longwire_scenario::read_text(&self.file)?)
+    }
+
+    fn show(&self, command: &str, comparison: &Comparison) -> anyhow::Result<Report> {
+        let mut report = Report::new(command);
+        for change in &comparison.changes {
+            let row = Row::new(&*change.name, "").extra("kind", change.kind.word());
+            report.push(row.extra("settings", serde_json::to_value(&change.settings)?));
+            if !self.json.on {
+                outcome::print(&line(change))?;
+            }
+        }
+        for refused in &comparison.refused {
+            report.push(Row::new(&*refused.what, "").extra("kind", "refused").note(&*refused.reason));
+            if !self.json.on {
+                outcome::print(&format!("can't change: {}: {}", refused.what, refused.reason))?;
+            }
+        }
+        Ok(report)
+    }
+}
+
+/// A changed object in a line: `link up.forward: delay 20 ms -> 40 ms, loss none -> 1 %`.
+fn line(change: &ObjectDifference) -> String {
+    let value = |text: &Option<String>| match text.as_deref() {
+        None => "none".to_owned(),
+        Some("") => "\"\"".to_owned(),
+        Some(text) => text.replace('\n', "; "),
+    };
+    let each = change
+        .settings
+        .iter()
+        .map(|setting| format!("{} {} -> {}", setting.key, value(&setting.now), value(&setting.wanted)));
+    format!("{} {}: {}", change.kind.word(), change.name, each.collect::<Vec<_>>().join(", "))
+}
+
+impl Diff {
+    pub(super) fn run(&self) -> anyhow::Result<Outcome> {
+        let toml = self.whose.text()?;
+        let comparison = connect(self.whose.name.as_deref())?.compare(&toml)?;
+        let mut report = self.whose.show("ctl diff", &comparison)?;
+        if !report.rows.is_empty() {
+            report.fail("what runs differs from the scenario");
+        }
+        let pass = report.pass;
+        outcome::print_if_json(&report, self.whose.json)?;
+        Ok(Outcome::of(pass))
+    }
+}
+
+impl Apply {
+    pub(super) fn run(&self) -> anyhow::Result<Outcome> {
+        let wanted = WantedScenario { toml: self.whose.text()?, partial: self.partial };
+        let comparison = connect(self.whose.name.as_deref())?.apply(&wanted)?;
+        let report = self.whose.show("ctl apply", &comparison)?;
+        if report.rows.is_empty() && !self.whose.json.on {
+            outcome::note("nothing differs");
+        }
+        outcome::print_if_json(&report, self.whose.json)
+    }
+}
+
+impl Save {
+    pub(super) fn run(&self) -> anyhow::Result<Outcome> {
+        let client = connect(self.name.as_deref())?;
+        let toml = client.scenario()?;
+        if let Some(file) = &self.output {
+            std::fs::write(file, &toml).with_context(|| format!("can't write {}", file.display()))?;
+        } else if !self.json.on {
+            outcome::print(toml.trim_end())?;
+        }
+        let mut report = Report::new("ctl save");
+        report.push(Row::new(&*client.found().name, "").extra("kind", "instance").extra("toml", toml));
+        outcome::print_if_json(&report, self.json)
+    }
+}

@@ -1,0 +1,187 @@
+//! The log of a service: one line an event, with its time, on standard error.
+
+use longwire_report::printable;
+use longwire_units::Nanos;
+use serde_json::{Map, Value};
+use std::io::Write;
+use std::sync::Mutex;
+
+/// How lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// The time, the level, the event, then its fields as KEY=VALUE.
+    Text,
+    /// An object a line, with the time as text and as nanoseconds since 1970.
+    Json,
+}
+
+/// How grave an event is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// Something happened as it was meant to.
+    Info,
+    /// Something was not done, and the service goes on.
+    Warning,
+    /// Something broke.
+    Error,
+}
+
+impl Level {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// Writes events. Threads write whole lines.
+#[derive(Debug)]
+pub struct EventLog {
+    format: Format,
+    writing: Mutex<()>,
+}
+
+/// A field of an event: its name and its value.
+pub type Field<'f> = (&'f str, Value);
+
+impl EventLog {
+    /// A log in this format.
+    pub const fn new(format: Format) -> Self {
+        Self { format, writing: Mutex::new(()) }
+    }
+
+    /// Writes that something happened as it was meant to.
+    pub fn info(&self, event: &str, fields: &[Field<'_>]) {
+        self.write(Level::Info, event, fields);
+    }
+
+    /// Writes that something was not done.
+    pub fn warning(&self, event: &str, fields: &[Field<'_>]) {
+        self.write(Level::Warning, event, fields);
+    }
+
+    /// Writes that something broke.
+    pub fn error(&self, event: &str, fields: &[Field<'_>]) {
+        self.write(Level::Error, event, fields);
+    }
+
+    fn write(&self, level: Level, event: &str, fields: &[Field<'_>]) {
+        let line = line(self.format, longwire_clock::realtime(), (level, event), fields);
+        let _whole = self.writing.lock();
+        // If the log can't be written, that can't be logged either.
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+}
+
+fn line(format: Format, now: Nanos, (level, event): (Level, &str), fields: &[Field<'_>]) -> String {
+    let time = timestamp(now);
+    match format {
+        Format::Json => {
+            let head = [
+                ("time", time.into()),
+                ("time_ns", now.0.into()),
+                ("level", level.word().into()),
+                ("event", event.into()),
+            ];
+            let all: Map<String, Value> =
+                head.iter().chain(fields).map(|(key, value)| ((*key).into(), value.clone())).collect();
+            printable(&Value::Object(all).to_string()).into_owned()
+        }
+        Format::Text => {
+            let fields = fields.iter().map(|(key, value)| format!(" {key}={}", plain(value)));
+            let text = format!("{time} {} {event}{}", level.word(), fields.collect::<String>());
+            printable(&text).into_owned()
+        }
+    }
+}
+
+/// A value without quotes where it is one word.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text)
+            if !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "\"=".contains(c)) =>
+        {
+            text.clone()
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A time since 1970 as RFC 3339 writes it, in UTC with milliseconds.
+pub fn timestamp(time: Nanos) -> String {
+    let (seconds, millis) = (time.0 / 1_000_000_000, time.0 / 1_000_000 % 1000);
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = date(days);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+}
+
+/// Year, month and day of a day since 1970 in the Gregorian calendar.
+const fn date(mut days: u64) -> (u64, u64, u64) {
+    let mut year = 1970;
+    while days >= days_of(year) {
+        days -= days_of(year);
+        year += 1;
+    }
+    let mut month = 1;
+    while days >= days_in(year, month) {
+        days -= days_in(year, month);
+        month += 1;
+    }
+    (year, month, days + 1)
+}
+
+const fn is_leap(year: u64) -> bool {
+    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+}
+
+const fn days_of(year: u64) -> u64 {
+    if is_leap(year) { 366 } else { 365 }
+}
+
+const fn days_in(year: u64, month: u64) -> u64 {
+    match month {
+        2 if is_leap(year) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_827_696, "2000-02-29T12:34:56.000Z"),
+            (1_735_689_599, "2024-12-31T23:59:59.000Z"),
+            (4_107_542_400, "2100-03-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(timestamp(Nanos::from_secs(seconds)), text);
+        }
+        assert_eq!(timestamp(Nanos(1_999_999)), "1970-01-01T00:00:00.001Z");
+    }
+
+    #[test]
+    fn a_line_is_an_event() {
+        let fields = [("scenario", Value::from("dsl")), ("file", "a b.toml".into()), ("changes", 3.into())];
+        let text = line(Format::Text, Nanos::ZERO, (Level::Info, "applied"), &fields);
+        let expected = "1970-01-01T00:00:00.000Z info applied scenario=dsl file=\"a b.toml\" changes=3";
+        assert_eq!(text, expected);
+        let json = line(Format::Json, Nanos(7), (Level::Error, "failed"), &fields);
+        let read: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!((&read["time_ns"], &read["level"]), (&7.into(), &"error".into()));
+        assert_eq!((&read["event"], &read["changes"]), (&"failed".into(), &3.into()));
+        // A name can neither begin a line nor steer the terminal.
+        let hostile = [("link", Value::from("a\nb\u{1b}[2J"))];
+        for format in [Format::Text, Format::Json] {
+            let line = line(format, Nanos::ZERO, (Level::Info, "changed"), &hostile);
+            assert!(!line.contains(['\n', '\u{1b}']), "{line}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! `longwire serve`
+
+mod event_log;
+mod group;
+mod notify;
+mod scenarios;
+mod served;
+mod state;
+
+use crate::Outcome;
+use anyhow::Context;
+use event_log::{EventLog, Format};
+use longwire_control::{Tokens, Web, WebAddress, WebError};
+use longwire_run::test_hosts::sweep;
+use longwire_rundir::StopSignals;
+use notify::Manager;
+use scenarios::Given;
+use served::{Prepared, Served};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Run scenarios as a service, until it is stopped
+///
+/// One process runs all scenarios, each with its own name, and writes a log with a line for each event.
+/// longwire ctl shows and changes them as it does those of longwire run. SIGHUP reads the files again and
+/// applies them; SIGTERM and SIGINT end the service. Under systemd it reports when it is ready, and answers
+/// the watchdog while the workers do.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire serve scenarios/two-hosts.toml
+  longwire serve dsl=access.toml core.toml --log-format json
+  longwire serve scenarios/two-hosts.toml --listen 8399
+  longwire serve core.toml --listen 192.0.2.1:8399 --tokens /etc/longwire/tokens
+  longwire serve /etc/longwire --group longwire --state /var/lib/longwire")]
+pub struct Args {
+    /// The scenarios: a file, NAME=FILE to name it, or a folder for all its files that end in .toml. Default
+    /// name: the file's.
+    #[arg(required = true, value_name = "[NAME=]FILE")]
+    scenarios: Vec<Given>,
+
+    /// Let a group's members use the API: its name or number. Default: only this user.
+    #[arg(long)]
+    group: Option<String>,
+
+    /// Serve the dashboard, the API and metrics on TCP: a port, or an address of this machine and a port. Of
+    /// several scenarios, each has the port behind that of the one before. Default: only on Unix sockets.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<WebAddress>,
+
+    /// Let those who bear a token of this file use what --listen serves, from any address. Each line is a
+    /// scope (read, steer or install) and a token; nobody but its owner may read the file.
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    tokens: Option<PathBuf>,
+
+    /// Keep what runs in this directory, and start from that the next time, as long as the scenario's file is
+    /// the same. Default: STATE_DIRECTORY of the environment, which systemd sets; without it nothing is kept.
+    #[arg(long, value_name = "DIRECTORY")]
+    state: Option<PathBuf>,
+
+    /// How the log on standard error is written.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
+    log_format: Format,
+}
+
+/// Interval between looks at what runs.
+const LOOK: Duration = Duration::from_millis(50);
+
+impl Args {
+    /// Runs the scenarios until a signal comes, or all have been stopped.
+    ///
+    /// # Errors
+    /// If a scenario is wrong or can't be started; none runs then.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        let log = Arc::new(EventLog::new(self.log_format));
+        let group = self.group.as_deref().map(group::group_id).transpose()?;
+        let mut manager = Manager::from_environment().context("the service manager's NOTIFY_SOCKET")?;
+        let folder = state::folder(self.state.as_deref());
+        let tokens = self.tokens.as_deref().map(Tokens::read).transpose()?.map(Arc::new);
+        let web = self.listen.map(|address| Web { address, tokens });
+        web.as_ref().map(Web::check).transpose()?;
+        let mut prepared = Vec::new();
+        for named in scenarios::named(&self.scenarios)? {
+            // Before the first thread: it may enter a user namespace.
+            prepared.push(Prepared::new(named, folder.as_deref(), &log)?);
+        }
+        let reload = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(SIGHUP, Arc::clone(&reload)).context("catching SIGHUP")?;
+        let signals = StopSignals::catch_these(&[SIGINT, SIGTERM]).context("catching signals")?;
+        sweep()?;
+        let mut all = Vec::new();
+        for (place, one) in (0u16..).zip(prepared) {
+            let of_one = |web: &Web| -> Result<Web, WebError> {
+                Ok(Web { address: web.address.behind(place)?, ..web.clone() })
+            };
+            let web = web.as_ref().map(of_one).transpose()?;
+            all.push(one.start(group, web, &log)?);
+        }
+        log.info("ready", &[("scenarios", all.len().into()), ("pid", std::process::id().into())]);
+        manager.ready(&status(&all));
+        let outcome = watch(&mut all, (&signals, &reload), &mut manager, &log);
+        manager.stopping();
+        all.iter_mut().for_each(|served| served.stop(&log));
+        Ok(outcome)
+    }
+}
+
+/// Waits until a signal comes, a scenario breaks, or none runs any more.
+fn watch(
+    all: &mut [Served],
+    (signals, reload): (&StopSignals, &AtomicBool),
+    manager: &mut Manager,
+    log: &EventLog,
+) -> Outcome {
+    while !signals.within(LOOK) {
+        if reload.swap(false, Ordering::Relaxed) {
+            manager.reloading();
+            all.iter().for_each(|served| served.read_again(log));
+            manager.ready(&status(all));
+        }
+        if all.iter().any(Served::is_broken) {
+            // Whoever started the service starts it anew.
+            return Outcome::Failed;
+        }
+        if let Some(stopped) = all.iter_mut().find(|served| served.is_asked_to_stop()) {
+            stopped.stop(log);
+            manager.ready(&status(all));
+        }
+        if !all.iter().any(Served::runs) {
+            return Outcome::Well;
+        }
+        if manager.is_due() && all.iter().all(Served::answers) {
+            manager.alive();
+        }
+    }
+    log.info("stopping", &[]);
+    Outcome::Well
+}
+
+/// The service in a line, for the service manager.
+fn status(all: &[Served]) -> String {
+    let names: Vec<&str> = all.iter().filter(|served| served.runs()).map(Served::name).collect();
+    match names.len() {
+        0..=8 => format!("running {}", names.join(", ")),
+        count => format!("running {count} scenarios"),
+    }
+}

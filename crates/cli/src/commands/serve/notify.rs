@@ -1,0 +1,112 @@
+//! Reports to the service manager (sd_notify(3)): datagrams to the socket that `NOTIFY_SOCKET` names.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::{Duration, Instant};
+
+/// The service manager's socket, if there is one.
+#[derive(Debug)]
+pub struct Manager {
+    socket: Option<(UnixDatagram, SocketAddr)>,
+    watchdog: Option<Duration>,
+    next: Instant,
+}
+
+impl Manager {
+    /// The manager that the environment names.
+    ///
+    /// # Errors
+    /// If its socket can't be used.
+    pub fn from_environment() -> io::Result<Self> {
+        let watched = std::env::var("WATCHDOG_PID").ok();
+        let is_meant = watched.is_none_or(|pid| pid == std::process::id().to_string());
+        let watchdog = std::env::var("WATCHDOG_USEC").ok().and_then(|time| time.parse().ok());
+        let watchdog = watchdog.filter(|_| is_meant).map(Duration::from_micros);
+        Self::new(std::env::var_os("NOTIFY_SOCKET").as_deref(), watchdog)
+    }
+
+    fn new(address: Option<&OsStr>, watchdog: Option<Duration>) -> io::Result<Self> {
+        let socket = match address.map(OsStrExt::as_bytes) {
+            None | Some([]) => None,
+            Some([b'@', name @ ..]) => {
+                Some((UnixDatagram::unbound()?, SocketAddr::from_abstract_name(name)?))
+            }
+            Some(path) => {
+                Some((UnixDatagram::unbound()?, SocketAddr::from_pathname(OsStr::from_bytes(path))?))
+            }
+        };
+        Ok(Self { socket, watchdog, next: Instant::now() })
+    }
+
+    /// The service has started, or has finished reloading.
+    pub fn ready(&self, status: &str) {
+        self.send(&format!("READY=1\nSTATUS={status}"));
+    }
+
+    /// The service reads its files again.
+    pub fn reloading(&self) {
+        let micros = longwire_clock::monotonic().0 / 1000;
+        self.send(&format!("RELOADING=1\nMONOTONIC_USEC={micros}"));
+    }
+
+    /// The service ends.
+    pub fn stopping(&self) {
+        self.send("STOPPING=1");
+    }
+
+    /// Whether the watchdog wants to hear something: twice in its time.
+    pub fn is_due(&self) -> bool {
+        self.watchdog.is_some() && Instant::now() >= self.next
+    }
+
+    /// The service is alive.
+    pub fn alive(&mut self) {
+        self.send("WATCHDOG=1");
+        self.next = Instant::now() + self.watchdog.unwrap_or_default() / 2;
+    }
+
+    fn send(&self, text: &str) {
+        if let Some((socket, address)) = &self.socket {
+            // A manager that is not there any more misses nothing.
+            let _ = socket.send_to_addr(text.as_bytes(), address);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn received(socket: &UnixDatagram) -> String {
+        let mut bytes = [0; 200];
+        let length = socket.recv(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    }
+
+    #[test]
+    fn the_manager_hears_what_it_asked_for() {
+        let name = format!("longwire-notify-{}", std::process::id());
+        let listening =
+            UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name.as_bytes()).unwrap()).unwrap();
+        let address = format!("@{name}");
+        let mut manager = Manager::new(Some(OsStr::new(&address)), Some(Duration::from_secs(3600))).unwrap();
+        manager.ready("2 scenarios");
+        assert_eq!(received(&listening), "READY=1\nSTATUS=2 scenarios");
+        manager.reloading();
+        assert!(received(&listening).starts_with("RELOADING=1\nMONOTONIC_USEC="));
+        assert!(manager.is_due());
+        manager.alive();
+        assert_eq!(received(&listening), "WATCHDOG=1");
+        assert!(!manager.is_due(), "half an hour is left");
+    }
+
+    #[test]
+    fn without_a_manager_nobody_is_told() {
+        let manager = Manager::new(None, None).unwrap();
+        assert!(!manager.is_due());
+        manager.stopping();
+    }
+}

@@ -1,0 +1,238 @@
+//! A scenario of a service: started, changed by its file, kept as a state, stopped.
+
+use super::event_log::{EventLog, Field};
+use super::scenarios::Named;
+use super::state::State;
+use anyhow::Context;
+use longwire_control::{Instance, WantedScenario, Web};
+use longwire_run::fitted::fit_pool;
+use longwire_run::instance::RunningInstance;
+use longwire_run::objects::Noticed;
+use longwire_run::real_run::{RealOptions, RealRun};
+use longwire_run::test_hosts::{TestHosts, gain_privileges};
+use longwire_scenario::Plan;
+use serde_json::{Map, Value};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Weak};
+
+/// A scenario that can be started.
+pub struct Prepared {
+    named: Named,
+    plan: Plan,
+    state: Option<Arc<State>>,
+}
+
+/// A scenario that runs, or has run.
+pub struct Served {
+    named: Named,
+    state: Option<Arc<State>>,
+    run: Option<RealRun>,
+}
+
+impl Prepared {
+    /// Reads a scenario, or what ran of it last, and gains what it needs of this process.
+    ///
+    /// # Errors
+    /// If it is wrong, or can't be run here.
+    pub fn new(named: Named, states: Option<&Path>, log: &EventLog) -> anyhow::Result<Self> {
+        let file = named.file.display().to_string();
+        let text = longwire_scenario::read_text(&named.file)?;
+        let mut plan = longwire_scenario::parse(&file, &text)?;
+        let field: Field<'_> = ("scenario", named.name.clone().into());
+        let state = states.map(|folder| State::open(folder, &named.name, &text)).transpose()?;
+        if let Some(last) = state.as_ref().map(State::last).transpose()?.flatten() {
+            match longwire_scenario::parse(&file, &last) {
+                Ok(of_state) => {
+                    log.info("restored", std::slice::from_ref(&field));
+                    plan = of_state;
+                }
+                Err(error) => {
+                    log.error("not-restored", &[field.clone(), ("error", error.to_string().into())]);
+                }
+            }
+        }
+        fit_pool(&mut plan);
+        let notes: Vec<_> = plan.notes.iter().map(ToString::to_string).collect();
+        for note in notes.into_iter().chain(gain_privileges(&mut plan)?) {
+            log.warning("note", &[field.clone(), ("note", note.into())]);
+        }
+        Ok(Self { named, plan, state: state.map(Arc::new) })
+    }
+
+    /// Starts it.
+    ///
+    /// # Errors
+    /// If its hosts can't be made, its ports not opened, or its state not written.
+    pub fn start(self, group: Option<u32>, web: Option<Web>, log: &Arc<EventLog>) -> anyhow::Result<Served> {
+        let Self { named, plan, state } = self;
+        let failed = || format!("can't start \"{}\"", named.name);
+        let links = plan.links.len();
+        let hosts = TestHosts::make(&named.name, &plan).with_context(failed)?;
+        let (told, noticed) = channel();
+        let options =
+            RealOptions { name: named.name.clone(), group, told: Some(told), web, ..RealOptions::default() };
+        let run = RealRun::start(plan, hosts, options).with_context(failed)?;
+        if let Some(state) = &state {
+            state.write(&**run.instance())?;
+        }
+        let keeper = Keeper {
+            instance: Arc::downgrade(run.instance()),
+            name: named.name.clone(),
+            state: state.clone(),
+            log: Arc::clone(log),
+        };
+        let spawned =
+            std::thread::Builder::new().name("longwire-keeper".into()).spawn(move || keeper.keep(&noticed));
+        spawned.context("the thread that keeps the state")?;
+        let socket = run.socket().map(|path| path.display().to_string()).unwrap_or_default();
+        let address = run.web().map(|web| web.address().to_string());
+        let served = Served { named, state, run: Some(run) };
+        let file = served.named.file.display().to_string();
+        let mut fields =
+            vec![served.field(), ("file", file.into()), ("links", links.into()), ("socket", socket.into())];
+        fields.extend(address.map(|address| ("address", address.into())));
+        log.info("started", &fields);
+        Ok(served)
+    }
+}
+
+impl Served {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.named.name
+    }
+
+    /// Whether it runs.
+    pub fn runs(&self) -> bool {
+        self.run.is_some()
+    }
+
+    /// Whether a worker has ended by itself.
+    pub fn is_broken(&self) -> bool {
+        self.run.as_ref().is_some_and(RealRun::has_ended)
+    }
+
+    /// Whether somebody has asked over its API that it end.
+    pub fn is_asked_to_stop(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| run.stopped().try_recv().is_ok())
+    }
+
+    /// Whether its workers answer, if it runs.
+    pub fn answers(&self) -> bool {
+        self.run.as_ref().is_none_or(|run| run.instance().flow().is_ok())
+    }
+
+    /// Reads its file again and applies it.
+    pub fn read_again(&self, log: &EventLog) {
+        let Some(run) = &self.run else { return };
+        let read = longwire_scenario::read_text(&self.named.file).map_err(|error| error.to_string());
+        let applied = read.and_then(|toml| {
+            let wanted = WantedScenario { toml, partial: false };
+            let done = run.instance().apply(&wanted).map_err(|error| error.to_string())?;
+            Ok((done.changes.len(), wanted.toml))
+        });
+        match applied {
+            Ok((changed, toml)) => {
+                if let Some(state) = &self.state {
+                    state.give(&toml);
+                }
+                self.save(log);
+                log.info("reloaded", &[self.field(), ("changed", changed.into())]);
+            }
+            Err(error) => log.error("not-reloaded", &[self.field(), ("error", error.into())]),
+        }
+    }
+
+    /// Ends it and logs its outcome.
+    pub fn stop(&mut self, log: &EventLog) {
+        self.save(log);
+        let Some(run) = self.run.take() else { return };
+        let ended = run.stop();
+        let mut fields = vec![
+            self.field(),
+            ("elapsed_ns", ended.elapsed.0.into()),
+            ("in", ended.counted.flow.taken.into()),
+            ("out", ended.counted.flow.sent.into()),
+        ];
+        let fidelity = ended.counted.fidelity.as_ref();
+        fields.extend(fidelity.map(|fidelity| ("faithful", fidelity.faithful.into())));
+        log.info("stopped", &fields);
+        for error in &ended.counted.errors {
+            log.error("failed", &[self.field(), ("error", error.clone().into())]);
+        }
+    }
+
+    fn save(&self, log: &EventLog) {
+        if let (Some(state), Some(run)) = (&self.state, &self.run) {
+            tell_of(state.write(&**run.instance()), self.field(), log);
+        }
+    }
+
+    fn field(&self) -> Field<'static> {
+        ("scenario", self.named.name.clone().into())
+    }
+}
+
+/// Logs that a state was not written.
+fn tell_of(written: anyhow::Result<()>, field: Field<'_>, log: &EventLog) {
+    if let Err(error) = written {
+        log.error("not-saved", &[field, ("error", crate::causes::chain(&error).into())]);
+    }
+}
+
+/// Logs the changes of an instance, and keeps its state.
+struct Keeper {
+    instance: Weak<RunningInstance>,
+    name: String,
+    state: Option<Arc<State>>,
+    log: Arc<EventLog>,
+}
+
+impl Keeper {
+    /// Keeps it until the instance is gone.
+    fn keep(&self, noticed: &Receiver<Noticed>) {
+        while let Ok(first) = noticed.recv() {
+            let mut saved = Vec::new();
+            // What has come meanwhile is in the same state.
+            for noticed in std::iter::once(first).chain(noticed.try_iter()) {
+                saved.extend(self.note(noticed));
+            }
+            if let (Some(state), Some(instance)) = (&self.state, self.instance.upgrade()) {
+                tell_of(state.write(&*instance), self.field(), &self.log);
+            }
+            // Dropped, they tell who waits that it is done.
+            drop(saved);
+        }
+    }
+
+    /// Logs a change, and returns what whoever made it waits for.
+    fn note(&self, noticed: Noticed) -> Option<std::sync::mpsc::Sender<()>> {
+        match noticed {
+            Noticed::Set(changes) => {
+                for change in changes {
+                    let settings: Map<String, Value> =
+                        change.pairs.into_iter().map(|(key, text)| (key, text.into())).collect();
+                    self.log.info(
+                        "changed",
+                        &[
+                            self.field(),
+                            ("kind", change.kind.word().into()),
+                            ("name", change.name.into()),
+                            ("settings", settings.into()),
+                        ],
+                    );
+                }
+                None
+            }
+            Noticed::Applied { changed, done } => {
+                self.log.info("applied", &[self.field(), ("changed", changed.into())]);
+                Some(done)
+            }
+        }
+    }
+
+    fn field(&self) -> Field<'static> {
+        ("scenario", self.name.clone().into())
+    }
+}

@@ -1,0 +1,121 @@
+//! The state of a service: for each scenario the file as it was given, and what ran last. It survives any end
+//! of the process, since a file is replaced as a whole.
+
+use anyhow::Context;
+use longwire_control::Instance;
+use longwire_rundir::{Lock, prepare};
+use serde_json::{Value, json};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The state of a scenario.
+#[derive(Debug)]
+pub struct State {
+    path: PathBuf,
+    /// The scenario's file as it was last applied.
+    given: Mutex<String>,
+    /// Held so that no second service writes the same state.
+    _lock: Lock,
+}
+
+/// The folder of states: the one that was asked for, else that of the service manager, if it has one.
+pub fn folder(asked: Option<&Path>) -> Option<PathBuf> {
+    let managed = || {
+        let all = std::env::var("STATE_DIRECTORY").ok()?;
+        all.split(':').next().filter(|first| !first.is_empty()).map(PathBuf::from)
+    };
+    asked.map(PathBuf::from).or_else(managed)
+}
+
+impl State {
+    /// The state of the scenario `name` in `folder`, which is made if it is missing. `given` is the text of
+    /// the scenario's file now.
+    ///
+    /// # Errors
+    /// If the folder is no place for it, or another service has it.
+    pub fn open(folder: &Path, name: &str, given: &str) -> anyhow::Result<Self> {
+        prepare(folder).with_context(|| format!("the state directory {}", folder.display()))?;
+        let path = folder.join(format!("{name}.lock"));
+        let lock = Lock::take(&path)?;
+        let lock = lock.with_context(|| {
+            format!("another service keeps the state of \"{name}\" in {}: end it first", folder.display())
+        })?;
+        let given = Mutex::new(given.to_owned());
+        Ok(Self { path: folder.join(format!("{name}.json")), given, _lock: lock })
+    }
+
+    /// What ran last, as a scenario, if the file is what it was then.
+    ///
+    /// # Errors
+    /// If there is a state that can't be read.
+    pub fn last(&self) -> anyhow::Result<Option<String>> {
+        let failed = || format!("the state {}", self.path.display());
+        let text = match fs::read_to_string(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            text => text.with_context(failed)?,
+        };
+        let damaged = || format!("{}; remove it to start from the scenario's file", failed());
+        let state: Value = serde_json::from_str(&text).with_context(damaged)?;
+        let same = state["given"].as_str() == Some(&*self.given());
+        Ok(state["running"].as_str().filter(|_| same).map(String::from))
+    }
+
+    /// The scenario's file is this from now on.
+    pub fn give(&self, given: &str) {
+        *self.given() = given.into();
+    }
+
+    /// Writes what runs.
+    ///
+    /// # Errors
+    /// If it can't be asked for, or not written.
+    pub fn write(&self, instance: &dyn Instance) -> anyhow::Result<()> {
+        // Held until it is written, so that an older state does not replace a newer one.
+        let given = self.given();
+        let state = json!({ "given": *given, "running": instance.scenario()? });
+        replace(&self.path, &state.to_string())
+            .with_context(|| format!("can't write {}", self.path.display()))
+    }
+
+    /// A text that a panic left is whole.
+    fn given(&self) -> std::sync::MutexGuard<'_, String> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Replaces a file by one with this text, which is on the disk when it gets its name.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_belongs_to_one_file_and_one_service() {
+        let folder = std::env::temp_dir().join(format!("longwire-state-{}", std::process::id()));
+        let state = State::open(&folder, "net", "seed = 1\n").unwrap();
+        assert_eq!(state.last().unwrap(), None);
+        let error = State::open(&folder, "net", "").unwrap_err().to_string();
+        assert!(error.starts_with("another service keeps the state of \"net\""), "{error}");
+        let text = json!({ "given": "seed = 1\n", "running": "seed = 1\n# changed\n" }).to_string();
+        replace(&state.path, &text).unwrap();
+        assert_eq!(state.last().unwrap().as_deref(), Some("seed = 1\n# changed\n"));
+        state.give("seed = 2\n");
+        assert_eq!(state.last().unwrap(), None, "the file was changed meanwhile");
+        fs::write(&state.path, "{").unwrap();
+        assert!(state.last().unwrap_err().to_string().starts_with("the state "));
+        drop(state);
+        assert!(State::open(&folder, "net", "").is_ok());
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,130 @@
+//! Commands that keep a link up until they are ended: their common options, and what they say.
+
+use crate::{Json, Outcome, outcome, run_text, verdict};
+use longwire_drivers::HostDriver;
+use longwire_run::fitted::fit_pool;
+use longwire_run::real_run::{Ended, RealOptions, RealRun};
+use longwire_run::test_hosts::TestHosts;
+use longwire_rundir::StopSignals;
+use longwire_scenario::Plan;
+use longwire_units::Nanos;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Options of every such command.
+#[derive(Debug, clap::Args)]
+pub struct Foreground {
+    /// End after this time: 10s, 5min. Default: at Ctrl-C.
+    #[arg(long = "for", value_name = "TIME", value_parser = run_time)]
+    time: Option<Nanos>,
+
+    /// Seed of losses: the same seed loses the same packets.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Keep what crosses the link, as a capture: FILE.pcapng.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+
+    /// Fail (exit status 1) if the emulation was not faithful.
+    #[arg(long)]
+    require_faithful: bool,
+
+    /// Print the whole report at the end.
+    #[arg(long, short, conflicts_with = "quiet")]
+    verbose: bool,
+
+    /// Say nothing but errors.
+    #[arg(long, short)]
+    quiet: bool,
+
+    #[command(flatten)]
+    pub json: Json,
+}
+
+/// The longest possible duration, well within the range of the engine's clock, which ends after 584 years.
+const LONGEST: Nanos = Nanos::from_secs(100 * 365 * 86_400);
+/// Interval between checks for signals.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Parses the duration of a run.
+pub fn run_time(text: &str) -> Result<Nanos, String> {
+    let time: Nanos = text.parse().map_err(|error: longwire_units::UnitError| error.to_string())?;
+    if time <= LONGEST {
+        return Ok(time);
+    }
+    Err(format!("it is out of range; write at most {LONGEST} (100 years)"))
+}
+
+impl Foreground {
+    /// Starts the links of `plan` between `hosts`, which are wired by `driver`.
+    ///
+    /// # Errors
+    /// If a port can't be opened, or there is not the memory; the hosts are taken down then.
+    pub fn start(
+        &self,
+        name: String,
+        mut plan: Plan,
+        (hosts, driver): (TestHosts, HostDriver),
+    ) -> anyhow::Result<RealRun> {
+        fit_pool(&mut plan);
+        plan.hosts.iter_mut().for_each(|host| host.driver = driver);
+        let options = RealOptions { name, record: self.record.clone(), ..RealOptions::default() };
+        RealRun::start(plan, Some(hosts), options)
+    }
+
+    /// Waits until it is to end: after its time, at a signal, when asked over the control socket, when a
+    /// worker broke, or when `over` says why.
+    pub fn wait(&self, run: &RealRun, signals: &StopSignals, mut over: impl FnMut() -> Option<String>) {
+        let end = self.time.map(|time| Instant::now() + Duration::from_nanos(time.0));
+        while signals.came().is_none() && !run.has_ended() {
+            let now = Instant::now();
+            if end.is_some_and(|end| now >= end) {
+                return;
+            }
+            if let Some(why) = over() {
+                return outcome::note(&format!("longwire: {why}"));
+            }
+            let next = end.map_or(LOOK, |end| end.saturating_duration_since(now).min(LOOK));
+            if run.stopped().recv_timeout(next).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Says the verdict, or prints the report.
+    ///
+    /// # Errors
+    /// If it can't be printed.
+    pub fn report(&self, command: &str, ended: Ended, own: &[(&str, String)]) -> anyhow::Result<Outcome> {
+        let ran = ended.ran();
+        let mut report = ran.report();
+        command.clone_into(&mut report.command);
+        for (key, value) in own {
+            report = report.with(*key, value.as_str());
+        }
+        let fidelity = ran.counted.fidelity.as_ref();
+        if let Some(fidelity) = fidelity {
+            self.say(&verdict::brief(fidelity));
+        }
+        if self.require_faithful && fidelity.is_some_and(|fidelity| !fidelity.faithful) {
+            report.fail("the emulation was not faithful");
+        }
+        if self.json.on {
+            return outcome::print_report(&report, true);
+        }
+        if self.verbose {
+            outcome::print_with(|out| run_text::print(&report, out))?;
+        } else {
+            ran.counted.errors.iter().for_each(|error| outcome::note(&format!("longwire: {error}")));
+        }
+        Ok(Outcome::of(report.pass))
+    }
+
+    /// Says something on standard error, unless nothing is to be said.
+    pub fn say(&self, what: &str) {
+        if !self.quiet {
+            outcome::note(&format!("longwire: {what}"));
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! `longwire attach`, on namespaces that `ip` made.
+
+mod support;
+
+use longwire_lab::abilities;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use support::{ended_by_all, json, longwire, row, stderr, stdout};
+
+const LONGWIRE: &str = env!("CARGO_BIN_EXE_longwire");
+
+/// Two namespaces joined by a veth pair: `inside`, the one with 10.78.0.1, and `outside`, with 10.78.0.2.
+struct Pair {
+    inside: String,
+    outside: String,
+}
+
+impl Pair {
+    /// Skips the test with a message if namespaces are impossible.
+    fn new(test: &str) -> Option<Self> {
+        let can = abilities();
+        for ability in [&can.root, &can.namespaces] {
+            if !ability.available {
+                println!("skipped {test}: {}", ability.reason);
+                return None;
+            }
+        }
+        let name = |end: &str| format!("t{}-{test}-{end}", std::process::id());
+        let pair = Self { inside: name("in"), outside: name("out") };
+        let (inside, outside) = (&pair.inside, &pair.outside);
+        let script = format!(
+            "set -e; ip netns add {inside}; ip netns add {outside}
+            ip link add eth0 netns {inside} mtu 1400 type veth peer name eth0 netns {outside} mtu 1400
+            for end in '{inside} 1' '{outside} 2'; do
+                set -- $end
+                ip -n $1 addr add 10.78.0.$2/24 dev eth0
+                ip -n $1 link set lo up; ip -n $1 link set eth0 up
+            done
+            ip -n {inside} route add default via 10.78.0.2"
+        );
+        let made = Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert!(made.status.success(), "{}", stderr(&made));
+        Some(pair)
+    }
+
+    fn within(namespace: &str, command: &[&str]) -> Output {
+        Command::new("ip").args(["netns", "exec", namespace]).args(command).output().unwrap()
+    }
+
+    /// The shortest round trip between the two, in ms.
+    fn round_trip(&self) -> f64 {
+        let pinged = Self::within(&self.inside, &["ping", "-q", "-c", "3", "-i", "0.2", "10.78.0.2"]);
+        least(&stdout(&pinged))
+    }
+
+    /// What a user can see of the interface, and of those beside it.
+    fn settings(&self) -> String {
+        let script = "ip -d addr; ip route; nft list ruleset; ls /sys/class/net";
+        let text = stdout(&Self::within(&self.inside, &["sh", "-c", script]));
+        // The kernel ends its search for duplicates of an address at its own pace.
+        text.replace(" tentative", "")
+    }
+
+    fn attach(&self, args: &[&str]) -> Attached {
+        let mut child = ended_by_all()
+            .args([LONGWIRE, "attach", "--netns", &self.inside])
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut before = String::new();
+        while !before.contains("round trips grow by") {
+            assert!(said.read_line(&mut before).unwrap() > 0, "it has ended: {before}");
+        }
+        Attached { child, said }
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        for name in [&self.inside, &self.outside] {
+            // One may be gone already.
+            let _ = Command::new("ip").args(["netns", "del", name]).output();
+        }
+    }
+}
+
+/// `longwire attach`, running.
+struct Attached {
+    child: Child,
+    said: BufReader<ChildStderr>,
+}
+
+impl Attached {
+    fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for the end; answers the exit code and what was said.
+    fn wait(mut self) -> (Option<i32>, String) {
+        let mut said = String::new();
+        self.said.read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap().code(), said)
+    }
+}
+
+/// The shortest round trip, in ms, of a ping's summary.
+fn least(text: &str) -> f64 {
+    let times = text.split("min/avg/max/mdev = ").nth(1).unwrap_or_else(|| panic!("no round trip in {text}"));
+    times.split('/').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn round_trips_grow_in_both_directions_and_are_as_before_afterwards() {
+    let Some(pair) = Pair::new("both") else { return };
+    let usual = pair.round_trip();
+    assert!(usual < 20.0, "{usual}");
+    let before = pair.settings();
+    let attached = pair.attach(&["--delay", "30ms", "--down", "delay=40ms"]);
+    let from_inside = pair.round_trip();
+    let ping = ["ping", "-q", "-c", "3", "-i", "0.2", "10.78.0.1"];
+    let from_outside = least(&stdout(&Pair::within(&pair.outside, &ping)));
+    for rtt in [from_inside, from_outside] {
+        assert!((70.0..110.0).contains(&rtt), "{rtt}");
+    }
+    // Checksums that the sender has left open, and segments larger than the MTU, cross, too.
+    let mut receiver = Command::new("ip")
+        .args(["netns", "exec", &pair.outside, LONGWIRE, "traffic", "receive", "--count", "1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut heard = BufReader::new(receiver.stderr.take().unwrap());
+    heard.read_line(&mut String::new()).unwrap();
+    let send = [LONGWIRE, "traffic", "send", "tcp", "10.78.0.2", "--bytes", "300kB", "--json"];
+    let sent = Pair::within(&pair.inside, &send);
+    assert_eq!(row(&json(&sent, 0), "goodput")["bytes"], 300_000);
+    assert!(receiver.wait().unwrap().success());
+    attached.signal("-INT");
+    let (code, said) = attached.wait();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("faithful") || said.contains("too few packets"), "{said}");
+    let after = pair.round_trip();
+    assert!(after < 20.0, "{after}");
+    assert_eq!(pair.settings(), before);
+}
+
+/// Pings are under way when it is taken off; none is lost.
+#[test]
+fn putting_it_on_and_taking_it_off_loses_no_packet() {
+    let Some(pair) = Pair::new("lossless") else { return };
+    let mut ping = Command::new("ip")
+        .args(["netns", "exec", &pair.inside, "ping", "-i", "0.02", "-c", "100", "10.78.0.2"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(ping.stdout.take().unwrap());
+    let mut text = String::new();
+    while !text.contains("icmp_seq=5 ") {
+        assert!(lines.read_line(&mut text).unwrap() > 0, "{text}");
+    }
+    let attached = pair.attach(&["--delay", "50ms", "--for", "500ms"]);
+    let (code, said) = attached.wait();
+    assert_eq!(code, Some(0), "{said}");
+    lines.read_to_string(&mut text).unwrap();
+    assert!(ping.wait().unwrap().success());
+    assert!(text.contains("100 received, 0% packet loss"), "{text}");
+    let slow = text.lines().filter(|line| line.contains("time=1")).count();
+    assert!(slow > 0, "some crossed the link: {text}");
+}
+
+#[test]
+fn a_killed_one_is_off_at_once_and_the_next_start_removes_its_ends() {
+    let Some(pair) = Pair::new("killed") else { return };
+    let before = pair.settings();
+    let attached = pair.attach(&["--delay", "100ms"]);
+    assert!(pair.round_trip() > 190.0);
+    attached.signal("-KILL");
+    attached.wait();
+    let after = pair.round_trip();
+    assert!(after < 20.0, "the kernel has taken it off: {after}");
+    let next = pair.attach(&["--delay", "1ms", "--for", "10ms"]);
+    assert_eq!(next.wait().0, Some(0));
+    assert_eq!(pair.settings(), before);
+}
+
+#[test]
+fn it_ends_with_the_namespace() {
+    let Some(pair) = Pair::new("ends") else { return };
+    let attached = pair.attach(&["--delay", "10ms"]);
+    let removed = Command::new("ip").args(["netns", "del", &pair.inside]).status().unwrap();
+    assert!(removed.success());
+    let (_, said) = attached.wait();
+    assert!(said.contains(&format!("namespace {} has ended", pair.inside)), "{said}");
+}
+
+#[test]
+fn the_report_is_json_and_ctl_changes_the_link() {
+    let Some(pair) = Pair::new("json") else { return };
+    let mut attached = pair.attach(&["--delay", "10ms", "--json"]);
+    let instance = format!("attach-{}", attached.child.id());
+    let set = longwire(&["ctl", "set", "up", "delay=70ms", "--instance", &instance]);
+    assert!(set.status.success(), "{}", stderr(&set));
+    let rtt = pair.round_trip();
+    assert!((80.0..120.0).contains(&rtt), "{rtt}");
+    let stopped = longwire(&["ctl", "stop", &instance]);
+    assert!(stopped.status.success(), "{}", stderr(&stopped));
+    let mut text = String::new();
+    attached.child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&report["command"], &report["interface"]), (&"attach".into(), &"eth0".into()));
+    assert!(row(&report, "link up")["out_packets"].as_u64().unwrap() >= 3, "{report:#}");
+    attached.wait();
+}
+
+#[test]
+fn what_can_not_be_done_is_told() {
+    let Some(pair) = Pair::new("refused") else { return };
+    let error = |args: &[&str]| {
+        let output = longwire(&[&["attach"], args].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        stderr(&output)
+    };
+    let inside = ["--netns", pair.inside.as_str()];
+    assert!(error(&["--netns", "no-such", "--delay", "1ms"]).contains("there is no namespace no-such"));
+    assert!(error(&["--netns", "/etc/passwd"]).contains("/etc/passwd"));
+    assert!(error(&["--pid", "0"]).contains("there is no process 0"));
+    assert!(error(&["--container", "--help"]).contains("--container"));
+    assert!(error(&["--container", "a b"]).contains("no container's name"));
+    let other = error(&[&inside[..], &["--interface", "eth7"]].concat());
+    assert!(other.contains("interface eth7: there is none") && other.contains("lo, eth0"), "{other}");
+    assert!(error(&[&inside[..], &["--interface", "lo"]].concat()).contains("no Ethernet"));
+    assert!(error(&[&inside[..], &["--delay", "long"]].concat()).contains("delay"));
+    assert!(error(&["--delay", "1ms"]).contains("--netns"));
+    let attached = pair.attach(&["--delay", "1ms"]);
+    let twice = error(&inside);
+    assert!(twice.contains(&format!("attach-{}", attached.child.id())), "{twice}");
+    attached.signal("-TERM");
+    assert_eq!(attached.wait().0, Some(0));
+}

@@ -1,0 +1,197 @@
+//! `longwire proxy`, in front of services on this machine's loopback.
+
+mod support;
+
+use longwire_lab::abilities;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::{DirBuilderExt, chown};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{Folder, ended_by_all, json, longwire, row, stderr};
+
+const LONGWIRE: &str = env!("CARGO_BIN_EXE_longwire");
+const NOBODY: u32 = 65_534;
+
+/// `longwire proxy`, running.
+struct Proxy {
+    child: Child,
+    said: BufReader<ChildStderr>,
+    at: SocketAddr,
+}
+
+impl Proxy {
+    /// Starts it as the last words of `command`, at a port that the system chooses.
+    fn start(mut command: Command, to: SocketAddr, args: &[&str]) -> Self {
+        let to = to.to_string();
+        let mut child = command
+            .args(["proxy", "--listen", "127.0.0.1:0", "--to", &to])
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut before = String::new();
+        while !before.contains("round trip will be about") {
+            assert!(said.read_line(&mut before).unwrap() > 0, "it has ended: {before}");
+        }
+        let at = before.split(" leads to ").next().unwrap().rsplit(' ').next().unwrap();
+        Self { at: at.parse().unwrap_or_else(|_| panic!("{before}")), child, said }
+    }
+
+    /// Ends it by SIGTERM; answers its exit code, its output and what it said.
+    fn end(mut self) -> (Option<i32>, String, String) {
+        let sent = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
+        assert!(sent.success());
+        let (mut output, mut said) = (String::new(), String::new());
+        self.child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
+        self.said.read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap().code(), output, said)
+    }
+}
+
+fn as_is() -> Command {
+    let mut command = ended_by_all();
+    command.arg(LONGWIRE);
+    command
+}
+
+fn may_run(test: &str) -> bool {
+    let can = abilities();
+    let may = can.root.available && can.namespaces.available;
+    if !may {
+        println!("skipped {test}: {}; {}", can.root.reason, can.namespaces.reason);
+    }
+    may
+}
+
+/// A question and its answer by TCP, and the time both took.
+fn ask(service: &TcpListener, at: SocketAddr) -> Duration {
+    let begin = Instant::now();
+    let mut client = TcpStream::connect(at).unwrap();
+    client.write_all(b"question").unwrap();
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    let (mut served, from) = service.accept().unwrap();
+    assert!(from.ip().is_loopback());
+    let mut text = String::new();
+    served.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "question");
+    served.write_all(b"answer").unwrap();
+    drop(served);
+    text.clear();
+    client.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "answer");
+    begin.elapsed()
+}
+
+#[test]
+fn connections_cross_the_link() {
+    if !may_run("connections_cross_the_link") {
+        return;
+    }
+    let service = TcpListener::bind("127.0.0.1:0").unwrap();
+    let proxy = Proxy::start(as_is(), service.local_addr().unwrap(), &["--delay", "20ms", "--json"]);
+    // A round trip for the connection, and one for question and answer.
+    let took = ask(&service, proxy.at);
+    assert!(took >= Duration::from_millis(80), "{took:?}");
+    // A megabyte each way is the same at the other side.
+    let sent: Vec<u8> = (0..1_000_000u32).map(|i| (i / 7) as u8).collect();
+    let mut client = TcpStream::connect(proxy.at).unwrap();
+    let (mut served, _) = service.accept().unwrap();
+    std::thread::scope(|scope| {
+        for end in [client.try_clone().unwrap(), served.try_clone().unwrap()] {
+            let sent = &sent;
+            scope.spawn(move || (&end).write_all(sent).unwrap());
+        }
+        for end in [&mut client, &mut served] {
+            let mut received = vec![0; sent.len()];
+            end.read_exact(&mut received).unwrap();
+            assert!(received == sent);
+        }
+    });
+    drop(service);
+    let refused = TcpStream::connect(proxy.at).unwrap().read(&mut [0]).unwrap_or(0);
+    assert_eq!(refused, 0, "nobody is behind it any more");
+    let at = proxy.at;
+    let (code, output, said) = proxy.end();
+    assert_eq!(code, Some(0), "{said}");
+    let report: serde_json::Value = serde_json::from_str(&output).unwrap();
+    assert_eq!((&report["command"], &report["listen"]), (&"proxy".into(), &at.to_string().into()));
+    assert!(row(&report, "link up")["out_packets"].as_u64().unwrap() > 10, "{report:#}");
+    assert_eq!(client.read(&mut [0]).unwrap_or(0), 0, "connections end with it");
+}
+
+#[test]
+fn datagrams_cross_the_link_and_can_be_lost() {
+    if !may_run("datagrams_cross_the_link_and_can_be_lost") {
+        return;
+    }
+    let service = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let args = ["--udp", "--delay", "20ms", "--up", "loss=100%"];
+    let proxy = Proxy::start(as_is(), service.local_addr().unwrap(), &args);
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.send_to(b"lost", proxy.at).unwrap();
+    let name = format!("proxy-{}", proxy.child.id());
+    loop {
+        let stats = json(&longwire(&["ctl", "stats", &name, "--json"]), 0);
+        if stats["dropped"]["loss"].as_u64() == Some(1) {
+            break;
+        }
+    }
+    let set = longwire(&["ctl", "set", "up", "loss=", "--instance", &name]);
+    assert!(set.status.success(), "{}", stderr(&set));
+    let begin = Instant::now();
+    client.send_to(b"question", proxy.at).unwrap();
+    let mut buffer = [0; 100];
+    let (length, from) = service.recv_from(&mut buffer).unwrap();
+    assert_eq!(&buffer[..length], b"question");
+    service.send_to(b"answer", from).unwrap();
+    let (length, from) = client.recv_from(&mut buffer).unwrap();
+    assert_eq!((&buffer[..length], from), (&b"answer"[..], proxy.at));
+    assert!(begin.elapsed() >= Duration::from_millis(40));
+    assert_eq!(proxy.end().0, Some(0));
+}
+
+#[test]
+fn without_root_the_ends_are_in_a_user_namespace() {
+    let test = "without_root_the_ends_are_in_a_user_namespace";
+    let can = abilities();
+    if !can.user_namespaces.available {
+        return println!("skipped {test}: {}", can.user_namespaces.reason);
+    }
+    let folder = Folder::new("proxy");
+    let program = folder.text("longwire");
+    std::fs::copy(LONGWIRE, &program).unwrap();
+    std::fs::DirBuilder::new().mode(0o700).create(folder.path("run")).unwrap();
+    let mut command = ended_by_all();
+    if can.root.available {
+        chown(folder.path("run"), Some(NOBODY), Some(NOBODY)).unwrap();
+        command.args(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
+    }
+    command.arg(&program).env("LONGWIRE_RUN_DIR", folder.path("run")).current_dir("/");
+    let service = TcpListener::bind("127.0.0.1:0").unwrap();
+    let proxy = Proxy::start(command, service.local_addr().unwrap(), &["--delay", "20ms"]);
+    for _ in 0..3 {
+        let took = ask(&service, proxy.at);
+        assert!(took >= Duration::from_millis(80), "{took:?}");
+    }
+    let (code, _, said) = proxy.end();
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn what_can_not_be_used_is_told() {
+    let error = |args: &[&str]| {
+        let output = longwire(&[&["proxy"], args].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        stderr(&output)
+    };
+    assert!(error(&["--listen", "here", "--to", "127.0.0.1:1"]).contains("127.0.0.1:9000"));
+    assert!(error(&["--listen", "0", "--to", "127.0.0.1"]).contains("--to 127.0.0.1 can't be found"));
+    assert!(error(&["--listen", "0", "--to", "127.0.0.1:0"]).contains("port 0"));
+    assert!(error(&["--listen", "0", "--to", "127.0.0.1:9", "--dealy", "1ms"]).contains("--delay"));
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = taken.local_addr().unwrap().to_string();
+    assert!(error(&["--listen", &at, "--to", "127.0.0.1:9"]).contains(&format!("can't listen on {at}")));
+}

@@ -1,0 +1,377 @@
+//! `longwire serve`: scenarios as a service.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
+use std::process::{Command, Stdio};
+use support::service::{Service, TWO_PORTS};
+use support::{Folder, json, longwire, row, stderr, stdout};
+
+#[test]
+fn a_service_runs_scenarios_and_tells_its_manager() {
+    let folder = Folder::new("serve");
+    let [one, two] = ["one.toml", "two.toml"].map(|name| folder.write(name, TWO_PORTS));
+    let name = format!("longwire-manager-{}", std::process::id());
+    let manager = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    let heard = || {
+        let mut bytes = [0; 200];
+        let length = manager.recv(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    command.env("NOTIFY_SOCKET", format!("@{name}"));
+    let service = Service::begin(command, &folder, &[&one, &format!("second={two}")]);
+    let ready = service.event("ready");
+    assert_eq!((&ready["scenarios"], &ready["level"]), (&2.into(), &"info".into()));
+    let (time, nanos) = (ready["time"].as_str().unwrap(), ready["time_ns"].as_u64().unwrap());
+    assert!(time.starts_with("20") && time.ends_with('Z') && nanos > 1_700_000_000_000_000_000, "{ready}");
+    assert_eq!(heard(), "READY=1\nSTATUS=running one, second");
+
+    let list = json(&service.ctl(&["list", "--json"]), 0);
+    assert_eq!((&row(&list, "one")["measured"], &row(&list, "second")["measured"]), (&2.into(), &2.into()));
+    service.signal("HUP");
+    assert!(heard().starts_with("RELOADING=1"));
+    assert!(heard().starts_with("READY=1"));
+    service.ctl(&["stop", "one"]);
+    assert_eq!(service.event("stopped")["scenario"], "one");
+    assert_eq!(heard(), "READY=1\nSTATUS=running second");
+    assert_eq!(json(&service.ctl(&["list", "--json"]), 0)["rows"].as_array().unwrap().len(), 1);
+    service.signal("TERM");
+    assert_eq!(service.event("stopped")["scenario"], "second");
+    assert_eq!(heard(), "STOPPING=1");
+    assert_eq!(service.end(), Some(0));
+    assert_eq!(std::fs::read_dir(folder.path("run")).unwrap().count(), 0, "its sockets");
+}
+
+#[test]
+fn a_scenario_that_is_wrong_is_no_service() {
+    let folder = Folder::new("serve-wrong");
+    let right = folder.write("right.toml", TWO_PORTS);
+    let wrong = folder.write("wrong.toml", TWO_PORTS.replace("10 ms", "soon"));
+    let output = longwire(&["serve", &right, &wrong]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("\"soon\""), "{}", stderr(&output));
+    let output = longwire(&["serve", &right, &right]);
+    assert!(stderr(&output).contains("give one another name"), "{}", stderr(&output));
+    let output = longwire(&["serve", &right, "--group", "nobody-has-this"]);
+    assert!(stderr(&output).contains("there is no group \"nobody-has-this\""), "{}", stderr(&output));
+}
+
+#[test]
+fn members_of_its_group_use_a_service() {
+    let folder = Folder::new("serve-group");
+    if std::fs::metadata(folder.path("")).unwrap().uid() != 0 {
+        println!("members_of_its_group_use_a_service: skipped: only root gives files to any group");
+        return;
+    }
+    let file = folder.write("net.toml", TWO_PORTS);
+    let service = Service::start(&folder, &[&file, "--group", "4242"]);
+    let as_user = |groups: &str, args: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "4343", "--regid", "4343", "--groups", groups]);
+        command.env("LONGWIRE_RUN_DIR", folder.text("run")).arg(env!("CARGO_BIN_EXE_longwire")).args(args);
+        command.output().unwrap()
+    };
+    let set = json(&as_user("4242", &["ctl", "set", "up", "delay=40ms", "--json"]), 0);
+    assert_eq!(row(&set, "link up.forward")["settings"]["delay"], "40 ms");
+    let stranger = as_user("4244", &["ctl", "get", "up"]);
+    assert!(stderr(&stranger).contains("no instance"), "{}", stderr(&stranger));
+    assert_eq!(service.end(), Some(0));
+}
+
+/// What is compared, applied and saved: two links, a source and a router with flows.
+const NET: &str = r#"
+[[port]]
+name = "a"
+driver = "source"
+addresses = "10.0.1.9/24"
+
+[[port]]
+name = "b"
+driver = "source"
+addresses = "10.0.2.9/24"
+
+[[router]]
+name = "r"
+ports = [
+  { port = "a", addresses = "10.0.1.1/24" },
+  { port = "b", addresses = "10.0.2.1/24" },
+]
+routes = [{ to = "10.7.0.0/16", via = "10.0.2.9" }]
+
+[[link]]
+name = "up"
+from = "a"
+to = "b"
+rate = "10 Mbit/s" # to the street
+delay = "10 ms"
+
+[[link]]
+name = "down"
+from = "b"
+to = "a"
+rate = "20 Mbit/s"
+
+[[source]]
+name = "video"
+from = "a"
+to = "b"
+model = "poisson"
+rate = "1 Mbit/s"
+
+[[at]]
+time = "1000 s"
+link = "down"
+loss = "5 %"
+"#;
+
+#[test]
+fn a_changed_file_is_applied_and_nothing_else() {
+    let folder = Folder::new("serve-apply");
+    let file = folder.write("net.toml", NET);
+    let service = Service::start(&folder, &[&file]);
+    let diff = || json(&service.ctl(&["diff", &file, "--json"]), 0);
+    assert_eq!(diff()["rows"].as_array().unwrap().len(), 0);
+    let edited = NET
+        .replace("10 ms", "25 ms")
+        .replace("rate = \"10 Mbit/s\" # to", "rate = \"10 Mbit/s\"\nqueue = \"codel\"\nloss = \"1 %\" # to")
+        .replace("\"1 Mbit/s\"", "\"3 Mbit/s\"")
+        .replace("10.7.0.0/16", "10.8.0.0/16");
+    folder.write("net.toml", &edited);
+    let output = service.ctl(&["diff", &file]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("link up: delay 10 ms -> 25 ms, ") && text.contains("loss none -> 1 %"), "{text}");
+    assert!(text.contains("source video: rate 1 Mbit/s -> 3 Mbit/s"), "{text}");
+    assert!(text.contains("router r: route.10.7.0.0/16 via 10.0.2.9 dev b -> none, route.10.8"), "{text}");
+    assert!(!text.contains("down"), "{text}");
+
+    service.signal("HUP");
+    assert_eq!(service.event("reloaded")["changed"], 3);
+    assert_eq!(diff()["rows"].as_array().unwrap().len(), 0);
+    let get = json(&service.ctl(&["get", "up", "--json"]), 0);
+    assert_eq!(row(&get, "link up")["settings"]["queue.kind"], "codel");
+    let routes = stdout(&service.ctl(&["route", "list", "r"]));
+    assert!(routes.contains("10.8.0.0/16") && !routes.contains("10.7.0.0/16"), "{routes}");
+
+    // A file with other objects is refused, and the rest of it is made only if that is wanted.
+    let third = "\n[[port]]\nname = \"c\"\ndriver = \"source\"\naddresses = \"10.0.3.9/24\"\n";
+    let third_at_router = "{ port = \"c\", addresses = \"10.0.3.1/24\" },\n]\nroutes";
+    let other = folder.write(
+        "other.toml",
+        edited.replace("20 Mbit/s", "30 Mbit/s").replace("]\nroutes", third_at_router) + third,
+    );
+    let refused = service.ctl(&["apply", &other]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("port \"c\": it is new"), "{}", stderr(&refused));
+    let rate = || json(&service.ctl(&["get", "down", "--json"]), 0)["rows"][0]["settings"]["rate"].clone();
+    assert_eq!(rate(), "20 Mbit/s");
+    let partial = json(&service.ctl(&["apply", &other, "--partial", "--json"]), 0);
+    assert_eq!(row(&partial, "port \"c\"")["kind"], "refused");
+    assert_eq!(rate(), "30 Mbit/s");
+    let wrong = folder.write("wrong.toml", edited.replace("25 ms", "soon"));
+    assert!(stderr(&service.ctl(&["apply", &wrong])).contains("\"soon\""));
+    std::fs::copy(folder.path("wrong.toml"), folder.path("net.toml")).unwrap();
+    service.signal("HUP");
+    assert!(service.event("not-reloaded")["error"].as_str().unwrap().contains("soon"));
+    assert_eq!(service.end(), Some(0));
+}
+
+#[test]
+fn what_runs_is_saved_as_a_scenario() {
+    let folder = Folder::new("serve-save");
+    let file = folder.write("net.toml", NET);
+    let service = Service::start(&folder, &[&file]);
+    assert_eq!(stdout(&service.ctl(&["save"])).trim(), NET.trim());
+    for change in [
+        &["set", "up", "queue.kind=red", "queue=200 packets", "max-p=5%", "loss=2%", "delay=0ms"][..],
+        &["set", "up", "jitter=3ms", "loss="],
+        &["set", "down", "filter=drop if udp", "mtu=1400"],
+        &["set", "video", "model=cbr", "rate=2mbit", "packets=9000"],
+        &["set", "r", "route.10.9.0.0/16=blackhole", "route.10.7.0.0/16=none"],
+    ] {
+        let output = service.ctl(change);
+        assert!(output.status.success(), "{change:?}: {}", stderr(&output));
+    }
+    let saved = folder.text("saved.toml");
+    for _ in 0..2 {
+        assert!(service.ctl(&["save", "--output", &saved]).status.success());
+        let text = std::fs::read_to_string(&saved).unwrap();
+        assert!(text.contains("# to the street"), "comments stay: {text}");
+        assert_eq!(text.matches("Changes made while it ran").count(), 1, "{text}");
+        let check = longwire(&["check", &saved]);
+        assert_ne!(check.status.code(), Some(2), "{}\n{text}", stderr(&check));
+        let diff = service.ctl(&["diff", &saved]);
+        assert!(diff.status.success(), "{}{}\n{text}", stdout(&diff), stderr(&diff));
+        // Applied, it is what is saved the next time.
+        assert!(service.ctl(&["apply", &saved]).status.success());
+    }
+    assert_eq!(service.end(), Some(0));
+    let again = Service::start(&folder, &[&saved]);
+    let diff = again.ctl(&["diff", &saved]);
+    assert!(diff.status.success(), "{}{}", stdout(&diff), stderr(&diff));
+    assert_eq!(again.end(), Some(0));
+}
+
+#[test]
+fn a_killed_service_starts_from_what_ran_last() {
+    let folder = Folder::new("serve-state");
+    let file = folder.write("net.toml", NET);
+    let state = folder.text("state");
+    let start = || Service::start(&folder, &[&file, "--state", &state]);
+    let mut service = start();
+    let second = longwire(&["serve", &file, "--state", &state]);
+    assert!(stderr(&second).contains("another service keeps the state of \"net\""), "{}", stderr(&second));
+    let edited = folder.write("edited.toml", NET.replace("10 ms", "25 ms"));
+    assert!(service.ctl(&["apply", &edited]).status.success());
+    // What was answered is kept, whatever comes at once.
+    service.child.kill().unwrap();
+    service.child.wait().unwrap();
+
+    let service = Service::begin_at(&folder, &[&file, "--state", &state]);
+    assert_eq!(service.event("restored")["scenario"], "net");
+    service.event("ready");
+    assert!(service.ctl(&["diff", &edited]).status.success());
+    assert!(service.ctl(&["set", "down", "loss=3%"]).status.success());
+    assert_eq!(service.event("changed")["settings"]["loss"], "3%");
+    assert_eq!(service.end(), Some(0));
+
+    let service = start();
+    let text = stdout(&service.ctl(&["diff", &edited]));
+    assert!(text.starts_with("link down: loss 3 % -> none,") && text.lines().count() == 1, "{text}");
+    assert_eq!(service.end(), Some(0));
+    // A file that was edited meanwhile is what is wanted.
+    folder.write("net.toml", NET.replace("10 ms", "40 ms"));
+    let service = start();
+    assert!(service.ctl(&["diff", &file]).status.success());
+    assert_eq!(service.end(), Some(0));
+}
+
+#[test]
+fn what_a_killed_service_leaves_is_removed_by_the_next() {
+    let ability = longwire_lab::abilities().namespaces;
+    if !ability.available {
+        println!("what_a_killed_service_leaves_is_removed_by_the_next: skipped: {}", ability.reason);
+        return;
+    }
+    let folder = Folder::new("serve-killed");
+    let name = format!("tk{}", std::process::id());
+    let hosts = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
+        address = \"10.0.0.2/24\"\n[[link]]\nname = \"up\"\nbetween = [\"a\", \"b\"]\ndelay = \"5 ms\"\n";
+    let scenario = format!("{name}={}", folder.write("hosts.toml", hosts));
+    let namespaces = || {
+        let all = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+        let own = all.filter(|entry| entry.file_name().to_string_lossy().starts_with(&format!("lw-{name}-")));
+        own.count()
+    };
+    let mut service = Service::start(&folder, &[&scenario]);
+    assert!(namespaces() >= 2);
+    service.child.kill().unwrap();
+    service.child.wait().unwrap();
+    assert!(namespaces() >= 2, "nobody could remove them");
+    let service = Service::start(&folder, &[&scenario]);
+    let lab = longwire_lab::Lab::open(&name).unwrap();
+    let mut ping = lab.host("a").unwrap().command("ping").unwrap();
+    let ping = ping.args(["-n", "-c", "2", "-i", "0.05", "10.0.0.2"]).output().unwrap();
+    assert!(ping.status.success(), "{}", stdout(&ping));
+    let list = json(&service.ctl(&["list", "--json"]), 0);
+    assert_eq!(list["rows"].as_array().unwrap().len(), 1, "the killed one's socket is gone: {list}");
+    assert_eq!(service.end(), Some(0));
+    assert_eq!(namespaces(), 0);
+}
+
+#[test]
+fn metrics_are_what_prometheus_reads() {
+    let folder = Folder::new("serve-metrics");
+    let file = folder.write("net.toml", NET);
+    let service = Service::start(&folder, &[&file]);
+    let socket = service.started["socket"].as_str().unwrap().to_owned();
+    let get = |path: &str| {
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+    };
+    let text = get("/metrics?links=u*");
+    assert!(text.contains("longwire_links{scenario=\"net\"} 2.0\n"), "{text}");
+    assert!(text.contains("longwire_link_in_packets_total{scenario=\"net\",link=\"up\"}"), "{text}");
+    assert!(!text.contains("link=\"down\""), "{text}");
+    let mut check = match Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+    {
+        Ok(check) => check,
+        Err(error) => return println!("metrics_are_what_prometheus_reads: half skipped: promtool: {error}"),
+    };
+    check.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = check.wait_with_output().unwrap();
+    // Its linter reads the older format, in which the help of a counter is that of its series.
+    let faults = stderr(&output).lines().filter(|line| !line.ends_with("no help text")).count();
+    assert_eq!(faults, 0, "{}{}\n{text}", stdout(&output), stderr(&output));
+    assert_eq!(service.end(), Some(0));
+}
+
+#[test]
+fn the_worst_links_are_found() {
+    let folder = Folder::new("serve-stats");
+    let file = folder.write("net.toml", NET);
+    let service = Service::start(&folder, &[&file]);
+    let worst = json(&service.ctl(&["stats", "*", "--kind", "link", "--sort", "in_packets", "--json"]), 0);
+    assert_eq!(worst["rows"].as_array().unwrap().len(), 2, "{worst}");
+    assert_eq!(worst["rows"][0]["name"], "up", "video takes it");
+    let next = json(&service.ctl(&["stats", "*", "--kind", "link", "--after", "up", "--json"]), 0);
+    assert_eq!((&next["rows"][0]["name"], &next["rows_left"]), (&"down".into(), &0.into()));
+    let text = stdout(&service.ctl(&["stats", "*", "--kind", "link", "--limit", "1"]));
+    assert!(text.contains("(1 more: --after up)") && !text.contains("accounted"), "{text}");
+    let wrong = service.ctl(&["stats", "*", "--sort", "in_packet"]);
+    assert!(stderr(&wrong).contains("did you mean \"in_packets\"?"), "{}", stderr(&wrong));
+    assert_eq!(service.end(), Some(0));
+}
+
+#[test]
+fn others_reach_a_service_by_tokens_only() {
+    let folder = Folder::new("serve-tokens");
+    let file = folder.write("net.toml", NET);
+    let open = longwire(&["serve", &file, "--listen", "0.0.0.0:0"]);
+    assert!(stderr(&open).contains("not an address of this machine alone"), "{}", stderr(&open));
+    let [read, steer] = ["a", "b"].map(|letter| letter.repeat(32));
+    let tokens = folder.write("tokens", format!("read {read}\nsteer {steer}\n"));
+    let shared = longwire(&["serve", &file, "--listen", "0.0.0.0:0", "--tokens", &tokens]);
+    assert!(stderr(&shared).contains("chmod 600"), "{}", stderr(&shared));
+    std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o600)).unwrap();
+    // Loopback, so that the test opens nothing to others.
+    let service = Service::start(&folder, &[&file, "--listen", "127.0.0.1:0", "--tokens", &tokens]);
+    let address = service.started["address"].as_str().unwrap().to_owned();
+    let status = |method: &str, path: &str, token: &str, body: &str| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        let bears =
+            if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n{bears}\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    assert_eq!(status("GET", "/", "", ""), "200");
+    assert_eq!(status("GET", "/v1/stats", "", ""), "401");
+    assert_eq!(status("GET", "/metrics", &read, ""), "200");
+    let delay = "{\"delay\": \"40 ms\"}";
+    assert_eq!(status("PATCH", "/v1/links/up", &read, delay), "403");
+    assert_eq!(status("PATCH", "/v1/links/up", &steer, delay), "200");
+    assert_eq!(status("PUT", "/v1/scenario", &steer, "{\"toml\": \"\"}"), "403");
+    assert_eq!(status("DELETE", "/v1/instance", &steer, ""), "403");
+    assert_eq!(service.end(), Some(0));
+}

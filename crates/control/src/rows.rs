@@ -1,0 +1,146 @@
+//! Which rows of the counters are shown: by name and kind, in an order, a page at a time.
+
+use crate::object::fits;
+use crate::problem::Problem;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::cmp::Ordering;
+use utoipa::IntoParams;
+
+/// The rows that are asked for; by default all.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct RowFilter {
+    /// A name, or a pattern such as dsl*.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// One kind: link, port, source, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// A field with a number, the highest first; drops is the sum of dropped packets. Default: the scenario's
+    /// order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sort: Option<String>,
+    /// Most rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// The name of the last row of the page before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+/// The sum of a row's dropped packets, as a field.
+const DROPS: &str = "drops";
+
+impl RowFilter {
+    /// Leaves the rows of `stats` that are asked for, and says how many come behind them.
+    ///
+    /// # Errors
+    /// If it names a field or a row that is not there.
+    pub(crate) fn apply(&self, stats: &mut Value) -> Result<(), Box<Problem>> {
+        if *self == Self::default() {
+            return Ok(());
+        }
+        let Some(rows) = stats["rows"].as_array_mut() else { return Ok(()) };
+        rows.retain(|row| {
+            let is_kind = self.kind.as_ref().is_none_or(|kind| row["kind"] == **kind);
+            is_kind && self.name.as_ref().is_none_or(|pattern| fits(name_of(row), pattern))
+        });
+        if let Some(field) = &self.sort {
+            check_field(rows, field)?;
+            // The rows of equal numbers keep their order.
+            rows.sort_by(|a, b| descending(number(a, field), number(b, field)));
+        }
+        if let Some(after) = &self.after {
+            let Some(at) = rows.iter().position(|row| name_of(row) == after) else {
+                let what = format!("after: there is no row \"{after}\" among those that are asked for");
+                let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("after");
+                return Err(Box::new(problem));
+            };
+            rows.drain(..=at);
+        }
+        let all = rows.len();
+        rows.truncate(self.limit.unwrap_or(all));
+        let left = all - rows.len();
+        stats["rows_left"] = left.into();
+        Ok(())
+    }
+}
+
+fn name_of(row: &Value) -> &str {
+    row["name"].as_str().unwrap_or_default()
+}
+
+fn number(row: &Value, field: &str) -> Option<f64> {
+    if field == DROPS {
+        let reasons = row["dropped"].as_object()?;
+        return Some(reasons.values().filter_map(Value::as_f64).sum());
+    }
+    row[field].as_f64()
+}
+
+/// The highest first, and rows without the field last.
+fn descending(a: Option<f64>, b: Option<f64>) -> Ordering {
+    b.partial_cmp(&a).unwrap_or(Ordering::Equal)
+}
+
+fn check_field(rows: &[Value], field: &str) -> Result<(), Box<Problem>> {
+    if rows.is_empty() || rows.iter().any(|row| number(row, field).is_some()) {
+        return Ok(());
+    }
+    let fields = rows.iter().filter_map(Value::as_object).flatten();
+    let mut known: Vec<String> =
+        fields.filter(|(_, value)| value.is_number()).map(|(field, _)| field.clone()).collect();
+    known.push(DROPS.into());
+    known.sort();
+    known.dedup();
+    let what = format!("sort: no row has a number \"{field}\"; there are {}", known.join(", "));
+    let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("sort");
+    Err(Box::new(problem.suggest(field, &known)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn names(filter: &RowFilter) -> Result<(Vec<String>, u64), String> {
+        let row = |name: &str, kind: &str, packets: u64, loss: u64| {
+            let dropped = json!({ "loss": loss, "aqm": 1 });
+            json!({ "name": name, "kind": kind, "in_packets": packets, "dropped": dropped })
+        };
+        let mut stats = json!({ "rows": [
+            row("dsl1", "link", 5, 1),
+            row("dsl2", "link", 9, 0),
+            row("dsl3", "link", 7, 4),
+            row("core", "link", 8, 2),
+            json!({ "name": "dsl1", "kind": "port" }),
+        ] });
+        filter.apply(&mut stats).map_err(|problem| problem.detail)?;
+        let rows = stats["rows"].as_array().unwrap().iter().map(|row| name_of(row).to_owned());
+        Ok((rows.collect(), stats["rows_left"].as_u64().unwrap_or(0)))
+    }
+
+    #[test]
+    fn rows_are_chosen_sorted_and_paged() {
+        let all = RowFilter::default();
+        assert_eq!(names(&all).unwrap().0.len(), 5);
+        let text = |text: &str| Some(text.to_owned());
+        let links = RowFilter { name: text("dsl*"), kind: text("link"), ..all.clone() };
+        assert_eq!(names(&links).unwrap().0, ["dsl1", "dsl2", "dsl3"]);
+        let worst = RowFilter { sort: text("drops"), limit: Some(2), ..links.clone() };
+        assert_eq!(names(&worst).unwrap(), (vec!["dsl3".into(), "dsl1".into()], 1));
+        let next = RowFilter { after: text("dsl1"), ..worst };
+        assert_eq!(names(&next).unwrap(), (vec!["dsl2".into()], 0));
+        let by_packets = RowFilter { sort: text("in_packets"), ..all.clone() };
+        assert_eq!(names(&by_packets).unwrap().0, ["dsl2", "core", "dsl3", "dsl1", "dsl1"]);
+        let error = names(&RowFilter { sort: text("in_packet"), ..all.clone() }).unwrap_err();
+        let expected = "sort: no row has a number \"in_packet\"; there are drops, in_packets; did you mean \
+            \"in_packets\"?";
+        assert_eq!(error, expected);
+        let error = names(&RowFilter { after: text("x"), ..all }).unwrap_err();
+        assert!(error.starts_with("after: there is no row \"x\""), "{error}");
+    }
+}

@@ -1,0 +1,60 @@
+//! The API's endpoints about the scenario that an instance runs.
+
+#![allow(
+    unused_qualifications,
+    reason = "`utoipa::path` writes the full paths of the types that it is given"
+)]
+
+use crate::instance::Instance;
+use crate::problem::{Problem, Refusals};
+use crate::requests::{Body, Running, answered};
+use crate::rewire::{RewireAsk, Rewired};
+use crate::scenario::{Comparison, ScenarioText, WantedScenario};
+use axum::Json;
+use axum::extract::{DefaultBodyLimit, State};
+use std::sync::Arc;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Longest scenario in a request, in bytes.
+const MAX_SCENARIO: usize = 16 << 20;
+
+/// The endpoints.
+pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
+    let all = OpenApiRouter::new().routes(routes!(scenario, apply, rewire)).routes(routes!(compare));
+    all.layer(DefaultBodyLimit::max(MAX_SCENARIO))
+}
+
+/// Writes what runs as a scenario.
+#[utoipa::path(get, path = "/v1/scenario", responses((status = OK, body = ScenarioText), Refusals))]
+async fn scenario(State(instance): Running) -> Result<Json<ScenarioText>, Problem> {
+    answered(instance, |instance| Ok(ScenarioText { toml: instance.scenario()? })).await
+}
+
+/// Makes what runs equal to a scenario by the fewest changes, and lists them. Links, sources and media change
+/// at one instant; what has no other settings is not touched.
+#[utoipa::path(put, path = "/v1/scenario", request_body = WantedScenario,
+    responses((status = OK, body = Comparison), Refusals))]
+async fn apply(
+    State(instance): Running,
+    Body(wanted): Body<WantedScenario>,
+) -> Result<Json<Comparison>, Problem> {
+    answered(instance, move |instance| instance.apply(&wanted)).await
+}
+
+/// Lists how what runs differs from a scenario, and changes nothing.
+#[utoipa::path(post, path = "/v1/scenario/differences", request_body = ScenarioText,
+    responses((status = OK, body = Comparison), Refusals))]
+async fn compare(
+    State(instance): Running,
+    Body(text): Body<ScenarioText>,
+) -> Result<Json<Comparison>, Problem> {
+    answered(instance, move |instance| instance.compare(&text.toml)).await
+}
+
+/// Adds sections to the scenario that runs, and removes links from it, at one instant: all of them or none.
+#[utoipa::path(patch, path = "/v1/scenario", request_body = RewireAsk,
+    responses((status = OK, body = Rewired), Refusals))]
+async fn rewire(State(instance): Running, Body(ask): Body<RewireAsk>) -> Result<Json<Rewired>, Problem> {
+    answered(instance, move |instance| instance.rewire(&ask)).await
+}

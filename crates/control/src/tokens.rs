@@ -1,0 +1,244 @@
+//! Bearer tokens (RFC 6750), each with a scope, for an API that others can reach.
+
+use crate::problem::Problem;
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// What a token lets its bearer do. Each scope includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// Look at everything.
+    Read,
+    /// Change settings, state and maps.
+    Steer,
+    /// Install and remove objects and programs, apply scenarios, end the instance.
+    Install,
+}
+
+/// The tokens of a file, as their hashes: the same time is needed for any that is wrong.
+#[derive(Debug, Clone)]
+pub struct Tokens(Vec<(Scope, [u8; 32])>);
+
+/// Why a file of tokens can't be used.
+#[derive(Debug, Error)]
+pub enum TokenError {
+    /// It can't be read.
+    #[error("can't read the tokens in {}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Others can read it.
+    #[error("others can read or write {0} (mode {mode:03o}); run: chmod 600 {0}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A line is no token.
+    #[error("{}, line {line}: {reason}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Its number, from 1 on.
+        line: usize,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// There is none.
+    #[error("{} has no token; write lines such as: read TOKEN (openssl rand -hex 32)", .0.display())]
+    Empty(PathBuf),
+}
+
+/// The shortest token: 128 bits in hexadecimal digits.
+const SHORTEST: usize = 32;
+const LONGEST: usize = 512;
+
+impl Scope {
+    const ALL: [(&'static str, Self); 3] =
+        [("read", Self::Read), ("steer", Self::Steer), ("install", Self::Install)];
+
+    /// Its word in a file of tokens.
+    pub fn word(self) -> &'static str {
+        Self::ALL[self as usize].0
+    }
+}
+
+impl Tokens {
+    /// Reads a file with a scope and a token in each line; lines that begin with `#` are comments.
+    ///
+    /// # Errors
+    /// If others can read it, or a line is wrong.
+    pub fn read(path: &Path) -> Result<Self, TokenError> {
+        let failed = |source| TokenError::Unreadable { path: path.into(), source };
+        let mode = fs::metadata(path).map_err(failed)?.mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(TokenError::Open { path: path.into(), mode });
+        }
+        Self::parse(path, &fs::read_to_string(path).map_err(failed)?)
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, TokenError> {
+        let mut all = Vec::new();
+        for (number, line) in (1..).zip(text.lines()) {
+            let wrong = |reason| TokenError::Line { path: path.into(), line: number, reason };
+            let mut words = line.split_ascii_whitespace();
+            let word = match words.next() {
+                None => continue,
+                Some(word) if word.starts_with('#') => continue,
+                Some(word) => word,
+            };
+            let scope = Scope::ALL.iter().find(|(known, _)| *known == word).map(|(_, scope)| *scope);
+            let scope = scope.ok_or_else(|| wrong("it begins with no scope: read, steer or install"))?;
+            let (Some(token), None) = (words.next(), words.next()) else {
+                return Err(wrong("write a scope and a token, and nothing else"));
+            };
+            if !(SHORTEST..=LONGEST).contains(&token.len()) {
+                return Err(wrong("a token has 32 to 512 characters; openssl rand -hex 32 makes one"));
+            }
+            all.push((scope, hash(token)));
+        }
+        if all.is_empty() { Err(TokenError::Empty(path.into())) } else { Ok(Self(all)) }
+    }
+
+    /// Checks that a request's token lets it do what it asks for.
+    ///
+    /// # Errors
+    /// If it has none, an unknown one, or one of a smaller scope.
+    pub(crate) fn check(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<(), Box<Problem>> {
+        let Some(needed) = needed(method, path) else { return Ok(()) };
+        let refused = |status, detail: String| Err(Box::new(Problem::new(status, detail)));
+        match self.scope(headers) {
+            Some(scope) if scope >= needed => Ok(()),
+            Some(scope) => {
+                let (scope, needed) = (scope.word(), needed.word());
+                let detail = format!("this token's scope is {scope}, and this needs {needed}");
+                refused(StatusCode::FORBIDDEN, detail)
+            }
+            None => {
+                let detail = "send a token of this service: Authorization: Bearer TOKEN";
+                refused(StatusCode::UNAUTHORIZED, detail.into())
+            }
+        }
+    }
+
+    /// The scope of a request's token.
+    fn scope(&self, headers: &HeaderMap) -> Option<Scope> {
+        let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+        let (scheme, token) = value.split_once(' ')?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return None;
+        }
+        let hash = hash(token.trim());
+        let mut found = None;
+        // All are looked at, so that the time says nothing about which fits.
+        for (scope, known) in &self.0 {
+            if is_same(known, &hash) {
+                found = found.max(Some(*scope));
+            }
+        }
+        found
+    }
+}
+
+/// The scope that a request needs; none for the files of the dashboard, which say nothing about an instance.
+fn needed(method: &Method, path: &str) -> Option<Scope> {
+    if !path.starts_with("/v1") && path != "/metrics" {
+        return None;
+    }
+    if [Method::GET, Method::HEAD].contains(method) {
+        return Some(Scope::Read);
+    }
+    let part = |number| path.split('/').nth(number).unwrap_or_default();
+    // /v1/COLLECTION/NAME, and below a router /v1/routers/NAME/forwarders/ID/state and the like.
+    let steers = match (method.as_str(), part(2), part(4)) {
+        ("PATCH", "forwarders" | "scenario", _) => false,
+        ("PATCH", ..) => true,
+        ("PUT", "routers", "leases") => true,
+        ("PUT" | "POST" | "DELETE", "routers", "forwarders") => !part(6).is_empty(),
+        _ => false,
+    };
+    Some(if steers { Scope::Steer } else { Scope::Install })
+}
+
+fn hash(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+fn is_same(a: &[u8; 32], b: &[u8; 32]) -> bool {
+    a.iter().zip(b).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+    use std::os::unix::fs::PermissionsExt;
+
+    const FILE: &str = "# who may do what\nread aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n\n\
+        steer bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\ninstall cccccccccccccccccccccccccccccccc\n";
+
+    #[test]
+    fn scopes_include_those_before_them() {
+        let tokens = Tokens::parse(Path::new("tokens"), FILE).unwrap();
+        let status = |letter: &str, method: Method, path: &str| {
+            let mut headers = HeaderMap::new();
+            if !letter.is_empty() {
+                let value = format!("Bearer {}", letter.repeat(32));
+                headers.insert(header::AUTHORIZATION, HeaderValue::from_str(&value).unwrap());
+            }
+            tokens.check(&method, path, &headers).map_or_else(|problem| problem.status, |()| 200)
+        };
+        for (method, path, needs) in [
+            (Method::GET, "/v1/stats", "a"),
+            (Method::GET, "/metrics", "a"),
+            (Method::GET, "/v1/scenario", "a"),
+            (Method::PATCH, "/v1/links/up", "b"),
+            (Method::PATCH, "/v1/routers/r/forwarders/1/maps/m", "b"),
+            (Method::PUT, "/v1/routers/r/forwarders/1/state", "b"),
+            (Method::POST, "/v1/routers/r/forwarders/1/events", "b"),
+            (Method::PUT, "/v1/routers/r/leases", "b"),
+            (Method::PATCH, "/v1/forwarders/r%2Ff", "c"),
+            (Method::POST, "/v1/routers/r/forwarders", "c"),
+            (Method::DELETE, "/v1/routers/r/forwarders/1", "c"),
+            (Method::PATCH, "/v1/scenario", "c"),
+            (Method::PUT, "/v1/scenario", "c"),
+            (Method::POST, "/v1/links", "c"),
+            (Method::DELETE, "/v1/links/up", "c"),
+            (Method::DELETE, "/v1/instance", "c"),
+        ] {
+            for letter in ["a", "b", "c"] {
+                let expected = if letter >= needs { 200 } else { 403 };
+                assert_eq!(status(letter, method.clone(), path), expected, "{letter} {method} {path}");
+            }
+            for unknown in ["", "d"] {
+                assert_eq!(status(unknown, method.clone(), path), 401, "{method} {path}");
+            }
+        }
+        assert_eq!(status("", Method::GET, "/"), 200, "the dashboard's own files");
+    }
+
+    #[test]
+    fn a_file_that_is_wrong_is_refused() {
+        let error = |text: &str| Tokens::parse(Path::new("t"), text).unwrap_err().to_string();
+        assert_eq!(error("read x\n").split(';').next(), Some("t, line 1: a token has 32 to 512 characters"));
+        assert!(error("\nadmin x").starts_with("t, line 2: it begins with no scope"));
+        assert!(error("read").ends_with("and nothing else"));
+        assert!(error("# none\n").starts_with("t has no token"));
+        let path = std::env::temp_dir().join(format!("longwire-tokens-{}", std::process::id()));
+        fs::write(&path, FILE).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(matches!(Tokens::read(&path), Err(TokenError::Open { mode: 0o644, .. })));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(Tokens::read(&path).unwrap().0.len(), 3);
+        fs::remove_file(path).unwrap();
+    }
+}

@@ -1,0 +1,165 @@
+//! A link on an interface that others have made: a container's, or that of any namespace.
+//!
+//! The interface keeps its name, addresses, routes and hardware address, and programs keep their connections.
+//! What it sends and receives takes a detour ([`Diversion`]) over two veth pairs, whose other ends are in the
+//! lab's core namespace: the near one's packets are those of the interface's machine, the far one's those of
+//! the network that the interface leads to.
+
+use std::io;
+
+use longwire_netlink::{Link, Socket, interface_index, link};
+
+use crate::diversion::{Detour, Diversion};
+use crate::exec_net::{FAR, NEAR};
+use crate::host::{Chatter, HostState};
+use crate::lab::new_state;
+use crate::names::{check_instance, is_interface};
+use crate::namespace::Namespace;
+use crate::state::{Attached, Guard, State};
+use crate::{Host, HostSpec, Lab, LabError, Mac, Wiring};
+
+/// Longest packets that a veth pair carries.
+const LONGEST: u32 = 65_535;
+
+/// An interface that a link can be put on.
+#[derive(Debug, Clone)]
+pub struct Interface {
+    name: String,
+    index: u32,
+    mtu: u32,
+}
+
+impl Interface {
+    /// Finds it in the calling thread's namespace.
+    ///
+    /// # Errors
+    /// When there is none of this name, or it is of another kind than Ethernet.
+    pub fn find(name: &str) -> Result<Self, LabError> {
+        let doing = || LabError::system("listing the interfaces");
+        let socket = Socket::route().map_err(doing())?;
+        let refused = |reason: String| LabError::Interface { interface: name.to_owned(), reason };
+        let index = is_interface(name).then(|| interface_index(name).ok()).flatten();
+        let mut links = Vec::new();
+        socket.dump(link::list(), |_, body| links.extend(Link::read(body).ok().flatten())).map_err(doing())?;
+        let Some(link) = links.iter().find(|link| Some(link.index) == index) else {
+            let names: Vec<_> =
+                links.iter().filter_map(|l| longwire_netlink::interface_name(l.index).ok()).collect();
+            return Err(refused(format!(
+                "there is none of this name in the namespace; it has {}",
+                names.join(", ")
+            )));
+        };
+        if link.hardware != libc::ARPHRD_ETHER {
+            let reason =
+                "it is no Ethernet interface, and a link carries Ethernet frames; name one such as eth0";
+            return Err(refused(reason.to_owned()));
+        }
+        Ok(Self { name: name.to_owned(), index: link.index, mtu: link.mtu.min(LONGEST) })
+    }
+
+    /// The longest IP packet that it carries, in bytes.
+    #[must_use]
+    pub const fn mtu(&self) -> u32 {
+        self.mtu
+    }
+}
+
+/// An interface with the ends of a detour beside it. Dropping it removes them; after a crash,
+/// [`crate::sweep`] does.
+#[derive(Debug)]
+pub struct Attachment {
+    interface: Interface,
+    lab: Lab,
+}
+
+impl Attachment {
+    /// Makes the ends for an interface of the calling thread's namespace. Its packets go on as before until
+    /// [`Attachment::divert`].
+    ///
+    /// # Errors
+    /// When it has a link already, or the kernel refuses; nothing is left behind.
+    pub fn create(instance: &str, interface: Interface) -> Result<Self, LabError> {
+        check_instance(instance)?;
+        let guard = Guard::acquire()?;
+        let attached = Attached { namespace: Namespace::current()?.id(), interface: interface.name.clone() };
+        let others = State::read_all()?;
+        let same = |s: &&State| s.attached.as_ref() == Some(&attached) && s.instance != instance;
+        if let Some(other) = others.iter().find(same).filter(|other| !other.is_left()) {
+            let reason = format!(
+                "it has a link already ({0}); end that first, with `longwire ctl stop {0}`",
+                other.instance
+            );
+            return Err(LabError::Interface { interface: interface.name, reason });
+        }
+        let ends = [NEAR, FAR].into_iter().zip(free_names(&others)).zip(1..);
+        let hosts = ends.map(|((name, interface_name), place)| HostState {
+            spec: HostSpec {
+                name: name.to_owned(),
+                addresses: Vec::new(),
+                mac: Some(Mac::of_place(place)),
+                mtu: interface.mtu,
+                gateways: Vec::new(),
+                routes: Vec::new(),
+                wiring: Wiring::Veth { offload: true },
+                chatter: Chatter::None,
+            },
+            namespace: None,
+            interface: interface_name,
+            port: Some(name.to_owned()),
+        });
+        let state = State { attached: Some(attached), ..new_state(instance, hosts.collect())? };
+        let lab = Lab::build(state, &guard, |_| Ok(()))?;
+        Ok(Self { interface, lab })
+    }
+
+    /// The lab of the two ends; its core namespace holds the engine's ends of the wires.
+    #[must_use]
+    pub const fn lab(&self) -> &Lab {
+        &self.lab
+    }
+
+    /// Sends the interface's packets over the ends, both ways, until what comes back is dropped.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn divert(&self) -> Result<Diversion, LabError> {
+        let [near, far] = [0, 1].map(|end| &self.lab.hosts()[end]);
+        let begun = near.run(|| {
+            let index = |host: &Host| interface_index(host.interface());
+            let detour = Detour { interface: self.interface.index, inner: index(near)?, outer: index(far)? };
+            Diversion::begin(detour)
+        })?;
+        begun.map_err(|error| match error.raw_os_error() {
+            Some(libc::EINVAL) => LabError::Interface {
+                interface: self.interface.name.clone(),
+                reason: "the kernel can't send its packets elsewhere: that takes Linux 6.6 or newer"
+                    .to_owned(),
+            },
+            _ => LabError::system(format!("taking the packets of {}", self.interface.name))(error),
+        })
+    }
+
+    /// Whether the interface is there, as it was found.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        let found = self.lab.hosts()[0].run(|| interface_index(&self.interface.name));
+        found.is_ok_and(|found: io::Result<u32>| found.is_ok_and(|index| index == self.interface.index))
+    }
+
+    /// Removes the ends.
+    ///
+    /// # Errors
+    /// When something can't be removed; the rest is all the same.
+    pub fn down(self) -> Result<(), LabError> {
+        self.lab.down()
+    }
+}
+
+/// Names of interfaces that there are none of here, nor planned by others.
+fn free_names(others: &[State]) -> impl Iterator<Item = String> {
+    let taken = |name: &String| {
+        others.iter().any(|other| other.forwarding.as_ref().is_some_and(|f| f.uplink == *name))
+            || interface_index(name).is_ok()
+    };
+    (0u32..).map(|i| format!("lw{i}")).filter(move |name| !taken(name))
+}

@@ -1,0 +1,109 @@
+//! Small programs for the kernel, loaded with bare `bpf(2)` and attached for as long as a descriptor is open:
+//! the kernel takes them away when this process ends, however it ends.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+const PROG_LOAD: libc::c_long = 5;
+const LINK_CREATE: libc::c_long = 28;
+const LINK_UPDATE: libc::c_long = 29;
+
+/// Types of programs: `enum bpf_prog_type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It says what becomes of a packet at an interface.
+    Classifier = 3,
+    /// It sees the address that a socket is bound to.
+    SocketAddress = 18,
+}
+
+/// An instruction as the kernel takes it: opcode, registers (source in the upper half), offset, immediate.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    pub opcode: u8,
+    pub registers: u8,
+    pub offset: i16,
+    pub immediate: u32,
+}
+
+pub const fn instruction(opcode: u8, registers: u8, offset: i16, immediate: u32) -> Instruction {
+    Instruction { opcode, registers, offset, immediate }
+}
+
+/// Loads a program for a place of attachment (`enum bpf_attach_type`).
+pub fn load(kind: Kind, place: u32, code: &[Instruction]) -> io::Result<OwnedFd> {
+    /// The head of `union bpf_attr` for `BPF_PROG_LOAD`, up to the field that says what it is attached to.
+    #[repr(C)]
+    struct Load {
+        kind: u32,
+        count: u32,
+        code: u64,
+        license: u64,
+        log: [u64; 2],
+        kernel: u32,
+        flags: u32,
+        name: [u8; 16],
+        interface: u32,
+        place: u32,
+    }
+    let load = Load {
+        kind: kind as u32,
+        count: code.len() as u32,
+        code: code.as_ptr() as u64,
+        license: c"Apache-2.0".as_ptr() as u64,
+        log: [0; 2],
+        kernel: 0,
+        flags: 0,
+        name: *b"longwire\0\0\0\0\0\0\0\0",
+        interface: 0,
+        place,
+    };
+    // SAFETY: the structure is the head of what the kernel takes for this command; code and licence outlive
+    // the call. The command returns a new descriptor.
+    unsafe { bpf(PROG_LOAD, &load).map(|fd| OwnedFd::from_raw_fd(fd)) }
+}
+
+/// Attaches a program to a target (a descriptor, or the index of an interface in the calling thread's
+/// namespace), for as long as the descriptor that comes back is open.
+pub fn link(program: &OwnedFd, target: u32, place: u32) -> io::Result<OwnedFd> {
+    #[repr(C)]
+    struct Create {
+        program: u32,
+        target: u32,
+        place: u32,
+        flags: u32,
+    }
+    let create = Create { program: program.as_raw_fd().cast_unsigned(), target, place, flags: 0 };
+    // SAFETY: the structure is the head of what the kernel takes for this command; the program is open. The
+    // command returns a new descriptor.
+    unsafe { bpf(LINK_CREATE, &create).map(|fd| OwnedFd::from_raw_fd(fd)) }
+}
+
+/// Puts a program in the place of an attached one, between two packets.
+pub fn exchange(link: &OwnedFd, program: &OwnedFd) -> io::Result<()> {
+    #[repr(C)]
+    struct Update {
+        link: u32,
+        program: u32,
+        flags: u32,
+        old: u32,
+    }
+    let [link, program] = [link, program].map(|fd| fd.as_raw_fd().cast_unsigned());
+    // SAFETY: the structure is the head of what the kernel takes for this command; both descriptors are open.
+    unsafe { bpf(LINK_UPDATE, &Update { link, program, flags: 0, old: 0 }).map(drop) }
+}
+
+/// Calls bpf(2), which rustix has not.
+///
+/// # Safety
+/// `attributes` has to be the head of `union bpf_attr` as the command takes it; what it points to has to be
+/// live.
+unsafe fn bpf<T>(command: libc::c_long, attributes: &T) -> io::Result<libc::c_int> {
+    // SAFETY: pointer and length describe `attributes`, of which the caller says that it is what the command
+    // takes.
+    let done =
+        unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<T>()) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(done as libc::c_int) }
+}

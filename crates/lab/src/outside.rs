@@ -1,0 +1,102 @@
+//! Sockets of the network that this process was in before it entered a user namespace.
+//!
+//! A process in a user namespace can't go back. So a child is left behind, which makes sockets there and
+//! hands them over; a socket works wherever it is used. The child does nothing else, and ends with this
+//! process.
+#![allow(unsafe_code)]
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socket_with, socketpair,
+};
+use rustix::process::{Pid, WaitOptions, waitpid};
+
+/// Room for one descriptor.
+const ROOM: usize = rustix::cmsg_space!(ScmRights(1));
+
+/// The child, until dropped.
+#[derive(Debug)]
+pub struct Outside {
+    line: Mutex<Option<OwnedFd>>,
+    child: Pid,
+}
+
+impl Outside {
+    /// Leaves a child in the network that this process is in. It has to come before any second thread.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn stay() -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC;
+        let (own, its) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        // By libc, as rustix has no fork. SAFETY: this process has one thread, so that nothing in the child
+        // is half done.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            drop(own);
+            serve(&its);
+        }
+        let child = Some(child).filter(|child| *child > 0).and_then(Pid::from_raw);
+        Ok(Self { line: Mutex::new(Some(own)), child: child.ok_or_else(io::Error::last_os_error)? })
+    }
+
+    /// A socket of that network.
+    ///
+    /// # Errors
+    /// When the system refuses, or the child has ended.
+    pub fn socket(&self, family: AddressFamily, kind: SocketType) -> io::Result<OwnedFd> {
+        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = line.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        let wanted = [(family == AddressFamily::INET6).into(), (kind == SocketType::DGRAM).into()];
+        let mut none = SendAncillaryBuffer::default();
+        sendmsg(line, &[IoSlice::new(&wanted)], &mut none, SendFlags::NOSIGNAL)?;
+        let mut space = [MaybeUninit::uninit(); ROOM];
+        let mut handed = RecvAncillaryBuffer::new(&mut space);
+        let mut byte = [0];
+        recvmsg(line, &mut [IoSliceMut::new(&mut byte)], &mut handed, RecvFlags::CMSG_CLOEXEC)?;
+        let mut fds = handed.drain().filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+            _ => None,
+        });
+        fds.next().ok_or_else(|| io::Error::other("no socket could be made outside the user namespace"))
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        // The child ends when the line does.
+        self.line.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let _ = waitpid(Some(self.child), WaitOptions::empty());
+    }
+}
+
+/// What the child does: makes the sockets that are asked for, until nobody asks any more.
+fn serve(line: &OwnedFd) -> ! {
+    // SAFETY: system calls without pointers. The terminal's signals are for the parent, which ends this
+    // process by closing the line.
+    unsafe { libc::setsid() };
+    let mut wanted = [0; 2];
+    loop {
+        let mut none = RecvAncillaryBuffer::default();
+        let asked = recvmsg(line, &mut [IoSliceMut::new(&mut wanted)], &mut none, RecvFlags::empty());
+        if !asked.is_ok_and(|asked| asked.bytes == wanted.len()) {
+            // SAFETY: ends this process at once, which has nothing to tidy up.
+            unsafe { libc::_exit(0) };
+        }
+        let family = if wanted[0] == 0 { AddressFamily::INET } else { AddressFamily::INET6 };
+        let kind = if wanted[1] == 0 { SocketType::STREAM } else { SocketType::DGRAM };
+        let made = socket_with(family, kind, SocketFlags::CLOEXEC, None);
+        let fds = made.as_ref().map(|socket| [socket.as_fd()]);
+        let mut space = [MaybeUninit::uninit(); ROOM];
+        let mut handed = SendAncillaryBuffer::new(&mut space);
+        if let Ok(fds) = &fds {
+            handed.push(SendAncillaryMessage::ScmRights(fds));
+        }
+        let _ = sendmsg(line, &[IoSlice::new(&[0])], &mut handed, SendFlags::NOSIGNAL);
+    }
+}

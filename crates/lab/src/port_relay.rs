@@ -1,0 +1,405 @@
+//! Relays from a socket to a service elsewhere: connections of TCP, and datagrams of UDP.
+//!
+//! A relay accepts in one network and dials in another, so that what lies between is crossed by packets of
+//! its own. Whatever it has no room for is closed or dropped; nothing is kept for later.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
+
+use crate::outside::Outside;
+use crate::{LabError, Namespace};
+
+/// Connections of a relay at once; beyond, they are closed at once.
+const MAX_CONNECTIONS: usize = 512;
+/// Senders of datagrams at once; beyond, the one that has been silent for longest is forgotten.
+const MAX_SENDERS: usize = 512;
+/// Time after which a sender of datagrams that is silent is forgotten (RFC 4787, section 4.3).
+const SILENCE: Duration = Duration::from_secs(120);
+/// How long a connection is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long nothing is accepted after a failure.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Largest datagram.
+const LARGEST: usize = 65_535;
+
+/// Where a relay opens its sockets.
+#[derive(Debug)]
+pub enum Dial {
+    /// In the network of this process.
+    Here,
+    /// In a namespace.
+    Inside(Namespace),
+    /// In the network that this process was in before it entered a user namespace.
+    Outside(Outside),
+}
+
+impl Dial {
+    /// In a namespace that is held open.
+    ///
+    /// # Errors
+    /// When the process is out of file descriptors.
+    pub fn inside(namespace: &Namespace) -> Result<Self, LabError> {
+        Ok(Self::Inside(namespace.again()?))
+    }
+
+    fn socket(&self, to: SocketAddr, kind: SocketType) -> io::Result<OwnedFd> {
+        let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let make = || Ok(socket_with(family, kind, SocketFlags::CLOEXEC, None)?);
+        match self {
+            Self::Here => make(),
+            Self::Inside(namespace) => namespace.run(make).map_err(io::Error::other)?,
+            Self::Outside(outside) => outside.socket(family, kind),
+        }
+    }
+
+    /// A socket for datagrams to and from one address.
+    fn udp(&self, to: SocketAddr) -> io::Result<UdpSocket> {
+        let socket = UdpSocket::from(self.socket(to, SocketType::DGRAM)?);
+        socket.connect(to)?;
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    }
+}
+
+/// A relay that runs until dropped.
+#[derive(Debug)]
+pub struct PortRelay {
+    stop: OwnedFd,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl PortRelay {
+    /// Passes on connections to the first of `to` that takes them.
+    ///
+    /// # Errors
+    /// When the system refuses a thread or a descriptor.
+    pub fn tcp(listener: TcpListener, dial: Arc<Dial>, to: Vec<SocketAddr>) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let relay = Arc::new(Streams { dial, to, open: Mutex::default() });
+        Self::start("relay-tcp", move |stop| accept(&relay, &listener, stop))
+    }
+
+    /// Passes on datagrams, and the answers to whoever asked.
+    ///
+    /// # Errors
+    /// When the system refuses a thread or a descriptor.
+    pub fn udp(socket: UdpSocket, dial: Arc<Dial>, to: SocketAddr) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let mut relay = Datagrams { socket, dial, to, senders: Vec::new() };
+        Self::start("relay-udp", move |stop| relay.run(stop))
+    }
+
+    fn start(name: &str, run: impl FnOnce(&OwnedFd) + Send + 'static) -> io::Result<Self> {
+        let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
+        let stopped = stop.try_clone()?;
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&stopped))?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for PortRelay {
+    fn drop(&mut self) {
+        // Eight bytes, as eventfd(2) wants; writing the first one can neither block nor fail.
+        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            // A relay that has panicked serves nobody any more; that is all there is to it.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Connections, each with two threads of its own: one a direction.
+struct Streams {
+    dial: Arc<Dial>,
+    to: Vec<SocketAddr>,
+    /// Both ends of each connection, by which it is ended.
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    next: u64,
+    ends: HashMap<u64, Vec<TcpStream>>,
+}
+
+impl Streams {
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a place for a connection; none if there are too many.
+    fn enter(&self, client: &TcpStream) -> Option<u64> {
+        let mut open = self.open();
+        if open.ends.len() >= MAX_CONNECTIONS {
+            return None;
+        }
+        let id = open.next;
+        open.next += 1;
+        open.ends.insert(id, vec![client.try_clone().ok()?]);
+        Some(id)
+    }
+
+    /// Serves one connection to its end. However it ends, both sides see it closed.
+    fn serve(&self, id: u64, client: &TcpStream) {
+        if let Ok(server) = self.connect(id) {
+            let both = || {
+                std::thread::scope(|scope| {
+                    let back = std::thread::Builder::new()
+                        .name("relay-back".to_owned())
+                        .spawn_scoped(scope, || copy(&server, client));
+                    if back.is_ok() {
+                        copy(client, &server);
+                    }
+                });
+            };
+            // Relays must not add what Nagle's algorithm would.
+            if client.set_nodelay(true).and_then(|()| server.set_nodelay(true)).is_ok() {
+                both();
+            }
+        } else {
+            // Nobody listens there: the client's connection is reset, as far as it can still be refused.
+            let _ = crate::socket_option::reset_on_close(client);
+        }
+        self.open().ends.remove(&id);
+    }
+
+    fn connect(&self, id: u64) -> io::Result<TcpStream> {
+        let mut failed = io::ErrorKind::AddrNotAvailable.into();
+        for to in &self.to {
+            let server = TcpStream::from(self.dial.socket(*to, SocketType::STREAM)?);
+            // On Linux it limits connecting, too.
+            server.set_write_timeout(Some(PATIENCE))?;
+            match self.open().ends.get_mut(&id) {
+                Some(ends) => ends.push(server.try_clone()?),
+                None => return Err(io::ErrorKind::ConnectionAborted.into()),
+            }
+            match connect(&server, to) {
+                Ok(()) => {
+                    server.set_write_timeout(None)?;
+                    return Ok(server);
+                }
+                Err(error) => failed = error.into(),
+            }
+        }
+        Err(failed)
+    }
+
+    /// Ends all connections.
+    fn end(&self) {
+        for end in std::mem::take(&mut self.open().ends).into_values().flatten() {
+            // One that has ended already needs no end.
+            let _ = end.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// Copies one direction to its end, and passes that on.
+fn copy(mut from: &TcpStream, mut to: &TcpStream) {
+    // An end that is closed already needs no more.
+    if io::copy(&mut from, &mut to).is_ok() {
+        let _ = to.shutdown(Shutdown::Write);
+    } else {
+        // A connection that was reset ends in both directions.
+        for end in [from, to] {
+            let _ = end.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+fn accept(relay: &Arc<Streams>, listener: &TcpListener, stop: &OwnedFd) {
+    let mut threads: Vec<JoinHandle<()>> = Vec::new();
+    loop {
+        let mut polls =
+            [stop.as_fd(), listener.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        // A signal wakes it with nothing to accept.
+        let _ = poll(&mut polls, None);
+        if !polls[0].revents().is_empty() {
+            break;
+        }
+        loop {
+            let client = match listener.accept() {
+                Ok((client, _)) => client,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    // Out of descriptors, most likely: who waits is accepted a little later.
+                    let _ = poll(&mut polls[..1], Timespec::try_from(PAUSE).ok().as_ref());
+                    break;
+                }
+            };
+            threads.retain(|thread| !thread.is_finished());
+            // Accepted sockets don't inherit it on Linux; said here all the same.
+            let Some(id) = client.set_nonblocking(false).ok().and_then(|()| relay.enter(&client)) else {
+                continue;
+            };
+            let served = Arc::clone(relay);
+            let started =
+                std::thread::Builder::new().name("relay".to_owned()).spawn(move || served.serve(id, &client));
+            match started {
+                Ok(thread) => threads.push(thread),
+                Err(_) => drop(relay.open().ends.remove(&id)),
+            }
+        }
+    }
+    relay.end();
+    for thread in threads {
+        let _ = thread.join();
+    }
+}
+
+/// Datagrams, with a socket for each sender, so that answers find their way.
+struct Datagrams {
+    socket: UdpSocket,
+    dial: Arc<Dial>,
+    to: SocketAddr,
+    senders: Vec<Sender>,
+}
+
+struct Sender {
+    address: SocketAddr,
+    socket: UdpSocket,
+    heard: Instant,
+}
+
+impl Datagrams {
+    fn run(&mut self, stop: &OwnedFd) {
+        let mut buffer = vec![0; LARGEST];
+        loop {
+            let ready = self.wait(stop);
+            if ready[0] {
+                return;
+            }
+            for (sender, ready) in self.senders.iter_mut().zip(&ready[2..]) {
+                if *ready {
+                    sender.answer(&self.socket, &mut buffer);
+                }
+            }
+            if ready[1] {
+                self.pass_on(&mut buffer);
+            }
+            let now = Instant::now();
+            self.senders.retain(|sender| now.duration_since(sender.heard) < SILENCE);
+        }
+    }
+
+    /// Which of stop, the own socket and the senders' have something to read.
+    fn wait(&self, stop: &OwnedFd) -> Vec<bool> {
+        let fixed = [stop.as_fd(), self.socket.as_fd()];
+        let all = fixed.into_iter().chain(self.senders.iter().map(|sender| sender.socket.as_fd()));
+        let mut polls: Vec<_> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        let silence = Timespec::try_from(SILENCE).ok().filter(|_| !self.senders.is_empty());
+        // A signal wakes it with nothing to read.
+        let _ = poll(&mut polls, silence.as_ref());
+        polls.iter().map(|poll| !poll.revents().is_empty()).collect()
+    }
+
+    fn pass_on(&mut self, buffer: &mut [u8]) {
+        while let Ok((length, from)) = self.socket.recv_from(buffer) {
+            let known = self.senders.iter().position(|sender| sender.address == from);
+            let Some(at) = known.or_else(|| self.enter(from)) else { continue };
+            let sender = &mut self.senders[at];
+            sender.heard = Instant::now();
+            // One that can't be sent (nobody listens, too long) is lost, as in a network.
+            let _ = sender.socket.send(&buffer[..length]);
+        }
+    }
+
+    fn enter(&mut self, address: SocketAddr) -> Option<usize> {
+        let socket = self.dial.udp(self.to).ok()?;
+        if self.senders.len() >= MAX_SENDERS {
+            let oldest = (0..self.senders.len()).min_by_key(|&at| self.senders[at].heard)?;
+            self.senders.swap_remove(oldest);
+        }
+        self.senders.push(Sender { address, socket, heard: Instant::now() });
+        Some(self.senders.len() - 1)
+    }
+}
+
+impl Sender {
+    fn answer(&mut self, through: &UdpSocket, buffer: &mut [u8]) {
+        while let Ok(length) = self.socket.recv(buffer) {
+            self.heard = Instant::now();
+            let _ = through.send_to(&buffer[..length], self.address);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+
+    fn listener() -> (TcpListener, SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        (listener, at)
+    }
+
+    #[test]
+    fn both_directions_and_each_end_pass() {
+        let (server, to) = listener();
+        let (listener, at) = listener();
+        let relay = PortRelay::tcp(listener, Arc::new(Dial::Here), vec![to]).unwrap();
+        let mut client = TcpStream::connect(at).unwrap();
+        client.write_all(b"question").unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        let (mut served, _) = server.accept().unwrap();
+        let mut text = String::new();
+        served.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "question", "the end of one direction is passed on, and the other still open");
+        served.write_all(b"answer").unwrap();
+        drop(served);
+        text.clear();
+        client.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "answer");
+        // A connection that nobody ends is ended with the relay.
+        let mut idle = TcpStream::connect(at).unwrap();
+        let kept = server.accept().unwrap();
+        drop(relay);
+        assert_eq!(idle.read(&mut [0]).unwrap_or(0), 0);
+        drop(kept);
+    }
+
+    #[test]
+    fn the_second_address_is_tried_and_none_resets() {
+        let (dead, refused) = listener();
+        drop(dead);
+        let (server, to) = listener();
+        let (first, at) = listener();
+        let _relay = PortRelay::tcp(first, Arc::new(Dial::Here), vec![refused, to]).unwrap();
+        let _client = TcpStream::connect(at).unwrap();
+        server.accept().unwrap();
+        let (second, at) = listener();
+        let _relay = PortRelay::tcp(second, Arc::new(Dial::Here), vec![refused]).unwrap();
+        let error = TcpStream::connect(at).unwrap().read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    }
+
+    #[test]
+    fn answers_go_to_whoever_asked() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let relay = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let at = relay.local_addr().unwrap();
+        let _relay = PortRelay::udp(relay, Arc::new(Dial::Here), server.local_addr().unwrap()).unwrap();
+        let clients = [0, 1].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let mut buffer = [0; 16];
+        for (client, text) in clients.iter().zip([b"a", b"b"]) {
+            client.send_to(text, at).unwrap();
+        }
+        for _ in &clients {
+            let (length, from) = server.recv_from(&mut buffer).unwrap();
+            server.send_to(&[&buffer[..length], b"!"].concat(), from).unwrap();
+        }
+        for (client, text) in clients.iter().zip([b"a!", b"b!"]) {
+            let (length, from) = client.recv_from(&mut buffer).unwrap();
+            assert_eq!((&buffer[..length], from), (&text[..], at));
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Routes of routers and weights of their flows, compared.
+
+use super::Running;
+use super::blocks::settings_between;
+use crate::objects::ObjectChange;
+use longwire_control::{Kind, ObjectDifference, SetError};
+use longwire_scenario::{Plan, RouteChange, Router, RouterEvent};
+use longwire_units::Nanos;
+use std::collections::{BTreeMap, HashSet};
+
+/// What a change leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Toward {
+    /// The scenario.
+    Scenario,
+    /// What runs.
+    Now,
+}
+
+/// A change of a router's routes, or of a flow's weight.
+#[derive(Debug)]
+pub(super) struct RouterChange {
+    pub(super) shown: ObjectDifference,
+    pub(super) change: ObjectChange,
+}
+
+/// The value that takes a route away.
+pub(super) const NONE: &str = "none";
+
+impl Running<'_> {
+    /// The changes between the routers of `wanted` at its start and those of the same names that run.
+    ///
+    /// # Errors
+    /// If a router does not answer.
+    pub(super) fn router_changes(
+        &self,
+        wanted: &Plan,
+        toward: Toward,
+    ) -> Result<Vec<RouterChange>, SetError> {
+        let mut all = Vec::new();
+        for (place, router) in (0u32..).zip(&self.plan.routers) {
+            let Some(there) = wanted.routers.iter().position(|other| other.name == router.name) else {
+                continue;
+            };
+            let kept = Kept::by(self.plan, place, self.elapsed);
+            // One with a control plane has what that says.
+            if !router.control {
+                let mut now = self.objects.routers.settings(self.remote, &router.name)?;
+                let mut then = routes_at_start(wanted, there);
+                let own = own_networks(router);
+                now.retain(|key, way| own.get(key) != Some(way) && !kept.has_route(key));
+                then.retain(|key, _| !kept.has_route(key));
+                all.extend(changed((Kind::Router, router.name.to_string()), now, then, toward));
+            }
+            for flow in router.sharing.iter().flat_map(|sharing| &sharing.flows) {
+                let name = format!("{}/{}", router.name, flow.name);
+                let Some(weight) = weight_at_start(wanted, there, &flow.name) else { continue };
+                if kept.weights.contains(&flow.name) {
+                    continue;
+                }
+                let (now, _) = self.objects.routers.flow(self.remote, &name)?;
+                let then = BTreeMap::from([("weight".to_owned(), weight)]);
+                all.extend(changed((Kind::Flow, name), now, then, toward));
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// The change from `now` to `then`, or the other way.
+fn changed(
+    (kind, name): (Kind, String),
+    now: BTreeMap<String, String>,
+    then: BTreeMap<String, String>,
+    toward: Toward,
+) -> Option<RouterChange> {
+    let settings = match toward {
+        Toward::Scenario => settings_between(&now, &then),
+        Toward::Now => settings_between(&then, &now),
+    };
+    if settings.is_empty() {
+        return None;
+    }
+    let value = |wanted: &Option<String>| wanted.clone().unwrap_or_else(|| NONE.into());
+    let pairs = settings.iter().map(|setting| (setting.key.clone(), value(&setting.wanted))).collect();
+    let change = ObjectChange { kind, name: name.clone(), pairs };
+    Some(RouterChange { shown: ObjectDifference { kind, name, settings }, change })
+}
+
+/// What later events of the running scenario have changed of a router.
+struct Kept {
+    networks: HashSet<String>,
+    weights: HashSet<Box<str>>,
+}
+
+impl Kept {
+    fn by(plan: &Plan, router: u32, elapsed: Nanos) -> Self {
+        let past = |event: &&RouterEvent| {
+            event.router == router && event.time > Nanos::ZERO && event.time <= elapsed
+        };
+        let (mut networks, mut weights) = (HashSet::new(), HashSet::new());
+        for event in plan.router_events.iter().filter(past) {
+            weights.extend(event.weight.iter().map(|(flow, _)| flow.clone()));
+            for change in &event.changes {
+                match change {
+                    RouteChange::Add(route) => drop(networks.insert(route.to.to_string())),
+                    RouteChange::Remove(to) => drop(networks.insert(to.to_string())),
+                    RouteChange::RemoveDefault => networks.extend(DEFAULTS.map(String::from)),
+                }
+            }
+        }
+        Self { networks, weights }
+    }
+
+    fn has_route(&self, key: &str) -> bool {
+        key.strip_prefix(ROUTE).is_some_and(|network| self.networks.contains(network))
+    }
+}
+
+const ROUTE: &str = "route.";
+const DEFAULTS: [&str; 2] = ["0.0.0.0/0", "::/0"];
+
+/// The routes to a router's own networks, which come by themselves, as its settings.
+fn own_networks(router: &Router) -> BTreeMap<String, String> {
+    let each = router.ports.iter().flat_map(|port| {
+        let networks = port.addresses.iter().map(|network| network.masked());
+        networks.map(|network| (format!("{ROUTE}{network}"), format!("dev {}", port.name)))
+    });
+    each.collect()
+}
+
+/// A router's routes at the start of a scenario, as its settings.
+fn routes_at_start(plan: &Plan, place: usize) -> BTreeMap<String, String> {
+    let router = &plan.routers[place];
+    let setting = |route| {
+        let written = router.written(route);
+        let to = route.to.to_string();
+        let way = match written.split_once(' ') {
+            Some((first, way)) if first == to => way.to_owned(),
+            _ => "blackhole".into(),
+        };
+        (format!("{ROUTE}{to}"), way)
+    };
+    let mut routes: BTreeMap<_, _> = router.routes.iter().map(setting).collect();
+    for change in at_start(plan, place).flat_map(|event| &event.changes) {
+        match change {
+            RouteChange::Add(route) => routes.extend([setting(route)]),
+            RouteChange::Remove(to) => drop(routes.remove(&format!("{ROUTE}{to}"))),
+            RouteChange::RemoveDefault => {
+                DEFAULTS.iter().for_each(|to| drop(routes.remove(&format!("{ROUTE}{to}"))));
+            }
+        }
+    }
+    routes
+}
+
+/// A flow's weight at the start of a scenario, if there is such a flow.
+fn weight_at_start(plan: &Plan, place: usize, flow: &str) -> Option<String> {
+    let mut flows = plan.routers[place].sharing.iter().flat_map(|sharing| &sharing.flows);
+    let planned = flows.find(|known| *known.name == *flow)?.weight;
+    let changed = at_start(plan, place).filter_map(|event| event.weight.as_ref());
+    let changed = changed.filter(|(known, _)| **known == *flow).last().map(|(_, weight)| *weight);
+    Some(changed.unwrap_or(planned).number().to_string())
+}
+
+fn at_start(plan: &Plan, place: usize) -> impl Iterator<Item = &RouterEvent> {
+    let of_router = move |event: &&RouterEvent| event.router as usize == place && event.time == Nanos::ZERO;
+    plan.router_events.iter().filter(of_router)
+}

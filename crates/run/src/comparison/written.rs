@@ -1,0 +1,150 @@
+//! What runs, written as a scenario: the text that it was started with, and the changes made since as events
+//! at time 0.
+
+use super::blocks::ObjectEdits;
+use super::routers::{NONE, RouterChange};
+use crate::objects::changing::{Changing, Words};
+use crate::objects::links::LiveLinks;
+use longwire_block::Value;
+use longwire_block::change::Blocks;
+use longwire_control::Kind;
+use std::collections::HashMap;
+use std::fmt::Write;
+
+/// The line that the changes follow.
+const MARKER: &str = "# Changes made while it ran, written by longwire; the next time they are replaced.";
+
+/// A scenario without the changes that were written to it before.
+pub(super) fn without_changes(text: &str) -> &str {
+    match text.find(MARKER) {
+        Some(at) if at == 0 || text[..at].ends_with('\n') => text[..at].trim_end_matches('\n'),
+        _ => text,
+    }
+}
+
+/// A scenario that is being written.
+pub(super) struct Writing {
+    text: String,
+    changes: String,
+}
+
+impl Writing {
+    /// One that begins with `text`.
+    pub(super) fn new(text: &str) -> Self {
+        Self { text: text.trim_end_matches('\n').into(), changes: String::new() }
+    }
+
+    /// Writes links; those that are changed alike share an entry.
+    pub(super) fn links(&mut self, changed: &[ObjectEdits], links: &LiveLinks) {
+        let mut entries: Vec<(String, Vec<&str>)> = Vec::new();
+        let mut known = HashMap::new();
+        for link in changed {
+            let Some(place) = links.place(&link.name) else { continue };
+            let text = block_lines(&links.known(place), &link.keys);
+            let at = *known.entry(text.clone()).or_insert_with(|| {
+                entries.push((text, Vec::new()));
+                entries.len() - 1
+            });
+            entries[at].1.push(&link.name);
+        }
+        for (text, names) in entries {
+            let names: Vec<_> = names.into_iter().map(quoted).collect();
+            self.entry(&format!("link = [{}]\n{text}", names.join(", ")));
+        }
+    }
+
+    /// Writes sources or media, whose settings are keys of their own.
+    pub(super) fn plain<W: Words>(&mut self, kind: Kind, changed: &[ObjectEdits], objects: &Changing<W>) {
+        for object in changed {
+            let Some(place) = objects.place(&object.name) else { continue };
+            let mut text = format!("{} = {}\n", kind.word(), quoted(&object.name));
+            for (key, value) in objects.settings(place) {
+                let _ = writeln!(text, "{key} = {}", quoted(&value));
+            }
+            self.entry(&text);
+        }
+    }
+
+    /// Writes a router's routes, or a flow's weight.
+    pub(super) fn router(&mut self, change: &RouterChange) {
+        let change = &change.change;
+        if change.kind == Kind::Flow {
+            let (router, flow) = change.name.split_once('/').unwrap_or_default();
+            let weight = change.pairs.first().map_or("", |(_, weight)| weight);
+            return self.entry(&format!(
+                "router = {}\nflow = {}\nweight = {}\n",
+                quoted(router),
+                quoted(flow),
+                quoted(weight)
+            ));
+        }
+        let (mut add, mut remove) = (Vec::new(), Vec::new());
+        for (key, way) in &change.pairs {
+            let to = key.strip_prefix("route.").unwrap_or(key);
+            match &**way {
+                NONE => remove.push(quoted(to)),
+                "blackhole" => add.push(quoted(&format!("blackhole {to}"))),
+                way => add.push(quoted(&format!("{to} {way}"))),
+            }
+        }
+        let mut text = format!("router = {}\n", quoted(&change.name));
+        for (key, list) in [("add-route", add), ("remove-route", remove)] {
+            if !list.is_empty() {
+                let _ = writeln!(text, "{key} = [{}]", list.join(", "));
+            }
+        }
+        self.entry(&text);
+    }
+
+    fn entry(&mut self, text: &str) {
+        let _ = write!(self.changes, "\n[[at]]\ntime = \"0 s\"\n{text}");
+    }
+
+    /// The text.
+    pub(super) fn finish(self) -> String {
+        if self.changes.is_empty() {
+            return self.text + "\n";
+        }
+        format!("{}\n\n{MARKER}\n{}", self.text, self.changes)
+    }
+}
+
+/// The blocks of these keys as lines; of a key without a block, that there is none.
+fn block_lines(blocks: &Blocks, keys: &[&'static str]) -> String {
+    let mut text = String::new();
+    for key in keys {
+        let Some((spec, values)) = blocks.iter().find(|(spec, _)| spec.key == *key) else {
+            let _ = writeln!(text, "{key} = {}", quoted(NONE));
+            continue;
+        };
+        let params = spec.params.iter().zip(values.as_slice()).filter(|(_, value)| **value != Value::Absent);
+        let params =
+            params.map(|(param, value)| format!("{} = {}", param.name, quoted(&value.print(param.kind))));
+        let all: Vec<_> = std::iter::once(format!("kind = {}", quoted(spec.kind))).chain(params).collect();
+        let _ = writeln!(text, "{key} = {{ {} }}", all.join(", "));
+    }
+    text
+}
+
+/// A text as TOML quotes it: as JSON does.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_written_behind_a_line_and_replaced() {
+        let mut writing = Writing::new("seed = 1\n\n");
+        writing.entry("link = \"a\"\n");
+        let text = writing.finish();
+        assert_eq!(text, format!("seed = 1\n\n{MARKER}\n\n[[at]]\ntime = \"0 s\"\nlink = \"a\"\n"));
+        assert_eq!(without_changes(&text), "seed = 1");
+        assert_eq!(Writing::new(without_changes(&text)).finish(), "seed = 1\n");
+        let inside = format!("summary = \"{MARKER}\"\n");
+        assert_eq!(without_changes(&inside), inside);
+        assert_eq!(quoted("a\"b\\\n\u{7f}"), "\"a\\\"b\\\\\\n\\u007f\"");
+    }
+}

@@ -1,0 +1,238 @@
+//! Counters of running instances as OpenMetrics text, for Prometheus.
+//!
+//! The number of series does not depend on how many links or ports there are: links and ports are sums.
+//! Single links have series only if they are asked for, up to a limit.
+
+use longwire_engine::{LinkReport, PortReport, Report};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use std::sync::atomic::AtomicU64;
+
+/// What an instance has counted.
+pub(crate) struct Sample<'r> {
+    /// Its name.
+    pub(crate) scenario: &'r str,
+    /// Its counters.
+    pub(crate) report: &'r Report,
+    /// How long it has been running, in seconds.
+    pub(crate) seconds: f64,
+    /// The links that were asked for, with their names.
+    pub(crate) links: Vec<(String, &'r LinkReport)>,
+    /// How many more were asked for.
+    pub(crate) left_out: usize,
+}
+
+type Labels = Vec<(&'static str, String)>;
+
+/// A counter of all links, or of one.
+type OfLinks = (&'static str, &'static str, fn(&LinkReport) -> u64);
+
+const OF_LINKS: [OfLinks; 7] = [
+    ("in_packets", "Packets that arrived at links", |link| link.stats.in_packets),
+    ("in_bytes", "Bytes of their frames", |link| link.stats.in_bytes),
+    ("out_packets", "Packets that left links", |link| link.stats.out_packets),
+    ("out_bytes", "Bytes of their frames", |link| link.stats.out_bytes),
+    ("marked_packets", "Packets marked as having met congestion", |link| link.stats.marked_packets),
+    ("corrupted_packets", "Packets with flipped bits", |link| link.stats.corrupted_packets),
+    ("late_packets", "Packets that left later than tolerated", |link| link.stats.late_packets),
+];
+
+/// A present amount at all links, or at one.
+const NOW_AT_LINKS: [OfLinks; 3] = [
+    ("queued_packets", "Packets in queues", |link| link.stats.queued_packets),
+    ("queued_bytes", "Bytes in queues, as the links' rates count them", |link| link.stats.queued_bytes),
+    ("travelling_packets", "Packets in delay lines", |link| link.stats.travelling_packets),
+];
+
+/// A counter of all ports.
+type OfPorts = (&'static str, &'static str, fn(&PortReport) -> u64);
+
+const OF_PORTS: [OfPorts; 6] = [
+    ("in_frames", "Frames that ports received", |port| port.stats.in_frames),
+    ("in_bytes", "Bytes that ports received", |port| port.stats.in_bytes),
+    ("out_frames", "Frames that ports sent", |port| port.stats.out_frames),
+    ("out_bytes", "Bytes that ports sent", |port| port.stats.out_bytes),
+    ("in_missed", "Frames lost by the kernel's receive queues", |port| port.stats.in_missed),
+    ("out_full", "Frames that drivers did not accept in time", |port| port.stats.out_full),
+];
+
+/// A counter of everything.
+type OfRun = (&'static str, &'static str, fn(&Report) -> u64);
+
+const OF_RUN: [OfRun; 5] = [
+    ("received_packets", "Packets that ports took in", |report| report.flow.taken),
+    ("sent_packets", "Packets that ports sent", |report| report.flow.sent),
+    ("made_packets", "Packets made by routers, and copies", |report| report.flow.made),
+    ("consumed_packets", "Packets consumed by routers", |report| report.flow.consumed),
+    ("pauses", "Pauses of workers", |report| fidelity(report, |f| f.lateness.pauses)),
+];
+
+const NOW: [OfRun; 7] = [
+    ("links", "Links", |report| report.links.len() as u64),
+    ("ports", "Ports", |report| report.ports.len() as u64),
+    ("workers", "Workers", |report| report.workers.len() as u64),
+    ("pool_used_bytes", "Packet memory in use", |report| report.pool_used),
+    ("pool_peak_bytes", "Most packet memory that was in use", |report| report.pool_peak),
+    ("pool_capacity_bytes", "Packet memory", |report| report.pool_capacity),
+    ("faithful", "Whether the emulation has been faithful", |report| {
+        fidelity(report, |f| u64::from(f.faithful))
+    }),
+];
+
+fn fidelity(report: &Report, value: fn(&longwire_engine::Fidelity) -> u64) -> u64 {
+    report.fidelity.as_ref().map_or(0, value)
+}
+
+/// The counters of these instances, in the text format of OpenMetrics 1.0.
+pub(crate) fn text(samples: &[Sample<'_>]) -> String {
+    let mut registry = Registry::with_prefix("longwire");
+    let mut page = Page { registry: &mut registry, samples };
+    for (name, help, value) in OF_RUN {
+        page.counter(name, help, |sample, add| add(&[], value(sample.report)));
+    }
+    for (name, help, value) in NOW {
+        page.gauge(name, help, |sample, add| add(&[], value(sample.report) as f64));
+    }
+    page.gauge("uptime_seconds", "Time since the start", |sample, add| add(&[], sample.seconds));
+    page.counter("dropped_packets", "Packets dropped, in links and elsewhere", |sample, add| {
+        let in_links = sample.report.links.iter().flat_map(|link| &link.stats.drops);
+        for (reason, packets) in in_links.chain(&sample.report.flow.drops) {
+            add(&[("reason", (*reason).into())], *packets);
+        }
+    });
+    page.gauge("lateness_seconds", "How late packets left", |sample, add| {
+        let all = sample.report.fidelity.as_ref().map(|fidelity| fidelity.lateness.all);
+        for (percentile, late) in all.iter().flat_map(|q| [("50", q.p50), ("99", q.p99), ("100", q.max)]) {
+            add(&[("percentile", percentile.into())], late.0 as f64 / 1e9);
+        }
+    });
+    for (name, help, value) in OF_LINKS {
+        let sum = |report: &Report| report.links.iter().map(value).sum();
+        page.counter(&format!("links_{name}"), help, |sample, add| add(&[], sum(sample.report)));
+    }
+    for (name, help, value) in NOW_AT_LINKS {
+        let sum = |report: &Report| report.links.iter().map(value).sum::<u64>();
+        page.gauge(&format!("links_{name}"), help, |sample, add| add(&[], sum(sample.report) as f64));
+    }
+    for (name, help, value) in OF_PORTS {
+        let sum = |report: &Report| report.ports.iter().map(value).sum();
+        page.counter(&format!("ports_{name}"), help, |sample, add| add(&[], sum(sample.report)));
+    }
+    page.single_links();
+    let mut text = String::new();
+    // Writing to a text can't fail.
+    let _ = encode(&mut text, &registry);
+    text
+}
+
+/// The metrics that are being written.
+struct Page<'p, 'r> {
+    registry: &'p mut Registry,
+    samples: &'p [Sample<'r>],
+}
+
+impl Page<'_, '_> {
+    fn counter(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl Fn(&Sample<'_>, &mut dyn FnMut(&[(&'static str, String)], u64)),
+    ) {
+        let family = Family::<Labels, Counter>::default();
+        for sample in self.samples {
+            values(sample, &mut |labels, value| {
+                family.get_or_create(&labelled(sample, labels)).inc_by(value);
+            });
+        }
+        self.registry.register(name, help, family);
+    }
+
+    fn gauge(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl Fn(&Sample<'_>, &mut dyn FnMut(&[(&'static str, String)], f64)),
+    ) {
+        let family = Family::<Labels, Gauge<f64, AtomicU64>>::default();
+        for sample in self.samples {
+            values(sample, &mut |labels, value| {
+                family.get_or_create(&labelled(sample, labels)).set(value);
+            });
+        }
+        self.registry.register(name, help, family);
+    }
+
+    /// The links that were asked for, if any.
+    fn single_links(&mut self) {
+        if self.samples.iter().all(|sample| sample.links.is_empty()) {
+            return;
+        }
+        let label = |name: &str| [("link", name.to_owned())];
+        for (name, help, value) in OF_LINKS {
+            self.counter(&format!("link_{name}"), help, |sample, add| {
+                sample.links.iter().for_each(|(name, link)| add(&label(name), value(link)));
+            });
+        }
+        for (name, help, value) in NOW_AT_LINKS {
+            self.gauge(&format!("link_{name}"), help, |sample, add| {
+                sample.links.iter().for_each(|(name, link)| add(&label(name), value(link) as f64));
+            });
+        }
+        self.counter("link_dropped_packets", "Packets dropped in a link", |sample, add| {
+            for (name, link) in &sample.links {
+                for (reason, packets) in &link.stats.drops {
+                    add(&[("link", name.clone()), ("reason", (*reason).into())], *packets);
+                }
+            }
+        });
+        self.gauge("links_left_out", "Links that were asked for beyond the limit", |sample, add| {
+            add(&[], sample.left_out as f64);
+        });
+    }
+}
+
+fn labelled(sample: &Sample<'_>, labels: &[(&'static str, String)]) -> Labels {
+    std::iter::once(("scenario", sample.scenario.to_owned())).chain(labels.iter().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_do_not_grow_with_links() {
+        let lines = |links: u32, single: usize| {
+            let link = |place| LinkReport {
+                place,
+                stats: longwire_link::LinkStats {
+                    in_packets: 2,
+                    drops: vec![("loss", 1)],
+                    ..longwire_link::LinkStats::default()
+                },
+                lateness: None,
+                changed: None,
+            };
+            let report = Report { links: (0..links).map(link).collect(), ..Report::default() };
+            let named = report.links.iter().take(single).map(|link| (format!("l{}\"\n", link.place), link));
+            let sample = Sample {
+                scenario: "net",
+                report: &report,
+                seconds: 1.5,
+                links: named.collect(),
+                left_out: 3,
+            };
+            text(&[sample])
+        };
+        let (few, many) = (lines(1, 0), lines(1000, 0));
+        assert_eq!(few.lines().count(), many.lines().count());
+        assert!(many.contains("longwire_links_in_packets_total{scenario=\"net\"} 2000\n"), "{many}");
+        assert!(many.contains("longwire_dropped_packets_total{scenario=\"net\",reason=\"loss\"} 1000\n"));
+        assert!(many.ends_with("# EOF\n") && !many.contains("link=\""));
+        let single = lines(1000, 1);
+        assert!(single.contains("longwire_link_in_packets_total{scenario=\"net\",link=\"l0\\\"\\n\"} 2\n"));
+        assert!(single.contains("longwire_links_left_out{scenario=\"net\"} 3.0\n"), "{single}");
+    }
+}
