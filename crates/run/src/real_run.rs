@@ -18,7 +18,7 @@ use crate::stages::Stages;
 use crate::test_hosts::TestHosts;
 use anyhow::Context;
 use longwire_assemble::{build, measure_processors};
-use longwire_control::{Server, Web, WebServer};
+use longwire_control::{Server, StartError, Web, WebServer};
 use longwire_engine::clock::keep_off;
 use longwire_engine::{Report, Run, clock};
 use longwire_report::Row;
@@ -147,11 +147,7 @@ impl RealRun {
         RunningInstance::watch_leases(&instance).context("the thread that ends leases")?;
         // Looking at the sockets removes those of runs that were killed.
         longwire_control::list(&directory).context("the control sockets")?;
-        let server = match options.group {
-            Some(group) => Server::start_for_group(&directory, group, Arc::clone(&instance) as _),
-            None => Server::start(&directory, Arc::clone(&instance) as _),
-        };
-        let server = server.context("the control socket")?;
+        let server = serve(&directory, options.group, &instance).context("the control socket")?;
         let web = |address| WebServer::start(address, Arc::clone(&instance) as _);
         let web = options.web.map(web).transpose()?;
         let (server, run) = (Some(server), Some(run));
@@ -225,6 +221,18 @@ impl Drop for RealRun {
         if let Some(run) = self.run.take() {
             run.stop();
         }
+    }
+}
+
+/// The server of the control socket, which a group may use, too.
+fn serve(
+    directory: &Path,
+    group: Option<u32>,
+    instance: &Arc<RunningInstance>,
+) -> Result<Server, StartError> {
+    match group {
+        Some(group) => Server::start_for_group(directory, group, Arc::clone(instance) as _),
+        None => Server::start(directory, Arc::clone(instance) as _),
     }
 }
 
