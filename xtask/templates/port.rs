@@ -91,13 +91,13 @@ impl Port for Template {
 mod tests {
     use super::*;
     use longwire_block::Values;
-    use longwire_drivers::memory;
+    use longwire_drivers::{Netns, memory};
 
     /// A sent frame is received once, stamped with the time of the poll.
     #[test]
     fn what_is_sent_comes_in() {
         let values = Values::read(&memory::DRIVER.spec, &[]).unwrap();
-        let wanted = Wanted { name: "p", interface: "eth0", queues: 2, values: &values };
+        let wanted = Wanted { name: "p", interface: "eth0", netns: &Netns::Own, queues: 2, values: &values };
         let mut queues = Opener.ports(&[wanted]).unwrap().remove(0);
         assert_eq!((queues.len(), queues[0].describe().as_str()), (2, "template on eth0"));
         let (mut pool, mut batch) = (Pool::new(1 << 20).unwrap(), Batch::new());

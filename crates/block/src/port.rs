@@ -72,11 +72,16 @@ pub struct PortStats {
     pub in_consumed: u64,
     /// Of the frames sent, those that the port itself made.
     pub out_made: u64,
+    /// Times at which its interface went down or away.
+    pub outages: u64,
+    /// How long it was down or away in all.
+    #[serde(rename = "down_ns", serialize_with = "Nanos::as_integer")]
+    pub down: Nanos,
 }
 
 impl PortStats {
-    /// Adds both.
-    pub const fn plus(&self, other: &Self) -> Self {
+    /// Adds both. Queues of one interface have the same outages.
+    pub fn plus(&self, other: &Self) -> Self {
         Self {
             in_frames: self.in_frames + other.in_frames,
             in_bytes: self.in_bytes + other.in_bytes,
@@ -90,6 +95,8 @@ impl PortStats {
             out_oversize: self.out_oversize + other.out_oversize,
             in_consumed: self.in_consumed + other.in_consumed,
             out_made: self.out_made + other.out_made,
+            outages: self.outages.max(other.outages),
+            down: self.down.max(other.down),
         }
     }
 }

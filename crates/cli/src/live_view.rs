@@ -1,6 +1,6 @@
 //! Live display of a run in real time: a screen on a terminal, else a line per second.
 
-use crate::{flow_rows, outcome};
+use crate::{flow_rows, outcome, verdict};
 use longwire_engine::{LinkReport, Report};
 use longwire_link::LinkStats;
 use longwire_report::shown::{self, columns};
@@ -46,7 +46,7 @@ impl Style {
 /// Most links whose counters are queried: queries of more delay packets by a millisecond.
 const MOST_ASKED: usize = 5000;
 /// Lines of a screen that are not for links.
-const OTHER_LINES: usize = 9;
+const OTHER_LINES: usize = 10;
 
 /// A live display of a run. Dropping it restores the terminal.
 #[derive(Debug)]
@@ -243,7 +243,11 @@ impl<'a> Frame<'a> {
             shown::rate(bits),
             shown::count(self.held()),
             shown::count(self.dropped()),
-            if faithful { "faithful" } else { "NOT faithful" },
+            match (faithful, self.report.window.as_ref().map(|window| window.last.fidelity.faithful)) {
+                (true, _) => "faithful",
+                (false, Some(true)) => "faithful lately",
+                (false, _) => "NOT faithful",
+            },
             self.faults().map(|fault| format!("  {fault}")).collect::<String>(),
         )
     }
@@ -292,6 +296,7 @@ impl<'a> Frame<'a> {
         ));
         lines.extend(self.next_event());
         lines.extend(self.verdict());
+        lines.extend(self.last_window());
         lines.extend(self.faults().map(str::to_owned));
         lines.truncate(height.saturating_sub(1).max(1));
         lines.iter().map(|line| line.chars().take(width).collect()).collect()
@@ -321,6 +326,13 @@ impl<'a> Frame<'a> {
             shown::time(late.p99.0 as f64),
             shown::time(late.max.0 as f64),
         ))
+    }
+
+    /// The verdict on the last moments.
+    fn last_window(&self) -> Option<String> {
+        let window = self.report.window.as_ref()?;
+        let verdict = verdict::brief(&window.last.fidelity);
+        Some(format!("the last {}: {verdict}", window.length))
     }
 
     fn link_cells(&self, link: &LinkReport) -> Vec<String> {

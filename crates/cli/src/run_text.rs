@@ -1,6 +1,7 @@
 //! The report of a run (see `run_report`) as text. It is made from the JSON's fields, so that `ctl stats`
 //! shows a run of another process in the same way.
 
+use crate::verdict;
 use longwire_report::shown::{self, columns};
 use longwire_report::{Report, Row};
 use longwire_run::programs::rows;
@@ -50,6 +51,7 @@ pub fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     of_kind("nesp").into_iter().try_for_each(|row| print_nesp(row, out))?;
     print_sums(report, out)?;
     print_verdict(field("fidelity"), mode, out)?;
+    verdict::windows(field("window")).map_or(Ok(()), |line| writeln!(out, "{line}"))?;
     for row in &report.rows {
         for note in &row.notes {
             writeln!(out, "note: {}: {note}", with_kind(row))?;

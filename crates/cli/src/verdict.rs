@@ -2,6 +2,8 @@
 
 use longwire_engine::Fidelity;
 use longwire_report::shown;
+use longwire_units::Nanos;
+use serde_json::Value;
 
 /// A line with the verdict on a run in real time, and one for each cause if it was not faithful.
 pub fn real(fidelity: &Fidelity) -> String {
@@ -28,6 +30,30 @@ pub fn brief(fidelity: &Fidelity) -> String {
         (None, _) => "faithful".into(),
         (Some(cause), _) => format!("not faithful: {cause}"),
     }
+}
+
+/// A line with the verdicts on a run's windows, from its report; none before the first is over.
+pub fn windows(window: &Value) -> Option<String> {
+    let number = |of: &Value, name: &str| of.get(name).and_then(Value::as_u64);
+    let time = |of: &Value, name: &str| shown::time(number(of, name).unwrap_or(0) as f64);
+    let length = Nanos(number(window, "length_ns")?);
+    let (judged, faithful) = (number(window, "judged")?, number(window, "faithful")?);
+    let last = &window["last"]["fidelity"];
+    let line = match (number(last, "packets"), last["brief"].as_str()) {
+        (_, Some(cause)) => format!("the last {length}: not faithful: {cause}"),
+        (Some(0), None) => format!("the last {length}: no packets"),
+        _ => format!("the last {length}: faithful"),
+    };
+    if judged == 0 || judged == faithful {
+        return Some(format!("{line}; all windows of {length} were faithful"));
+    }
+    let percent = 100.0 * faithful as f64 / judged as f64;
+    let worst = &window["worst"];
+    let (from, to) = (time(worst, "from_ns"), time(worst, "to_ns"));
+    let cause = worst["fidelity"]["brief"].as_str().unwrap_or_default();
+    Some(format!(
+        "{line}; {percent:.1} % of {judged} windows were faithful, the worst ({from} to {to}): {cause}"
+    ))
 }
 
 /// The verdict on a run in virtual time.

@@ -592,6 +592,55 @@ fn a_run_ends_when_asked_and_when_its_time_is_over() {
     assert_nothing_left(&name);
 }
 
+/// Two links with default settings hold 60 MB at most, and most of that is the program itself.
+#[test]
+fn a_small_run_takes_little_memory() {
+    if !can_run("a_small_run_takes_little_memory") {
+        return;
+    }
+    let scenario = repository("scenarios/two-hosts.toml");
+    let run = Running::start(scenario.to_str().unwrap(), "memory", &[]);
+    run.ping("a", "10.0.0.2", &["-i", "0.02", "-c", "20", "-s", "1400"]);
+    let pid = run.child.as_ref().unwrap().id();
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let kilobytes = |name: &str| -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim_matches([':', '\t', ' ']).trim_end_matches(" kB").trim().parse().unwrap()
+    };
+    assert!(kilobytes("VmRSS") < 60_000 && kilobytes("RssAnon") < 24_000, "{status}");
+    run.signal("INT");
+    run.end();
+}
+
+/// The last second has a verdict of its own, in `ctl stats`, in the report and in its text.
+#[test]
+fn the_last_window_of_a_run_has_its_own_verdict() {
+    if !can_run("the_last_window_of_a_run_has_its_own_verdict") {
+        return;
+    }
+    let folder = Folder::new("window");
+    let text = std::fs::read_to_string(repository("scenarios/two-hosts.toml")).unwrap();
+    let scenario = folder.write("window.toml", format!("{text}\n[fidelity]\nwindow = \"1 s\"\n"));
+    let run = Running::start(&scenario, "window", &[]);
+    run.ping("a", "10.0.0.2", &["-i", "0.02", "-c", "100", "-W", "1"]);
+    let stats = json(&run.ctl(&["stats", &run.name, "--json"]), 0);
+    let shown = stdout(&run.ctl(&["stats", &run.name]));
+    assert!(shown.contains("the last 1 s: "), "{shown}");
+    run.signal("INT");
+    let (_, report) = run.end();
+    for report in [&stats, &report] {
+        let window = &report["window"];
+        let count = |name: &str| window[name].as_u64().unwrap_or_else(|| panic!("{name}: {window}"));
+        assert!(count("judged") >= 1 && count("faithful") <= count("judged"), "{window}");
+        assert_eq!(count("length_ns"), 1_000_000_000);
+        let last = &window["last"];
+        let time = |name: &str| last[name].as_u64().unwrap();
+        assert!(time("to_ns") - time("from_ns") >= 950_000_000 && last["fidelity"]["packets"].is_u64());
+        // It has a part of what the run has.
+        assert!(last["fidelity"]["packets"].as_u64() < report["fidelity"]["packets"].as_u64(), "{report}");
+    }
+}
+
 /// A chain of 40 links that duplicate makes as many copies of each packet as allowed: the run never finishes
 /// the step, but still reacts to the first signal, and to the end of its time.
 #[test]

@@ -1,7 +1,8 @@
 //! Settings of drivers with an interface.
 
 use longwire_settings::{Fallback, Grammar, Param, ParamKind, Reading};
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Longest name of an interface (IFNAMSIZ without its end).
@@ -35,6 +36,78 @@ pub(crate) const QUEUES: Param = Param {
     live: false,
 };
 
+/// The network namespace of an interface.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum Netns {
+    /// The one that Longwire was started in.
+    #[default]
+    Own,
+    /// One that `ip netns` knows by this name.
+    Named(String),
+    /// That of a process.
+    Process(u32),
+    /// One that is bound to a file.
+    At(PathBuf),
+}
+
+impl Netns {
+    /// The file by which it is entered; none for the own one.
+    pub fn path(&self) -> Option<PathBuf> {
+        match self {
+            Self::Own => None,
+            Self::Named(name) => Some(Path::new("/run/netns").join(name)),
+            Self::Process(pid) => Some(format!("/proc/{pid}/ns/net").into()),
+            Self::At(path) => Some(path.clone()),
+        }
+    }
+}
+
+impl fmt::Display for Netns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Own => Ok(()),
+            Self::Named(name) => f.write_str(name),
+            Self::Process(pid) => pid.fmt(f),
+            Self::At(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// Where an interface is.
+pub(crate) const NETNS: Param = Param {
+    name: "netns",
+    kind: ParamKind::Parsed(Grammar {
+        wanted: "a network namespace: its name, a process in it, or its file",
+        read: read_netns,
+        examples: &["lab", "1234", "/run/docker/netns/default"],
+        form: None,
+    }),
+    default: Fallback::Value(""),
+    help: "",
+    live: false,
+};
+
+fn read_netns(text: &str, _folder: &Path) -> Reading {
+    let netns = match text {
+        "" => Netns::Own,
+        _ if text.contains('\0') || matches!(text, "." | "..") => {
+            return Err(format!("\"{text}\" can't be the name of a network namespace"));
+        }
+        _ if text.starts_with('/') => Netns::At(text.into()),
+        _ if text.contains('/') => {
+            return Err(format!(
+                "\"{text}\" is no whole path; write the name of the namespace, or a path from / on"
+            ));
+        }
+        _ if text.bytes().all(|byte| byte.is_ascii_digit()) => match text.parse() {
+            Ok(pid) if pid > 0 => Netns::Process(pid),
+            _ => return Err(format!("there is no process {text}")),
+        },
+        _ => Netns::Named(text.into()),
+    };
+    Ok(Arc::new(netns))
+}
+
 fn read(text: &str, _folder: &Path) -> Reading {
     let bad = text.len() > LONGEST
         || text.contains(|c: char| c == '/' || c == ':' || c.is_whitespace())
@@ -46,4 +119,28 @@ fn read(text: &str, _folder: &Path) -> Reading {
         ));
     }
     Ok(Arc::new(InterfaceName(text.into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_are_names_processes_or_files() {
+        let read = |text: &str| {
+            let value = read_netns(text, Path::new(".")).ok()?;
+            let value: Arc<dyn std::any::Any + Send + Sync> = value;
+            value.downcast::<Netns>().ok().map(|netns| (*netns).clone())
+        };
+        assert_eq!(read(""), Some(Netns::Own));
+        assert_eq!(read("lab"), Some(Netns::Named("lab".into())));
+        assert_eq!(read("1234"), Some(Netns::Process(1234)));
+        assert_eq!(read("/proc/1/ns/net"), Some(Netns::At("/proc/1/ns/net".into())));
+        for bad in ["..", "a/b", "0", "99999999999", "a\0b"] {
+            assert_eq!(read(bad), None, "{bad:?}");
+        }
+        let path = |text| read(text).and_then(|netns| netns.path());
+        assert_eq!(path("lab"), Some("/run/netns/lab".into()));
+        assert_eq!(path("1234"), Some("/proc/1234/ns/net".into()));
+    }
 }

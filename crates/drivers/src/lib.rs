@@ -21,7 +21,7 @@ pub mod template;
 
 pub use driver::{Backend, Driver, Prices, Wire};
 pub use host_driver::HostDriver;
-pub use interface::InterfaceName;
+pub use interface::{InterfaceName, Netns};
 
 /// Every driver, in the order in which errors name them.
 pub const DRIVERS: &[&Driver] =

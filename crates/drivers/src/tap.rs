@@ -1,7 +1,7 @@
 //! TAP devices.
 
 use crate::driver::prices;
-use crate::interface::{INTERFACE, InterfaceName, QUEUES};
+use crate::interface::{INTERFACE, InterfaceName, NETNS, Netns, QUEUES};
 use crate::{Backend, Driver, Wire};
 use longwire_settings::Settings;
 use std::sync::Arc;
@@ -13,6 +13,10 @@ pub struct Tap {
     /// The name of the device to make. Default: the port's name.
     #[setting(like = INTERFACE)]
     pub interface: Arc<InterfaceName>,
+    /// Network namespace in which the device is made: a name (`ip netns`), the number of a process in it, or
+    /// a path. Default: Longwire's own.
+    #[setting(like = NETNS)]
+    pub netns: Arc<Netns>,
     /// Number of workers that receive and transmit by it in real time, each by a queue of its own.
     #[setting(like = QUEUES)]
     pub queues: u16,

@@ -1,8 +1,10 @@
 //! Fidelity of a run: how late packets left, and why.
 
 use crate::pause::{Culprit, Pause};
+use longwire_block::PortStats;
 use longwire_link::Histogram;
 use longwire_units::Nanos;
+use std::sync::Arc;
 
 /// Required fidelity: the share of packets that must leave within a tolerance of their time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub struct Lateness {
     preemptions: u64,
     paused: Nanos,
     longest_pause: Nanos,
+    /// The longest since the last sample.
+    longest_lately: Nanos,
     pause_end: Nanos,
 }
 
@@ -70,6 +74,7 @@ impl Lateness {
         self.preemptions += u64::from(pause.culprit == Culprit::Programs);
         self.paused += pause.length;
         self.longest_pause = self.longest_pause.max(pause.length);
+        self.longest_lately = self.longest_lately.max(pause.length);
         self.pause_end = pause.end;
     }
 
@@ -101,6 +106,38 @@ impl Lateness {
         self.preemptions += other.preemptions;
         self.paused += other.paused;
         self.longest_pause = self.longest_pause.max(other.longest_pause);
+        self.longest_lately = self.longest_lately.max(other.longest_lately);
+    }
+
+    /// Copies the records into `sample` without allocating; the longest pause between samples begins anew.
+    pub(crate) fn sample(&mut self, sample: &mut Self) {
+        let Self { own, excused, waited, .. } = sample;
+        own.copy_from(&self.own);
+        excused.copy_from(&self.excused);
+        waited.copy_from(&self.waited);
+        (sample.pauses, sample.preemptions, sample.paused) = (self.pauses, self.preemptions, self.paused);
+        (sample.longest_pause, sample.pause_end) = (self.longest_pause, self.pause_end);
+        sample.longest_lately = std::mem::take(&mut self.longest_lately);
+    }
+
+    /// The longest pause in the time before this sample.
+    pub(crate) fn longest_lately(&self) -> Nanos {
+        self.longest_lately
+    }
+
+    /// What was recorded since an earlier sample, in which the longest pause was as given.
+    pub(crate) fn since(&self, earlier: &Self, longest_pause: Nanos) -> Self {
+        Self {
+            own: self.own.since(&earlier.own),
+            excused: self.excused.since(&earlier.excused),
+            waited: self.waited.since(&earlier.waited),
+            pauses: self.pauses - earlier.pauses,
+            preemptions: self.preemptions - earlier.preemptions,
+            paused: self.paused.since(earlier.paused),
+            longest_pause,
+            longest_lately: longest_pause,
+            pause_end: self.pause_end,
+        }
     }
 }
 
@@ -170,7 +207,7 @@ pub struct Fidelity {
 }
 
 /// Packets lost by Longwire itself, by place.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnLosses {
     /// The pool was full.
     pub pool: u64,
@@ -184,7 +221,47 @@ pub struct OwnLosses {
     pub ring: u64,
 }
 
+/// A copy of what one worker, or all of them, recorded since the start.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sample {
+    pub lateness: Lateness,
+    pub losses: OwnLosses,
+}
+
 impl OwnLosses {
+    /// Those that a port counted.
+    pub(crate) const fn of_port(stats: &PortStats) -> Self {
+        let port = stats.in_missed + stats.out_full;
+        Self { pool: 0, port, down: stats.out_down, oversize: stats.out_oversize, ring: 0 }
+    }
+
+    /// All of them.
+    pub(crate) const fn total(self) -> u64 {
+        self.pool + self.port + self.down + self.oversize + self.ring
+    }
+
+    /// Adds another worker's.
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self {
+            pool: self.pool + other.pool,
+            port: self.port + other.port,
+            down: self.down + other.down,
+            oversize: self.oversize + other.oversize,
+            ring: self.ring + other.ring,
+        }
+    }
+
+    /// Those since an earlier count. Counters of a port that was reopened may begin anew.
+    pub(crate) const fn since(self, earlier: Self) -> Self {
+        Self {
+            pool: self.pool.saturating_sub(earlier.pool),
+            port: self.port.saturating_sub(earlier.port),
+            down: self.down.saturating_sub(earlier.down),
+            oversize: self.oversize.saturating_sub(earlier.oversize),
+            ring: self.ring.saturating_sub(earlier.ring),
+        }
+    }
+
     /// What was lost and why, each in a few words and whole.
     fn causes(self) -> Vec<(String, String)> {
         let mut causes = Vec::new();
@@ -219,6 +296,32 @@ impl OwnLosses {
         }
         causes
     }
+}
+
+/// A window that was judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JudgedWindow {
+    /// Its start, from the start of the run.
+    pub from: Nanos,
+    /// Its end.
+    pub to: Nanos,
+    /// The verdict on it.
+    pub fidelity: Fidelity,
+}
+
+/// Verdicts on the windows of a run so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WindowVerdicts {
+    /// The length of a window.
+    pub length: Nanos,
+    /// Windows in which something happened; a tenth of a window lies between the ends of two.
+    pub judged: u64,
+    /// Of these, faithful windows.
+    pub faithful: u64,
+    /// The last window.
+    pub last: Arc<JudgedWindow>,
+    /// The window with the largest share of packets late or lost, if there was any such packet.
+    pub worst: Option<Arc<JudgedWindow>>,
 }
 
 impl Fidelity {

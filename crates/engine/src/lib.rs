@@ -26,6 +26,7 @@ mod ring;
 mod run;
 mod schedules;
 mod setup;
+mod sliding;
 mod stats;
 mod steering;
 mod tick;
@@ -39,7 +40,9 @@ mod worker;
 
 pub use between::Between;
 pub use events::{Agenda, Changes, Event, SourceSetup};
-pub use fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, Tolerance};
+pub use fidelity::{
+    Fidelity, JudgedWindow, LatenessSummary, OwnLosses, Quantiles, Tolerance, WindowVerdicts,
+};
 pub use inner_port::InnerPort;
 pub use map::{Home, Map};
 pub use node_changes::{NodeAct, NodeEvent};
@@ -50,6 +53,7 @@ pub use rewiring::{Part, Rewiring};
 pub use rewiring_step::AtNode;
 pub use run::Run;
 pub use setup::{PortSetup, Setup, TO_THE_END, Wait, WorkerSetup};
+pub use sliding::SlidingWindow;
 pub use stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
 pub use steering::Steered;
 pub use together::Change;

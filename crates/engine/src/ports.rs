@@ -1,10 +1,11 @@
 //! The ports of a worker, and packets to be sent.
 
+use crate::fidelity::OwnLosses;
 use crate::map::Map;
 use crate::setup::PortSetup;
 use crate::tick::Ticks;
 use longwire_block::{Port, PortError, PortStats};
-use longwire_packet::{BATCH, Batch, Handle};
+use longwire_packet::{BATCH, Batch, Handle, Pool};
 use longwire_units::Nanos;
 
 /// A port of another worker, a port that leads to another node, or one that has to wait for the end of a
@@ -21,10 +22,15 @@ pub(crate) struct Ports {
     pub ticks: Option<Box<Ticks>>,
     /// What ports have counted in whose place others are.
     pub closed: PortStats,
+    /// The port whose losses are looked at next.
+    next_sampled: usize,
 }
 
 /// Place in the plan of a port that was removed.
 pub const GONE_PORT: u16 = u16::MAX;
+
+/// Most ports whose losses are looked at for one sample: each takes a system call or two.
+const MOST_SAMPLED: usize = 128;
 
 /// Work to be done before more packets can be given to ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +53,7 @@ impl Ports {
     ) -> Self {
         let exits = Self::exits_of(map, worker, windows);
         let closed = PortStats::default();
-        Self { slots: setups.into_iter().map(PortSlot::new).collect(), exits, ticks, closed }
+        Self { slots: setups.into_iter().map(PortSlot::new).collect(), exits, ticks, closed, next_sampled: 0 }
     }
 
     /// By a port's place in the plan: see [`Ports::exits`].
@@ -60,11 +66,11 @@ impl Ports {
     }
 
     /// Takes a port in, behind all others or in place of one, which is then in `port`.
-    pub fn exchange(&mut self, slot: u32, port: &mut Option<PortSlot>) {
+    pub fn exchange(&mut self, slot: u32, port: &mut Option<PortSlot>, now: Nanos) {
         match (self.slots.get_mut(slot as usize), port.as_mut()) {
             (Some(old), Some(new)) => {
                 std::mem::swap(old, new);
-                self.closed = self.closed.plus(&new.stats());
+                self.closed = self.closed.plus(&new.stats(now));
             }
             _ => self.slots.extend(port.take()),
         }
@@ -97,6 +103,17 @@ impl Ports {
     /// Whether a port found the pool full.
     pub fn lost_anything(&self) -> bool {
         self.slots.iter().any(|slot| slot.port.stats().in_pool_full > 0)
+    }
+
+    /// Packets lost by ports. With many ports, those of some were last looked at some samples ago.
+    pub fn losses(&mut self) -> OwnLosses {
+        let count = self.slots.len();
+        for _ in 0..count.min(MOST_SAMPLED) {
+            let slot = &mut self.slots[self.next_sampled % count];
+            slot.losses = OwnLosses::of_port(&slot.port.stats());
+            self.next_sampled = (self.next_sampled + 1) % count;
+        }
+        self.slots.iter().fold(OwnLosses::default(), |sum, slot| sum.plus(slot.losses))
     }
 
     /// The ports that failed at their last use.
@@ -162,16 +179,73 @@ pub(crate) struct PortSlot {
     pub seq: u64,
     /// Packets exchanged with other nodes, without the driver.
     pub crossed: PortStats,
+    outages: Outages,
+    /// Losses when they were last looked at.
+    losses: OwnLosses,
+}
+
+/// Times in which a port's interface was down or gone.
+#[derive(Debug, Clone, Copy, Default)]
+struct Outages {
+    count: u64,
+    /// In outages that are over.
+    down: Nanos,
+    /// The beginning of the present outage.
+    since: Option<Nanos>,
+}
+
+impl Outages {
+    fn down_by(&self, now: Nanos) -> Nanos {
+        self.since.map_or(self.down, |since| self.down + now.since(since))
+    }
 }
 
 impl PortSlot {
     pub fn new(PortSetup { place, node, port }: PortSetup) -> Self {
-        let (out, crossed) = (Outgoing::new(), PortStats::default());
-        Self { place, node, port, out, fault: None, seq: 0, crossed }
+        Self {
+            place,
+            node,
+            port,
+            out: Outgoing::new(),
+            fault: None,
+            seq: 0,
+            crossed: PortStats::default(),
+            outages: Outages::default(),
+            losses: OwnLosses::default(),
+        }
     }
 
-    /// Counters of the driver, plus the packets exchanged with other nodes.
-    pub fn stats(&self) -> PortStats {
+    /// Receives frames, and notes whether the interface is there.
+    #[inline]
+    pub fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) {
+        match self.port.receive(pool, now, batch) {
+            Ok(()) if self.fault.is_none() => {}
+            Ok(()) => self.recover(now),
+            Err(fault) => self.fail(fault, now),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn recover(&mut self, now: Nanos) {
+        self.fault = None;
+        self.outages.down = self.outages.down_by(now);
+        self.outages.since = None;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn fail(&mut self, fault: PortError, now: Nanos) {
+        let is_outage = matches!(fault, PortError::Down { .. } | PortError::Vanished { .. });
+        if is_outage && self.outages.since.is_none() {
+            self.outages.count += 1;
+            self.outages.since = Some(now);
+        }
+        self.fault = Some(fault);
+    }
+
+    /// Counters of the driver, plus the packets exchanged with other nodes, and outages until now.
+    pub fn stats(&self, now: Nanos) -> PortStats {
         let own = self.port.stats();
         let PortStats { in_frames, in_bytes, out_frames, out_bytes, .. } = self.crossed;
         PortStats {
@@ -179,6 +253,8 @@ impl PortSlot {
             in_bytes: own.in_bytes + in_bytes,
             out_frames: own.out_frames + out_frames,
             out_bytes: own.out_bytes + out_bytes,
+            outages: self.outages.count,
+            down: self.outages.down_by(now),
             ..own
         }
     }

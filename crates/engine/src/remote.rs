@@ -3,7 +3,7 @@
 
 use crate::bell::Bell;
 use crate::events::{Of, Placed};
-use crate::fidelity::{Fidelity, Lateness};
+use crate::fidelity::{Fidelity, Lateness, Sample};
 use crate::rewiring_step::{AtNode, RewiringStep};
 use crate::stats::{FlowStats, Report};
 use longwire_block::Node;
@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 pub(crate) enum Command {
     Flow(Sender<(FlowStats, Nanos)>),
     Report(Sender<(Report, Box<Lateness>)>),
+    Sample { into: Sample, reply: SyncSender<Sample> },
     MadeOf { what: (Of, u32), reply: Sender<Option<Arc<Blocks>>> },
     Change { changes: Vec<Placed>, step: Step, reply: Sender<Result<Nanos, String>> },
     AtNode { place: u32, act: AtNode },
@@ -146,6 +147,20 @@ impl Remote {
         }
         all.fidelity = Some(Fidelity::judge(&lateness, all.own_losses(), tolerance));
         Ok(all)
+    }
+
+    /// What each worker recorded so far, in `spare` memory: as in [`Remote::at_node`], the workers neither
+    /// allocate nor wake another thread.
+    pub(crate) fn samples(&self, spare: &mut Vec<Sample>) -> Result<Vec<Sample>, RemoteError> {
+        let (reply, answers) = sync_channel(self.inboxes.len());
+        for inbox in &self.inboxes {
+            let into = spare.pop().unwrap_or_default();
+            inbox.send(Command::Sample { into, reply: reply.clone() }).map_err(|_| RemoteError::Gone)?;
+        }
+        self.ring();
+        // What a worker that has ended does not answer to is dropped.
+        drop(reply);
+        self.inboxes.iter().map(|_| looked_for(&answers)).collect()
     }
 
     /// Totals of all workers outside links, and the time on the engine's clock of the last answer: fast,

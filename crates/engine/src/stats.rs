@@ -1,7 +1,7 @@
 //! What a run reports.
 
 use crate::books::Flow;
-use crate::fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles};
+use crate::fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, WindowVerdicts};
 use longwire_block::change::Blocks;
 use longwire_block::{DropReason, NodeStats, PortStats};
 use longwire_link::LinkStats;
@@ -180,6 +180,8 @@ pub struct Report {
     pub pool_capacity: u64,
     /// The fidelity verdict.
     pub fidelity: Option<Fidelity>,
+    /// Verdicts on windows of a run in real time, once the first is over.
+    pub window: Option<WindowVerdicts>,
     /// Errors of ports or workers.
     pub errors: Vec<String>,
 }
@@ -234,18 +236,15 @@ impl Report {
 impl Report {
     /// Packets lost by Longwire itself.
     pub fn own_losses(&self) -> OwnLosses {
-        let of_ports =
-            |count: fn(&PortStats) -> u64| self.ports.iter().map(|port| count(&port.stats)).sum::<u64>();
         let in_links = |reason: DropReason| -> u64 {
             let drops = self.all_links().flat_map(|stats| &stats.drops);
             drops.filter(|(name, _)| *name == reason.name()).map(|(_, packets)| packets).sum()
         };
+        let ports = self.ports.iter().map(|port| OwnLosses::of_port(&port.stats));
         OwnLosses {
             pool: self.flow.dropped(DropReason::PoolFull) + in_links(DropReason::PoolFull),
-            port: of_ports(|port| port.in_missed + port.out_full),
-            down: of_ports(|port| port.out_down),
-            oversize: of_ports(|port| port.out_oversize),
             ring: self.flow.dropped(DropReason::RingFull),
+            ..ports.fold(OwnLosses::default(), OwnLosses::plus)
         }
     }
 }

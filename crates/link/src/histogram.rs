@@ -79,6 +79,24 @@ impl Histogram {
         self.counts.iter_mut().zip(other.counts.iter()).for_each(|(mine, theirs)| *mine += theirs);
         self.max = self.max.max(other.max);
     }
+
+    /// Becomes equal to another, without memory of its own.
+    pub fn copy_from(&mut self, other: &Self) {
+        self.counts.copy_from_slice(&other.counts[..]);
+        self.max = other.max;
+    }
+
+    /// What was counted since an earlier copy. Its largest time is exact if it is a new maximum, else the
+    /// upper edge of its bucket.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut fresh = self.clone();
+        fresh.counts.iter_mut().zip(earlier.counts.iter()).for_each(|(now, then)| *now -= then);
+        if self.max == earlier.max {
+            let last = fresh.counts.iter().rposition(|&count| count > 0);
+            fresh.max = last.map_or(0, |index| upper_edge(index).min(self.max));
+        }
+        fresh
+    }
 }
 
 #[inline]
@@ -134,5 +152,19 @@ mod tests {
         assert_eq!(Histogram::default().quantile(0.99), Nanos::ZERO);
         let above = histogram.above(Nanos(900_000));
         assert!((20..=100).contains(&above), "{above}");
+    }
+
+    #[test]
+    fn the_difference_has_what_came_in_between() {
+        let (mut histogram, mut copy) = (Histogram::default(), Histogram::default());
+        histogram.record_all(Nanos(5), 10);
+        histogram.record(Nanos(1000));
+        copy.copy_from(&histogram);
+        assert_eq!((histogram.since(&copy).total(), histogram.since(&copy).max()), (0, Nanos::ZERO));
+        histogram.record_all(Nanos(7), 3);
+        let fresh = histogram.since(&copy);
+        assert_eq!((fresh.total(), fresh.max(), fresh.quantile(0.5)), (3, Nanos(7), Nanos(7)));
+        histogram.record(Nanos(1001));
+        assert_eq!(histogram.since(&copy).max(), Nanos(1001));
     }
 }

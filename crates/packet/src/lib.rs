@@ -1,13 +1,14 @@
 //! Packet memory: a bounded pool, handles into it, batches of handles, and the metadata of each packet.
 //!
 //! A packet is one cache line of [`Meta`] followed by its bytes in whole lines, so a waiting 64-byte packet
-//! costs 128 bytes. All memory is mapped when the pool is made. All of it is touched then, except the part
-//! that a growing pool keeps for later.
+//! costs 128 bytes. All memory is mapped when the pool is made. A growing pool takes it from the system as it
+//! is used, on a thread that stays ahead of the packets; others take all of it at the start.
 
 mod allocations;
 mod arena;
 mod batch;
 mod class;
+mod growth;
 mod handle;
 mod hints;
 mod meta;

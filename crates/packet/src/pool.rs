@@ -1,16 +1,19 @@
-//! The packet pool: pages of equal slots, one size class per page, mapped at the start.
+//! The packet pool: pages of equal slots, one size class per page, mapped at the start. The lowest empty
+//! pages are used first, and a growing pool takes from the system only what is used.
 //!
 //! A slot is a line of [`Meta`] followed by enough lines for the bytes. Classes are exact up to 2 KiB and
 //! grow in steps of at most a third above. An empty page can serve any class, so memory moves between
 //! classes. Each exact class has a shelf of free slots in front of its pages: the slot freed last is taken
 //! first, while it is in the cache, and pages are searched once for many packets.
 
+mod pages;
 mod runs;
 
 pub use runs::{Place, Run};
 
 use crate::arena::{Arena, LINE, Line, PoolError};
 use crate::class::{CLASSES, EXACT_LINES, class_of, lines_of_class};
+use crate::growth::{AHEAD, Growth};
 use crate::hints::prefetch;
 use crate::shelf::{LOT, Shelf};
 use crate::{Batch, Handle, Meta};
@@ -43,6 +46,8 @@ struct Page {
 
 /// Bounded packet memory of one worker.
 pub struct Pool {
+    /// Ends before the arena's memory does.
+    growth: Option<Growth>,
     arena: Arena,
     pages: Box<[Page]>,
     /// One per exact class.
@@ -57,32 +62,39 @@ pub struct Pool {
     live: u64,
     used_lines: u64,
     peak_lines: u64,
+    refused: u64,
 }
 
 impl Pool {
-    /// Allocates a pool of `bytes` (rounded down to whole pages of 256 KiB), all of it touched now.
+    /// Allocates a pool of `bytes` (rounded down to whole pages of 256 KiB), all of it resident.
     ///
     /// # Errors
     /// Below 1 MiB, above 256 GiB, or more than the system gives.
     pub fn new(bytes: u64) -> Result<Self, PoolError> {
-        Self::growing(bytes, bytes)
+        Self::with_resident(bytes, usize::MAX)
     }
 
-    /// Allocates a pool of `bytes` (rounded down to whole pages of 256 KiB). The first `resident` bytes are
-    /// touched now; the others when packets need them, at the system's cost of a page fault per 4 KiB.
+    /// Allocates a pool of `bytes` (rounded down to whole pages of 256 KiB) that becomes resident as it is
+    /// used: a thread keeps 8 MiB more resident than were ever in use.
     ///
     /// # Errors
     /// Below 1 MiB, above 256 GiB, or more than the system gives.
-    pub fn growing(bytes: u64, resident: u64) -> Result<Self, PoolError> {
+    pub fn growing(bytes: u64) -> Result<Self, PoolError> {
+        let mut pool = Self::with_resident(bytes, AHEAD)?;
+        pool.growth = Some(Growth::start(&pool.arena));
+        Ok(pool)
+    }
+
+    fn with_resident(bytes: u64, resident: usize) -> Result<Self, PoolError> {
         let pages = bytes / u64::from(PAGE_LINES) / LINE as u64;
         if !(4..1 << 20).contains(&pages) {
             return Err(PoolError { bytes });
         }
         let lines = pages as usize * PAGE_LINES as usize;
-        let touched = lines.min((resident / LINE as u64) as usize);
-        let arena = Arena::new(lines, touched).ok_or(PoolError { bytes })?;
+        let arena = Arena::new(lines, resident / LINE).ok_or(PoolError { bytes })?;
         let idle = Page { free: NONE, fresh: 0, live: 0, class: 0, next: NONE, previous: NONE };
         Ok(Self {
+            growth: None,
             arena,
             pages: vec![idle; pages as usize].into(),
             shelves: (0..=EXACT_LINES).map(|_| Shelf::empty()).collect(),
@@ -94,6 +106,7 @@ impl Pool {
             live: 0,
             used_lines: 0,
             peak_lines: 0,
+            refused: 0,
         })
     }
 
@@ -251,7 +264,9 @@ impl Pool {
             // Slots on the shelves may be all that keeps a page from being empty.
             None => {
                 self.clear_shelves();
-                self.take_from_page(class)?
+                let slot = self.take_from_page(class);
+                self.refused += u64::from(slot.is_none());
+                slot?
             }
         };
         while class <= EXACT_LINES && self.shelves[class].len() < LOT && self.room[class] != NONE {
@@ -407,6 +422,11 @@ impl Pool {
         self.peak_lines * LINE as u64
     }
 
+    /// How often a packet found no room.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
     /// Bytes of the pool.
     pub fn capacity_bytes(&self) -> u64 {
         (self.arena.len() * LINE) as u64
@@ -425,57 +445,6 @@ impl Pool {
             prefetch(meta);
             prefetch(first);
         }
-    }
-
-    /// Finds a page for a class that has no page with room.
-    #[cold]
-    fn page_for(&mut self, class: usize) -> Option<u32> {
-        if self.empty.is_empty() {
-            self.reclaim();
-        }
-        let page = self.empty.pop()?;
-        let state = &mut self.pages[page as usize];
-        (state.free, state.fresh, state.live, state.class) = (NONE, 0, 0, class as u32);
-        self.link(page, class);
-        Some(page)
-    }
-
-    /// Reclaims the empty page that each class keeps to avoid taking and returning it for every packet.
-    fn reclaim(&mut self) {
-        for class in 0..CLASSES {
-            let page = self.room[class];
-            if page != NONE && self.pages[page as usize].live == 0 {
-                self.retire(page, class);
-            }
-        }
-    }
-
-    fn retire(&mut self, page: u32, class: usize) {
-        self.unlink(page, class);
-        self.empty.push(page);
-    }
-
-    fn link(&mut self, page: u32, class: usize) {
-        let next = self.room[class];
-        if next != NONE {
-            self.pages[next as usize].previous = page;
-        }
-        let state = &mut self.pages[page as usize];
-        (state.next, state.previous) = (next, NONE);
-        self.room[class] = page;
-    }
-
-    fn unlink(&mut self, page: u32, class: usize) {
-        let Page { next, previous, .. } = self.pages[page as usize];
-        match previous {
-            NONE => self.room[class] = next,
-            _ => self.pages[previous as usize].next = next,
-        }
-        if next != NONE {
-            self.pages[next as usize].previous = previous;
-        }
-        let state = &mut self.pages[page as usize];
-        (state.next, state.previous) = (NONE, NONE);
     }
 }
 
@@ -536,7 +505,7 @@ mod tests {
     fn holds_as_many_small_packets_as_the_memory_allows_then_says_full() {
         let mut pool = pool(1 << 20);
         let held: Vec<_> = std::iter::from_fn(|| pool.alloc(64)).collect();
-        assert_eq!(held.len(), (1 << 20) / 128);
+        assert_eq!((held.len(), pool.refused()), ((1 << 20) / 128, 1));
         held.iter().for_each(|&handle| pool.free(handle));
         // The pages move to another class.
         let large: Vec<_> = std::iter::from_fn(|| pool.alloc(MAX_FRAME)).collect();
@@ -581,6 +550,33 @@ mod tests {
         assert_eq!(pool.meta(two).arrival, 42);
         pool.free(two);
         assert_eq!(pool.live(), 0);
+    }
+
+    /// 8 MiB are resident beyond what is used, and hardly more.
+    #[test]
+    fn a_growing_pool_is_resident_ahead_of_its_packets() {
+        const MIB: usize = 1 << 20;
+        let mut pool = Pool::growing(64 << 20).unwrap();
+        assert_eq!(pool.arena.resident_bytes(), AHEAD);
+        let mut held = Vec::new();
+        for used in (MIB..=63 * MIB).step_by(MIB) {
+            while (pool.used_bytes() as usize) < used - 1600 {
+                held.push(pool.insert(&[7; 1536]).unwrap());
+            }
+            let wanted = (used + AHEAD).min(64 * MIB);
+            let mut resident = 0;
+            for _ in 0..100_000 {
+                resident = pool.arena.resident_bytes();
+                if resident >= wanted {
+                    break;
+                }
+                std::thread::yield_now();
+            }
+            assert!((wanted..=wanted + 4 * MIB).contains(&resident), "{resident} of {wanted}");
+        }
+        assert!(held.iter().all(|&handle| pool.data(handle) == [7; 1536]));
+        let mut small = Pool::growing(1 << 20).unwrap();
+        assert!(small.arena.resident_bytes() == MIB && small.insert(&[1; 60]).is_some());
     }
 
     #[test]

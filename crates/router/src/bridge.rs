@@ -39,7 +39,8 @@ impl Bridge {
         Self { ports: ports.into(), stations, not_learnt: 0, cable: false, learns: true }
     }
 
-    /// Makes it a cable between two ports, which also forwards frames reserved for bridges.
+    /// Makes it a cable between two ports, which also forwards frames reserved for bridges. If it learns
+    /// nothing either ([`Bridge::as_relay`]), it is a wire: every whole frame goes to the other port.
     #[must_use]
     pub fn as_cable(self) -> Self {
         Self { cable: true, ..self }
@@ -105,8 +106,9 @@ impl Bridge {
 
     /// Decides as a relay.
     fn relay(&self, in_port: u16, header: Option<&[u8; ETHERNET]>) -> Result<u16, DropReason> {
-        let (destination, _) = valid(header)?;
-        if self.keeps_out(destination) {
+        if self.cable {
+            header.ok_or(DropReason::BadFrame)?;
+        } else if self.keeps_out(valid(header)?.0) {
             return Err(DropReason::Reserved);
         }
         Ok(self.ports[usize::from(self.ports[0] == in_port)])
@@ -307,8 +309,24 @@ mod tests {
             assert_eq!(pass(&mut one, &mut pool, 0, in_port, &frame), expected);
             assert_eq!(pass(&mut new(), &mut pool, 0, in_port, &frame), expected);
         }
-        let mut cable = new().as_cable();
-        assert_eq!(pass(&mut cable, &mut pool, 0, 10, &frame(reserved, A)), Ok(20));
+    }
+
+    /// Whatever its addresses are.
+    #[test]
+    fn a_wire_carries_every_whole_frame() {
+        let mut pool = Pool::new(1 << 20).unwrap();
+        let mut wire = Bridge::new(vec![20, 10], DEFAULT_AGEING, 16).as_cable().as_relay();
+        for last in 0..=0xf {
+            let reserved = frame([1, 0x80, 0xc2, 0, 0, last], A);
+            assert_eq!(pass(&mut wire, &mut pool, 0, 10, &reserved), Ok(20));
+            assert_eq!(pass(&mut wire, &mut pool, 0, 20, &reserved), Ok(10));
+        }
+        for odd in
+            [frame(B, ALL), frame(B, [0; 6]), frame([0; 6], A), frame(A, A), frame(B, A)[..14].to_vec()]
+        {
+            assert_eq!(pass(&mut wire, &mut pool, 0, 10, &odd), Ok(20));
+        }
+        assert_eq!(pass(&mut wire, &mut pool, 0, 10, &frame(B, A)[..13]), Err(DropReason::BadFrame));
     }
 
     #[test]

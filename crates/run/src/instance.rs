@@ -12,12 +12,13 @@ use crate::programs::rows::{self, Installed};
 use crate::replay_port::Watch;
 use crate::run_report::{Ran, fidelity_json};
 use crate::running_state::{Current, Held, RunningState};
+use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
     Choice, Chosen, Comparison, EventPage, ForwarderAsk, Instance, Kind, Object, PoolUse, RewireAsk, Rewired,
     RewiredObject, RoutePage, SetError, Settable, Summary, Topology, WantedScenario, chosen_in_order,
 };
-use longwire_engine::{FlowStats, Remote, RemoteError, Report};
+use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdicts};
 use longwire_report::Row;
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
@@ -47,6 +48,7 @@ pub struct RunningInstance {
     watches: Vec<Option<Watch>>,
     started: Nanos,
     nesp: Option<NespCounts>,
+    window: WindowWatch,
     log: Mutex<EventLog>,
     stop: Sender<()>,
 }
@@ -62,19 +64,23 @@ impl std::fmt::Debug for RemoteLine {
 
 impl RunningInstance {
     /// The run called `name`, which ends when `stop` is told a cause.
+    ///
+    /// # Errors
+    /// If there is no thread to be had.
     pub fn new(
         name: String,
         state: RunningState,
         planes: ControlPlanes,
-        remote: Remote,
+        run: &Run,
         watches: Vec<Option<Watch>>,
         nesp: Option<NespCounts>,
         stop: Sender<()>,
-    ) -> Self {
-        let started = longwire_clock::monotonic();
+    ) -> std::io::Result<Self> {
+        let started = run.started();
+        let window = WindowWatch::start(&state.plan, run.remote(), started)?;
+        let remote = RemoteLine(run.remote());
         let (state, rewiring, log) = (Current::new(state), Mutex::default(), Mutex::default());
-        let remote = RemoteLine(remote);
-        Self { name, state, rewiring, planes, remote, watches, started, nesp, log, stop }
+        Ok(Self { name, state, rewiring, planes, remote, watches, started, nesp, window, log, stop })
     }
 
     /// Removes programs whose leases are over, on a thread of its own, until the instance is gone.
@@ -143,12 +149,19 @@ impl RunningInstance {
     /// # Errors
     /// If a worker has ended or does not answer.
     pub fn count(&self, state: &RunningState) -> Result<Arc<Report>, RemoteError> {
-        let report = Arc::new(self.remote().report(tolerance(&state.plan))?);
+        let mut report = self.remote().report(tolerance(&state.plan))?;
+        report.window = self.window();
+        let report = Arc::new(report);
         state.objects.links.note_report(&report);
         let elapsed = self.elapsed();
         self.note_state(&report, elapsed);
         state.counted().note(elapsed, &report);
         Ok(report)
+    }
+
+    /// Verdicts on the windows of the run so far.
+    pub fn window(&self) -> Option<WindowVerdicts> {
+        self.window.verdicts()
     }
 
     /// Packets that were sent and dropped outside links so far: quick however many links there are.

@@ -32,3 +32,4 @@ pub mod running_state;
 mod stages;
 pub mod test_hosts;
 pub mod virtual_run;
+mod window_watch;

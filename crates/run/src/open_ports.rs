@@ -7,12 +7,13 @@ use crate::test_hosts::TestHosts;
 use anyhow::{Context, bail, ensure};
 use longwire_assemble::port_workers;
 use longwire_block::Port;
-use longwire_drivers::{Driver, Wire};
+use longwire_drivers::{Driver, Netns, Wire};
 use longwire_engine::InnerPort;
 use longwire_port::driver::pcap::{PcapPlan, PcapPort};
 use longwire_port::driver::source::{Flow, SourcePort};
 use longwire_port::driver::{HostEnd, Open, Wanted, opener};
-use longwire_scenario::{Plan, Source};
+use longwire_port::interface::namespace;
+use longwire_scenario::{Driven, Plan, Source};
 use longwire_units::Nanos;
 use std::net::SocketAddr;
 
@@ -119,7 +120,8 @@ pub(crate) fn open_added(
     for &place in places {
         let place = usize::from(place);
         let driver = plan.driver_of(&plan.ports[place]).context("a host has a driver")?;
-        let group = Group { driver, worker: 0, of_hosts: true, places: vec![place] };
+        let netns = Netns::default();
+        let group = Group { driver, worker: 0, of_hosts: true, netns, places: vec![place] };
         group.open(plan, Some(hosts), &mut ports)?;
     }
     let opened: Vec<_> = places.iter().filter_map(|&place| ports[usize::from(place)].pop()).collect();
@@ -133,6 +135,8 @@ struct Group {
     driver: &'static Driver,
     worker: u32,
     of_hosts: bool,
+    /// Of ports that are not of hosts.
+    netns: Netns,
     /// Places in the plan.
     places: Vec<usize>,
 }
@@ -143,12 +147,15 @@ fn groups(plan: &Plan) -> Vec<Group> {
     for (place, port) in plan.ports.iter().enumerate().filter(|(_, port)| plan.has_interface(port)) {
         let Some(driver) = plan.driver_of(port) else { continue };
         let (worker, of_hosts) = (workers[place], port.attachment.host().is_some());
+        let netns = port.attachment.driven().map(Driven::netns).unwrap_or_default();
         let alike = |group: &&mut Group| {
-            group.driver == driver && (group.worker, group.of_hosts) == (worker, of_hosts)
+            group.driver == driver
+                && (group.worker, group.of_hosts) == (worker, of_hosts)
+                && group.netns == netns
         };
         match groups.iter_mut().find(alike) {
             Some(group) => group.places.push(place),
-            None => groups.push(Group { driver, worker, of_hosts, places: vec![place] }),
+            None => groups.push(Group { driver, worker, of_hosts, netns, places: vec![place] }),
         }
     }
     groups
@@ -176,10 +183,13 @@ impl Group {
         let wanted = own.iter().map(|(port, driven, interface)| Wanted {
             name: &port.name,
             interface,
+            netns: &self.netns,
             queues: port.queues,
             values: &driven.values,
         });
-        let opened = opener.ports(&wanted.collect::<Vec<_>>()).map_err(anyhow::Error::from_boxed)?;
+        let wanted: Vec<_> = wanted.collect();
+        let opened = namespace::visit(&self.netns, || opener.ports(&wanted))?;
+        let opened = opened.map_err(anyhow::Error::from_boxed)?;
         for (&place, queues) in self.places.iter().zip(opened) {
             ports[place] = queues;
         }

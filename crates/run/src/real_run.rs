@@ -133,15 +133,16 @@ impl RealRun {
             }
         };
         let (stop, stopped) = channel();
-        let instance = Arc::new(RunningInstance::new(
+        let instance = RunningInstance::new(
             options.name,
             RunningState::new(plan, objects, built.layout),
             planes,
-            run.remote(),
+            &run,
             open.watches,
             nesp.as_ref().map(NespSetup::counts),
             stop,
-        ));
+        );
+        let instance = Arc::new(instance.context("the thread that judges the run")?);
         let nesp = nesp.map(|nesp| nesp.start(&instance, run.started())).transpose()?;
         let stages = Stages::start(&instance, run.started()).context("the thread of [[at]]")?;
         RunningInstance::watch_leases(&instance).context("the thread that ends leases")?;
@@ -198,6 +199,7 @@ impl RealRun {
             self.run.take().map(Run::stop).unwrap_or_default()
         });
         counted.errors.extend(refused);
+        counted.window = self.instance.window();
         // It has ended with the ports.
         let nesp_broke = self.nesp.take().is_some_and(|thread| thread.join().is_err());
         if nesp_broke {

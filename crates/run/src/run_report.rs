@@ -4,10 +4,12 @@ use crate::objects::sources::why_silent;
 use crate::replay_port::Watch;
 use crate::router_rows::{self, in_order, is_far_side, level_rows, router_row};
 use longwire_control::Kind;
-use longwire_engine::{Fidelity, LinkReport, NodeReport, PortReport, Quantiles, WorkerReport};
+use longwire_engine::{
+    Fidelity, JudgedWindow, LinkReport, NodeReport, PortReport, Quantiles, WindowVerdicts, WorkerReport,
+};
 use longwire_link::LinkStats;
 use longwire_port::driver::source::{Received, Sent};
-use longwire_report::{Report, Row};
+use longwire_report::{Report, Row, shown};
 use longwire_scenario::{Plan, Source};
 use longwire_units::Nanos;
 use serde_json::{Map, Value, json};
@@ -60,6 +62,7 @@ impl Ran<'_> {
             .with("scenario", self.plan.file.as_str())
             .with("elapsed_ns", self.elapsed.0)
             .with("fidelity", counted.fidelity.as_ref().map(fidelity_json))
+            .with("window", counted.window.as_ref().map(window_json))
             .with("flow", serde_json::to_value(&counted.flow).unwrap_or_default())
             .with("workers", counted.workers.iter().map(worker_json).collect::<Vec<_>>())
             .with("pool", json!({ "peak_bytes": counted.pool_peak, "bytes": counted.pool_capacity }))
@@ -169,6 +172,14 @@ impl Ran<'_> {
         for (name, value) in stats.as_object().into_iter().flatten() {
             row = row.extra(name, value.clone());
         }
+        if port.stats.outages > 0 {
+            let down = shown::time(port.stats.down.0 as f64);
+            let times = match port.stats.outages {
+                1 => "once".to_owned(),
+                outages => format!("{outages} times"),
+            };
+            row = row.note(format!("its interface was down or gone {times}, for {down} in all"));
+        }
         if let Some(fault) = &port.fault {
             // The row is named after the port.
             let name = format!("port {}: ", port.name);
@@ -245,6 +256,7 @@ pub fn fidelity_json(fidelity: &Fidelity) -> Value {
     json!({
         "faithful": fidelity.faithful,
         "causes": fidelity.causes,
+        "brief": fidelity.brief,
         "packets": late.packets,
         "late": late.late,
         "late_without_pauses": late.late_without_pauses,
@@ -256,6 +268,24 @@ pub fn fidelity_json(fidelity: &Fidelity) -> Value {
         "preemptions": late.preemptions,
         "paused_ns": late.paused.0,
         "longest_pause_ns": late.longest_pause.0,
+    })
+}
+
+/// The verdicts on a run's windows, times in ns.
+fn window_json(window: &WindowVerdicts) -> Value {
+    let one = |window: &JudgedWindow| {
+        json!({
+            "from_ns": window.from.0,
+            "to_ns": window.to.0,
+            "fidelity": fidelity_json(&window.fidelity),
+        })
+    };
+    json!({
+        "length_ns": window.length.0,
+        "judged": window.judged,
+        "faithful": window.faithful,
+        "last": one(&window.last),
+        "worst": window.worst.as_deref().map(one),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Attachments of ports, and their properties: no other module matches on the variants.
 
 use longwire_block::{Setting, Values};
-use longwire_drivers::{Driver, InterfaceName};
+use longwire_drivers::{Driver, InterfaceName, Netns};
 use std::sync::Arc;
 
 /// The attachment of a port.
@@ -86,5 +86,10 @@ impl Driven {
     /// The name of its interface, if it has one.
     pub fn interface(&self) -> Option<String> {
         self.setting::<Arc<InterfaceName>>("interface").map(|name| name.0.clone())
+    }
+
+    /// The namespace of its interface.
+    pub fn netns(&self) -> Netns {
+        self.setting::<Arc<Netns>>("netns").map(|netns| (*netns).clone()).unwrap_or_default()
     }
 }

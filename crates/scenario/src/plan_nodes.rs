@@ -91,6 +91,8 @@ pub struct Bridge {
     pub ageing: Nanos,
     /// How many addresses are remembered, at most.
     pub table: u32,
+    /// Whether it is a wire between two ports.
+    pub wire: bool,
     /// Places of its ports, ascending.
     pub ports: Vec<u16>,
     /// Index of its segment.
@@ -113,6 +115,8 @@ pub struct Segment {
     pub ageing: Nanos,
     /// The largest table of its bridges.
     pub table: u32,
+    /// Whether its only bridge is a wire between its two ports.
+    pub wire: bool,
 }
 
 /// An end of a link.

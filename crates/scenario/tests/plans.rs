@@ -44,7 +44,6 @@ fn defaults() {
         between: BetweenWorkers::Private,
         pool,
         pool_given: false,
-        resident: pool,
         cpus: vec![],
         train_spread: Nanos::from_micros(10),
         tick: Nanos::ZERO,
@@ -72,7 +71,8 @@ fn defaults() {
             bridges: vec![0],
             ports: vec![0, 1],
             ageing: Nanos::from_secs(300),
-            table: 4096
+            table: 4096,
+            wire: false
         }]
     );
     assert!(plan.notes[0].what.contains("no link"));

@@ -84,10 +84,10 @@ fn by_place(plan: &Plan, ports: Vec<Box<dyn Port>>) -> Result<Vec<Vec<Box<dyn Po
 pub(super) fn bridge(plan: &Plan, index: u32, segment: &Segment) -> Bridge {
     let mut bridge = Bridge::new(segment.ports.clone(), segment.ageing, segment.table as usize);
     let declared = |bridge: &u32| plan.bridges[*bridge as usize].declared;
-    if segment.ports.len() == 2 && !segment.bridges.iter().any(declared) {
+    if segment.wire || segment.ports.len() == 2 && !segment.bridges.iter().any(declared) {
         bridge = bridge.as_cable();
     }
-    if plan.segment_queues(index) > 1 {
+    if segment.wire || plan.segment_queues(index) > 1 {
         return bridge.as_relay();
     }
     // The end of a traffic source sends nothing from which the bridge could learn. A host's frames would

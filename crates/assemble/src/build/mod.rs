@@ -86,7 +86,7 @@ pub fn build(
         let (own, crossing) = worker_links(plan, &shards, worker);
         workers.push(WorkerSetup {
             cpu: plan.engine.cpus.get(worker as usize).map(|&cpu| cpu as usize),
-            pool: Pool::growing(plan.engine.pool.0, plan.engine.resident.0)?,
+            pool: Pool::growing(plan.engine.pool.0)?,
             ports: Vec::new(),
             nodes: Vec::new(),
             links: own,

@@ -135,7 +135,7 @@ impl<'p> Costs<'p> {
         let Some(from) = way.from else { return 0 };
         let segment = &self.plan.segments[self.plan.ports[usize::from(from)].segment as usize];
         let declared = segment.bridges.iter().any(|&bridge| self.plan.bridges[bridge as usize].declared);
-        let learns = segment.router.is_none() && self.home(from).queues == 1;
+        let learns = segment.router.is_none() && !segment.wire && self.home(from).queues == 1;
         let is_bridge = learns && (segment.ports.len() != 2 || declared);
         if is_bridge { self.prices.price("bridge") } else { 0 }
     }

@@ -16,7 +16,7 @@ use longwire_run::test_hosts::{TestHosts, gain_privileges};
 use longwire_run::virtual_run::simulate;
 use longwire_rundir::StopSignals;
 use longwire_scenario::Plan;
-use longwire_units::{Bytes, Nanos};
+use longwire_units::Nanos;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -93,8 +93,6 @@ impl Args {
         outcome::print_notes(&plan);
         self.silence_sources(&mut plan);
         if self.r#virtual {
-            // The clock stands still while the system provides memory, so none need be resident.
-            plan.engine.resident = Bytes(0);
             return self.run_virtual(&Arc::new(plan));
         }
         self.run_real(plan)

@@ -21,7 +21,7 @@ impl Worker {
     pub(crate) fn obey(&mut self, commands: &Receiver<Command>, now: Nanos) {
         while let Ok(command) = commands.try_recv() {
             // A query of links' counters first executes what has happened on them by now.
-            if !matches!(command, Command::Look(_)) {
+            if !matches!(command, Command::Look(_) | Command::Sample { .. }) {
                 self.books.did((now.0, 0));
             }
             match command {
@@ -34,6 +34,10 @@ impl Worker {
                     let mut report = Report::default();
                     self.add_to(&mut report, now);
                     let _ = reply.send((report, Box::new(self.books.lateness.clone())));
+                }
+                Command::Sample { mut into, reply } => {
+                    self.sample(&mut into);
+                    let _ = reply.send(into);
                 }
                 Command::MadeOf { what: (of, place), reply } => {
                     let _ = reply.send(self.schedules.of(of).made_of(place).map(Arc::clone));

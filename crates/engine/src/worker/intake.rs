@@ -25,7 +25,7 @@ impl Worker {
             let until = if exact { now.min(unchanged) } else { now };
             loop {
                 let mut batch = Batch::new();
-                slot.fault = slot.port.receive(&mut self.pool, until, &mut batch).err();
+                slot.receive(&mut self.pool, until, &mut batch);
                 if batch.is_empty() {
                     break;
                 }

@@ -1,14 +1,25 @@
 //! What a worker reports.
 
 use super::Worker;
-use crate::fidelity::Quantiles;
+use crate::fidelity::{OwnLosses, Quantiles, Sample};
 use crate::ports::GONE_PORT;
 use crate::stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
+use longwire_block::DropReason;
 use longwire_link::GONE;
 use longwire_units::Nanos;
 use std::sync::Arc;
 
 impl Worker {
+    /// Copies the records of fidelity, without looking at each link.
+    pub(crate) fn sample(&mut self, sample: &mut Sample) {
+        self.books.lateness.sample(&mut sample.lateness);
+        sample.losses = OwnLosses {
+            pool: self.pool.refused(),
+            ring: self.books.flow.drops[DropReason::RingFull as usize],
+            ..self.ports.losses()
+        };
+    }
+
     /// Adds this worker's counters up to `now`.
     pub(crate) fn add_to(&mut self, report: &mut Report, now: Nanos) {
         for link in 0..self.emulation.links.len() as u32 {
@@ -34,7 +45,7 @@ impl Worker {
                 place: slot.place,
                 name: slot.port.name().into(),
                 driver: slot.port.describe(),
-                stats: slot.stats(),
+                stats: slot.stats(now),
                 fault: slot.fault.as_ref().map(ToString::to_string),
             });
         }

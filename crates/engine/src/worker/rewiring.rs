@@ -27,7 +27,7 @@ impl Worker {
             self.emulation.join(joining, step.wheel.as_mut(), now);
         }
         for (slot, port) in &mut step.ports {
-            self.ports.exchange(*slot, port);
+            self.ports.exchange(*slot, port, now);
         }
         if let Some(map) = &mut step.map {
             swap(&mut self.map, map);

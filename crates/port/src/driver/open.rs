@@ -2,6 +2,7 @@
 
 use super::reopening::Reopening;
 use longwire_block::{Port, Values};
+use longwire_drivers::Netns;
 use std::error::Error;
 
 /// Why a port can't be opened; it says what to do.
@@ -14,6 +15,8 @@ pub struct Wanted<'a> {
     pub name: &'a str,
     /// Its interface.
     pub interface: &'a str,
+    /// The namespace of the interface, which the calling thread is in.
+    pub netns: &'a Netns,
     /// By how many ports it is served, each by a queue of its own.
     pub queues: u16,
     /// All its settings, as they were read for the driver's row.
@@ -35,8 +38,8 @@ pub struct HostEnd<'a> {
 
 /// Opens ports of a driver, in the calling thread's network namespace.
 pub trait Open: Sync {
-    /// Opens the ports of one worker, in order, each with a port for each of its queues. They go on when
-    /// their interface was gone and is back.
+    /// Opens the ports of one worker in one namespace, in order, each with a port for each of its queues.
+    /// They go on when their interface was gone and is back.
     ///
     /// # Errors
     /// The first one that can't be opened.

@@ -1,7 +1,9 @@
 //! A port that outlives its interface: when that has gone, it looks for another of the same name, and goes on
 //! with it.
 
+use crate::interface::namespace;
 use longwire_block::{Port, PortError, PortStats, Spec, Stamp, Values};
+use longwire_drivers::Netns;
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +31,7 @@ pub struct Reopening {
 
 impl Reopening {
     /// A port that is open, and what opens it again: none if that can't be done now. It is called on a thread
-    /// of the same network namespace as the one that asks for packets.
+    /// of its own.
     pub fn new(
         port: Box<dyn Port>,
         open: impl Fn() -> Option<Box<dyn Port>> + Send + Sync + 'static,
@@ -46,21 +48,26 @@ impl Reopening {
         }
     }
 
-    /// The queues of a port, open, and what opens all of them again, in order, when one has found its
-    /// interface gone: the others take theirs when they find that, too.
+    /// The queues of a port, open, and what opens all of them again in their interface's namespace, in order,
+    /// when one has found its interface gone: the others take theirs when they find that, too.
     pub fn queues<P: Port + 'static>(
+        netns: &Netns,
         first: Vec<P>,
         open_all: impl Fn() -> Option<Vec<P>> + Send + Sync + 'static,
     ) -> Vec<Self> {
         let shelf = Arc::new(Mutex::new(first.iter().map(|_| None).collect::<Vec<Option<P>>>()));
         let open_all = Arc::new(open_all);
         let queues = first.into_iter().enumerate().map(|(queue, port)| {
+            let netns = netns.clone();
             let (shelf, open_all) = (Arc::clone(&shelf), Arc::clone(&open_all));
             let again = move || {
                 let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
                 if shelf.get(queue)?.is_none() {
                     // Those that nobody has taken are closed first, for they are in the way.
                     shelf.iter_mut().for_each(|port| *port = None);
+                    // By its name, for the namespace may have been made anew as well. The thread is one of
+                    // its own.
+                    namespace::enter(&netns).ok()?;
                     *shelf = open_all()?.into_iter().map(Some).collect();
                 }
                 Some(Box::new(shelf.get_mut(queue)?.take()?) as Box<dyn Port>)
@@ -202,7 +209,7 @@ mod tests {
             there.lock().unwrap().push(ends);
             Some(ports)
         };
-        let mut queues = Reopening::queues(open_all().unwrap(), open_all);
+        let mut queues = Reopening::queues(&Netns::Own, open_all().unwrap(), open_all);
         ends.lock().unwrap()[0].iter_mut().for_each(|end| end.set_state(State::Gone));
         let mut at = 1;
         let end = Instant::now() + Duration::from_secs(20);

@@ -58,6 +58,14 @@ pub enum OpenError {
         /// The first address found.
         address: IpAddr,
     },
+    /// The network namespace can't be entered.
+    #[error("network namespace \"{namespace}\": can't enter it: {source}{}", namespace_fix(source))]
+    Namespace {
+        /// As it is written in the scenario.
+        namespace: String,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// It is no Ethernet interface.
     #[error(
         "interface {name}: it does not carry Ethernet frames (hardware type {kind}); choose another interface"
@@ -110,6 +118,15 @@ fn holder(pid: Option<u32>) -> String {
     match pid {
         Some(pid) => format!("process {pid}"),
         None => "another process".into(),
+    }
+}
+
+fn namespace_fix(source: &io::Error) -> &'static str {
+    match source.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => "; run as root, or with CAP_SYS_ADMIN",
+        Some(libc::ENOENT) => "; \"ip netns list\" lists those that have a name, a number is a process",
+        Some(libc::EINVAL) => "; it is no network namespace",
+        _ => "",
     }
 }
 

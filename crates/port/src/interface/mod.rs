@@ -5,6 +5,7 @@
 mod claim;
 mod counters;
 mod error;
+pub mod namespace;
 mod offload;
 
 pub use claim::Claim;

@@ -123,7 +123,10 @@ fn a_tap_that_goes_down_comes_back_and_one_that_vanishes_stays_away() {
 fn a_tap_that_somebody_makes_again_is_taken() {
     let Some(net) = Net::new() else { return };
     let options = TapOptions { up: true, ..Default::default() };
-    let mut tap = net.run(move || Tap::reopening("east", "t0", &options, 1)).unwrap().remove(0);
+    let mut tap = net
+        .run(move || Tap::reopening("east", "t0", &longwire_drivers::Netns::Own, &options, 1))
+        .unwrap()
+        .remove(0);
     let mut pool = pool();
     send(&mut tap, &mut pool, &[frame(60, 1)]).unwrap();
     net.ip("link del t0");

@@ -220,6 +220,7 @@ impl Resolver<'_, '_> {
                     ports: Vec::new(),
                     ageing,
                     table,
+                    wire: false,
                 });
             }
             let segment = &mut segments[number];
@@ -241,7 +242,7 @@ impl Resolver<'_, '_> {
             let ports = router.ports.iter().map(|port| port.place).collect();
             let router = nodes.ports[usize::from(router.ports[0].place)].router;
             let (bridges, ageing, table) = (Vec::new(), Nanos::NEVER, 0);
-            segments.push(Segment { router, bridges, ports, ageing, table });
+            segments.push(Segment { router, bridges, ports, ageing, table, wire: false });
         }
         for port in &mut nodes.ports {
             port.segment = match port.router {
@@ -251,8 +252,30 @@ impl Resolver<'_, '_> {
         }
         for segment in &mut segments {
             segment.ports.sort_unstable();
+            segment.wire = self.is_wire(segment, nodes, file);
         }
         segments
+    }
+
+    /// Whether a segment is a wire; finds fault with one that does not have two ends.
+    fn is_wire(&mut self, segment: &Segment, nodes: &Nodes, file: &File) -> bool {
+        let bridges = segment.bridges.iter().map(|&bridge| &nodes.bridges[bridge as usize]);
+        let Some(wire) = bridges.clone().find(|bridge| bridge.wire) else { return false };
+        let what = match (bridges.count(), segment.ports.len()) {
+            (1, 2) => return true,
+            (1, ends) => format!("a wire has two ends, and {ends} hosts and ports are attached to this one"),
+            _ => "a wire has two ends, and links join this one to other bridges".to_owned(),
+        };
+        let wires = || file.bridge.iter().filter(|written| written.span("wire").is_some());
+        let own = wires().find(|written| *written.name.text == *wire.name);
+        // A template's name is not that of each bridge.
+        let written = own.or_else(|| wires().next());
+        let nowhere = 0..0;
+        let span = written.and_then(|written| written.span("wire")).unwrap_or(&nowhere);
+        let entry = Entry { section: "bridge", name: Some(&wire.name), n: None };
+        let fix = "attach two hosts or ports with bridge = \"…\", or leave wire out";
+        self.error(span, &entry, "wire", what, fix);
+        false
     }
 
     fn place_links(&mut self, nodes: &Nodes, links: &Links, graph: &mut Graph) {

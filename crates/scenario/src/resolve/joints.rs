@@ -162,7 +162,7 @@ impl Resolver<'_, '_> {
         nodes.wanted_bridges[usize::from(other)] = Some((bridge, nodes.spans[usize::from(other)].clone()));
         let name = format!("{}-{}", port.name, nodes.ports[usize::from(place)].name).into();
         let (ageing, table, ports) = (Nanos::from_secs(300), 16, Vec::new());
-        nodes.bridges.push(Bridge { name, ageing, table, ports, segment: 0, declared: false });
+        nodes.bridges.push(Bridge { name, ageing, table, wire: false, ports, segment: 0, declared: false });
         Some(bridge)
     }
 

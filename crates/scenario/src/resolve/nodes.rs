@@ -9,7 +9,7 @@ use crate::row::Params;
 use crate::settings::HostSettings;
 use crate::written::{Listed, Name, Text, Written};
 use longwire_block::{MAX_PORTS, Settings};
-use longwire_drivers::Backend;
+use longwire_drivers::{Backend, Netns};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -37,7 +37,7 @@ pub(super) struct Nodes {
     pub(super) macs: HashMap<Mac, u16>,
     /// Where the number of a port's queues stands, by the port's place.
     pub(super) queue_spans: HashMap<u16, Range<usize>>,
-    interfaces: HashMap<String, u16>,
+    interfaces: HashMap<(Netns, String), u16>,
 }
 
 impl Resolver<'_, '_> {
@@ -96,11 +96,14 @@ impl Resolver<'_, '_> {
                 }
                 let settings = self.row(&entry, written);
                 let name = self.name(&entry, &written.name, End::Bridge(nodes.bridges.len() as u32));
-                let (Some(BridgeSettings { ageing, table }), Some(name)) = (settings, name) else { break };
+                let (Some(BridgeSettings { ageing, table, wire }), Some(name)) = (settings, name) else {
+                    break;
+                };
                 nodes.bridges.push(Bridge {
                     name,
                     ageing,
                     table,
+                    wire,
                     ports: Vec::new(),
                     segment: 0,
                     declared: true,
@@ -109,11 +112,12 @@ impl Resolver<'_, '_> {
         }
         if file.bridge.is_empty() {
             let name = "bridge".into();
-            let BridgeSettings { ageing, table } = BridgeSettings::defaults();
+            let BridgeSettings { ageing, table, wire } = BridgeSettings::defaults();
             nodes.bridges.push(Bridge {
                 name,
                 ageing,
                 table,
+                wire,
                 ports: Vec::new(),
                 segment: 0,
                 declared: false,
@@ -243,7 +247,7 @@ impl Resolver<'_, '_> {
         let wanted_bridge = self.wanted_bridge(entry, written.bridge.as_ref());
         let (name, driven) = (name?, driven?);
         if let Some(interface) = driven.interface()
-            && let Some(other) = nodes.interfaces.insert(interface.clone(), place)
+            && let Some(other) = nodes.interfaces.insert((driven.netns(), interface.clone()), place)
         {
             let other = nodes.ports.get(usize::from(other)).map_or("another", |port| &port.name);
             let given = written.params.iter().find(|(name, ..)| *name == "interface");

@@ -31,7 +31,6 @@ impl Resolver<'_, '_> {
             _ => {}
         }
         engine.pool_given = written.span("pool").is_some();
-        engine.resident = engine.pool;
         engine.cpus = self.cpus(&entry, &written.cpus.0, engine.workers)?;
         Some(engine)
     }

@@ -72,10 +72,6 @@ pub struct EngineSettings {
     /// (`fit_pool` in `longwire-assemble`).
     #[setting(skip)]
     pub pool_given: bool,
-    /// How much of it is touched at the start: the size in the scenario, or the default. The rest is touched
-    /// on use.
-    #[setting(skip)]
-    pub resident: Bytes,
     /// Processors to pin the workers to, one each; empty to leave that to the system.
     #[setting(skip)]
     pub cpus: Vec<u32>,
@@ -91,8 +87,7 @@ pub struct EngineSettings {
 
 impl Default for EngineSettings {
     fn default() -> Self {
-        let settings = Self::defaults();
-        Self { resident: settings.pool, ..settings }
+        Self::defaults()
     }
 }
 
@@ -106,6 +101,9 @@ pub struct Fidelity {
     /// Share of the packets that must be in time.
     #[setting(default = "99 %")]
     pub share: Probability,
+    /// Length of the last stretch that has a verdict of its own, besides the whole run's, 1 s to 1 h.
+    #[setting(default = "10 s", min = Nanos::from_secs(1), max = Nanos::from_secs(3600))]
+    pub window: Nanos,
 }
 
 /// Settings of a bridge.
@@ -118,6 +116,10 @@ pub struct BridgeSettings {
     /// Size of the address table, 16 to 16777216.
     #[setting(default = "4096", min = 16, max = 1 << 24)]
     pub table: u32,
+    /// Makes it a wire between two ports: it learns nothing and passes every frame, those to
+    /// 01-80-C2-00-00-0X too (LLDP, STP, 802.1X, pause).
+    #[setting(default = "no")]
+    pub wire: bool,
 }
 
 /// A test host: a network namespace with one interface.

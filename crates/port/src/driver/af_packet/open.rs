@@ -14,7 +14,7 @@ impl Open for Opener {
             let (name, interface, queues) =
                 (wanted.name.to_owned(), wanted.interface.to_owned(), wanted.queues);
             let open = move || AfPacket::open_queues(&name, &interface, &AfPacketOptions::default(), queues);
-            Ok(boxed(Reopening::queues(open()?, move || open().ok())))
+            Ok(boxed(Reopening::queues(wanted.netns, open()?, move || open().ok())))
         };
         wanted.iter().map(open).collect()
     }

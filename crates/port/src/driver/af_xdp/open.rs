@@ -20,12 +20,12 @@ impl Open for Opener {
         let sharing = if shared.is_empty() { Vec::new() } else { AfXdpPort::open_all(shared)? };
         let mut sharing = sharing.into_iter();
         let mut ports = Vec::with_capacity(plans.len());
-        for plan in plans {
+        for (wanted, plan) in wanted.iter().zip(plans) {
             let shares = plan().queues == 1;
             // On memory of its own when it is back: the others' goes on without it.
             let own = move || AfXdpPort::open_all(vec![plan()]);
             let opened = if shares { sharing.next().into_iter().collect() } else { own()? };
-            ports.push(boxed(Reopening::queues(opened, move || own().ok())));
+            ports.push(boxed(Reopening::queues(wanted.netns, opened, move || own().ok())));
         }
         Ok(ports)
     }

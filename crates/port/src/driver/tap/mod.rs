@@ -13,8 +13,9 @@ pub use open::Opener;
 pub use send::Writes;
 
 use super::reopening::Reopening;
-use crate::interface::{Counters, Interface, OpenError, Request};
+use crate::interface::{Counters, Interface, OpenError, Request, namespace};
 use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_drivers::Netns;
 use longwire_packet::{BATCH_BYTES, Batch, Pool};
 use longwire_units::Nanos;
 use queue::{namespace_of, open_queue};
@@ -112,15 +113,16 @@ impl Tap {
         Self::open(name, interface, (options, queues), Origin::Made)
     }
 
-    /// Opens the device as [`Tap::create_queues`] does, and continues when the interface was removed and made
-    /// again by somebody else (`ip tuntap add`): it is not made again, since who took it away may not want it
-    /// back.
+    /// Opens the device as [`Tap::create_queues`] does in `netns`, which the calling thread is in, and
+    /// continues when the interface was removed and made again by somebody else (`ip tuntap add`): it is not
+    /// made again, since who took it away may not want it back.
     ///
     /// # Errors
     /// As [`Tap::create_queues`].
     pub fn reopening(
         name: &str,
         interface: &str,
+        netns: &Netns,
         options: &TapOptions,
         queues: u16,
     ) -> Result<Vec<Reopening>, OpenError> {
@@ -131,7 +133,7 @@ impl Tap {
             Interface::open(&interface).ok()?;
             Self::open(&name, &interface, (&options, queues), Origin::Found).ok()
         };
-        Ok(Reopening::queues(first, again))
+        Ok(Reopening::queues(netns, first, again))
     }
 
     fn open(
@@ -205,18 +207,8 @@ impl Tap {
         let mut request = Request::named(&self.interface)?;
         request.call(queue, libc::TUNGETIFF).map_err(failed)?;
         let current = request.name();
-        // A thread's namespace is its own: this one goes there and ends.
-        let visit = || {
-            // SAFETY: setns takes no pointers.
-            if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
-                return Err(OpenError::last(&current, "enter its network namespace"));
-            }
-            Interface::open(&current)
-        };
-        std::thread::scope(|scope| match scope.spawn(visit).join() {
-            Ok(found) => found,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
+        let found = namespace::visit_open(namespace.as_fd(), || Interface::open(&current));
+        found.map_err(|e| OpenError::from_io(&current, "enter its network namespace", e))?
     }
 
     /// Sets the interface's MTU, in bytes, and with it what this port sends.

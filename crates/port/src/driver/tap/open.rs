@@ -11,7 +11,7 @@ impl Open for Opener {
     fn ports(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Vec<Box<dyn Port>>>, OpenFault> {
         let open = |wanted: &Wanted<'_>| {
             let options = TapOptions { up: true, ..TapOptions::default() };
-            Ok(boxed(Tap::reopening(wanted.name, wanted.interface, &options, wanted.queues)?))
+            Ok(boxed(Tap::reopening(wanted.name, wanted.interface, wanted.netns, &options, wanted.queues)?))
         };
         wanted.iter().map(open).collect()
     }

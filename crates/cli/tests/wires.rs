@@ -1,0 +1,312 @@
+//! Ports in other network namespaces, wires between them, and interfaces that vanish and come back. Needs
+//! root; skipped with a message otherwise.
+
+mod support;
+
+use longwire_lab::Namespace;
+use longwire_port::raw::RawSocket;
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{Folder, json, longwire, row};
+
+/// How long a test waits for what must happen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Three namespaces: frames go from `east` by `core`, where Longwire's ports are, to `west`.
+struct Net {
+    /// Beginning of their names.
+    name: String,
+    /// Where the far ends are.
+    far: FarEnds,
+}
+
+/// The namespaces of the veth pairs' far ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FarEnds {
+    /// `east` and `west`.
+    Apart,
+    /// `core`: AF_XDP has to turn their offloads off.
+    Beside,
+}
+
+impl Net {
+    /// None, and a message, where there can be none.
+    fn new(test: &str, what: &str, far: FarEnds) -> Option<Self> {
+        let ability = longwire_lab::abilities().namespaces;
+        if !ability.available {
+            println!("{test}: skipped: {}", ability.reason);
+            return None;
+        }
+        let net = Self { name: format!("lw{}-{what}", std::process::id()), far };
+        for place in ["core", "east", "west"] {
+            drop(Namespace::create(&net.named(place)).unwrap());
+        }
+        net.join("east");
+        net.join("west");
+        Some(net)
+    }
+
+    fn named(&self, place: &str) -> String {
+        format!("{}-{place}", self.name)
+    }
+
+    fn ip(&self, place: &str, arguments: &str) {
+        let output = Command::new("ip").args(["-n", &self.named(place)]).args(arguments.split(' ')).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// The namespace and the name of a place's far end.
+    fn far_end(&self, place: &str) -> (&str, String) {
+        match (self.far, place) {
+            (FarEnds::Apart, "east") => ("east", "eth".into()),
+            (FarEnds::Apart, _) => ("west", "eth".into()),
+            (FarEnds::Beside, _) => ("core", format!("far-{place}")),
+        }
+    }
+
+    /// Makes the veth pair of a place: in `core` it is called as the place.
+    fn join(&self, place: &str) {
+        let (namespace, far) = self.far_end(place);
+        let there = self.named(namespace);
+        self.ip("core", &format!("link add {place} type veth peer name {far} netns {there}"));
+        // Without addresses of its own an interface sends nothing by itself.
+        self.ip("core", &format!("link set {place} addrgenmode none up"));
+        self.ip(namespace, &format!("link set {far} addrgenmode none up"));
+    }
+
+    fn socket(&self, place: &str, ethertype: u16) -> RawSocket {
+        let (namespace, far) = self.far_end(place);
+        let namespace = Namespace::open(&self.named(namespace)).unwrap();
+        namespace.run(|| RawSocket::open(&far, ethertype)).unwrap().unwrap()
+    }
+
+    /// Whether a frame sent in one place comes to the other unchanged within a moment.
+    fn crosses(&self, (from, to): (&str, &str), ethertype: u16, frame: &[u8], moment: Duration) -> bool {
+        let (sender, receiver) = (self.socket(from, ethertype), self.socket(to, ethertype));
+        sender.send(frame).unwrap();
+        let end = Instant::now() + moment;
+        let mut buffer = [0; 2048];
+        while let Some(length) = receiver.receive(&mut buffer, end - Instant::now().min(end)).unwrap() {
+            if buffer[..length] == *frame {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for place in ["core", "east", "west"] {
+            let _ = Namespace::remove(&self.named(place));
+        }
+    }
+}
+
+/// A run that is ended by the test, or with it.
+struct Running {
+    child: Child,
+    name: String,
+}
+
+impl Running {
+    fn start(scenario: &str, name: String) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        command.args(["run", scenario, "--name", &name, "--json", "--quiet"]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut run = Self { child, name };
+        let end = Instant::now() + PATIENCE;
+        while longwire(&["ctl", "stats", &run.name, "--json"]).status.code() != Some(0) {
+            if run.child.try_wait().unwrap().is_some() || Instant::now() > end {
+                let lines = BufReader::new(run.child.stderr.take().unwrap()).lines();
+                panic!("it did not start: {:?}", lines.map_while(Result::ok).collect::<Vec<_>>());
+            }
+        }
+        run
+    }
+
+    /// The counters, once they are as wanted.
+    fn stats(&self, wanted: impl Fn(&Value) -> bool) -> Value {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let stats = json(&longwire(&["ctl", "stats", &self.name, "--json"]), 0);
+            if wanted(&stats) {
+                return stats;
+            }
+            assert!(Instant::now() < end, "it does not come about: {stats:#}");
+        }
+    }
+
+    /// The row of a port, once it is as wanted.
+    fn port(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let name = format!("port {name}");
+        row(&self.stats(|stats| wanted(row(stats, &name))), &name).clone()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        let _ = self.child.wait();
+    }
+}
+
+const EAST: [u8; 6] = [2, 0, 0, 0, 0, 0xe];
+
+/// A frame of 60 bytes to a group address that is reserved for bridges.
+fn reserved(last: u8, kind: u16) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[..6].copy_from_slice(&[1, 0x80, 0xc2, 0, 0, last]);
+    frame[6..12].copy_from_slice(&EAST);
+    frame[12..14].copy_from_slice(&kind.to_be_bytes());
+    frame[14..].fill(last);
+    frame
+}
+
+/// What devices send to their neighbours, by EtherType: pause, slow protocols, 802.1X, LLDP.
+const LOCAL: [(u8, u16); 5] = [(1, 0x8808), (2, 0x8809), (3, 0x888e), (0, 0x88cc), (0xe, 0x88cc)];
+
+fn scenario(core: &str, driver: &str, bridge: &str) -> String {
+    let port = |name: &str| {
+        format!(
+            "[[port]]\nname = \"{name}\"\ndriver = \"{driver}\"\nnetns = \"{core}\"\nbridge = \"cable\"\n"
+        )
+    };
+    format!(
+        "{}{}[[bridge]]\nname = \"cable\"\n{bridge}\n[[link]]\nname = \"up\"\n\
+         between = [\"east\", \"west\"]\ndelay = \"1 ms\"\n",
+        port("east"),
+        port("west")
+    )
+}
+
+/// Frames of all kinds in both directions.
+fn wire_carries(net: &Net, driver: &str) {
+    let folder = Folder::new("wire");
+    let file = folder.write("s.toml", scenario(&net.named("core"), driver, "wire = true"));
+    let _run = Running::start(&file, net.name.clone());
+    for (last, kind) in LOCAL {
+        let frame = reserved(last, kind);
+        assert!(net.crosses(("east", "west"), kind, &frame, PATIENCE), "{driver}: {kind:#x} to {last:#x}");
+        assert!(net.crosses(("west", "east"), kind, &frame, PATIENCE), "{driver}: {kind:#x} to {last:#x}");
+    }
+    // A spanning tree's frames have a length instead of a type, and a header of LLC.
+    let mut hello = reserved(0, 39);
+    hello[14..17].copy_from_slice(&[0x42, 0x42, 3]);
+    assert!(net.crosses(("east", "west"), 0x0004, &hello, PATIENCE), "{driver}: STP");
+}
+
+#[test]
+fn a_wire_on_packet_sockets_carries_what_bridges_keep() {
+    let test = "a_wire_on_packet_sockets_carries_what_bridges_keep";
+    let Some(net) = Net::new(test, "wire", FarEnds::Apart) else { return };
+    wire_carries(&net, "af_packet");
+}
+
+#[test]
+fn a_wire_on_af_xdp_carries_what_bridges_keep() {
+    let test = "a_wire_on_af_xdp_carries_what_bridges_keep";
+    let Some(net) = Net::new(test, "xdp", FarEnds::Beside) else { return };
+    wire_carries(&net, "af_xdp");
+}
+
+#[test]
+fn a_bridge_keeps_what_a_wire_carries() {
+    let Some(net) = Net::new("a_bridge_keeps_what_a_wire_carries", "bridge", FarEnds::Apart) else { return };
+    let folder = Folder::new("wire");
+    let file = folder.write("s.toml", scenario(&net.named("core"), "af_packet", ""));
+    let run = Running::start(&file, net.name.clone());
+    for (last, kind) in LOCAL {
+        net.socket("east", kind).send(&reserved(last, kind)).unwrap();
+    }
+    // What comes behind them crosses, and they are counted.
+    assert!(net.crosses(("east", "west"), 0x88cc, &reserved(0x10, 0x88cc), PATIENCE));
+    run.stats(|stats| stats["dropped"]["reserved"] == LOCAL.len());
+}
+
+#[test]
+fn an_interface_that_comes_back_in_its_namespace_is_taken_and_the_outage_counted() {
+    let test = "an_interface_that_comes_back_in_its_namespace_is_taken_and_the_outage_counted";
+    let Some(net) = Net::new(test, "back", FarEnds::Apart) else { return };
+    let folder = Folder::new("wire");
+    let file = folder.write("s.toml", scenario(&net.named("core"), "af_packet", "wire = true"));
+    let run = Running::start(&file, net.name.clone());
+    let frame = reserved(3, 0x888e);
+    assert!(net.crosses(("east", "west"), 0x888e, &frame, PATIENCE));
+    run.port("east", |port| port["outages"] == 0 && port["down_ns"] == 0);
+
+    net.ip("core", "link set east down");
+    run.port("east", |port| port["fault"].as_str().is_some_and(|fault| fault.contains("down")));
+    net.ip("core", "link set east up");
+    let port = run.port("east", |port| port["fault"].is_null());
+    assert_eq!(port["outages"], 1);
+    let down = port["down_ns"].as_u64().unwrap();
+    assert!(down > 0);
+    assert!(net.crosses(("east", "west"), 0x888e, &frame, PATIENCE));
+
+    net.ip("core", "link del east");
+    run.port("east", |port| port["fault"].as_str().is_some_and(|fault| fault.contains("gone")));
+    // The outage goes on.
+    let begun = run.port("east", |port| port["outages"] == 2)["down_ns"].as_u64();
+    run.port("east", |port| port["down_ns"].as_u64() > begun);
+    net.join("east");
+    let port = run.port("east", |port| port["fault"].is_null());
+    assert_eq!(port["outages"], 2);
+    assert!(port["down_ns"].as_u64().unwrap() > down);
+    assert!(port["notes"][0].as_str().unwrap().contains("down or gone 2 times"), "{port:#}");
+    assert!(net.crosses(("east", "west"), 0x888e, &frame, PATIENCE));
+    assert!(net.crosses(("west", "east"), 0x888e, &frame, PATIENCE));
+    run.port("west", |port| port["outages"] == 0);
+}
+
+/// A TAP device is made where it is wanted; the namespace is that of a process.
+#[test]
+fn a_tap_is_made_in_the_namespace_of_a_process() {
+    let Some(net) = Net::new("a_tap_is_made_in_the_namespace_of_a_process", "tap", FarEnds::Apart) else {
+        return;
+    };
+    let mut inhabitant = Command::new("ip")
+        .args(["netns", "exec", &net.named("east"), "cat"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let folder = Folder::new("wire");
+    let text = format!("[[port]]\nname = \"lw-tap\"\ndriver = \"tap\"\nnetns = {}\n", inhabitant.id());
+    let namespace = format!("/proc/{}/ns/net", inhabitant.id());
+    let own = std::fs::read_link("/proc/self/ns/net").unwrap();
+    let end = Instant::now() + PATIENCE;
+    // It is there once `ip` has become the command.
+    while std::fs::read_link(&namespace).is_ok_and(|theirs| theirs == own) && Instant::now() < end {
+        std::thread::yield_now();
+    }
+    let run = Running::start(&folder.write("s.toml", text), net.name.clone());
+    net.ip("east", "link show lw-tap");
+    drop(run);
+    drop(inhabitant.stdin.take());
+    assert!(inhabitant.wait().unwrap().success());
+}
+
+#[test]
+fn what_is_wrong_with_a_namespace_or_a_wire_is_said() {
+    let folder = Folder::new("wire");
+    let check = |text: String, wanted: &[&str]| {
+        let output = longwire(&["check", &folder.write("s.toml", text)]);
+        let said = support::stdout(&output) + &support::stderr(&output);
+        assert_ne!(output.status.code(), Some(0), "{said}");
+        wanted.iter().for_each(|wanted| assert!(said.contains(wanted), "{wanted}: {said}"));
+    };
+    check(scenario("../lab", "af_packet", ""), &["netns", "no whole path"]);
+    check(scenario("x", "memory", ""), &["driver memory has no netns"]);
+    let third = "[[port]]\nname = \"third\"\ndriver = \"memory\"\nbridge = \"cable\"\n";
+    let text = scenario("x", "af_packet", "wire = true");
+    check(format!("{text}{third}"), &["a wire has two ends", "3 hosts and ports"]);
+    let name = format!("lw{}-none", std::process::id());
+    let file = folder.write("s.toml", scenario(&name, "af_packet", ""));
+    let output = longwire(&["run", &file, "--for", "1s"]);
+    if longwire_lab::abilities().namespaces.available {
+        assert!(support::stderr(&output).contains(&format!("network namespace \"{name}\"")), "{output:?}");
+    }
+}
