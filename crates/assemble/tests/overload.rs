@@ -5,8 +5,8 @@ mod support;
 
 use longwire_assemble::build;
 use longwire_block::{DropReason, Port, PortError, PortStats, Stamp};
-use longwire_engine::{Fidelity, Observer, Report};
-use longwire_packet::{Batch, Meta, Pool};
+use longwire_engine::{Fidelity, Observer, Report, Sight};
+use longwire_packet::{Batch, PacketEvent, Pool};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_scenario::{Plan, plan_of};
 use longwire_units::Nanos;
@@ -51,11 +51,11 @@ fn labour(time: Nanos) {
 struct Slow(Nanos);
 
 impl Observer for Slow {
-    fn arrived(&mut self, _: &Meta, _: &[u8]) {
-        labour(self.0);
+    fn see(&mut self, event: PacketEvent, _: &Sight<'_>) {
+        if matches!(event, PacketEvent::Arrived { .. }) {
+            labour(self.0);
+        }
     }
-
-    fn departed(&mut self, _: &Meta, _: &[u8]) {}
 }
 
 /// A port that is polled slowly: frames wait in it.

@@ -323,6 +323,7 @@ fn worker(case: &Case, links: Links) -> Result<WorkerSetup, PoolError> {
         crossing: Vec::new(),
         agenda: Agenda::default(),
         observer: None,
+        sampler: None,
     })
 }
 

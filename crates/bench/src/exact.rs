@@ -5,8 +5,8 @@
 
 use crate::{BenchError, Settings};
 use longwire_block::Port;
-use longwire_engine::Observer;
-use longwire_packet::Meta;
+use longwire_engine::{Observer, Sight};
+use longwire_packet::{Meta, PacketEvent};
 use longwire_port::driver::source::{Flow, Interval, Model, SourcePort};
 use longwire_report::Row;
 use longwire_units::Nanos;
@@ -147,6 +147,16 @@ impl Watch {
 }
 
 impl Observer for Watch {
+    fn see(&mut self, event: PacketEvent, &Sight { meta, frame, .. }: &Sight<'_>) {
+        match event {
+            PacketEvent::Arrived { .. } => self.arrived(meta, frame),
+            PacketEvent::Departed => self.departed(meta),
+            _ => {}
+        }
+    }
+}
+
+impl Watch {
     fn arrived(&mut self, meta: &Meta, frame: &[u8]) {
         self.book().queued += u64::from(meta.arrival < self.end);
         // The link counts the frame with FCS, at least 64 bytes.
@@ -155,7 +165,7 @@ impl Observer for Watch {
         self.expected.push_back(leave);
     }
 
-    fn departed(&mut self, meta: &Meta, _: &[u8]) {
+    fn departed(&mut self, meta: &Meta) {
         let expected = self.expected.pop_front();
         let mut book = self.book();
         book.compared += 1;

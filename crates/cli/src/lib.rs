@@ -14,6 +14,7 @@ pub mod json;
 pub mod live_view;
 pub mod outcome;
 pub mod progress;
+mod record_args;
 pub mod run_text;
 pub mod stop_flag;
 pub mod verdict;

@@ -153,7 +153,7 @@ fn what_is_not_faithful_fails_if_that_is_required() {
     let Some(machine) = Machine::new("required") else { return };
     let folder = Folder::new("required");
     let (log, capture) = (folder.text("exec.log"), folder.text("exec.pcapng"));
-    let (log_to, record_to) = (format!("--log={log}"), format!("--record={capture}"));
+    let (log_to, record_to) = (format!("--messages={log}"), format!("--record={capture}"));
     let script =
         "(sleep 0.3; ip link set eth0 down) & ping -q -i 0.05 -c 20 -W 1 $LONGWIRE_FAR; wait; exit 0";
     let exec = |script: &str| {

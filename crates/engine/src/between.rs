@@ -364,6 +364,7 @@ mod tests {
             crossing: vec![],
             agenda: Agenda::default(),
             observer: None,
+            sampler: None,
         };
         let setup = Setup {
             workers: (0..count).map(|_| setup()).collect(),

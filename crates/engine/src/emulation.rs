@@ -5,7 +5,7 @@ use crate::due::Due;
 use crate::order::COPIES;
 use crate::wheel::{Entry, Wheel};
 use longwire_block::change::Blocks;
-use longwire_link::{Fifo, Firsts, Joining, Lead, Links};
+use longwire_link::{Fifo, Firsts, Joining, Lead, LinkStats, Links};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
 
@@ -243,6 +243,22 @@ impl Emulation {
         {
             self.seen = self.seen.max(latest + self.links.vain_wait(link));
         }
+    }
+
+    /// Bytes in a link's queue at `now`, when a packet arrives.
+    pub fn queued_bytes(&mut self, pool: &mut Pool, link: u32, now: Nanos) -> u64 {
+        let before = if self.simulated { self.links.latest(link) } else { None };
+        let bytes = self.links.queued_bytes(pool, link, now);
+        self.note(link, before);
+        bytes
+    }
+
+    /// Counters of a link at `now`, before anything else happens then.
+    pub fn stats_at(&mut self, pool: &mut Pool, link: u32, now: Nanos) -> LinkStats {
+        let before = self.links.latest(link);
+        let stats = self.links.stats(pool, link, now);
+        self.note(link, before);
+        stats
     }
 
     /// Packets of background traffic in the links.

@@ -46,7 +46,7 @@ pub use fidelity::{
 pub use inner_port::InnerPort;
 pub use map::{Home, Map};
 pub use node_changes::{NodeAct, NodeEvent};
-pub use observer::Observer;
+pub use observer::{Observer, Sampler, Sight};
 pub use ports::GONE_PORT;
 pub use remote::{MediumRef, NodeRef, Remote, RemoteError, SourceRef, Target};
 pub use rewiring::{Part, Rewiring};

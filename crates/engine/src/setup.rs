@@ -5,7 +5,7 @@ use crate::between::{Between, Inbox, Outbound, ways};
 use crate::events::Agenda;
 use crate::fidelity::Tolerance;
 use crate::map::Map;
-use crate::observer::Observer;
+use crate::observer::{Observer, Sampler};
 use crate::windows::{Meeting, Windows};
 use longwire_block::{Node, Port};
 use longwire_link::{Lead, Links};
@@ -55,6 +55,8 @@ pub struct WorkerSetup {
     pub agenda: Agenda,
     /// Observer of packets.
     pub observer: Option<Box<dyn Observer>>,
+    /// Sampler of links, in virtual time.
+    pub sampler: Option<Box<dyn Sampler>>,
 }
 
 /// Construction data of a run.

@@ -1,17 +1,20 @@
 //! Conversion of other tools' input to scenarios: command lines of tc netem, ipfw and mahimahi, Emulab's ns
-//! scripts, and trace files.
+//! scripts, trace files, matrices of delays, and the topologies of containerlab and Docker Compose.
 //!
 //! [`import`] writes a scenario that [`parse`](longwire_scenario::parse) accepts, with comments, and a
 //! [`Note`] for every option that it does not convert, or not exactly. The formats are described in
 //! `docs/book/import.md`.
 #![forbid(unsafe_code)]
 
+mod compose;
 mod condition;
+mod containerlab;
 mod dummynet;
 mod framing;
 mod ipfw;
 mod lines;
 mod mahimahi;
+mod matrix;
 mod netem;
 mod ns;
 mod ns_queue;
@@ -33,7 +36,9 @@ mod testbed;
 mod testbed_at;
 mod theaterq;
 mod topology;
+mod wiring;
 mod words;
+mod yaml;
 
 use std::fmt;
 use thiserror::Error;
@@ -56,13 +61,21 @@ pub enum Format {
     Mahimahi,
     /// Trace files of TheaterQ, and its `tc` options.
     Theaterq,
+    /// Delays between regions, as CSV.
+    Matrix,
+    /// Topology files of containerlab, and scripts of its `tools netem set`.
+    Containerlab,
+    /// Docker Compose files.
+    Compose,
 }
 
 impl Format {
     /// Longest imported text in bytes: if it may be a trace, the limit of traces.
     pub const fn longest(self) -> usize {
         match self {
-            Self::Netem | Self::Ipfw | Self::Ns => LONGEST,
+            Self::Netem | Self::Ipfw | Self::Ns | Self::Matrix | Self::Containerlab | Self::Compose => {
+                LONGEST
+            }
             Self::Mahimahi | Self::Theaterq => longwire_trace::MAX_FILE as usize,
         }
     }
@@ -150,7 +163,8 @@ pub struct NetemLinks {
     pub notes: Vec<Note>,
 }
 
-/// Writes the scenario described by `sources`; most formats take one source, traces also two (up and down).
+/// Writes the scenario described by `sources`; most formats take one source, traces also two (up and down), a
+/// topology of containerlab also scripts.
 ///
 /// # Errors
 /// Names the line that can't be converted, and says how to fix it.
@@ -170,8 +184,12 @@ pub fn import(format: Format, sources: &[Source]) -> Result<Imported, ImportErro
         Format::Ns => ns::import(&first.text, &mut notes),
         Format::Mahimahi => mahimahi::import(sources, &mut notes),
         Format::Theaterq => theaterq::import(sources, &mut notes),
+        Format::Matrix => matrix::import(&first.text, &mut notes),
+        Format::Containerlab => containerlab::import(sources, &mut notes),
+        Format::Compose => compose::import(&first.text, &mut notes),
     }?;
-    if format != Format::Theaterq && format != Format::Mahimahi && sources.len() > 1 {
+    let takes_several = matches!(format, Format::Theaterq | Format::Mahimahi | Format::Containerlab);
+    if !takes_several && sources.len() > 1 {
         let why = "one file or command line is imported at a time";
         sources[1..].iter().for_each(|source| notes.add(0, &shown(source), why));
     }
@@ -279,8 +297,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const FORMATS: [Format; 5] =
-        [Format::Netem, Format::Ipfw, Format::Ns, Format::Mahimahi, Format::Theaterq];
+    const FORMATS: [Format; 8] = [
+        Format::Netem,
+        Format::Ipfw,
+        Format::Ns,
+        Format::Mahimahi,
+        Format::Theaterq,
+        Format::Matrix,
+        Format::Containerlab,
+        Format::Compose,
+    ];
 
     /// Keywords of the formats, so that random texts get past the first check.
     const WORDS: &str = "tc|qdisc|add|show|dev|eth0|root|parent|1:1|handle|10:|netem|tbf|delay|loss|gemodel|s\
@@ -301,6 +327,8 @@ mod tests {
                          ErrorModel]|lossmodel|\
                          Queue/RED|queue-in-bytes_|limit_|CoDel|stab|netns|exec|sleep|f()|function|shift|$1|$\
                          @|\"$@\"|flush|delete|100|modify|\
+                         topology:|nodes:|links:|endpoints:|services:|networks:|\
+                         x-longwire:|- [a:1, b:2]|one-way,a,b|a,0,5|\
                          LIMIT=75|PIPE=pipe1|BANDWIDTH=0|unit|byte|rate_|queue|$ns at 1";
 
     fn drawn() -> impl Strategy<Value = String> {

@@ -4,6 +4,7 @@ use super::quoted::quoted;
 use super::stage::Stage;
 use super::{ImportError, Note, Source, shown};
 use longwire_units::Nanos;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// Most lines of the source that are quoted.
@@ -30,6 +31,8 @@ pub(super) struct Sheet {
     pub(super) hosts: Vec<Host>,
     pub(super) links: Vec<Link>,
     pub(super) events: Vec<Event>,
+    /// The hosts between which traffic is shown; the first and the last unless they are named.
+    pub(super) shown: Option<(String, String)>,
 }
 
 /// A host.
@@ -206,12 +209,11 @@ impl Sheet {
 
     /// Traffic that shows something in virtual time, where there are no programs.
     fn traffic(&self, text: &mut String) {
-        let (Some(first), Some(last)) = (self.hosts.first(), self.hosts.last()) else { return };
-        if first.name == last.name {
-            return;
-        }
+        let ends = || Some((&*self.hosts.first()?.name, &*self.hosts.last()?.name));
+        let named = self.shown.as_ref().map(|(first, last)| (&**first, &**last));
+        let Some((first, last)) = named.or_else(ends).filter(|(first, last)| first != last) else { return };
         *text += "\n# What runs in virtual time, where there are no programs: change it to what you need.\n";
-        *text += &format!("[[source]]\nfrom = {}\nto = {}\n", quoted(&first.name), quoted(&last.name));
+        *text += &format!("[[source]]\nfrom = {}\nto = {}\n", quoted(first), quoted(last));
         // Until all changes have happened, plus the duration without changes.
         let last = self.events.iter().map(|event| event.time).max().unwrap_or(Nanos::ZERO);
         let seconds = (last.0.div_ceil(1_000_000_000) + SHOWN).min(LONGEST_SHOWN);
@@ -259,10 +261,27 @@ pub(super) fn file_name(line: usize, name: &str) -> Result<String, ImportError> 
     Ok(name.into())
 }
 
+/// A valid name made from any text, of at most `longest` characters, with a number behind it if it is taken.
+pub(super) fn fresh(taken: &mut BTreeSet<String>, wanted: &str, longest: usize) -> String {
+    let wanted = cleaned(wanted, longest);
+    let wanted = wanted.trim_end_matches(['-', '.', ':']);
+    let mut name = wanted.to_owned();
+    let mut number = 2;
+    while !taken.insert(name.clone()) {
+        name = format!("{wanted}-{number}");
+        number += 1;
+    }
+    name
+}
+
 /// A valid name made from any text.
 pub(super) fn name_of(text: &str) -> String {
+    cleaned(text, 40)
+}
+
+fn cleaned(text: &str, longest: usize) -> String {
     let good = |c: char| if c.is_ascii_alphanumeric() || "_-.:".contains(c) { c } else { '-' };
-    let name: String = text.chars().map(good).take(40).collect();
+    let name: String = text.chars().map(good).take(longest).collect();
     let name = name.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
     if name.is_empty() { "x".into() } else { name.into() }
 }

@@ -67,7 +67,7 @@ impl Link {
                         at.pool.meta_mut(segment).seq += u64::from(number);
                         self.judge_before(at, segment, now);
                     }
-                    None => self.count_drop(DropReason::PoolFull, 1),
+                    None => self.drop_segments(at.pool, handle, (DropReason::PoolFull, 1)),
                 }
             }
             at.pool.free(handle);

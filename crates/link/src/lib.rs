@@ -16,6 +16,7 @@ mod counters;
 mod decided;
 pub mod delay;
 mod entry;
+mod events;
 mod fate;
 mod fifo;
 pub mod filter;

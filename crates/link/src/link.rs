@@ -5,6 +5,7 @@
 //! queue to the delay line happen at f, but are executed when the link is next served (see decision 2).
 
 use crate::blocks::Blocks;
+use crate::events::report_drop;
 use crate::fate::{Arrival, Coming, Fate};
 use crate::fifo::Fifo;
 use crate::has;
@@ -330,6 +331,7 @@ impl Link {
     #[inline]
     pub(crate) fn drop(&mut self, pool: &mut Pool, handle: Handle, reason: DropReason) {
         self.count_drop(reason, u64::from(pool.meta(handle).segments));
+        report_drop(pool, handle, self.latest, reason);
         pool.free(handle);
     }
 

@@ -4,6 +4,7 @@
 //! into the fewest sub-trains with that property. Lost segments are cut out; effects on some segments and not
 //! on others separate them.
 
+use crate::events::report_lost;
 use crate::fifo::Fifo;
 use crate::has;
 use crate::link::{Link, Surroundings};
@@ -45,7 +46,7 @@ impl Link {
             let effects = match self.judge_segment(at, train, now, segment) {
                 Ok(effects) => effects,
                 Err(reason) => {
-                    self.count_drop(reason, 1);
+                    self.drop_segments(at.pool, train, (reason, 1));
                     self.close(at, train, &mut run, now);
                     continue;
                 }
@@ -58,7 +59,7 @@ impl Link {
             let effects = match self.admit_segment(at, train, now, segment, effects) {
                 Ok(effects) => effects,
                 Err(reason) => {
-                    self.count_drop(reason, 1);
+                    self.drop_segments(at.pool, train, (reason, 1));
                     self.close(at, train, &mut run, now);
                     continue;
                 }
@@ -80,6 +81,19 @@ impl Link {
         }
         self.close(at, train, &mut run, now);
         at.pool.free(train);
+    }
+
+    /// Counts and reports segments of a train that are dropped, as if each had the first one's length.
+    #[cold]
+    pub(crate) fn drop_segments(
+        &mut self,
+        pool: &mut Pool,
+        train: Handle,
+        (reason, segments): (DropReason, u16),
+    ) {
+        self.count_drop(reason, u64::from(segments));
+        let bytes = u64::from(segments) * u64::from(pool.meta(train).first_bytes());
+        report_lost(pool, train, self.latest, (reason, (segments, bytes)));
     }
 
     /// Effects of the judges on a segment, or the reason of its drop.
@@ -138,7 +152,7 @@ impl Link {
                 at.pool.meta_mut(handle).seq += u64::from(number);
                 self.arrive_affected(at, handle, (now, frame), (Verdict::Pass, effects));
             }
-            None => self.count_drop(DropReason::PoolFull, 1),
+            None => self.drop_segments(at.pool, train, (DropReason::PoolFull, 1)),
         }
     }
 
@@ -155,7 +169,7 @@ impl Link {
                 self.proceed(at, handle, run, now);
             }
             None => {
-                self.count_drop(DropReason::PoolFull, u64::from(run.count));
+                self.drop_segments(at.pool, train, (DropReason::PoolFull, run.count));
                 if run.effects.steer.is_none() {
                     self.unadmit(u32::from(run.count), run.bytes);
                 }

@@ -1,6 +1,7 @@
 //! Effects of judges on packets: before the queue, and on the wire.
 
 use crate::delay::Order;
+use crate::events::{report_lost, report_mark};
 use crate::fate::{Affected, Arrival, Fate};
 use crate::has;
 use crate::link::{Link, Surroundings};
@@ -114,7 +115,7 @@ impl Link {
             let bytes = if segment + 1 == meta.segments { last } else { full };
             let (verdict, effects) = self.judge_on_wire(pool, train, finish, bytes);
             if let Verdict::Drop(reason) = verdict {
-                self.count_drop(reason, 1);
+                self.drop_segments(pool, train, (reason, 1));
                 self.cut(pool, train, &mut piece, finish);
                 continue;
             }
@@ -144,7 +145,7 @@ impl Link {
                 pool.meta_mut(handle).seq += u64::from(first);
                 self.go(pool, handle, finish, &effects);
             }
-            None => self.count_drop(DropReason::PoolFull, u64::from(count)),
+            None => self.drop_segments(pool, train, (DropReason::PoolFull, count)),
         }
     }
 
@@ -241,6 +242,9 @@ impl Link {
         let copy = pool.duplicate(handle);
         if copy.is_none() {
             self.count_drop(DropReason::PoolFull, segments);
+            let bytes = pool.meta(handle).segment_bytes();
+            let reason = DropReason::PoolFull;
+            report_lost(pool, handle, self.latest, (reason, (segments as u16, bytes)));
         }
         copy
     }
@@ -249,6 +253,7 @@ impl Link {
     pub(crate) fn mark(&mut self, pool: &mut Pool, handle: Handle) {
         if longwire_wire::mark_ce(pool.data_mut(handle)) {
             self.rare().marked += u64::from(pool.meta(handle).segments);
+            report_mark(pool, handle, self.latest);
         }
     }
 

@@ -7,8 +7,10 @@
 //! first, while it is in the cache, and pages are searched once for many packets.
 
 mod pages;
+mod probe;
 mod runs;
 
+pub use probe::{PacketEvent, Probe};
 pub use runs::{Place, Run};
 
 use crate::arena::{Arena, LINE, Line, PoolError};
@@ -62,6 +64,8 @@ pub struct Pool {
     live: u64,
     used_lines: u64,
     peak_lines: u64,
+    /// Receives what happens to packets; see [`Pool::report`].
+    probe: Option<Box<dyn Probe>>,
     refused: u64,
 }
 
@@ -106,6 +110,7 @@ impl Pool {
             live: 0,
             used_lines: 0,
             peak_lines: 0,
+            probe: None,
             refused: 0,
         })
     }

@@ -1,4 +1,4 @@
-//! A port with something before it that sees what comes in.
+//! A port with something before it that sees what comes in and goes out.
 
 use longwire_block::{Port, PortError, PortStats, Spec, Stamp, Values};
 use longwire_packet::{Batch, Pool};
@@ -20,6 +20,14 @@ pub trait Before: Send {
         now: Nanos,
         batch: &mut Batch,
     ) -> Result<(), PortError>;
+
+    /// Passes on what goes out by the port.
+    ///
+    /// # Errors
+    /// Those of the port.
+    fn transmit(&mut self, port: &mut dyn Port, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        port.transmit(pool, batch)
+    }
 
     /// What the port with it has counted.
     fn stats(&self, port: &dyn Port) -> PortStats {
@@ -58,7 +66,7 @@ impl<B: Before> Port for Wrapped<B> {
     }
 
     fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
-        self.port.transmit(pool, batch)
+        self.before.transmit(&mut *self.port, pool, batch)
     }
 
     fn next_arrival(&mut self) -> Option<Nanos> {

@@ -11,7 +11,7 @@ use crate::objects::{Noticed, Objects};
 use crate::open_ports::open_real;
 use crate::port_files::PortFiles;
 use crate::programs::rows;
-use crate::recording::Recording;
+use crate::records::{RealRecords, RecordOptions, Recorded};
 use crate::run_report::Ran;
 use crate::running_state::RunningState;
 use crate::stages::Stages;
@@ -25,7 +25,7 @@ use longwire_report::Row;
 use longwire_router::Meter;
 use longwire_scenario::{Plan, Router};
 use longwire_units::Nanos;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -37,8 +37,8 @@ pub struct RealOptions {
     pub name: String,
     /// The captures of its ports.
     pub files: Option<PortFiles>,
-    /// A capture of everything that comes in, for virtual time.
-    pub record: Option<PathBuf>,
+    /// What it writes down.
+    pub records: RecordOptions,
     /// A group, by number, that may use its API besides this user.
     pub group: Option<u32>,
     /// Who wants to know of changes.
@@ -55,7 +55,7 @@ pub struct RealRun {
     web: Option<WebServer>,
     run: Option<Run>,
     hosts: Option<TestHosts>,
-    recording: Option<Recording>,
+    records: Option<RealRecords>,
     nesp: Option<JoinHandle<()>>,
     stages: Option<Stages>,
     stopped: Receiver<()>,
@@ -71,6 +71,8 @@ pub struct Ended {
     pub elapsed: Nanos,
     /// A row for each program that its routers had at the end.
     pub programs: Vec<Row>,
+    /// What it wrote down. Errors are among those that were counted.
+    pub recorded: Recorded,
 }
 
 impl Ended {
@@ -102,12 +104,9 @@ impl RealRun {
             let (setup, ports) = NespSetup::wrap(settings, &plan, open.ports)?;
             (nesp, open.ports) = (Some(setup), ports);
         }
-        let mut recording = None;
-        if let Some(file) = options.record {
-            let (started, ports) = Recording::start(&file, &plan, open.ports)?;
-            (recording, open.ports) = (Some(started), ports);
-        }
-        let mut built = build(&plan, open.ports, |_| None)?;
+        let (mut records, ports) = RealRecords::start(options.records, (&plan, &files), open.ports)?;
+        let mut built = build(&plan, ports, |worker| records.observer(worker))?;
+        records.place(&built.layout.links);
         if !plan.routers.is_empty() {
             measure_processors(&plan, &mut built, meter())?;
         }
@@ -143,6 +142,7 @@ impl RealRun {
             stop,
         );
         let instance = Arc::new(instance.context("the thread that judges the run")?);
+        records.begin(run.started(), &instance)?;
         let nesp = nesp.map(|nesp| nesp.start(&instance, run.started())).transpose()?;
         let stages = Stages::start(&instance, run.started()).context("the thread of [[at]]")?;
         RunningInstance::watch_leases(&instance).context("the thread that ends leases")?;
@@ -151,8 +151,8 @@ impl RealRun {
         let server = serve(&directory, options.group, &instance).context("the control socket")?;
         let web = |address| WebServer::start(address, Arc::clone(&instance) as _);
         let web = options.web.map(web).transpose()?;
-        let (server, run) = (Some(server), Some(run));
-        Ok(Self { instance, server, web, run, hosts, recording, nesp, stages, stopped })
+        let (server, run, records) = (Some(server), Some(run), Some(records));
+        Ok(Self { instance, server, web, run, hosts, records, nesp, stages, stopped })
     }
 
     /// The run as its control socket shows it.
@@ -190,6 +190,10 @@ impl RealRun {
         (self.server, self.web) = (None, None);
         let refused = self.stages.take().map(Stages::end).unwrap_or_default();
         self.instance.control_planes().end();
+        let mut recorded = Recorded::default();
+        if let Some(records) = &mut self.records {
+            records.end_series(&mut recorded);
+        }
         let elapsed = self.instance.elapsed();
         let installed = self.instance.programs();
         let mut counted = std::thread::scope(|scope| {
@@ -206,13 +210,20 @@ impl RealRun {
             counted.errors.push("the thread of NESP broke".into());
         }
         let programs = rows::whole(&self.instance.state().plan, &installed);
-        if let Some(error) = self.recording.take().and_then(|recording| recording.finish().err()) {
-            counted.errors.push(error.to_string());
+        if let Some(records) = self.records.take() {
+            records.finish(&mut recorded);
         }
+        counted.errors.append(&mut recorded.errors);
         if let Some(Err(error)) = self.hosts.take().map(TestHosts::down) {
             counted.errors.push(format!("taking the hosts down: {error}"));
         }
-        Ended { instance: Arc::clone(&self.instance), counted: Arc::new(counted), elapsed, programs }
+        Ended {
+            instance: Arc::clone(&self.instance),
+            counted: Arc::new(counted),
+            elapsed,
+            programs,
+            recorded,
+        }
     }
 }
 

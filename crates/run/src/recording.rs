@@ -1,5 +1,7 @@
-//! `--record`: everything that comes in during a run, as a capture with an interface for each port.
+//! Captures of ports in real time: `--record`, everything that comes in, with an interface for each port; and
+//! `--output`, what goes out by one.
 
+use crate::port_files::{Captures, PortFiles};
 use longwire_block::{Port, PortError};
 use longwire_packet::{Batch, Pool};
 use longwire_port::driver::pcap::{PcapError, Recorder};
@@ -23,11 +25,7 @@ impl Recording {
         ports: Vec<Box<dyn Port>>,
     ) -> Result<(Self, Vec<Box<dyn Port>>), PcapError> {
         let names: Vec<&str> = plan.ports.iter().map(|port| &*port.name).collect();
-        let since_1970 =
-            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let now = Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX));
-        let epoch = now.since(longwire_clock::monotonic());
-        let recorder = Arc::new(Mutex::new(Recorder::create(file, &names, epoch)?));
+        let recorder = Arc::new(Mutex::new(Recorder::create(file, &names, epoch())?));
         let recorded = |(place, port)| {
             let recorder = Arc::clone(&recorder);
             Box::new(Wrapped::new(port, Recorded { place, recorder })) as Box<dyn Port>
@@ -46,6 +44,75 @@ impl Recording {
         let missed = recorder.missed();
         anyhow::ensure!(missed == 0, "{missed} frames are missing in the recording: engine.pool was full");
         Ok(())
+    }
+}
+
+/// Recordings of ports, and the ports.
+pub type Outputs = (Vec<Recording>, Vec<Box<dyn Port>>);
+
+/// Puts a recorder behind each port with an interface for which `files` has an output. Other ports write
+/// their own.
+///
+/// # Errors
+/// If a file can't be made.
+pub fn record_outputs(
+    plan: &Plan,
+    files: &PortFiles,
+    ports: Vec<Box<dyn Port>>,
+) -> Result<Outputs, PcapError> {
+    let epoch = epoch();
+    let recorder = |(port, captures): (&longwire_scenario::Port, &Captures)| {
+        let file = captures.output.as_ref().filter(|_| plan.has_interface(port))?;
+        Some(Recorder::of_port(file, &port.name, epoch).map(|recorder| Arc::new(Mutex::new(recorder))))
+    };
+    let recorders = plan.ports.iter().zip(&files.captures).map(|of| recorder(of).transpose());
+    let recorders: Vec<_> = recorders.collect::<Result<_, _>>()?;
+    let wrapped = |(place, port): (u16, Box<dyn Port>)| match &recorders[usize::from(place)] {
+        Some(recorder) => {
+            Box::new(Wrapped::new(port, Sent { recorder: Arc::clone(recorder) })) as Box<dyn Port>
+        }
+        None => port,
+    };
+    let ports = plan.queue_places().zip(ports).map(wrapped).collect();
+    Ok((recorders.into_iter().flatten().map(Recording).collect(), ports))
+}
+
+/// The absolute time (since 1970) of the engine's time 0.
+fn epoch() -> Nanos {
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let now = Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX));
+    now.since(longwire_clock::monotonic())
+}
+
+/// The recorder of what a port sends, at the times at which the packets were due.
+struct Sent {
+    recorder: Arc<Mutex<Recorder>>,
+}
+
+impl Before for Sent {
+    fn describe(&self, port: &dyn Port) -> String {
+        format!("{}, output recorded", port.describe())
+    }
+
+    fn receive(
+        &mut self,
+        port: &mut dyn Port,
+        pool: &mut Pool,
+        now: Nanos,
+        batch: &mut Batch,
+    ) -> Result<(), PortError> {
+        port.receive(pool, now, batch)
+    }
+
+    fn transmit(&mut self, port: &mut dyn Port, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        for &handle in batch.as_slice() {
+            let meta = pool.meta(handle);
+            let due = Nanos(meta.leave().max(meta.arrival));
+            recorder.record_at(pool, 0, handle, due);
+        }
+        drop(recorder);
+        port.transmit(pool, batch)
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::open_ports::open_virtual;
 use crate::port_files::PortFiles;
 use crate::programs::rows;
+use crate::records::{RecordOptions, Recorded, VirtualRecords};
 use crate::replay_port::Watch;
 use anyhow::bail;
 use longwire_assemble::{TO_THE_END, build, rewirings};
@@ -26,13 +27,20 @@ pub struct Simulated {
     pub elapsed: Nanos,
     /// A row for each program of its routers.
     pub programs: Vec<Row>,
+    /// What it wrote down.
+    pub recorded: Recorded,
 }
 
 /// Runs `plan` on captures and traffic sources, until nothing is left to happen or for `time`.
 ///
 /// # Errors
 /// A source without an end, a file that can't be used, or a full packet pool.
-pub fn simulate(plan: &Arc<Plan>, files: &PortFiles, time: Option<Nanos>) -> anyhow::Result<Simulated> {
+pub fn simulate(
+    plan: &Arc<Plan>,
+    files: &PortFiles,
+    time: Option<Nanos>,
+    options: RecordOptions,
+) -> anyhow::Result<Simulated> {
     if let Some((_, source)) =
         plan.sources.iter().enumerate().find(|(place, source)| never_ends(plan, *place, source))
         && time.is_none()
@@ -45,12 +53,19 @@ pub fn simulate(plan: &Arc<Plan>, files: &PortFiles, time: Option<Nanos>) -> any
         );
     }
     let open = open_virtual(plan, files)?;
-    let mut built = build(plan, open.ports, |_| None)?;
+    let mut records = VirtualRecords::start(options, plan)?;
+    let mut built = build(plan, open.ports, |worker| records.observer(worker))?;
+    let sampler = records.begin(&built.layout.links);
+    if let Some(worker) = built.setup.workers.first_mut() {
+        worker.sampler = sampler;
+    }
     built.raise_in_line(plan)?;
     // Nothing in virtual time installs or removes any.
     let installed = built.programs();
     let rewirings = rewirings(plan, &built.layout)?;
-    let counted = built.setup.simulate_rewired(time.unwrap_or(TO_THE_END), rewirings);
+    let mut counted = built.setup.simulate_rewired(time.unwrap_or(TO_THE_END), rewirings);
+    let mut recorded = records.finish();
+    counted.errors.append(&mut recorded.errors);
     if counted.own_losses().pool > 0 {
         bail!(
             "the packet pool was full, so the run was ended; set engine.pool above {} in {}, or run the \
@@ -63,7 +78,7 @@ pub fn simulate(plan: &Arc<Plan>, files: &PortFiles, time: Option<Nanos>) -> any
     let elapsed = time.map_or(last, |time| time.min(last.max(time)));
     let programs = rows::whole(plan, &installed);
     let last = counted.rewired.checked_sub(1).map_or(plan, |last| &plan.stages[last].plan);
-    Ok(Simulated { plan: Arc::clone(last), counted, watches: open.watches, elapsed, programs })
+    Ok(Simulated { plan: Arc::clone(last), counted, watches: open.watches, elapsed, programs, recorded })
 }
 
 /// Whether a source has no limit, after all changes of it.

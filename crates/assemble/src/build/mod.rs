@@ -94,6 +94,7 @@ pub fn build(
             crossing,
             agenda: Agenda::default(),
             observer: observer(worker),
+            sampler: None,
         });
     }
     let mut next = vec![0; workers.len()];

@@ -4,7 +4,7 @@
 use longwire_assemble::{build, rewirings};
 use longwire_block::{Port, Stamp};
 use longwire_engine::{Observer, Report};
-use longwire_packet::Meta;
+use longwire_packet::{Meta, PacketEvent};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_port::driver::source::{Flow, SourcePort};
 use longwire_scenario::{Plan, Source};
@@ -43,7 +43,7 @@ impl<T: Send + 'static> Trace<T> {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
 
-    fn see(&self, sight: &Sight<'_>) {
+    fn note(&self, sight: &Sight<'_>) {
         if let Some(noted) = (self.look)(sight) {
             self.seen.lock().unwrap().push(noted);
         }
@@ -51,12 +51,13 @@ impl<T: Send + 'static> Trace<T> {
 }
 
 impl<T: Send + 'static> Observer for Trace<T> {
-    fn arrived(&mut self, meta: &Meta, frame: &[u8]) {
-        self.see(&Sight { left: false, time: meta.arrival, meta, frame });
-    }
-
-    fn departed(&mut self, meta: &Meta, frame: &[u8]) {
-        self.see(&Sight { left: true, time: meta.leave(), meta, frame });
+    fn see(&mut self, event: PacketEvent, sight: &longwire_engine::Sight<'_>) {
+        let (meta, frame) = (sight.meta, sight.frame);
+        match event {
+            PacketEvent::Arrived { .. } => self.note(&Sight { left: false, time: meta.arrival, meta, frame }),
+            PacketEvent::Departed => self.note(&Sight { left: true, time: meta.leave(), meta, frame }),
+            _ => {}
+        }
     }
 }
 

@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 /// Formats: netem (tc commands with netem and tbf, the output of `tc qdisc show`, or netem's options alone),
 /// ipfw (dummynet's pipes, and rules to them), ns (Emulab's scripts), mahimahi (mm-delay, mm-loss, mm-link,
 /// mm-onoff, or one or two traces: up and down), theaterq (one or two traces, and a tc command with its
-/// options).
+/// options), matrix (CSV of delays between regions, as clouds publish them), containerlab (a topology file,
+/// and scripts of containerlab tools netem set), compose (Docker Compose files with x-longwire or labels).
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("json", |json| json.help("Print JSON: the scenario and the notes; may also stand last")))]
 #[command(after_long_help = "\
@@ -29,12 +30,15 @@ Examples:
   longwire import mahimahi 'mm-delay 20 mm-link up.trace down.trace'
   longwire import mahimahi up.trace down.trace
   longwire import theaterq trace.csv 'tc qdisc change dev eth0 root theaterq stage RUN cont HOLD'
+  longwire import matrix regions.csv -o regions.toml
+  longwire import containerlab lab.clab.yml impair.sh -o lab.toml
+  longwire import compose compose.yaml
   tc qdisc show dev eth0 | longwire import netem -
 
 Files that a scenario names are looked for in its own folder.")]
 pub struct Args {
     /// The format of the input.
-    #[arg(value_parser = format, value_name = "netem|ipfw|ns|mahimahi|theaterq")]
+    #[arg(value_parser = format, value_name = "netem|ipfw|ns|mahimahi|theaterq|matrix|containerlab|compose")]
     format: Format,
 
     /// A file, - for standard input, or a command line.
@@ -61,7 +65,13 @@ fn format(name: &str) -> Result<Format, String> {
         "ns" => Format::Ns,
         "mahimahi" => Format::Mahimahi,
         "theaterq" => Format::Theaterq,
-        _ => return Err("there are netem, ipfw, ns, mahimahi and theaterq".into()),
+        "matrix" => Format::Matrix,
+        "containerlab" | "clab" => Format::Containerlab,
+        "compose" => Format::Compose,
+        _ => {
+            let all = "netem, ipfw, ns, mahimahi, theaterq, matrix, containerlab and compose";
+            return Err(format!("there are {all}"));
+        }
     })
 }
 

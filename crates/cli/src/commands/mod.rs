@@ -17,6 +17,7 @@ pub mod exec;
 pub mod forwarder;
 pub mod import;
 pub mod lab;
+pub mod log;
 pub mod man;
 pub mod nesp;
 pub mod profiles;
@@ -56,6 +57,7 @@ commands! {
     Demo = demo,
     Run = run,
     Serve = serve,
+    Log = log,
     Check = check,
     Import = import,
     Ctl = ctl,

@@ -3,6 +3,7 @@
 use crate::foreground::run_time;
 use crate::live_view::{LiveView, Style};
 use crate::progress::Progress;
+use crate::record_args::RecordArgs;
 use crate::{Json, Outcome, outcome, run_text};
 use anyhow::Context;
 use longwire_control::{Instance, WebAddress};
@@ -11,6 +12,7 @@ use longwire_run::objects::links::LiveLinks;
 use longwire_run::objects::sources::why_silent;
 use longwire_run::port_files::{PortFile, PortFiles};
 use longwire_run::real_run::{RealOptions, RealRun, instance_name};
+use longwire_run::records::Recorded;
 use longwire_run::run_report::Ran;
 use longwire_run::test_hosts::{TestHosts, gain_privileges};
 use longwire_run::virtual_run::simulate;
@@ -35,7 +37,9 @@ Examples:
   longwire run scenarios/dumbbell.toml --virtual --for 1s --json
   longwire run scenarios/two-hosts.toml
   longwire run scenarios/two-hosts.toml --web
-  longwire run scenarios/two-hosts.toml --for 30s --name test --record arrivals.pcapng")]
+  longwire run scenarios/two-hosts.toml --for 30s --name test --record arrivals.pcapng
+  longwire run scenarios/two-hosts.toml --virtual --log run.lwlog --series run.csv --every 10ms
+  longwire run scenarios/dumbbell.toml --log drops.pcapng --log-links 'core*' --log-size 100MB")]
 pub struct Args {
     /// The scenario file.
     scenario: PathBuf,
@@ -65,6 +69,9 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "virtual")]
     record: Option<PathBuf>,
 
+    #[command(flatten)]
+    records: RecordArgs,
+
     /// Serve the dashboard and the API at http://127.0.0.1:8399/, another port if that is taken, or ADDRESS:
     /// a port, or an address of this machine and a port. Every user of this machine can reach it.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, conflicts_with = "virtual")]
@@ -93,6 +100,10 @@ impl Args {
         outcome::print_notes(&plan);
         self.silence_sources(&mut plan);
         if self.r#virtual {
+            if self.records.options(None)?.observes() {
+                // The result is the same, and there is one order of events.
+                plan.engine.workers = 1;
+            }
             return self.run_virtual(&Arc::new(plan));
         }
         self.run_real(plan)
@@ -115,7 +126,7 @@ impl Args {
     fn run_virtual(&self, plan: &Arc<Plan>) -> anyhow::Result<Outcome> {
         let files = PortFiles::new(plan, &self.inputs, &self.outputs)?;
         let progress = self.progress(format!("running {} in virtual time", plan.file));
-        let run = simulate(plan, &files, self.time)?;
+        let run = simulate(plan, &files, self.time, self.records.options(None)?)?;
         drop(progress);
         if run.counted.flow.taken == 0 {
             outcome::note(
@@ -126,7 +137,7 @@ impl Args {
         let links = LiveLinks::new(&run.plan, &[]);
         links.note_report(&run.counted);
         let settings = Box::new(move |place| links.settings(place as u32));
-        self.finish(&Ran {
+        let ran = Ran {
             plan: run.plan,
             counted: Arc::new(run.counted),
             watches: run.watches,
@@ -137,7 +148,8 @@ impl Args {
             planes: Vec::new(),
             nesp: None,
             programs: run.programs,
-        })
+        };
+        self.finish(&ran, &run.recorded)
     }
 
     fn run_real(self, mut plan: Plan) -> anyhow::Result<Outcome> {
@@ -152,13 +164,9 @@ impl Args {
         check_files(&plan, &files)?;
         let progress = self.progress(format!("starting {}", plan.file));
         let hosts = TestHosts::make(&name, &plan)?;
-        let options = RealOptions {
-            name,
-            files: Some(files),
-            record: self.record.clone(),
-            web: self.web.map(|address| address.unwrap_or_default().into()),
-            ..RealOptions::default()
-        };
+        let records = self.records.options(self.record.clone())?;
+        let web = self.web.map(|address| address.unwrap_or_default().into());
+        let options = RealOptions { name, files: Some(files), records, web, ..RealOptions::default() };
         let run = RealRun::start(plan, hosts, options)?;
         drop(progress);
         if let Some(address) = dashboard(&run) {
@@ -171,8 +179,8 @@ impl Args {
         let progress = self.progress("ending the run".into());
         let ended = run.stop();
         drop(progress);
-        let ran = ended.ran();
-        self.finish(&ran)
+        let recorded = ended.recorded.clone();
+        self.finish(&ended.ran(), &recorded)
     }
 
     fn progress(&self, what: String) -> Option<Progress> {
@@ -197,8 +205,9 @@ impl Args {
         }
     }
 
-    fn finish(&self, ran: &Ran<'_>) -> anyhow::Result<Outcome> {
+    fn finish(&self, ran: &Ran<'_>, recorded: &Recorded) -> anyhow::Result<Outcome> {
         let mut report = ran.report();
+        recorded.fields().into_iter().for_each(|(name, value)| report.set(name, value));
         let faithful = ran.counted.fidelity.as_ref().is_none_or(|fidelity| fidelity.faithful);
         if self.require_faithful && !faithful {
             report.fail("the run was not faithful");
@@ -207,6 +216,7 @@ impl Args {
             return outcome::print_report(&report, true);
         }
         outcome::print_with(|out| run_text::print(&report, out))?;
+        recorded.sentences().iter().for_each(|sentence| outcome::note(sentence));
         Ok(Outcome::of(report.pass))
     }
 }
@@ -214,14 +224,12 @@ impl Args {
 /// Interval between checks for signals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Captures can replace the interface of a port in virtual time only.
+/// A capture can replace what an interface receives in virtual time only.
 fn check_files(plan: &Plan, files: &PortFiles) -> anyhow::Result<()> {
     for (port, captures) in plan.ports.iter().zip(&files.captures) {
-        let has_files = captures.input.is_some() || captures.output.is_some();
         anyhow::ensure!(
-            !(plan.has_interface(port) && has_files),
-            "port \"{}\" has an interface in real time; add --virtual to use captures instead, or --record \
-             FILE to make one",
+            !(plan.has_interface(port) && captures.input.is_some()),
+            "port \"{}\" has an interface in real time; add --virtual to use a capture instead",
             port.name
         );
     }

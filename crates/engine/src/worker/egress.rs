@@ -4,7 +4,7 @@ use super::Worker;
 use crate::ports::NOWHERE_HERE;
 use crate::walk::Next;
 use longwire_block::path::{LinkRef, Paths};
-use longwire_packet::{Handle, Meta};
+use longwire_packet::{Handle, Meta, PacketEvent};
 use longwire_units::Nanos;
 
 impl Worker {
@@ -102,9 +102,9 @@ impl Worker {
         {
             ticks.round(&mut self.pool, &self.ports.slots[slot].out.batch);
         }
-        if let Some(observer) = &mut self.observer {
+        if self.pool.is_probed() {
             for &handle in self.ports.slots[slot].out.batch.as_slice() {
-                observer.departed(self.pool.meta(handle), self.pool.data(handle));
+                self.pool.report(handle, PacketEvent::Departed);
             }
         }
         let before = self.now();

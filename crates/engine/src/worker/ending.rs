@@ -14,6 +14,7 @@ impl Worker {
     /// Advances everything to the end of the run, which all workers have agreed on: changes, and background
     /// traffic. The counters then do not depend on the number of workers.
     pub(crate) fn conclude(&mut self, end: Nanos) {
+        self.sample_before(end);
         self.carry_out(end);
         self.nodes.change_all(end);
         self.nodes.change_no_more();

@@ -9,6 +9,7 @@ mod egress;
 mod ending;
 mod flood;
 mod intake;
+mod observing;
 mod plain;
 mod pump;
 mod real;
@@ -26,7 +27,6 @@ use crate::emulation::Emulation;
 use crate::intake::Intake;
 use crate::map::Map;
 use crate::nodes::Nodes;
-use crate::observer::Observer;
 use crate::ports::Ports;
 use crate::rewiring_step::RewiringStep;
 use crate::schedules::Schedules;
@@ -37,8 +37,9 @@ use crate::windows::Windows;
 use longwire_block::DropReason;
 use longwire_block::path::{NOWHERE, UNDECIDED};
 use longwire_link::{Arrival, Fifo};
-use longwire_packet::{Handle, Meta, Pool};
+use longwire_packet::{Handle, Meta, PacketEvent, Pool};
 use longwire_units::Nanos;
+use observing::Observing;
 use pump::Arrivals;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -77,7 +78,7 @@ pub struct Worker {
     /// Pending changes of links and sources.
     pub(crate) schedules: Schedules,
     pub(crate) books: Books,
-    pub(crate) observer: Option<Box<dyn Observer>>,
+    pub(crate) observing: Observing,
     /// Planned rewirings of a simulated run, and how many there were.
     pub(crate) rewirings: VecDeque<(Nanos, RewiringStep)>,
     pub(crate) rewired: usize,
@@ -87,11 +88,12 @@ impl Worker {
     pub(crate) fn new(parts: Parts) -> Self {
         let Parts { index, setup, map, inbox, outbound, bells, tolerance, simulated, ahead, windows, start } =
             parts;
-        let WorkerSetup { pool, ports, nodes, links, flat, mut agenda, observer, .. } = setup;
+        let WorkerSetup { mut pool, ports, nodes, links, flat, mut agenda, observer, sampler, .. } = setup;
         // A change has an exact place among arrivals, too.
         let is_exact = simulated || !flat || !agenda.links.events.is_empty();
         let in_turn = ports.iter().filter(|port| map.joints.in_turn(port.place)).map(|port| port.node);
         let nodes = Nodes::new(nodes, in_turn, std::mem::take(&mut agenda.nodes), start);
+        let observing = Observing::new(&map, &mut pool, (observer, sampler), start);
         let ticks = Ticks::new(tolerance.tick, start, ports.len());
         Self {
             index,
@@ -107,7 +109,7 @@ impl Worker {
             windows,
             schedules: Schedules::new(agenda, start),
             books: Books::new(start, tolerance),
-            observer,
+            observing,
             rewirings: VecDeque::new(),
             rewired: 0,
             map,
@@ -138,8 +140,14 @@ impl Worker {
     /// link, ahead of time.
     pub(crate) fn turn(&mut self, link: u32, until: Nanos) {
         let is_ahead = self.emulation.lead_of(link).is_some();
+        if self.observing.on {
+            self.sample_before(until);
+        }
         let mut out = self.emulation.let_go(&mut self.pool, link, until);
         let place = self.emulation.links.place(link);
+        if self.observing.on {
+            self.observe_left(out);
+        }
         while let Some(handle) = out.pop(&self.pool) {
             let seq = self.emulation.number(self.pool.meta_mut(handle), place);
             if is_ahead {
@@ -160,7 +168,7 @@ impl Worker {
             return self.hand_over(link.worker(), handle);
         }
         let local = link.local();
-        let arrival = if self.observer.is_some() { self.observe(local, handle) } else { Nanos(arrival) };
+        let arrival = if self.observing.on { self.observe(local, handle) } else { Nanos(arrival) };
         if self.order == Order::Exact && self.emulation.has_turn(local, arrival) {
             return self.emulation.arrive_before_turn(&mut self.pool, local, handle);
         }
@@ -175,6 +183,9 @@ impl Worker {
             self.emulation.arm(local);
             self.emulation.arm_dirty();
         }
+        if self.observing.on {
+            self.observe_left(out);
+        }
         while let Some(handle) = out.pop(&self.pool) {
             if self.walk.is_under_way() {
                 self.walk(Next::Leave, handle);
@@ -182,18 +193,6 @@ impl Worker {
                 self.leave(handle);
             }
         }
-    }
-
-    /// Reports a packet that arrives at a link to the observer, and returns its arrival time.
-    #[cold]
-    fn observe(&mut self, link: u32, handle: Handle) -> Nanos {
-        let meta = self.pool.meta_mut(handle);
-        let arrival = self.emulation.links.effective_arrival(link, Nanos(meta.arrival));
-        meta.arrival = arrival.0;
-        if let Some(observer) = &mut self.observer {
-            observer.arrived(self.pool.meta(handle), self.pool.data(handle));
-        }
-        arrival
     }
 
     /// Handles a packet whose path begins with no link.
@@ -210,6 +209,7 @@ impl Worker {
     }
 
     pub(crate) fn drop(&mut self, handle: Handle, reason: DropReason) {
+        self.pool.report(handle, PacketEvent::Refused { reason: reason as u8 });
         self.books.drop(&mut self.pool, handle, reason);
     }
 }

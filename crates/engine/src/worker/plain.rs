@@ -27,13 +27,12 @@ impl Worker {
                 .iter()
                 .for_each(|&handle| self.emulation.links.prefetch(self.pool.meta(handle).path ^ here));
         }
+        if self.observing.on {
+            return self.serve_observed(ready, now);
+        }
         let (mut due, mut behind) = ([0; DUE], [0; DUE]);
         let mut count = self.emulation.take_due(now, &mut due);
-        if self.observer.is_some() {
-            ready.iter().for_each(|&handle| self.enter(handle));
-        } else {
-            self.enter_plain(ready);
-        }
+        self.enter_plain(ready);
         loop {
             due[..count].iter().for_each(|&link| self.emulation.links.prefetch_first(&self.pool, link));
             let more = self.emulation.take_due(now, &mut behind);
@@ -292,6 +291,7 @@ mod tests {
             crossing: vec![],
             agenda: Agenda::default(),
             observer: None,
+            sampler: None,
         };
         let setup = Setup {
             workers: vec![setup],

@@ -24,6 +24,9 @@ impl Worker {
     /// Takes links in, takes the map over, and lets links go. What is no longer needed is left in `step`.
     pub(crate) fn rewire(&mut self, step: &mut RewiringStep, now: Nanos) {
         if let Some(joining) = &mut step.joining {
+            if self.observing.on {
+                self.observe_joining(joining.slots());
+            }
             self.emulation.join(joining, step.wheel.as_mut(), now);
         }
         for (slot, port) in &mut step.ports {
@@ -33,6 +36,9 @@ impl Worker {
             swap(&mut self.map, map);
             swap(&mut self.ports.exits, &mut step.exits);
             self.nodes.verdicts.forget_all();
+            if self.observing.on {
+                self.observe_by_new_map();
+            }
         }
         for (node, act) in step.acts.drain(..) {
             if let Some(node) = self.nodes.all.get_mut(node as usize) {

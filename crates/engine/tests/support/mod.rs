@@ -55,6 +55,7 @@ impl Bed {
                 crossing,
                 agenda: Agenda::default(),
                 observer: None,
+                sampler: None,
             }
         };
         Setup {

@@ -13,6 +13,9 @@ pub fn run(bytes: &[u8]) {
         Some('s') => Format::Ns,
         Some('m') => Format::Mahimahi,
         Some('t') => Format::Theaterq,
+        Some('x') => Format::Matrix,
+        Some('c') => Format::Containerlab,
+        Some('d') => Format::Compose,
         _ => Format::Netem,
     };
     let text = letters.as_str().trim_start_matches(' ');

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod ipfw;
+mod labs;
 mod mahimahi;
 mod netem;
 mod ns;

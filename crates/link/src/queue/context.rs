@@ -1,5 +1,6 @@
 //! The context of a queue: the pool, the time, and the link's records.
 
+use crate::events::{report_drop, report_mark};
 use crate::fifo::Fifo;
 use crate::rare::Rare;
 use longwire_block::DropReason;
@@ -139,6 +140,7 @@ impl QueueContext<'_> {
             books.unqueue_phantom();
         }
         books.drop(reason, u64::from(meta.segments));
+        report_drop(self.pool, handle, self.now, reason);
         self.pool.free(handle);
     }
 
@@ -148,6 +150,7 @@ impl QueueContext<'_> {
         if marked {
             let books = self.link.as_mut().map_or(&mut *self.books, |(_, books)| books);
             books.rare().marked += u64::from(self.pool.meta(handle).segments);
+            report_mark(self.pool, handle, self.now);
         }
         marked
     }

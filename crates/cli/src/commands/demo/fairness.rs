@@ -13,6 +13,7 @@ use longwire_report::{Report, Row, shown};
 use longwire_router::{FlowKey, Installation, Key};
 use longwire_run::port_files::PortFiles;
 use longwire_run::real_run::{RealOptions, RealRun};
+use longwire_run::records::RecordOptions;
 use longwire_run::test_hosts::TestHosts;
 use longwire_run::virtual_run::simulate;
 use longwire_scenario::{ForwarderRequest, Plan, PlannedForwarder};
@@ -140,7 +141,7 @@ fn measure(
 
 fn simulated(plan: &Plan, scheduler: &'static str) -> anyhow::Result<Seen> {
     let plan = Arc::new(with(plan, scheduler));
-    let counted = simulate(&plan, &PortFiles::new(&plan, &[], &[])?, None)?.counted;
+    let counted = simulate(&plan, &PortFiles::new(&plan, &[], &[])?, None, RecordOptions::default())?.counted;
     let flows = flows(&counted)?.map(|flow| (flow.in_packets + flow.refused, flow));
     Ok(Seen { scheduler, flows, arrived: None })
 }

@@ -3,6 +3,7 @@
 pub(super) mod link;
 mod serve;
 
+use crate::record_args::RecordArgs;
 use crate::{Outcome, json, outcome, verdict};
 use anyhow::{Context, ensure};
 use link::LinkArgs;
@@ -49,6 +50,7 @@ Examples:
   longwire exec --trace-down lte.down --trace-up lte.up --delay 20ms -- curl -O https://example.org/big
   longwire exec --delay 40ms --jitter 8ms --reorder 1% --duplicate 0.1% --corrupt 0.1% -- ./client
   longwire exec --profile wifi --require-faithful --record run.pcapng -- pytest tests/
+  longwire exec --profile lte --log lte.pcapng -- curl -O https://example.org/big
   longwire exec --delay 20ms --localhost -- curl http://localhost:8000/
   longwire exec --rate 1mbit --localhost=5432 --publish 8000 -- ./server --listen 127.0.0.1:8000
   longwire exec --delay 100ms                                      a shell
@@ -102,9 +104,12 @@ pub struct Args {
     #[arg(long)]
     require_faithful: bool,
 
+    #[command(flatten)]
+    records: RecordArgs,
+
     /// Write what Longwire says to a file instead of standard error.
     #[arg(long, value_name = "FILE", conflicts_with = "quiet")]
-    log: Option<PathBuf>,
+    messages: Option<PathBuf>,
 
     /// Say more: the settings of the link, and the whole verdict.
     #[arg(long, short, conflicts_with = "quiet")]
@@ -133,7 +138,7 @@ impl Args {
     }
 
     fn run_behind_link(&self) -> anyhow::Result<Outcome> {
-        if let Some(file) = &self.log {
+        if let Some(file) = &self.messages {
             std::fs::write(file, "").with_context(|| format!("can't write {}", file.display()))?;
         }
         let mtu = self.mtu.unwrap_or_else(|| usual_mtu(way_out_mtu()));
@@ -153,7 +158,8 @@ impl Args {
         let name = format!("exec-{}", std::process::id());
         let wiring = wiring(driver.wire);
         let net = ExecNet::create(&name, &ExecSpec { far, wiring, mtu })?;
-        let options = RealOptions { name, record: self.record.clone(), ..RealOptions::default() };
+        let records = self.records.options(self.record.clone())?;
+        let options = RealOptions { name, records, ..RealOptions::default() };
         let run = RealRun::start(plan, Some(TestHosts::Exec(net)), options)?;
         let status = self.command_behind(&run, &attendant);
         let ended = run.stop();
@@ -239,12 +245,14 @@ impl Args {
 
     /// Says how faithful it was, writes the report, and answers the exit code.
     fn report(&self, ended: Ended, code: u8) -> anyhow::Result<u8> {
+        let fields = ended.recorded.fields();
         let ran = ended.ran();
         let faithful = ran.counted.fidelity.as_ref().is_none_or(|fidelity| fidelity.faithful);
         let code = if self.require_faithful && !faithful && code == 0 { NOT_FAITHFUL } else { code };
         let report = || {
             let mut report = ran.report().with("exit_code", code);
             report.command = "exec".to_owned();
+            fields.iter().for_each(|(name, value)| report.set(*name, value.clone()));
             report.to_json()
         };
         if let Some(fidelity) = &ran.counted.fidelity {
@@ -266,7 +274,7 @@ impl Args {
 
     /// Says it even where only errors are said.
     fn tell(&self, what: &str) {
-        match &self.log {
+        match &self.messages {
             // A log that can't be written to is no reason to stop the command: it was made at the start.
             Some(file) => drop(append(file, &format!("{what}\n"))),
             None => outcome::note(&format!("longwire: {what}")),

@@ -1,4 +1,4 @@
-//! A record of what came in during a run, to be replayed in virtual time.
+//! A record of what came in during a run, to be replayed in virtual time, or of what a port sent.
 
 use super::super::wire_frames::each_frame;
 use super::error::PcapError;
@@ -25,12 +25,25 @@ impl Recorder {
         Ok(Self { output: Output::create_ng(path, ports)?, epoch, missed: 0 })
     }
 
-    /// Records a packet at its arrival, by a port given by its place among `ports`. A train is written as its
+    /// Makes a capture of one port: pcapng if the name ends so, else pcap.
+    ///
+    /// # Errors
+    /// The file can't be made.
+    pub fn of_port(path: &Path, port: &str, epoch: Nanos) -> Result<Self, PcapError> {
+        Ok(Self { output: Output::create(path, &[port])?, epoch, missed: 0 })
+    }
+
+    /// Records a packet at its arrival, by a port given by its place among `ports`.
+    pub fn record(&mut self, pool: &mut Pool, port: u16, packet: Handle) {
+        self.record_at(pool, port, packet, Nanos(pool.meta(packet).arrival));
+    }
+
+    /// Records a packet at `time` on the engine's clock. A train is written as its
     /// segments, all at that time; the packet itself is left as it is. Needs room in the pool for a copy if
     /// the packet is a train or its checksum unfinished.
-    pub fn record(&mut self, pool: &mut Pool, port: u16, packet: Handle) {
+    pub fn record_at(&mut self, pool: &mut Pool, port: u16, packet: Handle, time: Nanos) {
         let meta = *pool.meta(packet);
-        let time = self.epoch + Nanos(meta.arrival);
+        let time = self.epoch + time;
         if !meta.is_train() && meta.checksum != Checksum::Partial as u8 {
             let written = self.output.write(u32::from(port), time, meta.wire_len, pool.data(packet));
             self.missed += u64::from(!written);

@@ -1,0 +1,75 @@
+//! Options of commands that run links: the packet log and the time series.
+
+use anyhow::Context;
+use longwire_run::link_pattern::LinkPattern;
+use longwire_run::packet_log::LogOptions;
+use longwire_run::packet_log::file::{Format, Rotation};
+use longwire_run::records::RecordOptions;
+use longwire_run::series::SeriesOptions;
+use longwire_units::{Bytes, Nanos};
+use std::path::PathBuf;
+
+/// The least size of a log's file, so that a file holds more than its head.
+const LEAST_SIZE: Bytes = Bytes(64 * 1024);
+
+/// What to write down while packets pass.
+#[derive(Debug, Clone, clap::Args)]
+pub struct RecordArgs {
+    /// Log what happens to each packet at each link (arrive, mark, drop with the reason, leave): FILE.pcapng
+    /// for Wireshark, FILE.lwlog for longwire log.
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+
+    /// Log only links with these names; * and ? are wildcards, commas separate names.
+    #[arg(long, value_name = "NAMES", requires = "log")]
+    log_links: Option<LinkPattern>,
+
+    /// Begin another file of the log at this size; older ones are FILE.1 and so on, before the extension.
+    #[arg(long, value_name = "SIZE", requires = "log", value_parser = size)]
+    log_size: Option<Bytes>,
+
+    /// Keep so many files of the log, the one being written included.
+    #[arg(long, value_name = "NUMBER", requires = "log_size", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    log_files: u32,
+
+    /// Write a time series of each link (rates, drops, queue): FILE.csv, or FILE.jsonl for JSON lines.
+    #[arg(long, value_name = "FILE")]
+    series: Option<PathBuf>,
+
+    /// The interval of the time series.
+    #[arg(long, value_name = "TIME", requires = "series", default_value = "100 ms", value_parser = interval)]
+    every: Nanos,
+
+    /// Write only links with these names into the time series.
+    #[arg(long, value_name = "NAMES", requires = "series")]
+    series_links: Option<LinkPattern>,
+}
+
+impl RecordArgs {
+    /// The options, with `record` as the capture of what comes in.
+    ///
+    /// # Errors
+    /// If a file's name says no format.
+    pub fn options(&self, record: Option<PathBuf>) -> anyhow::Result<RecordOptions> {
+        let rotation = self.log_size.map(|size| Rotation { size: size.0, files: self.log_files });
+        let log = self.log.clone().map(|file| LogOptions { file, links: self.log_links.clone(), rotation });
+        if let Some(log) = &log {
+            Format::of(&log.file).context("--log")?;
+        }
+        let (every, links) = (self.every, self.series_links.clone());
+        let series = self.series.clone().map(|file| SeriesOptions { file, every, links });
+        Ok(RecordOptions { record, log, series })
+    }
+}
+
+fn size(text: &str) -> Result<Bytes, String> {
+    let size: Bytes = text.parse().map_err(|error: longwire_units::UnitError| error.to_string())?;
+    if size >= LEAST_SIZE { Ok(size) } else { Err(format!("it is too small; write at least {LEAST_SIZE}")) }
+}
+
+fn interval(text: &str) -> Result<Nanos, String> {
+    let time: Nanos = text.parse().map_err(|error: longwire_units::UnitError| error.to_string())?;
+    let least = Nanos::from_micros(10);
+    if time >= least { Ok(time) } else { Err(format!("it is too short; write at least {least}")) }
+}

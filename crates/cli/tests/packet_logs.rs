@@ -1,0 +1,321 @@
+//! `--log`, `longwire log` and `--series`: what a run writes down agrees with what it counts.
+
+mod support;
+
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::process::Command;
+use support::{Folder, json, longwire, repository, row, stderr, stdout};
+
+/// A link with a queue that overflows, and random loss.
+const NET: &str = r#"
+seed = 7
+
+[[port]]
+name = "a"
+driver = "source"
+addresses = "10.0.0.1/32"
+
+[[port]]
+name = "b"
+driver = "source"
+addresses = "10.0.0.2/32"
+
+[[link]]
+name = "access"
+from = "a"
+to = "b"
+rate = "2 Mbit/s"
+delay = "5 ms"
+loss = "3 %"
+queue = "10 packets"
+
+[[link]]
+name = "back"
+from = "b"
+to = "a"
+delay = "5 ms"
+
+[[source]]
+from = "a"
+to = "b"
+size = "1000 B"
+rate = "3 Mbit/s"
+model = "poisson"
+for = "4 s"
+"#;
+
+/// The entries of a log.
+fn entries(file: &str, args: &[&str]) -> Vec<Value> {
+    let output = longwire(&[&["log", file, "--json"], args].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn number(entry: &Value, key: &str) -> u64 {
+    entry[key].as_u64().unwrap_or_else(|| panic!("{key} of {entry}"))
+}
+
+/// Segments of a link's events, by event and reason.
+fn counts(entries: &[Value], link: &str) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for entry in entries.iter().filter(|entry| entry["link"] == link) {
+        let reason = entry["reason"].as_str().map(|reason| format!(" {reason}")).unwrap_or_default();
+        let what = format!("{}{reason}", entry["event"].as_str().unwrap());
+        *counts.entry(what).or_default() += number(entry, "segments");
+    }
+    counts
+}
+
+#[test]
+fn a_log_agrees_with_the_counters_and_changes_nothing() {
+    let folder = Folder::new("log");
+    let scenario = folder.write("net.toml", NET);
+    let (binary, capture) = (folder.text("run.lwlog"), folder.text("run.pcapng"));
+    let run =
+        |args: &[&str]| json(&longwire(&[&["run", &scenario, "--virtual", "--json"], args].concat()), 0);
+    let plain = run(&[]);
+    let logged = run(&["--log", &binary]);
+    assert_eq!(row(&plain, "link access"), row(&logged, "link access"));
+    let entries = entries(&binary, &[]);
+    assert_eq!(number(&logged["log"], "events"), entries.len() as u64);
+    assert_eq!(logged["log"]["lost"], 0);
+    let link = row(&logged, "link access");
+    let counts = counts(&entries, "access");
+    assert_eq!(counts["arrive"], number(link, "in_packets"));
+    assert_eq!(counts["leave"], number(link, "out_packets"));
+    for reason in ["loss", "queue-full"] {
+        let counted = number(&link["dropped"], reason);
+        assert!(counted > 10, "{link:#}");
+        assert_eq!(counts[&format!("drop {reason}")], counted);
+    }
+    assert_eq!(counts.len(), 4, "{counts:?}");
+    // The same in a capture.
+    run(&["--log", &capture]);
+    assert_eq!(self::entries(&capture, &[]), entries);
+    check_times(&entries);
+}
+
+/// Every packet arrives once, and leaves or is dropped once: transmission and delay take what they must.
+fn check_times(entries: &[Value]) {
+    let mut held: HashMap<u64, u64> = HashMap::new();
+    let mut last = 0;
+    for entry in entries {
+        let (time, id) = (number(entry, "time_ns"), number(entry, "id"));
+        assert!(time >= last, "{entry}");
+        last = time;
+        if entry["event"] == "arrive" {
+            assert_eq!(held.insert(id, time), None, "{entry}");
+            assert_eq!(number(entry, "arrival_ns"), time);
+            assert_eq!(entry["leave_ns"], Value::Null);
+            // Ten packets of 1000 bytes, as Ethernet counts them.
+            assert!(number(entry, "queue_bytes") <= 10 * 1024, "{entry}");
+            continue;
+        }
+        let arrival = held.remove(&id).unwrap_or_else(|| panic!("{entry} did not arrive"));
+        assert_eq!(number(entry, "arrival_ns"), arrival);
+        if entry["event"] == "leave" {
+            assert_eq!(number(entry, "leave_ns"), time);
+            assert!(time >= arrival + 5_000_000 + 4_000_000, "{entry}");
+        }
+    }
+    assert!(held.is_empty(), "{held:?}");
+}
+
+#[test]
+fn events_can_be_chosen() {
+    let folder = Folder::new("log-filter");
+    let (scenario, log) = (folder.write("net.toml", NET), folder.text("run.lwlog"));
+    json(&longwire(&["run", &scenario, "--virtual", "--json", "--log", &log]), 0);
+    let all = entries(&log, &[]);
+    let chosen = entries(&log, &["--reason", "queue-full", "--from", "1s", "--to", "2s"]);
+    let (from, to) = (1_000_000_000, 2_000_000_000);
+    let is_wanted =
+        |entry: &&Value| entry["reason"] == "queue-full" && (from..to).contains(&number(entry, "time_ns"));
+    let wanted: Vec<Value> = all.iter().filter(is_wanted).cloned().collect();
+    assert!(!chosen.is_empty());
+    assert_eq!(chosen, wanted);
+    assert_eq!(entries(&log, &["--event", "leave", "--event", "drop", "--id", "9"]).len(), 1);
+    assert_eq!(entries(&log, &["--link", "b*"]), [] as [Value; 0]);
+    // CSV has the same, in columns.
+    let output = longwire(&["log", &log, "--csv", "--reason", "queue-full", "--from", "1s", "--to", "2s"]);
+    let text = stdout(&output);
+    let mut lines = text.lines();
+    let columns: Vec<_> = lines.next().unwrap().split(',').collect();
+    for (line, entry) in lines.zip(&chosen) {
+        for (column, value) in columns.iter().zip(line.split(',')) {
+            let wanted = match &entry[column] {
+                Value::String(text) => text.clone(),
+                Value::Null => String::new(),
+                other => other.to_string(),
+            };
+            assert_eq!(value, wanted, "{column} of {line}");
+        }
+    }
+    // Only links of these names are logged, and there must be one.
+    json(&longwire(&["run", &scenario, "--virtual", "--json", "--log", &log, "--log-links", "back"]), 0);
+    assert_eq!(entries(&log, &[]), [] as [Value; 0]);
+    let output = longwire(&["run", &scenario, "--virtual", "--log", &log, "--log-links", "dsl*"]);
+    assert!(stderr(&output).contains("no link is called dsl*"), "{}", stderr(&output));
+    let output = longwire(&["run", &scenario, "--virtual", "--log", &folder.text("x.log")]);
+    assert!(stderr(&output).contains(".lwlog, for longwire log"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_log_is_cut_into_files() {
+    let folder = Folder::new("log-rotation");
+    let (scenario, log) = (folder.write("net.toml", NET), folder.text("run.lwlog"));
+    let run = |args: &[&str]| {
+        json(&longwire(&[&["run", &scenario, "--virtual", "--json", "--log", &log], args].concat()), 0)
+    };
+    run(&[]);
+    let all = entries(&log, &[]);
+    run(&["--log-size", "64KiB", "--log-files", "2"]);
+    let mut kept = Vec::new();
+    for name in ["run.1.lwlog", "run.lwlog"] {
+        let length = std::fs::metadata(folder.path(name)).unwrap().len();
+        assert!(length < 64 * 1024 + 200, "{name}: {length} bytes");
+        kept.extend(entries(&folder.text(name), &[]));
+    }
+    assert!(!folder.path("run.2.lwlog").exists());
+    assert!(kept.len() < all.len());
+    assert_eq!(kept, all[all.len() - kept.len()..]);
+}
+
+#[test]
+fn damaged_logs_are_refused() {
+    let folder = Folder::new("log-damage");
+    let (scenario, log) = (folder.write("net.toml", NET), folder.text("run.lwlog"));
+    json(&longwire(&["run", &scenario, "--virtual", "--json", "--log", &log, "--for", "1s"]), 0);
+    let bytes = std::fs::read(&log).unwrap();
+    let mut unknown = bytes.clone();
+    unknown[32 + 50] = 77;
+    let mut huge = bytes.clone();
+    huge[32 + 52..32 + 56].fill(0xff);
+    for (name, bytes, said) in [
+        ("cut.lwlog", &bytes[..bytes.len() - 7], "is cut off"),
+        ("head.lwlog", &bytes[..20], "the header is cut off"),
+        ("unknown.lwlog", &unknown[..], "unknown event 77"),
+        ("huge.lwlog", &huge[..], "4294967295 bytes"),
+        ("text.lwlog", b"hello, world", "is no packet log"),
+        ("empty.lwlog", b"", "is no packet log"),
+        ("capture.pcapng", b"\x0a\x0d\x0d\x0a\xff\xff\xff\xff1234", "capture"),
+    ] {
+        let output = longwire(&["log", &folder.write(name, bytes)]);
+        assert_eq!(output.status.code(), Some(2), "{name}: {}", stdout(&output));
+        assert!(stderr(&output).contains(said), "{name}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn tshark_reads_the_comments() {
+    if Command::new("tshark").arg("-v").output().is_err() {
+        println!("tshark_reads_the_comments: skipped: there is no tshark");
+        return;
+    }
+    let folder = Folder::new("log-tshark");
+    let (scenario, log) = (folder.write("net.toml", NET), folder.text("run.pcapng"));
+    let report = json(&longwire(&["run", &scenario, "--virtual", "--json", "--log", &log]), 0);
+    let fields = ["-e", "frame.interface_name", "-e", "frame.time_epoch", "-e", "frame.comment"];
+    let filter = ["-Y", "frame.comment contains \"drop queue-full\""];
+    let mut tshark = Command::new("tshark");
+    let output = tshark.args(["-r", &log, "-T", "fields"]).args(fields).args(filter).output().unwrap();
+    let text = stdout(&output);
+    let dropped = number(&row(&report, "link access")["dropped"], "queue-full");
+    assert_eq!(text.lines().count() as u64, dropped, "{text}");
+    assert!(text.lines().all(|line| line.starts_with("access\t") && line.contains("id=")), "{text}");
+}
+
+#[test]
+fn a_series_adds_up() {
+    let folder = Folder::new("series");
+    let scenario = folder.write("net.toml", NET);
+    let (csv, lines) = (folder.text("run.csv"), folder.text("run.jsonl"));
+    let run = |file: &str, more: &[&str]| {
+        let args =
+            ["run", &scenario, "--virtual", "--json", "--series", file, "--every", "50ms", "--for", "5s"];
+        json(&longwire(&[&args[..], more].concat()), 0)
+    };
+    let report = run(&lines, &[]);
+    let plain = json(&longwire(&["run", &scenario, "--virtual", "--json", "--for", "5s"]), 0);
+    assert_eq!(row(&plain, "link access"), row(&report, "link access"));
+    let text = std::fs::read_to_string(&lines).unwrap();
+    let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // 100 samples of each of two links.
+    assert_eq!((rows.len(), report["series"]["rows"].as_u64()), (200, Some(200)));
+    let own: Vec<_> = rows.iter().filter(|row| row["link"] == "access").collect();
+    let sum = |key: &str| own.iter().map(|row| number(row, key)).sum::<u64>();
+    let link = row(&report, "link access");
+    for key in ["in_packets", "out_packets", "in_bytes", "out_bytes"] {
+        assert_eq!(sum(key), number(link, key), "{key}");
+    }
+    for (at, row) in own.iter().enumerate() {
+        assert_eq!(number(row, "time_ns"), (at as u64 + 1) * 50_000_000);
+        assert_eq!(number(row, "in_bit_s"), number(row, "in_bytes") * 8 * 20);
+        assert!(number(row, "queue_packets") <= 10);
+    }
+    assert!(own.iter().any(|row| number(row, "queue_packets") == 10), "the queue is full now and then");
+    run(&csv, &["--series-links", "acc*"]);
+    let text = std::fs::read_to_string(&csv).unwrap();
+    assert_eq!(text.lines().count(), 101, "{text}");
+    assert!(text.starts_with("time_ns,link,in_packets,"), "{text}");
+}
+
+/// Whatever the scenario, a log has what the counters have.
+#[test]
+fn logs_of_the_examples_agree_with_their_counters() {
+    let folder = Folder::new("log-examples");
+    for name in ["dumbbell", "two-hosts", "home-access", "multihop", "wifi-cell", "ethernet-lan", "handover"]
+    {
+        let scenario = repository(&format!("scenarios/{name}.toml")).display().to_string();
+        let log = folder.text(&format!("{name}.lwlog"));
+        let args = ["run", &scenario, "--virtual", "--json", "--for", "2s"];
+        let plain = json(&longwire(&args), 0);
+        let logged = json(&longwire(&[&args[..], &["--log", &log]].concat()), 0);
+        let entries = entries(&log, &[]);
+        for row in logged["rows"].as_array().unwrap().iter().filter(|row| row["kind"] == "link") {
+            let name = row["name"].as_str().unwrap();
+            assert_eq!(row, support::row(&plain, &format!("link {name}")), "{name}");
+            let counts = counts(&entries, name);
+            let count = |what: &str| counts.get(what).copied().unwrap_or_default();
+            assert_eq!(count("arrive"), number(row, "in_packets"), "{scenario} {row:#}");
+            assert_eq!(count("leave"), number(row, "out_packets"), "{scenario} {row:#}");
+            assert_eq!(count("mark"), number(row, "marked_packets"), "{scenario} {row:#}");
+            for (reason, dropped) in row["dropped"].as_object().into_iter().flatten() {
+                assert_eq!(Some(count(&format!("drop {reason}"))), dropped.as_u64(), "{scenario} {row:#}");
+            }
+        }
+    }
+}
+
+/// What the hosts' kernels say when their interfaces come up is enough to count.
+#[test]
+fn a_real_run_is_logged() {
+    let ability = longwire_lab::abilities().namespaces;
+    if !ability.available {
+        println!("a_real_run_is_logged: skipped: {}", ability.reason);
+        return;
+    }
+    let folder = Folder::new("log-real");
+    let scenario = repository("scenarios/two-hosts.toml").display().to_string();
+    let (log, series, sent) = (folder.text("run.lwlog"), folder.text("run.csv"), folder.text("b.pcap"));
+    let (name, output) = (format!("log{}", std::process::id()), format!("b={sent}"));
+    let args = ["run", &scenario, "--name", &name, "--for", "3s", "--quiet", "--json", "--log", &log];
+    let more = ["--series", &series, "--every", "200ms", "--output", &output];
+    let report = json(&longwire(&[&args[..], &more].concat()), 0);
+    let entries = entries(&log, &[]);
+    for name in ["up.forward", "up.backward"] {
+        let (link, counts) = (row(&report, &format!("link {name}")), counts(&entries, name));
+        assert_eq!(counts.get("arrive").copied().unwrap_or_default(), number(link, "in_packets"));
+        assert_eq!(counts.get("leave").copied().unwrap_or_default(), number(link, "out_packets"));
+    }
+    assert!(entries.iter().any(|entry| entry["event"] == "leave"), "{entries:?}");
+    let frames = support::read_pcap(&folder.path("b.pcap"));
+    assert_eq!(frames.len() as u64, number(row(&report, "port b"), "out_frames"));
+    // What was sampled adds up, the last sample included.
+    let text = std::fs::read_to_string(&series).unwrap();
+    let own = text.lines().filter(|line| line.split(',').nth(1) == Some("up.forward"));
+    let packets: u64 = own.map(|line| line.split(',').nth(2).unwrap().parse::<u64>().unwrap()).sum();
+    assert!(packets <= number(row(&report, "link up.forward"), "in_packets"));
+    assert!(packets > 0, "{text}");
+}

@@ -1,0 +1,154 @@
+//! Docker Compose files: each network is a bridge, each service in it a host.
+//!
+//! Compose has no impairments. They are read from `x-longwire` of a service, of a network, or of a service's
+//! network, and from labels `longwire.KEY`: keys of a link with their values.
+
+use super::sheet::Sheet;
+use super::stage::Stage;
+use super::wiring::{Cable, Node, Wiring};
+use super::yaml::{map, read, text};
+use super::{ImportError, Notes};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The key of impairments, and what labels of them begin with.
+const KEY: &str = "x-longwire";
+const LABEL: &str = "longwire.";
+/// Impairments only of what the service sends, and of what it receives.
+const UP: &str = "up";
+const DOWN: &str = "down";
+
+/// What a cable does each way: what a service sends, and what it receives.
+#[derive(Debug, Clone, Default)]
+struct Impaired {
+    up: Stage,
+    down: Stage,
+}
+
+/// A service's place in a network.
+struct Member<'v> {
+    service: &'v str,
+    impaired: Impaired,
+}
+
+/// The scenario of a Compose file.
+pub(super) fn import(source: &str, notes: &mut Notes) -> Result<Sheet, ImportError> {
+    let document = read(source, "a Compose file")?;
+    let mut networks: BTreeMap<&str, Vec<Member<'_>>> = BTreeMap::new();
+    for (name, service) in map(&document, "services") {
+        let service = service.as_object().cloned().unwrap_or_default();
+        if let Some(mode) = service.get("network_mode").and_then(text) {
+            notes.add(0, name, format!("network_mode: {mode} has no network of its own, and is left out"));
+            continue;
+        }
+        for (network, own) in memberships(&document, name) {
+            let mut impaired = Impaired::default();
+            let of_network = document.get("networks").and_then(|all| all.get(network));
+            for value in [of_network, document["services"].get(name), own].into_iter().flatten() {
+                impaired.read(value, notes)?;
+            }
+            networks.entry(network).or_default().push(Member { service: name, impaired });
+        }
+        for key in ["extends", "deploy"].into_iter().filter(|key| service.contains_key(*key)) {
+            notes.add(0, &format!("{name}: {key}"), "it is not carried over: each service is one host");
+        }
+    }
+    let mut wiring = Wiring::default();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for (network, members) in networks {
+        if members.len() < 2 {
+            notes.add(0, network, "the network has one service, and is left out");
+            continue;
+        }
+        let bridge = wiring.nodes.len();
+        wiring.nodes.push(Node { name: network.into(), bridge: true });
+        for Member { service, impaired } in members {
+            let place = places.entry(service).or_default();
+            *place += 1;
+            let name = if *place == 1 { service.to_owned() } else { format!("{service}-{network}") };
+            if *place == 2 {
+                let why =
+                    "a host has one interface here: each further network has a host of its own, such as";
+                notes.add(0, service, format!("{why} {name}"));
+            }
+            let ends = (wiring.nodes.len(), bridge);
+            wiring.nodes.push(Node { name, bridge: false });
+            wiring.cables.push(Cable { ends, there: impaired.up, back: impaired.down });
+        }
+    }
+    if wiring.nodes.is_empty() {
+        let fix = "write services: with two services at least";
+        return Err(ImportError::new(0, "there are no two services in one network in it", fix));
+    }
+    wiring.sheet("Services of a Compose file and their networks.", notes)
+}
+
+/// The networks of a service, each with what it says of the network.
+fn memberships<'v>(document: &'v Map<String, Value>, service: &str) -> Vec<(&'v str, Option<&'v Value>)> {
+    match document["services"].get(service).and_then(|service| service.get("networks")) {
+        Some(Value::Object(networks)) => {
+            networks.iter().map(|(name, own)| (name.as_str(), Some(own))).collect()
+        }
+        Some(Value::Array(networks)) => {
+            networks.iter().filter_map(Value::as_str).map(|n| (n, None)).collect()
+        }
+        _ => vec![("default", None)],
+    }
+}
+
+impl Impaired {
+    /// Adds what a service, a network, or a service's network says.
+    fn read(&mut self, of: &Value, notes: &mut Notes) -> Result<(), ImportError> {
+        let labels = labels(of);
+        let given = of.get(KEY).and_then(Value::as_object).into_iter().flatten();
+        for (key, value) in given.map(|(key, value)| (key.as_str(), value)) {
+            match (key, value) {
+                (UP | DOWN, Value::Object(settings)) => {
+                    for (setting, value) in settings {
+                        self.put(key, setting, value, notes)?;
+                    }
+                }
+                _ => self.put(UP, key, value, notes)?,
+            }
+        }
+        for (label, value) in &labels {
+            let Some(key) = label.strip_prefix(LABEL) else { continue };
+            match key.split_once('.') {
+                Some((way @ (UP | DOWN), key)) => self.put(way, key, value, notes)?,
+                _ => self.put(UP, key, value, notes)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets a key of a link in one direction.
+    fn put(&mut self, way: &str, key: &str, value: &Value, notes: &mut Notes) -> Result<(), ImportError> {
+        let stage = if way == DOWN { &mut self.down } else { &mut self.up };
+        let known = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+        if !known || ["name", "from", "to", "between", "match", "count", "forward", "backward"].contains(&key)
+        {
+            notes.add(0, &format!("{KEY}: {key}"), "it is no characteristic of a link, and is left out");
+            return Ok(());
+        }
+        let Some(value) = text(value) else {
+            let what = format!("{KEY}: {key} is no text");
+            return Err(ImportError::new(0, what, format!("write {key}: and a value such as 20 ms")));
+        };
+        stage.set(key, &value);
+        Ok(())
+    }
+}
+
+/// Labels, as a map or as a list of `key=value`.
+fn labels(of: &Value) -> Vec<(String, Value)> {
+    match of.get("labels") {
+        Some(Value::Object(labels)) => {
+            labels.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+        }
+        Some(Value::Array(labels)) => {
+            let pairs = labels.iter().filter_map(Value::as_str).filter_map(|label| label.split_once('='));
+            pairs.map(|(key, value)| (key.to_owned(), value.into())).collect()
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,217 @@
+//! containerlab's topology files, with the impairments that its command `tools netem set` gives interfaces.
+//!
+//! The files themselves have no impairments. They are read from a script of such commands that is given
+//! beside the topology, or from `vars` of a link with the same names.
+
+use super::quantity::{Share, rate_text, time, whole};
+use super::sheet::Sheet;
+use super::stage::Stage;
+use super::wiring::{Cable, Node, Wiring};
+use super::yaml::{map, read, text};
+use super::{ImportError, Notes, Source, shell, shown};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Kinds of nodes that are bridges.
+const BRIDGES: [&str; 2] = ["bridge", "ovs-bridge"];
+
+/// A cable's end: a node, and the interface's name there.
+type End = (usize, String);
+
+/// The lab, while it is read.
+struct Lab {
+    name: String,
+    wiring: Wiring,
+    numbers: BTreeMap<String, usize>,
+    /// The ends of each cable.
+    ends: Vec<[End; 2]>,
+}
+
+/// The scenario of a topology file, and scripts beside it.
+pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, ImportError> {
+    let Some((first, scripts)) = sources.split_first() else { return Ok(Sheet::default()) };
+    let document = read(&first.text, "a topology file of containerlab")?;
+    let fix = "write topology: with nodes: and links:";
+    let Some(topology) = document.get("topology").and_then(Value::as_object) else {
+        return Err(ImportError::new(0, "there is no topology in it", fix));
+    };
+    let name = document.get("name").and_then(text).unwrap_or_default();
+    let mut lab = Lab { name, wiring: Wiring::default(), numbers: BTreeMap::new(), ends: Vec::new() };
+    for (name, node) in map(topology, "nodes") {
+        lab.add_node(name, node, topology);
+    }
+    for link in topology.get("links").and_then(Value::as_array).into_iter().flatten() {
+        lab.add_link(link, notes)?;
+    }
+    if lab.ends.is_empty() {
+        return Err(ImportError::new(0, "there is no link between two nodes in it", fix));
+    }
+    for script in scripts {
+        lab.read_script(script, notes)?;
+    }
+    lab.wiring.sheet("A lab of containerlab.", notes)
+}
+
+impl Lab {
+    fn add_node(&mut self, name: &str, node: &Value, topology: &Map<String, Value>) {
+        let kind = |of: &Value| of.get("kind").and_then(text);
+        let default = || topology.get("defaults").and_then(kind);
+        let bridge = kind(node).or_else(default).is_some_and(|kind| BRIDGES.contains(&&*kind));
+        self.numbers.insert(name.into(), self.wiring.nodes.len());
+        self.wiring.nodes.push(Node { name: name.into(), bridge });
+    }
+
+    /// Adds a link, in the brief or the extended format.
+    fn add_link(&mut self, link: &Value, notes: &mut Notes) -> Result<(), ImportError> {
+        let kind = link.get("type").and_then(text);
+        if let Some(kind) = kind.filter(|kind| kind != "veth") {
+            notes.add(0, &format!("type: {kind}"), "only links between nodes (veth) are carried over");
+            return Ok(());
+        }
+        let ends = link.get("endpoints").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let [one, other] = ends else {
+            let fix = "write endpoints: [\"node1:eth1\", \"node2:eth1\"]";
+            return Err(ImportError::new(0, format!("a link has {} endpoints", ends.len()), fix));
+        };
+        let (Some(one), Some(other)) = (self.end(one, notes)?, self.end(other, notes)?) else {
+            return Ok(());
+        };
+        if one.0 == other.0 {
+            notes.add(0, &self.wiring.nodes[one.0].name, "a link from the node to itself is left out");
+            return Ok(());
+        }
+        let settings = link.get("vars").and_then(Value::as_object).into_iter().flatten();
+        let given: Vec<(String, String)> =
+            settings.filter_map(|(key, value)| Some((key.clone(), text(value)?))).collect();
+        let stage = impairments(0, &given, notes)?;
+        if let Some(mtu) = link.get("mtu").and_then(text) {
+            notes.add(0, &format!("mtu: {mtu}"), "hosts have their own MTU here: mtu of [[host]]");
+        }
+        self.wiring.cables.push(Cable { ends: (one.0, other.0), there: stage.clone(), back: stage });
+        self.ends.push([one, other]);
+        Ok(())
+    }
+
+    /// The end that `node:interface` names, or a map with both; none if it is not a node's.
+    fn end(&self, end: &Value, notes: &mut Notes) -> Result<Option<End>, ImportError> {
+        let (node, interface) = match end {
+            Value::Object(map) => {
+                let at = |key: &str| map.get(key).and_then(text).unwrap_or_default();
+                (at("node"), at("interface"))
+            }
+            other => {
+                let text = text(other).unwrap_or_default();
+                let (node, interface) = text.split_once(':').unwrap_or((&text, ""));
+                (node.to_owned(), interface.to_owned())
+            }
+        };
+        if ["host", "mgmt-net", "macvlan", "vxlan", "dummy"].contains(&&*node) {
+            let option = format!("{node}:{interface}");
+            notes.add(0, &option, "links that leave the lab are left out; give the scenario a [[port]]");
+            return Ok(None);
+        }
+        let Some(&number) = self.numbers.get(&node) else {
+            let fix = "name one under nodes:";
+            return Err(ImportError::new(0, format!("a link ends at \"{node}\", which is no node"), fix));
+        };
+        Ok(Some((number, interface)))
+    }
+
+    /// Applies `containerlab tools netem set` of a script.
+    fn read_script(&mut self, script: &Source, notes: &mut Notes) -> Result<(), ImportError> {
+        let is_netem = |words: &[String]| {
+            words.windows(3).any(|words| words[0] == "tools" && words[1] == "netem" && words[2] == "set")
+        };
+        let mut any = false;
+        for line in shell::run(&script.text, is_netem, notes)? {
+            if is_netem(&line.words) {
+                self.set(line.number, &line.words, notes)?;
+                any = true;
+            }
+        }
+        if !any {
+            let why = "it has no command containerlab tools netem set";
+            notes.add(0, &shown(script), why);
+        }
+        Ok(())
+    }
+
+    /// One such command: what the interface sends is impaired.
+    fn set(&mut self, line: usize, words: &[String], notes: &mut Notes) -> Result<(), ImportError> {
+        let (mut node, mut interface, mut given) = (String::new(), String::new(), Vec::new());
+        let start = words.iter().position(|word| word == "set").map_or(0, |at| at + 1);
+        let mut rest = words[start..].iter();
+        while let Some(word) = rest.next() {
+            let (option, value) = match word.split_once('=') {
+                Some((option, value)) => (option, value.to_owned()),
+                None => (&**word, rest.next().cloned().unwrap_or_default()),
+            };
+            match option {
+                "-n" | "--node" => node = value,
+                "-i" | "--interface" => interface = value,
+                _ => given.push((option.trim_start_matches('-').to_owned(), value)),
+            }
+        }
+        let own = format!("clab-{}-", self.name);
+        let short = node.strip_prefix(&own).unwrap_or(&node);
+        let number = self.numbers.get(short).or_else(|| self.numbers.get(&node)).copied();
+        let is_end = |end: &End| Some(end.0) == number && end.1 == interface;
+        let Some(at) = self.ends.iter().position(|ends| ends.iter().any(is_end)) else {
+            let what = format!("no link of the topology ends at interface \"{interface}\" of \"{node}\"");
+            return Err(ImportError::new(line, what, "write -n NODE -i INTERFACE of a link"));
+        };
+        let stage = impairments(line, &given, notes)?;
+        let cable = &mut self.wiring.cables[at];
+        *(if is_end(&self.ends[at][0]) { &mut cable.there } else { &mut cable.back }) = stage;
+        Ok(())
+    }
+}
+
+/// The impairments of `tools netem set`: delay and jitter as durations, loss and corruption in per cent, the
+/// rate in kbit/s.
+fn impairments(line: usize, given: &[(String, String)], notes: &mut Notes) -> Result<Stage, ImportError> {
+    let mut stage = Stage::default();
+    let (mut delay, mut jitter) = (None, None);
+    for (key, value) in given {
+        let bad = |example: &str| {
+            let what = format!("{key} can't be \"{value}\"");
+            ImportError::new(line, what, format!("write {key} {example}"))
+        };
+        let duration = || time(value, 1_000_000).ok_or_else(|| bad("50ms"));
+        let share = || Share::percent(value).ok_or_else(|| bad("10"));
+        match key.as_str() {
+            "delay" => delay = Some(duration()?).filter(|delay| delay.0 > 0),
+            "jitter" => jitter = Some(duration()?).filter(|jitter| jitter.0 > 0),
+            "loss" => {
+                if let Some(loss) = Some(share()?).filter(|loss| *loss > Share::ZERO) {
+                    stage.set("loss", &loss.text());
+                }
+            }
+            "corruption" => {
+                if let Some(share) = Some(share()?).filter(|share| *share > Share::ZERO) {
+                    stage.block("bit-error", "per-packet", &[("probability", share.text())]);
+                }
+            }
+            "rate" => {
+                let kbit = whole(value).ok_or_else(|| bad("1000"))?;
+                if kbit > 0 {
+                    let rate = kbit.checked_mul(1000).and_then(rate_text).ok_or_else(|| bad("1000"))?;
+                    stage.set("rate", &rate);
+                }
+            }
+            _ => notes.add(line, &format!("{key} {value}"), "it is no impairment that is known here"),
+        }
+    }
+    match (delay, jitter) {
+        (Some(delay), Some(jitter)) => {
+            let parameters = [("delay", delay.to_string()), ("jitter", jitter.to_string())];
+            stage.block("delay", "jitter", &parameters);
+        }
+        (Some(delay), None) => stage.set("delay", &delay.to_string()),
+        (None, Some(jitter)) => {
+            notes.add(line, &format!("jitter {jitter}"), "without a delay it has no effect there, nor here");
+        }
+        (None, None) => {}
+    }
+    Ok(stage)
+}

@@ -1,0 +1,171 @@
+//! Nodes and the cables between them, of files that describe labs of containers, as a scenario: a node with
+//! one cable is a host, one with several a bridge.
+
+use super::sheet::{Host, Link, Sheet, fresh};
+use super::stage::Stage;
+use super::{ImportError, Notes};
+use std::collections::BTreeSet;
+
+/// Most hosts in a network of 256 addresses, and at all.
+const FEW: usize = 250;
+const MOST_HOSTS: usize = 10_000;
+/// Longest names of nodes and links.
+const LONGEST_NODE: usize = 26;
+const LONGEST_LINK: usize = 58;
+
+/// A node.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) name: String,
+    /// Whether it is a bridge even with one cable.
+    pub(super) bridge: bool,
+}
+
+/// A cable between two nodes, by their numbers, with what it does each way.
+#[derive(Debug)]
+pub(super) struct Cable {
+    pub(super) ends: (usize, usize),
+    pub(super) there: Stage,
+    pub(super) back: Stage,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Wiring {
+    pub(super) nodes: Vec<Node>,
+    pub(super) cables: Vec<Cable>,
+}
+
+impl Wiring {
+    /// The scenario. A node with several cables that is no bridge in the file gets a note.
+    pub(super) fn sheet(self, title: &str, notes: &mut Notes) -> Result<Sheet, ImportError> {
+        let Self { nodes, cables } = self;
+        let mut degrees = vec![0_usize; nodes.len()];
+        cables
+            .iter()
+            .for_each(|cable| [cable.ends.0, cable.ends.1].into_iter().for_each(|n| degrees[n] += 1));
+        let is_host = |node: usize| !nodes[node].bridge && degrees[node] == 1;
+        let mut taken = BTreeSet::new();
+        let names: Vec<String> =
+            nodes.iter().map(|node| fresh(&mut taken, &node.name, LONGEST_NODE)).collect();
+        let mut sheet = Sheet::new(title);
+        let mut routers = Vec::new();
+        for (at, node) in nodes.iter().enumerate().filter(|(at, _)| degrees[*at] > 0 && !is_host(*at)) {
+            sheet.bridges.push(names[at].clone());
+            if !node.bridge {
+                routers.push(&*node.name);
+            }
+        }
+        if let [first, ..] = routers[..] {
+            let all = if routers.len() > 8 { format!("{first} and others") } else { routers.join(", ") };
+            let why = "nodes with several links are bridges here, and all hosts are in one subnet; packets \
+                take the path with the least delay";
+            notes.add(0, &all, why);
+        }
+        for (at, node) in nodes.iter().enumerate().filter(|(at, _)| degrees[*at] == 0) {
+            notes.add(0, &node.name, "it has no link, and is left out");
+            debug_assert!(!sheet.bridges.contains(&names[at]));
+        }
+        let hosts = hosts(&nodes, (&degrees, &is_host), notes)?;
+        let pairs = pairs(&cables, &is_host);
+        for (number, (node, own)) in hosts.iter().enumerate() {
+            let name = match own {
+                Some(_) => fresh(&mut taken, &format!("{}-host", names[*node]), LONGEST_NODE),
+                None => names[*node].clone(),
+            };
+            let pair = pairs.iter().find(|pair| pair.contains(node)).filter(|_| !sheet.bridges.is_empty());
+            // Two hosts with only a cable between them need a bridge of their own beside others.
+            let bridge = own.map(|at| names[at].clone());
+            let bridge = bridge.or_else(|| pair.map(|pair| format!("{}-net", names[pair[0]])));
+            sheet.hosts.push(Host { name, address: address(number + 1, hosts.len()), bridge });
+        }
+        if !sheet.bridges.is_empty() || pairs.len() > 1 {
+            sheet.bridges.extend(pairs.iter().map(|pair| format!("{}-net", names[pair[0]])));
+        }
+        sheet.shortest = has_loop(nodes.len(), &cables);
+        sheet.shown = shown(nodes.len(), &cables, &hosts)
+            .map(|(one, other)| (sheet.hosts[one].name.clone(), sheet.hosts[other].name.clone()));
+        let mut taken = BTreeSet::new();
+        for Cable { ends: (one, other), there, back } in cables {
+            let wanted = format!("{}--{}", names[one], names[other]);
+            let name = fresh(&mut taken, &wanted, LONGEST_LINK);
+            let mut link = Link::simplex(name, &names[one], &names[other], there);
+            link.duplex = true;
+            if back != link.stage {
+                (link.forward, link.backward) = (std::mem::take(&mut link.stage), back);
+            }
+            sheet.links.push(link);
+        }
+        Ok(sheet)
+    }
+}
+
+/// The hosts, by their nodes; those that are beside a node because it is a bridge have its number again.
+fn hosts(
+    nodes: &[Node],
+    (degrees, is_host): (&[usize], &impl Fn(usize) -> bool),
+    notes: &mut Notes,
+) -> Result<Vec<(usize, Option<usize>)>, ImportError> {
+    let own = (0..nodes.len()).filter(|&node| is_host(node));
+    let mut hosts: Vec<(usize, Option<usize>)> = own.map(|node| (node, None)).collect();
+    if hosts.len() < 2 {
+        notes.add(0, "nodes", "too few have one link only: every other one also gets a host of its own");
+        let others = (0..nodes.len()).filter(|&n| !is_host(n) && !nodes[n].bridge && degrees[n] > 0);
+        hosts.extend(others.map(|node| (node, Some(node))));
+    }
+    if hosts.len() > MOST_HOSTS {
+        let what = format!("there are more than {MOST_HOSTS} hosts");
+        return Err(ImportError::new(0, what, "import a part of it"));
+    }
+    Ok(hosts)
+}
+
+fn address(number: usize, hosts: usize) -> String {
+    if hosts <= FEW {
+        return format!("10.0.0.{number}/24");
+    }
+    format!("10.0.{}.{}/16", number / FEW, number % FEW + 1)
+}
+
+/// Hosts with only a cable between them.
+fn pairs(cables: &[Cable], is_host: &impl Fn(usize) -> bool) -> Vec<[usize; 2]> {
+    let ends = cables.iter().map(|cable| cable.ends);
+    ends.filter(|&(one, other)| is_host(one) && is_host(other)).map(|(one, other)| [one, other]).collect()
+}
+
+/// Which node of its connected part each node is found by.
+struct Parts(Vec<usize>);
+
+impl Parts {
+    fn of(nodes: usize, cables: &[Cable]) -> (Self, bool) {
+        let (mut parts, mut looped) = (Self((0..nodes).collect()), false);
+        for cable in cables {
+            let (one, other) = (parts.root(cable.ends.0), parts.root(cable.ends.1));
+            looped |= one == other;
+            parts.0[one] = other;
+        }
+        (parts, looped)
+    }
+
+    fn root(&mut self, mut node: usize) -> usize {
+        while self.0[node] != node {
+            self.0[node] = self.0[self.0[node]];
+            node = self.0[node];
+        }
+        node
+    }
+}
+
+fn has_loop(nodes: usize, cables: &[Cable]) -> bool {
+    Parts::of(nodes, cables).1
+}
+
+/// Two connected hosts, by their place among the hosts: the first, and the last that it reaches.
+fn shown(nodes: usize, cables: &[Cable], hosts: &[(usize, Option<usize>)]) -> Option<(usize, usize)> {
+    let mut parts = Parts::of(nodes, cables).0;
+    let roots: Vec<usize> = hosts.iter().map(|(node, _)| parts.root(*node)).collect();
+    (0..hosts.len()).find_map(|one| {
+        let other = (one + 1..hosts.len()).rev().find(|&other| roots[other] == roots[one])?;
+        Some((one, other))
+    })
+}

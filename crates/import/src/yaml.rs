@@ -1,0 +1,41 @@
+//! YAML documents: read with bounds on depth, size and aliases, so that no small file becomes a large value.
+
+use super::ImportError;
+use serde_json::{Map, Value};
+
+/// Longest scalar that is shown in an error or written to a scenario.
+const LONGEST: usize = 200;
+
+/// Reads a document whose top is a map.
+pub(super) fn read(text: &str, what: &str) -> Result<Map<String, Value>, ImportError> {
+    let fix = format!("correct the YAML of {what}");
+    match serde_saphyr::from_str::<Value>(text) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(_) => Err(ImportError::new(0, format!("this is no {what}: its top is no map"), fix)),
+        Err(error) => {
+            let line = error.location().and_then(|place| usize::try_from(place.line()).ok());
+            let said = error.to_string();
+            let first = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it can't be read");
+            Err(ImportError::new(line.unwrap_or_default(), format!("this is no YAML: {first}"), fix))
+        }
+    }
+}
+
+/// A map at a key; empty if there is none, or nothing in it.
+pub(super) fn map<'v>(
+    of: &'v Map<String, Value>,
+    key: &str,
+) -> impl Iterator<Item = (&'v String, &'v Value)> {
+    of.get(key).and_then(Value::as_object).into_iter().flatten()
+}
+
+/// A text, number or truth value as text; none if it is something else, or too long.
+pub(super) fn text(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(truth) => truth.to_string(),
+        _ => return None,
+    };
+    (text.len() <= LONGEST && !text.chars().any(char::is_control)).then_some(text)
+}

@@ -1,0 +1,143 @@
+//! Matrices of delays, and the topologies of containerlab and Docker Compose: the examples of the book.
+
+use crate::{file, from, has, lines, plan, refused, tells, way};
+use longwire_import::{Format, Imported, import};
+
+/// An example of `scenarios/import`.
+fn example(name: &str) -> String {
+    let path = format!("{}/../../scenarios/import/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn matrices_of_each_shape() {
+    for (name, hosts, links) in [("regions.csv", 5, 20), ("regions-list.csv", 3, 6), ("regions.md", 3, 6)] {
+        let imported = from(Format::Matrix, &example(name));
+        let plan = plan(&imported);
+        assert!(plan.notes.is_empty(), "{name}: {}", plan.notes[0]);
+        assert_eq!((plan.hosts.len(), plan.links.len()), (hosts, links), "{name}");
+        tells(&imported, &["each direction takes half"]);
+        assert_eq!(imported.notes.len(), 1, "{:?}", imported.notes);
+    }
+    let imported = from(Format::Matrix, &example("regions.csv"));
+    has(&imported, &["name = \"eu-west--us-east\"", "delay = \"37.5 ms\""]);
+    has(&imported, &["forward = { delay = \"61 ms\" }", "backward = { delay = \"60.5 ms\" }"]);
+    let imported = from(Format::Matrix, &example("regions-list.csv"));
+    has(&imported, &["delay = \"50.6 ms\"", "forward = { delay = \"76.2 ms\" }"]);
+}
+
+fn containerlab(script: Option<&str>) -> Imported {
+    let mut sources = vec![file("lab.clab.yml", &example("leaf-spine.clab.yml"))];
+    sources.extend(script.map(|script| file("impair.sh", script)));
+    import(Format::Containerlab, &sources).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn containerlab_with_its_impairments() {
+    let imported = containerlab(Some(&example("leaf-spine.sh")));
+    has(
+        &imported,
+        &[
+            "between = [\"spine\", \"leaf2\"]",
+            "forward = { loss = \"0.5 %\", delay = { kind = \"jitter\", delay = \"40 ms\", \
+             jitter = \"5 ms\" } }",
+            // Both ways, by vars of the link.
+            "rate = \"100 Mbit/s\"",
+            "delay = \"5 ms\"",
+            "forward = { rate = \"20 Mbit/s\" }",
+        ],
+    );
+    tells(&imported, &["leaf1, leaf2, spine: nodes with several links are bridges"]);
+    let plan = plan(&imported);
+    assert_eq!(plan.hosts.len(), 2);
+    let there = [
+        "client1--leaf1.forward",
+        "spine--leaf1.backward",
+        "spine--leaf2.forward",
+        "client2--leaf2.backward",
+    ];
+    assert_eq!(way(&plan, 0, 1), there);
+}
+
+#[test]
+fn containerlab_without_impairments_and_mistakes() {
+    assert!(!lines(&containerlab(None)).iter().any(|line| line.contains("jitter")));
+    let sources =
+        |script: &str| [file("lab.clab.yml", &example("leaf-spine.clab.yml")), file("impair.sh", script)];
+    for (script, what) in [
+        ("containerlab tools netem set -n leaf1 -i eth9 --delay 1ms", "line 1: no link of the topology ends"),
+        ("\nclab tools netem set -n leaf1 -i eth1 --delay soon", "line 2: delay can't be \"soon\""),
+        ("clab tools netem set -n leaf1 -i eth1 --loss 101", "loss can't be \"101\""),
+    ] {
+        let error = import(Format::Containerlab, &sources(script)).unwrap_err().to_string();
+        assert!(error.contains(what), "{script}: {error}");
+    }
+    for (text, what) in [
+        ("topology: [1", "line 1: this is no YAML"),
+        ("just text", "its top is no map"),
+        ("name: x", "there is no topology"),
+        ("topology: {nodes: {a: {}}, links: [{endpoints: [\"a:1\", \"b:1\"]}]}", "\"b\", which is no node"),
+        ("topology: {nodes: {a: {}}, links: [{endpoints: [\"a:1\"]}]}", "a link has 1 endpoints"),
+        ("topology: {nodes: {a: {}, b: {}}, links: [{type: dummy}]}", "no link between two nodes"),
+    ] {
+        refused(Format::Containerlab, text, what);
+    }
+    // Two nodes and a cable need no bridge; the link to the host of the lab is left out.
+    let text = "topology:\n  nodes: {a: {}, b: {}}\n  links:\n    - endpoints: [\"a:1\", \"b:1\"]\n    \
+                - endpoints: [\"a:2\", \"host:x\"]\n";
+    let imported = from(Format::Containerlab, text);
+    tells(&imported, &["host:x: links that leave the lab"]);
+    assert_eq!(way(&plan(&imported), 0, 1), ["a--b.forward"]);
+    // A ring has loops, and each of its nodes gets a host.
+    let ring = "topology: {nodes: {a: {}, b: {}, c: {}}, links: [{endpoints: [\"a:1\", \"b:1\"]}, \
+                {endpoints: [\"b:2\", \"c:1\"]}, {endpoints: [\"c:2\", \"a:2\"]}]}";
+    let imported = from(Format::Containerlab, ring);
+    assert_eq!(plan(&imported).hosts.len(), 3);
+    has(&imported, &["routing = \"shortest-delay\""]);
+}
+
+#[test]
+fn compose_files() {
+    let imported = from(Format::Compose, &example("compose.yaml"));
+    has(
+        &imported,
+        &[
+            "forward = { delay = \"40 ms\" }",
+            "backward = { rate = \"20 Mbit/s\" }",
+            "forward = { rate = \"1 Gbit/s\", delay = \"1 ms\" }",
+            "forward = { rate = \"1 Gbit/s\" }",
+        ],
+    );
+    tells(&imported, &["web: a host has one interface here"]);
+    let plan = plan(&imported);
+    let names: Vec<_> = plan.hosts.iter().map(|host| &*host.name).collect();
+    assert_eq!(names, ["database", "web", "browser", "web-front"]);
+    // Of each network, what the one sends and the other receives.
+    assert_eq!(way(&plan, 2, 3), ["browser--front.forward", "web-front--front.backward"]);
+    for (text, what) in [
+        ("services: {a: {}}", "no two services in one network"),
+        ("services: {a: {x-longwire: {delay: soon}}, b: {}}", "what it would become can't be"),
+        ("services: {a: {x-longwire: {delay: [1]}}, b: {}}", "delay is no text"),
+        ("services: {a: {x-longwire: {dealy: 1 ms}}, b: {}}", "what it would become can't be"),
+    ] {
+        refused(Format::Compose, text, what);
+    }
+    let imported =
+        from(Format::Compose, "services: {a: {}, b: {network_mode: host}, c: {labels: [longwire.loss=1 %]}}");
+    tells(&imported, &["b: network_mode: host"]);
+    has(&imported, &["forward = { loss = \"1 %\" }"]);
+}
+
+/// A small file can't become a large value.
+#[test]
+fn aliases_are_bounded() {
+    let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..12 {
+        let before = format!("*a{}, ", level - 1).repeat(10);
+        text += &format!("a{level}: &a{level} [{}]\n", before.trim_end_matches(", "));
+    }
+    text += "services: {a: {labels: *a11}, b: {}}\n";
+    refused(Format::Compose, &text, "this is no YAML");
+    let deep = format!("services: {}", "[".repeat(100_000));
+    refused(Format::Compose, &deep, "this is no YAML");
+}

@@ -1,0 +1,86 @@
+//! Names of links with wildcards: `*` for any characters, `?` for one.
+
+use anyhow::ensure;
+use longwire_scenario::Plan;
+use std::str::FromStr;
+
+/// A pattern of names, or several with commas between them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkPattern(String);
+
+impl FromStr for LinkPattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.split(',').any(|part| part.trim().is_empty()) {
+            return Err("write names or patterns such as dsl*, with commas between them".into());
+        }
+        Ok(Self(text.into()))
+    }
+}
+
+impl LinkPattern {
+    /// Whether a name fits.
+    pub fn fits(&self, name: &str) -> bool {
+        self.0.split(',').any(|part| fits(part.trim().as_bytes(), name.as_bytes()))
+    }
+
+    /// The places of the plan's links that fit.
+    ///
+    /// # Errors
+    /// If there are none.
+    pub fn places(&self, plan: &Plan) -> anyhow::Result<Vec<u32>> {
+        let own = |&place: &usize| self.fits(&plan.links[place].name);
+        let places: Vec<_> = (0..plan.links.len()).filter(own).map(|place| place as u32).collect();
+        let some: Vec<_> = plan.links.iter().take(10).map(|link| &*link.name).collect();
+        ensure!(!places.is_empty(), "no link is called {}; {} has {}", self.0, plan.file, some.join(", "));
+        Ok(places)
+    }
+}
+
+/// Whether a name fits a pattern: a `*` takes as little as it can, and more when the rest does not fit.
+fn fits(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at, mut from, mut star) = (0, 0, None);
+    while from < name.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, from));
+                at += 1;
+            }
+            Some(&c) if c == b'?' || c == name[from] => (at, from) = (at + 1, from + 1),
+            _ => match &mut star {
+                Some((star, taken)) => {
+                    *taken += 1;
+                    (at, from) = (*star + 1, *taken);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|&c| c == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fit_patterns() {
+        for (pattern, name, fits) in [
+            ("*", "", true),
+            ("dsl*", "dsl12", true),
+            ("dsl*", "adsl", false),
+            ("*dsl*", "adsl2", true),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("*ab*ab", "ababab", true),
+            ("*ab", "aba", false),
+            ("up, down", "down", true),
+            ("up", "upper", false),
+        ] {
+            let pattern: LinkPattern = pattern.parse().unwrap();
+            assert_eq!(pattern.fits(name), fits, "{pattern:?} {name}");
+        }
+        assert!("a,,b".parse::<LinkPattern>().is_err());
+    }
+}

@@ -1,0 +1,257 @@
+//! The packet log of a run: what happened to each packet at chosen links, when, and why (decision 56).
+//!
+//! Each worker has a [`Recorder`], which sends rows through a bounded ring ([`ring`]) to one thread, which
+//! writes them to a file ([`file`]). The packet path never waits for it in real time: what the ring can't
+//! hold is counted. [`reading`] reads both formats.
+
+pub mod binary;
+pub mod file;
+pub mod pcapng;
+pub mod reading;
+mod recorder;
+mod ring;
+pub mod row;
+
+use crate::link_pattern::LinkPattern;
+use anyhow::Context;
+use file::{Format, LogFile, Rotation};
+use longwire_block::DropReason;
+use longwire_block::path::LinkRef;
+use longwire_engine::Observer;
+use longwire_scenario::Plan;
+use longwire_units::Nanos;
+use recorder::{LinkNumbers, Recorder};
+use ring::{RowReceiver, WhenFull, ring};
+use row::{Event, NO_LINK, NO_REASON, NO_TIME, Row};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Bytes of a worker's ring.
+const RING_BYTES: usize = 8 << 20;
+/// Bytes of a frame that a capture keeps: headers, and the beginning of what they carry.
+const FRAME_BYTES: usize = 256;
+/// Pause of the writer when there is nothing to write.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What to log.
+#[derive(Debug, Clone)]
+pub struct LogOptions {
+    /// The file, `.pcapng` or `.lwlog`.
+    pub file: PathBuf,
+    /// Which links; all if none are named, and then also drops outside links.
+    pub links: Option<LinkPattern>,
+    /// When to begin another file.
+    pub rotation: Option<Rotation>,
+}
+
+/// What was logged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Logged {
+    /// The file.
+    pub file: PathBuf,
+    /// Events written.
+    pub events: u64,
+    /// Events that found no room in a ring, or could not be written.
+    pub lost: u64,
+    /// The first error of writing.
+    pub error: Option<String>,
+}
+
+impl Logged {
+    /// What is wrong with the log, if anything.
+    pub fn complaint(&self) -> Option<String> {
+        let file = self.file.display();
+        match &self.error {
+            Some(error) => Some(format!("the log {file} is incomplete: {error}")),
+            None if self.lost > 0 => Some(format!("the log {file} is incomplete: {} events lost", self.lost)),
+            None => None,
+        }
+    }
+}
+
+/// A log that is being written. Dropping it ends it.
+pub struct PacketLog {
+    links: Arc<OnceLock<LinkNumbers>>,
+    chosen: Vec<u32>,
+    base: Arc<OnceLock<Nanos>>,
+    stop: Arc<AtomicBool>,
+    writer: Option<JoinHandle<Logged>>,
+    recorders: Vec<Option<Recorder>>,
+}
+
+impl PacketLog {
+    /// Makes the file, a recorder for each worker of `plan`, and the thread that writes.
+    ///
+    /// # Errors
+    /// If no link is chosen, or the file can't be made.
+    pub fn start(options: LogOptions, plan: &Plan, is_virtual: bool) -> anyhow::Result<Self> {
+        let chosen = match &options.links {
+            None => (0..plan.links.len() as u32).collect(),
+            Some(pattern) => pattern.places(plan)?,
+        };
+        let start_since_1970 = if is_virtual { 0 } else { since_1970() };
+        let file = LogFile::create(&options.file, options.rotation, start_since_1970)?;
+        let frame_bytes = if Format::of(&options.file)? == Format::Pcapng { FRAME_BYTES } else { 0 };
+        let (links, base) = (Arc::<OnceLock<LinkNumbers>>::default(), Arc::<OnceLock<Nanos>>::default());
+        let when_full = if is_virtual { WhenFull::Wait } else { WhenFull::Lose };
+        let (mut recorders, mut receivers) = (Vec::new(), Vec::new());
+        for worker in 0..plan.engine.workers {
+            let (sender, receiver) = ring(RING_BYTES, when_full);
+            let what = (frame_bytes, options.links.is_none());
+            let links = Arc::clone(&links);
+            recorders.push(Some(Recorder::new(worker, plan.engine.pool.0, sender, links, what)));
+            receivers.push(receiver);
+        }
+        let stop = Arc::<AtomicBool>::default();
+        let names = chosen.iter().map(|&place| plan.links[place as usize].name.to_string()).collect();
+        let logged = Logged { file: options.file, events: 0, lost: 0, error: None };
+        let writer = Writer { file, names, receivers, base: Arc::clone(&base), logged };
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new().name("packet log".into());
+        let writer = thread.spawn(move || writer.run(&stopped)).context("the thread of the log")?;
+        Ok(Self { links, chosen, base, stop, writer: Some(writer), recorders })
+    }
+
+    /// The observer of a worker.
+    pub fn observer(&mut self, worker: u32) -> Option<Box<dyn Observer>> {
+        let recorder = self.recorders.get_mut(worker as usize)?.take()?;
+        Some(Box::new(recorder))
+    }
+
+    /// Says where the links are, by their places in the plan, before the first packet.
+    pub fn place(&self, links: &[LinkRef]) {
+        let mut numbers = LinkNumbers::new();
+        for (number, &place) in self.chosen.iter().enumerate() {
+            let Some(link) = links.get(place as usize) else { continue };
+            let (worker, local) = (link.worker() as usize, link.local() as usize);
+            numbers.resize(numbers.len().max(worker + 1), Vec::new());
+            let own = &mut numbers[worker];
+            own.resize(own.len().max(local + 1), NO_LINK);
+            own[local] = number as u32;
+        }
+        // Links are placed once.
+        let _ = self.links.set(numbers);
+    }
+
+    /// Says when the run began, on the engine's clock. Nothing is written before.
+    pub fn begin(&self, start: Nanos) {
+        let _ = self.base.set(start);
+    }
+
+    /// Writes what is left, after the workers have ended.
+    pub fn finish(mut self) -> Option<Logged> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Option<Logged> {
+        self.stop.store(true, Ordering::Release);
+        self.writer.take().and_then(|writer| {
+            writer.thread().unpark();
+            writer.join().ok()
+        })
+    }
+}
+
+impl Drop for PacketLog {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn since_1970() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The thread that writes.
+struct Writer {
+    file: LogFile,
+    names: Vec<String>,
+    receivers: Vec<RowReceiver>,
+    base: Arc<OnceLock<Nanos>>,
+    logged: Logged,
+}
+
+impl Writer {
+    fn run(mut self, stop: &AtomicBool) -> Logged {
+        loop {
+            // Read first: what was sent before the end is then seen below.
+            let stopped = stop.load(Ordering::Acquire);
+            if !self.write_waiting() {
+                if stopped {
+                    break;
+                }
+                std::thread::park_timeout(PAUSE);
+            }
+        }
+        self.logged.note(self.file.flush());
+        self.logged
+    }
+
+    /// Writes what waits in the rings, and returns whether there was anything.
+    fn write_waiting(&mut self) -> bool {
+        let Some(&base) = self.base.get() else { return false };
+        let Self { file, names, receivers, logged, .. } = self;
+        let mut any = false;
+        for receiver in receivers {
+            let mut last = 0;
+            while let Some((row, frame)) = receiver.next() {
+                let since = |time: u64| if time == NO_TIME { NO_TIME } else { Nanos(time).since(base).0 };
+                let (time, arrival, leave) = (since(row.time), since(row.arrival), since(row.leave));
+                let row = Row { time, arrival, leave, ..row };
+                logged.write(file, &row, (names_of(names, &row), frame));
+                (last, any) = (time, true);
+            }
+            let lost = receiver.newly_lost();
+            if lost > 0 {
+                logged.lost += lost;
+                logged.write(file, &gap(lost, last), (("", ""), &[]));
+            }
+        }
+        any
+    }
+}
+
+impl Logged {
+    /// Writes a row, with its names and its frame, and counts it.
+    fn write(&mut self, file: &mut LogFile, row: &Row, (names, frame): ((&str, &str), &[u8])) {
+        let is_event = row.event != Event::Lost;
+        let written = self.error.is_none() && self.note(file.write(row, names, frame));
+        *(if written { &mut self.events } else { &mut self.lost }) += u64::from(is_event);
+    }
+
+    /// Keeps the first error, and returns whether there was none.
+    fn note(&mut self, written: std::io::Result<()>) -> bool {
+        let done = written.is_ok();
+        if let Err(error) = written {
+            self.error.get_or_insert_with(|| error.to_string());
+        }
+        done
+    }
+}
+
+/// The names of a row's link and reason.
+fn names_of<'a>(links: &'a [String], row: &Row) -> (&'a str, &'static str) {
+    let link = links.get(row.link as usize).map_or("", |name| name);
+    let reason = DropReason::from_index(row.reason.into()).map_or("", DropReason::name);
+    (link, reason)
+}
+
+/// The row that says that so many events are missing before it.
+fn gap(lost: u64, time: u64) -> Row {
+    Row {
+        time,
+        arrival: NO_TIME,
+        leave: NO_TIME,
+        id: lost,
+        queue_bytes: 0,
+        length: 0,
+        link: NO_LINK,
+        segments: 0,
+        event: Event::Lost,
+        reason: NO_REASON,
+    }
+}

@@ -1,0 +1,212 @@
+//! A worker's observer that sends what it sees to the writer of the log.
+
+use super::ring::RowSender;
+use super::row::{Event, NO_LINK, NO_REASON, NO_TIME, Row};
+use longwire_block::DropReason;
+use longwire_block::path::LinkRef;
+use longwire_engine::{Observer, Sight};
+use longwire_packet::{Handle, Meta, PacketEvent};
+use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
+
+/// The numbers of logged links in the log, by worker and index there; [`NO_LINK`] for others.
+pub type LinkNumbers = Vec<Vec<u32>>;
+
+/// What is known of a packet in the pool.
+struct Visits {
+    /// Its number; 0 if it has none yet.
+    ids: Vec<u64>,
+    /// When it arrived at the link where it is, or was last.
+    arrivals: Vec<u64>,
+    /// When it left it; [`NO_TIME`] while it is there.
+    leaves: Vec<u64>,
+    /// Bytes that waited there when it arrived.
+    queues: Vec<u64>,
+}
+
+/// See the module.
+pub struct Recorder {
+    sender: RowSender,
+    links: Arc<OnceLock<LinkNumbers>>,
+    /// Links whose places others have taken since: these are not logged.
+    replaced: HashSet<LinkRef>,
+    /// Whether drops outside links are logged.
+    outside: bool,
+    /// Bytes of a frame that are kept.
+    frame_bytes: usize,
+    visits: Visits,
+    last_id: u64,
+    /// The latest time seen.
+    latest: u64,
+}
+
+impl Recorder {
+    /// The recorder of the worker with this number, whose pool has `pool` bytes. `links` are known before the
+    /// first packet.
+    pub fn new(
+        worker: u32,
+        pool: u64,
+        sender: RowSender,
+        links: Arc<OnceLock<LinkNumbers>>,
+        (frame_bytes, outside): (usize, bool),
+    ) -> Self {
+        // A packet takes two lines of 64 bytes at least. Memory that is all zeros is not touched.
+        let packets = (pool / 128) as usize + 1;
+        let column = || vec![0; packets];
+        let visits = Visits { ids: column(), arrivals: column(), leaves: column(), queues: column() };
+        let last_id = u64::from(worker) << 48;
+        let replaced = HashSet::new();
+        Self { sender, links, replaced, outside, frame_bytes, visits, last_id, latest: 0 }
+    }
+
+    /// The number of a logged link.
+    fn number(&self, link: Option<LinkRef>) -> Option<u32> {
+        let link = link.filter(|link| self.replaced.is_empty() || !self.replaced.contains(link))?;
+        let &number = self.links.get()?.get(link.worker() as usize)?.get(link.local() as usize)?;
+        (number != NO_LINK).then_some(number)
+    }
+
+    /// The number of a packet that is at a link, new if it has come into being there.
+    fn id_at_link(&mut self, handle: Handle) -> u64 {
+        let at = (handle.0 / 2) as usize;
+        let Visits { ids, leaves, .. } = &mut self.visits;
+        match (ids.get(at), leaves.get(at)) {
+            (Some(&id), Some(&NO_TIME)) if id != 0 => id,
+            _ => {
+                self.last_id += 1;
+                self.visits.begin(at, self.last_id, None);
+                self.last_id
+            }
+        }
+    }
+
+    fn arrived(&mut self, handle: Handle, meta: &Meta, queue_bytes: u64) {
+        let at = (handle.0 / 2) as usize;
+        let Visits { ids, leaves, .. } = &self.visits;
+        let goes_on = ids.get(at).is_some_and(|&id| id != 0) && leaves.get(at) == Some(&meta.arrival);
+        if !goes_on {
+            self.last_id += 1;
+        }
+        let id = if goes_on { self.visits.ids[at] } else { self.last_id };
+        self.visits.begin(at, id, Some((meta.arrival, queue_bytes)));
+    }
+
+    /// Sends a row of an event at a link.
+    fn log(&mut self, event: Event, time: u64, sight: &Sight<'_>, dropped: Option<(u8, u16, u32)>) {
+        let id = self.id_at_link(sight.handle);
+        let Some(link) = self.number(sight.link) else { return };
+        let (at, meta) = ((sight.handle.0 / 2) as usize, sight.meta);
+        let known = |column: &[u64]| column.get(at).copied().unwrap_or_default();
+        let arrival = known(&self.visits.arrivals);
+        let bytes = u32::try_from(meta.segment_bytes()).unwrap_or(u32::MAX);
+        let (reason, segments, length) = dropped.unwrap_or((NO_REASON, meta.segments, bytes));
+        let row = Row {
+            time,
+            arrival: if arrival == NO_TIME { meta.arrival } else { arrival },
+            leave: if event == Event::Leave { time } else { NO_TIME },
+            id,
+            queue_bytes: known(&self.visits.queues),
+            length,
+            link,
+            segments,
+            event,
+            reason,
+        };
+        self.send(&row, sight.frame);
+    }
+
+    fn send(&mut self, row: &Row, frame: &[u8]) {
+        self.sender.send(row, &frame[..frame.len().min(self.frame_bytes)]);
+    }
+
+    /// Logs a drop outside links, of a packet that may have been at one.
+    fn refused(&mut self, reason: u8, sight: &Sight<'_>) {
+        let (at, meta) = ((sight.handle.0 / 2) as usize, sight.meta);
+        let id = self.visits.ids.get(at).copied().filter(|&id| id != 0);
+        if self.outside {
+            let id = id.unwrap_or_else(|| {
+                self.last_id += 1;
+                self.last_id
+            });
+            let bytes = u32::try_from(meta.segment_bytes()).unwrap_or(u32::MAX);
+            let time = self.latest.max(meta.arrival);
+            let row = Row {
+                time,
+                arrival: meta.arrival,
+                leave: NO_TIME,
+                id,
+                queue_bytes: 0,
+                length: bytes,
+                link: NO_LINK,
+                segments: meta.segments,
+                event: Event::Drop,
+                reason,
+            };
+            self.send(&row, sight.frame);
+        }
+        self.visits.end(at);
+    }
+}
+
+impl Visits {
+    fn begin(&mut self, at: usize, id: u64, arrival: Option<(u64, u64)>) {
+        let (arrival, queue) = arrival.unwrap_or((NO_TIME, 0));
+        if let Some(slot) = self.ids.get_mut(at) {
+            *slot = id;
+            (self.arrivals[at], self.leaves[at], self.queues[at]) = (arrival, NO_TIME, queue);
+        }
+    }
+
+    /// Forgets a packet that is no more.
+    fn end(&mut self, at: usize) {
+        if let Some(id) = self.ids.get_mut(at) {
+            *id = 0;
+        }
+    }
+}
+
+impl Observer for Recorder {
+    fn see(&mut self, event: PacketEvent, sight: &Sight<'_>) {
+        let (at, meta) = ((sight.handle.0 / 2) as usize, sight.meta);
+        match event {
+            PacketEvent::Arrived { queue_bytes } => {
+                self.latest = self.latest.max(meta.arrival);
+                self.arrived(sight.handle, meta, queue_bytes);
+                self.log(Event::Arrive, meta.arrival, sight, None);
+            }
+            PacketEvent::Left => {
+                self.latest = self.latest.max(meta.leave());
+                // A link's reply to a sender has come into being outside its path.
+                if meta.flags & Meta::REPLY != 0 {
+                    return;
+                }
+                let event = if meta.flags & Meta::DIVERTED == 0 { Event::Leave } else { Event::Steer };
+                self.log(event, meta.leave(), sight, None);
+                if let Some(leave) = self.visits.leaves.get_mut(at) {
+                    *leave = meta.leave();
+                }
+            }
+            PacketEvent::Marked { time } => self.log(Event::Mark, time, sight, None),
+            PacketEvent::Dropped { time, reason, segments, bytes } => {
+                // What is stopped has been there until the end.
+                let stopped = reason == DropReason::Stopped as u8;
+                let time = if stopped { self.latest } else { time };
+                self.latest = self.latest.max(time);
+                self.log(Event::Drop, time, sight, Some((reason, segments, bytes)));
+                if segments == meta.segments {
+                    self.visits.end(at);
+                }
+            }
+            PacketEvent::Refused { reason } => self.refused(reason, sight),
+            PacketEvent::Departed => self.visits.end(at),
+        }
+    }
+
+    fn asks_for_queues(&self) -> bool {
+        true
+    }
+
+    fn replaced(&mut self, link: LinkRef) {
+        self.replaced.insert(link);
+    }
+}

@@ -1,0 +1,210 @@
+//! What a run writes down while it goes on: captures of what comes in and goes out, the packet log, and the
+//! time series.
+
+use crate::instance::RunningInstance;
+use crate::packet_log::{LogOptions, Logged, PacketLog};
+use crate::port_files::PortFiles;
+use crate::recording::{Recording, record_outputs};
+use crate::series::{RealSeries, SeriesFile, SeriesOptions, VirtualSeries};
+use longwire_block::Port;
+use longwire_block::path::LinkRef;
+use longwire_engine::{Observer, Sampler};
+use longwire_scenario::Plan;
+use longwire_units::Nanos;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What to write down.
+#[derive(Debug, Clone, Default)]
+pub struct RecordOptions {
+    /// A capture of everything that comes in, for virtual time.
+    pub record: Option<PathBuf>,
+    /// The packet log.
+    pub log: Option<LogOptions>,
+    /// The time series of links.
+    pub series: Option<SeriesOptions>,
+}
+
+impl RecordOptions {
+    /// Whether links are observed: in virtual time one worker then has them all.
+    pub const fn observes(&self) -> bool {
+        self.log.is_some() || self.series.is_some()
+    }
+}
+
+/// What was written down.
+#[derive(Debug, Clone, Default)]
+pub struct Recorded {
+    /// The packet log.
+    pub log: Option<Logged>,
+    /// The file of the time series, and its rows.
+    pub series: Option<(PathBuf, u64)>,
+    /// What could not be written.
+    pub errors: Vec<String>,
+}
+
+impl Recorded {
+    /// Its fields in the report of a run.
+    pub fn fields(&self) -> Vec<(&'static str, Value)> {
+        let name = |file: &Path| file.display().to_string();
+        let log = self
+            .log
+            .as_ref()
+            .map(|log| ("log", json!({ "file": name(&log.file), "events": log.events, "lost": log.lost })));
+        let series = self.series.as_ref();
+        let series = series.map(|(file, rows)| ("series", json!({ "file": name(file), "rows": rows })));
+        [log, series].into_iter().flatten().collect()
+    }
+
+    /// What was written, for people.
+    pub fn sentences(&self) -> Vec<String> {
+        let log = self.log.as_ref().map(|log| format!("{}: {} events", log.file.display(), log.events));
+        let series = self.series.as_ref().map(|(file, rows)| format!("{}: {rows} rows", file.display()));
+        [log, series].into_iter().flatten().collect()
+    }
+
+    fn note_series(&mut self, file: PathBuf, rows: anyhow::Result<u64>) {
+        match rows {
+            Ok(rows) => self.series = Some((file, rows)),
+            Err(error) => self.errors.push(format!("{error:#}")),
+        }
+    }
+}
+
+/// The packet log, between its start and its end.
+struct Log(Option<PacketLog>);
+
+impl Log {
+    fn start(options: Option<LogOptions>, plan: &Plan, is_virtual: bool) -> anyhow::Result<Self> {
+        options.map(|log| PacketLog::start(log, plan, is_virtual)).transpose().map(Self)
+    }
+
+    fn finish(&mut self, recorded: &mut Recorded) {
+        recorded.log = self.0.take().and_then(PacketLog::finish);
+        recorded.errors.extend(recorded.log.as_ref().and_then(Logged::complaint));
+    }
+}
+
+/// The records of a run in real time.
+pub struct RealRecords {
+    captures: Vec<Recording>,
+    log: Log,
+    /// The file of the series, until it begins, and its options.
+    series_file: Option<SeriesFile>,
+    series_options: Option<SeriesOptions>,
+    series: Option<RealSeries>,
+}
+
+impl RealRecords {
+    /// Makes the files, and puts recorders before and behind ports.
+    ///
+    /// # Errors
+    /// If a file can't be made, or no link is called as asked for.
+    pub fn start(
+        options: RecordOptions,
+        (plan, files): (&Plan, &PortFiles),
+        mut ports: Vec<Box<dyn Port>>,
+    ) -> anyhow::Result<(Self, Vec<Box<dyn Port>>)> {
+        let mut captures = Vec::new();
+        if let Some(file) = &options.record {
+            let (started, recorded) = Recording::start(file, plan, ports)?;
+            captures.push(started);
+            ports = recorded;
+        }
+        let (outputs, ports) = record_outputs(plan, files, ports)?;
+        captures.extend(outputs);
+        let log = Log::start(options.log, plan, false)?;
+        let series_options = options.series;
+        let series_file =
+            series_options.as_ref().map(|options| SeriesFile::create(options, plan)).transpose()?;
+        Ok((Self { captures, log, series_file, series_options, series: None }, ports))
+    }
+
+    /// The observer of a worker.
+    pub fn observer(&mut self, worker: u32) -> Option<Box<dyn Observer>> {
+        self.log.0.as_mut()?.observer(worker)
+    }
+
+    /// Says where the links are, before the engine starts.
+    pub fn place(&self, links: &[LinkRef]) {
+        if let Some(log) = &self.log.0 {
+            log.place(links);
+        }
+    }
+
+    /// Says that the engine has started, at `start` on its clock.
+    ///
+    /// # Errors
+    /// If there is no thread for the series.
+    pub fn begin(&mut self, start: Nanos, instance: &Arc<RunningInstance>) -> anyhow::Result<()> {
+        if let Some(log) = &self.log.0 {
+            log.begin(start);
+        }
+        if let (Some(file), Some(options)) = (self.series_file.take(), &self.series_options) {
+            self.series = Some(RealSeries::start(file, options.every, instance)?);
+        }
+        Ok(())
+    }
+
+    /// Takes the last samples, while the workers still answer.
+    pub fn end_series(&mut self, recorded: &mut Recorded) {
+        if let (Some(series), Some(options)) = (self.series.take(), self.series_options.take()) {
+            recorded.note_series(options.file, series.finish());
+        }
+    }
+
+    /// Writes what is left, after the workers have ended.
+    pub fn finish(mut self, recorded: &mut Recorded) {
+        self.log.finish(recorded);
+        let errors = self.captures.into_iter().filter_map(|capture| capture.finish().err());
+        recorded.errors.extend(errors.map(|error| error.to_string()));
+    }
+}
+
+/// The records of a run in virtual time.
+pub struct VirtualRecords {
+    log: Log,
+    series: Option<(PathBuf, VirtualSeries)>,
+    sampler: Option<Box<dyn Sampler>>,
+}
+
+impl VirtualRecords {
+    /// Makes the files.
+    ///
+    /// # Errors
+    /// If a file can't be made, or no link is called as asked for.
+    pub fn start(options: RecordOptions, plan: &Plan) -> anyhow::Result<Self> {
+        let log = Log::start(options.log, plan, true)?;
+        let (mut series, mut sampler) = (None, None);
+        if let Some(options) = options.series {
+            let (started, of_worker) = VirtualSeries::start(&options, plan)?;
+            (series, sampler) = (Some((options.file, started)), Some(of_worker));
+        }
+        Ok(Self { log, series, sampler })
+    }
+
+    /// The observer of the worker.
+    pub fn observer(&mut self, worker: u32) -> Option<Box<dyn Observer>> {
+        self.log.0.as_mut()?.observer(worker)
+    }
+
+    /// The sampler of the worker; says also where the links are, and that time begins at zero.
+    pub fn begin(&mut self, links: &[LinkRef]) -> Option<Box<dyn Sampler>> {
+        if let Some(log) = &self.log.0 {
+            log.place(links);
+            log.begin(Nanos::ZERO);
+        }
+        self.sampler.take()
+    }
+
+    /// Writes what is left, after the run.
+    pub fn finish(mut self) -> Recorded {
+        let mut recorded = Recorded::default();
+        self.log.finish(&mut recorded);
+        if let Some((file, series)) = self.series {
+            recorded.note_series(file, series.finish());
+        }
+        recorded
+    }
+}

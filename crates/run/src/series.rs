@@ -1,0 +1,274 @@
+//! Time series of links: what came, left and waited, at regular times, as CSV or JSON lines.
+
+use crate::instance::RunningInstance;
+use crate::link_pattern::LinkPattern;
+use anyhow::{Context, bail};
+use longwire_engine::Sampler;
+use longwire_link::LinkStats;
+use longwire_scenario::Plan;
+use longwire_units::Nanos;
+use serde_json::json;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// What to sample.
+#[derive(Debug, Clone)]
+pub struct SeriesOptions {
+    /// The file: `.csv` or `.jsonl`.
+    pub file: PathBuf,
+    /// The interval.
+    pub every: Nanos,
+    /// Which links; all if none are named.
+    pub links: Option<LinkPattern>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Csv,
+    JsonLines,
+}
+
+/// The columns, as in CSV.
+const COLUMNS: &str = "time_ns,link,in_packets,in_bytes,out_packets,out_bytes,dropped_packets,\
+    marked_packets,in_bit_s,out_bit_s,queue_packets,queue_bytes,travelling_packets";
+
+/// What a link had counted at its last sample.
+#[derive(Debug, Default, Clone, Copy)]
+struct Before {
+    time: Nanos,
+    /// Packets and bytes in, packets and bytes out, dropped and marked packets.
+    counts: [u64; 6],
+}
+
+/// The file of a time series.
+pub struct SeriesFile {
+    path: PathBuf,
+    out: BufWriter<File>,
+    format: Format,
+    /// Which links; all if there is no pattern.
+    chosen: Option<LinkPattern>,
+    /// By a link's name.
+    links: HashMap<Box<str>, Before>,
+    /// Times of this sample and of the one before.
+    times: [Nanos; 2],
+    rows: u64,
+    error: Option<io::Error>,
+}
+
+impl SeriesFile {
+    /// Makes the file, with the columns' names if it is CSV.
+    ///
+    /// # Errors
+    /// If its name says no format, no link is chosen, or it can't be written.
+    pub fn create(options: &SeriesOptions, plan: &Plan) -> anyhow::Result<Self> {
+        let path = options.file.clone();
+        let format = format(&path)?;
+        if let Some(pattern) = &options.links {
+            pattern.places(plan)?;
+        }
+        let what = || format!("the time series {} can't be written", path.display());
+        let mut out = BufWriter::new(File::create(&path).with_context(what)?);
+        if format == Format::Csv {
+            writeln!(out, "{COLUMNS}").with_context(what)?;
+        }
+        let (chosen, links, times) = (options.links.clone(), HashMap::new(), [Nanos::ZERO; 2]);
+        Ok(Self { path, out, format, chosen, links, times, rows: 0, error: None })
+    }
+
+    /// Writes a row of a link, if it is a chosen one.
+    fn add(&mut self, time: Nanos, name: &str, stats: &LinkStats) {
+        if !self.takes(name) {
+            return;
+        }
+        if time != self.times[0] {
+            self.times = [time, self.times[0]];
+        }
+        if !self.links.contains_key(name) {
+            // It is new, or came while the run goes on.
+            self.links.insert(name.into(), Before { time: self.times[1], ..Before::default() });
+        }
+        let Some(before) = self.links.get_mut(name) else { return };
+        let &LinkStats { in_packets, in_bytes, out_packets, out_bytes, marked_packets, .. } = stats;
+        let counts = [in_packets, in_bytes, out_packets, out_bytes, stats.dropped(), marked_packets];
+        let mut fresh: [u64; 6] = std::array::from_fn(|at| counts[at].saturating_sub(before.counts[at]));
+        let nanos = u128::from(time.since(before.time).0.max(1));
+        let rate = |bytes: u64| u64::try_from(u128::from(bytes) * 8_000_000_000 / nanos).unwrap_or(u64::MAX);
+        let held = [stats.queued_packets, stats.queued_bytes, stats.travelling_packets];
+        let rates = [rate(fresh[1]), rate(fresh[3])];
+        *before = Before { time, counts };
+        let written = match self.format {
+            Format::Csv => csv(&mut self.out, (time, name), &[&fresh[..], &rates, &held].concat()),
+            Format::JsonLines => {
+                let numbers = [std::mem::take(&mut fresh).as_slice(), &rates, &held].concat();
+                let mut row = json!({ "time_ns": time.0, "link": name });
+                for (column, number) in COLUMNS.split(',').skip(2).zip(numbers) {
+                    row[column] = number.into();
+                }
+                writeln!(self.out, "{row}")
+            }
+        };
+        self.rows += u64::from(written.is_ok());
+        if let Err(error) = written {
+            self.error.get_or_insert(error);
+        }
+    }
+
+    fn takes(&self, name: &str) -> bool {
+        self.chosen.as_ref().is_none_or(|pattern| pattern.fits(name))
+    }
+
+    /// Writes out what is buffered; returns the number of rows.
+    ///
+    /// # Errors
+    /// The first error of writing.
+    fn finish(&mut self) -> anyhow::Result<u64> {
+        let flushed = self.out.flush();
+        let done = self.error.take().map_or(flushed, Err);
+        done.with_context(|| format!("the time series {} is incomplete", self.path.display()))?;
+        Ok(self.rows)
+    }
+}
+
+fn format(path: &Path) -> anyhow::Result<Format> {
+    let extension = path.extension().map(|text| text.to_string_lossy().to_lowercase());
+    match extension.as_deref() {
+        Some("csv") => Ok(Format::Csv),
+        Some("jsonl" | "ndjson") => Ok(Format::JsonLines),
+        _ => bail!("{}: name the time series .csv, or .jsonl for a JSON object a line", path.display()),
+    }
+}
+
+fn csv(out: &mut impl Write, (time, name): (Nanos, &str), numbers: &[u64]) -> io::Result<()> {
+    write!(out, "{},{}", time.0, csv_text(name))?;
+    numbers.iter().try_for_each(|number| write!(out, ",{number}"))?;
+    writeln!(out)
+}
+
+/// A text as a field of CSV (RFC 4180).
+pub fn csv_text(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        return format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text.to_owned()
+}
+
+/// A series of a run in virtual time: exact, however long the run takes.
+pub struct VirtualSeries(Arc<Mutex<SeriesFile>>);
+
+struct SeriesSampler {
+    file: Arc<Mutex<SeriesFile>>,
+    every: Nanos,
+    /// Names of the links in the series, by their places in the plan.
+    names: Vec<Option<Box<str>>>,
+}
+
+impl VirtualSeries {
+    /// The series of a plan, and the sampler that writes it.
+    ///
+    /// # Errors
+    /// See [`SeriesFile::create`].
+    pub fn start(options: &SeriesOptions, plan: &Plan) -> anyhow::Result<(Self, Box<dyn Sampler>)> {
+        let file = SeriesFile::create(options, plan)?;
+        let name = |link: &longwire_scenario::Link| file.takes(&link.name).then(|| (*link.name).into());
+        let names = plan.links.iter().map(name).collect();
+        let file = Arc::new(Mutex::new(file));
+        let sampler = SeriesSampler { file: Arc::clone(&file), every: options.every, names };
+        Ok((Self(file), Box::new(sampler)))
+    }
+
+    /// Writes out what is buffered; returns the number of rows.
+    ///
+    /// # Errors
+    /// If not all could be written.
+    pub fn finish(self) -> anyhow::Result<u64> {
+        lock(&self.0).finish()
+    }
+}
+
+impl Sampler for SeriesSampler {
+    fn interval(&self) -> Nanos {
+        self.every
+    }
+
+    fn sample(&mut self, time: Nanos, place: u32, stats: &LinkStats) {
+        if let Some(Some(name)) = self.names.get(place as usize) {
+            lock(&self.file).add(time, name, stats);
+        }
+    }
+
+    fn samples(&self, place: u32) -> bool {
+        self.names.get(place as usize).is_some_and(Option::is_some)
+    }
+}
+
+fn lock(file: &Mutex<SeriesFile>) -> std::sync::MutexGuard<'_, SeriesFile> {
+    file.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A series of a run in real time: a thread asks the workers. Dropping it ends it.
+pub struct RealSeries {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<anyhow::Result<u64>>>,
+}
+
+impl RealSeries {
+    /// Starts the thread, which takes a sample `every` so long.
+    ///
+    /// # Errors
+    /// If there is no thread to be had.
+    pub fn start(mut file: SeriesFile, every: Nanos, instance: &Arc<RunningInstance>) -> io::Result<Self> {
+        let (stop, stopped) = channel();
+        let (every, instance) = (Duration::from_nanos(every.0.max(1)), Arc::clone(instance));
+        let work = move || {
+            let mut next = Instant::now() + every;
+            loop {
+                let wait = next.saturating_duration_since(Instant::now());
+                let goes_on = stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout);
+                let time = instance.elapsed();
+                // A worker that does not answer is reported elsewhere.
+                let state = instance.state();
+                if let Ok(report) = instance.count(&state) {
+                    for link in &report.links {
+                        file.add(time, &state.plan.links[link.place as usize].name, &link.stats);
+                    }
+                }
+                drop(state);
+                if !goes_on {
+                    return file.finish();
+                }
+                // If that took longer than the interval, samples are left out.
+                let now = Instant::now();
+                let late = now.saturating_duration_since(next).as_nanos() / every.as_nanos();
+                next += every.saturating_mul(u32::try_from(late).unwrap_or(u32::MAX)) + every;
+            }
+        };
+        let thread = std::thread::Builder::new().name("time series".into()).spawn(work)?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Takes the last sample, of what happened since the one before. The workers still run.
+    ///
+    /// # Errors
+    /// If not all could be written.
+    pub fn finish(mut self) -> anyhow::Result<u64> {
+        self.end().unwrap_or(Ok(0))
+    }
+
+    fn end(&mut self) -> Option<anyhow::Result<u64>> {
+        self.stop = None;
+        self.thread.take()?.join().ok()
+    }
+}
+
+impl Drop for RealSeries {
+    fn drop(&mut self) {
+        // Its error has nowhere to go.
+        let _ = self.end();
+    }
+}
