@@ -10,7 +10,7 @@ mod price;
 
 pub use build::{
     BuildError, Built, CantRewire, Layout, Levels, LevelsError, Rewired, TO_THE_END, build, change_router,
-    measure_processors, port_workers, rewire, tolerance,
+    measure_processors, port_workers, rewire, rewirings, tolerance,
 };
 pub use capacity::{Capacity, PortLoad, WHOLE, WorkerLoad, predict};
 pub use price::{Calibration, Pricing, Shortfall, fit_pool, price};

@@ -218,7 +218,9 @@ impl<'a> Frame<'a> {
     }
 
     fn is_inner(&self, place: u16) -> bool {
-        self.plan.ports[usize::from(place)].attachment.far().is_some()
+        // A port of the report before may be gone.
+        let port = self.plan.ports.get(usize::from(place));
+        port.is_some_and(|port| port.attachment.far().is_some())
     }
 
     fn dropped(&self) -> u64 {

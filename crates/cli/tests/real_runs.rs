@@ -185,14 +185,14 @@ fn links_are_added_and_removed_while_it_runs() {
         (&["add", "link", "c", "from=a", "to=bb"], "did you mean \"b\"?"),
         (&["add", "link", "c", "from=a", "to=b", "rat=1mbit"], "rat"),
         (&["remove", "slow.forward"], "remove \"slow\""),
-        (&["remove", "fast"], "no [[link]] is called \"fast\""),
+        (&["remove", "fast"], "no [[link]] and no [[host]] is called \"fast\""),
     ] {
         let output = ctl(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}");
         assert!(stderr(&output).contains(wrong), "{words:?}: {}", stderr(&output));
     }
-    let file = folder.write("more.toml", "[[host]]\nname = \"c\"\naddress = \"10.0.0.3/24\"\n");
-    assert!(stderr(&ctl(&["add", "-f", &file])).contains("host differs"));
+    let file = folder.write("more.toml", "[[bridge]]\nname = \"bridge\"\n");
+    assert!(stderr(&ctl(&["add", "-f", &file])).contains("bridge differs"));
     let removed = json(&ctl(&["remove", "slow"]), 0);
     assert_eq!(row(&removed, "link slow.backward")["done"], "removed");
     while pings.next() > 60.0 {}
@@ -203,6 +203,50 @@ fn links_are_added_and_removed_while_it_runs() {
     let (code, report) = run.end();
     assert_eq!(code, Some(0), "{report}");
     assert_eq!(row(&report, "packets accounted for")["pass"], true);
+}
+
+/// A host joins two others that ping each other, and leaves again: no answer of theirs is missing.
+#[test]
+fn hosts_are_added_and_removed_while_it_runs() {
+    if !can_run("hosts_are_added_and_removed_while_it_runs") {
+        return;
+    }
+    let folder = Folder::new("host");
+    let run = Running::start(&folder.write("s.toml", TWO_HOSTS), "host", &[]);
+    let name = run.name.as_str();
+    let ctl = |words: &[&str]| run.ctl(&[words, &["--instance", name, "--json"]].concat());
+    let namespace = format!("/run/netns/lw-{name}-c");
+    let mut others = run.lab().host("a").unwrap().command("ping").unwrap();
+    others.args(["-n", "-q", "-c", "200", "-i", "0.01", "10.0.0.2"]).stdout(Stdio::piped());
+    let others = others.spawn().unwrap();
+    for round in 0..2 {
+        let words = ["add", "host", "c", "address=10.0.0.3/24", "--link", "a", "link.delay=20ms"];
+        let added = json(&ctl(&words), 0);
+        assert_eq!(row(&added, "host c")["done"], "added", "round {round}");
+        assert_eq!(row(&added, "link c-a.forward")["done"], "added");
+        let (text, least) = run.ping("a", "10.0.0.3", &["-c", "3", "-i", "0.05"]);
+        assert!(least.is_some_and(|ms| (40.0..80.0).contains(&ms)), "{text}");
+        let (text, least) = run.ping("c", "10.0.0.2", &["-c", "3", "-i", "0.05"]);
+        assert!(least.is_some_and(|ms| ms < 40.0), "{text}");
+        assert!(std::path::Path::new(&namespace).exists());
+        let twice = ctl(&words);
+        assert!(stderr(&twice).contains("there are two nodes named \"c\""), "{}", stderr(&twice));
+        assert!(stderr(&ctl(&["remove", "a"])).contains("only the last ones"));
+        let removed = json(&ctl(&["remove", "c"]), 0);
+        assert_eq!(row(&removed, "host c")["done"], "removed", "round {round}");
+        assert_eq!(row(&removed, "link c-a.backward")["done"], "removed");
+        assert!(!std::path::Path::new(&namespace).exists());
+    }
+    let text = stdout(&others.wait_with_output().unwrap());
+    assert!(text.contains(" 0% packet loss"), "{text}");
+    // One that is still there at the end goes with the run.
+    assert!(ctl(&["add", "host", "c", "address=10.0.0.3/24"]).status.success());
+    run.signal("INT");
+    let name = run.name.clone();
+    let (code, report) = run.end();
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(row(&report, "packets accounted for")["pass"], true);
+    assert_nothing_left(&name);
 }
 
 #[test]

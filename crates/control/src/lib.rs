@@ -38,7 +38,7 @@ pub use overview::{
 };
 pub use place::{Found, control_socket};
 pub use problem::Problem;
-pub use rewire::{RewireAsk, Rewired, section};
+pub use rewire::{RewireAsk, Rewired, RewiredObject, section};
 pub use routes::document;
 pub use rows::RowFilter;
 pub use scenario::{

@@ -11,7 +11,7 @@ pub struct RewireAsk {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schema(example = "[[link]]\nname = \"c\"\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\n")]
     pub add: String,
-    /// Names of links to remove; a duplex link by its own.
+    /// Names of links and hosts to remove; a duplex link by its own. A host's links go with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remove: Vec<String>,
     /// Whether removed links send what they hold, instead of dropping it.
@@ -22,10 +22,20 @@ pub struct RewireAsk {
 /// What was added and removed: each direction of a duplex link for itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Rewired {
-    /// Names of what is new.
-    pub added: Vec<String>,
-    /// Names of what is gone.
-    pub removed: Vec<String>,
+    /// What is new.
+    pub added: Vec<RewiredObject>,
+    /// What is gone.
+    pub removed: Vec<RewiredObject>,
+}
+
+/// Something that was added or removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RewiredObject {
+    /// What it is: its section in a scenario.
+    #[schema(example = "link")]
+    pub kind: String,
+    /// Its name.
+    pub name: String,
 }
 
 /// A section of a scenario's file with these keys and values. A value in brackets or braces, a number or a

@@ -64,6 +64,14 @@ impl Emulation {
 
     /// Takes a link out: see [`Links::leave`].
     pub fn leave(&mut self, pool: &mut Pool, link: u32, now: Nanos, drained: bool) {
+        if self.simulated {
+            let before = self.links.latest(link);
+            self.links.catch_up(pool, link, now);
+            self.note(link, before);
+            if pool.live() > 0 {
+                self.seen = self.seen.max(now);
+            }
+        }
         self.links.leave(pool, link, now, drained);
         self.arm_dirty();
         if drained {

@@ -9,13 +9,19 @@ use longwire_units::Nanos;
 #[derive(Debug, Clone)]
 pub struct InnerPort {
     name: Box<str>,
+    what: &'static str,
     stats: PortStats,
 }
 
 impl InnerPort {
     /// A port called `name`.
     pub fn new(name: &str) -> Self {
-        Self { name: name.into(), stats: PortStats::default() }
+        Self { name: name.into(), what: "a router's own port", stats: PortStats::default() }
+    }
+
+    /// In place of a port that was removed: what is still sent by it is dropped.
+    pub fn removed() -> Self {
+        Self { name: Box::default(), what: "a port that was removed", stats: PortStats::default() }
     }
 }
 
@@ -25,7 +31,7 @@ impl Port for InnerPort {
     }
 
     fn describe(&self) -> String {
-        "a router's own port".into()
+        self.what.into()
     }
 
     fn stamp(&self) -> Stamp {

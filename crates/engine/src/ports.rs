@@ -20,9 +20,14 @@ pub(crate) struct Ports {
     pub exits: Box<[u32]>,
     /// The coarse departure clock, if any.
     pub ticks: Option<Box<Ticks>>,
+    /// What ports have counted in whose place others are.
+    pub closed: PortStats,
     /// The port whose losses are looked at next.
     next_sampled: usize,
 }
+
+/// Place in the plan of a port that was removed.
+pub const GONE_PORT: u16 = u16::MAX;
 
 /// Most ports whose losses are looked at for one sample: each takes a system call or two.
 const MOST_SAMPLED: usize = 128;
@@ -46,12 +51,29 @@ impl Ports {
         windows: bool,
         ticks: Option<Box<Ticks>>,
     ) -> Self {
+        let exits = Self::exits_of(map, worker, windows);
+        let closed = PortStats::default();
+        Self { slots: setups.into_iter().map(PortSlot::new).collect(), exits, ticks, closed, next_sampled: 0 }
+    }
+
+    /// By a port's place in the plan: see [`Ports::exits`].
+    pub fn exits_of(map: &Map, worker: u32, windows: bool) -> Box<[u32]> {
         let exit = |(home, place): (&crate::Home, u16)| {
             let is_here = home.exit_of(worker) == worker && !windows && map.joints.far_side(place).is_none();
             if is_here { home.slot } else { NOWHERE_HERE }
         };
-        let exits = map.homes.iter().zip(0..).map(exit).collect();
-        Self { slots: setups.into_iter().map(PortSlot::new).collect(), exits, ticks, next_sampled: 0 }
+        map.homes.iter().zip(0..).map(exit).collect()
+    }
+
+    /// Takes a port in, behind all others or in place of one, which is then in `port`.
+    pub fn exchange(&mut self, slot: u32, port: &mut Option<PortSlot>, now: Nanos) {
+        match (self.slots.get_mut(slot as usize), port.as_mut()) {
+            (Some(old), Some(new)) => {
+                std::mem::swap(old, new);
+                self.closed = self.closed.plus(&new.stats(now));
+            }
+            _ => self.slots.extend(port.take()),
+        }
     }
 
     /// Puts a packet that has left its last link (handle, segments, departure time, link) into its port's

@@ -4,7 +4,7 @@
 use crate::bell::Bell;
 use crate::events::{Of, Placed};
 use crate::fidelity::{Fidelity, Lateness, Sample};
-use crate::rewiring_step::RewiringStep;
+use crate::rewiring_step::{AtNode, RewiringStep};
 use crate::stats::{FlowStats, Report};
 use longwire_block::Node;
 use longwire_block::change::Blocks;
@@ -31,9 +31,6 @@ pub(crate) enum Command {
 
 /// A query of links that does not advance them.
 type Look = Box<dyn FnOnce(&mut Links, Nanos) + Send>;
-
-/// An action on a node between two batches, with the current time.
-type AtNode = Box<dyn FnOnce(&mut dyn Node, Nanos) + Send>;
 
 /// Reference to a bridge or router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

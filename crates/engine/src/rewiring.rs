@@ -3,8 +3,10 @@
 //! What a worker needs for it is made by the asking thread, and what it no longer needs comes back there.
 
 use crate::map::Map;
+use crate::ports::PortSlot;
 use crate::remote::{Command, Remote, RemoteError, looked_for};
-use crate::rewiring_step::RewiringStep;
+use crate::rewiring_step::{AtNode, RewiringStep};
+use crate::setup::PortSetup;
 use longwire_link::Joining;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -32,6 +34,36 @@ pub struct Part {
     pub drained: bool,
     /// Whether links have to be served in exact order from now on.
     pub exact: bool,
+    /// Ports that join its own or replace one, by index: those behind all others last, in order.
+    pub ports: Vec<(u32, PortSetup)>,
+    /// What its nodes are told.
+    pub acts: Vec<(u32, AtNode)>,
+}
+
+impl Rewiring {
+    /// What each worker does, round by round: a single one does it all at once.
+    pub(crate) fn rounds(self) -> Vec<Vec<RewiringStep>> {
+        let Self { map, before, parts } = self;
+        let (map, before) = (Arc::new(map), before.map(Arc::new));
+        let mut rounds: [Vec<RewiringStep>; 3] = Default::default();
+        let together = parts.len() == 1;
+        for (worker, part) in (0..).zip(parts) {
+            let Part { joining, wheel, leaving, drained, exact, ports, acts } = part;
+            let mut steps = [RewiringStep::new(), RewiringStep::new(), RewiringStep::new()];
+            let [first, second, third] = if together { [0; 3] } else { [0, 1, 2] };
+            steps[first].take_in(joining, wheel);
+            if let Some(before) = &before {
+                steps[first].take_map(before, worker);
+            }
+            steps[first].exact = exact;
+            let ports = ports.into_iter().map(|(slot, setup)| (slot, Some(PortSlot::new(setup))));
+            (steps[first].ports, steps[second].acts) = (ports.collect(), acts);
+            steps[second].take_map(&map, worker);
+            (steps[third].leaving, steps[third].drained) = (leaving, drained);
+            rounds.iter_mut().zip(steps).for_each(|(round, step)| round.push(step));
+        }
+        rounds.into_iter().take(if together { 1 } else { 3 }).collect()
+    }
 }
 
 impl Remote {
@@ -44,23 +76,8 @@ impl Remote {
     /// # Panics
     /// If there is not one part for each worker.
     pub fn rewire(&self, rewiring: Rewiring) -> Result<(), RemoteError> {
-        let Rewiring { map, before, parts } = rewiring;
-        assert_eq!(parts.len(), self.workers(), "a part for each worker");
-        let (map, before) = (Arc::new(map), before.map(Arc::new));
-        let mut rounds: [Vec<RewiringStep>; 3] = Default::default();
-        let together = parts.len() == 1;
-        for Part { joining, wheel, leaving, drained, exact } in parts {
-            let mut steps = [RewiringStep::new(), RewiringStep::new(), RewiringStep::new()];
-            let [first, second, third] = if together { [0; 3] } else { [0, 1, 2] };
-            steps[first].take_in(joining, wheel);
-            steps[first].map.clone_from(&before);
-            steps[first].exact = exact;
-            steps[second].map = Some(Arc::clone(&map));
-            (steps[third].leaving, steps[third].drained) = (leaving, drained);
-            rounds.iter_mut().zip(steps).for_each(|(round, step)| round.push(step));
-        }
-        let rounds = rounds.into_iter().take(if together { 1 } else { 3 });
-        rounds.into_iter().try_for_each(|round| self.all_do(round))
+        assert_eq!(rewiring.parts.len(), self.workers(), "a part for each worker");
+        rewiring.rounds().into_iter().try_for_each(|round| self.all_do(round))
     }
 
     /// Lets each worker do its step, and waits for all.

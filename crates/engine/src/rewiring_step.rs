@@ -1,10 +1,15 @@
 //! A step of a rewiring, as a worker makes it.
 
 use crate::map::Map;
+use crate::ports::{PortSlot, Ports};
 use crate::wheel::Wheel;
+use longwire_block::Node;
 use longwire_link::Joining;
 use longwire_units::Nanos;
 use std::sync::Arc;
+
+/// An action on a node between two batches, with the current time.
+pub type AtNode = Box<dyn FnOnce(&mut dyn Node, Nanos) + Send>;
 
 /// A step of a rewiring at one worker; afterwards it has what is to be freed.
 pub(crate) struct RewiringStep {
@@ -14,11 +19,31 @@ pub(crate) struct RewiringStep {
     pub leaving: Vec<u32>,
     pub drained: bool,
     pub exact: bool,
+    pub ports: Vec<(u32, Option<PortSlot>)>,
+    pub acts: Vec<(u32, AtNode)>,
+    /// Where packets leave by the new map.
+    pub exits: Box<[u32]>,
 }
 
 impl RewiringStep {
-    pub const fn new() -> Self {
-        Self { joining: None, wheel: None, map: None, leaving: Vec::new(), drained: false, exact: false }
+    pub fn new() -> Self {
+        Self {
+            joining: None,
+            wheel: None,
+            map: None,
+            leaving: Vec::new(),
+            drained: false,
+            exact: false,
+            ports: Vec::new(),
+            acts: Vec::new(),
+            exits: Box::default(),
+        }
+    }
+
+    /// The map that a worker takes over.
+    pub fn take_map(&mut self, map: &Arc<Map>, worker: u32) {
+        self.exits = Ports::exits_of(map, worker, false);
+        self.map = Some(Arc::clone(map));
     }
 
     /// What a worker takes in, before packets can come to it.

@@ -3,11 +3,13 @@
 use crate::bell::{Bell, waker};
 use crate::fidelity::{Fidelity, Lateness, Tolerance};
 use crate::remote::{Command, Remote};
+use crate::rewiring::Rewiring;
 use crate::setup::Setup;
 use crate::stats::Report;
 use crate::worker::Worker;
 use longwire_block::{Port, PortError};
 use longwire_units::Nanos;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -59,12 +61,27 @@ impl Setup {
     /// counters include what happened by `until`, or, if that is [`TO_THE_END`](crate::TO_THE_END), by the
     /// last event.
     pub fn simulate(self, until: Nanos) -> Report {
+        self.simulate_rewired(until, Vec::new())
+    }
+
+    /// Runs on a simulated clock as [`Setup::simulate`] does, with these rewirings at their times, in order.
+    ///
+    /// # Panics
+    /// If there are any, and several workers.
+    pub fn simulate_rewired(self, until: Nanos, rewirings: Vec<(Nanos, Rewiring)>) -> Report {
+        assert!(rewirings.is_empty() || self.workers.len() == 1, "one worker is rewired");
+        let steps = rewirings.into_iter().filter_map(|(time, rewiring)| {
+            let step = rewiring.rounds().into_iter().flatten().next()?;
+            Some((time, step))
+        });
+        let mut steps: VecDeque<_> = steps.collect();
         let tolerance = self.tolerance;
         let workers = self.workers.len();
         let mut threads = Vec::new();
         for (parts, _) in self.into_parts(true, Nanos::ZERO) {
+            let rewirings = std::mem::take(&mut steps);
             threads.push(std::thread::spawn(move || {
-                let mut worker = Worker::new(parts);
+                let mut worker = Worker { rewirings, ..Worker::new(parts) };
                 let end = if workers == 1 { worker.run_simulated(until) } else { worker.run_windows(until) };
                 if let Some(end) = end {
                     worker.conclude(end);

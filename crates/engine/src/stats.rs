@@ -162,6 +162,8 @@ pub struct Report {
     pub links: Vec<LinkReport>,
     /// What links that were removed have counted, together. Those that are drained may still hold packets.
     pub removed: LinkStats,
+    /// How many planned rewirings there were: the plan is that of the last one.
+    pub rewired: usize,
     /// The ports, by place in the plan.
     pub ports: Vec<PortReport>,
     /// The routers, by the places of their first ports.

@@ -1,5 +1,7 @@
 //! A lab: hosts in namespaces, their wires, and the core namespace where the engine's ends are.
 
+mod changes;
+
 use std::fmt::Write as _;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -52,20 +54,12 @@ impl Lab {
                 return Err(LabError::Host { host: spec.name.clone(), field: "name", reason });
             }
         }
-        let hosts = (0u32..)
-            .zip(hosts)
-            .map(|(i, spec)| HostState {
-                spec: HostSpec { mac: Some(spec.mac.unwrap_or(Mac::of_place(i + 1))), ..spec.clone() },
-                namespace: Some(format!("lw-{instance}-{}", spec.name)),
-                interface: INTERFACE.to_owned(),
-                port: matches!(spec.wiring, Wiring::Veth { .. }).then(|| format!("port{i}")),
-            })
-            .collect();
+        let hosts = (0u32..).zip(hosts).map(|(i, spec)| host_state(instance, i, spec)).collect();
         let guard = Guard::acquire()?;
         Self::build(new_state(instance, hosts)?, &guard, |state| {
+            write_hosts_file(state)?;
             let folder = folder_of(&state.instance);
             let doing = || LabError::system(format!("writing the hosts' files in {}", folder.display()));
-            write_whole(&folder.join("hosts"), hosts_file(state).as_bytes()).map_err(doing())?;
             // Name servers can't be reached from inside; asked anyway, they would cost seconds a question.
             write_whole(&folder.join("resolv.conf"), b"# A test host has no name server.\n").map_err(doing())
         })
@@ -192,7 +186,7 @@ impl Lab {
     pub fn down(mut self) -> Result<(), LabError> {
         self.owned = false;
         let guard = Guard::acquire_to_remove()?;
-        take_down(&self.state, &guard)
+        take_down(&self.state_now(), &guard)
     }
 
     /// The labs that are up, by name, and those that killed processes left.
@@ -208,7 +202,7 @@ impl Drop for Lab {
     fn drop(&mut self) {
         if self.owned {
             // Nobody is left to be told; what can't be removed stays in the state for a later sweep.
-            let _ = Guard::acquire_to_remove().and_then(|guard| take_down(&self.state, &guard));
+            let _ = Guard::acquire_to_remove().and_then(|guard| take_down(&self.state_now(), &guard));
         }
     }
 }
@@ -316,30 +310,52 @@ fn make(state: &State) -> Result<(Namespace, Vec<Host>), LabError> {
         quiet::without_ipv6();
         loopback_up()
     })??;
-    for host in &state.hosts {
-        let Some(name) = &host.namespace else { continue };
-        Namespace::create(name)?.run(|| {
-            if host.spec.wiring == Wiring::Own {
-                quiet::as_router();
-            } else if !host.spec.has_ipv6() {
-                quiet::without_ipv6();
-            } else if host.spec.chatter == Chatter::None {
-                quiet::with_silent_ipv6();
-            } else {
-                quiet::with_fixed_ipv6();
-            }
-            quiet::ping_for_all();
-            loopback_up()
-        })??;
-    }
+    state.hosts.iter().try_for_each(make_namespace)?;
     let hosts = state.hosts.iter().map(|h| open_host(state, h)).collect::<Result<Vec<_>, _>>()?;
-    for host in &hosts {
-        if let Some(port) = host.port() {
-            wire(&core, host, port)?;
-            host.configure()?;
-        }
-    }
+    hosts.iter().try_for_each(|host| wire_up(&core, host))?;
     Ok((core, hosts))
+}
+
+/// What a state says of one host, the `number`th.
+fn host_state(instance: &str, number: u32, spec: &HostSpec) -> HostState {
+    HostState {
+        spec: HostSpec { mac: Some(spec.mac.unwrap_or(Mac::of_place(number + 1))), ..spec.clone() },
+        namespace: Some(format!("lw-{instance}-{}", spec.name)),
+        interface: INTERFACE.to_owned(),
+        port: matches!(spec.wiring, Wiring::Veth { .. }).then(|| format!("port{number}")),
+    }
+}
+
+/// Makes the namespace of a host that has one of its own.
+fn make_namespace(host: &HostState) -> Result<(), LabError> {
+    let Some(name) = &host.namespace else { return Ok(()) };
+    Namespace::create(name)?.run(|| {
+        if host.spec.wiring == Wiring::Own {
+            quiet::as_router();
+        } else if !host.spec.has_ipv6() {
+            quiet::without_ipv6();
+        } else if host.spec.chatter == Chatter::None {
+            quiet::with_silent_ipv6();
+        } else {
+            quiet::with_fixed_ipv6();
+        }
+        quiet::ping_for_all();
+        loopback_up()
+    })?
+}
+
+/// Wires a host that uses veth.
+fn wire_up(core: &Namespace, host: &Host) -> Result<(), LabError> {
+    let Some(port) = host.port() else { return Ok(()) };
+    wire(core, host, port)?;
+    host.configure()
+}
+
+/// Writes the names that hosts know of each other.
+fn write_hosts_file(state: &State) -> Result<(), LabError> {
+    let file = folder_of(&state.instance).join("hosts");
+    let doing = LabError::system(format!("writing {}", file.display()));
+    write_whole(&file, hosts_file(state).as_bytes()).map_err(doing)
 }
 
 pub(crate) fn loopback_up() -> Result<(), LabError> {

@@ -68,6 +68,13 @@ impl Bridge {
         }
     }
 
+    /// Takes the ports of `other`, and whether it is a cable; what was learnt stays. `other` has what this
+    /// one had.
+    pub fn exchange_ports(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.ports, &mut other.ports);
+        std::mem::swap(&mut self.cable, &mut other.cable);
+    }
+
     /// Frames whose source could not be learned because the table was full. Frames to such a station are
     /// flooded.
     pub fn not_learnt(&self) -> u64 {

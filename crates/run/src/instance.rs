@@ -16,7 +16,7 @@ use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
     Choice, Chosen, Comparison, EventPage, ForwarderAsk, Instance, Kind, Object, PoolUse, RewireAsk, Rewired,
-    RoutePage, SetError, Settable, Summary, Topology, WantedScenario, chosen_in_order,
+    RewiredObject, RoutePage, SetError, Settable, Summary, Topology, WantedScenario, chosen_in_order,
 };
 use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdicts};
 use longwire_report::Row;
@@ -359,10 +359,10 @@ impl Instance for RunningInstance {
     fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
         let rewired = self.edit(ask)?;
         for (word, names) in [("added", &rewired.added), ("removed", &rewired.removed)] {
-            if let Some(first) = names.first() {
+            if let Some(RewiredObject { kind, name }) = names.first() {
                 let more = names.len() - 1;
                 let others = if more > 0 { format!(" and {more} more") } else { String::new() };
-                self.log().note(self.elapsed(), "change", format!("{word} {first}{others}"));
+                self.log().note(self.elapsed(), "change", format!("{word} {kind} {name}{others}"));
             }
         }
         self.tell_applied(rewired.added.len() + rewired.removed.len());

@@ -6,6 +6,7 @@
 //! flows, [`programs`] those of its routers. [`run_report`] makes the result.
 #![forbid(unsafe_code)]
 
+mod added_hosts;
 mod carriers;
 pub mod comparison;
 pub mod control_planes;
@@ -32,6 +33,7 @@ pub mod router_rows;
 pub mod run_report;
 pub mod running_state;
 pub mod series;
+mod stages;
 pub mod test_hosts;
 pub mod virtual_run;
 mod window_watch;

@@ -107,6 +107,28 @@ pub fn open_real(
     Ok(OpenPorts { ports: opened, watches })
 }
 
+/// Opens the ports of hosts that were added to a run, in the plan's order.
+///
+/// # Errors
+/// An interface that can't be used.
+pub(crate) fn open_added(
+    plan: &Plan,
+    places: &[u16],
+    hosts: &mut TestHosts,
+) -> anyhow::Result<Vec<Box<dyn Port>>> {
+    let mut ports: Vec<Vec<Box<dyn Port>>> = plan.ports.iter().map(|_| Vec::new()).collect();
+    for &place in places {
+        let place = usize::from(place);
+        let driver = plan.driver_of(&plan.ports[place]).context("a host has a driver")?;
+        let netns = Netns::default();
+        let group = Group { driver, worker: 0, of_hosts: true, netns, places: vec![place] };
+        group.open(plan, Some(hosts), &mut ports)?;
+    }
+    let opened: Vec<_> = places.iter().filter_map(|&place| ports[usize::from(place)].pop()).collect();
+    ensure!(opened.len() == places.len(), "a port could not be opened by its driver");
+    Ok(opened)
+}
+
 /// Ports with interfaces that one driver opens together: those of one worker in one namespace may share their
 /// memory.
 struct Group {

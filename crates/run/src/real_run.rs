@@ -14,10 +14,11 @@ use crate::programs::rows;
 use crate::records::{RealRecords, RecordOptions, Recorded};
 use crate::run_report::Ran;
 use crate::running_state::RunningState;
+use crate::stages::Stages;
 use crate::test_hosts::TestHosts;
 use anyhow::Context;
 use longwire_assemble::{build, measure_processors};
-use longwire_control::{Server, Web, WebServer};
+use longwire_control::{Server, StartError, Web, WebServer};
 use longwire_engine::clock::keep_off;
 use longwire_engine::{Report, Run, clock};
 use longwire_report::Row;
@@ -56,6 +57,7 @@ pub struct RealRun {
     hosts: Option<TestHosts>,
     records: Option<RealRecords>,
     nesp: Option<JoinHandle<()>>,
+    stages: Option<Stages>,
     stopped: Receiver<()>,
 }
 
@@ -142,18 +144,15 @@ impl RealRun {
         let instance = Arc::new(instance.context("the thread that judges the run")?);
         records.begin(run.started(), &instance)?;
         let nesp = nesp.map(|nesp| nesp.start(&instance, run.started())).transpose()?;
+        let stages = Stages::start(&instance, run.started()).context("the thread of [[at]]")?;
         RunningInstance::watch_leases(&instance).context("the thread that ends leases")?;
         // Looking at the sockets removes those of runs that were killed.
         longwire_control::list(&directory).context("the control sockets")?;
-        let server = match options.group {
-            Some(group) => Server::start_for_group(&directory, group, Arc::clone(&instance) as _),
-            None => Server::start(&directory, Arc::clone(&instance) as _),
-        };
-        let server = server.context("the control socket")?;
+        let server = serve(&directory, options.group, &instance).context("the control socket")?;
         let web = |address| WebServer::start(address, Arc::clone(&instance) as _);
         let web = options.web.map(web).transpose()?;
         let (server, run, records) = (Some(server), Some(run), Some(records));
-        Ok(Self { instance, server, web, run, hosts, records, nesp, stopped })
+        Ok(Self { instance, server, web, run, hosts, records, nesp, stages, stopped })
     }
 
     /// The run as its control socket shows it.
@@ -189,6 +188,7 @@ impl RealRun {
     /// Ends it: first the control socket and the dashboard, then the engine, then the hosts.
     pub fn stop(mut self) -> Ended {
         (self.server, self.web) = (None, None);
+        let refused = self.stages.take().map(Stages::end).unwrap_or_default();
         self.instance.control_planes().end();
         let mut recorded = Recorded::default();
         if let Some(records) = &mut self.records {
@@ -202,6 +202,7 @@ impl RealRun {
             }
             self.run.take().map(Run::stop).unwrap_or_default()
         });
+        counted.errors.extend(refused);
         counted.window = self.instance.window();
         // It has ended with the ports.
         let nesp_broke = self.nesp.take().is_some_and(|thread| thread.join().is_err());
@@ -233,6 +234,18 @@ impl Drop for RealRun {
         if let Some(run) = self.run.take() {
             run.stop();
         }
+    }
+}
+
+/// The server of the control socket, which a group may use, too.
+fn serve(
+    directory: &Path,
+    group: Option<u32>,
+    instance: &Arc<RunningInstance>,
+) -> Result<Server, StartError> {
+    match group {
+        Some(group) => Server::start_for_group(directory, group, Arc::clone(instance) as _),
+        None => Server::start(directory, Arc::clone(instance) as _),
     }
 }
 

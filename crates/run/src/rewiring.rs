@@ -1,17 +1,20 @@
-//! Bringing a running instance from one scenario to another: links are added and removed while packets flow.
+//! Bringing a running instance from one scenario to another: links and hosts are added and removed while
+//! packets flow.
 
+use crate::added_hosts::ChangedHosts;
 use crate::instance::RunningInstance;
 use crate::running_state::RunningState;
-use longwire_assemble::rewire;
-use longwire_control::{RewireAsk, Rewired, SetError};
-use longwire_scenario::{Plan, parse, with_sections, without_section};
+use longwire_assemble::{Rewired as Made, rewire};
+use longwire_control::{Instance, RewireAsk, Rewired, RewiredObject, SetError};
+use longwire_drivers::{HostDriver, Wire};
+use longwire_scenario::{Plan, edited, parse_running};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 
 impl RunningInstance {
-    /// Brings it to the scenario that `text` describes: its links that are new join, those that it has no
-    /// more leave, all at one instant. Links that stay keep what they are set to, whatever the text says.
-    /// What removed links hold is dropped and counted, unless they are `drained`.
+    /// Brings it to the scenario that `text` describes: its hosts and links that are new join, those that
+    /// it has no more leave, all at one instant. Links that stay keep what they are set to, whatever the
+    /// text says. What removed links hold is dropped and counted, unless they are `drained`.
     ///
     /// # Errors
     /// If the scenario is wrong, or differs in what can't change while it runs; nothing has changed then.
@@ -26,13 +29,9 @@ impl RunningInstance {
     /// As there, or if there is nothing of that name.
     pub fn edit(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
         let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut text = self.state().plan.text.to_string();
-        for name in &ask.remove {
-            text = without_section(&text, name).map_err(|error| SetError::Refused(error.to_string()))?;
-        }
-        if !ask.add.trim().is_empty() {
-            text = with_sections(&text, &ask.add);
-        }
+        let text = Arc::clone(&self.state().plan.text);
+        let text = edited(&text, &ask.add, &ask.remove);
+        let text = text.map_err(|error| SetError::Refused(error.to_string()))?;
         self.bring_alone(&text, ask.drain)
     }
 
@@ -42,25 +41,42 @@ impl RunningInstance {
             let state = self.state();
             (Arc::clone(&state.plan), Arc::clone(&state.layout))
         };
-        let plan = parse(&old.file, text).map_err(|error| SetError::Refused(error.to_string()))?;
+        let plan = parse_running(&old.file, text).map_err(|error| SetError::Refused(error.to_string()))?;
         let plan = Arc::new(as_running(&old, plan));
-        let made =
+        let mut made =
             rewire(&old, &layout, &plan, drained).map_err(|error| SetError::Refused(error.to_string()))?;
-        let name = |plan: &Plan, place: &u32| plan.links[*place as usize].name.to_string();
-        let done = Rewired {
-            added: made.added.iter().map(|place| name(&plan, place)).collect(),
-            removed: made.removed.iter().map(|place| name(&old, place)).collect(),
-        };
+        let done = Rewired { added: added(&plan, &made), removed: removed(&old, &made) };
         if done.added.is_empty() && done.removed.is_empty() && *plan.text == *old.text {
             return Ok(done);
         }
-        let fresh: HashSet<u32> = made.added.into_iter().collect();
-        let mut state = self.replace_state();
-        self.remote().rewire(made.rewiring).map_err(|error| SetError::Unavailable(error.to_string()))?;
-        let objects = state.objects.moved_to(&plan, &made.layout.links, &fresh);
-        *state = RunningState::new(plan, objects, made.layout);
+        let mut hosts = ChangedHosts::open(&Instance::name(self), &old, &plan, &made)?;
+        made.give_ports(hosts.take_ports());
+        let fresh: HashSet<u32> = made.added.iter().copied().collect();
+        {
+            let mut state = self.replace_state();
+            self.remote().rewire(made.rewiring).map_err(|error| SetError::Unavailable(error.to_string()))?;
+            let objects = state.objects.moved_to(&plan, &made.layout.links, &fresh);
+            *state = RunningState::new(plan, objects, made.layout);
+        }
+        hosts.close()?;
         Ok(done)
     }
+}
+
+fn object(kind: &str, name: &str) -> RewiredObject {
+    RewiredObject { kind: kind.into(), name: name.into() }
+}
+
+fn added(plan: &Plan, made: &Made) -> Vec<RewiredObject> {
+    let hosts = plan.hosts[made.new_hosts.clone()].iter().map(|host| object("host", &host.name));
+    let links = made.added.iter().map(|&place| object("link", &plan.links[place as usize].name));
+    hosts.chain(links).collect()
+}
+
+fn removed(plan: &Plan, made: &Made) -> Vec<RewiredObject> {
+    let links = made.removed.iter().map(|&place| object("link", &plan.links[place as usize].name));
+    let hosts = plan.hosts[made.old_hosts.clone()].iter().map(|host| object("host", &host.name));
+    links.chain(hosts).collect()
 }
 
 /// The plan with what the start of the run has settled: memory, and how hosts are wired. Sources that were
@@ -69,8 +85,12 @@ fn as_running(running: &Plan, mut plan: Plan) -> Plan {
     plan.engine = running.engine.clone();
     plan.sources.retain(|source| running.sources.iter().any(|known| known.name == source.name));
     for host in &mut plan.hosts {
-        if let Some(known) = running.hosts.iter().find(|known| known.name == host.name) {
-            host.driver = known.driver;
+        match running.hosts.iter().find(|known| known.name == host.name) {
+            Some(known) => host.driver = known.driver,
+            None if host.driver.wire == Wire::Tap && !longwire_lab::abilities().tap.available => {
+                host.driver = HostDriver::VETH;
+            }
+            None => {}
         }
     }
     plan

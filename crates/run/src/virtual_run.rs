@@ -6,16 +6,19 @@ use crate::programs::rows;
 use crate::records::{RecordOptions, Recorded, VirtualRecords};
 use crate::replay_port::Watch;
 use anyhow::bail;
-use longwire_assemble::{TO_THE_END, build};
+use longwire_assemble::{TO_THE_END, build, rewirings};
 use longwire_block::change::set_block;
 use longwire_block::flow::Course;
 use longwire_engine::Report;
 use longwire_report::Row;
 use longwire_scenario::{Plan, Source};
 use longwire_units::Nanos;
+use std::sync::Arc;
 
 /// The result of a virtual run.
 pub struct Simulated {
+    /// The plan at the end.
+    pub plan: Arc<Plan>,
     /// The engine's counters.
     pub counted: Report,
     /// What is left of the ports, by place in the plan.
@@ -33,7 +36,7 @@ pub struct Simulated {
 /// # Errors
 /// A source without an end, a file that can't be used, or a full packet pool.
 pub fn simulate(
-    plan: &Plan,
+    plan: &Arc<Plan>,
     files: &PortFiles,
     time: Option<Nanos>,
     options: RecordOptions,
@@ -59,7 +62,8 @@ pub fn simulate(
     built.raise_in_line(plan)?;
     // Nothing in virtual time installs or removes any.
     let installed = built.programs();
-    let mut counted = built.setup.simulate(time.unwrap_or(TO_THE_END));
+    let rewirings = rewirings(plan, &built.layout)?;
+    let mut counted = built.setup.simulate_rewired(time.unwrap_or(TO_THE_END), rewirings);
     let mut recorded = records.finish();
     counted.errors.append(&mut recorded.errors);
     if counted.own_losses().pool > 0 {
@@ -73,7 +77,8 @@ pub fn simulate(
     let last = open.watches.iter().flatten().map(|watch| watch.capture().last).max().unwrap_or_default();
     let elapsed = time.map_or(last, |time| time.min(last.max(time)));
     let programs = rows::whole(plan, &installed);
-    Ok(Simulated { counted, watches: open.watches, elapsed, programs, recorded })
+    let last = counted.rewired.checked_sub(1).map_or(plan, |last| &plan.stages[last].plan);
+    Ok(Simulated { plan: Arc::clone(last), counted, watches: open.watches, elapsed, programs, recorded })
 }
 
 /// Whether a source has no limit, after all changes of it.

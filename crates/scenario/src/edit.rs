@@ -6,7 +6,7 @@ use thiserror::Error;
 use toml::de::{DeTable, DeValue};
 
 /// Sections whose entries have names and can be cut out.
-const NAMED: [&str; 3] = ["link", "host", "port"];
+const NAMED: [&str; 2] = ["link", "host"];
 
 /// Why a section can't be cut out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -15,7 +15,7 @@ pub enum EditError {
     #[error("the scenario's text is not TOML any more")]
     NotToml,
     /// There is no such section.
-    #[error("no [[link]] is called \"{0}\"")]
+    #[error("no [[link]] and no [[host]] is called \"{0}\"")]
     Unknown(String),
     /// One section makes several.
     #[error(
@@ -41,8 +41,86 @@ pub enum EditError {
     Inline(String),
 }
 
+/// The text without what is called like one of `remove`, and with the sections `add` behind it.
+///
+/// # Errors
+/// If there is nothing of a name, or its section makes others, too.
+pub fn edited(text: &str, add: &str, remove: &[String]) -> Result<String, EditError> {
+    let mut text = text.to_owned();
+    for name in remove {
+        let (cut, section) = without_section(&text, name)?;
+        text = cut;
+        // A host's links go with it.
+        while section != "link"
+            && let Some(link) = link_of(&text, name)
+        {
+            text = without_section(&text, &link)?.0;
+        }
+    }
+    Ok(if add.trim().is_empty() { text } else { with_sections(&text, add) })
+}
+
+/// The sections that a table describes: by word, the keys of an entry, or of several.
+pub(crate) fn sections_of(sections: &DeTable<'_>) -> String {
+    let mut text = String::new();
+    for (word, entries) in sections {
+        let entries: Vec<_> = match entries.get_ref() {
+            DeValue::Array(list) => list.iter().collect(),
+            _ => vec![entries],
+        };
+        for entry in entries {
+            text += &format!("[[{}]]\n", quoted(word.get_ref()));
+            match entry.get_ref() {
+                DeValue::Table(keys) => {
+                    let lines = keys.iter().map(|(key, value)| {
+                        format!("{} = {}\n", quoted(key.get_ref()), written(value.get_ref()))
+                    });
+                    text.extend(lines);
+                }
+                // Reading it says what is wrong.
+                other => text += &format!("{}\n", written(other)),
+            }
+        }
+    }
+    text
+}
+
+/// A value in one line.
+fn written(value: &DeValue<'_>) -> String {
+    let each = |list: Vec<String>| list.join(", ");
+    match value {
+        DeValue::String(text) => quoted_text(text),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(is) => is.to_string(),
+        DeValue::Datetime(time) => time.to_string(),
+        DeValue::Array(list) => {
+            format!("[{}]", each(list.iter().map(|item| written(item.get_ref())).collect()))
+        }
+        DeValue::Table(table) => {
+            let pair = |(key, value): (&toml::Spanned<_>, &toml::Spanned<DeValue<'_>>)| {
+                let key: &toml::de::DeString<'_> = key.get_ref();
+                format!("{} = {}", quoted(key), written(value.get_ref()))
+            };
+            format!("{{ {} }}", each(table.iter().map(pair).collect()))
+        }
+    }
+}
+
+/// A key, in quotes if it needs them.
+fn quoted(key: &str) -> String {
+    let plain = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    if plain { key.into() } else { quoted_text(key) }
+}
+
+/// As a string of TOML.
+fn quoted_text(text: &str) -> String {
+    // JSON escapes what TOML does, but for one character.
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
 /// The text with `sections` behind it.
-pub fn with_sections(text: &str, sections: &str) -> String {
+fn with_sections(text: &str, sections: &str) -> String {
     let gap = if text.is_empty() || text.ends_with("\n\n") {
         ""
     } else if text.ends_with('\n') {
@@ -58,8 +136,8 @@ pub fn with_sections(text: &str, sections: &str) -> String {
 ///
 /// # Errors
 /// If there is none, or its section makes others, too.
-pub fn without_section(text: &str, name: &str) -> Result<String, EditError> {
-    let cut = section_called(text, name)?;
+fn without_section(text: &str, name: &str) -> Result<(String, &'static str), EditError> {
+    let (cut, section) = section_called(text, name)?;
     // Comments directly above belong to it.
     let mut begin = cut.start;
     let above = |begin: usize| {
@@ -76,11 +154,28 @@ pub fn without_section(text: &str, name: &str) -> Result<String, EditError> {
     if let (Some((start, "")), true) = (above(begin), cut.end == text.len()) {
         begin = start;
     }
-    Ok(format!("{}{}", &text[..begin], &text[cut.end..]))
+    Ok((format!("{}{}", &text[..begin], &text[cut.end..]), section))
+}
+
+/// How the first link calls itself that begins or ends at `end`.
+fn link_of(text: &str, end: &str) -> Option<String> {
+    let (root, _) = DeTable::parse_recoverable(text);
+    let DeValue::Array(links) = root.get_ref().get("link")?.get_ref() else { return None };
+    links.iter().find_map(|link| {
+        let DeValue::Table(table) = link.get_ref() else { return None };
+        let is_it = |value: &DeValue<'_>| value.as_str() == Some(end);
+        let ends = ["from", "to", "between"].iter().filter_map(|key| table.get(*key));
+        let mut ends = ends.map(toml::Spanned::get_ref);
+        let any = ends.any(|value| match value {
+            DeValue::Array(list) => list.iter().any(|end| is_it(end.get_ref())),
+            one => is_it(one),
+        });
+        if any { Called::of(table).whole } else { None }
+    })
 }
 
 /// Where the section is: from its header to the next one that is not its own.
-fn section_called(text: &str, name: &str) -> Result<Range<usize>, EditError> {
+fn section_called(text: &str, name: &str) -> Result<(Range<usize>, &'static str), EditError> {
     let (root, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         return Err(EditError::NotToml);
@@ -96,7 +191,8 @@ fn section_called(text: &str, name: &str) -> Result<Range<usize>, EditError> {
                 if table.contains_key("count") {
                     return Err(EditError::Counted { name: name.into(), section });
                 }
-                return header(text, section, index).ok_or_else(|| EditError::Inline(name.into()));
+                let lines = header(text, section, index).ok_or_else(|| EditError::Inline(name.into()))?;
+                return Ok((lines, section));
             }
             if let Some(whole) = called.whole.filter(|_| called.duplex)
                 && [".forward", ".backward"].iter().any(|way| name.strip_suffix(way) == Some(&*whole))
@@ -174,13 +270,14 @@ fn key_of(line: &str) -> Option<&str> {
     (!key.is_empty() && key.chars().all(plain) && inside.contains(']')).then_some(key)
 }
 
-/// The sections of two scenarios that differ, apart from links.
+/// The sections of two scenarios that differ, apart from links and hosts.
 pub fn changed_sections(before: &str, after: &str) -> Vec<String> {
     let [before, after] = [before, after].map(|text| text.parse::<toml::Table>().unwrap_or_default());
     let mut keys: Vec<&String> = before.keys().chain(after.keys()).collect();
     keys.sort_unstable();
     keys.dedup();
-    let differs = |key: &&&String| **key != "link" && before.get(**key) != after.get(**key);
+    let differs =
+        |key: &&&String| !["link", "host"].contains(&key.as_str()) && before.get(**key) != after.get(**key);
     keys.iter().filter(differs).map(|key| (*key).clone()).collect()
 }
 
@@ -195,15 +292,15 @@ mod tests {
 
     #[test]
     fn sections_are_cut_out_and_nothing_else() {
-        let without = without_section(TEXT, "up").unwrap();
+        let without = edited(TEXT, "", &["up".into()]).unwrap();
         assert!(!without.contains("way out") && !without.contains("1 Mbit/s"), "{without}");
         assert!(
             without.contains("# seven") && without.contains("[engine]") && without.contains("to = \"c\"")
         );
-        let neither = without_section(&without, "a-c").unwrap();
+        let neither = edited(&without, "", &["a-c".into()]).unwrap();
         assert!(!neither.contains("to = \"c\"") && neither.contains("dsl{n}"), "{neither}");
         assert!(changed_sections(TEXT, &neither).is_empty());
-        let back = with_sections(&neither, "[[link]]\nname = \"x\"\n");
+        let back = edited(&neither, "[[link]]\nname = \"x\"\n", &[]).unwrap();
         assert!(back.ends_with("workers = 1\n\n[[link]]\nname = \"x\"\n"), "{back}");
         assert_eq!(changed_sections(TEXT, &TEXT.replace("seed = 7", "seed = 8")), ["seed"]);
     }
@@ -214,8 +311,10 @@ mod tests {
         assert!(error("up.forward").contains("remove \"up\""));
         assert!(error("dsl2").contains("with a count"));
         assert!(error("nothing").contains("no [[link]]"));
+        let nobody = edited(TEXT, "", &["a".into()]).unwrap_err();
+        assert!(nobody.to_string().contains("with a count"), "{nobody}");
         let list = "link = [{ name = \"x\", from = \"a\", to = \"b\" }]\n";
-        assert_eq!(without_section(list, "x"), Err(EditError::Inline("x".into())));
-        assert_eq!(without_section("[[", "x"), Err(EditError::NotToml));
+        assert_eq!(edited(list, "", &["x".into()]), Err(EditError::Inline("x".into())));
+        assert_eq!(edited("[[", "", &["x".into()]), Err(EditError::NotToml));
     }
 }

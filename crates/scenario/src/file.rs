@@ -302,6 +302,12 @@ pub(crate) struct AtKeys {
     /// Networks that the router has no route to from then on, or a list of them; "default" is all addresses.
     #[serde(default)]
     pub(crate) remove_route: Listed<RoutedTo>,
+    /// What is there from then on, alone in its entry: { link = { … } } with the keys of a [[link]], or the
+    /// text of sections.
+    #[schemars(with = "serde_json::Value")]
+    pub(crate) add: Option<Written<Text>>,
+    /// Links that are not there any more from then on, alone in its entry or with add.
+    pub(crate) remove: Option<Listed<Name>>,
     /// A flow that shares the router's processors, by its name, and gets a weight from then on.
     pub(crate) flow: Option<Written<Name>>,
     /// Values of the registry's keys.

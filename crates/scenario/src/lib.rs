@@ -51,7 +51,7 @@ mod words;
 mod written;
 
 pub use address::{Mac, Network, RoutedTo};
-pub use edit::{EditError, changed_sections, with_sections, without_section};
+pub use edit::{EditError, changed_sections, edited};
 pub use engine_prices::{
     APART_COUNTS, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Origin, Price, WAITS, block_price,
 };
@@ -70,7 +70,7 @@ pub use places::Places;
 pub use plan::{
     AddressRule, Attachment, Bridge, ControlEnd, Delays, Driven, End, EngineSettings, Fidelity, Host,
     HostRoute, LARGEST_POOL, Link, LinkRequest, Medium, PairRule, Plan, Port, Profile, Route, Routes,
-    Segment, Source, Steer,
+    Segment, Source, Stage, Steer,
 };
 pub use prices_file::{
     Calibrated, PricesError, named_prices, own_prices, prices_of, read_prices, write_prices,
@@ -157,12 +157,74 @@ pub fn plan_of(text: &str) -> Plan {
 /// As [`parse`].
 pub fn parse_with(file: &str, text: &str, registry: &[&'static Spec]) -> Result<Plan, ScenarioError> {
     let mut findings = finding::Findings::new(file, text);
-    let sections = read::read(text, registry, &mut findings);
-    let plan =
-        if findings.failed() { None } else { resolve::resolve(&sections, file, registry, &mut findings) };
+    let plan = plan_and_stages(file, text, registry, &mut findings).map(|(mut plan, wanted)| {
+        plan.stages = stages(file, text, wanted, &mut findings);
+        plan
+    });
+    finished(text, plan, findings)
+}
+
+/// Reads a scenario whose run sees to what `[[at]]` adds and removes.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_running(file: &str, text: &str) -> Result<Plan, ScenarioError> {
+    let mut findings = finding::Findings::new(file, text);
+    let plan = plan_and_stages(file, text, &longwire_link::registry(), &mut findings);
+    finished(text, plan.map(|(plan, _)| plan), findings)
+}
+
+fn plan_and_stages(
+    file: &str,
+    text: &str,
+    registry: &[&'static Spec],
+    findings: &mut finding::Findings<'_>,
+) -> Option<(Plan, Vec<resolve::WantedStage>)> {
+    let sections = read::read(text, registry, findings);
+    if findings.failed() { None } else { resolve::resolve(&sections, file, registry, findings) }
+}
+
+fn finished(text: &str, plan: Option<Plan>, findings: finding::Findings<'_>) -> Result<Plan, ScenarioError> {
     let notes = findings.finish()?;
     let plan = plan.expect("a scenario without errors has a plan");
     Ok(Plan { notes, text: text.into(), ..plan })
+}
+
+/// The plan from each time on at which something is added or removed.
+fn stages(
+    file: &str,
+    text: &str,
+    wanted: Vec<resolve::WantedStage>,
+    findings: &mut finding::Findings<'_>,
+) -> Vec<Stage> {
+    let mut now = text.to_owned();
+    let mut stages = Vec::new();
+    for resolve::WantedStage { span, time, add, remove, drain } in wanted {
+        let next = edited(&now, &add, &remove).map_err(|error| (error.to_string(), String::new()));
+        let plan = next.and_then(|next| {
+            if let Some(section) = changed_sections(text, &next).first() {
+                let fix = "add links only: [at.add.link], or add = { link = { … } }";
+                return Err((format!("it adds to {section}"), fix.to_owned()));
+            }
+            parse_running(file, &next).map_err(|error| {
+                let first = error.findings.into_iter().next();
+                first.map_or_else(Default::default, |found| {
+                    (format!("from then on, {}: {}", found.field, found.what), found.fix)
+                })
+            })
+        });
+        match plan {
+            Ok(plan) => {
+                plan.text.as_ref().clone_into(&mut now);
+                stages.push(Stage { time, add, remove, drain, plan: plan.into() });
+            }
+            Err((what, fix)) => {
+                findings.error(span, &format!("at \"{time}\""), what, fix);
+                break;
+            }
+        }
+    }
+    stages
 }
 
 /// The JSON schema (draft 2020-12) of scenario files.

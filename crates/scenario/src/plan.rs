@@ -73,12 +73,29 @@ pub struct Plan {
     pub events: Vec<Event>,
     /// What changes in routers while the run goes on, in the file's order.
     pub router_events: Vec<RouterEvent>,
+    /// What is added and removed while the run goes on, by time.
+    pub stages: Vec<Stage>,
     /// By a changing link's place: the delays it ever has.
     pub changing_delays: HashMap<u32, Delays>,
     /// Who may read and change settings by frames, if anybody may.
     pub nesp: Option<crate::nesp_plan::Nesp>,
     /// Warnings: allowed, but probably mistakes.
     pub notes: Vec<Finding>,
+}
+
+/// What is added and removed at a time of the run, and the plan from then on.
+#[derive(Debug, Clone)]
+pub struct Stage {
+    /// Time from the start of the run.
+    pub time: Nanos,
+    /// Sections that are added.
+    pub add: String,
+    /// Names of what is removed.
+    pub remove: Vec<String>,
+    /// Whether removed links send what they hold.
+    pub drain: bool,
+    /// The plan afterwards, if nothing else was added or removed.
+    pub plan: Arc<Plan>,
 }
 
 /// A route by addresses.

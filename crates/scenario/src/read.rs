@@ -1,5 +1,6 @@
 //! Text to sections: TOML, unknown keys, values of the wrong type. As many errors as can be told are told.
 
+use crate::edit::sections_of;
 use crate::file::{
     At, AtKeys, BlockText, Direction, DirectionKeys, File, Link, LinkKeys, Medium, Named, NamedWay, Port,
     PortKeys, Source, SourceKeys,
@@ -343,6 +344,11 @@ impl Reader<'_, '_, '_> {
         let mut blocks = Vec::new();
         if let DeValue::Table(table) = item.get_mut() {
             let label = label("at", table);
+            if let Some(added) = table.get_mut("add")
+                && let DeValue::Table(sections) = added.get_ref()
+            {
+                *added.get_mut() = DeValue::String(sections_of(sections).into());
+            }
             if table.contains_key("source") {
                 keys = source_keys();
                 blocks.extend(self.settings(&label, (BACKGROUND, &keys), table, &span)?);

@@ -15,7 +15,7 @@ pub(super) fn assign_ports(
     ports: Vec<Box<dyn Port>>,
     shards: &Shards,
     workers: &mut [WorkerSetup],
-) -> Result<(Vec<Home>, Vec<NodeRef>), BuildError> {
+) -> Result<Assigned, BuildError> {
     let mut queues = by_place(plan, ports)?;
     let mut routers = Vec::with_capacity(plan.routers.len());
     // By a segment's index and a queue's number: the node's index at its worker.
@@ -54,7 +54,16 @@ pub(super) fn assign_ports(
             ports.push(PortSetup { place: place as u16, node, port });
         }
     }
-    Ok((homes, routers))
+    let nodes = nodes.iter().map(|places| places.first().map_or(0, |&place| place as u32)).collect();
+    Ok(Assigned { homes, routers, nodes })
+}
+
+/// Where ports and nodes are.
+pub(super) struct Assigned {
+    pub homes: Vec<Home>,
+    pub routers: Vec<NodeRef>,
+    /// By a segment's index: its node at its worker, or the first of several.
+    pub nodes: Vec<u32>,
 }
 
 /// The queues of each of the plan's ports.
@@ -72,7 +81,7 @@ fn by_place(plan: &Plan, ports: Vec<Box<dyn Port>>) -> Result<Vec<Vec<Box<dyn Po
 }
 
 /// The bridge of a segment.
-fn bridge(plan: &Plan, index: u32, segment: &Segment) -> Bridge {
+pub(super) fn bridge(plan: &Plan, index: u32, segment: &Segment) -> Bridge {
     let mut bridge = Bridge::new(segment.ports.clone(), segment.ageing, segment.table as usize);
     let declared = |bridge: &u32| plan.bridges[*bridge as usize].declared;
     if segment.wire || segment.ports.len() == 2 && !segment.bridges.iter().any(declared) {

@@ -7,6 +7,7 @@ mod router_changes;
 mod routers;
 mod shards;
 
+use assign::Assigned;
 pub use levels::{Levels, LevelsError};
 use longwire_block::Port;
 use longwire_block::change::Blocks;
@@ -21,7 +22,7 @@ use longwire_link::{LinkConfig, Links};
 use longwire_packet::{Pool, PoolError};
 use longwire_scenario::{AddressRule, BetweenWorkers, Plan, Route, Source, Wait, with_defaults};
 use rewire::Indices;
-pub use rewire::{CantRewire, Layout, Rewired, rewire};
+pub use rewire::{CantRewire, Layout, Rewired, rewire, rewirings};
 pub use router_changes::change_router;
 pub use routers::measure_processors;
 pub(crate) use shards::Shards;
@@ -101,7 +102,7 @@ pub fn build(
         links.push(LinkRef::new(worker, next[worker as usize]));
         next[worker as usize] += 1;
     }
-    let (homes, routers) = assign::assign_ports(plan, ports, &shards, &mut workers)?;
+    let Assigned { homes, routers, nodes } = assign::assign_ports(plan, ports, &shards, &mut workers)?;
     let sources = assign_sources(plan, &homes, &mut workers);
     let media = place_media(plan, &shards, &workers);
     give_agendas(plan, (&links, &sources, &media), &mut workers);
@@ -116,6 +117,8 @@ pub fn build(
         paths: Paths::default(),
         floods: HashMap::new(),
         workers: workers.iter().map(indices).collect(),
+        nodes,
+        slots: workers.first().map_or(0, |worker| worker.ports.len() as u32),
     };
     let map = map_over(plan, &mut layout, None, routers::joints(plan, &shards));
     let wait = match plan.engine.wait {

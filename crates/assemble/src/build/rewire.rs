@@ -1,11 +1,16 @@
 //! From one plan to another while the engine runs: which links join and leave, and the new map.
 
-use super::{Shards, links_of, map_over, routers};
+use super::{Shards, assign, links_of, map_over, routers};
+use longwire_block::Port;
 use longwire_block::path::{Fork, LinkRef, MAX_LINKS, Paths};
-use longwire_engine::{Home, Part, Rewiring};
+use longwire_engine::{AtNode, GONE_PORT, Home, InnerPort, Part, PortSetup, Rewiring};
 use longwire_link::{GONE, Joining};
-use longwire_scenario::{Link, Plan, changed_sections};
+use longwire_router::Bridge;
+use longwire_scenario::{Host, Link, Plan, changed_sections};
+use longwire_units::Nanos;
+use std::any::Any;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use thiserror::Error;
 
 /// Where the engine has what the plan names, and what it has room for.
@@ -17,6 +22,10 @@ pub struct Layout {
     pub(super) paths: Paths,
     pub(super) floods: HashMap<u16, Fork>,
     pub(super) workers: Vec<Indices>,
+    /// By a segment's index: its node at its worker, or the first of several.
+    pub(super) nodes: Vec<u32>,
+    /// Number of ports at the first worker, with those that were removed.
+    pub(super) slots: u32,
 }
 
 /// The indices of a worker's links.
@@ -45,6 +54,30 @@ pub struct Rewired {
     pub added: Vec<u32>,
     /// Places in the old plan of links that leave.
     pub removed: Vec<u32>,
+    /// Hosts that are new, by their places among the hosts; their ports are wanted.
+    pub new_hosts: Range<usize>,
+    /// Hosts of the old plan that are gone.
+    pub old_hosts: Range<usize>,
+    /// Where the wanted ports go.
+    wanted: Vec<Wanted>,
+}
+
+/// A port that is wanted.
+struct Wanted {
+    place: u16,
+    slot: u32,
+    node: u32,
+}
+
+impl Rewired {
+    /// Gives the ports of new hosts, in their order.
+    pub fn give_ports(&mut self, ports: Vec<Box<dyn Port>>) {
+        let worker = &mut self.rewiring.parts[0];
+        for (Wanted { place, slot, node }, port) in self.wanted.drain(..).zip(ports) {
+            worker.ports.push((slot, PortSetup { place, node: node as usize, port }));
+        }
+        worker.ports.sort_by_key(|(slot, _)| *slot);
+    }
 }
 
 /// Compares the plan `old`, whose engine is laid out like `layout`, with `new`. Links of the same name and
@@ -60,6 +93,7 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
     let (kept, removed) = kept(old, layout, new);
     let added: Vec<u32> = (0..).zip(&kept).filter(|(_, link)| link.is_none()).map(|(at, _)| at).collect();
     check_events(new, &added)?;
+    let hosts = changed_hosts(old, new, &mut next)?;
     let mut slots: Vec<Vec<u32>> = vec![Vec::new(); next.workers.len()];
     let mut own: Vec<Vec<u32>> = vec![Vec::new(); next.workers.len()];
     for &place in &added {
@@ -109,10 +143,36 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
         }
         let joining = Joining::new(links_of(new, own), slots, places, longer);
         let wheel = longer.then_some(indices.room);
-        Part { joining, wheel, leaving, drained, exact: !shards.flat }
+        let (ports, acts) = (Vec::new(), Vec::new());
+        Part { joining, wheel, leaving, drained, exact: !shards.flat, ports, acts }
     });
-    let parts = parts.collect();
-    Ok(Rewired { rewiring: Rewiring { map, before, parts }, layout: next, added, removed })
+    let mut parts: Vec<Part> = parts.collect();
+    let Hosts { kept, closed, acts, wanted } = hosts;
+    parts[0].ports.extend(closed);
+    parts[0].acts.extend(acts);
+    let (new_hosts, old_hosts) = (kept..new.hosts.len(), kept..old.hosts.len());
+    let rewiring = Rewiring { map, before, parts };
+    Ok(Rewired { rewiring, layout: next, added, removed, new_hosts, old_hosts, wanted })
+}
+
+/// What the plan adds and removes while it runs in virtual time, laid out at the start like `layout`.
+///
+/// # Errors
+/// If that can't be made while packets flow.
+pub fn rewirings(plan: &Plan, layout: &Layout) -> Result<Vec<(Nanos, Rewiring)>, CantRewire> {
+    if plan.engine.workers > 1 && !plan.stages.is_empty() {
+        let why = "with several workers nothing is added and removed in virtual time: write workers = 1";
+        return Err(CantRewire(why.into()));
+    }
+    let (mut now, mut layout) = (plan, layout.clone());
+    let mut all = Vec::with_capacity(plan.stages.len());
+    for stage in &plan.stages {
+        let made = rewire(now, &layout, &stage.plan, stage.drain)
+            .map_err(|error| CantRewire(format!("[[at]] {}: {error}", stage.time)))?;
+        all.push((stage.time, made.rewiring));
+        (now, layout) = (&stage.plan, made.layout);
+    }
+    Ok(all)
 }
 
 impl Indices {
@@ -154,7 +214,8 @@ fn check(old: &Plan, new: &Plan, shards: &Shards) -> Result<(), CantRewire> {
     let refused = |why: String| Err(CantRewire(why));
     if let Some(section) = changed_sections(&old.text, &new.text).first() {
         return refused(format!(
-            "{section} differs, and only links can be added and removed while it runs: start it again"
+            "{section} differs, and only links and hosts can be added and removed while it runs: start it \
+             again"
         ));
     }
     if !old.media.is_empty() {
@@ -162,11 +223,20 @@ fn check(old: &Plan, new: &Plan, shards: &Shards) -> Result<(), CantRewire> {
             "links share a medium here, whose stations can't change while it runs: start it again".into(),
         );
     }
+    let kept = check_hosts(old, new)?;
     let ports = |plan: &Plan| -> Vec<_> {
-        plan.ports.iter().map(|port| (port.name.clone(), port.bridge, port.segment, port.router)).collect()
+        let host = |place: u16| plan.ports[usize::from(place)].attachment.host();
+        let stay = |place: &u16| host(*place).is_none_or(|host| (host as usize) < kept);
+        let all = (0..plan.ports.len() as u16).filter(stay);
+        let port = |place: u16| {
+            let port = &plan.ports[usize::from(place)];
+            (place, port.name.clone(), port.bridge, port.segment, port.router)
+        };
+        all.map(port).collect()
     };
-    let segments =
-        |plan: &Plan| -> Vec<_> { plan.segments.iter().map(|segment| segment.ports.clone()).collect() };
+    let segments = |plan: &Plan| -> Vec<_> {
+        plan.segments.iter().map(|segment| (segment.router, segment.bridges.clone())).collect()
+    };
     if ports(old) != ports(new) || segments(old) != segments(new) {
         return refused(
             "it would join, or part, bridges or routers, which learn and decide as one: start it again"
@@ -199,6 +269,97 @@ fn check(old: &Plan, new: &Plan, shards: &Shards) -> Result<(), CantRewire> {
         );
     }
     Ok(())
+}
+
+/// Checks whether hosts can change as they do. The number of hosts that both plans have.
+fn check_hosts(old: &Plan, new: &Plan) -> Result<usize, CantRewire> {
+    let refused =
+        |why: &str| Err(CantRewire(format!("hosts are not added and removed {why}: start it again")));
+    let kept = kept_hosts(old, new);
+    if kept == old.hosts.len() && kept == new.hosts.len() {
+        return Ok(kept);
+    }
+    // Their ports come before all others in a plan, and each has its place.
+    if old.ports.len() != old.hosts.len() {
+        return refused("where there are ports and routers besides");
+    }
+    if old.engine.workers > 1 {
+        return refused("with several workers");
+    }
+    if old.engine.tick != Nanos::ZERO {
+        return refused("with [engine] tick");
+    }
+    let stay = |host: &Host| old.hosts[kept..].iter().any(|known| known.name == host.name);
+    if let Some(host) = new.hosts[kept..].iter().find(|host| stay(host)) {
+        return Err(CantRewire(format!(
+            "host \"{}\" would change, or a host before it is gone: only the last ones of a scenario can be \
+             added and removed",
+            host.name
+        )));
+    }
+    Ok(kept)
+}
+
+/// How many hosts, from the first on, both plans have alike.
+fn kept_hosts(old: &Plan, new: &Plan) -> usize {
+    old.hosts.iter().zip(&new.hosts).take_while(|(old, new)| old == new).count()
+}
+
+/// What hosts that come and go mean for ports and bridges.
+struct Hosts {
+    kept: usize,
+    closed: Vec<(u32, PortSetup)>,
+    acts: Vec<(u32, AtNode)>,
+    wanted: Vec<Wanted>,
+}
+
+/// Hosts behind those that both plans have leave and join.
+fn changed_hosts(old: &Plan, new: &Plan, layout: &mut Layout) -> Result<Hosts, CantRewire> {
+    let kept = kept_hosts(old, new);
+    let mut hosts = Hosts { kept, closed: Vec::new(), acts: Vec::new(), wanted: Vec::new() };
+    if kept == old.hosts.len() && kept == new.hosts.len() {
+        return Ok(hosts);
+    }
+    for host in &new.hosts[kept..] {
+        let place = host.port;
+        if usize::from(place) == layout.homes.len() {
+            layout.homes.push(Home::single(0, layout.slots));
+            layout.slots += 1;
+        }
+        let home = layout.homes.get(usize::from(place)).copied();
+        let home = home.ok_or_else(|| CantRewire("the port of a host has no place".into()))?;
+        let segment = new.ports[usize::from(place)].segment;
+        hosts.wanted.push(Wanted { place, slot: home.slot, node: layout.nodes[segment as usize] });
+    }
+    for host in &old.hosts[kept..] {
+        // Unless another takes its place.
+        if !new.hosts[kept..].iter().any(|new| new.port == host.port) {
+            let slot = layout.homes[usize::from(host.port)].slot;
+            let node = layout.nodes[old.ports[usize::from(host.port)].segment as usize] as usize;
+            let port = Box::new(InnerPort::removed());
+            hosts.closed.push((slot, PortSetup { place: GONE_PORT, node, port }));
+        }
+    }
+    for (index, segment) in new.segments.iter().enumerate() {
+        if segment.router.is_some() || old.segments[index].ports == segment.ports {
+            continue;
+        }
+        let mut fresh = assign::bridge(new, index as u32, segment);
+        let joined: Vec<_> = new.hosts[kept..]
+            .iter()
+            .filter(|host| segment.ports.contains(&host.port))
+            .map(|host| (host.mac.0, host.port))
+            .collect();
+        let act: AtNode = Box::new(move |node, _| {
+            let node: &mut dyn Any = node;
+            if let Some(bridge) = node.downcast_mut::<Bridge>() {
+                bridge.exchange_ports(&mut fresh);
+                joined.iter().for_each(|(mac, port)| bridge.expect(*mac, *port));
+            }
+        });
+        hosts.acts.push((layout.nodes[index], act));
+    }
+    Ok(hosts)
 }
 
 /// Events that were planned know the links of then.

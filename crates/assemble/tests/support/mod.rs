@@ -1,7 +1,7 @@
 //! What tests of scenarios share: ports, frames, and a run in virtual time with what was seen of it.
 #![allow(unused, reason = "each test program includes this module and uses its own part")]
 
-use longwire_assemble::build;
+use longwire_assemble::{build, rewirings};
 use longwire_block::{Port, Stamp};
 use longwire_engine::{Observer, Report};
 use longwire_packet::{Meta, PacketEvent};
@@ -69,7 +69,9 @@ pub fn simulate<T: Send + 'static>(
     look: Look<T>,
 ) -> (Vec<T>, Report) {
     let trace = Trace::of(look);
-    let report = build(plan, ports, |_| trace.observer()).unwrap().setup.simulate(until);
+    let built = build(plan, ports, |_| trace.observer()).unwrap();
+    let rewirings = rewirings(plan, &built.layout).unwrap_or_else(|error| panic!("{error}"));
+    let report = built.setup.simulate_rewired(until, rewirings);
     assert!(report.errors.is_empty(), "{:?}", report.errors);
     assert!(report.is_conserved(), "{report:?}");
     (trace.take(), report)

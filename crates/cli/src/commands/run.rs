@@ -104,7 +104,7 @@ impl Args {
                 // The result is the same, and there is one order of events.
                 plan.engine.workers = 1;
             }
-            return self.run_virtual(plan);
+            return self.run_virtual(&Arc::new(plan));
         }
         self.run_real(plan)
     }
@@ -123,10 +123,10 @@ impl Args {
         silent.iter().for_each(|note| outcome::note(note));
     }
 
-    fn run_virtual(&self, plan: Plan) -> anyhow::Result<Outcome> {
-        let files = PortFiles::new(&plan, &self.inputs, &self.outputs)?;
+    fn run_virtual(&self, plan: &Arc<Plan>) -> anyhow::Result<Outcome> {
+        let files = PortFiles::new(plan, &self.inputs, &self.outputs)?;
         let progress = self.progress(format!("running {} in virtual time", plan.file));
-        let run = simulate(&plan, &files, self.time, self.records.options(None)?)?;
+        let run = simulate(plan, &files, self.time, self.records.options(None)?)?;
         drop(progress);
         if run.counted.flow.taken == 0 {
             outcome::note(
@@ -134,11 +134,11 @@ impl Args {
                  PORT=FILE",
             );
         }
-        let links = LiveLinks::new(&plan, &[]);
+        let links = LiveLinks::new(&run.plan, &[]);
         links.note_report(&run.counted);
         let settings = Box::new(move |place| links.settings(place as u32));
         let ran = Ran {
-            plan: Arc::new(plan),
+            plan: run.plan,
             counted: Arc::new(run.counted),
             watches: run.watches,
             mode: "virtual",

@@ -2,8 +2,8 @@
 
 use longwire_control::{
     Comparison, EventPage, ForwarderAsk, Instance, Kind, LoggedEvent, Object, ObjectDifference, PoolUse,
-    Quantity, RefusedDifference, RewireAsk, Rewired, RoutePage, SetError, Settable, SettingDifference,
-    Summary, Topology, TopologyLink, TopologyNode, WantedScenario,
+    Quantity, RefusedDifference, RewireAsk, Rewired, RewiredObject, RoutePage, SetError, Settable,
+    SettingDifference, Summary, Topology, TopologyLink, TopologyNode, WantedScenario,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -196,13 +196,14 @@ impl Instance for Fake {
     }
 
     fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
+        let link = |name: &str| RewiredObject { kind: "link".into(), name: name.into() };
         match ask.remove.first() {
             Some(name) if !LINKS.contains(&&**name) => {
                 Err(SetError::Refused(format!("no [[link]] is called \"{name}\"")))
             }
             _ => Ok(Rewired {
-                added: ask.add.lines().map(str::to_owned).collect(),
-                removed: ask.remove.clone(),
+                added: ask.add.lines().map(link).collect(),
+                removed: ask.remove.iter().map(|name| link(name)).collect(),
             }),
         }
     }

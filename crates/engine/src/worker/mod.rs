@@ -28,6 +28,7 @@ use crate::intake::Intake;
 use crate::map::Map;
 use crate::nodes::Nodes;
 use crate::ports::Ports;
+use crate::rewiring_step::RewiringStep;
 use crate::schedules::Schedules;
 use crate::setup::{Parts, WorkerSetup};
 use crate::tick::Ticks;
@@ -40,6 +41,7 @@ use longwire_packet::{Handle, Meta, PacketEvent, Pool};
 use longwire_units::Nanos;
 use observing::Observing;
 use pump::Arrivals;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Order of departures.
@@ -77,6 +79,9 @@ pub struct Worker {
     pub(crate) schedules: Schedules,
     pub(crate) books: Books,
     pub(crate) observing: Observing,
+    /// Planned rewirings of a simulated run, and how many there were.
+    pub(crate) rewirings: VecDeque<(Nanos, RewiringStep)>,
+    pub(crate) rewired: usize,
 }
 
 impl Worker {
@@ -105,6 +110,8 @@ impl Worker {
             schedules: Schedules::new(agenda, start),
             books: Books::new(start, tolerance),
             observing,
+            rewirings: VecDeque::new(),
+            rewired: 0,
             map,
         }
     }

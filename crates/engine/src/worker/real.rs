@@ -112,6 +112,9 @@ impl Sleeper {
         if time == Nanos::ZERO {
             return None;
         }
+        if self.fds.len() != worker.ports.slots.len() + 1 {
+            *self = Self::new(worker, self.wait);
+        }
         // The descriptor of a port that is down or gone may stay readable: it is polled again after the
         // sleep.
         for (slot, entry) in worker.ports.slots.iter().zip(&mut self.fds) {

@@ -2,6 +2,7 @@
 
 use super::Worker;
 use crate::fidelity::{OwnLosses, Quantiles, Sample};
+use crate::ports::GONE_PORT;
 use crate::stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
 use longwire_block::DropReason;
 use longwire_link::GONE;
@@ -36,9 +37,10 @@ impl Worker {
                 changed,
             });
         }
+        report.rewired = report.rewired.max(self.rewired);
         report.removed.add(self.emulation.links.retired());
         self.emulation.arm_dirty();
-        for slot in &self.ports.slots {
+        for slot in self.ports.slots.iter().filter(|slot| slot.place != GONE_PORT) {
             report.ports.push(PortReport {
                 place: slot.place,
                 name: slot.port.name().into(),
@@ -65,9 +67,10 @@ impl Worker {
         let mut flow = FlowStats::of(&self.books.flow);
         flow.kept = self.nodes.all.iter().map(|node| node.kept()).sum();
         // Frames that a port received but could not store are counted as received and dropped.
-        flow.refused(self.ports.slots.iter().map(|slot| slot.port.stats().in_pool_full).sum());
-        flow.of_ports(self.ports.slots.iter().map(|slot| slot.port.stats()));
-        self.ports.slots.iter().for_each(|slot| flow.not_sent(&slot.port.stats()));
+        let of_ports = || self.ports.slots.iter().map(|slot| slot.port.stats()).chain([self.ports.closed]);
+        flow.refused(of_ports().map(|stats| stats.in_pool_full).sum());
+        flow.of_ports(of_ports());
+        of_ports().for_each(|stats| flow.not_sent(&stats));
         report.flow.add(&flow);
         report.pool_used += self.pool.used_bytes();
         report.pool_peak += self.pool.peak_bytes();

@@ -1,11 +1,26 @@
 //! A worker's steps of a rewiring.
 
+use super::pump::Arrivals;
 use super::{Order, Worker};
 use crate::rewiring_step::RewiringStep;
 use longwire_units::Nanos;
 use std::mem::swap;
 
 impl Worker {
+    /// Time of the next planned rewiring, in virtual time.
+    pub(crate) fn next_rewiring(&self) -> Nanos {
+        self.rewirings.front().map_or(Nanos::NEVER, |(time, _)| *time)
+    }
+
+    /// Makes the next planned rewiring: after departures and changes of its time, before arrivals.
+    pub(crate) fn rewire_planned(&mut self) {
+        let Some((time, mut step)) = self.rewirings.pop_front() else { return };
+        self.pump(Arrivals::Ready(&[]), time, time);
+        self.flush_ports();
+        self.rewire(&mut step, time);
+        self.rewired += 1;
+    }
+
     /// Takes links in, takes the map over, and lets links go. What is no longer needed is left in `step`.
     pub(crate) fn rewire(&mut self, step: &mut RewiringStep, now: Nanos) {
         if let Some(joining) = &mut step.joining {
@@ -14,11 +29,20 @@ impl Worker {
             }
             self.emulation.join(joining, step.wheel.as_mut(), now);
         }
+        for (slot, port) in &mut step.ports {
+            self.ports.exchange(*slot, port, now);
+        }
         if let Some(map) = &mut step.map {
             swap(&mut self.map, map);
+            swap(&mut self.ports.exits, &mut step.exits);
             self.nodes.verdicts.forget_all();
             if self.observing.on {
                 self.observe_by_new_map();
+            }
+        }
+        for (node, act) in step.acts.drain(..) {
+            if let Some(node) = self.nodes.all.get_mut(node as usize) {
+                act(&mut **node, now);
             }
         }
         for &link in &step.leaving {

@@ -15,6 +15,10 @@ impl Worker {
             if self.lost_anything() {
                 return None;
             }
+            if self.rewires_before(next, until) {
+                self.rewire_planned();
+                continue;
+            }
             let now = if next > until { self.pending().time() } else { self.before(next) };
             if now > until {
                 return Some(self.end(until));
@@ -24,6 +28,18 @@ impl Worker {
             }
             self.step(now, Nanos::ZERO);
         }
+    }
+
+    /// Whether a planned rewiring comes before the `next` event and before changes. Like a change, it is
+    /// waited for only while packets depend on it.
+    fn rewires_before(&mut self, next: Nanos, until: Nanos) -> bool {
+        let time = self.next_rewiring();
+        if time == Nanos::NEVER || time > until {
+            return false;
+        }
+        let held = self.real_packets() > 0;
+        let change = if held { self.schedules.links.next() } else { Nanos::NEVER };
+        time <= next.min(change) && (next <= until || held)
     }
 
     /// The earlier of the next event and the next change of held packets, which may move the event.

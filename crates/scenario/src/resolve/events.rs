@@ -3,6 +3,7 @@
 
 use super::foresight::Foresight;
 use super::links::Links;
+use super::stages::rewires;
 use super::wanted::{Others, ResolvedEvents, Wanted, Whose, firsts};
 use super::{Entry, Resolver};
 use crate::file::{At, File};
@@ -16,7 +17,7 @@ const MOST_EVENTS: usize = 100_000;
 impl Resolver<'_, '_> {
     pub(super) fn events(&mut self, file: &File, links: &Links, others: Others<'_>) -> ResolvedEvents {
         let mut wanted = Vec::new();
-        for written in file.at.iter().filter(|at| at.router.is_none()) {
+        for written in file.at.iter().filter(|at| at.router.is_none() && !rewires(at)) {
             let entry = Entry { section: "at", name: written.text("time"), n: None };
             for n in self.numbers(&entry, written) {
                 let entry = Entry { n, ..entry };

@@ -30,10 +30,12 @@ mod settings;
 mod sharing_doubts;
 mod source_events;
 mod sources;
+mod stages;
 mod steers;
 mod wanted;
 
 pub use media::medium_edit;
+pub(crate) use stages::WantedStage;
 
 use crate::file::File;
 use crate::finding::{Findings, suggestion};
@@ -48,13 +50,14 @@ use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The plan that `file` describes; complete only if `findings` has no error in the end.
+/// The plan that `file` describes, and what is added and removed while it runs; complete only if `findings`
+/// has no error in the end.
 pub(crate) fn resolve(
     file: &File,
     name: &str,
     registry: &[&'static Spec],
     findings: &mut Findings<'_>,
-) -> Option<Plan> {
+) -> Option<(Plan, Vec<WantedStage>)> {
     let mut resolver = Resolver::new(registry, findings, name);
     let (engine, fidelity) = (resolver.engine(file), resolver.fidelity(file));
     let whole: Option<ScenarioSettings> = resolver.row(&Entry::root(), &file.whole);
@@ -75,13 +78,13 @@ pub(crate) fn resolve(
     let sources = resolver.sources(file, &nodes);
     let forwarders = resolver.forwarders(file, &nodes.routers);
     let resolved_events = resolver.events(file, &links, (&sources, &media, nodes.places()));
-    let router_events = resolver.router_events(file, &nodes.routers);
+    let (router_events, stages) = (resolver.router_events(file, &nodes.routers), resolver.stages(file));
     if resolver.findings.failed() {
         return None;
     }
+    let known = paths::Known { nodes: &nodes, links: &links, graph: &graph };
     let mut routes = Routes::default();
     let pair_rules = resolver.pair_rules(&nodes, &graph, &given, &mut routes)?;
-    let known = paths::Known { nodes: &nodes, links: &links, graph: &graph };
     let address_rules = resolver.address_rules(known, &given, &owners, &mut routes);
     if resolver.findings.failed() {
         return None;
@@ -110,13 +113,14 @@ pub(crate) fn resolve(
         link_requests,
         events: resolved_events.events,
         router_events,
+        stages: Vec::new(),
         changing_delays: resolved_events.delays,
         nesp: resolver.nesp(file),
         notes: Vec::new(),
     };
     resolver.doubts(&mut plan, &links.spans, &nodes.spans);
     resolver.queues(file, &plan, &nodes.queue_spans);
-    Some(plan)
+    Some((plan, stages))
 }
 
 /// The state shared by all steps.

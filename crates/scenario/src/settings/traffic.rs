@@ -62,6 +62,9 @@ pub(crate) struct AtSettings {
     /// Number of times.
     #[setting(default_is = "with every, until the run ends", min = 1, max = u64::MAX)]
     pub times: Option<u64>,
+    /// Lets removed links send what they hold, instead of dropping it.
+    #[setting(default = "no")]
+    pub drain: bool,
     /// Weight of the flow from then on.
     #[setting(default_is = "as before", min = 1, max = 65_535)]
     pub weight: Option<u16>,

@@ -3,25 +3,28 @@
 use super::{Setting, connect};
 use crate::{Json, Outcome, outcome};
 use anyhow::{Context, ensure};
-use longwire_control::{RewireAsk, Rewired, section};
+use longwire_control::{RewireAsk, Rewired, RewiredObject, section};
 use longwire_report::{Report, Row};
 use longwire_scenario::read_text;
 use std::path::PathBuf;
 
-/// Add a link while it runs, or all links of a file
+/// Add a link or a host while it runs, or all that a file has
 ///
 /// What is added is checked as a part of the scenario that runs, and begins at one instant. Packets of other
-/// links are not disturbed. Keys are those of a [[link]] in a scenario.
+/// links are not disturbed. Keys are those of a [[link]] or [[host]] in a scenario; with --link, keys that
+/// begin with link. are those of the host's link.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire ctl add link backup from=a to=b rate=1mbit delay=80ms
   longwire ctl add link c between=a,b profile=dsl
   longwire ctl add link r from=a to=b queue.kind=red queue.limit=200
+  longwire ctl add host c address=10.0.0.3/24
+  longwire ctl add host c address=10.0.0.3/24 --link a link.delay=5ms
   longwire ctl add -f more.toml")]
 pub struct Args {
     /// What it is.
-    #[arg(value_name = "KIND", value_parser = ["link"], required_unless_present = "file")]
+    #[arg(value_name = "KIND", value_parser = ["link", "host"], required_unless_present = "file")]
     kind: Option<String>,
 
     /// Its name.
@@ -31,6 +34,10 @@ pub struct Args {
     /// A key of its section and the value.
     #[arg(value_name = "KEY=VALUE")]
     settings: Vec<Setting>,
+
+    /// With a host: a duplex link between it and this host, port or bridge, named HOST-PEER.
+    #[arg(long, value_name = "PEER", conflicts_with = "file")]
+    link: Option<String>,
 
     /// Add the sections of this file; - is standard input.
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["kind", "name", "settings"])]
@@ -52,11 +59,7 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Outcome> {
         let add = match (&self.file, &self.kind, &self.name) {
             (Some(file), ..) => read_text(file)?,
-            (None, Some(kind), Some(name)) => {
-                let given = self.settings.iter().map(|Setting(key, value)| (key.as_str(), value.as_str()));
-                let pairs: Vec<_> = [("name", name.as_str())].into_iter().chain(given).collect();
-                section(kind, &pairs)
-            }
+            (None, Some(kind), Some(name)) => self.sections(kind, name)?,
             // The parser of arguments sees to it.
             _ => return Err(anyhow::anyhow!("say what to add: a link, or -f FILE")),
         };
@@ -67,14 +70,31 @@ impl Args {
     }
 }
 
+impl Args {
+    /// The sections of what the arguments name.
+    fn sections(&self, kind: &str, name: &str) -> anyhow::Result<String> {
+        let given = self.settings.iter().map(|Setting(key, value)| (key.as_str(), value.as_str()));
+        let own = |key: &str| self.link.is_none() || !key.starts_with("link.");
+        let pairs: Vec<_> =
+            [("name", name)].into_iter().chain(given.clone().filter(|(key, _)| own(key))).collect();
+        let Some(peer) = &self.link else { return Ok(section(kind, &pairs)) };
+        ensure!(kind == "host", "--link belongs to a host; a link has from and to, or between");
+        let (called, between) = (format!("{name}-{peer}"), format!("{name},{peer}"));
+        let ends = [("name", called.as_str()), ("between", between.as_str())];
+        let of_link = given.filter_map(|(key, value)| Some((key.strip_prefix("link.")?, value)));
+        let link: Vec<_> = ends.into_iter().chain(of_link).collect();
+        Ok(format!("{}\n{}", section(kind, &pairs), section("link", &link)))
+    }
+}
+
 /// Says what was added and removed.
 pub(super) fn tell(command: &str, done: &Rewired, json: Json) -> anyhow::Result<Outcome> {
     let mut report = Report::new(command);
     for (names, what) in [(&done.removed, "removed"), (&done.added, "added")] {
-        for name in names {
-            report.push(Row::new(name.as_str(), "").extra("kind", "link").extra("done", what));
+        for RewiredObject { kind, name } in names {
+            report.push(Row::new(name.as_str(), "").extra("kind", kind.as_str()).extra("done", what));
             if !json.on {
-                outcome::print(&format!("{what} link {name}"))?;
+                outcome::print(&format!("{what} {kind} {name}"))?;
             }
         }
     }

@@ -5,17 +5,18 @@ use crate::{Json, Outcome};
 use anyhow::Context;
 use longwire_control::RewireAsk;
 
-/// Remove links while it runs
+/// Remove links and hosts while it runs
 ///
 /// Packets that they hold are dropped as link-removed, or sent with --drain; packets of other links are not
-/// disturbed. What they have counted stays in the sums of the run.
+/// disturbed. Programs in a removed host are ended. What links have counted stays in the sums of the run.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire ctl remove backup
-  longwire ctl remove up down --drain")]
+  longwire ctl remove up down --drain
+  longwire ctl remove c")]
 pub struct Args {
-    /// Names of links; a duplex link by its own name.
+    /// Names of links and hosts; a duplex link by its own name. A host's links go with it.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 

@@ -140,7 +140,7 @@ fn measure(
 }
 
 fn simulated(plan: &Plan, scheduler: &'static str) -> anyhow::Result<Seen> {
-    let plan = with(plan, scheduler);
+    let plan = Arc::new(with(plan, scheduler));
     let counted = simulate(&plan, &PortFiles::new(&plan, &[], &[])?, None, RecordOptions::default())?.counted;
     let flows = flows(&counted)?.map(|flow| (flow.in_packets + flow.refused, flow));
     Ok(Seen { scheduler, flows, arrived: None })

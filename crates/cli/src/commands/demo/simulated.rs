@@ -9,13 +9,15 @@ use longwire_run::port_files::PortFiles;
 use longwire_run::records::RecordOptions;
 use longwire_run::virtual_run::simulate;
 use longwire_scenario::Plan;
+use std::sync::Arc;
 
 /// Sources count frames without their check sequence.
 const CHECK: u64 = 4;
 
 /// Runs the scenario's sources and judges the arrivals.
 pub fn run(plan: &Plan) -> anyhow::Result<(Vec<Row>, Option<Fidelity>)> {
-    let run = simulate(plan, &PortFiles::new(plan, &[], &[])?, None, RecordOptions::default())?;
+    let run =
+        simulate(&Arc::new(plan.clone()), &PortFiles::new(plan, &[], &[])?, None, RecordOptions::default())?;
     let link = Configured::of(plan);
     let mut rows = Vec::new();
     let flow = |name: &str| {

@@ -1,0 +1,91 @@
+//! Hosts that join a lab that is up, and leave it.
+
+use longwire_netlink::{Socket, interface_index, link};
+
+use super::{Lab, host_state, make_namespace, open_host, wire_up, write_hosts_file};
+use crate::namespace::Namespace;
+use crate::processes;
+use crate::state::{Guard, State};
+use crate::{HostSpec, LabError};
+
+impl Lab {
+    /// Makes one more host of a lab that is up, as [`Lab::create`] does.
+    ///
+    /// # Errors
+    /// When the name is taken or a field can't be used, or the kernel refuses; nothing is left behind.
+    pub fn add(&mut self, spec: &HostSpec) -> Result<(), LabError> {
+        spec.check()?;
+        if self.hosts.iter().any(|host| host.name() == spec.name) {
+            let reason = "a host has this name; choose another".to_owned();
+            return Err(LabError::Host { host: spec.name.clone(), field: "name", reason });
+        }
+        let guard = Guard::acquire()?;
+        let taken = |number: &u32| {
+            let port = format!("port{number}");
+            self.state.hosts.iter().any(|host| host.port.as_deref() == Some(&port))
+        };
+        let number = (self.hosts.len() as u32..).find(|number| !taken(number)).unwrap_or_default();
+        let host = host_state(&self.state.instance, number, spec);
+        if let Some(name) = host.namespace.as_deref().filter(|name| Namespace::exists(name)) {
+            return Err(LabError::NamespaceExists(name.to_owned()));
+        }
+        self.state.hosts.push(host.clone());
+        self.state.write(&guard)?;
+        let made = write_hosts_file(&self.state).and_then(|()| {
+            make_namespace(&host)?;
+            let host = open_host(&self.state, &host)?;
+            wire_up(&self.core, &host)?;
+            Ok(host)
+        });
+        match made {
+            Ok(host) => self.hosts.push(host),
+            Err(error) => {
+                // The first error is the one to tell; what can't be removed now, a later sweep will find.
+                let _ = self.forget(&spec.name, &guard);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a host of a lab that is up: ends the programs inside it, and removes its namespace.
+    ///
+    /// # Errors
+    /// When there is no such host, or something can't be removed.
+    pub fn remove(&mut self, name: &str) -> Result<(), LabError> {
+        self.host(name)?;
+        let guard = Guard::acquire_to_remove()?;
+        self.forget(name, &guard)
+    }
+
+    fn forget(&mut self, name: &str, guard: &Guard) -> Result<(), LabError> {
+        self.hosts.retain(|host| host.name() != name);
+        let gone: Vec<_> = self.state.hosts.extract_if(.., |host| host.spec.name == name).collect();
+        processes::end_all_in(gone.iter().filter_map(|host| host.namespace.as_deref()));
+        let mut result = Ok(());
+        for host in &gone {
+            if let Some(port) = &host.port {
+                let doing = LabError::system(format!("removing the wire of host {name}"));
+                let delete = || match interface_index(port) {
+                    Ok(index) => link::unless_gone(Socket::route()?.request(link::delete(index))),
+                    // It has gone with the other end.
+                    Err(_) => Ok(()),
+                };
+                result = result.and(self.core.run(delete).and_then(|removed| removed.map_err(doing)));
+            }
+            if let Some(namespace) = &host.namespace {
+                result = result.and(Namespace::remove(namespace));
+            }
+        }
+        if result.is_err() {
+            // A later sweep tries again.
+            self.state.hosts.extend(gone);
+        }
+        result.and(self.state.write(guard)).and(write_hosts_file(&self.state))
+    }
+
+    /// The state as it is now: another handle of this lab may have added and removed hosts.
+    pub(super) fn state_now(&self) -> State {
+        State::read(&self.state.instance).ok().flatten().unwrap_or_else(|| self.state.clone())
+    }
+}

@@ -1,0 +1,58 @@
+//! Entries of `[[at]]` that add links or remove them.
+
+use super::{Entry, Resolver};
+use crate::file::{At, File};
+use crate::settings::AtSettings;
+use longwire_units::Nanos;
+use std::ops::Range;
+
+/// What an entry asks for.
+pub(crate) struct WantedStage {
+    /// Where it stands.
+    pub(crate) span: Range<usize>,
+    pub(crate) time: Nanos,
+    /// Sections to add.
+    pub(crate) add: String,
+    /// Names to remove.
+    pub(crate) remove: Vec<String>,
+    pub(crate) drain: bool,
+}
+
+/// Whether an entry adds or removes something.
+pub(super) fn rewires(written: &At) -> bool {
+    written.add.is_some() || written.remove.is_some()
+}
+
+impl Resolver<'_, '_> {
+    /// What is added and removed, by time.
+    pub(super) fn stages(&mut self, file: &File) -> Vec<WantedStage> {
+        let entries = file.at.iter().filter(|at| rewires(at));
+        let mut stages: Vec<_> = entries.filter_map(|written| self.stage(written)).collect();
+        stages.sort_by_key(|stage| stage.time);
+        stages
+    }
+
+    /// None after an error.
+    fn stage(&mut self, written: &At) -> Option<WantedStage> {
+        let entry = Entry { section: "at", name: written.text("time"), n: None };
+        let others = written.link.is_some()
+            || written.source.is_some()
+            || written.medium.is_some()
+            || written.router.is_some()
+            || !written.blocks.is_empty();
+        let repeated = written.repeats().span("count").is_some()
+            || ["ramp", "every", "times"].iter().any(|key| written.span(key).is_some());
+        if others || repeated {
+            let what = "it adds or removes something, which stands alone and happens once";
+            let fix = "write an entry for each time, and others for what else changes";
+            self.error(&written.span, &entry, "", what, fix);
+            return None;
+        }
+        let AtSettings { time, drain, .. } = self.row(&entry, written)?;
+        let names = written.remove.iter().flat_map(|names| &names.0);
+        let remove = names.map(|name| Some(self.term(&entry, "remove", name)?.0.into_string()));
+        let remove: Vec<String> = remove.collect::<Option<_>>()?;
+        let add = written.add.as_ref().map(|text| text.text.clone()).unwrap_or_default();
+        Some(WantedStage { span: written.span.clone(), time, add, remove, drain })
+    }
+}
