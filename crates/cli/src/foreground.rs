@@ -1,5 +1,6 @@
 //! Commands that keep a link up until they are ended: their common options, and what they say.
 
+use crate::record_args::RecordArgs;
 use crate::{Json, Outcome, outcome, run_text, verdict};
 use longwire_drivers::HostDriver;
 use longwire_run::fitted::fit_pool;
@@ -25,6 +26,9 @@ pub struct Foreground {
     /// Keep what crosses the link, as a capture: FILE.pcapng.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+
+    #[command(flatten)]
+    records: RecordArgs,
 
     /// Fail (exit status 1) if the emulation was not faithful.
     #[arg(long)]
@@ -69,7 +73,8 @@ impl Foreground {
     ) -> anyhow::Result<RealRun> {
         fit_pool(&mut plan);
         plan.hosts.iter_mut().for_each(|host| host.driver = driver);
-        let options = RealOptions { name, record: self.record.clone(), ..RealOptions::default() };
+        let records = self.records.options(self.record.clone())?;
+        let options = RealOptions { name, records, ..RealOptions::default() };
         RealRun::start(plan, Some(hosts), options)
     }
 
