@@ -57,20 +57,17 @@ fn check_reached(files: &[File], findings: &mut Vec<Finding>) {
     }
 }
 
-/// Decisions must have a number each, which is in their titles, too. A number may be missing while the branch
-/// that was given it has not been merged.
+/// Decisions must be numbered from 0001 without gaps, and have the number in their titles.
 fn check_decisions(files: &[File], findings: &mut Vec<Finding>) {
     let pages = files.iter().filter(|f| f.path.starts_with("docs/adr/") && f.path.ends_with(".md"));
-    let mut last = 0;
-    for page in pages {
+    for (index, page) in pages.enumerate() {
+        let number = index + 1;
         let name = page.path.rsplit('/').next().unwrap_or("");
-        let number = name.split('-').next().and_then(|digits| digits.parse().ok()).unwrap_or(0u32);
         let title = format!("# {number}. ");
-        if number <= last || name.as_bytes().get(4) != Some(&b'-') || !page.text.starts_with(&title) {
-            let fix = format!("name it {:04}-… and let it begin with \"# {}. \"", last + 1, last + 1);
-            findings.push(Finding::new(&page.path, 1, "decisions are numbered, each once", fix));
+        if !name.starts_with(&format!("{number:04}-")) || !page.text.starts_with(&title) {
+            let fix = format!("name it {number:04}-… and let it begin with \"{title}\"");
+            findings.push(Finding::new(&page.path, 1, "decisions are numbered without gaps", fix));
         }
-        last = number;
     }
 }
 
