@@ -10,6 +10,9 @@ use longwire_units::Nanos;
 use std::any::Any;
 use std::sync::Arc;
 
+/// Who observes a worker's packets, and who samples its links, if anybody.
+type Observers = (Option<Box<dyn Observer>>, Option<Box<dyn Sampler>>);
+
 /// Whether a worker is observed, and what is sampled.
 #[derive(Default)]
 pub(crate) struct Observing {
@@ -24,12 +27,7 @@ pub(crate) struct Observing {
 
 impl Observing {
     /// Attaches an observer to the pool, and keeps the sampler, whose times count from `start`.
-    pub fn new(
-        map: &Arc<Map>,
-        pool: &mut Pool,
-        (observer, sampler): (Option<Box<dyn Observer>>, Option<Box<dyn Sampler>>),
-        start: Nanos,
-    ) -> Self {
+    pub fn new(map: &Arc<Map>, pool: &mut Pool, (observer, sampler): Observers, start: Nanos) -> Self {
         let on = observer.is_some() || sampler.is_some();
         let asks_for_queues = observer.as_ref().is_some_and(|observer| observer.asks_for_queues());
         if let Some(observer) = observer {

@@ -81,7 +81,6 @@ impl RowReceiver {
             head.commit_all();
             return None;
         };
-        drop(head);
         let whole = self.ring.read_chunk(ROW_BYTES + length as usize).ok()?;
         self.data.resize(ROW_BYTES + length as usize, 0);
         copy(whole.as_slices(), &mut self.data);
