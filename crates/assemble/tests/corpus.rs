@@ -11,9 +11,8 @@ fn corpus() -> Vec<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();
     for folder in ["fuzz/corpus/scenario", "scenarios"] {
-        for entry in std::fs::read_dir(root.join(folder)).unwrap() {
-            files.push(std::fs::read(entry.unwrap().path()).unwrap());
-        }
+        let paths = std::fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        files.extend(paths.filter(|path| path.is_file()).map(|path| std::fs::read(path).unwrap()));
     }
     files
 }

@@ -862,6 +862,11 @@ fn interfaces_that_cant_be_used_are_named() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("interface lw-none0: "), "{}", stderr(&output));
     let hosts = folder.write("hosts.toml", TWO_HOSTS);
-    let output = longwire(&["run", &hosts, "--for", "1s", "--output", "a=x.pcap"]);
+    // A capture without packets.
+    let capture = folder.path("x.pcap");
+    let head = [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0];
+    std::fs::write(&capture, head).unwrap();
+    let input = format!("a={}", capture.display());
+    let output = longwire(&["run", &hosts, "--for", "1s", "--input", &input]);
     assert!(stderr(&output).contains("add --virtual"), "{}", stderr(&output));
 }

@@ -111,7 +111,7 @@ impl Victim {
 
     /// Whether it needs the lab that all its rounds share.
     pub fn needs_lab(&self) -> bool {
-        self.uses("LAB") || !self.host.is_empty()
+        self.uses("LAB") || self.uses("SPACE") || !self.host.is_empty()
     }
 }
 
@@ -127,12 +127,17 @@ pub const VICTIMS: &[Victim] = &[
     Victim::of("run FILE --name NAME --for 1s"),
     Victim::of("run FILE --virtual --for 30s"),
     Victim::of("serve NAMED --state STATE").endless(),
+    Victim::of("log LOG --csv").after("run FILE --virtual --for 1s --log LOG"),
+    Victim::of("attach --netns SPACE --delay 1ms").endless(),
+    Victim::of("proxy --listen 127.0.0.1:0 --to localhost:9 --delay 1ms").endless(),
     Victim::of("check FILE"),
     Victim::of("import netem --output OUT delay 100ms 20ms loss 1%"),
     Victim::of("ctl list"),
     Victim::of("ctl stats LAB"),
     Victim::of("ctl get l --instance LAB"),
     Victim::of("ctl set l rate=5mbit delay=9ms --ramp 200ms --instance LAB"),
+    Victim::of("ctl add host c address=10.66.0.3/24 --link a --instance NAME").after(LAB_UP),
+    Victim::of("ctl remove l --instance NAME").after(LAB_UP),
     Victim::of("ctl diff FILE LAB"),
     Victim::of("ctl apply FILE LAB"),
     Victim::of("ctl save LAB"),
@@ -225,6 +230,9 @@ impl Round<'_> {
             "LAB" => scene.name.clone(),
             "NAME" => self.name.clone(),
             "NAMED" => format!("{}={}", self.name, scene.file),
+            "LOG" => scene.folder.text("run.lwlog"),
+            // Where somebody else's program runs.
+            "SPACE" => format!("lw-{}-f", scene.name),
             "STATE" => scene.folder.text("state"),
             "FID" => self.fid.clone(),
             word => word.replace("ROUND", &self.number.to_string()),

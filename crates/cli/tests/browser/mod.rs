@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -42,6 +43,7 @@ impl Browser {
             .arg(folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .process_group(0)
             .spawn()
             .unwrap();
         let (to, from) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
@@ -139,8 +141,17 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // It ends with its pipes, too; its files can go once it has.
-        let _ = self.child.kill();
+        // Its files can go once all its processes have, which are a group: until then they write.
+        let group = format!("-{}", self.child.id());
+        let signal = |signal: &str| {
+            let sent = Command::new("kill").args(["-s", signal, "--", &group]).stderr(Stdio::null()).status();
+            sent.is_ok_and(|status| status.success())
+        };
+        signal("KILL");
         let _ = self.child.wait();
+        let deadline = Instant::now() + PATIENCE;
+        while signal("0") && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
     }
 }
