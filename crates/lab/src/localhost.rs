@@ -303,8 +303,9 @@ fn port_of(line: &str, state: &str) -> Option<u16> {
         [0, 0, 0, last] => u32::from_be(last) == 1,
         _ => false,
     };
+    let any = matches!(words[..], [0] | [0, 0, 0, 0]);
     let port = u16::from_str_radix(port, 16).ok()?;
-    (own == state && (loopback || words.iter().all(|word| *word == 0))).then_some(port)
+    (own == state && (loopback || any)).then_some(port)
 }
 
 #[cfg(test)]

@@ -411,7 +411,7 @@ fn models_of_sources() {
             "[[source]]\nfrom = \"a\"\nto = \"b\"\nmodel = \"on-off\"\nrate = \"1 Mbit/s\"\non = \"1 s\"",
             "4:8",
             "source \"a-b\", off: ",
-            &["on-off needs it", "How long it is off"],
+            &["on-off needs it", "Mean time off"],
         ),
         (
             "[[source]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\nshape = 1.4",
