@@ -1,7 +1,7 @@
 //! The packet log of a run: what happened to each packet at chosen links, when, and why (decision 56).
 //!
-//! Each worker has a [`Recorder`], which sends rows through a bounded ring ([`ring`]) to one thread, which
-//! writes them to a file ([`file`]). The packet path never waits for it in real time: what the ring can't
+//! Each worker has a recorder, which sends rows through a bounded ring (`ring`) to one thread, which
+//! writes them to a file ([`mod@file`]). The packet path never waits for it in real time: what the ring can't
 //! hold is counted. [`reading`] reads both formats.
 
 pub mod binary;
