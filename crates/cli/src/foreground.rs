@@ -4,6 +4,7 @@ use crate::record_args::RecordArgs;
 use crate::{Json, Outcome, outcome, run_text, verdict};
 use longwire_drivers::HostDriver;
 use longwire_run::fitted::fit_pool;
+use longwire_run::open_ports::OwnPorts;
 use longwire_run::real_run::{Ended, RealOptions, RealRun};
 use longwire_run::test_hosts::TestHosts;
 use longwire_rundir::StopSignals;
@@ -46,6 +47,14 @@ pub struct Foreground {
     pub json: Json,
 }
 
+/// What the two ends of the links are.
+pub enum Wiring {
+    /// Hosts, and the driver that wires them.
+    Hosts(TestHosts, HostDriver),
+    /// Ports of this process.
+    Ports(OwnPorts),
+}
+
 /// The longest possible duration, well within the range of the engine's clock, which ends after 584 years.
 const LONGEST: Nanos = Nanos::from_secs(100 * 365 * 86_400);
 /// Interval between checks for signals.
@@ -61,21 +70,21 @@ pub fn run_time(text: &str) -> Result<Nanos, String> {
 }
 
 impl Foreground {
-    /// Starts the links of `plan` between `hosts`, which are wired by `driver`.
+    /// Starts the links of `plan` between its ends.
     ///
     /// # Errors
-    /// If a port can't be opened, or there is not the memory; the hosts are taken down then.
-    pub fn start(
-        &self,
-        name: String,
-        mut plan: Plan,
-        (hosts, driver): (TestHosts, HostDriver),
-    ) -> anyhow::Result<RealRun> {
+    /// If a port can't be opened, or there is not the memory; hosts are taken down then.
+    pub fn start(&self, name: String, mut plan: Plan, ends: Wiring) -> anyhow::Result<RealRun> {
         fit_pool(&mut plan);
-        plan.hosts.iter_mut().for_each(|host| host.driver = driver);
+        let (hosts, ports) = match ends {
+            Wiring::Hosts(hosts, driver) => {
+                plan.hosts.iter_mut().for_each(|host| host.driver = driver);
+                (Some(hosts), OwnPorts::default())
+            }
+            Wiring::Ports(ports) => (None, ports),
+        };
         let records = self.records.options(self.record.clone())?;
-        let options = RealOptions { name, records, ..RealOptions::default() };
-        RealRun::start(plan, Some(hosts), options)
+        RealRun::start(plan, hosts, RealOptions { name, ports, records, ..RealOptions::default() })
     }
 
     /// Waits until it is to end: after its time, at a signal, when asked over the control socket, when a

@@ -15,6 +15,7 @@ use longwire_port::driver::{HostEnd, Open, Wanted, opener};
 use longwire_port::interface::namespace;
 use longwire_scenario::{Driven, Plan, Source};
 use longwire_units::Nanos;
+use std::fmt;
 use std::net::SocketAddr;
 
 /// Ports, opened, in the plan's order.
@@ -23,6 +24,23 @@ pub struct OpenPorts {
     pub ports: Vec<Box<dyn Port>>,
     /// What is left of those without an interface, by place in the plan.
     pub watches: Vec<Option<Watch>>,
+}
+
+/// Ports of the process itself, opened by whoever holds their far sides; the plan's ports have their names.
+#[derive(Default)]
+pub struct OwnPorts(pub Vec<Box<dyn Port>>);
+
+impl fmt::Debug for OwnPorts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|port| port.name())).finish()
+    }
+}
+
+impl OwnPorts {
+    fn take(&mut self, name: &str) -> Option<Box<dyn Port>> {
+        let at = self.0.iter().position(|port| port.name() == name)?;
+        Some(self.0.swap_remove(at))
+    }
 }
 
 /// The clock of captures and sources.
@@ -68,7 +86,7 @@ pub fn open_virtual(plan: &Plan, files: &PortFiles) -> anyhow::Result<OpenPorts>
 }
 
 /// Opens every port for a run in real time: interfaces, the wires of `hosts`, captures that are replayed and
-/// traffic sources, both from the start of the engine on.
+/// traffic sources, both from the start of the engine on. Those of `own` are open already.
 ///
 /// # Errors
 /// An interface or a file that can't be used, or a source that can't be; each says what to do.
@@ -76,6 +94,7 @@ pub fn open_real(
     plan: &Plan,
     mut hosts: Option<&mut TestHosts>,
     files: &PortFiles,
+    mut own: OwnPorts,
 ) -> anyhow::Result<OpenPorts> {
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let now = Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX));
@@ -88,7 +107,9 @@ pub fn open_real(
             continue;
         }
         let name = &port.name;
-        ports[place] = vec![if port.attachment.is_outer() {
+        ports[place] = vec![if let Some(port) = own.take(name) {
+            port
+        } else if port.attachment.is_outer() {
             let port = open_replay(plan, place, &files.captures[place], &flows, &origin)?;
             watches[place] = Some(port.watch());
             Box::new(port)

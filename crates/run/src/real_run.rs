@@ -8,7 +8,7 @@ use crate::objects::media::LiveMedia;
 use crate::objects::routers::LiveRouters;
 use crate::objects::sources::LiveSources;
 use crate::objects::{Noticed, Objects};
-use crate::open_ports::open_real;
+use crate::open_ports::{OwnPorts, open_real};
 use crate::port_files::PortFiles;
 use crate::programs::rows;
 use crate::records::{RealRecords, RecordOptions, Recorded};
@@ -37,6 +37,8 @@ pub struct RealOptions {
     pub name: String,
     /// The captures of its ports.
     pub files: Option<PortFiles>,
+    /// Ports that are open already.
+    pub ports: OwnPorts,
     /// What it writes down.
     pub records: RecordOptions,
     /// A group, by number, that may use its API besides this user.
@@ -98,7 +100,7 @@ impl RealRun {
         if let Some(finding) = plan.routers.iter().find_map(|router| router.not_in_real_time.as_ref()) {
             anyhow::bail!("{finding}");
         }
-        let mut open = open_real(&plan, hosts.as_mut(), &files)?;
+        let mut open = open_real(&plan, hosts.as_mut(), &files, options.ports)?;
         let mut nesp = None;
         if let Some(settings) = &plan.nesp {
             let (setup, ports) = NespSetup::wrap(settings, &plan, open.ports)?;

@@ -1,11 +1,11 @@
 //! `longwire attach`
 
-use super::exec::link::{LARGEST_MTU, LEAST_MTU, LinkArgs, round_trip};
+use super::exec::link::{Ends, LARGEST_MTU, LEAST_MTU, LinkArgs, round_trip};
 use crate::Outcome;
-use crate::foreground::Foreground;
+use crate::foreground::{Foreground, Wiring};
 use anyhow::{Context, anyhow, ensure};
 use longwire_drivers::HostDriver;
-use longwire_lab::{Attachment, Interface, Namespace, abilities, path_of};
+use longwire_lab::{Attachment, Duty, Interface, Namespace, abilities, keep_for, path_of};
 use longwire_report::shown;
 use longwire_run::real_run::RealRun;
 use longwire_run::test_hosts::{TestHosts, sweep};
@@ -81,9 +81,10 @@ impl Args {
         let of = |error| anyhow!("{}: {error}", found.name);
         let interface = found.namespace.run(|| Interface::find(name)).and_then(|found| found).map_err(of)?;
         let mtu = interface.mtu().clamp(LEAST_MTU, LARGEST_MTU);
-        let plan = self.link.plan("attach", self.foreground.seed, mtu)?;
+        let plan = self.link.plan("attach", self.foreground.seed, Ends::Hosts { mtu })?;
         self.link.notes().iter().for_each(|note| self.foreground.say(&format!("--netem: {note}")));
         let more = round_trip(&plan);
+        keep_for(Duty::Carries).context("giving up what root need not keep")?;
         // Caught from here on, so that a signal while the ends are made leaves nothing behind.
         let signals = StopSignals::catch().context("catching signals")?;
         sweep()?;
@@ -91,7 +92,7 @@ impl Args {
         let created =
             found.namespace.run(|| Attachment::create(&instance, interface)).and_then(|created| created);
         let hosts = TestHosts::Attached(created.map_err(of)?);
-        let run = self.foreground.start(instance, plan, (hosts, HostDriver::VETH))?;
+        let run = self.foreground.start(instance, plan, Wiring::Hosts(hosts, HostDriver::VETH))?;
         let attachment = attached(&run)?;
         let diversion = attachment.divert().map_err(of)?;
         self.foreground.say(&format!("a link is on {name} of {}; Ctrl-C takes it off", found.name));

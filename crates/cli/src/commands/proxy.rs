@@ -1,18 +1,21 @@
 //! `longwire proxy`
 
-use super::exec::link::{LinkArgs, round_trip};
+use super::exec::link::{Ends, LinkArgs, round_trip};
 use crate::Outcome;
-use crate::foreground::Foreground;
+use crate::foreground::{Foreground, Wiring};
 use anyhow::{Context, ensure};
 use longwire_drivers::HostDriver;
 use longwire_lab::{
-    Dial, ExecNet, ExecSpec, FarEnd, Outside, PortRelay, abilities, enter_user_namespace, may_make_hosts,
-    taps,
+    Dial, Duty, ExecNet, ExecSpec, FAR, FarEnd, NEAR, Outside, PortRelay, abilities, enter_user_namespace,
+    keep_for, may_make_hosts, taps,
 };
 use longwire_report::shown;
+use longwire_run::open_ports::OwnPorts;
 use longwire_run::real_run::RealRun;
 use longwire_run::test_hosts::{TestHosts, sweep, wiring};
 use longwire_rundir::StopSignals;
+use longwire_scenario::Plan;
+use longwire_stack::{Stack, StackPort, Wires};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 
@@ -22,7 +25,8 @@ use std::sync::Arc;
 /// packets: two ends are made, joined by it, with a relay at each. Programs need no root and no change but
 /// the address. Up is towards the service, down is towards the clients.
 ///
-/// Without root the ends are made in a user namespace, if the system allows that.
+/// The packets are the kernel's, of two ends in namespaces: without root in a user namespace, if the system
+/// allows that. Where it allows none, or with --stack process, they are of a TCP/IP in this process.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -45,11 +49,23 @@ pub struct Args {
     #[arg(long)]
     udp: bool,
 
+    /// Whose TCP/IP makes the packets: the kernel's, in namespaces, or one in this process, which needs
+    /// nothing of the system. Default: the kernel's, where namespaces are allowed.
+    #[arg(long, value_name = "WHOSE")]
+    stack: Option<Whose>,
+
     #[command(flatten)]
     link: Box<LinkArgs>,
 
     #[command(flatten)]
     foreground: Foreground,
+}
+
+/// Whose TCP/IP makes the packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Whose {
+    Kernel,
+    Process,
 }
 
 /// Longest IP packet between the two ends.
@@ -61,38 +77,120 @@ enum Entrance {
     Udp(UdpSocket),
 }
 
+/// How the two ends are made.
+enum Means {
+    /// In namespaces: from where the service is reached, and the wiring.
+    Kernel(Dial, HostDriver),
+    /// In this process.
+    Process,
+}
+
+/// A link that is up, and the relays at its ends.
+struct Up {
+    run: RealRun,
+    relays: Relays,
+}
+
+/// One at each end in namespaces, or one for both ends in this process.
+type Relays = (Vec<PortRelay>, Option<Stack>);
+
 impl Args {
     /// Passes on what clients send, and reports on the link.
     ///
     /// # Errors
     /// If an address can't be used, or the system does not allow it.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let plan = self.link.plan("proxy", self.foreground.seed, MTU)?;
+        // What is wrong with the options is said before anything is made.
+        self.link.plan("proxy", self.foreground.seed, Ends::Process)?;
         self.link.notes().iter().for_each(|note| self.foreground.say(&format!("--netem: {note}")));
         let service = self.service()?;
         // In this network, whichever the ends are made in.
         let entrance = Entrance::open(self.udp, self.listen)
             .with_context(|| format!("can't listen on {}", self.listen))?;
         let at = entrance.address()?;
-        let (outside, driver) = ends()?;
+        let means = self.means()?;
+        keep_for(Duty::Carries).context("giving up what root need not keep")?;
         // Caught from here on, so that a signal while the ends are made leaves nothing behind.
         let signals = StopSignals::catch().context("catching signals")?;
-        sweep()?;
-        let instance = format!("proxy-{}", std::process::id());
-        let spec = ExecSpec { far: FarEnd::Private, wiring: wiring(driver.wire), mtu: MTU };
-        let hosts = TestHosts::Exec(ExecNet::create(&instance, &spec)?);
+        let (whose, ends) = match means {
+            Means::Kernel(..) => ("kernel", Ends::Hosts { mtu: MTU }),
+            Means::Process => ("process", Ends::Process),
+        };
+        let plan = self.link.plan("proxy", self.foreground.seed, ends)?;
         let trip = round_trip(&plan);
-        let run = self.foreground.start(instance, plan, (hosts, driver))?;
-        let relays = relays(&run, entrance, outside, service)?;
+        let up = match means {
+            Means::Kernel(outside, driver) => {
+                self.in_namespaces(plan, entrance, (outside, driver), service)?
+            }
+            Means::Process => self.in_process(plan, entrance, service)?,
+        };
+        let packets = if whose == "kernel" { "the kernel's packets" } else { "packets of this process" };
         self.foreground
-            .say(&format!("{at} leads to {service}, by packets that cross the link; Ctrl-C ends it"));
+            .say(&format!("{at} leads to {service}, by {packets} that cross the link; Ctrl-C ends it"));
         if let Some(time) = trip {
             self.foreground.say(&format!("round trip will be about {}", shown::time(time.0 as f64)));
         }
-        self.foreground.wait(&run, &signals, || None);
-        drop(relays);
-        let own = [("listen", at.to_string()), ("to", service.to_string())];
-        self.foreground.report("proxy", run.stop(), &own)
+        self.foreground.wait(&up.run, &signals, || None);
+        drop(up.relays);
+        let own = [("listen", at.to_string()), ("to", service.to_string()), ("stack", whose.to_owned())];
+        self.foreground.report("proxy", up.run.stop(), &own)
+    }
+
+    /// How the ends are made. Enters a user namespace if namespaces are only possible there, which must happen
+    /// before a second thread starts.
+    fn means(&self) -> anyhow::Result<Means> {
+        if self.stack == Some(Whose::Process) {
+            return Ok(Means::Process);
+        }
+        let driver = || if taps().available { HostDriver::TAP } else { HostDriver::VETH };
+        if may_make_hosts() {
+            return Ok(Means::Kernel(Dial::Here, driver()));
+        }
+        let can = abilities();
+        if can.user_namespaces.available {
+            let outside = Outside::stay().context("keeping this network's sockets at hand")?;
+            enter_user_namespace()?;
+            return Ok(Means::Kernel(Dial::Outside(outside), driver()));
+        }
+        let reason = format!("{}; {}", can.namespaces.reason, can.user_namespaces.reason);
+        ensure!(
+            self.stack.is_none(),
+            "the kernel's TCP/IP needs namespaces: {reason}; --stack process needs none"
+        );
+        self.foreground.say(&format!("TCP/IP is this process's own, as there are no namespaces: {reason}"));
+        Ok(Means::Process)
+    }
+
+    /// Two namespaces, with a relay in each.
+    fn in_namespaces(
+        &self,
+        plan: Plan,
+        entrance: Entrance,
+        (outside, driver): (Dial, HostDriver),
+        service: SocketAddr,
+    ) -> anyhow::Result<Up> {
+        sweep()?;
+        let spec = ExecSpec { far: FarEnd::Private, wiring: wiring(driver.wire), mtu: MTU };
+        let hosts = TestHosts::Exec(ExecNet::create(&instance(), &spec)?);
+        let run = self.foreground.start(instance(), plan, Wiring::Hosts(hosts, driver))?;
+        let relays = relays(&run, entrance, outside, service)?;
+        Ok(Up { run, relays: (relays.into(), None) })
+    }
+
+    /// Two ends in this process.
+    fn in_process(&self, plan: Plan, entrance: Entrance, service: SocketAddr) -> anyhow::Result<Up> {
+        let [near, far] = [0, 1].map(|place: usize| plan.ports[place].mac.0);
+        let made =
+            StackPort::pair(NEAR, near, far).and_then(|one| Ok((one, StackPort::pair(FAR, far, near)?)));
+        let ((near_port, near), (far_port, far)) = made.context("making the two ends")?;
+        let ports = OwnPorts(vec![Box::new(near_port), Box::new(far_port)]);
+        let run = self.foreground.start(instance(), plan, Wiring::Ports(ports))?;
+        let wires = Wires { near, far };
+        let stack = match entrance {
+            Entrance::Tcp(listener) => Stack::tcp(wires, listener, service),
+            Entrance::Udp(socket) => Stack::udp(wires, socket, service),
+        };
+        Ok(Up { run, relays: (Vec::new(), Some(stack?)) })
     }
 
     /// The service's address: the first that its name has.
@@ -117,22 +215,9 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("\"{text}\" is no address; write 127.0.0.1:9000, [::1]:9000 or 9000"))
 }
 
-/// From where the service is reached, and the wiring of the ends. Enters a user namespace if ends are only
-/// possible there, which must happen before a second thread starts.
-fn ends() -> anyhow::Result<(Dial, HostDriver)> {
-    let mut outside = Dial::Here;
-    if !may_make_hosts() {
-        let can = abilities();
-        ensure!(
-            can.user_namespaces.available,
-            "a link can't be made here: {}; {}",
-            can.namespaces.reason,
-            can.user_namespaces.reason
-        );
-        outside = Dial::Outside(Outside::stay().context("keeping this network's sockets at hand")?);
-        enter_user_namespace()?;
-    }
-    Ok((outside, if taps().available { HostDriver::TAP } else { HostDriver::VETH }))
+/// The name under which `longwire ctl` finds it.
+fn instance() -> String {
+    format!("proxy-{}", std::process::id())
 }
 
 /// The relays: from the clients to the near end and across the link, and from the far end to the service.

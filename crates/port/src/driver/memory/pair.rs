@@ -177,6 +177,11 @@ impl FarEnd {
         self.outgoing.push(bytes, facts)
     }
 
+    /// Whether a frame of this many bytes can be pushed.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.outgoing.facts.slots() > 0 && self.outgoing.bytes.slots() >= bytes
+    }
+
     /// Takes the oldest frame that the port has sent.
     pub fn take(&mut self) -> Option<Frame> {
         let mut bytes = Vec::new();

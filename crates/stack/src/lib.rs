@@ -1,0 +1,141 @@
+//! TCP/IP in this process: a relay between a client and a service whose packets cross the engine, where the
+//! kernel makes none because no namespaces are allowed.
+//!
+//! A [`Stack`] is two ends, each with TCP, UDP and IP of its own (smoltcp) and a [`StackPort`] of the engine.
+//! At the near end a client's bytes become packets; the engine carries them over its links; at the far end
+//! they become bytes again, for the service. So a loss leads to a retransmission, a queue to delay, and a
+//! reader that stops fills the window of its sender: nothing is imitated.
+#![forbid(unsafe_code)]
+
+mod datagrams;
+mod end;
+mod port;
+mod splice;
+mod streams;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+use datagrams::Datagrams;
+use end::{Clock, End};
+pub use port::{StackPort, Wire};
+use streams::Streams;
+
+/// The ends' addresses: the network is theirs alone.
+pub const NEAR: std::net::Ipv4Addr = std::net::Ipv4Addr::new(100, 64, 0, 2);
+/// See [`NEAR`].
+pub const FAR: std::net::Ipv4Addr = std::net::Ipv4Addr::new(100, 64, 0, 1);
+
+/// Connections of a relay at once; clients beyond wait in the kernel's queue of their listener.
+pub const MAX_CONNECTIONS: usize = 256;
+/// Bytes of a connection that wait in each direction at each end, at most.
+pub const BUFFER: usize = 512 << 10;
+
+/// A relay that runs until dropped.
+#[derive(Debug)]
+pub struct Stack {
+    stop: OwnedFd,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The wires of both ends.
+#[derive(Debug)]
+pub struct Wires {
+    /// That of the end which clients are at.
+    pub near: Wire,
+    /// That of the end which the service is at.
+    pub far: Wire,
+}
+
+impl Stack {
+    /// Passes on connections to the service at `to`.
+    ///
+    /// # Errors
+    /// When the system refuses a thread or a descriptor.
+    pub fn tcp(wires: Wires, listener: TcpListener, to: SocketAddr) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let clock = Clock::start();
+        Self::start(clock, Streams::new(&clock, wires, listener, to))
+    }
+
+    /// Passes on datagrams to the service at `to`, and the answers to whoever asked.
+    ///
+    /// # Errors
+    /// When the system refuses a thread or a descriptor.
+    pub fn udp(wires: Wires, socket: UdpSocket, to: SocketAddr) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let clock = Clock::start();
+        Self::start(clock, Datagrams::new(&clock, wires, socket, to))
+    }
+
+    fn start(clock: Clock, mut relay: impl Relay + 'static) -> io::Result<Self> {
+        let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
+        let stopped = stop.try_clone()?;
+        let run = move || run(&clock, &mut relay, &stopped);
+        let thread = std::thread::Builder::new().name("stack".to_owned()).spawn(run)?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // Eight bytes, as eventfd(2) wants; writing the first one can neither block nor fail.
+        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            // A relay that has panicked serves nobody any more; that is all there is to it.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What lies between the sockets of the kernel and those of the two ends.
+trait Relay: Send {
+    /// The near and the far end.
+    fn ends(&mut self) -> [&mut End; 2];
+
+    /// Sockets of the kernel to wait for, in an order that stays until [`Relay::ready`].
+    fn awaited<'a>(&'a self, polls: &mut Vec<PollFd<'a>>);
+
+    /// Receives what came of waiting for them.
+    fn ready(&mut self, events: &[PollFlags]);
+
+    /// Takes the packets that have come, and moves bytes between both kinds of sockets.
+    fn turn(&mut self, clock: &Clock);
+}
+
+/// The longest wait where there is something to do but no room for it.
+const NO_ROOM: Duration = Duration::from_millis(1);
+
+fn run(clock: &Clock, relay: &mut impl Relay, stop: &OwnedFd) {
+    loop {
+        relay.turn(clock);
+        let mut wait: Option<Duration> = None;
+        for end in relay.ends() {
+            end.send(clock);
+            let own = if end.is_full() { Some(NO_ROOM) } else { end.wait(clock) };
+            wait = [wait, own].into_iter().flatten().min();
+        }
+        let bells = relay.ends().map(|end| end.bell());
+        let mut polls = vec![PollFd::new(stop, PollFlags::IN)];
+        polls.extend(bells.iter().map(|bell| PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN)));
+        let own = polls.len();
+        relay.awaited(&mut polls);
+        let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
+        // A signal wakes it with nothing ready.
+        let called = poll(&mut polls, wait.as_ref());
+        let events: Vec<_> = polls.iter().map(PollFd::revents).collect();
+        drop(polls);
+        if called.is_err() {
+            continue;
+        }
+        if !events[0].is_empty() {
+            return;
+        }
+        relay.ready(&events[own..]);
+    }
+}
