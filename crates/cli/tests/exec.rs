@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use support::started::Started;
 use support::{Folder, longwire, row, stderr, stdout};
 
 const LONGWIRE: &str = env!("CARGO_BIN_EXE_longwire");
@@ -179,53 +180,111 @@ fn files_of_a_run_are_the_caller_s() {
     assert_eq!(owners, [NOBODY, NOBODY, NOBODY, 0]);
 }
 
-/// An ordinary user of the machine, which lets users make TAP devices, gets out by pasta.
+/// An ordinary user of a machine that lets users make TAP devices, with pasta.
+struct Ordinary {
+    machine: Machine,
+    folder: Folder,
+}
+
+impl Ordinary {
+    /// Skips the test with a message if something is missing.
+    fn new(test: &str) -> Option<Self> {
+        let missing = ["pasta", "setpriv", "mknod", "pgrep"].into_iter().find(|program| {
+            let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+            !found.is_ok_and(|found| found.status.success())
+        });
+        if let Some(program) = missing {
+            println!("skipped {test}: there is no {program}");
+            return None;
+        }
+        let machine = Machine::new(test)?;
+        let folder = Folder::new(test);
+        std::fs::copy(LONGWIRE, folder.path("longwire")).unwrap();
+        std::fs::DirBuilder::new().mode(0o700).create(folder.path("run")).unwrap();
+        chown(folder.path("run"), Some(NOBODY), Some(NOBODY)).unwrap();
+        Some(Self { machine, folder })
+    }
+
+    /// The program, where the user may run it.
+    fn program(&self) -> String {
+        self.folder.text("longwire")
+    }
+
+    /// Runs a script on the machine in which `$run` stands for `longwire exec` as the user, whose folder is
+    /// the current one.
+    fn sh(&self, script: &str) -> Output {
+        let (program, device, run_dir) = (self.program(), self.folder.text("tun"), self.folder.text("run"));
+        let script = format!(
+            "ip route add default via 10.77.0.2; mknod {device} c 10 200; chmod 666 {device}
+            mount --bind {device} /dev/net/tun; cd {run_dir}; export LONGWIRE_RUN_DIR={run_dir}
+            run='setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups {program} exec'
+            {script}"
+        );
+        let ran = self.machine.sh_alone(&script);
+        self.machine.sh(&format!("ip route del default via 10.77.0.2; rm -f {device}"));
+        ran
+    }
+}
+
 #[test]
 fn without_root_packets_leave_by_a_network_of_the_user_s() {
-    let test = "without_root_packets_leave_by_a_network_of_the_user_s";
-    let missing = ["pasta", "setpriv", "mknod", "pgrep"].into_iter().find(|program| {
-        let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
-        !found.is_ok_and(|found| found.status.success())
-    });
-    if let Some(program) = missing {
-        return println!("skipped {test}: there is no {program}");
-    }
-    let Some(machine) = Machine::new("pasta") else { return };
-    let folder = Folder::new("pasta");
-    let (program, device) = (folder.text("longwire"), folder.text("tun"));
-    std::fs::copy(LONGWIRE, &program).unwrap();
-    std::fs::DirBuilder::new().mode(0o700).create(folder.path("run")).unwrap();
-    chown(folder.path("run"), Some(NOBODY), Some(NOBODY)).unwrap();
-    let run_dir = folder.text("run");
-    let mut server = Command::new(LONGWIRE)
-        .args(["lab", "exec", &machine.name, "b", "--", LONGWIRE, "traffic", "receive", "--count", "1"])
-        .stderr(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.contains("listening on "), "{line}");
+    let Some(user) = Ordinary::new("pasta") else { return };
+    let mut server = Command::new(LONGWIRE);
+    let receive = ["--", LONGWIRE, "traffic", "receive", "--count", "1"];
+    server.args(["lab", "exec", &user.machine.name, "b"]).args(receive);
+    let (server, _) = Started::ready(&mut server, "listening on ");
     let inner = format!(
         "id -u; id -g; : > mine; ping -q -c 3 -i 0.2 10.77.0.2
-        {program} traffic send tcp 10.77.0.2 --bytes 100kB >/dev/null && echo carried"
+        {} traffic send tcp 10.77.0.2 --bytes 100kB >/dev/null && echo carried",
+        user.program()
     );
-    let script = format!(
-        "ip route add default via 10.77.0.2; mknod {device} c 10 200; chmod 666 {device}
-        mount --bind {device} /dev/net/tun; cd {run_dir}; export LONGWIRE_RUN_DIR={run_dir}
-        setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups \\
-            {program} exec --delay 15ms -- sh -c '{inner}' & run=$!
+    let ran = user.sh(&format!(
+        "$run --delay 15ms -- sh -c '{inner}' & run=$!
         wait $run; echo ended $?; pgrep -af \"[/]proc/$run/ns/net\"; true"
-    );
-    let ran = machine.sh_alone(&script);
+    ));
     let (said, noted) = (stdout(&ran), stderr(&ran));
     assert!(said.starts_with("65534\n65534\n"), "{said}{noted}");
     assert!((30.0..90.0).contains(&least_rtt(&said)), "{said}{noted}");
     // Nothing of it runs any more.
     assert!(said.ends_with("carried\nended 0\n"), "{said}{noted}");
-    assert!(server.wait().unwrap().success());
-    let mine = std::fs::metadata(folder.path("run").join("mine")).unwrap();
+    assert_eq!(server.wait().code, Some(0));
+    let mine = std::fs::metadata(user.folder.path("run").join("mine")).unwrap();
     assert_eq!((mine.uid(), mine.gid()), (NOBODY, NOBODY));
+}
+
+/// SIGKILL leaves it no time to end what carries its packets, which ends all the same.
+#[test]
+fn a_killed_run_s_network_of_the_user_s_ends() {
+    let Some(user) = Ordinary::new("killed") else { return };
+    let ran = user.sh("mkfifo up; $run -q -- sh -c 'echo > up; exec sleep 60' & run=$!
+        read line < up; pgrep -f \"[/]proc/$run/ns/net\" > /dev/null && echo was there
+        kill -KILL $run; wait $run 2> /dev/null
+        while pgrep -f \"[/]proc/$run/ns/net\" > /dev/null; do :; done; echo gone");
+    assert_eq!(stdout(&ran), "was there\ngone\n", "{}", stderr(&ran));
+}
+
+/// In a user namespace too, localhost is the machine's, in both directions.
+#[test]
+fn without_root_services_of_the_loopback_are_reached() {
+    let Some(user) = Ordinary::new("loopback") else { return };
+    for (option, host) in [("--localhost", "127.0.0.1"), ("--localhost=LISTED", "::1")] {
+        let service = Loopback::start(&user.machine);
+        let option = option.replace("LISTED", &service.port.to_string());
+        user.folder.write("run/ask", asking(host, service.port));
+        let ran = user.sh(&format!("$run -q --delay 20ms {option} -- bash ask"));
+        assert_eq!(ran.status.code(), Some(0), "{}", stderr(&ran));
+        assert_asked(&stdout(&ran), [80, 40]);
+        service.join();
+    }
+    let ran = user.sh(&format!(
+        "mkfifo up; $run -q --delay 20ms --publish 7005 -- sh -c '{0} traffic receive --count 1 \
+            --bind 127.0.0.1 --port 7005 2>&1 > /dev/null | {{ read line; echo > up; cat > /dev/null; }}' &
+        run=$!; read line < up
+        {0} traffic send tcp 127.0.0.1 --port 7005 --bytes 1kB > /dev/null
+        wait $run; echo ended $?",
+        user.program()
+    ));
+    assert_eq!(stdout(&ran), "ended 0\n", "{}", stderr(&ran));
 }
 
 /// The machine's way out is host b, over a link of 1400 bytes.
@@ -339,6 +398,15 @@ fn services_are_reached_through_the_link_only_and_end_with_the_run() {
     let output = machine.exec(&["-q", "--serve", &serve, "--", "sh", "-c", &script]);
     assert_eq!(stdout(&output), "far\n", "{}", stderr(&output));
     assert_eq!(stdout(&machine.sh("ss -Hltn")), "");
+    // It may also run as another user, and can't hinder its end then.
+    let folder = Folder::new("serve");
+    chown(folder.path("."), Some(NOBODY), Some(NOBODY)).unwrap();
+    let file = folder.text("by");
+    let serve = format!("id -u > {file}; grep CapEff /proc/self/status >> {file}; exec nc -lk -p 7002");
+    let options = ["-q", "--serve-user", "nobody", "--serve", &serve, "--", "cat", &file];
+    let output = machine.exec(&options);
+    assert_eq!(stdout(&output), "65534\nCapEff:\t0000000000000000\n", "{}", stderr(&output));
+    assert_eq!(stdout(&machine.sh("ss -Hltn")), "");
 }
 
 /// A service on the loopback of a lab's host a, by TCP and UDP at one port: it answers who has asked.
@@ -382,11 +450,11 @@ impl Loopback {
 
 /// A script for bash that asks by TCP and UDP and prints how long both took, in ms. bash's own `read` takes a
 /// byte at a time, and would lose the rest of a datagram.
-fn asking(port: u16) -> String {
+fn asking(host: &str, port: u16) -> String {
     format!(
         "for kind in tcp udp; do
             begin=$(date +%s%N)
-            exec 3<>/dev/$kind/127.0.0.1/{port}; echo by $kind >&3; line=$(head -n 1 <&3)
+            exec 3<>/dev/$kind/{host}/{port}; echo by $kind >&3; line=$(head -n 1 <&3)
             echo \"$line, after $(( ($(date +%s%N) - begin) / 1000000 ))\"
         done"
     )
@@ -407,7 +475,7 @@ fn assert_asked(text: &str, least: [u32; 2]) {
 fn services_of_the_loopback_are_reached_through_the_link() {
     let Some(machine) = Machine::new("localhost") else { return };
     let before = machine.settings();
-    for listed in [false, true] {
+    for (listed, host) in [(false, "127.0.0.1"), (true, "127.0.0.1"), (false, "::1"), (true, "::1")] {
         let service = Loopback::start(&machine);
         let option =
             if listed { format!("--localhost=9-10,{}", service.port) } else { "--localhost".to_owned() };
@@ -417,7 +485,7 @@ fn services_of_the_loopback_are_reached_through_the_link() {
             {}",
             machine.name,
             service.port,
-            asking(service.port)
+            asking(host, service.port)
         );
         let output = machine.exec(&["-q", "--delay", "20ms", &option, "--", "bash", "-c", &script]);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

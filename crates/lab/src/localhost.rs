@@ -4,6 +4,11 @@
 //! listens, on the link's interface only, and passes it on to the machine's 127.0.0.1: its services see a
 //! client of their own machine. The other way round, a relay on the machine's 127.0.0.1 dials the near end's
 //! address, and the kernel there has it go to the command's 127.0.0.1.
+//!
+//! What the command sends to `::1` can't leave its namespace. A relay beside the command takes it and sends it
+//! to 127.0.0.1, with which it goes on as above.
+//!
+//! In a user namespace the machine is out of reach for all but sockets that were made there: see [`Dial`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,6 +16,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -21,7 +27,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
 use crate::port_relay::{Dial, PortRelay};
-use crate::redirection::{Redirections, redirect};
+use crate::redirection::{Redirections, RelayPorts, redirect};
 use crate::{ExecNet, LabError, Namespace, quiet, socket_option};
 
 /// Most ports of a list: each has sockets of its own.
@@ -104,31 +110,36 @@ pub struct Localhost {
 
 impl Localhost {
     /// Begins: `reached` of the machine's services from the near end, `published` ones of the near end from
-    /// the machine's loopback.
+    /// the machine's loopback. `machine` makes sockets of the machine's network.
     ///
     /// # Errors
-    /// When the kernel refuses, or a port that is to be published is taken.
-    pub fn start(net: &ExecNet, reached: Option<&Reached>, published: &Ports) -> Result<Self, LabError> {
+    /// When the kernel refuses.
+    pub fn start(
+        net: &ExecNet,
+        reached: Option<&Reached>,
+        published: Published,
+        machine: Dial,
+    ) -> Result<Self, LabError> {
         let (near, far) = (net.near(), net.far());
         let addresses = [near, far].map(|end| end.spec().addresses[0].address());
         let [IpAddr::V4(own), IpAddr::V4(other)] = addresses else { return Err(LabError::NoFreeNetwork) };
         let index =
             far.run(|| interface_index(far.interface()))?.map_err(LabError::system("finding the far end"))?;
         near.run(|| quiet::with_loopback_by(near.interface()))?;
-        let mut relays = Vec::new();
-        for port in published.each() {
-            let doing = || LabError::system(format!("listening on port {port} of this machine's loopback"));
-            relays.extend(far.run(|| publish(own, port))?.map_err(doing())?);
-        }
+        let doing = || LabError::system("relaying ports of the loopback");
+        let back = published.0.iter().map(|(port, ..)| *port..=*port).collect();
+        let mut relays = published.relays(own, Dial::inside(far.namespace())?).map_err(doing())?;
         let mut ends = Ends {
             near: near.namespace().again()?,
             far: far.namespace().again()?,
+            machine: Arc::new(machine),
+            beside: Arc::new(Dial::inside(near.namespace())?),
             index,
             addresses: [own, other],
-            back: published.0.clone(),
+            back,
             relays: BTreeMap::new(),
+            by_ipv6: BTreeMap::new(),
         };
-        let doing = || LabError::system("redirecting the loopback's ports in the kernel's nf_tables");
         let watch = match reached {
             Some(Reached::Listening) => Some(Watch::start(ends).map_err(doing())?),
             _ => {
@@ -139,6 +150,7 @@ impl Localhost {
                 ends.reach(&listed.each().collect()).map_err(doing())?;
                 ends.redirect(listed.0).map_err(doing())?;
                 relays.extend(std::mem::take(&mut ends.relays).into_values().flatten());
+                relays.extend(std::mem::take(&mut ends.by_ipv6).into_values().flat_map(|(_, relays)| relays));
                 None
             }
         };
@@ -146,43 +158,88 @@ impl Localhost {
     }
 }
 
-/// Both ends, and the relays at the far one by their ports.
+/// Ports of the machine's loopback that are to lead to the command's, taken.
+#[derive(Debug, Default)]
+pub struct Published(Vec<(u16, TcpListener, UdpSocket)>);
+
+impl Published {
+    /// Takes the ports in the network of the calling thread.
+    ///
+    /// # Errors
+    /// When a port is taken already.
+    pub fn take(ports: &Ports) -> Result<Self, LabError> {
+        let take = |port| {
+            let at = (LOOPBACK, port);
+            let taken = TcpListener::bind(at).and_then(|tcp| Ok((port, tcp, UdpSocket::bind(at)?)));
+            taken.map_err(LabError::system(format!("listening on port {port} of this machine's loopback")))
+        };
+        Ok(Self(ports.each().map(take).collect::<Result<_, _>>()?))
+    }
+
+    /// Relays from the ports to the near end.
+    fn relays(self, near: Ipv4Addr, dial: Dial) -> io::Result<Vec<PortRelay>> {
+        let dial = Arc::new(dial);
+        let mut relays = Vec::new();
+        for (port, tcp, udp) in self.0 {
+            let to = SocketAddr::from((near, port));
+            relays.push(PortRelay::tcp(tcp, Arc::clone(&dial), vec![to])?);
+            relays.push(PortRelay::udp(udp, Arc::clone(&dial), to)?);
+        }
+        Ok(relays)
+    }
+}
+
+/// Both ends, and the relays at them by their ports.
 #[derive(Debug)]
 struct Ends {
     near: Namespace,
     far: Namespace,
+    /// Makes sockets of the machine's network.
+    machine: Arc<Dial>,
+    /// Makes sockets of the near end's.
+    beside: Arc<Dial>,
     /// The far end's interface.
     index: u32,
     /// The near end's and the far end's.
     addresses: [Ipv4Addr; 2],
     back: Vec<RangeInclusive<u16>>,
     relays: BTreeMap<u16, Vec<PortRelay>>,
+    /// Relays at the near end from `::1`, by the ports that they are for.
+    by_ipv6: BTreeMap<u16, (RelayPorts, Vec<PortRelay>)>,
 }
 
 impl Ends {
-    /// Has relays at the far end for these ports, and for no others. A port at which a service listens on
-    /// every address of the machine needs none.
+    /// Has relays for these ports, and for no others. A port at which a service listens on every address of
+    /// the machine needs none at the far end.
     fn reach(&mut self, ports: &BTreeSet<u16>) -> io::Result<()> {
         self.relays.retain(|port, _| ports.contains(port));
         let new: Vec<u16> = ports.iter().copied().filter(|port| !self.relays.contains_key(port)).collect();
         let (at, index) = (self.addresses[1], self.index);
         let made: io::Result<Vec<_>> = self
             .far
-            .run(|| new.iter().map(|&port| Ok((port, receive(at, index, port)?))).collect())
+            .run(|| new.iter().map(|&port| Ok((port, receive((at, index), port, &self.machine)?))).collect())
             .map_err(io::Error::other)?;
         self.relays.extend(made?);
+        self.by_ipv6.retain(|port, _| ports.contains(port));
+        let made = self.near.run(|| new.iter().filter_map(|&port| from_ipv6(port, &self.beside)).collect());
+        let made: Vec<_> = made.map_err(io::Error::other)?;
+        self.by_ipv6.extend(made);
         Ok(())
     }
 
     fn redirect(&self, out: Vec<RangeInclusive<u16>>) -> io::Result<()> {
-        let redirections = Redirections { out, back: self.back.clone() };
+        let by_ipv6 = self.by_ipv6.iter().map(|(&port, &(relays, _))| (port, relays)).collect();
+        let redirections = Redirections { out, back: self.back.clone(), by_ipv6 };
         let [own, other] = self.addresses;
         self.near.run(|| redirect(own, other, &redirections)).map_err(io::Error::other)?
     }
 
     /// The ports at which services of the machine listen now: not those that are published there.
     fn listening(&self) -> io::Result<BTreeSet<u16>> {
-        let mut ports = self.far.run(listening).map_err(io::Error::other)?;
+        let mut ports = match &*self.machine {
+            Dial::Outside(outside) => listening(&outside.tables()),
+            _ => self.far.run(|| listening(Path::new("/proc/thread-self/net"))).map_err(io::Error::other)?,
+        };
         ports.retain(|port| !self.back.iter().any(|published| published.contains(port)));
         while ports.len() > MOST {
             ports.pop_last();
@@ -242,17 +299,19 @@ impl Drop for Watch {
     }
 }
 
-/// Relays from a port of the machine's loopback to the near end.
-fn publish(near: Ipv4Addr, port: u16) -> io::Result<[PortRelay; 2]> {
-    let (at, to) = (SocketAddr::from((LOOPBACK, port)), SocketAddr::from((near, port)));
-    let dial = Arc::new(Dial::Inside(Namespace::current().map_err(io::Error::other)?));
-    let tcp = PortRelay::tcp(TcpListener::bind(at)?, Arc::clone(&dial), vec![to])?;
-    Ok([tcp, PortRelay::udp(UdpSocket::bind(at)?, dial, to)?])
+/// Relays at the near end from a port of `::1` to the same of 127.0.0.1; none where there is no IPv6.
+fn from_ipv6(port: u16, beside: &Arc<Dial>) -> Option<(u16, (RelayPorts, Vec<PortRelay>))> {
+    const ANY: (Ipv6Addr, u16) = (Ipv6Addr::LOCALHOST, 0);
+    let to = SocketAddr::from((LOOPBACK, port));
+    let (tcp, udp) = (TcpListener::bind(ANY).ok()?, UdpSocket::bind(ANY).ok()?);
+    let ports = RelayPorts { tcp: tcp.local_addr().ok()?.port(), udp: udp.local_addr().ok()?.port() };
+    let tcp = PortRelay::tcp(tcp, Arc::clone(beside), vec![to]).ok()?;
+    let udp = PortRelay::udp(udp, Arc::clone(beside), to).ok()?;
+    Some((port, (ports, vec![tcp, udp])))
 }
 
 /// Relays from a port of the far end to the loopback of its machine: none where somebody listens already.
-fn receive(at: Ipv4Addr, index: u32, port: u16) -> io::Result<Vec<PortRelay>> {
-    let dial = Arc::new(Dial::Inside(Namespace::current().map_err(io::Error::other)?));
+fn receive((at, index): (Ipv4Addr, u32), port: u16, machine: &Arc<Dial>) -> io::Result<Vec<PortRelay>> {
     let to = [IpAddr::V4(LOOPBACK), IpAddr::V6(Ipv6Addr::LOCALHOST)].map(|to| SocketAddr::new(to, port));
     let socket = |kind| {
         let socket = socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)?;
@@ -268,22 +327,22 @@ fn receive(at: Ipv4Addr, index: u32, port: u16) -> io::Result<Vec<PortRelay>> {
     };
     let tcp = socket(SocketType::STREAM).and_then(|socket| {
         listen(&socket, BACKLOG)?;
-        PortRelay::tcp(TcpListener::from(socket), Arc::clone(&dial), to.to_vec())
+        PortRelay::tcp(TcpListener::from(socket), Arc::clone(machine), to.to_vec())
     });
     let udp = socket(SocketType::DGRAM)
-        .and_then(|socket| PortRelay::udp(UdpSocket::from(socket), Arc::clone(&dial), to[0]));
+        .and_then(|socket| PortRelay::udp(UdpSocket::from(socket), Arc::clone(machine), to[0]));
     Ok([unless_taken(tcp)?, unless_taken(udp)?].into_iter().flatten().collect())
 }
 
-/// The ports at which something listens on the loopback, or on every address, in the calling thread's
-/// namespace.
-fn listening() -> BTreeSet<u16> {
+/// The ports at which something listens on the loopback, or on every address, in the network whose tables are
+/// in `folder`.
+fn listening(folder: &Path) -> BTreeSet<u16> {
     // Tables of sockets, and the state of listening ones (proc_net_tcp(5); for UDP, that of an unconnected
     // socket).
     const TABLES: [(&str, &str); 4] = [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")];
     let of = |(table, state): (&str, &str)| {
         // A system without IPv6 has no tables for it.
-        let text = fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
+        let text = fs::read_to_string(folder.join(table)).unwrap_or_default();
         text.lines().filter_map(|line| port_of(line, state)).collect::<Vec<_>>()
     };
     TABLES.into_iter().flat_map(of).collect()

@@ -2,7 +2,7 @@
 //! (linux/netfilter/nf_tables.h). Numbers in its messages are big-endian.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use longwire_netlink::{Message, Socket, attributes};
@@ -233,11 +233,14 @@ impl Rule {
         loaded.mask(&mask).compare(EQUAL, &masked)
     }
 
-    /// Goes on for IPv4 packets to an address.
-    pub fn sent_to(self, address: Ipv4Addr) -> Self {
-        const DESTINATION_OFFSET: u32 = 16;
-        let loaded = self.of_family(IPV4).payload(NETWORK_HEADER, DESTINATION_OFFSET, 4);
-        loaded.compare(EQUAL, &address.octets())
+    /// Goes on for packets to an address.
+    pub fn sent_to(self, address: IpAddr) -> Self {
+        let (family, offset, address) = match address {
+            IpAddr::V4(address) => (IPV4, 16, address.octets().to_vec()),
+            IpAddr::V6(address) => (IPV6, 24, address.octets().to_vec()),
+        };
+        let loaded = self.of_family(family).payload(NETWORK_HEADER, offset, address.len() as u32);
+        loaded.compare(EQUAL, &address)
     }
 
     /// Goes on for packets of a protocol above IP, to one of a range of its ports.
@@ -252,17 +255,26 @@ impl Rule {
             .compare(AT_MOST, &ports.end().to_be_bytes())
     }
 
-    /// Gives the packet, and all further ones of its connection, another destination.
-    pub fn redirect_to(self, address: Ipv4Addr) -> Self {
+    /// Gives the packet, and all further ones of its connection, another destination, at the same port if none
+    /// is given.
+    pub fn redirect_to(self, address: IpAddr, port: Option<u16>) -> Self {
         const DESTINATION: u32 = 1;
-        let loaded = self.expression("immediate", |m| {
-            number(m, 1, REGISTER);
-            m.nested(2, |m| m.attribute(DATA_VALUE, &address.octets()));
-        });
+        const PORT_REGISTER: u32 = 2;
+        let (family, address) = match address {
+            IpAddr::V4(address) => (IPV4, address.octets().to_vec()),
+            IpAddr::V6(address) => (IPV6, address.octets().to_vec()),
+        };
+        let mut loaded = self.load(REGISTER, &address);
+        if let Some(port) = port {
+            loaded = loaded.load(PORT_REGISTER, &port.to_be_bytes());
+        }
         loaded.expression("nat", |m| {
             number(m, 1, DESTINATION);
-            number(m, 2, u32::from(IPV4));
+            number(m, 2, u32::from(family));
             number(m, 3, REGISTER);
+            if port.is_some() {
+                number(m, 5, PORT_REGISTER);
+            }
         })
     }
 
@@ -312,6 +324,13 @@ impl Rule {
     /// Gives the packet the source address of the interface it goes out by.
     pub fn masquerade(self) -> Self {
         self.expression("masq", |_| {})
+    }
+
+    fn load(self, register: u32, value: &[u8]) -> Self {
+        self.expression("immediate", |m| {
+            number(m, 1, register);
+            m.nested(2, |m| m.attribute(DATA_VALUE, value));
+        })
     }
 
     fn meta(self, key: u32) -> Self {

@@ -8,6 +8,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::net::{
@@ -64,6 +65,11 @@ impl Outside {
             _ => None,
         });
         fds.next().ok_or_else(|| io::Error::other("no socket could be made outside the user namespace"))
+    }
+
+    /// The folder of that network's tables (proc_net(5)).
+    pub(crate) fn tables(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/net", self.child.as_raw_nonzero()))
     }
 }
 

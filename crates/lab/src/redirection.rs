@@ -2,7 +2,7 @@
 //! of `exec`, by the kernel's nf_tables.
 
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
 use crate::nftables::{Chain, Hook, INET, Rule, apply, delete_table, insert_rule, new_nat_chain, new_table};
@@ -17,6 +17,16 @@ pub struct Redirections {
     pub out: Vec<RangeInclusive<u16>>,
     /// Ports of the end's own address that are the loopback's.
     pub back: Vec<RangeInclusive<u16>>,
+    /// Ports of the loopback by IPv6, and the ports there that relays for them listen at: the kernel lets no
+    /// packet from `::1` leave, whatever translation makes of it.
+    pub by_ipv6: Vec<(u16, RelayPorts)>,
+}
+
+/// Where relays of the loopback listen.
+#[derive(Debug, Clone, Copy)]
+pub struct RelayPorts {
+    pub tcp: u16,
+    pub udp: u16,
 }
 
 /// Sets redirections up in the calling thread's namespace, in the place of those before.
@@ -38,12 +48,19 @@ pub fn redirect(own: Ipv4Addr, other: Ipv4Addr, redirections: &Redirections) -> 
     let mut rule = |hook, rule| requests.push(insert_rule(&chain(hook), &rule, REDIRECTION));
     for protocol in PROTOCOLS {
         for ports in &redirections.out {
-            let sent = Rule::default().sent_to(LOOPBACK).at_ports(protocol, ports.clone());
-            rule(Hook::Output, sent.redirect_to(other));
+            let sent = Rule::default().sent_to(LOOPBACK.into()).at_ports(protocol, ports.clone());
+            rule(Hook::Output, sent.redirect_to(other.into(), None));
         }
         for ports in &redirections.back {
-            let come = Rule::default().sent_to(own).at_ports(protocol, ports.clone());
-            rule(Hook::PreRouting, come.redirect_to(LOOPBACK));
+            let come = Rule::default().sent_to(own.into()).at_ports(protocol, ports.clone());
+            rule(Hook::PreRouting, come.redirect_to(LOOPBACK.into(), None));
+        }
+    }
+    let ipv6 = IpAddr::V6(Ipv6Addr::LOCALHOST);
+    for &(port, relays) in &redirections.by_ipv6 {
+        for (protocol, relay) in PROTOCOLS.into_iter().zip([relays.tcp, relays.udp]) {
+            let sent = Rule::default().sent_to(ipv6).at_ports(protocol, port..=port);
+            rule(Hook::Output, sent.redirect_to(ipv6, Some(relay)));
         }
     }
     // What leaves must have an address that answers find.

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
+use crate::User;
+
 /// How long it has to end by itself.
 const GRACE: Duration = Duration::from_millis(500);
 /// How often it is looked whether it has.
@@ -30,14 +32,19 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts it in a process group of its own, which the terminal's Ctrl-C does not reach.
+    /// Starts it in a process group of its own, which the terminal's Ctrl-C does not reach, as `user` if one
+    /// is given.
     ///
     /// # Errors
     /// When it can't be started, or this process may not make a PID namespace.
-    pub fn start(command: &mut Command) -> io::Result<Self> {
+    pub fn start(command: &mut Command, user: Option<&User>) -> io::Result<Self> {
         // SAFETY: between fork and exec the function makes system calls only: it doesn't allocate and takes
         // no lock.
         unsafe { command.pre_exec(become_grandchild) };
+        // What is above takes root.
+        if let Some(user) = user {
+            user.take_over(command);
+        }
         Ok(Self { guard: command.process_group(0).spawn()? })
     }
 
@@ -208,7 +215,7 @@ mod tests {
         let (mut output, input) = io::pipe().unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", script]).stdout(Stdio::from(input));
-        let mut service = Service::start(&mut command).unwrap();
+        let mut service = Service::start(&mut command, None).unwrap();
         drop(command);
         let mut word = [0; 3];
         output.read_exact(&mut word).unwrap();
@@ -250,7 +257,7 @@ mod tests {
             return;
         }
         for (script, code) in [("exit 3", 3), ("kill -9 $$", 137)] {
-            let mut service = Service::start(Command::new("sh").args(["-c", script])).unwrap();
+            let mut service = Service::start(Command::new("sh").args(["-c", script]), None).unwrap();
             let status = loop {
                 if let Some(status) = service.ended().unwrap() {
                     break status;
@@ -259,7 +266,7 @@ mod tests {
             };
             assert_eq!(status.code(), Some(code));
         }
-        let missing = Service::start(&mut Command::new("longwire-no-such-program")).unwrap_err();
+        let missing = Service::start(&mut Command::new("longwire-no-such-program"), None).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
 }

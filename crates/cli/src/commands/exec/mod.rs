@@ -10,8 +10,9 @@ use anyhow::{Context, ensure};
 use link::LinkArgs;
 use longwire_drivers::HostDriver;
 use longwire_lab::{
-    Attendant, ExecNet, ExecSpec, FarEnd, Localhost, OwnUser, Ports, Reached, User, UserNetwork, abilities,
-    enter_user_namespace, exit_code, may_change_user, may_make_hosts, sweep, taps, way_out_mtu,
+    Attendant, Dial, Duty, ExecNet, ExecSpec, FarEnd, Localhost, Outside, OwnUser, Ports, Published, Reached,
+    User, UserNetwork, abilities, enter_user_namespace, exit_code, keep_for, may_change_user, may_make_hosts,
+    sweep, taps, way_out_mtu,
 };
 use longwire_report::shown;
 use longwire_run::fitted::fit_pool;
@@ -92,9 +93,13 @@ pub struct Args {
     private: bool,
 
     /// Run the command as this user, with its rights, groups and home. Takes root; without, the command runs
-    /// as you in any case. What --serve starts keeps your rights.
+    /// as you in any case. What --serve starts keeps your rights, unless --serve-user says otherwise.
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
+
+    /// Run what --serve starts as this user. Takes root.
+    #[arg(long, value_name = "NAME", requires = "serve")]
+    serve_user: Option<String>,
 
     /// Seed of losses: the same seed loses the same packets.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
@@ -140,6 +145,20 @@ struct Ends {
     own_user: Option<OwnUser>,
     /// What carries packets for such a user, as long as the run.
     network: Option<UserNetwork>,
+    /// Makes sockets of this machine's network.
+    machine: Dial,
+}
+
+/// Users other than this one.
+struct Users {
+    command: Option<User>,
+    services: Option<User>,
+}
+
+/// What is reached on the loopback from the other side of the link.
+struct Loopback {
+    published: Published,
+    machine: Dial,
 }
 
 impl Args {
@@ -156,14 +175,13 @@ impl Args {
     }
 
     fn run_behind_link(&self) -> anyhow::Result<Outcome> {
-        let user = self.user.as_deref().map(User::find).transpose()?;
-        ensure!(user.is_none() || may_change_user(), "--user takes root; without, the command runs as you");
+        let users = self.users()?;
         outputs::make_for_caller(&[&self.messages, &self.record, &self.json])?;
         if let Some(file) = &self.messages {
             std::fs::write(file, "").with_context(|| format!("can't write {}", file.display()))?;
         }
         let mtu = self.mtu.unwrap_or_else(|| usual_mtu(way_out_mtu()));
-        let mut plan = self.link.plan("exec", self.seed, mtu)?;
+        let mut plan = self.link.plan("exec", self.seed, link::Ends::Hosts { mtu })?;
         fit_pool(&mut plan);
         if let Some(time) = link::round_trip(&plan) {
             self.say(&format!("round trip will be about {}", shown::time(time.0 as f64)));
@@ -171,7 +189,10 @@ impl Args {
         self.link.notes().iter().for_each(|note| self.say(&format!("--netem: {note}")));
         // Caught from here on, so that a signal while the ends are made leaves nothing behind.
         let attendant = Attendant::begin().context("keeping signals for the command")?;
-        let ends = self.ends()?;
+        let published = self.published()?;
+        let mut ends = self.ends()?;
+        keep_for(Duty::StartsProgram).context("giving up what root need not keep")?;
+        let loopback = Loopback { published, machine: std::mem::replace(&mut ends.machine, Dial::Here) };
         for host in &mut plan.hosts {
             host.driver = ends.driver;
         }
@@ -182,16 +203,41 @@ impl Args {
         let records = self.records.options(self.record.clone())?;
         let options = RealOptions { name, records, ..RealOptions::default() };
         let run = RealRun::start(plan, Some(TestHosts::Exec(net)), options)?;
-        let status = self.command_behind(&run, &attendant, (user.as_ref(), ends.own_user));
+        let status = self.command_behind(&run, &attendant, (&users, ends.own_user), loopback);
         let ended = run.stop();
         let code = self.report(ended, status?)?;
         Ok(Outcome::Status(code))
     }
 
+    fn users(&self) -> anyhow::Result<Users> {
+        let find = |name: &Option<String>| name.as_deref().map(User::find).transpose();
+        let users = Users { command: find(&self.user)?, services: find(&self.serve_user)? };
+        ensure!(
+            (users.command.is_none() && users.services.is_none()) || may_change_user(),
+            "--user and --serve-user take root; without, everything runs as you"
+        );
+        Ok(users)
+    }
+
+    /// Takes the ports that --publish names, in this machine's network.
+    fn published(&self) -> anyhow::Result<Published> {
+        let Some(ports) = &self.publish else { return Ok(Published::default()) };
+        if let Some(Reached::Listed(reached)) = &self.localhost
+            && let Some(port) = reached.shared_with(ports)
+        {
+            anyhow::bail!(
+                "port {port} can't be this machine's and the command's: take it off --localhost or --publish"
+            );
+        }
+        Ok(Published::take(ports)?)
+    }
+
     /// The far end, and the wiring of both. Enters a user namespace if hosts are only possible there, which
     /// must happen before a second thread starts.
     fn ends(&self) -> anyhow::Result<Ends> {
-        let mut ends = Ends { far: FarEnd::Private, driver: HostDriver::VETH, own_user: None, network: None };
+        let (own_user, network) = (None, None);
+        let mut ends =
+            Ends { far: FarEnd::Private, driver: HostDriver::VETH, own_user, network, machine: Dial::Here };
         if may_make_hosts() {
             if !self.private {
                 ends.far = FarEnd::Machine;
@@ -204,6 +250,11 @@ impl Args {
                 can.namespaces.reason,
                 can.user_namespaces.reason
             );
+            // First, so that the process that is left behind holds nothing of the others.
+            if self.localhost.is_some() || self.publish.is_some() {
+                let outside = Outside::stay().context("keeping this machine's sockets at hand")?;
+                ends.machine = Dial::Outside(outside);
+            }
             // Started where there is a way out, for where there will be none.
             let network = if self.private { None } else { UserNetwork::prepare()? };
             ends.own_user = Some(enter_user_namespace()?);
@@ -245,15 +296,21 @@ impl Args {
         &self,
         run: &RealRun,
         attendant: &Attendant,
-        (user, own_user): (Option<&User>, Option<OwnUser>),
+        (users, own_user): (&Users, Option<OwnUser>),
+        loopback: Loopback,
     ) -> anyhow::Result<u8> {
         let Some(TestHosts::Exec(net)) = run.hosts() else { anyhow::bail!("the two ends are not up") };
-        let services = Services::start(&self.serve, net, &|what| self.say(what))?;
-        let localhost = self.localhost(net)?;
+        let services = Services::start(&self.serve, users.services.as_ref(), net, &|what| self.say(what))?;
+        let mut localhost = None;
+        if self.localhost.is_some() || self.publish.is_some() {
+            let Loopback { published, machine } = loopback;
+            localhost = Some(Localhost::start(net, self.localhost.as_ref(), published, machine)?);
+        }
         if let Some(signal) = attendant.early() {
             // Signal numbers are below 65.
             return Ok(128 + signal as u8);
         }
+        let user = users.command.as_ref();
         let (program, arguments) = self.program(user);
         if self.command.is_empty() && io::stdin().is_terminal() {
             self.say(&format!(
@@ -272,27 +329,6 @@ impl Args {
         drop((localhost, services));
         let program = program.to_string_lossy();
         Ok(code_of(&program, ended))
-    }
-
-    /// The loopback services that are reached across the link.
-    fn localhost(&self, net: &ExecNet) -> anyhow::Result<Option<Localhost>> {
-        if self.localhost.is_none() && self.publish.is_none() {
-            return Ok(None);
-        }
-        ensure!(
-            net.far_is_machine(),
-            "--localhost and --publish lead to this machine's network, and without root the link doesn't; \
-             `longwire proxy` puts a link in front of one service without root"
-        );
-        let published = self.publish.clone().unwrap_or_default();
-        if let Some(Reached::Listed(ports)) = &self.localhost
-            && let Some(port) = ports.shared_with(&published)
-        {
-            anyhow::bail!(
-                "port {port} can't be this machine's and the command's: take it off --localhost or --publish"
-            );
-        }
-        Ok(Some(Localhost::start(net, self.localhost.as_ref(), &published)?))
     }
 
     /// The command, or the user's shell.

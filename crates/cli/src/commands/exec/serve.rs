@@ -1,7 +1,7 @@
 //! Services at the far end: started before the command, ended after it.
 
 use anyhow::{Context, bail};
-use longwire_lab::{BindGuard, ExecNet, Host, Service};
+use longwire_lab::{BindGuard, ExecNet, Host, Service, User};
 use std::io;
 use std::net::IpAddr;
 use std::process::Stdio;
@@ -23,9 +23,14 @@ pub struct Services {
 }
 
 impl Services {
-    /// Starts each with `sh` at the far end, and waits until it listens; `say` receives a message if one does
-    /// not.
-    pub fn start(commands: &[String], net: &ExecNet, say: &dyn Fn(&str)) -> anyhow::Result<Self> {
+    /// Starts each with `sh` at the far end, as `user` if one is given, and waits until it listens; `say`
+    /// receives a message if one does not.
+    pub fn start(
+        commands: &[String],
+        user: Option<&User>,
+        net: &ExecNet,
+        say: &dyn Fn(&str),
+    ) -> anyhow::Result<Self> {
         let mut services = Self { running: Vec::new(), guard: bind_guard(commands, net, say) };
         for command in commands {
             let before = listening(net.far())?;
@@ -35,7 +40,7 @@ impl Services {
             }
             // A service's output must not mix with the command's.
             shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::from(io::stderr()));
-            let mut service = Service::start(&mut shell)
+            let mut service = Service::start(&mut shell, user)
                 .with_context(|| format!("the service `{command}` can't be started"))?;
             if !wait_until_it_listens(&mut service, net.far(), before, command)? {
                 say(&format!("the service `{command}` has opened no port within {PATIENCE:?}; going on"));
