@@ -11,6 +11,7 @@ use crate::Outcome;
 use anyhow::Context;
 use event_log::{EventLog, Format};
 use longwire_control::{Tokens, Web, WebAddress, WebError};
+use longwire_lab::{Duty, keep_for};
 use longwire_run::test_hosts::sweep;
 use longwire_rundir::StopSignals;
 use notify::Manager;
@@ -87,6 +88,8 @@ impl Args {
             // Before the first thread: it may enter a user namespace.
             prepared.push(Prepared::new(named, folder.as_deref(), &log)?);
         }
+        let duty = if group.is_some() { Duty::ServesGroup } else { Duty::Carries };
+        keep_for(duty).context("giving up what root need not keep")?;
         let reload = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(SIGHUP, Arc::clone(&reload)).context("catching SIGHUP")?;
         let signals = StopSignals::catch_these(&[SIGINT, SIGTERM]).context("catching signals")?;
