@@ -4,8 +4,9 @@ mod support;
 
 use longwire_lab::abilities;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
-use support::{ended_by_all, json, longwire, row, stderr, stdout};
+use std::process::{Command, Output, Stdio};
+use support::started::{Ended, Started};
+use support::{Folder, ended_by_all, json, longwire, row, stderr, stdout};
 
 const LONGWIRE: &str = env!("CARGO_BIN_EXE_longwire");
 
@@ -61,20 +62,10 @@ impl Pair {
         text.replace(" tentative", "")
     }
 
-    fn attach(&self, args: &[&str]) -> Attached {
-        let mut child = ended_by_all()
-            .args([LONGWIRE, "attach", "--netns", &self.inside])
-            .args(args)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
-        let mut before = String::new();
-        while !before.contains("round trips grow by") {
-            assert!(said.read_line(&mut before).unwrap() > 0, "it has ended: {before}");
-        }
-        Attached { child, said }
+    fn attach(&self, args: &[&str]) -> Started {
+        let mut command = ended_by_all();
+        command.args([LONGWIRE, "attach", "--netns", &self.inside]).args(args);
+        Started::ready(&mut command, "round trips grow by").0
     }
 }
 
@@ -84,26 +75,6 @@ impl Drop for Pair {
             // One may be gone already.
             let _ = Command::new("ip").args(["netns", "del", name]).output();
         }
-    }
-}
-
-/// `longwire attach`, running.
-struct Attached {
-    child: Child,
-    said: BufReader<ChildStderr>,
-}
-
-impl Attached {
-    fn signal(&self, signal: &str) {
-        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
-        assert!(sent.success());
-    }
-
-    /// Waits for the end; answers the exit code and what was said.
-    fn wait(mut self) -> (Option<i32>, String) {
-        let mut said = String::new();
-        self.said.read_to_string(&mut said).unwrap();
-        (self.child.wait().unwrap().code(), said)
     }
 }
 
@@ -139,8 +110,8 @@ fn round_trips_grow_in_both_directions_and_are_as_before_afterwards() {
     let sent = Pair::within(&pair.inside, &send);
     assert_eq!(row(&json(&sent, 0), "goodput")["bytes"], 300_000);
     assert!(receiver.wait().unwrap().success());
-    attached.signal("-INT");
-    let (code, said) = attached.wait();
+    attached.signal("INT");
+    let Ended { code, said, .. } = attached.wait();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("faithful") || said.contains("too few packets"), "{said}");
     let after = pair.round_trip();
@@ -163,7 +134,7 @@ fn putting_it_on_and_taking_it_off_loses_no_packet() {
         assert!(lines.read_line(&mut text).unwrap() > 0, "{text}");
     }
     let attached = pair.attach(&["--delay", "50ms", "--for", "500ms"]);
-    let (code, said) = attached.wait();
+    let Ended { code, said, .. } = attached.wait();
     assert_eq!(code, Some(0), "{said}");
     lines.read_to_string(&mut text).unwrap();
     assert!(ping.wait().unwrap().success());
@@ -178,12 +149,29 @@ fn a_killed_one_is_off_at_once_and_the_next_start_removes_its_ends() {
     let before = pair.settings();
     let attached = pair.attach(&["--delay", "100ms"]);
     assert!(pair.round_trip() > 190.0);
-    attached.signal("-KILL");
+    attached.signal("KILL");
     attached.wait();
     let after = pair.round_trip();
     assert!(after < 20.0, "the kernel has taken it off: {after}");
     let next = pair.attach(&["--delay", "1ms", "--for", "10ms"]);
-    assert_eq!(next.wait().0, Some(0));
+    assert_eq!(next.wait().code, Some(0));
+    assert_eq!(pair.settings(), before);
+}
+
+/// Without a next start, by whoever looks after labs; a test beside this one may come first.
+#[test]
+fn what_a_killed_one_left_is_removed_with_labs() {
+    let Some(pair) = Pair::new("down") else { return };
+    let before = pair.settings();
+    let attached = pair.attach(&["--delay", "1ms"]);
+    attached.signal("KILL");
+    attached.wait();
+    // Its own directory of sockets, so that no lab of another test is taken down.
+    let folder = Folder::new("attach");
+    let mut down = Command::new(LONGWIRE);
+    let down =
+        down.args(["lab", "down", "--all"]).env("LONGWIRE_RUN_DIR", folder.path("run")).output().unwrap();
+    assert!(down.status.success(), "{}", stderr(&down));
     assert_eq!(pair.settings(), before);
 }
 
@@ -193,14 +181,14 @@ fn it_ends_with_the_namespace() {
     let attached = pair.attach(&["--delay", "10ms"]);
     let removed = Command::new("ip").args(["netns", "del", &pair.inside]).status().unwrap();
     assert!(removed.success());
-    let (_, said) = attached.wait();
+    let said = attached.wait().said;
     assert!(said.contains(&format!("namespace {} has ended", pair.inside)), "{said}");
 }
 
 #[test]
 fn the_report_is_json_and_ctl_changes_the_link() {
     let Some(pair) = Pair::new("json") else { return };
-    let mut attached = pair.attach(&["--delay", "10ms", "--json"]);
+    let attached = pair.attach(&["--delay", "10ms", "--json"]);
     let instance = format!("attach-{}", attached.child.id());
     let set = longwire(&["ctl", "set", "up", "delay=70ms", "--instance", &instance]);
     assert!(set.status.success(), "{}", stderr(&set));
@@ -208,12 +196,9 @@ fn the_report_is_json_and_ctl_changes_the_link() {
     assert!((80.0..120.0).contains(&rtt), "{rtt}");
     let stopped = longwire(&["ctl", "stop", &instance]);
     assert!(stopped.status.success(), "{}", stderr(&stopped));
-    let mut text = String::new();
-    attached.child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
-    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&attached.wait().output).unwrap();
     assert_eq!((&report["command"], &report["interface"]), (&"attach".into(), &"eth0".into()));
     assert!(row(&report, "link up")["out_packets"].as_u64().unwrap() >= 3, "{report:#}");
-    attached.wait();
 }
 
 #[test]
@@ -238,6 +223,5 @@ fn what_can_not_be_done_is_told() {
     let attached = pair.attach(&["--delay", "1ms"]);
     let twice = error(&inside);
     assert!(twice.contains(&format!("attach-{}", attached.child.id())), "{twice}");
-    attached.signal("-TERM");
-    assert_eq!(attached.wait().0, Some(0));
+    assert_eq!(attached.end().code, Some(0));
 }

@@ -3,11 +3,12 @@
 mod support;
 
 use longwire_lab::abilities;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::{DirBuilderExt, chown};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
+use support::started::{Ended, Started};
 use support::{Folder, ended_by_all, json, longwire, row, stderr};
 
 const LONGWIRE: &str = env!("CARGO_BIN_EXE_longwire");
@@ -15,39 +16,23 @@ const NOBODY: u32 = 65_534;
 
 /// `longwire proxy`, running.
 struct Proxy {
-    child: Child,
-    said: BufReader<ChildStderr>,
+    running: Started,
     at: SocketAddr,
 }
 
 impl Proxy {
     /// Starts it as the last words of `command`, at a port that the system chooses.
     fn start(mut command: Command, to: SocketAddr, args: &[&str]) -> Self {
-        let to = to.to_string();
-        let mut child = command
-            .args(["proxy", "--listen", "127.0.0.1:0", "--to", &to])
-            .args(args)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
-        let mut before = String::new();
-        while !before.contains("round trip will be about") {
-            assert!(said.read_line(&mut before).unwrap() > 0, "it has ended: {before}");
-        }
-        let at = before.split(" leads to ").next().unwrap().rsplit(' ').next().unwrap();
-        Self { at: at.parse().unwrap_or_else(|_| panic!("{before}")), child, said }
+        command.args(["proxy", "--listen", "127.0.0.1:0", "--to", &to.to_string()]).args(args);
+        let (running, line) = Started::ready(&mut command, " leads to ");
+        running.line("round trip", |line| line.contains("round trip will be about").then_some(()));
+        let at = line.split(" leads to ").next().unwrap().rsplit(' ').next().unwrap();
+        Self { at: at.parse().unwrap_or_else(|_| panic!("{line}")), running }
     }
 
-    /// Ends it by SIGTERM; answers its exit code, its output and what it said.
-    fn end(mut self) -> (Option<i32>, String, String) {
-        let sent = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
-        assert!(sent.success());
-        let (mut output, mut said) = (String::new(), String::new());
-        self.child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
-        self.said.read_to_string(&mut said).unwrap();
-        (self.child.wait().unwrap().code(), output, said)
+    /// Its name for `longwire ctl`.
+    fn name(&self) -> String {
+        format!("proxy-{}", self.running.child.id())
     }
 }
 
@@ -57,13 +42,14 @@ fn as_is() -> Command {
     command
 }
 
-fn may_run(test: &str) -> bool {
+/// Whose TCP/IP can be tried here: that of the process anywhere.
+fn stacks(test: &str) -> Vec<&'static str> {
     let can = abilities();
-    let may = can.root.available && can.namespaces.available;
-    if !may {
-        println!("skipped {test}: {}; {}", can.root.reason, can.namespaces.reason);
+    if can.root.available && can.namespaces.available {
+        return vec!["kernel", "process"];
     }
-    may
+    println!("{test}: without the kernel's TCP/IP: {}; {}", can.root.reason, can.namespaces.reason);
+    vec!["process"]
 }
 
 /// A question and its answer by TCP, and the time both took.
@@ -87,11 +73,15 @@ fn ask(service: &TcpListener, at: SocketAddr) -> Duration {
 
 #[test]
 fn connections_cross_the_link() {
-    if !may_run("connections_cross_the_link") {
-        return;
+    for stack in stacks("connections_cross_the_link") {
+        connections_cross(stack);
     }
+}
+
+fn connections_cross(stack: &str) {
     let service = TcpListener::bind("127.0.0.1:0").unwrap();
-    let proxy = Proxy::start(as_is(), service.local_addr().unwrap(), &["--delay", "20ms", "--json"]);
+    let args = ["--stack", stack, "--delay", "20ms", "--json"];
+    let proxy = Proxy::start(as_is(), service.local_addr().unwrap(), &args);
     // A round trip for the connection, and one for question and answer.
     let took = ask(&service, proxy.at);
     assert!(took >= Duration::from_millis(80), "{took:?}");
@@ -114,25 +104,29 @@ fn connections_cross_the_link() {
     let refused = TcpStream::connect(proxy.at).unwrap().read(&mut [0]).unwrap_or(0);
     assert_eq!(refused, 0, "nobody is behind it any more");
     let at = proxy.at;
-    let (code, output, said) = proxy.end();
+    let Ended { code, output, said } = proxy.running.end();
     assert_eq!(code, Some(0), "{said}");
     let report: serde_json::Value = serde_json::from_str(&output).unwrap();
     assert_eq!((&report["command"], &report["listen"]), (&"proxy".into(), &at.to_string().into()));
+    assert_eq!(report["stack"], stack);
     assert!(row(&report, "link up")["out_packets"].as_u64().unwrap() > 10, "{report:#}");
     assert_eq!(client.read(&mut [0]).unwrap_or(0), 0, "connections end with it");
 }
 
 #[test]
 fn datagrams_cross_the_link_and_can_be_lost() {
-    if !may_run("datagrams_cross_the_link_and_can_be_lost") {
-        return;
+    for stack in stacks("datagrams_cross_the_link_and_can_be_lost") {
+        datagrams_cross(stack);
     }
+}
+
+fn datagrams_cross(stack: &str) {
     let service = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let args = ["--udp", "--delay", "20ms", "--up", "loss=100%"];
+    let args = ["--stack", stack, "--udp", "--delay", "20ms", "--up", "loss=100%"];
     let proxy = Proxy::start(as_is(), service.local_addr().unwrap(), &args);
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     client.send_to(b"lost", proxy.at).unwrap();
-    let name = format!("proxy-{}", proxy.child.id());
+    let name = proxy.name();
     loop {
         let stats = json(&longwire(&["ctl", "stats", &name, "--json"]), 0);
         if stats["dropped"]["loss"].as_u64() == Some(1) {
@@ -150,7 +144,7 @@ fn datagrams_cross_the_link_and_can_be_lost() {
     let (length, from) = client.recv_from(&mut buffer).unwrap();
     assert_eq!((&buffer[..length], from), (&b"answer"[..], proxy.at));
     assert!(begin.elapsed() >= Duration::from_millis(40));
-    assert_eq!(proxy.end().0, Some(0));
+    assert_eq!(proxy.running.end().code, Some(0));
 }
 
 #[test]
@@ -176,8 +170,76 @@ fn without_root_the_ends_are_in_a_user_namespace() {
         let took = ask(&service, proxy.at);
         assert!(took >= Duration::from_millis(80), "{took:?}");
     }
-    let (code, _, said) = proxy.end();
+    let Ended { code, said, .. } = proxy.running.end();
     assert_eq!(code, Some(0), "{said}");
+}
+
+/// A loss is repaired by who has sent, a rate holds for all connections together, and a change takes effect.
+#[test]
+fn a_link_without_namespaces_is_a_link() {
+    let service = TcpListener::bind("127.0.0.1:0").unwrap();
+    let args = ["--stack", "process", "--rate", "20mbit", "--loss", "1%", "--queue", "100 packets"];
+    let proxy = Proxy::start(as_is(), service.local_addr().unwrap(), &args);
+    let (clients, bytes) = (20, vec![7; 50_000]);
+    let begin = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..clients {
+            scope.spawn(|| {
+                let mut client = TcpStream::connect(proxy.at).unwrap();
+                client.write_all(&bytes).unwrap();
+                client.shutdown(std::net::Shutdown::Write).unwrap();
+                let mut back = Vec::new();
+                client.read_to_end(&mut back).unwrap();
+                assert_eq!(back.len(), bytes.len());
+            });
+            let (mut served, _) = service.accept().unwrap();
+            scope.spawn(move || {
+                let mut received = Vec::new();
+                served.read_to_end(&mut received).unwrap();
+                served.write_all(&received).unwrap();
+            });
+        }
+    });
+    // A megabyte at 20 Mbit/s, without headers.
+    assert!(begin.elapsed() >= Duration::from_millis(400), "{:?}", begin.elapsed());
+    let name = proxy.name();
+    let stats = json(&longwire(&["ctl", "stats", &name, "--json"]), 0);
+    assert!(stats["dropped"]["loss"].as_u64().unwrap() > 0, "{stats:#}");
+    let set = longwire(&["ctl", "set", "up", "loss=", "delay=60ms", "--instance", &name]);
+    assert!(set.status.success(), "{}", stderr(&set));
+    let took = ask(&service, proxy.at);
+    assert!(took >= Duration::from_millis(120), "{took:?}");
+    assert_eq!(proxy.running.end().code, Some(0));
+}
+
+/// A user who may make no user namespaces: root of one that allows no more, without its rights.
+#[test]
+fn where_there_are_no_namespaces_packets_are_the_process_s() {
+    let test = "where_there_are_no_namespaces_packets_are_the_process_s";
+    let can = abilities();
+    if !can.user_namespaces.available {
+        return println!("skipped {test}: {}", can.user_namespaces.reason);
+    }
+    let alone = |args: &str| {
+        let script = format!(
+            "echo 0 > /proc/sys/user/max_user_namespaces
+            exec setpriv --bounding-set=-all --inh-caps=-all {LONGWIRE} {args}"
+        );
+        let mut command = ended_by_all();
+        command.args(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", &script]);
+        command
+    };
+    let service = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = service.local_addr().unwrap();
+    let refused = alone(&format!("proxy --listen 0 --to {at} --stack kernel")).output().unwrap();
+    assert!(stderr(&refused).contains("--stack process needs none"), "{}", stderr(&refused));
+    let folder = Folder::new("alone");
+    let mut command = alone("\"$@\"");
+    command.arg("sh").env("LONGWIRE_RUN_DIR", folder.path("run"));
+    let proxy = Proxy::start(command, at, &["--delay", "20ms"]);
+    let took = ask(&service, proxy.at);
+    assert!(took >= Duration::from_millis(80), "{took:?}");
+    assert_eq!(proxy.running.end().code, Some(0));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
+use support::started::{Ended, Started};
 use support::{Folder, Frame, frame, json, longwire, pcap, repository, row, stderr, stdout};
 
 /// Whether namespaces are possible; prints why a test is skipped if not.
@@ -24,7 +25,7 @@ fn can_run(test: &str) -> bool {
 
 /// A run with its own name.
 struct Running {
-    child: Option<Child>,
+    running: Started,
     name: String,
 }
 
@@ -32,24 +33,9 @@ impl Running {
     /// Starts it and waits until its hosts are up and it answers.
     fn start(scenario: &str, what: &str, args: &[&str]) -> Self {
         let name = format!("t{}-{what}", std::process::id());
-        let mut child = Command::new(env!("CARGO_BIN_EXE_longwire"))
-            .args(["run", scenario, "--name", &name, "--json"])
-            .args(args)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut said = String::new();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let is_up = lines
-            .by_ref()
-            .map_while(Result::ok)
-            .inspect(|line| said += line)
-            .any(|l| l.starts_with("running as"));
-        assert!(is_up, "{said}");
-        // The rest is drained, because a full pipe would stop it.
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child: Some(child), name }
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        command.args(["run", scenario, "--name", &name, "--json"]).args(args);
+        Self { running: Started::ready(&mut command, "running as").0, name }
     }
 
     fn lab(&self) -> Lab {
@@ -72,26 +58,13 @@ impl Running {
     }
 
     fn signal(&self, name: &str) {
-        let pid = self.child.as_ref().unwrap().id().to_string();
-        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+        self.running.signal(name);
     }
 
     /// Waits for its end: exit status and report.
-    fn end(mut self) -> (Option<i32>, Value) {
-        let output = self.child.take().unwrap().wait_with_output().unwrap();
-        let report =
-            serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", stdout(&output)));
-        (output.status.code(), report)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Left by a failed test: ended as it would end itself.
-        if let Some(child) = &mut self.child {
-            let _ = Command::new("kill").arg(child.id().to_string()).status();
-            let _ = child.wait();
-        }
+    fn end(self) -> (Option<i32>, Value) {
+        let Ended { code, output, .. } = self.running.wait();
+        (code, serde_json::from_str(&output).unwrap_or_else(|e| panic!("{e}: {output}")))
     }
 }
 
@@ -601,7 +574,7 @@ fn a_small_run_takes_little_memory() {
     let scenario = repository("scenarios/two-hosts.toml");
     let run = Running::start(scenario.to_str().unwrap(), "memory", &[]);
     run.ping("a", "10.0.0.2", &["-i", "0.02", "-c", "20", "-s", "1400"]);
-    let pid = run.child.as_ref().unwrap().id();
+    let pid = run.running.child.id();
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let kilobytes = |name: &str| -> u64 {
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -673,7 +646,7 @@ fn links_that_duplicate_without_end_let_a_run_end() {
             }
             run.signal("INT");
         }
-        let (begin, child) = (Instant::now(), run.child.as_mut().unwrap());
+        let (begin, child) = (Instant::now(), &mut run.running.child);
         while child.try_wait().unwrap().is_none() {
             if begin.elapsed() > Duration::from_secs(60) {
                 child.kill().unwrap();

@@ -1,10 +1,10 @@
 //! Victims: every subcommand of the command line, with what each needs to have something to do.
 
+use super::support::started::Started;
 use super::support::{Folder, ended_by_all, longwire, repository, stderr, stdout};
 use clap::CommandFactory;
 use longwire_cli::Cli;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 /// Two hosts, for commands that make their own hosts.
 pub const SCENARIO: &str = "\
@@ -261,7 +261,7 @@ pub struct Scene {
     name: String,
     file: String,
     /// The receiver in host b.
-    receiver: Option<Child>,
+    receiver: Option<Started>,
     up: bool,
 }
 
@@ -283,7 +283,7 @@ impl Scene {
             let network = format!("--net=/run/netns/lw-{}-b", scene.name);
             let mut receiver = Command::new("nsenter");
             receiver.args([&network, env!("CARGO_BIN_EXE_longwire"), "traffic", "receive"]);
-            scene.receiver = Some(listening(receiver));
+            scene.receiver = Some(Started::ready(&mut receiver, "listening on ").0);
         }
         scene
     }
@@ -299,23 +299,12 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        if let Some(receiver) = &mut self.receiver {
-            let _ = receiver.kill();
-            let _ = receiver.wait();
-        }
+        // Before its host goes.
+        drop(self.receiver.take());
         if self.up {
             longwire(&["lab", "down", &self.name]);
         }
     }
-}
-
-/// Starts a receiver, and waits until it reports that it listens.
-fn listening(mut receiver: Command) -> Child {
-    let mut child = receiver.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = String::new();
-    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
-    assert!(said.starts_with("listening on "), "{said}");
-    child
 }
 
 /// Runs the preparation of a round, and keeps the last line of its output.

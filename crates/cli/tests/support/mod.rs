@@ -3,6 +3,7 @@
 
 pub mod halves;
 pub mod service;
+pub mod started;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

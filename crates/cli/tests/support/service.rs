@@ -1,11 +1,10 @@
 //! A service of a test: `longwire serve` with a run directory of its own, and its log.
 
+use super::started::Started;
 use super::{Folder, stderr};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::ops::{Deref, DerefMut};
+use std::process::{Command, Output};
 
 /// Two ports without interfaces, so that anybody may run them, with a link between them.
 pub const TWO_PORTS: &str = r#"
@@ -28,10 +27,9 @@ delay = "10 ms"
 
 /// A service that runs.
 pub struct Service {
-    pub child: Child,
+    running: Started,
     /// The event of its first scenario's start, if it was waited for.
     pub started: Value,
-    log: Receiver<Value>,
     folder: String,
 }
 
@@ -53,25 +51,15 @@ impl Service {
     pub fn begin(mut command: Command, folder: &Folder, args: &[&str]) -> Self {
         let run = folder.text("run");
         command.env("LONGWIRE_RUN_DIR", &run).args(["serve", "--log-format", "json"]).args(args);
-        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let (sender, log) = channel();
-        let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-        let read = |line: String| serde_json::from_str(&line).unwrap_or_else(|_| Value::from(line));
-        std::thread::spawn(move || lines.map(read).map_while(|line| sender.send(line).ok()).for_each(drop));
-        Self { child, started: Value::Null, log, folder: run }
+        Self { running: Started::begin(&mut command), started: Value::Null, folder: run }
     }
 
     /// Waits for an event in the log.
     pub fn event(&self, event: &str) -> Value {
-        let mut before = Vec::new();
-        loop {
-            let line = self.log.recv_timeout(Duration::from_secs(60));
-            let line = line.unwrap_or_else(|e| panic!("no event {event}: {e}; before: {before:?}"));
-            if line["event"] == event {
-                return line;
-            }
-            before.push(line);
-        }
+        self.running.line(event, |line| {
+            let line: Value = serde_json::from_str(&line).ok()?;
+            (line["event"] == event).then_some(line)
+        })
     }
 
     pub fn ctl(&self, args: &[&str]) -> Output {
@@ -81,22 +69,22 @@ impl Service {
         output
     }
 
-    pub fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
-    }
-
     /// Ends it by SIGTERM, and says how it ended.
-    pub fn end(mut self) -> Option<i32> {
-        self.signal("TERM");
-        self.child.wait().unwrap().code()
+    pub fn end(self) -> Option<i32> {
+        self.running.end().code
     }
 }
 
-impl Drop for Service {
-    fn drop(&mut self) {
-        // Left by a failed test.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+impl Deref for Service {
+    type Target = Started;
+
+    fn deref(&self) -> &Started {
+        &self.running
+    }
+}
+
+impl DerefMut for Service {
+    fn deref_mut(&mut self) -> &mut Started {
+        &mut self.running
     }
 }
