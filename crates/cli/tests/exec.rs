@@ -256,7 +256,7 @@ fn without_root_packets_leave_by_a_network_of_the_user_s() {
 #[test]
 fn a_killed_run_s_network_of_the_user_s_ends() {
     let Some(user) = Ordinary::new("killed") else { return };
-    let ran = user.sh("mkfifo up; $run -q -- sh -c 'echo > up; exec sleep 60' & run=$!
+    let ran = user.sh("mkfifo -m 666 up; $run -q -- sh -c 'echo > up; exec sleep 60' & run=$!
         read line < up; pgrep -f \"[/]proc/$run/ns/net\" > /dev/null && echo was there
         kill -KILL $run; wait $run 2> /dev/null
         while pgrep -f \"[/]proc/$run/ns/net\" > /dev/null; do :; done; echo gone");
@@ -277,7 +277,7 @@ fn without_root_services_of_the_loopback_are_reached() {
         service.join();
     }
     let ran = user.sh(&format!(
-        "mkfifo up; $run -q --delay 20ms --publish 7005 -- sh -c '{0} traffic receive --count 1 \
+        "mkfifo -m 666 up; $run -q --delay 20ms --publish 7005 -- sh -c '{0} traffic receive --count 1 \
             --bind 127.0.0.1 --port 7005 2>&1 > /dev/null | {{ read line; echo > up; cat > /dev/null; }}' &
         run=$!; read line < up
         {0} traffic send tcp 127.0.0.1 --port 7005 --bytes 1kB > /dev/null
@@ -402,7 +402,11 @@ fn services_are_reached_through_the_link_only_and_end_with_the_run() {
     let folder = Folder::new("serve");
     chown(folder.path("."), Some(NOBODY), Some(NOBODY)).unwrap();
     let file = folder.text("by");
-    let serve = format!("id -u > {file}; grep CapEff /proc/self/status >> {file}; exec nc -lk -p 7002");
+    let program = folder.text("longwire");
+    std::fs::copy(LONGWIRE, &program).unwrap();
+    let serve = format!(
+        "id -u > {file}; grep CapEff /proc/self/status >> {file}; exec {program} traffic receive --port 7002"
+    );
     let options = ["-q", "--serve-user", "nobody", "--serve", &serve, "--", "cat", &file];
     let output = machine.exec(&options);
     assert_eq!(stdout(&output), "65534\nCapEff:\t0000000000000000\n", "{}", stderr(&output));
