@@ -33,6 +33,7 @@ pub mod router_rows;
 pub mod run_report;
 pub mod running_state;
 pub mod series;
+pub mod stack;
 mod stages;
 pub mod test_hosts;
 pub mod virtual_run;

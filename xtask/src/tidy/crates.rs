@@ -20,7 +20,7 @@ const LAYERS: &[&[&str]] = &[
     &["longwire-random", "longwire-trace", "longwire-expression", "longwire-program", "longwire-sched"],
     &["longwire-jit", "longwire-punt"],
     &["longwire-link", "longwire-router", "longwire-port"],
-    &["longwire-engine", "longwire-scenario", "longwire-stack"],
+    &["longwire-engine", "longwire-scenario"],
     &["longwire-assemble", "longwire-control", "longwire-import", "longwire-lab"],
     &["longwire-mirror"],
     &["longwire-run", "longwire-halves", "longwire-bench"],

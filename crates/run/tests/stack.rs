@@ -2,7 +2,7 @@
 
 use longwire_block::{Dice, Port};
 use longwire_packet::{Batch, Pool};
-use longwire_stack::{MAX_CONNECTIONS, Stack, StackPort, Wires};
+use longwire_run::stack::{MAX_CONNECTIONS, Stack, StackPort, Wires};
 use longwire_units::Nanos;
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{ErrorKind, Read, Write};

@@ -8,8 +8,8 @@ use rustix::event::{PollFd, PollFlags};
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::udp::{PacketBuffer, PacketMetadata, Socket};
 
-use crate::end::{Clock, End};
-use crate::{FAR, NEAR, Relay, Wires};
+use super::end::{Clock, End};
+use super::{FAR, NEAR, Relay, Wires};
 
 /// Senders at once; beyond, the one that has been silent for longest is forgotten.
 const MAX_SENDERS: usize = 256;

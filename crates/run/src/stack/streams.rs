@@ -11,9 +11,9 @@ use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer, State};
 use smoltcp::time::Duration;
 
-use crate::end::{Clock, End};
-use crate::splice::Splice;
-use crate::{BUFFER, FAR, MAX_CONNECTIONS, NEAR, NO_ROOM, Relay, Wires};
+use super::end::{Clock, End};
+use super::splice::Splice;
+use super::{BUFFER, FAR, MAX_CONNECTIONS, NEAR, NO_ROOM, Relay, Wires};
 
 /// First of the near end's ports: dynamic ports (RFC 6335).
 const FIRST_PORT: u16 = 49_152;

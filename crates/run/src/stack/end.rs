@@ -9,7 +9,7 @@ use smoltcp::iface::{Config, Interface, PollIngressSingleResult, PollResult, Soc
 use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpCidr};
 
-use crate::port::Wire;
+use super::port::Wire;
 
 /// Prefix of the network of both ends.
 const PREFIX: u8 = 30;
