@@ -1,5 +1,7 @@
 // Requests to the API of the instance.
 
+import { authorization, hasToken } from './token.js';
+
 /** An answer that is a problem (RFC 9457), or no answer at all. */
 export class Problem extends Error {
   constructor(detail, status, key) {
@@ -11,13 +13,17 @@ export class Problem extends Error {
 
 const PATIENCE_MS = 8000;
 
-async function ask(path, options = {}) {
-  let response;
+async function send(path, options = {}) {
+  const headers = { ...options.headers, ...authorization() };
   try {
-    response = await fetch(`v1/${path}`, { ...options, signal: AbortSignal.timeout(PATIENCE_MS) });
+    return await fetch(`v1/${path}`, { ...options, headers, signal: AbortSignal.timeout(PATIENCE_MS) });
   } catch {
     throw new Problem('The run has ended or does not answer.', 0);
   }
+}
+
+async function ask(path, options) {
+  const response = await send(path, options);
   let body = null;
   try {
     body = await response.json();
@@ -25,14 +31,24 @@ async function ask(path, options = {}) {
     // The status says enough.
   }
   if (!response.ok) {
-    throw new Problem(body?.detail ?? `The run answered with status ${response.status}.`, response.status, body?.key);
+    const detail = body?.detail ?? `The run answered with status ${response.status}.`;
+    // A token of another scope would do.
+    const other = response.status === 403 && hasToken() ? '; forget it above to use another' : '';
+    throw new Problem(detail + other, response.status, body?.key);
   }
   return body;
+}
+
+/** Shows an answer as text in a tab of its own: a link could not send the token. */
+async function open(path) {
+  const text = await (await send(path)).text();
+  window.open(URL.createObjectURL(new Blob([text], { type: 'text/plain' })));
 }
 
 const segment = encodeURIComponent;
 
 export const api = {
+  open,
   instance: () => ask('instance'),
   summary: () => ask('summary'),
   topology: () => ask('topology'),

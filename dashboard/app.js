@@ -9,6 +9,7 @@ import { Links } from './links.js';
 import { Panel } from './panel.js';
 import { Routers } from './routers.js';
 import { Timeline } from './timeline.js';
+import { Gate, hasToken } from './token.js';
 import { Topology } from './topology.js';
 
 /** Time between two looks. */
@@ -24,8 +25,9 @@ const routers = new Routers();
 const topology = new Topology(select);
 const links = new Links(lookSoon, select);
 const panel = new Panel((object) => shown(object));
+const gate = new Gate(tokenChanged);
 
-const state = { selected: null, page: null, summary: null, before: null, timer: 0, looking: false, again: false, known: false };
+const state = { selected: null, page: null, summary: null, before: null, timer: 0, looking: false, again: false, known: false, locked: false };
 
 function select(name) {
   state.selected = name;
@@ -38,6 +40,12 @@ function select(name) {
 /** Shows an object that was just changed, before the next look. */
 function shown(object) {
   if (object.name === state.selected) panel.show(object, history.of(object.name)?.now);
+}
+
+/** Looks with another token, or finds that there is none. */
+function tokenChanged() {
+  state.known = false;
+  lookSoon();
 }
 
 /** Looks at once, or once more when the look that goes on has ended. */
@@ -58,17 +66,25 @@ async function look() {
     if (!state.known) await begin();
     await refresh();
     byId('trouble').hidden = true;
+    gate.pass();
   } catch (problem) {
-    say(byId('trouble'), `${problem.message} Trying again.`);
-    byId('trouble').hidden = false;
-    mark(byId('light'), 'data-state', 'unknown');
-    say(byId('verdict'), 'No connection');
-    say(byId('cause'), '');
-    if (!problem.status) state.known = false;
+    failed(problem);
   } finally {
     state.looking = false;
-    if (!document.hidden) schedule(state.again ? 0 : PERIOD_MS);
+    // Without a token there is nothing to ask for.
+    if (!document.hidden && (state.again || !state.locked)) schedule(state.again ? 0 : PERIOD_MS);
   }
+}
+
+function failed(problem) {
+  state.locked = problem.status === 401;
+  byId('trouble').hidden = state.locked;
+  if (state.locked) gate.ask();
+  else say(byId('trouble'), `${problem.message} Trying again.`);
+  mark(byId('light'), 'data-state', 'unknown');
+  say(byId('verdict'), state.locked ? 'No access' : 'No connection');
+  say(byId('cause'), '');
+  if (!problem.status) state.known = false;
 }
 
 /** What does not change while it runs. */
@@ -196,6 +212,13 @@ function verdict(fidelity) {
   mark(light, 'title', (fidelity.causes ?? []).join('\n'));
 }
 
+for (const link of document.querySelectorAll('footer a')) {
+  link.addEventListener('click', (event) => {
+    if (!hasToken()) return;
+    event.preventDefault();
+    api.open(link.getAttribute('href').replace(/^v1\//, ''));
+  });
+}
 document.addEventListener('visibilitychange', () => document.hidden || lookSoon());
 state.selected = location.hash.length > 1 ? decodeURIComponent(location.hash.slice(1)) : null;
 look();

@@ -1,5 +1,5 @@
-//! The dashboard in Chromium, on a run with test hosts. Needs root and Chromium; skipped with a message
-//! otherwise.
+//! The dashboard in Chromium: on a run with test hosts, which needs root, and on a service. Skipped with a
+//! message without Chromium.
 
 mod browser;
 mod support;
@@ -7,7 +7,9 @@ mod support;
 use browser::Browser;
 use longwire_lab::Lab;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
+use support::service::{Service, TWO_PORTS};
 use support::{Folder, longwire, stdout};
 
 /// A run with a dashboard.
@@ -190,4 +192,62 @@ fn of_many_links_a_page_is_shown_and_any_is_found() {
     );
     browser
         .wait(&format!("{rows}.length === 2 && {rows}.every((row) => row.textContent.includes('dsl777'))"));
+}
+
+/// Writes a token into the form that asks for one, and sends it.
+fn give(browser: &mut Browser, token: &str) {
+    browser.value(&format!(
+        "{{ document.getElementById('token').value = '{token}'; document.querySelector('#gate button').click(); 1 }}"
+    ));
+}
+
+#[test]
+fn a_token_is_asked_for_and_kept_in_the_tab() {
+    let test = "a_token_is_asked_for_and_kept_in_the_tab";
+    let folder = Folder::new("dashboard-token");
+    let Some(mut browser) = Browser::start(test, &folder.path("profile")) else { return };
+    let [read, steer, unknown] = ["a", "b", "c"].map(|letter| letter.repeat(32));
+    let tokens = folder.write("tokens", format!("read {read}\nsteer {steer}\n"));
+    std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let file = folder.write("net.toml", TWO_PORTS);
+    let service = Service::start(&folder, &[&file, "--listen", "127.0.0.1:0", "--tokens", &tokens]);
+    let url = format!("http://{}/", service.started["address"].as_str().unwrap());
+    browser.open(&url, (1440, 900), "light");
+    let closed = "!document.getElementById('gate').hidden && document.querySelector('main').hidden";
+    browser.wait(closed);
+
+    // What no token is, and one that is not known.
+    give(&mut browser, "two words");
+    browser.wait("document.getElementById('token-wrong').textContent.includes('no spaces')");
+    give(&mut browser, &unknown);
+    browser.wait("document.getElementById('token-wrong').textContent.includes('does not know')");
+    assert_eq!(browser.value("sessionStorage.length"), 0);
+
+    // One of a scope that is too small for changes.
+    give(&mut browser, &read);
+    let rows = "document.querySelectorAll('#table tbody tr').length === 2";
+    browser.wait(rows);
+    browser.wait(&format!("{}?.value === '10 ms'", field("delay")));
+    write(&mut browser, "delay", "30 ms");
+    let wrong = "document.querySelector('#settings .wrong:not([hidden])')";
+    browser.wait(&format!("{wrong}?.textContent.includes('scope is read, and this needs steer')"));
+    assert_eq!(browser.value("sessionStorage.getItem('longwire-token')"), read.as_str());
+    assert_eq!(browser.value("localStorage.length + document.cookie.length"), 0);
+
+    // It outlives a reload, and is forgotten when asked.
+    browser.open(&url, (360, 740), "dark");
+    browser.wait(rows);
+    browser.value("document.getElementById('forget-token').click()");
+    browser.wait(closed);
+    assert_eq!(browser.value("sessionStorage.length"), 0);
+    browser.wait("document.documentElement.scrollWidth <= 360");
+
+    give(&mut browser, &steer);
+    browser.wait(&format!("{}?.value === '10 ms'", field("delay")));
+    write(&mut browser, "delay", "40 ms");
+    browser.wait("document.getElementById('log').textContent.includes('up.forward: delay 40 ms')");
+    assert!(stdout(&service.ctl(&["get", "up.forward"])).contains("40 ms"));
+    let others = browser.errors.iter().filter(|error| !error.contains("401") && !error.contains("403"));
+    assert_eq!(others.collect::<Vec<_>>(), Vec::<&String>::new());
+    assert_eq!(service.end(), Some(0));
 }

@@ -37,6 +37,7 @@ const FILES: &[File] = files! {
     "/panel.js" "panel.js" "text/javascript; charset=utf-8",
     "/routers.js" "routers.js" "text/javascript; charset=utf-8",
     "/timeline.js" "timeline.js" "text/javascript; charset=utf-8",
+    "/token.js" "token.js" "text/javascript; charset=utf-8",
     "/topology.js" "topology.js" "text/javascript; charset=utf-8",
     "/vendor/uPlot.iife.min.js" "vendor/uPlot.iife.min.js" "text/javascript; charset=utf-8",
     "/vendor/uPlot.min.css" "vendor/uPlot.min.css" "text/css; charset=utf-8",
