@@ -47,19 +47,29 @@ async function open(path) {
 
 const segment = encodeURIComponent;
 
+/** What to ask for, as parameters. */
+function parameters({ name = '', sort = '', from = 0, count = 50 }) {
+  const query = new URLSearchParams({ from, count });
+  if (name) query.set('name', name);
+  if (sort) query.set('sort', sort);
+  return query;
+}
+
 export const api = {
   open,
   instance: () => ask('instance'),
   summary: () => ask('summary'),
-  topology: () => ask('topology'),
+  /** The graph; of a query of links, what these join. */
+  topology: (query) => ask(query ? `topology?${parameters(query)}` : 'topology'),
   description: () => ask('openapi.json'),
-  events: (after) => ask(`events?after=${after}`),
-  object: (kind, name) => ask(`${kind}/${segment(name)}`),
-  objects(kind, { name = '', sort = '', from = 0, count = 50 } = {}) {
-    const query = new URLSearchParams({ from, count });
-    if (name) query.set('name', name);
-    if (sort) query.set('sort', sort);
-    return ask(`${kind}?${query}`);
+  events: (after, planned) => ask(`events?${new URLSearchParams({ after, planned })}`),
+  objects: (kind, query) => ask(`${kind}?${parameters(query)}`),
+  /** One object, and the time at which it was counted. */
+  async one(kind, name) {
+    // A name with a star in it would be a pattern.
+    if (name.includes('*')) return { object: await ask(`${kind}/${segment(name)}`), at: 0 };
+    const { objects, counted_ns: at } = await ask(`${kind}?${parameters({ name, count: 1 })}`);
+    return { object: objects[0], at };
   },
   forwarders: (router) => ask(`routers/${segment(router)}/forwarders`),
   change: (kind, name, settings) =>
