@@ -74,7 +74,7 @@ fn can_run(test: &str) -> bool {
 
 /// The field of a setting, as an expression.
 fn field(setting: &str) -> String {
-    let named = format!("s.querySelector('label').textContent === '{setting}'");
+    let named = format!("s.querySelector('label')?.textContent === '{setting}'");
     let settings = "[...document.querySelectorAll('#settings .setting')]";
     format!("{settings}.find((s) => {named})?.querySelector('input:not([type=range])')")
 }
