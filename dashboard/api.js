@@ -1,20 +1,22 @@
 // Requests to the API of the instance.
 
-import { authorization, hasToken } from './token.js';
+import { present } from './token.js';
 
 /** An answer that is a problem (RFC 9457), or no answer at all. */
 export class Problem extends Error {
-  constructor(detail, status, key) {
+  /** The token that was sent; null if none was. */
+  token = null;
+
+  constructor(detail, status) {
     super(detail);
     this.status = status;
-    this.key = key;
   }
 }
 
 const PATIENCE_MS = 8000;
 
-async function send(path, options = {}) {
-  const headers = { ...options.headers, ...authorization() };
+async function send(path, options = {}, token = present()) {
+  const headers = { ...options.headers, ...(token === null ? {} : { Authorization: `Bearer ${token}` }) };
   try {
     return await fetch(`v1/${path}`, { ...options, headers, signal: AbortSignal.timeout(PATIENCE_MS) });
   } catch {
@@ -23,7 +25,8 @@ async function send(path, options = {}) {
 }
 
 async function ask(path, options) {
-  const response = await send(path, options);
+  const token = present();
+  const response = await send(path, options, token);
   let body = null;
   try {
     body = await response.json();
@@ -33,8 +36,8 @@ async function ask(path, options) {
   if (!response.ok) {
     const detail = body?.detail ?? `The run answered with status ${response.status}.`;
     // A token of another scope would do.
-    const other = response.status === 403 && hasToken() ? '; forget it above to use another' : '';
-    throw new Problem(detail + other, response.status, body?.key);
+    const other = response.status === 403 && token !== null ? '; forget it above to use another' : '';
+    throw Object.assign(new Problem(detail + other, response.status), { token });
   }
   return body;
 }

@@ -10,7 +10,7 @@ import { Objects } from './objects.js';
 import { Panel } from './panel.js';
 import { Routers } from './routers.js';
 import { Timeline } from './timeline.js';
-import { Gate, hasToken } from './token.js';
+import { Gate, present } from './token.js';
 import { MOST_EDGES, MOST_NODES, Topology } from './topology.js';
 import { Screen } from './screen.js';
 
@@ -109,6 +109,11 @@ function markShown() {
 }
 
 function failed(problem) {
+  if (problem.status === 401 && problem.token !== present()) {
+    // There is another one since it was sent.
+    state.again = true;
+    return;
+  }
   state.locked = problem.status === 401;
   byId('trouble').hidden = state.locked;
   if (state.locked) gate.ask();
@@ -285,7 +290,7 @@ function verdict({ fidelity, window }) {
 
 for (const link of document.querySelectorAll('footer a')) {
   link.addEventListener('click', (event) => {
-    if (!hasToken()) return;
+    if (present() === null) return;
     event.preventDefault();
     api.open(link.getAttribute('href').replace(/^v1\//, ''));
   });

@@ -25,9 +25,8 @@ function keep(text) {
   }
 }
 
-/** The header of a request, if there is a token. */
-export const authorization = () => (token === null ? {} : { Authorization: `Bearer ${token}` });
-export const hasToken = () => token !== null;
+/** The token now; null if there is none. */
+export const present = () => token;
 
 /** What a header can carry: printable ASCII without spaces. */
 const isToken = (text) => /^[\x21-\x7e]+$/.test(text);
@@ -59,7 +58,7 @@ export class Gate {
 
   /** Asks for a token; one that was sent is refused. */
   ask() {
-    const refused = hasToken();
+    const refused = token !== null;
     keep(null);
     const opens = this.#form.hidden;
     this.#show(true);
@@ -76,7 +75,7 @@ export class Gate {
 
   #show(open) {
     this.#form.hidden = !open;
-    this.#forget.hidden = open || !hasToken();
+    this.#forget.hidden = open || token === null;
     document.querySelector('main').hidden = open;
   }
 
