@@ -157,7 +157,7 @@ async fn topology(
     InQuery(joined): InQuery<Joined>,
 ) -> Result<Json<Topology>, Problem> {
     if let Some(count) = joined.count {
-        check_count(count)?;
+        check_count(count).map_err(|problem| *problem)?;
     }
     answered(instance, move |instance| instance.topology(joined.choice().as_ref())).await
 }
@@ -201,12 +201,12 @@ fn default_count() -> usize {
     1000
 }
 
-fn check_count(count: usize) -> Result<(), Problem> {
+fn check_count(count: usize) -> Result<(), Box<Problem>> {
     if count <= MAX_PAGE {
         return Ok(());
     }
     let what = format!("count: at most {MAX_PAGE} objects are shown at a time");
-    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("count"))
+    Err(Box::new(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("count")))
 }
 
 /// Lists the {kind}s with their settings and counters.
@@ -219,7 +219,7 @@ async fn objects(
     InQuery(Page { from, count, name, sort }): InQuery<Page>,
 ) -> Result<Json<ObjectPage>, Problem> {
     let Some(kind) = Kind::of_collection(&collection) else { return Err(nothing_there(uri).await) };
-    check_count(count)?;
+    check_count(count).map_err(|problem| *problem)?;
     let choice = Choice { name, sort, from, count };
     let page = move |instance: &dyn Instance| {
         let chosen = instance.choose(kind, &choice)?;
