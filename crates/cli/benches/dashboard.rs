@@ -36,7 +36,8 @@ const LINKS: &str = "[[port]]\nname = 'homes'\ndriver = 'source'\naddresses = '1
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().position(|arg| arg == "--pictures") {
-        Some(at) => pictures(Path::new(args.get(at + 1).map_or("docs/book", String::as_str))),
+        // Cargo starts it in the crate's folder.
+        Some(at) => pictures(&support::repository(args.get(at + 1).map_or("docs/book", String::as_str))),
         None => measure(),
     }
 }
