@@ -21,8 +21,10 @@ const PROCESSES: CapabilitySet = CapabilitySet::KILL.union(CapabilitySet::SYS_PT
 const FILES: CapabilitySet = CapabilitySet::DAC_OVERRIDE;
 /// The memory of AF_XDP, which some kernels count as locked, and more descriptors than usual.
 const RESOURCES: CapabilitySet = CapabilitySet::IPC_LOCK.union(CapabilitySet::SYS_RESOURCE);
-/// Services of another user, and their control groups.
-const USERS: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
+/// Programs of another user; in a user namespace, one inside it, which maps its root (setfcap: see
+/// user_namespaces(7)).
+const USERS: CapabilitySet =
+    CapabilitySet::SETUID.union(CapabilitySet::SETGID).union(CapabilitySet::SETFCAP);
 
 /// What a command does until it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
