@@ -18,6 +18,11 @@ fn link(name: &str, ends: [&str; 2], keys: &str) -> String {
     format!("\n[[link]]\nname = \"{name}\"\nfrom = \"{}\"\nto = \"{}\"\n{keys}\n", ends[0], ends[1])
 }
 
+fn settings(service: &Service, link: &str) -> Value {
+    let get = json(&service.ctl(&["get", link, "--json"]), 0);
+    row(&get, &format!("link {link}"))["settings"].clone()
+}
+
 #[test]
 fn files_add_and_remove_links_among_other_changes() {
     let folder = Folder::new("apply-links");
@@ -54,8 +59,7 @@ fn files_add_and_remove_links_among_other_changes() {
     service.signal("HUP");
     assert_eq!(service.event("reloaded")["changed"], 2);
     assert!(service.ctl(&["diff", &file]).status.success(), "{}", diff(&service, &file));
-    let get = json(&service.ctl(&["get", "new", "--json"]), 0);
-    assert_eq!(row(&get, "link new")["settings"]["rate"], "5 Mbit/s");
+    assert_eq!(settings(&service, "new")["rate"], "5 Mbit/s");
     assert!(stderr(&service.ctl(&["get", "old"])).contains("no link or other object \"old\""));
     // What a link that joined is set to is kept, too, and applied where it is not there yet.
     assert!(service.ctl(&["set", "new", "loss=3%"]).status.success());
@@ -66,14 +70,12 @@ fn files_add_and_remove_links_among_other_changes() {
     assert!(text.contains("link new: added") && text.contains("link old: removed"), "{text}");
     assert!(service.ctl(&["apply", &saved]).status.success());
     assert!(service.ctl(&["diff", &saved]).status.success(), "{}", diff(&service, &saved));
-    let get = json(&service.ctl(&["get", "new", "--json"]), 0);
-    assert_eq!(row(&get, "link new")["settings"]["loss"], "3 %");
+    assert_eq!(settings(&service, "new")["loss"], "3 %");
 
     // What is added behind written changes, and changed then, is saved with them.
     assert!(service.ctl(&["add", "link", "more", "from=c", "to=a", "delay=4ms"]).status.success());
     assert!(service.ctl(&["set", "new", "delay=6ms"]).status.success());
-    let get = json(&service.ctl(&["get", "new", "--json"]), 0);
-    assert_eq!(row(&get, "link new")["settings"]["loss"], "3 %");
+    assert_eq!(settings(&service, "new")["loss"], "3 %");
     assert!(service.ctl(&["save", "--output", &saved]).status.success());
     assert!(service.ctl(&["apply", &saved]).status.success());
 
@@ -83,11 +85,11 @@ fn files_add_and_remove_links_among_other_changes() {
     assert_eq!(service.event("restored")["scenario"], "net");
     service.event("ready");
     assert!(service.ctl(&["diff", &saved]).status.success(), "{}", diff(&service, &saved));
-    let settings = |name: &str| {
-        row(&json(&service.ctl(&["get", name, "--json"]), 0), &format!("link {name}"))["settings"].clone()
-    };
-    assert_eq!((&settings("new")["loss"], &settings("new")["delay"]), (&"3 %".into(), &"6 ms".into()));
-    assert_eq!(settings("more")["delay"], "4 ms");
+    assert_eq!(
+        (&settings(&service, "new")["loss"], &settings(&service, "new")["delay"]),
+        (&"3 %".into(), &"6 ms".into())
+    );
+    assert_eq!(settings(&service, "more")["delay"], "4 ms");
     assert!(!service.ctl(&["get", "old"]).status.success());
     assert_eq!(service.end(), Some(0));
 }
