@@ -23,8 +23,7 @@ const FILES: CapabilitySet = CapabilitySet::DAC_OVERRIDE;
 const RESOURCES: CapabilitySet = CapabilitySet::IPC_LOCK.union(CapabilitySet::SYS_RESOURCE);
 /// Programs of another user; in a user namespace, one inside it, which maps its root (setfcap: see
 /// user_namespaces(7)).
-const USERS: CapabilitySet =
-    CapabilitySet::SETUID.union(CapabilitySet::SETGID).union(CapabilitySet::SETFCAP);
+const USERS: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID).union(CapabilitySet::SETFCAP);
 
 /// What a command does until it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,10 +12,10 @@ use longwire_lab::{
 use longwire_report::shown;
 use longwire_run::open_ports::OwnPorts;
 use longwire_run::real_run::RealRun;
+use longwire_run::stack::{Stack, StackPort, Wires};
 use longwire_run::test_hosts::{TestHosts, sweep, wiring};
 use longwire_rundir::StopSignals;
 use longwire_scenario::Plan;
-use longwire_run::stack::{Stack, StackPort, Wires};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 
