@@ -210,7 +210,7 @@ impl Ordinary {
         self.folder.text("longwire")
     }
 
-    /// Runs a script on the machine in which `$run` stands for `longwire exec` as the user, whose folder is
+    /// Runs a script on the machine in which `$run` is `longwire exec` as the user, whose folder is
     /// the current one.
     fn sh(&self, script: &str) -> Output {
         let (program, device, run_dir) = (self.program(), self.folder.text("tun"), self.folder.text("run"));

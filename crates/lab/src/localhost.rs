@@ -5,8 +5,8 @@
 //! client of their own machine. The other way round, a relay on the machine's 127.0.0.1 dials the near end's
 //! address, and the kernel there has it go to the command's 127.0.0.1.
 //!
-//! What the command sends to `::1` can't leave its namespace. A relay beside the command takes it and sends it
-//! to 127.0.0.1, with which it goes on as above.
+//! What the command sends to `::1` can't leave its namespace. A relay beside the command takes it and sends
+//! it to 127.0.0.1, with which it goes on as above.
 //!
 //! In a user namespace the machine is out of reach for all but sockets that were made there: see [`Dial`].
 

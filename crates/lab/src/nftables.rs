@@ -255,8 +255,8 @@ impl Rule {
             .compare(AT_MOST, &ports.end().to_be_bytes())
     }
 
-    /// Gives the packet, and all further ones of its connection, another destination, at the same port if none
-    /// is given.
+    /// Gives the packet, and all further ones of its connection, another destination, at the same port if
+    /// none is given.
     pub fn redirect_to(self, address: IpAddr, port: Option<u16>) -> Self {
         const DESTINATION: u32 = 1;
         const PORT_REGISTER: u32 = 2;

@@ -19,7 +19,7 @@ const NETWORK: CapabilitySet = CapabilitySet::NET_ADMIN
 const PROCESSES: CapabilitySet = CapabilitySet::KILL.union(CapabilitySet::SYS_PTRACE);
 /// Scenarios, traces and outputs in folders of whoever called sudo, also those opened later.
 const FILES: CapabilitySet = CapabilitySet::DAC_OVERRIDE;
-/// The memory of AF_XDP, which some kernels count as locked, and more descriptors than usual.
+/// The memory of AF_XDP, which some kernels limit as locked memory, and more descriptors than usual.
 const RESOURCES: CapabilitySet = CapabilitySet::IPC_LOCK.union(CapabilitySet::SYS_RESOURCE);
 /// Programs of another user; in a user namespace, one inside it, which maps its root (setfcap: see
 /// user_namespaces(7)).
@@ -47,9 +47,9 @@ impl Duty {
     }
 }
 
-/// Gives up what root may do beyond a duty, in the calling thread and all that it starts, for good: without a
-/// program to start, no program that it might be made to run gets more, either. Ordinary users have nothing to
-/// give up. A program that root starts has all of root's rights again.
+/// Gives up what root may do beyond a duty, in the calling thread and all that it starts. With no program to
+/// start, it is for good: none that it might be made to run gets more. Else a program that root starts has all
+/// of root's rights again. Ordinary users have nothing to give up.
 ///
 /// # Errors
 /// When the kernel refuses.

@@ -136,8 +136,8 @@ impl Args {
         self.foreground.report("proxy", up.run.stop(), &own)
     }
 
-    /// How the ends are made. Enters a user namespace if namespaces are only possible there, which must happen
-    /// before a second thread starts.
+    /// How the ends are made. Enters a user namespace if namespaces are only possible there, which must
+    /// happen before a second thread starts.
     fn means(&self) -> anyhow::Result<Means> {
         if self.stack == Some(Whose::Process) {
             return Ok(Means::Process);

@@ -100,7 +100,7 @@ trait Relay: Send {
     /// Sockets of the kernel to wait for, in an order that stays until [`Relay::ready`].
     fn awaited<'a>(&'a self, polls: &mut Vec<PollFd<'a>>);
 
-    /// Receives what came of waiting for them.
+    /// Receives the events at them.
     fn ready(&mut self, events: &[PollFlags]);
 
     /// Takes the packets that have come, and moves bytes between both kinds of sockets.

@@ -62,7 +62,7 @@ impl Splice {
         (!flags.is_empty()).then_some((stream, flags))
     }
 
-    /// Receives what came of waiting.
+    /// Receives the events at it.
     pub fn ready(&mut self, events: PollFlags) {
         let failed = events.intersects(PollFlags::ERR | PollFlags::HUP);
         self.readable |= failed || events.contains(PollFlags::IN);
