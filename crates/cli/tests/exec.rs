@@ -58,7 +58,9 @@ impl Machine {
 
     /// Runs a shell script on it, with mounts of its own.
     fn sh_alone(&self, script: &str) -> Output {
-        longwire(&["lab", "exec", &self.name, "a", "--", "unshare", "-m", "sh", "-c", script])
+        longwire(&[
+            "lab", "exec", &self.name, "a", "--", "timeout", "120", "unshare", "-m", "sh", "-c", script,
+        ])
     }
 
     /// Runs `longwire exec` on it.

@@ -47,9 +47,9 @@ impl Duty {
     }
 }
 
-/// Gives up what root may do beyond a duty, in the calling thread and all that it starts. With no program to
-/// start, it is for good: none that it might be made to run gets more. Else a program that root starts has all
-/// of root's rights again. Ordinary users have nothing to give up.
+/// Gives up what root may do beyond a duty, in the calling thread and all that it starts. With no program
+/// to start, it is for good: none that it might be made to run gets more. Else a program that root starts
+/// has all of root's rights again. Ordinary users have nothing to give up.
 ///
 /// # Errors
 /// When the kernel refuses.
