@@ -191,7 +191,10 @@ impl Args {
         let attendant = Attendant::begin().context("keeping signals for the command")?;
         let published = self.published()?;
         let mut ends = self.ends()?;
-        keep_for(Duty::StartsProgram).context("giving up what root need not keep")?;
+        // Root of a user namespace has nothing to give up that is worth anything outside.
+        if ends.own_user.is_none() {
+            keep_for(Duty::StartsProgram).context("giving up what root need not keep")?;
+        }
         let loopback = Loopback { published, machine: std::mem::replace(&mut ends.machine, Dial::Here) };
         for host in &mut plan.hosts {
             host.driver = ends.driver;
