@@ -179,15 +179,20 @@ fn check(old: &Plan, new: &Plan, shards: &Shards) -> Result<(), CantRewire> {
                 .into(),
         );
     }
-    let before = Shards::of(old);
-    if old.engine.workers > 1 && !(before.flat && shards.flat) {
+    let several = old.engine.workers > 1;
+    if several && (has_fixed_workers(old, &Shards::of(old)) || has_fixed_workers(new, shards)) {
         return refused(
-            "with several workers, links are added and removed where no packet crosses two of them; write \
-             workers = 1, or start it again"
+            "with several workers, links keep these where filters or programs send packets to other links, \
+             or nodes decide in turn: write workers = 1, or start it again"
                 .into(),
         );
     }
     Ok(())
+}
+
+/// Whether some links must share a worker with others, or with a node, in real time.
+fn has_fixed_workers(plan: &Plan, shards: &Shards) -> bool {
+    !plan.steers.is_empty() || !plan.link_requests.is_empty() || shards.in_turn.contains(&true)
 }
 
 /// Events that were planned know the links of then.
