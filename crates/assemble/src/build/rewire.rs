@@ -199,7 +199,7 @@ fn check_media(old: &Plan, removed: &[u32]) -> Result<(), CantRewire> {
     gone.map_or(Ok(()), |&place| {
         let name = &old.links[place as usize].name;
         Err(CantRewire(format!(
-            "link \"{name}\" is a station of a shared medium, which are fixed when it starts: start it again"
+            "link \"{name}\" is a station of a shared medium, whose stations are fixed: start it again"
         )))
     })
 }
