@@ -489,7 +489,8 @@ fn random_stages_of_ports_and_bridges_account_for_every_packet_and_are_repeatabl
         ("[\"e\"]", "[at.add.port]\nname = \"e\"\ndriver = \"memory\"\nbridge = \"y\""),
         (
             "[\"f\", \"z\"]",
-            "[at.add.bridge]\nname = \"z\"\n[at.add.port]\nname = \"f\"\ndriver = \"memory\"\nbridge = \"z\"\n\
+            "[at.add.bridge]\nname = \"z\"\n\
+             [at.add.port]\nname = \"f\"\ndriver = \"memory\"\nbridge = \"z\"\n\
              [at.add.link]\nname = \"xz\"\nbetween = [\"x\", \"z\"]\nrate = \"1 Mbit/s\"",
         ),
     ];
