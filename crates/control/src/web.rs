@@ -2,13 +2,13 @@
 //!
 //! Every user of the machine, and every page that a browser on it shows, can reach such an address. Requests
 //! have to name the machine itself as their host, so that no foreign name that resolves to it passes (DNS
-//! rebinding), and changes have to be JSON and come from the server's own pages.
+//! rebinding), and changes have to come from the server's own pages, and to be JSON, as on the Unix socket:
+//! what a form of another page can send is no change.
 //!
 //! With tokens, requests have to bear one instead, which no foreign page has, and any address will do.
 
 use crate::instance::Instance;
 use crate::problem::Problem;
-use crate::requests::says_json;
 use crate::service::{Service, runtime};
 use crate::tokens::Tokens;
 use crate::{dashboard, routes};
@@ -206,11 +206,6 @@ fn check(tokens: Option<&Tokens>, request: &Request) -> Result<(), Box<Problem>>
         // A page of another origin has none.
         Some(tokens) => tokens.check(method, request.uri().path(), headers)?,
         None => check_origin(method, headers)?,
-    }
-    // What a form of another page can send, too: of other methods a browser asks first.
-    if [Method::POST, Method::PUT, Method::PATCH].contains(method) && !says_json(headers) {
-        let detail = "send changes with Content-Type: application/json";
-        return Err(Box::new(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)));
     }
     Ok(())
 }
