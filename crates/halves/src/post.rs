@@ -52,9 +52,8 @@ impl Post {
         let client = Client::connect(&directory(), beside.instance.as_deref())?;
         let installed = Arc::new(Mutex::new(Some(BTreeSet::new())));
         let (renewing, ended) = channel();
-        let found = client.found();
-        let same =
-            Beside { router: beside.router.clone(), instance: Some(format!("{}-{}", found.name, found.pid)) };
+        let instance = client.found().map(|found| format!("{}-{}", found.name, found.pid));
+        let same = Beside { router: beside.router.clone(), instance };
         let own = Arc::clone(&installed);
         let interval = Duration::from_nanos(beside.lease.0) / RENEWALS;
         std::thread::Builder::new()
@@ -74,8 +73,8 @@ impl Post {
     }
 
     /// The instance's name.
-    pub(super) fn instance(&self) -> &str {
-        &self.client.found().name
+    pub(super) fn instance(&self) -> String {
+        self.client.name()
     }
 
     /// The router's name.

@@ -96,7 +96,7 @@ impl Args {
     /// If the router has no control plane, or the address is not its own.
     pub fn run(self, open_lab: impl FnOnce(&str) -> anyhow::Result<Lab>) -> anyhow::Result<()> {
         let post = Post::take(&self.beside, self.json)?;
-        let lab = open_lab(post.instance())?;
+        let lab = open_lab(&post.instance())?;
         let router = &self.beside.router;
         let missing =
             || format!("router \"{router}\" has no control plane; give it control-plane = \"netns\"");
@@ -109,7 +109,7 @@ impl Args {
             &format!("listening at {}", self.listen),
         )?;
         let interval = self.interval.nanos();
-        let lab = Lab::open(post.instance())?;
+        let lab = Lab::open(&post.instance())?;
         let proxy =
             Arc::new(Proxy { post, lab, args: self, spliced: Mutex::default(), there: AtomicUsize::new(0) });
         let accepting = Arc::clone(&proxy);
