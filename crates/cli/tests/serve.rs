@@ -421,6 +421,8 @@ fn ctl_reaches_a_service_by_certificates() {
     assert!(stderr(&stop).contains("your scope is steer, and this needs install"), "{}", stderr(&stop));
     let named = remote(&["stats", "net"]);
     assert!(stderr(&named).contains("leave out \"net\""), "{}", stderr(&named));
+    let lost = longwire(&["ctl", "list", "--ca", &ca]);
+    assert!(stderr(&lost).contains("add --remote URL"), "{}", stderr(&lost));
     let bare = longwire(&["ctl", "stats", "--remote", &url, "--ca", &ca]);
     assert!(stderr(&bare).to_lowercase().contains("certificate"), "{}", stderr(&bare));
     // What the file says is true from the next request on.

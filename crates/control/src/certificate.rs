@@ -111,9 +111,9 @@ pub(crate) mod tests {
             ("name:Alice.Example", true),
             ("name:bob.example", false),
             ("name:example", false),
-            (&format!("sha256:{}", "ab".repeat(32)), true),
-            (&format!("sha256:{}", ["AB"; 32].join(":")), true),
-            (&format!("sha256:{}", "ac".repeat(32)), false),
+            (&*format!("sha256:{}", "ab".repeat(32)), true),
+            (&*format!("sha256:{}", ["AB"; 32].join(":")), true),
+            (&*format!("sha256:{}", "ac".repeat(32)), false),
         ] {
             assert_eq!(holder(text).is(&alice), is_alice, "{text}");
             assert_eq!(holder(&holder(text).to_string()), holder(text));

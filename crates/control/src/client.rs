@@ -360,7 +360,13 @@ fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     let all = std::iter::successors(Some(error), |error| error.source());
     let mut texts: Vec<String> = all.map(ToString::to_string).collect();
     texts.dedup();
-    texts.join(": ")
+    let text = texts.join(": ");
+    // What the alert of RFC 8446, section 6.2, means to a user.
+    if text.contains("CertificateRequired") {
+        "it wants a client's certificate and its key".into()
+    } else {
+        text
+    }
 }
 
 fn runtime(directory: &Path) -> Result<Runtime, ClientError> {

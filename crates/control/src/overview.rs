@@ -92,7 +92,7 @@ pub struct TopologyLink {
 pub struct EventQuery {
     /// Number of the last entry of the log that is known: later ones are shown.
     #[serde(default)]
-    #[param(default = 0)]
+    #[param(default = 0, value_type = usize)]
     pub after: u64,
     /// Whether to list the scheduled changes, too.
     #[serde(default = "yes")]

@@ -48,11 +48,11 @@ impl Certificates {
 
     /// An authority, whose certificate is in NAME.pem.
     fn authority(&self, name: &str) -> Authority {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        self.write(&format!("{name}.pem"), &authority.as_ref().pem());
+        self.write(&format!("{name}.pem"), &authority.pem());
         authority
     }
 
@@ -197,7 +197,8 @@ fn who_speaks_no_tls_or_nothing_harms_nobody() {
     assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("HTTPS only"), "{answer}");
 
     // One says nothing, one begins a handshake, one sends what is none.
-    let mut slow = [&b""[..], &[22, 3, 1, 2, 0, 1], &[22, 0, 0, 0, 0, 0, 0, 0, 0]].map(|bytes| {
+    let beginnings: [&[u8]; 3] = [&[], &[22, 3, 1, 2, 0, 1], &[22, 0, 0, 0, 0, 0, 0, 0, 0]];
+    let mut slow = beginnings.map(|bytes| {
         let mut stream = TcpStream::connect(server.address()).unwrap();
         stream.write_all(bytes).unwrap();
         stream

@@ -37,11 +37,7 @@ impl Elsewhere {
     pub fn connect(&self, name: Option<&str>) -> anyhow::Result<Client> {
         let Self { remote, ca, cert, key, token } = self;
         let Some(url) = remote else {
-            let is_alone = [ca, cert, key, token].into_iter().all(Option::is_none);
-            ensure!(
-                is_alone,
-                "--ca, --cert, --key and --token are for an instance elsewhere: add --remote URL"
-            );
+            self.check_alone()?;
             return Ok(Client::connect(&directory(), name)?);
         };
         if let Some(name) = name {
@@ -57,6 +53,18 @@ impl Elsewhere {
     /// # Errors
     /// If a file can't be used.
     pub fn remote(&self) -> anyhow::Result<Option<Client>> {
+        self.check_alone()?;
         self.remote.is_some().then(|| self.connect(None)).transpose()
+    }
+
+    /// Checks that what is for an instance elsewhere is given with that.
+    fn check_alone(&self) -> anyhow::Result<()> {
+        let Self { remote, ca, cert, key, token } = self;
+        let is_alone = [ca, cert, key, token].into_iter().all(Option::is_none);
+        ensure!(
+            is_alone || remote.is_some(),
+            "--ca, --cert, --key and --token are for an instance elsewhere: add --remote URL"
+        );
+        Ok(())
     }
 }
