@@ -11,7 +11,7 @@ use longwire_port::driver::memory::FarEnd;
 use longwire_scenario::{Plan, parse, plan_of};
 use longwire_units::Nanos;
 use std::fmt::Write as _;
-use support::{Sight, frame, memory_ports, simulate, source_ports};
+use support::{PacketView, frame, memory_ports, simulate, source_ports};
 
 const PORTS: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -213,7 +213,7 @@ fn leaves(text: &str, arrivals: &[u64]) -> (Vec<u64>, Report) {
     for &at in arrivals {
         assert!(ends[0].push_at(Nanos::from_micros(at), &frame(&plan, 0, 1, 100)));
     }
-    let look = |sight: &Sight<'_>| (sight.left && sight.meta.out_port == 1).then_some(sight.time / 1000);
+    let look = |view: &PacketView<'_>| (view.left && view.meta.out_port == 1).then_some(view.time / 1000);
     simulate(&plan, ports, TO_THE_END, look)
 }
 
@@ -315,7 +315,7 @@ fn random_stages_account_for_every_packet_and_are_repeatable() {
         }
         let plan = plan_of(&text);
         let look =
-            |sight: &Sight<'_>| sight.left.then_some((sight.time, sight.meta.out_port, sight.meta.in_port));
+            |view: &PacketView<'_>| view.left.then_some((view.time, view.meta.out_port, view.meta.in_port));
         let run = || simulate(&plan, source_ports(&plan), TO_THE_END, look);
         let (one, other) = (run(), run());
         assert!(one.0.len() > 500 && one.0 == other.0, "case {case}");

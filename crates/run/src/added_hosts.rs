@@ -1,4 +1,4 @@
-//! Test hosts that are added to a running instance and removed from it.
+//! Adds test hosts to a running instance, and removes them.
 
 use crate::open_ports::open_added;
 use crate::test_hosts::{TestHosts, host_spec};
@@ -9,8 +9,8 @@ use longwire_control::SetError;
 use longwire_lab::Lab;
 use longwire_scenario::{Host, Plan};
 
-/// Hosts that are made already, with their ports, and those that are to go. If it is dropped before the
-/// engine has taken the ports, what was made is removed.
+/// New hosts with their open ports, and hosts to be removed. If this is dropped before the engine has taken
+/// the ports, the new hosts are removed.
 pub(crate) struct ChangedHosts {
     /// The lab, if any hosts change.
     lab: Option<TestHosts>,
@@ -20,10 +20,10 @@ pub(crate) struct ChangedHosts {
 }
 
 impl ChangedHosts {
-    /// Makes the new hosts of the instance called `name`.
+    /// Creates the new hosts of the instance `name`.
     ///
     /// # Errors
-    /// If the instance has no hosts of its own, or the system does not allow it.
+    /// If the instance has no hosts of its own, or the system refuses.
     pub(crate) fn open(name: &str, old: &Plan, new: &Plan, made: &Rewired) -> Result<Self, SetError> {
         let refused = |error: anyhow::Error| SetError::Refused(format!("{error:#}"));
         let (joining, leaving) = (&new.hosts[made.new_hosts.clone()], &old.hosts[made.old_hosts.clone()]);
@@ -58,13 +58,13 @@ impl ChangedHosts {
         Ok(())
     }
 
-    /// The ports of the new hosts. These stay from now on.
+    /// Takes the ports of the new hosts, which stay from now on.
     pub(crate) fn take_ports(&mut self) -> Vec<Box<dyn Port>> {
         self.made.clear();
         std::mem::take(&mut self.ports)
     }
 
-    /// Removes the hosts that are to go.
+    /// Removes the hosts to be removed.
     ///
     /// # Errors
     /// If something can't be removed.
@@ -87,7 +87,7 @@ impl Drop for ChangedHosts {
     fn drop(&mut self) {
         self.ports.clear();
         for name in std::mem::take(&mut self.made) {
-            // The first error is the one to tell.
+            // The first error is reported.
             let _ = self.remove(&name);
         }
     }

@@ -1,13 +1,13 @@
-//! The graph of a plan, as the dashboard draws it.
+//! The graph of a plan for the dashboard.
 
 use longwire_control::{Topology, TopologyLink, TopologyNode};
 use longwire_scenario::{End, Plan, Port};
 use std::collections::BTreeSet;
 
-/// Most links that are listed.
+/// Most listed links.
 const MOST_LINKS: usize = 10_000;
 
-/// The graph of `plan`. A router is one node with all its ports; a bridge that nobody declared is none.
+/// The graph of `plan`. A router is one node with all its ports; an implicit bridge is not a node.
 pub(crate) fn graph(plan: &Plan) -> Topology {
     let node = |place: u16| node_of(plan, place);
     let end = |end: End| match end {
@@ -56,8 +56,8 @@ pub(crate) fn graph(plan: &Plan) -> Topology {
     Topology { nodes, links, wires: wires.into_iter().collect(), more: plan.links.len() > MOST_LINKS }
 }
 
-/// The name of the node that a port belongs to: itself if it leads outside, else its router, or the one
-/// behind it on a bridge.
+/// The name of a port's node: the port itself if it leads outside, else its router, or the one behind it on a
+/// bridge.
 fn node_of(plan: &Plan, place: u16) -> String {
     let port = &plan.ports[usize::from(place)];
     let Some(far) = port.attachment.far() else { return port.name.to_string() };

@@ -1,33 +1,33 @@
-//! Bringing a running instance from one scenario to another: links and hosts are added and removed while
+//! Rewires a running instance from one scenario to another: links and hosts are added and removed while
 //! packets flow.
 
 use crate::added_hosts::ChangedHosts;
 use crate::instance::RunningInstance;
 use crate::running_state::RunningState;
 use longwire_assemble::{Rewired as Made, rewire};
-use longwire_control::{Instance, RewireAsk, Rewired, RewiredObject, SetError};
+use longwire_control::{Instance, RewireRequest, Rewired, RewiredObject, SetError};
 use longwire_drivers::{HostDriver, Wire};
 use longwire_scenario::{Plan, edited, parse_running};
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 
 impl RunningInstance {
-    /// Brings it to the scenario that `text` describes: its hosts and links that are new join, those that
-    /// it has no more leave, all at one instant. Links that stay keep what they are set to, whatever the
-    /// text says. What removed links hold is dropped and counted, unless they are `drained`.
+    /// Rewires the instance to the scenario `text`: new hosts and links join and missing ones leave, all at
+    /// one instant. Remaining links keep their settings, whatever the text says. Packets of removed links are
+    /// dropped and counted, unless the links are `drained`.
     ///
     /// # Errors
-    /// If the scenario is wrong, or differs in what can't change while it runs; nothing has changed then.
+    /// If the scenario is invalid, or differs in what can't change in a run; then nothing has changed.
     pub fn bring(&self, text: &str, drained: bool) -> Result<Rewired, SetError> {
         let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
         self.bring_alone(text, drained)
     }
 
-    /// Adds and removes what is asked for: see [`RunningInstance::bring`].
+    /// Adds and removes the requested objects; see [`RunningInstance::bring`].
     ///
     /// # Errors
-    /// As there, or if there is nothing of that name.
-    pub fn edit(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
+    /// As there, or if there is no object of that name.
+    pub fn edit(&self, ask: &RewireRequest) -> Result<Rewired, SetError> {
         let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
         let text = Arc::clone(&self.state().plan.text);
         let text = edited(&text, &ask.add, &ask.remove);
@@ -35,7 +35,7 @@ impl RunningInstance {
         self.bring_alone(&text, ask.drain)
     }
 
-    /// Nobody else does it meanwhile.
+    /// The caller holds the lock.
     fn bring_alone(&self, text: &str, drained: bool) -> Result<Rewired, SetError> {
         let (old, layout) = {
             let state = self.state();
@@ -79,8 +79,8 @@ fn removed(plan: &Plan, made: &Made) -> Vec<RewiredObject> {
     links.chain(hosts).collect()
 }
 
-/// The plan with what the start of the run has settled: memory, and how hosts are wired. Sources that were
-/// silenced are so here.
+/// The plan with values chosen at the start of the run: memory, and how hosts are wired. Silenced sources
+/// stay silent.
 fn as_running(running: &Plan, mut plan: Plan) -> Plan {
     plan.engine = running.engine.clone();
     plan.sources.retain(|source| running.sources.iter().any(|known| known.name == source.name));

@@ -3,7 +3,7 @@
 use super::{Shards, assign, links_of, map_over, routers};
 use longwire_block::Port;
 use longwire_block::path::{Fork, LinkRef, MAX_LINKS, Paths};
-use longwire_engine::{AtNode, GONE_PORT, Home, InnerPort, Part, PortSetup, Rewiring};
+use longwire_engine::{AtNode, GONE_PORT, InnerPort, Part, PortLocation, PortSetup, Rewiring};
 use longwire_link::{GONE, Joining};
 use longwire_router::Bridge;
 use longwire_scenario::{Host, Link, Plan, changed_sections};
@@ -18,7 +18,7 @@ use thiserror::Error;
 pub struct Layout {
     /// By a link's place in the plan.
     pub links: Vec<LinkRef>,
-    pub(super) homes: Vec<Home>,
+    pub(super) port_locations: Vec<PortLocation>,
     pub(super) paths: Paths,
     pub(super) floods: HashMap<u16, Fork>,
     pub(super) workers: Vec<Indices>,
@@ -118,12 +118,12 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
         })
         .collect();
     let leaving: Vec<LinkRef> = removed.iter().map(|&place| layout.links[place as usize]).collect();
-    let map = map_over(new, &mut next, Some((old, layout)), routers::joints(new, &shards));
+    let map = map_over(new, &mut next, Some((old, layout)), routers::inner_ports(new, &shards));
     let several = next.workers.len() > 1;
     let before = several.then(|| {
         // The classifier of the old plan with the longer table.
         let mut with = Layout { paths: map.paths.clone(), ..layout.clone() };
-        map_over(old, &mut with, Some((old, layout)), routers::joints(new, &shards))
+        map_over(old, &mut with, Some((old, layout)), routers::inner_ports(new, &shards))
     });
     if let Some(before) = &before {
         next.paths = before.paths.clone();
@@ -322,11 +322,11 @@ fn changed_hosts(old: &Plan, new: &Plan, layout: &mut Layout) -> Result<Hosts, C
     }
     for host in &new.hosts[kept..] {
         let place = host.port;
-        if usize::from(place) == layout.homes.len() {
-            layout.homes.push(Home::single(0, layout.slots));
+        if usize::from(place) == layout.port_locations.len() {
+            layout.port_locations.push(PortLocation::single(0, layout.slots));
             layout.slots += 1;
         }
-        let home = layout.homes.get(usize::from(place)).copied();
+        let home = layout.port_locations.get(usize::from(place)).copied();
         let home = home.ok_or_else(|| CantRewire("the port of a host has no place".into()))?;
         let segment = new.ports[usize::from(place)].segment;
         hosts.wanted.push(Wanted { place, slot: home.slot, node: layout.nodes[segment as usize] });
@@ -334,7 +334,7 @@ fn changed_hosts(old: &Plan, new: &Plan, layout: &mut Layout) -> Result<Hosts, C
     for host in &old.hosts[kept..] {
         // Unless another takes its place.
         if !new.hosts[kept..].iter().any(|new| new.port == host.port) {
-            let slot = layout.homes[usize::from(host.port)].slot;
+            let slot = layout.port_locations[usize::from(host.port)].slot;
             let node = layout.nodes[old.ports[usize::from(host.port)].segment as usize] as usize;
             let port = Box::new(InnerPort::removed());
             hosts.closed.push((slot, PortSetup { place: GONE_PORT, node, port }));

@@ -1,9 +1,9 @@
 //! A fake instance that records its calls.
 
 use longwire_control::{
-    Comparison, EventPage, ForwarderAsk, Instance, Kind, LoggedEvent, Object, ObjectDifference, PoolUse,
-    Quantity, RefusedDifference, RewireAsk, Rewired, RewiredObject, RoutePage, SetError, Settable,
-    SettingDifference, Summary, Topology, TopologyLink, TopologyNode, WantedScenario,
+    Comparison, EventPage, Instance, Kind, LoggedEvent, Object, ObjectDifference, PoolUse, ProgramRequest,
+    Quantity, RefusedDifference, RewireRequest, Rewired, RewiredObject, RoutePage, ScenarioRequest, SetError,
+    Settable, SettingDifference, Summary, Topology, TopologyLink, TopologyNode,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -155,7 +155,7 @@ impl Instance for Fake {
         Ok(RoutePage { routes: settings.into_iter().map(route).collect(), more: false })
     }
 
-    fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
+    fn forwarders(&self, router: &str, ask: &ProgramRequest) -> Result<Value, SetError> {
         self.routes(router)?;
         Ok(json!({"asked": ask}))
     }
@@ -187,7 +187,7 @@ impl Instance for Fake {
         Ok(Comparison { changes: vec![link], refused: vec![host] })
     }
 
-    fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, SetError> {
+    fn apply(&self, wanted: &ScenarioRequest) -> Result<Comparison, SetError> {
         let comparison = self.compare(&wanted.toml)?;
         if !wanted.partial {
             return Err(SetError::Refused("host \"c\": it is new".into()));
@@ -195,7 +195,7 @@ impl Instance for Fake {
         Ok(comparison)
     }
 
-    fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
+    fn rewire(&self, ask: &RewireRequest) -> Result<Rewired, SetError> {
         let link = |name: &str| RewiredObject { kind: "link".into(), name: name.into() };
         match ask.remove.first() {
             Some(name) if !LINKS.contains(&&**name) => {

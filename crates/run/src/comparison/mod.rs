@@ -1,8 +1,8 @@
-//! What runs, compared with a scenario: the smallest set of changes from one to the other, and the scenario
-//! that describes what runs.
+//! Compares the running instance with a scenario: the smallest set of changes between them, and the scenario
+//! that describes the instance.
 //!
-//! A scenario's start is what its sections say, changed by its events at time 0. Settings that later events
-//! of the running scenario have changed are theirs: they are neither compared nor written.
+//! A scenario's start is the state of its sections after its events at time 0. Settings that later events of
+//! the running scenario have changed belong to those events: they are neither compared nor written.
 
 mod blocks;
 mod routers;
@@ -22,7 +22,7 @@ use longwire_scenario::{Plan, ScenarioError};
 use longwire_units::Nanos;
 use std::sync::Arc;
 
-/// What a scenario's objects are made of at its start.
+/// A scenario's objects at its start.
 #[derive(Debug)]
 struct Start {
     plan: Arc<Plan>,
@@ -31,7 +31,7 @@ struct Start {
     media: LiveMedia,
 }
 
-/// The changes that a comparison asks for.
+/// The changes found by a comparison.
 struct Changes {
     shown: Comparison,
     in_engine: Vec<(Kind, Planned)>,
@@ -52,33 +52,32 @@ impl Start {
     }
 }
 
-/// What runs.
+/// The running instance.
 pub(crate) struct Running<'r> {
-    /// The plan that it was started with.
+    /// The plan with which it was started.
     pub(crate) plan: &'r Plan,
-    /// Its objects.
     pub(crate) objects: &'r Objects,
-    /// The line to its workers.
+    /// The handle to its workers.
     pub(crate) remote: &'r Remote,
-    /// How long it has been running.
+    /// Time since the start.
     pub(crate) elapsed: Nanos,
 }
 
 impl Running<'_> {
-    /// How what runs differs from the scenario `toml`.
+    /// Compares the instance with the scenario `toml`.
     ///
     /// # Errors
-    /// If the scenario is wrong, or the workers don't answer.
+    /// If the scenario is invalid, or the workers don't answer.
     pub(crate) fn compared(&self, toml: &str) -> Result<Comparison, SetError> {
         Ok(self.changes(&self.start_of(toml)?)?.shown)
     }
 
-    /// Makes what runs equal to the scenario `toml`: settings of links, sources and media at one instant,
-    /// then those of each router. What can't change is left if `partial`.
+    /// Applies the scenario `toml` to the instance: settings of links, sources and media at one instant, then
+    /// those of each router. If `partial`, impossible changes are skipped.
     ///
     /// # Errors
-    /// If the scenario is wrong, something can't change, or a change is refused; of links, sources and media
-    /// nothing has changed then.
+    /// If the scenario is invalid, something can't change, or a change is refused; then no link, source or
+    /// medium has changed.
     pub(crate) fn brought_to(&self, toml: &str, partial: bool) -> Result<Comparison, SetError> {
         let changes = self.changes(&self.start_of(toml)?)?;
         if !changes.shown.refused.is_empty() && !partial {
@@ -91,12 +90,12 @@ impl Running<'_> {
         Ok(changes.shown)
     }
 
-    /// The scenario that describes what runs.
+    /// The scenario that describes the instance.
     ///
     /// # Errors
     /// If the workers don't answer.
     pub(crate) fn written(&self) -> Result<String, SetError> {
-        // Compared with the start without them, changes that were written before are written again.
+        // Compares with the start without earlier written changes, so that these are written again.
         let base_text = written::without_changes(&self.plan.text);
         let base = self.start_of(base_text)?;
         let kept = self.kept();
@@ -112,7 +111,7 @@ impl Running<'_> {
         Ok(text.finish())
     }
 
-    /// The start of a scenario that has the running one's folder.
+    /// The start of a scenario in the folder of the running one.
     fn start_of(&self, toml: &str) -> Result<Start, SetError> {
         let wrong = |error: ScenarioError| SetError::Value { key: "toml".into(), reason: error.to_string() };
         let plan = longwire_scenario::parse(&self.plan.file, toml).map_err(wrong)?;
@@ -124,7 +123,7 @@ impl Running<'_> {
         Kept::by(self.plan, self.elapsed)
     }
 
-    /// Asks the workers what objects are made of now.
+    /// Reads the current blocks of all objects from the workers.
     fn look_at_all(&self) -> Result<(), SetError> {
         let report = self.remote.report(tolerance(self.plan));
         let report = report.map_err(|error| SetError::Unavailable(error.to_string()))?;
@@ -136,7 +135,7 @@ impl Running<'_> {
     }
 
     fn changes(&self, wanted: &Start) -> Result<Changes, SetError> {
-        // The plan that runs has what the machine settled, such as its memory.
+        // The running plan includes values chosen for the machine, such as memory.
         let base = self.start_of(&self.plan.text)?;
         let refused = structure::differences(&base.plan, &wanted.plan);
         let mut changes = Changes {
@@ -176,7 +175,7 @@ impl Changes {
     }
 }
 
-/// What can't change, in a sentence.
+/// A sentence about what can't change.
 fn in_words(refused: &[RefusedDifference]) -> String {
     const SHOWN: usize = 5;
     let each = refused.iter().take(SHOWN).map(|one| format!("{}: {}", one.what, one.reason));

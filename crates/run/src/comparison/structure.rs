@@ -1,5 +1,5 @@
-//! What can't change while a scenario runs, compared: which objects there are, how they are joined, and the
-//! settings of the engine.
+//! Compares what can't change in a run: which objects exist, how they are connected, and the engine's
+//! settings.
 
 use super::blocks::is_at_start;
 use longwire_control::RefusedDifference;
@@ -10,7 +10,7 @@ use std::fmt::Debug;
 
 const AGAIN: &str = "start the instance again";
 
-/// The differences of two plans that no change of a setting removes.
+/// The differences between two plans that no change of settings removes.
 pub(super) fn differences(now: &Plan, wanted: &Plan) -> Vec<RefusedDifference> {
     let mut all = Vec::new();
     let mut single = |what: &str, differs: bool| {
@@ -30,7 +30,7 @@ pub(super) fn differences(now: &Plan, wanted: &Plan) -> Vec<RefusedDifference> {
     for (kind, list) in LISTS {
         compare(kind, &list(now), &list(wanted), &mut all);
     }
-    // Where objects are the same, so are their places, and paths can be compared.
+    // If the objects are the same, so are their places, and paths can be compared.
     if all.len() == before && paths(now) != paths(wanted) {
         let reason = format!("paths are found before the run, and have changed: {AGAIN}");
         all.push(RefusedDifference { what: "[[path]]".into(), reason });
@@ -38,7 +38,7 @@ pub(super) fn differences(now: &Plan, wanted: &Plan) -> Vec<RefusedDifference> {
     all
 }
 
-/// The objects of a section by name, each with all of it that can't change.
+/// The objects of a section by name, each with its fixed part.
 type List = fn(&Plan) -> Vec<(String, String)>;
 
 const LISTS: [(&str, List); 7] = [
@@ -86,7 +86,7 @@ const LISTS: [(&str, List); 7] = [
     }),
 ];
 
-/// A router without what can change.
+/// A router without its changeable part.
 fn fixed(router: &Router) -> Router {
     let mut router = router.clone();
     if !router.control {
