@@ -88,18 +88,18 @@ impl Inbox {
     }
 
     pub fn most_in_a_step(&self) -> usize {
-        self.sides.iter().map(|rings_of| rings_of.rings.len() * self.most).sum()
+        self.sides.iter().map(|class_rings| class_rings.rings.len() * self.most).sum()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.sides.iter().all(|rings_of| rings_of.left == 0 && !rings_of.ready.any())
+        self.sides.iter().all(|class_rings| class_rings.left == 0 && !class_rings.ready.any())
     }
 
     /// The rings of a class that may have something.
     pub fn look(&mut self, class: usize) -> u64 {
-        let rings_of = &mut self.sides[class];
-        rings_of.left |= rings_of.ready.take();
-        rings_of.left
+        let class_rings = &mut self.sides[class];
+        class_rings.left |= class_rings.ready.take();
+        class_rings.left
     }
 
     /// The first ring, in class order, that may have packets.
@@ -110,10 +110,10 @@ impl Inbox {
     }
 
     pub fn take(&mut self, (class, ring): (usize, usize), pool: &mut Pool) -> RingRead {
-        let rings_of = &mut self.sides[class];
-        let taken = rings_of.rings[ring].take(pool);
+        let class_rings = &mut self.sides[class];
+        let taken = class_rings.rings[ring].take(pool);
         if matches!(taken, RingRead::Empty) {
-            rings_of.left &= !(1 << ring);
+            class_rings.left &= !(1 << ring);
         }
         taken
     }
@@ -128,7 +128,7 @@ pub(crate) struct Outbound {
 
 /// The queues to one worker.
 pub(crate) struct Outlet {
-    pub ways: [RingSender; CLASSES.len()],
+    pub senders: [RingSender; CLASSES.len()],
 }
 
 /// The queue to one worker for one packet class.
@@ -141,7 +141,7 @@ pub(crate) struct RingSender {
 }
 
 /// Creates the queues between `count` workers, at most 64: each worker's sending and receiving ends.
-pub(crate) fn ways(count: usize, between: Between) -> Vec<(Outbound, Inbox)> {
+pub(crate) fn connect(count: usize, between: Between) -> Vec<(Outbound, Inbox)> {
     let others = count.saturating_sub(1);
     let most = if between == Between::Shared { BATCH * others } else { BATCH };
     let mut outbound: Vec<_> = (0..count).map(|_| Outbound { outlets: Vec::new(), waiting: 0 }).collect();
@@ -152,7 +152,7 @@ pub(crate) fn ways(count: usize, between: Between) -> Vec<(Outbound, Inbox)> {
         let mut ends = urgent.into_iter().zip(ordinary);
         for (from, out) in outbound.iter_mut().enumerate() {
             let ends = if from == to { None } else { ends.next() };
-            out.outlets.push(ends.map(|(urgent, ordinary)| Outlet { ways: [urgent, ordinary] }));
+            out.outlets.push(ends.map(|(urgent, ordinary)| Outlet { senders: [urgent, ordinary] }));
         }
         inboxes.push(Inbox { sides: [first, second], most });
     }
@@ -170,11 +170,11 @@ fn rings_of(class: &Class, others: usize, between: Between) -> (Vec<RingSender>,
         Between::Shared => (vec![], vec![]),
     };
     let ready = Arc::<Ready>::default();
-    let ways = senders.into_iter().enumerate().map(|(number, sender)| {
+    let ends = senders.into_iter().enumerate().map(|(number, sender)| {
         let ring = number.min(rings.len() - 1);
         RingSender { sender, ring, ready: Arc::clone(&ready), batch: Batch::new() }
     });
-    (ways.collect(), ClassRings { ready: Arc::clone(&ready), left: 0, rings })
+    (ends.collect(), ClassRings { ready: Arc::clone(&ready), left: 0, rings })
 }
 
 impl RingSender {
@@ -218,13 +218,13 @@ mod tests {
     /// The queues for ordinary packets from each of `count - 1` workers to the last, and the last one's
     /// inbox.
     fn senders_to_last(count: usize, between: Between) -> (Vec<RingSender>, Inbox) {
-        let mut all = ways(count, between);
+        let mut all = connect(count, between);
         let (_, inbox) = all.pop().unwrap();
-        let way = |(mut out, _): (Outbound, Inbox)| {
-            let [_, ordinary] = out.outlets.pop().flatten().unwrap().ways;
+        let ordinary = |(mut out, _): (Outbound, Inbox)| {
+            let [_, ordinary] = out.outlets.pop().flatten().unwrap().senders;
             ordinary
         };
-        (all.into_iter().map(way).collect(), inbox)
+        (all.into_iter().map(ordinary).collect(), inbox)
     }
 
     fn packet(pool: &mut Pool, number: u64) -> Handle {
@@ -319,7 +319,7 @@ mod tests {
                 }
             };
             std::thread::scope(|scope| {
-                let send = |(number, mut way): (usize, RingSender)| {
+                let send = |(number, mut sender): (usize, RingSender)| {
                     let bell = &bells[0];
                     scope.spawn(move || {
                         let mut here = pool();
@@ -329,7 +329,7 @@ mod tests {
                             let more = (sent % 7 + 1).min(EACH - sent);
                             let batch: Vec<_> = (0..more).map(|at| packet(&mut here, sent + at)).collect();
                             batch.iter().for_each(|&it| here.meta_mut(it).in_port = number as u16);
-                            sent += way.send(bell, &here, &batch) as u64;
+                            sent += sender.send(bell, &here, &batch) as u64;
                             batch.into_iter().for_each(|handle| here.free(handle));
                         }
                     })
@@ -429,13 +429,13 @@ mod tests {
             let (mut here, mut there) = (pool(), pool());
             let bell = Bell::new();
             let one = packet(&mut here, 0);
-            senders.iter_mut().for_each(|way| assert_eq!(way.send(&bell, &here, &[one]), 1));
+            senders.iter_mut().for_each(|sender| assert_eq!(sender.send(&bell, &here, &[one]), 1));
             let mut came = 0;
             while let Some(ring) = inbox.first() {
                 came += usize::from(matches!(inbox.take(ring, &mut there), RingRead::Packet(_)));
             }
             assert_eq!(came, 63);
         }
-        assert!(ways(1, Between::Private).iter().all(|(_, inbox)| inbox.is_alone() && inbox.is_empty()));
+        assert!(connect(1, Between::Private).iter().all(|(_, inbox)| inbox.is_alone() && inbox.is_empty()));
     }
 }

@@ -50,6 +50,7 @@ pub struct Pending {
 }
 
 impl Pending {
+    /// Nothing is pending.
     pub const NONE: Self = Self { unread: 0, unacknowledged: 0 };
 }
 

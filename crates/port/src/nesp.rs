@@ -31,6 +31,7 @@ pub struct NespFrame {
 }
 
 impl NespFrame {
+    /// The frame.
     pub fn frame(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }

@@ -190,7 +190,7 @@ impl RunningInstance {
         state.objects.links.note_report(&counted);
         let (links, sources) = (Arc::clone(&state.objects), Arc::clone(&state.objects));
         let settings = Box::new(move |place| links.links.settings(place as u32));
-        let aims = Box::new(move |place| sources.sources.words().aims(place));
+        let aims = Box::new(move |place| sources.sources.kind().aims(place));
         let watches = self.watches.clone();
         let planes = self.planes.rows();
         let nesp = self.nesp.as_ref().map(NespCounts::row);

@@ -98,8 +98,8 @@ impl<W: ObjectKind> LiveObjects<W> {
             }
         }
         let base = self.planned_at(place);
-        let refused = self.words().check(place, &base, &edits).err().map(|error| error.to_string());
-        let settings = settings_between(&self.words().settings(now), &self.words().settings(&made));
+        let refused = self.kind().check(place, &base, &edits).err().map(|error| error.to_string());
+        let settings = settings_between(&self.kind().settings(now), &self.kind().settings(&made));
         let target = self.target(place);
         let keys = edits.iter().map(|edit| edit.spec.key).collect();
         let changed = edits.iter().filter_map(|edit| edit.apply(now)).collect();

@@ -57,7 +57,7 @@ const MOST_MEANT: usize = 10_000;
 /// The objects of a kind. Blocks are stored once per profile, and for each changed object.
 #[derive(Debug)]
 pub struct LiveObjects<W> {
-    words: W,
+    kind: W,
     /// By place in the plan.
     names: Arc<[String]>,
     /// Places in the order of the names.
@@ -74,7 +74,7 @@ impl<W: ObjectKind> LiveObjects<W> {
     /// Creates objects; `planned_of` holds the index of each object's blocks, `targets` the engine's
     /// references. Without these, objects can be shown but not changed.
     pub(super) fn made(
-        words: W,
+        kind: W,
         names: Vec<String>,
         targets: Vec<Target>,
         (planned, planned_of): (Vec<Blocks>, Vec<u32>),
@@ -83,7 +83,7 @@ impl<W: ObjectKind> LiveObjects<W> {
         by_name.sort_unstable_by_key(|&place| &names[place as usize]);
         let planned = planned.into_iter().map(Arc::new).collect();
         let changed = Mutex::default();
-        Self { words, names: names.into(), by_name, targets, planned, planned_of, changed }
+        Self { kind, names: names.into(), by_name, targets, planned, planned_of, changed }
     }
 
     /// These objects with the known blocks of those of the same names in `before`, except for `fresh` ones.
@@ -103,8 +103,8 @@ impl<W: ObjectKind> LiveObjects<W> {
     }
 
     /// Their kind.
-    pub const fn words(&self) -> &W {
-        &self.words
+    pub const fn kind(&self) -> &W {
+        &self.kind
     }
 
     /// The names, by place in the plan.
@@ -160,7 +160,7 @@ impl<W: ObjectKind> LiveObjects<W> {
 
     /// The settings of an object as last known; see [`LiveObjects::look`].
     pub fn settings(&self, place: u32) -> BTreeMap<String, String> {
-        self.words.settings(&self.known(place))
+        self.kind.settings(&self.known(place))
     }
 
     /// Reads an object's current blocks from its worker: a scheduled change may have happened.
@@ -205,7 +205,7 @@ impl<W: ObjectKind> LiveObjects<W> {
         let now = now.unwrap_or_else(|| self.known(place));
         let base = self.planned_at(place);
         let name = &self.names[place as usize];
-        let edits = self.words.edits(&CurrentObject { place, name, planned: &base, blocks: &now }, pairs)?;
+        let edits = self.kind.edits(&CurrentObject { place, name, planned: &base, blocks: &now }, pairs)?;
         // A ramp must end at a value.
         let taken_away = |edit: &&Edit| edit.spec.params.is_empty() && edit.replaces(&now);
         if let (Some(_), Some(edit)) = (ramp, edits.iter().find(taken_away)) {
@@ -229,7 +229,7 @@ impl<W: ObjectKind> LiveObjects<W> {
 
     /// Records that the engine has made a change that results in these blocks.
     pub(super) fn taken(&self, remote: &Remote, place: u32, made: &Blocks) {
-        self.words.note(place, made);
+        self.kind.note(place, made);
         self.look(remote, place);
     }
 

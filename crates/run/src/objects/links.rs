@@ -350,12 +350,12 @@ mod tests {
         let links = links();
         let pairs: Vec<_> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
         let pairs: Vec<_> = pairs.iter().collect();
-        let (blocks, words) = (&*links.known(0), links.words());
-        let edits = words.edits_of(blocks, &pairs).map_err(|e| e.to_string())?;
+        let (blocks, link_kind) = (&*links.known(0), links.kind());
+        let edits = link_kind.edits_of(blocks, &pairs).map_err(|e| e.to_string())?;
         let shown = edits.iter().map(|edit| {
             let (spec, values) = edit.apply(blocks).unwrap();
             let texts = spec.params.iter().zip(values.as_slice()).map(|(p, v)| v.print(p.kind));
-            let kind = if words.is_named(spec) { format!(" ({})", spec.kind) } else { String::new() };
+            let kind = if link_kind.is_named(spec) { format!(" ({})", spec.kind) } else { String::new() };
             format!("{}{kind}: {}", spec.key, texts.collect::<Vec<_>>().join(", "))
         });
         Ok(shown.collect())
@@ -442,7 +442,7 @@ mod tests {
             ]
         );
         let remade: Vec<_> = settings.into_iter().collect();
-        let edits = links.words().edits_of(&links.known(0), &remade.iter().collect::<Vec<_>>()).unwrap();
+        let edits = links.kind().edits_of(&links.known(0), &remade.iter().collect::<Vec<_>>()).unwrap();
         assert!(edits.len() >= 3);
     }
 
@@ -452,7 +452,7 @@ mod tests {
         let planned = &*links.known(0);
         let edits = |rules: &str| {
             let pairs = [("filter".to_string(), rules.to_string())];
-            links.words().edits_of(planned, &pairs.iter().collect::<Vec<_>>()).unwrap()
+            links.kind().edits_of(planned, &pairs.iter().collect::<Vec<_>>()).unwrap()
         };
         let error = check_ways(planned, &edits("steer other if udp")).unwrap_err().to_string();
         assert!(

@@ -41,6 +41,7 @@ pub enum ChangeNotice {
 /// Changed settings of one object.
 #[derive(Debug, Clone)]
 pub struct ObjectChange {
+    /// Its kind.
     pub kind: Kind,
     /// Its name.
     pub name: String,
@@ -171,9 +172,9 @@ impl Objects {
     pub fn settable(&self, kind: Kind) -> Vec<Settable> {
         use changing::ObjectKind;
         match kind {
-            Kind::Link => self.links.words().settable(),
-            Kind::Source => self.sources.words().settable(),
-            Kind::Medium => self.media.words().settable(),
+            Kind::Link => self.links.kind().settable(),
+            Kind::Source => self.sources.kind().settable(),
+            Kind::Medium => self.media.kind().settable(),
             Kind::Port => Vec::new(),
             Kind::Router => router_settings::of_routers(),
             Kind::Flow => router_settings::of_flows(),

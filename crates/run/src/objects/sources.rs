@@ -49,15 +49,15 @@ impl LiveSources {
 
     /// These sources in another plan that has all of them.
     pub(super) fn in_plan(&self, plan: &Arc<Plan>) -> Self {
-        let aims = self.words().lock().clone();
+        let aims = self.kind().lock().clone();
         Self::of(plan, self.targets().to_vec(), aims).after(self, &HashSet::new())
     }
 
     fn of(plan: &Arc<Plan>, targets: Vec<Target>, aims: Vec<(u32, u16)>) -> Self {
         let names = plan.sources.iter().map(|source| source.name.to_string()).collect();
         let planned = plan.sources.iter().map(|source| source.blocks(&plan.ports)).collect();
-        let words = SourceKind { plan: Arc::clone(plan), aims: Mutex::new(aims) };
-        Self::made(words, names, targets, (planned, (0..plan.sources.len() as u32).collect()))
+        let kind = SourceKind { plan: Arc::clone(plan), aims: Mutex::new(aims) };
+        Self::made(kind, names, targets, (planned, (0..plan.sources.len() as u32).collect()))
     }
 }
 

@@ -57,6 +57,7 @@ impl Leases {
         Some((length, until.saturating_duration_since(now)))
     }
 
+    /// Ends a lease.
     pub fn end(&self, key: LeaseKey) {
         self.held().remove(&key);
     }

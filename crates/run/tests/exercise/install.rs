@@ -11,7 +11,7 @@ use longwire_packet::{Batch, Handle, Pool};
 use longwire_program::Resource;
 use longwire_router::{Fid, Forwarders, InterfaceAddress, Router, RouterConfig, RouterPort};
 use longwire_run::objects::routers::LiveRouters;
-use longwire_run::programs::Reached;
+use longwire_run::programs::RouterAccess;
 use longwire_scenario::{Network, Plan, hexadecimal, plan_of};
 use longwire_units::Nanos;
 use serde_json::Value;
@@ -99,7 +99,7 @@ impl Here {
     }
 }
 
-impl Reached for Here {
+impl RouterAccess for Here {
     fn ask<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Router) -> T + Send + 'static,

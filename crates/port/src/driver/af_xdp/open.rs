@@ -5,6 +5,7 @@ use crate::driver::open::{HostEnd, Open, OpenFault, PortRequest, boxed};
 use crate::driver::reopening::Reopening;
 use longwire_block::Port;
 
+/// Opens AF_XDP sockets.
 pub struct Opener;
 
 impl Open for Opener {

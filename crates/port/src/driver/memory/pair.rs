@@ -94,6 +94,7 @@ pub struct Frame {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
+    /// It carries frames.
     Up = 0,
     /// The wire is unplugged.
     Down = 1,

@@ -184,7 +184,7 @@ impl FlowFrame {
             }
             let (sequence, time) = (number(&tag[4..10]), Nanos(number(&tag[10..])));
             Some(match is_whole(frame, udp, wire_len as usize) {
-                true => Self::Whole { flow, sequence, time },
+                true => Self::Intact { flow, sequence, time },
                 false => Self::Corrupt { flow },
             })
         })

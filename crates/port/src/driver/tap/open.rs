@@ -4,6 +4,7 @@ use super::{Tap, TapOptions};
 use crate::driver::open::{HostEnd, Open, OpenFault, PortRequest, boxed};
 use longwire_block::Port;
 
+/// Opens TAP devices.
 pub struct Opener;
 
 impl Open for Opener {
