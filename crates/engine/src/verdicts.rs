@@ -177,8 +177,8 @@ impl FramePattern {
         let looked_up = self.is_v4 && classifier.has_addresses();
         let parsed = !self.is_v4 && classifier.has_addresses();
         let mut count = 0;
-        let mut port_locations = [(0, 0); BATCH];
-        for (&handle, home) in handles.iter().zip(&mut port_locations) {
+        let mut homes = [(0, 0); BATCH];
+        for (&handle, home) in handles.iter().zip(&mut homes) {
             let (meta, line) = pool.head_mut(handle);
             let [first, second] = Self::words(line);
             let differs = (first ^ self.words[0]) | (second ^ self.words[1]);
@@ -200,7 +200,7 @@ impl FramePattern {
             }
         }
         if LARGE && looked_up {
-            for (&handle, &home) in handles[..count].iter().zip(&port_locations) {
+            for (&handle, &home) in handles[..count].iter().zip(&homes) {
                 if let Some(path) = classifier.find_plain(home) {
                     pool.meta_mut(handle).path = path;
                 }

@@ -69,7 +69,7 @@ pub(crate) struct WindowBarrier {
     pub change: Vec<AtomicU64>,
     /// Each worker's pending changes when nothing else is left.
     pub pending: Vec<Mutex<PendingChanges>>,
-    /// The number of workers that can't continue.
+    /// Not zero once a worker can't continue.
     pub failed: AtomicUsize,
 }
 
