@@ -97,7 +97,8 @@ mod tests {
     #[test]
     fn what_is_sent_comes_in() {
         let values = Values::read(&memory::DRIVER.spec, &[]).unwrap();
-        let wanted = PortRequest { name: "p", interface: "eth0", netns: &Netns::Own, queues: 2, values: &values };
+        let wanted =
+            PortRequest { name: "p", interface: "eth0", netns: &Netns::Own, queues: 2, values: &values };
         let mut queues = Opener.ports(&[wanted]).unwrap().remove(0);
         assert_eq!((queues.len(), queues[0].describe().as_str()), (2, "template on eth0"));
         let (mut pool, mut batch) = (Pool::new(1 << 20).unwrap(), Batch::new());

@@ -2,7 +2,7 @@
 
 use crate::ProgramRequest;
 use crate::object::{Kind, Object, ObjectNames, ObjectQuery, Settable};
-use crate::overview::{EventPage, Summary, Topology};
+use crate::overview::{EventPage, EventQuery, Summary, Topology};
 use crate::rewire::{RewireRequest, Rewired};
 use crate::scenario::{Comparison, ScenarioRequest};
 use serde::{Deserialize, Serialize};
@@ -31,11 +31,14 @@ pub trait Instance: Send + Sync {
     /// If it does not answer.
     fn summary(&self) -> Result<Summary, SetError>;
 
-    /// Its graph.
-    fn topology(&self) -> Topology;
+    /// Its graph, or that of some of its links.
+    ///
+    /// # Errors
+    /// If links have no such order, or it does not answer.
+    fn topology(&self, links: Option<&ObjectQuery>) -> Result<Topology, SetError>;
 
-    /// Scheduled changes, and log entries after the one with this number.
-    fn events(&self, after: u64) -> EventPage;
+    /// Scheduled changes and past events.
+    fn events(&self, query: EventQuery) -> EventPage;
 
     /// The time of the run at which its counters were taken.
     fn counted_ns(&self) -> u64;

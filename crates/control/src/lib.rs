@@ -32,9 +32,11 @@ pub use client::{Client, ClientError, list};
 pub use forwarder::{Entries, MapChange, NewForwarder, ProgramRequest, Rings, State, TypeQuery};
 pub use instance::{Info, Instance, RoutePage, SetError, chosen_in_order};
 pub use longwire_rundir::{PlaceError, directory, prepare};
-pub use object::{Kind, Object, ObjectNames, ObjectPage, ObjectQuery, Quantity, Settable, Sort, fits};
+pub use object::{
+    Bounds, Kind, Object, ObjectNames, ObjectPage, ObjectQuery, Quantity, Settable, Sort, fits,
+};
 pub use overview::{
-    EventPage, LoggedEvent, PlannedEvent, PoolUse, Summary, Topology, TopologyLink, TopologyNode,
+    EventPage, EventQuery, LoggedEvent, PlannedEvent, PoolUse, Summary, Topology, TopologyLink, TopologyNode,
 };
 pub use place::{Found, control_socket};
 pub use problem::Problem;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// Totals of a run, of constant size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -15,6 +15,10 @@ pub struct Summary {
     /// The verdict so far, as in the report; null before the first.
     #[schema(value_type = Option<Object>)]
     pub fidelity: serde_json::Value,
+    /// The verdicts on windows of the run, as in the report; null before the first.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub window: serde_json::Value,
     /// Packets received by ports to the outside.
     pub in_packets: u64,
     /// Packets sent by them.
@@ -52,7 +56,7 @@ pub struct Topology {
     /// Pairs of nodes connected without a link: a port and its bridge, two routers.
     #[schema(value_type = Vec<Vec<String>>, example = json!([["a", "bridge"]]))]
     pub wires: Vec<(String, String)>,
-    /// Whether there are more links than the 10000 listed.
+    /// Whether there are more links than listed: without a selection, the first 10000.
     pub more: bool,
 }
 
@@ -81,10 +85,29 @@ pub struct TopologyLink {
     pub to: String,
 }
 
+/// Selects events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct EventQuery {
+    /// Number of the last known log entry: later ones are shown.
+    #[serde(default)]
+    #[param(default = 0)]
+    pub after: u64,
+    /// Whether to list scheduled changes as well.
+    #[serde(default = "yes")]
+    #[param(default = true)]
+    pub planned: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
 /// Scheduled changes and past events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct EventPage {
-    /// The scenario's `[[at]]` sections, in its order.
+    /// The scenario's `[[at]]` sections, in its order; none if they were not requested.
     pub planned: Vec<PlannedEvent>,
     /// Past events, the earliest first: at most the last 1000.
     pub log: Vec<LoggedEvent>,
