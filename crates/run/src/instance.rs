@@ -8,6 +8,7 @@ use crate::metrics::{self, Sample};
 use crate::nesp_counts::NespCounts;
 use crate::objects::{ChangeNotice, ObjectChange};
 use crate::overview::{come, find, planned, sorted_links};
+use crate::packet_log::links::LoggedLinks;
 use crate::programs::rows::{self, Installed};
 use crate::replay_port::Watch;
 use crate::run_report::{ReportInput, fidelity_json, window_json};
@@ -21,11 +22,10 @@ use longwire_control::{
 };
 use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdicts};
 use longwire_report::Row;
-use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use serde_json::{Value, json};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLockWriteGuard};
 use std::time::Duration;
 
 /// Largest age of shown counters, and the additional age per link: querying a million links takes workers a
@@ -44,6 +44,8 @@ pub struct RunningInstance {
     state: CurrentState,
     /// Held while the state is replaced.
     pub(crate) rewiring: Mutex<()>,
+    /// The links of the packet log, if there is one.
+    pub(crate) logged: OnceLock<Arc<LoggedLinks>>,
     planes: ControlPlanes,
     remote: RemoteLine,
     watches: Vec<Option<Watch>>,
@@ -81,7 +83,8 @@ impl RunningInstance {
         let window = WindowWatch::start(&state.plan, run.remote(), started)?;
         let remote = RemoteLine(run.remote());
         let (state, rewiring, log) = (CurrentState::new(state), Mutex::default(), Mutex::default());
-        Ok(Self { name, state, rewiring, planes, remote, watches, started, nesp, window, log, stop })
+        let logged = OnceLock::new();
+        Ok(Self { name, state, rewiring, logged, planes, remote, watches, started, nesp, window, log, stop })
     }
 
     /// Removes programs with expired leases, on a separate thread, until the instance is gone.
@@ -122,6 +125,12 @@ impl RunningInstance {
         &self.remote.0
     }
 
+    /// Names the links of its packet log, before anything is added.
+    pub(crate) fn log_links(&self, links: &Arc<LoggedLinks>) {
+        // It has one log at most.
+        let _ = self.logged.set(Arc::clone(links));
+    }
+
     /// Waits until the state has been saved, if somebody saves it.
     fn tell_applied(&self, changed: usize) {
         let (done, kept) = channel();
@@ -131,8 +140,8 @@ impl RunningInstance {
     }
 
     /// The running instance, for comparison with scenarios.
-    fn running<'r>(&'r self, state: &'r RunningState) -> Running<'r> {
-        Running { plan: &state.plan, objects: &state.objects, remote: self.remote(), elapsed: self.elapsed() }
+    pub(crate) fn running<'r>(&'r self, state: &'r RunningState) -> Running<'r> {
+        Running { state, remote: self.remote(), elapsed: self.elapsed() }
     }
 
     /// The control planes of its routers.
@@ -409,16 +418,16 @@ impl Instance for RunningInstance {
     }
 
     fn apply(&self, wanted: &ScenarioRequest) -> Result<Comparison, SetError> {
-        let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
-        let shown = self.running(&self.state()).brought_to(&wanted.toml, wanted.partial)?;
-        if shown.refused.is_empty() {
-            // The objects are the same: only the text differs.
-            let mut state = self.replace_state();
-            state.plan = Arc::new(Plan { text: (&*wanted.toml).into(), ..(*state.plan).clone() });
+        let shown = self.bring(wanted)?;
+        let Comparison { changes, added, removed, .. } = &shown;
+        let mut what = format!("a scenario was applied: {} objects changed", changes.len());
+        for (names, word) in [(added, "added"), (removed, "removed")] {
+            if !names.is_empty() {
+                what += &format!(", {} {word}", names.len());
+            }
         }
-        let what = format!("a scenario was applied: {} objects changed", shown.changes.len());
         self.log().note(self.elapsed(), "change", what);
-        self.tell_applied(shown.changes.len());
+        self.tell_applied(shown.count());
         Ok(shown)
     }
 

@@ -1,7 +1,6 @@
 //! Executes additions and removals of `[[at]]` in real time, on a thread, like requests.
 
 use crate::instance::RunningInstance;
-use longwire_control::RewireRequest;
 use longwire_scenario::Stage;
 use longwire_units::Nanos;
 use std::io;
@@ -50,7 +49,6 @@ fn take(
     if ended.recv_timeout(Duration::from_nanos(wait.0)) != Err(RecvTimeoutError::Timeout) {
         return None;
     }
-    let ask = RewireRequest { add: stage.add.clone(), remove: stage.remove.clone(), drain: stage.drain };
-    let done = instance.upgrade()?.edit(&ask);
+    let done = instance.upgrade()?.advance(stage.time, stage.drain);
     Some(done.err().map(|error| format!("[[at]] {}: {error}", stage.time)))
 }

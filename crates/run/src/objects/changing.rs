@@ -88,12 +88,18 @@ impl<W: ObjectKind> LiveObjects<W> {
 
     /// These objects with the known blocks of those of the same names in `before`, except for `fresh` ones.
     pub(super) fn after(self, before: &Self, fresh: &HashSet<u32>) -> Self {
-        let known = before.lock().clone();
-        let stay = known.into_iter().filter_map(|(place, blocks)| {
-            let place = self.place(&before.names[place as usize])?;
-            (!fresh.contains(&place)).then_some((place, blocks))
+        let stay = (0..self.names.len() as u32).filter(|place| !fresh.contains(place));
+        // Most of a million links share their blocks.
+        let mut same = HashMap::new();
+        let stay = stay.filter_map(|place| {
+            let known = before.known(before.place(&self.names[place as usize])?);
+            let planned = self.planned_at(place);
+            let both = (Arc::as_ptr(&known), Arc::as_ptr(&planned));
+            let same = *same.entry(both).or_insert_with(|| are_alike(&known, &planned));
+            (!same).then_some((place, known))
         });
-        self.note(stay);
+        let stay: Vec<_> = stay.collect();
+        self.note(stay.into_iter());
         self
     }
 
@@ -203,9 +209,10 @@ impl<W: ObjectKind> LiveObjects<W> {
         let target = target.ok_or_else(|| SetError::Unavailable("the run has ended".into()))?;
         let now = remote.made_of(target).map_err(|error| refusal(error, ramp))?;
         let now = now.unwrap_or_else(|| self.known(place));
-        let base = self.planned_at(place);
+        let planned = self.planned_at(place);
         let name = &self.names[place as usize];
-        let edits = self.kind.edits(&CurrentObject { place, name, planned: &base, blocks: &now }, pairs)?;
+        let edits =
+            self.kind.edits(&CurrentObject { place, name, planned: &planned, blocks: &now }, pairs)?;
         // A ramp must end at a value.
         let taken_away = |edit: &&Edit| edit.spec.params.is_empty() && edit.replaces(&now);
         if let (Some(_), Some(edit)) = (ramp, edits.iter().find(taken_away)) {
@@ -214,7 +221,7 @@ impl<W: ObjectKind> LiveObjects<W> {
             return Err(SetError::Value { key: edit.spec.key.into(), reason: reason.into() });
         }
         let made: Blocks = edits.iter().filter_map(|edit| edit.apply(&now)).collect();
-        Ok(Planned { place, change: Change { target, base, edits, ramp }, made })
+        Ok(Planned { place, change: Change { target, base: now, edits, ramp }, made })
     }
 
     /// The object's blocks at the start.
@@ -243,6 +250,12 @@ impl<W: ObjectKind> LiveObjects<W> {
     fn lock(&self) -> MutexGuard<'_, HashMap<u32, Arc<Blocks>>> {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether two objects are made of the same.
+fn are_alike(one: &Blocks, other: &Blocks) -> bool {
+    let same = |at: usize| one[at].0.is(other[at].0) && one[at].1 == other[at].1;
+    one.len() == other.len() && (0..one.len()).all(same)
 }
 
 /// A checked change.
