@@ -2,7 +2,7 @@
 
 use super::Worker;
 use crate::clock::wait_readable;
-use crate::pause::{Pause, Watch};
+use crate::pause::{Pause, PauseMonitor};
 use crate::ports::{GONE_PORT, PortSlot};
 use crate::remote::Command;
 use crate::setup::Wait;

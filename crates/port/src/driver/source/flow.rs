@@ -347,7 +347,7 @@ mod tests {
                     None => unknown += 1,
                     Some(FlowFrame::Corrupt { flow: 7 }) => {}
                     other => {
-                        assert!(free && matches!(other, Some(FlowFrame::Intact { .. })), "{bit}: {other:?}")
+                        assert!(free && matches!(other, Some(FlowFrame::Intact { .. })), "{bit}: {other:?}");
                     }
                 }
                 frame[bit / 8] ^= 0x80 >> (bit % 8);
