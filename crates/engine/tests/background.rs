@@ -20,7 +20,7 @@ const BED: TestBed = TestBed {
         &[("delay", "2 ms"), ("background", "2 Mbit/s")],
         &[("background", "2 Mbit/s")],
     ],
-    ways: &[((0, 1), &[0, 1]), ((1, 0), &[2, 0])],
+    routes: &[((0, 1), &[0, 1]), ((1, 0), &[2, 0])],
     workers: 1,
     pool_bytes: 8 << 20,
     lead: Nanos::from_millis(1),

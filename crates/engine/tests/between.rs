@@ -19,7 +19,7 @@ const BED: TestBed = TestBed {
         &[("delay", "2 ms"), ("duplicate", "10 %")],
         &[("delay", "1 ms"), ("rate", "50 Mbit/s"), ("queue", "60 packets")],
     ],
-    ways: &[((0, 2), &[0, 2]), ((1, 2), &[1, 2])],
+    routes: &[((0, 2), &[0, 2]), ((1, 2), &[1, 2])],
     workers: 1,
     pool_bytes: 8 << 20,
     lead: Nanos::from_millis(1),

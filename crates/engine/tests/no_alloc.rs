@@ -170,7 +170,7 @@ const BED: TestBed = TestBed {
         &[("loss", "30 %"), ("delay", "2 ms")],
         &[("rate", "20 Gbit/s"), ("delay", "100 us"), ("queue", "1 ms")],
     ],
-    ways: &[
+    routes: &[
         ((0, 1), &[0]),
         ((1, 0), &[1]),
         ((0, 2), &[2, 3, 1]),
@@ -185,7 +185,7 @@ const BED: TestBed = TestBed {
 };
 
 const FLAT: TestBed =
-    TestBed { ways: &[((0, 1), &[0]), ((1, 0), &[1]), ((0, 2), &[2]), ((2, 3), &[3])], ..BED };
+    TestBed { routes: &[((0, 1), &[0]), ((1, 0), &[1]), ((0, 2), &[2]), ((2, 3), &[3])], ..BED };
 const TWO_WORKERS: TestBed = TestBed { workers: 2, ..BED };
 
 /// Allocations of the ports' thread in the second half of a run.

@@ -24,7 +24,7 @@ use support::TestBed;
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const BED: TestBed =
-    TestBed { links: &[], ways: &[], workers: 1, pool_bytes: 8 << 20, lead: Nanos::from_millis(1) };
+    TestBed { links: &[], routes: &[], workers: 1, pool_bytes: 8 << 20, lead: Nanos::from_millis(1) };
 const ROUTER: NodeRef = NodeRef { worker: 0, place: 0 };
 /// Longest wait for threads, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(120);

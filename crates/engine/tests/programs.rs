@@ -17,7 +17,7 @@ use longwire_wire::{Ipv4Header, ethernet_header};
 use support::TestBed;
 
 const BED: TestBed =
-    TestBed { links: &[], ways: &[], workers: 1, pool_bytes: 8 << 20, lead: Nanos::from_millis(1) };
+    TestBed { links: &[], routes: &[], workers: 1, pool_bytes: 8 << 20, lead: Nanos::from_millis(1) };
 const ROUTER: NodeRef = NodeRef { worker: 0, place: 0 };
 
 /// A router with two ports, which knows 10.0.1.9 behind the second.

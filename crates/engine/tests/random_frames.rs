@@ -22,7 +22,7 @@ const BED: TestBed = TestBed {
         &[("loss", "20 %"), ("delay", "200 us"), ("rate", "1 Gbit/s"), ("queue", "20 kB")],
         &[("rate", "300 Mbit/s"), ("queue", "2 ms"), ("delay", "500 us")],
     ],
-    ways: &[((0, 1), &[0]), ((1, 0), &[1]), ((0, 2), &[2, 1]), ((2, 0), &[0, 1, 2]), ((1, 2), &[1, 0])],
+    routes: &[((0, 1), &[0]), ((1, 0), &[1]), ((0, 2), &[2, 1]), ((2, 0), &[0, 1, 2]), ((1, 2), &[1, 0])],
     workers: 1,
     pool_bytes: 4 << 20,
     lead: Nanos::from_micros(200),
@@ -121,7 +121,7 @@ fn ten_thousand_ports() {
     frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
     assert!(ends[0].push_at(Nanos(1), &frame));
     let ports = ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect();
-    let report = TestBed { links: &[], ways: &[], ..BED }.setup(ports).simulate(Nanos(u64::MAX - 1));
+    let report = TestBed { links: &[], routes: &[], ..BED }.setup(ports).simulate(Nanos(u64::MAX - 1));
     assert_eq!((report.flow.sent, report.is_conserved()), (u64::from(PORTS) - 1, true));
     let taken = most_reserved() - before;
     assert!(taken < 4 << 30, "{taken}");

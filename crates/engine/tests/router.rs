@@ -16,7 +16,7 @@ use support::TestBed;
 /// A link of 1 ms each way between ports 0 and 1.
 const BED: TestBed = TestBed {
     links: &[&[("delay", "1 ms")], &[("delay", "1 ms")]],
-    ways: &[((0, 1), &[0]), ((1, 0), &[1])],
+    routes: &[((0, 1), &[0]), ((1, 0), &[1])],
     workers: 1,
     pool_bytes: 8 << 20,
     lead: Nanos::from_millis(1),

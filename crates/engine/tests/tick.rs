@@ -12,7 +12,7 @@ use support::TestBed;
 
 const BED: TestBed = TestBed {
     links: &[&[("rate", "8 Mbit/s"), ("delay", "1 ms")], &[("delay", "2 ms")]],
-    ways: &[((0, 1), &[0, 1])],
+    routes: &[((0, 1), &[0, 1])],
     workers: 1,
     pool_bytes: 8 << 20,
     lead: Nanos::from_millis(1),

@@ -23,7 +23,7 @@ const STATIONS: usize = 4;
 /// One link per rule, distinguished by its delay.
 const BED: TestBed = TestBed {
     links: &[&[("delay", "1 us")], &[("delay", "2 us")], &[("delay", "4 us")], &[("delay", "8 us")]],
-    ways: &[],
+    routes: &[],
     workers: 1,
     pool_bytes: 8 << 20,
     lead: Nanos(1000),

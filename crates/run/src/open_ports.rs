@@ -144,7 +144,7 @@ pub(crate) fn open_sinks(plan: &Plan, places: &[u16]) -> anyhow::Result<Vec<Box<
         return Ok(Vec::new());
     }
     let files = PortFiles::new(plan, &[], &[])?;
-    let origin = Origin { epoch: Nanos::ZERO, beginning: StartTime::at_zero() };
+    let origin = Origin { epoch: Nanos::ZERO, start_time: StartTime::at_zero() };
     let open = |&place: &u16| {
         let place = usize::from(place);
         let captures = &files.captures[place];

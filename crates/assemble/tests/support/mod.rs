@@ -55,7 +55,7 @@ impl<T: Send + 'static> Observer for Trace<T> {
         let (meta, frame) = (view.meta, view.frame);
         match event {
             PacketEvent::Arrived { .. } => {
-                self.note(&PacketView { left: false, time: meta.arrival, meta, frame })
+                self.note(&PacketView { left: false, time: meta.arrival, meta, frame });
             }
             PacketEvent::Departed => self.note(&PacketView { left: true, time: meta.leave(), meta, frame }),
             _ => {}
