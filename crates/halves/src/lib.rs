@@ -2,8 +2,8 @@
 //! instance's API.
 //!
 //! Each is a module with its options ([`echo::Args`] and so on) and a `run` that ends when it is stopped or
-//! its instance ends. `session` is their shared part: programs that are installed, read, written, and removed at
-//! the end.
+//! its instance ends. `session` is their shared part: programs that are installed, read, written, and removed
+//! at the end.
 #![forbid(unsafe_code)]
 
 pub mod echo;

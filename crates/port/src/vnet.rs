@@ -245,7 +245,8 @@ mod tests {
                 (header[FLAGS], header[KIND]) = (flags, kind);
                 header
             });
-            let (pool, batch, stats) = keep(RawFrame { header, bytes: &bytes, tag, open_checksum, arrival: 7 });
+            let found = RawFrame { header, bytes: &bytes, tag, open_checksum, arrival: 7 };
+            let (pool, batch, stats) = keep(found);
             prop_assert_eq!(pool.live(), batch.len() as u64);
             prop_assert_eq!(batch.is_empty(), stats.in_frames == 0);
             prop_assert!(stats.in_frames + stats.in_bad >= 1);

@@ -1,9 +1,9 @@
 //! Packets between the data path and higher levels.
 //!
 //! A node has a [`Punt`] and offers packets to *attachments*. Each belongs to a service ([`Service`], on a
-//! separate thread: [`ServiceThread`]) or to a control process (accepted by [`Listener`]; [`client`] is its side).
-//! Packets stay in the worker's pool: [`Facts`] and a copy of bytes go up, and a [`Verdict`] comes down.
-//! [`Admission`] checks guarantees.
+//! separate thread: [`ServiceThread`]) or to a control process (accepted by [`Listener`]; [`client`] is its
+//! side). Packets stay in the worker's pool: [`Facts`] and a copy of bytes go up, and a [`Verdict`] comes
+//! down. [`Admission`] checks guarantees.
 
 mod admission;
 mod allowance;

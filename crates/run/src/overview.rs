@@ -31,8 +31,8 @@ pub(crate) fn planned(plan: &Plan) -> Vec<PlannedEvent> {
     of_links.chain(of_routers).take(MOST_LISTED).collect()
 }
 
-/// Scheduled changes after `since` up to `now`, in order; only some if there are very many. The start counts
-/// as after 0.
+/// Scheduled changes after `since` up to `now`, in order; only some if there are very many. Changes
+/// at time 0 are after 0.
 pub(crate) fn come(plan: &Plan, since: Nanos, now: Nanos) -> Vec<(Nanos, String)> {
     let times_of = |event: &Event| {
         let at_start = (since == Nanos::ZERO && event.time == Nanos::ZERO).then_some(Nanos::ZERO);

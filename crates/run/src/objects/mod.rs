@@ -244,7 +244,7 @@ impl Objects {
             }
             _ if changes.iter().all(of_router) => self.routers.set(remote, changes).map(|()| now),
             _ => Err(SetError::Refused(
-                "links, sources and media can change together, as can a router and its flows; others one by one"
+                "links, sources and media change together, as do a router and its flows; others one by one"
                     .into(),
             )),
         }

@@ -157,7 +157,7 @@ impl Sender {
         if sent > 0 { Ok(sent as usize) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Frames and bytes of a range of gathered packets; each segment counts as a frame.
+    /// Frames and bytes of a range of gathered packets, counting segments.
     fn worth(&self, range: std::ops::Range<usize>) -> (u64, u64) {
         self.arrays.worth[range].iter().fold((0, 0), |(frames, bytes), (f, b)| (frames + f, bytes + b))
     }
