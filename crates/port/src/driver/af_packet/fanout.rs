@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicU64;
 pub(super) struct Shared {
     /// Number of sockets.
     pub(super) queues: u16,
-    /// Received frames that the kernel also counts as lost.
+    /// Received frames that are also in the kernel's counter of lost ones.
     pub(super) unhandled: AtomicU64,
     pub(super) offloads: OffloadGuard,
     pub(super) _claim: Claim,
