@@ -68,7 +68,7 @@ impl Node for Above {
                 Err(OfferError::Gone) => meta.out_port = 1 - meta.in_port,
                 Err(OfferError::Full) => longwire_block::refuse(meta, longwire_block::DropReason::LevelFull),
                 Err(OfferError::Absent) => {
-                    longwire_block::refuse(meta, longwire_block::DropReason::LevelLate)
+                    longwire_block::refuse(meta, longwire_block::DropReason::LevelLate);
                 }
             }
         }
