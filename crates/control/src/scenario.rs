@@ -83,7 +83,7 @@ pub struct SettingDifference {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RefusedDifference {
     /// What differs.
-    #[schema(example = "host \"c\"")]
+    #[schema(example = "router \"r\"")]
     pub what: String,
     /// Why it can't change, and what to do.
     #[schema(example = "it is new: start the instance again")]

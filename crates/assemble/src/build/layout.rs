@@ -34,6 +34,8 @@ pub(super) struct Indices {
     pub free: Vec<u32>,
     /// How many its arrays, and its timing wheel, have room for.
     pub room: usize,
+    /// Whether there can be more: there are no media, whose numbers are behind those of links.
+    pub grows: bool,
 }
 
 /// A plan can't be brought to another while it runs. Nothing has changed.
@@ -82,6 +84,12 @@ impl Indices {
     pub fn take(&mut self) -> Result<u32, CantRewire> {
         if let Some(slot) = self.free.pop() {
             return Ok(slot);
+        }
+        if !self.grows {
+            return Err(CantRewire(
+                "beside shared media there is room for 64 links that join while it runs: start it again"
+                    .into(),
+            ));
         }
         if self.count + 1 >= MAX_LINKS {
             return Err(CantRewire(format!("a worker has at most {MAX_LINKS} links")));

@@ -25,7 +25,7 @@ use longwire_engine::{
     SourceRef, SourceSetup, Steered, Tolerance, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
-use longwire_link::{LinkConfig, Links};
+use longwire_link::{GONE, LinkConfig, Links};
 use longwire_packet::{Pool, PoolError};
 use longwire_scenario::{AddressRule, BetweenWorkers, Plan, Route, Source, Wait, with_defaults};
 pub use rewire::{Rewired, rewire, rewirings};
@@ -115,8 +115,11 @@ pub fn build(
     give_agendas(plan, (&links, &sources, &media), &mut workers);
     routers::give_events(plan, &routers, &mut workers);
     let indices = |worker: &WorkerSetup| {
-        let count = worker.links.len();
-        Indices { count: count as u32, free: Vec::new(), room: worker.links.slots() }
+        let (count, room) = (worker.links.len(), worker.links.slots());
+        let is_spare = |link: &u32| worker.links.place(*link) == GONE;
+        // The first is taken first.
+        let free = (0..count as u32).rev().filter(is_spare).collect();
+        Indices { count: count as u32, free, room, grows: room == count }
     };
     let slots = |worker: &WorkerSetup| Slots { count: worker.ports.len() as u32, ..Slots::default() };
     let mut layout = Layout {
@@ -150,15 +153,28 @@ pub fn tolerance(plan: &Plan) -> Tolerance {
     Tolerance { within: plan.fidelity.within, share_ppm, tick: plan.engine.tick }
 }
 
+/// Links for which a worker with media has room, to join while it runs.
+const SPARE_BESIDE_MEDIA: usize = 64;
+
 /// The links of one worker, and which of them lead to another worker's.
 fn worker_links(plan: &Plan, shards: &Shards, worker: u32) -> (Links, Vec<bool>) {
     let own = (0..plan.links.len() as u32).filter(|&place| shards.link_workers[place as usize] == worker);
     let own: Vec<u32> = own.collect();
     let mut links = links_of(plan, &own);
-    let crossing = match plan.engine.workers {
+    let mut crossing = match plan.engine.workers {
         1 => Vec::new(),
         _ => own.iter().map(|&place| shards.crossing[place as usize]).collect(),
     };
+    // Media have the numbers behind the links: these can't become more.
+    if plan.media.iter().any(|medium| medium.links.iter().any(|link| own.binary_search(link).is_ok())) {
+        let spare = LinkConfig::new(Vec::new(), false);
+        for _ in 0..SPARE_BESIDE_MEDIA {
+            links.add(GONE, "", &spare);
+        }
+        if !crossing.is_empty() {
+            crossing.resize(links.len(), false);
+        }
+    }
     for medium in &plan.media {
         // Its links are all here, or none is.
         let local = |place: &u32| {

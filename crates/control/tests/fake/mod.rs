@@ -182,17 +182,18 @@ impl Instance for Fake {
             wanted: Some("40 ms".into()),
         };
         let link = ObjectDifference { kind: Kind::Link, name: "up".into(), settings: vec![setting] };
-        let host = RefusedDifference {
-            what: "host \"c\"".into(),
+        let router = RefusedDifference {
+            what: "router \"r\"".into(),
             reason: "it is new: start the instance again".into(),
         };
-        Ok(Comparison { changes: vec![link], refused: vec![host], ..Comparison::default() })
+        let added = vec![RewiredObject { kind: "host".into(), name: "c".into() }];
+        Ok(Comparison { changes: vec![link], added, refused: vec![router], ..Comparison::default() })
     }
 
     fn apply(&self, wanted: &ScenarioRequest) -> Result<Comparison, SetError> {
         let comparison = self.compare(&wanted.toml)?;
         if !wanted.partial {
-            return Err(SetError::Refused("host \"c\": it is new".into()));
+            return Err(SetError::Refused("router \"r\": it is new".into()));
         }
         Ok(comparison)
     }
