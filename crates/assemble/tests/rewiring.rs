@@ -515,7 +515,7 @@ fn random_stages_of_ports_and_bridges_account_for_every_packet_and_are_repeatabl
             (0..200).map(|_| (dice.below(60_000_000), dice.below(4), dice.below(6))).collect();
         frames.sort_unstable();
         let look =
-            |sight: &Sight<'_>| sight.left.then_some((sight.time, sight.meta.out_port, sight.meta.in_port));
+            |view: &PacketView<'_>| view.left.then_some((view.time, view.meta.out_port, view.meta.in_port));
         let run = || {
             let (ports, mut ends) = memory_ports(&plan, Stamp::Source);
             for &(time, from, to) in &frames {
