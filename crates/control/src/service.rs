@@ -1,4 +1,4 @@
-//! HTTP over accepted connections, on a thread of its own: bounded in number, in time and in what they send.
+//! HTTP over accepted connections, on a separate thread, with limits on their number, time and size.
 
 use crate::certificate::Certificate;
 use axum::Router;
@@ -27,12 +27,12 @@ use tokio_io_timeout::TimeoutStream;
 const HEAD_TIME: Duration = Duration::from_secs(5);
 /// Longest head of a request, in bytes.
 const MAX_HEAD: usize = 16 * 1024;
-/// Time limit for a client that reads nothing of its answer.
+/// Time limit for a client that does not read its answer.
 const READER_TIME: Duration = Duration::from_secs(10);
 /// Time limit for unfinished answers when the service ends.
 const END_TIME: Duration = Duration::from_secs(1);
 
-/// Something that accepts connections.
+/// Accepts connections.
 pub(crate) trait Accept: Send + 'static {
     /// A connection.
     type Connection: Accepted;
@@ -85,7 +85,7 @@ impl Accept for TcpListener {
 
     async fn next(&self) -> io::Result<TcpStream> {
         let (stream, _) = self.accept().await?;
-        // Answers are small; without this, one may wait for the acknowledgement of its first part.
+        // Answers are small; without this, one may wait for the acknowledgement of its first segment.
         stream.set_nodelay(true)?;
         Ok(stream)
     }
@@ -99,7 +99,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Serves `router` to all that `listener`, which was made in `runtime`, accepts.
+    /// Serves `router` on all connections of `listener`, which was created in `runtime`.
     pub(crate) fn start(
         name: &str,
         runtime: Runtime,
@@ -121,13 +121,13 @@ impl Drop for Service {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // Its panic has been printed; nothing is left to end.
+            // Its panic has been printed.
             let _ = thread.join();
         }
     }
 }
 
-/// What a service runs in: its own thread, and two that may block while workers answer.
+/// The runtime of a service: its own thread, and two that may block while workers answer.
 pub(crate) fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().max_blocking_threads(2).build()
 }
@@ -212,7 +212,7 @@ mod tests {
     use axum::routing::get;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
-    /// An answer longer than what a socket holds.
+    /// An answer longer than a socket's buffer.
     fn long() -> Router {
         Router::new().route("/", get(async || vec![b'x'; 1 << 20]))
     }

@@ -15,7 +15,7 @@ use thiserror::Error;
 /// What a token or a certificate lets its bearer do. Each scope includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// Look at everything.
+    /// Read everything.
     Read,
     /// Change settings, state and maps.
     Steer,
@@ -38,7 +38,7 @@ struct Known {
     certificates: Vec<(Scope, Holder)>,
 }
 
-/// Why a file of tokens can't be used.
+/// Errors of a token file.
 #[derive(Debug, Error)]
 pub enum TokenError {
     /// It can't be read.
@@ -46,10 +46,10 @@ pub enum TokenError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
-    /// Others can read it.
+    /// Others can access it.
     #[error("others can read or write {0} (mode {mode:03o}); run: chmod 600 {0}", path.display())]
     Open {
         /// The file.
@@ -57,7 +57,7 @@ pub enum TokenError {
         /// Its permissions.
         mode: u32,
     },
-    /// A line is no token.
+    /// A line is invalid.
     #[error("{}, line {line}: {reason}", path.display())]
     Line {
         /// The file.
@@ -83,7 +83,7 @@ impl Scope {
     const ALL: [(&'static str, Self); 3] =
         [("read", Self::Read), ("steer", Self::Steer), ("install", Self::Install)];
 
-    /// Its word in a file of tokens.
+    /// Its name in a token file.
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].0
     }
@@ -94,7 +94,7 @@ impl Tokens {
     /// comments.
     ///
     /// # Errors
-    /// If others can read it, or a line is wrong.
+    /// If others can access it, or a line is invalid.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         Ok(Self { path: path.into(), known: RwLock::new(Known::read(path)?) })
     }
@@ -165,7 +165,7 @@ impl Known {
                 Some(word) => word,
             };
             let scope = Scope::ALL.iter().find(|(known, _)| *known == word).map(|(_, scope)| *scope);
-            let scope = scope.ok_or_else(|| wrong("it begins with no scope: read, steer or install"))?;
+            let scope = scope.ok_or_else(|| wrong("it must begin with a scope: read, steer or install"))?;
             let (Some(token), None) = (words.next(), words.next()) else {
                 return Err(wrong("write a scope and a token or certificate, and nothing else"));
             };
@@ -174,7 +174,9 @@ impl Known {
                 continue;
             }
             if !(SHORTEST..=LONGEST).contains(&token.len()) {
-                return Err(wrong("a token has 32 to 512 characters; openssl rand -hex 32 makes one"));
+                return Err(wrong(
+                    "a token must have 32 to 512 characters; create one with openssl rand -hex 32",
+                ));
             }
             all.tokens.push((scope, hash(token)));
         }
@@ -207,7 +209,8 @@ impl Known {
     }
 }
 
-/// The scope that a request needs; none for the files of the dashboard, which say nothing about an instance.
+/// The scope that a request needs; none for the files of the dashboard, which contain nothing about an
+/// instance.
 fn needed(method: &Method, path: &str) -> Option<Scope> {
     if !path.starts_with("/v1") && path != "/metrics" {
         return None;

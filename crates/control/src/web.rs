@@ -1,4 +1,4 @@
-//! Server of the API and of the dashboard on a TCP address of this machine.
+//! Server of the API and the dashboard on a TCP address of this machine.
 //!
 //! Every user of the machine, and every page that a browser on it shows, can reach such an address. Requests
 //! have to name the machine itself as their host, so that no foreign name that resolves to it passes (DNS
@@ -34,7 +34,7 @@ const THREAD: &str = "longwire-web";
 /// The address if none is given, and it is free.
 const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8399);
 
-/// Where a web server is to listen.
+/// The address of a web server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WebAddress {
     /// On 127.0.0.1: port 8399, or another one if that is taken.
@@ -45,7 +45,7 @@ pub enum WebAddress {
 }
 
 impl WebAddress {
-    /// The address so many ports behind this one; any free port stays that.
+    /// The address with a port that many higher; port 0 stays.
     ///
     /// # Errors
     /// If there is no such port.
@@ -62,7 +62,7 @@ impl WebAddress {
     }
 }
 
-/// Where a web server listens, and who may use it.
+/// Configuration of a web server.
 #[derive(Debug, Clone, Default)]
 pub struct Web {
     /// Its address.
@@ -81,7 +81,7 @@ impl Web {
     /// sees how.
     ///
     /// # Errors
-    /// If others do.
+    /// If they can without a token.
     pub fn check(&self) -> Result<(), WebError> {
         let WebAddress::At(address) = self.address else { return Ok(()) };
         match (&self.tokens, &self.tls) {
@@ -119,7 +119,7 @@ pub enum WebError {
     /// Not an address.
     #[error("\"{0}\" is not an address; write a port, or an address and a port such as 127.0.0.1:8399")]
     Malformed(String),
-    /// An address that others can reach.
+    /// An address that other machines can reach.
     #[error(
         "{0} is not an address of this machine alone; use 127.0.0.1, [::1] or localhost, or serve --tokens"
     )]
@@ -141,7 +141,7 @@ pub enum WebError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
     /// The server's thread can't be started.
@@ -152,7 +152,7 @@ pub enum WebError {
 impl FromStr for WebAddress {
     type Err = WebError;
 
-    /// Reads `8399`, `127.0.0.1:8399`, `[::1]:8399` or `localhost:8399`.
+    /// Parses `8399`, `127.0.0.1:8399`, `[::1]:8399` or `localhost:8399`.
     fn from_str(text: &str) -> Result<Self, WebError> {
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let malformed = || WebError::Malformed(text.into());
@@ -173,7 +173,7 @@ impl WebServer {
     /// Serves `instance`.
     ///
     /// # Errors
-    /// If others could reach the address and no tokens are asked for, or it can't be listened on.
+    /// If other machines can reach the address without a token, or listening fails.
     pub fn start(web: Web, instance: Arc<dyn Instance>) -> Result<Self, WebError> {
         web.check()?;
         let Web { address, tokens, tls, .. } = web;

@@ -4,7 +4,7 @@ use super::add;
 use super::elsewhere::Elsewhere;
 use crate::{Json, Outcome};
 use anyhow::Context;
-use longwire_control::RewireAsk;
+use longwire_control::RewireRequest;
 
 /// Remove links, hosts, ports and bridges while it runs
 ///
@@ -41,7 +41,7 @@ impl Args {
     /// # Errors
     /// If the instance refuses or does not answer.
     pub fn run(self, at: &Elsewhere) -> anyhow::Result<Outcome> {
-        let ask = RewireAsk { remove: self.names, drain: self.drain, ..RewireAsk::default() };
+        let ask = RewireRequest { remove: self.names, drain: self.drain, ..RewireRequest::default() };
         let done = at.connect(self.instance.as_deref())?.rewire(&ask).context("nothing was removed")?;
         add::tell("ctl remove", &done, self.json)
     }
