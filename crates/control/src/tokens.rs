@@ -321,8 +321,11 @@ mod tests {
     #[test]
     fn a_file_that_is_wrong_is_refused() {
         let error = |text: &str| Known::parse(Path::new("t"), text).unwrap_err().to_string();
-        assert_eq!(error("read x\n").split(';').next(), Some("t, line 1: a token has 32 to 512 characters"));
-        assert!(error("\nadmin x").starts_with("t, line 2: it begins with no scope"));
+        assert_eq!(
+            error("read x\n").split(';').next(),
+            Some("t, line 1: a token must have 32 to 512 characters")
+        );
+        assert!(error("\nadmin x").starts_with("t, line 2: it must begin with a scope"));
         assert!(error("read").ends_with("and nothing else"));
         assert!(error("# none\n").starts_with("t has no token"));
         assert!(error("read sha256:ab").contains("64 hexadecimal digits"));
