@@ -64,7 +64,7 @@ pub enum ClientError {
     /// The directory of the sockets can't be read.
     #[error(transparent)]
     Directory(#[from] PlaceError),
-    /// The instance does not answer correctly.
+    /// The instance does not answer, or not correctly.
     #[error("{place} does not answer: {reason}")]
     Silent {
         /// Its socket or address.
@@ -319,7 +319,7 @@ impl Client {
         let answer = self
             .runtime
             .block_on(async { tokio::time::timeout(self.patience, send(&self.place, request)).await });
-        let late = || self.silent(format!("nothing came within {} s", self.patience.as_secs()));
+        let late = || self.silent(format!("no answer within {} s", self.patience.as_secs()));
         let (status, body) = answer.map_err(|_| late())?.map_err(|reason| self.silent(causes(&*reason)))?;
         if status.is_success() {
             return Ok(body);

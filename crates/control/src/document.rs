@@ -32,7 +32,7 @@ impl Methods {
     }
 }
 
-/// The endpoints that are written once for all kinds.
+/// The generic endpoints.
 const GENERIC: [&str; 2] = ["/v1/{kind}", "/v1/{kind}/{name}"];
 
 /// The document with the endpoints of each kind, and the settings that changes accept.
@@ -91,7 +91,7 @@ fn of_texts() -> Value {
     json!({ "type": "object", "maxProperties": MAX_CHANGES, "additionalProperties": { "type": "string" } })
 }
 
-/// Says what the values of a setting measure, and their range: `x-least` and `x-most`, since the values
+/// Describes the quantity of a setting's values and their range: `x-least` and `x-most`, because the values
 /// themselves are texts.
 fn measure(value: &mut Value, quantity: &Quantity) {
     let (format, bounds) = match quantity {
