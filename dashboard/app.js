@@ -295,6 +295,11 @@ for (const link of document.querySelectorAll('footer a')) {
     api.open(link.getAttribute('href').replace(/^v1\//, ''));
   });
 }
+addEventListener('hashchange', () => {
+  state.selected = fromAddress() ?? state.selected;
+  if (state.selected) objects.turnTo(state.selected.kind);
+  lookSoon();
+});
 document.addEventListener('visibilitychange', () => document.hidden || lookSoon());
 if (state.selected) objects.turnTo(state.selected.kind);
 look();

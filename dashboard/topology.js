@@ -14,6 +14,8 @@ const MOST_NAMED_INSIDE = 16;
 /** The shortest link that has a label, in pixels. */
 const LEAST_LABELLED = 100;
 const HEIGHT = 300;
+/** How strongly nodes are drawn to the middle. */
+const GRAVITY = 0.05;
 
 export class Topology {
   #graph = null;
@@ -206,7 +208,8 @@ function arranged(graph, width, height) {
   graph.wires.forEach(([one, other], index) => joined.set(index, [one, other, 0.25]));
   for (let round = 0; round < 240; round += 1) {
     const heat = 0.12 * (1 - round / 240);
-    for (const node of nodes) [node.fx, node.fy] = [0, 0];
+    // What nothing joins would part without end.
+    for (const node of nodes) [node.fx, node.fy] = [-GRAVITY * node.x, -GRAVITY * node.y];
     for (let one = 0; one < nodes.length; one += 1) {
       for (let other = one + 1; other < nodes.length; other += 1) push(nodes[one], nodes[other]);
     }

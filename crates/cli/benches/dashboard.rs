@@ -175,10 +175,15 @@ fn pictures(folder: &Path) {
     browser.open(&run.url, (1440, 1400), "light");
     browser.wait("performance.getEntriesByName('shown').length");
     sleep(Duration::from_secs(100));
-    for (width, height, place) in [(1440, 1400, "wide"), (360, 3000, "narrow")] {
+    for (width, place) in [(1440, "wide"), (360, "narrow")] {
         for (scheme, ending) in [("light", ""), ("dark", "-dark")] {
-            browser.resize((width, height), scheme);
+            // What is outside the window is not drawn: first more than the page needs, then just that.
+            browser.resize((width, 4000), scheme);
             sleep(Duration::from_secs(3));
+            let height = browser.value("Math.ceil(document.body.getBoundingClientRect().height)");
+            let height = height.as_u64().and_then(|height| u32::try_from(height).ok());
+            browser.resize((width, height.expect("a page has a height")), scheme);
+            sleep(Duration::from_secs(2));
             let file = folder.join(format!("dashboard-{place}{ending}.png"));
             std::fs::write(&file, browser.picture()).expect("the folder can be written to");
             println!("{}: {}", file.display(), browser.value("document.getElementById('light').innerText"));
