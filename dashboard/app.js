@@ -300,6 +300,9 @@ addEventListener('hashchange', () => {
   if (state.selected) objects.turnTo(state.selected.kind);
   lookSoon();
 });
-document.addEventListener('visibilitychange', () => document.hidden || lookSoon());
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) clearTimeout(state.timer);
+  else lookSoon();
+});
 if (state.selected) objects.turnTo(state.selected.kind);
 look();
