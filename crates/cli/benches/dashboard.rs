@@ -49,9 +49,12 @@ struct Running {
 }
 
 impl Running {
-    fn start(scenario: &str) -> Self {
+    /// Runs a scenario in a file of this folder.
+    fn start(folder: &Folder, name: &str, scenario: &str) -> Self {
+        folder.write(name, scenario);
         let mut child = Command::new(env!("CARGO_BIN_EXE_longwire"))
-            .args(["run", scenario, "--web=0", "--json"])
+            .current_dir(folder.path(""))
+            .args(["run", name, "--web=0", "--json"])
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -73,7 +76,7 @@ impl Drop for Running {
 fn measure() {
     let folder = Folder::new("dashboard-bench");
     let Some(mut browser) = Browser::start("dashboard", &folder.path("profile")) else { return };
-    let run = Running::start(&folder.write("links.toml", LINKS));
+    let run = Running::start(&folder, "links.toml", LINKS);
     let server = [run.child.id()];
     sleep(SETTLE);
     let alone = share(|| used(&server), TIME);
@@ -171,7 +174,7 @@ fn fields(pid: u32) -> Option<Vec<u64>> {
 fn pictures(folder: &Path) {
     let own = Folder::new("dashboard-pictures");
     let Some(mut browser) = Browser::start("pictures", &own.path("profile")) else { return };
-    let run = Running::start(&own.write("home-access.toml", include_str!("pictures.toml")));
+    let run = Running::start(&own, "home-access.toml", include_str!("pictures.toml"));
     browser.open(&run.url, (1440, 1400), "light");
     browser.wait("performance.getEntriesByName('shown').length");
     sleep(Duration::from_secs(100));
