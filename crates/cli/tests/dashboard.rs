@@ -171,9 +171,8 @@ fn the_dashboard_shows_a_run_and_changes_it() {
 /// The keyboard moves the cursor of the timeline; a node of the topology is an object, too.
 fn the_cursor_shows_what_comes(browser: &mut Browser) {
     let press = |key: &str| {
-        format!(
-            "document.getElementById('timeline').dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}' }}))"
-        )
+        let event = format!("new KeyboardEvent('keydown', {{ key: '{key}' }})");
+        format!("document.getElementById('timeline').dispatchEvent({event})")
     };
     let note = "document.getElementById('timeline-note').textContent";
     browser.value(&press("ArrowRight"));

@@ -120,8 +120,8 @@ mod tests {
         let schema =
             schema(Kind::Flow, &[Settable::new("share", "how much", "0.5 or more".into(), half), fresh]);
         let share = json!({
-            "type": "string", "description": "how much: 0.5 or more", "x-takes": "0.5 or more", "format": "decimal",
-            "x-least": 0.5,
+            "type": "string", "description": "how much: 0.5 or more", "x-takes": "0.5 or more",
+            "format": "decimal", "x-least": 0.5,
         });
         assert_eq!(schema["properties"], json!({ "share": share }));
         assert_eq!(schema["patternProperties"]["^key\\..+"]["x-only-new"], true);
