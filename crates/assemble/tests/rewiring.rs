@@ -12,7 +12,7 @@ use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_scenario::{Plan, parse, parse_after, plan_of};
 use longwire_units::Nanos;
 use std::fmt::Write as _;
-use support::{Sight, frame, memory_ports, simulate, source_ports};
+use support::{PacketView, frame, memory_ports, simulate, source_ports};
 
 const PORTS: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -319,14 +319,14 @@ fn bridges_come_and_go_and_frames_stay_on_theirs() {
         let mut choose = || {
             let there: Vec<usize> =
                 (0..3).filter(|&at| at == case as usize % 3 || dice.below(3) > 0).collect();
-            let homes: Vec<usize> =
+            let port_locations: Vec<usize> =
                 NAMES.iter().map(|_| there[dice.below(there.len() as u64) as usize]).collect();
             let mut text = String::from("[engine]\npool = \"64 MB\"\n");
             for &at in &there {
                 let ageing = if dice.below(4) == 0 { "100 s" } else { "300 s" };
                 let _ = write!(text, "[[bridge]]\nname = \"{}\"\nageing = \"{ageing}\"\n", BRIDGES[at]);
             }
-            for (name, &home) in NAMES.iter().zip(&homes) {
+            for (name, &home) in NAMES.iter().zip(&port_locations) {
                 let _ = write!(
                     text,
                     "[[port]]\nname = \"{name}\"\ndriver = \"memory\"\nbridge = \"{}\"\n",
@@ -342,7 +342,7 @@ fn bridges_come_and_go_and_frames_stay_on_theirs() {
                 text += &link(&ends.concat(), ends[0], ends[1], "rate = \"10 Gbit/s\"");
                 text += &link(&format!("{}{}", ends[1], ends[0]), ends[1], ends[0], "");
             }
-            let parts: Vec<usize> = homes.iter().map(|&home| parts[home]).collect();
+            let parts: Vec<usize> = port_locations.iter().map(|&home| parts[home]).collect();
             (plan_of(&text), parts)
         };
         let (plan, mut parts) = choose();
@@ -515,7 +515,7 @@ fn random_stages_of_ports_and_bridges_account_for_every_packet_and_are_repeatabl
             (0..200).map(|_| (dice.below(60_000_000), dice.below(4), dice.below(6))).collect();
         frames.sort_unstable();
         let look =
-            |sight: &Sight<'_>| sight.left.then_some((sight.time, sight.meta.out_port, sight.meta.in_port));
+            |view: &PacketView<'_>| view.left.then_some((view.time, view.meta.out_port, view.meta.in_port));
         let run = || {
             let (ports, mut ends) = memory_ports(&plan, Stamp::Source);
             for &(time, from, to) in &frames {
@@ -552,7 +552,7 @@ fn in_virtual_time_ports_come_and_go_at_their_nanosecond() {
     for at in [1999, 2000, 3999, 4000] {
         assert!(ends[0].push_at(Nanos::from_micros(at), &to_all));
     }
-    let look = |sight: &Sight<'_>| sight.left.then_some((sight.time / 1000, sight.meta.out_port));
+    let look = |view: &PacketView<'_>| view.left.then_some((view.time / 1000, view.meta.out_port));
     let (mut left, report) = simulate(&plan, ports, TO_THE_END, look);
     left.sort_unstable();
     // What is on its way to the port when it leaves is dropped with its link.
@@ -570,7 +570,7 @@ fn leaves(text: &str, arrivals: &[u64]) -> (Vec<u64>, Report) {
     for &at in arrivals {
         assert!(ends[0].push_at(Nanos::from_micros(at), &frame(&plan, 0, 1, 100)));
     }
-    let look = |sight: &Sight<'_>| (sight.left && sight.meta.out_port == 1).then_some(sight.time / 1000);
+    let look = |view: &PacketView<'_>| (view.left && view.meta.out_port == 1).then_some(view.time / 1000);
     simulate(&plan, ports, TO_THE_END, look)
 }
 
@@ -672,7 +672,7 @@ fn random_stages_account_for_every_packet_and_are_repeatable() {
         }
         let plan = plan_of(&text);
         let look =
-            |sight: &Sight<'_>| sight.left.then_some((sight.time, sight.meta.out_port, sight.meta.in_port));
+            |view: &PacketView<'_>| view.left.then_some((view.time, view.meta.out_port, view.meta.in_port));
         let run = || simulate(&plan, source_ports(&plan), TO_THE_END, look);
         let (one, other) = (run(), run());
         assert!(one.0.len() > 500 && one.0 == other.0, "case {case}");

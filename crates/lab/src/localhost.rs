@@ -1,9 +1,9 @@
-//! Loopback services across the link of `exec`, in both directions, by packets that cross it.
+//! Loopback services across the link of `exec`, in both directions.
 //!
-//! At the near end, the kernel gives what the command sends to 127.0.0.1 the far end's address. There a relay
-//! listens, on the link's interface only, and passes it on to the machine's 127.0.0.1: its services see a
-//! client of their own machine. The other way round, a relay on the machine's 127.0.0.1 dials the near end's
-//! address, and the kernel there has it go to the command's 127.0.0.1.
+//! At the near end, the kernel translates the command's packets for 127.0.0.1 to the far end's address. There
+//! a relay listens, only on the link's interface, and connects to the machine's 127.0.0.1: services see a
+//! client of their own machine. In the other direction, a relay on the machine's 127.0.0.1 connects to the
+//! near end's address, which the kernel there translates to the command's 127.0.0.1.
 //!
 //! What the command sends to `::1` can't leave its namespace. A relay beside the command takes it and sends
 //! it to 127.0.0.1, with which it goes on as above.
@@ -30,9 +30,9 @@ use crate::port_relay::{Dial, PortRelay};
 use crate::redirection::{Redirections, RelayPorts, redirect};
 use crate::{ExecNet, LabError, Namespace, quiet, socket_option};
 
-/// Most ports of a list: each has sockets of its own.
+/// Most ports of a list: each has its own sockets.
 const MOST: usize = 1024;
-/// How often it is looked whether other services listen.
+/// Interval between checks for listening services.
 const LOOK: Duration = Duration::from_millis(200);
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
@@ -83,12 +83,12 @@ impl Ports {
     }
 }
 
-/// Which of the machine's loopback services the command reaches.
+/// The machine's loopback services that the command can reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reached {
-    /// Those at these ports, whether they listen already or not.
+    /// Those at these ports, whether they already listen or not.
     Listed(Ports),
-    /// Those that listen, at any time.
+    /// All that listen at the time.
     Listening,
 }
 
@@ -103,7 +103,7 @@ impl FromStr for Reached {
 /// Loopback services that are reached across the link, until dropped.
 #[derive(Debug)]
 pub struct Localhost {
-    // Ends first: it makes further relays.
+    // Ends first, because it creates further relays.
     _watch: Option<Watch>,
     _relays: Vec<PortRelay>,
 }
@@ -234,7 +234,7 @@ impl Ends {
         self.near.run(|| redirect(own, other, &redirections)).map_err(io::Error::other)?
     }
 
-    /// The ports at which services of the machine listen now: not those that are published there.
+    /// The ports at which the machine's services listen, without published ones.
     fn listening(&self) -> io::Result<BTreeSet<u16>> {
         let mut ports = match &*self.machine {
             Dial::Outside(outside) => listening(&outside.tables()),
@@ -247,7 +247,7 @@ impl Ends {
         Ok(ports)
     }
 
-    /// Reaches whatever listens now.
+    /// Adjusts relays to the listening services.
     fn follow(&mut self) -> io::Result<BTreeSet<u16>> {
         let ports = self.listening()?;
         self.reach(&ports)?;
@@ -256,7 +256,7 @@ impl Ends {
     }
 }
 
-/// Looks for services that begin to listen.
+/// Watches for services that begin to listen.
 #[derive(Debug)]
 struct Watch {
     stop: OwnedFd,
@@ -277,7 +277,7 @@ impl Watch {
                     return;
                 }
                 if ends.listening().is_ok_and(|now| now != known)
-                    // What can't be done now (no descriptors left) is tried again.
+                    // Failures (no descriptors left) are retried.
                     && let Ok(now) = ends.follow()
                 {
                     known = now;
@@ -291,7 +291,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // Eight bytes, as eventfd(2) wants; writing the first one can neither block nor fail.
+        // Eight bytes, as eventfd(2) requires; the first write can neither block nor fail.
         let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -315,7 +315,7 @@ fn receive((at, index): (Ipv4Addr, u32), port: u16, machine: &Arc<Dial>) -> io::
     let to = [IpAddr::V4(LOOPBACK), IpAddr::V6(Ipv6Addr::LOCALHOST)].map(|to| SocketAddr::new(to, port));
     let socket = |kind| {
         let socket = socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)?;
-        // Nobody else may come in: not from the machine's networks, and not from the machine.
+        // Accepts neither the machine's networks nor the machine itself.
         socket_option::bind_to_interface(&socket, index)?;
         rustix::net::sockopt::set_socket_reuseaddr(&socket, kind == SocketType::STREAM)?;
         bind(&socket, &SocketAddr::from((at, port)))?;

@@ -1,7 +1,7 @@
 //! Where an engine has the objects of its plan.
 
 use longwire_block::path::{Fork, LinkRef, MAX_LINKS, Paths};
-use longwire_engine::{Home, NodeRef};
+use longwire_engine::{NodeRef, PortLocation};
 use longwire_link::GONE;
 use std::collections::HashMap;
 use thiserror::Error;
@@ -11,7 +11,7 @@ use thiserror::Error;
 pub struct Layout {
     /// By a link's place in the plan.
     pub links: Vec<LinkRef>,
-    pub(super) homes: Vec<Home>,
+    pub(super) port_locations: Vec<PortLocation>,
     pub(super) paths: Paths,
     pub(super) floods: HashMap<u16, Fork>,
     pub(super) workers: Vec<Indices>,

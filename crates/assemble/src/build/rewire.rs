@@ -62,13 +62,13 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
     let ports = changed_ports(old, new, &mut next);
     let places = next.take_links(&kept, &shards.link_workers)?;
     let leaving: Vec<LinkRef> = removed.iter().map(|&place| layout.links[place as usize]).collect();
-    let map = map_over(new, &mut next, Some((old, layout)), routers::joints(new, &shards));
+    let map = map_over(new, &mut next, Some((old, layout)), routers::inner_ports(new, &shards));
     let several = next.workers.len() > 1;
     let before = several.then(|| {
         // The classifier of the old plan with the longer table.
-        let (paths, homes) = (map.paths.clone(), next.homes.clone());
-        let mut with = Layout { paths, homes, ..layout.clone() };
-        map_over(old, &mut with, Some((old, layout)), routers::joints(new, &shards))
+        let (paths, port_locations) = (map.paths.clone(), next.port_locations.clone());
+        let mut with = Layout { paths, port_locations, ..layout.clone() };
+        map_over(old, &mut with, Some((old, layout)), routers::inner_ports(new, &shards))
     });
     if let Some(before) = &before {
         next.paths = before.paths.clone();

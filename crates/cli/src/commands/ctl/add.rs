@@ -1,9 +1,10 @@
 //! `longwire ctl add`
 
-use super::{Setting, connect};
+use super::Setting;
+use super::elsewhere::Elsewhere;
 use crate::{Json, Outcome, outcome};
 use anyhow::{Context, ensure};
-use longwire_control::{RewireAsk, Rewired, RewiredObject, section};
+use longwire_control::{RewireRequest, Rewired, RewiredObject, section};
 use longwire_report::{Report, Row};
 use longwire_scenario::read_text;
 use std::path::PathBuf;
@@ -60,7 +61,7 @@ impl Args {
     ///
     /// # Errors
     /// If the instance refuses or does not answer, or the file can't be read.
-    pub fn run(self) -> anyhow::Result<Outcome> {
+    pub fn run(self, at: &Elsewhere) -> anyhow::Result<Outcome> {
         let add = match (&self.file, &self.kind, &self.name) {
             (Some(file), ..) => read_text(file)?,
             (None, Some(kind), Some(name)) => self.sections(kind, name)?,
@@ -68,8 +69,8 @@ impl Args {
             _ => return Err(anyhow::anyhow!("say what to add: a link, say, or -f FILE")),
         };
         ensure!(!add.trim().is_empty(), "the file is empty: there is nothing to add");
-        let ask = RewireAsk { add, ..RewireAsk::default() };
-        let done = connect(self.instance.as_deref())?.rewire(&ask).context("nothing was added")?;
+        let ask = RewireRequest { add, ..RewireRequest::default() };
+        let done = at.connect(self.instance.as_deref())?.rewire(&ask).context("nothing was added")?;
         tell("ctl add", &done, self.json)
     }
 }
