@@ -111,20 +111,18 @@ impl Links {
         let mut affected = None;
         let (links, dice) = (self.links.as_mut_slice(), self.dice.as_mut_slice());
         let mut rest = packets;
+        let entered = |rest: &[Handle]| packets.len() - rest.len();
         while let Some((&handle, behind)) = rest.split_first() {
             let &Meta { path, out_port, .. } = pool.meta(handle);
             // Paths of other workers, empty paths and longer ones give numbers beyond the links here.
             let number = path ^ here;
-            let Some(link) = links.get_mut(number as usize) else {
-                return (packets.len() - rest.len(), Stop::Elsewhere);
-            };
+            let at = number as usize;
+            let Some(link) = links.get_mut(at) else { return (entered(rest), Stop::Elsewhere) };
             rest = behind;
-            let mut through =
-                |link: &Link| pass(Passed { handle, leave: link.latest, link: number, out_port });
+            let mut full = |link: &Link| pass(Passed { handle, leave: link.latest, link: number, out_port });
             // The common case, with or without blocks that were asked.
-            let fate = match link.arrive_plain(|| dice.get_mut(number as usize), pool, handle, &mut affected)
-            {
-                Fate::Through if through(link) => return (packets.len() - rest.len(), Stop::Full),
+            let fate = match link.arrive_plain(|| dice.get_mut(at), pool, handle, &mut affected) {
+                Fate::Through if full(link) => return (entered(rest), Stop::Full),
                 Fate::Through => continue,
                 Fate::Joins(leave, waits) => {
                     if link.line.join_plain(pool, handle, leave, waits) {
@@ -132,11 +130,8 @@ impl Links {
                     }
                     continue;
                 }
-                Fate::Asked(coming) => {
-                    link.ask(dice.get_mut(number as usize), pool, handle, coming, &mut affected)
-                }
-                // Spelled out, so that the fate of a packet that joins is not stored: below its address is
-                // passed on.
+                Fate::Asked(coming) => link.ask(dice.get_mut(at), pool, handle, coming, &mut affected),
+                // Made anew, because below its address is passed on: the other fates are then not stored.
                 Fate::Dropped(reason) => Fate::Dropped(reason),
                 Fate::Joined(first) => Fate::Joined(first),
                 Fate::Affected => Fate::Affected,
@@ -144,28 +139,22 @@ impl Links {
                 Fate::NotPlain => Fate::NotPlain,
             };
             match fate {
-                Fate::Through if through(link) => return (packets.len() - rest.len(), Stop::Full),
+                Fate::Through if full(link) => return (entered(rest), Stop::Full),
                 Fate::Through => {}
                 Fate::Joins(leave, waits) => {
                     if link.line.join_plain(pool, handle, leave, waits) {
                         firsts.push(number, leave);
                     }
                 }
-                Fate::Joined(first) => {
-                    if first {
-                        firsts.push(number, link.line.next());
-                    }
-                }
+                Fate::Joined(true) => firsts.push(number, link.line.next()),
+                Fate::Joined(false) => {}
                 Fate::Dropped(reason) => link.drop(pool, handle, reason),
                 fate => {
                     let mut out = Fifo::EMPTY;
                     let at_link = &mut Surroundings { pool, spread: self.spread, out: &mut out };
                     let arrival = match &mut affected {
-                        None => link.go_on(dice.get_mut(number as usize), at_link, handle),
-                        some => {
-                            let dice = dice.get_mut(number as usize);
-                            link.arrive_judged(dice, at_link, handle, fate, some)
-                        }
+                        None => link.go_on(dice.get_mut(at), at_link, handle),
+                        some => link.arrive_judged(dice.get_mut(at), at_link, handle, fate, some),
                     };
                     match arrival {
                         Arrival::Through => out.push(pool, handle),
@@ -173,7 +162,7 @@ impl Links {
                         Arrival::Kept => {}
                     }
                     if !out.is_empty() {
-                        return (packets.len() - rest.len(), Stop::Left(out));
+                        return (entered(rest), Stop::Left(out));
                     }
                 }
             }
