@@ -254,17 +254,6 @@ fn without_root_packets_leave_by_a_network_of_the_user_s() {
     assert_eq!((mine.uid(), mine.gid()), (NOBODY, NOBODY));
 }
 
-/// SIGKILL leaves it no time to end what carries its packets, which ends all the same.
-#[test]
-fn a_killed_run_s_network_of_the_user_s_ends() {
-    let Some(user) = Ordinary::new("killed") else { return };
-    let ran = user.sh("mkfifo -m 666 up; $run -q -- sh -c 'echo > up; exec sleep 60' & run=$!
-        read line < up; pgrep -f \"[/]proc/$run/ns/net\" > /dev/null && echo was there
-        kill -KILL $run; wait $run 2> /dev/null
-        while pgrep -f \"[/]proc/$run/ns/net\" > /dev/null; do :; done; echo gone");
-    assert_eq!(stdout(&ran), "was there\ngone\n", "{}", stderr(&ran));
-}
-
 /// In a user namespace too, localhost is the machine's, in both directions.
 #[test]
 fn without_root_services_of_the_loopback_are_reached() {
