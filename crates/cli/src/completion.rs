@@ -8,7 +8,7 @@
 use crate::commands::lab;
 use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
-use longwire_control::{Client, Kind, directory};
+use longwire_control::{Choice, Client, Kind, directory};
 use longwire_run::objects::links::LinkWords;
 use longwire_scenario::library::SHIPPED;
 use std::time::Duration;
@@ -34,14 +34,16 @@ pub fn completing(command: Command) -> Command {
 fn values_of(command: &str, argument: &str) -> Option<fn() -> Vec<String>> {
     Some(match (command, argument) {
         ("get" | "set", "name" | "object") => objects,
-        ("set", "settings") => settings,
-        ("stats" | "stop" | "diff" | "apply" | "save", "name") | (_, "instance") => instances,
+        ("set" | "add", "settings") => settings,
+        ("remove", "names") => removable,
+        ("stats" | "top" | "stop" | "diff" | "apply" | "save", "name") | (_, "instance") => instances,
         (_, "router") => || of_kind(Kind::Router),
         ("weigh", "flow") => flows,
         ("show", "name") | (_, "profile") => profiles,
         ("blocks", "key") => keys,
         (_, "lab") | ("down", "names" | "name") => labs,
         ("exec", "host") => hosts,
+        ("attach", "netns") => namespaces,
         (_, "kind") => || Kind::ALL.map(|kind| kind.word().to_owned()).into(),
         _ => return None,
     })
@@ -58,19 +60,36 @@ fn of_kind(kind: Kind) -> Vec<String> {
     let found = longwire_control::list(&directory()).unwrap_or_default();
     let pages = found.into_iter().filter_map(|found| {
         let client = Client::of(found, PATIENCE).ok()?;
-        client.objects(kind, 0, MOST).ok()
+        client.page(kind, &Choice { count: MOST, ..Choice::default() }).ok()
     });
     pages.flat_map(|page| page.objects).map(|object| object.name).collect()
 }
 
-/// All objects; a duplex link also by its own name.
-fn objects() -> Vec<String> {
+/// All links; a duplex link also by its own name.
+fn links() -> Vec<String> {
     let mut names = of_kind(Kind::Link);
     let duplex: Vec<String> =
         names.iter().filter_map(|name| name.strip_suffix(".forward")).map(str::to_owned).collect();
     names.splice(..0, duplex);
+    names
+}
+
+/// All objects.
+fn objects() -> Vec<String> {
+    let mut names = links();
     Kind::ALL.into_iter().filter(|&kind| kind != Kind::Link).for_each(|kind| names.extend(of_kind(kind)));
     names
+}
+
+/// What can be removed while it runs: links, and hosts.
+fn removable() -> Vec<String> {
+    links().into_iter().chain(hosts()).collect()
+}
+
+/// Network namespaces with names, as `ip netns` makes them.
+fn namespaces() -> Vec<String> {
+    let folder = std::fs::read_dir("/run/netns");
+    folder.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
 /// Flows by the names that their routers know.
@@ -113,7 +132,8 @@ mod tests {
         let mut command = completing(crate::Cli::command());
         let words: Vec<_> = line.split(' ').map(Into::into).collect();
         let last = words.len() - 1;
-        let found = complete(&mut command, words, last, None).unwrap();
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let found = complete(&mut command, words, last, Some(folder)).unwrap();
         found.iter().map(|candidate| candidate.get_value().to_string_lossy().into_owned()).collect()
     }
 
@@ -126,5 +146,13 @@ mod tests {
         assert_eq!(offered("longwire blocks jitt"), [""; 0]);
         assert_eq!(offered("longwire blocks del"), ["delay"]);
         assert!(offered("longwire ct").contains(&"ctl".into()));
+        assert!(offered("longwire ctl add link b del").contains(&"delay=".into()));
+    }
+
+    #[test]
+    fn files_are_offered() {
+        assert_eq!(offered("longwire run Carg"), ["Cargo.toml"]);
+        assert_eq!(offered("longwire ctl apply Carg"), ["Cargo.toml"]);
+        assert_eq!(offered("longwire exec --record Carg"), ["Cargo.toml"]);
     }
 }

@@ -1,7 +1,7 @@
 //! The interface between the API and a running instance, and the formats of its answers.
 
 use crate::ForwarderAsk;
-use crate::object::{Choice, Chosen, Kind, Object, Settable};
+use crate::object::{Choice, Chosen, Kind, Object, ObjectPage, Settable};
 use crate::overview::{EventPage, Summary, Topology};
 use crate::rewire::{RewireAsk, Rewired};
 use crate::scenario::{Comparison, WantedScenario};
@@ -46,6 +46,17 @@ pub trait Instance: Send + Sync {
     /// If objects of this kind can't be sorted so, or it does not answer.
     fn choose(&self, kind: Kind, choice: &Choice) -> Result<Chosen, SetError> {
         chosen_in_order(kind, &self.names(kind), choice)
+    }
+
+    /// A page of objects of one kind, with their settings and counters.
+    ///
+    /// # Errors
+    /// As [`Instance::choose`].
+    fn page(&self, kind: Kind, choice: &Choice) -> Result<ObjectPage, SetError> {
+        let chosen = self.choose(kind, choice)?;
+        // One that has gone meanwhile is left out.
+        let objects = chosen.names.iter().filter_map(|name| self.object(kind, name).ok()).collect();
+        Ok(ObjectPage { total: chosen.total, from: choice.from, counted_ns: self.counted_ns(), objects })
     }
 
     /// The object of this kind and name.
@@ -121,8 +132,12 @@ pub fn chosen_in_order(kind: Kind, all: &[String], choice: &Choice) -> Result<Ch
         return Err(SetError::Value { key: "sort".into(), reason });
     }
     let fitting = || all.iter().filter(|name| choice.has(name));
-    let names = fitting().skip(choice.from).take(choice.count).cloned().collect();
-    Ok(Chosen { total: if choice.name.is_some() { fitting().count() } else { all.len() }, names })
+    let total = if choice.name.is_some() { fitting().count() } else { all.len() };
+    let names = match choice.reverse {
+        false => fitting().skip(choice.from).take(choice.count).cloned().collect(),
+        true => fitting().rev().skip(choice.from).take(choice.count).cloned().collect(),
+    };
+    Ok(Chosen { total, names })
 }
 
 /// A router's routes, or the first of them.

@@ -150,6 +150,8 @@ pub struct Choice {
     pub name: Option<String>,
     /// By what they are sorted; without it, the order of the scenario.
     pub sort: Option<Sort>,
+    /// Whether that order is turned round.
+    pub reverse: bool,
     /// Index of the first one.
     pub from: usize,
     /// How many, at most.
@@ -163,16 +165,24 @@ impl Choice {
     }
 }
 
-/// By what links are sorted, the highest first.
+/// By what links are sorted, the highest first; names in alphabetical order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sort {
-    /// What they let out lately: since the counters before the last ones.
+    /// Their names.
+    Name,
+    /// What came lately: since the counters before the last ones.
+    In,
+    /// What they let out lately.
     Rate,
+    /// The share of their rate that they let out lately; those that are down come first.
+    Load,
     /// What they have let out.
     Carried,
     /// Bytes in the queue.
     Queued,
+    /// What a packet takes that comes now: the delay, and the queue at the link's rate.
+    Delay,
     /// Dropped packets.
     Dropped,
     /// The highest lateness of a packet.

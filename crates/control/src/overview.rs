@@ -15,6 +15,9 @@ pub struct Summary {
     /// The verdict so far, as in the report; null before the first.
     #[schema(value_type = Option<Object>)]
     pub fidelity: serde_json::Value,
+    /// The verdicts on the last moments, as in the report; null before the first.
+    #[schema(value_type = Option<Object>)]
+    pub window: serde_json::Value,
     /// Packets that came in by ports to the outside.
     pub in_packets: u64,
     /// Packets that went out by them.
@@ -26,6 +29,8 @@ pub struct Summary {
     /// Dropped packets by reason, on links and elsewhere.
     #[schema(example = json!({"loss": 17}))]
     pub dropped: BTreeMap<String, u64>,
+    /// What is wrong with ports.
+    pub faults: Vec<String>,
     /// The memory of packets.
     pub pool: PoolUse,
     /// How many objects there are, by collection.

@@ -171,6 +171,10 @@ struct Page {
     name: Option<String>,
     /// By what to sort, the highest first: links only. Without it, the order of the scenario.
     sort: Option<Sort>,
+    /// Whether to turn the order round.
+    #[serde(default)]
+    #[param(default = false)]
+    reverse: bool,
 }
 
 fn default_count() -> usize {
@@ -184,21 +188,15 @@ async fn objects(
     State(instance): Running,
     uri: Uri,
     InPath(collection): InPath<String>,
-    InQuery(Page { from, count, name, sort }): InQuery<Page>,
+    InQuery(Page { from, count, name, sort, reverse }): InQuery<Page>,
 ) -> Result<Json<ObjectPage>, Problem> {
     let Some(kind) = Kind::of_collection(&collection) else { return Err(nothing_there(uri).await) };
     if count > MAX_PAGE {
         let what = format!("count: at most {MAX_PAGE} objects are shown at a time");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("count"));
     }
-    let choice = Choice { name, sort, from, count };
-    let page = move |instance: &dyn Instance| {
-        let chosen = instance.choose(kind, &choice)?;
-        // One that has gone meanwhile is left out.
-        let objects = chosen.names.iter().filter_map(|name| instance.object(kind, name).ok()).collect();
-        Ok(ObjectPage { total: chosen.total, from, counted_ns: instance.counted_ns(), objects })
-    };
-    answered(instance, page).await
+    let choice = Choice { name, sort, reverse, from, count };
+    answered(instance, move |instance| instance.page(kind, &choice)).await
 }
 
 /// Adds a {kind} while it runs, of the keys that its section in a scenario would have.

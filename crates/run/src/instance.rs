@@ -4,19 +4,21 @@ use crate::comparison::Running;
 use crate::control_planes::ControlPlanes;
 use crate::event_log::EventLog;
 use crate::graph::graph;
+use crate::link_now::{LinkNow, find};
 use crate::metrics::{self, Sample};
 use crate::nesp_counts::NespCounts;
 use crate::objects::{Noticed, ObjectChange};
-use crate::overview::{come, find, planned, sorted_links};
+use crate::overview::{come, planned, sorted_links};
 use crate::programs::rows::{self, Installed};
 use crate::replay_port::Watch;
-use crate::run_report::{Ran, fidelity_json};
-use crate::running_state::{Current, Held, RunningState};
+use crate::run_report::{Ran, fidelity_json, window_json};
+use crate::running_state::{Current, Earlier, Held, RunningState};
 use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
-    Choice, Chosen, Comparison, EventPage, ForwarderAsk, Instance, Kind, Object, PoolUse, RewireAsk, Rewired,
-    RewiredObject, RoutePage, SetError, Settable, Summary, Topology, WantedScenario, chosen_in_order,
+    Choice, Chosen, Comparison, EventPage, ForwarderAsk, Instance, Kind, Object, ObjectPage, PoolUse,
+    RewireAsk, Rewired, RewiredObject, RoutePage, SetError, Settable, Summary, Topology, WantedScenario,
+    chosen_in_order,
 };
 use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdicts};
 use longwire_report::Row;
@@ -237,8 +239,7 @@ impl RunningInstance {
         match kind {
             Kind::Link => {
                 let counted = self.recent(state).ok()?;
-                let link = find(&counted.links, state.objects.links.place(name)?)?;
-                serde_json::to_value(&link.stats).ok()
+                link_stats(state, &counted, state.objects.links.place(name)?)
             }
             Kind::Source | Kind::Port | Kind::Router => {
                 let ran = self.ran(state, self.recent(state).ok()?, self.elapsed(), Vec::new());
@@ -287,11 +288,13 @@ impl Instance for RunningInstance {
             scenario: state.plan.file.clone(),
             elapsed_ns: elapsed.0,
             fidelity: report.fidelity.as_ref().map(fidelity_json).unwrap_or_default(),
+            window: report.window.as_ref().map(window_json).unwrap_or_default(),
             in_packets,
             out_packets,
             out_bytes,
             held: ran.held() + report.flow.kept,
             dropped: dropped.collect(),
+            faults: report.ports.iter().filter_map(|port| port.fault.clone()).collect(),
             pool: PoolUse { used_bytes: report.pool_used, bytes: report.pool_capacity },
             objects: Kind::ALL.into_iter().map(number).collect(),
         })
@@ -322,8 +325,31 @@ impl Instance for RunningInstance {
             return chosen_in_order(kind, &state.objects.names(self.remote(), kind), choice);
         };
         let report = self.recent(&state).map_err(|error| SetError::Unavailable(error.to_string()))?;
-        let before = state.counted().before.clone();
-        Ok(sorted_links(&state, &report, before.as_deref(), choice, sort))
+        let (elapsed, earlier) = compared(&state);
+        Ok(sorted_links(&state, &report, (elapsed, earlier.as_ref()), choice, sort))
+    }
+
+    fn page(&self, kind: Kind, choice: &Choice) -> Result<ObjectPage, SetError> {
+        let chosen = self.choose(kind, choice)?;
+        let state = self.state();
+        let object = |name: String| {
+            if kind != Kind::Link {
+                return self.show(&state, kind, &name).ok();
+            }
+            // How links are set comes with the counters: no worker is asked for each.
+            let place = state.objects.links.place(&name)?;
+            let stats = link_stats(&state, &*self.recent(&state).ok()?, place).unwrap_or_default();
+            Some(Object {
+                kind,
+                name,
+                settings: state.objects.links.settings(place),
+                stats,
+                members: Vec::new(),
+            })
+        };
+        // One that has gone meanwhile is left out.
+        let objects = chosen.names.into_iter().filter_map(object).collect();
+        Ok(ObjectPage { total: chosen.total, from: choice.from, counted_ns: self.counted_ns(), objects })
     }
 
     fn names(&self, kind: Kind) -> Arc<[String]> {
@@ -412,4 +438,25 @@ impl Instance for RunningInstance {
         // If nobody listens any more the run is ending.
         let _ = self.stop.send(());
     }
+}
+
+/// How long it had run at the last counters, and the counters to compare them with.
+fn compared(state: &RunningState) -> (Nanos, Option<Earlier>) {
+    let counted = state.counted();
+    (counted.last.as_ref().map_or(Nanos::ZERO, |(_, elapsed, _)| *elapsed), counted.earlier())
+}
+
+/// What a link has counted, and how it is doing.
+fn link_stats(state: &RunningState, counted: &Report, place: u32) -> Option<Value> {
+    let link = find(&counted.links, place)?;
+    let (elapsed, earlier) = compared(state);
+    let now = LinkNow::of(state, link, (elapsed, earlier.as_ref()));
+    let mut stats = serde_json::to_value(&link.stats).ok()?;
+    let (come, left) = now.rates.unzip();
+    stats["in_bit_per_s"] = come.map(f64::round).into();
+    stats["out_bit_per_s"] = left.map(f64::round).into();
+    stats["load"] = now.load.into();
+    stats["delay_ns"] = now.delay.0.into();
+    stats["down"] = now.down.into();
+    Some(stats)
 }

@@ -272,7 +272,7 @@ pub fn fidelity_json(fidelity: &Fidelity) -> Value {
 }
 
 /// The verdicts on a run's windows, times in ns.
-fn window_json(window: &WindowVerdicts) -> Value {
+pub(crate) fn window_json(window: &WindowVerdicts) -> Value {
     let one = |window: &JudgedWindow| {
         json!({
             "from_ns": window.from.0,

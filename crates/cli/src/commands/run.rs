@@ -1,7 +1,7 @@
 //! `longwire run`
 
 use crate::foreground::run_time;
-use crate::live_view::{LiveView, Style};
+use crate::live_lines::LiveLines;
 use crate::progress::Progress;
 use crate::record_args::RecordArgs;
 use crate::{Json, Outcome, outcome, run_text};
@@ -18,6 +18,7 @@ use longwire_run::test_hosts::{TestHosts, gain_privileges};
 use longwire_run::virtual_run::simulate;
 use longwire_rundir::StopSignals;
 use longwire_scenario::Plan;
+use longwire_terminal::{Left, OfProcess, Owner};
 use longwire_units::Nanos;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -187,21 +188,51 @@ impl Args {
         (!self.quiet).then(|| Progress::start(what, None))
     }
 
-    /// Shows the run until it ends.
+    /// Shows the run until it ends: on a terminal the view, else a line a second.
     fn watch(&self, run: &RealRun, signals: &StopSignals) {
-        let style = Style::fitting(self.json.on, self.quiet);
-        let mut view = LiveView::start(style).with_dashboard(dashboard(run));
         let end = self.time.map(|time| Instant::now() + Duration::from_nanos(time.0));
-        while signals.came().is_none() && !run.has_ended() {
+        let is_over = || {
+            signals.came().is_some()
+                || run.has_ended()
+                || end.is_some_and(|end| Instant::now() >= end)
+                || run.stopped().try_recv().is_ok()
+        };
+        if !self.quiet && !self.json.on && longwire_terminal::fits() && !self.view(run, is_over) {
+            return;
+        }
+        let mut lines = LiveLines::start();
+        while !is_over() {
             let now = Instant::now();
-            if end.is_some_and(|end| now >= end) {
-                return;
-            }
-            let next = [Some(view.next()), end, Some(now + LOOK)].into_iter().flatten().min().unwrap_or(now);
+            let next = [Some(lines.next()), end, Some(now + LOOK)].into_iter().flatten().min().unwrap_or(now);
             if run.stopped().recv_timeout(next.saturating_duration_since(now)).is_ok() {
                 return;
             }
-            view.refresh(run.instance());
+            if !self.quiet {
+                lines.refresh(run.instance());
+            }
+        }
+    }
+
+    /// Shows the view; false if the run is to end.
+    fn view(&self, run: &RealRun, is_over: impl FnMut() -> bool) -> bool {
+        let instance = Arc::clone(run.instance());
+        let name = instance.name();
+        let watched = Box::new(OfProcess(instance));
+        match longwire_terminal::view(watched, Owner::Own, (name, dashboard(run)), is_over) {
+            Ok(Left::End | Left::Over) => false,
+            Ok(Left::Detached) => {
+                announce(run);
+                outcome::note("the run goes on; Ctrl-C ends it, longwire top shows it");
+                true
+            }
+            Ok(Left::Gone(reason)) => {
+                outcome::note(&format!("note: no view any more: {reason}"));
+                true
+            }
+            Err(error) => {
+                outcome::note(&format!("note: the terminal can't show the view: {error}"));
+                true
+            }
         }
     }
 
