@@ -332,24 +332,22 @@ impl Instance for RunningInstance {
     fn page(&self, kind: Kind, choice: &Choice) -> Result<ObjectPage, SetError> {
         let chosen = self.choose(kind, choice)?;
         let state = self.state();
-        let object = |name: String| {
-            if kind != Kind::Link {
-                return self.show(&state, kind, &name).ok();
-            }
-            // How links are set comes with the counters: no worker is asked for each.
-            let place = state.objects.links.place(&name)?;
-            let stats = link_stats(&state, &*self.recent(&state).ok()?, place).unwrap_or_default();
-            Some(Object {
-                kind,
-                name,
-                settings: state.objects.links.settings(place),
-                stats,
-                members: Vec::new(),
-            })
-        };
         // One that has gone meanwhile is left out.
-        let objects = chosen.names.into_iter().filter_map(object).collect();
-        Ok(ObjectPage { total: chosen.total, from: choice.from, counted_ns: self.counted_ns(), objects })
+        let objects = if kind == Kind::Link {
+            let counted = self.recent(&state).map_err(|error| SetError::Unavailable(error.to_string()))?;
+            // How links are set comes with the counters: no worker is asked for each.
+            let link = |name: String| {
+                let place = state.objects.links.place(&name)?;
+                let stats = link_stats(&state, &counted, place)?;
+                let settings = state.objects.links.settings(place);
+                Some(Object { kind, name, settings, stats, members: Vec::new() })
+            };
+            chosen.names.into_iter().filter_map(link).collect()
+        } else {
+            chosen.names.iter().filter_map(|name| self.show(&state, kind, name).ok()).collect()
+        };
+        let counted_ns = compared(&state).0.0;
+        Ok(ObjectPage { total: chosen.total, from: choice.from, counted_ns, objects })
     }
 
     fn names(&self, kind: Kind) -> Arc<[String]> {

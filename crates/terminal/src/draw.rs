@@ -73,16 +73,21 @@ fn put(text: &str, style: Style, area: Rect, line: u16, buffer: &mut Buffer) {
 
 fn draw_header(app: &mut App, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let room = usize::from(area.width);
-    let (title, totals, verdict) = match app.summary() {
-        Some(summary) => (title(app, summary), totals(app, summary), verdict(summary)),
-        None => (vec![printable(&app.name).to_string()], vec![waiting(app)], (String::new(), Mood::Plain)),
+    let (title, totals, (said, mood)) = match app.summary() {
+        Some(summary) => {
+            let (totals, verdict) = (totals(app, summary), verdict(summary, room.saturating_sub(30)));
+            (title(app, summary), parts(&totals, "  ", room), verdict)
+        }
+        None => {
+            let name = printable(&app.name).to_string();
+            (vec![name], sentence(&waiting(app), room), (String::new(), Mood::Plain))
+        }
     };
-    let said = sentence(&verdict.0, room.saturating_sub(30).max(20));
     let left = parts(&title, "  ", room.saturating_sub(width(&said) + 2));
     put(&left, theme.style(Mood::Title), area, 0, buffer);
     let at = Rect { x: area.right() - width(&said) as u16, width: width(&said) as u16, ..area };
-    put(&said, theme.style(verdict.1), at, 0, buffer);
-    put(&parts(&totals, "  ", room), Style::new(), area, 1, buffer);
+    put(&said, theme.style(mood), at, 0, buffer);
+    put(&totals, Style::new(), area, 1, buffer);
     draw_tabs(app, theme, Rect { y: area.y + 2, height: 1, ..area }, buffer);
 }
 
@@ -132,33 +137,36 @@ fn totals(app: &App, summary: &Summary) -> Vec<String> {
     all
 }
 
-/// The verdict on the whole run, and on the last moments.
-fn verdict(summary: &Summary) -> (String, Mood) {
-    let (whole, good) = verdict_on(&summary.fidelity);
+/// The verdict on the whole run, and on the last moments; without causes where there is no room for them.
+fn verdict(summary: &Summary, room: usize) -> (String, Mood) {
+    let (word, cause, good) = verdict_on(&summary.fidelity);
     let last = &summary.window["last"]["fidelity"];
-    let length = summary.window["length_ns"].as_u64();
-    let Some(length) = length.filter(|_| !last.is_null()) else {
-        return (whole, if good { Mood::Good } else { Mood::Bad });
-    };
-    let (lately, lately_good) = verdict_on(last);
-    let mood = match (good, lately_good) {
-        (true, true) => Mood::Good,
-        (false, true) => Mood::Warn,
-        (_, false) => Mood::Bad,
-    };
-    let length = format!("{} s", length / 1_000_000_000);
-    (format!("{whole}; last {length}: {lately}"), mood)
+    let length = summary.window["length_ns"].as_u64().filter(|_| !last.is_null());
+    let (mut long, mut short, mut mood) =
+        (format!("{word}{cause}"), word.to_owned(), if good { Mood::Good } else { Mood::Bad });
+    if let Some(length) = length {
+        let (lately, cause, lately_good) = verdict_on(last);
+        let seconds = length / 1_000_000_000;
+        long += &format!("; last {seconds} s: {lately}{cause}");
+        short += &format!("; last {seconds} s: {lately}");
+        mood = match (good, lately_good) {
+            (true, true) => Mood::Good,
+            (false, true) => Mood::Warn,
+            (_, false) => Mood::Bad,
+        };
+    }
+    (if width(&long) <= room { long } else { short }, mood)
 }
 
-/// A verdict in a few words, and whether it is good.
-fn verdict_on(fidelity: &Value) -> (String, bool) {
+/// A verdict in a few words, its cause, and whether it is good.
+fn verdict_on(fidelity: &Value) -> (&'static str, String, bool) {
     match (fidelity["faithful"].as_bool(), fidelity["packets"].as_u64().unwrap_or(0)) {
-        (None, _) => (String::new(), true),
-        (Some(true), 0) => ("no packets".into(), true),
-        (Some(true), _) => ("faithful".into(), true),
+        (None, _) => ("", String::new(), true),
+        (Some(true), 0) => ("no packets", String::new(), true),
+        (Some(true), _) => ("faithful", String::new(), true),
         (Some(false), _) => {
             let cause = fidelity["brief"].as_str().unwrap_or_default();
-            (format!("not faithful: {}", printable(cause)), false)
+            ("not faithful", format!(": {}", printable(cause)), false)
         }
     }
 }
