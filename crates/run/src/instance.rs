@@ -3,7 +3,7 @@
 use crate::comparison::Running;
 use crate::control_planes::ControlPlanes;
 use crate::event_log::EventLog;
-use crate::graph::graph;
+use crate::graph::{graph, joined};
 use crate::link_now::{LinkNow, find};
 use crate::metrics::{self, Sample};
 use crate::nesp_counts::NespCounts;
@@ -16,7 +16,7 @@ use crate::running_state::{Current, Earlier, Held, RunningState};
 use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
-    Choice, Chosen, Comparison, EventPage, ForwarderAsk, Instance, Kind, Object, ObjectPage, PoolUse,
+    Choice, Chosen, Comparison, EventPage, EventQuery, ForwarderAsk, Instance, Kind, Object, ObjectPage, PoolUse,
     RewireAsk, Rewired, RewiredObject, RoutePage, SetError, Settable, Summary, Topology, WantedScenario,
     chosen_in_order,
 };
@@ -235,6 +235,15 @@ impl RunningInstance {
         Ok(Object { kind, name: name.into(), settings, stats, members: Vec::new() })
     }
 
+    fn chosen(&self, state: &RunningState, kind: Kind, choice: &Choice) -> Result<Chosen, SetError> {
+        let (Kind::Link, Some(sort)) = (kind, choice.sort) else {
+            return chosen_in_order(kind, &state.objects.names(self.remote(), kind), choice);
+        };
+        let report = self.recent(state).map_err(|error| SetError::Unavailable(error.to_string()))?;
+        let (elapsed, earlier) = compared(state);
+        Ok(sorted_links(state, &report, (elapsed, earlier.as_ref()), choice, sort))
+    }
+
     fn counted_of(&self, state: &RunningState, kind: Kind, name: &str) -> Option<Value> {
         match kind {
             Kind::Link => {
@@ -282,8 +291,7 @@ impl Instance for RunningInstance {
         }
         let ran = self.ran(&state, Arc::clone(&report), elapsed, Vec::new());
         let dropped = ran.dropped().into_iter().map(|(reason, packets)| (reason.to_owned(), packets));
-        let number =
-            |kind: Kind| (kind.collection().to_owned(), state.objects.names(self.remote(), kind).len());
+        let number = |kind: Kind| (kind.collection().to_owned(), state.objects.count(self.remote(), kind));
         Ok(Summary {
             scenario: state.plan.file.clone(),
             elapsed_ns: elapsed.0,
@@ -300,19 +308,24 @@ impl Instance for RunningInstance {
         })
     }
 
-    fn topology(&self) -> Topology {
-        graph(&self.state().plan)
+    fn topology(&self, links: Option<&Choice>) -> Result<Topology, SetError> {
+        let state = self.state();
+        let Some(choice) = links else { return Ok(graph(&state.plan)) };
+        let names = self.chosen(&state, Kind::Link, choice)?.names;
+        let places = names.iter().filter_map(|name| state.objects.links.place(name));
+        Ok(joined(&state.plan, places.map(|place| place as usize).collect()))
     }
 
-    fn events(&self, after: u64) -> EventPage {
+    fn events(&self, query: EventQuery) -> EventPage {
         let (state, now) = (self.state(), self.elapsed());
         let mut log = self.log();
         let since = std::mem::replace(&mut log.noted_until, now);
         for (time, what) in come(&state.plan, since, now) {
             log.note(time, "scheduled", what);
         }
-        let (log, last) = log.after(after);
-        EventPage { planned: planned(&state.plan), log, last }
+        let (log, last) = log.after(query.after);
+        let planned = if query.planned { planned(&state.plan) } else { Vec::new() };
+        EventPage { planned, log, last }
     }
 
     fn counted_ns(&self) -> u64 {
@@ -320,18 +333,12 @@ impl Instance for RunningInstance {
     }
 
     fn choose(&self, kind: Kind, choice: &Choice) -> Result<Chosen, SetError> {
-        let state = self.state();
-        let (Kind::Link, Some(sort)) = (kind, choice.sort) else {
-            return chosen_in_order(kind, &state.objects.names(self.remote(), kind), choice);
-        };
-        let report = self.recent(&state).map_err(|error| SetError::Unavailable(error.to_string()))?;
-        let (elapsed, earlier) = compared(&state);
-        Ok(sorted_links(&state, &report, (elapsed, earlier.as_ref()), choice, sort))
+        self.chosen(&self.state(), kind, choice)
     }
 
     fn page(&self, kind: Kind, choice: &Choice) -> Result<ObjectPage, SetError> {
-        let chosen = self.choose(kind, choice)?;
         let state = self.state();
+        let chosen = self.chosen(&state, kind, choice)?;
         // One that has gone meanwhile is left out.
         let objects = if kind == Kind::Link {
             let counted = self.recent(&state).map_err(|error| SetError::Unavailable(error.to_string()))?;

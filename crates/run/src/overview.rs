@@ -84,14 +84,17 @@ pub(crate) fn sorted_links(
     let named = report.links.iter().filter_map(|link| Some((all.get(link.place as usize)?, link)));
     let fitting = named.filter(|(name, _)| choice.has(name));
     let mut found: Vec<_> = fitting.map(|(name, link)| (Reverse(key(link)), link.place, name)).collect();
-    if sort == Sort::Name {
-        found.sort_unstable_by_key(|(_, _, name)| *name);
-    } else {
-        found.sort_unstable();
+    type Found<'a> = (Reverse<u64>, u32, &'a String);
+    let order = |a: &Found<'_>, b: &Found<'_>| {
+        let order = if sort == Sort::Name { a.2.cmp(b.2) } else { (a.0, a.1).cmp(&(b.0, b.1)) };
+        if choice.reverse { order.reverse() } else { order }
+    };
+    let (total, behind) = (found.len(), choice.from.saturating_add(choice.count));
+    if behind < total {
+        found.select_nth_unstable_by(behind, order);
+        found.truncate(behind);
     }
-    if choice.reverse {
-        found.reverse();
-    }
+    found.sort_unstable_by(order);
     let page = found.iter().skip(choice.from).take(choice.count);
-    Chosen { total: found.len(), names: page.map(|(_, _, name)| (*name).clone()).collect() }
+    Chosen { total, names: page.map(|(_, _, name)| (*name).clone()).collect() }
 }

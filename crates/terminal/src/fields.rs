@@ -25,6 +25,8 @@ pub(crate) fn of(description: &Value, kind: Kind) -> Vec<Field> {
         words: about["examples"].as_array().into_iter().flatten().filter_map(text).collect(),
     };
     let named = schema["properties"].as_object().into_iter().flatten();
+    // Some only a new object can be given.
+    let named = named.filter(|(_, about)| about["x-only-new"] != true);
     let named = named.map(|(key, about)| field(key.clone(), about));
     // Such as ^route\..+
     let open = schema["patternProperties"].as_object().into_iter().flatten();

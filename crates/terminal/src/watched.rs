@@ -1,7 +1,7 @@
 //! Where the view has its numbers from.
 
 use longwire_control::{
-    Choice, Client, ClientError, EventPage, ForwarderAsk, Instance, Kind, Object, ObjectPage, SetError,
+    Choice, Client, ClientError, EventPage, EventQuery, ForwarderAsk, Instance, Kind, Object, ObjectPage, SetError,
     Summary, document,
 };
 use serde_json::Value;
@@ -84,7 +84,7 @@ impl Watched for OfProcess {
     }
 
     fn events(&self, after: u64) -> Result<EventPage, WatchError> {
-        Ok(self.0.events(after))
+        Ok(self.0.events(EventQuery { after, planned: true }))
     }
 
     fn programs(&self, router: &str) -> Result<Value, WatchError> {
