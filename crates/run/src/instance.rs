@@ -16,9 +16,9 @@ use crate::running_state::{Current, Earlier, Held, RunningState};
 use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
-    Choice, Chosen, Comparison, EventPage, EventQuery, ForwarderAsk, Instance, Kind, Object, ObjectPage, PoolUse,
-    RewireAsk, Rewired, RewiredObject, RoutePage, SetError, Settable, Summary, Topology, WantedScenario,
-    chosen_in_order,
+    Choice, Chosen, Comparison, EventPage, EventQuery, ForwarderAsk, Instance, Kind, Object, ObjectPage,
+    PoolUse, RewireAsk, Rewired, RewiredObject, RoutePage, SetError, Settable, Summary, Topology,
+    WantedScenario, chosen_in_order,
 };
 use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdicts};
 use longwire_report::Row;

@@ -1,8 +1,8 @@
 //! Where the view has its numbers from.
 
 use longwire_control::{
-    Choice, Client, ClientError, EventPage, EventQuery, ForwarderAsk, Instance, Kind, Object, ObjectPage, SetError,
-    Summary, document,
+    Choice, Client, ClientError, EventPage, EventQuery, ForwarderAsk, Instance, Kind, Object, ObjectPage,
+    SetError, Summary, document,
 };
 use serde_json::Value;
 use std::sync::Arc;
