@@ -8,8 +8,7 @@ pub(crate) fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
-/// A name of foreign origin, in at most `room` columns: its beginning, and the end that tells the directions
-/// of a duplex link apart.
+/// A name of foreign origin, in at most `room` columns: its beginning, and the direction of a duplex link.
 pub(crate) fn name(name: &str, room: usize) -> String {
     let name = printable(name).to_string();
     if width(&name) <= room {
