@@ -246,7 +246,7 @@ fn a_screen_of_eighty_columns_shows_whole_numbers() {
     assert!(lines[2].starts_with(" links 2   ports 2   forwarders 1   events 3"), "{}", lines[2]);
     let titles: Vec<_> = lines[3].split_whitespace().collect();
     assert_eq!(titles, ["link", "state", "in", "out", "queue", "delay", "drops"]);
-    let row = "dsl0.forward     idle  987.7 Mbit/s  123.46 kbit/s  123 456  20.12 ms  12 352";
+    let row = "dsl0.forward  up  987.7 Mbit/s  123.5 kbit/s  123 456  20.12 ms  12 352";
     assert_eq!(lines[4].split_whitespace().collect::<Vec<_>>(), row.split_whitespace().collect::<Vec<_>>());
     shown.assert_has(&[
         "─ dsl0.forward ",
@@ -254,7 +254,7 @@ fn a_screen_of_eighty_columns_shows_whole_numbers() {
         "delay 20.123456 ms",
         "dropped: 12 345 loss, 7 queue-full",
     ]);
-    shown.assert_has(&["out 123.46 kbit/s, at most", "next: at 1:30: dsl7.forward: rate 5 Mbit/s"]);
+    shown.assert_has(&["out 123.5 kbit/s, at most", "next: at 1:30: dsl7.forward: rate 5 Mbit/s"]);
     shown.assert_has(&["0:30  dsl3.forward: delay 80 ms", "? help"]);
     // The curves reach the right edge.
     assert!(lines.iter().any(|line| line.ends_with('█') || line.ends_with('▁')), "{lines:#?}");
@@ -269,7 +269,7 @@ fn a_large_screen_is_used_to_its_edges() {
     let (rows, selected) = shown.rows();
     assert_eq!((rows.len(), selected.as_deref()), (36, Some("dsl0.forward")));
     assert!(lines[7].contains("down"), "{}", lines[7]);
-    shown.assert_has(&["p50", "p99", "max late", "123.46 µs", "1 of 4 000"]);
+    shown.assert_has(&["p50", "p99", "max late", "123.5 µs", "1 of 4 000"]);
     // Panel beside the table, log below it.
     assert!(lines[3].contains("drops") && lines[3].contains("─ dsl0.forward "), "{}", lines[3]);
     assert!(lines[40].starts_with("─ next: at 1:30"), "{}", lines[40]);
@@ -283,7 +283,7 @@ fn the_smallest_screen_leaves_out_columns_and_a_smaller_one_says_so() {
     let titles: Vec<_> = lines[3].split_whitespace().collect();
     assert_eq!(titles, ["link", "out", "queue", "delay", "drops"]);
     let row: Vec<_> = lines[4].split_whitespace().collect();
-    assert_eq!(row, ["dsl0.forward", "123.46", "kbit/s", "123", "456", "20.12", "ms", "12", "352"]);
+    assert_eq!(row, ["dsl0.forward", "123.5", "kbit/s", "123", "456", "20.12", "ms", "12", "352"]);
     assert_eq!(lines[1], "out 9.87 Mbit/s  4 567 held  12 345 dropped");
     for size in [(59, 15), (60, 14), (20, 5), (1, 1)] {
         let small = Shown::new(size, 2);
@@ -372,7 +372,7 @@ fn a_link_is_changed_and_a_refusal_is_shown_in_place() {
     let mut shown = Shown::new((80, 24), 3);
     shown.keys("je");
     shown.draw();
-    shown.assert_has(&["dsl1.forward: ", "Tab: delay queue rate queue.kind"]);
+    shown.assert_has(&["dsl1.forward:", "Tab: delay queue rate queue.kind"]);
     shown.keys("ra");
     shown.key(KeyCode::Tab);
     shown.keys("5mbits");
@@ -396,7 +396,7 @@ fn both_directions_are_one_change() {
     let mut shown = Shown::new((80, 24), 3);
     shown.keys("b");
     shown.draw();
-    shown.assert_has(&["dsl0: "]);
+    shown.assert_has(&["dsl0:"]);
     shown.keys("5mbit");
     assert!(matches!(shown.key(KeyCode::Enter), Action::None));
     shown.draw();
