@@ -416,11 +416,8 @@ fn draw_bottom(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) -> Opti
             return Some(Position { x: area.x + x as u16, y: area.y });
         }
         Mode::Leave => {
-            let said = format!(
-                "End the run {}? y ends it; d leaves the view, and the run goes on; any other key goes back",
-                printable(&app.name)
-            );
-            put(&sentence(&said, room), theme.style(Mood::Chosen), area, 0, buffer);
+            let said = "End the run? y ends it, d leaves the view only, else back";
+            put(&sentence(said, room), theme.style(Mood::Chosen), area, 0, buffer);
         }
         Mode::Help(_) => put("↑↓ scroll, any other key goes back", theme.style(Mood::Faint), area, 0, buffer),
         Mode::Watch => match (&app.trouble, &app.done) {

@@ -410,7 +410,7 @@ fn leaving_the_own_run_is_a_question() {
     let mut shown = Shown::new((80, 24), 3);
     assert!(matches!(shown.key(KeyCode::Char('q')), Action::None));
     shown.draw();
-    shown.assert_has(&["End the run subscribers? y ends it; d leaves the view"]);
+    shown.assert_has(&["End the run? y ends it, d leaves the view only, else back"]);
     assert!(matches!(shown.key(KeyCode::Char('x')), Action::None));
     shown.keys("q");
     assert!(matches!(shown.key(KeyCode::Char('d')), Action::Detach));
