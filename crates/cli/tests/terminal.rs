@@ -42,8 +42,9 @@ impl OnTerminal {
         let binary = env!("CARGO_BIN_EXE_longwire");
         let [before, after, status] =
             ["before", "after", "status"].map(|what| folder.text(&format!("{name}-{what}")));
+        // The shell that looks at the terminal outlives a Ctrl-C.
         let command = format!(
-            "stty cols 100 rows 30; stty -a > {before}; {binary} {args}; echo $? > {status}; stty -a > {after}"
+            "trap : INT; stty cols 100 rows 30; stty -a > {before}; {binary} {args}; echo $? > {status}; stty -a > {after}"
         );
         let mut command_line = ended_by_all();
         command_line
