@@ -288,6 +288,50 @@ fn logs_of_the_examples_agree_with_their_counters() {
     }
 }
 
+/// Links that join in a run, one in the place of another, are logged under their names.
+#[test]
+fn links_that_join_are_logged() {
+    let folder = Folder::new("log-joined");
+    let link = "from = \"a\"\nto = \"b\"\ndelay = \"5 ms\"";
+    let stages = [("1 s", "remove = \"access\"".to_owned())].into_iter().chain(
+        [("1500 ms", "second"), ("2500 ms", "third")].map(|(time, name)| {
+            let before = if name == "third" { "remove = \"second\"\n" } else { "" };
+            (time, format!("{before}[at.add.link]\nname = \"{name}\"\n{link}\nloss = \"10 %\""))
+        }),
+    );
+    let stages: String =
+        stages.map(|(time, text)| format!("\n[[at]]\ntime = \"{time}\"\n{text}\n")).collect();
+    let scenario = folder.write("net.toml", format!("{NET}{stages}"));
+    for (options, names) in
+        [(&[][..], ["access", "second", "third"]), (&["--log-links", "*d,back"], ["", "second", "third"])]
+    {
+        let file = folder.text("run.lwlog");
+        let args = [&["run", &scenario, "--virtual", "--json", "--log", &file], options].concat();
+        let report = json(&longwire(&args), 0);
+        let entries = entries(&file, &[]);
+        let logged: std::collections::BTreeSet<_> = entries
+            .iter()
+            .filter_map(|entry| entry["link"].as_str())
+            .filter(|name| *name != "back")
+            .collect();
+        assert_eq!(logged, names.into_iter().filter(|name| !name.is_empty()).collect());
+        let (link, third) = (row(&report, "link third"), counts(&entries, "third"));
+        assert_eq!(third["arrive"], number(link, "in_packets"));
+        assert_eq!(third["leave"], number(link, "out_packets"));
+        let second = counts(&entries, "second");
+        let dropped =
+            ["drop loss", "drop link-removed"].map(|what| second.get(what).copied().unwrap_or_default());
+        assert_eq!(second["arrive"], second["leave"] + dropped[0] + dropped[1]);
+        assert!(dropped[0] > 10 && second["leave"] > 100, "{second:?}");
+        let times = entries.iter().filter(|entry| entry["link"] == "second" && entry["event"] == "arrive");
+        assert!(
+            times
+                .map(|entry| number(entry, "time_ns"))
+                .all(|time| (1_500_000_000..2_500_000_000).contains(&time))
+        );
+    }
+}
+
 /// What the hosts' kernels say when their interfaces come up is enough to count.
 #[test]
 fn a_real_run_is_logged() {

@@ -38,6 +38,13 @@ pub struct RewiredObject {
     pub name: String,
 }
 
+impl RewiredObject {
+    /// Whether it is the link called `name`.
+    pub fn is_link(&self, name: &str) -> bool {
+        self.kind == "link" && self.name == name
+    }
+}
+
 /// A section of a scenario's file with these keys and values. A value in brackets or braces, a number or a
 /// truth value is as in TOML; all others are text.
 pub fn section<K: AsRef<str>, V: AsRef<str>>(word: &str, pairs: &[(K, V)]) -> String {

@@ -1,6 +1,7 @@
 //! Formats of requests and answers about the scenario that an instance runs.
 
 use crate::object::Kind;
+use crate::rewire::RewiredObject;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -29,8 +30,25 @@ pub struct WantedScenario {
 pub struct Comparison {
     /// The objects with other settings, in the order in which they run.
     pub changes: Vec<ObjectDifference>,
+    /// Links and hosts that are new: each direction of a duplex link for itself. A link with other ends is
+    /// removed, and another one added.
+    #[serde(default)]
+    pub added: Vec<RewiredObject>,
+    /// Links and hosts that are gone.
+    #[serde(default)]
+    pub removed: Vec<RewiredObject>,
+    /// Whether packets take other paths, although no object is new or gone.
+    #[serde(default)]
+    pub paths: bool,
     /// What can't change while it runs.
     pub refused: Vec<RefusedDifference>,
+}
+
+impl Comparison {
+    /// Number of objects that change, join or leave.
+    pub fn count(&self) -> usize {
+        self.changes.len() + self.added.len() + self.removed.len()
+    }
 }
 
 /// An object whose settings differ.

@@ -41,6 +41,20 @@ impl Nodes {
         }
     }
 
+    /// Takes a node in that does not decide in turn, behind all others or in place of one, which is then in
+    /// `node`.
+    pub fn exchange(&mut self, place: usize, node: &mut Option<Box<dyn Node>>) {
+        match (self.all.get_mut(place), node.as_mut()) {
+            (Some(old), Some(new)) => std::mem::swap(old, new),
+            (None, Some(_)) => {
+                self.all.extend(node.take());
+                self.turns.add();
+                self.changes.by_node.push(VecDeque::new());
+            }
+            (_, None) => {}
+        }
+    }
+
     /// The next deadline of any node.
     pub fn next(&self) -> Nanos {
         self.all.iter().map(|node| node.deadline()).min().unwrap_or(Nanos::NEVER)

@@ -31,8 +31,9 @@ pub trait Observer: Send {
         false
     }
 
-    /// Another link has taken this one's place while the run goes on.
-    fn replaced(&mut self, _link: LinkRef) {}
+    /// Links join the worker's while the run goes on, some where others were before. It is called once for
+    /// each rewiring, before packets can come to them.
+    fn links_joined(&mut self) {}
 }
 
 /// Receives the counters of a worker's links at regular times, in virtual time.

@@ -5,6 +5,7 @@ use crate::map::Map;
 use crate::setup::PortSetup;
 use crate::tick::Ticks;
 use longwire_block::{Port, PortError, PortStats};
+use longwire_link::Fifo;
 use longwire_packet::{BATCH, Batch, Handle, Pool};
 use longwire_units::Nanos;
 
@@ -72,7 +73,13 @@ impl Ports {
                 std::mem::swap(old, new);
                 self.closed = self.closed.plus(&new.stats(now));
             }
-            _ => self.slots.extend(port.take()),
+            (None, Some(_)) => {
+                self.slots.extend(port.take());
+                if let Some(ticks) = &mut self.ticks {
+                    ticks.held.push(Fifo::EMPTY);
+                }
+            }
+            (_, None) => {}
         }
     }
 

@@ -2,11 +2,13 @@
 //!
 //! What a worker needs for it is made by the asking thread, and what it no longer needs comes back there.
 
+use crate::inner_port::InnerPort;
 use crate::map::Map;
-use crate::ports::PortSlot;
+use crate::ports::{GONE_PORT, PortSlot};
 use crate::remote::{Command, Remote, RemoteError, looked_for};
 use crate::rewiring_step::{AtNode, RewiringStep};
 use crate::setup::PortSetup;
+use longwire_block::Node;
 use longwire_link::Joining;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -34,8 +36,14 @@ pub struct Part {
     pub drained: bool,
     /// Whether links have to be served in exact order from now on.
     pub exact: bool,
+    /// Number of its ports, with those that were removed.
+    pub ports_before: u32,
     /// Ports that join its own or replace one, by index: those behind all others last, in order.
     pub ports: Vec<(u32, PortSetup)>,
+    /// Nodes that join its own or replace one, by index: those behind all others last, in order.
+    pub nodes: Vec<(u32, Box<dyn Node>)>,
+    /// Ports that get another node: the index of each, and that of its node.
+    pub moves: Vec<(u32, u32)>,
     /// What its nodes are told.
     pub acts: Vec<(u32, AtNode)>,
 }
@@ -48,7 +56,8 @@ impl Rewiring {
         let mut rounds: [Vec<RewiringStep>; 3] = Default::default();
         let together = parts.len() == 1;
         for (worker, part) in (0..).zip(parts) {
-            let Part { joining, wheel, leaving, drained, exact, ports, acts } = part;
+            let Part { joining, wheel, leaving, drained, exact, ports_before, ports, nodes, moves, acts } =
+                part;
             let mut steps = [RewiringStep::new(), RewiringStep::new(), RewiringStep::new()];
             let [first, second, third] = if together { [0; 3] } else { [0, 1, 2] };
             steps[first].take_in(joining, wheel);
@@ -56,8 +65,16 @@ impl Rewiring {
                 steps[first].take_map(before, worker);
             }
             steps[first].exact = exact;
+            // What other workers send to a new port before its worker knows it is dropped.
+            let closed = || PortSetup { place: GONE_PORT, node: 0, port: Box::new(InnerPort::removed()) };
+            let from = ports_before as usize;
+            let new = ports.iter().filter(|(slot, _)| !together && *slot as usize >= from);
+            steps[first].ports = new.map(|(slot, _)| (*slot, Some(PortSlot::new(closed())))).collect();
             let ports = ports.into_iter().map(|(slot, setup)| (slot, Some(PortSlot::new(setup))));
-            (steps[first].ports, steps[second].acts) = (ports.collect(), acts);
+            steps[second].ports.extend(ports);
+            let nodes = nodes.into_iter().map(|(place, node)| (place, Some(node)));
+            steps[first].nodes = nodes.collect();
+            (steps[second].moves, steps[second].acts) = (moves, acts);
             steps[second].take_map(&map, worker);
             (steps[third].leaving, steps[third].drained) = (leaving, drained);
             rounds.iter_mut().zip(steps).for_each(|(round, step)| round.push(step));

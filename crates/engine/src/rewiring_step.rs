@@ -20,6 +20,8 @@ pub(crate) struct RewiringStep {
     pub drained: bool,
     pub exact: bool,
     pub ports: Vec<(u32, Option<PortSlot>)>,
+    pub nodes: Vec<(u32, Option<Box<dyn Node>>)>,
+    pub moves: Vec<(u32, u32)>,
     pub acts: Vec<(u32, AtNode)>,
     /// Where packets leave by the new map.
     pub exits: Box<[u32]>,
@@ -35,6 +37,8 @@ impl RewiringStep {
             drained: false,
             exact: false,
             ports: Vec::new(),
+            nodes: Vec::new(),
+            moves: Vec::new(),
             acts: Vec::new(),
             exits: Box::default(),
         }

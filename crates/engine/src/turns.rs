@@ -74,6 +74,11 @@ impl Turns {
         Self { own, places, next: Nanos::NEVER }
     }
 
+    /// Another node, which does not decide in turn.
+    pub fn add(&mut self) {
+        self.own.push(false);
+    }
+
     /// Whether the node decides in turn.
     #[inline]
     pub fn has(&self, node: usize) -> bool {

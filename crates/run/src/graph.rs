@@ -1,7 +1,7 @@
 //! The graph of a plan, as the dashboard draws it.
 
 use longwire_control::{Topology, TopologyLink, TopologyNode};
-use longwire_scenario::{End, Plan, Port};
+use longwire_scenario::{End, Plan};
 use std::collections::BTreeSet;
 
 /// Most links that are listed.
@@ -54,9 +54,7 @@ fn drawn(plan: &Plan, places: Vec<usize>, is_shown: fn(&BTreeSet<&str>, &str) ->
         }
     }
     let hosts = plan.hosts.iter().map(|host| (&host.name, "host", &host.addresses[..]));
-    let ports = plan.ports.iter().skip(plan.hosts.len());
-    let outer = |port: &&Port| port.attachment.far().is_none() && port.attachment.control().is_none();
-    let ports = ports.filter(outer);
+    let ports = plan.ports.iter().filter(|port| port.attachment.driven().is_some());
     let ports = ports.map(|port| (&port.name, "port", &port.addresses[..]));
     let bridges = (0u32..).zip(&plan.bridges).filter(|(index, _)| shown(*index).is_some());
     let bridges = bridges.map(|(_, bridge)| (&bridge.name, "bridge", &[][..]));

@@ -9,6 +9,7 @@ use crate::metrics::{self, Sample};
 use crate::nesp_counts::NespCounts;
 use crate::objects::{Noticed, ObjectChange};
 use crate::overview::{come, planned, sorted_links};
+use crate::packet_log::links::LoggedLinks;
 use crate::programs::rows::{self, Installed};
 use crate::replay_port::Watch;
 use crate::run_report::{Ran, fidelity_json, window_json};
@@ -22,11 +23,10 @@ use longwire_control::{
 };
 use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdicts};
 use longwire_report::Row;
-use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use serde_json::{Value, json};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLockWriteGuard};
 use std::time::Duration;
 
 /// How old counters may be that are shown, and how much older for each link: asking a run with a million
@@ -45,6 +45,8 @@ pub struct RunningInstance {
     state: Current,
     /// Held while the state is replaced.
     pub(crate) rewiring: Mutex<()>,
+    /// The links of the packet log, if there is one.
+    pub(crate) logged: OnceLock<Arc<LoggedLinks>>,
     planes: ControlPlanes,
     remote: RemoteLine,
     watches: Vec<Option<Watch>>,
@@ -82,7 +84,8 @@ impl RunningInstance {
         let window = WindowWatch::start(&state.plan, run.remote(), started)?;
         let remote = RemoteLine(run.remote());
         let (state, rewiring, log) = (Current::new(state), Mutex::default(), Mutex::default());
-        Ok(Self { name, state, rewiring, planes, remote, watches, started, nesp, window, log, stop })
+        let logged = OnceLock::new();
+        Ok(Self { name, state, rewiring, logged, planes, remote, watches, started, nesp, window, log, stop })
     }
 
     /// Removes programs whose leases are over, on a thread of its own, until the instance is gone.
@@ -123,6 +126,12 @@ impl RunningInstance {
         &self.remote.0
     }
 
+    /// Names the links of its packet log, before anything is added.
+    pub(crate) fn log_links(&self, links: &Arc<LoggedLinks>) {
+        // It has one log at most.
+        let _ = self.logged.set(Arc::clone(links));
+    }
+
     /// Waits until whoever keeps the state has it, if anybody does.
     fn tell_applied(&self, changed: usize) {
         let (done, kept) = channel();
@@ -132,8 +141,8 @@ impl RunningInstance {
     }
 
     /// What runs, to be compared with scenarios.
-    fn running<'r>(&'r self, state: &'r RunningState) -> Running<'r> {
-        Running { plan: &state.plan, objects: &state.objects, remote: self.remote(), elapsed: self.elapsed() }
+    pub(crate) fn running<'r>(&'r self, state: &'r RunningState) -> Running<'r> {
+        Running { state, remote: self.remote(), elapsed: self.elapsed() }
     }
 
     /// The control planes of its routers.
@@ -426,16 +435,16 @@ impl Instance for RunningInstance {
     }
 
     fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, SetError> {
-        let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
-        let shown = self.running(&self.state()).brought_to(&wanted.toml, wanted.partial)?;
-        if shown.refused.is_empty() {
-            // It has the same objects: only the text is another.
-            let mut state = self.replace_state();
-            state.plan = Arc::new(Plan { text: (&*wanted.toml).into(), ..(*state.plan).clone() });
+        let shown = self.bring(wanted)?;
+        let Comparison { changes, added, removed, .. } = &shown;
+        let mut what = format!("a scenario was applied: {} objects changed", changes.len());
+        for (names, word) in [(added, "added"), (removed, "removed")] {
+            if !names.is_empty() {
+                what += &format!(", {} {word}", names.len());
+            }
         }
-        let what = format!("a scenario was applied: {} objects changed", shown.changes.len());
         self.log().note(self.elapsed(), "change", what);
-        self.tell_applied(shown.changes.len());
+        self.tell_applied(shown.count());
         Ok(shown)
     }
 

@@ -6,8 +6,8 @@
 //! flows, [`programs`] those of its routers. [`run_report`] makes the result.
 #![forbid(unsafe_code)]
 
-mod added_hosts;
 mod carriers;
+mod changed_ports;
 pub mod comparison;
 pub mod control_planes;
 mod event_log;
@@ -23,6 +23,7 @@ pub mod objects;
 pub mod open_ports;
 mod overview;
 pub mod packet_log;
+mod planned_rewiring;
 pub mod port_files;
 pub mod programs;
 pub mod real_run;

@@ -107,26 +107,55 @@ pub fn open_real(
     Ok(OpenPorts { ports: opened, watches })
 }
 
-/// Opens the ports of hosts that were added to a run, in the plan's order.
+/// Opens ports that were added to a run in real time, in this order.
 ///
 /// # Errors
 /// An interface that can't be used.
 pub(crate) fn open_added(
     plan: &Plan,
     places: &[u16],
-    hosts: &mut TestHosts,
+    mut hosts: Option<&mut TestHosts>,
 ) -> anyhow::Result<Vec<Box<dyn Port>>> {
     let mut ports: Vec<Vec<Box<dyn Port>>> = plan.ports.iter().map(|_| Vec::new()).collect();
     for &place in places {
         let place = usize::from(place);
-        let driver = plan.driver_of(&plan.ports[place]).context("a host has a driver")?;
-        let netns = Netns::default();
-        let group = Group { driver, worker: 0, of_hosts: true, netns, places: vec![place] };
-        group.open(plan, Some(hosts), &mut ports)?;
+        let port = &plan.ports[place];
+        if !plan.has_interface(port) {
+            ports[place] = open_sinks(plan, &[place as u16])?;
+            continue;
+        }
+        let driver = plan.driver_of(port).context("a port with an interface has a driver")?;
+        let netns = port.attachment.driven().map(Driven::netns).unwrap_or_default();
+        let of_hosts = port.attachment.host().is_some();
+        let group = Group { driver, worker: 0, of_hosts, netns, places: vec![place] };
+        group.open(plan, hosts.as_deref_mut(), &mut ports)?;
     }
     let opened: Vec<_> = places.iter().filter_map(|&place| ports[usize::from(place)].pop()).collect();
     ensure!(opened.len() == places.len(), "a port could not be opened by its driver");
     Ok(opened)
+}
+
+/// Ports without interfaces that were added to a run: they receive, and send nothing.
+///
+/// # Errors
+/// If a port is to read or write a capture.
+pub(crate) fn open_sinks(plan: &Plan, places: &[u16]) -> anyhow::Result<Vec<Box<dyn Port>>> {
+    if places.is_empty() {
+        return Ok(Vec::new());
+    }
+    let files = PortFiles::new(plan, &[], &[])?;
+    let origin = Origin { epoch: Nanos::ZERO, beginning: Beginning::at_zero() };
+    let open = |&place: &u16| {
+        let place = usize::from(place);
+        let captures = &files.captures[place];
+        ensure!(
+            captures.input.is_none() && captures.output.is_none(),
+            "port \"{}\" would read or write a capture, which begins with the run: start it again",
+            plan.ports[place].name
+        );
+        Ok(Box::new(open_replay(plan, place, captures, &[], &origin)?) as Box<dyn Port>)
+    };
+    places.iter().map(open).collect()
 }
 
 /// Ports with interfaces that one driver opens together: those of one worker in one namespace may share their

@@ -106,7 +106,7 @@ impl RealRun {
         }
         let (mut records, ports) = RealRecords::start(options.records, (&plan, &files), open.ports)?;
         let mut built = build(&plan, ports, |worker| records.observer(worker))?;
-        records.place(&built.layout.links);
+        records.place(&plan, &built.layout.links);
         if !plan.routers.is_empty() {
             measure_processors(&plan, &mut built, meter())?;
         }
@@ -142,6 +142,9 @@ impl RealRun {
             stop,
         );
         let instance = Arc::new(instance.context("the thread that judges the run")?);
+        if let Some(logged) = records.logged_links() {
+            instance.log_links(logged);
+        }
         records.begin(run.started(), &instance)?;
         let nesp = nesp.map(|nesp| nesp.start(&instance, run.started())).transpose()?;
         let stages = Stages::start(&instance, run.started()).context("the thread of [[at]]")?;

@@ -2,6 +2,7 @@
 //! time series.
 
 use crate::instance::RunningInstance;
+use crate::packet_log::links::LoggedLinks;
 use crate::packet_log::{LogOptions, Logged, PacketLog};
 use crate::port_files::PortFiles;
 use crate::recording::{Recording, record_outputs};
@@ -126,11 +127,16 @@ impl RealRecords {
         self.log.0.as_mut()?.observer(worker)
     }
 
-    /// Says where the links are, before the engine starts.
-    pub fn place(&self, links: &[LinkRef]) {
-        if let Some(log) = &self.log.0 {
-            log.place(links);
+    /// Says where the links of `plan` are, before the engine starts.
+    pub fn place(&self, plan: &Plan, links: &[LinkRef]) {
+        if let Some(logged) = self.logged_links() {
+            logged.place(plan, links, 0..plan.links.len() as u32);
         }
+    }
+
+    /// The links of the packet log, if there is one.
+    pub fn logged_links(&self) -> Option<&Arc<LoggedLinks>> {
+        self.log.0.as_ref().map(PacketLog::links)
     }
 
     /// Says that the engine has started, at `start` on its clock.
@@ -189,13 +195,20 @@ impl VirtualRecords {
         self.log.0.as_mut()?.observer(worker)
     }
 
-    /// The sampler of the worker; says also where the links are, and that time begins at zero.
-    pub fn begin(&mut self, links: &[LinkRef]) -> Option<Box<dyn Sampler>> {
+    /// The sampler of the worker; says also where the links of `plan` are, and that time begins at zero.
+    pub fn begin(&mut self, plan: &Plan, links: &[LinkRef]) -> Option<Box<dyn Sampler>> {
+        self.place(plan, links, 0..plan.links.len() as u32);
         if let Some(log) = &self.log.0 {
-            log.place(links);
             log.begin(Nanos::ZERO);
         }
         self.sampler.take()
+    }
+
+    /// Says where links will be that join later: in the order in which they do, before the run.
+    pub fn place(&self, plan: &Plan, links: &[LinkRef], fresh: impl Iterator<Item = u32>) {
+        if let Some(log) = &self.log.0 {
+            log.links().place(plan, links, fresh);
+        }
     }
 
     /// Writes what is left, after the run.

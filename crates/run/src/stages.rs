@@ -1,7 +1,6 @@
 //! What `[[at]]` adds and removes in real time: a thread does it as a request would.
 
 use crate::instance::RunningInstance;
-use longwire_control::RewireAsk;
 use longwire_scenario::Stage;
 use longwire_units::Nanos;
 use std::io;
@@ -50,7 +49,6 @@ fn take(
     if ended.recv_timeout(Duration::from_nanos(wait.0)) != Err(RecvTimeoutError::Timeout) {
         return None;
     }
-    let ask = RewireAsk { add: stage.add.clone(), remove: stage.remove.clone(), drain: stage.drain };
-    let done = instance.upgrade()?.edit(&ask);
+    let done = instance.upgrade()?.advance(stage.time, stage.drain);
     Some(done.err().map(|error| format!("what [[at]] {} adds or removes: {error}", stage.time)))
 }

@@ -1,6 +1,6 @@
 //! `run --virtual`: the whole scenario on a simulated clock.
 
-use crate::open_ports::open_virtual;
+use crate::open_ports::{open_sinks, open_virtual};
 use crate::port_files::PortFiles;
 use crate::programs::rows;
 use crate::records::{RecordOptions, Recorded, VirtualRecords};
@@ -55,15 +55,21 @@ pub fn simulate(
     let open = open_virtual(plan, files)?;
     let mut records = VirtualRecords::start(options, plan)?;
     let mut built = build(plan, open.ports, |worker| records.observer(worker))?;
-    let sampler = records.begin(&built.layout.links);
+    let sampler = records.begin(plan, &built.layout.links);
     if let Some(worker) = built.setup.workers.first_mut() {
         worker.sampler = sampler;
     }
     built.raise_in_line(plan)?;
     // Nothing in virtual time installs or removes any.
     let installed = built.programs();
-    let rewirings = rewirings(plan, &built.layout)?;
-    let mut counted = built.setup.simulate_rewired(time.unwrap_or(TO_THE_END), rewirings);
+    let mut planned = Vec::new();
+    for (stage, mut made) in plan.stages.iter().zip(rewirings(plan, &built.layout)?) {
+        let ports = open_sinks(&stage.plan, &made.new_ports)?;
+        made.give_ports(ports);
+        records.place(&stage.plan, &made.layout.links, made.added.iter().copied());
+        planned.push((stage.time, made.rewiring));
+    }
+    let mut counted = built.setup.simulate_rewired(time.unwrap_or(TO_THE_END), planned);
     let mut recorded = records.finish();
     counted.errors.append(&mut recorded.errors);
     if counted.own_losses().pool > 0 {

@@ -231,6 +231,14 @@ impl App {
         self.log.extend(look.events.log.iter().cloned());
         let extra = self.log.len().saturating_sub(MOST_EVENTS);
         self.log.drain(..extra);
+        if self.look.is_none() && self.tab == Tab::Links {
+            // A net without links has something else to show.
+            let has_rows = |tab: &Tab| {
+                tab.kind()
+                    .is_some_and(|kind| look.summary.objects.get(kind.collection()).is_some_and(|n| *n > 0))
+            };
+            self.tab = Tab::ALL.into_iter().find(has_rows).unwrap_or(Tab::Links);
+        }
         if let (Some(page), true) = (&look.page, look.wanted.kind == self.tab.kind()) {
             self.history.add(page);
             self.list().take(page);

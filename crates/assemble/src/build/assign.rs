@@ -54,7 +54,9 @@ pub(super) fn assign_ports(
             ports.push(PortSetup { place: place as u16, node, port });
         }
     }
-    let nodes = nodes.iter().map(|places| places.first().map_or(0, |&place| place as u32)).collect();
+    let first = |places: &Vec<usize>| places.first().map_or(0, |&place| place as u32);
+    let nodes = shards.segment_workers.iter().zip(&nodes);
+    let nodes = nodes.map(|(&worker, places)| NodeRef { worker, place: first(places) }).collect();
     Ok(Assigned { homes, routers, nodes })
 }
 
@@ -63,7 +65,7 @@ pub(super) struct Assigned {
     pub homes: Vec<Home>,
     pub routers: Vec<NodeRef>,
     /// By a segment's index: its node at its worker, or the first of several.
-    pub nodes: Vec<u32>,
+    pub nodes: Vec<NodeRef>,
 }
 
 /// The queues of each of the plan's ports.

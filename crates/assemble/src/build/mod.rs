@@ -1,13 +1,20 @@
 //! Builds an engine, ready to start, from a plan.
 
 mod assign;
+mod fixed;
+mod layout;
 mod levels;
 mod rewire;
+mod rewire_ports;
+mod rewire_segments;
 mod router_changes;
 mod routers;
 mod shards;
 
 use assign::Assigned;
+pub use fixed::{FixedDifference, are_joined_alike, fixed_differences, is_at_start};
+pub use layout::{CantRewire, Layout};
+use layout::{Indices, Slots};
 pub use levels::{Levels, LevelsError};
 use longwire_block::Port;
 use longwire_block::change::Blocks;
@@ -21,8 +28,7 @@ use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::{Pool, PoolError};
 use longwire_scenario::{AddressRule, BetweenWorkers, Plan, Route, Source, Wait, with_defaults};
-use rewire::Indices;
-pub use rewire::{CantRewire, Layout, Rewired, rewire, rewirings};
+pub use rewire::{Rewired, rewire, rewirings};
 pub use router_changes::change_router;
 pub use routers::measure_processors;
 pub(crate) use shards::Shards;
@@ -111,6 +117,7 @@ pub fn build(
         let count = worker.links.len();
         Indices { count: count as u32, free: Vec::new(), room: worker.links.slots() }
     };
+    let slots = |worker: &WorkerSetup| Slots { count: worker.ports.len() as u32, ..Slots::default() };
     let mut layout = Layout {
         links,
         homes,
@@ -118,7 +125,9 @@ pub fn build(
         floods: HashMap::new(),
         workers: workers.iter().map(indices).collect(),
         nodes,
-        slots: workers.first().map_or(0, |worker| worker.ports.len() as u32),
+        node_count: workers.first().map_or(0, |worker| worker.nodes.len() as u32),
+        free_nodes: Vec::new(),
+        slots: workers.iter().map(slots).collect(),
     };
     let map = map_over(plan, &mut layout, None, routers::joints(plan, &shards));
     let wait = match plan.engine.wait {
@@ -328,6 +337,10 @@ fn floods(
             let lists = flood_lists(plan, &segment.ports, from, links);
             let same = before.and_then(|(plan, layout)| {
                 let tree = layout.floods.get(&from)?;
+                let was = plan.ports.get(usize::from(from))?.segment;
+                if plan.segments[was as usize].ports != segment.ports {
+                    return None;
+                }
                 (flood_lists(plan, &segment.ports, from, &layout.links) == lists).then_some(*tree)
             });
             let ways: Vec<Way<'_>> = lists.iter().map(|(to, list)| (*to, list.as_deref())).collect();

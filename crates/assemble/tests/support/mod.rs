@@ -70,7 +70,13 @@ pub fn simulate<T: Send + 'static>(
 ) -> (Vec<T>, Report) {
     let trace = Trace::of(look);
     let built = build(plan, ports, |_| trace.observer()).unwrap();
-    let rewirings = rewirings(plan, &built.layout).unwrap_or_else(|error| panic!("{error}"));
+    let made = rewirings(plan, &built.layout).unwrap_or_else(|error| panic!("{error}"));
+    let rewirings = plan.stages.iter().zip(made).map(|(stage, mut made)| {
+        let port = || MemoryPort::pair("new", Stamp::Source, 1 << 10, 1 << 20).0;
+        made.give_ports(made.new_ports.iter().map(|_| Box::new(port()) as Box<dyn Port>).collect());
+        (stage.time, made.rewiring)
+    });
+    let rewirings = rewirings.collect();
     let report = built.setup.simulate_rewired(until, rewirings);
     assert!(report.errors.is_empty(), "{:?}", report.errors);
     assert!(report.is_conserved(), "{report:?}");

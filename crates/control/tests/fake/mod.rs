@@ -186,7 +186,7 @@ impl Instance for Fake {
             what: "host \"c\"".into(),
             reason: "it is new: start the instance again".into(),
         };
-        Ok(Comparison { changes: vec![link], refused: vec![host] })
+        Ok(Comparison { changes: vec![link], refused: vec![host], ..Comparison::default() })
     }
 
     fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, SetError> {

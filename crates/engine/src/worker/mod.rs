@@ -79,8 +79,9 @@ pub struct Worker {
     pub(crate) schedules: Schedules,
     pub(crate) books: Books,
     pub(crate) observing: Observing,
-    /// Planned rewirings of a simulated run, and how many there were.
+    /// Planned rewirings of a simulated run.
     pub(crate) rewirings: VecDeque<(Nanos, RewiringStep)>,
+    /// How many steps of rewirings it has made.
     pub(crate) rewired: usize,
 }
 

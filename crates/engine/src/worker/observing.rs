@@ -3,7 +3,6 @@
 use super::Worker;
 use crate::map::Map;
 use crate::observer::{Observed, Observer, Sampler};
-use longwire_block::path::LinkRef;
 use longwire_link::Fifo;
 use longwire_packet::{Handle, PacketEvent, Pool};
 use longwire_units::Nanos;
@@ -65,12 +64,12 @@ impl Worker {
         }
     }
 
-    /// Tells the observer that links have joined at these places.
+    /// Tells the observer that links join.
     #[cold]
-    pub(crate) fn observe_joining(&mut self, links: &[u32]) {
+    pub(crate) fn observe_joining(&mut self) {
         let probe = self.pool.probe_mut().and_then(<dyn Any>::downcast_mut::<Observed>);
         if let Some(observed) = probe {
-            links.iter().for_each(|&link| observed.observer.replaced(LinkRef::new(self.index, link)));
+            observed.observer.links_joined();
         }
     }
 

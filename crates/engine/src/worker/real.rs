@@ -3,6 +3,7 @@
 use super::Worker;
 use crate::clock::wait_readable;
 use crate::pause::{Pause, Watch};
+use crate::ports::{GONE_PORT, PortSlot};
 use crate::remote::Command;
 use crate::setup::Wait;
 use longwire_clock::monotonic;
@@ -82,13 +83,17 @@ struct Sleeper {
     /// One for each port (negative, which is ignored, if it has none), then the bell.
     fds: Vec<libc::pollfd>,
     longest: Nanos,
+    /// How often the worker had been rewired.
+    rewired: usize,
 }
 
 impl Sleeper {
     fn new(worker: &Worker, wait: Wait) -> Self {
         let ports: Vec<_> = worker.ports.slots.iter().map(|slot| slot.port.readable_fd()).collect();
-        // Ports that lead to other nodes receive nothing from outside.
-        let inner = worker.ports.slots.iter().map(|slot| worker.map.joints.far_side(slot.place).is_some());
+        // Ports that lead to other nodes, or were removed, receive nothing from outside.
+        let inner =
+            |slot: &PortSlot| slot.place == GONE_PORT || worker.map.joints.far_side(slot.place).is_some();
+        let inner = worker.ports.slots.iter().map(inner);
         let all_wake = ports.iter().zip(inner).all(|(fd, inner)| fd.is_some() || inner);
         let bell = worker.peers.bells[worker.index as usize].fd();
         let fds = ports.into_iter().map(|fd| fd.unwrap_or(-1)).chain([bell]);
@@ -97,6 +102,7 @@ impl Sleeper {
             patience: if wait == Wait::Spin { Nanos::NEVER } else { SPIN_ON },
             fds: fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect(),
             longest: if all_wake { LONGEST_SLEEP } else { SHORT_SLEEP },
+            rewired: worker.rewired,
         }
     }
 
@@ -112,7 +118,7 @@ impl Sleeper {
         if time == Nanos::ZERO {
             return None;
         }
-        if self.fds.len() != worker.ports.slots.len() + 1 {
+        if self.rewired != worker.rewired {
             *self = Self::new(worker, self.wait);
         }
         // The descriptor of a port that is down or gone may stay readable: it is polled again after the

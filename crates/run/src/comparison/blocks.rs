@@ -1,12 +1,13 @@
 //! Objects that are made of blocks, compared: the edits from what one is made of to what another is.
 
 use crate::objects::changing::{Changing, Planned, Words};
+use longwire_assemble::is_at_start;
 use longwire_block::change::{Blocks, Edit, set_block};
 use longwire_block::{Value, Values};
 use longwire_control::{Kind, SettingDifference};
 use longwire_engine::Change;
 use longwire_link::without;
-use longwire_scenario::{Event, Plan};
+use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -27,11 +28,6 @@ pub(super) struct ObjectEdits {
 /// Blocks that later events of the running scenario have changed: whose they are, and their keys.
 #[derive(Debug, Default)]
 pub(super) struct Kept(HashSet<(Kind, u32, &'static str)>);
-
-/// Whether an event describes the start.
-pub(super) fn is_at_start(event: &Event) -> bool {
-    event.time == Nanos::ZERO && event.repeat.is_none() && event.ramp.is_none()
-}
 
 impl Kept {
     /// What the events of `plan` have changed `elapsed` after its start.
@@ -97,15 +93,15 @@ impl<W: Words> Changing<W> {
                 set_block(&mut made, spec, values);
             }
         }
-        let base = self.planned_at(place);
-        let refused = self.words().check(place, &base, &edits).err().map(|error| error.to_string());
+        let planned = self.planned_at(place);
+        let refused = self.words().check(place, &planned, &edits).err().map(|error| error.to_string());
         let settings = settings_between(&self.words().settings(now), &self.words().settings(&made));
         let target = self.target(place);
         let keys = edits.iter().map(|edit| edit.spec.key).collect();
         let changed = edits.iter().filter_map(|edit| edit.apply(now)).collect();
         let planned = target.map(|target| Planned {
             place,
-            change: Change { target, base, edits, ramp: None },
+            change: Change { target, base: Arc::clone(now), edits, ramp: None },
             made: changed,
         });
         let name = self.names()[place as usize].clone();

@@ -38,14 +38,14 @@ impl Running<'_> {
         toward: Toward,
     ) -> Result<Vec<RouterChange>, SetError> {
         let mut all = Vec::new();
-        for (place, router) in (0u32..).zip(&self.plan.routers) {
+        for (place, router) in (0u32..).zip(&self.state.plan.routers) {
             let Some(there) = wanted.routers.iter().position(|other| other.name == router.name) else {
                 continue;
             };
-            let kept = Kept::by(self.plan, place, self.elapsed);
+            let kept = Kept::by(&self.state.plan, place, self.elapsed);
             // One with a control plane has what that says.
             if !router.control {
-                let mut now = self.objects.routers.settings(self.remote, &router.name)?;
+                let mut now = self.state.objects.routers.settings(self.remote, &router.name)?;
                 let mut then = routes_at_start(wanted, there);
                 let own = own_networks(router);
                 now.retain(|key, way| own.get(key) != Some(way) && !kept.has_route(key));
@@ -58,7 +58,7 @@ impl Running<'_> {
                 if kept.weights.contains(&flow.name) {
                     continue;
                 }
-                let (now, _) = self.objects.routers.flow(self.remote, &name)?;
+                let (now, _) = self.state.objects.routers.flow(self.remote, &name)?;
                 let then = BTreeMap::from([("weight".to_owned(), weight)]);
                 all.extend(changed((Kind::Flow, name), now, then, toward));
             }

@@ -15,7 +15,7 @@ use std::fmt::Write;
 const MARKER: &str = "# Changes made while it ran, written by longwire; the next time they are replaced.";
 
 /// A scenario without the changes that were written to it before.
-pub(super) fn without_changes(text: &str) -> &str {
+pub(crate) fn without_changes(text: &str) -> &str {
     match text.find(MARKER) {
         Some(at) if at == 0 || text[..at].ends_with('\n') => text[..at].trim_end_matches('\n'),
         _ => text,

@@ -89,12 +89,18 @@ impl<W: Words> Changing<W> {
 
     /// These objects with what is known of those of the same name `before`, but for the `fresh` ones.
     pub(super) fn after(self, before: &Self, fresh: &HashSet<u32>) -> Self {
-        let known = before.lock().clone();
-        let stay = known.into_iter().filter_map(|(place, blocks)| {
-            let place = self.place(&before.names[place as usize])?;
-            (!fresh.contains(&place)).then_some((place, blocks))
+        let stay = (0..self.names.len() as u32).filter(|place| !fresh.contains(place));
+        // Of a million links most share what they are made of.
+        let mut same = HashMap::new();
+        let stay = stay.filter_map(|place| {
+            let known = before.known(before.place(&self.names[place as usize])?);
+            let planned = self.planned_at(place);
+            let both = (Arc::as_ptr(&known), Arc::as_ptr(&planned));
+            let same = *same.entry(both).or_insert_with(|| are_alike(&known, &planned));
+            (!same).then_some((place, known))
         });
-        self.note(stay);
+        let stay: Vec<_> = stay.collect();
+        self.note(stay.into_iter());
         self
     }
 
@@ -199,9 +205,9 @@ impl<W: Words> Changing<W> {
         let target = target.ok_or_else(|| SetError::Unavailable("the run has ended".into()))?;
         let now = remote.made_of(target).map_err(|error| refusal(error, ramp))?;
         let now = now.unwrap_or_else(|| self.known(place));
-        let base = self.planned_at(place);
+        let planned = self.planned_at(place);
         let name = &self.names[place as usize];
-        let edits = self.words.edits(&Now { place, name, planned: &base, blocks: &now }, pairs)?;
+        let edits = self.words.edits(&Now { place, name, planned: &planned, blocks: &now }, pairs)?;
         // A ramp ends at a value.
         let taken_away = |edit: &&Edit| edit.spec.params.is_empty() && edit.replaces(&now);
         if let (Some(_), Some(edit)) = (ramp, edits.iter().find(taken_away)) {
@@ -210,7 +216,7 @@ impl<W: Words> Changing<W> {
             return Err(SetError::Value { key: edit.spec.key.into(), reason: reason.into() });
         }
         let made: Blocks = edits.iter().filter_map(|edit| edit.apply(&now)).collect();
-        Ok(Planned { place, change: Change { target, base, edits, ramp }, made })
+        Ok(Planned { place, change: Change { target, base: now, edits, ramp }, made })
     }
 
     /// The blocks at the start of the object at this place.
@@ -239,6 +245,12 @@ impl<W: Words> Changing<W> {
     fn lock(&self) -> MutexGuard<'_, HashMap<u32, Arc<Blocks>>> {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether two objects are made of the same.
+fn are_alike(one: &Blocks, other: &Blocks) -> bool {
+    let same = |at: usize| one[at].0.is(other[at].0) && one[at].1 == other[at].1;
+    one.len() == other.len() && (0..one.len()).all(same)
 }
 
 /// A change that was checked.

@@ -14,7 +14,7 @@ use links::LiveLinks;
 use longwire_block::path::LinkRef;
 use longwire_control::{Kind, SetError, Settable};
 use longwire_engine::Remote;
-use longwire_scenario::Plan;
+use longwire_scenario::{Plan, Port};
 use longwire_units::Nanos;
 use media::LiveMedia;
 use routers::LiveRouters;
@@ -109,7 +109,10 @@ impl Objects {
             Kind::Link => self.links.names(),
             Kind::Source => self.sources.names(),
             Kind::Medium => self.media.names(),
-            Kind::Port => self.plan.ports.iter().map(|port| port.name.to_string()).collect(),
+            Kind::Port => {
+                let ports = self.plan.ports.iter().filter(|port| !port.is_vacant());
+                ports.map(|port| port.name.to_string()).collect()
+            }
             Kind::Router => self.routers.names().into(),
             Kind::Flow => self.routers.flow_names().into(),
             Kind::Forwarder => self.routers.program_names(remote).into(),
@@ -168,7 +171,8 @@ impl Objects {
                 self.media.settings(place)
             }
             Kind::Port => {
-                let port = self.plan.ports.iter().find(|port| &*port.name == name).ok_or_else(none)?;
+                let named = |port: &&Port| &*port.name == name && !port.is_vacant();
+                let port = self.plan.ports.iter().find(named).ok_or_else(none)?;
                 BTreeMap::from([("queues".into(), port.queues.to_string())])
             }
             Kind::Router => self.routers.settings(remote, name)?,

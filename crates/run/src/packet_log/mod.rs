@@ -6,6 +6,7 @@
 
 pub mod binary;
 pub mod file;
+pub mod links;
 pub mod pcapng;
 pub mod reading;
 mod recorder;
@@ -15,12 +16,12 @@ pub mod row;
 use crate::link_pattern::LinkPattern;
 use anyhow::Context;
 use file::{Format, LogFile, Rotation};
+use links::LoggedLinks;
 use longwire_block::DropReason;
-use longwire_block::path::LinkRef;
 use longwire_engine::Observer;
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
-use recorder::{LinkNumbers, Recorder};
+use recorder::Recorder;
 use ring::{RowReceiver, WhenFull, ring};
 use row::{Event, NO_LINK, NO_REASON, NO_TIME, Row};
 use std::path::PathBuf;
@@ -74,8 +75,7 @@ impl Logged {
 
 /// A log that is being written. Dropping it ends it.
 pub struct PacketLog {
-    links: Arc<OnceLock<LinkNumbers>>,
-    chosen: Vec<u32>,
+    links: Arc<LoggedLinks>,
     base: Arc<OnceLock<Nanos>>,
     stop: Arc<AtomicBool>,
     writer: Option<JoinHandle<Logged>>,
@@ -88,31 +88,32 @@ impl PacketLog {
     /// # Errors
     /// If no link is chosen, or the file can't be made.
     pub fn start(options: LogOptions, plan: &Plan, is_virtual: bool) -> anyhow::Result<Self> {
-        let chosen = match &options.links {
-            None => (0..plan.links.len() as u32).collect(),
-            Some(pattern) => pattern.places(plan)?,
-        };
+        if let Some(pattern) = &options.links {
+            pattern.places(plan)?;
+        }
         let start_since_1970 = if is_virtual { 0 } else { since_1970() };
         let file = LogFile::create(&options.file, options.rotation, start_since_1970)?;
         let frame_bytes = if Format::of(&options.file)? == Format::Pcapng { FRAME_BYTES } else { 0 };
-        let (links, base) = (Arc::<OnceLock<LinkNumbers>>::default(), Arc::<OnceLock<Nanos>>::default());
+        let base = Arc::<OnceLock<Nanos>>::default();
+        let outside = options.links.is_none();
+        let links = Arc::new(LoggedLinks::new(options.links, plan.engine.workers));
         let when_full = if is_virtual { WhenFull::Wait } else { WhenFull::Lose };
         let (mut recorders, mut receivers) = (Vec::new(), Vec::new());
         for worker in 0..plan.engine.workers {
             let (sender, receiver) = ring(RING_BYTES, when_full);
-            let what = (frame_bytes, options.links.is_none());
-            let links = Arc::clone(&links);
-            recorders.push(Some(Recorder::new(worker, plan.engine.pool.0, sender, links, what)));
+            let what = (frame_bytes, outside);
+            let placing = links.placing(worker);
+            recorders.push(Some(Recorder::new(worker, plan.engine.pool.0, sender, placing, what)));
             receivers.push(receiver);
         }
         let stop = Arc::<AtomicBool>::default();
-        let names = chosen.iter().map(|&place| plan.links[place as usize].name.to_string()).collect();
         let logged = Logged { file: options.file, events: 0, lost: 0, error: None };
-        let writer = Writer { file, names, receivers, base: Arc::clone(&base), logged };
+        let (names, of_links) = (Vec::new(), Arc::clone(&links));
+        let writer = Writer { file, names, links: of_links, receivers, base: Arc::clone(&base), logged };
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("packet log".into());
         let writer = thread.spawn(move || writer.run(&stopped)).context("the thread of the log")?;
-        Ok(Self { links, chosen, base, stop, writer: Some(writer), recorders })
+        Ok(Self { links, base, stop, writer: Some(writer), recorders })
     }
 
     /// The observer of a worker.
@@ -121,19 +122,9 @@ impl PacketLog {
         Some(Box::new(recorder))
     }
 
-    /// Says where the links are, by their places in the plan, before the first packet.
-    pub fn place(&self, links: &[LinkRef]) {
-        let mut numbers = LinkNumbers::new();
-        for (number, &place) in self.chosen.iter().enumerate() {
-            let Some(link) = links.get(place as usize) else { continue };
-            let (worker, local) = (link.worker() as usize, link.local() as usize);
-            numbers.resize(numbers.len().max(worker + 1), Vec::new());
-            let own = &mut numbers[worker];
-            own.resize(own.len().max(local + 1), NO_LINK);
-            own[local] = number as u32;
-        }
-        // Links are placed once.
-        let _ = self.links.set(numbers);
+    /// The links that it logs. Their places must be said before the first packet.
+    pub const fn links(&self) -> &Arc<LoggedLinks> {
+        &self.links
     }
 
     /// Says when the run began, on the engine's clock. Nothing is written before.
@@ -169,7 +160,9 @@ fn since_1970() -> u64 {
 /// The thread that writes.
 struct Writer {
     file: LogFile,
+    /// The names of logged links, as far as they were needed.
     names: Vec<String>,
+    links: Arc<LoggedLinks>,
     receivers: Vec<RowReceiver>,
     base: Arc<OnceLock<Nanos>>,
     logged: Logged,
@@ -194,7 +187,7 @@ impl Writer {
     /// Writes what waits in the rings, and returns whether there was anything.
     fn write_waiting(&mut self) -> bool {
         let Some(&base) = self.base.get() else { return false };
-        let Self { file, names, receivers, logged, .. } = self;
+        let Self { file, names, links, receivers, logged, .. } = self;
         let mut any = false;
         for receiver in receivers {
             let mut last = 0;
@@ -202,6 +195,9 @@ impl Writer {
                 let since = |time: u64| if time == NO_TIME { NO_TIME } else { Nanos(time).since(base).0 };
                 let (time, arrival, leave) = (since(row.time), since(row.arrival), since(row.leave));
                 let row = Row { time, arrival, leave, ..row };
+                if row.link != NO_LINK && row.link as usize >= names.len() {
+                    links.add_names(names);
+                }
                 logged.write(file, &row, (names_of(names, &row), frame));
                 (last, any) = (time, true);
             }

@@ -1,16 +1,12 @@
 //! A worker's observer that sends what it sees to the writer of the log.
 
+use super::links::{Numbers, Placing, take_over};
 use super::ring::RowSender;
 use super::row::{Event, NO_LINK, NO_REASON, NO_TIME, Row};
 use longwire_block::DropReason;
 use longwire_block::path::LinkRef;
 use longwire_engine::{Observer, Sight};
 use longwire_packet::{Handle, Meta, PacketEvent};
-use std::collections::HashSet;
-use std::sync::{Arc, OnceLock};
-
-/// The numbers of logged links in the log, by worker and index there; [`NO_LINK`] for others.
-pub type LinkNumbers = Vec<Vec<u32>>;
 
 /// What is known of a packet in the pool.
 struct Visits {
@@ -27,9 +23,9 @@ struct Visits {
 /// See the module.
 pub struct Recorder {
     sender: RowSender,
-    links: Arc<OnceLock<LinkNumbers>>,
-    /// Links whose places others have taken since: these are not logged.
-    replaced: HashSet<LinkRef>,
+    placing: Placing,
+    /// The numbers of links, once the first are known.
+    numbers: Option<Numbers>,
     /// Whether drops outside links are logged.
     outside: bool,
     /// Bytes of a frame that are kept.
@@ -41,13 +37,13 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// The recorder of the worker with this number, whose pool has `pool` bytes. `links` are known before the
-    /// first packet.
+    /// The recorder of the worker with this number, whose pool has `pool` bytes. The first links are
+    /// placed before the first packet.
     pub fn new(
         worker: u32,
         pool: u64,
         sender: RowSender,
-        links: Arc<OnceLock<LinkNumbers>>,
+        placing: Placing,
         (frame_bytes, outside): (usize, bool),
     ) -> Self {
         // A packet takes two lines of 64 bytes at least. Memory that is all zeros is not touched.
@@ -55,15 +51,24 @@ impl Recorder {
         let column = || vec![0; packets];
         let visits = Visits { ids: column(), arrivals: column(), leaves: column(), queues: column() };
         let last_id = u64::from(worker) << 48;
-        let replaced = HashSet::new();
-        Self { sender, links, replaced, outside, frame_bytes, visits, last_id, latest: 0 }
+        let numbers = None;
+        Self { sender, placing, numbers, outside, frame_bytes, visits, last_id, latest: 0 }
     }
 
     /// The number of a logged link.
-    fn number(&self, link: Option<LinkRef>) -> Option<u32> {
-        let link = link.filter(|link| self.replaced.is_empty() || !self.replaced.contains(link))?;
-        let &number = self.links.get()?.get(link.worker() as usize)?.get(link.local() as usize)?;
+    fn number(&mut self, link: Option<LinkRef>) -> Option<u32> {
+        let &number = self.numbers().get(link?.local() as usize)?;
         (number != NO_LINK).then_some(number)
+    }
+
+    /// The numbers of the worker's links.
+    fn numbers(&mut self) -> &mut Numbers {
+        let Self { placing, numbers, .. } = self;
+        numbers.get_or_insert_with(|| {
+            let mut first = Numbers::new();
+            take_over(placing, &mut first);
+            first
+        })
     }
 
     /// The number of a packet that is at a link, new if it has come into being there.
@@ -206,7 +211,10 @@ impl Observer for Recorder {
         true
     }
 
-    fn replaced(&mut self, link: LinkRef) {
-        self.replaced.insert(link);
+    fn links_joined(&mut self) {
+        self.numbers();
+        if let Some(numbers) = &mut self.numbers {
+            take_over(&self.placing, numbers);
+        }
     }
 }

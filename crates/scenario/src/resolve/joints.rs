@@ -1,6 +1,7 @@
 //! What routers' own ports are joined to: another router's port by a link, a bridge, or a host or port by a
 //! bridge made for the two.
 
+use super::kept_places::Side;
 use super::links::Links;
 use super::nodes::{Inner, Nodes};
 use super::{Entry, Resolver};
@@ -132,7 +133,8 @@ impl Resolver<'_, '_> {
         let linked: HashSet<End> = links.links.iter().flat_map(|link| [link.from, link.to]).collect();
         let linked = |place: u16| linked.contains(&End::Port(place));
         for (place, port) in nodes.ports.iter().enumerate() {
-            if port.router.is_some() || nodes.wanted_bridges[place].is_some() || linked(place as u16) {
+            let hangs = nodes.wanted_bridges[place].is_some() || linked(place as u16);
+            if port.router.is_some() || port.is_vacant() || hangs {
                 continue;
             }
             let section = if port.attachment.driven().is_none() { "host" } else { "port" };
@@ -168,21 +170,17 @@ impl Resolver<'_, '_> {
 
     /// Gives a router's port a far side on a bridge, where its links then begin and end. Its place.
     fn hang(&mut self, nodes: &mut Nodes, place: u16, bridge: u32) -> Option<u16> {
-        let far = nodes.ports.len();
         let (name, span) =
             (nodes.ports[usize::from(place)].name.clone(), nodes.spans[usize::from(place)].clone());
-        if far >= MAX_PORTS {
+        let Some(far) = nodes.place_of(&name, Side::Far) else {
             let what = format!("there are more than {MAX_PORTS} hosts and ports, those of routers included");
             self.error(&span, &Entry::root(), "", what, "let several addresses share a port");
             return None;
-        }
-        let far = far as u16;
+        };
         nodes.ports[usize::from(place)].lead_to(far);
         let mut port = Port::inner(name, far);
         port.lead_to(place);
-        nodes.ports.push(port);
-        nodes.spans.push(span.clone());
-        nodes.wanted_bridges.push(Some((bridge, span)));
+        nodes.put(far, port, span.clone(), Some((bridge, span)));
         Some(far)
     }
 }

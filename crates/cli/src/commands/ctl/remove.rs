@@ -5,10 +5,11 @@ use crate::{Json, Outcome};
 use anyhow::Context;
 use longwire_control::RewireAsk;
 
-/// Remove links and hosts while it runs
+/// Remove links, hosts, ports and bridges while it runs
 ///
 /// Packets that they hold are dropped as link-removed, or sent with --drain; packets of other links are not
-/// disturbed. Programs in a removed host are ended. What links have counted stays in the sums of the run.
+/// disturbed. Programs in a removed host are ended, and a removed port's interface is let go. What links have
+/// counted stays in the sums of the run.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -16,7 +17,8 @@ Examples:
   longwire ctl remove up down --drain
   longwire ctl remove c")]
 pub struct Args {
-    /// Names of links and hosts; a duplex link by its own name. A host's links go with it.
+    /// Names of links, hosts, ports and bridges; a duplex link by its own name. The links of the others go
+    /// with them.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 

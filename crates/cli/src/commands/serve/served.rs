@@ -130,7 +130,7 @@ impl Served {
         let applied = read.and_then(|toml| {
             let wanted = WantedScenario { toml, partial: false };
             let done = run.instance().apply(&wanted).map_err(|error| error.to_string())?;
-            Ok((done.changes.len(), wanted.toml))
+            Ok((done.count(), wanted.toml))
         });
         match applied {
             Ok((changed, toml)) => {

@@ -1,4 +1,4 @@
-//! Test hosts that are added to a running instance and removed from it.
+//! Test hosts and declared ports that are added to a running instance and removed from it.
 
 use crate::open_ports::open_added;
 use crate::test_hosts::{TestHosts, host_spec};
@@ -9,9 +9,9 @@ use longwire_control::SetError;
 use longwire_lab::Lab;
 use longwire_scenario::{Host, Plan};
 
-/// Hosts that are made already, with their ports, and those that are to go. If it is dropped before the
-/// engine has taken the ports, what was made is removed.
-pub(crate) struct ChangedHosts {
+/// Hosts that are made already, open ports, and hosts that are to go. If it is dropped before the engine has
+/// taken the ports, what was made is removed.
+pub(crate) struct ChangedPorts {
     /// The lab, if any hosts change.
     lab: Option<TestHosts>,
     made: Vec<String>,
@@ -19,49 +19,42 @@ pub(crate) struct ChangedHosts {
     leaving: Vec<String>,
 }
 
-impl ChangedHosts {
-    /// Makes the new hosts of the instance called `name`.
+impl ChangedPorts {
+    /// Makes the new hosts of the instance called `name`, and opens the new ports.
     ///
     /// # Errors
-    /// If the instance has no hosts of its own, or the system does not allow it.
+    /// If the instance has no hosts of its own, an interface can't be used, or the system does not allow it.
     pub(crate) fn open(name: &str, old: &Plan, new: &Plan, made: &Rewired) -> Result<Self, SetError> {
         let refused = |error: anyhow::Error| SetError::Refused(format!("{error:#}"));
-        let (joining, leaving) = (&new.hosts[made.new_hosts.clone()], &old.hosts[made.old_hosts.clone()]);
-        let mut hosts = Self { lab: None, made: Vec::new(), ports: Vec::new(), leaving: Vec::new() };
-        if joining.is_empty() && leaving.is_empty() {
-            return Ok(hosts);
+        let leaving = hosts_at(old, &made.old_ports).map(|host| host.name.to_string()).collect();
+        let mut ports = Self { lab: None, made: Vec::new(), ports: Vec::new(), leaving };
+        let joining: Vec<&Host> = hosts_at(new, &made.new_ports).collect();
+        if !joining.is_empty() || !ports.leaving.is_empty() {
+            ports.make(name, &joining).map_err(refused)?;
         }
-        hosts.leaving = leaving.iter().map(|host| host.name.to_string()).collect();
-        hosts.make(name, new, joining).map_err(refused)?;
-        Ok(hosts)
+        ports.ports = open_added(new, &made.new_ports, ports.lab.as_mut()).map_err(refused)?;
+        Ok(ports)
     }
 
-    fn make(&mut self, name: &str, plan: &Plan, joining: &[Host]) -> anyhow::Result<()> {
-        let mut lab =
+    fn make(&mut self, name: &str, joining: &[&Host]) -> anyhow::Result<()> {
+        let lab =
             Lab::open(name).context("this run has no hosts of its own, beside which others could be")?;
-        let mut places = Vec::new();
+        let TestHosts::Lab(lab) = self.lab.insert(TestHosts::Lab(lab)) else { return Ok(()) };
         for host in joining {
-            anyhow::ensure!(
-                !self.leaving.iter().any(|name| **name == *host.name),
-                "host \"{}\" differs: remove it first, and then add it",
-                host.name
-            );
-            if let Err(error) = lab.add(&host_spec(host)?) {
-                self.lab = Some(TestHosts::Lab(lab));
-                return Err(error).with_context(|| format!("making the host {}", host.name));
-            }
+            lab.add(&host_spec(host)?).with_context(|| format!("making the host {}", host.name))?;
             self.made.push(host.name.to_string());
-            places.push(host.port);
         }
-        let lab = self.lab.insert(TestHosts::Lab(lab));
-        self.ports = open_added(plan, &places, lab)?;
         Ok(())
     }
 
-    /// The ports of the new hosts. These stay from now on.
+    /// The new ports, by place.
     pub(crate) fn take_ports(&mut self) -> Vec<Box<dyn Port>> {
-        self.made.clear();
         std::mem::take(&mut self.ports)
+    }
+
+    /// The engine has the ports: the new hosts stay from now on.
+    pub(crate) fn keep(&mut self) {
+        self.made.clear();
     }
 
     /// Removes the hosts that are to go.
@@ -83,7 +76,12 @@ impl ChangedHosts {
     }
 }
 
-impl Drop for ChangedHosts {
+/// The hosts at these places.
+fn hosts_at<'p>(plan: &'p Plan, places: &'p [u16]) -> impl Iterator<Item = &'p Host> {
+    places.iter().filter_map(|&place| plan.host_at(&plan.ports[usize::from(place)]))
+}
+
+impl Drop for ChangedPorts {
     fn drop(&mut self) {
         self.ports.clear();
         for name in std::mem::take(&mut self.made) {
