@@ -247,15 +247,20 @@ const NAME_ROOM: usize = 24;
 pub(crate) const GAP: usize = 2;
 
 /// The columns that have room, as their places among all of them, with their widths. The first, which has the
-/// names, gets what the others leave.
-pub(crate) fn fitting(columns: &[Column], cells: &[Vec<Cell>], room: usize) -> Vec<(usize, usize)> {
+/// names, gets what the others leave; the one by which rows are sorted goes before the others.
+pub(crate) fn fitting(
+    columns: &[Column],
+    cells: &[Vec<Cell>],
+    (room, sort): (usize, Option<Sort>),
+) -> Vec<(usize, usize)> {
     let own = |at: usize| {
         let widest = cells.iter().map(|row| width(&row[at].0)).max().unwrap_or(0);
         // The sorted one has a mark.
         widest.max(width(columns[at].title) + usize::from(columns[at].sort.is_some()))
     };
     let mut by_rank: Vec<usize> = (1..columns.len()).collect();
-    by_rank.sort_by_key(|&at| columns[at].rank);
+    let is_sorted = |at: usize| sort.is_some() && columns[at].sort == sort;
+    by_rank.sort_by_key(|&at| (!is_sorted(at), columns[at].rank));
     let mut left = room.saturating_sub(own(0).min(NAME_ROOM));
     let mut chosen = Vec::new();
     for at in by_rank {
@@ -279,6 +284,10 @@ mod tests {
     use super::*;
 
     fn titles(room: usize, name: &str) -> Vec<&'static str> {
+        sorted_titles((room, None), name)
+    }
+
+    fn sorted_titles(room: (usize, Option<Sort>), name: &str) -> Vec<&'static str> {
         let mut row = vec![plain("1"); LINKS.len()];
         row[0] = plain(name);
         fitting(LINKS, &[row], room).into_iter().map(|(at, _)| LINKS[at].title).collect()
@@ -290,6 +299,9 @@ mod tests {
         assert_eq!(titles(58, "up.forward"), ["link", "out", "queue", "delay", "drops"]);
         assert_eq!(titles(20, "a"), ["link", "out"]);
         assert_eq!(titles(400, "up.forward").len(), LINKS.len());
+        // What rows are sorted by is shown.
+        let sorted = sorted_titles((60, Some(Sort::Late)), "up.forward");
+        assert_eq!(sorted, ["link", "out", "queue", "drops", "max late"]);
         // A long name does not take all.
         assert_eq!(titles(60, &"x".repeat(99)), ["link", "out", "queue", "drops"]);
     }
@@ -298,7 +310,7 @@ mod tests {
     fn widths_fill_the_room() {
         let cells = vec![vec![plain("1"); LINKS.len()]];
         for room in 10..300 {
-            let widths = fitting(LINKS, &cells, room);
+            let widths = fitting(LINKS, &cells, (room, None));
             let gaps = (widths.len() - 1) * GAP;
             assert_eq!(widths.iter().map(|(_, width)| width).sum::<usize>() + gaps, room);
         }

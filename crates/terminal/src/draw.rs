@@ -242,7 +242,7 @@ fn draw_table(app: &mut App, theme: Theme, area: Rect, buffer: &mut Buffer) {
             all.iter().map(|column| (column.cell)(&seen)).collect()
         })
         .collect();
-    let chosen = fitting(all, &cells, area.width.into());
+    let chosen = fitting(all, &cells, (area.width.into(), sort));
     let titles = |column: &Column| {
         let mark = match (column.sort.is_some() && column.sort == sort, reverse) {
             (false, _) => "",
