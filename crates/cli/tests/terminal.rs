@@ -44,7 +44,8 @@ impl OnTerminal {
             ["before", "after", "status"].map(|what| folder.text(&format!("{name}-{what}")));
         // The shell that looks at the terminal outlives a Ctrl-C.
         let command = format!(
-            "trap : INT; stty cols 100 rows 30; stty -a > {before}; {binary} {args}; echo $? > {status}; stty -a > {after}"
+            "trap : INT; stty cols 100 rows 30; stty -a > {before}; {binary} {args}; echo $? > {status}; \
+             stty -a > {after}"
         );
         let mut command_line = ended_by_all();
         command_line

@@ -11,8 +11,8 @@ use longwire_units::{Nanos, Rate};
 pub(crate) struct LinkNow {
     /// Bits per second that came, and that left; none before there are counters to compare with.
     pub(crate) rates: Option<(f64, f64)>,
-    /// What a packet takes that comes now: the delay, and what is queued at the link's rate, or at the present
-    /// one if that varies.
+    /// What a packet takes that comes now: the delay, and the queue at the link's rate, or at the present one
+    /// if that varies.
     pub(crate) delay: Nanos,
     /// The share of its rate that it lets out, if that is limited and known.
     pub(crate) load: Option<f64>,

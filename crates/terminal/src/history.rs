@@ -114,7 +114,9 @@ mod tests {
             kind: Kind::Link,
             name: name.clone(),
             settings: BTreeMap::new(),
-            stats: json!({ "out_bytes": bytes, "out_bit_per_s": 8.0, "delay_ns": delay_ns, "queued_bytes": 3 }),
+            stats: json!({
+                "out_bytes": bytes, "out_bit_per_s": 8.0, "delay_ns": delay_ns, "queued_bytes": 3,
+            }),
             members: Vec::new(),
         };
         ObjectPage { total: names.len(), from: 0, counted_ns, objects: names.iter().map(object).collect() }

@@ -88,8 +88,8 @@ impl List {
         self.scroll();
     }
 
-    /// Takes the rows that the instance has answered. The selection stays with its object while that is on the
-    /// screen, else with its row.
+    /// Takes the rows that the instance has answered. The selection stays with its object while that is on
+    /// the screen, else with its row.
     pub(crate) fn take(&mut self, page: &ObjectPage) {
         self.total = page.total;
         self.index = self.index.min(self.total.saturating_sub(1));

@@ -31,7 +31,8 @@ impl Fake {
         let stats = json!({
             "in_packets": 1_234_567 * looks, "in_bytes": 0, "out_packets": 1_200_000 * looks,
             "out_bytes": 1_500_000_000 * looks, "queued_packets": 123_456, "queued_bytes": 98_765_432,
-            "travelling_packets": 4567, "max_late_ns": 123_456, "drops": [["loss", 12_345], ["queue-full", 7]],
+            "travelling_packets": 4567, "max_late_ns": 123_456,
+            "drops": [["loss", 12_345], ["queue-full", 7]],
             "in_bit_per_s": 987_654_321.0, "out_bit_per_s": (number % 90) as f64 * 1e7 + 123_456.0,
             "load": (number % 90) as f64 / 90.0, "delay_ns": 20_123_456 + number as u64, "down": number == 3,
         });
@@ -129,9 +130,11 @@ impl Watched for Fake {
     fn programs(&self, _router: &str) -> Result<Value, WatchError> {
         let program = json!({ "name": "nat", "fid": 1, "packets": 12, "dropped": 0, "key": "*",
             "cost": { "worst_case_ns": 306.0 } });
-        Ok(
-            json!({ "forwarders": [program], "need": { "picoseconds": 306_000 }, "budget": { "picoseconds": 500_000 } }),
-        )
+        Ok(json!({
+            "forwarders": [program],
+            "need": { "picoseconds": 306_000 },
+            "budget": { "picoseconds": 500_000 },
+        }))
     }
 
     fn description(&self) -> Result<Value, WatchError> {

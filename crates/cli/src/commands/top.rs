@@ -34,7 +34,7 @@ impl Args {
         let client = Client::connect(&directory(), self.name.as_deref())?;
         anyhow::ensure!(
             longwire_terminal::fits(),
-            "standard output is not a terminal that can show the view; longwire ctl stats prints the counters once"
+            "no terminal that can show the view; longwire ctl stats prints the counters once"
         );
         let name = client.found().name.clone();
         // So that the terminal is restored.
