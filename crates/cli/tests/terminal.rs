@@ -2,6 +2,7 @@
 
 mod support;
 
+use longwire_control::{Choice, Client, Kind, Sort};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -144,12 +145,31 @@ fn keys_change_a_link_and_ctrl_c_ends_the_run() {
     assert_eq!(settings()["delay"], "33 ms");
     let other = row(&asked(&folder, &["ctl", "stats"]), "link up.backward")["settings"].clone();
     assert_eq!(other["rate"], "10 Mbit/s");
+    assert_links_are_sorted(&folder);
     run.press("\u{3}");
     let (status, text) = run.end(&folder);
     assert_eq!(status, "0", "{text:?}");
     // The report comes behind the view.
     let report = &text[text.rfind(LEAVE_SCREEN).unwrap()..];
     assert!(report.contains("up.forward"), "{report:?}");
+}
+
+/// The instance sorts its links by what follows from their settings, either way round.
+fn assert_links_are_sorted(folder: &Folder) {
+    let client = Client::connect(&folder.path("run"), Some("net")).unwrap();
+    let first = |sort, reverse| {
+        let choice = Choice { sort: Some(sort), reverse, count: 1, ..Choice::default() };
+        let page = client.page(Kind::Link, &choice).unwrap();
+        assert_eq!(page.total, 2);
+        page.objects[0].clone()
+    };
+    let slow = first(Sort::Delay, false);
+    assert_eq!((slow.name.as_str(), &slow.stats["delay_ns"]), ("up.forward", &Value::from(33_000_000)));
+    assert_eq!(slow.stats["down"], false);
+    assert_eq!(first(Sort::Delay, true).name, "up.backward");
+    assert_eq!(first(Sort::Name, false).name, "up.backward");
+    client.set(Some(Kind::Link), "up.backward", &[("rate".into(), "0".into())]).unwrap();
+    assert_eq!(first(Sort::Load, false).name, "up.backward");
 }
 
 #[test]

@@ -283,8 +283,7 @@ impl App {
         }
     }
 
-    /// What is known of an object's program, or of a router's budget. `budget_share` is what a packet needs of
-    /// it at worst.
+    /// What is known of a program, or of a router's budget. `budget_share` is what a packet needs at worst.
     pub(crate) fn program(&self, object: &Object) -> Option<Value> {
         let programs = &self.look.as_ref()?.programs;
         let of = |router: &str| programs.iter().find(|(name, _)| name == router).map(|(_, answer)| answer);
