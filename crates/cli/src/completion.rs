@@ -81,9 +81,9 @@ fn objects() -> Vec<String> {
     names
 }
 
-/// What can be removed while it runs: links, and hosts.
+/// What can be removed while it runs and has a name that is known: links, ports, and hosts by their ports.
 fn removable() -> Vec<String> {
-    links().into_iter().chain(hosts()).collect()
+    links().into_iter().chain(of_kind(Kind::Port)).collect()
 }
 
 /// Network namespaces with names, as `ip netns` makes them.

@@ -221,3 +221,44 @@ fn restore() {
         let _ = execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, cursor::Show);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::process::Command;
+
+    /// Set for the process on the terminal.
+    const PANICS: &str = "LONGWIRE_TEST_PANICS";
+
+    /// This test runs itself on a pseudo-terminal, where another thread panics while the view has the terminal.
+    #[test]
+    fn a_panic_of_any_thread_restores_the_terminal() {
+        if std::env::var_os(PANICS).is_some() {
+            let _screen = Screen::enter().unwrap();
+            let panicked = std::thread::spawn(|| panic!("on purpose")).join();
+            assert!(panicked.is_err() && !ACTIVE.load(Ordering::Relaxed));
+            return;
+        }
+        if Command::new("script").arg("--version").output().is_err() {
+            eprintln!("skipped: needs script of util-linux");
+            return;
+        }
+        let folder = std::env::temp_dir().join(format!("longwire-screen-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (binary, at) = (std::env::current_exe().unwrap(), folder.display());
+        let own = "--exact screen::tests::a_panic_of_any_thread_restores_the_terminal --nocapture";
+        let line = format!("stty -a > {at}/before; {} {own}; stty -a > {at}/after", binary.display());
+        let mut command = Command::new("script");
+        command.args(["--quiet", "--command", &line, "/dev/null"]).env(PANICS, "1").env("SHELL", "/bin/sh");
+        let output = command.stdin(std::process::Stdio::null()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let entered = text.find("\u{1b}[?1049h").unwrap_or_else(|| panic!("no screen in {text:?}"));
+        let (left, said) = (text.find("\u{1b}[?1049l").unwrap(), text.find("on purpose").unwrap());
+        assert!(entered < left && left < said, "{text:?}");
+        assert!(text.contains("1 passed"), "{text:?}");
+        let file = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+        assert_eq!(file("before"), file("after"));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
