@@ -248,7 +248,10 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let (binary, at) = (std::env::current_exe().unwrap(), folder.display());
         let own = "--exact screen::tests::a_panic_of_any_thread_restores_the_terminal --nocapture";
-        let line = format!("stty -a > {at}/before; {} {own}; stty -a > {at}/after", binary.display());
+        let line = format!(
+            "stty cols 80 rows 24; stty -a > {at}/before; {} {own}; stty -a > {at}/after",
+            binary.display()
+        );
         let mut command = Command::new("script");
         command.args(["--quiet", "--command", &line, "/dev/null"]).env(PANICS, "1").env("SHELL", "/bin/sh");
         let output = command.stdin(std::process::Stdio::null()).output().unwrap();
