@@ -12,7 +12,7 @@ use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_scenario::{Plan, parse, parse_after, plan_of};
 use longwire_units::Nanos;
 use std::fmt::Write as _;
-use support::{Sight, frame, memory_ports, simulate, source_ports};
+use support::{PacketView, frame, memory_ports, simulate, source_ports};
 
 const PORTS: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -319,14 +319,14 @@ fn bridges_come_and_go_and_frames_stay_on_theirs() {
         let mut choose = || {
             let there: Vec<usize> =
                 (0..3).filter(|&at| at == case as usize % 3 || dice.below(3) > 0).collect();
-            let homes: Vec<usize> =
+            let port_locations: Vec<usize> =
                 NAMES.iter().map(|_| there[dice.below(there.len() as u64) as usize]).collect();
             let mut text = String::from("[engine]\npool = \"64 MB\"\n");
             for &at in &there {
                 let ageing = if dice.below(4) == 0 { "100 s" } else { "300 s" };
                 let _ = write!(text, "[[bridge]]\nname = \"{}\"\nageing = \"{ageing}\"\n", BRIDGES[at]);
             }
-            for (name, &home) in NAMES.iter().zip(&homes) {
+            for (name, &home) in NAMES.iter().zip(&port_locations) {
                 let _ = write!(
                     text,
                     "[[port]]\nname = \"{name}\"\ndriver = \"memory\"\nbridge = \"{}\"\n",
@@ -342,7 +342,7 @@ fn bridges_come_and_go_and_frames_stay_on_theirs() {
                 text += &link(&ends.concat(), ends[0], ends[1], "rate = \"10 Gbit/s\"");
                 text += &link(&format!("{}{}", ends[1], ends[0]), ends[1], ends[0], "");
             }
-            let parts: Vec<usize> = homes.iter().map(|&home| parts[home]).collect();
+            let parts: Vec<usize> = port_locations.iter().map(|&home| parts[home]).collect();
             (plan_of(&text), parts)
         };
         let (plan, mut parts) = choose();
@@ -377,6 +377,168 @@ fn bridges_come_and_go_and_frames_stay_on_theirs() {
     assert!(lonely > 20 && joined > 20, "{lonely} {joined}");
 }
 
+/// Paths lead over bridges whose links several workers have, and get longer and shorter.
+#[test]
+fn every_packet_is_accounted_for_where_paths_have_several_links() {
+    const ENDS: [(&str, &str); 4] = [("a", "x"), ("b", "x"), ("c", "y"), ("d", "z")];
+    const BETWEEN: [(&str, &str, &str); 4] =
+        [("x", "y", "1 ms"), ("y", "x", "0 ms"), ("y", "z", "2 ms"), ("z", "y", "1 ms")];
+    const KEYS: [&str; 4] =
+        ["rate = \"2 Mbit/s\"", "delay = \"2 ms\"", "delay = \"100 s\"", "loss = \"10 %\""];
+    let mut removed = 0;
+    for case in 0..4 {
+        let dice = &mut Dice::named(case, "chains");
+        let mut choose = |links: u64| {
+            let mut text = format!("[engine]\npool = \"64 MB\"\nworkers = {}\n", 2 + case % 2);
+            text.extend(["x", "y", "z"].map(|name| format!("[[bridge]]\nname = \"{name}\"\n")));
+            for (port, bridge) in ENDS {
+                let _ =
+                    write!(text, "[[port]]\nname = \"{port}\"\ndriver = \"memory\"\nbridge = \"{bridge}\"\n");
+            }
+            for (from, to, delay) in BETWEEN {
+                text += &link(&format!("{from}{to}"), from, to, &format!("delay = \"{delay}\""));
+            }
+            for (port, bridge) in ENDS {
+                for (from, to) in [(port, bridge), (bridge, port)] {
+                    if dice.below(4) < links {
+                        text += &link(&format!("{from}{to}"), from, to, KEYS[dice.below(4) as usize]);
+                    }
+                }
+            }
+            (plan_of(&text), dice.below(4) == 0)
+        };
+        let mut net = Net::start(choose(2).0);
+        for round in 0..25 {
+            for at in 0..30 {
+                net.send(at % 4, (at + 1 + round % 3) % 4, 60 + at * 30);
+            }
+            let (plan, drained) = choose(2);
+            removed += net.bring(plan, drained).1.len();
+            (0..ENDS.len()).for_each(|port| _ = net.taken(port));
+        }
+        net.settle();
+        net.bring(choose(0).0, false);
+        for from in 0..ENDS.len() {
+            (0..ENDS.len()).filter(|to| *to != from).for_each(|to| net.send(from, to, 77));
+        }
+        for port in 0..ENDS.len() {
+            let mut came = 0;
+            while came < ENDS.len() - 1 {
+                came += net.taken_of(port, 77);
+                std::thread::yield_now();
+            }
+        }
+        let report = net.run.stop();
+        assert!(report.is_conserved(), "case {case}: {report:?}");
+        assert!(report.errors.is_empty(), "case {case}: {:?}", report.errors);
+    }
+    assert!(removed > 100, "{removed} links were removed");
+}
+
+/// Links come and go beside a medium, whose stations stay.
+#[test]
+fn links_come_and_go_beside_a_medium() {
+    let medium = "[[medium]]\nname = \"air\"\nkind = \"dcf\"\nprofile = \"802.11b\"\n";
+    let station = |name: &str, from: &str, to: &str| link(name, from, to, "medium = \"air\"");
+    let stations = [station("ab", "a", "b"), station("ba", "b", "a")].concat() + medium;
+    let own = |number: usize| link(&format!("own{number}"), "c", "d", "delay = \"100 s\"");
+    let with = |links: &[String]| scenario("", &[&[stations.clone()], links].concat());
+    let mut net = Net::start(with(&[]));
+    for round in 0..20 {
+        net.bring(with(&[own(round), link("dc", "d", "c", "rate = \"1 Mbit/s\"")]), false);
+        for _ in 0..5 {
+            [(0, 1), (1, 0), (2, 3), (3, 2)].into_iter().for_each(|(from, to)| net.send(from, to, 200));
+        }
+        let report = net.settle();
+        assert_eq!(of(&net, &report, &format!("own{round}")).in_packets, 5);
+        assert!(report.is_conserved(), "{report:?}");
+        (0..PORTS.len()).for_each(|port| _ = net.taken(port));
+    }
+    let report = net.report();
+    assert_eq!(report.removed.drops, [("link-removed", 19 * 5)]);
+    assert!(of(&net, &report, "ab").in_packets > 100);
+    let refused = |net: &Net, plan: Plan| {
+        let plan = parse_after(&net.plan, &plan.text).unwrap();
+        rewire(&net.plan, &net.layout, &plan, false).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    let moved = [station("ab", "a", "c"), station("ba", "b", "a")].concat() + medium;
+    assert!(refused(&net, scenario("", &[moved])).contains("link \"ab\" is a station"));
+    // Each has taken one of 64 places; the link back has one, too.
+    let full = (20..100).find(|&number| {
+        let why = refused(&net, with(&[own(number)]));
+        assert!(why.is_empty() || why.contains("room for 64 links"), "{why}");
+        if why.is_empty() {
+            net.bring(with(&[own(number)]), false);
+        }
+        !why.is_empty()
+    });
+    assert_eq!(full, Some(63));
+    let report = net.run.stop();
+    assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
+}
+
+/// Links between bridges, ports and a bridge with its port come and go at random times while frames are sent,
+/// many of them to all: every packet is accounted for, and a second run is the same.
+#[test]
+fn random_stages_of_ports_and_bridges_account_for_every_packet_and_are_repeatable() {
+    const ADDED: [(&str, &str); 3] = [
+        (
+            "[\"xy\"]",
+            "[at.add.link]\nname = \"xy\"\nbetween = [\"x\", \"y\"]\ndelay = \"3 ms\"\nloss = \"5 %\"",
+        ),
+        ("[\"e\"]", "[at.add.port]\nname = \"e\"\ndriver = \"memory\"\nbridge = \"y\""),
+        (
+            "[\"f\", \"z\"]",
+            "[at.add.bridge]\nname = \"z\"\n\
+             [at.add.port]\nname = \"f\"\ndriver = \"memory\"\nbridge = \"z\"\n\
+             [at.add.link]\nname = \"xz\"\nbetween = [\"x\", \"z\"]\nrate = \"1 Mbit/s\"",
+        ),
+    ];
+    let (mut reached, mut dropped) = ([0; 6], 0);
+    for case in 0..30 {
+        let dice = &mut Dice::named(case, "bridge stages");
+        let mut text = String::from("[[bridge]]\nname = \"x\"\n[[bridge]]\nname = \"y\"\n");
+        for (port, bridge) in [("a", "x"), ("b", "x"), ("c", "y"), ("d", "y")] {
+            let _ = write!(text, "[[port]]\nname = \"{port}\"\ndriver = \"memory\"\nbridge = \"{bridge}\"\n");
+        }
+        let (mut there, mut time) = ([false; 3], 0);
+        for _ in 0..20 {
+            time += dice.below(5_000_000);
+            let which = dice.below(3) as usize;
+            let (names, sections) = ADDED[which];
+            let what = if there[which] { format!("remove = {names}") } else { sections.to_owned() };
+            there[which] = !there[which];
+            let _ = writeln!(text, "[[at]]\ntime = \"{time} ns\"\n{what}");
+        }
+        let plan = plan_of(&text);
+        let mut frames: Vec<_> =
+            (0..200).map(|_| (dice.below(60_000_000), dice.below(4), dice.below(6))).collect();
+        frames.sort_unstable();
+        let look =
+            |view: &PacketView<'_>| view.left.then_some((view.time, view.meta.out_port, view.meta.in_port));
+        let run = || {
+            let (ports, mut ends) = memory_ports(&plan, Stamp::Source);
+            for &(time, from, to) in &frames {
+                let mut bytes = frame(&plan, from as usize, (to % 4) as usize, 100);
+                if to >= 4 {
+                    bytes[..6].fill(0xff);
+                }
+                assert!(ends[from as usize].push_at(Nanos(time), &bytes));
+            }
+            simulate(&plan, ports, TO_THE_END, look)
+        };
+        let (one, other) = (run(), run());
+        assert!(one.0 == other.0, "case {case}");
+        assert_eq!(format!("{:?}", one.1.removed), format!("{:?}", other.1.removed), "case {case}");
+        // The last may come when no frame is there any more.
+        assert!(one.1.rewired > 10, "case {case}");
+        one.0.iter().for_each(|(_, port, _)| reached[usize::from(*port).min(5)] += 1);
+        let of_removed = one.1.removed.drops.iter().filter(|(why, _)| *why == "link-removed");
+        dropped += of_removed.map(|(_, packets)| packets).sum::<u64>();
+    }
+    assert!(reached.iter().all(|packets| *packets > 50) && dropped > 50, "{reached:?} {dropped}");
+}
+
 #[test]
 fn in_virtual_time_ports_come_and_go_at_their_nanosecond() {
     let text = "[[at]]\ntime = \"2 ms\"\nadd = { port = { name = \"c\", driver = \"memory\" }, \
@@ -390,7 +552,7 @@ fn in_virtual_time_ports_come_and_go_at_their_nanosecond() {
     for at in [1999, 2000, 3999, 4000] {
         assert!(ends[0].push_at(Nanos::from_micros(at), &to_all));
     }
-    let look = |sight: &Sight<'_>| sight.left.then_some((sight.time / 1000, sight.meta.out_port));
+    let look = |view: &PacketView<'_>| view.left.then_some((view.time / 1000, view.meta.out_port));
     let (mut left, report) = simulate(&plan, ports, TO_THE_END, look);
     left.sort_unstable();
     // What is on its way to the port when it leaves is dropped with its link.
@@ -408,7 +570,7 @@ fn leaves(text: &str, arrivals: &[u64]) -> (Vec<u64>, Report) {
     for &at in arrivals {
         assert!(ends[0].push_at(Nanos::from_micros(at), &frame(&plan, 0, 1, 100)));
     }
-    let look = |sight: &Sight<'_>| (sight.left && sight.meta.out_port == 1).then_some(sight.time / 1000);
+    let look = |view: &PacketView<'_>| (view.left && view.meta.out_port == 1).then_some(view.time / 1000);
     simulate(&plan, ports, TO_THE_END, look)
 }
 
@@ -510,7 +672,7 @@ fn random_stages_account_for_every_packet_and_are_repeatable() {
         }
         let plan = plan_of(&text);
         let look =
-            |sight: &Sight<'_>| sight.left.then_some((sight.time, sight.meta.out_port, sight.meta.in_port));
+            |view: &PacketView<'_>| view.left.then_some((view.time, view.meta.out_port, view.meta.in_port));
         let run = || simulate(&plan, source_ports(&plan), TO_THE_END, look);
         let (one, other) = (run(), run());
         assert!(one.0.len() > 500 && one.0 == other.0, "case {case}");

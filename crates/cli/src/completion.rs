@@ -8,8 +8,8 @@
 use crate::commands::lab;
 use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
-use longwire_control::{Choice, Client, Kind, directory};
-use longwire_run::objects::links::LinkWords;
+use longwire_control::{Client, Kind, ObjectQuery, directory};
+use longwire_run::objects::links::LinkKind;
 use longwire_scenario::library::SHIPPED;
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ fn of_kind(kind: Kind) -> Vec<String> {
     let found = longwire_control::list(&directory()).unwrap_or_default();
     let pages = found.into_iter().filter_map(|found| {
         let client = Client::of(found, PATIENCE).ok()?;
-        client.page(kind, &Choice { count: MOST, ..Choice::default() }).ok()
+        client.page(kind, &ObjectQuery { count: MOST, ..ObjectQuery::default() }).ok()
     });
     pages.flat_map(|page| page.objects).map(|object| object.name).collect()
 }
@@ -100,7 +100,7 @@ fn flows() -> Vec<String> {
 
 /// The settings of links, ready for a value.
 fn settings() -> Vec<String> {
-    LinkWords::known().into_iter().map(|setting| format!("{}=", setting.key)).collect()
+    LinkKind::known().into_iter().map(|setting| format!("{}=", setting.key)).collect()
 }
 
 fn profiles() -> Vec<String> {

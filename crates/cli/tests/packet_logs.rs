@@ -156,7 +156,7 @@ fn events_can_be_chosen() {
     json(&longwire(&["run", &scenario, "--virtual", "--json", "--log", &log, "--log-links", "back"]), 0);
     assert_eq!(entries(&log, &[]), [] as [Value; 0]);
     let output = longwire(&["run", &scenario, "--virtual", "--log", &log, "--log-links", "dsl*"]);
-    assert!(stderr(&output).contains("no link is called dsl*"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no link matches dsl*"), "{}", stderr(&output));
     let output = longwire(&["run", &scenario, "--virtual", "--log", &folder.text("x.log")]);
     assert!(stderr(&output).contains(".lwlog, for longwire log"), "{}", stderr(&output));
 }
@@ -197,8 +197,8 @@ fn damaged_logs_are_refused() {
         ("head.lwlog", &bytes[..20], "the header is cut off"),
         ("unknown.lwlog", &unknown[..], "unknown event 77"),
         ("huge.lwlog", &huge[..], "4294967295 bytes"),
-        ("text.lwlog", b"hello, world", "is no packet log"),
-        ("empty.lwlog", b"", "is no packet log"),
+        ("text.lwlog", b"hello, world", "is not a packet log"),
+        ("empty.lwlog", b"", "is not a packet log"),
         ("capture.pcapng", b"\x0a\x0d\x0d\x0a\xff\xff\xff\xff1234", "capture"),
     ] {
         let output = longwire(&["log", &folder.write(name, bytes)]);

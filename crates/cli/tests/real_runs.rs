@@ -343,14 +343,14 @@ fn blocks_are_replaced_ramped_and_refused_while_it_runs() {
         assert!(stderr(&output).contains(why), "{}", stderr(&output));
     };
     refused(&["up.forward", "filter=steer up.backward if udp"], "ways are planned before the run");
-    refused(&["up", "queue.kind=tail-drop", "--ramp", "1s"], "ramp: there is no way in between");
+    refused(&["up", "queue.kind=tail-drop", "--ramp", "1s"], "ramp: its values can't be interpolated");
     refused(&["up", "delay=1ms", "--ramp", "soon"], "ramp: ");
     assert_eq!(json(&set(&["up", "loss=1 %"]), 0)["pass"], true);
     refused(
         &["up", "loss=none", "--ramp", "1s"],
         "loss: a ramp can't take it away; ramp to a value, such as 0 %",
     );
-    refused(&["up", "delay=1ms", "--ramp", "1s", "--step", "0s"], "ramp.step: it has to be longer than 0");
+    refused(&["up", "delay=1ms", "--ramp", "1s", "--step", "0s"], "ramp.step: it must be longer than 0");
     for (queue, kind) in [("codel", Some("codel")), ("tail-drop", None)] {
         let settings =
             json(&set(&["up.forward", &format!("queue={queue}")]), 0)["rows"][0]["settings"].clone();

@@ -2,7 +2,7 @@
 
 mod support;
 
-use longwire_control::{Choice, Client, Kind, Sort};
+use longwire_control::{Client, Kind, ObjectQuery, Sort};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -158,7 +158,7 @@ fn keys_change_a_link_and_ctrl_c_ends_the_run() {
 fn assert_links_are_sorted(folder: &Folder) {
     let client = Client::connect(&folder.path("run"), Some("net")).unwrap();
     let first = |sort, reverse| {
-        let choice = Choice { sort: Some(sort), reverse, count: 1, ..Choice::default() };
+        let choice = ObjectQuery { sort: Some(sort), reverse, count: 1, ..ObjectQuery::default() };
         let page = client.page(Kind::Link, &choice).unwrap();
         assert_eq!(page.total, 2);
         page.objects[0].clone()

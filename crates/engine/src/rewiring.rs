@@ -1,6 +1,6 @@
 //! Rewiring of a running engine: links join, links leave, and workers get a new map, between two batches.
 //!
-//! What a worker needs for it is made by the asking thread, and what it no longer needs comes back there.
+//! The calling thread allocates what workers need for it and frees what they no longer need.
 
 use crate::inner_port::InnerPort;
 use crate::map::Map;
@@ -13,12 +13,12 @@ use longwire_link::Joining;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
-/// What is to change; see the module.
+/// The changes of a rewiring.
 pub struct Rewiring {
-    /// The map afterwards. Its paths are those of the map before, and more.
+    /// The map afterwards. It extends the paths of the map before.
     pub map: Map,
-    /// The map before with the paths of the one afterwards, if there are several workers: they do not change
-    /// at one instant.
+    /// With several workers, which do not change at one instant: the map before, with the paths of the one
+    /// afterwards.
     pub before: Option<Map>,
     /// What each worker does.
     pub parts: Vec<Part>,
@@ -26,30 +26,30 @@ pub struct Rewiring {
 
 /// What one worker does.
 pub struct Part {
-    /// Links that join its own, and the places of all of them.
+    /// Links that join, and the places of all of its links.
     pub joining: Joining,
-    /// Number of links for which its timing wheel has no room, if a larger one is needed.
+    /// Capacity of its new timing wheel, in links, if a larger one is needed.
     pub wheel: Option<usize>,
     /// Indices of links that leave.
     pub leaving: Vec<u32>,
-    /// Whether what they hold is sent rather than dropped.
+    /// Whether their packets are sent rather than dropped.
     pub drained: bool,
     /// Whether links have to be served in exact order from now on.
     pub exact: bool,
     /// Number of its ports, with those that were removed.
     pub ports_before: u32,
-    /// Ports that join its own or replace one, by index: those behind all others last, in order.
+    /// Ports that join or replace one, by index; those behind all others last, in order.
     pub ports: Vec<(u32, PortSetup)>,
     /// Nodes that join its own or replace one, by index: those behind all others last, in order.
     pub nodes: Vec<(u32, Box<dyn Node>)>,
     /// Ports that get another node: the index of each, and that of its node.
     pub moves: Vec<(u32, u32)>,
-    /// What its nodes are told.
+    /// Actions on its nodes.
     pub acts: Vec<(u32, AtNode)>,
 }
 
 impl Rewiring {
-    /// What each worker does, round by round: a single one does it all at once.
+    /// The steps of each worker, round by round: a single worker does everything in one.
     pub(crate) fn rounds(self) -> Vec<Vec<RewiringStep>> {
         let Self { map, before, parts } = self;
         let (map, before) = (Arc::new(map), before.map(Arc::new));
@@ -84,8 +84,8 @@ impl Rewiring {
 }
 
 impl Remote {
-    /// Rewires the engine: a single worker at one instant; several take in what is new, get the map, and let
-    /// links go, each after all have done the step before.
+    /// Rewires the engine: a single worker at one instant. Several add what is new, take the map, and remove
+    /// links, each step after all have done the one before.
     ///
     /// # Errors
     /// If a worker has ended or does not answer.
@@ -97,7 +97,7 @@ impl Remote {
         rewiring.rounds().into_iter().try_for_each(|round| self.all_do(round))
     }
 
-    /// Lets each worker do its step, and waits for all.
+    /// Runs a step at each worker, and waits for all.
     fn all_do(&self, steps: Vec<RewiringStep>) -> Result<(), RemoteError> {
         let mut answers = Vec::with_capacity(steps.len());
         for (worker, step) in (0..).zip(steps) {
@@ -105,7 +105,7 @@ impl Remote {
             self.tell(worker, Command::Rewire { step: Box::new(step), reply })?;
             answers.push(answer);
         }
-        // What comes back is freed here.
+        // What workers return is freed here.
         answers.iter().try_for_each(|answer| looked_for(answer).map(drop))
     }
 }

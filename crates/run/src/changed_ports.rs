@@ -57,7 +57,7 @@ impl ChangedPorts {
         self.made.clear();
     }
 
-    /// Removes the hosts that are to go.
+    /// Removes the hosts to be removed.
     ///
     /// # Errors
     /// If something can't be removed.
@@ -85,7 +85,7 @@ impl Drop for ChangedPorts {
     fn drop(&mut self) {
         self.ports.clear();
         for name in std::mem::take(&mut self.made) {
-            // The first error is the one to tell.
+            // The first error is reported.
             let _ = self.remove(&name);
         }
     }

@@ -1,13 +1,13 @@
-//! The graph of a plan, as the dashboard draws it.
+//! The graph of a plan for the dashboard.
 
 use longwire_control::{Topology, TopologyLink, TopologyNode};
 use longwire_scenario::{End, Plan};
 use std::collections::BTreeSet;
 
-/// Most links that are listed.
+/// Most listed links.
 const MOST_LINKS: usize = 10_000;
 
-/// The graph of `plan`. A router is one node with all its ports; a bridge that nobody declared is none.
+/// The graph of `plan`. A router is one node with all its ports; an implicit bridge is not a node.
 pub(crate) fn graph(plan: &Plan) -> Topology {
     let first = plan.links.len().min(MOST_LINKS);
     drawn(plan, (0..first).collect(), |_, _| true)
@@ -70,8 +70,8 @@ fn drawn(plan: &Plan, places: Vec<usize>, is_shown: fn(&BTreeSet<&str>, &str) ->
     Topology { nodes, links, wires: wires.into_iter().collect(), more }
 }
 
-/// The name of the node that a port belongs to: itself if it leads outside, else its router, or the one
-/// behind it on a bridge.
+/// The name of a port's node: the port itself if it leads outside, else its router, or the one behind it on a
+/// bridge.
 fn node_of(plan: &Plan, place: u16) -> String {
     let port = &plan.ports[usize::from(place)];
     let Some(far) = port.attachment.far() else { return port.name.to_string() };

@@ -97,8 +97,8 @@ fn with_ends(plan: &Plan, place: usize) -> [&str; 3] {
     [&link.name, plan.end_name(link.from), plan.end_name(link.to)]
 }
 
-/// The plan with what the start of the run has settled: memory, and how hosts are wired. Sources that were
-/// silenced are so here.
+/// The plan with values chosen at the start of the run: memory, and how hosts are wired. Silenced sources
+/// stay silent.
 fn as_running(running: &Plan, mut plan: Plan) -> Plan {
     plan.engine = running.engine.clone();
     plan.sources.retain(|source| running.sources.iter().any(|known| known.name == source.name));

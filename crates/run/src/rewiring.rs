@@ -6,7 +6,7 @@ use crate::comparison::without_changes;
 use crate::instance::RunningInstance;
 use crate::planned_rewiring::PlannedRewiring;
 use crate::running_state::RunningState;
-use longwire_control::{Comparison, Instance, RewireAsk, Rewired, SetError, WantedScenario};
+use longwire_control::{Comparison, Instance, RewireRequest, Rewired, ScenarioRequest, SetError};
 use longwire_scenario::{Plan, advanced, changed_sections, edited, parse_after};
 use longwire_units::Nanos;
 use std::collections::HashSet;
@@ -21,7 +21,7 @@ impl RunningInstance {
     /// # Errors
     /// If the scenario is wrong, or differs in what can't change while it runs and the rest is not wanted;
     /// nothing has changed then.
-    pub(crate) fn bring(&self, wanted: &WantedScenario) -> Result<Comparison, SetError> {
+    pub(crate) fn bring(&self, wanted: &ScenarioRequest) -> Result<Comparison, SetError> {
         let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
         let (shown, text, rewiring) = {
             let state = self.state();
@@ -35,7 +35,7 @@ impl RunningInstance {
         match rewiring {
             Some((planned, ports)) => self.take_over(planned, ports)?,
             None if shown.refused.is_empty() => {
-                // It has the same objects: only the text is another.
+                // The objects are the same: only the text differs.
                 let mut state = self.replace_state();
                 state.plan = Arc::new(Plan { text, ..(*state.plan).clone() });
             }
@@ -50,7 +50,7 @@ impl RunningInstance {
     /// # Errors
     /// If there is nothing of a name, or the scenario would be wrong, or differ in what can't change while it
     /// runs; nothing has changed then.
-    pub fn edit(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
+    pub fn edit(&self, ask: &RewireRequest) -> Result<Rewired, SetError> {
         let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
         let old = Arc::clone(&self.state().plan);
         // Changes that were written behind the scenario are what objects are set to: they stay that.

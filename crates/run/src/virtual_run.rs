@@ -23,7 +23,7 @@ pub struct Simulated {
     pub counted: Report,
     /// What is left of the ports, by place in the plan.
     pub watches: Vec<Option<Watch>>,
-    /// The simulated time that passed.
+    /// The simulated duration.
     pub elapsed: Nanos,
     /// A row for each program of its routers.
     pub programs: Vec<Row>,
@@ -31,10 +31,10 @@ pub struct Simulated {
     pub recorded: Recorded,
 }
 
-/// Runs `plan` on captures and traffic sources, until nothing is left to happen or for `time`.
+/// Runs `plan` on captures and traffic sources, until no event is left or for `time`.
 ///
 /// # Errors
-/// A source without an end, a file that can't be used, or a full packet pool.
+/// A source has no end, a file is unusable, or the packet pool is full.
 pub fn simulate(
     plan: &Arc<Plan>,
     files: &PortFiles,
@@ -60,7 +60,7 @@ pub fn simulate(
         worker.sampler = sampler;
     }
     built.raise_in_line(plan)?;
-    // Nothing in virtual time installs or removes any.
+    // Programs are not installed or removed in virtual time.
     let installed = built.programs();
     let mut planned = Vec::new();
     for (stage, mut made) in plan.stages.iter().zip(rewirings(plan, &built.layout)?) {
@@ -87,7 +87,7 @@ pub fn simulate(
     Ok(Simulated { plan: Arc::clone(last), counted, watches: open.watches, elapsed, programs, recorded })
 }
 
-/// Whether a source has no limit, after all changes of it.
+/// Whether a source has no end after all its changes.
 fn never_ends(plan: &Plan, place: usize, source: &Source) -> bool {
     let mut events: Vec<_> = plan.events.iter().collect();
     events.retain(|event| event.sources.contains(&(place as u32)));

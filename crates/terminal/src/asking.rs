@@ -1,7 +1,7 @@
 //! The thread that asks the instance.
 
 use crate::watched::{WatchError, Watched};
-use longwire_control::{Choice, EventPage, Kind, Object, ObjectPage, Summary};
+use longwire_control::{EventPage, Kind, Object, ObjectPage, ObjectQuery, Summary};
 use serde_json::Value;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,7 +15,7 @@ pub(crate) struct Wanted {
     /// The table, if it is one of objects.
     pub(crate) kind: Option<Kind>,
     /// Its rows.
-    pub(crate) choice: Choice,
+    pub(crate) choice: ObjectQuery,
     /// The last entry of the log that is known.
     pub(crate) after: u64,
 }

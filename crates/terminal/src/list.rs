@@ -1,6 +1,6 @@
 //! Which rows of a table are on the screen, and which one is selected.
 
-use longwire_control::{Choice, ObjectPage, Sort};
+use longwire_control::{ObjectPage, ObjectQuery, Sort};
 
 /// The state of one table.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +36,7 @@ pub(crate) enum Move {
 
 impl List {
     /// The rows that are wanted.
-    pub(crate) fn choice(&self) -> Choice {
+    pub(crate) fn choice(&self) -> ObjectQuery {
         let text = self.search.trim();
         let name = match text {
             "" => None,
@@ -44,7 +44,7 @@ impl List {
             part => Some(format!("*{part}*")),
         };
         let (sort, reverse) = (self.sort, self.reverse);
-        Choice { name, sort, reverse, from: self.top, count: self.height.max(1) }
+        ObjectQuery { name, sort, reverse, from: self.top, count: self.height.max(1) }
     }
 
     /// The name of the selected row.

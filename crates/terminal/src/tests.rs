@@ -8,7 +8,7 @@ use crate::keys::{self, Action};
 use crate::theme::Theme;
 use crate::watched::{WatchError, Watched};
 use longwire_control::{
-    Choice, EventPage, Kind, LoggedEvent, Object, ObjectPage, PlannedEvent, PoolUse, Sort, Summary, fits,
+    EventPage, Kind, LoggedEvent, Object, ObjectPage, ObjectQuery, PlannedEvent, PoolUse, Sort, Summary, fits,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 struct Fake {
     links: usize,
     looks: AtomicU64,
-    asked: Arc<Mutex<Vec<Choice>>>,
+    asked: Arc<Mutex<Vec<ObjectQuery>>>,
 }
 
 impl Fake {
@@ -89,7 +89,7 @@ impl Watched for Fake {
         })
     }
 
-    fn page(&self, kind: Kind, choice: &Choice) -> Result<ObjectPage, WatchError> {
+    fn page(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectPage, WatchError> {
         self.asked.lock().unwrap().push(choice.clone());
         let counted_ns = 500_000_000 * (self.looks.load(Ordering::Relaxed) + 1);
         if kind != Kind::Link {
@@ -161,7 +161,7 @@ struct Shown {
     app: App,
     asking: Asking,
     terminal: Terminal<TestBackend>,
-    asked: Arc<Mutex<Vec<Choice>>>,
+    asked: Arc<Mutex<Vec<ObjectQuery>>>,
 }
 
 impl Shown {

@@ -1,8 +1,8 @@
 //! Where the view has its numbers from.
 
 use longwire_control::{
-    Choice, Client, ClientError, EventPage, EventQuery, ForwarderAsk, Instance, Kind, Object, ObjectPage,
-    SetError, Summary, document,
+    Client, ClientError, EventPage, EventQuery, Instance, Kind, Object, ObjectPage, ObjectQuery,
+    ProgramRequest, SetError, Summary, document,
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub trait Watched: Send {
     ///
     /// # Errors
     /// If they can't be sorted so, or it does not answer.
-    fn page(&self, kind: Kind, choice: &Choice) -> Result<ObjectPage, WatchError>;
+    fn page(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectPage, WatchError>;
 
     /// What is scheduled, and what has happened behind the entry of the log with this number.
     ///
@@ -79,7 +79,7 @@ impl Watched for OfProcess {
         Ok(self.0.summary()?)
     }
 
-    fn page(&self, kind: Kind, choice: &Choice) -> Result<ObjectPage, WatchError> {
+    fn page(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectPage, WatchError> {
         Ok(self.0.page(kind, choice)?)
     }
 
@@ -88,7 +88,7 @@ impl Watched for OfProcess {
     }
 
     fn programs(&self, router: &str) -> Result<Value, WatchError> {
-        Ok(self.0.forwarders(router, &ForwarderAsk::List)?)
+        Ok(self.0.forwarders(router, &ProgramRequest::List)?)
     }
 
     fn description(&self) -> Result<Value, WatchError> {
@@ -110,7 +110,7 @@ impl Watched for Client {
         Self::summary(self).map_err(|error| failed(self, &error))
     }
 
-    fn page(&self, kind: Kind, choice: &Choice) -> Result<ObjectPage, WatchError> {
+    fn page(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectPage, WatchError> {
         Self::page(self, kind, choice).map_err(|error| failed(self, &error))
     }
 
@@ -119,7 +119,7 @@ impl Watched for Client {
     }
 
     fn programs(&self, router: &str) -> Result<Value, WatchError> {
-        self.forwarders(router, &ForwarderAsk::List).map_err(|error| failed(self, &error))
+        self.forwarders(router, &ProgramRequest::List).map_err(|error| failed(self, &error))
     }
 
     fn description(&self) -> Result<Value, WatchError> {

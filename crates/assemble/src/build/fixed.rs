@@ -65,7 +65,7 @@ pub fn fixed_differences(now: &Plan, wanted: &Plan) -> Vec<FixedDifference> {
     all
 }
 
-/// The objects of a section by name, each with all of it that can't change.
+/// The objects of a section by name, each with its fixed part.
 type List = fn(&Plan) -> Vec<(String, String)>;
 
 const LISTS: [(&str, List); 5] = [
@@ -102,7 +102,7 @@ const LISTS: [(&str, List); 5] = [
     }),
 ];
 
-/// A router without what can change.
+/// A router without its changeable part.
 fn fixed(router: &Router) -> Router {
     let mut router = Router { segment: 0, ..router.clone() };
     if !router.control {

@@ -1,7 +1,7 @@
 //! Where an engine has the objects of its plan.
 
 use longwire_block::path::{Fork, LinkRef, MAX_LINKS, Paths};
-use longwire_engine::{Home, NodeRef};
+use longwire_engine::{NodeRef, PortLocation};
 use longwire_link::GONE;
 use std::collections::HashMap;
 use thiserror::Error;
@@ -11,7 +11,7 @@ use thiserror::Error;
 pub struct Layout {
     /// By a link's place in the plan.
     pub links: Vec<LinkRef>,
-    pub(super) homes: Vec<Home>,
+    pub(super) port_locations: Vec<PortLocation>,
     pub(super) paths: Paths,
     pub(super) floods: HashMap<u16, Fork>,
     pub(super) workers: Vec<Indices>,
@@ -34,6 +34,8 @@ pub(super) struct Indices {
     pub free: Vec<u32>,
     /// How many its arrays, and its timing wheel, have room for.
     pub room: usize,
+    /// Whether there can be more: there are no media, whose numbers are behind those of links.
+    pub grows: bool,
 }
 
 /// A plan can't be brought to another while it runs. Nothing has changed.
@@ -82,6 +84,12 @@ impl Indices {
     pub fn take(&mut self) -> Result<u32, CantRewire> {
         if let Some(slot) = self.free.pop() {
             return Ok(slot);
+        }
+        if !self.grows {
+            return Err(CantRewire(
+                "beside shared media there is room for 64 links that join while it runs: start it again"
+                    .into(),
+            ));
         }
         if self.count + 1 >= MAX_LINKS {
             return Err(CantRewire(format!("a worker has at most {MAX_LINKS} links")));

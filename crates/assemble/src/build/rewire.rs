@@ -56,18 +56,19 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
     let (kept, removed) = kept(old, layout, new);
     let added: Vec<u32> = (0..).zip(&kept).filter(|(_, link)| link.is_none()).map(|(at, _)| at).collect();
     check_events(new, &added)?;
+    check_media(old, &removed)?;
     let ChangedSegments { fresh, moves, acts } =
         changed_segments(old, new, (&Shards::of(old), &shards), &mut next)?;
     let ports = changed_ports(old, new, &mut next);
     let places = next.take_links(&kept, &shards.link_workers)?;
     let leaving: Vec<LinkRef> = removed.iter().map(|&place| layout.links[place as usize]).collect();
-    let map = map_over(new, &mut next, Some((old, layout)), routers::joints(new, &shards));
+    let map = map_over(new, &mut next, Some((old, layout)), routers::inner_ports(new, &shards));
     let several = next.workers.len() > 1;
     let before = several.then(|| {
         // The classifier of the old plan with the longer table.
-        let (paths, homes) = (map.paths.clone(), next.homes.clone());
-        let mut with = Layout { paths, homes, ..layout.clone() };
-        map_over(old, &mut with, Some((old, layout)), routers::joints(new, &shards))
+        let (paths, port_locations) = (map.paths.clone(), next.port_locations.clone());
+        let mut with = Layout { paths, port_locations, ..layout.clone() };
+        map_over(old, &mut with, Some((old, layout)), routers::inner_ports(new, &shards))
     });
     if let Some(before) = &before {
         next.paths = before.paths.clone();
@@ -161,11 +162,6 @@ fn check(old: &Plan, new: &Plan, shards: &Shards) -> Result<(), CantRewire> {
     if let Some(FixedDifference { what, reason }) = fixed_differences(old, new).into_iter().next() {
         return refused(format!("{what}: {reason}"));
     }
-    if !old.media.is_empty() {
-        return refused(
-            "links share a medium here, whose stations can't change while it runs: start it again".into(),
-        );
-    }
     check_ports(old, new)?;
     let choices = |plan: &Plan| -> Vec<_> {
         let names = |router: &longwire_scenario::Router| -> Vec<Box<str>> {
@@ -179,15 +175,33 @@ fn check(old: &Plan, new: &Plan, shards: &Shards) -> Result<(), CantRewire> {
                 .into(),
         );
     }
-    let before = Shards::of(old);
-    if old.engine.workers > 1 && !(before.flat && shards.flat) {
+    let several = old.engine.workers > 1;
+    if several && (has_fixed_workers(old, &Shards::of(old)) || has_fixed_workers(new, shards)) {
         return refused(
-            "with several workers, links are added and removed where no packet crosses two of them; write \
-             workers = 1, or start it again"
+            "with several workers, links keep these where filters or programs send packets to other links, \
+             links share a medium, or nodes decide in turn: write workers = 1, or start it again"
                 .into(),
         );
     }
     Ok(())
+}
+
+/// Whether some links must share a worker with others, or with a node, in real time.
+fn has_fixed_workers(plan: &Plan, shards: &Shards) -> bool {
+    let beside = !plan.steers.is_empty() || !plan.link_requests.is_empty();
+    beside || !plan.media.is_empty() || shards.in_turn.contains(&true)
+}
+
+/// The stations of media stay. Both plans have the same by name.
+fn check_media(old: &Plan, removed: &[u32]) -> Result<(), CantRewire> {
+    let mut stations = old.media.iter().flat_map(|medium| &medium.links);
+    let gone = stations.find(|place| removed.contains(place));
+    gone.map_or(Ok(()), |&place| {
+        let name = &old.links[place as usize].name;
+        Err(CantRewire(format!(
+            "link \"{name}\" is a station of a shared medium, whose stations are fixed: start it again"
+        )))
+    })
 }
 
 /// Events that were planned know the links of then.

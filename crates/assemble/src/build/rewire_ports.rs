@@ -1,7 +1,7 @@
 //! Ports that join a running engine and leave it: those of hosts, and those that the scenario declares.
 
 use super::layout::{CantRewire, Layout};
-use longwire_engine::{GONE_PORT, Home, InnerPort, PortSetup};
+use longwire_engine::{GONE_PORT, InnerPort, PortLocation, PortSetup};
 use longwire_scenario::{Plan, Port};
 
 /// A port that is wanted, and where it goes.
@@ -62,14 +62,14 @@ pub(super) fn changed_ports(old: &Plan, new: &Plan, layout: &mut Layout) -> Chan
     for &place in &changed.joining {
         let node = layout.nodes[new.ports[usize::from(place)].segment as usize];
         let slot = layout.slots[node.worker as usize].take();
-        let home = Home::single(node.worker, slot);
+        let home = PortLocation::single(node.worker, slot);
         let at = usize::from(place);
-        layout.homes.resize(layout.homes.len().max(at + 1), home);
-        layout.homes[at] = home;
+        layout.port_locations.resize(layout.port_locations.len().max(at + 1), home);
+        layout.port_locations[at] = home;
         changed.wanted.push(Wanted { worker: node.worker, place, slot, node: node.place });
     }
     for &place in &changed.leaving {
-        let Home { worker, slot, .. } = layout.homes[usize::from(place)];
+        let PortLocation { worker, slot, .. } = layout.port_locations[usize::from(place)];
         let port = Box::new(InnerPort::removed());
         // It receives nothing that a node would decide about.
         changed.closed.push((worker, slot, PortSetup { place: GONE_PORT, node: 0, port }));
@@ -79,7 +79,7 @@ pub(super) fn changed_ports(old: &Plan, new: &Plan, layout: &mut Layout) -> Chan
             // Another port may have this index from the next time on.
             slots.free.push(slot);
         }
-        layout.homes[usize::from(place)].slot = gone;
+        layout.port_locations[usize::from(place)].slot = gone;
     }
     changed
 }

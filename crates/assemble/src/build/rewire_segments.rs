@@ -93,7 +93,7 @@ pub(super) fn changed_segments(
         let Some(was) = old.ports.get(place).filter(|port| !port.is_vacant()) else { continue };
         let (from, to) = (there[was.segment as usize], layout.nodes[port.segment as usize]);
         if from.place != to.place {
-            changed.moves.push((layout.homes[place].slot, to.place));
+            changed.moves.push((layout.port_locations[place].slot, to.place));
         }
     }
     let several = layout.workers.len() > 1;

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 /// A packet that enters a link, at its arrival, or leaves by a port.
-pub struct Sight<'a> {
+pub struct PacketView<'a> {
     pub left: bool,
     pub time: u64,
     pub meta: &'a Meta,
@@ -21,7 +21,7 @@ pub struct Sight<'a> {
 }
 
 /// What a test notes of a packet, if anything.
-pub type Look<T> = fn(&Sight<'_>) -> Option<T>;
+pub type Look<T> = fn(&PacketView<'_>) -> Option<T>;
 
 /// The one tracer: what was noted, in the order in which it was seen.
 pub struct Trace<T> {
@@ -43,19 +43,21 @@ impl<T: Send + 'static> Trace<T> {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
 
-    fn note(&self, sight: &Sight<'_>) {
-        if let Some(noted) = (self.look)(sight) {
+    fn note(&self, view: &PacketView<'_>) {
+        if let Some(noted) = (self.look)(view) {
             self.seen.lock().unwrap().push(noted);
         }
     }
 }
 
 impl<T: Send + 'static> Observer for Trace<T> {
-    fn see(&mut self, event: PacketEvent, sight: &longwire_engine::Sight<'_>) {
-        let (meta, frame) = (sight.meta, sight.frame);
+    fn see(&mut self, event: PacketEvent, view: &longwire_engine::PacketView<'_>) {
+        let (meta, frame) = (view.meta, view.frame);
         match event {
-            PacketEvent::Arrived { .. } => self.note(&Sight { left: false, time: meta.arrival, meta, frame }),
-            PacketEvent::Departed => self.note(&Sight { left: true, time: meta.leave(), meta, frame }),
+            PacketEvent::Arrived { .. } => {
+                self.note(&PacketView { left: false, time: meta.arrival, meta, frame });
+            }
+            PacketEvent::Departed => self.note(&PacketView { left: true, time: meta.leave(), meta, frame }),
             _ => {}
         }
     }

@@ -12,7 +12,7 @@ impl Worker {
         self.rewirings.front().map_or(Nanos::NEVER, |(time, _)| *time)
     }
 
-    /// Makes the next planned rewiring: after departures and changes of its time, before arrivals.
+    /// Makes the next planned rewiring: after departures and changes at its time, before arrivals.
     pub(crate) fn rewire_planned(&mut self) {
         let Some((time, mut step)) = self.rewirings.pop_front() else { return };
         self.pump(Arrivals::Ready(&[]), time, time);
@@ -20,7 +20,7 @@ impl Worker {
         self.rewire(&mut step, time);
     }
 
-    /// Takes links in, takes the map over, and lets links go. What is no longer needed is left in `step`.
+    /// Adds links, takes over the map, and removes links. What is no longer needed is left in `step`.
     pub(crate) fn rewire(&mut self, step: &mut RewiringStep, now: Nanos) {
         if let Some(joining) = &mut step.joining {
             if self.observing.on {

@@ -1,8 +1,8 @@
-//! What runs, compared with a scenario: the smallest set of changes from one to the other, and the scenario
-//! that describes what runs.
+//! Compares the running instance with a scenario: the smallest set of changes between them, and the scenario
+//! that describes the instance.
 //!
-//! A scenario's start is what its sections say, changed by its events at time 0. Settings that later events
-//! of the running scenario have changed are theirs: they are neither compared nor written.
+//! A scenario's start is the state of its sections after its events at time 0. Settings that later events of
+//! the running scenario have changed belong to those events: they are neither compared nor written.
 
 mod blocks;
 mod routers;
@@ -20,14 +20,14 @@ use crate::running_state::RunningState;
 use blocks::{Kept, ObjectEdits};
 use longwire_assemble::{FixedDifference, are_joined_alike, fixed_differences, is_at_start, tolerance};
 use longwire_control::{
-    Comparison, Kind, ObjectDifference, RefusedDifference, Rewired, RewiredObject, SetError, WantedScenario,
+    Comparison, Kind, ObjectDifference, RefusedDifference, Rewired, RewiredObject, ScenarioRequest, SetError,
 };
 use longwire_engine::Remote;
 use longwire_scenario::{Plan, ScenarioError, advanced, staged_sections};
 use longwire_units::Nanos;
 use std::sync::Arc;
 
-/// What a scenario's objects are made of at its start.
+/// A scenario's objects at its start.
 #[derive(Debug)]
 struct Start {
     plan: Arc<Plan>,
@@ -61,21 +61,21 @@ impl Start {
     }
 }
 
-/// What runs.
+/// The running instance.
 pub(crate) struct Running<'r> {
     /// Its plan, its objects, and where the engine has them.
     pub(crate) state: &'r RunningState,
-    /// The line to its workers.
+    /// The handle to its workers.
     pub(crate) remote: &'r Remote,
-    /// How long it has been running.
+    /// Time since the start.
     pub(crate) elapsed: Nanos,
 }
 
 impl Running<'_> {
-    /// How what runs differs from the scenario `toml`.
+    /// Compares the instance with the scenario `toml`.
     ///
     /// # Errors
-    /// If the scenario is wrong, or the workers don't answer.
+    /// If the scenario is invalid, or the workers don't answer.
     pub(crate) fn compared(&self, toml: &str) -> Result<Comparison, SetError> {
         Ok(self.found(&self.start_now(toml)?)?.0)
     }
@@ -85,7 +85,7 @@ impl Running<'_> {
     ///
     /// # Errors
     /// If the scenario is wrong, or something can't change and the rest is not wanted.
-    pub(crate) fn changes_to(&self, wanted: &WantedScenario) -> Result<Found, SetError> {
+    pub(crate) fn changes_to(&self, wanted: &ScenarioRequest) -> Result<Found, SetError> {
         let (mut shown, changes, rewiring) = self.found(&self.start_now(&wanted.toml)?)?;
         if shown.refused.is_empty() {
             return Ok((shown, changes, rewiring));
@@ -115,12 +115,12 @@ impl Running<'_> {
             .try_for_each(|change| objects.set(self.remote, &[change], None).map(drop))
     }
 
-    /// The scenario that describes what runs.
+    /// The scenario that describes the instance.
     ///
     /// # Errors
     /// If the workers don't answer.
     pub(crate) fn written(&self) -> Result<String, SetError> {
-        // Compared with the start without them, changes that were written before are written again.
+        // Compares with the start without earlier written changes, so that these are written again.
         let base_text = without_changes(&self.state.plan.text);
         let base = self.start_of(base_text)?;
         let kept = self.kept();
@@ -136,7 +136,7 @@ impl Running<'_> {
         Ok(text.finish())
     }
 
-    /// The start of a scenario that has the running one's folder.
+    /// The start of a scenario in the folder of the running one.
     fn start_of(&self, toml: &str) -> Result<Start, SetError> {
         let wrong = |error: ScenarioError| SetError::Value { key: "toml".into(), reason: error.to_string() };
         let plan = longwire_scenario::parse_after(&self.state.plan, toml).map_err(wrong)?;
@@ -154,7 +154,7 @@ impl Running<'_> {
         Kept::by(&self.state.plan, self.elapsed)
     }
 
-    /// Asks the workers what objects are made of now.
+    /// Reads the current blocks of all objects from the workers.
     fn look_at_all(&self) -> Result<(), SetError> {
         let report = self.remote.report(tolerance(&self.state.plan));
         let report = report.map_err(|error| SetError::Unavailable(error.to_string()))?;
@@ -167,7 +167,7 @@ impl Running<'_> {
 
     fn found(&self, wanted: &Start) -> Result<Found, SetError> {
         let state = self.state;
-        // The plan that runs has what the machine settled, such as its memory.
+        // The running plan includes values chosen for the machine, such as memory.
         let base = self.start_of(&state.plan.text)?;
         let mut fixed = fixed_differences(&base.plan, &wanted.plan);
         if staged_sections(&base.plan.text) != staged_sections(&wanted.plan.text) {
@@ -239,7 +239,7 @@ fn not_rewired(shown: &Comparison, reason: String) -> RefusedDifference {
     RefusedDifference { what, reason }
 }
 
-/// What can't change, in a sentence.
+/// A sentence about what can't change.
 fn in_words(refused: &[RefusedDifference]) -> String {
     const SHOWN: usize = 5;
     let each = refused.iter().take(SHOWN).map(|one| format!("{}: {}", one.what, one.reason));

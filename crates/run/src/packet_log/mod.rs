@@ -1,8 +1,8 @@
-//! The packet log of a run: what happened to each packet at chosen links, when, and why (decision 56).
+//! The packet log of a run: events of each packet at chosen links, with times and reasons (decision 56).
 //!
-//! Each worker has a recorder, which sends rows through a bounded ring (`ring`) to one thread, which
-//! writes them to a file ([`mod@file`]). The packet path never waits for it in real time: what the ring can't
-//! hold is counted. [`reading`] reads both formats.
+//! Each worker has a recorder, which sends rows through a bounded ring (`ring`) to one thread, which writes
+//! them to a file ([`mod@file`]). In real time the packet path never waits: events without room in the ring
+//! are counted. [`reading`] reads both formats.
 
 pub mod binary;
 pub mod file;
@@ -32,7 +32,7 @@ use std::time::Duration;
 
 /// Bytes of a worker's ring.
 const RING_BYTES: usize = 8 << 20;
-/// Bytes of a frame that a capture keeps: headers, and the beginning of what they carry.
+/// Bytes of a frame in a capture: headers and the start of the payload.
 const FRAME_BYTES: usize = 256;
 /// Pause of the writer when there is nothing to write.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -42,13 +42,13 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub struct LogOptions {
     /// The file, `.pcapng` or `.lwlog`.
     pub file: PathBuf,
-    /// Which links; all if none are named, and then also drops outside links.
+    /// The logged links; default: all, and drops outside links.
     pub links: Option<LinkPattern>,
-    /// When to begin another file.
+    /// Rotation of the file.
     pub rotation: Option<Rotation>,
 }
 
-/// What was logged.
+/// The result of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logged {
     /// The file.
@@ -57,12 +57,12 @@ pub struct Logged {
     pub events: u64,
     /// Events that found no room in a ring, or could not be written.
     pub lost: u64,
-    /// The first error of writing.
+    /// The first write error.
     pub error: Option<String>,
 }
 
 impl Logged {
-    /// What is wrong with the log, if anything.
+    /// A warning if the log is incomplete.
     pub fn complaint(&self) -> Option<String> {
         let file = self.file.display();
         match &self.error {
@@ -73,7 +73,7 @@ impl Logged {
     }
 }
 
-/// A log that is being written. Dropping it ends it.
+/// A log being written. Dropping it ends it.
 pub struct PacketLog {
     links: Arc<LoggedLinks>,
     base: Arc<OnceLock<Nanos>>,
@@ -83,10 +83,10 @@ pub struct PacketLog {
 }
 
 impl PacketLog {
-    /// Makes the file, a recorder for each worker of `plan`, and the thread that writes.
+    /// Creates the file, a recorder for each worker of `plan`, and the writing thread.
     ///
     /// # Errors
-    /// If no link is chosen, or the file can't be made.
+    /// If no link matches, or the file can't be created.
     pub fn start(options: LogOptions, plan: &Plan, is_virtual: bool) -> anyhow::Result<Self> {
         if let Some(pattern) = &options.links {
             pattern.places(plan)?;
@@ -127,12 +127,12 @@ impl PacketLog {
         &self.links
     }
 
-    /// Says when the run began, on the engine's clock. Nothing is written before.
+    /// Sets the start of the run on the engine's clock. Nothing is written before.
     pub fn begin(&self, start: Nanos) {
         let _ = self.base.set(start);
     }
 
-    /// Writes what is left, after the workers have ended.
+    /// Writes the rest after the workers have ended.
     pub fn finish(mut self) -> Option<Logged> {
         self.end()
     }
@@ -157,7 +157,7 @@ fn since_1970() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The thread that writes.
+/// The writing thread.
 struct Writer {
     file: LogFile,
     /// The names of logged links, as far as they were needed.
@@ -171,7 +171,7 @@ struct Writer {
 impl Writer {
     fn run(mut self, stop: &AtomicBool) -> Logged {
         loop {
-            // Read first: what was sent before the end is then seen below.
+            // Read first, so that everything sent before the end is seen below.
             let stopped = stop.load(Ordering::Acquire);
             if !self.write_waiting() {
                 if stopped {
@@ -184,7 +184,7 @@ impl Writer {
         self.logged
     }
 
-    /// Writes what waits in the rings, and returns whether there was anything.
+    /// Writes the rows in the rings, and returns whether there were any.
     fn write_waiting(&mut self) -> bool {
         let Some(&base) = self.base.get() else { return false };
         let Self { file, names, links, receivers, logged, .. } = self;
@@ -219,7 +219,7 @@ impl Logged {
         *(if written { &mut self.events } else { &mut self.lost }) += u64::from(is_event);
     }
 
-    /// Keeps the first error, and returns whether there was none.
+    /// Keeps the first error, and returns whether this write succeeded.
     fn note(&mut self, written: std::io::Result<()>) -> bool {
         let done = written.is_ok();
         if let Err(error) = written {
@@ -236,7 +236,7 @@ fn names_of<'a>(links: &'a [String], row: &Row) -> (&'a str, &'static str) {
     (link, reason)
 }
 
-/// The row that says that so many events are missing before it.
+/// The row that reports lost events.
 fn gap(lost: u64, time: u64) -> Row {
     Row {
         time,

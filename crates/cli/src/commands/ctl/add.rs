@@ -3,7 +3,7 @@
 use super::{Setting, connect};
 use crate::{Json, Outcome, outcome};
 use anyhow::{Context, ensure};
-use longwire_control::{RewireAsk, Rewired, RewiredObject, section};
+use longwire_control::{RewireRequest, Rewired, RewiredObject, section};
 use longwire_report::{Report, Row};
 use longwire_scenario::read_text;
 use std::path::PathBuf;
@@ -68,7 +68,7 @@ impl Args {
             _ => return Err(anyhow::anyhow!("say what to add: a link, say, or -f FILE")),
         };
         ensure!(!add.trim().is_empty(), "the file is empty: there is nothing to add");
-        let ask = RewireAsk { add, ..RewireAsk::default() };
+        let ask = RewireRequest { add, ..RewireRequest::default() };
         let done = connect(self.instance.as_deref())?.rewire(&ask).context("nothing was added")?;
         tell("ctl add", &done, self.json)
     }

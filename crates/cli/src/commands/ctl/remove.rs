@@ -3,7 +3,7 @@
 use super::{add, connect};
 use crate::{Json, Outcome};
 use anyhow::Context;
-use longwire_control::RewireAsk;
+use longwire_control::RewireRequest;
 
 /// Remove links, hosts, ports and bridges while it runs
 ///
@@ -40,7 +40,7 @@ impl Args {
     /// # Errors
     /// If the instance refuses or does not answer.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let ask = RewireAsk { remove: self.names, drain: self.drain, ..RewireAsk::default() };
+        let ask = RewireRequest { remove: self.names, drain: self.drain, ..RewireRequest::default() };
         let done = connect(self.instance.as_deref())?.rewire(&ask).context("nothing was removed")?;
         add::tell("ctl remove", &done, self.json)
     }

@@ -3,7 +3,7 @@
 use super::connect;
 use crate::{Json, Outcome, outcome};
 use anyhow::Context;
-use longwire_control::{Comparison, ObjectDifference, RewiredObject, WantedScenario};
+use longwire_control::{Comparison, ObjectDifference, RewiredObject, ScenarioRequest};
 use longwire_report::{Report, Row};
 use std::path::PathBuf;
 
@@ -144,7 +144,7 @@ impl Diff {
 
 impl Apply {
     pub(super) fn run(&self) -> anyhow::Result<Outcome> {
-        let wanted = WantedScenario { toml: self.whose.text()?, partial: self.partial };
+        let wanted = ScenarioRequest { toml: self.whose.text()?, partial: self.partial };
         let comparison = connect(self.whose.name.as_deref())?.apply(&wanted)?;
         let report = self.whose.show("ctl apply", &comparison)?;
         if report.rows.is_empty() && !self.whose.json.on {

@@ -3,7 +3,7 @@
 use super::{ask, text};
 use crate::stop_flag::stop_flag;
 use crate::{Json, Outcome, outcome};
-use longwire_control::{ForwarderAsk, Rings};
+use longwire_control::{ProgramRequest, Rings};
 use longwire_halves::Interval;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,7 +63,8 @@ impl Args {
     /// If no instance is selected, it no longer answers, or has no such program, ring or type.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let stop = stop_flag()?;
-        let asked = ForwarderAsk::Events(self.fid, Rings { map: self.map.clone(), kind: self.kind.clone() });
+        let asked =
+            ProgramRequest::Events(self.fid, Rings { map: self.map.clone(), kind: self.kind.clone() });
         let mut lost = Vec::new();
         while !stop.load(Ordering::Relaxed) {
             let answer = ask(self.instance.as_deref(), &self.router, &asked)?;

@@ -3,7 +3,7 @@
 use super::answers::about_one;
 use super::{ask, text};
 use crate::{Json, Outcome, outcome};
-use longwire_control::{ForwarderAsk, Typed};
+use longwire_control::{ProgramRequest, TypeQuery};
 use serde_json::Value;
 
 /// Print a program's state
@@ -42,7 +42,7 @@ impl Args {
         let answer = ask(
             self.instance.as_deref(),
             &self.router,
-            &ForwarderAsk::Get(self.fid, Typed { kind: self.kind }),
+            &ProgramRequest::Get(self.fid, TypeQuery { kind: self.kind }),
         )?;
         if self.json.on {
             return outcome::print_report(&about_one("forwarder get", &self.router, answer), true);

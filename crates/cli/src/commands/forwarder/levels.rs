@@ -4,7 +4,7 @@ use super::answers::{Fields, report};
 use super::{ask, text};
 use crate::{Json, Outcome, outcome};
 use anyhow::Context;
-use longwire_control::ForwarderAsk;
+use longwire_control::ProgramRequest;
 use longwire_report::Row;
 use longwire_report::shown::{columns, count};
 use serde_json::Value;
@@ -55,10 +55,10 @@ impl Args {
     /// # Errors
     /// If no instance is selected, or it does not answer, or there is no socket.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let answer = ask(self.instance.as_deref(), &self.router, &ForwarderAsk::Levels)?;
+        let answer = ask(self.instance.as_deref(), &self.router, &ProgramRequest::Levels)?;
         let socket = answer["socket"].as_str();
         if self.socket {
-            let none = "no control process is expected there: install a forwarder with --where control";
+            let none = "the router expects no control process: install a forwarder with --where control";
             outcome::print(socket.context(none)?)?;
             return Ok(Outcome::Well);
         }

@@ -12,7 +12,7 @@ mod replace;
 use crate::{Json, Outcome, outcome};
 use answers::{about_one, done, named_row, report};
 use chosen::{Chosen, sent};
-use longwire_control::{Client, Entries, ForwarderAsk, MapChange, NewForwarder, State, directory};
+use longwire_control::{Client, Entries, MapChange, NewForwarder, ProgramRequest, State, directory};
 use longwire_halves::FlowEnds;
 use longwire_report::Report;
 use longwire_scenario::{WrittenForwarder, WrittenKey};
@@ -321,16 +321,16 @@ impl Args {
             Action::Get(args) => args.run(),
             Action::Events(args) => args.run(),
             Action::Set(Set { router, fid, data, kind, instance, json }) => {
-                ask(instance.as_deref(), &router, &ForwarderAsk::Set(fid, State { data, kind }))?;
+                ask(instance.as_deref(), &router, &ProgramRequest::Set(fid, State { data, kind }))?;
                 done("forwarder set", &router, &[fid], json)
             }
             Action::Replace(args) => args.run(),
             Action::Renew(Renew { router, fids, instance, json }) => {
-                ask(instance.as_deref(), &router, &ForwarderAsk::Renew(fids.clone()))?;
+                ask(instance.as_deref(), &router, &ProgramRequest::Renew(fids.clone()))?;
                 done("forwarder renew", &router, &fids, json)
             }
             Action::Remove(Remove { router, fid, instance, json }) => {
-                ask(instance.as_deref(), &router, &ForwarderAsk::Remove(fid))?;
+                ask(instance.as_deref(), &router, &ProgramRequest::Remove(fid))?;
                 done("forwarder remove", &router, &[fid], json)
             }
             Action::Map(args) => map(args),
@@ -350,7 +350,7 @@ fn entries(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), entries.trim().to_owned()))
 }
 
-fn ask(instance: Option<&str>, router: &str, ask: &ForwarderAsk) -> anyhow::Result<Value> {
+fn ask(instance: Option<&str>, router: &str, ask: &ProgramRequest) -> anyhow::Result<Value> {
     Ok(Client::connect(&directory(), instance)?.forwarders(router, ask)?)
 }
 
@@ -377,7 +377,7 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
     };
     let (forwarder, object) = sent(&written)?;
     let new = NewForwarder { forwarder, object, lease: args.lease };
-    let installed = ask(args.instance.as_deref(), &args.router, &ForwarderAsk::Install(new))?;
+    let installed = ask(args.instance.as_deref(), &args.router, &ProgramRequest::Install(new))?;
     for odd in installed["notes"].as_array().into_iter().flatten() {
         outcome::note(&format!("note: {}", text(odd)));
     }
@@ -391,15 +391,15 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
 fn map(args: Map) -> anyhow::Result<Outcome> {
     let fid = args.fid;
     let asked = match (args.map, args.key, args.value) {
-        (None, ..) => ForwarderAsk::Maps(fid),
-        (Some(map), None, _) if args.clear => ForwarderAsk::Clear(fid, map),
+        (None, ..) => ProgramRequest::Maps(fid),
+        (Some(map), None, _) if args.clear => ProgramRequest::Clear(fid, map),
         (Some(map), Some(key), _) if args.delete => {
-            ForwarderAsk::Write(fid, map, MapChange { remove: vec![key], write: Vec::new() })
+            ProgramRequest::Write(fid, map, MapChange { remove: vec![key], write: Vec::new() })
         }
         (Some(map), Some(key), Some(value)) => {
-            ForwarderAsk::Write(fid, map, MapChange { remove: Vec::new(), write: vec![(key, value)] })
+            ProgramRequest::Write(fid, map, MapChange { remove: Vec::new(), write: vec![(key, value)] })
         }
-        (Some(map), key, _) => ForwarderAsk::Map(fid, map, Entries { key, fields: !args.hex }),
+        (Some(map), key, _) => ProgramRequest::Map(fid, map, Entries { key, fields: !args.hex }),
     };
     let answer = ask(args.instance.as_deref(), &args.router, &asked)?;
     if args.json.on {
