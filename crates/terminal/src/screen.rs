@@ -231,7 +231,7 @@ mod tests {
     /// Set for the process on the terminal.
     const PANICS: &str = "LONGWIRE_TEST_PANICS";
 
-    /// This test runs itself on a pseudo-terminal, where another thread panics while the view has the terminal.
+    /// This test runs itself on a pseudo-terminal, where a thread panics while the view has the terminal.
     #[test]
     fn a_panic_of_any_thread_restores_the_terminal() {
         if std::env::var_os(PANICS).is_some() {
