@@ -1,8 +1,8 @@
 //! `longwire top`
 
+use crate::commands::ctl::elsewhere::Elsewhere;
 use crate::{Outcome, outcome};
 use anyhow::Context;
-use longwire_control::{Client, directory};
 use longwire_rundir::StopSignals;
 use longwire_terminal::{Left, Owner};
 
@@ -23,6 +23,9 @@ Where there is no terminal, longwire ctl stats prints the counters once, and wit
 pub struct Args {
     /// The instance, by name, process number or both (name-number).
     name: Option<String>,
+
+    #[command(flatten)]
+    at: Elsewhere,
 }
 
 impl Args {
@@ -31,12 +34,12 @@ impl Args {
     /// # Errors
     /// If there is no such instance, or no terminal.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let client = Client::connect(&directory(), self.name.as_deref())?;
+        let client = self.at.connect(self.name.as_deref())?;
         anyhow::ensure!(
             longwire_terminal::fits(),
             "no terminal that can show the view; longwire ctl stats prints the counters once"
         );
-        let name = client.found().name.clone();
+        let name = client.name();
         // So that the terminal is restored.
         let signals = StopSignals::catch().context("catching signals")?;
         let over = || signals.came().is_some();
