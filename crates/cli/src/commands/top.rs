@@ -16,6 +16,7 @@ use longwire_terminal::{Left, Owner};
 Examples:
   longwire top
   longwire top two-hosts
+  longwire top --remote https://lab:8399 --ca ca.pem --cert me.pem --key me.key
 
 Keys: ? shows all. Enter changes the selected link: rate=5mbit delay=40ms. q leaves.
 
