@@ -301,7 +301,9 @@ impl App {
             Kind::Forwarder => {
                 let (router, called) = object.name.rsplit_once('/')?;
                 let answer = of(router)?;
-                let own = |one: &&Value| one["name"] == *called || one["fid"].as_u64() == called.parse().ok();
+                let own = |one: &&Value| {
+                    one["name"] == *called || one["fid"].as_u64().is_some_and(|fid| called.parse() == Ok(fid))
+                };
                 let mut program = answer["forwarders"].as_array()?.iter().find(own)?.clone();
                 let share =
                     program["cost"]["worst_case_ns"].as_f64().zip(answer["budget"]["picoseconds"].as_f64());
