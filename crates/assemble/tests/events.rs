@@ -324,10 +324,10 @@ fn none_is_a_value_of_a_link() {
     for (text, wanted) in [
         ("rate = []\n", "a link always has a rate: write \"unlimited\""),
         ("queue = \"codell\"\n", "did you mean the kind \"codel\"?"),
-        ("queue = \"nonsense\"\n", "it is no kind either; there are tail-drop, head-drop, red"),
+        ("queue = \"nonsense\"\n", "it is not a kind either; there are tail-drop, head-drop, red"),
         (
             "loss = { kind = \"none\", probability = \"1 %\" }\n",
-            "\"none\" takes loss away, parameters and all",
+            "\"none\" removes loss with all its parameters",
         ),
         ("[[at]]\ntime = \"1 s\"\nlink = \"up\"\nqueue = \"codell\"\n", "did you mean the kind \"codel\"?"),
         (

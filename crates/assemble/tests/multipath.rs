@@ -159,7 +159,7 @@ fn mistakes_are_told() {
             "name all next hops in next-hops",
         ),
         ("{ to = \"10.0.2.0/24\", discard = true, next-hops = [{ via = \"10.9.2.2\" }] }", "leave them out"),
-        ("{ to = \"10.0.2.0/24\", next-hops = [] }", "not said where it leads"),
+        ("{ to = \"10.0.2.0/24\", next-hops = [] }", "it has no next hop"),
     ] {
         let error = parse("s.toml", &three_lines(route)).map(|_| ()).unwrap_err();
         assert!(error.to_string().contains(wanted), "{route}: {error}");

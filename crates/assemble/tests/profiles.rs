@@ -94,7 +94,7 @@ fn every_profile_is_held_against_what_it_says() {
     listed.sort();
     assert_eq!(files, listed);
     for shipped in SHIPPED {
-        let about = shipped.about().unwrap_or_else(|error| panic!("{error}"));
+        let about = shipped.description().unwrap_or_else(|error| panic!("{error}"));
         assert!(shipped.text.starts_with("# ") && !about.summary.is_empty() && !about.source.is_empty());
     }
 }

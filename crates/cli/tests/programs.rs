@@ -422,8 +422,8 @@ fn what_can_not_be_asked_for_above_is_a_mistake_of_the_scenario() {
             "where = \"pentium\"",
             "\"pentium\" is not one of data-path, slow-path, control",
         ),
-        ("where = \"control\"", "program = \"policer\"", "on the data path there is no such thing"),
-        ("cycles = 50_000", "", "it is not said how many cycles"),
+        ("where = \"control\"", "program = \"policer\"", "the data path has no such setting"),
+        ("cycles = 50_000", "", "the number of cycles per packet is missing"),
     ] {
         let wrong = folder.write("wrong.toml", text.replacen(from, to, 1));
         let check = longwire(&["check", &wrong]);

@@ -343,7 +343,7 @@ fn blocks_are_replaced_ramped_and_refused_while_it_runs() {
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains(why), "{}", stderr(&output));
     };
-    refused(&["up.forward", "filter=steer up.backward if udp"], "ways are planned before the run");
+    refused(&["up.forward", "filter=steer up.backward if udp"], "paths are planned before the run");
     refused(&["up", "queue.kind=tail-drop", "--ramp", "1s"], "ramp: there is no way in between");
     refused(&["up", "delay=1ms", "--ramp", "soon"], "ramp: ");
     assert_eq!(json(&set(&["up", "loss=1 %"]), 0)["pass"], true);

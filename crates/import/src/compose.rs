@@ -127,11 +127,11 @@ impl Impaired {
         let known = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
         if !known || ["name", "from", "to", "between", "match", "count", "forward", "backward"].contains(&key)
         {
-            notes.add(0, &format!("{KEY}: {key}"), "it is no characteristic of a link, and is left out");
+            notes.add(0, &format!("{KEY}: {key}"), "it is not a characteristic of a link, and is left out");
             return Ok(());
         }
         let Some(value) = text(value) else {
-            let what = format!("{KEY}: {key} is no text");
+            let what = format!("{KEY}: {key} is not a text");
             return Err(ImportError::new(0, what, format!("write {key}: and a value such as 20 ms")));
         };
         stage.set(key, &value);

@@ -112,7 +112,7 @@ impl Lab {
         }
         let Some(&number) = self.numbers.get(&node) else {
             let fix = "name one under nodes:";
-            return Err(ImportError::new(0, format!("a link ends at \"{node}\", which is no node"), fix));
+            return Err(ImportError::new(0, format!("a link ends at \"{node}\", which is not a node"), fix));
         };
         Ok(Some((number, interface)))
     }
@@ -199,7 +199,7 @@ fn impairments(line: usize, given: &[(String, String)], notes: &mut Notes) -> Re
                     stage.set("rate", &rate);
                 }
             }
-            _ => notes.add(line, &format!("{key} {value}"), "it is no impairment that is known here"),
+            _ => notes.add(line, &format!("{key} {value}"), "it is not an impairment that is known here"),
         }
     }
     match (delay, jitter) {

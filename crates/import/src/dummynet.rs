@@ -82,7 +82,11 @@ impl Pipe {
                 }
                 one => {
                     let bad = || {
-                        ImportError::new(line, format!("plr: \"{one}\" is no probability"), "write plr 0.01")
+                        ImportError::new(
+                            line,
+                            format!("plr: \"{one}\" is not a probability"),
+                            "write plr 0.01",
+                        )
                     };
                     self.loss = Some(Share::fraction(&one).ok_or_else(bad)?);
                 }
@@ -144,7 +148,7 @@ impl Pipe {
                 notes.add(words.line, &format!("bw {word}"), why);
             }
             None => {
-                let what = format!("bw: \"{word}\" is no bandwidth");
+                let what = format!("bw: \"{word}\" is not a bandwidth");
                 return Err(ImportError::new(words.line, what, "write bw 1Mbit/s"));
             }
         }

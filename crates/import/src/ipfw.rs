@@ -123,7 +123,7 @@ impl Table {
     ) -> Result<(), ImportError> {
         let what = object.unwrap_or("pipe");
         let bad = || {
-            let what = format!("\"{number}\" is no number of a {what}");
+            let what = format!("\"{number}\" is not a number of a {what}");
             ImportError::new(line.number, what, "number it from 1")
         };
         let number = whole(number).filter(|number| *number > 0).ok_or_else(bad)?;
@@ -160,7 +160,7 @@ impl Table {
             return Ok(());
         };
         let Some(number) = whole(number) else {
-            let what = format!("\"{number}\" is no number of a {kind}");
+            let what = format!("\"{number}\" is not a number of a {kind}");
             return Err(ImportError::new(line.number, what, "write ipfw add pipe 1 ip from any to any"));
         };
         let rest = words.get(at + 2..).unwrap_or_default();

@@ -383,8 +383,8 @@ mod tests {
 
     #[test]
     fn errors_and_notes_name_the_line() {
-        let error = ImportError::new(3, "\"x\" is no time", "write 10ms");
-        assert_eq!(error.to_string(), "line 3: \"x\" is no time; write 10ms");
+        let error = ImportError::new(3, "\"x\" is not a time", "write 10ms");
+        assert_eq!(error.to_string(), "line 3: \"x\" is not a time; write 10ms");
         let note = Note { line: 0, option: "limit 5".into(), why: "because".into() };
         assert_eq!(note.to_string(), "limit 5: because");
     }

@@ -76,7 +76,7 @@ fn traces(sources: &[Source], notes: &mut Notes) -> Result<Shell, ImportError> {
         };
         if !is_trace(&source.text) {
             let fix = "write one whole number of milliseconds a line";
-            return Err(ImportError::new(0, format!("{name} is no packet-delivery trace"), fix));
+            return Err(ImportError::new(0, format!("{name} is not a packet-delivery trace"), fix));
         }
         playable(name, &source.text)?;
         Ok(Part::Link { trace: file_name(0, name)?, once: false, queue: "\"unlimited\"".into() })

@@ -202,7 +202,7 @@ fn put(
         return Ok(());
     }
     let Some(delay) = milliseconds(cell).filter(|delay| *delay <= LONGEST) else {
-        let what = format!("\"{cell}\" is no delay from 0 to 100 s");
+        let what = format!("\"{cell}\" is not a delay from 0 to 100 s");
         return Err(ImportError::new(line, what, "write milliseconds, such as 12.5, or - for no link"));
     };
     if delays.insert((from, to), delay).is_some_and(|before| before != delay) {
@@ -289,9 +289,9 @@ mod tests {
     fn mistakes_have_a_line() {
         for (text, what) in [
             ("", "no matrix"),
-            ("x,a,b\na,0,fast\n", "line 2: \"fast\" is no delay"),
-            ("x,a,b\na,0,-5\n", "line 2: \"-5\" is no delay"),
-            ("x,a,b\na,0,100001\n", "line 2: \"100001\" is no delay"),
+            ("x,a,b\na,0,fast\n", "line 2: \"fast\" is not a delay"),
+            ("x,a,b\na,0,-5\n", "line 2: \"-5\" is not a delay"),
+            ("x,a,b\na,0,100001\n", "line 2: \"100001\" is not a delay"),
             ("x,a,b\na,0,-\n", "no delay between two regions"),
         ] {
             let error = import(text, &mut Notes::default()).unwrap_err().to_string();

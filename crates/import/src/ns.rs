@@ -391,7 +391,7 @@ impl Script<'_> {
         match self.objects.get(word) {
             Some(Object::Node(node)) => Ok(*node),
             _ => {
-                let what = format!("\"{word}\" is no node");
+                let what = format!("\"{word}\" is not a node");
                 Err(ImportError::new(line, what, "make it with set n0 [$ns node], and write $n0"))
             }
         }

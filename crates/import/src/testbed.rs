@@ -135,7 +135,7 @@ impl Script<'_> {
             Some(Object::Link(edges)) if edges.len() == 1 => Ok(edges[0]),
             _ => Err(ImportError::new(
                 line,
-                "this is no link",
+                "this is not a link",
                 "make it with set link0 [$ns duplex-link …], and write $link0",
             )),
         }

@@ -108,7 +108,7 @@ impl Options {
     fn read(&mut self, text: &str, notes: &mut Notes) -> Result<(), ImportError> {
         for line in commands(text)? {
             let Some(at) = line.words.iter().position(|word| word == "theaterq") else {
-                notes.add(line.number, &line.text(), "it is no command for theaterq");
+                notes.add(line.number, &line.text(), "it is not a command for theaterq");
                 continue;
             };
             let mut words = Words::new(line.number, &line.words[at + 1..]);
@@ -185,7 +185,7 @@ impl Trace {
             let Some(values) =
                 values.filter(|values| values.len() == SIMPLE || EXTENDED.contains(&values.len()))
             else {
-                return Err(ImportError::new(number, "this is no line of a TheaterQ trace", fix));
+                return Err(ImportError::new(number, "this is not a line of a TheaterQ trace", fix));
             };
             if fields != 0 && fields != count {
                 return Err(ImportError::new(number, "lines differ in their number of fields", fix));

@@ -11,7 +11,7 @@ pub(super) fn read(text: &str, what: &str) -> Result<Map<String, Value>, ImportE
     let fix = format!("correct the YAML of {what}");
     match serde_saphyr::from_str::<Value>(text) {
         Ok(Value::Object(map)) => Ok(map),
-        Ok(_) => Err(ImportError::new(0, format!("this is no {what}: its top is no map"), fix)),
+        Ok(_) => Err(ImportError::new(0, format!("this is no {what}: its top is not a map"), fix)),
         Err(error) => {
             let line = error.location().and_then(|place| usize::try_from(place.line()).ok());
             let said = error.to_string();

@@ -154,7 +154,7 @@ fn what_links_are_made_of() {
             &["no parameter \"rte\"", "did you mean \"rate\"?"],
         ),
         ("loss = {}", "4:8", "link", &["needs \"probability\""]),
-        ("rate = [1]", "4:8", "link", &["array can't stand here"]),
+        ("rate = [1]", "4:8", "link", &["array is not allowed here"]),
         (
             "forward = { ratte = \"1 Mbit/s\" }",
             "4:13",
@@ -309,7 +309,7 @@ fn bridges_and_paths() {
     let double = link("[\"x\", \"y\"]") + "[[link]]\nfrom = \"x\"\nto = \"y\"\n";
     check(BRIDGES, &double, "7:1", "link \"x-y\": ", &["loop of bridges: x – y – x"]);
     let two = link("[\"a\", \"y\"]");
-    check(BRIDGES, &two, "5:8", "link \"ay.forward\": ", &["\"a\" hangs on \"x\"", "one cable"]);
+    check(BRIDGES, &two, "5:8", "link \"ay.forward\": ", &["\"a\" is attached to \"x\"", "one cable"]);
     check(
         BRIDGES,
         &link("[\"a\", \"b\"]"),
@@ -358,7 +358,7 @@ fn engine_and_sources() {
         ("[engine]\npool = \"1 kB\"", "4:8", "engine, pool: ", &["out of range", "from 1 MiB to 256 GiB"]),
         ("[engine]\npool = \"1 gib\"", "4:8", "engine, pool: ", &["unknown unit"]),
         ("[engine]\ncpus = [0, 1]", "4:12", "engine, cpus: ", &["2 processors for 1 workers"]),
-        ("[engine]\nworkers = 2\ncpus = [3, 3]", "5:12", "engine, cpus: ", &["stands twice"]),
+        ("[engine]\nworkers = 2\ncpus = [3, 3]", "5:12", "engine, cpus: ", &["is given twice"]),
         ("[fidelity]\nshare = \"110 %\"", "4:9", "fidelity, share: ", &["out of range"]),
         (
             "[[source]]\nfrom = \"a\"\nto = \"b\"",
@@ -470,7 +470,7 @@ fn several_mistakes_are_told_at_once() {
 fn notes_tell_what_is_odd() {
     let table = [
         ("mtu = 576", "drops packets above 576 bytes"),
-        ("queue = 0", "lets nothing through"),
+        ("queue = 0", "drops everything"),
         ("queue = \"1 kB\"", "no room for one frame"),
         ("queue = \"5 ms\"", "never fills"),
         ("queue = \"5 ms\"\nrate = \"1 Mbit/s\"", "takes longer to send"),
@@ -480,7 +480,7 @@ fn notes_tell_what_is_odd() {
             "rate = { kind = \"token-bucket\", rate = \"2 Mbit/s\", burst = \"9 kB\", peak = \"1 Mbit/s\" }",
             "its peak of 1 Mbit/s",
         ),
-        ("loss = { kind = \"pattern\" }", "loses nothing"),
+        ("loss = { kind = \"pattern\" }", "never drops anything"),
         ("delay = { delay = \"5 ms\", before = \"queue\" }\nreorder = \"1 %\"", "and there is none"),
         (
             "rate = { kind = \"slotted\", min = \"10 ms\", bytes = 3000 }\nqueue = \"50 ms\"",
@@ -512,7 +512,7 @@ fn notes_tell_what_is_odd() {
     assert_eq!(plan_of(&text).notes, []);
     let one_way = format!("{BRIDGES}[[link]]\nfrom = \"x\"\nto = \"y\"");
     let plan = plan_of(&one_way);
-    assert!(plan.notes[0].what.contains("no links lead from here to \"a\""), "{}", plan.notes[0]);
+    assert!(plan.notes[0].what.contains("there is no path from here to \"a\""), "{}", plan.notes[0]);
     assert_eq!((plan.pair_route(0, 1), plan.pair_route(1, 0)), (Some(&[0][..]), None));
 }
 

@@ -1,4 +1,4 @@
-//! From one plan to another while the engine runs: which links join and leave, and the new map.
+//! Changing from one plan to another while the engine runs: links that join and leave, and the new map.
 
 use super::{Shards, assign, links_of, map_over, routers};
 use longwire_block::Port;
@@ -13,38 +13,38 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use thiserror::Error;
 
-/// Where the engine has what the plan names, and what it has room for.
+/// The engine's references to the plan's objects, and its spare room.
 #[derive(Debug, Clone)]
 pub struct Layout {
-    /// By a link's place in the plan.
+    /// By link.
     pub links: Vec<LinkRef>,
     pub(super) homes: Vec<Home>,
     pub(super) paths: Paths,
     pub(super) floods: HashMap<u16, Fork>,
     pub(super) workers: Vec<Indices>,
-    /// By a segment's index: its node at its worker, or the first of several.
+    /// By segment: the index of its node at its (first) worker.
     pub(super) nodes: Vec<u32>,
-    /// Number of ports at the first worker, with those that were removed.
+    /// Number of port slots at the first worker, including removed ones.
     pub(super) slots: u32,
 }
 
 /// The indices of a worker's links.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Indices {
-    /// How many there are, with those that links have left.
+    /// Number of indices, including free ones.
     pub count: u32,
-    /// Those that can be used again.
+    /// Indices that can be reused.
     pub free: Vec<u32>,
-    /// How many its arrays, and its timing wheel, have room for.
+    /// Capacity of the worker's arrays and timing wheel.
     pub room: usize,
 }
 
-/// A plan can't be brought to another while it runs. Nothing has changed.
+/// A change of plan that is impossible while the engine runs; nothing has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct CantRewire(String);
 
-/// What brings an engine from one plan to another.
+/// A change from one plan to another.
 pub struct Rewired {
     /// The engine's part.
     pub rewiring: Rewiring,
@@ -54,38 +54,37 @@ pub struct Rewired {
     pub added: Vec<u32>,
     /// Places in the old plan of links that leave.
     pub removed: Vec<u32>,
-    /// Hosts that are new, by their places among the hosts; their ports are wanted.
+    /// New hosts by index; the caller provides their ports.
     pub new_hosts: Range<usize>,
-    /// Hosts of the old plan that are gone.
+    /// Removed hosts by index in the old plan.
     pub old_hosts: Range<usize>,
-    /// Where the wanted ports go.
-    wanted: Vec<Wanted>,
+    /// Where the new hosts' ports go.
+    wanted: Vec<PortRequest>,
 }
 
-/// A port that is wanted.
-struct Wanted {
+/// A port that the caller must provide.
+struct PortRequest {
     place: u16,
     slot: u32,
     node: u32,
 }
 
 impl Rewired {
-    /// Gives the ports of new hosts, in their order.
+    /// Provides the ports of new hosts, in order.
     pub fn give_ports(&mut self, ports: Vec<Box<dyn Port>>) {
         let worker = &mut self.rewiring.parts[0];
-        for (Wanted { place, slot, node }, port) in self.wanted.drain(..).zip(ports) {
+        for (PortRequest { place, slot, node }, port) in self.wanted.drain(..).zip(ports) {
             worker.ports.push((slot, PortSetup { place, node: node as usize, port }));
         }
         worker.ports.sort_by_key(|(slot, _)| *slot);
     }
 }
 
-/// Compares the plan `old`, whose engine is laid out like `layout`, with `new`. Links of the same name and
-/// ends stay what they are, whatever they are set to; what removed ones hold is dropped, unless they are
-/// `drained`.
+/// Compares the plan `old`, laid out as `layout`, with `new`. Links with the same name and ends are kept with
+/// their current settings; removed ones drop what they hold, unless `drained`.
 ///
 /// # Errors
-/// If the plans differ in what can't change while packets flow.
+/// If the plans differ in something that can't change while packets flow.
 pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<Rewired, CantRewire> {
     let shards = Shards::of(new);
     check(old, new, &shards)?;
@@ -121,7 +120,7 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
     let map = map_over(new, &mut next, Some((old, layout)), routers::joints(new, &shards));
     let several = next.workers.len() > 1;
     let before = several.then(|| {
-        // The classifier of the old plan with the longer table.
+        // The old plan's classifier with the extended table of paths.
         let mut with = Layout { paths: map.paths.clone(), ..layout.clone() };
         map_over(old, &mut with, Some((old, layout)), routers::joints(new, &shards))
     });
@@ -137,7 +136,7 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
         }
         let gone = leaving.iter().filter(|link| link.worker() == worker).map(|link| link.local());
         let leaving: Vec<u32> = gone.collect();
-        // Where a packet can't be on its way to them any more.
+        // No packet can be under way to them.
         if shards.flat && !several && !drained {
             indices.free.extend(&leaving);
         }
@@ -155,10 +154,10 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
     Ok(Rewired { rewiring, layout: next, added, removed, new_hosts, old_hosts, wanted })
 }
 
-/// What the plan adds and removes while it runs in virtual time, laid out at the start like `layout`.
+/// The rewirings of a plan's stages in virtual time, laid out as `layout` at the start.
 ///
 /// # Errors
-/// If that can't be made while packets flow.
+/// If a stage is impossible while packets flow.
 pub fn rewirings(plan: &Plan, layout: &Layout) -> Result<Vec<(Nanos, Rewiring)>, CantRewire> {
     if plan.engine.workers > 1 && !plan.stages.is_empty() {
         let why = "with several workers nothing is added and removed in virtual time: write workers = 1";
@@ -176,7 +175,7 @@ pub fn rewirings(plan: &Plan, layout: &Layout) -> Result<Vec<(Nanos, Rewiring)>,
 }
 
 impl Indices {
-    /// An index for a link that joins: of those to be used again first.
+    /// An index for a link that joins, reusing free ones first.
     fn take(&mut self) -> Result<u32, CantRewire> {
         if let Some(slot) = self.free.pop() {
             return Ok(slot);
@@ -189,8 +188,8 @@ impl Indices {
     }
 }
 
-/// By a link's place in the new plan: the engine's, if it was there before; and the places in the old plan of
-/// those that are not there any more.
+/// By link of the new plan: the engine's reference, if the link is kept; and the places of removed links in
+/// the old plan.
 fn kept(old: &Plan, layout: &Layout, new: &Plan) -> (Vec<Option<LinkRef>>, Vec<u32>) {
     let names: HashMap<&str, u32> = old.links.iter().map(|link| &*link.name).zip(0..).collect();
     let ends =
@@ -209,7 +208,7 @@ fn kept(old: &Plan, layout: &Layout, new: &Plan) -> (Vec<Option<LinkRef>>, Vec<u
     (kept, (0..old.links.len() as u32).filter(|place| !stay.contains(place)).collect())
 }
 
-/// What has to be equal, or to be so.
+/// Checks what must be equal in both plans, and what the new one must not have.
 fn check(old: &Plan, new: &Plan, shards: &Shards) -> Result<(), CantRewire> {
     let refused = |why: String| Err(CantRewire(why));
     if let Some(section) = changed_sections(&old.text, &new.text).first() {
@@ -271,7 +270,7 @@ fn check(old: &Plan, new: &Plan, shards: &Shards) -> Result<(), CantRewire> {
     Ok(())
 }
 
-/// Checks whether hosts can change as they do. The number of hosts that both plans have.
+/// Checks the change of hosts; returns the number of hosts that both plans have.
 fn check_hosts(old: &Plan, new: &Plan) -> Result<usize, CantRewire> {
     let refused =
         |why: &str| Err(CantRewire(format!("hosts are not added and removed {why}: start it again")));
@@ -279,7 +278,7 @@ fn check_hosts(old: &Plan, new: &Plan) -> Result<usize, CantRewire> {
     if kept == old.hosts.len() && kept == new.hosts.len() {
         return Ok(kept);
     }
-    // Their ports come before all others in a plan, and each has its place.
+    // Their ports come first in a plan, and must keep their places.
     if old.ports.len() != old.hosts.len() {
         return refused("where there are ports and routers besides");
     }
@@ -300,20 +299,20 @@ fn check_hosts(old: &Plan, new: &Plan) -> Result<usize, CantRewire> {
     Ok(kept)
 }
 
-/// How many hosts, from the first on, both plans have alike.
+/// Number of leading hosts that both plans have alike.
 fn kept_hosts(old: &Plan, new: &Plan) -> usize {
     old.hosts.iter().zip(&new.hosts).take_while(|(old, new)| old == new).count()
 }
 
-/// What hosts that come and go mean for ports and bridges.
+/// Changes of ports and bridges when hosts join and leave.
 struct Hosts {
     kept: usize,
     closed: Vec<(u32, PortSetup)>,
     acts: Vec<(u32, AtNode)>,
-    wanted: Vec<Wanted>,
+    wanted: Vec<PortRequest>,
 }
 
-/// Hosts behind those that both plans have leave and join.
+/// Removes and adds the hosts after those that both plans have.
 fn changed_hosts(old: &Plan, new: &Plan, layout: &mut Layout) -> Result<Hosts, CantRewire> {
     let kept = kept_hosts(old, new);
     let mut hosts = Hosts { kept, closed: Vec::new(), acts: Vec::new(), wanted: Vec::new() };
@@ -329,10 +328,10 @@ fn changed_hosts(old: &Plan, new: &Plan, layout: &mut Layout) -> Result<Hosts, C
         let home = layout.homes.get(usize::from(place)).copied();
         let home = home.ok_or_else(|| CantRewire("the port of a host has no place".into()))?;
         let segment = new.ports[usize::from(place)].segment;
-        hosts.wanted.push(Wanted { place, slot: home.slot, node: layout.nodes[segment as usize] });
+        hosts.wanted.push(PortRequest { place, slot: home.slot, node: layout.nodes[segment as usize] });
     }
     for host in &old.hosts[kept..] {
-        // Unless another takes its place.
+        // Unless a new host takes its place.
         if !new.hosts[kept..].iter().any(|new| new.port == host.port) {
             let slot = layout.homes[usize::from(host.port)].slot;
             let node = layout.nodes[old.ports[usize::from(host.port)].segment as usize] as usize;
@@ -362,7 +361,7 @@ fn changed_hosts(old: &Plan, new: &Plan, layout: &mut Layout) -> Result<Hosts, C
     Ok(hosts)
 }
 
-/// Events that were planned know the links of then.
+/// Refuses links that events would change: events were planned without them.
 fn check_events(new: &Plan, added: &[u32]) -> Result<(), CantRewire> {
     let named = new.events.iter().flat_map(|event| &*event.links).find(|place| added.contains(place));
     named.map_or(Ok(()), |&place| {

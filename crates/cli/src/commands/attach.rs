@@ -182,7 +182,7 @@ fn process_of(id: &str) -> anyhow::Result<u32> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     ensure!(
         id.starts_with(|c: char| c.is_ascii_alphanumeric()) && id.chars().all(plain),
-        "\"{}\" is no container's name or ID",
+        "\"{}\" is not a container's name or ID",
         id.escape_debug()
     );
     let mut said = Vec::new();

@@ -5,7 +5,7 @@ use longwire_assemble::{Calibration, Capacity, Pricing, predict, price};
 use longwire_report::{Report, Row};
 use longwire_run::fitted::fit_pool;
 use longwire_run::objects::sources::why_silent;
-use longwire_scenario::{Calibrated, Plan, Who, own_prices, prices_of};
+use longwire_scenario::{Calibrated, Plan, Receiver, own_prices, prices_of};
 use longwire_units::Bytes;
 use std::path::{Path, PathBuf};
 
@@ -159,7 +159,7 @@ fn priced(plan: &Plan, report: &Report, capacity: &Capacity) -> Pricing {
 /// The expected control processes.
 fn processes(plan: &Plan) -> impl Iterator<Item = &str> {
     let above = plan.forwarders.iter().filter_map(|planned| planned.request.above.as_ref());
-    above.filter(|above| above.who == Who::Process).map(|above| &*above.name)
+    above.filter(|above| above.receiver == Receiver::Process).map(|above| &*above.name)
 }
 
 /// A note on routers' processors that are threads in real time, if the machine has fewer cores than busy

@@ -114,7 +114,8 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse::<u16>() {
         return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
     }
-    text.parse().map_err(|_| format!("\"{text}\" is no address; write 127.0.0.1:9000, [::1]:9000 or 9000"))
+    text.parse()
+        .map_err(|_| format!("\"{text}\" is not an address; write 127.0.0.1:9000, [::1]:9000 or 9000"))
 }
 
 /// From where the service is reached, and the wiring of the ends. Enters a user namespace if ends are only

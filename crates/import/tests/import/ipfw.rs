@@ -186,8 +186,8 @@ fn units_are_those_of_ipfw() {
 
 #[test]
 fn ipfw_mistakes() {
-    refused(Format::Ipfw, "ipfw pipe 0 config bw 1Mbit/s", "\"0\" is no number of a pipe");
-    refused(Format::Ipfw, "\nipfw pipe 1 config bw 1Xbit/s", "line 2: bw: \"1Xbit/s\" is no bandwidth");
+    refused(Format::Ipfw, "ipfw pipe 0 config bw 1Mbit/s", "\"0\" is not a number of a pipe");
+    refused(Format::Ipfw, "\nipfw pipe 1 config bw 1Xbit/s", "line 2: bw: \"1Xbit/s\" is not a bandwidth");
     refused(Format::Ipfw, "ipfw pipe 1 config delay soon", "delay: \"soon\"");
     refused(Format::Ipfw, "ipfw pipe 1 config colour red", "no option \"colour\"");
     refused(Format::Ipfw, "ipfw add pipe 1 ip to any", "no from");

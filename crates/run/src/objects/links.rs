@@ -7,10 +7,10 @@ use longwire_block::path::LinkRef;
 use longwire_block::{Spec, Values};
 use longwire_control::{Kind, Quantity, SetError, Settable};
 use longwire_engine::{Report, Target};
-use longwire_scenario::library::{SHIPPED, Shipped, Way};
+use longwire_scenario::library::{Direction, SHIPPED, Shipped};
 use longwire_scenario::{
-    About, Asked, LinkFault, Plan, ScenarioError, block_meant, called_elsewhere, kind_meant, link_edit,
-    removal_meant, suggestion, unplanned_target, with_defaults,
+    BlockPatch, FaultPlace, LinkFault, Plan, ScenarioError, called_elsewhere, implied_block, implied_kind,
+    implied_removal, link_edit, suggestion, unplanned_target, with_defaults,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -134,12 +134,12 @@ impl LinkWords {
             settings.iter().partition(|setting| setting.name == Some(KIND));
         let texts: Vec<_> = params.iter().map(|setting| (setting.name, setting.text)).collect();
         let kind = kinds.last();
-        let asked = Asked { key, kind: kind.map(|setting| setting.text), params: &texts };
-        link_edit(&self.registry, blocks, asked, Path::new(".")).map_err(|LinkFault { about, what, fix }| {
-            let written = match about {
-                About::Kind => kind.map(|setting| setting.written),
-                About::Param(number, ..) => Some(params[number].written),
-                About::Whole => None,
+        let patch = BlockPatch { key, kind: kind.map(|setting| setting.text), params: &texts };
+        link_edit(&self.registry, blocks, patch, Path::new(".")).map_err(|LinkFault { place, what, fix }| {
+            let written = match place {
+                FaultPlace::Kind => kind.map(|setting| setting.written),
+                FaultPlace::Param(number, ..) => Some(params[number].written),
+                FaultPlace::Whole => None,
             };
             let reason = if fix.is_empty() { what } else { format!("{what}; {fix}") };
             SetError::Value { key: written.unwrap_or(key).into(), reason }
@@ -148,7 +148,7 @@ impl LinkWords {
 
     /// The kind that a mere value of a key names: one of its blocks, or none.
     fn word_meant(&self, key: &str, text: &str) -> Option<&'static Spec> {
-        removal_meant(key, text).or_else(|| kind_meant(&self.registry, key, text))
+        implied_removal(key, text).or_else(|| implied_kind(&self.registry, key, text))
     }
 
     /// The parameter that a mere name means which blocks of several keys have: that of the block which the
@@ -164,7 +164,7 @@ impl LinkWords {
             let first = rows.first()?.key;
             rows.iter().all(|spec| spec.key == first).then_some((first, Some(written)))
         };
-        let asked = self.asked(pairs, blocks);
+        let patch = self.asked(pairs, blocks);
         let replaced = |spec: &Spec| asked.iter().any(|other| other.key == spec.key);
         let own = blocks.iter().map(|(spec, _)| *spec).filter(|spec| has(spec) && !replaced(spec));
         only(asked.iter().copied().filter(|spec| has(spec)).collect()).or_else(|| only(own.collect()))
@@ -179,7 +179,7 @@ impl LinkWords {
             match name {
                 Some(KIND) => row,
                 None if self.word_meant(key, text).is_some() => self.word_meant(key, text),
-                _ => block_meant(&self.registry, own, key, &[name]),
+                _ => implied_block(&self.registry, own, key, &[name]),
             }
         };
         pairs.iter().filter_map(kind_of).collect()
@@ -236,7 +236,7 @@ impl LinkWords {
         if rows.is_empty() {
             return self.unlisted(key);
         }
-        let asked = self.asked(pairs, blocks);
+        let patch = self.asked(pairs, blocks);
         let own = |row: &Spec| blocks.iter().any(|(spec, _)| (spec.key, spec.kind) == (row.key, row.kind));
         // A block that the same change sets is no other.
         let open =
@@ -302,8 +302,8 @@ fn with_profile(pairs: &[&Pair], link: &str) -> Result<Vec<Pair>, SetError> {
         let near = || suggestion(text, SHIPPED.iter().map(|shipped| shipped.name));
         match (shipped, key.as_str()) {
             (Some(shipped), _) => {
-                let backward = link.ends_with(Way::Backward.suffix());
-                let way = if backward { Way::Backward } else { Way::Forward };
+                let backward = link.ends_with(Direction::Backward.suffix());
+                let way = if backward { Direction::Backward } else { Direction::Forward };
                 let settings = shipped.settings(way);
                 let wrong =
                     |error: ScenarioError| SetError::Value { key: key.clone(), reason: error.to_string() };
@@ -328,7 +328,7 @@ fn with_profile(pairs: &[&Pair], link: &str) -> Result<Vec<Pair>, SetError> {
 fn check_ways(planned: &Blocks, edits: &[Edit]) -> Result<(), SetError> {
     let Some(target) = edits.iter().find_map(|edit| unplanned_target(planned, edit)) else { return Ok(()) };
     let reason = format!(
-        "it steers to \"{target}\", where the filter of the scenario does not; ways are planned before the \
+        "it steers to \"{target}\", where the filter of the scenario does not; paths are planned before the \
          run, so steer to the same links in the same order"
     );
     Err(SetError::Value { key: "filter".into(), reason })
@@ -483,7 +483,7 @@ mod tests {
         assert!(error.contains("\"codle\" is not a limit"), "{error}");
         assert!(error.ends_with("did you mean the kind \"codel\"?"), "{error}");
         let error = changed(&[("queue", "nonsense")]).unwrap_err();
-        assert!(error.contains("it is no kind either; there are tail-drop, head-drop, red,"), "{error}");
+        assert!(error.contains("it is not a kind either; there are tail-drop, head-drop, red,"), "{error}");
         assert!(changed(&[("queue", "")]).unwrap_err().contains("a link always has a queue"));
         let red = changed(&[("queue.kind", "red"), ("queue", "60 packets"), ("max-p", "2 %")]).unwrap();
         assert!(red[0].starts_with("queue (red): 60 packets, ") && red[0].contains("2 %"), "{red:?}");
@@ -555,6 +555,6 @@ mod tests {
             );
         }
         let error = changed(&[("loss", ""), ("loss.where", "wire")]).unwrap_err();
-        assert!(error.contains("takes loss away"), "{error}");
+        assert!(error.contains("removes loss"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! A router's `control-plane`: a port beside each of its own, to a namespace.
+//! The key `control-plane` of `[[router]]`: beside each port, one to a namespace.
 
 use super::nodes::Nodes;
 use super::{Entry, Resolver};
@@ -7,15 +7,16 @@ use crate::plan::{Attachment, ControlEnd, Port};
 use crate::router_plan::RouterPort;
 use crate::written::Text;
 
-/// Longest name of an interface (IFNAMSIZ without its end).
+/// Longest name of an interface (IFNAMSIZ less its terminator).
 const LONGEST_INTERFACE: usize = 15;
 /// Longest name of a namespace's host.
 const LONGEST_NAME: usize = 63;
-/// Names of interfaces that every namespace has, or that mean all or none.
+/// Reserved names of interfaces.
 const TAKEN: [&str; 5] = ["lo", "all", "default", ".", ".."];
 
 impl Resolver<'_, '_> {
-    /// Gives a router that wants a control plane the ports to it. Whether it wants one; none after an error.
+    /// Adds the ports to a router's control plane, if it is to have one; returns whether. None after an
+    /// error.
     pub(super) fn control_plane(
         &mut self,
         entry: &Entry<'_>,
@@ -33,7 +34,7 @@ impl Resolver<'_, '_> {
         }
         if let Some(span) = written.span("scheduler") {
             let what = "a router with a control plane can't share its processors between flows";
-            let fix = "take one of the two away: hellos of routing protocols would wait behind flows";
+            let fix = "remove one of the two: hellos of routing protocols would wait behind flows";
             self.error(span, entry, "scheduler", what, fix);
             return None;
         }

@@ -1,4 +1,4 @@
-//! Section `[[forwarder]]`: programs of routers, verified, compiled and held against the budget.
+//! Section `[[forwarder]]`: programs of routers, verified, compiled and checked against the budget.
 
 use super::{Entry, Resolver, some};
 use crate::file::File;
@@ -7,7 +7,7 @@ use crate::finding::suggestion;
 use crate::forwarder_plan::{
     ForwarderFault, ForwarderRequest, PlannedForwarder, WrittenForwarder, WrittenKey,
 };
-use crate::level_plan::{AboveRequest, Promises, Who};
+use crate::level_plan::{AboveRequest, Promises, Receiver};
 use crate::plan::Plan;
 use crate::router_plan::Router;
 use crate::written::{Name, Written};
@@ -49,7 +49,7 @@ impl Resolver<'_, '_> {
         planned
     }
 
-    /// Notes where a queue is chosen and there is but one.
+    /// Warns where a queue is chosen although there is only one.
     pub(super) fn queues_of_forwarders(&mut self, file: &File, plan: &Plan) {
         for (written, planned) in file.forwarder.iter().zip(&plan.forwarders) {
             if let (Some(queue), Some(odd)) = (written.span("queue"), plan.one_queue(planned.router)) {
@@ -90,7 +90,7 @@ impl Resolver<'_, '_> {
     }
 }
 
-/// The attachments of a router that are given away: numbered from 0 on each level.
+/// Numbers of a router's attachments, from 0 on each level.
 #[derive(Debug, Clone, Copy, Default)]
 struct AttachmentCounts {
     services: usize,
@@ -99,16 +99,16 @@ struct AttachmentCounts {
 
 impl AttachmentCounts {
     fn next(&mut self, above: Option<&AboveRequest>) -> Option<AttachmentId> {
-        let (count, attachment): (_, fn(usize) -> AttachmentId) = match above?.who {
-            Who::Service(_) => (&mut self.services, AttachmentId::slow),
-            Who::Process => (&mut self.processes, AttachmentId::control),
+        let (count, attachment): (_, fn(usize) -> AttachmentId) = match above?.receiver {
+            Receiver::Service(_) => (&mut self.services, AttachmentId::slow),
+            Receiver::Process => (&mut self.processes, AttachmentId::control),
         };
         *count += 1;
         Some(attachment(*count - 1))
     }
 }
 
-/// What a forwarder needs above is there.
+/// Admits a forwarder to the level above.
 fn promised<T>(
     (request, after): (ForwarderRequest, T),
     promises: &mut Promises,
@@ -167,13 +167,13 @@ impl WrittenEntry {
         }
     }
 
-    /// What errors call it.
+    /// Its name in errors.
     fn called(&self) -> Option<&str> {
         let called = self.name.as_ref().or(self.program.as_ref()).or(self.service.as_ref());
         called.map(|written| &*written.text)
     }
 
-    /// Where a key of it stands; of what was left out, where the program is named, or the level.
+    /// The place of a key; for an absent one, that of the program or the level.
     fn span_of(&self, field: &str) -> Range<usize> {
         fn place<T>(written: Option<&Written<T>>) -> Option<Range<usize>> {
             written.map(|written| written.span.clone())

@@ -1,11 +1,11 @@
-//! Section `[[medium]]`: what links share.
+//! Section `[[medium]]`: shared media.
 
 use super::links::Links;
 use super::{Entry, Resolver, some};
 use crate::file::{self, BlockText, File};
 use crate::finding::suggestion;
-use crate::link_edit::{About, Asked, LinkFault, link_edit, no_such_parameter};
-use crate::meant::bare;
+use crate::implied::bare;
+use crate::link_edit::{BlockPatch, FaultPlace, LinkFault, link_edit, no_such_parameter};
 use crate::plan::Medium;
 use crate::written::{Name, Written};
 use longwire_block::change::{Blocks, Edit};
@@ -13,19 +13,19 @@ use longwire_block::{Spec, Values};
 use longwire_link::{MEDIA, check_medium, medium_profiles};
 use std::path::Path;
 
-/// Most stations of a medium: what happens there costs time with their number.
+/// Most stations of a medium: costs grow with their number.
 const MOST_STATIONS: usize = 4096;
 
-/// What `pairs` of parameter and text mean for a medium that is made of `now`.
+/// The edit that `pairs` of parameter and text make on a medium with the blocks `now`.
 ///
 /// # Errors
-/// The parameter that can't be, and why not.
+/// The faulty parameter, and the fault.
 pub fn medium_edit(now: &Blocks, pairs: &[(&str, &str)]) -> Result<Edit, (String, String)> {
     let Some((spec, _)) = now.first() else { return Err((String::new(), "there is no medium".into())) };
     let params: Vec<_> = pairs.iter().map(|(name, text)| (Some(*name), *text)).collect();
-    let asked = Asked { key: spec.key, kind: Some(spec.kind), params: &params };
-    let edit = link_edit(MEDIA, now, asked, Path::new(".")).map_err(|LinkFault { about, what, fix }| {
-        let name = if let About::Param(number, ..) = about { pairs[number].0 } else { "" };
+    let patch = BlockPatch { key: spec.key, kind: Some(spec.kind), params: &params };
+    let edit = link_edit(MEDIA, now, asked, Path::new(".")).map_err(|LinkFault { place, what, fix }| {
+        let name = if let FaultPlace::Param(number, ..) = place { pairs[number].0 } else { "" };
         (name.into(), if fix.is_empty() { what } else { format!("{what}; {fix}") })
     })?;
     if let Some((spec, values)) = edit.apply(now) {
@@ -35,7 +35,7 @@ pub fn medium_edit(now: &Blocks, pairs: &[(&str, &str)]) -> Result<Edit, (String
 }
 
 impl Resolver<'_, '_> {
-    /// The media with the links that share them. Incomplete after an error.
+    /// The media with their links. Incomplete after an error.
     pub(super) fn media(&mut self, file: &File, links: &Links) -> Vec<Medium> {
         let mut media: Vec<Medium> = Vec::new();
         for written in &file.medium {
@@ -63,7 +63,7 @@ impl Resolver<'_, '_> {
         media
     }
 
-    /// What a medium is. None after an error.
+    /// The kind and settings of a medium. None after an error.
     fn medium(&mut self, entry: &Entry<'_>, written: &file::Medium) -> Option<(&'static Spec, Values)> {
         let kind = &written.kind.text;
         let Some(spec) = MEDIA.iter().copied().find(|spec| spec.kind == kind) else {
@@ -119,7 +119,7 @@ impl Resolver<'_, '_> {
         Some((spec, values))
     }
 
-    /// Looks at the links that name a medium.
+    /// Checks the links that name a medium.
     fn stations(&mut self, file: &File, links: &Links) {
         let known: Vec<&str> = file.medium.iter().map(|medium| medium.name.text.as_str()).collect();
         for (place, medium) in links.media.iter().enumerate() {
@@ -139,14 +139,14 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// Refuses a change of the rate of links that have a medium. None after an error.
+    /// Refuses a change of the rate of a medium's stations. None after an error.
     pub(super) fn no_station(
         &mut self,
         entry: &Entry<'_>,
         texts: &[BlockText],
         (places, links): (&[u32], &Links),
     ) -> Option<()> {
-        // Sources have places behind those of the links.
+        // Places after those of the links are sources.
         let of = |place: u32| links.media.get(place as usize).is_some_and(Option::is_some);
         let station = places.iter().find(|&&place| of(place));
         let rate = texts.iter().find(|text| text.key == "rate");
@@ -158,7 +158,7 @@ impl Resolver<'_, '_> {
         None
     }
 
-    /// The place of the medium of a name.
+    /// The place of the medium of this name.
     pub(super) fn medium_place(
         &mut self,
         entry: &Entry<'_>,
@@ -179,7 +179,7 @@ impl Resolver<'_, '_> {
         None
     }
 
-    /// What a text means for a medium that is made of `now`. None after an error.
+    /// The edit that a text makes on a medium with the blocks `now`. None after an error.
     pub(super) fn medium_edit(&mut self, entry: &Entry<'_>, text: &BlockText, now: &Blocks) -> Option<Edit> {
         let mut pairs = Vec::new();
         for (name, value, span) in &text.params {

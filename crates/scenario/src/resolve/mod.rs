@@ -6,36 +6,36 @@ mod budgets;
 mod choices;
 mod control_planes;
 mod delays;
-mod doubts;
+mod dry_run;
+mod event_request;
 mod events;
-mod foresight;
 mod forwarders;
 mod graph;
-mod joints;
 mod levels;
 mod links;
 mod media;
-mod named;
 mod nesp;
 mod nodes;
-mod pace;
 mod paths;
 mod port_queues;
 mod processors;
+mod profile_files;
+mod repeats;
 mod router_events;
+mod router_ports;
 mod routers;
 mod routes;
 mod rules;
 mod settings;
-mod sharing_doubts;
+mod sharing_warnings;
 mod source_events;
 mod sources;
 mod stages;
 mod steers;
-mod wanted;
+mod warnings;
 
 pub use media::medium_edit;
-pub(crate) use stages::WantedStage;
+pub(crate) use stages::StageRequest;
 
 use crate::file::File;
 use crate::finding::{Findings, suggestion};
@@ -50,14 +50,13 @@ use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The plan that `file` describes, and what is added and removed while it runs; complete only if `findings`
-/// has no error in the end.
+/// The plan of `file`, and its additions and removals; valid only if `findings` ends without an error.
 pub(crate) fn resolve(
     file: &File,
     name: &str,
     registry: &[&'static Spec],
     findings: &mut Findings<'_>,
-) -> Option<(Plan, Vec<WantedStage>)> {
+) -> Option<(Plan, Vec<StageRequest>)> {
     let mut resolver = Resolver::new(registry, findings, name);
     let (engine, fidelity) = (resolver.engine(file), resolver.fidelity(file));
     let whole: Option<ScenarioSettings> = resolver.row(&Entry::root(), &file.whole);
@@ -82,7 +81,7 @@ pub(crate) fn resolve(
     if resolver.findings.failed() {
         return None;
     }
-    let known = paths::Known { nodes: &nodes, links: &links, graph: &graph };
+    let known = paths::Topology { nodes: &nodes, links: &links, graph: &graph };
     let mut routes = Routes::default();
     let pair_rules = resolver.pair_rules(&nodes, &graph, &given, &mut routes)?;
     let address_rules = resolver.address_rules(known, &given, &owners, &mut routes);
@@ -118,7 +117,7 @@ pub(crate) fn resolve(
         nesp: resolver.nesp(file),
         notes: Vec::new(),
     };
-    resolver.doubts(&mut plan, &links.spans, &nodes.spans);
+    resolver.warnings(&mut plan, &links.spans, &nodes.spans);
     resolver.queues(file, &plan, &nodes.queue_spans);
     Some((plan, stages))
 }
@@ -127,11 +126,11 @@ pub(crate) fn resolve(
 struct Resolver<'d, 'f> {
     registry: &'d [&'static Spec],
     findings: &'d mut Findings<'f>,
-    /// Hosts, ports and bridges by name: they share one space of names.
+    /// Hosts, ports and bridges by name: one namespace.
     nodes: HashMap<Box<str>, End>,
-    /// Routers by name, in the same space of names.
+    /// Routers by name, in the same namespace.
     routers: HashMap<Box<str>, u32>,
-    /// The scenario's folder: relative names of files count from there.
+    /// The scenario's folder, to which file names are relative.
     folder: PathBuf,
 }
 
@@ -143,7 +142,7 @@ impl<'d, 'f> Resolver<'d, 'f> {
     }
 }
 
-/// One of what an entry of the file makes, as errors call it.
+/// An object made by an entry of the file, as errors call it.
 #[derive(Clone, Copy)]
 struct Entry<'e> {
     section: &'static str,
@@ -152,7 +151,7 @@ struct Entry<'e> {
 }
 
 impl Entry<'_> {
-    /// The keys outside all sections.
+    /// Keys outside of all sections.
     const fn root() -> Self {
         Self { section: "", name: None, n: None }
     }
@@ -183,7 +182,7 @@ impl Resolver<'_, '_> {
         self.findings.error(span.clone(), &entry.field(key), what.into(), fix);
     }
 
-    /// Reads a value, its template expanded.
+    /// Reads a value after expanding its template. None after an error.
     fn term<T: Term>(&mut self, entry: &Entry<'_>, key: &str, written: &Written<T>) -> Option<T> {
         let text = match template::expand(&written.text, entry.n) {
             Ok(text) => text,
@@ -201,7 +200,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// Reads a term, or returns `default` if nothing is written. None only after an error.
+    /// Reads a value; `default` if none is written. None after an error.
     fn term_or<T: Term>(
         &mut self,
         entry: &Entry<'_>,
@@ -215,7 +214,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// Reads a whole number within a range.
+    /// Reads a whole number within a range. None after an error.
     fn whole_or(
         &mut self,
         entry: &Entry<'_>,
@@ -234,7 +233,7 @@ impl Resolver<'_, '_> {
         None
     }
 
-    /// The numbers of an entry's repetitions: a single none if it has no count.
+    /// The numbers of an entry's repetitions: a single `None` without a count.
     fn numbers<T>(
         &mut self,
         entry: &Entry<'_>,
@@ -243,7 +242,7 @@ impl Resolver<'_, '_> {
         let repeats = written.repeats();
         if let (None, Some(first)) = (repeats.span("count"), repeats.span("first")) {
             let what = "first has no meaning without count";
-            self.error(first, entry, "first", what, "add count = 10, say");
+            self.error(first, entry, "first", what, "add one such as count = 10");
         }
         match self.row(entry, repeats) {
             Some(RepeatSettings { count: None, .. }) => Box::new(std::iter::once(None)),
@@ -252,7 +251,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// The end that a name means.
+    /// The end of this name.
     fn end(&mut self, entry: &Entry<'_>, key: &str, written: &Written<crate::written::Name>) -> Option<End> {
         let text = template::expand(&written.text, entry.n);
         if let Some(end) = text.as_ref().ok().and_then(|text| self.nodes.get(text.as_ref())) {
@@ -282,12 +281,12 @@ impl Resolver<'_, '_> {
         None
     }
 
-    /// Finds a host or a port.
+    /// The host or port of this name.
     fn port(&mut self, entry: &Entry<'_>, key: &str, written: &Written<crate::written::Name>) -> Option<u16> {
         match self.end(entry, key, written)? {
             End::Port(place) => Some(place),
             End::Bridge(_) => {
-                let what = format!("\"{}\" is a bridge; a host or a port has to stand here", written.text);
+                let what = format!("\"{}\" is a bridge; a host or a port is needed here", written.text);
                 self.error(&written.span, entry, key, what, "name a host or a port");
                 None
             }
@@ -295,7 +294,7 @@ impl Resolver<'_, '_> {
     }
 }
 
-/// A list of names, not too long.
+/// A list of names, shortened.
 fn some(names: &[&str]) -> String {
     const MOST: usize = 8;
     let list = names[..names.len().min(MOST)].join(", ");

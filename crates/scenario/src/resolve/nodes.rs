@@ -16,26 +16,26 @@ use std::ops::Range;
 
 const MOST_BRIDGES: usize = 1 << 16;
 
-/// A router's own port: its place, and the bridge it asks for.
-pub(super) struct Inner {
+/// A router's own port: its place, and the bridge it names.
+pub(super) struct OwnPort {
     pub(super) place: u16,
     pub(super) wanted_bridge: Option<(u32, Range<usize>)>,
 }
 
-/// What ports hang on, and what is behind them. Their bridges are known once the links are.
+/// Hosts, ports, bridges and routers. Ports' bridges are known once the links are.
 #[derive(Default)]
 pub(super) struct Nodes {
     pub(super) hosts: Vec<Host>,
     pub(super) ports: Vec<Port>,
     pub(super) bridges: Vec<Bridge>,
-    /// Where each port, and the bridge it asks for, stands in the file.
+    /// Places of each port in the file, and the bridges they name.
     pub(super) spans: Vec<Range<usize>>,
     pub(super) wanted_bridges: Vec<Option<(u32, Range<usize>)>>,
     pub(super) routers: Vec<Router>,
     /// Routers' own ports.
-    pub(super) inner: Vec<Inner>,
+    pub(super) own_ports: Vec<OwnPort>,
     pub(super) macs: HashMap<Mac, u16>,
-    /// Where the number of a port's queues stands, by the port's place.
+    /// By port: the place of its key `queues`.
     pub(super) queue_spans: HashMap<u16, Range<usize>>,
     interfaces: HashMap<(Netns, String), u16>,
 }
@@ -68,7 +68,7 @@ impl Resolver<'_, '_> {
         nodes
     }
 
-    /// Gives a node its name. None after an error.
+    /// Names a node. None after an error.
     fn name(&mut self, entry: &Entry<'_>, written: &Written<Name>, end: End) -> Option<Box<str>> {
         let Name(name) = self.term(entry, "name", written)?;
         if self.nodes.insert(name.clone(), end).is_some() {
@@ -214,7 +214,7 @@ impl Resolver<'_, '_> {
         gateways.push(gateway);
     }
 
-    /// An address that has to lie in one of the host's networks.
+    /// An address in one of the host's networks.
     fn neighbour(
         &mut self,
         entry: &Entry<'_>,
@@ -281,7 +281,7 @@ impl Resolver<'_, '_> {
                 self.error(span, entry, key, what, "remove it, or choose another driver");
                 continue;
             }
-            // A text that is there says something.
+            // A value that is given must not be empty.
             self.term(entry, key, &Written::<Text>::new(span.clone(), text.clone()))?;
             params.push((key, text.clone(), span.clone()));
         }

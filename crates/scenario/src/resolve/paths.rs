@@ -1,4 +1,4 @@
-//! Section `[[path]]`: ways that are given instead of found.
+//! Section `[[path]]`: paths that are set instead of computed.
 
 use super::graph::Graph;
 use super::links::{Links, Pair};
@@ -11,10 +11,10 @@ use crate::template;
 use crate::written::{Name, Written};
 use std::collections::HashMap;
 
-/// The ways that are given.
+/// The paths of the file.
 #[derive(Default)]
-pub(super) struct Given {
-    /// Links by (in, out) port.
+pub(super) struct DeclaredPaths {
+    /// Links by (input, output) port.
     pub(super) by_ports: HashMap<(u16, u16), Vec<u32>>,
     /// Links by address pair.
     pub(super) by_addresses: Vec<(Vec<u32>, Pair)>,
@@ -22,21 +22,27 @@ pub(super) struct Given {
 
 /// The results of earlier steps.
 #[derive(Clone, Copy)]
-pub(super) struct Known<'k> {
+pub(super) struct Topology<'k> {
     pub(super) nodes: &'k Nodes,
     pub(super) links: &'k Links,
     pub(super) graph: &'k Graph,
 }
 
 impl Resolver<'_, '_> {
-    pub(super) fn paths(&mut self, file: &File, nodes: &Nodes, links: &Links, graph: &Graph) -> Given {
-        let mut given = Given::default();
+    pub(super) fn paths(
+        &mut self,
+        file: &File,
+        nodes: &Nodes,
+        links: &Links,
+        graph: &Graph,
+    ) -> DeclaredPaths {
+        let mut given = DeclaredPaths::default();
         for written in &file.path {
             let entry = Entry { section: "path", name: None, n: None };
             for n in self.numbers(&entry, written) {
                 let name = format!("{}-{}", written.from.text, written.to.text);
                 let entry = Entry { n, name: Some(&name), ..entry };
-                if self.path(&entry, written, Known { nodes, links, graph }, &mut given).is_none() {
+                if self.path(&entry, written, Topology { nodes, links, graph }, &mut given).is_none() {
                     break;
                 }
             }
@@ -48,13 +54,13 @@ impl Resolver<'_, '_> {
         &mut self,
         entry: &Entry<'_>,
         written: &file::Path,
-        known: Known<'_>,
-        given: &mut Given,
+        known: Topology<'_>,
+        given: &mut DeclaredPaths,
     ) -> Option<()> {
         let (from, to) = (self.port(entry, "from", &written.from), self.port(entry, "to", &written.to));
         let (from, to) = (from?, to?);
         if [from, to].iter().any(|port| known.nodes.ports[usize::from(*port)].router.is_some()) {
-            let what = "a router sits there, which chooses the way itself";
+            let what = "a router is there, which chooses the path itself";
             self.error(
                 &written.from.span,
                 entry,
@@ -113,15 +119,15 @@ impl Resolver<'_, '_> {
         written: &file::Path,
         (from, to): (u16, u16),
         places: &[u32],
-        known: Known<'_>,
+        known: Topology<'_>,
     ) -> Option<()> {
-        let Known { nodes, links, graph } = known;
+        let Topology { nodes, links, graph } = known;
         let bridge = |port: u16| End::Bridge(nodes.ports[usize::from(port)].bridge);
         let name = |end: End| match end {
             End::Bridge(index) => &nodes.bridges[index as usize].name,
             End::Port(place) => &nodes.ports[usize::from(place)].name,
         };
-        // A port without a link to its bridge is as good as on it.
+        // A port without a link to its bridge is at the bridge.
         let mut at = End::Port(from);
         let on_bridge = graph.up[usize::from(from)].is_none();
         for (index, place) in places.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Entries of `[[at]]` that change routes of routers, and weights of flows there.
+//! Entries of `[[at]]` that change routers' routes and flow weights.
 
 use super::{Entry, Resolver, some};
 use crate::file::{At, File};
@@ -24,7 +24,7 @@ pub(super) fn only_of_routers(written: &At) -> Option<(&'static str, &Range<usiz
 }
 
 impl Resolver<'_, '_> {
-    /// The changes of routes, in the file's order.
+    /// The changes of routers, in the file's order.
     pub(super) fn router_events(&mut self, file: &File, routers: &[Router]) -> Vec<RouterEvent> {
         let mut events = Vec::new();
         for written in file.at.iter().filter(|at| at.router.is_none()) {
@@ -46,7 +46,7 @@ impl Resolver<'_, '_> {
         events
     }
 
-    /// What is only said of routers.
+    /// Refuses keys of routers in an entry without a router.
     fn routers_alone(&mut self, written: &At, routers: &[Router]) {
         if let Some((key, span)) = only_of_routers(written) {
             let entry = Entry { section: "at", name: written.text("time"), n: None };
@@ -61,7 +61,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// None after an error.
+    /// An event. None after an error.
     fn router_event(&mut self, entry: &Entry<'_>, written: &At, routers: &[Router]) -> Option<RouterEvent> {
         let settings: AtSettings = self.row(entry, written)?;
         let name = written.router.as_ref()?;
@@ -87,7 +87,7 @@ impl Resolver<'_, '_> {
         let other = others.iter().find(|(_, given)| *given).map(|(key, _)| *key);
         if let Some(key) = other.or_else(|| written.blocks.first().map(|block| &*block.key)) {
             let what = format!("{key} does not go with router");
-            let fix = "a router changes at once and once: write an entry for each change";
+            let fix = "changes of a router have no ramp and no repetition: write an entry for each change";
             self.error(&written.span, entry, key, what, fix);
             return None;
         }
@@ -95,7 +95,7 @@ impl Resolver<'_, '_> {
         let routes_change = !(written.add_route.0.is_empty() && written.remove_route.0.is_empty());
         if known.control && routes_change {
             let what = format!("router \"{text}\" follows its control plane, which decides about its routes");
-            let fix = "take the entry away, or control-plane from the router";
+            let fix = "remove the entry, or the router's control-plane";
             self.error(&name.span, entry, "router", what, fix);
             return None;
         }
@@ -119,7 +119,7 @@ impl Resolver<'_, '_> {
         Some(RouterEvent { time: settings.time, router, changes, weight })
     }
 
-    /// None within if no flow is named, none after an error.
+    /// The new weight of a flow, if one is named. None after an error.
     fn weight_to_give(
         &mut self,
         entry: &Entry<'_>,

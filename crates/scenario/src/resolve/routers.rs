@@ -1,6 +1,6 @@
 //! Section `[[router]]`: ports, addresses, routes, neighbours, limits.
 
-use super::nodes::{Inner, Nodes};
+use super::nodes::{Nodes, OwnPort};
 use super::{Entry, Resolver, some};
 use crate::address::{Mac, Network};
 use crate::file::File;
@@ -28,7 +28,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// None after an error.
+    /// Adds a router. None after an error.
     fn router(&mut self, entry: &Entry<'_>, written: &file_router::Router, nodes: &mut Nodes) -> Option<()> {
         let Name(name) = self.term(entry, "name", &written.name)?;
         let number = nodes.routers.len();
@@ -57,7 +57,7 @@ impl Resolver<'_, '_> {
         self.apart(entry, written, &ports)?;
         let control = self.control_plane(entry, written, (number as u32, &mut ports), nodes)?;
         let settings = self.row::<_, RouterSettings>(entry, written)?;
-        let police = self.inner::<_, PoliceSettings>(entry, "police", written.police.as_ref())?.limits();
+        let police = self.subtable::<_, PoliceSettings>(entry, "police", written.police.as_ref())?.limits();
         let levels = self.levels(entry, written)?;
         let admission = self.admission(entry, (written, &settings), levels.set_aside())?;
         let sharing = self.processors(entry, (written, &settings), (&ports, &admission.prices))?;
@@ -116,7 +116,7 @@ impl Resolver<'_, '_> {
                 nodes.ports.push(Port::inner(name.clone(), place));
                 nodes.spans.push(written.port.span.clone());
                 nodes.wanted_bridges.push(None);
-                nodes.inner.push(Inner { place, wanted_bridge });
+                nodes.own_ports.push(OwnPort { place, wanted_bridge });
                 place
             }
         };
@@ -135,7 +135,7 @@ impl Resolver<'_, '_> {
             );
             mac = Mac::of_router(place);
         }
-        let RouterPortSettings { mtu } = self.inner(entry, "ports", Some(written))?;
+        let RouterPortSettings { mtu } = self.subtable(entry, "ports", Some(written))?;
         let mut addresses: Vec<Network> = Vec::new();
         for text in &written.addresses.0 {
             let net: Network = self.term(entry, "ports.addresses", text)?;
@@ -154,7 +154,7 @@ impl Resolver<'_, '_> {
         Some(RouterPort { name, place, mac, mtu, addresses, control: None })
     }
 
-    /// Checks that a router can sit on a host or port.
+    /// Checks that a host or port can be a router's port.
     fn sit_on(
         &mut self,
         entry: &Entry<'_>,
@@ -162,7 +162,7 @@ impl Resolver<'_, '_> {
         (name, place): (&str, u16),
         nodes: &Nodes,
     ) -> Option<u16> {
-        // One whose own entry is wrong has a name, but is not there.
+        // A port whose own entry has errors is named but absent.
         let port = nodes.ports.get(usize::from(place)).filter(|port| &*port.name == name)?;
         let (what, fix) = if let Some(router) = port.router {
             let other = nodes.routers.get(router as usize).map_or("this one", |router| &router.name);
@@ -172,13 +172,13 @@ impl Resolver<'_, '_> {
             )
         } else if nodes.wanted_bridges.get(usize::from(place)).is_some_and(Option::is_some) {
             (
-                format!("\"{}\" hangs on a bridge", port.name),
-                "take its bridge away, or give the router a port of its own on that bridge".to_owned(),
+                format!("\"{}\" is attached to a bridge", port.name),
+                "remove its bridge, or give the router a port of its own on that bridge".to_owned(),
             )
         } else if let Some(bridge) = &written.bridge {
             (
-                format!("\"{}\" is a host or port, on which the router sits", port.name),
-                format!("take bridge away, or give the port a name of its own on \"{}\"", bridge.text),
+                format!("\"{}\" is a host or port", port.name),
+                format!("remove bridge, or give the port a name of its own on \"{}\"", bridge.text),
             )
         } else {
             return Some(place);
@@ -187,7 +187,7 @@ impl Resolver<'_, '_> {
         None
     }
 
-    /// Checks that no two ports have a network in common.
+    /// Checks that no two ports have overlapping networks.
     fn apart(
         &mut self,
         entry: &Entry<'_>,
@@ -269,16 +269,16 @@ impl Resolver<'_, '_> {
     }
 }
 
-/// The first and the last address of a network are not those of a station.
+/// Whether the address is the first or last of its network, which no station has.
 fn is_edge(net: &Network) -> bool {
     let (first, last) = net.range();
     let own = crate::address::number(net.address);
     own == first || own == last
 }
 
-/// Gives hosts without a gateway the one router that has an address in their network.
+/// Sets the default gateway of hosts without one, where a single router has an address in their network.
 pub(super) fn give_gateways(nodes: &mut Nodes) {
-    // By segment: the addresses that routers have there.
+    // By segment: the addresses of routers.
     let mut near: HashMap<u32, Vec<Network>> = HashMap::new();
     for port in nodes.routers.iter().flat_map(|router| &router.ports) {
         let place = &nodes.ports[usize::from(port.place)];
@@ -313,12 +313,12 @@ pub(super) fn give_gateways(nodes: &mut Nodes) {
 }
 
 impl Nodes {
-    /// What sources are among.
+    /// The nodes that sources can address.
     pub(super) fn places(&self) -> Places<'_> {
         Places { ports: &self.ports, hosts: &self.hosts, routers: &self.routers }
     }
 
-    /// Whether the port with this place is a router's own.
+    /// Whether this port is a router's own.
     pub(super) fn is_inner_of_router(&self, place: u16) -> bool {
         let port = &self.ports[usize::from(place)];
         port.router.is_some() && port.attachment.far().is_some()

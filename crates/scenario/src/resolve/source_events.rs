@@ -1,4 +1,4 @@
-//! Section `[[at]]` of traffic sources: which are meant, and what their keys mean for a source as it is.
+//! Section `[[at]]` for traffic sources.
 
 use super::{Entry, Resolver};
 use crate::file::BlockText;
@@ -9,7 +9,7 @@ use crate::written::{Name, Written};
 use longwire_block::change::{Blocks, Edit};
 
 impl Resolver<'_, '_> {
-    /// The place of the source of a name.
+    /// The place of the source of this name.
     pub(super) fn source_place(
         &mut self,
         entry: &Entry<'_>,
@@ -30,7 +30,7 @@ impl Resolver<'_, '_> {
         None
     }
 
-    /// What a text means for a source that is made of `now`, at `site`. None after an error.
+    /// The edits that a text makes on a source with the blocks `now`, at `site`. None after an error.
     pub(super) fn source_edits(
         &mut self,
         entry: &Entry<'_>,

@@ -4,7 +4,7 @@ use anyhow::{anyhow, ensure};
 use longwire_block::Value;
 use longwire_import::{LinkText, NetemLinks, Note, links_between, netem_links};
 use longwire_lab::{FAR, NEAR};
-use longwire_scenario::library::Way;
+use longwire_scenario::library::Direction;
 use longwire_scenario::{Plan, ScenarioError, parse};
 use longwire_units::{Nanos, Probability, Rate};
 use std::collections::BTreeMap;
@@ -95,7 +95,7 @@ impl FromStr for Settings {
             let key = key.trim();
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             if key.is_empty() || !key.chars().all(plain) {
-                return Err(format!("\"{key}\" is no key; `longwire blocks` lists them"));
+                return Err(format!("\"{key}\" is not a key; `longwire blocks` lists them"));
             }
             if settings.insert(key.to_owned(), value.trim().to_owned()).is_some() {
                 return Err(format!("\"{key}\" is given twice"));
@@ -115,8 +115,8 @@ impl LinkArgs {
             // Writing to a String can't fail.
             let _ = writeln!(text, "[[host]]\nname = \"{host}\"\naddress = \"{address}\"\nmtu = {mtu}");
         }
-        let up = self.way(&self.up, self.trace_up.as_ref(), Way::Backward)?;
-        let down = self.way(&self.down, self.trace_down.as_ref(), Way::Forward)?;
+        let up = self.way(&self.up, self.trace_up.as_ref(), Direction::Backward)?;
+        let down = self.way(&self.down, self.trace_down.as_ref(), Direction::Forward)?;
         text += &links_between((NEAR, FAR), ("up", "down"), up, down);
         parse(command, &text).map_err(|error| explained(&error))
     }
@@ -128,7 +128,7 @@ impl LinkArgs {
 
     /// The links of one direction: netem's, or one with a profile and the common settings; then a trace's;
     /// then its own settings.
-    fn way(&self, own: &Settings, trace: Option<&String>, way: Way) -> anyhow::Result<Vec<LinkText>> {
+    fn way(&self, own: &Settings, trace: Option<&String>, way: Direction) -> anyhow::Result<Vec<LinkText>> {
         let mut links = match &self.netem {
             Some(netem) => netem.links.clone(),
             None => vec![LinkText { settings: self.common()? }],
@@ -236,7 +236,8 @@ pub const LARGEST_MTU: u32 = 65_521;
 /// Parses an MTU of hosts.
 pub fn mtu(text: &str) -> Result<u32, String> {
     const RANGE: std::ops::RangeInclusive<u32> = LEAST_MTU..=LARGEST_MTU;
-    let bytes: u32 = text.parse().map_err(|_| format!("\"{text}\" is no number of bytes, such as 1400"))?;
+    let bytes: u32 =
+        text.parse().map_err(|_| format!("\"{text}\" is not a number of bytes, such as 1400"))?;
     if RANGE.contains(&bytes) {
         return Ok(bytes);
     }
@@ -332,7 +333,7 @@ mod tests {
         std::fs::write(&file, "1\n2\n").unwrap();
         let trace = Some(file.display().to_string());
         let given = LinkArgs { rate: None, trace, ..args("1mbit", "") };
-        let ways = [(&given.up, Way::Backward), (&given.down, Way::Forward)]
+        let ways = [(&given.up, Direction::Backward), (&given.down, Direction::Forward)]
             .map(|(own, way)| given.way(own, None, way).unwrap().swap_remove(0));
         assert!(
             ways.iter()

@@ -1,4 +1,4 @@
-//! How an event of section `[[at]]` goes on: again and again, or in steps.
+//! Repetitions and ramps of `[[at]]`.
 
 use super::{Entry, Resolver};
 use crate::file::At;
@@ -8,13 +8,13 @@ use longwire_units::Nanos;
 
 /// Most steps of an event's ramps, over all its links.
 const MOST_STEPS: u64 = 1_000_000;
-/// How close events may follow each other for long: carrying one out takes some 10 µs.
+/// Least time between events for long: carrying one out takes some 10 µs.
 const LEAST_EVERY: Nanos = Nanos::from_millis(1);
-/// How many may follow each other more closely than that.
+/// Most events that may follow each other more closely.
 const MOST_CLOSE: u64 = 1000;
 
 impl Resolver<'_, '_> {
-    /// Whether it comes again. None after an error.
+    /// The repetition, if any. None after an error.
     pub(super) fn repeat(
         &mut self,
         entry: &Entry<'_>,
@@ -23,7 +23,7 @@ impl Resolver<'_, '_> {
     ) -> Option<Option<Repeat>> {
         let (Some(every), Some(span)) = (settings.every, written.span("every")) else {
             if let Some(span) = written.span("times") {
-                let fix = "add every = \"10 s\", say";
+                let fix = "add one such as every = \"10 s\"";
                 self.error(span, entry, "times", "times has no meaning without every", fix);
                 return None;
             }
@@ -39,7 +39,7 @@ impl Resolver<'_, '_> {
         Some(Some(Repeat { every, times }))
     }
 
-    /// Whether it takes its time. None after an error.
+    /// The ramp, if any. None after an error.
     pub(super) fn ramp(
         &mut self,
         entry: &Entry<'_>,
@@ -48,7 +48,7 @@ impl Resolver<'_, '_> {
     ) -> Option<Option<Ramp>> {
         let (Some(over), Some(span)) = (settings.ramp, written.span("ramp")) else {
             if let Some(span) = written.span("step") {
-                let fix = "add ramp = \"5 s\", say";
+                let fix = "add one such as ramp = \"5 s\"";
                 self.error(span, entry, "step", "step has no meaning without ramp", fix);
                 return None;
             }
