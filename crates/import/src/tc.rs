@@ -67,7 +67,7 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
     }
     reader.tell_others();
     let devices = reader.devices;
-    let mut sheet = Sheet::new("Two hosts, and between them what tc did on an interface.");
+    let mut sheet = Sheet::new("Two hosts, and between them the effect of tc on an interface.");
     let mut ways = Vec::new();
     for device in &devices {
         let (stages, seed) = device.stages(&name_of(&device.name), notes)?;
@@ -190,7 +190,7 @@ impl Reader<'_> {
             self.notes.add(
                 line.number,
                 &line.text(),
-                "it is not a qdisc of tc: write what it does into the scenario",
+                "it is not a qdisc of tc: add its effect to the scenario by hand",
             );
         } else if !shell::IDLE.contains(&command) {
             self.others += 1;
@@ -219,7 +219,7 @@ impl Reader<'_> {
             Some(verb @ ("add" | "change" | "replace" | "link")) => {
                 let kind = rest.get(at).map_or("", String::as_str);
                 if ["ingress", "clsact"].contains(&kind) || place == "ingress" {
-                    let why = "what comes in is shaped where it leaves: import that interface";
+                    let why = "incoming packets are shaped where they leave: import that interface";
                     self.notes.add(line.number, &line.text(), why);
                     return Ok(());
                 }

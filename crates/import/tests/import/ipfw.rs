@@ -208,7 +208,7 @@ const TAKEN: [Taken; 14] = [
         &[SECOND],
         &[FIRST],
         &[
-            "line 3: ipfw add 100 pipe 1 ip from any to any out: line 5 takes it away again",
+            "line 3: ipfw add 100 pipe 1 ip from any to any out: line 5 removes it again",
             "line 1: pipe 1: no rule",
         ],
     ),
@@ -225,15 +225,15 @@ const TAKEN: [Taken; 14] = [
         "ipfw -f flush\nipfw add pipe 2 ip from any to any out",
         &[SECOND],
         &[FIRST],
-        &["line 3: ipfw add 100", "line 4: ipfw add 200", "line 5 takes it away"],
+        &["line 3: ipfw add 100", "line 4: ipfw add 200", "line 5 removes it"],
     ),
     (
         "ipfw pipe 1 delete",
         &[SECOND],
         &[FIRST],
-        &["line 1: pipe 1: line 5 takes it away again", "its pipe is not configured"],
+        &["line 1: pipe 1: line 5 removes it again", "its pipe is not configured"],
     ),
-    ("ipfw pipe delete 2", &[FIRST], &[SECOND], &["line 2: pipe 2: line 5 takes it away again"]),
+    ("ipfw pipe delete 2", &[FIRST], &[SECOND], &["line 2: pipe 2: line 5 removes it again"]),
     (
         "ipfw pipe flush\nipfw pipe 1 config bw 3Mbit/s",
         &[THIRD],

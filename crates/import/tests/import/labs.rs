@@ -73,8 +73,8 @@ fn containerlab_without_impairments_and_mistakes() {
         assert!(error.contains(what), "{script}: {error}");
     }
     for (text, what) in [
-        ("topology: [1", "line 1: this is no YAML"),
-        ("just text", "its top is not a map"),
+        ("topology: [1", "line 1: this is not YAML"),
+        ("just text", "its top level is not a map"),
         ("name: x", "there is no topology"),
         (
             "topology: {nodes: {a: {}}, links: [{endpoints: [\"a:1\", \"b:1\"]}]}",
@@ -140,7 +140,7 @@ fn aliases_are_bounded() {
         text += &format!("a{level}: &a{level} [{}]\n", before.trim_end_matches(", "));
     }
     text += "services: {a: {labels: *a11}, b: {}}\n";
-    refused(Format::Compose, &text, "this is no YAML");
+    refused(Format::Compose, &text, "this is not YAML");
     let deep = format!("services: {}", "[".repeat(100_000));
-    refused(Format::Compose, &deep, "this is no YAML");
+    refused(Format::Compose, &deep, "this is not YAML");
 }
