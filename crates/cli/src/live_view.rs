@@ -56,7 +56,7 @@ pub struct LiveView {
     previous: Option<(Instant, Arc<Report>)>,
     /// With too many links to query: time and number of packets sent at the previous refresh.
     previous_flow: (Instant, u64),
-    /// Where the dashboard is, if there is one.
+    /// The dashboard's address, if there is one.
     dashboard: Option<String>,
 }
 
@@ -72,7 +72,7 @@ impl LiveView {
         Self { style, next, previous: None, previous_flow: (now, 0), dashboard: None }
     }
 
-    /// Names the dashboard on the screen: what was printed before the screen can't be seen.
+    /// Shows the dashboard's address on the screen, which hides what was printed before.
     pub fn with_dashboard(mut self, address: Option<String>) -> Self {
         self.dashboard = address;
         self
@@ -142,7 +142,7 @@ impl LiveView {
 impl Drop for LiveView {
     fn drop(&mut self) {
         if self.style == Style::Screen {
-            // As at the start.
+            // Ignored as at the start.
             let _ = write!(io::stdout(), "\x1b[?25h\x1b[?1049l").and_then(|()| io::stdout().flush());
         }
     }
@@ -154,12 +154,12 @@ fn size() -> (usize, usize) {
     size.map_or((100, 24), |(width, height)| (width.0.into(), height.0.into()))
 }
 
-/// Write errors are ignored; the run continues.
+/// Shows a screen. Write errors are ignored; the run continues.
 fn show_screen(lines: &[String]) {
     let _ = draw(&mut io::stdout().lock(), lines);
 }
 
-/// As [`show_screen`].
+/// Shows a line, likewise.
 fn show_line(line: &str) {
     outcome::note(line);
 }
@@ -218,7 +218,7 @@ impl<'a> Frame<'a> {
     }
 
     fn is_inner(&self, place: u16) -> bool {
-        // A port of the report before may be gone.
+        // A port of the previous report may be gone.
         let port = self.plan.ports.get(usize::from(place));
         port.is_some_and(|port| port.attachment.far().is_some())
     }
@@ -302,7 +302,7 @@ impl<'a> Frame<'a> {
         lines.iter().map(|line| line.chars().take(width).collect()).collect()
     }
 
-    /// What changes next.
+    /// The next event.
     fn next_event(&self) -> Option<String> {
         let each = self.plan.events.iter();
         let each = each.filter_map(|event| Some((event.next_after(self.elapsed)?, event)));
@@ -328,7 +328,7 @@ impl<'a> Frame<'a> {
         ))
     }
 
-    /// The verdict on the last moments.
+    /// The verdict on the last window.
     fn last_window(&self) -> Option<String> {
         let window = self.report.window.as_ref()?;
         let verdict = verdict::brief(&window.last.fidelity);

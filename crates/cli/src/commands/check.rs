@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 /// Most events printed.
 const MOST_EVENTS: usize = 100;
 
-/// Check a scenario and report what will not fit on this machine
+/// Check a scenario and report what does not fit on this machine
 ///
-/// Reads the scenario, names every mistake with its place and its fix, and predicts what it takes of the
-/// machine if every link is full and every source sends: the load of each worker and of each port's driver,
-/// how late packets leave, and memory for links, packets in flight and waiting packets. Prices are those that
-/// `longwire calibrate` measured on this machine, if there are any.
+/// Reads the scenario, reports every mistake with its place and fix, and predicts the load if every link is
+/// full and every source sends: of each worker and each port's driver, the lateness of packets, and memory
+/// for links, packets in flight and waiting packets. Prices are those that `longwire calibrate` measured on
+/// this machine, if any.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -22,14 +22,14 @@ Examples:
   longwire profiles show lte > mine.toml")]
 pub struct Args {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<Action>,
 
     #[command(flatten)]
     json: Json,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Action {
     /// Print a profile's file, with the sources of its figures
     Show {
         /// The profile.
@@ -46,7 +46,7 @@ impl Args {
     /// # Errors
     /// If there is no such profile.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        if let Some(What::Show { name, json }) = self.what {
+        if let Some(Action::Show { name, json }) = self.what {
             let known = || SHIPPED.iter().map(|shipped| shipped.name);
             let fix = || match suggestion(&name, known()) {
                 Some(near) => format!("did you mean \"{near}\"?"),

@@ -8,11 +8,11 @@ use longwire_report::{Report, Row};
 use longwire_scenario::read_text;
 use std::path::PathBuf;
 
-/// Add a link or a host while it runs, or all that a file has
+/// Add a link, a host, or the sections of a file while it runs
 ///
-/// What is added is checked as a part of the scenario that runs, and begins at one instant. Packets of other
-/// links are not disturbed. Keys are those of a [[link]] or [[host]] in a scenario; with --link, keys that
-/// begin with link. are those of the host's link.
+/// Additions are checked as a part of the running scenario, and begin at one instant. Packets of other links
+/// are not disturbed. Keys are those of a [[link]] or [[host]] in a scenario; with --link, keys that begin
+/// with link. are those of the host's link.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -23,7 +23,7 @@ Examples:
   longwire ctl add host c address=10.0.0.3/24 --link a link.delay=5ms
   longwire ctl add -f more.toml")]
 pub struct Args {
-    /// What it is.
+    /// Its kind.
     #[arg(value_name = "KIND", value_parser = ["link", "host"], required_unless_present = "file")]
     kind: Option<String>,
 
@@ -60,7 +60,7 @@ impl Args {
         let add = match (&self.file, &self.kind, &self.name) {
             (Some(file), ..) => read_text(file)?,
             (None, Some(kind), Some(name)) => self.sections(kind, name)?,
-            // The parser of arguments sees to it.
+            // The argument parser rules this out.
             _ => return Err(anyhow::anyhow!("say what to add: a link, or -f FILE")),
         };
         ensure!(!add.trim().is_empty(), "the file is empty: there is nothing to add");
@@ -71,7 +71,7 @@ impl Args {
 }
 
 impl Args {
-    /// The sections of what the arguments name.
+    /// The sections described by the arguments.
     fn sections(&self, kind: &str, name: &str) -> anyhow::Result<String> {
         let given = self.settings.iter().map(|Setting(key, value)| (key.as_str(), value.as_str()));
         let own = |key: &str| self.link.is_none() || !key.starts_with("link.");
@@ -87,7 +87,7 @@ impl Args {
     }
 }
 
-/// Says what was added and removed.
+/// Reports what was added and removed.
 pub(super) fn tell(command: &str, done: &Rewired, json: Json) -> anyhow::Result<Outcome> {
     let mut report = Report::new(command);
     for (names, what) in [(&done.removed, "removed"), (&done.added, "added")] {

@@ -8,7 +8,7 @@ use longwire_control::RewireAsk;
 /// Remove links and hosts while it runs
 ///
 /// Packets that they hold are dropped as link-removed, or sent with --drain; packets of other links are not
-/// disturbed. Programs in a removed host are ended. What links have counted stays in the sums of the run.
+/// disturbed. Programs in a removed host are ended. Counters of removed links stay in the sums of the run.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -16,11 +16,11 @@ Examples:
   longwire ctl remove up down --drain
   longwire ctl remove c")]
 pub struct Args {
-    /// Names of links and hosts; a duplex link by its own name. A host's links go with it.
+    /// Names of links and hosts; a duplex link by its own name. A host's links are removed with it.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
-    /// Let them send what they hold.
+    /// Send the packets that they hold.
     #[arg(long)]
     drain: bool,
 

@@ -31,8 +31,7 @@ pub struct LinkArgs {
     #[arg(long, value_name = "SHARE")]
     loss: Option<Probability>,
 
-    /// How much the delay varies each way, by a normal distribution; packets keep their order: 5ms. Default:
-    /// not at all.
+    /// Jitter each way, normally distributed; packets keep their order: 5ms. Default: none.
     #[arg(long, value_name = "TIME", requires = "delay")]
     jitter: Option<Nanos>,
 
@@ -186,8 +185,8 @@ impl LinkArgs {
 /// Bytes of a ping's frame, as `ping` sends it by default.
 const PING: u64 = 98;
 
-/// What ping will show if nothing waits: the delays of all links, and the time that its frame takes to be
-/// sent. None if a rate changes while it runs.
+/// The round trip of an idle ping: the delays of all links, and the transmission time of its frame. None if a
+/// rate changes while it runs.
 pub fn round_trip(plan: &Plan) -> Option<Nanos> {
     let each = (0..plan.links.len()).map(|link| {
         let profile = plan.profile(link);
@@ -228,7 +227,7 @@ fn explained(error: &ScenarioError) -> anyhow::Error {
     anyhow!(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// The least MTU that hosts have here.
+/// The smallest MTU of hosts here.
 pub const LEAST_MTU: u32 = 576;
 /// The largest.
 pub const LARGEST_MTU: u32 = 65_521;

@@ -1,21 +1,21 @@
 //! `longwire forwarder`
 
 mod answers;
-mod chosen;
 mod cost;
 mod events;
 mod get;
 mod levels;
 mod list;
+mod program_args;
 mod replace;
 
 use crate::{Json, Outcome, outcome};
 use answers::{about_one, done, named_row, report};
-use chosen::{Chosen, sent};
 use longwire_control::{Client, Entries, ForwarderAsk, MapChange, NewForwarder, State, directory};
 use longwire_halves::FlowEnds;
 use longwire_report::Report;
 use longwire_scenario::{WrittenForwarder, WrittenKey};
+use program_args::{ProgramArgs, sent};
 use serde_json::Value;
 
 /// Install programs on a running router, inspect and change them, and compute their cost
@@ -116,7 +116,7 @@ struct Install {
     otherwise: Option<String>,
 
     #[command(flatten)]
-    chosen: Chosen,
+    chosen: ProgramArgs,
 
     /// Its name, by which a control process attaches. Default: the program's or the service's name.
     #[arg(long)]

@@ -1,7 +1,7 @@
 //! `longwire forwarder replace`
 
 use super::answers::about_one;
-use super::chosen::{Chosen, sent};
+use super::program_args::{ProgramArgs, sent};
 use super::{ask, text};
 use crate::{Json, Outcome, outcome};
 use longwire_control::{ForwarderAsk, NewForwarder};
@@ -30,7 +30,7 @@ pub struct Args {
     program: String,
 
     #[command(flatten)]
-    chosen: Chosen,
+    chosen: ProgramArgs,
 
     /// Its name. Default: that of the old one.
     #[arg(long)]

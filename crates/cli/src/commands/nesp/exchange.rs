@@ -12,13 +12,13 @@ use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-/// What messages go by.
+/// The transport of messages.
 enum Carrier {
     Ethernet { socket: RawSocket, interface: String },
     Udp { socket: UdpSocket, to: SocketAddr },
 }
 
-/// See the module.
+/// A client's session.
 pub(super) struct Exchange {
     carrier: Carrier,
     client: Client,

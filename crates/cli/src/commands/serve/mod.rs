@@ -51,29 +51,30 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<WebAddress>,
 
-    /// Let those who bear a token of this file use what --listen serves, from any address. Each line is a
-    /// scope (read, steer or install) and a token; nobody but its owner may read the file.
+    /// Grant the bearers of a token in this file access to what --listen serves, from any address. Each line
+    /// is a scope (read, steer or install) and a token; nobody but its owner may read the file.
     #[arg(long, value_name = "FILE", requires = "listen")]
     tokens: Option<PathBuf>,
 
-    /// Keep what runs in this directory, and start from that the next time, as long as the scenario's file is
-    /// the same. Default: STATE_DIRECTORY of the environment, which systemd sets; without it nothing is kept.
+    /// Keep the running scenario in this directory, and start from it the next time, unless the scenario's
+    /// file has changed. Default: STATE_DIRECTORY of the environment, which systemd sets; without it nothing
+    /// is kept.
     #[arg(long, value_name = "DIRECTORY")]
     state: Option<PathBuf>,
 
-    /// How the log on standard error is written.
+    /// Format of the log on standard error.
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
     log_format: Format,
 }
 
-/// Interval between looks at what runs.
+/// Interval between checks of the scenarios.
 const LOOK: Duration = Duration::from_millis(50);
 
 impl Args {
     /// Runs the scenarios until a signal comes, or all have been stopped.
     ///
     /// # Errors
-    /// If a scenario is wrong or can't be started; none runs then.
+    /// If a scenario has errors or can't be started; then none runs.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let log = Arc::new(EventLog::new(self.log_format));
         let group = self.group.as_deref().map(group::group_id).transpose()?;
@@ -84,7 +85,7 @@ impl Args {
         web.as_ref().map(Web::check).transpose()?;
         let mut prepared = Vec::new();
         for named in scenarios::named(&self.scenarios)? {
-            // Before the first thread: it may enter a user namespace.
+            // Before the first thread, since it may enter a user namespace.
             prepared.push(Prepared::new(named, folder.as_deref(), &log)?);
         }
         let reload = Arc::new(AtomicBool::new(false));
@@ -108,7 +109,7 @@ impl Args {
     }
 }
 
-/// Waits until a signal comes, a scenario breaks, or none runs any more.
+/// Waits for a signal, the failure of a scenario, or the end of all.
 fn watch(
     all: &mut [Served],
     (signals, reload): (&StopSignals, &AtomicBool),
@@ -122,7 +123,7 @@ fn watch(
             manager.ready(&status(all));
         }
         if all.iter().any(Served::is_broken) {
-            // Whoever started the service starts it anew.
+            // The service manager restarts it.
             return Outcome::Failed;
         }
         if let Some(stopped) = all.iter_mut().find(|served| served.is_asked_to_stop()) {
@@ -140,7 +141,7 @@ fn watch(
     Outcome::Well
 }
 
-/// The service in a line, for the service manager.
+/// A line about the service, for the service manager.
 fn status(all: &[Served]) -> String {
     let names: Vec<&str> = all.iter().filter(|served| served.runs()).map(Served::name).collect();
     match names.len() {
