@@ -29,9 +29,7 @@ fn packets(capacity: &Capacity) -> Row {
     );
     match (capacity.packets_per_second, capacity.unbounded) {
         (0, true) => row.measured("unlimited").note("no link has a rate, and no source sends"),
-        (packets, true) => {
-            row.measured(packets).note(frame).note("and what comes by ways that nothing bounds")
-        }
+        (packets, true) => row.measured(packets).note(frame).note("and packets on unbounded paths"),
         (packets, false) => row.measured(packets).note(frame),
     }
 }
@@ -46,7 +44,7 @@ fn worker(worker: &WorkerLoad) -> Row {
     let row = match (worker.packets_per_second, worker.unbounded) {
         (0, true) => row.measured("unlimited").note(limit),
         (packets, unbounded) => {
-            let more = if unbounded { ", and what nothing bounds" } else { "" };
+            let more = if unbounded { ", and unbounded packets" } else { "" };
             row.measured(percent(worker.load_ppm)).note(format!("{packets} packets/s{more}; {limit}"))
         }
     };

@@ -356,7 +356,7 @@ fn strangers_replays_and_floods_change_nothing() {
     // From a port where it is not allowed.
     let stranger = lab.nesp("b", &["list", "--timeout", "300ms"], ETHERNET);
     assert_eq!(stranger.status.code(), Some(2));
-    assert!(stderr(&stranger).contains("nobody answers at eth0, after 2 messages"), "{}", stderr(&stranger));
+    assert!(stderr(&stranger).contains("no answer from eth0 after 2 messages"), "{}", stderr(&stranger));
     let key = Key::read(&std::fs::read_to_string(lab.folder.path("nesp.key")).unwrap()).unwrap();
     let open = Lab::open(&lab.name).unwrap();
     open.host("a").unwrap().run(move || misbehave(key)).unwrap();

@@ -228,6 +228,17 @@ fn nearest<'k>(given: &str, known: Vec<&'k str>) -> Option<&'k str> {
     (distance <= allowed(best) && distance < length).then_some(best)
 }
 
+/// "did you mean …?", if one of `known` was probably meant by `given`.
+pub(crate) fn did_you_mean<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<String> {
+    suggestion(given, known).map(|near| format!("did you mean \"{near}\"?"))
+}
+
+/// The fix for an unknown name: the one of `known` that was probably meant, else all of them.
+pub fn name_hint(given: &str, known: &[&str]) -> String {
+    let list = || format!("there are {}", known.join(", "));
+    did_you_mean(given, known.iter().copied()).unwrap_or_else(list)
+}
+
 /// The fix for a missing key.
 pub(crate) fn fix_missing(name: &str) -> String {
     let example = match name {

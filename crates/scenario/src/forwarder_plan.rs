@@ -1,7 +1,7 @@
 //! Programs on routers: in a checked plan, and as written.
 
 use crate::address::Network;
-use crate::finding::suggestion;
+use crate::finding::name_hint;
 use crate::implied::bare;
 use crate::level_plan::AboveRequest;
 use crate::router_plan::Router;
@@ -273,10 +273,7 @@ impl WrittenForwarder {
     fn way(&self, router: &Router) -> Result<Option<NextHop>, ForwarderFault> {
         let no_port = |name: &str| {
             let names: Vec<&str> = router.ports.iter().map(|port| &*port.name).collect();
-            let fix = match suggestion(name, names.iter().copied()) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => format!("there are {}", names.join(", ")),
-            };
+            let fix = name_hint(name, &names);
             fault("port", format!("the router has no port \"{}\": {fix}", name.escape_debug()))
         };
         let port = match &self.port {

@@ -56,7 +56,7 @@ pub use engine_prices::{
     APART_COUNTS, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Origin, Price, WAITS, block_price,
 };
 pub use event::Event;
-pub use finding::{Finding, ScenarioError, called_elsewhere, suggestion};
+pub use finding::{Finding, ScenarioError, called_elsewhere, name_hint, suggestion};
 pub use forwarder_plan::{
     ForwarderFault, ForwarderRequest, PlannedForwarder, WrittenForwarder, WrittenKey, digits,
     fields_of_programs, hexadecimal,

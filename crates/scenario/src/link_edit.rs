@@ -1,6 +1,6 @@
 //! Changes of a link's blocks, from text: for events, the command line and the API alike.
 
-use crate::finding::suggestion;
+use crate::finding::name_hint;
 use crate::implied::{bare, implied_block, implied_param, implied_removal, kind_hint, near};
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::{Spec, SpecError, Value, Values};
@@ -122,23 +122,16 @@ fn of_kind(registry: &[&'static Spec], key: &str, kind: &str) -> Result<&'static
     let of_key = || registry.iter().copied().filter(|spec| spec.key == key);
     of_key().find(|spec| spec.kind == kind).or_else(|| implied_removal(key, kind)).ok_or_else(|| {
         let kinds: Vec<_> = of_key().map(|spec| spec.kind).chain(without(key).map(|_| NONE)).collect();
-        let fix = match suggestion(kind, kinds.iter().copied()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!("there are {}", kinds.join(", ")),
-        };
+        let fix = name_hint(kind, &kinds);
         fault(FaultPlace::Kind, format!("there is no {key} of the kind \"{}\"", kind.escape_debug()), fix)
     })
 }
 
 /// The fault and fix of a parameter that a block does not have.
 pub(crate) fn no_such_parameter(spec: &Spec, name: &str) -> (String, String) {
-    let known = || spec.params.iter().map(|param| param.name);
+    let known: Vec<&str> = spec.params.iter().map(|param| param.name).collect();
     let what = format!("{} ({}) has no parameter \"{}\"", spec.key, spec.kind, name.escape_debug());
-    let fix = match suggestion(name, known()) {
-        Some(near) => format!("did you mean \"{near}\"?"),
-        None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
-    };
-    (what, fix)
+    (what, name_hint(name, &known))
 }
 
 fn fault(place: FaultPlace, what: impl Into<String>, fix: impl Into<String>) -> LinkFault {

@@ -2,6 +2,7 @@
 
 use crate::address::{Mac, Network};
 use crate::attachment::Attachment;
+use crate::settings::BridgeSettings;
 use longwire_drivers::HostDriver;
 use longwire_units::Nanos;
 use std::net::IpAddr;
@@ -98,6 +99,14 @@ pub struct Bridge {
     pub segment: u32,
     /// Whether the file declares it; otherwise it is the default bridge of hosts and ports that name none.
     pub declared: bool,
+}
+
+impl Bridge {
+    /// A bridge without ports.
+    pub(crate) fn new(name: Box<str>, settings: BridgeSettings, declared: bool) -> Self {
+        let BridgeSettings { ageing, table, wire } = settings;
+        Self { name, ageing, table, wire, ports: Vec::new(), segment: 0, declared }
+    }
 }
 
 /// A node of the engine: bridges joined by links, which learn and flood as one, or a router.

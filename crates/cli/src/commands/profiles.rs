@@ -5,7 +5,7 @@ use anyhow::Context;
 use clap::Subcommand;
 use longwire_report::{Report, Row};
 use longwire_scenario::library::{Description, Figures, SHIPPED, Shipped};
-use longwire_scenario::suggestion;
+use longwire_scenario::name_hint;
 use serde_json::json;
 use std::fmt::Write;
 
@@ -47,13 +47,10 @@ impl Args {
     /// If there is no such profile.
     pub fn run(self) -> anyhow::Result<Outcome> {
         if let Some(Action::Show { name, json }) = self.what {
-            let known = || SHIPPED.iter().map(|shipped| shipped.name);
-            let fix = || match suggestion(&name, known()) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
-            };
-            let shipped = Shipped::named(&name)
-                .with_context(|| format!("there is no profile \"{name}\"; {}", fix()))?;
+            let shipped = Shipped::named(&name).with_context(|| {
+                let known: Vec<&str> = SHIPPED.iter().map(|shipped| shipped.name).collect();
+                format!("there is no profile \"{name}\"; {}", name_hint(&name, &known))
+            })?;
             if json.on || self.json.on {
                 let row = row(shipped.name, &shipped.description()?).extra("text", shipped.text);
                 return print_rows("profiles show", [row]);

@@ -6,7 +6,6 @@ use super::links::Links;
 use super::stages::rewires;
 use super::{Entry, Resolver};
 use crate::file::{At, File};
-use crate::finding::suggestion;
 
 use crate::written::{Name, Written};
 
@@ -113,8 +112,14 @@ impl Resolver<'_, '_> {
         for name in &names.0 {
             match object {
                 ObjectKind::Links => places.extend(self.link_places(entry, name, links)?),
-                ObjectKind::Sources => places.push(first_source + self.source_place(entry, name, sources)?),
-                ObjectKind::Media => places.push(first_medium + self.medium_place(entry, name, media)?),
+                ObjectKind::Sources => places.push(
+                    first_source
+                        + self.place_named(entry, "source", name, sources.iter().map(|own| &*own.name))?,
+                ),
+                ObjectKind::Media => places.push(
+                    first_medium
+                        + self.place_named(entry, "medium", name, media.iter().map(|own| &*own.name))?,
+                ),
             }
         }
         Some((object, places))
@@ -130,12 +135,7 @@ impl Resolver<'_, '_> {
         if let (Some(forward), Some(backward)) = (way(".forward"), way(".backward")) {
             return Some(vec![forward, backward]);
         }
-        let known = || links.links.iter().map(|link| &*link.name);
-        let fix = match suggestion(&name, known()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!("there are {}", super::some(&known().collect::<Vec<_>>())),
-        };
-        self.error(&written.span, entry, "link", format!("there is no link \"{name}\""), fix);
-        None
+        let known: Vec<&str> = links.links.iter().map(|link| &*link.name).collect();
+        self.no_such(entry, (&written.span, "link"), &name, &known)
     }
 }

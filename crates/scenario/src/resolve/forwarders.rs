@@ -1,16 +1,15 @@
 //! Section `[[forwarder]]`: programs of routers, verified, compiled and checked against the budget.
 
-use super::{Entry, Resolver, some};
+use super::{Entry, Resolver};
 use crate::file::File;
 use crate::file_forwarder::{Forwarder as WrittenEntry, ForwarderKey};
-use crate::finding::suggestion;
 use crate::forwarder_plan::{
     ForwarderFault, ForwarderRequest, PlannedForwarder, WrittenForwarder, WrittenKey,
 };
 use crate::level_plan::{AboveRequest, Promises, Receiver};
 use crate::plan::Plan;
 use crate::router_plan::Router;
-use crate::written::{Name, Written};
+use crate::written::Written;
 use longwire_punt::AttachmentId;
 use longwire_router::Forwarders;
 use std::ops::Range;
@@ -30,7 +29,7 @@ impl Resolver<'_, '_> {
         let mut planned = Vec::new();
         for written in &file.forwarder {
             let entry = Entry { section: "forwarder", name: written.called(), n: None };
-            let Some(index) = self.forwarders_router(&entry, &written.router) else { continue };
+            let Some(index) = self.router_named(&entry, &written.router) else { continue };
             let router = &routers[index as usize];
             let before = tables[index as usize].take().unwrap_or_else(|| table(router));
             let read = self.forwarder(written, router, &before);
@@ -71,22 +70,6 @@ impl Resolver<'_, '_> {
         let forwarder = request.prepare(&router.admission.prices, 0).map_err(|error| text.refused(&error))?;
         let (_, after) = table.with(forwarder).map_err(|error| fault(error.to_string()))?;
         Ok((request, after))
-    }
-
-    fn forwarders_router(&mut self, entry: &Entry<'_>, written: &Written<Name>) -> Option<u32> {
-        if let Some(&index) = self.routers.get(written.text.as_str()) {
-            return Some(index);
-        }
-        let mut known: Vec<&str> = self.routers.keys().map(AsRef::as_ref).collect();
-        known.sort_unstable();
-        let fix = match suggestion(&written.text, known.iter().copied()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None if known.is_empty() => "declare it as [[router]]".into(),
-            None => format!("there are {}", some(&known)),
-        };
-        let what = format!("there is no router \"{}\"", written.text);
-        self.error(&written.span, entry, "router", what, fix);
-        None
     }
 }
 

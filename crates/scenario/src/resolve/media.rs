@@ -3,11 +3,11 @@
 use super::links::Links;
 use super::{Entry, Resolver, some};
 use crate::file::{self, BlockText, File};
-use crate::finding::suggestion;
+use crate::finding::name_hint;
 use crate::implied::bare;
 use crate::link_edit::{BlockPatch, FaultPlace, LinkFault, link_edit, no_such_parameter};
 use crate::plan::Medium;
-use crate::written::{Name, Written};
+use crate::written::Name;
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::{Spec, Values};
 use longwire_link::{MEDIA, check_medium, medium_profiles};
@@ -69,10 +69,7 @@ impl Resolver<'_, '_> {
         let Some(spec) = MEDIA.iter().copied().find(|spec| spec.kind == kind) else {
             let kinds: Vec<&str> = MEDIA.iter().map(|spec| spec.kind).collect();
             let what = format!("there is no medium of the kind \"{}\"", kind.escape_debug());
-            let fix = match suggestion(kind, kinds.iter().copied()) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => format!("there are {}", kinds.join(", ")),
-            };
+            let fix = name_hint(kind, &kinds);
             self.error(&written.kind.span, entry, "kind", what, fix);
             return None;
         };
@@ -127,11 +124,7 @@ impl Resolver<'_, '_> {
             let link = &links.links[place];
             let entry = Entry { section: "link", name: Some(&link.name), n: None };
             if !known.contains(&&**name) {
-                let fix = match suggestion(name, known.iter().copied()) {
-                    Some(near) => format!("did you mean \"{near}\"?"),
-                    None => "declare it as [[medium]]".into(),
-                };
-                self.error(span, &entry, "medium", format!("there is no medium \"{name}\""), fix);
+                self.no_such::<()>(&entry, (span, "medium"), name, &known);
             } else if links.profiles[link.profile as usize].value("rate").is_some() {
                 let what = "its medium decides its rate";
                 self.error(span, &entry, "rate", what, "remove rate, framing and overhead, or medium");
@@ -155,27 +148,6 @@ impl Resolver<'_, '_> {
         let medium = links.media[station as usize].as_ref().map_or("", |(name, _)| name);
         let fix = format!("write medium = \"{medium}\" instead of the link, with its rate");
         self.error(&rate.span, entry, "rate", what, fix);
-        None
-    }
-
-    /// The place of the medium of this name.
-    pub(super) fn medium_place(
-        &mut self,
-        entry: &Entry<'_>,
-        written: &Written<Name>,
-        media: &[Medium],
-    ) -> Option<u32> {
-        let name = self.term(entry, "medium", written)?.0;
-        if let Some(place) = media.iter().position(|medium| medium.name == name) {
-            return Some(place as u32);
-        }
-        let known = || media.iter().map(|medium| &*medium.name);
-        let fix = match suggestion(&name, known()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None if media.is_empty() => "add a [[medium]]".into(),
-            None => format!("there are {}", some(&known().collect::<Vec<_>>())),
-        };
-        self.error(&written.span, entry, "medium", format!("there is no medium \"{name}\""), fix);
         None
     }
 

@@ -38,12 +38,12 @@ pub use media::medium_edit;
 pub(crate) use stages::StageRequest;
 
 use crate::file::File;
-use crate::finding::{Findings, suggestion};
+use crate::finding::{Findings, did_you_mean};
 use crate::plan::{End, Plan, Routes};
 use crate::row::Repeated;
 use crate::settings::{RepeatSettings, ScenarioSettings};
 use crate::template;
-use crate::written::{Term, Whole, Written};
+use crate::written::{Name, Term, Whole, Written};
 use longwire_block::Spec;
 use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
@@ -252,7 +252,7 @@ impl Resolver<'_, '_> {
     }
 
     /// The end of this name.
-    fn end(&mut self, entry: &Entry<'_>, key: &str, written: &Written<crate::written::Name>) -> Option<End> {
+    fn end(&mut self, entry: &Entry<'_>, key: &str, written: &Written<Name>) -> Option<End> {
         let text = template::expand(&written.text, entry.n);
         if let Some(end) = text.as_ref().ok().and_then(|text| self.nodes.get(text.as_ref())) {
             return Some(*end);
@@ -266,11 +266,11 @@ impl Resolver<'_, '_> {
         }
         let mut known: Vec<&str> = self.nodes.keys().map(AsRef::as_ref).collect();
         known.sort_unstable();
-        let fix = match suggestion(&name.0, known.iter().copied()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None if known.is_empty() => "declare it as [[host]], [[port]] or [[bridge]]".into(),
-            None => format!("there are {}; or declare it as [[host]], [[port]] or [[bridge]]", some(&known)),
-        };
+        let declare = "declare it as [[host]], [[port]] or [[bridge]]";
+        let fix = did_you_mean(&name.0, known.iter().copied()).unwrap_or_else(|| match &known[..] {
+            [] => declare.into(),
+            _ => format!("there are {}; or {declare}", some(&known)),
+        });
         self.error(
             &written.span,
             entry,
@@ -281,8 +281,50 @@ impl Resolver<'_, '_> {
         None
     }
 
+    /// The place of the object with this name among those with `names`. None after an error.
+    fn place_named<'n>(
+        &mut self,
+        entry: &Entry<'_>,
+        key: &str,
+        written: &Written<Name>,
+        names: impl Iterator<Item = &'n str> + Clone,
+    ) -> Option<u32> {
+        let name = self.term(entry, key, written)?.0;
+        let place = names.clone().position(|other| *other == *name);
+        place
+            .map(|place| place as u32)
+            .or_else(|| self.no_such(entry, (&written.span, key), &name, &names.collect::<Vec<_>>()))
+    }
+
+    /// The router of this name. None after an error.
+    fn router_named(&mut self, entry: &Entry<'_>, written: &Written<Name>) -> Option<u32> {
+        let name = self.term(entry, "router", written)?.0;
+        self.routers.get(&name).copied().or_else(|| {
+            let routers: Vec<_> = self.routers.keys().cloned().collect();
+            let mut known: Vec<&str> = routers.iter().map(AsRef::as_ref).collect();
+            known.sort_unstable();
+            self.no_such(entry, (&written.span, "router"), &name, &known)
+        })
+    }
+
+    /// Reports that none of the `known` objects has this name.
+    fn no_such<T>(
+        &mut self,
+        entry: &Entry<'_>,
+        (span, key): (&Range<usize>, &str),
+        name: &str,
+        known: &[&str],
+    ) -> Option<T> {
+        let fix = did_you_mean(name, known.iter().copied()).unwrap_or_else(|| match known {
+            [] => format!("declare it as [[{key}]]"),
+            _ => format!("there are {}", some(known)),
+        });
+        self.error(span, entry, key, format!("there is no {key} \"{name}\""), fix);
+        None
+    }
+
     /// The host or port of this name.
-    fn port(&mut self, entry: &Entry<'_>, key: &str, written: &Written<crate::written::Name>) -> Option<u16> {
+    fn port(&mut self, entry: &Entry<'_>, key: &str, written: &Written<Name>) -> Option<u16> {
         match self.end(entry, key, written)? {
             End::Port(place) => Some(place),
             End::Bridge(_) => {

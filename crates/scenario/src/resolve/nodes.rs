@@ -96,32 +96,12 @@ impl Resolver<'_, '_> {
                 }
                 let settings = self.row(&entry, written);
                 let name = self.name(&entry, &written.name, End::Bridge(nodes.bridges.len() as u32));
-                let (Some(BridgeSettings { ageing, table, wire }), Some(name)) = (settings, name) else {
-                    break;
-                };
-                nodes.bridges.push(Bridge {
-                    name,
-                    ageing,
-                    table,
-                    wire,
-                    ports: Vec::new(),
-                    segment: 0,
-                    declared: true,
-                });
+                let (Some(settings), Some(name)) = (settings, name) else { break };
+                nodes.bridges.push(Bridge::new(name, settings, true));
             }
         }
         if file.bridge.is_empty() {
-            let name = "bridge".into();
-            let BridgeSettings { ageing, table, wire } = BridgeSettings::defaults();
-            nodes.bridges.push(Bridge {
-                name,
-                ageing,
-                table,
-                wire,
-                ports: Vec::new(),
-                segment: 0,
-                declared: false,
-            });
+            nodes.bridges.push(Bridge::new("bridge".into(), BridgeSettings::defaults(), false));
         }
     }
 
@@ -331,16 +311,12 @@ impl Resolver<'_, '_> {
         if let Some(End::Bridge(index)) = self.nodes.get(&name) {
             return Some(Some((*index, written.span.clone())));
         }
-        let mut known: Vec<&str> = Vec::new();
+        let mut known: Vec<Box<str>> = Vec::new();
         known.extend(
-            self.nodes.iter().filter(|(_, end)| matches!(end, End::Bridge(_))).map(|(name, _)| name.as_ref()),
+            self.nodes.iter().filter(|(_, end)| matches!(end, End::Bridge(_))).map(|(name, _)| name.clone()),
         );
         known.sort_unstable();
-        let fix = match crate::finding::suggestion(&name, known.iter().copied()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!("declare it: [[bridge]] with name = \"{name}\""),
-        };
-        self.error(&written.span, entry, "bridge", format!("there is no bridge \"{name}\""), fix);
-        None
+        let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+        self.no_such(entry, (&written.span, "bridge"), &name, &known)
     }
 }

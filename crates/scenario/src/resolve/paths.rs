@@ -5,7 +5,7 @@ use super::links::{Links, Pair};
 use super::nodes::Nodes;
 use super::{Entry, Resolver};
 use crate::file::{self, File};
-use crate::finding::suggestion;
+use crate::finding::did_you_mean;
 use crate::plan::End;
 use crate::template;
 use crate::written::{Name, Written};
@@ -103,10 +103,8 @@ impl Resolver<'_, '_> {
         let fix = if links.names.contains_key(halves[0].as_str()) {
             format!("it is a duplex link: write \"{}\" or \"{}\"", halves[0], halves[1])
         } else {
-            match suggestion(&name, links.links.iter().take(10_000).map(|link| &*link.name)) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => "declare it as [[link]]".into(),
-            }
+            did_you_mean(&name, links.links.iter().take(10_000).map(|link| &*link.name))
+                .unwrap_or_else(|| "declare it as [[link]]".into())
         };
         self.error(&written.span, entry, "links", format!("there is no link \"{name}\""), fix);
         None

@@ -2,7 +2,7 @@
 
 use super::{Entry, Resolver, some};
 use crate::file::{At, File};
-use crate::finding::suggestion;
+use crate::finding::did_you_mean;
 use crate::router_plan::{RouteChange, Router, RouterEvent, WrittenRoute};
 use crate::settings::AtSettings;
 use crate::written::{Name, Text, Written};
@@ -65,17 +65,7 @@ impl Resolver<'_, '_> {
     fn router_event(&mut self, entry: &Entry<'_>, written: &At, routers: &[Router]) -> Option<RouterEvent> {
         let settings: AtSettings = self.row(entry, written)?;
         let name = written.router.as_ref()?;
-        let text = self.term(entry, "router", name)?.0;
-        let Some(&router) = self.routers.get(&text) else {
-            let known: Vec<&str> = routers.iter().map(|router| &*router.name).collect();
-            let fix = match suggestion(&text, known.iter().copied()) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None if known.is_empty() => "declare it as [[router]]".into(),
-                None => format!("there are {}", some(&known)),
-            };
-            self.error(&name.span, entry, "router", format!("there is no router \"{text}\""), fix);
-            return None;
-        };
+        let router = self.router_named(entry, name)?;
         let others = [
             ("link", written.link.is_some()),
             ("source", written.source.is_some()),
@@ -94,7 +84,10 @@ impl Resolver<'_, '_> {
         let known = &routers[router as usize];
         let routes_change = !(written.add_route.0.is_empty() && written.remove_route.0.is_empty());
         if known.control && routes_change {
-            let what = format!("router \"{text}\" follows its control plane, which decides about its routes");
+            let what = format!(
+                "router \"{}\" follows its control plane, which decides about its routes",
+                known.name
+            );
             let fix = "remove the entry, or the router's control-plane";
             self.error(&name.span, entry, "router", what, fix);
             return None;
@@ -143,11 +136,10 @@ impl Resolver<'_, '_> {
         let flows = router.sharing.iter().flat_map(|sharing| &sharing.flows);
         let known: Vec<&str> = flows.map(|flow| &*flow.name).collect();
         if !known.contains(&&*name) {
-            let fix = match suggestion(&name, known.iter().copied()) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None if known.is_empty() => "name it in the router's flows, beside a scheduler".into(),
-                None => format!("there are {}", some(&known)),
-            };
+            let fix = did_you_mean(&name, known.iter().copied()).unwrap_or_else(|| match &known[..] {
+                [] => "name it in the router's flows, beside a scheduler".into(),
+                _ => format!("there are {}", some(&known)),
+            });
             let what = format!("router \"{}\" has no flow named \"{name}\"", router.name);
             self.error(&flow.span, entry, "flow", what, fix);
             return None;

@@ -5,8 +5,8 @@ use super::links::Links;
 use super::nodes::{Nodes, OwnPort};
 use super::{Entry, Resolver};
 use crate::file::File;
-use crate::finding::suggestion;
-use crate::plan::{Bridge, End, Port};
+use crate::finding::did_you_mean;
+use crate::plan::{Bridge, BridgeSettings, End, Port};
 use longwire_block::MAX_PORTS;
 use longwire_units::Nanos;
 use std::collections::{HashMap, HashSet};
@@ -117,13 +117,10 @@ impl Resolver<'_, '_> {
         let known = nodes.ports.iter().filter(|other| other.router.is_none()).map(|other| &*other.name);
         let what =
             format!("there is no host or port \"{}\", and no link or bridge that it is joined to", port.name);
-        let fix = match suggestion(&port.name, known) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!(
-                "declare it as [[host]] or [[port]], or add a link: between = [\"{}\", \"…\"]",
-                port.name
-            ),
-        };
+        let fix = did_you_mean(&port.name, known).unwrap_or_else(|| {
+            let example = format!("between = [\"{}\", \"…\"]", port.name);
+            format!("declare it as [[host]] or [[port]], or add a link: {example}")
+        });
         self.error(&nodes.spans[usize::from(place)], &entry, "ports.port", what, fix);
     }
 
@@ -162,8 +159,8 @@ impl Resolver<'_, '_> {
         }
         nodes.wanted_bridges[usize::from(other)] = Some((bridge, nodes.spans[usize::from(other)].clone()));
         let name = format!("{}-{}", port.name, nodes.ports[usize::from(place)].name).into();
-        let (ageing, table, ports) = (Nanos::from_secs(300), 16, Vec::new());
-        nodes.bridges.push(Bridge { name, ageing, table, wire: false, ports, segment: 0, declared: false });
+        let settings = BridgeSettings { ageing: Nanos::from_secs(300), table: 16, wire: false };
+        nodes.bridges.push(Bridge::new(name, settings, false));
         Some(bridge)
     }
 

@@ -5,7 +5,7 @@ use super::{Entry, Resolver, some};
 use crate::address::{Mac, Network};
 use crate::file::File;
 use crate::file_router::{self, RouterNeighbour as WrittenNeighbour};
-use crate::finding::suggestion;
+use crate::finding::did_you_mean;
 use crate::places::Places;
 use crate::plan::{End, Port};
 use crate::router_plan::{Router, RouterNeighbour, RouterPort};
@@ -260,10 +260,8 @@ impl Resolver<'_, '_> {
             return Some(port);
         }
         let known: Vec<&str> = router.ports.iter().map(|port| &*port.name).collect();
-        let fix = match suggestion(&name, known.iter().copied()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!("there are {}", some(&known)),
-        };
+        let fix = did_you_mean(&name, known.iter().copied())
+            .unwrap_or_else(|| format!("there are {}", some(&known)));
         self.error(&written.span, entry, key, format!("the router has no port \"{name}\""), fix);
         None
     }

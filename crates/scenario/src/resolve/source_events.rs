@@ -2,34 +2,10 @@
 
 use super::{Entry, Resolver};
 use crate::file::BlockText;
-use crate::finding::suggestion;
-use crate::plan::Source;
 use crate::source_edit::{SourceFault, SourceSite, source_edits};
-use crate::written::{Name, Written};
 use longwire_block::change::{Blocks, Edit};
 
 impl Resolver<'_, '_> {
-    /// The place of the source of this name.
-    pub(super) fn source_place(
-        &mut self,
-        entry: &Entry<'_>,
-        written: &Written<Name>,
-        sources: &[Source],
-    ) -> Option<u32> {
-        let name = self.term(entry, "source", written)?.0;
-        if let Some(place) = sources.iter().position(|source| source.name == name) {
-            return Some(place as u32);
-        }
-        let known = || sources.iter().map(|source| &*source.name);
-        let fix = match suggestion(&name, known()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None if sources.is_empty() => "add a [[source]]".into(),
-            None => format!("there are {}", super::some(&known().collect::<Vec<_>>())),
-        };
-        self.error(&written.span, entry, "source", format!("there is no source \"{name}\""), fix);
-        None
-    }
-
     /// The edits that a text makes on a source with the blocks `now`, at `site`. None after an error.
     pub(super) fn source_edits(
         &mut self,

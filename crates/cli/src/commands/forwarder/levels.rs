@@ -80,7 +80,7 @@ impl Args {
         }
         outcome::print(&columns(&lines).join("\n"))?;
         if let Some(socket) = socket {
-            outcome::print(&format!("control processes come by {socket}"))?;
+            outcome::print(&format!("control processes attach at {socket}"))?;
         }
         Ok(Outcome::Well)
     }

@@ -42,7 +42,7 @@ impl Args {
         let signals = StopSignals::catch().context("catching signals")?;
         let hosts = TestHosts::make(&self.name, &plan)?;
         // If the caller has ended, the lab is not needed, and the next steps take seconds.
-        ensure!(has_reader(&io::stdout()), "nobody waits for the lab any more");
+        ensure!(has_reader(&io::stdout()), "the process that started the lab has ended");
         let options = RealOptions { name: self.name.clone(), ..RealOptions::default() };
         let run = RealRun::start(plan, hosts, options)?;
         let mut log = File::create(log_of(&self.name)).context("making the log file")?;

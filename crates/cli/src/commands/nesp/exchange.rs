@@ -108,7 +108,7 @@ impl Exchange {
             match retry.due(monotonic().0) {
                 Due::Send => self.carrier.send(message)?,
                 Due::GiveUp => bail!(
-                    "nobody answers at {}, after {} messages in {:?}; does the instance allow NESP from here \
+                    "no answer from {} after {} messages in {:?}; does the instance allow NESP from here \
                      ([nesp] ports), and is the key the same?",
                     self.carrier.name(),
                     retry.sent,
