@@ -171,7 +171,7 @@ fn look(sight: &Sight<'_>) -> Option<Seen> {
     })
 }
 
-/// Looks in real time, where nothing is sent early.
+/// The checks of a run in real time: nothing is sent early.
 fn look_in_time(sight: &Sight<'_>) -> Option<Seen> {
     let early = sight.left && longwire_clock::monotonic() < Nanos(sight.time);
     assert!(!early, "sent before it leaves: {:?}", sight.meta);

@@ -149,7 +149,7 @@ fn a_host_reads_and_changes_settings_over_ethernet_and_udp() {
     let counted = lab.counted();
     assert_eq!(row(&counted, "packets accounted for")["pass"], true, "{counted:#}");
     assert_eq!(row(&counted, "nesp")["measured"], 15, "{counted:#}");
-    // The text has it, too.
+    // The text shows it, too.
     let text = stdout(&longwire(&["ctl", "stats", &lab.name]));
     let line = text.lines().find(|line| line.starts_with("nesp: ")).unwrap_or_else(|| panic!("{text}"));
     // On a busy machine a client may retransmit.

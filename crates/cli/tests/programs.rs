@@ -799,7 +799,7 @@ impl Events {
         assert!(self.lab.sh("a", &script).status.success());
     }
 
-    /// What there is now.
+    /// The records available now.
     fn asked(&self, args: &[&str]) -> Vec<Value> {
         let lines = self.lab.forwarder(&[&["events", "r1"], args, &["--once", "--json"]].concat());
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -158,8 +158,8 @@ rate = "10 Mbit/s"
 delay = "10 ms"
 "#;
 
-/// Pings go on while a link between their hosts is added and removed again: each finds an answer, and its
-/// round trip says which way it took.
+/// Pings continue while a link between their hosts is added and removed again: each is answered, and its
+/// round trip shows the path it took.
 #[test]
 fn links_are_added_and_removed_while_it_runs() {
     if !can_run("links_are_added_and_removed_while_it_runs") {
@@ -205,7 +205,7 @@ fn links_are_added_and_removed_while_it_runs() {
     assert_eq!(row(&report, "packets accounted for")["pass"], true);
 }
 
-/// A host joins two others that ping each other, and leaves again: no answer of theirs is missing.
+/// A host joins two others that ping each other, and leaves again: no reply between them is lost.
 #[test]
 fn hosts_are_added_and_removed_while_it_runs() {
     if !can_run("hosts_are_added_and_removed_while_it_runs") {
@@ -239,7 +239,7 @@ fn hosts_are_added_and_removed_while_it_runs() {
     }
     let text = stdout(&others.wait_with_output().unwrap());
     assert!(text.contains(" 0% packet loss"), "{text}");
-    // One that is still there at the end goes with the run.
+    // One that remains at the end is removed with the run.
     assert!(ctl(&["add", "host", "c", "address=10.0.0.3/24"]).status.success());
     run.signal("INT");
     let name = run.name.clone();
@@ -636,7 +636,7 @@ fn the_last_window_of_a_run_has_its_own_verdict() {
         let last = &window["last"];
         let time = |name: &str| last[name].as_u64().unwrap();
         assert!(time("to_ns") - time("from_ns") >= 950_000_000 && last["fidelity"]["packets"].is_u64());
-        // It has a part of what the run has.
+        // It has a part of the run's packets.
         assert!(last["fidelity"]["packets"].as_u64() < report["fidelity"]["packets"].as_u64(), "{report}");
     }
 }

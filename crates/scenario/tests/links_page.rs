@@ -65,7 +65,7 @@ fn every_section_is_of_a_kind() {
     }
 }
 
-/// The table of profiles is as the program has them.
+/// The table of profiles matches the library.
 #[test]
 fn the_profiles_are_listed() {
     let page = page("profiles.md");

@@ -1,9 +1,9 @@
-//! Wrong scenarios, and what is said about each: the place, what is wrong, and the fix.
+//! Invalid scenarios and their errors: place, fault and fix.
 
 use longwire_scenario::{ScenarioError, parse, plan_of};
 use proptest::prelude::*;
 
-/// Two hosts on lines 1 and 2, for snippets that are about something else.
+/// Two hosts on lines 1 and 2, for snippets about something else.
 const HOSTS: &str =
     "host = [{ name = \"a\", address = \"10.0.0.1/24\" },\n{ name = \"b\", address = \"10.0.0.2/24\" }]\n";
 /// Two hosts on two bridges on lines 1 to 3.
@@ -18,7 +18,7 @@ fn mistakes(text: &str) -> ScenarioError {
     }
 }
 
-/// Checks that the first error stands at `place` (line:column), begins with `field` and says each of
+/// Checks that the first error is at `place` (line:column), begins with `field` and contains each of
 /// `wanted`.
 fn check(before: &str, snippet: &str, place: &str, field: &str, wanted: &[&str]) {
     let text = format!("{before}{snippet}");
@@ -32,7 +32,7 @@ fn check(before: &str, snippet: &str, place: &str, field: &str, wanted: &[&str])
     assert!(told.contains('^'), "{told}");
 }
 
-/// A queue has a worker of its own, with a node of its own, and only a relay between two ports is the same at
+/// Each queue has its own worker with its own node, and only a relay between two ports works the same at
 /// several.
 #[test]
 fn queues_need_workers_and_a_node_that_needs_no_others_frames() {
@@ -58,7 +58,7 @@ fn queues_need_workers_and_a_node_that_needs_no_others_frames() {
     plan_of(&(port("p", "queues = 1") + &port("q", "")));
 }
 
-/// What is too much is refused before any of it is made.
+/// Excessive counts are refused before anything is made.
 #[test]
 fn too_many_links_are_refused_at_once() {
     let link = "[[link]]\nname = \"l{n}\"\nbetween = [\"a\", \"b\"]\ncount = ";
@@ -535,7 +535,7 @@ fn hosts_that_nothing_joins_are_noted() {
     assert!(error.contains("overlaps what lies behind \"b\" (line 5)"), "{error}");
 }
 
-/// Pieces of which scenarios are made, right and wrong.
+/// Valid and invalid fragments of scenarios.
 const PIECES: &[&str] = &[
     "[[host]]\n",
     "[[port]]\n",
