@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn routers_are_passed_on_the_way_with_the_fewest() {
+    fn the_path_with_the_fewest_routers_is_taken() {
         // a on r1, and b behind a link on r2: two routers, and a link of each. 700 + 2 · 100 + 2 · 125 ns.
         let port = |name: &str, address: &str| format!("{{ port = \"{name}\", addresses = \"{address}\" }}");
         let (west, east) = (port("r1-east", "10.9.0.1/30"), port("r2-west", "10.9.0.2/30"));
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_does_not_fit() {
+    fn reports_what_does_not_fit() {
         let link = |rest: &str| format!("[[link]]\nfrom = \"a\"\nto = \"b\"\n{rest}");
         let table = [
             (
@@ -517,7 +517,7 @@ mod tests {
     /// 1 s at a worker's packet rate, 1.25 million frames of 1514 bytes (1600 in the pool) a second, needs
     /// 1908 MiB; 200 ms need 382 MiB.
     #[test]
-    fn a_pool_that_nobody_asked_for_fits() {
+    fn a_default_pool_fits() {
         let hosts = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
             address = \"10.0.0.2/24\"\n";
         let pool = |engine: &str, link: &str, memory: u64| {

@@ -121,7 +121,7 @@ fn a_table_of_ip_route_is_read_with_its_next_hops() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     for (route, wanted) in [
         ("{ to = \"10.0.2.0/24\", next-hops = [{}] }", "name one"),
         ("{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\", weight = 0 }] }", "1 to 256"),

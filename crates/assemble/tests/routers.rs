@@ -90,7 +90,7 @@ fn ports_of_its_own_have_a_far_side() {
 }
 
 #[test]
-fn mistakes_of_ports_are_told_with_their_place_and_the_fix() {
+fn mistakes_of_ports_are_reported_with_their_place_and_the_fix() {
     let two = |ports: &str| format!("[[router]]\nname = \"r\"\nports = [{ports}]\n");
     let table = [
         (two(""), "4:8: router \"r\", ports: ", "needs a port"),
@@ -123,7 +123,7 @@ fn mistakes_of_ports_are_told_with_their_place_and_the_fix() {
 }
 
 #[test]
-fn mistakes_of_routes_and_links_are_told_with_their_place_and_the_fix() {
+fn mistakes_of_routes_and_links_are_reported_with_their_place_and_the_fix() {
     let two = |ports: &str| format!("[[router]]\nname = \"r\"\nports = [{ports}]\n");
     let table = [
         (
@@ -178,7 +178,7 @@ fn mistakes_of_routes_and_links_are_told_with_their_place_and_the_fix() {
 }
 
 #[test]
-fn mistakes_of_paths_and_events_are_told_with_their_place_and_the_fix() {
+fn mistakes_of_paths_and_events_are_reported_with_their_place_and_the_fix() {
     let row = |change: (&str, &str)| ROW.replacen(change.0, change.1, 1);
     let table = [
         (
@@ -553,7 +553,7 @@ fn notes(keys: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_quantum_below_what_a_packet_may_cost_is_warned_of() {
+fn a_quantum_below_what_a_packet_may_cost_is_warned_about() {
     const FLOW: &str = "flows = [{ name = \"x\", key = { protocol = \"udp\" }, cycles = 50_000 }]";
     for (scheduler, keys, part) in [
         ("gmr3", "quantum = \"3 us\"\ncycles = 3000", None),
@@ -738,7 +738,7 @@ fn one_queue_for_all_has_no_limit_for_each_flow_unless_it_is_given() {
 }
 
 #[test]
-fn one_of_a_thing_is_told_as_one() {
+fn one_of_a_thing_is_reported_as_one() {
     let told = notes("scheduler = \"gmr3\"\npackets = 1");
     assert!(told[0].contains("room for 1 packet is not enough for 1024 flows (flow-table)"), "{told:?}");
     // No flow table is small enough for it.
@@ -769,7 +769,7 @@ fn one_of_a_thing_is_told_as_one() {
 }
 
 #[test]
-fn a_change_of_a_flow_that_names_no_router_is_told_which_there_are() {
+fn a_change_of_a_flow_that_names_no_router_is_reported_which_there_are() {
     let two = "\n[[host]]\nname = \"c\"\naddress = \"10.0.3.9/24\"\n[[router]]\nname = \"s\"\n\
         ports = [{ port = \"c\", addresses = \"10.0.3.1/24\" }]\n";
     for (more, fix) in [
@@ -798,7 +798,7 @@ fn flows_of_one_key_are_noted() {
 }
 
 #[test]
-fn rings_that_are_too_long_for_threads_are_told_with_their_place() {
+fn rings_that_are_too_long_for_threads_are_reported_with_their_place() {
     // 512 buffers: 4 · (127 + 1).
     for (processors, requests, most) in
         [(4, 127, None), (4, 128, Some(127)), (1, 60_000, None), (2, 300, Some(255))]
@@ -915,7 +915,7 @@ fn a_promise_that_can_t_be_held_is_none() {
 
 /// Time set aside for traffic upward is neither available to programs nor promised twice.
 #[test]
-fn what_is_set_aside_for_other_levels_is_not_for_programs() {
+fn time_reserved_for_other_levels_is_not_for_programs() {
     let tenth = "slow-path = { worker = \"4 %\" }\ncontrol = { worker = \"6 %\" }\n";
     // 134.4 ns at 5 Gbit/s, of which a tenth is set aside.
     check(&at_rate("5 Gbit/s", tenth), "7:13", "= 125000 picoseconds, 120960 allowed");

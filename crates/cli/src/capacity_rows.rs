@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_bounds_is_unlimited_and_has_its_limit() {
+    fn unbounded_load_is_unlimited_and_has_its_limit() {
         let mut prices = EnginePrices::default();
         prices.set("packet", Price::exact(100_000));
         let text = |link: &str| format!("{:?}", rows(&capacity(link, &prices)));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn assumed_prices_are_said_with_what_measures_them() {
+    fn assumed_prices_are_named_with_what_measures_them() {
         let none = notes(&capacity("", &EnginePrices::default()), "assumed");
         assert!(none[0].contains("longwire calibrate"), "{none:?}");
         let mut prices = EnginePrices::default();

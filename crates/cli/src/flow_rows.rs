@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_shown_is_told_of() {
+    fn hidden_flows_are_mentioned() {
         let node = |left_out| {
             let processors = ProcessorStats {
                 flows_left_out: left_out,

@@ -79,7 +79,7 @@ mod tests {
     use longwire_engine::LatenessSummary;
 
     #[test]
-    fn few_words_say_what_matters() {
+    fn brief_verdicts() {
         let said = |packets: u64, cause: Option<&str>| {
             let lateness = LatenessSummary { packets, ..LatenessSummary::default() };
             let brief = cause.map(str::to_owned);

@@ -217,7 +217,7 @@ fn the_report_is_json_and_ctl_changes_the_link() {
 }
 
 #[test]
-fn what_can_not_be_done_is_told() {
+fn impossible_requests_are_reported() {
     let Some(pair) = Pair::new("refused") else { return };
     let error = |args: &[&str]| {
         let output = longwire(&[&["attach"], args].concat());

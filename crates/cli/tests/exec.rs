@@ -531,7 +531,7 @@ fn without_privileges_services_at_the_far_end_are_reached() {
 }
 
 #[test]
-fn wrong_options_are_told_before_anything_is_made() {
+fn wrong_options_are_reported_before_anything_is_made() {
     let error = |args: &[&str]| {
         let output = longwire(&[&["exec"], args].concat());
         assert_eq!(output.status.code(), Some(2), "{args:?}");

@@ -375,7 +375,7 @@ fn strangers_replays_and_floods_change_nothing() {
 }
 
 #[test]
-fn what_is_wrong_with_the_key_or_the_section_is_said() {
+fn what_is_wrong_with_the_key_or_the_section_is_reported() {
     let folder = Folder::new("nesp-check");
     let check = |what: &str, from: &str, to: &str| {
         let scenario = folder.write("s.toml", SCENARIO.replace(from, to));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
 #[test]
-fn what_a_program_costs_is_said_without_a_run() {
+fn what_a_program_costs_is_reported_without_a_run() {
     let cost = longwire(&["forwarder", "cost", "syn-monitor"]);
     assert!(cost.status.success(), "{}", stderr(&cost));
     let text = stdout(&cost);

@@ -181,7 +181,7 @@ fn without_root_the_ends_are_in_a_user_namespace() {
 }
 
 #[test]
-fn what_can_not_be_used_is_told() {
+fn unusable_input_is_reported() {
     let error = |args: &[&str]| {
         let output = longwire(&[&["proxy"], args].concat());
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));

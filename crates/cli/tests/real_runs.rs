@@ -518,8 +518,8 @@ fn flows_are_weighed_while_they_share_processors() {
 
 /// A host's programs send its packets: a source there is not run, and every command says so.
 #[test]
-fn sources_at_hosts_are_said_not_to_run() {
-    if !can_run("sources_at_hosts_are_said_not_to_run") {
+fn sources_at_hosts_are_named_not_to_run() {
+    if !can_run("sources_at_hosts_are_named_not_to_run") {
         return;
     }
     let folder = Folder::new("silent");
@@ -745,8 +745,8 @@ fn what_was_recorded_meets_the_same_verdicts_in_virtual_time() {
 }
 
 #[test]
-fn two_runs_of_one_name_are_told_apart() {
-    if !can_run("two_runs_of_one_name_are_told_apart") {
+fn two_runs_of_one_name_are_distinguished() {
+    if !can_run("two_runs_of_one_name_are_distinguished") {
         return;
     }
     let folder = Folder::new("twice");

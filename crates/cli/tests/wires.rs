@@ -228,8 +228,8 @@ fn a_bridge_keeps_what_a_wire_carries() {
 }
 
 #[test]
-fn an_interface_that_comes_back_in_its_namespace_is_taken_and_the_outage_counted() {
-    let test = "an_interface_that_comes_back_in_its_namespace_is_taken_and_the_outage_counted";
+fn an_interface_that_comes_back_is_reopened_and_the_outage_counted() {
+    let test = "an_interface_that_comes_back_is_reopened_and_the_outage_counted";
     let Some(net) = Net::new(test, "back", FarEnds::Apart) else { return };
     let folder = Folder::new("wire");
     let file = folder.write("s.toml", scenario(&net.named("core"), "af_packet", "wire = true"));
@@ -290,7 +290,7 @@ fn a_tap_is_made_in_the_namespace_of_a_process() {
 }
 
 #[test]
-fn what_is_wrong_with_a_namespace_or_a_wire_is_said() {
+fn what_is_wrong_with_a_namespace_or_a_wire_is_reported() {
     let folder = Folder::new("wire");
     let check = |text: String, wanted: &[&str]| {
         let output = longwire(&["check", &folder.write("s.toml", text)]);

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_of_different_length_share_bridges() {
+    fn paths_of_different_length_share_bridges() {
         let mut sheet = Sheet::new("Test.");
         sheet.host("a");
         sheet.host("b");

@@ -635,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn much_is_refused() {
+    fn too_much_is_refused() {
         let mut notes = Notes::default();
         let doubled = format!("A=xxxxxxxx\n{}tc $A", "A=$A$A\n".repeat(60));
         assert!(run(&doubled, |_| false, &mut notes).unwrap_err().what.contains("too much text"));

@@ -447,14 +447,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_as_it_usually_is() {
+    fn omitted_fields_have_defaults() {
         let request = read(monitor()).unwrap();
         let expected = Installation { name: "syn-monitor".into(), threads: 1, ..Installation::default() };
         assert_eq!((request.installation, request.data), (expected, None));
     }
 
     #[test]
-    fn everything_can_be_said() {
+    fn every_field_is_read() {
         let text = |text: &str| Some(text.to_owned());
         let key = WrittenKey {
             source: text("10.9.9.9/8"),
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entries_of_maps_are_said_when_a_program_is_installed() {
+    fn the_entries_of_maps_are_named_when_a_program_is_installed() {
         let object = include_bytes!("../../program/tests/objects/unsized.o");
         let with = |maps: &[(&str, &str)]| {
             let maps = maps.iter().map(|&(name, entries)| (name.to_owned(), entries.to_owned())).collect();
@@ -638,7 +638,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_t_be_prepared_is_named_by_its_key() {
+    fn preparation_errors_name_the_key() {
         let refused = |written: WrittenForwarder| {
             let request = read(written.clone()).unwrap();
             written.refused(&request.prepare(&RouterPrices::default(), 1).unwrap_err()).to_string()
@@ -663,7 +663,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_field() {
         let text = |text: &str| Some(text.to_owned());
         for (written, wanted) in [
             (
@@ -731,7 +731,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_key_is_named() {
+    fn errors_name_the_field_of_a_key() {
         let text = |text: &str| Some(text.to_owned());
         let key = |key: WrittenKey| WrittenForwarder { key: Some(key), ..monitor() };
         for (written, wanted) in [

@@ -256,7 +256,7 @@ mod tests {
 
     /// Before there was a format, a file began with an item.
     #[test]
-    fn files_of_other_versions_say_how_they_are_made_anew() {
+    fn files_of_other_versions_are_refused_with_the_fix() {
         let all = write_prices(&measured(), "");
         let of = |format: &str| read_prices(&all.replace("format = 3\n", format)).unwrap_err();
         assert_eq!(

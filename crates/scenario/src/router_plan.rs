@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_the_router_itself_has_no_other_way() {
+    fn routes_to_the_router_itself_can_not_change() {
         // Its addresses, and those that mean everybody, or any router, of a network.
         for own in ["10.0.0.1", "10.0.0.0/32", "10.0.0.255", "10.0.1.1/32", "fd00::1", "fd00::/128"] {
             let why = router().check_changeable(own.parse().unwrap()).unwrap_err();
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_a_route_says_why() {
+    fn invalid_routes_say_why() {
         for (text, why) in [
             ("", "begins with a prefix"),
             ("10.1.0.0/16", "has no next hop"),

@@ -52,7 +52,7 @@ fn examples_are_scenarios() {
 }
 
 #[test]
-fn errors_are_told_as_shown() {
+fn errors_are_reported_as_shown() {
     let page = page();
     let mut shown = 0;
     for pair in blocks(&page).windows(2).filter(|pair| pair[0].0 == "toml wrong") {

@@ -456,7 +456,7 @@ fn files_without_end_are_refused() {
 }
 
 #[test]
-fn several_mistakes_are_told_at_once() {
+fn several_mistakes_are_reported_at_once() {
     let text = "sead = 1\n[[host]]\nname = \"a\"\naddres = \"10.0.0.1/24\"\nmtuu = 3\n[[port]]\nname = true\n\
         driver = 5";
     let error = mistakes(text);

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_ways_and_what_has_none_goes_straight_across() {
+    fn rules_are_paths_and_other_packets_cross_directly() {
         let link = "[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\n";
         assert_eq!(paths(&format!("{PORTS}{link}")), [(0, 1, vec![0], 0, None)]);
         assert_eq!(paths(PORTS), [(0, 1, vec![], 1, None), (1, 0, vec![], 1, None)]);
@@ -326,7 +326,7 @@ mod tests {
 
     /// a on r1, r2 on b, a link between them: two routers decide.
     #[test]
-    fn ways_through_routers_are_joined() {
+    fn paths_through_routers_are_joined() {
         let port = |name: &str, address: &str| format!("{{ port = \"{name}\", addresses = \"{address}\" }}");
         let text = format!(
             "{PORTS}[[router]]\nname = \"r1\"\nports = [{}, {}]\n[[router]]\nname = \"r2\"\n\

@@ -367,7 +367,7 @@ fn sleeps_between_commands() {
 
 /// Two rules for one pipe, one for each direction, share it as one rule for both does.
 #[test]
-fn one_pipe_for_both_directions_is_told() {
+fn one_pipe_for_both_directions_is_reported() {
     let script =
         "pipe 1 config bw 1Mbit/s\nadd pipe 1 ip from any to any out\nadd pipe 1 ip from any to any in";
     let imported = from(Format::Ipfw, script);

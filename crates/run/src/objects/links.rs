@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_link_can_be_without_is_taken_away() {
+    fn what_a_link_can_be_without_is_removed() {
         for text in ["", "none", "[]"] {
             for key in ["loss", "mtu", "bit-error", "duplicate", "reorder", "background"] {
                 assert_eq!(changed(&[(key, text)]).unwrap(), [format!("{key} (none): ")]);

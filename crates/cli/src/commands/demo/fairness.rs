@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn fair_is_told_from_unfair_however_quick_the_machine_is() {
+    fn fair_and_unfair_are_distinguished_on_any_machine() {
         for (scheduler, delivered, pass) in [
             ("fifo", [450, 450], Some(true)),
             ("fifo", [90, 100], Some(true)),
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dear_program_is_one_that_can_be_installed() {
+    fn the_expensive_program_can_be_installed() {
         let plan = longwire_scenario::plan_of(SCENARIO);
         let planned = expensive_program(&plan).unwrap();
         let prices = &plan.routers[0].admission.prices;

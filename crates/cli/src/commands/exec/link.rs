@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn netem_goes_both_ways() {
+    fn netem_applies_to_both_directions() {
         let options = netem("delay 30ms rate 2mbit limit 20").unwrap();
         let common = LinkArgs { rate: None, delay: None, queue: None, ..args("1mbit", "delay=5ms") };
         let given = LinkArgs { netem: Some(options), ..common };

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manager_hears_what_it_asked_for() {
+    fn the_manager_receives_its_messages() {
         let name = format!("longwire-notify-{}", std::process::id());
         let listening =
             UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name.as_bytes()).unwrap()).unwrap();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_manager_nobody_is_told() {
+    fn without_a_manager_nothing_is_sent() {
         let manager = Manager::new(None, None).unwrap();
         assert!(!manager.is_due());
         manager.stopping();
