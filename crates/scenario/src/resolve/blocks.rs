@@ -78,10 +78,7 @@ impl Resolver<'_, '_> {
     ) -> Option<String> {
         match template::expand(text, entry.n) {
             Ok(text) => Some(text.into_owned()),
-            Err(what) => {
-                self.error(span, entry, key, what, "");
-                None
-            }
+            Err(what) => self.refuse(span, entry, key, what, ""),
         }
     }
 
@@ -106,13 +103,11 @@ impl Resolver<'_, '_> {
         for block in beside {
             let [(None, text, span)] = &block.params[..] else {
                 let fix = format!("write {} = \"…\" with one value", block.key);
-                self.error(&block.span, entry, &block.key, "a table is not allowed here", fix);
-                return None;
+                return self.refuse(&block.span, entry, &block.key, "a table is not allowed here", fix);
             };
             if rate.params.iter().any(|(name, ..)| name.as_ref() == Some(&block.key)) {
                 let what = format!("{} is set here and in rate", block.key);
-                self.error(span, entry, &block.key, what, "remove one of the two");
-                return None;
+                return self.refuse(span, entry, &block.key, what, "remove one of the two");
             }
             rate.params.push((Some(block.key.clone()), text.clone(), span.clone()));
         }
@@ -148,7 +143,6 @@ impl Resolver<'_, '_> {
             }
             FaultPlace::Whole => (None, text.key.clone()),
         };
-        self.error(span.unwrap_or(&text.span), entry, &key, fault.what, fault.fix);
-        None
+        self.refuse(span.unwrap_or(&text.span), entry, &key, fault.what, fault.fix)
     }
 }

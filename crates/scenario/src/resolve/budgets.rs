@@ -25,8 +25,13 @@ impl Resolver<'_, '_> {
             }
             (Some(_), Some(_)) => {
                 let what = "a router's budget is that of a profile or of a line rate";
-                self.error(written.span("profile")?, entry, "profile", what, "leave one of the two out");
-                return None;
+                return self.refuse(
+                    written.span("profile")?,
+                    entry,
+                    "profile",
+                    what,
+                    "leave one of the two out",
+                );
             }
         };
         Some(Admission { budget, prices })
@@ -60,7 +65,6 @@ impl Resolver<'_, '_> {
             }
             (_, Ok(_)) => return Some(admission),
         };
-        self.error(span, entry, "line-rate", what, fix);
-        None
+        self.refuse(span, entry, "line-rate", what, fix)
     }
 }

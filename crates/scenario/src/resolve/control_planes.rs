@@ -29,14 +29,12 @@ impl Resolver<'_, '_> {
         if kind != "netns" {
             let what = format!("there is no control plane \"{kind}\"");
             let fix = "write \"netns\": a network namespace, in which BIRD or FRR run";
-            self.error(&wanted.span, entry, "control-plane", what, fix);
-            return None;
+            return self.refuse(&wanted.span, entry, "control-plane", what, fix);
         }
         if let Some(span) = written.span("scheduler") {
             let what = "a router with a control plane can't share its processors between flows";
             let fix = "remove one of the two: hellos of routing protocols would wait behind flows";
-            self.error(span, entry, "scheduler", what, fix);
-            return None;
+            return self.refuse(span, entry, "scheduler", what, fix);
         }
         let fits = |name: &str, longest: usize| {
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -45,16 +43,20 @@ impl Resolver<'_, '_> {
         let name = entry.name.unwrap_or_default();
         if !fits(&name.replace(['{', '}'], ""), LONGEST_NAME) {
             let fix = "the namespace is named after it: use up to 63 letters, digits, \"-\", \"_\" and \".\"";
-            self.error(&written.name.span, entry, "name", "it can't be the name of a namespace", fix);
-            return None;
+            return self.refuse(
+                &written.name.span,
+                entry,
+                "name",
+                "it can't be the name of a namespace",
+                fix,
+            );
         }
         for (number, (port, text)) in ports.iter_mut().zip(&written.ports).enumerate() {
             if !fits(&port.name, LONGEST_INTERFACE) {
                 let what = format!("\"{}\" can't be the name of an interface", port.name);
                 let fix = "the namespace's interfaces are named after ports: use up to 15 letters, digits, \
                     \"-\", \"_\" and \".\"";
-                self.error(&text.port.span, entry, "ports.port", what, fix);
-                return None;
+                return self.refuse(&text.port.span, entry, "ports.port", what, fix);
             }
             let place = self.place(entry, &text.port, nodes)?;
             nodes.ports.push(Port {

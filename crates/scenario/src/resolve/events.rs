@@ -48,8 +48,7 @@ impl Resolver<'_, '_> {
         let texts = self.beside_merged(&entry, &written.blocks.iter().collect::<Vec<_>>())?;
         if texts.is_empty() {
             let fix = format!("add settings of a {}, such as rate = \"1 Mbit/s\"", object.word());
-            self.error(&written.span, &entry, "", "nothing changes", fix);
-            return None;
+            return self.refuse(&written.span, &entry, "", "nothing changes", fix);
         }
         self.no_station(&entry, &texts, (&places, links))?;
         places.sort_unstable();
@@ -95,8 +94,7 @@ impl Resolver<'_, '_> {
             let span = names.0.first().map_or(&written.span, |name| &name.span);
             let words: Vec<_> = given().map(|(object, _)| format!("{}s", object.word())).collect();
             let what = format!("it names {}", words.join(" and "));
-            self.error(span, entry, second.word(), what, "write an entry for each");
-            return None;
+            return self.refuse(span, entry, second.word(), what, "write an entry for each");
         }
         let Some((object, names)) = given().next().filter(|(_, names)| !names.0.is_empty()) else {
             // For keys of routers, an error was reported.

@@ -52,8 +52,7 @@ impl Resolver<'_, '_> {
             return Some(Some(reserved));
         }
         let what = "nothing of the worker is left for the data path".to_owned();
-        self.error(span, entry, key, what, "set less than 100 % aside, both levels together");
-        None
+        self.refuse(span, entry, key, what, "set less than 100 % aside, both levels together")
     }
 
     /// The capacity. Where worker time is reserved, no more packets are guaranteed than it can move.
@@ -72,8 +71,7 @@ impl Resolver<'_, '_> {
                 packets.saturating_mul(TRIP) / 1000,
                 reserved.unwrap_or_default() / 1000
             );
-            self.error(span, entry, key, what, format!("write at most {most}, or set more aside"));
-            return None;
+            return self.refuse(span, entry, key, what, format!("write at most {most}, or set more aside"));
         }
         Some(Capacity { packets: packets.min(most), cycles })
     }

@@ -55,8 +55,7 @@ impl Resolver<'_, '_> {
                 let span = written.repeats().span("count").unwrap_or(&written.span);
                 let what = format!("with these there are {sum} links, and {} is the limit", Route::MAX_LINKS);
                 let fix = "make fewer; a duplex link (between) is two";
-                self.error(span, &entry, "count", what, fix);
-                return None;
+                return self.refuse(span, &entry, "count", what, fix);
             }
         }
         Some(())
@@ -103,8 +102,7 @@ impl Resolver<'_, '_> {
         let (directions, matches) = (directions?, matches?);
         if let (Some(only), Some(first)) = (only, matches.first()) {
             let what = format!("it is for {only} only, and match chooses packets for it");
-            self.error(&first.2, entry, "match", what, "leave one of the two out");
-            return None;
+            return self.refuse(&first.2, entry, "match", what, "leave one of the two out");
         }
         for direction in directions {
             let texts =
@@ -162,8 +160,13 @@ impl Resolver<'_, '_> {
                 let [one, two] = &between.0[..] else {
                     let span = between.0.first().map_or(&written.span, |first| &first.span);
                     let what = format!("between names {} ends", between.0.len());
-                    self.error(span, entry, "between", what, "name two, as in between = [\"a\", \"b\"]");
-                    return None;
+                    return self.refuse(
+                        span,
+                        entry,
+                        "between",
+                        what,
+                        "name two, as in between = [\"a\", \"b\"]",
+                    );
                 };
                 let (one, two) = (self.end(entry, "between", one), self.end(entry, "between", two));
                 ((one?, two?), true)
@@ -171,31 +174,28 @@ impl Resolver<'_, '_> {
             _ => {
                 let what = "a link has either from and to (simplex), or between (duplex)";
                 let fix = "write from = \"a\" and to = \"b\", or between = [\"a\", \"b\"]";
-                self.error(&written.span, entry, "", what, fix);
-                return None;
+                return self.refuse(&written.span, entry, "", what, fix);
             }
         };
         if ends.0 == ends.1 {
-            self.error(
+            return self.refuse(
                 &written.span,
                 entry,
                 "",
                 "it begins and ends at the same place",
                 "name two different ends",
             );
-            return None;
         }
         if !duplex {
             if written.forward.is_some() || written.backward.is_some() {
                 let what = "forward and backward belong to a duplex link";
-                self.error(
+                return self.refuse(
                     &written.span,
                     entry,
                     "",
                     what,
                     "write between = [\"a\", \"b\"] instead of from and to",
                 );
-                return None;
             }
             return Some(simplex(ends));
         }
@@ -235,8 +235,7 @@ impl Resolver<'_, '_> {
                 match Name::read(&format!("{from}-{to}")) {
                     Ok(Name(name)) => name,
                     Err(what) => {
-                        self.error(span, entry, "name", what, "give the link a name");
-                        return None;
+                        return self.refuse(span, entry, "name", what, "give the link a name");
                     }
                 }
             }
@@ -247,8 +246,7 @@ impl Resolver<'_, '_> {
                 (Some(_), Some(_)) => "put {n} into the name, so that each has its own",
                 (None, _) => "give each a name of its own",
             };
-            self.error(span, entry, "name", format!("there are two links named \"{name}\""), fix);
-            return None;
+            return self.refuse(span, entry, "name", format!("there are two links named \"{name}\""), fix);
         }
         Some(name)
     }
@@ -262,8 +260,7 @@ impl Resolver<'_, '_> {
             if source.is_ipv4() != destination.is_ipv4() {
                 let what = format!("{source} and {destination} are of different families");
                 let fix = "no packet has both: write two IPv4 or two IPv6 addresses";
-                self.error(&written.destination.span, entry, "match", what, fix);
-                return None;
+                return self.refuse(&written.destination.span, entry, "match", what, fix);
             }
             pairs.push((source, destination, written.source.span.clone()));
         }

@@ -70,8 +70,7 @@ impl Resolver<'_, '_> {
             let kinds: Vec<&str> = MEDIA.iter().map(|spec| spec.kind).collect();
             let what = format!("there is no medium of the kind \"{}\"", kind.escape_debug());
             let fix = name_hint(kind, &kinds);
-            self.error(&written.kind.span, entry, "kind", what, fix);
-            return None;
+            return self.refuse(&written.kind.span, entry, "kind", what, fix);
         };
         let mut given: Vec<(&str, &str)> = Vec::new();
         if let Some(profile) = &written.profile {
@@ -81,20 +80,17 @@ impl Resolver<'_, '_> {
                 let what = format!("there is no profile \"{}\" of {kind}", profile.text.escape_debug());
                 let fix =
                     if names.is_empty() { "remove it".into() } else { format!("there are {}", some(&names)) };
-                self.error(&profile.span, entry, "profile", what, fix);
-                return None;
+                return self.refuse(&profile.span, entry, "profile", what, fix);
             };
             given.extend_from_slice(values);
         }
         for (name, text, span) in &written.params {
             let Some(param) = spec.params.iter().find(|param| param.name == *name) else {
                 let (what, fix) = no_such_parameter(spec, name);
-                self.error(span, entry, spec.key, what, fix);
-                return None;
+                return self.refuse(span, entry, spec.key, what, fix);
             };
             if let Err(error) = param.read(text) {
-                self.error(span, entry, name, bare(&error), "");
-                return None;
+                return self.refuse(span, entry, name, bare(&error), "");
             }
             given.push((name, text));
         }
@@ -105,13 +101,11 @@ impl Resolver<'_, '_> {
         let values = match Values::read(spec, &given) {
             Ok(values) => values,
             Err(error) => {
-                self.error(&written.name.span, entry, "", error.to_string(), "");
-                return None;
+                return self.refuse(&written.name.span, entry, "", error.to_string(), "");
             }
         };
         if let Err((name, what)) = check_medium(spec, &values) {
-            self.error(&span(name), entry, name, what, "");
-            return None;
+            return self.refuse(&span(name), entry, name, what, "");
         }
         Some((spec, values))
     }
@@ -147,8 +141,7 @@ impl Resolver<'_, '_> {
         let what = format!("the medium of \"{}\" decides its rate", links.links[station as usize].name);
         let medium = links.media[station as usize].as_ref().map_or("", |(name, _)| name);
         let fix = format!("write medium = \"{medium}\" instead of the link, with its rate");
-        self.error(&rate.span, entry, "rate", what, fix);
-        None
+        self.refuse(&rate.span, entry, "rate", what, fix)
     }
 
     /// The edit that a text makes on a medium with the blocks `now`. None after an error.
@@ -163,8 +156,7 @@ impl Resolver<'_, '_> {
             Ok(edit) => Some(edit),
             Err((name, what)) => {
                 let at = text.params.iter().find(|(other, ..)| other.as_deref() == Some(&*name));
-                self.error(at.map_or(&text.span, |(.., span)| span), entry, &name, what, "");
-                None
+                self.refuse(at.map_or(&text.span, |(.., span)| span), entry, &name, what, "")
             }
         }
     }

@@ -182,21 +182,30 @@ impl Resolver<'_, '_> {
         self.findings.error(span.clone(), &entry.field(key), what.into(), fix);
     }
 
+    /// Reports an error and returns none.
+    fn refuse<T>(
+        &mut self,
+        span: &Range<usize>,
+        entry: &Entry<'_>,
+        key: &str,
+        what: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Option<T> {
+        self.error(span, entry, key, what, fix);
+        None
+    }
+
     /// Reads a value after expanding its template. None after an error.
     fn term<T: Term>(&mut self, entry: &Entry<'_>, key: &str, written: &Written<T>) -> Option<T> {
         let text = match template::expand(&written.text, entry.n) {
             Ok(text) => text,
             Err(what) => {
-                self.error(&written.span, entry, key, what, "");
-                return None;
+                return self.refuse(&written.span, entry, key, what, "");
             }
         };
         match T::read(&text) {
             Ok(value) => Some(value),
-            Err(what) => {
-                self.error(&written.span, entry, key, what, "");
-                None
-            }
+            Err(what) => self.refuse(&written.span, entry, key, what, ""),
         }
     }
 
@@ -229,8 +238,7 @@ impl Resolver<'_, '_> {
             return Some(value);
         }
         let what = format!("{value} is out of range: {} to {}", range.start(), range.end());
-        self.error(&written.span, entry, key, what, "");
-        None
+        self.refuse(&written.span, entry, key, what, "")
     }
 
     /// The numbers of an entry's repetitions: a single `None` without a count.
@@ -261,8 +269,7 @@ impl Resolver<'_, '_> {
         if self.routers.contains_key(&name.0) {
             let what = format!("\"{}\" is a router, and links are joined to its ports", name.0);
             let fix = "name one of its own ports: one that is neither a host nor a declared port";
-            self.error(&written.span, entry, key, what, fix);
-            return None;
+            return self.refuse(&written.span, entry, key, what, fix);
         }
         let mut known: Vec<&str> = self.nodes.keys().map(AsRef::as_ref).collect();
         known.sort_unstable();
@@ -271,14 +278,13 @@ impl Resolver<'_, '_> {
             [] => declare.into(),
             _ => format!("there are {}; or {declare}", some(&known)),
         });
-        self.error(
+        self.refuse(
             &written.span,
             entry,
             key,
             format!("there is no host, port or bridge \"{}\"", name.0),
             fix,
-        );
-        None
+        )
     }
 
     /// The place of the object with this name among those with `names`. None after an error.
@@ -319,8 +325,7 @@ impl Resolver<'_, '_> {
             [] => format!("declare it as [[{key}]]"),
             _ => format!("there are {}", some(known)),
         });
-        self.error(span, entry, key, format!("there is no {key} \"{name}\""), fix);
-        None
+        self.refuse(span, entry, key, format!("there is no {key} \"{name}\""), fix)
     }
 
     /// The host or port of this name.
@@ -329,8 +334,7 @@ impl Resolver<'_, '_> {
             End::Port(place) => Some(place),
             End::Bridge(_) => {
                 let what = format!("\"{}\" is a bridge; a host or a port is needed here", written.text);
-                self.error(&written.span, entry, key, what, "name a host or a port");
-                None
+                self.refuse(&written.span, entry, key, what, "name a host or a port")
             }
         }
     }

@@ -78,8 +78,7 @@ impl Resolver<'_, '_> {
             } else {
                 "hosts, ports and bridges share one space of names: rename one"
             };
-            self.error(&written.span, entry, "name", what, fix);
-            return None;
+            return self.refuse(&written.span, entry, "name", what, fix);
         }
         Some(name)
     }
@@ -276,8 +275,13 @@ impl Resolver<'_, '_> {
     pub(super) fn place(&mut self, entry: &Entry<'_>, name: &Written<Name>, nodes: &Nodes) -> Option<u16> {
         if nodes.ports.len() == MAX_PORTS {
             let what = format!("there are more than {MAX_PORTS} hosts and ports");
-            self.error(&name.span, entry, "", what, "let several addresses share a port (see link, match)");
-            return None;
+            return self.refuse(
+                &name.span,
+                entry,
+                "",
+                what,
+                "let several addresses share a port (see link, match)",
+            );
         }
         Some(nodes.ports.len() as u16)
     }

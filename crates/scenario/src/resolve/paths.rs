@@ -61,18 +61,22 @@ impl Resolver<'_, '_> {
         let (from, to) = (from?, to?);
         if [from, to].iter().any(|port| known.nodes.ports[usize::from(*port)].router.is_some()) {
             let what = "a router is there, which chooses the path itself";
-            self.error(
+            return self.refuse(
                 &written.from.span,
                 entry,
                 "from",
                 what,
                 "give the router a route, or join ports by a link",
             );
-            return None;
         }
         if from == to {
-            self.error(&written.to.span, entry, "to", "it ends where it begins", "name another host or port");
-            return None;
+            return self.refuse(
+                &written.to.span,
+                entry,
+                "to",
+                "it ends where it begins",
+                "name another host or port",
+            );
         }
         let mut places = Vec::with_capacity(written.links.0.len());
         for name in &written.links.0 {
@@ -87,8 +91,7 @@ impl Resolver<'_, '_> {
         if given.by_ports.insert((from, to), places).is_some() {
             let what =
                 format!("there is a path from \"{}\" to \"{}\" already", written.from.text, written.to.text);
-            self.error(&written.from.span, entry, "", what, "keep one, or give them match");
-            return None;
+            return self.refuse(&written.from.span, entry, "", what, "keep one, or give them match");
         }
         Some(())
     }
@@ -106,8 +109,7 @@ impl Resolver<'_, '_> {
             did_you_mean(&name, links.links.iter().take(10_000).map(|link| &*link.name))
                 .unwrap_or_else(|| "declare it as [[link]]".into())
         };
-        self.error(&written.span, entry, "links", format!("there is no link \"{name}\""), fix);
-        None
+        self.refuse(&written.span, entry, "links", format!("there is no link \"{name}\""), fix)
     }
 
     /// Checks that each link begins where the one before ends.
@@ -139,15 +141,13 @@ impl Resolver<'_, '_> {
                     name(at)
                 );
                 let fix = "name the links in order, each beginning where the one before ends";
-                self.error(&written.links.0[index].span, entry, "links", what, fix);
-                return None;
+                return self.refuse(&written.links.0[index].span, entry, "links", what, fix);
             }
             at = link.to;
             if matches!(at, End::Port(_)) && index + 1 < places.len() {
                 let what = format!("\"{}\" ends at \"{}\", which forwards nothing", link.name, name(at));
                 let fix = "lead the path over bridges, up to its last link";
-                self.error(&written.links.0[index].span, entry, "links", what, fix);
-                return None;
+                return self.refuse(&written.links.0[index].span, entry, "links", what, fix);
             }
         }
         if places.is_empty() && on_bridge {

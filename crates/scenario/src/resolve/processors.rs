@@ -40,8 +40,7 @@ impl Resolver<'_, '_> {
             let what = format!("{key} is about processors that flows share, and there is no scheduler");
             let fix = "add one, such as scheduler = \"gmr3\" (docs/book/sharing.md says which there are), or \
                        leave it out";
-            self.error(span, entry, key, what, fix);
-            return None;
+            return self.refuse(span, entry, key, what, fix);
         };
         let flows = self.named_flows(entry, written)?;
         let longest = ports.iter().map(|port| port.mtu + ETHERNET).max().unwrap_or_default();
@@ -99,8 +98,7 @@ impl Resolver<'_, '_> {
         let budget = settings.budget.unwrap_or((BUDGET * u64::from(*settings.clock)).min(1 << 30));
         if let Some(first) = settings.first_estimate.filter(|first| *first > budget) {
             let what = format!("{first} is out of range: 0 to {budget}");
-            self.error(written.span("first-estimate")?, entry, "first-estimate", what, "");
-            return None;
+            return self.refuse(written.span("first-estimate")?, entry, "first-estimate", what, "");
         }
         let enough = (EACH * settings.flow_table).clamp(PACKETS.0, PACKETS.1);
         Some(Settings {
@@ -144,8 +142,13 @@ impl Resolver<'_, '_> {
                 _ => {
                     let fix = "give source, source-port, destination, destination-port, protocol, or several \
                         of them";
-                    self.error(&text.span, entry, "flow-key", format!("packets have no \"{name}\""), fix);
-                    return None;
+                    return self.refuse(
+                        &text.span,
+                        entry,
+                        "flow-key",
+                        format!("packets have no \"{name}\""),
+                        fix,
+                    );
                 }
             };
             *field = true;
@@ -159,14 +162,18 @@ impl Resolver<'_, '_> {
             let Name(name) = self.term(entry, "flows.name", &flow.name)?;
             if flows.iter().any(|other| other.name == name) {
                 let what = format!("there are two flows named \"{name}\"");
-                self.error(&flow.name.span, entry, "flows.name", what, "give each a name of its own");
-                return None;
+                return self.refuse(
+                    &flow.name.span,
+                    entry,
+                    "flows.name",
+                    what,
+                    "give each a name of its own",
+                );
             }
             let key = match flow.key.text().read() {
                 Ok(key) => key,
                 Err(ForwarderFault { why, .. }) => {
-                    self.error(&flow.name.span, entry, "flows.key", why, "");
-                    return None;
+                    return self.refuse(&flow.name.span, entry, "flows.key", why, "");
                 }
             };
             if let Some(other) = flows.iter().find(|other| other.key == key) {
@@ -201,8 +208,13 @@ impl Resolver<'_, '_> {
                 counted(flows as u64, "flow"),
                 places(config.flows.len() as u64, ports as u64)
             );
-            self.error(span("flow-table"), entry, "flow-table", what, format!("give {} or more", named + 1));
-            return None;
+            return self.refuse(
+                span("flow-table"),
+                entry,
+                "flow-table",
+                what,
+                format!("give {} or more", named + 1),
+            );
         }
         // A small scheduler of the same kind reports errors and the cost of a packet.
         let (most, is_most) = most_cycles(&config, written.span("budget").is_some(), prices);
@@ -217,8 +229,7 @@ impl Resolver<'_, '_> {
         let scheduler = match Scheduler::new(&config.scheduler, &small) {
             Ok(scheduler) => scheduler,
             Err(error) => {
-                self.error(span("scheduler"), entry, "scheduler", error.to_string(), "");
-                return None;
+                return self.refuse(span("scheduler"), entry, "scheduler", error.to_string(), "");
             }
         };
         if written.span("quantum").is_none()

@@ -65,8 +65,7 @@ impl Resolver<'_, '_> {
                     let what = format!("\"{}\" can't be read: {why}", name.escape_debug());
                     let fix = "name a file with a profile, from the scenario's folder, or one that longwire \
                         profiles lists";
-                    self.error(&written.span, entry, "profile", what, fix);
-                    return None;
+                    return self.refuse(&written.span, entry, "profile", what, fix);
                 }
             }
         } else {
@@ -77,8 +76,7 @@ impl Resolver<'_, '_> {
                 None => format!("there are {list}; or name a file of your own, as in \"my.toml\""),
             };
             let what = format!("there is no profile \"{}\"", name.escape_debug());
-            self.error(&written.span, entry, "profile", what, fix);
-            return None;
+            return self.refuse(&written.span, entry, "profile", what, fix);
         };
         read.map_err(|error| self.report(entry, written, &error)).ok()
     }

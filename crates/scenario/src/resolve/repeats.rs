@@ -24,8 +24,7 @@ impl Resolver<'_, '_> {
         let (Some(every), Some(span)) = (settings.every, written.span("every")) else {
             if let Some(span) = written.span("times") {
                 let fix = "add one such as every = \"10 s\"";
-                self.error(span, entry, "times", "times has no meaning without every", fix);
-                return None;
+                return self.refuse(span, entry, "times", "times has no meaning without every", fix);
             }
             return Some(None);
         };
@@ -33,8 +32,7 @@ impl Resolver<'_, '_> {
         if every < LEAST_EVERY && times.is_none_or(|times| times > MOST_CLOSE) {
             let what = format!("changes {every} apart leave no time for packets");
             let fix = format!("write every = \"{LEAST_EVERY}\" or more; a trace can change faster");
-            self.error(span, entry, "every", what, fix);
-            return None;
+            return self.refuse(span, entry, "every", what, fix);
         }
         Some(Some(Repeat { every, times }))
     }
@@ -49,8 +47,7 @@ impl Resolver<'_, '_> {
         let (Some(over), Some(span)) = (settings.ramp, written.span("ramp")) else {
             if let Some(span) = written.span("step") {
                 let fix = "add one such as ramp = \"5 s\"";
-                self.error(span, entry, "step", "step has no meaning without ramp", fix);
-                return None;
+                return self.refuse(span, entry, "step", "step has no meaning without ramp", fix);
             }
             return Some(None);
         };
@@ -65,8 +62,7 @@ impl Resolver<'_, '_> {
                 (None, false) => (span, format!("add step = \"{least}\" or more")),
                 _ => (span, "name fewer links or sources".into()),
             };
-            self.error(span, entry, "ramp", what, fix);
-            return None;
+            return self.refuse(span, entry, "ramp", what, fix);
         }
         Some(Some(ramp))
     }

@@ -78,8 +78,7 @@ impl Resolver<'_, '_> {
         if let Some(key) = other.or_else(|| written.blocks.first().map(|block| &*block.key)) {
             let what = format!("{key} does not go with router");
             let fix = "changes of a router have no ramp and no repetition: write an entry for each change";
-            self.error(&written.span, entry, key, what, fix);
-            return None;
+            return self.refuse(&written.span, entry, key, what, fix);
         }
         let known = &routers[router as usize];
         let routes_change = !(written.add_route.0.is_empty() && written.remove_route.0.is_empty());
@@ -89,8 +88,7 @@ impl Resolver<'_, '_> {
                 known.name
             );
             let fix = "remove the entry, or the router's control-plane";
-            self.error(&name.span, entry, "router", what, fix);
-            return None;
+            return self.refuse(&name.span, entry, "router", what, fix);
         }
         let mut changes = Vec::new();
         for text in &written.remove_route.0 {
@@ -106,8 +104,7 @@ impl Resolver<'_, '_> {
         if changes.is_empty() && weight.is_none() {
             let fix = "add add-route = \"10.1.0.0/16 via 10.0.0.2\", remove-route = \"10.1.0.0/16\", or flow \
                 and weight";
-            self.error(&written.span, entry, "", "nothing changes", fix);
-            return None;
+            return self.refuse(&written.span, entry, "", "nothing changes", fix);
         }
         Some(RouterEvent { time: settings.time, router, changes, weight })
     }
@@ -123,13 +120,11 @@ impl Resolver<'_, '_> {
             (None, None) => return Some(None),
             (Some(flow), Some(weight)) => (flow, weight),
             (Some(flow), None) => {
-                self.error(&flow.span, entry, "flow", "its weight is missing", "add weight = 2");
-                return None;
+                return self.refuse(&flow.span, entry, "flow", "its weight is missing", "add weight = 2");
             }
             (None, Some(_)) => {
                 let what = "it does not say of which flow";
-                self.error(written.span("weight")?, entry, "weight", what, "add flow = \"…\"");
-                return None;
+                return self.refuse(written.span("weight")?, entry, "weight", what, "add flow = \"…\"");
             }
         };
         let (Name(name), weight) = (self.term(entry, "flow", flow)?, Weight::new(weight.into()).ok()?);
@@ -141,8 +136,7 @@ impl Resolver<'_, '_> {
                 _ => format!("there are {}", some(&known)),
             });
             let what = format!("router \"{}\" has no flow named \"{name}\"", router.name);
-            self.error(&flow.span, entry, "flow", what, fix);
-            return None;
+            return self.refuse(&flow.span, entry, "flow", what, fix);
         }
         Some(Some((name, weight)))
     }

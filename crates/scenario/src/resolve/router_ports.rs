@@ -154,8 +154,7 @@ impl Resolver<'_, '_> {
             );
             let entry = Entry { section: "host", name: Some(&port.name), n: None };
             let fix = "a host or port has one cable: link it to the bridge or to the router";
-            self.error(&nodes.spans[usize::from(other)], &entry, "", what, fix);
-            return None;
+            return self.refuse(&nodes.spans[usize::from(other)], &entry, "", what, fix);
         }
         nodes.wanted_bridges[usize::from(other)] = Some((bridge, nodes.spans[usize::from(other)].clone()));
         let name = format!("{}-{}", port.name, nodes.ports[usize::from(place)].name).into();
@@ -171,8 +170,7 @@ impl Resolver<'_, '_> {
             (nodes.ports[usize::from(place)].name.clone(), nodes.spans[usize::from(place)].clone());
         if far >= MAX_PORTS {
             let what = format!("there are more than {MAX_PORTS} hosts and ports, those of routers included");
-            self.error(&span, &Entry::root(), "", what, "let several addresses share a port");
-            return None;
+            return self.refuse(&span, &Entry::root(), "", what, "let several addresses share a port");
         }
         let far = far as u16;
         nodes.ports[usize::from(place)].lead_to(far);

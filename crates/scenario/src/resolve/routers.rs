@@ -36,8 +36,7 @@ impl Resolver<'_, '_> {
         if taken || self.routers.insert(name.clone(), number as u32).is_some() {
             let what = format!("there are two nodes named \"{name}\"");
             let fix = "hosts, ports, bridges and routers share one space of names: rename one";
-            self.error(&written.name.span, entry, "name", what, fix);
-            return None;
+            return self.refuse(&written.name.span, entry, "name", what, fix);
         }
         if written.ports.is_empty() || number == MOST_ROUTERS {
             let (what, fix) = match number {
@@ -47,8 +46,7 @@ impl Resolver<'_, '_> {
                     "add ports = [{ port = \"a\", addresses = \"10.0.0.1/24\" }]",
                 ),
             };
-            self.error(&written.name.span, entry, "ports", what, fix);
-            return None;
+            return self.refuse(&written.name.span, entry, "ports", what, fix);
         }
         let mut ports = Vec::with_capacity(written.ports.len());
         for port in &written.ports {
@@ -106,8 +104,7 @@ impl Resolver<'_, '_> {
             Some(End::Bridge(_)) => {
                 let what = format!("\"{name}\" is a bridge");
                 let fix = format!("give the port a name of its own, and write bridge = \"{name}\"");
-                self.error(&written.port.span, entry, "ports.port", what, fix);
-                return None;
+                return self.refuse(&written.port.span, entry, "ports.port", what, fix);
             }
             Some(End::Port(place)) => self.sit_on(entry, written, (&name, *place), nodes)?,
             None => {
@@ -183,8 +180,7 @@ impl Resolver<'_, '_> {
         } else {
             return Some(place);
         };
-        self.error(&written.port.span, entry, "ports.port", what, fix);
-        None
+        self.refuse(&written.port.span, entry, "ports.port", what, fix)
     }
 
     /// Checks that no two ports have overlapping networks.
@@ -213,8 +209,7 @@ impl Resolver<'_, '_> {
                     format!("the networks of \"{}\" and \"{}\" overlap", ports[early].name, ports[late].name);
                 let fix = "give each port a network of its own: addresses in one can be distinguished by \
                     ports only";
-                self.error(&written.ports[late].port.span, entry, "ports.addresses", what, fix);
-                return None;
+                return self.refuse(&written.ports[late].port.span, entry, "ports.addresses", what, fix);
             }
             if widest.is_none_or(|(v6, _, last, _)| v6 != net.0 || net.2 > last) {
                 widest = Some(net);
@@ -240,8 +235,7 @@ impl Resolver<'_, '_> {
                 Some(port) => port.place,
                 None => {
                     let what = router.no_network(address);
-                    self.error(&written.address.span, entry, "neighbours.address", what, "");
-                    return None;
+                    return self.refuse(&written.address.span, entry, "neighbours.address", what, "");
                 }
             },
         };
@@ -262,8 +256,7 @@ impl Resolver<'_, '_> {
         let known: Vec<&str> = router.ports.iter().map(|port| &*port.name).collect();
         let fix = did_you_mean(&name, known.iter().copied())
             .unwrap_or_else(|| format!("there are {}", some(&known)));
-        self.error(&written.span, entry, key, format!("the router has no port \"{name}\""), fix);
-        None
+        self.refuse(&written.span, entry, key, format!("the router has no port \"{name}\""), fix)
     }
 }
 

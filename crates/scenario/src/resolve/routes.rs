@@ -29,8 +29,13 @@ impl Resolver<'_, '_> {
         if written.via.is_some() || written.port.is_some() {
             if !written.next_hops.is_empty() {
                 let what = "it has next-hops, and via or port beside them";
-                self.error(&written.to.span, entry, "routes", what, "name all next hops in next-hops");
-                return None;
+                return self.refuse(
+                    &written.to.span,
+                    entry,
+                    "routes",
+                    what,
+                    "name all next hops in next-hops",
+                );
             }
             hops.push(self.next_hop(entry, (&written.via, &written.port), 1, router)?);
         }
@@ -47,10 +52,7 @@ impl Resolver<'_, '_> {
                 self.note_unforwarded(entry, ("routes", &written.to.span), to);
                 Some(route)
             }
-            Err(what) => {
-                self.error(&written.to.span, entry, "routes", what, "");
-                None
-            }
+            Err(what) => self.refuse(&written.to.span, entry, "routes", what, ""),
         }
     }
 
@@ -105,8 +107,7 @@ impl Resolver<'_, '_> {
         };
         if let Some(fault) = fault {
             let fix = "name a file with a route on each line, as \"ip route\" prints them";
-            self.error(&written.span, entry, "routes-file", format!("{name}: {fault}"), fix);
-            return None;
+            return self.refuse(&written.span, entry, "routes-file", format!("{name}: {fault}"), fix);
         }
         let mut routes = Vec::new();
         let mut unused = None;
@@ -122,8 +123,13 @@ impl Resolver<'_, '_> {
                 Ok(route) if known.insert(route.to) => routes.push(route),
                 Ok(_) => {}
                 Err(what) => {
-                    self.error(&written.span, entry, "routes-file", format!("{name}:{line}: {what}"), "");
-                    return None;
+                    return self.refuse(
+                        &written.span,
+                        entry,
+                        "routes-file",
+                        format!("{name}:{line}: {what}"),
+                        "",
+                    );
                 }
             }
         }

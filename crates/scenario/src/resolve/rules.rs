@@ -37,8 +37,7 @@ impl Resolver<'_, '_> {
                 let what = format!("more than {MOST_PAIRS} pairs of ports have links between them");
                 let fix = "use fewer ports: let several addresses share one, and choose links by match";
                 let first = nodes.spans[usize::from(graph.segments[number].ports[0])].clone();
-                self.error(&first, &Entry::root(), "", what, fix);
-                return None;
+                return self.refuse(&first, &Entry::root(), "", what, fix);
             }
         }
         for ((in_port, out_port), route) in special {
@@ -117,8 +116,13 @@ impl Resolver<'_, '_> {
                 if rules.len() + router.ports.len() > MOST_PAIRS {
                     let what = format!("more than {MOST_PAIRS} pairs of ports have links between them");
                     let span = nodes.spans[usize::from(out_port)].clone();
-                    self.error(&span, &Entry::root(), "", what, "use more routers with fewer ports each");
-                    return None;
+                    return self.refuse(
+                        &span,
+                        &Entry::root(),
+                        "",
+                        what,
+                        "use more routers with fewer ports each",
+                    );
                 }
                 let route = routes.add(&[link]);
                 let pair = |in_port| PairRule { in_port, out_port, route };

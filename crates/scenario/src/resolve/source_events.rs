@@ -24,8 +24,7 @@ impl Resolver<'_, '_> {
             Ok(edits) => Some(edits),
             Err(SourceFault { key, what, fix }) => {
                 let at = text.params.iter().find(|(name, ..)| name.as_ref() == Some(&key));
-                self.error(at.map_or(&text.span, |(.., span)| span), entry, &key, what, fix);
-                None
+                self.refuse(at.map_or(&text.span, |(.., span)| span), entry, &key, what, fix)
             }
         }
     }

@@ -71,14 +71,13 @@ impl Resolver<'_, '_> {
         let [ingress, egress] = [in_port, out_port].map(|place| &nodes.ports[usize::from(place)]);
         if in_port == out_port || (ingress.segment != egress.segment && nodes.routers.is_empty()) {
             let what = format!("nothing leads from \"{}\" to \"{}\"", ingress.name, egress.name);
-            self.error(
+            return self.refuse(
                 &written.to.span,
                 entry,
                 "to",
                 what,
                 "name two hosts or ports that bridges and links join",
             );
-            return None;
         }
         let (source, destination) = self.addresses(entry, written, (in_port, out_port), nodes)?;
         let mac = nodes.places().first_hop((in_port, out_port), destination);
@@ -136,8 +135,7 @@ impl Resolver<'_, '_> {
         {
             if list.is_empty() {
                 let fix = format!("add {key} = \"10.0.0.1\", or addresses to the port");
-                self.error(span, entry, key, "the port has no address to take", fix);
-                return None;
+                return self.refuse(span, entry, key, "the port has no address to take", fix);
             }
         }
         let family = |source: &IpAddr| destinations.iter().find(|to| to.is_ipv4() == source.is_ipv4());
@@ -165,8 +163,7 @@ impl Resolver<'_, '_> {
             (Some(true), None) => pairs.push((MODEL, POISSON.into(), &written.from.span)),
             (Some(poisson), Some((_, model, span))) if poisson != (model == POISSON) => {
                 let what = format!("poisson contradicts model = \"{}\"", model.escape_debug());
-                self.error(span, entry, MODEL, what, "remove the key poisson");
-                return None;
+                return self.refuse(span, entry, MODEL, what, "remove the key poisson");
             }
             _ => {}
         }

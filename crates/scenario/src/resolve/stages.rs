@@ -45,8 +45,7 @@ impl Resolver<'_, '_> {
         if others || repeated {
             let what = "it adds or removes something, which stands alone and happens once";
             let fix = "write an entry for each time, and others for what else changes";
-            self.error(&written.span, &entry, "", what, fix);
-            return None;
+            return self.refuse(&written.span, &entry, "", what, fix);
         }
         let AtSettings { time, drain, .. } = self.row(&entry, written)?;
         let names = written.remove.iter().flat_map(|names| &names.0);
