@@ -231,8 +231,8 @@ impl<'w, 'd, 'f> DryRun<'w, 'd, 'f> {
             return self.mismatch(state, edit, event, time).map(|(what, fix)| (key.into(), what, fix));
         };
         let key = key_of(ramp.spec, ramp.at, event.object);
-        let what = format!("at {time} the ramp that began at {} is still changing {key}", climb.begin);
-        Some((key, what, format!("begin at {} or later, or make that ramp shorter", climb.end)))
+        let what = format!("at {time} the ramp that began at {} is still changing {key}", ramp.begin);
+        Some((key, what, format!("begin at {} or later, or make that ramp shorter", ramp.end)))
     }
 
     /// Why `edit` does not fit `state`: fault and fix.

@@ -222,7 +222,7 @@ impl Resolver<'_, '_> {
         let name: Box<str> = match &written.name {
             Some(name) => {
                 let Name(name) = self.term(entry, "name", name)?;
-                if way.suffix.is_empty() { name } else { format!("{name}{}", way.suffix).into() }
+                if direction.suffix.is_empty() { name } else { format!("{name}{}", direction.suffix).into() }
             }
             None => {
                 let ends = match (&written.from, &written.to, &written.between) {

@@ -24,7 +24,7 @@ pub fn medium_edit(now: &Blocks, pairs: &[(&str, &str)]) -> Result<Edit, (String
     let Some((spec, _)) = now.first() else { return Err((String::new(), "there is no medium".into())) };
     let params: Vec<_> = pairs.iter().map(|(name, text)| (Some(*name), *text)).collect();
     let patch = BlockPatch { key: spec.key, kind: Some(spec.kind), params: &params };
-    let edit = link_edit(MEDIA, now, asked, Path::new(".")).map_err(|LinkFault { place, what, fix }| {
+    let edit = link_edit(MEDIA, now, patch, Path::new(".")).map_err(|LinkFault { place, what, fix }| {
         let name = if let FaultPlace::Param(number, ..) = place { pairs[number].0 } else { "" };
         (name.into(), if fix.is_empty() { what } else { format!("{what}; {fix}") })
     })?;
