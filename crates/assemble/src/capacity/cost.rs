@@ -104,7 +104,7 @@ impl<'p> Costs<'p> {
             first.or_else(|| path.links.first().map(|&link| self.shards.link_workers[link as usize]));
         let mut at = begins.unwrap_or(0);
         let received = path.from.map_or(0, |place| self.driver(place, bytes)[0]);
-        show(pay(at, self.prices.price("packet") + self.in_order + received + self.bridge(way)));
+        show(pay(at, self.prices.price("packet") + self.in_order + received + self.bridge(path)));
         self.each_decision(path, &mut |worker, picoseconds| show(pay(worker.unwrap_or(at), picoseconds)));
         let hand_over = self.prices.price("hand-over") + bytes * self.prices.price("hand-over-byte");
         let cross = |from: u32, to: u32, show: &mut dyn FnMut(Part)| {

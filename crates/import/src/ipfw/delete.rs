@@ -109,10 +109,10 @@ impl Table {
 
     fn take_away(&mut self, deletion: &Deletion, line: &Line, notes: &mut Notes) {
         let why = format!("line {} removes it again", line.number);
-        let mut tell = |line: usize, what: &str| notes.add(line, what, &*why);
+        let mut note = |line: usize, what: &str| notes.add(line, what, &*why);
         match deletion {
-            Deletion::Rules => self.without_rules(&[0..=u64::MAX], tell),
-            Deletion::Numbered(gone) => self.without_rules(gone, tell),
+            Deletion::Rules => self.without_rules(&[0..=u64::MAX], note),
+            Deletion::Numbered(gone) => self.without_rules(gone, note),
             Deletion::Pipes => {
                 let Self { pipes, queues, scheds, .. } = self;
                 for (all, object) in [(pipes, "pipe"), (queues, "queue"), (scheds, "sched")] {
@@ -136,7 +136,7 @@ impl Table {
         }
     }
 
-    fn without_rules(&mut self, gone: &[RangeInclusive<u64>], mut tell: impl FnMut(usize, &str)) {
+    fn without_rules(&mut self, gone: &[RangeInclusive<u64>], mut note: impl FnMut(usize, &str)) {
         let goes = |place: u64| gone.iter().any(|range| range.contains(&place));
         let Self { rules, others, known, .. } = self;
         others.retain(|place| !goes(*place));

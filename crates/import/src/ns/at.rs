@@ -214,7 +214,7 @@ impl Script<'_> {
                     }
                     Setting::Loss(loss) => {
                         direction.loss = loss;
-                        ("loss", way.loss_text())
+                        ("loss", direction.loss_text())
                     }
                     Setting::Up(up) => ("state", quoted(if up { "up" } else { "down" })),
                 });
@@ -255,7 +255,7 @@ impl Script<'_> {
                     settings.extend(self.modified(line, "PLR", &value)?);
                 }
                 "modify" | "duplex" => {}
-                "simplex" => ways[1] = false,
+                "simplex" => directions[1] = false,
                 _ => {
                     self.note(
                         line,
