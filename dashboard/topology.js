@@ -1,12 +1,14 @@
 // The graph: nodes laid out once, links coloured by their load.
 
-import { delayOf, rate, rateOf, time } from './format.js';
-import { load } from './history.js';
+import { rate, time } from './format.js';
+import { delayOf, load } from './kinds.js';
 import { byId, mark, say, svg } from './dom.js';
 
-/** Most nodes that are drawn: beyond, what the shown links join. */
-const MOST_NODES = 60;
-const MOST_EDGES = 120;
+/** Most nodes and links that are drawn. */
+export const MOST_NODES = 60;
+export const MOST_EDGES = 120;
+/** The objects that nodes are; a host is its port. */
+const KIND_OF = { host: 'ports', port: 'ports', router: 'routers' };
 /** Nodes up to which names fit into them. */
 const MOST_NAMED_INSIDE = 16;
 /** The shortest link that has a label, in pixels. */
@@ -14,54 +16,36 @@ const LEAST_LABELLED = 100;
 const HEIGHT = 300;
 
 export class Topology {
-  #all = { nodes: [], links: [], wires: [] };
-  #drawn = null;
+  #graph = null;
   #edges = new Map();
   /** What was last shown of each link, for when it is drawn anew. */
   #known = new Map();
   #select;
+  #part = false;
 
+  /** `select` is called with the kind and name of what is chosen. */
   constructor(select) {
     this.#select = select;
     this.root = byId('topology');
     new ResizeObserver(() => this.#draw()).observe(this.root);
   }
 
-  set(topology) {
-    this.#all = topology;
-    this.#drawn = null;
+  /** Draws a graph: all there is, or a `part`, what the links of the table join. */
+  show(graph, part) {
+    [this.#graph, this.#part] = [bounded(graph), part || graph.nodes.length > MOST_NODES];
+    this.#known.clear();
+    // A few nodes in a row need no more.
+    this.root.classList.toggle('low', this.#graph.nodes.length <= 3);
+    this.#draw();
   }
 
-  get isWhole() {
-    return this.#all.nodes.length <= MOST_NODES && this.#all.links.length <= MOST_EDGES && !this.#all.more;
-  }
-
-  /** Draws what there is, or of very much what the links with these names join. */
-  show(names) {
-    const wanted = this.isWhole ? 'all' : names.join('\n');
-    if (this.#drawn?.wanted !== wanted) {
-      this.#drawn = { wanted, graph: this.#part(names) };
-      this.#known.clear();
-      // A few nodes in a row need no more.
-      this.root.classList.toggle('low', this.#drawn.graph.nodes.length <= 3);
-      this.#draw();
-    }
-  }
-
-  #part(names) {
-    if (this.isWhole) return this.#all;
-    const chosen = new Set(names);
-    const links = this.#all.links.filter((link) => chosen.has(link.name)).slice(0, MOST_EDGES);
-    const ends = new Set(links.flatMap((link) => [link.from, link.to]));
-    return {
-      nodes: this.#all.nodes.filter((node) => ends.has(node.name)),
-      links,
-      wires: this.#all.wires.filter(([one, other]) => ends.has(one) && ends.has(other)),
-    };
+  /** The names of the links that are drawn. */
+  get names() {
+    return this.#graph?.links.map((link) => link.name) ?? [];
   }
 
   #draw() {
-    const graph = this.#drawn?.graph;
+    const graph = this.#graph;
     if (!graph) return;
     const width = Math.max(280, this.root.clientWidth);
     const height = this.root.clientHeight || HEIGHT;
@@ -76,13 +60,13 @@ export class Topology {
     });
     const withLabels = graph.links.length <= 16 && width > 420;
     const edges = graph.links.map((link) => this.#edge(link, places, withLabels));
-    const nodes = graph.nodes.map((node) => drawn(node, places.get(node.name), inside));
+    const nodes = graph.nodes.map((node) => this.#node(node, places.get(node.name), inside));
     for (const link of graph.links) {
       const known = this.#known.get(link.name);
       if (known) this.update(...known);
     }
     this.root.replaceChildren(...wires.filter(Boolean), ...edges.filter(Boolean), ...nodes);
-    const note = this.isWhole ? '' : `what the ${graph.links.length} listed links join`;
+    const note = this.#part ? `what ${graph.links.length} of the links join` : '';
     const nothing = graph.links.length ? note : 'no links';
     say(byId('topology-note'), nothing);
   }
@@ -100,14 +84,29 @@ export class Topology {
       svg('path', { class: 'tip', d: path.tip }),
       ...(withLabel && path.length > LEAST_LABELLED ? [label] : []),
     );
-    edge.addEventListener('click', () => this.#select(link.name));
-    edge.addEventListener('keydown', (event) => {
-      if (event.key !== 'Enter' && event.key !== ' ') return;
-      event.preventDefault();
-      this.#select(link.name);
-    });
+    this.#choosable(edge, 'links', link.name);
     this.#edges.set(link.name, { edge, label });
     return edge;
+  }
+
+  #node(node, place, inside) {
+    const kind = KIND_OF[node.kind];
+    const group = drawn(node, place, inside);
+    if (kind) {
+      group.setAttribute('tabindex', 0);
+      group.setAttribute('role', 'button');
+      this.#choosable(group, kind, node.name);
+    }
+    return group;
+  }
+
+  #choosable(shape, kind, name) {
+    shape.addEventListener('click', () => this.#select(kind, name));
+    shape.addEventListener('keydown', (event) => {
+      if (event.key !== 'Enter' && event.key !== ' ') return;
+      event.preventDefault();
+      this.#select(kind, name);
+    });
   }
 
   /** Shows a link's load. */
@@ -115,15 +114,25 @@ export class Topology {
     const drawn = this.#edges.get(object.name);
     if (!drawn) return;
     this.#known.set(object.name, [object, now, selected]);
-    const limit = rateOf(object.settings);
-    mark(drawn.edge, 'data-load', String(load(now, limit)));
-    mark(drawn.edge, 'aria-pressed', String(object.name === selected));
+    mark(drawn.edge, 'data-load', String(load(object, now)));
+    mark(drawn.edge, 'aria-pressed', String(selected?.kind === 'links' && selected.name === object.name));
     const delay = delayOf(object.settings);
     const carries = rate(now?.out ?? 0);
     say(drawn.label, [carries, delay ? time(delay) : ''].filter(Boolean).join(' · '));
     const loss = now?.dropped ? `, drops ${Math.round(now.dropped)} packets/s` : '';
     mark(drawn.edge, 'aria-label', `link ${object.name}: ${carries} of ${object.settings.rate ?? 'unlimited'}${loss}`);
   }
+}
+
+/** A graph as far as it is drawn: the first nodes, and what joins them. */
+function bounded({ nodes, links, wires }) {
+  const shown = nodes.slice(0, MOST_NODES);
+  const has = new Set(shown.map((node) => node.name));
+  return {
+    nodes: shown,
+    links: links.filter(({ from, to }) => has.has(from) && has.has(to)).slice(0, MOST_EDGES),
+    wires: wires.filter(([one, other]) => has.has(one) && has.has(other)),
+  };
 }
 
 /** A name as far as it is drawn. */

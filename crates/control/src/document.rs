@@ -2,7 +2,7 @@
 //! change says which settings it takes.
 
 use crate::changes::MAX_CHANGES;
-use crate::object::{Kind, Quantity, Settable};
+use crate::object::{Bounds, Kind, Quantity, Settable};
 use serde_json::{Map, Value, json};
 
 /// The endpoints that are written once for all kinds.
@@ -53,18 +53,43 @@ fn of_kind(generic: &Value, kind: Kind) -> Value {
     methods
 }
 
+/// Says what the values of a setting measure, and their range: `x-least` and `x-most`, since the values
+/// themselves are texts.
+fn measure(value: &mut Value, quantity: &Quantity) {
+    let (format, bounds) = match quantity {
+        Quantity::Rate => ("rate", Bounds::NONE),
+        Quantity::Time(bounds) => ("time", *bounds),
+        Quantity::Share => ("share", Bounds { least: 0, most: 1 }),
+        Quantity::Integer(bounds) => ("integer", *bounds),
+        Quantity::Decimal(bounds) => ("decimal", *bounds),
+        Quantity::Size(bounds) => ("size", *bounds),
+        Quantity::Limit => ("limit", Bounds::NONE),
+        // Not as `enum`: some take other texts, too, such as a profile of a file.
+        Quantity::Words(words) => return value["examples"] = words.as_slice().into(),
+        Quantity::Other => return,
+    };
+    let written = |bound: u64| match quantity {
+        Quantity::Decimal(_) => Value::from(bound as f64 / 1e6),
+        _ => Value::from(bound),
+    };
+    value["format"] = format.into();
+    if bounds.least > 0 {
+        value["x-least"] = written(bounds.least);
+    }
+    if bounds.most < u64::MAX {
+        value["x-most"] = written(bounds.most);
+    }
+}
+
 /// What a change of an object may name.
 fn schema(kind: Kind, settable: &[Settable]) -> Value {
     let (mut properties, mut patterns) = (Map::new(), Map::new());
-    for Settable { key, help, takes, quantity } in settable {
-        let mut value = json!({ "type": "string", "description": format!("{help}: {takes}") });
-        match quantity {
-            Quantity::Rate => value["format"] = "rate".into(),
-            Quantity::Time => value["format"] = "time".into(),
-            Quantity::Share => value["format"] = "share".into(),
-            // Not as `enum`: some take other texts, too, such as a profile of a file.
-            Quantity::Words(words) => value["examples"] = words.as_slice().into(),
-            Quantity::Other => {}
+    for Settable { key, help, takes, quantity, only_new } in settable {
+        let mut value =
+            json!({ "type": "string", "description": format!("{help}: {takes}"), "x-takes": takes });
+        measure(&mut value, quantity);
+        if *only_new {
+            value["x-only-new"] = true.into();
         }
         match key.split_once('.') {
             Some((first, name)) if name.chars().all(|c| c.is_ascii_uppercase()) => {

@@ -2,7 +2,7 @@
 
 use crate::ForwarderAsk;
 use crate::object::{Choice, Chosen, Kind, Object, Settable};
-use crate::overview::{EventPage, Summary, Topology};
+use crate::overview::{EventPage, EventQuery, Summary, Topology};
 use crate::rewire::{RewireAsk, Rewired};
 use crate::scenario::{Comparison, WantedScenario};
 use serde::{Deserialize, Serialize};
@@ -31,11 +31,14 @@ pub trait Instance: Send + Sync {
     /// If it does not answer.
     fn summary(&self) -> Result<Summary, SetError>;
 
-    /// Its graph.
-    fn topology(&self) -> Topology;
+    /// Its graph, or what some of its links join.
+    ///
+    /// # Errors
+    /// If links can't be chosen so, or it does not answer.
+    fn topology(&self, links: Option<&Choice>) -> Result<Topology, SetError>;
 
-    /// What is scheduled, and what has happened behind the entry of the log with this number.
-    fn events(&self, after: u64) -> EventPage;
+    /// What is scheduled, and what has happened.
+    fn events(&self, query: EventQuery) -> EventPage;
 
     /// The time of the run at which the counters that it shows were taken.
     fn counted_ns(&self) -> u64;

@@ -32,9 +32,9 @@ pub use client::{Client, ClientError, list};
 pub use forwarder::{Entries, ForwarderAsk, MapChange, NewForwarder, Rings, State, Typed};
 pub use instance::{Info, Instance, RoutePage, SetError, chosen_in_order};
 pub use longwire_rundir::{PlaceError, directory, prepare};
-pub use object::{Choice, Chosen, Kind, Object, ObjectPage, Quantity, Settable, Sort, fits};
+pub use object::{Bounds, Choice, Chosen, Kind, Object, ObjectPage, Quantity, Settable, Sort, fits};
 pub use overview::{
-    EventPage, LoggedEvent, PlannedEvent, PoolUse, Summary, Topology, TopologyLink, TopologyNode,
+    EventPage, EventQuery, LoggedEvent, PlannedEvent, PoolUse, Summary, Topology, TopologyLink, TopologyNode,
 };
 pub use place::{Found, control_socket};
 pub use problem::Problem;

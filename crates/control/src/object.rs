@@ -126,6 +126,28 @@ pub struct Settable {
     pub takes: String,
     /// What its values measure.
     pub quantity: Quantity,
+    /// Whether only a new object can be given it.
+    pub only_new: bool,
+}
+
+impl Settable {
+    /// A setting that can change while the object is there.
+    pub fn new(key: impl Into<String>, help: &'static str, takes: String, quantity: Quantity) -> Self {
+        Self { key: key.into(), help, takes, quantity, only_new: false }
+    }
+
+    /// Adds it to others. Of a setting that several kinds of an object have, the range is that of all.
+    pub fn add_to(self, all: &mut Vec<Self>) {
+        match all.iter_mut().find(|known| known.key == self.key) {
+            Some(known) => {
+                if known.quantity != self.quantity && !known.takes.contains(&self.takes) {
+                    known.takes += &format!(", or {}", self.takes);
+                }
+                known.quantity.widen(self.quantity);
+            }
+            None => all.push(self),
+        }
+    }
 }
 
 /// What the values of a setting measure.
@@ -133,14 +155,58 @@ pub struct Settable {
 pub enum Quantity {
     /// A rate, such as `10 Mbit/s`.
     Rate,
-    /// A time, such as `20 ms`.
-    Time,
+    /// A time, such as `20 ms`; bounds are nanoseconds.
+    Time(Bounds),
     /// A share, such as `2 %`.
     Share,
+    /// A whole number.
+    Integer(Bounds),
+    /// A number with a fraction; bounds are millionths.
+    Decimal(Bounds),
+    /// A size, such as `64 KiB`; bounds are bytes.
+    Size(Bounds),
+    /// The limit of a queue, such as `100 packets`.
+    Limit,
     /// Nothing: it is one of these words.
     Words(Vec<&'static str>),
     /// Something else.
     Other,
+}
+
+/// The lowest and the highest value of a quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// The lowest.
+    pub least: u64,
+    /// The highest; `u64::MAX` if there is none.
+    pub most: u64,
+}
+
+impl Bounds {
+    /// Any value.
+    pub const NONE: Self = Self { least: 0, most: u64::MAX };
+
+    fn widen(&mut self, other: Self) {
+        *self = Self { least: self.least.min(other.least), most: self.most.max(other.most) };
+    }
+}
+
+impl Quantity {
+    /// What either of two measures.
+    fn widen(&mut self, other: Self) {
+        match (&mut *self, other) {
+            (Self::Time(own), Self::Time(other))
+            | (Self::Integer(own), Self::Integer(other))
+            | (Self::Decimal(own), Self::Decimal(other))
+            | (Self::Size(own), Self::Size(other)) => own.widen(other),
+            (Self::Words(own), Self::Words(other)) => {
+                let fresh: Vec<_> = other.into_iter().filter(|word| !own.contains(word)).collect();
+                own.extend(fresh);
+            }
+            (own, other) if *own == other => {}
+            _ => *self = Self::Other,
+        }
+    }
 }
 
 /// Which objects of a kind are asked for.

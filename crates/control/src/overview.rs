@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// Totals of a run, the same size however many objects there are.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -15,6 +15,10 @@ pub struct Summary {
     /// The verdict so far, as in the report; null before the first.
     #[schema(value_type = Option<Object>)]
     pub fidelity: serde_json::Value,
+    /// The verdicts on windows of the run, as in the report; null before the first.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub window: serde_json::Value,
     /// Packets that came in by ports to the outside.
     pub in_packets: u64,
     /// Packets that went out by them.
@@ -52,7 +56,7 @@ pub struct Topology {
     /// Pairs of nodes that are joined without a link: a port and its bridge, two routers.
     #[schema(value_type = Vec<Vec<String>>, example = json!([["a", "bridge"]]))]
     pub wires: Vec<(String, String)>,
-    /// Whether there are more links than are listed: the first 10000 are.
+    /// Whether there are more links than are listed: without a choice, the first 10000 are.
     pub more: bool,
 }
 
@@ -81,10 +85,29 @@ pub struct TopologyLink {
     pub to: String,
 }
 
+/// Which events to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct EventQuery {
+    /// Number of the last entry of the log that is known: later ones are shown.
+    #[serde(default)]
+    #[param(default = 0)]
+    pub after: u64,
+    /// Whether to list the scheduled changes, too.
+    #[serde(default = "yes")]
+    #[param(default = true)]
+    pub planned: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
 /// What is scheduled, and what has happened.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct EventPage {
-    /// The scenario's `[[at]]` sections, in its order.
+    /// The scenario's `[[at]]` sections, in its order; none if they were not asked for.
     pub planned: Vec<PlannedEvent>,
     /// What has happened, the earliest first: of much, the last 1000.
     pub log: Vec<LoggedEvent>,

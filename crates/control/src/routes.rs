@@ -10,7 +10,7 @@ use crate::document::for_each_kind;
 use crate::forwarder_routes;
 use crate::instance::{Info, Instance, RoutePage};
 use crate::object::{Choice, Kind, Object, ObjectPage, OneObject, Settable, Sort};
-use crate::overview::{EventPage, Summary, Topology};
+use crate::overview::{EventPage, EventQuery, Summary, Topology};
 use crate::problem::{Problem, Refusals};
 use crate::requests::{Body, InPath, InQuery, Running, answered, blocking};
 use crate::rewire::{RewireAsk, Rewired, section};
@@ -122,30 +122,54 @@ async fn summary(State(instance): Running) -> Result<Json<Summary>, Problem> {
     answered(instance, |instance| instance.summary()).await
 }
 
-/// Shows the graph: hosts, ports, bridges and routers, and the links between them.
-#[utoipa::path(get, path = "/v1/topology", responses((status = OK, body = Topology)))]
-async fn topology(State(instance): Running) -> Result<Json<Topology>, Problem> {
-    blocking(move || instance.topology()).await.map(Json)
-}
-
-/// Which entries of the log to show.
+/// Which links a graph is to show; without any of these, all.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-struct After {
-    /// Number of the last entry that is known: later ones are shown.
-    #[serde(default)]
-    #[param(default = 0)]
-    after: usize,
+struct Joined {
+    /// Index of the first one.
+    from: Option<usize>,
+    /// Number of links: at most 10000.
+    #[param(maximum = 10000)]
+    count: Option<usize>,
+    /// A name, or a pattern in which `*` fits any text.
+    #[param(example = "dsl*")]
+    name: Option<String>,
+    /// By what to sort, the highest first.
+    sort: Option<Sort>,
+}
+
+impl Joined {
+    fn choice(self) -> Option<Choice> {
+        let Self { from, count, name, sort } = self;
+        let all = from.is_none() && count.is_none() && name.is_none() && sort.is_none();
+        let (from, count) = (from.unwrap_or(0), count.unwrap_or_else(default_count));
+        (!all).then_some(Choice { name, sort, from, count })
+    }
+}
+
+/// Shows the graph: hosts, ports, bridges and routers, and the links between them. With parameters, it is
+/// what these links join.
+#[utoipa::path(get, path = "/v1/topology", params(Joined),
+    responses((status = OK, body = Topology), Refusals))]
+async fn topology(
+    State(instance): Running,
+    InQuery(joined): InQuery<Joined>,
+) -> Result<Json<Topology>, Problem> {
+    if let Some(count) = joined.count {
+        check_count(count).map_err(|problem| *problem)?;
+    }
+    answered(instance, move |instance| instance.topology(joined.choice().as_ref())).await
 }
 
 /// Lists the scheduled changes, and what has happened: changes, faults, turns of the verdict.
-#[utoipa::path(get, path = "/v1/events", params(After), responses((status = OK, body = EventPage), Refusals))]
+#[utoipa::path(get, path = "/v1/events", params(EventQuery),
+    responses((status = OK, body = EventPage), Refusals))]
 async fn events(
     State(instance): Running,
-    InQuery(After { after }): InQuery<After>,
+    InQuery(query): InQuery<EventQuery>,
 ) -> Result<Json<EventPage>, Problem> {
-    blocking(move || instance.events(after as u64)).await.map(Json)
+    blocking(move || instance.events(query)).await.map(Json)
 }
 
 /// Describes this API, in OpenAPI 3.1.
@@ -177,6 +201,14 @@ fn default_count() -> usize {
     1000
 }
 
+fn check_count(count: usize) -> Result<(), Box<Problem>> {
+    if count <= MAX_PAGE {
+        return Ok(());
+    }
+    let what = format!("count: at most {MAX_PAGE} objects are shown at a time");
+    Err(Box::new(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("count")))
+}
+
 /// Lists the {kind}s with their settings and counters.
 #[utoipa::path(get, path = "/v1/{kind}", params(("kind" = String, Path), Page),
     responses((status = OK, body = ObjectPage), Refusals))]
@@ -187,10 +219,7 @@ async fn objects(
     InQuery(Page { from, count, name, sort }): InQuery<Page>,
 ) -> Result<Json<ObjectPage>, Problem> {
     let Some(kind) = Kind::of_collection(&collection) else { return Err(nothing_there(uri).await) };
-    if count > MAX_PAGE {
-        let what = format!("count: at most {MAX_PAGE} objects are shown at a time");
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("count"));
-    }
+    check_count(count).map_err(|problem| *problem)?;
     let choice = Choice { name, sort, from, count };
     let page = move |instance: &dyn Instance| {
         let chosen = instance.choose(kind, &choice)?;

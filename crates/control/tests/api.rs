@@ -98,7 +98,10 @@ fn totals_graph_and_events_are_shown() {
     );
     let (_, graph) = get("/v1/topology");
     assert_eq!(graph["links"], json!([{"name": "up", "from": "a", "to": "b"}]));
-    let (_, events) = get("/v1/events?after=1");
+    assert_eq!(get("/v1/topology?name=up&count=10").0, 200);
+    assert_eq!(get("/v1/topology?count=10001").1["key"], "count");
+    assert_eq!(get("/v1/events?planned=maybe").0, 400);
+    let (_, events) = get("/v1/events?after=1&planned=false");
     assert_eq!((events["log"].as_array().unwrap().len(), &events["last"]), (2, &json!(3)));
     assert_eq!(get("/v1/events?after=x").0, 400);
     let (_, document) = get("/v1/openapi.json");
@@ -107,6 +110,9 @@ fn totals_graph_and_events_are_shown() {
         (&properties["delay"]["format"], &properties["rate"]["format"]),
         (&json!("time"), &Value::Null)
     );
+    let range = (&properties["delay"]["x-least"], &properties["delay"]["x-most"]);
+    assert_eq!(range, (&Value::Null, &json!(1_000_000_000)));
+    assert_eq!(properties["rate"]["x-takes"], "a text");
 }
 
 #[test]

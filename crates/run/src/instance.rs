@@ -3,20 +3,21 @@
 use crate::comparison::Running;
 use crate::control_planes::ControlPlanes;
 use crate::event_log::EventLog;
-use crate::graph::graph;
+use crate::graph::{graph, joined};
 use crate::metrics::{self, Sample};
 use crate::nesp_counts::NespCounts;
 use crate::objects::{Noticed, ObjectChange};
 use crate::overview::{come, find, planned, sorted_links};
 use crate::programs::rows::{self, Installed};
 use crate::replay_port::Watch;
-use crate::run_report::{Ran, fidelity_json};
+use crate::run_report::{Ran, fidelity_json, window_json};
 use crate::running_state::{Current, Held, RunningState};
 use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
-    Choice, Chosen, Comparison, EventPage, ForwarderAsk, Instance, Kind, Object, PoolUse, RewireAsk, Rewired,
-    RewiredObject, RoutePage, SetError, Settable, Summary, Topology, WantedScenario, chosen_in_order,
+    Choice, Chosen, Comparison, EventPage, EventQuery, ForwarderAsk, Instance, Kind, Object, PoolUse,
+    RewireAsk, Rewired, RewiredObject, RoutePage, SetError, Settable, Summary, Topology, WantedScenario,
+    chosen_in_order,
 };
 use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdicts};
 use longwire_report::Row;
@@ -233,6 +234,15 @@ impl RunningInstance {
         Ok(Object { kind, name: name.into(), settings, stats, members: Vec::new() })
     }
 
+    fn chosen(&self, state: &RunningState, kind: Kind, choice: &Choice) -> Result<Chosen, SetError> {
+        let (Kind::Link, Some(sort)) = (kind, choice.sort) else {
+            return chosen_in_order(kind, &state.objects.names(self.remote(), kind), choice);
+        };
+        let report = self.recent(state).map_err(|error| SetError::Unavailable(error.to_string()))?;
+        let before = state.counted().before.clone();
+        Ok(sorted_links(state, &report, before.as_deref(), choice, sort))
+    }
+
     fn counted_of(&self, state: &RunningState, kind: Kind, name: &str) -> Option<Value> {
         match kind {
             Kind::Link => {
@@ -281,12 +291,12 @@ impl Instance for RunningInstance {
         }
         let ran = self.ran(&state, Arc::clone(&report), elapsed, Vec::new());
         let dropped = ran.dropped().into_iter().map(|(reason, packets)| (reason.to_owned(), packets));
-        let number =
-            |kind: Kind| (kind.collection().to_owned(), state.objects.names(self.remote(), kind).len());
+        let number = |kind: Kind| (kind.collection().to_owned(), state.objects.count(self.remote(), kind));
         Ok(Summary {
             scenario: state.plan.file.clone(),
             elapsed_ns: elapsed.0,
             fidelity: report.fidelity.as_ref().map(fidelity_json).unwrap_or_default(),
+            window: report.window.as_ref().map(window_json).unwrap_or_default(),
             in_packets,
             out_packets,
             out_bytes,
@@ -297,19 +307,24 @@ impl Instance for RunningInstance {
         })
     }
 
-    fn topology(&self) -> Topology {
-        graph(&self.state().plan)
+    fn topology(&self, links: Option<&Choice>) -> Result<Topology, SetError> {
+        let state = self.state();
+        let Some(choice) = links else { return Ok(graph(&state.plan)) };
+        let names = self.chosen(&state, Kind::Link, choice)?.names;
+        let places = names.iter().filter_map(|name| state.objects.links.place(name));
+        Ok(joined(&state.plan, places.map(|place| place as usize).collect()))
     }
 
-    fn events(&self, after: u64) -> EventPage {
+    fn events(&self, query: EventQuery) -> EventPage {
         let (state, now) = (self.state(), self.elapsed());
         let mut log = self.log();
         let since = std::mem::replace(&mut log.noted_until, now);
         for (time, what) in come(&state.plan, since, now) {
             log.note(time, "scheduled", what);
         }
-        let (log, last) = log.after(after);
-        EventPage { planned: planned(&state.plan), log, last }
+        let (log, last) = log.after(query.after);
+        let planned = if query.planned { planned(&state.plan) } else { Vec::new() };
+        EventPage { planned, log, last }
     }
 
     fn counted_ns(&self) -> u64 {
@@ -317,13 +332,7 @@ impl Instance for RunningInstance {
     }
 
     fn choose(&self, kind: Kind, choice: &Choice) -> Result<Chosen, SetError> {
-        let state = self.state();
-        let (Kind::Link, Some(sort)) = (kind, choice.sort) else {
-            return chosen_in_order(kind, &state.objects.names(self.remote(), kind), choice);
-        };
-        let report = self.recent(&state).map_err(|error| SetError::Unavailable(error.to_string()))?;
-        let before = state.counted().before.clone();
-        Ok(sorted_links(&state, &report, before.as_deref(), choice, sort))
+        self.chosen(&self.state(), kind, choice)
     }
 
     fn names(&self, kind: Kind) -> Arc<[String]> {

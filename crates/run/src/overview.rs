@@ -76,9 +76,14 @@ pub(crate) fn sorted_links(
     let named = report.links.iter().filter_map(|link| Some((all.get(link.place as usize)?, link)));
     let fitting = named.filter(|(name, _)| choice.has(name));
     let mut found: Vec<_> = fitting.map(|(name, link)| (Reverse(key(link)), link.place, name)).collect();
+    let (total, behind) = (found.len(), choice.from.saturating_add(choice.count));
+    if behind < total {
+        found.select_nth_unstable(behind);
+        found.truncate(behind);
+    }
     found.sort_unstable();
     let page = found.iter().skip(choice.from).take(choice.count);
-    Chosen { total: found.len(), names: page.map(|(_, _, name)| (*name).clone()).collect() }
+    Chosen { total, names: page.map(|(_, _, name)| (*name).clone()).collect() }
 }
 
 /// A link's counters. Links are in the plan's order.

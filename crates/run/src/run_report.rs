@@ -92,8 +92,8 @@ impl Ran<'_> {
     pub(crate) fn row_of(&self, kind: Kind, name: &str) -> Option<Row> {
         match kind {
             Kind::Source => {
-                let delivered = self.delivered().find(|delivered| &*delivered.source.name == name)?;
-                Some(source_row(&delivered))
+                let id = self.plan.sources.iter().position(|source| &*source.name == name)?;
+                Some(source_row(&self.delivered_of(id)?))
             }
             Kind::Port => {
                 let port = self.counted.ports.iter().find(|port| &*port.name == name)?;
@@ -112,23 +112,28 @@ impl Ran<'_> {
     }
 
     fn delivered(&self) -> impl Iterator<Item = Delivered<'_>> {
-        self.plan.sources.iter().enumerate().filter_map(|(id, source)| {
-            let watch = |place: u16| self.watches.get(usize::from(place))?.as_ref();
-            let Some(own) = watch(source.in_port) else {
-                let silent = Some(why_silent(&self.plan, source)?);
-                return Some(Delivered { source, sent: Sent::NONE, received: None, silent });
-            };
-            let sent = own.tally().sent(id as u16);
-            let mut ends = self.plan.aims(id);
-            ends.extend((self.aims)(id));
-            ends.sort_unstable();
-            ends.dedup();
-            let mut received: Option<Received> = None;
-            for tally in ends.into_iter().filter_map(watch).map(Watch::tally) {
-                received.get_or_insert(Received::NONE).add(&tally.received(id as u16));
-            }
-            Some(Delivered { source, sent, received, silent: None })
-        })
+        (0..self.plan.sources.len()).filter_map(|id| self.delivered_of(id))
+    }
+
+    /// What the source at this place in the plan has sent; none if it has not run, and nobody needs to know
+    /// why.
+    fn delivered_of(&self, id: usize) -> Option<Delivered<'_>> {
+        let source = &self.plan.sources[id];
+        let watch = |place: u16| self.watches.get(usize::from(place))?.as_ref();
+        let Some(own) = watch(source.in_port) else {
+            let silent = Some(why_silent(&self.plan, source)?);
+            return Some(Delivered { source, sent: Sent::NONE, received: None, silent });
+        };
+        let sent = own.tally().sent(id as u16);
+        let mut ends = self.plan.aims(id);
+        ends.extend((self.aims)(id));
+        ends.sort_unstable();
+        ends.dedup();
+        let mut received: Option<Received> = None;
+        for tally in ends.into_iter().filter_map(watch).map(Watch::tally) {
+            received.get_or_insert(Received::NONE).add(&tally.received(id as u16));
+        }
+        Some(Delivered { source, sent, received, silent: None })
     }
 
     /// Bits that a link let out, over the time of the run.
@@ -272,7 +277,7 @@ pub fn fidelity_json(fidelity: &Fidelity) -> Value {
 }
 
 /// The verdicts on a run's windows, times in ns.
-fn window_json(window: &WindowVerdicts) -> Value {
+pub(crate) fn window_json(window: &WindowVerdicts) -> Value {
     let one = |window: &JudgedWindow| {
         json!({
             "from_ns": window.from.0,

@@ -1,4 +1,5 @@
 //! Chromium without a screen, driven by the DevTools protocol over pipes.
+#![allow(dead_code, reason = "each program that includes this module uses its own part")]
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -114,6 +115,17 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", json!({ "features": scheme }));
     }
 
+    /// The group of its processes.
+    pub fn group(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The whole page as a PNG.
+    pub fn picture(&mut self) -> Vec<u8> {
+        let picture = self.call("Page.captureScreenshot", json!({ "captureBeyondViewport": true }));
+        from_base64(picture["data"].as_str().unwrap_or_default())
+    }
+
     /// The value of an expression, promises awaited.
     pub fn value(&mut self, expression: &str) -> Value {
         let ask = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
@@ -137,6 +149,20 @@ impl Browser {
             }
         }
     }
+}
+
+/// The bytes of a text in base64 (RFC 4648, section 4).
+fn from_base64(text: &str) -> Vec<u8> {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let (mut bytes, mut bits, mut held) = (Vec::new(), 0u32, 0);
+    for digit in text.bytes().filter_map(|byte| DIGITS.iter().position(|known| *known == byte)) {
+        (bits, held) = (bits << 6 | digit as u32, held + 6);
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held) as u8);
+        }
+    }
+    bytes
 }
 
 impl Drop for Browser {

@@ -1,9 +1,9 @@
 //! A fake instance that records its calls.
 
 use longwire_control::{
-    Comparison, EventPage, ForwarderAsk, Instance, Kind, LoggedEvent, Object, ObjectDifference, PoolUse,
-    Quantity, RefusedDifference, RewireAsk, Rewired, RewiredObject, RoutePage, SetError, Settable,
-    SettingDifference, Summary, Topology, TopologyLink, TopologyNode, WantedScenario,
+    Bounds, Choice, Comparison, EventPage, EventQuery, ForwarderAsk, Instance, Kind, LoggedEvent, Object,
+    ObjectDifference, PoolUse, Quantity, RefusedDifference, RewireAsk, Rewired, RewiredObject, RoutePage,
+    SetError, Settable, SettingDifference, Summary, Topology, TopologyLink, TopologyNode, WantedScenario,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -18,6 +18,8 @@ pub struct Fake {
     pub broken: AtomicBool,
 }
 
+/// The range of delays.
+const DELAYS: Bounds = Bounds { least: 0, most: 1_000_000_000 };
 const LINKS: [&str; 5] = ["up", "down", "dsl/17 ä?", "wan.forward", "wan.backward"];
 
 impl Fake {
@@ -56,6 +58,7 @@ impl Instance for Fake {
             scenario: "demo.toml".into(),
             elapsed_ns: 2_500_000_000,
             fidelity: Value::Null,
+            window: Value::Null,
             in_packets: 10,
             out_packets: 9,
             out_bytes: 900,
@@ -66,14 +69,14 @@ impl Instance for Fake {
         })
     }
 
-    fn topology(&self) -> Topology {
+    fn topology(&self, _: Option<&Choice>) -> Result<Topology, SetError> {
         let node =
             |name: &str| TopologyNode { name: name.into(), kind: "host".into(), addresses: Vec::new() };
         let link = TopologyLink { name: "up".into(), from: "a".into(), to: "b".into() };
-        Topology { nodes: vec![node("a"), node("b")], links: vec![link], ..Topology::default() }
+        Ok(Topology { nodes: vec![node("a"), node("b")], links: vec![link], ..Topology::default() })
     }
 
-    fn events(&self, after: u64) -> EventPage {
+    fn events(&self, EventQuery { after, .. }: EventQuery) -> EventPage {
         let entry = |number| LoggedEvent {
             number,
             at_ns: number,
@@ -136,11 +139,9 @@ impl Instance for Fake {
     }
 
     fn settable(&self, kind: Kind) -> Vec<Settable> {
-        let setting = |key: &str| Settable {
-            key: key.into(),
-            help: "a help",
-            takes: "a text".into(),
-            quantity: if key == "delay" { Quantity::Time } else { Quantity::Other },
+        let setting = |key: &str| {
+            let quantity = if key == "delay" { Quantity::Time(DELAYS) } else { Quantity::Other };
+            Settable::new(key, "a help", "a text".into(), quantity)
         };
         match kind {
             Kind::Link => vec![setting("rate"), setting("delay"), setting("ramp.step")],

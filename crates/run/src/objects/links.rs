@@ -81,25 +81,22 @@ impl Words for LinkWords {
 
     fn settable(&self) -> Vec<Settable> {
         let mut all: Vec<Settable> = Vec::new();
-        let mut add = |key: String, help, takes: &dyn Fn() -> (String, Quantity)| {
-            if all.iter().all(|known| known.key != key) {
-                let (takes, quantity) = takes();
-                all.push(Settable { key, help, takes, quantity });
-            }
+        let words = |key: String, help, words: Vec<&'static str>| {
+            Settable::new(key, help, words.join(", "), Quantity::Words(words))
         };
-        let words = |words: Vec<&'static str>| (words.join(", "), Quantity::Words(words));
         for spec in &self.registry {
             for (index, param) in spec.params.iter().enumerate() {
-                add(self.key(spec, index), param.help, &|| (param.takes(), quantity(param)));
+                let key = self.key(spec, index);
+                Settable::new(key, param.help, param.takes(), quantity(param)).add_to(&mut all);
             }
-            let kinds = || self.registry.iter().filter(|row| row.key == spec.key).map(|row| row.kind);
-            if kinds().count() > 1 {
-                add(format!("{}.{KIND}", spec.key), "which kind it is", &|| words(kinds().collect()));
+            let kinds: Vec<_> =
+                self.registry.iter().filter(|row| row.key == spec.key).map(|row| row.kind).collect();
+            if kinds.len() > 1 {
+                words(format!("{}.{KIND}", spec.key), "which kind it is", kinds).add_to(&mut all);
             }
         }
-        add(PROFILE.into(), "sets what a profile says", &|| {
-            words(SHIPPED.iter().map(|shipped| shipped.name).collect())
-        });
+        let profiles = SHIPPED.iter().map(|shipped| shipped.name).collect();
+        words(PROFILE.into(), "sets what a profile says", profiles).add_to(&mut all);
         all.into_iter().chain(of_ramps()).collect()
     }
 }

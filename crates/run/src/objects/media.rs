@@ -42,11 +42,9 @@ impl Words for MediumWords {
 
     fn settable(&self) -> Vec<Settable> {
         let mut all: Vec<Settable> = Vec::new();
-        for param in MEDIA.iter().flat_map(|spec| spec.params) {
-            if all.iter().all(|known| known.key != param.name) {
-                let (takes, quantity) = (param.takes(), quantity(param));
-                all.push(Settable { key: param.name.into(), help: param.help, takes, quantity });
-            }
+        // Of some kinds, only what a new one is given.
+        for param in MEDIA.iter().flat_map(|spec| spec.params).filter(|param| param.live) {
+            Settable::new(param.name, param.help, param.takes(), quantity(param)).add_to(&mut all);
         }
         all.into_iter().chain(of_ramps()).collect()
     }

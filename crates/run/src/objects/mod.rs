@@ -116,6 +116,15 @@ impl Objects {
         }
     }
 
+    /// The number of objects of a kind.
+    pub fn count(&self, remote: &Remote, kind: Kind) -> usize {
+        match kind {
+            Kind::Port => self.plan.ports.len(),
+            Kind::Router => self.plan.routers.len(),
+            _ => self.names(remote, kind).len(),
+        }
+    }
+
     /// The names of the objects that `name` means, if it is not that of one object: the directions of a
     /// duplex link, or what fits a pattern.
     ///

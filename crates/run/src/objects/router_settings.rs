@@ -9,7 +9,9 @@ use super::routers::{LiveRouters, gone};
 use super::settings::Pair;
 use crate::programs::wrong;
 use longwire_assemble::change_router;
-use longwire_control::{ForwarderAsk, Kind, NewForwarder, Quantity, SetError, Settable, State, Typed};
+use longwire_control::{
+    Bounds, ForwarderAsk, Kind, NewForwarder, Quantity, SetError, Settable, State, Typed,
+};
 use longwire_engine::Remote;
 use longwire_router::Router;
 use longwire_scenario::{RouteChange, RouteTarget, WrittenForwarder, WrittenRoute};
@@ -242,33 +244,25 @@ impl LiveRouters {
 /// Settings that a change of a router may name.
 pub(super) fn of_routers() -> Vec<Settable> {
     let takes = "where it leads, as ip route writes it: via 10.0.0.2; none to remove it".to_owned();
-    vec![Settable {
-        key: "route.NETWORK".into(),
-        help: "a route to that network",
-        takes,
-        quantity: Quantity::Other,
-    }]
+    vec![Settable::new("route.NETWORK", "a route to that network", takes, Quantity::Other)]
 }
 
 /// Settings that a change of a flow may name.
 pub(super) fn of_flows() -> Vec<Settable> {
     let takes = "a whole number from 1 to 65535".to_owned();
-    vec![Settable {
-        key: WEIGHT.into(),
-        help: "its share compared with others'",
-        takes,
-        quantity: Quantity::Other,
-    }]
+    let weights = Quantity::Integer(Bounds { least: 1, most: Weight::MOST.number().into() });
+    vec![Settable::new(WEIGHT, "its share compared with others'", takes, weights)]
 }
 
 /// Settings that a change of a forwarder may name.
 pub(super) fn of_forwarders() -> Vec<Settable> {
-    let setting = |key: &str, help, takes: &str| {
-        let (key, takes) = (key.into(), takes.into());
-        Settable { key, help, takes, quantity: Quantity::Other }
+    let setting = |key: &str, help, takes: &str| Settable {
+        only_new: true,
+        ..Settable::new(key, help, takes.into(), Quantity::Other)
     };
+    let data = "hexadecimal digits, two a byte";
     let mut all = vec![
-        setting(DATA, "what its state holds", "hexadecimal digits, two a byte"),
+        Settable { only_new: false, ..setting(DATA, "what its state holds", data) },
         setting(
             PROGRAM,
             "installs a program that comes with Longwire; none removes it",

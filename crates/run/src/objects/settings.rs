@@ -2,7 +2,7 @@
 
 use longwire_block::change::Ramp;
 use longwire_block::{Param, ParamKind};
-use longwire_control::{Quantity, SetError, Settable};
+use longwire_control::{Bounds, Quantity, SetError, Settable};
 use longwire_engine::RemoteError;
 use longwire_units::Nanos;
 
@@ -53,18 +53,22 @@ pub(crate) fn refusal(error: RemoteError, ramp: Option<Ramp>) -> SetError {
 pub(super) fn quantity(param: &Param) -> Quantity {
     match param.kind {
         ParamKind::Rate => Quantity::Rate,
-        ParamKind::Time { .. } => Quantity::Time,
+        ParamKind::Time { min, max } => Quantity::Time(Bounds { least: min.0, most: max.0 }),
         ParamKind::Probability => Quantity::Share,
+        ParamKind::Integer { min, max } => Quantity::Integer(Bounds { least: min, most: max }),
+        ParamKind::Decimal { min, max } => Quantity::Decimal(Bounds { least: min, most: max }),
+        ParamKind::Size { min, max } => Quantity::Size(Bounds { least: min.0, most: max.0 }),
+        ParamKind::Limit => Quantity::Limit,
         ParamKind::Choice(words) => Quantity::Words(words.to_vec()),
-        _ => Quantity::Other,
+        ParamKind::Parsed(_) => Quantity::Other,
     }
 }
 
 /// The settings of a ramp, as a change may name them.
 pub(super) fn of_ramps() -> [Settable; 2] {
     let setting = |key: &str, help| {
-        let takes = "a time such as \"5 s\"".into();
-        Settable { key: key.into(), help, takes, quantity: Quantity::Time }
+        let over = Quantity::Time(Bounds { least: 1, most: u64::MAX });
+        Settable::new(key, help, "a time such as \"5 s\"".into(), over)
     };
     [
         setting(RAMP, "lets the other values move there step by step, over so long a time"),

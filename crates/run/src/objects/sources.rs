@@ -5,7 +5,7 @@ use super::settings::{Pair, of_ramps, quantity};
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::flow::Course;
 use longwire_block::{ParamKind, Value};
-use longwire_control::{Kind, Quantity, SetError, Settable};
+use longwire_control::{Bounds, Kind, Quantity, SetError, Settable};
 use longwire_engine::{SourceRef, Target};
 use longwire_scenario::{Plan, SourceSite, source_edits, source_rows};
 use std::collections::{BTreeMap, HashSet};
@@ -113,24 +113,20 @@ impl Words for SourceWords {
     }
 
     fn settable(&self) -> Vec<Settable> {
-        let setting =
-            |key: &str, help, takes: String, quantity| Settable { key: key.into(), help, takes, quantity };
         let models = source_rows().filter(|spec| spec.key == "background").map(|spec| spec.kind);
         let models = models.collect::<Vec<_>>();
         let pause = "the time between two packets, instead of a rate";
         let mut all = vec![
-            setting(
+            Settable::new(
                 MODEL,
                 "when packets come, and how large they are",
                 models.join(", "),
                 Quantity::Words(models),
             ),
-            setting("interval", pause, "a time".into(), Quantity::Time),
+            Settable::new("interval", pause, "a time".into(), Quantity::Time(Bounds::NONE)),
         ];
         for param in source_rows().flat_map(|spec| spec.params) {
-            if all.iter().all(|known| known.key != param.name) {
-                all.push(setting(param.name, param.help, param.takes(), quantity(param)));
-            }
+            Settable::new(param.name, param.help, param.takes(), quantity(param)).add_to(&mut all);
         }
         all.into_iter().chain(of_ramps()).collect()
     }
