@@ -47,7 +47,7 @@ impl Script<'_> {
                         }
                         _ => {
                             self.direction(edge, forward).loss =
-                                read(line, name, value, "0.1", Share::fraction)?
+                                read(line, name, value, "0.1", Share::fraction)?;
                         }
                     }
                 }

@@ -161,7 +161,7 @@ impl LinkWords {
             let first = rows.first()?.key;
             rows.iter().all(|spec| spec.key == first).then_some((first, Some(written)))
         };
-        let patch = self.asked(pairs, blocks);
+        let asked = self.asked(pairs, blocks);
         let replaced = |spec: &Spec| asked.iter().any(|other| other.key == spec.key);
         let own = blocks.iter().map(|(spec, _)| *spec).filter(|spec| has(spec) && !replaced(spec));
         only(asked.iter().copied().filter(|spec| has(spec)).collect()).or_else(|| only(own.collect()))
@@ -233,7 +233,7 @@ impl LinkWords {
         if rows.is_empty() {
             return self.unlisted(key);
         }
-        let patch = self.asked(pairs, blocks);
+        let asked = self.asked(pairs, blocks);
         let own = |row: &Spec| blocks.iter().any(|(spec, _)| (spec.key, spec.kind) == (row.key, row.kind));
         // A block that the same change sets is no other.
         let open =
