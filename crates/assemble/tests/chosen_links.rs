@@ -8,13 +8,13 @@ use longwire_engine::Report;
 use longwire_program::{Program, assemble};
 use longwire_scenario::{Plan, parse, plan_of};
 use std::sync::Arc;
-use support::{Sight, simulate, source_ports};
+use support::{PacketView, simulate, source_ports};
 
 /// Events in order: time, whether it is a departure, ports, length.
 type Events = Vec<(u64, bool, u16, u16, u32)>;
 
-fn look(sight: &Sight<'_>) -> Option<(u64, bool, u16, u16, u32)> {
-    let Sight { time, left, meta, .. } = *sight;
+fn look(view: &PacketView<'_>) -> Option<(u64, bool, u16, u16, u32)> {
+    let PacketView { time, left, meta, .. } = *view;
     Some((time, left, meta.in_port, meta.out_port, meta.len))
 }
 

@@ -9,7 +9,7 @@ use longwire_block::{Spec, Stamp, Values};
 use longwire_engine::Report;
 use longwire_scenario::{Plan, parse};
 use longwire_units::Nanos;
-use support::{Sight, count, memory_ports, simulate};
+use support::{PacketView, count, memory_ports, simulate};
 
 /// Two ports and one link from the first to the second; `text` has the link's blocks and the events.
 fn plan(text: &str) -> Result<Plan, String> {
@@ -37,7 +37,7 @@ fn leaves(text: &str, arrivals: &[u64]) -> (Vec<(u64, u8)>, Report) {
     for (number, &at) in arrivals.iter().enumerate() {
         assert!(ends[0].push_at(Nanos::from_micros(at), &frame(&plan, number as u8)));
     }
-    let look = |sight: &Sight<'_>| sight.left.then(|| (sight.time / 1000, sight.frame[20]));
+    let look = |view: &PacketView<'_>| view.left.then(|| (view.time / 1000, view.frame[20]));
     let (mut left, report) = simulate(&plan, ports, TO_THE_END, look);
     left.retain(|(_, number)| *number != 255);
     (left, report)

@@ -8,14 +8,14 @@ use longwire_assemble::TO_THE_END;
 use longwire_engine::Report;
 use longwire_scenario::{Plan, parse, plan_of};
 use std::path::PathBuf;
-use support::{Sight, simulate, source_ports};
+use support::{PacketView, simulate, source_ports};
 
 /// Events in order: time, whether it is a departure, ports, the sender's address.
 type Events = Vec<(u64, bool, u16, u16, [u8; 4])>;
 
-fn look(sight: &Sight<'_>) -> Option<(u64, bool, u16, u16, [u8; 4])> {
-    let source = sight.frame[26..30].try_into().unwrap();
-    Some((sight.time, sight.left, sight.meta.in_port, sight.meta.out_port, source))
+fn look(view: &PacketView<'_>) -> Option<(u64, bool, u16, u16, [u8; 4])> {
+    let source = view.frame[26..30].try_into().unwrap();
+    Some((view.time, view.left, view.meta.in_port, view.meta.out_port, source))
 }
 
 /// Two routers with three lines between them, and 200 flows of five packets each from "a" to "b"; `routes`

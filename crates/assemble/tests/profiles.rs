@@ -10,7 +10,7 @@ use longwire_scenario::library::{SHIPPED, Shipped};
 use longwire_scenario::{Plan, parse, plan_of};
 use std::fmt::Write;
 use std::path::Path;
-use support::{Sight, simulate, source_ports};
+use support::{PacketView, simulate, source_ports};
 
 /// A profile's values in its file for one direction.
 struct Said {
@@ -75,7 +75,7 @@ fn run(link: &str, back: bool, source: &str) -> (Vec<(u64, u64)>, Report) {
     writeln!(text, "[[source]]\nfrom = \"{from}\"\nto = \"{to}\"\n{source}").unwrap();
     text += "[engine]\npool = \"32 MiB\"\n";
     let plan = plan_of(&text);
-    let look = |sight: &Sight<'_>| sight.left.then(|| (sight.time - sight.meta.arrival, sight.time));
+    let look = |view: &PacketView<'_>| view.left.then(|| (view.time - view.meta.arrival, view.time));
     simulate(&plan, source_ports(&plan), TO_THE_END, look)
 }
 

@@ -7,7 +7,7 @@ use crate::commands::lab;
 use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use longwire_control::{Client, Kind, directory};
-use longwire_run::objects::links::LinkWords;
+use longwire_run::objects::links::LinkKind;
 use longwire_scenario::library::SHIPPED;
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ fn flows() -> Vec<String> {
 
 /// The settings of links, ready for a value.
 fn settings() -> Vec<String> {
-    LinkWords::known().into_iter().map(|setting| format!("{}=", setting.key)).collect()
+    LinkKind::known().into_iter().map(|setting| format!("{}=", setting.key)).collect()
 }
 
 fn profiles() -> Vec<String> {

@@ -4,7 +4,7 @@ use crate::record_args::RecordArgs;
 use crate::{Json, Outcome, outcome, run_text, verdict};
 use longwire_drivers::HostDriver;
 use longwire_run::fitted::fit_pool;
-use longwire_run::real_run::{Ended, RealOptions, RealRun};
+use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
 use longwire_run::test_hosts::TestHosts;
 use longwire_rundir::StopSignals;
 use longwire_scenario::Plan;
@@ -101,7 +101,12 @@ impl Foreground {
     ///
     /// # Errors
     /// If it can't be printed.
-    pub fn report(&self, command: &str, ended: Ended, own: &[(&str, String)]) -> anyhow::Result<Outcome> {
+    pub fn report(
+        &self,
+        command: &str,
+        ended: RealRunOutcome,
+        own: &[(&str, String)],
+    ) -> anyhow::Result<Outcome> {
         let ran = ended.ran();
         let mut report = ran.report();
         command.clone_into(&mut report.command);

@@ -214,9 +214,9 @@ fn routes_weights_and_programs_of_routers_are_changed() {
     programs_are_installed_and_removed(&lab);
     // Alone, and at once.
     let later = ["set", "flow:west/voice", "weight=2", "--at", "10000s"];
-    assert!(said(&later, 2).contains("change at once: name no time"));
+    assert!(said(&later, 2).contains("change at once: give no time"));
     let file = lab.folder.write("both", "flow:west/voice weight=2\nforwarder:west/mark data=00\n");
-    assert!(said(&["apply", &file], 2).contains("all else one by one"));
+    assert!(said(&["apply", &file], 2).contains("others one by one"));
     assert_eq!(settings("flow:west/voice")["weight"], "7");
 }
 

@@ -185,14 +185,14 @@ fn links_are_added_and_removed_while_it_runs() {
         (&["add", "link", "c", "from=a", "to=bb"], "did you mean \"b\"?"),
         (&["add", "link", "c", "from=a", "to=b", "rat=1mbit"], "rat"),
         (&["remove", "slow.forward"], "remove \"slow\""),
-        (&["remove", "fast"], "no [[link]] and no [[host]] is called \"fast\""),
+        (&["remove", "fast"], "no [[link]], [[host]], [[port]] or [[bridge]] is called \"fast\""),
     ] {
         let output = ctl(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}");
         assert!(stderr(&output).contains(wrong), "{words:?}: {}", stderr(&output));
     }
-    let file = folder.write("more.toml", "[[bridge]]\nname = \"bridge\"\n");
-    assert!(stderr(&ctl(&["add", "-f", &file])).contains("bridge differs"));
+    let file = folder.write("more.toml", "[[router]]\nname = \"r\"\n");
+    assert!(stderr(&ctl(&["add", "-f", &file])).contains("router differs"));
     let removed = json(&ctl(&["remove", "slow"]), 0);
     assert_eq!(row(&removed, "link slow.backward")["done"], "removed");
     while pings.next() > 60.0 {}
@@ -231,7 +231,6 @@ fn hosts_are_added_and_removed_while_it_runs() {
         assert!(std::path::Path::new(&namespace).exists());
         let twice = ctl(&words);
         assert!(stderr(&twice).contains("there are two nodes named \"c\""), "{}", stderr(&twice));
-        assert!(stderr(&ctl(&["remove", "a"])).contains("only the last ones"));
         let removed = json(&ctl(&["remove", "c"]), 0);
         assert_eq!(row(&removed, "host c")["done"], "removed", "round {round}");
         assert_eq!(row(&removed, "link c-a.backward")["done"], "removed");
@@ -344,14 +343,14 @@ fn blocks_are_replaced_ramped_and_refused_while_it_runs() {
         assert!(stderr(&output).contains(why), "{}", stderr(&output));
     };
     refused(&["up.forward", "filter=steer up.backward if udp"], "paths are planned before the run");
-    refused(&["up", "queue.kind=tail-drop", "--ramp", "1s"], "ramp: there is no way in between");
+    refused(&["up", "queue.kind=tail-drop", "--ramp", "1s"], "ramp: its values can't be interpolated");
     refused(&["up", "delay=1ms", "--ramp", "soon"], "ramp: ");
     assert_eq!(json(&set(&["up", "loss=1 %"]), 0)["pass"], true);
     refused(
         &["up", "loss=none", "--ramp", "1s"],
         "loss: a ramp can't take it away; ramp to a value, such as 0 %",
     );
-    refused(&["up", "delay=1ms", "--ramp", "1s", "--step", "0s"], "ramp.step: it has to be longer than 0");
+    refused(&["up", "delay=1ms", "--ramp", "1s", "--step", "0s"], "ramp.step: it must be longer than 0");
     for (queue, kind) in [("codel", Some("codel")), ("tail-drop", None)] {
         let settings =
             json(&set(&["up.forward", &format!("queue={queue}")]), 0)["rows"][0]["settings"].clone();

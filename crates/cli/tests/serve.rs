@@ -167,7 +167,7 @@ fn a_changed_file_is_applied_and_nothing_else() {
     );
     let refused = service.ctl(&["apply", &other]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(stderr(&refused).contains("port \"c\": it is new"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("router \"r\": its addresses"), "{}", stderr(&refused));
     let rate = || json(&service.ctl(&["get", "down", "--json"]), 0)["rows"][0]["settings"]["rate"].clone();
     assert_eq!(rate(), "20 Mbit/s");
     let partial = json(&service.ctl(&["apply", &other, "--partial", "--json"]), 0);

@@ -289,6 +289,62 @@ fn a_tap_is_made_in_the_namespace_of_a_process() {
     assert!(inhabitant.wait().unwrap().success());
 }
 
+/// A port on a packet socket and one on a TAP device are added while it runs, and let go again.
+#[test]
+fn ports_are_added_and_removed_while_it_runs() {
+    let Some(net) = Net::new("ports_are_added_and_removed_while_it_runs", "add", FarEnds::Apart) else {
+        return;
+    };
+    let (folder, core) = (Folder::new("wire"), net.named("core"));
+    let text = format!("[[port]]\nname = \"east\"\ndriver = \"af_packet\"\nnetns = \"{core}\"\n");
+    let run = Running::start(&folder.write("s.toml", text), net.name.clone());
+    let ctl = |words: &[&str]| {
+        let output = longwire(&[&["ctl"], words, &["--instance", &net.name, "--json"]].concat());
+        assert!(!support::stderr(&output).contains("panicked"), "{output:?}");
+        output
+    };
+    let refused = |words: &[&str], why: &str| {
+        let output = ctl(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(support::stderr(&output).contains(why), "{why}: {}", support::stderr(&output));
+    };
+    let frame = [&[0xff; 6][..], &EAST, &[0x88, 0xb5], &[7; 46]].concat();
+    let netns = format!("netns={core}");
+    for round in 0..2 {
+        refused(&["add", "port", "west", "driver=af_packet", "interface=nowhere", &netns], "nowhere");
+        let words = ["add", "port", "west", "driver=af_packet", &netns, "--link", "east", "link.delay=1ms"];
+        let added = json(&ctl(&words), 0);
+        assert_eq!(row(&added, "port west")["done"], "added", "round {round}");
+        assert_eq!(row(&added, "link west-east.forward")["done"], "added");
+        assert!(net.crosses(("east", "west"), 0x88b5, &frame, PATIENCE));
+        assert!(net.crosses(("west", "east"), 0x88b5, &frame, PATIENCE));
+        refused(&words, "there are two nodes named \"west\"");
+        let tap = [
+            "add",
+            "port",
+            "tap",
+            "driver=tap",
+            "interface=lw-added",
+            &format!("netns={}", net.named("west")),
+        ];
+        json(&ctl(&tap), 0);
+        net.ip("west", "link show lw-added");
+        // The interface belongs to this run, until it is let go.
+        let again = ["add", "port", "other", "driver=af_packet", "interface=west", &netns];
+        refused(&again, "\"west\" belongs to the port \"west\" already");
+        let removed = json(&ctl(&["remove", "tap", "west"]), 0);
+        assert_eq!(row(&removed, "port tap")["done"], "removed");
+        assert_eq!(row(&removed, "link west-east.backward")["done"], "removed");
+        let there = Command::new("ip").args(["-n", &net.named("west"), "link", "show", "lw-added"]).output();
+        assert!(!there.unwrap().status.success(), "the device is still there");
+        json(&ctl(&again), 0);
+        json(&ctl(&["remove", "other"]), 0);
+    }
+    let stats = run.stats(|_| true);
+    assert_eq!(row(&stats, "packets accounted for")["pass"], true);
+    refused(&["remove", "nobody"], "no [[link]], [[host]], [[port]] or [[bridge]] is called \"nobody\"");
+}
+
 #[test]
 fn what_is_wrong_with_a_namespace_or_a_wire_is_reported() {
     let folder = Folder::new("wire");

@@ -1,13 +1,13 @@
 //! Client that finds running instances and sends them requests.
 
-use crate::forwarder::{ForwarderAsk, segment};
+use crate::forwarder::{ProgramRequest, segment};
 use crate::instance::{Info, RoutePage};
 use crate::object::{Kind, Object, ObjectPage};
 use crate::place::{self, Found};
 use crate::problem::Problem;
-use crate::rewire::{RewireAsk, Rewired};
+use crate::rewire::{RewireRequest, Rewired};
 use crate::rows::RowFilter;
-use crate::scenario::{Comparison, ScenarioText, WantedScenario};
+use crate::scenario::{Comparison, ScenarioRequest, ScenarioText};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
@@ -40,12 +40,12 @@ pub enum ClientError {
     /// No instance runs.
     #[error("no instance of this user is running (in {}); `longwire run` starts one", .0.display())]
     NoneRunning(PathBuf),
-    /// No instance with that name is running.
+    /// No instance of that name is running.
     #[error("no instance \"{wanted}\" is running; there is {running}")]
     NotRunning {
         /// The request.
         wanted: String,
-        /// Those that run.
+        /// The running instances.
         running: String,
     },
     /// The name is ambiguous.
@@ -54,7 +54,7 @@ pub enum ClientError {
     /// The directory of the sockets can't be read.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// The instance does not answer correctly.
+    /// The instance does not answer, or not correctly.
     #[error("{} does not answer: {reason}", path.display())]
     Silent {
         /// Its socket.
@@ -62,7 +62,7 @@ pub enum ClientError {
         /// What happened instead.
         reason: String,
     },
-    /// It has no object of that name, of whatever kind.
+    /// No object of any kind has that name.
     #[error("there is no link or other object \"{name}\"{}", meant(near.as_ref()))]
     NoObject {
         /// The request.
@@ -152,10 +152,10 @@ impl Client {
         self.ask(Method::GET, "/v1/instance", None)
     }
 
-    /// The counters, of the rows that are asked for.
+    /// The counters of the requested rows.
     ///
     /// # Errors
-    /// If it does not answer, or the filter names a field or a row that is not there.
+    /// If it does not answer, or the filter names an unknown field or row.
     pub fn stats(&self, filter: &RowFilter) -> Result<serde_json::Value, ClientError> {
         let RowFilter { name, kind, sort, limit, after } = filter;
         let limit = limit.map(|limit| limit.to_string());
@@ -173,7 +173,7 @@ impl Client {
         self.ask(Method::GET, &format!("/v1/{}?from={from}&count={count}", kind.collection()), None)
     }
 
-    /// The object of this name: of this kind, or without one of the first kind that has such an object.
+    /// The object of this kind and name; without a kind, that of the first kind with such an object.
     ///
     /// # Errors
     /// If there is no such object, or the instance does not answer.
@@ -200,7 +200,7 @@ impl Client {
     ///
     /// # Errors
     /// If the instance refuses, or does not answer.
-    pub fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, ClientError> {
+    pub fn rewire(&self, ask: &RewireRequest) -> Result<Rewired, ClientError> {
         let body = serde_json::to_string(ask).map_err(|error| self.silent(error.to_string()))?;
         self.ask(Method::PATCH, "/v1/scenario", Some(body))
     }
@@ -217,34 +217,34 @@ impl Client {
     ///
     /// # Errors
     /// If there is no such router, program or map, the request is refused, or the instance does not answer.
-    pub fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<serde_json::Value, ClientError> {
+    pub fn forwarders(&self, router: &str, ask: &ProgramRequest) -> Result<serde_json::Value, ClientError> {
         let (method, path, body) = ask.request(router);
         let body = (!body.is_null()).then(|| body.to_string());
         self.ask(method, &path, body)
     }
 
-    /// The scenario that describes what runs, in TOML.
+    /// The scenario that describes the running instance, in TOML.
     ///
     /// # Errors
-    /// If it is not known, or the instance does not answer.
+    /// If it is unknown, or the instance does not answer.
     pub fn scenario(&self) -> Result<String, ClientError> {
         self.ask(Method::GET, "/v1/scenario", None).map(|text: ScenarioText| text.toml)
     }
 
-    /// How what runs differs from a scenario in TOML.
+    /// Compares the running instance with a scenario in TOML.
     ///
     /// # Errors
-    /// If the scenario is wrong, or the instance does not answer.
+    /// If the scenario is invalid, or the instance does not answer.
     pub fn compare(&self, toml: &str) -> Result<Comparison, ClientError> {
         let body = serde_json::json!({ "toml": toml });
         self.ask(Method::POST, "/v1/scenario/differences", Some(body.to_string()))
     }
 
-    /// Brings what runs to a scenario.
+    /// Applies a scenario to the running instance.
     ///
     /// # Errors
-    /// If the scenario is wrong or refused, or the instance does not answer.
-    pub fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, ClientError> {
+    /// If the scenario is invalid or refused, or the instance does not answer.
+    pub fn apply(&self, wanted: &ScenarioRequest) -> Result<Comparison, ClientError> {
         let body = serde_json::json!({ "toml": wanted.toml, "partial": wanted.partial });
         self.ask(Method::PUT, "/v1/scenario", Some(body.to_string()))
     }
@@ -279,7 +279,7 @@ impl Client {
         let answer = self
             .runtime
             .block_on(async { tokio::time::timeout(self.patience, send(&self.found.path, request)).await });
-        let late = || self.silent(format!("nothing came within {} s", self.patience.as_secs()));
+        let late = || self.silent(format!("no answer within {} s", self.patience.as_secs()));
         let (status, body) = answer.map_err(|_| late())?.map_err(|reason| self.silent(reason.to_string()))?;
         if status.is_success() {
             return Ok(body);
@@ -317,7 +317,7 @@ fn object_path(kind: Kind, name: &str) -> String {
     format!("/v1/{}/{}", kind.collection(), segment(name))
 }
 
-/// What is answered for the kind, or without one for the first that has an object of the name.
+/// The answer for the kind; without one, for the first kind with an object of the name.
 fn of_any<T>(
     kind: Option<Kind>,
     name: &str,

@@ -1,11 +1,11 @@
-//! The files of the dashboard, which are part of the binary.
+//! The files of the dashboard, compiled into the binary.
 
 use axum::Router;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-/// A file: its path, its media type, and what is in it.
+/// A file: its path, media type and contents.
 struct File {
     path: &'static str,
     kind: &'static str,
@@ -54,7 +54,7 @@ pub(crate) fn router() -> Router {
 }
 
 async fn sent(file: &'static File) -> Response {
-    // They change with the version, and cost nothing.
+    // They change with the version, and are cheap to send.
     let headers = [(header::CONTENT_TYPE, file.kind), (header::CACHE_CONTROL, "no-cache")];
     (headers, file.bytes).into_response()
 }

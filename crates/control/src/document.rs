@@ -1,14 +1,14 @@
-//! The API's description: the endpoints of objects, which are written once, become those of each kind, and a
-//! change says which settings it takes.
+//! The API's description: the generic endpoints of objects are expanded for each kind, with the settings that
+//! changes accept.
 
 use crate::changes::MAX_CHANGES;
 use crate::object::{Bounds, Kind, Quantity, Settable};
 use serde_json::{Map, Value, json};
 
-/// The endpoints that are written once for all kinds.
+/// The generic endpoints.
 const GENERIC: [&str; 2] = ["/v1/{kind}", "/v1/{kind}/{name}"];
 
-/// The document with the endpoints of each kind, in which changes may name these settings.
+/// The document with the endpoints of each kind, and the settings that changes accept.
 pub(crate) fn for_each_kind(mut document: Value, settable: impl Fn(Kind) -> Vec<Settable>) -> Value {
     for path in GENERIC {
         let generic =
@@ -29,7 +29,7 @@ fn schema_name(kind: Kind) -> String {
     format!("{}{}Settings", word[..1].to_uppercase(), &word[1..])
 }
 
-/// An endpoint of objects for one kind.
+/// A generic endpoint for one kind.
 fn of_kind(generic: &Value, kind: Kind) -> Value {
     let mut methods = generic.clone();
     if let Some(methods) = methods.as_object_mut() {
@@ -53,7 +53,7 @@ fn of_kind(generic: &Value, kind: Kind) -> Value {
     methods
 }
 
-/// Says what the values of a setting measure, and their range: `x-least` and `x-most`, since the values
+/// Describes the quantity of a setting's values and their range: `x-least` and `x-most`, because the values
 /// themselves are texts.
 fn measure(value: &mut Value, quantity: &Quantity) {
     let (format, bounds) = match quantity {
@@ -64,7 +64,7 @@ fn measure(value: &mut Value, quantity: &Quantity) {
         Quantity::Decimal(bounds) => ("decimal", *bounds),
         Quantity::Size(bounds) => ("size", *bounds),
         Quantity::Limit => ("limit", Bounds::NONE),
-        // Not as `enum`: some take other texts, too, such as a profile of a file.
+        // Not as `enum`: some accept other texts, such as the file of a profile.
         Quantity::Words(words) => return value["examples"] = words.as_slice().into(),
         Quantity::Other => return,
     };
@@ -81,7 +81,7 @@ fn measure(value: &mut Value, quantity: &Quantity) {
     }
 }
 
-/// What a change of an object may name.
+/// The schema of a change.
 fn schema(kind: Kind, settable: &[Settable]) -> Value {
     let (mut properties, mut patterns) = (Map::new(), Map::new());
     for Settable { key, help, takes, quantity, only_new } in settable {

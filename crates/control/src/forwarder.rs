@@ -1,4 +1,4 @@
-//! What can be asked of a router's programs, and how a request of the API says it.
+//! Requests about a router's programs, and their form in the API.
 
 use hyper::Method;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-/// Characters that a path keeps as they are (RFC 3986, section 2.3).
+/// Unreserved characters of a path (RFC 3986, section 2.3).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A name as a segment of a path, or a value of a query.
@@ -17,23 +17,23 @@ pub(crate) fn segment(name: &str) -> String {
 /// A request about a router's programs. Bytes are pairs of hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ForwarderAsk {
+pub enum ProgramRequest {
     /// Lists the programs with their counters and worst-case costs.
     List,
-    /// Lists the services and control processes above the router, the outcome of their packets, and the
+    /// Lists the services and control processes above the router, the outcomes of their packets, and the
     /// socket for control processes.
     Levels,
     /// Installs a program, and returns its number.
     Install(NewForwarder),
-    /// Puts a program in the place of the one with this number: it gets its key and its output, the maps that
-    /// are declared alike, and the state if that has the same size. Answers what was kept and what is new.
+    /// Replaces a program. The new one gets its key and exit, equally declared maps, and the state if it has
+    /// the same size. The answer lists what was kept and what is new.
     Replace(u32, NewForwarder),
-    /// Lets the leases of the programs with these numbers begin again.
+    /// Renews the leases of these programs.
     Renew(Vec<u32>),
     /// Removes a program.
     Remove(u32),
     /// A program's state, and its fields if a type is named.
-    Get(u32, Typed),
+    Get(u32, TypeQuery),
     /// Writes a program's state.
     Set(u32, State),
     /// Takes records out of a program's rings, the oldest first.
@@ -79,7 +79,7 @@ pub(crate) struct Leases {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub struct Typed {
+pub struct TypeQuery {
     /// A type of its object, such as the name of a structure, whose fields are shown in addition.
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
@@ -139,11 +139,10 @@ pub struct MapChange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Keys {
-    /// The keys.
     pub(crate) keys: Vec<String>,
 }
 
-impl ForwarderAsk {
+impl ProgramRequest {
     /// The request that asks this of a router: method, path and body.
     pub(crate) fn request(&self, router: &str) -> (Method, String, Value) {
         let at_router = |rest: &str| format!("/v1/routers/{}/{rest}", segment(router));
@@ -156,7 +155,7 @@ impl ForwarderAsk {
             Self::Replace(fid, new) => (Method::PUT, at(fid, ""), body_of(new)),
             Self::Renew(fids) => (Method::PUT, at_router("leases"), json!({ "fids": fids })),
             Self::Remove(fid) => (Method::DELETE, at(fid, ""), Value::Null),
-            Self::Get(fid, Typed { kind }) => {
+            Self::Get(fid, TypeQuery { kind }) => {
                 let query = kind.as_ref().map(|kind| format!("?type={}", segment(kind))).unwrap_or_default();
                 (Method::GET, at(fid, &format!("/state{query}")), Value::Null)
             }

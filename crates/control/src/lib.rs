@@ -1,8 +1,8 @@
 //! The API of a running instance, and its client.
 //!
 //! An instance serves HTTP with JSON on its own Unix socket in [`directory`], which only its user can open.
-//! The socket disappears with the instance; the socket of a killed one is removed by the next [`list`]. The
-//! API is described by the OpenAPI document that it serves, `GET /v1/openapi.json`.
+//! The socket disappears with the instance; that of a killed one is removed by the next [`list`]. The API is
+//! described by the OpenAPI document that it serves, `GET /v1/openapi.json`.
 #![forbid(unsafe_code)]
 
 mod changes;
@@ -29,20 +29,22 @@ mod tokens;
 mod web;
 
 pub use client::{Client, ClientError, list};
-pub use forwarder::{Entries, ForwarderAsk, MapChange, NewForwarder, Rings, State, Typed};
+pub use forwarder::{Entries, MapChange, NewForwarder, ProgramRequest, Rings, State, TypeQuery};
 pub use instance::{Info, Instance, RoutePage, SetError, chosen_in_order};
 pub use longwire_rundir::{PlaceError, directory, prepare};
-pub use object::{Bounds, Choice, Chosen, Kind, Object, ObjectPage, Quantity, Settable, Sort, fits};
+pub use object::{
+    Bounds, Kind, Object, ObjectNames, ObjectPage, ObjectQuery, Quantity, Settable, Sort, fits,
+};
 pub use overview::{
     EventPage, EventQuery, LoggedEvent, PlannedEvent, PoolUse, Summary, Topology, TopologyLink, TopologyNode,
 };
 pub use place::{Found, control_socket};
 pub use problem::Problem;
-pub use rewire::{RewireAsk, Rewired, RewiredObject, section};
+pub use rewire::{RewireRequest, Rewired, RewiredObject, section};
 pub use routes::document;
 pub use rows::RowFilter;
 pub use scenario::{
-    Comparison, ObjectDifference, RefusedDifference, ScenarioText, SettingDifference, WantedScenario,
+    Comparison, ObjectDifference, RefusedDifference, ScenarioRequest, ScenarioText, SettingDifference,
 };
 pub use server::{Server, StartError};
 pub use tokens::{Scope, TokenError, Tokens};

@@ -18,7 +18,7 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Highest number of links with series of their own.
+/// Most links with separate series.
 const MAX_LINKS: usize = 1000;
 /// The format of OpenMetrics 1.0.
 const FORMAT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -28,7 +28,7 @@ pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
     OpenApiRouter::new().routes(routes!(metrics))
 }
 
-/// Which links have series of their own.
+/// Links with separate series.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]

@@ -9,11 +9,11 @@ use crate::changes::Changes;
 use crate::document::for_each_kind;
 use crate::forwarder_routes;
 use crate::instance::{Info, Instance, RoutePage};
-use crate::object::{Choice, Kind, Object, ObjectPage, OneObject, Settable, Sort};
+use crate::object::{Kind, Object, ObjectPage, ObjectQuery, OneObject, Settable, Sort};
 use crate::overview::{EventPage, EventQuery, Summary, Topology};
 use crate::problem::{Problem, Refusals};
 use crate::requests::{Body, InPath, InQuery, Running, answered, blocking};
-use crate::rewire::{RewireAsk, Rewired, section};
+use crate::rewire::{RewireRequest, Rewired, section};
 use crate::rows::RowFilter;
 use crate::{metrics_route, scenario_routes};
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -29,11 +29,11 @@ use utoipa::{IntoParams, OpenApi as _};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Longest body of a request, in bytes.
+/// Longest request body in bytes.
 const MAX_BODY: usize = 64 * 1024;
-/// Highest number of objects of one page.
+/// Most objects on a page.
 const MAX_PAGE: usize = 10_000;
-/// Time limit of a request, its body included.
+/// Time limit of a request, including its body.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
 
 #[derive(utoipa::OpenApi)]
@@ -59,7 +59,7 @@ pub(crate) fn router(instance: Arc<dyn Instance>) -> Router {
         .with_state(instance)
 }
 
-/// The endpoints and their descriptions; those of objects are written once for all kinds.
+/// The endpoints and their descriptions; those of objects are generic.
 pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(instance, stop))
@@ -76,13 +76,13 @@ pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
         .merge(scenario_routes::described())
 }
 
-/// The OpenAPI document of the API of an instance in which changes may name these settings.
+/// The OpenAPI document of an instance's API, with the settings that changes accept.
 pub fn document(settable: impl Fn(Kind) -> Vec<Settable>) -> Value {
     let written = serde_json::to_value(described().split_for_parts().1).unwrap_or_default();
     for_each_kind(written, settable)
 }
 
-/// Says which instance answers.
+/// Identifies the instance.
 #[utoipa::path(get, path = "/v1/instance", responses((status = OK, body = Info)))]
 async fn instance(State(instance): Running) -> Result<Json<Info>, Problem> {
     let info = blocking(move || Info {
@@ -94,15 +94,15 @@ async fn instance(State(instance): Running) -> Result<Json<Info>, Problem> {
     info.await.map(Json)
 }
 
-/// Ends the instance, as SIGTERM does. The answer comes before the end.
+/// Ends the instance, as SIGTERM does. The answer precedes the end.
 #[utoipa::path(delete, path = "/v1/instance", responses((status = ACCEPTED, description = "It will end")))]
 async fn stop(State(instance): Running) -> Result<StatusCode, Problem> {
     blocking(move || instance.stop()).await?;
     Ok(StatusCode::ACCEPTED)
 }
 
-/// Shows everything the instance counts, or some rows of it. With a filter, rows_left is the number of rows
-/// behind those that are shown.
+/// Shows all counters of the instance, or some rows. With a filter, rows_left is the number of rows after
+/// those shown.
 #[utoipa::path(get, path = "/v1/stats", params(RowFilter),
     responses((status = OK, body = Object), Refusals))]
 async fn stats(
@@ -116,7 +116,7 @@ async fn stats(
     stats.await?.map(Json).map_err(|problem| *problem)
 }
 
-/// Shows the totals: small and quick, however many objects there are.
+/// Shows the totals: small and fast, however many objects there are.
 #[utoipa::path(get, path = "/v1/summary", responses((status = OK, body = Summary), Refusals))]
 async fn summary(State(instance): Running) -> Result<Json<Summary>, Problem> {
     answered(instance, |instance| instance.summary()).await
@@ -140,11 +140,11 @@ struct Joined {
 }
 
 impl Joined {
-    fn choice(self) -> Option<Choice> {
+    fn choice(self) -> Option<ObjectQuery> {
         let Self { from, count, name, sort } = self;
         let all = from.is_none() && count.is_none() && name.is_none() && sort.is_none();
         let (from, count) = (from.unwrap_or(0), count.unwrap_or_else(default_count));
-        (!all).then_some(Choice { name, sort, from, count })
+        (!all).then_some(ObjectQuery { name, sort, from, count })
     }
 }
 
@@ -178,7 +178,7 @@ async fn openapi(State(instance): Running) -> Result<Json<Value>, Problem> {
     blocking(move || document(|kind| instance.settable(kind))).await.map(Json)
 }
 
-/// Which objects to show.
+/// Selects objects.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -190,10 +190,10 @@ struct Page {
     #[serde(default = "default_count")]
     #[param(default = 1000, maximum = 10000)]
     count: usize,
-    /// A name, or a pattern in which `*` fits any text; without it, all.
+    /// A name, or a pattern in which `*` matches any text. Default: all.
     #[param(example = "dsl*")]
     name: Option<String>,
-    /// By what to sort, the highest first: links only. Without it, the order of the scenario.
+    /// Sort key of links, the highest first. Default: the order of the scenario.
     sort: Option<Sort>,
 }
 
@@ -220,17 +220,17 @@ async fn objects(
 ) -> Result<Json<ObjectPage>, Problem> {
     let Some(kind) = Kind::of_collection(&collection) else { return Err(nothing_there(uri).await) };
     check_count(count).map_err(|problem| *problem)?;
-    let choice = Choice { name, sort, from, count };
+    let choice = ObjectQuery { name, sort, from, count };
     let page = move |instance: &dyn Instance| {
         let chosen = instance.choose(kind, &choice)?;
-        // One that has gone meanwhile is left out.
+        // Objects that have been removed meanwhile are skipped.
         let objects = chosen.names.iter().filter_map(|name| instance.object(kind, name).ok()).collect();
         Ok(ObjectPage { total: chosen.total, from, counted_ns: instance.counted_ns(), objects })
     };
     answered(instance, page).await
 }
 
-/// Adds a {kind} while it runs, of the keys that its section in a scenario would have.
+/// Adds a {kind} to the running instance, with the keys of its section in a scenario.
 #[utoipa::path(post, path = "/v1/{kind}", params(("kind" = String, Path)), request_body = Object,
     responses((status = CREATED, body = Rewired), Refusals))]
 async fn add(
@@ -243,22 +243,22 @@ async fn add(
     if Kind::of_collection(&collection) != Some(Kind::Link) {
         return Err(not_allowed(method, uri).await);
     }
-    let ask = RewireAsk { add: section(Kind::Link.word(), &pairs), ..RewireAsk::default() };
+    let ask = RewireRequest { add: section(Kind::Link.word(), &pairs), ..RewireRequest::default() };
     let added = answered(instance, move |instance| instance.rewire(&ask)).await?;
     Ok((StatusCode::CREATED, added))
 }
 
-/// What becomes of what a link holds that is removed.
+/// Treatment of the packets of a removed link.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct Removal {
-    /// Whether it sends what it holds, instead of dropping it.
+    /// Whether it sends its packets, instead of dropping them.
     #[serde(default)]
     drain: bool,
 }
 
-/// Removes a {kind} while it runs.
+/// Removes a {kind} from the running instance.
 #[utoipa::path(delete, path = "/v1/{kind}/{name}",
     params(("kind" = String, Path), ("name" = String, Path), Removal),
     responses((status = OK, body = Rewired), Refusals))]
@@ -272,11 +272,11 @@ async fn remove(
     if Kind::of_collection(&collection) != Some(Kind::Link) {
         return Err(not_allowed(method, uri).await);
     }
-    let ask = RewireAsk { remove: vec![name], drain, ..RewireAsk::default() };
+    let ask = RewireRequest { remove: vec![name], drain, ..RewireRequest::default() };
     answered(instance, move |instance| instance.rewire(&ask)).await
 }
 
-/// Shows a {kind}, its settings and its counters.
+/// Shows a {kind} with its settings and counters.
 #[utoipa::path(get, path = "/v1/{kind}/{name}", params(("kind" = String, Path), ("name" = String, Path)),
     responses((status = OK, body = OneObject), Refusals))]
 async fn object(
@@ -288,8 +288,8 @@ async fn object(
     answered(instance, move |instance| instance.object(kind, &name)).await
 }
 
-/// Changes a {kind} at one instant, between two batches of packets: everything named, or nothing; everything
-/// not named is kept.
+/// Changes a {kind} at one instant, between two batches of packets: all named settings or none; others are
+/// kept.
 #[utoipa::path(patch, path = "/v1/{kind}/{name}", params(("kind" = String, Path), ("name" = String, Path)),
     request_body = Object, responses((status = OK, description = "The object after the change",
         body = OneObject), Refusals))]
@@ -303,7 +303,7 @@ async fn set(
     answered(instance, move |instance| instance.set(kind, &name, &changes)).await
 }
 
-/// Lists a router's routes, those to its own networks included; of very many the first.
+/// Lists a router's routes, including those to its own networks; of very many the first.
 #[utoipa::path(get, path = "/v1/routers/{router}/routes", params(("router" = String, Path)),
     responses((status = OK, body = RoutePage), Refusals))]
 async fn router_routes(

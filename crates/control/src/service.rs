@@ -1,4 +1,4 @@
-//! HTTP over accepted connections, on a thread of its own: bounded in number, in time and in what they send.
+//! HTTP over accepted connections, on a separate thread, with limits on their number, time and size.
 
 use axum::Router;
 use hyper::server::conn::http1;
@@ -20,12 +20,12 @@ use tokio_io_timeout::TimeoutStream;
 const HEAD_TIME: Duration = Duration::from_secs(5);
 /// Longest head of a request, in bytes.
 const MAX_HEAD: usize = 16 * 1024;
-/// Time limit for a client that reads nothing of its answer.
+/// Time limit for a client that does not read its answer.
 const READER_TIME: Duration = Duration::from_secs(10);
 /// Time limit for unfinished answers when the service ends.
 const END_TIME: Duration = Duration::from_secs(1);
 
-/// Something that accepts connections.
+/// Accepts connections.
 pub(crate) trait Accept: Send + 'static {
     /// A connection.
     type Stream: AsyncRead + AsyncWrite + Send + 'static;
@@ -47,12 +47,12 @@ impl Accept for UnixListener {
 
 impl Accept for TcpListener {
     type Stream = TcpStream;
-    // A browser opens up to six for a page.
+    // A browser opens up to six per page.
     const MOST: usize = 256;
 
     async fn next(&self) -> io::Result<TcpStream> {
         let (stream, _) = self.accept().await?;
-        // Answers are small; without this, one may wait for the acknowledgement of its first part.
+        // Answers are small; without this, one may wait for the acknowledgement of its first segment.
         stream.set_nodelay(true)?;
         Ok(stream)
     }
@@ -66,7 +66,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Serves `router` to all that `listener`, which was made in `runtime`, accepts.
+    /// Serves `router` on all connections of `listener`, which was created in `runtime`.
     pub(crate) fn start(
         name: &str,
         runtime: Runtime,
@@ -88,13 +88,13 @@ impl Drop for Service {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // Its panic has been printed; nothing is left to end.
+            // Its panic has been printed.
             let _ = thread.join();
         }
     }
 }
 
-/// What a service runs in: its own thread, and two that may block while workers answer.
+/// The runtime of a service: its own thread, and two that may block while workers answer.
 pub(crate) fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().max_blocking_threads(2).build()
 }
@@ -118,10 +118,10 @@ async fn serve<A: Accept>(listener: A, router: Router, mut ended: oneshot::Recei
     let _ = tokio::time::timeout(END_TIME, graceful.shutdown()).await;
 }
 
-/// A connection that is served.
+/// A connection being served.
 type Served<S> = http1::Connection<TokioIo<Pin<Box<TimeoutStream<S>>>>, TowerToHyperService<Router>>;
 
-/// A connection, whose client has to send a whole head and to read its answers in time.
+/// A connection whose client must send a whole head, and read its answers, in time.
 fn connection<S: AsyncRead + AsyncWrite + Send + 'static>(stream: S, router: Router) -> Served<S> {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(READER_TIME));
@@ -152,7 +152,7 @@ mod tests {
     use axum::routing::get;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
-    /// An answer longer than what a socket holds.
+    /// An answer longer than a socket's buffer.
     fn long() -> Router {
         Router::new().route("/", get(async || vec![b'x'; 1 << 20]))
     }

@@ -9,10 +9,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// What a token lets its bearer do. Each scope includes those before it.
+/// What a token permits. Each scope includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// Look at everything.
+    /// Read everything.
     Read,
     /// Change settings, state and maps.
     Steer,
@@ -20,11 +20,11 @@ pub enum Scope {
     Install,
 }
 
-/// The tokens of a file, as their hashes: the same time is needed for any that is wrong.
+/// The tokens of a file, as hashes, so that comparison takes the same time for any wrong one.
 #[derive(Debug, Clone)]
 pub struct Tokens(Vec<(Scope, [u8; 32])>);
 
-/// Why a file of tokens can't be used.
+/// Errors of a token file.
 #[derive(Debug, Error)]
 pub enum TokenError {
     /// It can't be read.
@@ -32,10 +32,10 @@ pub enum TokenError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
-    /// Others can read it.
+    /// Others can access it.
     #[error("others can read or write {0} (mode {mode:03o}); run: chmod 600 {0}", path.display())]
     Open {
         /// The file.
@@ -43,7 +43,7 @@ pub enum TokenError {
         /// Its permissions.
         mode: u32,
     },
-    /// A line is no token.
+    /// A line is invalid.
     #[error("{}, line {line}: {reason}", path.display())]
     Line {
         /// The file.
@@ -53,7 +53,7 @@ pub enum TokenError {
         /// What is wrong.
         reason: &'static str,
     },
-    /// There is none.
+    /// It has no token.
     #[error("{} has no token; write lines such as: read TOKEN (openssl rand -hex 32)", .0.display())]
     Empty(PathBuf),
 }
@@ -66,17 +66,17 @@ impl Scope {
     const ALL: [(&'static str, Self); 3] =
         [("read", Self::Read), ("steer", Self::Steer), ("install", Self::Install)];
 
-    /// Its word in a file of tokens.
+    /// Its name in a token file.
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].0
     }
 }
 
 impl Tokens {
-    /// Reads a file with a scope and a token in each line; lines that begin with `#` are comments.
+    /// Reads a file with a scope and a token on each line; lines that begin with `#` are comments.
     ///
     /// # Errors
-    /// If others can read it, or a line is wrong.
+    /// If others can access it, or a line is invalid.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let failed = |source| TokenError::Unreadable { path: path.into(), source };
         let mode = fs::metadata(path).map_err(failed)?.mode() & 0o777;
@@ -97,19 +97,21 @@ impl Tokens {
                 Some(word) => word,
             };
             let scope = Scope::ALL.iter().find(|(known, _)| *known == word).map(|(_, scope)| *scope);
-            let scope = scope.ok_or_else(|| wrong("it begins with no scope: read, steer or install"))?;
+            let scope = scope.ok_or_else(|| wrong("it must begin with a scope: read, steer or install"))?;
             let (Some(token), None) = (words.next(), words.next()) else {
                 return Err(wrong("write a scope and a token, and nothing else"));
             };
             if !(SHORTEST..=LONGEST).contains(&token.len()) {
-                return Err(wrong("a token has 32 to 512 characters; openssl rand -hex 32 makes one"));
+                return Err(wrong(
+                    "a token must have 32 to 512 characters; create one with openssl rand -hex 32",
+                ));
             }
             all.push((scope, hash(token)));
         }
         if all.is_empty() { Err(TokenError::Empty(path.into())) } else { Ok(Self(all)) }
     }
 
-    /// Checks that a request's token lets it do what it asks for.
+    /// Checks that a request's token permits it.
     ///
     /// # Errors
     /// If it has none, an unknown one, or one of a smaller scope.
@@ -120,7 +122,7 @@ impl Tokens {
             Some(scope) if scope >= needed => Ok(()),
             Some(scope) => {
                 let (scope, needed) = (scope.word(), needed.word());
-                let detail = format!("this token's scope is {scope}, and this needs {needed}");
+                let detail = format!("this request needs scope {needed}; the token's is {scope}");
                 refused(StatusCode::FORBIDDEN, detail)
             }
             None => {
@@ -139,7 +141,7 @@ impl Tokens {
         }
         let hash = hash(token.trim());
         let mut found = None;
-        // All are looked at, so that the time says nothing about which fits.
+        // All are compared, so that the time does not reveal which one matches.
         for (scope, known) in &self.0 {
             if is_same(known, &hash) {
                 found = found.max(Some(*scope));
@@ -149,7 +151,8 @@ impl Tokens {
     }
 }
 
-/// The scope that a request needs; none for the files of the dashboard, which say nothing about an instance.
+/// The scope that a request needs; none for the files of the dashboard, which contain nothing about an
+/// instance.
 fn needed(method: &Method, path: &str) -> Option<Scope> {
     if !path.starts_with("/v1") && path != "/metrics" {
         return None;

@@ -1,10 +1,10 @@
-//! Server of the API and of the dashboard on a TCP address of this machine.
+//! Server of the API and the dashboard on a TCP address of this machine.
 //!
-//! Every user of the machine, and every page that a browser on it shows, can reach such an address. Requests
-//! have to name the machine itself as their host, so that no foreign name that resolves to it passes (DNS
-//! rebinding), and changes have to be JSON and come from the server's own pages.
+//! Every user of the machine, and every page in a browser on it, can reach such an address. Requests must
+//! name the machine itself as their host, so that foreign names that resolve to it are refused (DNS
+//! rebinding), and changes must be JSON and come from the server's own pages.
 //!
-//! With tokens, requests have to bear one instead, which no foreign page has, and any address will do.
+//! With tokens, requests must bear one instead, which no foreign page has, and any address is allowed.
 
 use crate::instance::Instance;
 use crate::problem::Problem;
@@ -24,10 +24,10 @@ use std::sync::Arc;
 use thiserror::Error;
 use tokio::net::TcpListener;
 
-/// The address if none is given, and it is free.
+/// The default address, if it is free.
 const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8399);
 
-/// Where a web server is to listen.
+/// The address of a web server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WebAddress {
     /// On 127.0.0.1: port 8399, or another one if that is taken.
@@ -38,7 +38,7 @@ pub enum WebAddress {
 }
 
 impl WebAddress {
-    /// The address so many ports behind this one; any free port stays that.
+    /// The address with a port that many higher; port 0 stays.
     ///
     /// # Errors
     /// If there is no such port.
@@ -55,20 +55,20 @@ impl WebAddress {
     }
 }
 
-/// Where a web server listens, and who may use it.
+/// Configuration of a web server.
 #[derive(Debug, Clone, Default)]
 pub struct Web {
     /// Its address.
     pub address: WebAddress,
-    /// The tokens that it asks for. Without any it listens on addresses of this machine alone.
+    /// The tokens that it requires. Without tokens it listens only on loopback addresses.
     pub tokens: Option<Arc<Tokens>>,
 }
 
 impl Web {
-    /// Checks that no others reach the address, or have to bear a token.
+    /// Checks that other machines can't reach the address, or need a token.
     ///
     /// # Errors
-    /// If others do.
+    /// If they can without a token.
     pub fn check(&self) -> Result<(), WebError> {
         match self.address {
             WebAddress::At(address) if !address.ip().is_loopback() && self.tokens.is_none() => {
@@ -91,17 +91,17 @@ pub enum WebError {
     /// Not an address.
     #[error("\"{0}\" is not an address; write a port, or an address and a port such as 127.0.0.1:8399")]
     Malformed(String),
-    /// An address that others can reach.
+    /// An address that other machines can reach.
     #[error(
         "{0} is not an address of this machine alone; use 127.0.0.1, [::1] or localhost, or serve --tokens"
     )]
     Reachable(IpAddr),
-    /// The address can't be had.
+    /// Listening on the address failed.
     #[error("can't listen on {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
     /// The server's thread can't be started.
@@ -112,7 +112,7 @@ pub enum WebError {
 impl FromStr for WebAddress {
     type Err = WebError;
 
-    /// Reads `8399`, `127.0.0.1:8399`, `[::1]:8399` or `localhost:8399`.
+    /// Parses `8399`, `127.0.0.1:8399`, `[::1]:8399` or `localhost:8399`.
     fn from_str(text: &str) -> Result<Self, WebError> {
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let malformed = || WebError::Malformed(text.into());
@@ -133,7 +133,7 @@ impl WebServer {
     /// Serves `instance`.
     ///
     /// # Errors
-    /// If others could reach the address and no tokens are asked for, or it can't be listened on.
+    /// If other machines can reach the address without a token, or listening fails.
     pub fn start(web: Web, instance: Arc<dyn Instance>) -> Result<Self, WebError> {
         web.check()?;
         let Web { address, tokens } = web;
@@ -166,13 +166,13 @@ async fn listen(address: WebAddress) -> Result<TcpListener, WebError> {
     }
 }
 
-/// The API and the dashboard, behind the checks that a browser makes necessary.
+/// The API and the dashboard, behind the checks that browsers make necessary.
 fn router(instance: Arc<dyn Instance>, tokens: Option<Arc<Tokens>>) -> Router {
     let checks = from_fn(move |request, next| checked(tokens.clone(), request, next));
     routes::router(instance).merge(dashboard::router()).layer(checks)
 }
 
-/// Headers of every answer: a page runs its own scripts only, and no other page shows it or reads it.
+/// Headers of every answer: pages run only their own scripts, and other pages can't embed or read them.
 const HEADERS: [(HeaderName, &str); 5] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -199,15 +199,15 @@ async fn checked(tokens: Option<Arc<Tokens>>, request: Request, next: Next) -> R
     answer
 }
 
-/// Whether a request may pass.
+/// Checks whether a request is allowed.
 fn check(tokens: Option<&Tokens>, request: &Request) -> Result<(), Box<Problem>> {
     let (method, headers) = (request.method(), request.headers());
     match tokens {
-        // A page of another origin has none.
+        // A page of another origin has no token.
         Some(tokens) => tokens.check(method, request.uri().path(), headers)?,
         None => check_origin(method, headers)?,
     }
-    // What a form of another page can send, too: of other methods a browser asks first.
+    // A form on another page could send these; for other methods a browser asks first.
     if [Method::POST, Method::PUT, Method::PATCH].contains(method) && !says_json(headers) {
         let detail = "send changes with Content-Type: application/json";
         return Err(Box::new(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)));
@@ -215,7 +215,7 @@ fn check(tokens: Option<&Tokens>, request: &Request) -> Result<(), Box<Problem>>
     Ok(())
 }
 
-/// Whether a request comes from this machine, and not from a page of another origin that a browser shows.
+/// Checks that a request comes from this machine, and not from a page of another origin.
 fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), Box<Problem>> {
     let refused = |status, detail: String| Err(Box::new(Problem::new(status, detail)));
     let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));

@@ -5,8 +5,8 @@ mod scratch;
 
 use fake::Fake;
 use longwire_control::{
-    Client, ClientError, Entries, ForwarderAsk, Instance, Kind, MapChange, NewForwarder, Problem, Rings,
-    RowFilter, Server, StartError, State, Typed, WantedScenario, list,
+    Client, ClientError, Entries, Instance, Kind, MapChange, NewForwarder, Problem, ProgramRequest, Rings,
+    RowFilter, ScenarioRequest, Server, StartError, State, TypeQuery, list,
 };
 use scratch::Scratch;
 use serde_json::{Value, json};
@@ -149,9 +149,9 @@ fn scenarios_are_compared_and_applied() {
     assert_eq!(client.scenario().unwrap(), "[[link]]\nname = \"up\"\n");
     let comparison = client.compare("seed = 1\n").unwrap();
     assert_eq!(comparison.changes[0].settings[0].wanted.as_deref(), Some("40 ms"));
-    let wanted = |toml: &str, partial| WantedScenario { toml: toml.into(), partial };
+    let wanted = |toml: &str, partial| ScenarioRequest { toml: toml.into(), partial };
     let problem = refused(client.apply(&wanted("seed = 1\n", false)));
-    assert_eq!((problem.status, &*problem.detail), (409, "host \"c\": it is new"));
+    assert_eq!((problem.status, &*problem.detail), (409, "router \"r\": it is new"));
     assert_eq!(client.apply(&wanted("seed = 1\n", true)).unwrap(), comparison);
     let problem = refused(client.compare("nonsense"));
     assert_eq!((problem.status, problem.key.as_deref()), (422, Some("toml")));
@@ -399,8 +399,8 @@ fn every_endpoint_is_described_and_answers() {
             assert_eq!((status < 300, status == 404), (known, !known), "{method} {path}: {status}");
         }
     }
-    // Three of each kind's collection and object, two more of links', the scenario's, and what routers and
-    // the instance have besides.
+    // Three for each kind's collection and object, two more for links, and those of the scenario, of routers
+    // and of the instance.
     assert_eq!(described, 7 * 3 + 2 + 5 + 2 + 2 + 18);
     let schemas = &document["components"]["schemas"];
     for shape in
@@ -408,7 +408,7 @@ fn every_endpoint_is_described_and_answers() {
     {
         assert!(schemas[shape].is_object(), "{shape}");
     }
-    // What a change takes comes from the instance's declarations.
+    // The settings of a change come from the instance.
     let body = &document["paths"]["/v1/links/{name}"]["patch"]["requestBody"]["content"]["application/json"];
     assert_eq!(body["schema"]["$ref"], "#/components/schemas/LinkSettings");
     let keys: Vec<&String> = schemas["LinkSettings"]["properties"].as_object().unwrap().keys().collect();
@@ -478,7 +478,7 @@ fn objects_of_all_kinds_are_found_by_name() {
     );
 }
 
-/// What the client asks is what the instance hears, for all that can be asked of a router's programs.
+/// The instance receives what the client sends, for all requests about a router's programs.
 #[test]
 fn programs_of_routers_are_asked_for() {
     let scratch = Scratch::new();
@@ -488,26 +488,26 @@ fn programs_of_routers_are_asked_for() {
     let new = NewForwarder { forwarder: json!({"program": "x"}), object: text("00ff"), lease: text("30 s") };
     let map = || "a map/?".to_owned();
     for ask in [
-        ForwarderAsk::List,
-        ForwarderAsk::Levels,
-        ForwarderAsk::Install(new.clone()),
-        ForwarderAsk::Replace(3, NewForwarder { object: None, lease: None, ..new }),
-        ForwarderAsk::Renew(vec![1, 2]),
-        ForwarderAsk::Remove(3),
-        ForwarderAsk::Get(3, Typed::default()),
-        ForwarderAsk::Get(3, Typed { kind: text("a type&x=1") }),
-        ForwarderAsk::Set(3, State { data: "00ff".into(), kind: text("t") }),
-        ForwarderAsk::Events(3, Rings { map: Some(map()), kind: None }),
-        ForwarderAsk::Maps(3),
-        ForwarderAsk::Map(3, map(), Entries { key: text("{\"port\": 5}"), fields: true }),
-        ForwarderAsk::Map(3, map(), Entries::default()),
-        ForwarderAsk::Write(
+        ProgramRequest::List,
+        ProgramRequest::Levels,
+        ProgramRequest::Install(new.clone()),
+        ProgramRequest::Replace(3, NewForwarder { object: None, lease: None, ..new }),
+        ProgramRequest::Renew(vec![1, 2]),
+        ProgramRequest::Remove(3),
+        ProgramRequest::Get(3, TypeQuery::default()),
+        ProgramRequest::Get(3, TypeQuery { kind: text("a type&x=1") }),
+        ProgramRequest::Set(3, State { data: "00ff".into(), kind: text("t") }),
+        ProgramRequest::Events(3, Rings { map: Some(map()), kind: None }),
+        ProgramRequest::Maps(3),
+        ProgramRequest::Map(3, map(), Entries { key: text("{\"port\": 5}"), fields: true }),
+        ProgramRequest::Map(3, map(), Entries::default()),
+        ProgramRequest::Write(
             3,
             map(),
             MapChange { remove: vec!["00".into()], write: vec![("01".into(), "02".into())] },
         ),
-        ForwarderAsk::Values(3, map(), vec!["00".into(), "01".into()]),
-        ForwarderAsk::Clear(3, map()),
+        ProgramRequest::Values(3, map(), vec!["00".into(), "01".into()]),
+        ProgramRequest::Clear(3, map()),
     ] {
         let answer = client.forwarders("core", &ask).unwrap();
         assert_eq!(answer["asked"], serde_json::to_value(&ask).unwrap());

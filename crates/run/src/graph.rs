@@ -1,13 +1,13 @@
-//! The graph of a plan, as the dashboard draws it.
+//! The graph of a plan for the dashboard.
 
 use longwire_control::{Topology, TopologyLink, TopologyNode};
-use longwire_scenario::{End, Plan, Port};
+use longwire_scenario::{End, Plan};
 use std::collections::BTreeSet;
 
-/// Most links that are listed.
+/// Most listed links.
 const MOST_LINKS: usize = 10_000;
 
-/// The graph of `plan`. A router is one node with all its ports; a bridge that nobody declared is none.
+/// The graph of `plan`. A router is one node with all its ports; an implicit bridge is not a node.
 pub(crate) fn graph(plan: &Plan) -> Topology {
     let first = plan.links.len().min(MOST_LINKS);
     drawn(plan, (0..first).collect(), |_, _| true)
@@ -54,9 +54,7 @@ fn drawn(plan: &Plan, places: Vec<usize>, is_shown: fn(&BTreeSet<&str>, &str) ->
         }
     }
     let hosts = plan.hosts.iter().map(|host| (&host.name, "host", &host.addresses[..]));
-    let ports = plan.ports.iter().skip(plan.hosts.len());
-    let outer = |port: &&Port| port.attachment.far().is_none() && port.attachment.control().is_none();
-    let ports = ports.filter(outer);
+    let ports = plan.ports.iter().filter(|port| port.attachment.driven().is_some());
     let ports = ports.map(|port| (&port.name, "port", &port.addresses[..]));
     let bridges = (0u32..).zip(&plan.bridges).filter(|(index, _)| shown(*index).is_some());
     let bridges = bridges.map(|(_, bridge)| (&bridge.name, "bridge", &[][..]));
@@ -72,8 +70,8 @@ fn drawn(plan: &Plan, places: Vec<usize>, is_shown: fn(&BTreeSet<&str>, &str) ->
     Topology { nodes, links, wires: wires.into_iter().collect(), more }
 }
 
-/// The name of the node that a port belongs to: itself if it leads outside, else its router, or the one
-/// behind it on a bridge.
+/// The name of a port's node: the port itself if it leads outside, else its router, or the one behind it on a
+/// bridge.
 fn node_of(plan: &Plan, place: u16) -> String {
     let port = &plan.ports[usize::from(place)];
     let Some(far) = port.attachment.far() else { return port.name.to_string() };

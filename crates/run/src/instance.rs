@@ -1,4 +1,4 @@
-//! A run in real time as its control socket shows it.
+//! A run in real time, as seen through the API.
 
 use crate::comparison::Running;
 use crate::control_planes::ControlPlanes;
@@ -6,44 +6,46 @@ use crate::event_log::EventLog;
 use crate::graph::{graph, joined};
 use crate::metrics::{self, Sample};
 use crate::nesp_counts::NespCounts;
-use crate::objects::{Noticed, ObjectChange};
+use crate::objects::{ChangeNotice, ObjectChange};
 use crate::overview::{come, find, planned, sorted_links};
+use crate::packet_log::links::LoggedLinks;
 use crate::programs::rows::{self, Installed};
 use crate::replay_port::Watch;
-use crate::run_report::{Ran, fidelity_json, window_json};
-use crate::running_state::{Current, Held, RunningState};
+use crate::run_report::{ReportInput, fidelity_json, window_json};
+use crate::running_state::{CurrentState, RunningState, StateGuard};
 use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
-    Choice, Chosen, Comparison, EventPage, EventQuery, ForwarderAsk, Instance, Kind, Object, PoolUse,
-    RewireAsk, Rewired, RewiredObject, RoutePage, SetError, Settable, Summary, Topology, WantedScenario,
-    chosen_in_order,
+    Comparison, EventPage, EventQuery, Instance, Kind, Object, ObjectNames, ObjectQuery, PoolUse,
+    ProgramRequest, RewireRequest, Rewired, RewiredObject, RoutePage, ScenarioRequest, SetError, Settable,
+    Summary, Topology, chosen_in_order,
 };
 use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdicts};
 use longwire_report::Row;
-use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use serde_json::{Value, json};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLockWriteGuard};
 use std::time::Duration;
 
-/// How old counters may be that are shown, and how much older for each link: asking a run with a million
-/// links takes its workers a moment.
+/// Largest age of shown counters, and the additional age per link: querying a million links takes workers a
+/// while.
 const FRESH: Duration = Duration::from_millis(200);
 const FRESH_PER_LINK: Duration = Duration::from_micros(100);
 const FRESH_AT_MOST: Duration = Duration::from_secs(10);
 
-/// Longest wait for the state to be kept.
+/// Longest wait for the state to be saved.
 const KEPT: Duration = Duration::from_secs(5);
 
-/// A run that goes on.
+/// A run in real time.
 #[derive(Debug)]
 pub struct RunningInstance {
     name: String,
-    state: Current,
+    state: CurrentState,
     /// Held while the state is replaced.
     pub(crate) rewiring: Mutex<()>,
+    /// The links of the packet log, if there is one.
+    pub(crate) logged: OnceLock<Arc<LoggedLinks>>,
     planes: ControlPlanes,
     remote: RemoteLine,
     watches: Vec<Option<Watch>>,
@@ -54,7 +56,7 @@ pub struct RunningInstance {
     stop: Sender<()>,
 }
 
-/// The line to the workers.
+/// The handle to the workers, without details in debug output.
 struct RemoteLine(Remote);
 
 impl std::fmt::Debug for RemoteLine {
@@ -64,10 +66,10 @@ impl std::fmt::Debug for RemoteLine {
 }
 
 impl RunningInstance {
-    /// The run called `name`, which ends when `stop` is told a cause.
+    /// Creates the instance `name`, which asks for its end through `stop`.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// If no thread can be started.
     pub fn new(
         name: String,
         state: RunningState,
@@ -80,14 +82,15 @@ impl RunningInstance {
         let started = run.started();
         let window = WindowWatch::start(&state.plan, run.remote(), started)?;
         let remote = RemoteLine(run.remote());
-        let (state, rewiring, log) = (Current::new(state), Mutex::default(), Mutex::default());
-        Ok(Self { name, state, rewiring, planes, remote, watches, started, nesp, window, log, stop })
+        let (state, rewiring, log) = (CurrentState::new(state), Mutex::default(), Mutex::default());
+        let logged = OnceLock::new();
+        Ok(Self { name, state, rewiring, logged, planes, remote, watches, started, nesp, window, log, stop })
     }
 
-    /// Removes programs whose leases are over, on a thread of its own, until the instance is gone.
+    /// Removes programs with expired leases, on a separate thread, until the instance is gone.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// If no thread can be started.
     pub fn watch_leases(this: &Arc<Self>) -> std::io::Result<()> {
         let (line, this) = (this.state().objects.routers.leases().line(), Arc::downgrade(this));
         let watch = move || {
@@ -107,32 +110,38 @@ impl RunningInstance {
         std::thread::Builder::new().name("leases".into()).spawn(watch).map(drop)
     }
 
-    /// What it runs now.
-    pub fn state(&self) -> Held<'_> {
+    /// The current state.
+    pub fn state(&self) -> StateGuard<'_> {
         self.state.hold()
     }
 
-    /// What it runs now, to be replaced.
+    /// The current state, for replacement.
     pub(crate) fn replace_state(&self) -> RwLockWriteGuard<'_, RunningState> {
         self.state.replace()
     }
 
-    /// The line to its workers.
+    /// The handle to its workers.
     pub const fn remote(&self) -> &Remote {
         &self.remote.0
     }
 
-    /// Waits until whoever keeps the state has it, if anybody does.
+    /// Names the links of its packet log, before anything is added.
+    pub(crate) fn log_links(&self, links: &Arc<LoggedLinks>) {
+        // It has one log at most.
+        let _ = self.logged.set(Arc::clone(links));
+    }
+
+    /// Waits until the state has been saved, if somebody saves it.
     fn tell_applied(&self, changed: usize) {
         let (done, kept) = channel();
-        self.state().objects.tell(|| Noticed::Applied { changed, done });
-        // Without one the sender is already gone.
+        self.state().objects.tell(|| ChangeNotice::Applied { changed, done });
+        // Without a saver the sender is already gone.
         let _ = kept.recv_timeout(KEPT);
     }
 
-    /// What runs, to be compared with scenarios.
-    fn running<'r>(&'r self, state: &'r RunningState) -> Running<'r> {
-        Running { plan: &state.plan, objects: &state.objects, remote: self.remote(), elapsed: self.elapsed() }
+    /// The running instance, for comparison with scenarios.
+    pub(crate) fn running<'r>(&'r self, state: &'r RunningState) -> Running<'r> {
+        Running { state, remote: self.remote(), elapsed: self.elapsed() }
     }
 
     /// The control planes of its routers.
@@ -140,12 +149,12 @@ impl RunningInstance {
         &self.planes
     }
 
-    /// How long it has been running.
+    /// Time since the start.
     pub fn elapsed(&self) -> Nanos {
         longwire_clock::monotonic().since(self.started)
     }
 
-    /// The workers' current counters, of what `state` has.
+    /// The workers' current counters, for the objects of `state`.
     ///
     /// # Errors
     /// If a worker has ended or does not answer.
@@ -165,7 +174,7 @@ impl RunningInstance {
         self.window.verdicts()
     }
 
-    /// Packets that were sent and dropped outside links so far: quick however many links there are.
+    /// Packets sent, and dropped outside links, so far: fast however many links there are.
     ///
     /// # Errors
     /// If a worker has ended or does not answer.
@@ -179,26 +188,26 @@ impl RunningInstance {
         routers.programs(self.remote())
     }
 
-    /// The report on what was `counted` of `state` until now, with a row for each of the `programs`.
+    /// The input for a report on `counted` and `state`, with a row for each of the `programs`.
     pub fn ran(
         &self,
         state: &RunningState,
         counted: Arc<Report>,
         elapsed: Nanos,
         programs: Vec<Row>,
-    ) -> Ran<'static> {
+    ) -> ReportInput<'static> {
         state.objects.links.note_report(&counted);
         let (links, sources) = (Arc::clone(&state.objects), Arc::clone(&state.objects));
         let settings = Box::new(move |place| links.links.settings(place as u32));
-        let aims = Box::new(move |place| sources.sources.words().aims(place));
+        let aims = Box::new(move |place| sources.sources.kind().aims(place));
         let watches = self.watches.clone();
         let planes = self.planes.rows();
         let nesp = self.nesp.as_ref().map(NespCounts::row);
         let plan = Arc::clone(&state.plan);
-        Ran { plan, counted, watches, mode: "real", elapsed, settings, aims, planes, programs, nesp }
+        ReportInput { plan, counted, watches, mode: "real", elapsed, settings, aims, planes, programs, nesp }
     }
 
-    /// The report, at most a moment old.
+    /// The last report, if it is recent; else a new one.
     fn recent(&self, state: &RunningState) -> Result<Arc<Report>, RemoteError> {
         let links = u32::try_from(state.plan.links.len()).unwrap_or(u32::MAX);
         let fresh = (FRESH + FRESH_PER_LINK.saturating_mul(links)).min(FRESH_AT_MOST);
@@ -213,7 +222,7 @@ impl RunningInstance {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what has turned: the verdict, and faults of ports.
+    /// Logs changes of the verdict, and faults of ports.
     fn note_state(&self, report: &Report, elapsed: Nanos) {
         let mut log = self.log();
         if let Some(fidelity) = report.fidelity.as_ref().filter(|fidelity| fidelity.lateness.packets > 0) {
@@ -222,19 +231,24 @@ impl RunningInstance {
         log.note_faults(elapsed, report.ports.iter().filter_map(|port| port.fault.as_deref()));
     }
 
-    /// An object, with what it has counted as far as it counts.
+    /// An object with its settings and counters.
     fn show(&self, state: &RunningState, kind: Kind, name: &str) -> Result<Object, SetError> {
         if let Some(members) = state.objects.members(kind, name)? {
             let members = members.iter().map(|member| self.show(state, kind, member));
             return Ok(Object::several(kind, name, members.collect::<Result<_, _>>()?));
         }
-        // What was counted may be a moment old: what it is set to is asked for behind that.
+        // Counters may be slightly old: settings are read after them.
         let stats = self.counted_of(state, kind, name).unwrap_or_default();
         let settings = state.objects.settings(self.remote(), kind, name)?;
         Ok(Object { kind, name: name.into(), settings, stats, members: Vec::new() })
     }
 
-    fn chosen(&self, state: &RunningState, kind: Kind, choice: &Choice) -> Result<Chosen, SetError> {
+    fn chosen(
+        &self,
+        state: &RunningState,
+        kind: Kind,
+        choice: &ObjectQuery,
+    ) -> Result<ObjectNames, SetError> {
         let (Kind::Link, Some(sort)) = (kind, choice.sort) else {
             return chosen_in_order(kind, &state.objects.names(self.remote(), kind), choice);
         };
@@ -307,7 +321,7 @@ impl Instance for RunningInstance {
         })
     }
 
-    fn topology(&self, links: Option<&Choice>) -> Result<Topology, SetError> {
+    fn topology(&self, links: Option<&ObjectQuery>) -> Result<Topology, SetError> {
         let state = self.state();
         let Some(choice) = links else { return Ok(graph(&state.plan)) };
         let names = self.chosen(&state, Kind::Link, choice)?.names;
@@ -331,7 +345,7 @@ impl Instance for RunningInstance {
         self.state().counted().last.as_ref().map_or(0, |(_, elapsed, _)| elapsed.0)
     }
 
-    fn choose(&self, kind: Kind, choice: &Choice) -> Result<Chosen, SetError> {
+    fn choose(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectNames, SetError> {
         self.chosen(&self.state(), kind, choice)
     }
 
@@ -360,12 +374,12 @@ impl Instance for RunningInstance {
         self.state().objects.routers.routes(self.remote(), router)
     }
 
-    fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
+    fn forwarders(&self, router: &str, ask: &ProgramRequest) -> Result<Value, SetError> {
         let routers = Arc::clone(&self.state().objects.routers);
         routers.forwarders(self.remote(), router, ask)
     }
 
-    fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
+    fn rewire(&self, ask: &RewireRequest) -> Result<Rewired, SetError> {
         let rewired = self.edit(ask)?;
         for (word, names) in [("added", &rewired.added), ("removed", &rewired.removed)] {
             if let Some(RewiredObject { kind, name }) = names.first() {
@@ -403,22 +417,22 @@ impl Instance for RunningInstance {
         self.running(&self.state()).compared(toml)
     }
 
-    fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, SetError> {
-        let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
-        let shown = self.running(&self.state()).brought_to(&wanted.toml, wanted.partial)?;
-        if shown.refused.is_empty() {
-            // It has the same objects: only the text is another.
-            let mut state = self.replace_state();
-            state.plan = Arc::new(Plan { text: (&*wanted.toml).into(), ..(*state.plan).clone() });
+    fn apply(&self, wanted: &ScenarioRequest) -> Result<Comparison, SetError> {
+        let shown = self.bring(wanted)?;
+        let Comparison { changes, added, removed, .. } = &shown;
+        let mut what = format!("a scenario was applied: {} objects changed", changes.len());
+        for (names, word) in [(added, "added"), (removed, "removed")] {
+            if !names.is_empty() {
+                what += &format!(", {} {word}", names.len());
+            }
         }
-        let what = format!("a scenario was applied: {} objects changed", shown.changes.len());
         self.log().note(self.elapsed(), "change", what);
-        self.tell_applied(shown.changes.len());
+        self.tell_applied(shown.count());
         Ok(shown)
     }
 
     fn stop(&self) {
-        // If nobody listens any more the run is ending.
+        // If the receiver is gone the run is ending.
         let _ = self.stop.send(());
     }
 }

@@ -1,15 +1,15 @@
-//! What the API says of a run as a whole: scheduled changes, and links sorted by what they have counted.
+//! The API's overview of a run: scheduled changes, and links sorted by counters.
 
 use crate::running_state::RunningState;
-use longwire_control::{Choice, Chosen, PlannedEvent, Sort};
+use longwire_control::{ObjectNames, ObjectQuery, PlannedEvent, Sort};
 use longwire_engine::{LinkReport, Report};
 use longwire_scenario::{Event, Plan};
 use longwire_units::Nanos;
 use std::cmp::Reverse;
 
-/// Scheduled changes that are listed.
+/// Most scheduled changes that are listed.
 const MOST_LISTED: usize = 1000;
-/// Scheduled changes that are noted at a time, and times of each.
+/// Most scheduled changes that are logged at a time, and repetitions of each.
 const MOST_NOTED: usize = 100;
 
 /// The scheduled changes of a plan.
@@ -31,8 +31,8 @@ pub(crate) fn planned(plan: &Plan) -> Vec<PlannedEvent> {
     of_links.chain(of_routers).take(MOST_LISTED).collect()
 }
 
-/// The scheduled changes that came behind `since`, until `now`, in order; of very many some. What comes at
-/// the start comes behind 0.
+/// Scheduled changes after `since` up to `now`, in order; only some if there are very many. Changes
+/// at time 0 are after 0.
 pub(crate) fn come(plan: &Plan, since: Nanos, now: Nanos) -> Vec<(Nanos, String)> {
     let times_of = |event: &Event| {
         let at_start = (since == Nanos::ZERO && event.time == Nanos::ZERO).then_some(Nanos::ZERO);
@@ -53,14 +53,14 @@ pub(crate) fn come(plan: &Plan, since: Nanos, now: Nanos) -> Vec<(Nanos, String)
     come
 }
 
-/// Names of links by what they have counted in `report`; of rates, since the counters `before`.
+/// Names of links sorted by their counters in `report`; by rate, since the report `before`.
 pub(crate) fn sorted_links(
     state: &RunningState,
     report: &Report,
     before: Option<&Report>,
-    choice: &Choice,
+    choice: &ObjectQuery,
     sort: Sort,
-) -> Chosen {
+) -> ObjectNames {
     let earlier = |link: &LinkReport| {
         let old = before.and_then(|before| find(&before.links, link.place));
         old.map_or(0, |old| old.stats.out_bytes)
@@ -83,7 +83,7 @@ pub(crate) fn sorted_links(
     }
     found.sort_unstable();
     let page = found.iter().skip(choice.from).take(choice.count);
-    Chosen { total, names: page.map(|(_, _, name)| (*name).clone()).collect() }
+    ObjectNames { total, names: page.map(|(_, _, name)| (*name).clone()).collect() }
 }
 
 /// A link's counters. Links are in the plan's order.

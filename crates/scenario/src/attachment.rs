@@ -18,6 +18,8 @@ pub enum Attachment {
         /// Place of the far port.
         far: u16,
     },
+    /// Nothing: the port was removed while the scenario ran, and others keep their places.
+    Vacant,
 }
 
 /// A driver with its settings.

@@ -4,8 +4,8 @@ use std::ops::Range;
 use thiserror::Error;
 use toml::de::{DeTable, DeValue};
 
-/// Sections whose entries can be cut out by name.
-const NAMED: [&str; 2] = ["link", "host"];
+/// Sections whose entries have names and can be cut out.
+const NAMED: [&str; 4] = ["link", "host", "port", "bridge"];
 
 /// Why a section can't be removed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -14,7 +14,7 @@ pub enum EditError {
     #[error("the scenario's text is not TOML any more")]
     NotToml,
     /// There is no such section.
-    #[error("no [[link]] and no [[host]] is called \"{0}\"")]
+    #[error("no [[link]], [[host]], [[port]] or [[bridge]] is called \"{0}\"")]
     Unknown(String),
     /// A section with a count makes several objects.
     #[error(
@@ -49,7 +49,7 @@ pub fn edited(text: &str, add: &str, remove: &[String]) -> Result<String, EditEr
     for name in remove {
         let (cut, section) = without_section(&text, name)?;
         text = cut;
-        // A host's links are removed with it.
+        // The links of a host, port or bridge go with it.
         while section != "link"
             && let Some(link) = link_of(&text, name)
         {
@@ -138,6 +138,11 @@ fn with_sections(text: &str, sections: &str) -> String {
 /// If there is none, or its section makes several objects.
 fn without_section(text: &str, name: &str) -> Result<(String, &'static str), EditError> {
     let (cut, section) = section_called(text, name)?;
+    Ok((without_lines(text, cut), section))
+}
+
+/// The text without these lines, and without what belongs to them.
+pub(crate) fn without_lines(text: &str, cut: Range<usize>) -> String {
     // Comments directly above belong to it.
     let mut begin = cut.start;
     let above = |begin: usize| {
@@ -154,7 +159,7 @@ fn without_section(text: &str, name: &str) -> Result<(String, &'static str), Edi
     if let (Some((start, "")), true) = (above(begin), cut.end == text.len()) {
         begin = start;
     }
-    Ok((format!("{}{}", &text[..begin], &text[cut.end..]), section))
+    format!("{}{}", &text[..begin], &text[cut.end..])
 }
 
 /// The name of the first link that begins or ends at `end`.
@@ -238,8 +243,8 @@ impl EntryName {
     }
 }
 
-/// The lines of the section's entry at this index.
-fn header(text: &str, section: &str, index: usize) -> Option<Range<usize>> {
+/// The lines of the section's entry with this index.
+pub(crate) fn header(text: &str, section: &str, index: usize) -> Option<Range<usize>> {
     let mut begin = None;
     let (mut seen, mut at) = (0, 0);
     for line in text.split_inclusive('\n') {
@@ -270,15 +275,21 @@ fn key_of(line: &str) -> Option<&str> {
     (!key.is_empty() && key.chars().all(plain) && inside.contains(']')).then_some(key)
 }
 
-/// The sections that differ between two scenarios, links and hosts apart.
+/// The sections of two scenarios that differ, apart from links, hosts, ports and bridges.
 pub fn changed_sections(before: &str, after: &str) -> Vec<String> {
     let [before, after] = [before, after].map(|text| text.parse::<toml::Table>().unwrap_or_default());
     let mut keys: Vec<&String> = before.keys().chain(after.keys()).collect();
     keys.sort_unstable();
     keys.dedup();
-    let differs =
-        |key: &&&String| !["link", "host"].contains(&key.as_str()) && before.get(**key) != after.get(**key);
+    let differs = |key: &&&String| !NAMED.contains(&key.as_str()) && before.get(**key) != after.get(**key);
     keys.iter().filter(differs).map(|key| (*key).clone()).collect()
+}
+
+/// The events of a scenario that add or remove something.
+pub fn staged_sections(text: &str) -> Vec<toml::Value> {
+    let table = text.parse::<toml::Table>().unwrap_or_default();
+    let all = table.get("at").and_then(toml::Value::as_array).cloned().unwrap_or_default();
+    all.into_iter().filter(|at| ["add", "remove"].iter().any(|key| at.get(key).is_some())).collect()
 }
 
 #[cfg(test)]

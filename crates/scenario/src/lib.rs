@@ -45,13 +45,14 @@ mod setting_schema;
 mod settings;
 mod source;
 mod source_edit;
+mod staged;
 mod steering;
 mod template;
 mod words;
 mod written;
 
 pub use address::{Mac, Network, RouteTarget};
-pub use edit::{EditError, changed_sections, edited};
+pub use edit::{EditError, changed_sections, edited, staged_sections};
 pub use engine_prices::{
     APART_COUNTS, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Origin, Price, WAITS, block_price,
 };
@@ -84,6 +85,7 @@ pub use router_plan::{
 };
 pub use schema::schema_with;
 pub use source_edit::{SourceFault, SourceSite, source_edits, source_rows};
+pub use staged::advanced;
 pub use steering::unplanned_target;
 pub use words::{BetweenWorkers, LevelWait, Mapping, NespAllow, Routing, Wait};
 
@@ -157,20 +159,23 @@ pub fn plan_of(text: &str) -> Plan {
 /// As [`parse`].
 pub fn parse_with(file: &str, text: &str, registry: &[&'static Spec]) -> Result<Plan, ScenarioError> {
     let mut findings = finding::Findings::new(file, text);
-    let plan = plan_and_stages(file, text, registry, &mut findings).map(|(mut plan, wanted)| {
-        plan.stages = stages(file, text, wanted, &mut findings);
+    let kept = resolve::KeptPlaces::default();
+    let plan = plan_and_stages(file, text, registry, kept, &mut findings).map(|(mut plan, wanted)| {
+        plan.stages = stages(&plan, text, wanted, &mut findings);
         plan
     });
     finished(text, plan, findings)
 }
 
-/// Reads a scenario without planning what `[[at]]` adds and removes: the run does that.
+/// Reads a scenario to which a run of `before` is brought: ports of the same name keep their places. What
+/// `[[at]]` adds and removes is left to the run.
 ///
 /// # Errors
 /// As [`parse`].
-pub fn parse_running(file: &str, text: &str) -> Result<Plan, ScenarioError> {
-    let mut findings = finding::Findings::new(file, text);
-    let plan = plan_and_stages(file, text, &longwire_link::registry(), &mut findings);
+pub fn parse_after(before: &Plan, text: &str) -> Result<Plan, ScenarioError> {
+    let mut findings = finding::Findings::new(&before.file, text);
+    let kept = resolve::KeptPlaces::of(before);
+    let plan = plan_and_stages(&before.file, text, &longwire_link::registry(), kept, &mut findings);
     finished(text, plan.map(|(plan, _)| plan), findings)
 }
 
@@ -178,10 +183,11 @@ fn plan_and_stages(
     file: &str,
     text: &str,
     registry: &[&'static Spec],
+    kept: resolve::KeptPlaces,
     findings: &mut finding::Findings<'_>,
 ) -> Option<(Plan, Vec<resolve::StageRequest>)> {
     let sections = read::read(text, registry, findings);
-    if findings.failed() { None } else { resolve::resolve(&sections, file, registry, findings) }
+    if findings.failed() { None } else { resolve::resolve((&sections, kept), file, registry, findings) }
 }
 
 fn finished(text: &str, plan: Option<Plan>, findings: finding::Findings<'_>) -> Result<Plan, ScenarioError> {
@@ -192,21 +198,22 @@ fn finished(text: &str, plan: Option<Plan>, findings: finding::Findings<'_>) -> 
 
 /// The plans after each addition or removal.
 fn stages(
-    file: &str,
+    first: &Plan,
     text: &str,
     wanted: Vec<resolve::StageRequest>,
     findings: &mut finding::Findings<'_>,
 ) -> Vec<Stage> {
     let mut now = text.to_owned();
-    let mut stages = Vec::new();
+    let mut stages: Vec<Stage> = Vec::new();
     for resolve::StageRequest { span, time, add, remove, drain } in wanted {
         let next = edited(&now, &add, &remove).map_err(|error| (error.to_string(), String::new()));
         let plan = next.and_then(|next| {
             if let Some(section) = changed_sections(text, &next).first() {
-                let fix = "add links only: [at.add.link], or add = { link = { … } }";
+                let fix = "add links, hosts, ports and bridges: [at.add.link], or add = { link = { … } }";
                 return Err((format!("it adds to {section}"), fix.to_owned()));
             }
-            parse_running(file, &next).map_err(|error| {
+            let before = stages.last().map_or(first, |stage| &*stage.plan);
+            parse_after(before, &next).map_err(|error| {
                 let first = error.findings.into_iter().next();
                 first.map_or_else(Default::default, |found| {
                     (format!("from then on, {}: {}", found.field, found.what), found.fix)

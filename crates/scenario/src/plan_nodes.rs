@@ -62,7 +62,17 @@ impl Port {
     /// No bridge.
     pub const NO_BRIDGE: u32 = u32::MAX;
 
-    /// A router's own port, not joined to anything yet.
+    /// The place of a port that was removed, which it has again if it is added again.
+    pub(crate) fn vacant(name: Box<str>) -> Self {
+        Self { attachment: Attachment::Vacant, ..Self::inner(name, 0) }
+    }
+
+    /// Whether it was removed.
+    pub fn is_vacant(&self) -> bool {
+        self.attachment == Attachment::Vacant
+    }
+
+    /// A router's own port, whose far side is not known yet.
     pub(crate) fn inner(name: Box<str>, place: u16) -> Self {
         Self {
             name,

@@ -3,7 +3,7 @@
 use super::shards::Shards;
 use super::{BuildError, routers};
 use longwire_block::{Node, Port};
-use longwire_engine::{Home, NodeRef, PortSetup, WorkerSetup};
+use longwire_engine::{NodeRef, PortLocation, PortSetup, WorkerSetup};
 use longwire_router::Bridge;
 use longwire_scenario::{Plan, Segment};
 use std::cmp::Reverse;
@@ -41,29 +41,31 @@ pub(super) fn assign_ports(
     // Ports with most queues first, so that each has the same slot at all of its workers.
     let mut order: Vec<usize> = (0..queues.len()).collect();
     order.sort_by_key(|&place| Reverse(queues[place].len()));
-    let mut homes = vec![Home::single(0, 0); queues.len()];
+    let mut port_locations = vec![PortLocation::single(0, 0); queues.len()];
     for place in order {
         let segment = plan.ports[place].segment as usize;
         let first = shards.segment_workers[segment];
         let slot = workers[first as usize].ports.len() as u32;
         let queues = std::mem::take(&mut queues[place]);
-        homes[place] = Home { worker: first, slot, queues: queues.len() as u32 };
+        port_locations[place] = PortLocation { worker: first, slot, queues: queues.len() as u32 };
         for ((port, &node), worker) in queues.into_iter().zip(&nodes[segment]).zip(first..) {
             let ports = &mut workers[worker as usize].ports;
             debug_assert_eq!(ports.len() as u32, slot, "a port has one slot at all of its workers");
             ports.push(PortSetup { place: place as u16, node, port });
         }
     }
-    let nodes = nodes.iter().map(|places| places.first().map_or(0, |&place| place as u32)).collect();
-    Ok(Assigned { homes, routers, nodes })
+    let first = |places: &Vec<usize>| places.first().map_or(0, |&place| place as u32);
+    let nodes = shards.segment_workers.iter().zip(&nodes);
+    let nodes = nodes.map(|(&worker, places)| NodeRef { worker, place: first(places) }).collect();
+    Ok(Assigned { port_locations, routers, nodes })
 }
 
 /// The homes of ports and nodes.
 pub(super) struct Assigned {
-    pub homes: Vec<Home>,
+    pub port_locations: Vec<PortLocation>,
     pub routers: Vec<NodeRef>,
-    /// By segment: the index of its node at its (first) worker.
-    pub nodes: Vec<u32>,
+    /// By a segment's index: its node at its worker, or the first of several.
+    pub nodes: Vec<NodeRef>,
 }
 
 /// The queues of each of the plan's ports.

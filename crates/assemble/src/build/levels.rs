@@ -5,8 +5,8 @@ use super::Built;
 use longwire_block::Node;
 use longwire_engine::NodeRef;
 use longwire_punt::{
-    Admission, AttachmentId, DoesNotFit, Door, Expected, Inline, InlineService, Listener, ListenerError,
-    Punt, Slow, Turns, Waiting,
+    Admission, AttachSender, AttachmentId, DoesNotFit, Expected, Inline, InlineService, Listener,
+    ListenerError, Punt, ServiceThread, Turns, WaitMode,
 };
 use longwire_scenario::{AboveRequest, LevelWait, Plan, Receiver, RouterLevels};
 use longwire_sched::SettingsError;
@@ -50,9 +50,9 @@ pub struct Levels {
     plan: RouterLevels,
     socket: PathBuf,
     /// The ring ends, until something attaches.
-    doors: (Option<Door>, Option<Door>),
+    senders: (Option<AttachSender>, Option<AttachSender>),
     listener: Option<Listener>,
-    slow: Option<Slow>,
+    slow: Option<ServiceThread>,
     /// Guarantees of services, and the share of each.
     promised: Admission,
     services: Vec<(AttachmentId, Box<str>, u32)>,
@@ -65,7 +65,7 @@ impl Levels {
         Self {
             plan: plan.clone(),
             socket,
-            doors: (Some(punt.control_door(plan.control.packets)), Some(punt.slow_door())),
+            senders: (Some(punt.control_sender(plan.control.packets)), Some(punt.service_sender())),
             listener: None,
             slow: None,
             promised: Admission::new(plan.slow),
@@ -133,19 +133,19 @@ impl Levels {
     }
 
     fn listener(&mut self) -> Result<&Listener, LevelsError> {
-        if let (None, Some(door)) = (&self.listener, self.doors.0.take()) {
-            self.listener = Some(Listener::open(&self.socket, door, Admission::new(self.plan.control))?);
+        if let (None, Some(sender)) = (&self.listener, self.senders.0.take()) {
+            self.listener = Some(Listener::open(&self.socket, sender, Admission::new(self.plan.control))?);
         }
         self.listener.as_ref().ok_or(LevelsError::Shut)
     }
 
-    fn slow(&mut self) -> Result<&mut Slow, LevelsError> {
-        if let (None, Some(door)) = (&self.slow, self.doors.1.take()) {
+    fn slow(&mut self) -> Result<&mut ServiceThread, LevelsError> {
+        if let (None, Some(sender)) = (&self.slow, self.senders.1.take()) {
             let waiting = match self.plan.wait {
-                LevelWait::Woken => Waiting::Woken,
-                LevelWait::Polling => Waiting::Polling,
+                LevelWait::Woken => WaitMode::Woken,
+                LevelWait::Polling => WaitMode::Polling,
             };
-            self.slow = Some(Slow::start(door, Turns::new(self.plan.scheduler)?, waiting)?);
+            self.slow = Some(ServiceThread::start(sender, Turns::new(self.plan.scheduler)?, waiting)?);
         }
         self.slow.as_mut().ok_or(LevelsError::Shut)
     }

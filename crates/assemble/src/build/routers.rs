@@ -4,7 +4,7 @@ use super::router_changes::{add_route, change_route};
 use super::shards::Shards;
 use crate::BuildError;
 use longwire_block::Node;
-use longwire_engine::{Joints, NodeEvent, NodeRef, WorkerSetup};
+use longwire_engine::{InnerPorts, NodeEvent, NodeRef, WorkerSetup};
 use longwire_router::{ControlPort, Forwarders, InterfaceAddress, Meter, NeighbourLimits, RouterConfig};
 use longwire_scenario::{Plan, Router};
 use longwire_units::Nanos;
@@ -109,17 +109,17 @@ pub(super) fn give_events(plan: &Plan, refs: &[NodeRef], workers: &mut [WorkerSe
 }
 
 /// Ports that lead to other nodes, and ports whose nodes decide in turn.
-pub(super) fn joints(plan: &Plan, shards: &Shards) -> Joints {
-    let mut joints = Joints::default();
+pub(super) fn inner_ports(plan: &Plan, shards: &Shards) -> InnerPorts {
+    let mut inner_ports = InnerPorts::default();
     for (place, port) in plan.ports.iter().enumerate() {
         if let Some(far) = port.attachment.far() {
-            joints.join(place as u16, far);
+            inner_ports.join(place as u16, far);
         }
         if shards.in_turn[port.segment as usize] {
-            joints.take_turns(place as u16, port.router.is_some());
+            inner_ports.take_turns(place as u16, port.router.is_some());
         }
     }
-    joints
+    inner_ports
 }
 
 /// The hardware addresses of routers behind ports of a bridge.

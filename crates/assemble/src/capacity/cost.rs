@@ -4,7 +4,7 @@ use super::paths::Path;
 use super::{PortLoad, WHOLE, WorkerLoad};
 use crate::build::Shards;
 use longwire_drivers::Driver;
-use longwire_engine::Home;
+use longwire_engine::PortLocation;
 use longwire_scenario::{EnginePrices, Origin, Plan, Profile, block_price};
 use longwire_units::{Bytes, Nanos, Rate};
 use std::collections::BTreeSet;
@@ -77,10 +77,10 @@ impl<'p> Costs<'p> {
     }
 
     /// The home of a port.
-    pub(super) fn home(&self, place: u16) -> Home {
+    pub(super) fn home(&self, place: u16) -> PortLocation {
         let port = &self.plan.ports[usize::from(place)];
         let worker = self.shards.segment_workers[port.segment as usize];
-        Home { queues: port.queues.into(), ..Home::single(worker, 0) }
+        PortLocation { queues: port.queues.into(), ..PortLocation::single(worker, 0) }
     }
 
     /// Number of input queues of a path.

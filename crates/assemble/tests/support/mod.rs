@@ -13,15 +13,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 /// A packet that enters a link, at its arrival, or leaves by a port.
-pub struct Sight<'a> {
+pub struct PacketView<'a> {
     pub left: bool,
     pub time: u64,
     pub meta: &'a Meta,
     pub frame: &'a [u8],
 }
 
-/// What a test records of a packet, if anything.
-pub type Look<T> = fn(&Sight<'_>) -> Option<T>;
+/// What a test notes of a packet, if anything.
+pub type Look<T> = fn(&PacketView<'_>) -> Option<T>;
 
 /// The tracer: records in the order in which they were made.
 pub struct Trace<T> {
@@ -43,19 +43,21 @@ impl<T: Send + 'static> Trace<T> {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
 
-    fn note(&self, sight: &Sight<'_>) {
-        if let Some(noted) = (self.look)(sight) {
+    fn note(&self, view: &PacketView<'_>) {
+        if let Some(noted) = (self.look)(view) {
             self.seen.lock().unwrap().push(noted);
         }
     }
 }
 
 impl<T: Send + 'static> Observer for Trace<T> {
-    fn see(&mut self, event: PacketEvent, sight: &longwire_engine::Sight<'_>) {
-        let (meta, frame) = (sight.meta, sight.frame);
+    fn see(&mut self, event: PacketEvent, view: &longwire_engine::PacketView<'_>) {
+        let (meta, frame) = (view.meta, view.frame);
         match event {
-            PacketEvent::Arrived { .. } => self.note(&Sight { left: false, time: meta.arrival, meta, frame }),
-            PacketEvent::Departed => self.note(&Sight { left: true, time: meta.leave(), meta, frame }),
+            PacketEvent::Arrived { .. } => {
+                self.note(&PacketView { left: false, time: meta.arrival, meta, frame });
+            }
+            PacketEvent::Departed => self.note(&PacketView { left: true, time: meta.leave(), meta, frame }),
             _ => {}
         }
     }
@@ -70,7 +72,13 @@ pub fn simulate<T: Send + 'static>(
 ) -> (Vec<T>, Report) {
     let trace = Trace::of(look);
     let built = build(plan, ports, |_| trace.observer()).unwrap();
-    let rewirings = rewirings(plan, &built.layout).unwrap_or_else(|error| panic!("{error}"));
+    let made = rewirings(plan, &built.layout).unwrap_or_else(|error| panic!("{error}"));
+    let rewirings = plan.stages.iter().zip(made).map(|(stage, mut made)| {
+        let port = || MemoryPort::pair("new", Stamp::Source, 1 << 10, 1 << 20).0;
+        made.give_ports(made.new_ports.iter().map(|_| Box::new(port()) as Box<dyn Port>).collect());
+        (stage.time, made.rewiring)
+    });
+    let rewirings = rewirings.collect();
     let report = built.setup.simulate_rewired(until, rewirings);
     assert!(report.errors.is_empty(), "{:?}", report.errors);
     assert!(report.is_conserved(), "{report:?}");

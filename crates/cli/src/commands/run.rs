@@ -13,7 +13,7 @@ use longwire_run::objects::sources::why_silent;
 use longwire_run::port_files::{PortFile, PortFiles};
 use longwire_run::real_run::{RealOptions, RealRun, instance_name};
 use longwire_run::records::Recorded;
-use longwire_run::run_report::Ran;
+use longwire_run::run_report::ReportInput;
 use longwire_run::test_hosts::{TestHosts, gain_privileges};
 use longwire_run::virtual_run::simulate;
 use longwire_rundir::StopSignals;
@@ -137,7 +137,7 @@ impl Args {
         let links = LiveLinks::new(&run.plan, &[]);
         links.note_report(&run.counted);
         let settings = Box::new(move |place| links.settings(place as u32));
-        let ran = Ran {
+        let ran = ReportInput {
             plan: run.plan,
             counted: Arc::new(run.counted),
             watches: run.watches,
@@ -205,7 +205,7 @@ impl Args {
         }
     }
 
-    fn finish(&self, ran: &Ran<'_>, recorded: &Recorded) -> anyhow::Result<Outcome> {
+    fn finish(&self, ran: &ReportInput<'_>, recorded: &Recorded) -> anyhow::Result<Outcome> {
         let mut report = ran.report();
         recorded.fields().into_iter().for_each(|(name, value)| report.set(name, value));
         let faithful = ran.counted.fidelity.as_ref().is_none_or(|fidelity| fidelity.faithful);

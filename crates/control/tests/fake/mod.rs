@@ -1,9 +1,10 @@
 //! A fake instance that records its calls.
 
 use longwire_control::{
-    Bounds, Choice, Comparison, EventPage, EventQuery, ForwarderAsk, Instance, Kind, LoggedEvent, Object,
-    ObjectDifference, PoolUse, Quantity, RefusedDifference, RewireAsk, Rewired, RewiredObject, RoutePage,
-    SetError, Settable, SettingDifference, Summary, Topology, TopologyLink, TopologyNode, WantedScenario,
+    Bounds, Comparison, EventPage, EventQuery, Instance, Kind, LoggedEvent, Object, ObjectDifference,
+    ObjectQuery, PoolUse, ProgramRequest, Quantity, RefusedDifference, RewireRequest, Rewired, RewiredObject,
+    RoutePage, ScenarioRequest, SetError, Settable, SettingDifference, Summary, Topology, TopologyLink,
+    TopologyNode,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -69,7 +70,7 @@ impl Instance for Fake {
         })
     }
 
-    fn topology(&self, _: Option<&Choice>) -> Result<Topology, SetError> {
+    fn topology(&self, _: Option<&ObjectQuery>) -> Result<Topology, SetError> {
         let node =
             |name: &str| TopologyNode { name: name.into(), kind: "host".into(), addresses: Vec::new() };
         let link = TopologyLink { name: "up".into(), from: "a".into(), to: "b".into() };
@@ -156,7 +157,7 @@ impl Instance for Fake {
         Ok(RoutePage { routes: settings.into_iter().map(route).collect(), more: false })
     }
 
-    fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
+    fn forwarders(&self, router: &str, ask: &ProgramRequest) -> Result<Value, SetError> {
         self.routes(router)?;
         Ok(json!({"asked": ask}))
     }
@@ -181,22 +182,23 @@ impl Instance for Fake {
             wanted: Some("40 ms".into()),
         };
         let link = ObjectDifference { kind: Kind::Link, name: "up".into(), settings: vec![setting] };
-        let host = RefusedDifference {
-            what: "host \"c\"".into(),
+        let router = RefusedDifference {
+            what: "router \"r\"".into(),
             reason: "it is new: start the instance again".into(),
         };
-        Ok(Comparison { changes: vec![link], refused: vec![host] })
+        let added = vec![RewiredObject { kind: "host".into(), name: "c".into() }];
+        Ok(Comparison { changes: vec![link], added, refused: vec![router], ..Comparison::default() })
     }
 
-    fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, SetError> {
+    fn apply(&self, wanted: &ScenarioRequest) -> Result<Comparison, SetError> {
         let comparison = self.compare(&wanted.toml)?;
         if !wanted.partial {
-            return Err(SetError::Refused("host \"c\": it is new".into()));
+            return Err(SetError::Refused("router \"r\": it is new".into()));
         }
         Ok(comparison)
     }
 
-    fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
+    fn rewire(&self, ask: &RewireRequest) -> Result<Rewired, SetError> {
         let link = |name: &str| RewiredObject { kind: "link".into(), name: name.into() };
         match ask.remove.first() {
             Some(name) if !LINKS.contains(&&**name) => {

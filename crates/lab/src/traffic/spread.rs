@@ -1,19 +1,19 @@
-//! How times are spread: exact extremes, mean and deviation, and quantiles from a histogram.
+//! Distributions of times: exact extremes, mean and deviation, and quantiles from a histogram.
 
 use serde::{Deserialize, Serialize};
 
 /// Buckets for each doubling: quantiles are exact to 1/128 of their distance from the first value.
 const PER_OCTAVE: usize = 128;
 const OCTAVE_BITS: u32 = PER_OCTAVE.trailing_zeros();
-/// Distances from the first value are distinguished up to 2⁴² ns, 73 minutes; what lies beyond shares the
-/// last bucket.
+/// Distances from the first value are distinguished up to 2⁴² ns, 73 minutes; larger ones share the last
+/// bucket.
 const LARGEST_BITS: u32 = 42;
 const BUCKETS: usize = PER_OCTAVE * (LARGEST_BITS - OCTAVE_BITS + 1) as usize;
 
-/// Collects times in nanoseconds in bounded memory, all of it allocated at the start.
+/// Collects times in nanoseconds, in memory allocated at the start.
 ///
-/// The histogram is centred on the first value: a link with 100 ms of delay and 10 µs of jitter gets its
-/// quantiles to a fraction of a microsecond, and clocks that are hours apart do no harm.
+/// The histogram is centred on the first value: quantiles of a link with 100 ms of delay and 10 µs of jitter
+/// are exact to a fraction of a microsecond, whatever the offset of clocks.
 ///
 /// ```
 /// use longwire_lab::traffic::Spread;
@@ -64,12 +64,12 @@ impl Spread {
         side[bucket(distance.unsigned_abs())] += 1;
     }
 
-    /// How many times were added.
+    /// Number of times added.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The spread of the times, or none if there are none.
+    /// The distribution of the times; none if there are none.
     pub fn distribution(&self) -> Option<Distribution> {
         if self.count == 0 {
             return None;
@@ -90,7 +90,7 @@ impl Spread {
         })
     }
 
-    /// The smallest time that at least the share `q` of all times do not exceed, to the width of a bucket.
+    /// The `q` quantile, to the width of a bucket.
     fn quantile(&self, q: f64) -> i64 {
         let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count);
         let below = self.below.iter().enumerate().rev().map(|(at, count)| (-middle(at), count));
@@ -114,18 +114,17 @@ fn bucket(distance: u64) -> usize {
     PER_OCTAVE * shift as usize + (distance >> shift) as usize
 }
 
-/// The middle of a bucket.
 fn middle(bucket: usize) -> i64 {
     let shift = (bucket / PER_OCTAVE).saturating_sub(1);
     let low = ((bucket - PER_OCTAVE * shift) as i64) << shift;
     low + ((1i64 << shift) >> 1)
 }
 
-/// How times are spread. Minimum, mean, deviation and maximum are exact, quantiles to 0.8 % of their distance
-/// from the first time recorded.
+/// A distribution of times. Minimum, mean, deviation and maximum are exact, quantiles to 0.8 % of their
+/// distance from the first time recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
-    /// How many times.
+    /// Number of times.
     pub count: u64,
     /// The smallest, in nanoseconds.
     pub min_ns: i64,
@@ -146,7 +145,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// The spread with every time less by `shift` nanoseconds.
+    /// The distribution with every time reduced by `shift` nanoseconds.
     pub fn less(self, shift: i64) -> Self {
         Self {
             min_ns: self.min_ns.saturating_sub(shift),

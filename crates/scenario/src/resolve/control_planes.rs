@@ -5,7 +5,7 @@ use super::{Entry, Resolver};
 use crate::file_router;
 use crate::plan::{Attachment, ControlEnd, Port};
 use crate::router_plan::RouterPort;
-use crate::written::Text;
+use crate::written::{Text, Written};
 
 /// Longest name of an interface (IFNAMSIZ less its terminator).
 const LONGEST_INTERFACE: usize = 15;
@@ -58,15 +58,16 @@ impl Resolver<'_, '_> {
                     \"-\", \"_\" and \".\"";
                 return self.refuse(&text.port.span, entry, "ports.port", what, fix);
             }
-            let place = self.place(entry, &text.port, nodes)?;
-            nodes.ports.push(Port {
+            let name = format!("{}:control", port.name);
+            let named = Written::new(text.port.span.clone(), name.clone());
+            let place = self.place(&Entry { n: None, ..*entry }, &named, nodes)?;
+            let beside = Port {
                 attachment: Attachment::Control(ControlEnd { router, port: number as u32 }),
                 router: Some(router),
                 queues: 1,
-                ..Port::inner(format!("{}:control", port.name).into(), place)
-            });
-            nodes.spans.push(text.port.span.clone());
-            nodes.wanted_bridges.push(None);
+                ..Port::inner(name.into(), place)
+            };
+            nodes.put(place, beside, text.port.span.clone(), None);
             port.control = Some(place);
         }
         Some(true)

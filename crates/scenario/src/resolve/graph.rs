@@ -131,7 +131,7 @@ impl Resolver<'_, '_> {
             }
         }
         for (place, port) in nodes.ports.iter_mut().enumerate() {
-            if port.router.is_some() {
+            if port.router.is_some() || port.is_vacant() {
                 port.bridge = Port::NO_BRIDGE;
                 continue;
             }
@@ -241,7 +241,7 @@ impl Resolver<'_, '_> {
             let (bridges, ageing, table) = (Vec::new(), Nanos::NEVER, 0);
             segments.push(Segment { router, bridges, ports, ageing, table, wire: false });
         }
-        for port in &mut nodes.ports {
+        for port in nodes.ports.iter_mut().filter(|port| !port.is_vacant()) {
             port.segment = match port.router {
                 Some(router) => nodes.routers[router as usize].segment,
                 None => nodes.bridges[port.bridge as usize].segment,

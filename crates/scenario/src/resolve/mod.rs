@@ -11,6 +11,7 @@ mod event_request;
 mod events;
 mod forwarders;
 mod graph;
+mod kept_places;
 mod levels;
 mod links;
 mod media;
@@ -34,6 +35,7 @@ mod stages;
 mod steers;
 mod warnings;
 
+pub(crate) use kept_places::KeptPlaces;
 pub use media::medium_edit;
 pub(crate) use stages::StageRequest;
 
@@ -50,9 +52,10 @@ use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The plan of `file`, and its additions and removals; valid only if `findings` ends without an error.
+/// The plan that `file` describes, whose ports have the `kept` places, and what is added and removed while it
+/// runs; complete only if `findings` has no error in the end.
 pub(crate) fn resolve(
-    file: &File,
+    (file, kept): (&File, KeptPlaces),
     name: &str,
     registry: &[&'static Spec],
     findings: &mut Findings<'_>,
@@ -60,7 +63,7 @@ pub(crate) fn resolve(
     let mut resolver = Resolver::new(registry, findings, name);
     let (engine, fidelity) = (resolver.engine(file), resolver.fidelity(file));
     let whole: Option<ScenarioSettings> = resolver.row(&Entry::root(), &file.whole);
-    let mut nodes = resolver.nodes(file);
+    let mut nodes = resolver.nodes(file, kept);
     resolver.link_count(file)?;
     let mut links = resolver.links(file);
     let steers = resolver.steers(&mut links);

@@ -1,5 +1,6 @@
 //! Hosts, ports and bridges.
 
+use super::kept_places::{KeptPlaces, Side};
 use super::{Entry, Resolver};
 use crate::address::{Mac, Network};
 use crate::file::{self, File};
@@ -7,6 +8,7 @@ use crate::plan::{Attachment, Bridge, BridgeSettings, Driven, End, Host, HostRou
 use crate::router_plan::Router;
 use crate::row::Params;
 use crate::settings::HostSettings;
+use crate::template;
 use crate::written::{Listed, Name, Text, Written};
 use longwire_block::{MAX_PORTS, Settings};
 use longwire_drivers::{Backend, Netns};
@@ -30,7 +32,7 @@ pub(super) struct Nodes {
     pub(super) bridges: Vec<Bridge>,
     /// Places of each port in the file, and the bridges they name.
     pub(super) spans: Vec<Range<usize>>,
-    pub(super) wanted_bridges: Vec<Option<(u32, Range<usize>)>>,
+    pub(super) wanted_bridges: Vec<WantedBridge>,
     pub(super) routers: Vec<Router>,
     /// Routers' own ports.
     pub(super) own_ports: Vec<OwnPort>,
@@ -38,11 +40,43 @@ pub(super) struct Nodes {
     /// By port: the place of its key `queues`.
     pub(super) queue_spans: HashMap<u16, Range<usize>>,
     interfaces: HashMap<(Netns, String), u16>,
+    kept: KeptPlaces,
 }
 
+impl Nodes {
+    /// Nodes whose ports have the `kept` places.
+    fn with(kept: KeptPlaces) -> Self {
+        let count = kept.names.len();
+        let ports = kept.names.iter().cloned().map(Port::vacant).collect();
+        let (spans, wanted_bridges) = (vec![0..0; count], vec![None; count]);
+        Self { ports, spans, wanted_bridges, kept, ..Self::default() }
+    }
+
+    /// The place of the port called `name`: the one that it had, or a new one. None if there are too many.
+    pub(super) fn place_of(&self, name: &str, side: Side) -> Option<u16> {
+        let fresh = (self.ports.len() < MAX_PORTS).then_some(self.ports.len() as u16);
+        self.kept.get(name, side).or(fresh)
+    }
+
+    /// Puts a port at its place, with where it stands in the file and the bridge it asks for.
+    pub(super) fn put(&mut self, place: u16, port: Port, span: Range<usize>, bridge: WantedBridge) {
+        let at = usize::from(place);
+        if at == self.ports.len() {
+            self.ports.push(port);
+            self.spans.push(span);
+            self.wanted_bridges.push(bridge);
+        } else {
+            (self.ports[at], self.spans[at], self.wanted_bridges[at]) = (port, span, bridge);
+        }
+    }
+}
+
+/// The bridge that a port names, and where.
+type WantedBridge = Option<(u32, Range<usize>)>;
+
 impl Resolver<'_, '_> {
-    pub(super) fn nodes(&mut self, file: &File) -> Nodes {
-        let mut nodes = Nodes::default();
+    pub(super) fn nodes(&mut self, file: &File, kept: KeptPlaces) -> Nodes {
+        let mut nodes = Nodes::with(kept);
         self.bridges(file, &mut nodes);
         for written in &file.host {
             let entry = Entry { section: "host", name: Some(&written.name.text), n: None };
@@ -61,7 +95,7 @@ impl Resolver<'_, '_> {
             }
         }
         self.routers(file, &mut nodes);
-        if nodes.ports.is_empty() && !self.findings.failed() {
+        if nodes.ports.iter().all(Port::is_vacant) && !self.findings.failed() {
             let fix = "add [[host]] or [[port]] entries; docs/book/scenario.md has examples";
             self.error(&(0..0), &Entry::root(), "", "there is no host and no port: nothing can send", fix);
         }
@@ -109,12 +143,12 @@ impl Resolver<'_, '_> {
         let name = self.name(entry, &written.name, End::Port(place));
         let addresses = self.host_addresses(entry, written);
         let settings = self.row(entry, written);
-        let mac = self.mac(entry, written.mac.as_ref(), &written.name, nodes);
+        let mac = self.mac(entry, written.mac.as_ref(), (&written.name, place), nodes);
         let wanted_bridge = self.wanted_bridge(entry, written.bridge.as_ref());
         let (name, addresses, mac) = (name?, addresses?, mac?);
         let (gateways, routes) = self.host_routes(entry, written, &addresses)?;
         let host = nodes.hosts.len() as u32;
-        nodes.ports.push(Port {
+        let port = Port {
             name: name.clone(),
             attachment: Attachment::Host(host),
             addresses: addresses.iter().map(|net| Network::single(net.address)).collect(),
@@ -123,9 +157,8 @@ impl Resolver<'_, '_> {
             segment: 0,
             router: None,
             queues: 1,
-        });
-        nodes.spans.push(written.name.span.clone());
-        nodes.wanted_bridges.push(wanted_bridge?);
+        };
+        nodes.put(place, port, written.name.span.clone(), wanted_bridge?);
         let HostSettings { driver, mtu } = settings?;
         nodes.hosts.push(Host { name, port: place, driver, addresses, mac, mtu, gateways, routes });
         Some(())
@@ -222,7 +255,7 @@ impl Resolver<'_, '_> {
         let driven = self.driven(entry, written);
         let queues_span = written.params.iter().find(|(name, ..)| *name == "queues").map(|(.., span)| span);
         let addresses = self.networks(entry, &written.addresses);
-        let mac = self.mac(entry, written.mac.as_ref(), &written.name, nodes);
+        let mac = self.mac(entry, written.mac.as_ref(), (&written.name, place), nodes);
         let wanted_bridge = self.wanted_bridge(entry, written.bridge.as_ref());
         let (name, driven) = (name?, driven?);
         if let Some(interface) = driven.interface()
@@ -240,9 +273,8 @@ impl Resolver<'_, '_> {
         }
         let queues = driven.setting("queues").unwrap_or(1);
         let (attachment, bridge, segment, router) = (Attachment::Driven(driven), 0, 0, None);
-        nodes.ports.push(Port { name, attachment, addresses, mac, bridge, segment, router, queues });
-        nodes.spans.push(written.name.span.clone());
-        nodes.wanted_bridges.push(wanted_bridge?);
+        let port = Port { name, attachment, addresses, mac, bridge, segment, router, queues };
+        nodes.put(place, port, written.name.span.clone(), wanted_bridge?);
         Some(())
     }
 
@@ -273,27 +305,22 @@ impl Resolver<'_, '_> {
     }
 
     pub(super) fn place(&mut self, entry: &Entry<'_>, name: &Written<Name>, nodes: &Nodes) -> Option<u16> {
-        if nodes.ports.len() == MAX_PORTS {
+        let expanded = template::expand(&name.text, entry.n).unwrap_or_default();
+        let place = nodes.place_of(&expanded, Side::Near);
+        if place.is_none() {
             let what = format!("there are more than {MAX_PORTS} hosts and ports");
-            return self.refuse(
-                &name.span,
-                entry,
-                "",
-                what,
-                "let several addresses share a port (see link, match)",
-            );
+            self.error(&name.span, entry, "", what, "let several addresses share a port (see link, match)");
         }
-        Some(nodes.ports.len() as u16)
+        place
     }
 
     fn mac(
         &mut self,
         entry: &Entry<'_>,
         written: Option<&Written<Mac>>,
-        name: &Written<Name>,
+        (name, place): (&Written<Name>, u16),
         nodes: &mut Nodes,
     ) -> Option<Mac> {
-        let place = nodes.ports.len() as u16;
         let mac = self.term_or(entry, "mac", written, Mac::of_port(place))?;
         if let Some(other) = nodes.macs.insert(mac, place) {
             let other = nodes.ports.get(usize::from(other)).map_or("another", |port| &port.name);

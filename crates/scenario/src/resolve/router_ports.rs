@@ -1,6 +1,7 @@
 //! Routers' own ports, each joined to another router's port by a link, to a bridge, or to a host or port over
 //! a bridge made for the two.
 
+use super::kept_places::Side;
 use super::links::Links;
 use super::nodes::{Nodes, OwnPort};
 use super::{Entry, Resolver};
@@ -129,7 +130,8 @@ impl Resolver<'_, '_> {
         let linked: HashSet<End> = links.links.iter().flat_map(|link| [link.from, link.to]).collect();
         let linked = |place: u16| linked.contains(&End::Port(place));
         for (place, port) in nodes.ports.iter().enumerate() {
-            if port.router.is_some() || nodes.wanted_bridges[place].is_some() || linked(place as u16) {
+            let hangs = nodes.wanted_bridges[place].is_some() || linked(place as u16);
+            if port.router.is_some() || port.is_vacant() || hangs {
                 continue;
             }
             let section = if port.attachment.driven().is_none() { "host" } else { "port" };
@@ -165,20 +167,16 @@ impl Resolver<'_, '_> {
 
     /// Gives a router's port a far port on a bridge, where its links then begin and end; returns its place.
     fn attach(&mut self, nodes: &mut Nodes, place: u16, bridge: u32) -> Option<u16> {
-        let far = nodes.ports.len();
         let (name, span) =
             (nodes.ports[usize::from(place)].name.clone(), nodes.spans[usize::from(place)].clone());
-        if far >= MAX_PORTS {
+        let Some(far) = nodes.place_of(&name, Side::Far) else {
             let what = format!("there are more than {MAX_PORTS} hosts and ports, those of routers included");
             return self.refuse(&span, &Entry::root(), "", what, "let several addresses share a port");
-        }
-        let far = far as u16;
+        };
         nodes.ports[usize::from(place)].lead_to(far);
         let mut port = Port::inner(name, far);
         port.lead_to(place);
-        nodes.ports.push(port);
-        nodes.spans.push(span.clone());
-        nodes.wanted_bridges.push(Some((bridge, span)));
+        nodes.put(far, port, span.clone(), Some((bridge, span)));
         Some(far)
     }
 }

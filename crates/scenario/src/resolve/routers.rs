@@ -110,9 +110,7 @@ impl Resolver<'_, '_> {
             None => {
                 let place = self.place(entry, &written.port, nodes)?;
                 self.nodes.insert(name.clone(), End::Port(place));
-                nodes.ports.push(Port::inner(name.clone(), place));
-                nodes.spans.push(written.port.span.clone());
-                nodes.wanted_bridges.push(None);
+                nodes.put(place, Port::inner(name.clone(), place), written.port.span.clone(), None);
                 nodes.own_ports.push(OwnPort { place, wanted_bridge });
                 place
             }

@@ -3,7 +3,7 @@
 use super::connect;
 use crate::{Json, Outcome, outcome};
 use anyhow::Context;
-use longwire_control::{Comparison, ObjectDifference, WantedScenario};
+use longwire_control::{Comparison, ObjectDifference, RewiredObject, ScenarioRequest};
 use longwire_report::{Report, Row};
 use std::path::PathBuf;
 
@@ -23,9 +23,10 @@ pub(super) struct Diff {
 
 /// Change the running scenario to that of a file by the fewest changes
 ///
-/// Settings of links, sources and media change at one instant, then those of each router; nothing else is
-/// touched, and no packet is lost. The set of objects and how they are joined can't change: then nothing is
-/// applied, unless --partial is given.
+/// Settings of links, sources and media change at one instant, then those of each router. Then links and
+/// hosts that are new join and those that are gone leave, at one instant. Nothing else is touched, and no
+/// packet elsewhere is lost by it. All is checked first: if something can't change, nothing is applied,
+/// unless the other settings are wanted (--partial).
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -36,7 +37,7 @@ pub(super) struct Apply {
     #[command(flatten)]
     whose: Whose,
 
-    /// Make the possible changes even if others are impossible.
+    /// Change the settings that can change if something else can't; nothing is added or removed then.
     #[arg(long)]
     partial: bool,
 }
@@ -89,6 +90,20 @@ impl Whose {
                 outcome::print(&line(change))?;
             }
         }
+        for (objects, what) in [(&comparison.removed, "removed"), (&comparison.added, "added")] {
+            for RewiredObject { kind, name } in objects {
+                report.push(Row::new(name.as_str(), "").extra("kind", kind.as_str()).extra("done", what));
+                if !self.json.on {
+                    outcome::print(&format!("{kind} {name}: {what}"))?;
+                }
+            }
+        }
+        if comparison.paths {
+            report.push(Row::new("paths", "").extra("kind", "paths"));
+            if !self.json.on {
+                outcome::print("paths: packets take other ones")?;
+            }
+        }
         for refused in &comparison.refused {
             report.push(Row::new(&*refused.what, "").extra("kind", "refused").note(&*refused.reason));
             if !self.json.on {
@@ -129,7 +144,7 @@ impl Diff {
 
 impl Apply {
     pub(super) fn run(&self) -> anyhow::Result<Outcome> {
-        let wanted = WantedScenario { toml: self.whose.text()?, partial: self.partial };
+        let wanted = ScenarioRequest { toml: self.whose.text()?, partial: self.partial };
         let comparison = connect(self.whose.name.as_deref())?.apply(&wanted)?;
         let report = self.whose.show("ctl apply", &comparison)?;
         if report.rows.is_empty() && !self.whose.json.on {

@@ -15,7 +15,7 @@ use longwire_lab::{
 };
 use longwire_report::shown;
 use longwire_run::fitted::fit_pool;
-use longwire_run::real_run::{Ended, RealOptions, RealRun};
+use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
 use longwire_run::test_hosts::{TestHosts, wiring};
 use serve::Services;
 use std::ffi::OsString;
@@ -303,8 +303,8 @@ impl Args {
         (shell.unwrap_or_else(|| "/bin/sh".into()), &[])
     }
 
-    /// Prints the verdict, writes the report, and returns the exit code.
-    fn report(&self, ended: Ended, code: u8) -> anyhow::Result<u8> {
+    /// Says how faithful it was, writes the report, and answers the exit code.
+    fn report(&self, ended: RealRunOutcome, code: u8) -> anyhow::Result<u8> {
         let fields = ended.recorded.fields();
         let ran = ended.ran();
         let faithful = ran.counted.fidelity.as_ref().is_none_or(|fidelity| fidelity.faithful);

@@ -3,7 +3,7 @@
 use super::{Target, text};
 use crate::stop_flag::stop_flag;
 use crate::{Outcome, outcome};
-use longwire_control::{ForwarderAsk, Rings};
+use longwire_control::{ProgramRequest, Rings};
 use longwire_halves::Interval;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,7 +56,8 @@ impl Args {
     /// If no instance is selected, it no longer answers, or has no such program, ring or type.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let stop = stop_flag()?;
-        let asked = ForwarderAsk::Events(self.fid, Rings { map: self.map.clone(), kind: self.kind.clone() });
+        let asked =
+            ProgramRequest::Events(self.fid, Rings { map: self.map.clone(), kind: self.kind.clone() });
         let mut lost = Vec::new();
         while !stop.load(Ordering::Relaxed) {
             let answer = self.target.ask(&asked)?;

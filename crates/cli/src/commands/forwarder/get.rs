@@ -3,7 +3,7 @@
 use super::answers::about_one;
 use super::{Target, text};
 use crate::{Outcome, outcome};
-use longwire_control::{ForwarderAsk, Typed};
+use longwire_control::{ProgramRequest, TypeQuery};
 use serde_json::Value;
 
 /// Print a program's state
@@ -32,7 +32,7 @@ impl Args {
     /// # Errors
     /// If no instance is selected, or it does not answer, or has no such program.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let answer = self.target.ask(&ForwarderAsk::Get(self.fid, Typed { kind: self.kind }))?;
+        let answer = self.target.ask(&ProgramRequest::Get(self.fid, TypeQuery { kind: self.kind }))?;
         if self.target.json.on {
             return outcome::print_report(&about_one("forwarder get", &self.target.router, answer), true);
         }

@@ -4,7 +4,7 @@ use super::answers::{Fields, report};
 use super::{Target, text};
 use crate::{Outcome, outcome};
 use anyhow::Context;
-use longwire_control::ForwarderAsk;
+use longwire_control::ProgramRequest;
 use longwire_report::Row;
 use longwire_report::shown::{columns, count};
 use serde_json::Value;
@@ -48,10 +48,10 @@ impl Args {
     /// # Errors
     /// If no instance is selected, or it does not answer, or there is no socket.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let answer = self.target.ask(&ForwarderAsk::Levels)?;
+        let answer = self.target.ask(&ProgramRequest::Levels)?;
         let socket = answer["socket"].as_str();
         if self.socket {
-            let none = "no control process is expected there: install a forwarder with --where control";
+            let none = "the router expects no control process: install a forwarder with --where control";
             outcome::print(socket.context(none)?)?;
             return Ok(Outcome::Well);
         }

@@ -3,7 +3,7 @@
 use super::answers::{program_row, report};
 use super::{List, text};
 use crate::{Outcome, outcome};
-use longwire_control::ForwarderAsk;
+use longwire_control::ProgramRequest;
 use longwire_report::shown::{columns, count};
 use longwire_run::programs::rows::rest;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use serde_json::Value;
 /// # Errors
 /// If no instance is selected, or it does not answer, or it has no such router.
 pub(super) fn list(args: &List) -> anyhow::Result<Outcome> {
-    let answer = args.target.ask(&ForwarderAsk::List)?;
+    let answer = args.target.ask(&ProgramRequest::List)?;
     if args.target.json.on {
         let report = report("forwarder list", &args.target.router, answer, "forwarders", |one| {
             program_row(&args.target.router, one)

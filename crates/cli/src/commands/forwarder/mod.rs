@@ -11,7 +11,7 @@ mod replace;
 
 use crate::{Json, Outcome, outcome};
 use answers::{about_one, done, named_row, report};
-use longwire_control::{Client, Entries, ForwarderAsk, MapChange, NewForwarder, State, directory};
+use longwire_control::{Client, Entries, MapChange, NewForwarder, ProgramRequest, State, directory};
 use longwire_halves::FlowEnds;
 use longwire_report::Report;
 use longwire_scenario::{WrittenForwarder, WrittenKey};
@@ -69,7 +69,7 @@ struct Target {
 }
 
 impl Target {
-    fn ask(&self, ask: &ForwarderAsk) -> anyhow::Result<Value> {
+    fn ask(&self, ask: &ProgramRequest) -> anyhow::Result<Value> {
         Ok(Client::connect(&directory(), self.instance.as_deref())?.forwarders(&self.router, ask)?)
     }
 }
@@ -299,16 +299,16 @@ impl Args {
             Action::Get(args) => args.run(),
             Action::Events(args) => args.run(),
             Action::Set(Set { target, fid, data, kind }) => {
-                target.ask(&ForwarderAsk::Set(fid, State { data, kind }))?;
+                target.ask(&ProgramRequest::Set(fid, State { data, kind }))?;
                 done("forwarder set", &target, &[fid])
             }
             Action::Replace(args) => args.run(),
             Action::Renew(Renew { target, fids }) => {
-                target.ask(&ForwarderAsk::Renew(fids.clone()))?;
+                target.ask(&ProgramRequest::Renew(fids.clone()))?;
                 done("forwarder renew", &target, &fids)
             }
             Action::Remove(Remove { target, fid }) => {
-                target.ask(&ForwarderAsk::Remove(fid))?;
+                target.ask(&ProgramRequest::Remove(fid))?;
                 done("forwarder remove", &target, &[fid])
             }
             Action::Map(args) => map(args),
@@ -351,7 +351,7 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
     };
     let (forwarder, object) = sent(&written)?;
     let new = NewForwarder { forwarder, object, lease: args.lease };
-    let installed = args.target.ask(&ForwarderAsk::Install(new))?;
+    let installed = args.target.ask(&ProgramRequest::Install(new))?;
     for odd in installed["notes"].as_array().into_iter().flatten() {
         outcome::note(&format!("note: {}", text(odd)));
     }
@@ -365,15 +365,15 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
 fn map(args: Map) -> anyhow::Result<Outcome> {
     let fid = args.fid;
     let asked = match (args.map, args.key, args.value) {
-        (None, ..) => ForwarderAsk::Maps(fid),
-        (Some(map), None, _) if args.clear => ForwarderAsk::Clear(fid, map),
+        (None, ..) => ProgramRequest::Maps(fid),
+        (Some(map), None, _) if args.clear => ProgramRequest::Clear(fid, map),
         (Some(map), Some(key), _) if args.delete => {
-            ForwarderAsk::Write(fid, map, MapChange { remove: vec![key], write: Vec::new() })
+            ProgramRequest::Write(fid, map, MapChange { remove: vec![key], write: Vec::new() })
         }
         (Some(map), Some(key), Some(value)) => {
-            ForwarderAsk::Write(fid, map, MapChange { remove: Vec::new(), write: vec![(key, value)] })
+            ProgramRequest::Write(fid, map, MapChange { remove: Vec::new(), write: vec![(key, value)] })
         }
-        (Some(map), key, _) => ForwarderAsk::Map(fid, map, Entries { key, fields: !args.hex }),
+        (Some(map), key, _) => ProgramRequest::Map(fid, map, Entries { key, fields: !args.hex }),
     };
     let answer = args.target.ask(&asked)?;
     if args.target.json.on {

@@ -4,7 +4,7 @@ use super::answers::about_one;
 use super::program_args::{ProgramArgs, sent};
 use super::{Target, text};
 use crate::{Outcome, outcome};
-use longwire_control::{ForwarderAsk, NewForwarder};
+use longwire_control::{NewForwarder, ProgramRequest};
 use longwire_scenario::WrittenForwarder;
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Outcome> {
         let written = WrittenForwarder { name: self.name, state: self.state, ..self.chosen.of(self.program) };
         let (forwarder, object) = sent(&written)?;
-        let asked = ForwarderAsk::Replace(self.fid, NewForwarder { forwarder, object, lease: None });
+        let asked = ProgramRequest::Replace(self.fid, NewForwarder { forwarder, object, lease: None });
         let answer = self.target.ask(&asked)?;
         if self.target.json.on {
             return outcome::print_report(&about_one("forwarder replace", &self.target.router, answer), true);

@@ -4,10 +4,10 @@ use super::event_log::{EventLog, Field};
 use super::scenarios::Named;
 use super::state::State;
 use anyhow::Context;
-use longwire_control::{Instance, WantedScenario, Web};
+use longwire_control::{Instance, ScenarioRequest, Web};
 use longwire_run::fitted::fit_pool;
 use longwire_run::instance::RunningInstance;
-use longwire_run::objects::Noticed;
+use longwire_run::objects::ChangeNotice;
 use longwire_run::real_run::{RealOptions, RealRun};
 use longwire_run::test_hosts::{TestHosts, gain_privileges};
 use longwire_scenario::Plan;
@@ -128,9 +128,9 @@ impl Served {
         let Some(run) = &self.run else { return };
         let read = longwire_scenario::read_text(&self.named.file).map_err(|error| error.to_string());
         let applied = read.and_then(|toml| {
-            let wanted = WantedScenario { toml, partial: false };
+            let wanted = ScenarioRequest { toml, partial: false };
             let done = run.instance().apply(&wanted).map_err(|error| error.to_string())?;
-            Ok((done.changes.len(), wanted.toml))
+            Ok((done.count(), wanted.toml))
         });
         match applied {
             Ok((changed, toml)) => {
@@ -190,8 +190,8 @@ struct Keeper {
 }
 
 impl Keeper {
-    /// Runs until the instance is gone.
-    fn keep(&self, noticed: &Receiver<Noticed>) {
+    /// Keeps it until the instance is gone.
+    fn keep(&self, noticed: &Receiver<ChangeNotice>) {
         while let Ok(first) = noticed.recv() {
             let mut saved = Vec::new();
             // Changes that have come meanwhile are in the same state.
@@ -206,10 +206,10 @@ impl Keeper {
         }
     }
 
-    /// Logs a change; returns the sender that its requester waits for.
-    fn note(&self, noticed: Noticed) -> Option<std::sync::mpsc::Sender<()>> {
+    /// Logs a change, and returns what whoever made it waits for.
+    fn note(&self, noticed: ChangeNotice) -> Option<std::sync::mpsc::Sender<()>> {
         match noticed {
-            Noticed::Set(changes) => {
+            ChangeNotice::Set(changes) => {
                 for change in changes {
                     let settings: Map<String, Value> =
                         change.pairs.into_iter().map(|(key, text)| (key, text.into())).collect();
@@ -225,7 +225,7 @@ impl Keeper {
                 }
                 None
             }
-            Noticed::Applied { changed, done } => {
+            ChangeNotice::Applied { changed, done } => {
                 self.log.info("applied", &[self.field(), ("changed", changed.into())]);
                 Some(done)
             }

@@ -17,8 +17,7 @@ pub(crate) struct Flow {
     pub drops: DropCounts,
 }
 
-/// See the module.
-pub(crate) struct Books {
+pub(crate) struct WorkerCounters {
     pub flow: Flow,
     pub lateness: Lateness,
     pub tolerance: Tolerance,
@@ -26,18 +25,17 @@ pub(crate) struct Books {
     pub done: (u64, u32),
 }
 
-impl Books {
+impl WorkerCounters {
     pub fn new(start: Nanos, tolerance: Tolerance) -> Self {
         Self { flow: Flow::default(), lateness: Lateness::default(), tolerance, done: (start.0, 0) }
     }
 
-    /// Records that an event was executed at this time and place.
+    /// Records that an event was executed.
     #[inline]
     pub fn did(&mut self, moment: (u64, u32)) {
         self.done = self.done.max(moment);
     }
 
-    /// Drops a packet for a reason.
     pub fn drop(&mut self, pool: &mut Pool, handle: Handle, reason: DropReason) {
         self.count_drop(reason, pool.meta(handle).segments.into());
         pool.free(handle);

@@ -1,10 +1,11 @@
-//! A control half's programs at its router, which it installs, reads and writes, and removes at the end.
+//! A control half's session with its router: programs that it installs, reads, writes, and removes at the
+//! end.
 
-use crate::{Beside, Stay};
+use crate::{ResidentArgs, RouterArgs};
 use anyhow::{Context, bail};
 use longwire_control::{
-    Client, ClientError, Entries, ForwarderAsk, MapChange, NewForwarder, RoutePage, RowFilter, State, Typed,
-    directory,
+    Client, ClientError, Entries, MapChange, NewForwarder, ProgramRequest, RoutePage, RowFilter, State,
+    TypeQuery, directory,
 };
 use longwire_report::output;
 use longwire_rundir::StopSignals;
@@ -23,7 +24,7 @@ const RENEWALS: u32 = 5;
 /// A control half's state at its router. Its programs are removed when this is dropped, and by the instance
 /// when the process is killed.
 #[derive(Debug)]
-pub(super) struct Post {
+pub(super) struct RouterSession {
     client: Client,
     router: String,
     json: bool,
@@ -41,36 +42,38 @@ type Installed = Mutex<Option<BTreeSet<u32>>>;
 /// An entry of a map: its key and its value.
 pub(super) type Entry = (Vec<u8>, Vec<u8>);
 
-impl Post {
+impl RouterSession {
     /// Attaches to the router.
     ///
     /// # Errors
     /// If no instance is selected, or it does not answer, or it has no such router.
-    pub(super) fn take(beside: &Stay, json: bool) -> anyhow::Result<Self> {
-        // Caught from the beginning, so that everything is undone.
+    pub(super) fn take(target: &ResidentArgs, json: bool) -> anyhow::Result<Self> {
+        // Caught from the start, so that everything is undone.
         let signals = Mutex::new(StopSignals::catch().context("catching signals")?);
-        let client = Client::connect(&directory(), beside.instance.as_deref())?;
+        let client = Client::connect(&directory(), target.instance.as_deref())?;
         let installed = Arc::new(Mutex::new(Some(BTreeSet::new())));
         let (renewing, ended) = channel();
         let found = client.found();
-        let same =
-            Beside { router: beside.router.clone(), instance: Some(format!("{}-{}", found.name, found.pid)) };
+        let same = RouterArgs {
+            router: target.router.clone(),
+            instance: Some(format!("{}-{}", found.name, found.pid)),
+        };
         let own = Arc::clone(&installed);
-        let interval = Duration::from_nanos(beside.lease.0) / RENEWALS;
+        let interval = Duration::from_nanos(target.lease.0) / RENEWALS;
         std::thread::Builder::new()
             .name("renew".into())
             .spawn(move || renew(&same, &own, interval, &ended))?;
-        let post = Self {
+        let session = Self {
             client,
-            router: beside.router.clone(),
+            router: target.router.clone(),
             json,
-            lease: beside.lease,
+            lease: target.lease,
             installed,
             signals,
             _renewing: renewing,
         };
-        post.ask(&ForwarderAsk::List)?;
-        Ok(post)
+        session.ask(&ProgramRequest::List)?;
+        Ok(session)
     }
 
     /// The instance's name.
@@ -83,7 +86,7 @@ impl Post {
         &self.router
     }
 
-    /// Everything that the instance counts.
+    /// All counters of the instance.
     pub(super) fn stats(&self) -> anyhow::Result<Value> {
         Ok(self.client.stats(&RowFilter::default())?)
     }
@@ -93,7 +96,7 @@ impl Post {
         Ok(self.client.routes(&self.router)?)
     }
 
-    fn ask(&self, ask: &ForwarderAsk) -> anyhow::Result<Value> {
+    fn ask(&self, ask: &ProgramRequest) -> anyhow::Result<Value> {
         Ok(self.client.forwarders(&self.router, ask)?)
     }
 
@@ -102,12 +105,12 @@ impl Post {
     /// # Errors
     /// If it is refused.
     pub(super) fn install(&self, written: &WrittenForwarder) -> anyhow::Result<u32> {
-        // Locked until the number is known: leaving waits for it.
+        // Locked until the number is known: leaving must wait for it.
         let mut own = self.own();
-        let own = own.as_mut().context("nothing is installed any more")?;
+        let own = own.as_mut().context("the session has ended")?;
         let forwarder = serde_json::to_value(written).context("a forwarder can be written as JSON")?;
         let new = NewForwarder { forwarder, object: None, lease: Some(self.lease.to_string()) };
-        let installed = self.ask(&ForwarderAsk::Install(new));
+        let installed = self.ask(&ProgramRequest::Install(new));
         let installed = installed.with_context(|| match &written.name {
             Some(name) if written.program.is_empty() => format!("installing the attachment of {name}"),
             _ => format!("installing {}", written.program),
@@ -124,8 +127,8 @@ impl Post {
     /// If one of them is gone, or has no lease.
     pub(super) fn adopt(&self, fids: &[u32]) -> anyhow::Result<()> {
         let mut own = self.own();
-        let own = own.as_mut().context("nothing is installed any more")?;
-        self.ask(&ForwarderAsk::Renew(fids.to_vec()))?;
+        let own = own.as_mut().context("the session has ended")?;
+        self.ask(&ProgramRequest::Renew(fids.to_vec()))?;
         own.extend(fids);
         Ok(())
     }
@@ -138,12 +141,12 @@ impl Post {
         if let Some(own) = self.own().as_mut() {
             own.remove(&fid);
         }
-        self.ask(&ForwarderAsk::Remove(fid)).map(drop)
+        self.ask(&ProgramRequest::Remove(fid)).map(drop)
     }
 
     /// The router's programs, as listed by the instance.
     pub(super) fn list(&self) -> anyhow::Result<Vec<Value>> {
-        match self.ask(&ForwarderAsk::List)?["forwarders"].take() {
+        match self.ask(&ProgramRequest::List)?["forwarders"].take() {
             Value::Array(list) => Ok(list),
             _ => bail!("the instance's list of programs can't be read"),
         }
@@ -151,7 +154,7 @@ impl Post {
 
     /// A program's state.
     pub(super) fn data<const N: usize>(&self, fid: u32) -> anyhow::Result<[u8; N]> {
-        let answer = self.ask(&ForwarderAsk::Get(fid, Typed::default()))?;
+        let answer = self.ask(&ProgramRequest::Get(fid, TypeQuery::default()))?;
         let data = bytes(&answer["data"])?;
         let has = data.len();
         data.try_into().map_err(|_| anyhow::anyhow!("program {fid} has a state of {has} bytes, not {N}"))
@@ -159,12 +162,12 @@ impl Post {
 
     /// Writes a program's state.
     pub(super) fn set(&self, fid: u32, data: &[u8]) -> anyhow::Result<()> {
-        self.ask(&ForwarderAsk::Set(fid, State { data: digits(data), kind: None })).map(drop)
+        self.ask(&ProgramRequest::Set(fid, State { data: digits(data), kind: None })).map(drop)
     }
 
     /// The entries of a program's map.
     pub(super) fn entries(&self, fid: u32, map: &str) -> anyhow::Result<Vec<Entry>> {
-        let answer = self.ask(&ForwarderAsk::Map(fid, map.into(), Entries::default()))?;
+        let answer = self.ask(&ProgramRequest::Map(fid, map.into(), Entries::default()))?;
         let entries = answer["entries"].as_array().context("a map has entries")?;
         entries.iter().map(|entry| Ok((bytes(&entry["key"])?, bytes(&entry["value"])?))).collect()
     }
@@ -177,7 +180,7 @@ impl Post {
         keys: &[Vec<u8>],
     ) -> anyhow::Result<Vec<Option<Vec<u8>>>> {
         let keys = keys.iter().map(|key| digits(key)).collect();
-        let answer = self.ask(&ForwarderAsk::Values(fid, map.into(), keys))?;
+        let answer = self.ask(&ProgramRequest::Values(fid, map.into(), keys))?;
         let values = answer["values"].as_array().context("keys have values")?;
         values.iter().map(|value| if value.is_null() { Ok(None) } else { bytes(value).map(Some) }).collect()
     }
@@ -201,7 +204,7 @@ impl Post {
     }
 
     fn write(&self, fid: u32, map: &str, change: MapChange) -> anyhow::Result<()> {
-        self.ask(&ForwarderAsk::Write(fid, map.into(), change)).map(drop)
+        self.ask(&ProgramRequest::Write(fid, map.into(), change)).map(drop)
     }
 
     /// Removes an entry of a program's map. A missing entry is not an error: the program may have evicted it.
@@ -211,7 +214,7 @@ impl Post {
 
     /// Removes all entries of a program's map, or sets them to zero in an array.
     pub(super) fn clear(&self, fid: u32, map: &str) -> anyhow::Result<()> {
-        self.ask(&ForwarderAsk::Clear(fid, map.into())).map(drop)
+        self.ask(&ProgramRequest::Clear(fid, map.into())).map(drop)
     }
 
     /// Prints an event: the object with --json, else the text.
@@ -256,8 +259,8 @@ impl Post {
 
     /// Whether a process is attached under this name.
     pub(super) fn is_attached(&self, name: &str) -> bool {
-        // Without the instance none is.
-        let levels = self.ask(&ForwarderAsk::Levels).unwrap_or_default();
+        // Without the instance no process is attached.
+        let levels = self.ask(&ProgramRequest::Levels).unwrap_or_default();
         let attachments = levels["attachments"].as_array();
         attachments.is_some_and(|attachments| {
             attachments.iter().any(|attachment| attachment["name"] == name && attachment["there"] == true)
@@ -273,7 +276,7 @@ impl Post {
     pub(super) fn leave(&self) {
         for fid in self.own().take().into_iter().flatten() {
             // Without the instance its programs are gone, too.
-            let _ = self.ask(&ForwarderAsk::Remove(fid));
+            let _ = self.ask(&ProgramRequest::Remove(fid));
         }
     }
 
@@ -282,23 +285,23 @@ impl Post {
     }
 }
 
-/// Nothing that holds them panics.
+/// No holder of these locks panics.
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Renews the leases of installed programs until the post is dropped.
-fn renew(beside: &Beside, installed: &Installed, interval: Duration, ended: &Receiver<()>) {
+/// Renews the leases of installed programs until the session is dropped.
+fn renew(target: &RouterArgs, installed: &Installed, interval: Duration, ended: &Receiver<()>) {
     while ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
         let fids: Vec<u32> = held(installed).iter().flatten().copied().collect();
         if !fids.is_empty() {
             // A program just removed has no lease; an ended instance is noticed by the next request.
-            let _ = beside.ask(&ForwarderAsk::Renew(fids));
+            let _ = target.ask(&ProgramRequest::Renew(fids));
         }
     }
 }
 
-impl Drop for Post {
+impl Drop for RouterSession {
     fn drop(&mut self) {
         self.leave();
     }

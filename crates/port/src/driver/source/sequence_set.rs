@@ -1,18 +1,18 @@
-//! Which packets of a flow have come, so that a copy is told from the packet.
+//! Sequence numbers of a flow's received packets, to recognise copies.
 
 use std::collections::VecDeque;
 
 /// Numbers of a chunk.
 const CHUNK: u64 = 4096;
-/// Most chunks: of a flow that loses packets the last 16 million numbers are known.
+/// Most chunks: of a flow with losses the last 16 million numbers are kept.
 const MOST_CHUNKS: usize = 4096;
 
 type Bits = Box<[u64; CHUNK as usize / 64]>;
 
-/// A set of sequence numbers. What is far behind the newest, and what is whole, takes no room.
+/// A set of sequence numbers. Numbers far below the newest, and complete chunks at the start, take no memory.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
-    /// All below are treated as seen; the beginning of a chunk.
+pub(super) struct SequenceSet {
+    /// All numbers below are treated as seen; the start of a chunk.
     below: u64,
     /// Ascending by their number.
     chunks: VecDeque<Chunk>,
@@ -26,9 +26,8 @@ struct Chunk {
     bits: Bits,
 }
 
-impl Seen {
-    /// Notes a number; whether it was not there before. One that is more than 16 million behind is
-    /// treated as there.
+impl SequenceSet {
+    /// Adds a number; returns whether it is new. A number more than 16 million behind is treated as present.
     pub(super) fn note(&mut self, sequence: u64) -> bool {
         if sequence < self.below {
             return false;
@@ -44,7 +43,7 @@ impl Seen {
         self.set(at, sequence)
     }
 
-    /// Notes the first number of a chunk, which is to stand at `at`.
+    /// Adds the first number of a chunk, at index `at`.
     #[cold]
     fn begin(&mut self, mut at: usize, number: u64, sequence: u64) -> bool {
         if self.chunks.len() == MOST_CHUNKS {
@@ -75,7 +74,7 @@ impl Seen {
         fresh
     }
 
-    /// Lets the first chunk go: all up to its end is treated as seen.
+    /// Drops the first chunk: all numbers up to its end are treated as seen.
     fn retire(&mut self) {
         if let Some(mut chunk) = self.chunks.pop_front() {
             self.below = (chunk.number + 1) * CHUNK;
@@ -93,11 +92,11 @@ mod tests {
 
     #[test]
     fn what_came_whole_takes_no_room() {
-        let mut seen = Seen::default();
+        let mut seen = SequenceSet::default();
         assert!((0..10 * CHUNK).all(|number| seen.note(number)));
         assert_eq!((seen.chunks.len(), seen.below), (0, 10 * CHUNK));
         assert!((0..10 * CHUNK).all(|number| !seen.note(number)));
-        // The first of a chunk is lost: it stays until that one comes.
+        // The first of a chunk is lost: the chunk stays until it arrives.
         assert!((10 * CHUNK + 1..12 * CHUNK).all(|number| seen.note(number)));
         assert_eq!(seen.chunks.len(), 2);
         assert!(seen.note(10 * CHUNK) && !seen.note(10 * CHUNK));
@@ -106,20 +105,20 @@ mod tests {
 
     #[test]
     fn what_is_far_behind_counts_as_seen() {
-        let mut seen = Seen::default();
+        let mut seen = SequenceSet::default();
         for chunk in 0..=MOST_CHUNKS as u64 {
             assert!(seen.note(chunk * CHUNK + 7));
         }
         assert_eq!((seen.chunks.len(), seen.below), (MOST_CHUNKS, CHUNK));
         assert!(!seen.note(8) && seen.note(CHUNK + 8));
-        // A number that can't be, far ahead, costs a chunk and no more.
+        // An impossible number far ahead costs only a chunk.
         assert!(seen.note(1 << 47) && seen.note(2 * CHUNK + 9) && !seen.note(2 * CHUNK + 9));
     }
 
     proptest! {
         #[test]
         fn agrees_with_a_set(numbers in proptest::collection::vec(0u64..20_000, 0..3000)) {
-            let (mut seen, mut set) = (Seen::default(), HashSet::new());
+            let (mut seen, mut set) = (SequenceSet::default(), HashSet::new());
             for number in numbers {
                 prop_assert_eq!(seen.note(number), set.insert(number));
             }

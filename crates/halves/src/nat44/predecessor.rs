@@ -2,28 +2,28 @@
 //! no packet leaves untranslated meanwhile.
 
 use super::NAME;
-use crate::post::Post;
+use crate::session::RouterSession;
 use anyhow::{Context, bail};
 use longwire_units::Nanos;
 use serde_json::Value;
 
-/// Programs that can be adopted.
+/// Programs of a predecessor, which can be adopted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Left {
+pub(super) struct Predecessor {
     /// The one that translates.
     pub program: u32,
     /// The one behind it, whose packets go up.
     pub attachment: u32,
 }
 
-impl Left {
-    /// Finds them; empty if no program has the name.
+impl Predecessor {
+    /// Finds them; none if no program has the name.
     ///
     /// # Errors
     /// A program has the name with another state or another lease: adopting it would not do what was
     /// requested.
-    pub fn find(post: &Post, state: &[u8], lease: Nanos) -> anyhow::Result<Option<Self>> {
-        let list = post.list()?;
+    pub fn find(session: &RouterSession, state: &[u8], lease: Nanos) -> anyhow::Result<Option<Self>> {
+        let list = session.list()?;
         let named: Vec<&Value> = list.iter().filter(|one| one["name"] == NAME).collect();
         let Some(attachment) = named.iter().position(|one| one["where"] == "control") else {
             return Ok(None);
@@ -31,11 +31,11 @@ impl Left {
         let is_same = |one: &Value| one["lease_ns"] == lease.0;
         for before in named[..attachment].iter().filter(|one| is_same(named[attachment]) && is_same(one)) {
             let program = number(before)?;
-            if post.data::<STATE>(program).is_ok_and(|data| data == state) {
+            if session.data::<STATE>(program).is_ok_and(|data| data == state) {
                 return Ok(Some(Self { program, attachment: number(named[attachment])? }));
             }
         }
-        bail!("{}", refusal(post.router(), &named));
+        bail!("{}", refusal(session.router(), &named));
     }
 }
 

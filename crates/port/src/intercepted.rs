@@ -1,15 +1,15 @@
-//! A port with something before it that sees what comes in and goes out.
+//! A port with an interceptor, which sees its received and transmitted packets.
 
 use longwire_block::{Port, PortError, PortStats, Spec, Stamp, Values};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 
-/// A wrapper before a port.
-pub trait Before: Send {
-    /// How the port with it is described.
+/// Intercepts the packets of a port.
+pub trait Interceptor: Send {
+    /// The description of the intercepted port.
     fn describe(&self, port: &dyn Port) -> String;
 
-    /// Takes what comes in by the port, and adds what is to go on to `batch`.
+    /// Receives packets from the port, and adds those that continue to `batch`.
     ///
     /// # Errors
     /// Those of the port.
@@ -21,7 +21,7 @@ pub trait Before: Send {
         batch: &mut Batch,
     ) -> Result<(), PortError>;
 
-    /// Passes on what goes out by the port.
+    /// Transmits packets through the port.
     ///
     /// # Errors
     /// Those of the port.
@@ -29,32 +29,32 @@ pub trait Before: Send {
         port.transmit(pool, batch)
     }
 
-    /// What the port with it has counted.
+    /// The counters of the intercepted port.
     fn stats(&self, port: &dyn Port) -> PortStats {
         port.stats()
     }
 }
 
-/// A port with something before it. All else is the port's own business.
-pub struct Wrapped<B> {
+/// A port with an interceptor. All other methods are the port's own.
+pub struct InterceptedPort<B> {
     port: Box<dyn Port>,
-    before: B,
+    interceptor: B,
 }
 
-impl<B: Before> Wrapped<B> {
-    /// Puts `before` before `port`.
-    pub fn new(port: Box<dyn Port>, before: B) -> Self {
-        Self { port, before }
+impl<B: Interceptor> InterceptedPort<B> {
+    /// Wraps `port` with `interceptor`.
+    pub fn new(port: Box<dyn Port>, interceptor: B) -> Self {
+        Self { port, interceptor }
     }
 }
 
-impl<B: Before> Port for Wrapped<B> {
+impl<B: Interceptor> Port for InterceptedPort<B> {
     fn name(&self) -> &str {
         self.port.name()
     }
 
     fn describe(&self) -> String {
-        self.before.describe(&*self.port)
+        self.interceptor.describe(&*self.port)
     }
 
     fn stamp(&self) -> Stamp {
@@ -62,11 +62,11 @@ impl<B: Before> Port for Wrapped<B> {
     }
 
     fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
-        self.before.receive(&mut *self.port, pool, now, batch)
+        self.interceptor.receive(&mut *self.port, pool, now, batch)
     }
 
     fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
-        self.before.transmit(&mut *self.port, pool, batch)
+        self.interceptor.transmit(&mut *self.port, pool, batch)
     }
 
     fn next_arrival(&mut self) -> Option<Nanos> {
@@ -82,7 +82,7 @@ impl<B: Before> Port for Wrapped<B> {
     }
 
     fn stats(&self) -> PortStats {
-        self.before.stats(&*self.port)
+        self.interceptor.stats(&*self.port)
     }
 
     fn finish(&mut self) -> Result<(), PortError> {

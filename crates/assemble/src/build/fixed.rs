@@ -1,22 +1,55 @@
-//! What can't change while a scenario runs, compared: which objects there are, how they are joined, and the
-//! settings of the engine.
+//! What can't change while a scenario runs, compared: objects that neither join nor leave, settings that are
+//! fixed, and those of the engine.
 
-use super::blocks::is_at_start;
-use longwire_control::RefusedDifference;
-use longwire_scenario::{Plan, Router};
+use longwire_scenario::{Event, Plan, Router};
 use longwire_units::Nanos;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 const AGAIN: &str = "start the instance again";
 
-/// The differences of two plans that no change of a setting removes.
-pub(super) fn differences(now: &Plan, wanted: &Plan) -> Vec<RefusedDifference> {
+/// A difference that can't be removed while packets flow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FixedDifference {
+    /// What differs.
+    pub what: String,
+    /// Why it can't change, and what to do.
+    pub reason: String,
+}
+
+/// Whether an event describes the start.
+pub fn is_at_start(event: &Event) -> bool {
+    event.time == Nanos::ZERO && event.repeat.is_none() && event.ramp.is_none()
+}
+
+/// Whether two plans have the same links between the same ends, the same hosts, ports and bridges, and
+/// the same paths.
+pub fn are_joined_alike(now: &Plan, wanted: &Plan) -> bool {
+    let link = |plan: &Plan, place: usize| {
+        let link = &plan.links[place];
+        (link.name.clone(), [link.from, link.to].map(|end| plan.end_name(end).to_owned()))
+    };
+    now.links.len() == wanted.links.len()
+        && (0..now.links.len()).all(|place| link(now, place) == link(wanted, place))
+        && outer_ports(now).eq(outer_ports(wanted))
+        && now.bridges == wanted.bridges
+        && paths(now) == paths(wanted)
+}
+
+/// The names of hosts and declared ports, by place.
+fn outer_ports(plan: &Plan) -> impl Iterator<Item = (usize, &str)> {
+    let outer = plan.ports.iter().enumerate().filter(|(_, port)| port.attachment.is_outer());
+    outer.map(|(place, port)| (place, &*port.name))
+}
+
+/// The differences of two plans that remain when links, hosts and ports have joined and left, and settings
+/// have changed.
+pub fn fixed_differences(now: &Plan, wanted: &Plan) -> Vec<FixedDifference> {
     let mut all = Vec::new();
     let mut single = |what: &str, differs: bool| {
         if differs {
             let reason = format!("it is fixed when the instance starts: {AGAIN}");
-            all.push(RefusedDifference { what: what.into(), reason });
+            all.push(FixedDifference { what: what.into(), reason });
         }
     };
     single("seed", now.seed != wanted.seed);
@@ -26,22 +59,16 @@ pub(super) fn differences(now: &Plan, wanted: &Plan) -> Vec<RefusedDifference> {
     single("[nesp]", text(&now.nesp) != text(&wanted.nesp));
     single("[[forwarder]]", text(&now.forwarders) != text(&wanted.forwarders));
     single("[[at]]", events(now) != events(wanted));
-    let before = all.len();
     for (kind, list) in LISTS {
         compare(kind, &list(now), &list(wanted), &mut all);
-    }
-    // Where objects are the same, so are their places, and paths can be compared.
-    if all.len() == before && paths(now) != paths(wanted) {
-        let reason = format!("paths are found before the run, and have changed: {AGAIN}");
-        all.push(RefusedDifference { what: "[[path]]".into(), reason });
     }
     all
 }
 
-/// The objects of a section by name, each with all of it that can't change.
+/// The objects of a section by name, each with its fixed part.
 type List = fn(&Plan) -> Vec<(String, String)>;
 
-const LISTS: [(&str, List); 7] = [
+const LISTS: [(&str, List); 5] = [
     ("host", |plan| {
         let of = |host: &longwire_scenario::Host| {
             let fixed = (&host.addresses, host.mac, host.mtu, &host.gateways, &host.routes, &host.driver);
@@ -56,19 +83,8 @@ const LISTS: [(&str, List); 7] = [
         };
         files.map(of).collect()
     }),
-    ("bridge", |plan| {
-        let declared = plan.bridges.iter().filter(|bridge| bridge.declared);
-        let of = |bridge: &longwire_scenario::Bridge| text(&(bridge.ageing, bridge.table, bridge.wire));
-        declared.map(|bridge| (bridge.name.to_string(), of(bridge))).collect()
-    }),
     ("router", |plan| {
         plan.routers.iter().map(|router| (router.name.to_string(), text(&fixed(router)))).collect()
-    }),
-    ("link", |plan| {
-        let of = |link: &longwire_scenario::Link| {
-            (link.name.to_string(), text(&[plan.end_name(link.from), plan.end_name(link.to)]))
-        };
-        plan.links.iter().map(of).collect()
     }),
     ("medium", |plan| {
         let links = |medium: &longwire_scenario::Medium| {
@@ -86,9 +102,9 @@ const LISTS: [(&str, List); 7] = [
     }),
 ];
 
-/// A router without what can change.
+/// A router without its changeable part.
 fn fixed(router: &Router) -> Router {
-    let mut router = router.clone();
+    let mut router = Router { segment: 0, ..router.clone() };
     if !router.control {
         router.routes.clear();
     }
@@ -97,32 +113,37 @@ fn fixed(router: &Router) -> Router {
     router
 }
 
+/// Objects of a kind that differ; hosts and ports may be in one of the plans only.
 fn compare(
     kind: &str,
     now: &[(String, String)],
     wanted: &[(String, String)],
-    all: &mut Vec<RefusedDifference>,
+    all: &mut Vec<FixedDifference>,
 ) {
     let by_name = |list: &[(String, String)]| list.iter().cloned().collect::<BTreeMap<_, _>>();
     let (there, then) = (by_name(now), by_name(wanted));
+    let comes_and_goes = ["host", "port"].contains(&kind);
     let mut refuse = |name: &String, reason: String| {
-        all.push(RefusedDifference { what: format!("{kind} \"{name}\""), reason });
+        all.push(FixedDifference { what: format!("{kind} \"{name}\""), reason });
     };
     for (name, fixed) in now {
         match then.get(name) {
-            None if kind == "link" => {
-                refuse(name, "it is not in the scenario any more: remove it with longwire ctl remove".into());
-            }
+            None if comes_and_goes => {}
             None => refuse(name, format!("it is not in the scenario any more: {AGAIN}")),
+            Some(other) if other != fixed && comes_and_goes => {
+                refuse(
+                    name,
+                    "its addresses or other fixed settings differ: remove it, and then add it".into(),
+                );
+            }
             Some(other) if other != fixed => {
-                refuse(name, format!("its ends, addresses or other fixed settings differ: {AGAIN}"));
+                refuse(name, format!("its addresses or other fixed settings differ: {AGAIN}"));
             }
             Some(_) => {}
         }
     }
-    for (name, _) in wanted.iter().filter(|(name, _)| !there.contains_key(name)) {
-        let how = if kind == "link" { "add it with longwire ctl add" } else { AGAIN };
-        refuse(name, format!("it is new: {how}"));
+    for (name, _) in wanted.iter().filter(|(name, _)| !comes_and_goes && !there.contains_key(name)) {
+        refuse(name, format!("it is new: {AGAIN}"));
     }
 }
 
