@@ -295,6 +295,14 @@ for (const link of document.querySelectorAll('footer a')) {
     api.open(link.getAttribute('href').replace(/^v1\//, ''));
   });
 }
-document.addEventListener('visibilitychange', () => document.hidden || lookSoon());
+addEventListener('hashchange', () => {
+  state.selected = fromAddress() ?? state.selected;
+  if (state.selected) objects.turnTo(state.selected.kind);
+  lookSoon();
+});
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) clearTimeout(state.timer);
+  else lookSoon();
+});
 if (state.selected) objects.turnTo(state.selected.kind);
 look();

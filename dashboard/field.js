@@ -11,6 +11,7 @@ const LONG = 12;
 let numbers = 0;
 
 export class Field {
+  #schema;
   #scale;
   #takes;
   #text;
@@ -25,6 +26,7 @@ export class Field {
   /** A setting with its schema; `change` sets its text, and answers what is wrong if anything is. */
   constructor(setting, schema, change) {
     this.change = change;
+    this.#schema = schema;
     this.#scale = Scale.of(schema);
     this.#takes = schema['x-takes'] ?? '';
     const id = `setting-${(numbers += 1)}`;
@@ -79,6 +81,7 @@ export class Field {
     }
     if (this.#text.value !== text) this.#text.value = text;
     if (!this.#slider) return;
+    this.#scale = Scale.of(this.#schema, text);
     const value = this.#scale.read(text);
     // Unlimited, a trace and the like have no place on the scale.
     this.#slider.disabled = value === null && text !== 'unlimited';

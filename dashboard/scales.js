@@ -82,10 +82,15 @@ export const read = (format, text) => FORMATS[format].read((text ?? '').trim());
 /** The most values of a range whose slider has one step for each. */
 const FEW = 200;
 
-/** The scale of a setting, by its schema; null if it has none. */
+/** What the limit of a queue may be instead of packets. */
+const OTHER_LIMITS = ['time', 'size'];
+
+/** The scale of a setting, by its schema and its present text; null if it has none. */
 export class Scale {
-  static of(schema) {
-    return FORMATS[schema.format] ? new Scale(schema) : null;
+  static of(schema, text = '') {
+    if (!FORMATS[schema.format]) return null;
+    const other = schema.format === 'limit' && OTHER_LIMITS.find((format) => read(format, text) !== null);
+    return new Scale(other ? { format: other } : schema);
   }
 
   constructor({ format, 'x-least': least = 0, 'x-most': most = Infinity }) {

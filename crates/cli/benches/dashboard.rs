@@ -49,9 +49,12 @@ struct Running {
 }
 
 impl Running {
-    fn start(scenario: &str) -> Self {
+    /// Runs a scenario in a file of this folder.
+    fn start(folder: &Folder, name: &str, scenario: &str) -> Self {
+        folder.write(name, scenario);
         let mut child = Command::new(env!("CARGO_BIN_EXE_longwire"))
-            .args(["run", scenario, "--web=0", "--json"])
+            .current_dir(folder.path(""))
+            .args(["run", name, "--web=0", "--json"])
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -73,7 +76,7 @@ impl Drop for Running {
 fn measure() {
     let folder = Folder::new("dashboard-bench");
     let Some(mut browser) = Browser::start("dashboard", &folder.path("profile")) else { return };
-    let run = Running::start(&folder.write("links.toml", LINKS));
+    let run = Running::start(&folder, "links.toml", LINKS);
     let server = [run.child.id()];
     sleep(SETTLE);
     let alone = share(|| used(&server), TIME);
@@ -171,14 +174,19 @@ fn fields(pid: u32) -> Option<Vec<u64>> {
 fn pictures(folder: &Path) {
     let own = Folder::new("dashboard-pictures");
     let Some(mut browser) = Browser::start("pictures", &own.path("profile")) else { return };
-    let run = Running::start(&own.write("home-access.toml", include_str!("pictures.toml")));
+    let run = Running::start(&own, "home-access.toml", include_str!("pictures.toml"));
     browser.open(&run.url, (1440, 1400), "light");
     browser.wait("performance.getEntriesByName('shown').length");
     sleep(Duration::from_secs(100));
-    for (width, height, place) in [(1440, 1400, "wide"), (360, 3000, "narrow")] {
+    for (width, place) in [(1440, "wide"), (360, "narrow")] {
         for (scheme, ending) in [("light", ""), ("dark", "-dark")] {
-            browser.resize((width, height), scheme);
+            // What is outside the window is not drawn: first more than the page needs, then just that.
+            browser.resize((width, 4000), scheme);
             sleep(Duration::from_secs(3));
+            let height = browser.value("Math.ceil(document.body.getBoundingClientRect().height)");
+            let height = height.as_u64().and_then(|height| u32::try_from(height).ok());
+            browser.resize((width, height.expect("a page has a height")), scheme);
+            sleep(Duration::from_secs(2));
             let file = folder.join(format!("dashboard-{place}{ending}.png"));
             std::fs::write(&file, browser.picture()).expect("the folder can be written to");
             println!("{}: {}", file.display(), browser.value("document.getElementById('light').innerText"));

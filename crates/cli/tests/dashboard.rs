@@ -151,7 +151,9 @@ fn the_dashboard_shows_a_run_and_changes_it() {
     browser.wait("document.getElementById('panel-title').textContent === 'up.backward'");
     browser.wait("location.hash === '#links/up.backward'");
 
-    // It fits a telephone, and has a dark theme.
+    the_cursor_shows_what_comes(&mut browser);
+
+    // It fits a telephone, and the dark.
     browser.resize((360, 740), "dark");
     browser.wait("document.documentElement.scrollWidth <= 360");
     browser.wait("getComputedStyle(document.body).backgroundColor === 'rgb(14, 20, 27)'");
@@ -164,6 +166,24 @@ fn the_dashboard_shows_a_run_and_changes_it() {
     run.stop();
     browser.wait("!document.getElementById('trouble').hidden");
     browser.wait("document.getElementById('trouble').textContent.includes('has ended')");
+}
+
+/// The keyboard moves the cursor of the timeline; a node of the topology is an object, too.
+fn the_cursor_shows_what_comes(browser: &mut Browser) {
+    let press = |key: &str| {
+        let event = format!("new KeyboardEvent('keydown', {{ key: '{key}' }})");
+        format!("document.getElementById('timeline').dispatchEvent({event})")
+    };
+    let note = "document.getElementById('timeline-note').textContent";
+    browser.value(&press("ArrowRight"));
+    browser.wait(&format!("{note} === '1:00:00 up.backward: delay 22 ms'"));
+    browser.value(&press("ArrowLeft"));
+    browser.wait(&format!("{note} === '0:01 up.backward: delay 21 ms'"));
+    browser.value(&press("Escape"));
+    browser.wait(&format!("{note}.startsWith('next in ')"));
+    browser.value("document.querySelector('#topology .node').dispatchEvent(new Event('click'))");
+    browser
+        .wait("location.hash === '#ports/a' && document.getElementById('panel-title').textContent === 'a'");
 }
 
 #[test]

@@ -107,3 +107,23 @@ fn schema(kind: Kind, settable: &[Settable]) -> Value {
         "additionalProperties": false,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_settings_measure_is_described() {
+        let half = Quantity::Decimal(Bounds { least: 500_000, most: u64::MAX });
+        let fresh =
+            Settable { only_new: true, ..Settable::new("key.NAME", "", "a key".into(), Quantity::Other) };
+        let schema =
+            schema(Kind::Flow, &[Settable::new("share", "how much", "0.5 or more".into(), half), fresh]);
+        let share = json!({
+            "type": "string", "description": "how much: 0.5 or more", "x-takes": "0.5 or more",
+            "format": "decimal", "x-least": 0.5,
+        });
+        assert_eq!(schema["properties"], json!({ "share": share }));
+        assert_eq!(schema["patternProperties"]["^key\\..+"]["x-only-new"], true);
+    }
+}

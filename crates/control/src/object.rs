@@ -271,6 +271,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_setting_of_several_kinds_has_the_range_of_all() {
+        let time = |least, most| Quantity::Time(Bounds { least, most });
+        let words = |words: &[&'static str]| Quantity::Words(words.to_vec());
+        let of = |each: &[(&str, Quantity)]| {
+            let mut all = Vec::new();
+            for (takes, quantity) in each {
+                Settable::new("slot", "", (*takes).into(), quantity.clone()).add_to(&mut all);
+            }
+            assert_eq!(all.len(), 1);
+            (all[0].takes.clone(), all[0].quantity.clone())
+        };
+        assert_eq!(of(&[("a", time(1, 9)), ("a", time(1, 9))]), ("a".into(), time(1, 9)));
+        assert_eq!(of(&[("a", time(1, 9)), ("b", time(5, 20))]), ("a, or b".into(), time(1, 20)));
+        assert_eq!(of(&[("x", words(&["x"])), ("y", words(&["x", "y"]))]).1, words(&["x", "y"]));
+        assert_eq!(of(&[("a", time(1, 9)), ("b", Quantity::Rate)]).1, Quantity::Other);
+    }
+
+    #[test]
     fn patterns_fit_names() {
         for (pattern, name) in [
             ("dsl*", "dsl7.forward"),

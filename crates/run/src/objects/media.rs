@@ -49,3 +49,14 @@ impl ObjectKind for MediumKind {
         all.into_iter().chain(of_ramps()).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_new_medium_alone_is_given_is_no_change() {
+        let keys: Vec<String> = MediumWords.settable().into_iter().map(|setting| setting.key).collect();
+        assert!(keys.contains(&"rate".into()) && !keys.contains(&"slot".into()), "{keys:?}");
+    }
+}

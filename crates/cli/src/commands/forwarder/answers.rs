@@ -56,7 +56,7 @@ pub(super) fn about_one(command: &str, router: &str, answer: Value) -> Report {
 /// Reports which programs were changed, if JSON is requested.
 pub(super) fn done(command: &str, target: &Target, fids: &[u32]) -> anyhow::Result<Outcome> {
     let Target { router, json, .. } = target;
-    let mut report = Report::new(command).with("router", &**router);
+    let mut report = Report::new(command).with("router", router.as_str());
     report
         .extend(fids.iter().map(|&fid| program_row(router, Fields::from_iter([("fid".into(), fid.into())]))));
     outcome::print_if_json(&report, *json)
