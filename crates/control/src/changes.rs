@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(read("{}").unwrap(), []);
         let mistakes = [
             (r#"{"rate": "1", "rate": "2"}"#, "\"rate\" is given twice"),
-            (r#"{"rate": 5}"#, "\"rate\" has to be text"),
+            (r#"{"rate": 5}"#, "\"rate\" must be text"),
             (r#"["rate"]"#, "expected an object of settings"),
             (r#"{"rate": "#, "EOF"),
         ];

@@ -5,6 +5,7 @@ use crate::instance::{Info, RoutePage};
 use crate::object::{Kind, Object, ObjectPage};
 use crate::place::{self, Found};
 use crate::problem::Problem;
+use crate::remote::{RemoteInstance, Stream};
 use crate::rewire::{RewireRequest, Rewired};
 use crate::rows::RowFilter;
 use crate::scenario::{Comparison, ScenarioRequest, ScenarioText};
@@ -29,9 +30,18 @@ const MAX_ANSWER: usize = 1 << 30;
 /// A blocking client of one running instance.
 #[derive(Debug)]
 pub struct Client {
-    found: Found,
+    place: Place,
     runtime: Runtime,
     patience: Duration,
+}
+
+/// Where an instance answers.
+#[derive(Debug)]
+enum Place {
+    /// On its socket.
+    Socket(Found),
+    /// On TCP.
+    Remote(RemoteInstance),
 }
 
 /// A failed request.
@@ -53,12 +63,12 @@ pub enum ClientError {
     Several(String),
     /// The directory of the sockets can't be read.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Directory(#[from] PlaceError),
     /// The instance does not answer, or not correctly.
-    #[error("{} does not answer: {reason}", path.display())]
+    #[error("{place} does not answer: {reason}")]
     Silent {
-        /// Its socket.
-        path: PathBuf,
+        /// Its socket or address.
+        place: String,
         /// What happened instead.
         reason: String,
     },
@@ -127,19 +137,44 @@ impl Client {
     /// # Errors
     /// If the system can't provide timers or sockets.
     pub fn of(found: Found, patience: Duration) -> Result<Self, ClientError> {
-        Ok(Self { runtime: runtime(&found.path)?, found, patience })
+        Ok(Self { runtime: runtime(&found.path)?, place: Place::Socket(found), patience })
     }
 
-    /// The chosen instance.
-    pub fn found(&self) -> &Found {
-        &self.found
+    /// A client of an instance on TCP.
+    ///
+    /// # Errors
+    /// If the system can't provide timers or sockets.
+    pub fn of_remote(remote: RemoteInstance) -> Result<Self, ClientError> {
+        let runtime = runtime(Path::new(&remote.authority()))?;
+        Ok(Self { runtime, place: Place::Remote(remote), patience: ANSWER_TIME })
+    }
+
+    /// The chosen instance, if it is one of this machine's.
+    pub fn found(&self) -> Option<&Found> {
+        match &self.place {
+            Place::Socket(found) => Some(found),
+            Place::Remote(_) => None,
+        }
+    }
+
+    /// What it is called: its name, or its address.
+    pub fn name(&self) -> String {
+        match &self.place {
+            Place::Socket(found) => found.name.clone(),
+            Place::Remote(remote) => remote.authority(),
+        }
     }
 
     /// Whether the instance has ended: its socket is gone, or nobody listens. An instance that hangs has not
     /// ended, and is not waited for.
     pub fn has_ended(&self) -> bool {
         // A connection that does not fit the queue is refused at once.
-        let tried = self.runtime.block_on(UnixStream::connect(&self.found.path));
+        let tried = self.runtime.block_on(async {
+            match &self.place {
+                Place::Socket(found) => UnixStream::connect(&found.path).await.map(drop),
+                Place::Remote(remote) => remote.connect().await.map(drop),
+            }
+        });
         let gone = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
         tried.is_err_and(|error| gone.contains(&error.kind()))
     }
@@ -269,18 +304,23 @@ impl Client {
 
     /// Sends a request and returns the answer's body, or the reported problem.
     fn exchange(&self, method: Method, path: &str, body: Option<String>) -> Result<Bytes, ClientError> {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(header::HOST, "longwire")
+        let (host, token) = match &self.place {
+            Place::Socket(_) => ("longwire".into(), None),
+            Place::Remote(remote) => (remote.authority(), remote.token()),
+        };
+        let mut request = Request::builder().method(method).uri(path).header(header::HOST, host);
+        if let Some(token) = token {
+            request = request.header(header::AUTHORIZATION, token);
+        }
+        let request = request
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::new(Bytes::from(body.unwrap_or_default())))
             .map_err(|e| self.silent(e.to_string()))?;
         let answer = self
             .runtime
-            .block_on(async { tokio::time::timeout(self.patience, send(&self.found.path, request)).await });
+            .block_on(async { tokio::time::timeout(self.patience, send(&self.place, request)).await });
         let late = || self.silent(format!("no answer within {} s", self.patience.as_secs()));
-        let (status, body) = answer.map_err(|_| late())?.map_err(|reason| self.silent(reason.to_string()))?;
+        let (status, body) = answer.map_err(|_| late())?.map_err(|reason| self.silent(causes(&*reason)))?;
         if status.is_success() {
             return Ok(body);
         }
@@ -291,14 +331,21 @@ impl Client {
     }
 
     fn silent(&self, reason: String) -> ClientError {
-        ClientError::Silent { path: self.found.path.clone(), reason }
+        let place = match &self.place {
+            Place::Socket(found) => found.path.display().to_string(),
+            Place::Remote(remote) => remote.authority(),
+        };
+        ClientError::Silent { place, reason }
     }
 }
 
 type SendError = Box<dyn std::error::Error + Send + Sync>;
 
-async fn send(path: &Path, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), SendError> {
-    let stream = UnixStream::connect(path).await?;
+async fn send(place: &Place, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), SendError> {
+    let stream: Box<dyn Stream> = match place {
+        Place::Socket(found) => Box::new(UnixStream::connect(&found.path).await?),
+        Place::Remote(remote) => remote.connect().await?,
+    };
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let driver = tokio::spawn(connection);
     let response = sender.send_request(request).await?;
@@ -308,9 +355,23 @@ async fn send(path: &Path, request: Request<Full<Bytes>>) -> Result<(StatusCode,
     Ok((status, body))
 }
 
+/// An error with all of its causes: what ended a connection is the last of them.
+fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let all = std::iter::successors(Some(error), |error| error.source());
+    let mut texts: Vec<String> = all.map(ToString::to_string).collect();
+    texts.dedup();
+    let text = texts.join(": ");
+    // What the alert of RFC 8446, section 6.2, means to a user.
+    if text.contains("CertificateRequired") {
+        "it wants a client's certificate and its key".into()
+    } else {
+        text
+    }
+}
+
 fn runtime(directory: &Path) -> Result<Runtime, ClientError> {
     let built = Builder::new_current_thread().enable_all().build();
-    built.map_err(|e| ClientError::Silent { path: directory.into(), reason: e.to_string() })
+    built.map_err(|e| ClientError::Silent { place: directory.display().to_string(), reason: e.to_string() })
 }
 
 fn object_path(kind: Kind, name: &str) -> String {

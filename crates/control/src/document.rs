@@ -5,6 +5,33 @@ use crate::changes::MAX_CHANGES;
 use crate::object::{Bounds, Kind, Quantity, Settable};
 use serde_json::{Map, Value, json};
 
+/// The methods that each path takes.
+pub(crate) struct Methods(Vec<(String, String)>);
+
+impl Methods {
+    /// Those of a document.
+    pub(crate) fn of(document: &Value) -> Self {
+        let paths = document["paths"].as_object().into_iter().flatten();
+        let of_path = |(path, methods): (&String, &Value)| {
+            // HEAD is GET without the body (RFC 9110, section 9.3.2).
+            let head = methods.get("get").is_some().then_some("HEAD".to_owned());
+            let methods = methods.as_object().into_iter().flatten().map(|(method, _)| method.to_uppercase());
+            (path.clone(), methods.chain(head).collect::<Vec<_>>().join(", "))
+        };
+        Self(paths.map(of_path).collect())
+    }
+
+    /// Those of a path of a request, as the header Allow lists them; none if the document has no such path.
+    pub(crate) fn of_path(&self, path: &str) -> Option<&str> {
+        let fits = |pattern: &str| {
+            let fits = |(part, known): (&str, &str)| known.starts_with('{') || part == known;
+            path.split('/').count() == pattern.split('/').count()
+                && path.split('/').zip(pattern.split('/')).all(fits)
+        };
+        self.0.iter().find(|(pattern, _)| fits(pattern)).map(|(_, methods)| &**methods)
+    }
+}
+
 /// The generic endpoints.
 const GENERIC: [&str; 2] = ["/v1/{kind}", "/v1/{kind}/{name}"];
 
@@ -42,15 +69,26 @@ fn of_kind(generic: &Value, kind: Kind) -> Value {
         operation["operationId"] =
             format!("{}_{}", operation["operationId"].as_str().unwrap_or_default(), kind.word()).into();
         if let Some(parameters) = operation["parameters"].as_array_mut() {
-            parameters.retain(|parameter| parameter["name"] != "kind");
+            parameters.retain(|parameter| match parameter["name"].as_str() {
+                Some("kind") => false,
+                Some("sort") => kind == Kind::Link,
+                _ => true,
+            });
         }
-        if method == "patch" {
-            let schema = json!({ "$ref": format!("#/components/schemas/{}", schema_name(kind)) });
-            operation["requestBody"] =
-                json!({ "content": { "application/json": { "schema": schema } }, "required": true });
-        }
+        let schema = match &**method {
+            "patch" => json!({ "$ref": format!("#/components/schemas/{}", schema_name(kind)) }),
+            "post" => of_texts(),
+            _ => continue,
+        };
+        operation["requestBody"] =
+            json!({ "content": { "application/json": { "schema": schema } }, "required": true });
     }
     methods
+}
+
+/// What an object may be made of: the keys of its section, each as text.
+fn of_texts() -> Value {
+    json!({ "type": "object", "maxProperties": MAX_CHANGES, "additionalProperties": { "type": "string" } })
 }
 
 /// Describes the quantity of a setting's values and their range: `x-least` and `x-most`, because the values
@@ -111,6 +149,26 @@ fn schema(kind: Kind, settable: &[Settable]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_have_methods() {
+        let document = json!({ "paths": {
+            "/v1/links": { "get": {}, "post": {} },
+            "/v1/links/{name}": { "get": {}, "patch": {} },
+            "/v1/routers/{router}/leases": { "put": {} },
+        } });
+        let methods = Methods::of(&document);
+        for (path, expected) in [
+            ("/v1/links", Some("GET, POST, HEAD")),
+            ("/v1/links/up", Some("GET, PATCH, HEAD")),
+            ("/v1/routers/a%2Fb/leases", Some("PUT")),
+            ("/v1/routers/a/b/leases", None),
+            ("/v1/ports", None),
+            ("/v1", None),
+        ] {
+            assert_eq!(methods.of_path(path), expected, "{path}");
+        }
+    }
 
     #[test]
     fn what_settings_measure_is_described() {

@@ -2,8 +2,10 @@
 
 use hyper::Method;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Number, Value, json};
+use utoipa::openapi::schema::{Array, ArrayBuilder, Object, Type};
 use utoipa::{IntoParams, ToSchema};
 
 /// Unreserved characters of a path (RFC 3986, section 2.3).
@@ -72,7 +74,23 @@ pub struct NewForwarder {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Leases {
     /// Their numbers.
+    #[serde(deserialize_with = "whole_numbers")]
     pub(crate) fids: Vec<u32>,
+}
+
+/// Reads numbers of programs. 7.0 is one, too: JSON does not distinguish it from 7.
+fn whole_numbers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u32>, D::Error> {
+    let whole = |number: Number| {
+        let float =
+            number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..=u32::MAX.into()).contains(float));
+        let number = number.as_u64().and_then(|number| u32::try_from(number).ok());
+        number.or(float.map(|float| float as u32))
+    };
+    let numbers = Vec::<Number>::deserialize(from)?;
+    let read = |number: Number| whole(number.clone()).ok_or(number);
+    numbers.into_iter().map(read).collect::<Result<_, _>>().map_err(|number| {
+        D::Error::custom(format!("{number} is no number of a program: a whole number below 2^32"))
+    })
 }
 
 /// A type of the program's object.
@@ -131,8 +149,15 @@ pub struct MapChange {
     pub remove: Vec<String>,
     /// Keys and values that are written then, in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Vec<String>>)]
+    #[schema(schema_with = pairs)]
     pub write: Vec<(String, String)>,
+}
+
+/// The schema of pairs of texts.
+fn pairs() -> Array {
+    let text = Object::with_type(Type::String);
+    let pair = ArrayBuilder::new().items(text).min_items(Some(2)).max_items(Some(2));
+    ArrayBuilder::new().items(pair).build()
 }
 
 /// Keys of a map.

@@ -5,6 +5,7 @@
 //! described by the OpenAPI document that it serves, `GET /v1/openapi.json`.
 #![forbid(unsafe_code)]
 
+mod certificate;
 mod changes;
 mod client;
 mod dashboard;
@@ -17,6 +18,7 @@ mod object;
 mod overview;
 mod place;
 mod problem;
+mod remote;
 mod requests;
 mod rewire;
 mod routes;
@@ -25,6 +27,7 @@ mod scenario;
 mod scenario_routes;
 mod server;
 mod service;
+mod tls;
 mod tokens;
 mod web;
 
@@ -40,6 +43,7 @@ pub use overview::{
 };
 pub use place::{Found, control_socket};
 pub use problem::Problem;
+pub use remote::{RemoteError, RemoteFiles, RemoteInstance, RemoteUrl};
 pub use rewire::{RewireRequest, Rewired, RewiredObject, section};
 pub use routes::document;
 pub use rows::RowFilter;
@@ -47,5 +51,6 @@ pub use scenario::{
     Comparison, ObjectDifference, RefusedDifference, ScenarioRequest, ScenarioText, SettingDifference,
 };
 pub use server::{Server, StartError};
+pub use tls::{Tls, TlsError, TlsFiles};
 pub use tokens::{Scope, TokenError, Tokens};
 pub use web::{Web, WebAddress, WebError, WebServer};

@@ -92,7 +92,7 @@ pub struct TopologyLink {
 pub struct EventQuery {
     /// Number of the last known log entry: later ones are shown.
     #[serde(default)]
-    #[param(default = 0)]
+    #[param(default = 0, value_type = usize)]
     pub after: u64,
     /// Whether to list scheduled changes as well.
     #[serde(default = "yes")]

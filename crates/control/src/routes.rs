@@ -6,7 +6,7 @@
 )]
 
 use crate::changes::Changes;
-use crate::document::for_each_kind;
+use crate::document::{Methods, for_each_kind};
 use crate::forwarder_routes;
 use crate::instance::{Info, Instance, RoutePage};
 use crate::object::{Kind, Object, ObjectPage, ObjectQuery, OneObject, Settable, Sort};
@@ -17,13 +17,13 @@ use crate::rewire::{RewireRequest, Rewired, section};
 use crate::rows::RowFilter;
 use crate::{metrics_route, scenario_routes};
 use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::Next;
+use axum::http::{Method, StatusCode, Uri, header};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use utoipa::{IntoParams, OpenApi as _};
 use utoipa_axum::router::OpenApiRouter;
@@ -35,6 +35,9 @@ const MAX_BODY: usize = 64 * 1024;
 const MAX_PAGE: usize = 10_000;
 /// Time limit of a request, including its body.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
+
+/// The methods of all paths, which are the same in every run.
+static METHODS: LazyLock<Methods> = LazyLock::new(|| Methods::of(&document(|_| Vec::new())));
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -55,7 +58,8 @@ pub(crate) fn router(instance: Arc<dyn Instance>) -> Router {
         .fallback(nothing_there)
         .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .layer(axum::middleware::from_fn(within_time))
+        .layer(from_fn(within_time))
+        .layer(from_fn(of_known_methods))
         .with_state(instance)
 }
 
@@ -313,6 +317,17 @@ async fn router_routes(
     answered(instance, move |instance| instance.routes(&router)).await
 }
 
+/// Refuses methods that a path does not take, and names those that it does (RFC 9110, section 15.5.6).
+async fn of_known_methods(request: Request, next: Next) -> Response {
+    let taken = METHODS.of_path(request.uri().path());
+    let Some(taken) = taken.filter(|taken| !taken.split(", ").any(|method| *request.method() == method))
+    else {
+        return next.run(request).await;
+    };
+    let problem = not_allowed(request.method().clone(), request.uri().clone()).await;
+    ([(header::ALLOW, taken)], problem).into_response()
+}
+
 async fn within_time(request: Request, next: Next) -> Response {
     let late = |_| {
         let detail = format!("not done within {} s", REQUEST_TIME.as_secs());
@@ -326,7 +341,11 @@ async fn nothing_there(uri: Uri) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, detail)
 }
 
+/// The answer to a method that a path does not take, or to a path of no kind of objects.
 async fn not_allowed(method: Method, uri: Uri) -> Problem {
+    if METHODS.of_path(uri.path()).is_none() {
+        return nothing_there(uri).await;
+    }
     let detail = format!("{} does not take {method}; /v1/openapi.json lists what it takes", uri.path());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
 }

@@ -171,7 +171,7 @@ fn metrics_are_text_with_few_links() {
     let answer = get("/metrics");
     assert!(answer.contains("content-type: application/openmetrics-text; version=1.0.0"), "{answer}");
     assert!(answer.ends_with("# limit 100\n# EOF\n"), "{answer}");
-    assert!(get("/metrics?links=up&limit=5000").ends_with("# limit 1000\n# EOF\n"));
+    assert!(get("/metrics?links=up&limit=1000").ends_with("# limit 1000\n# EOF\n"));
 }
 
 #[test]
@@ -225,6 +225,9 @@ fn requests_that_make_no_sense_get_their_status() {
         ("PATCH", "/v1/nothing/up", json, 404),
         ("GET", "/metrics?links=upp", json, 404),
         ("GET", "/metrics?limit=-1", json, 400),
+        ("GET", "/metrics?limit=1001", json, 422),
+        ("PUT", "/v1/stats", "", 405),
+        ("DELETE", "/v1/nothing", json, 404),
         ("GET", "/v1/stats?sorted=drops", json, 400),
         ("PUT", "/v1/scenario", json, 400),
         ("POST", "/v1/scenario", json, 405),
@@ -234,6 +237,29 @@ fn requests_that_make_no_sense_get_their_status() {
     for (method, path, kind, expected) in cases {
         let (status, problem) = request(socket, method, path, kind, "{}");
         assert_eq!((status, &problem["status"]), (expected, &json!(expected)), "{method} {path}: {problem}");
+    }
+}
+
+#[test]
+fn a_method_that_is_not_taken_is_answered_with_those_that_are() {
+    let scratch = Scratch::new();
+    let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
+    for (line, allowed) in [
+        ("PUT /v1/links", "GET, HEAD, POST"),
+        ("POST /v1/ports", "GET, HEAD"),
+        ("DELETE /v1/ports/a", "GET, HEAD, PATCH"),
+        ("OPTIONS /v1/links/up", "DELETE, GET, HEAD, PATCH"),
+        ("GET /v1/routers/core/leases", "PUT"),
+        ("POST /metrics", "GET, HEAD"),
+    ] {
+        let answer =
+            raw(server.path(), format!("{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes());
+        let (head, _) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 405"), "{line}: {answer}");
+        let allow = head.lines().find_map(|line| line.strip_prefix("allow: ")).unwrap();
+        let mut methods: Vec<&str> = allow.split(", ").collect();
+        methods.sort_unstable();
+        assert_eq!(methods.join(", "), allowed, "{line}");
     }
 }
 

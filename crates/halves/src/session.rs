@@ -53,11 +53,8 @@ impl RouterSession {
         let client = Client::connect(&directory(), target.instance.as_deref())?;
         let installed = Arc::new(Mutex::new(Some(BTreeSet::new())));
         let (renewing, ended) = channel();
-        let found = client.found();
-        let same = RouterArgs {
-            router: target.router.clone(),
-            instance: Some(format!("{}-{}", found.name, found.pid)),
-        };
+        let instance = client.found().map(|found| format!("{}-{}", found.name, found.pid));
+        let same = RouterArgs { router: target.router.clone(), instance };
         let own = Arc::clone(&installed);
         let interval = Duration::from_nanos(target.lease.0) / RENEWALS;
         std::thread::Builder::new()
@@ -77,8 +74,8 @@ impl RouterSession {
     }
 
     /// The instance's name.
-    pub(super) fn instance(&self) -> &str {
-        &self.client.found().name
+    pub(super) fn instance(&self) -> String {
+        self.client.name()
     }
 
     /// The router's name.

@@ -1,6 +1,7 @@
 //! `longwire ctl`
 
 mod add;
+mod elsewhere;
 mod remove;
 mod route;
 mod scenario;
@@ -8,6 +9,7 @@ mod weigh;
 
 use crate::commands::lab;
 use crate::{Json, Outcome, outcome, run_text};
+use elsewhere::Elsewhere;
 use longwire_control::{Client, Found, Info, Kind, Object, RowFilter, directory};
 use longwire_report::shown::columns;
 use longwire_report::{Report, Row, cells};
@@ -34,10 +36,14 @@ Examples:
   longwire ctl save > now.toml
   longwire ctl route list r1
   longwire ctl weigh r1 voice 4
-  longwire ctl stop two-hosts")]
+  longwire ctl stop two-hosts
+  longwire ctl stats --remote https://lab:8399 --ca ca.pem --cert me.pem --key me.key")]
 pub struct Args {
     #[command(subcommand)]
     action: Action,
+
+    #[command(flatten)]
+    at: Elsewhere,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -228,28 +234,28 @@ impl Args {
     /// # Errors
     /// If no instance is selected, or it refuses or does not answer.
     pub fn run(self) -> anyhow::Result<Outcome> {
+        let at = &self.at;
         match self.action {
-            Action::List(args) => list(&args),
-            Action::Stats(args) => stats(&args),
-            Action::Get(args) => get(&args),
-            Action::Set(args) => set(&args),
-            Action::Add(args) => args.run(),
-            Action::Remove(args) => args.run(),
-            Action::Diff(args) => args.run(),
-            Action::Apply(args) => args.run(),
-            Action::Save(args) => args.run(),
-            Action::Route(args) => args.run(),
-            Action::Weigh(args) => args.run(),
-            Action::Stop(args) => stop(&args),
+            Action::List(args) => list(&args, at),
+            Action::Stats(args) => stats(&args, at),
+            Action::Get(args) => get(&args, at),
+            Action::Set(args) => set(&args, at),
+            Action::Add(args) => args.run(at),
+            Action::Remove(args) => args.run(at),
+            Action::Diff(args) => args.run(at),
+            Action::Apply(args) => args.run(at),
+            Action::Save(args) => args.run(at),
+            Action::Route(args) => args.run(at),
+            Action::Weigh(args) => args.run(at),
+            Action::Stop(args) => stop(&args, at),
         }
     }
 }
 
-fn connect(name: Option<&str>) -> anyhow::Result<Client> {
-    Ok(Client::connect(&directory(), name)?)
-}
-
-fn list(args: &List) -> anyhow::Result<Outcome> {
+fn list(args: &List, at: &Elsewhere) -> anyhow::Result<Outcome> {
+    if let Some(client) = at.remote()? {
+        return list_remote(args, &client);
+    }
     let mut report = Report::new("ctl list");
     let mut table = vec![cells!["instance", "process", "links", "version"]];
     for (found, info) in ask_all(longwire_control::list(&directory())?) {
@@ -289,8 +295,26 @@ fn list(args: &List) -> anyhow::Result<Outcome> {
     Ok(Outcome::Well)
 }
 
-/// Queries all instances at once, so that a hanging one delays the answer only briefly: it has none.
-/// Instances that end meanwhile are left out.
+/// Lists the instance elsewhere.
+fn list_remote(args: &List, client: &Client) -> anyhow::Result<Outcome> {
+    let info = client.instance()?;
+    let mut report = Report::new("ctl list");
+    let row = Row::new(&*info.name, "links").measured(info.links);
+    let row = row.extra("instance_version", &*info.version).extra("pid", info.pid).extra("answers", true);
+    report.push(row.extra("address", client.name()));
+    if args.json.on {
+        return outcome::print_report(&report, true);
+    }
+    let table = [
+        cells!["instance", "process", "links", "version"],
+        vec![info.name, info.pid.to_string(), info.links.to_string(), info.version],
+    ];
+    outcome::print(&columns(&table).join("\n"))?;
+    Ok(Outcome::Well)
+}
+
+/// Queries all instances at once, so that a hanging one delays the answer only briefly. None for those that
+/// have not answered by then; those that have ended meanwhile are left out.
 fn ask_all(found: Vec<Found>) -> Vec<(Found, Option<Info>)> {
     // The outer none means an instance that has ended.
     let ask = |found: &Found| -> Option<Option<Info>> {
@@ -306,10 +330,9 @@ fn ask_all(found: Vec<Found>) -> Vec<(Found, Option<Info>)> {
 }
 
 /// Ends an instance. The process that keeps a lab up has no terminal for its report, so it is printed here.
-fn stop(args: &Stop) -> anyhow::Result<Outcome> {
-    let client = connect(args.name.as_deref())?;
-    let found = client.found();
-    let row = match lab::end_kept(found)? {
+fn stop(args: &Stop, at: &Elsewhere) -> anyhow::Result<Outcome> {
+    let client = at.connect(args.name.as_deref())?;
+    let row = match client.found().map(lab::end_kept).transpose()?.flatten() {
         Some(ended) if args.json.on => ended.row(),
         Some(ended) => {
             ended.print()?;
@@ -317,7 +340,8 @@ fn stop(args: &Stop) -> anyhow::Result<Outcome> {
         }
         None => {
             client.stop()?;
-            Row::new(&*found.name, "").extra("kind", "instance").extra("pid", found.pid)
+            let row = Row::new(client.name(), "").extra("kind", "instance");
+            client.found().into_iter().fold(row, |row, found| row.extra("pid", found.pid))
         }
     };
     let mut report = Report::new("ctl stop");
@@ -325,14 +349,14 @@ fn stop(args: &Stop) -> anyhow::Result<Outcome> {
     outcome::print_if_json(&report, args.json)
 }
 
-fn stats(args: &Stats) -> anyhow::Result<Outcome> {
+fn stats(args: &Stats, at: &Elsewhere) -> anyhow::Result<Outcome> {
     let is_pattern = |name: &&String| name.contains('*');
     let name = args.name.as_ref().filter(is_pattern).cloned();
     let instance = args.name.as_ref().filter(|name| !is_pattern(name)).or(args.instance.as_ref());
     let Stats { kind, sort, limit, after, .. } = args;
     let filter =
         RowFilter { name, kind: kind.clone(), sort: sort.clone(), limit: *limit, after: after.clone() };
-    let stats = connect(instance.map(String::as_str))?.stats(&filter)?;
+    let stats = at.connect(instance.map(String::as_str))?.stats(&filter)?;
     if let Some(error) = stats.get("error").and_then(|error| error.as_str()) {
         anyhow::bail!("it can't say: {error}");
     }
@@ -346,18 +370,18 @@ fn stats(args: &Stats) -> anyhow::Result<Outcome> {
     Ok(Outcome::Well)
 }
 
-fn get(args: &Get) -> anyhow::Result<Outcome> {
+fn get(args: &Get, at: &Elsewhere) -> anyhow::Result<Outcome> {
     let ObjectArgs { name, kind, instance } = &args.object;
-    show("ctl get", &connect(instance.as_deref())?.object(*kind, name)?, args.json)
+    show("ctl get", &at.connect(instance.as_deref())?.object(*kind, name)?, args.json)
 }
 
-fn set(args: &Set) -> anyhow::Result<Outcome> {
+fn set(args: &Set, at: &Elsewhere) -> anyhow::Result<Outcome> {
     let ObjectArgs { name, kind, instance } = &args.object;
     let settings = args.settings.iter().map(|Setting(key, value)| (key.clone(), value.clone()));
     let ramp = args.ramp.clone().map(|time| ("ramp".into(), time));
     let step = args.step.clone().map(|time| ("ramp.step".into(), time));
     let changes: Vec<_> = settings.chain(ramp).chain(step).collect();
-    show("ctl set", &connect(instance.as_deref())?.set(*kind, name, &changes)?, args.json)
+    show("ctl set", &at.connect(instance.as_deref())?.set(*kind, name, &changes)?, args.json)
 }
 
 /// Prints an object; both directions of a duplex link.

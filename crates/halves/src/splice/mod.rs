@@ -96,7 +96,7 @@ impl Args {
     /// If the router has no control plane, or the address is not its own.
     pub fn run(self, open_lab: impl FnOnce(&str) -> anyhow::Result<Lab>) -> anyhow::Result<()> {
         let session = RouterSession::take(&self.target, self.json)?;
-        let lab = open_lab(session.instance())?;
+        let lab = open_lab(&session.instance())?;
         let router = &self.target.router;
         let missing =
             || format!("router \"{router}\" has no control plane; give it control-plane = \"netns\"");
@@ -109,7 +109,7 @@ impl Args {
             &format!("listening at {}", self.listen),
         )?;
         let interval = self.interval.nanos();
-        let lab = Lab::open(session.instance())?;
+        let lab = Lab::open(&session.instance())?;
         let proxy = Arc::new(Proxy {
             session,
             lab,

@@ -235,7 +235,8 @@ impl Objects {
             }
             [ObjectChange { kind: Kind::Port, name, pairs }] => {
                 let settings = self.settings(remote, Kind::Port, name)?;
-                let key = pairs.first().map_or_else(String::new, |(key, _)| key.clone());
+                let Some((key, _)) = pairs.first() else { return Ok(now) };
+                let key = key.clone();
                 if settings.contains_key(&key) {
                     let reason = "it can't change while it runs: change the scenario and start again";
                     return Err(SetError::Value { key, reason: reason.into() });

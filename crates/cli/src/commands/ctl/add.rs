@@ -1,6 +1,7 @@
 //! `longwire ctl add`
 
-use super::{Setting, connect};
+use super::Setting;
+use super::elsewhere::Elsewhere;
 use crate::{Json, Outcome, outcome};
 use anyhow::{Context, ensure};
 use longwire_control::{RewireRequest, Rewired, RewiredObject, section};
@@ -60,7 +61,7 @@ impl Args {
     ///
     /// # Errors
     /// If the instance refuses or does not answer, or the file can't be read.
-    pub fn run(self) -> anyhow::Result<Outcome> {
+    pub fn run(self, at: &Elsewhere) -> anyhow::Result<Outcome> {
         let add = match (&self.file, &self.kind, &self.name) {
             (Some(file), ..) => read_text(file)?,
             (None, Some(kind), Some(name)) => self.sections(kind, name)?,
@@ -69,7 +70,7 @@ impl Args {
         };
         ensure!(!add.trim().is_empty(), "the file is empty: there is nothing to add");
         let ask = RewireRequest { add, ..RewireRequest::default() };
-        let done = connect(self.instance.as_deref())?.rewire(&ask).context("nothing was added")?;
+        let done = at.connect(self.instance.as_deref())?.rewire(&ask).context("nothing was added")?;
         tell("ctl add", &done, self.json)
     }
 }

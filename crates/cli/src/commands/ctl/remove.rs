@@ -1,6 +1,7 @@
 //! `longwire ctl remove`
 
-use super::{add, connect};
+use super::add;
+use super::elsewhere::Elsewhere;
 use crate::{Json, Outcome};
 use anyhow::Context;
 use longwire_control::RewireRequest;
@@ -39,9 +40,9 @@ impl Args {
     ///
     /// # Errors
     /// If the instance refuses or does not answer.
-    pub fn run(self) -> anyhow::Result<Outcome> {
+    pub fn run(self, at: &Elsewhere) -> anyhow::Result<Outcome> {
         let ask = RewireRequest { remove: self.names, drain: self.drain, ..RewireRequest::default() };
-        let done = connect(self.instance.as_deref())?.rewire(&ask).context("nothing was removed")?;
+        let done = at.connect(self.instance.as_deref())?.rewire(&ask).context("nothing was removed")?;
         add::tell("ctl remove", &done, self.json)
     }
 }

@@ -1,6 +1,6 @@
 //! `longwire ctl diff`, `apply` and `save`
 
-use super::connect;
+use super::elsewhere::Elsewhere;
 use crate::{Json, Outcome, outcome};
 use anyhow::Context;
 use longwire_control::{Comparison, ObjectDifference, RewiredObject, ScenarioRequest};
@@ -129,9 +129,9 @@ fn line(change: &ObjectDifference) -> String {
 }
 
 impl Diff {
-    pub(super) fn run(&self) -> anyhow::Result<Outcome> {
+    pub(super) fn run(&self, at: &Elsewhere) -> anyhow::Result<Outcome> {
         let toml = self.whose.text()?;
-        let comparison = connect(self.whose.name.as_deref())?.compare(&toml)?;
+        let comparison = at.connect(self.whose.name.as_deref())?.compare(&toml)?;
         let mut report = self.whose.show("ctl diff", &comparison)?;
         if !report.rows.is_empty() {
             report.fail("what runs differs from the scenario");
@@ -143,9 +143,9 @@ impl Diff {
 }
 
 impl Apply {
-    pub(super) fn run(&self) -> anyhow::Result<Outcome> {
+    pub(super) fn run(&self, at: &Elsewhere) -> anyhow::Result<Outcome> {
         let wanted = ScenarioRequest { toml: self.whose.text()?, partial: self.partial };
-        let comparison = connect(self.whose.name.as_deref())?.apply(&wanted)?;
+        let comparison = at.connect(self.whose.name.as_deref())?.apply(&wanted)?;
         let report = self.whose.show("ctl apply", &comparison)?;
         if report.rows.is_empty() && !self.whose.json.on {
             outcome::note("nothing differs");
@@ -155,8 +155,8 @@ impl Apply {
 }
 
 impl Save {
-    pub(super) fn run(&self) -> anyhow::Result<Outcome> {
-        let client = connect(self.name.as_deref())?;
+    pub(super) fn run(&self, at: &Elsewhere) -> anyhow::Result<Outcome> {
+        let client = at.connect(self.name.as_deref())?;
         let toml = client.scenario()?;
         if let Some(file) = &self.output {
             std::fs::write(file, &toml).with_context(|| format!("can't write {}", file.display()))?;
@@ -164,7 +164,7 @@ impl Save {
             outcome::print(toml.trim_end())?;
         }
         let mut report = Report::new("ctl save");
-        report.push(Row::new(&*client.found().name, "").extra("kind", "instance").extra("toml", toml));
+        report.push(Row::new(client.name(), "").extra("kind", "instance").extra("toml", toml));
         outcome::print_if_json(&report, self.json)
     }
 }
