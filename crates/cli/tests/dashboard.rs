@@ -263,7 +263,7 @@ fn a_token_is_asked_for_and_kept_in_the_tab() {
     browser.wait(&format!("{}?.value === '10 ms'", field("delay")));
     write(&mut browser, "delay", "30 ms");
     let wrong = "document.querySelector('#settings .wrong:not([hidden])')";
-    browser.wait(&format!("{wrong}?.textContent.includes('scope is read, and this needs steer')"));
+    browser.wait(&format!("{wrong}?.textContent.includes('needs scope steer; the token')"));
     assert_eq!(browser.value("sessionStorage.getItem('longwire-token')"), read.as_str());
     assert_eq!(browser.value("localStorage.length + document.cookie.length"), 0);
 

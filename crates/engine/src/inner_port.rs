@@ -1,5 +1,5 @@
 //! A port that connects two nodes. It has no driver: the engine moves its packets (see
-//! [`InnerPorts`](crate::Joints)).
+//! [`InnerPorts`](crate::InnerPorts)).
 
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_packet::{Batch, Pool};
