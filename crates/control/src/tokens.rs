@@ -297,7 +297,7 @@ mod tests {
         let known = RwLock::new(Known::parse(Path::new("tokens"), &text).unwrap());
         let tokens = Tokens { path: "tokens".into(), known };
         let check = |certificate: &Certificate, method: Method, headers: &HeaderMap| {
-            tokens.check(&method, "/v1/links/up", headers, Some(certificate)).map_err(|problem| *problem)
+            tokens.check(&method, "/v1/links/up", headers, Some(certificate))
         };
         let none = HeaderMap::new();
         let alice = certificate::tests::named(&["alice"], 0xab);
