@@ -442,7 +442,7 @@ fn links_come_and_go_beside_a_medium() {
     let station = |name: &str, from: &str, to: &str| link(name, from, to, "medium = \"air\"");
     let stations = [station("ab", "a", "b"), station("ba", "b", "a")].concat() + medium;
     let own = |number: usize| link(&format!("own{number}"), "c", "d", "delay = \"100 s\"");
-    let with = |links: &[String]| scenario("", &[&[stations.clone()], links].concat());
+    let with = |links: &[String]| scenario("", &[std::slice::from_ref(&stations), links].concat());
     let mut net = Net::start(with(&[]));
     for round in 0..20 {
         net.bring(with(&[own(round), link("dc", "d", "c", "rate = \"1 Mbit/s\"")]), false);
