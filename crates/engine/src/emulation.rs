@@ -119,12 +119,14 @@ impl Emulation {
     /// Reschedules a link for `deadline`, if that is earlier than its entry.
     #[inline(always)]
     pub fn arm_by(&mut self, link: u32, deadline: Nanos) {
-        let armed = *self.links.armed(link);
+        let entry = self.links.armed(link);
+        let armed = *entry;
         if deadline < armed {
+            *entry = deadline;
             if armed != Nanos::NEVER {
                 self.wheel.remove(Entry { time: armed, link });
             }
-            self.arm_at(link, deadline);
+            self.wheel.insert(Entry { time: deadline, link });
         }
     }
 

@@ -148,7 +148,9 @@ impl Outgoing {
     pub fn push(&mut self, handle: Handle, segments: u16, leave: Nanos, link: u32) -> bool {
         let at = self.batch.len() % BATCH;
         (self.leaves[at], self.links[at]) = (leave.0, link);
-        self.more_segments += u64::from(segments) - 1;
+        if segments > 1 {
+            self.more_segments += u64::from(segments) - 1;
+        }
         self.batch.push(handle);
         self.batch.is_full()
     }

@@ -115,7 +115,7 @@ impl Worker {
             let link = due[at];
             let Self { emulation: Emulation { links, .. }, pool, ports, .. } = self;
             let mut exit = Exit::Open;
-            let next = links.release_each(pool, link, now, |handle, meta| {
+            let next = links.release_first(pool, link, now, |handle, meta| {
                 let &Meta { out_port, segments, .. } = meta;
                 let leave = meta.leave();
                 let is_plain = meta.flags & Meta::DIVERTED == 0 && Paths::is_one_link(meta.path);
@@ -123,7 +123,6 @@ impl Worker {
                     true => ports.push_out(out_port, (handle, segments, Nanos(leave), link)),
                     false => Exit::Elsewhere(handle),
                 };
-                true
             });
             self.see_to(exit);
             if next <= now {
