@@ -113,8 +113,8 @@ impl Topology {
         }
         sheet.shortest = self.has_loop(&leaf);
         if sheet.shortest {
-            let why = "where there are several paths, packets take the one with the least delay here, with the \
-                fewest links there";
+            let why = "where there are several paths, packets take the one with the least delay here, with \
+                the fewest links there";
             notes.add(0, "routing", why);
         }
         self.links(&mut names, &mut sheet, notes)?;
