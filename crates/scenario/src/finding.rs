@@ -277,8 +277,8 @@ mod tests {
         let error = findings.finish().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "a.toml:2:8: host \"a\", mtu: \"x\" is not a number\n 2 |  mtü = \"x\" # odd\n   |        ^^^\n   = \
-             write one\n\na.toml:3:5: it ends\n 3 | last\n   |     ^"
+            "a.toml:2:8: host \"a\", mtu: \"x\" is not a number\n 2 |  mtü = \"x\" # odd\n   |        ^^^\n\
+             \x20  = write one\n\na.toml:3:5: it ends\n 3 | last\n   |     ^"
         );
     }
 
