@@ -1,9 +1,7 @@
-//! What shells are told when somebody presses Tab: the values of arguments that only a run, a lab or a
-//! declaration knows.
+//! Completion of arguments whose values only a run, a lab or a declaration knows.
 //!
-//! The shell asks this program, so that names are those of now. An argument is completed by its name on the
-//! command line; a new command that names its arguments like the others is completed without doing anything
-//! for it.
+//! The shell asks this program, so that names are current. An argument is completed by its name on the
+//! command line: new commands that use the same names need no code here.
 
 use crate::commands::lab;
 use clap::{Arg, Command};
@@ -13,14 +11,14 @@ use longwire_run::objects::links::LinkKind;
 use longwire_scenario::library::SHIPPED;
 use std::time::Duration;
 
-/// The variable by which a shell asks.
+/// The environment variable of a shell's request.
 pub const VARIABLE: &str = "LONGWIRE_COMPLETE";
-/// How long an instance has to answer: a person waits.
+/// Time for an instance to answer while a person waits.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// Most objects of a kind that are offered.
+/// Most objects of a kind offered.
 const MOST: usize = 1000;
 
-/// The command whose arguments know their values.
+/// Adds completion to the arguments of a command.
 pub fn completing(command: Command) -> Command {
     let name = command.get_name().to_owned();
     let within = |arg: Arg| {
@@ -30,7 +28,7 @@ pub fn completing(command: Command) -> Command {
     command.mut_args(within).mut_subcommands(completing)
 }
 
-/// What an argument of a command can be.
+/// The possible values of a command's argument.
 fn values_of(command: &str, argument: &str) -> Option<fn() -> Vec<String>> {
     Some(match (command, argument) {
         ("get" | "set", "name" | "object") => objects,
@@ -49,7 +47,7 @@ fn values_of(command: &str, argument: &str) -> Option<fn() -> Vec<String>> {
     })
 }
 
-/// The instances that run. What can't be looked at has no names.
+/// The running instances; none if they can't be listed.
 fn instances() -> Vec<String> {
     let found = longwire_control::list(&directory()).unwrap_or_default();
     found.into_iter().map(|found| found.name).collect()
@@ -92,7 +90,7 @@ fn namespaces() -> Vec<String> {
     folder.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
-/// Flows by the names that their routers know.
+/// Flows as ROUTER/FLOW.
 fn flows() -> Vec<String> {
     let own = |name: String| name.split_once('/').map(|(_, flow)| flow.to_owned());
     of_kind(Kind::Flow).into_iter().filter_map(own).collect()

@@ -35,7 +35,7 @@ use std::process::ExitCode;
 #[command(name = "longwire", version, max_term_width = 110, after_long_help = EXAMPLES)]
 #[command(arg_required_else_help = true, subcommand_required = true)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: commands::Command,
 }

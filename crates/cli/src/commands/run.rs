@@ -45,7 +45,7 @@ pub struct Args {
     /// The scenario file.
     scenario: PathBuf,
 
-    /// Use the simulated clock: only files of the machine are used.
+    /// Use the simulated clock: nothing but files is touched.
     #[arg(long)]
     r#virtual: bool,
 
@@ -102,7 +102,7 @@ impl Args {
         self.silence_sources(&mut plan);
         if self.r#virtual {
             if self.records.options(None)?.observes() {
-                // The result is the same, and there is one order of events.
+                // The result is the same, and events have one order.
                 plan.engine.workers = 1;
             }
             return self.run_virtual(&Arc::new(plan));
@@ -158,7 +158,7 @@ impl Args {
         let silent =
             plan.sources.iter().filter_map(|source| Some((&source.name, why_silent(&plan, source)?)));
         silent.for_each(|(name, why)| outcome::note(&format!("note: source \"{name}\" is {why}")));
-        // Caught from here on, so that a signal while the hosts are made leaves nothing behind.
+        // From here on a signal while the hosts are made leaves nothing behind.
         let signals = StopSignals::catch().context("catching signals")?;
         let name = self.name.clone().unwrap_or_else(|| instance_name(&self.scenario));
         let files = PortFiles::new(&plan, &self.inputs, &self.outputs)?;
@@ -255,7 +255,7 @@ impl Args {
 /// Interval between checks for signals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A capture can replace what an interface receives in virtual time only.
+/// Captures replace the input of interfaces in virtual time only.
 fn check_files(plan: &Plan, files: &PortFiles) -> anyhow::Result<()> {
     for (port, captures) in plan.ports.iter().zip(&files.captures) {
         anyhow::ensure!(
@@ -272,7 +272,7 @@ fn dashboard(run: &RealRun) -> Option<String> {
     run.web().map(|web| format!("http://{}/", web.address()))
 }
 
-/// Prints what runs and how to reach it.
+/// Prints the name of the run and how to reach its hosts.
 fn announce(run: &RealRun) {
     let instance = run.instance();
     outcome::note(&format!("running as \"{}\"; longwire ctl stats shows it", instance.name()));
