@@ -183,7 +183,7 @@ fn classes_of_a_queue_go_by_marks() {
 }
 
 #[test]
-fn a_link_that_is_not_there_is_told_and_a_number_beyond_counts_as_aborted() {
+fn a_link_that_is_not_there_is_reported_and_a_number_beyond_counts_as_aborted() {
     let text = format!("{HEAD}{OWN}{}", links("east", ""));
     let told = |text: &str| match parse("chosen.toml", text) {
         Ok(_) => panic!("no mistake in:\n{text}"),
@@ -208,7 +208,7 @@ fn a_link_that_is_not_there_is_told_and_a_number_beyond_counts_as_aborted() {
         (
             "only = \"programs\"\n",
             "only = \"programs\"\nmatch = [{ source = \"10.0.1.9\", destination = \"10.0.2.9\" }]\n",
-            "leave one of the two away",
+            "leave one of the two out",
         ),
     ] {
         let wrong = text.replacen(from, to, 1);

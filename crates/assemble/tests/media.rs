@@ -137,7 +137,7 @@ const PORTS: &str =
     "[[port]]\nname = \"a\"\ndriver = \"memory\"\n[[port]]\nname = \"b\"\ndriver = \"memory\"\n";
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     let link = "[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\nmedium = \"m\"\n";
     let medium = "[[medium]]\nname = \"m\"\nkind = \"dcf\"\n";
     for (text, wanted) in [

@@ -121,7 +121,7 @@ fn a_table_of_ip_route_is_read_with_its_next_hops() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     for (route, wanted) in [
         ("{ to = \"10.0.2.0/24\", next-hops = [{}] }", "name one"),
         ("{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\", weight = 0 }] }", "1 to 256"),
@@ -159,7 +159,7 @@ fn mistakes_are_told() {
             "name all next hops in next-hops",
         ),
         ("{ to = \"10.0.2.0/24\", discard = true, next-hops = [{ via = \"10.9.2.2\" }] }", "leave them out"),
-        ("{ to = \"10.0.2.0/24\", next-hops = [] }", "not said where it leads"),
+        ("{ to = \"10.0.2.0/24\", next-hops = [] }", "it has no next hop"),
     ] {
         let error = parse("s.toml", &three_lines(route)).map(|_| ()).unwrap_err();
         assert!(error.to_string().contains(wanted), "{route}: {error}");

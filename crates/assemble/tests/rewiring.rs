@@ -32,7 +32,7 @@ fn link(name: &str, from: &str, to: &str, keys: &str) -> String {
     format!("[[link]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\n{keys}\n")
 }
 
-/// An engine that runs, and what it runs.
+/// A running engine and its plan.
 struct Net {
     run: Run,
     remote: Remote,
@@ -68,7 +68,7 @@ impl Net {
         self.remote.report(longwire_engine::Tolerance::default()).unwrap()
     }
 
-    /// Waits until all that was sent has come in.
+    /// Waits until all that was sent has arrived.
     fn settle(&mut self) -> Report {
         loop {
             let report = self.report();
@@ -132,7 +132,7 @@ fn an_added_link_gets_the_packets_and_a_removed_one_drops_what_it_holds() {
     (0..10).for_each(|_| net.send(0, 1, 100));
     let before = net.settle();
     assert_eq!(of(&net, &before, "up").in_packets, 11);
-    // It comes before the other in the plan, and has another number in the engine.
+    // It precedes the other in the plan, and has another index in the engine.
     let other = link("other", "c", "d", "delay = \"95 s\"");
     assert_eq!(net.bring(scenario("", &[other.clone(), up]), false), (vec![0], vec![]));
     (0..5).for_each(|_| net.send(2, 3, 100));
@@ -442,7 +442,7 @@ fn links_come_and_go_beside_a_medium() {
     let station = |name: &str, from: &str, to: &str| link(name, from, to, "medium = \"air\"");
     let stations = [station("ab", "a", "b"), station("ba", "b", "a")].concat() + medium;
     let own = |number: usize| link(&format!("own{number}"), "c", "d", "delay = \"100 s\"");
-    let with = |links: &[String]| scenario("", &[&[stations.clone()], links].concat());
+    let with = |links: &[String]| scenario("", &[std::slice::from_ref(&stations), links].concat());
     let mut net = Net::start(with(&[]));
     for round in 0..20 {
         net.bring(with(&[own(round), link("dc", "d", "c", "rate = \"1 Mbit/s\"")]), false);
@@ -579,7 +579,7 @@ fn in_virtual_time_links_come_and_go_at_their_nanosecond() {
     let add = "[[at]]\ntime = \"2 ms\"\n\
         add = { link = { name = \"l\", from = \"a\", to = \"b\", delay = \"9 ms\" } }\n";
     assert_eq!(leaves(add, &[1999, 2000, 3000]).0, [1999, 11_000, 12_000]);
-    // As a table, too. What it holds is dropped; what departs at the time itself has departed.
+    // As a table, too. Held packets are dropped; one that departs at that time has departed.
     let table =
         "[[at]]\ntime = \"2 ms\"\n[at.add.link]\nname = \"l\"\nfrom = \"a\"\nto = \"b\"\ndelay = \"9 ms\"\n";
     let remove = "[[at]]\ntime = \"12 ms\"\nremove = \"l\"\n";
@@ -590,7 +590,7 @@ fn in_virtual_time_links_come_and_go_at_their_nanosecond() {
         leaves(&format!("{table}{remove}drain = true\n"), &[2000, 3000, 3001, 11_999, 12_000]);
     assert_eq!(left, [11_000, 12_000, 12_000, 12_001, 20_999]);
     assert_eq!(report.removed.dropped(), 0);
-    // A link that stays holds what it has, and the new one begins with nothing.
+    // A remaining link keeps its packets, and the new one starts empty.
     let stays = link("l", "a", "b", "rate = \"80 kbit/s\"\nframing = \"ip\"");
     let back = "[[at]]\ntime = \"4 ms\"\n[at.add.link]\nname = \"back\"\n\
         from = \"b\"\nto = \"a\"\ndelay = \"1 s\"\n";

@@ -1,4 +1,4 @@
-//! Commands that keep a link up until they are ended: their common options, and what they say.
+//! Commands that keep a link up until they are ended: common options and messages.
 
 use crate::record_args::RecordArgs;
 use crate::{Json, Outcome, outcome, run_text, verdict};
@@ -24,7 +24,7 @@ pub struct Foreground {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
 
-    /// Keep what crosses the link, as a capture: FILE.pcapng.
+    /// Record the packets that cross the link: FILE.pcapng.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
@@ -39,7 +39,7 @@ pub struct Foreground {
     #[arg(long, short, conflicts_with = "quiet")]
     verbose: bool,
 
-    /// Say nothing but errors.
+    /// Print only errors.
     #[arg(long, short)]
     quiet: bool,
 
@@ -73,7 +73,7 @@ impl Foreground {
     /// Starts the links of `plan` between its ends.
     ///
     /// # Errors
-    /// If a port can't be opened, or there is not the memory; hosts are taken down then.
+    /// If a port can't be opened, or memory is short; hosts are taken down then.
     pub fn start(&self, name: String, mut plan: Plan, ends: Wiring) -> anyhow::Result<RealRun> {
         fit_pool(&mut plan);
         let (hosts, ports) = match ends {
@@ -87,8 +87,8 @@ impl Foreground {
         RealRun::start(plan, hosts, RealOptions { name, ports, records, ..RealOptions::default() })
     }
 
-    /// Waits until it is to end: after its time, at a signal, when asked over the control socket, when a
-    /// worker broke, or when `over` says why.
+    /// Waits for the end: after its time, at a signal, on a request over the control socket, when a worker
+    /// fails, or when `over` gives a reason.
     pub fn wait(&self, run: &RealRun, signals: &StopSignals, mut over: impl FnMut() -> Option<String>) {
         let end = self.time.map(|time| Instant::now() + Duration::from_nanos(time.0));
         while signals.came().is_none() && !run.has_ended() {
@@ -106,7 +106,7 @@ impl Foreground {
         }
     }
 
-    /// Says the verdict, or prints the report.
+    /// Prints the verdict, or the whole report.
     ///
     /// # Errors
     /// If it can't be printed.
@@ -140,7 +140,7 @@ impl Foreground {
         Ok(Outcome::of(report.pass))
     }
 
-    /// Says something on standard error, unless nothing is to be said.
+    /// Prints a message on standard error, unless silenced.
     pub fn say(&self, what: &str) {
         if !self.quiet {
             outcome::note(&format!("longwire: {what}"));

@@ -546,7 +546,7 @@ fn an_instance_that_is_killed_leaves_no_sockets_and_its_halves_end() {
 }
 
 #[test]
-fn what_can_not_be_is_said() {
+fn impossible_values_are_reported() {
     let folder = Folder::new("control-halves");
     let said = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));

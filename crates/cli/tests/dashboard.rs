@@ -79,7 +79,7 @@ fn field(setting: &str) -> String {
     format!("{settings}.find((s) => {named})?.querySelector('input:not([type=range])')")
 }
 
-/// Writes into a setting's field as somebody who leaves it.
+/// Enters a value into a setting's field and leaves it.
 fn write(browser: &mut Browser, setting: &str, text: &str) {
     let field = field(setting);
     browser.value(&format!(
@@ -87,7 +87,7 @@ fn write(browser: &mut Browser, setting: &str, text: &str) {
     ));
 }
 
-/// Two hosts, a link between them, and a change of it that has come and one that will.
+/// Two hosts, a link between them, and a past and a future change of it.
 fn two_hosts(folder: &Folder) -> String {
     folder.write(
         "two.toml",
@@ -117,7 +117,7 @@ fn the_dashboard_shows_a_run_and_changes_it() {
     browser.wait("document.querySelectorAll('#timeline .event').length === 2");
     browser.wait("document.getElementById('log').textContent.includes('up.backward')");
 
-    // It is live: what crosses the link is counted.
+    // It is live: packets on the link are counted.
     assert!(run.round_trip() >= 40.0);
     browser.wait("!document.querySelector('#facts').textContent.includes('Carried0 B')");
 
@@ -135,7 +135,7 @@ fn the_dashboard_shows_a_run_and_changes_it() {
     );
     browser.wait("document.getElementById('log').textContent.includes('delay 100 us')");
 
-    // A value that can't be is refused beside its field, and named.
+    // An invalid value is refused beside its field, and named.
     let hostile = "<img src=x onerror=document.title=1>";
     write(&mut browser, "rate", hostile);
     let wrong = "document.querySelector('#settings .wrong:not([hidden])')";
@@ -158,11 +158,11 @@ fn the_dashboard_shows_a_run_and_changes_it() {
     browser.wait("document.documentElement.scrollWidth <= 360");
     browser.wait("getComputedStyle(document.body).backgroundColor === 'rgb(14, 20, 27)'");
 
-    // Nothing of it broke its own policy; the one failed request is the refused change.
+    // It did not violate its own policy; the one failed request is the refused change.
     let others = browser.errors.iter().filter(|error| !error.contains("422"));
     assert_eq!(others.collect::<Vec<_>>(), Vec::<&String>::new());
 
-    // The end of the run is said.
+    // The end of the run is shown.
     run.stop();
     browser.wait("!document.getElementById('trouble').hidden");
     browser.wait("document.getElementById('trouble').textContent.includes('has ended')");

@@ -132,7 +132,7 @@ fn maps_are_cleared() {
 }
 
 #[test]
-fn what_can_not_be_is_said() {
+fn impossible_values_are_reported() {
     let folder = Folder::new("heavy");
     for (options, wanted) in [
         (&["--top", "0"][..], "--top 0 is outside 1 to 100"),

@@ -234,7 +234,7 @@ fn one_that_hung_leaves_the_other_what_it_has() {
 }
 
 #[test]
-fn external_addresses_that_do_not_lead_to_the_router_are_told_of() {
+fn external_addresses_that_do_not_lead_to_the_router_are_mentioned() {
     let Some(lab) = Up::new("natastray") else { return };
     // An unused address in b's network, then the router's own.
     for (external, is_astray) in [("10.0.2.7", true), (EXTERNAL, false)] {
@@ -255,7 +255,7 @@ fn external_addresses_that_do_not_lead_to_the_router_are_told_of() {
 }
 
 #[test]
-fn what_can_not_be_is_said() {
+fn impossible_values_are_reported() {
     let folder = Folder::new("nat44");
     for (options, wanted) in [
         (

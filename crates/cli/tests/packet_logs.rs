@@ -1,4 +1,4 @@
-//! `--log`, `longwire log` and `--series`: what a run writes down agrees with what it counts.
+//! `--log`, `longwire log` and `--series`: a run's records agree with its counters.
 
 mod support;
 
@@ -96,7 +96,7 @@ fn a_log_agrees_with_the_counters_and_changes_nothing() {
     check_times(&entries);
 }
 
-/// Every packet arrives once, and leaves or is dropped once: transmission and delay take what they must.
+/// Every packet arrives once, and leaves or is dropped once; transmission and delay take the configured time.
 fn check_times(entries: &[Value]) {
     let mut held: HashMap<u64, u64> = HashMap::new();
     let mut last = 0;
@@ -261,7 +261,7 @@ fn a_series_adds_up() {
     assert!(text.starts_with("time_ns,link,in_packets,"), "{text}");
 }
 
-/// Whatever the scenario, a log has what the counters have.
+/// In any scenario, a log agrees with the counters.
 #[test]
 fn logs_of_the_examples_agree_with_their_counters() {
     let folder = Folder::new("log-examples");
@@ -356,7 +356,7 @@ fn a_real_run_is_logged() {
     assert!(entries.iter().any(|entry| entry["event"] == "leave"), "{entries:?}");
     let frames = support::read_pcap(&folder.path("b.pcap"));
     assert_eq!(frames.len() as u64, number(row(&report, "port b"), "out_frames"));
-    // What was sampled adds up, the last sample included.
+    // The samples add up, including the last.
     let text = std::fs::read_to_string(&series).unwrap();
     let own = text.lines().filter(|line| line.split(',').nth(1) == Some("up.forward"));
     let packets: u64 = own.map(|line| line.split(',').nth(2).unwrap().parse::<u64>().unwrap()).sum();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
 #[test]
-fn what_a_program_costs_is_said_without_a_run() {
+fn what_a_program_costs_is_reported_without_a_run() {
     let cost = longwire(&["forwarder", "cost", "syn-monitor"]);
     assert!(cost.status.success(), "{}", stderr(&cost));
     let text = stdout(&cost);
@@ -422,8 +422,8 @@ fn what_can_not_be_asked_for_above_is_a_mistake_of_the_scenario() {
             "where = \"pentium\"",
             "\"pentium\" is not one of data-path, slow-path, control",
         ),
-        ("where = \"control\"", "program = \"policer\"", "on the data path there is no such thing"),
-        ("cycles = 50_000", "", "it is not said how many cycles"),
+        ("where = \"control\"", "program = \"policer\"", "the data path has no such setting"),
+        ("cycles = 50_000", "", "the number of cycles per packet is missing"),
     ] {
         let wrong = folder.write("wrong.toml", text.replacen(from, to, 1));
         let check = longwire(&["check", &wrong]);
@@ -799,7 +799,7 @@ impl Events {
         assert!(self.lab.sh("a", &script).status.success());
     }
 
-    /// What there is now.
+    /// The records available now.
     fn asked(&self, args: &[&str]) -> Vec<Value> {
         let lines = self.lab.forwarder(&[&["events", "r1"], args, &["--once", "--json"]].concat());
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -21,7 +21,7 @@ struct Proxy {
 }
 
 impl Proxy {
-    /// Starts it as the last words of `command`, at a port that the system chooses.
+    /// Starts it by `command`, at a port that the system chooses.
     fn start(mut command: Command, to: SocketAddr, args: &[&str]) -> Self {
         command.args(["proxy", "--listen", "127.0.0.1:0", "--to", &to.to_string()]).args(args);
         let (running, line) = Started::ready(&mut command, " leads to ");
@@ -52,7 +52,7 @@ fn stacks(test: &str) -> Vec<&'static str> {
     vec!["process"]
 }
 
-/// A question and its answer by TCP, and the time both took.
+/// A request and its response over TCP, and their duration.
 fn ask(service: &TcpListener, at: SocketAddr) -> Duration {
     let begin = Instant::now();
     let mut client = TcpStream::connect(at).unwrap();
@@ -82,10 +82,10 @@ fn connections_cross(stack: &str) {
     let service = TcpListener::bind("127.0.0.1:0").unwrap();
     let args = ["--stack", stack, "--delay", "20ms", "--json"];
     let proxy = Proxy::start(as_is(), service.local_addr().unwrap(), &args);
-    // A round trip for the connection, and one for question and answer.
+    // A round trip for the connection, and one for request and response.
     let took = ask(&service, proxy.at);
     assert!(took >= Duration::from_millis(80), "{took:?}");
-    // A megabyte each way is the same at the other side.
+    // A megabyte in each direction arrives unchanged.
     let sent: Vec<u8> = (0..1_000_000u32).map(|i| (i / 7) as u8).collect();
     let mut client = TcpStream::connect(proxy.at).unwrap();
     let (mut served, _) = service.accept().unwrap();
@@ -243,7 +243,7 @@ fn where_there_are_no_namespaces_packets_are_the_process_s() {
 }
 
 #[test]
-fn what_can_not_be_used_is_told() {
+fn unusable_input_is_reported() {
     let error = |args: &[&str]| {
         let output = longwire(&[&["proxy"], args].concat());
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));

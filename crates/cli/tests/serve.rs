@@ -83,7 +83,7 @@ fn members_of_its_group_use_a_service() {
     assert_eq!(service.end(), Some(0));
 }
 
-/// What is compared, applied and saved: two links, a source and a router with flows.
+/// The scenario that is compared, applied and saved: two links, a source and a router with flows.
 const NET: &str = r#"
 [[port]]
 name = "a"
@@ -228,7 +228,7 @@ fn a_killed_service_starts_from_what_ran_last() {
     assert!(stderr(&second).contains("another service keeps the state of \"net\""), "{}", stderr(&second));
     let edited = folder.write("edited.toml", NET.replace("10 ms", "25 ms"));
     assert!(service.ctl(&["apply", &edited]).status.success());
-    // What was answered is kept, whatever comes at once.
+    // Acknowledged changes are kept, even if the end follows at once.
     service.child.kill().unwrap();
     service.child.wait().unwrap();
 
@@ -244,7 +244,7 @@ fn a_killed_service_starts_from_what_ran_last() {
     let text = stdout(&service.ctl(&["diff", &edited]));
     assert!(text.starts_with("link down: loss 3 % -> none,") && text.lines().count() == 1, "{text}");
     assert_eq!(service.end(), Some(0));
-    // A file that was edited meanwhile is what is wanted.
+    // A file edited meanwhile takes precedence.
     folder.write("net.toml", NET.replace("10 ms", "40 ms"));
     let service = start();
     assert!(service.ctl(&["diff", &file]).status.success());
@@ -272,7 +272,7 @@ fn what_a_killed_service_leaves_is_removed_by_the_next() {
     assert!(namespaces() >= 2);
     service.child.kill().unwrap();
     service.child.wait().unwrap();
-    // They are there until somebody starts: this service again, or a test beside this one.
+    // They remain until the next start: of this service, or of a test beside this one.
     let service = Service::start(&folder, &[&scenario]);
     let lab = longwire_lab::Lab::open(&name).unwrap();
     let mut ping = lab.host("a").unwrap().command("ping").unwrap();

@@ -2,7 +2,8 @@
 
 use crate::forwarder::{ProgramRequest, segment};
 use crate::instance::{Info, RoutePage};
-use crate::object::{Kind, Object, ObjectPage};
+use crate::object::{Kind, Object, ObjectPage, ObjectQuery};
+use crate::overview::{EventPage, Summary};
 use crate::place::{self, Found};
 use crate::problem::Problem;
 use crate::remote::{RemoteInstance, Stream};
@@ -200,12 +201,47 @@ impl Client {
         self.ask(Method::GET, &format!("/v1/stats?{}", pairs.join("&")), None)
     }
 
-    /// Up to `count` objects of a kind, from the one with index `from` on.
+    /// Its totals.
     ///
     /// # Errors
     /// If it does not answer.
-    pub fn objects(&self, kind: Kind, from: usize, count: usize) -> Result<ObjectPage, ClientError> {
-        self.ask(Method::GET, &format!("/v1/{}?from={from}&count={count}", kind.collection()), None)
+    pub fn summary(&self) -> Result<Summary, ClientError> {
+        self.ask(Method::GET, "/v1/summary", None)
+    }
+
+    /// What is scheduled, and what has happened behind the entry of the log with this number.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub fn events(&self, after: u64) -> Result<EventPage, ClientError> {
+        self.ask(Method::GET, &format!("/v1/events?after={after}"), None)
+    }
+
+    /// The description of its API.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub fn description(&self) -> Result<serde_json::Value, ClientError> {
+        self.ask(Method::GET, "/v1/openapi.json", None)
+    }
+
+    /// A page of objects of a kind.
+    ///
+    /// # Errors
+    /// If they can't be sorted so, or it does not answer.
+    pub fn page(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectPage, ClientError> {
+        let ObjectQuery { name, sort, reverse, from, count } = choice;
+        let mut path = format!("/v1/{}?from={from}&count={count}", kind.collection());
+        if let Some(name) = name {
+            path += &format!("&name={}", segment(name));
+        }
+        if let Some(serde_json::Value::String(sort)) = sort.and_then(|sort| serde_json::to_value(sort).ok()) {
+            path += &format!("&sort={sort}");
+        }
+        if *reverse {
+            path += "&reverse=true";
+        }
+        self.ask(Method::GET, &path, None)
     }
 
     /// The object of this kind and name; without a kind, that of the first kind with such an object.

@@ -1,7 +1,7 @@
 //! The interface between the API and a running instance, and the formats of its answers.
 
 use crate::ProgramRequest;
-use crate::object::{Kind, Object, ObjectNames, ObjectQuery, Settable};
+use crate::object::{Kind, Object, ObjectNames, ObjectPage, ObjectQuery, Settable};
 use crate::overview::{EventPage, EventQuery, Summary, Topology};
 use crate::rewire::{RewireRequest, Rewired};
 use crate::scenario::{Comparison, ScenarioRequest};
@@ -49,6 +49,17 @@ pub trait Instance: Send + Sync {
     /// If objects of this kind have no such order, or it does not answer.
     fn choose(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectNames, SetError> {
         chosen_in_order(kind, &self.names(kind), choice)
+    }
+
+    /// A page of objects of one kind, with their settings and counters.
+    ///
+    /// # Errors
+    /// As [`Instance::choose`].
+    fn page(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectPage, SetError> {
+        let chosen = self.choose(kind, choice)?;
+        // One that has gone meanwhile is left out.
+        let objects = chosen.names.iter().filter_map(|name| self.object(kind, name).ok()).collect();
+        Ok(ObjectPage { total: chosen.total, from: choice.from, counted_ns: self.counted_ns(), objects })
     }
 
     /// The object of this kind and name.
@@ -124,8 +135,12 @@ pub fn chosen_in_order(kind: Kind, all: &[String], choice: &ObjectQuery) -> Resu
         return Err(SetError::Value { key: "sort".into(), reason });
     }
     let fitting = || all.iter().filter(|name| choice.has(name));
-    let names = fitting().skip(choice.from).take(choice.count).cloned().collect();
-    Ok(ObjectNames { total: if choice.name.is_some() { fitting().count() } else { all.len() }, names })
+    let total = if choice.name.is_some() { fitting().count() } else { all.len() };
+    let names = match choice.reverse {
+        false => fitting().skip(choice.from).take(choice.count).cloned().collect(),
+        true => fitting().rev().skip(choice.from).take(choice.count).cloned().collect(),
+    };
+    Ok(ObjectNames { total, names })
 }
 
 /// A router's routes, or the first of them.

@@ -216,6 +216,8 @@ pub struct ObjectQuery {
     pub name: Option<String>,
     /// The sort key. Default: the order of the scenario.
     pub sort: Option<Sort>,
+    /// Whether that order is turned round.
+    pub reverse: bool,
     /// Index of the first one.
     pub from: usize,
     /// Most objects.
@@ -229,16 +231,24 @@ impl ObjectQuery {
     }
 }
 
-/// Sort keys of links, the highest first.
+/// Sort keys of links, the highest first; names in alphabetical order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sort {
+    /// Name.
+    Name,
+    /// Recent input rate.
+    In,
     /// Recent output rate.
     Rate,
+    /// Share of the link's rate in recent use; links that are down come first.
+    Load,
     /// Total output.
     Carried,
     /// Bytes in the queue.
     Queued,
+    /// What a packet takes that comes now: the delay, and the queue at the link's rate.
+    Delay,
     /// Dropped packets.
     Dropped,
     /// Highest lateness of a packet.

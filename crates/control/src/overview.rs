@@ -30,6 +30,8 @@ pub struct Summary {
     /// Dropped packets by reason, on links and elsewhere.
     #[schema(example = json!({"loss": 17}))]
     pub dropped: BTreeMap<String, u64>,
+    /// What is wrong with ports.
+    pub faults: Vec<String>,
     /// The memory of packets.
     pub pool: PoolUse,
     /// Number of objects, by collection.

@@ -148,7 +148,7 @@ impl Joined {
         let Self { from, count, name, sort } = self;
         let all = from.is_none() && count.is_none() && name.is_none() && sort.is_none();
         let (from, count) = (from.unwrap_or(0), count.unwrap_or_else(default_count));
-        (!all).then_some(ObjectQuery { name, sort, from, count })
+        (!all).then_some(ObjectQuery { name, sort, reverse: false, from, count })
     }
 }
 
@@ -199,6 +199,10 @@ struct Page {
     name: Option<String>,
     /// Sort key of links, the highest first. Default: the order of the scenario.
     sort: Option<Sort>,
+    /// Whether to turn the order round.
+    #[serde(default)]
+    #[param(default = false)]
+    reverse: bool,
 }
 
 fn default_count() -> usize {
@@ -220,18 +224,12 @@ async fn objects(
     State(instance): Running,
     uri: Uri,
     InPath(collection): InPath<String>,
-    InQuery(Page { from, count, name, sort }): InQuery<Page>,
+    InQuery(Page { from, count, name, sort, reverse }): InQuery<Page>,
 ) -> Result<Json<ObjectPage>, Problem> {
     let Some(kind) = Kind::of_collection(&collection) else { return Err(nothing_there(uri).await) };
     check_count(count).map_err(|problem| *problem)?;
-    let choice = ObjectQuery { name, sort, from, count };
-    let page = move |instance: &dyn Instance| {
-        let chosen = instance.choose(kind, &choice)?;
-        // Objects that have been removed meanwhile are skipped.
-        let objects = chosen.names.iter().filter_map(|name| instance.object(kind, name).ok()).collect();
-        Ok(ObjectPage { total: chosen.total, from, counted_ns: instance.counted_ns(), objects })
-    };
-    answered(instance, page).await
+    let choice = ObjectQuery { name, sort, reverse, from, count };
+    answered(instance, move |instance| instance.page(kind, &choice)).await
 }
 
 /// Adds a {kind} to the running instance, with the keys of its section in a scenario.

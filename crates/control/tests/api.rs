@@ -5,8 +5,8 @@ mod scratch;
 
 use fake::Fake;
 use longwire_control::{
-    Client, ClientError, Entries, Instance, Kind, MapChange, NewForwarder, Problem, ProgramRequest, Rings,
-    RowFilter, ScenarioRequest, Server, StartError, State, TypeQuery, list,
+    Client, ClientError, Entries, Instance, Kind, MapChange, NewForwarder, ObjectQuery, Problem,
+    ProgramRequest, Rings, RowFilter, ScenarioRequest, Server, StartError, State, TypeQuery, list,
 };
 use scratch::Scratch;
 use serde_json::{Value, json};
@@ -65,10 +65,11 @@ fn the_client_reads_what_the_instance_says() {
     assert_eq!(client.stats(&RowFilter::default()).unwrap(), json!({"in": 10, "out": 9, "dropped": 1}));
     assert_eq!(client.object(Some(Kind::Link), "up").unwrap().settings["rate"], "10 Mbit/s");
     assert_eq!(client.object(None, "dsl/17 ä?").unwrap().name, "dsl/17 ä?");
-    let page = client.objects(Kind::Link, 1, 1).unwrap();
+    let of = |from, count| ObjectQuery { from, count, ..ObjectQuery::default() };
+    let page = client.page(Kind::Link, &of(1, 1)).unwrap();
     assert_eq!((page.total, page.from, page.objects.len()), (5, 1, 1));
     assert_eq!(page.objects[0].name, "down");
-    assert!(client.objects(Kind::Link, 5, 10).unwrap().objects.is_empty());
+    assert!(client.page(Kind::Link, &of(5, 10)).unwrap().objects.is_empty());
 }
 
 #[test]
@@ -473,6 +474,7 @@ fn objects_of_all_kinds_are_found_by_name() {
     let _server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
     let client = Client::connect(scratch.path(), None).unwrap();
     let pair = |key: &str, text: &str| [(key.to_owned(), text.to_owned())];
+    let one = ObjectQuery { count: 1, ..ObjectQuery::default() };
     for (name, kind, key, text) in [
         ("up", Kind::Link, "rate", "5 Mbit/s"),
         ("video", Kind::Source, "rate", "8 Mbit/s"),
@@ -484,7 +486,7 @@ fn objects_of_all_kinds_are_found_by_name() {
         let set = client.set(None, name, &pair(key, text)).unwrap();
         assert_eq!((set.kind, set.name.as_str(), set.settings[key].as_str()), (kind, name, text));
         assert_eq!(client.object(Some(kind), name).unwrap(), set);
-        assert_eq!(client.objects(kind, 0, 1).unwrap().total, if kind == Kind::Link { 5 } else { 1 });
+        assert_eq!(client.page(kind, &one).unwrap().total, if kind == Kind::Link { 5 } else { 1 });
     }
     assert_eq!(
         client.routes("core").unwrap().routes,

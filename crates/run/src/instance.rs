@@ -4,19 +4,20 @@ use crate::comparison::Running;
 use crate::control_planes::ControlPlanes;
 use crate::event_log::EventLog;
 use crate::graph::{graph, joined};
+use crate::link_now::{LinkNow, find};
 use crate::metrics::{self, Sample};
 use crate::nesp_counts::NespCounts;
 use crate::objects::{ChangeNotice, ObjectChange};
-use crate::overview::{come, find, planned, sorted_links};
+use crate::overview::{come, planned, sorted_links};
 use crate::packet_log::links::LoggedLinks;
 use crate::programs::rows::{self, Installed};
 use crate::replay_port::Watch;
 use crate::run_report::{ReportInput, fidelity_json, window_json};
-use crate::running_state::{CurrentState, RunningState, StateGuard};
+use crate::running_state::{CurrentState, Earlier, RunningState, StateGuard};
 use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
-    Comparison, EventPage, EventQuery, Instance, Kind, Object, ObjectNames, ObjectQuery, PoolUse,
+    Comparison, EventPage, EventQuery, Instance, Kind, Object, ObjectNames, ObjectPage, ObjectQuery, PoolUse,
     ProgramRequest, RewireRequest, Rewired, RewiredObject, RoutePage, ScenarioRequest, SetError, Settable,
     Summary, Topology, chosen_in_order,
 };
@@ -253,16 +254,15 @@ impl RunningInstance {
             return chosen_in_order(kind, &state.objects.names(self.remote(), kind), choice);
         };
         let report = self.recent(state).map_err(|error| SetError::Unavailable(error.to_string()))?;
-        let before = state.counted().before.clone();
-        Ok(sorted_links(state, &report, before.as_deref(), choice, sort))
+        let (elapsed, earlier) = compared(state);
+        Ok(sorted_links(state, &report, (elapsed, earlier.as_ref()), choice, sort))
     }
 
     fn counted_of(&self, state: &RunningState, kind: Kind, name: &str) -> Option<Value> {
         match kind {
             Kind::Link => {
                 let counted = self.recent(state).ok()?;
-                let link = find(&counted.links, state.objects.links.place(name)?)?;
-                serde_json::to_value(&link.stats).ok()
+                link_stats(state, &counted, state.objects.links.place(name)?)
             }
             Kind::Source | Kind::Port | Kind::Router => {
                 let ran = self.ran(state, self.recent(state).ok()?, self.elapsed(), Vec::new());
@@ -316,6 +316,7 @@ impl Instance for RunningInstance {
             out_bytes,
             held: ran.held() + report.flow.kept,
             dropped: dropped.collect(),
+            faults: report.ports.iter().filter_map(|port| port.fault.clone()).collect(),
             pool: PoolUse { used_bytes: report.pool_used, bytes: report.pool_capacity },
             objects: Kind::ALL.into_iter().map(number).collect(),
         })
@@ -347,6 +348,27 @@ impl Instance for RunningInstance {
 
     fn choose(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectNames, SetError> {
         self.chosen(&self.state(), kind, choice)
+    }
+
+    fn page(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectPage, SetError> {
+        let state = self.state();
+        let chosen = self.chosen(&state, kind, choice)?;
+        // One that has gone meanwhile is left out.
+        let objects = if kind == Kind::Link {
+            let counted = self.recent(&state).map_err(|error| SetError::Unavailable(error.to_string()))?;
+            // How links are set comes with the counters: no worker is asked for each.
+            let link = |name: String| {
+                let place = state.objects.links.place(&name)?;
+                let stats = link_stats(&state, &counted, place)?;
+                let settings = state.objects.links.settings(place);
+                Some(Object { kind, name, settings, stats, members: Vec::new() })
+            };
+            chosen.names.into_iter().filter_map(link).collect()
+        } else {
+            chosen.names.iter().filter_map(|name| self.show(&state, kind, name).ok()).collect()
+        };
+        let counted_ns = compared(&state).0.0;
+        Ok(ObjectPage { total: chosen.total, from: choice.from, counted_ns, objects })
     }
 
     fn names(&self, kind: Kind) -> Arc<[String]> {
@@ -435,4 +457,25 @@ impl Instance for RunningInstance {
         // If the receiver is gone the run is ending.
         let _ = self.stop.send(());
     }
+}
+
+/// How long it had run at the last counters, and the counters to compare them with.
+fn compared(state: &RunningState) -> (Nanos, Option<Earlier>) {
+    let counted = state.counted();
+    (counted.last.as_ref().map_or(Nanos::ZERO, |(_, elapsed, _)| *elapsed), counted.earlier())
+}
+
+/// What a link has counted, and how it is doing.
+fn link_stats(state: &RunningState, counted: &Report, place: u32) -> Option<Value> {
+    let link = find(&counted.links, place)?;
+    let (elapsed, earlier) = compared(state);
+    let now = LinkNow::of(state, link, (elapsed, earlier.as_ref()));
+    let mut stats = serde_json::to_value(&link.stats).ok()?;
+    let (come, left) = now.rates.unzip();
+    stats["in_bit_per_s"] = come.map(f64::round).into();
+    stats["out_bit_per_s"] = left.map(f64::round).into();
+    stats["load"] = now.load.into();
+    stats["delay_ns"] = now.delay.0.into();
+    stats["down"] = now.down.into();
+    Some(stats)
 }

@@ -14,6 +14,7 @@ mod event_log;
 pub mod fitted;
 mod graph;
 pub mod instance;
+mod link_now;
 pub mod link_pattern;
 mod metrics;
 mod nesp_counts;

@@ -1,6 +1,7 @@
 //! The API's overview of a run: scheduled changes, and links sorted by counters.
 
-use crate::running_state::RunningState;
+use crate::link_now::LinkNow;
+use crate::running_state::{Earlier, RunningState};
 use longwire_control::{ObjectNames, ObjectQuery, PlannedEvent, Sort};
 use longwire_engine::{LinkReport, Report};
 use longwire_scenario::{Event, Plan};
@@ -53,22 +54,29 @@ pub(crate) fn come(plan: &Plan, since: Nanos, now: Nanos) -> Vec<(Nanos, String)
     come
 }
 
-/// Names of links sorted by their counters in `report`; by rate, since the report `before`.
+/// Names of links by what they have counted in `report`, which was taken so long after the start; of rates,
+/// since the `earlier` counters.
 pub(crate) fn sorted_links(
     state: &RunningState,
     report: &Report,
-    before: Option<&Report>,
+    (elapsed, earlier): (Nanos, Option<&Earlier>),
     choice: &ObjectQuery,
     sort: Sort,
 ) -> ObjectNames {
-    let earlier = |link: &LinkReport| {
-        let old = before.and_then(|before| find(&before.links, link.place));
-        old.map_or(0, |old| old.stats.out_bytes)
-    };
+    let now = |link: &LinkReport| LinkNow::of(state, link, (elapsed, earlier));
+    let rates = |link: &LinkReport| now(link).rates.unwrap_or_default();
+    // Bits per second, and shares in millionths, are whole numbers here.
     let key = |link: &LinkReport| match sort {
-        Sort::Rate => link.stats.out_bytes.saturating_sub(earlier(link)),
+        Sort::Name => 0,
+        Sort::In => rates(link).0 as u64,
+        Sort::Rate => rates(link).1 as u64,
+        Sort::Load => match now(link) {
+            LinkNow { down: true, .. } => u64::MAX,
+            LinkNow { load, .. } => (load.unwrap_or(0.0) * 1e6) as u64,
+        },
         Sort::Carried => link.stats.out_bytes,
         Sort::Queued => link.stats.queued_bytes,
+        Sort::Delay => now(link).delay.0,
         Sort::Dropped => link.stats.dropped(),
         Sort::Late => link.stats.max_late.0,
     };
@@ -76,17 +84,17 @@ pub(crate) fn sorted_links(
     let named = report.links.iter().filter_map(|link| Some((all.get(link.place as usize)?, link)));
     let fitting = named.filter(|(name, _)| choice.has(name));
     let mut found: Vec<_> = fitting.map(|(name, link)| (Reverse(key(link)), link.place, name)).collect();
+    type Found<'a> = (Reverse<u64>, u32, &'a String);
+    let order = |a: &Found<'_>, b: &Found<'_>| {
+        let order = if sort == Sort::Name { a.2.cmp(b.2) } else { (a.0, a.1).cmp(&(b.0, b.1)) };
+        if choice.reverse { order.reverse() } else { order }
+    };
     let (total, behind) = (found.len(), choice.from.saturating_add(choice.count));
     if behind < total {
-        found.select_nth_unstable(behind);
+        found.select_nth_unstable_by(behind, order);
         found.truncate(behind);
     }
-    found.sort_unstable();
+    found.sort_unstable_by(order);
     let page = found.iter().skip(choice.from).take(choice.count);
     ObjectNames { total, names: page.map(|(_, _, name)| (*name).clone()).collect() }
-}
-
-/// A link's counters. Links are in the plan's order.
-pub(crate) fn find(links: &[LinkReport], place: u32) -> Option<&LinkReport> {
-    links.binary_search_by_key(&place, |link| link.place).ok().map(|at| &links[at])
 }

@@ -1,8 +1,8 @@
-//! Routers in the report of a run and on the screen.
+//! Routers in the report of a run.
 
 use longwire_block::AttachmentStats;
 use longwire_engine::{NodeReport, Report};
-use longwire_report::{Row, shown};
+use longwire_report::Row;
 use longwire_scenario::Plan;
 use serde_json::Value;
 
@@ -84,46 +84,6 @@ pub fn name<'p>(plan: &'p Plan, node: &NodeReport) -> &'p str {
 pub fn is_far_side(plan: &Plan, place: u16) -> bool {
     let port = &plan.ports[usize::from(place)];
     port.router.is_none() && port.attachment.far().is_some()
-}
-
-/// A line for each router: what it forwards, and what else it does.
-pub fn screen(
-    plan: &Plan,
-    report: &Report,
-    before: Option<&Report>,
-    seconds: f64,
-    most: usize,
-) -> Vec<Vec<String>> {
-    let head = [
-        "router",
-        "forwards",
-        "made",
-        "for itself",
-        "dropped",
-        "held",
-        "cache hits",
-        "exceptions",
-        "policed",
-    ];
-    let mut lines = vec![head.map(str::to_owned).to_vec()];
-    for node in in_order(plan, report).into_iter().take(most) {
-        let stats = &node.stats;
-        let old = before.and_then(|before| before.nodes.iter().find(|old| old.port == node.port));
-        let old = old.map_or(0, |old| old.stats.forwarded);
-        let rate = stats.forwarded.saturating_sub(old) as f64 / seconds;
-        lines.push(vec![
-            name(plan, node).to_owned(),
-            format!("{rate:.0} packets/s"),
-            shown::count(stats.made),
-            shown::count(stats.consumed),
-            shown::count(stats.dropped),
-            shown::count(stats.kept),
-            hit_rate(stats.cache_hits, stats.cache_misses).map_or("-".into(), percent),
-            shown::drops(&stats.exceptions),
-            shown::drops(&stats.policed),
-        ]);
-    }
-    lines
 }
 
 /// A share as `97.5 %`.

@@ -5,9 +5,10 @@ use longwire_assemble::Layout;
 use longwire_engine::Report;
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
+use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The running plan and its objects.
 #[derive(Debug)]
@@ -26,23 +27,42 @@ pub struct RunningState {
 pub(crate) struct LastCounters {
     /// The last counters, with the time of the request and of the run.
     pub(crate) last: Option<(Instant, Nanos, Arc<Report>)>,
-    /// Counters from at least half a second earlier; none in a run with very many links.
-    pub(crate) before: Option<Arc<Report>>,
+    /// Those before, the earliest first: one from half a second before the last or more, and those behind it.
+    /// None of a run with very many links.
+    before: VecDeque<Earlier>,
+}
+
+/// Counters before the last ones.
+#[derive(Debug, Clone)]
+pub(crate) struct Earlier {
+    /// How long it had run.
+    pub(crate) elapsed: Nanos,
+    /// The counters.
+    pub(crate) report: Arc<Report>,
 }
 
 /// Most links for which earlier counters are kept.
 const MOST_COMPARED: usize = 100_000;
-/// Least time between the last and the earlier counters.
-const APART: Duration = Duration::from_millis(500);
+/// The least time between the last counters and those before.
+const APART: Nanos = Nanos::from_millis(500);
 
 impl LastCounters {
     /// Records current counters.
     pub(crate) fn note(&mut self, elapsed: Nanos, report: &Arc<Report>) {
         let old = self.last.replace((Instant::now(), elapsed, Arc::clone(report)));
-        let Some((at, _, old)) = old.filter(|(_, _, old)| old.links.len() <= MOST_COMPARED) else { return };
-        if self.before.is_none() || at.elapsed() >= APART {
-            self.before = Some(old);
+        let Some((_, at, report)) = old.filter(|(_, _, old)| old.links.len() <= MOST_COMPARED) else {
+            return;
+        };
+        self.before.push_back(Earlier { elapsed: at, report });
+        // The youngest that is old enough is the first.
+        while self.before.get(1).is_some_and(|next| elapsed.since(next.elapsed) >= APART) {
+            self.before.pop_front();
         }
+    }
+
+    /// The counters to compare the last ones with.
+    pub(crate) fn earlier(&self) -> Option<Earlier> {
+        self.before.front().cloned()
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) fn assign_ports(
 ) -> Result<Assigned, BuildError> {
     let mut queues = by_place(plan, ports)?;
     let mut routers = Vec::with_capacity(plan.routers.len());
-    // By a segment's index and a queue's number: the node's index at its worker.
+    // By segment and queue: the node's index at its worker.
     let mut nodes: Vec<Vec<usize>> = Vec::with_capacity(plan.segments.len());
     for (index, segment) in plan.segments.iter().enumerate() {
         let first = shards.segment_workers[index] as usize;
@@ -60,7 +60,7 @@ pub(super) fn assign_ports(
     Ok(Assigned { port_locations, routers, nodes })
 }
 
-/// Where ports and nodes are.
+/// The homes of ports and nodes.
 pub(super) struct Assigned {
     pub port_locations: Vec<PortLocation>,
     pub routers: Vec<NodeRef>,
@@ -92,8 +92,8 @@ pub(super) fn bridge(plan: &Plan, index: u32, segment: &Segment) -> Bridge {
     if segment.wire || plan.segment_queues(index) > 1 {
         return bridge.as_relay();
     }
-    // The end of a traffic source sends nothing from which the bridge could learn. A host's frames would
-    // teach it, but only after the first frame to the host has been flooded.
+    // The far end of a traffic source sends nothing to learn from; a host is learnt from its frames, but only
+    // after its first frame has been flooded.
     let hosts =
         segment.ports.iter().filter(|&&place| plan.ports[usize::from(place)].attachment.host().is_some());
     hosts.for_each(|&place| bridge.expect(plan.ports[usize::from(place)].mac.0, place));
@@ -106,7 +106,7 @@ pub(super) fn bridge(plan: &Plan, index: u32, segment: &Segment) -> Bridge {
     for source in sources {
         bridge.expect(plan.ports[source.out_port as usize].mac.0, source.out_port);
     }
-    // A change can direct a source to any of them.
+    // An event can direct a source to any of them.
     for &place in segment.ports.iter().filter(|_| sends) {
         let port = &plan.ports[usize::from(place)];
         if port.attachment.far().is_none() {

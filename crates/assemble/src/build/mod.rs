@@ -41,7 +41,7 @@ use thiserror::Error;
 pub struct Built {
     /// The input of [`Setup::start`] or [`Setup::simulate`].
     pub setup: Setup,
-    /// The engine's reference to each link, by its place in the plan, and what else rewiring has to know.
+    /// The engine's references to links and other state that rewiring needs.
     pub layout: Layout,
     /// The engine's reference to each source.
     pub sources: Vec<SourceRef>,
@@ -68,7 +68,7 @@ pub enum BuildError {
     /// The number of ports does not match the plan.
     #[error("{got} ports were opened for the plan's {wanted}")]
     Ports {
-        /// How many there are.
+        /// Number opened.
         got: usize,
         /// Number in the plan.
         wanted: usize,
@@ -147,7 +147,7 @@ pub fn build(
     Ok(Built { setup, layout, sources, routers, media })
 }
 
-/// What the plan promises.
+/// The plan's fidelity limits.
 pub fn tolerance(plan: &Plan) -> Tolerance {
     let share_ppm = (plan.fidelity.share.as_f64() * 1e6).round() as u32;
     Tolerance { within: plan.fidelity.within, share_ppm, tick: plan.engine.tick }
@@ -176,7 +176,7 @@ fn worker_links(plan: &Plan, shards: &Shards, worker: u32) -> (Links, Vec<bool>)
         }
     }
     for medium in &plan.media {
-        // Its links are all here, or none is.
+        // All of its links belong to one worker.
         let local = |place: &u32| {
             let at = own.binary_search(place).ok()?;
             Some((at as u32, &*plan.links[*place as usize].name))
@@ -231,7 +231,7 @@ fn place_media(plan: &Plan, shards: &Shards, workers: &[WorkerSetup]) -> Vec<Med
     plan.media.iter().map(place).collect()
 }
 
-/// Gives each worker the changes of its links, sources and media.
+/// Distributes the events to the workers of their links, sources and media.
 fn give_agendas(
     plan: &Plan,
     (links, sources, media): (&[LinkRef], &[SourceRef], &[MediumRef]),
@@ -273,7 +273,7 @@ fn give_agendas(
     }
 }
 
-/// Gives each worker its part of an event: the links or sources that are its `own`.
+/// Gives each worker the part of an event that concerns its `own` places.
 fn give(
     event: &longwire_scenario::Event,
     own: Vec<Vec<u32>>,
@@ -291,7 +291,7 @@ fn give(
     }
 }
 
-/// By a port's place: its worker, or the first of those that have its queues.
+/// By port: its worker, or the first of several.
 pub fn port_workers(plan: &Plan) -> Vec<u32> {
     let shards = Shards::of(plan);
     plan.ports.iter().map(|port| shards.segment_workers[port.segment as usize]).collect()
@@ -358,7 +358,7 @@ fn floods(
 ) -> HashMap<u16, Fork> {
     let mut floods = HashMap::new();
     for segment in plan.segments.iter().filter(|segment| segment.router.is_none()) {
-        // With fewer than two paths over links, no link is shared.
+        // Fewer than two paths share no link.
         for &from in segment.ports.iter().filter(|&&from| plan.pair_rules_from(from).len() > 1) {
             let lists = flood_lists(plan, &segment.ports, from, links);
             let same = before.and_then(|(plan, layout)| {
@@ -394,11 +394,11 @@ fn instead(
 ) -> Steered {
     let mut steered = Steered::default();
     let of = |place: u32| links[place as usize];
-    let standing: Vec<Vec<u32>> = others.clone().map(|(link, ..)| paths.before(of(link))).collect();
-    for ((link, number, target), standing) in others.zip(standing) {
+    let existing: Vec<Vec<u32>> = others.clone().map(|(link, ..)| paths.before(of(link))).collect();
+    for ((link, number, target), existing) in others.zip(existing) {
         let one = paths.add(&[of(link)]);
         steered.add(one, number, paths.add(&[of(target)]));
-        for path in standing {
+        for path in existing {
             steered.add(path, number, paths.add_instead(path, of(target)));
         }
     }

@@ -1,4 +1,4 @@
-//! From one plan to another while the engine runs: which links join and leave, and the new map.
+//! Changing from one plan to another while the engine runs: links that join and leave, and the new map.
 
 use super::fixed::{FixedDifference, fixed_differences, is_at_start};
 use super::layout::{CantRewire, Layout};
@@ -12,7 +12,7 @@ use longwire_link::Joining;
 use longwire_scenario::{Link, Plan};
 use std::collections::{HashMap, HashSet};
 
-/// What brings an engine from one plan to another.
+/// A change from one plan to another.
 pub struct Rewired {
     /// The engine's part.
     pub rewiring: Rewiring,
@@ -43,12 +43,11 @@ impl Rewired {
     }
 }
 
-/// Compares the plan `old`, whose engine is laid out like `layout`, with `new`. Links of the same name and
-/// ends stay what they are, whatever they are set to; what removed ones hold is dropped, unless they are
-/// `drained`.
+/// Compares the plan `old`, laid out as `layout`, with `new`. Links with the same name and ends are kept with
+/// their current settings; removed ones drop what they hold, unless `drained`.
 ///
 /// # Errors
-/// If the plans differ in what can't change while packets flow.
+/// If the plans differ in something that can't change while packets flow.
 pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<Rewired, CantRewire> {
     let shards = Shards::of(new);
     check(old, new, &shards)?;
@@ -83,7 +82,7 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
         }
         let gone = leaving.iter().filter(|link| link.worker() == worker).map(|link| link.local());
         let leaving: Vec<u32> = gone.collect();
-        // Where a packet can't be on its way to them any more.
+        // No packet can be under way to them.
         if shards.flat && !several && !drained {
             indices.free.extend(&leaving);
         }
@@ -156,7 +155,7 @@ fn kept(old: &Plan, layout: &Layout, new: &Plan) -> (Vec<Option<LinkRef>>, Vec<u
     (kept, (0..old.links.len() as u32).filter(|place| !stay.contains(place)).collect())
 }
 
-/// What has to be equal, or to be so.
+/// Checks what must be equal in both plans, and what the new one must not have.
 fn check(old: &Plan, new: &Plan, shards: &Shards) -> Result<(), CantRewire> {
     let refused = |why: String| Err(CantRewire(why));
     if let Some(FixedDifference { what, reason }) = fixed_differences(old, new).into_iter().next() {
@@ -204,7 +203,7 @@ fn check_media(old: &Plan, removed: &[u32]) -> Result<(), CantRewire> {
     })
 }
 
-/// Events that were planned know the links of then.
+/// Refuses links that events would change: events were planned without them.
 fn check_events(new: &Plan, added: &[u32]) -> Result<(), CantRewire> {
     let later = new.events.iter().filter(|event| !is_at_start(event));
     let named = later.flat_map(|event| &*event.links).find(|place| added.contains(place));

@@ -50,7 +50,7 @@ pub(super) fn router(plan: &Plan, index: u32) -> Result<longwire_router::Router,
 /// it starts.
 ///
 /// # Errors
-/// Names a router whose processors can't be threads: rings that are too long, or no thread available.
+/// A router's processors can't be threads: rings are too long, or no thread is available.
 pub fn measure_processors(plan: &Plan, built: &mut super::Built, meter: Meter) -> Result<(), BuildError> {
     for (written, place) in plan.routers.iter().zip(&built.routers) {
         let node = built.setup.workers.get_mut(place.worker as usize);
@@ -86,7 +86,7 @@ pub(super) fn give_events(plan: &Plan, refs: &[NodeRef], workers: &mut [WorkerSe
         let (changes, weight) = (event.changes.clone(), event.weight.clone());
         let act = move |node: &mut dyn Node, _: Nanos| {
             let node: &mut dyn Any = node;
-            let router = node.downcast_mut::<longwire_router::Router>().ok_or("it is no router")?;
+            let router = node.downcast_mut::<longwire_router::Router>().ok_or("it is not a router")?;
             // A refused part does not prevent the others.
             let mut refused: Vec<String> =
                 changes.iter().filter_map(|change| change_route(router, change).err()).collect();

@@ -1,4 +1,4 @@
-//! What tests of scenarios share: ports, frames, and a run in virtual time with what was seen of it.
+//! Code shared by tests of scenarios: ports, frames, and traced runs in virtual time.
 #![allow(unused, reason = "each test program includes this module and uses its own part")]
 
 use longwire_assemble::{build, rewirings};
@@ -23,7 +23,7 @@ pub struct PacketView<'a> {
 /// What a test notes of a packet, if anything.
 pub type Look<T> = fn(&PacketView<'_>) -> Option<T>;
 
-/// The one tracer: what was noted, in the order in which it was seen.
+/// The tracer: records in the order in which they were made.
 pub struct Trace<T> {
     look: Look<T>,
     seen: Arc<Mutex<Vec<T>>>,
@@ -34,7 +34,7 @@ impl<T: Send + 'static> Trace<T> {
         Self { look, seen: Arc::default() }
     }
 
-    /// A worker's part of it.
+    /// A worker's part of the tracer.
     pub fn observer(&self) -> Option<Box<dyn Observer>> {
         Some(Box::new(Self { look: self.look, seen: Arc::clone(&self.seen) }))
     }
@@ -85,7 +85,7 @@ pub fn simulate<T: Send + 'static>(
     (trace.take(), report)
 }
 
-/// Runs a plan with its sources in virtual time, for what is counted, errors included.
+/// Runs a plan with its sources in virtual time; returns the counters, errors included.
 pub fn count(plan: &Plan, until: Nanos) -> Report {
     let report = build(plan, source_ports(plan), |_| None).unwrap().setup.simulate(until);
     assert!(report.is_conserved(), "{report:?}");

@@ -1,7 +1,7 @@
 //! `longwire ctl`
 
 mod add;
-mod elsewhere;
+pub(super) mod elsewhere;
 mod remove;
 mod route;
 mod scenario;
@@ -19,9 +19,9 @@ use std::time::Duration;
 /// Time for an instance to identify itself: one that hangs is listed all the same.
 const MOMENT: Duration = Duration::from_secs(2);
 
-/// Look at a running instance, change its objects (links, sources, media, routers, flows, forwarders), end it
+/// Inspect a running instance, change its objects (links, sources, media, routers, flows, forwarders), end it
 ///
-/// Instances of this user are found by their control sockets. Where only one runs it need not be named.
+/// Instances of this user are found by their control sockets. A single one need not be named.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -82,10 +82,10 @@ Examples:
   longwire ctl stats 'dsl*' --kind link --sort drops --limit 20
   longwire ctl stats 'dsl*' --sort drops --limit 20 --after dsl17.forward")]
 struct Stats {
-    /// The instance, by name, process number or both (name-number); with a * the objects to show, as 'dsl*'.
+    /// The instance, by name, process number or both (name-number); with a * the objects to show: 'dsl*'.
     name: Option<String>,
 
-    /// The instance, where the first argument says which objects.
+    /// The instance, if the first argument selects objects.
     #[arg(long, value_name = "INSTANCE")]
     instance: Option<String>,
 
@@ -93,15 +93,15 @@ struct Stats {
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
 
-    /// Show those with most first: drops, in_packets, queued_bytes, or another field of the JSON.
+    /// Show the highest first: drops, in_packets, queued_bytes, or another field of the JSON.
     #[arg(long, value_name = "FIELD")]
     sort: Option<String>,
 
-    /// Show at most so many.
+    /// Show at most this many.
     #[arg(long, value_name = "NUMBER")]
     limit: Option<usize>,
 
-    /// Begin behind this object: the last one that was shown.
+    /// Begin after this object: the last one that was shown.
     #[arg(long, value_name = "NAME")]
     after: Option<String>,
 
@@ -109,8 +109,8 @@ struct Stats {
     json: Json,
 }
 
-/// Show how an object is set and what it has counted: a link, a source, a medium, a router, a flow, a
-/// forwarder or a port
+/// Show an object's settings and counters: a link, a source, a medium, a router, a flow, a forwarder or a
+/// port
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -127,15 +127,15 @@ struct Get {
     json: Json,
 }
 
-/// The object that is meant.
+/// Selects the object.
 #[derive(Debug, clap::Args)]
 struct ObjectArgs {
     /// The object. A flow is ROUTER/FLOW, a forwarder ROUTER/NAME; a duplex link means both of its
-    /// directions, and a pattern such as 'dsl*' all links, sources or media whose names fit.
+    /// directions, and a pattern such as 'dsl*' all matching links, sources or media.
     name: String,
 
-    /// What it is, where several objects have this name. Default: the first of link, source, medium, router,
-    /// flow, forwarder, port.
+    /// Its kind, if several objects have this name. Default: the first of link, source, medium, router, flow,
+    /// forwarder, port.
     #[arg(long, value_parser = kind)]
     kind: Option<Kind>,
 
@@ -147,8 +147,8 @@ struct ObjectArgs {
 /// Change an object while it runs: a link, a source, a medium, a router's routes, a flow's weight, a
 /// forwarder
 ///
-/// All settings that are named change at one instant between two batches of packets, or none does; what is
-/// not named is kept. A duplex link's name means both of its directions.
+/// All named settings change at one instant between two batches of packets, or none does; others are kept. A
+/// duplex link's name means both of its directions.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -176,7 +176,7 @@ struct Set {
     #[command(flatten)]
     object: ObjectArgs,
 
-    /// What to change: a setting and its value.
+    /// A setting and its new value.
     #[arg(required = true, value_name = "KEY=VALUE")]
     settings: Vec<Setting>,
 
@@ -384,7 +384,7 @@ fn set(args: &Set, at: &Elsewhere) -> anyhow::Result<Outcome> {
     show("ctl set", &at.connect(instance.as_deref())?.set(*kind, name, &changes)?, args.json)
 }
 
-/// Prints an object, of a duplex link both directions.
+/// Prints an object; both directions of a duplex link.
 fn show(command: &str, object: &Object, json: Json) -> anyhow::Result<Outcome> {
     let mut report = Report::new(command);
     for one in object.each() {

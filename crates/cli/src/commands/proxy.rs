@@ -21,9 +21,9 @@ use std::sync::Arc;
 
 /// Put a link in front of a TCP or UDP service
 ///
-/// Clients connect to --listen instead of the service, and what they send and receive crosses the link as
-/// packets: two ends are made, joined by it, with a relay at each. Programs need no root and no change but
-/// the address. Up is towards the service, down is towards the clients.
+/// Clients connect to --listen instead of the service, and their packets cross the link between two ends made
+/// for it, with a relay at each. Programs need no root and only another address. Up is towards the service,
+/// down is towards the clients.
 ///
 /// The packets are the kernel's, of two ends in namespaces: without root in a user namespace, if the system
 /// allows that. Where it allows none, or with --stack process, they are of a TCP/IP in this process.
@@ -45,7 +45,7 @@ pub struct Args {
     #[arg(long, value_name = "HOST:PORT")]
     to: String,
 
-    /// Pass datagrams of UDP on, instead of connections of TCP.
+    /// Relay UDP instead of TCP.
     #[arg(long)]
     udp: bool,
 
@@ -95,22 +95,22 @@ struct Up {
 type Relays = (Vec<PortRelay>, Option<Stack>);
 
 impl Args {
-    /// Passes on what clients send, and reports on the link.
+    /// Relays between clients and the service, and reports on the link.
     ///
     /// # Errors
-    /// If an address can't be used, or the system does not allow it.
+    /// If an address can't be used, or the system forbids it.
     pub fn run(self) -> anyhow::Result<Outcome> {
         // What is wrong with the options is said before anything is made.
         self.link.plan("proxy", self.foreground.seed, Ends::Process)?;
         self.link.notes().iter().for_each(|note| self.foreground.say(&format!("--netem: {note}")));
         let service = self.service()?;
-        // In this network, whichever the ends are made in.
+        // In this network, not in that of the ends.
         let entrance = Entrance::open(self.udp, self.listen)
             .with_context(|| format!("can't listen on {}", self.listen))?;
         let at = entrance.address()?;
         let means = self.means()?;
         keep_for(Duty::Carries).context("giving up what root need not keep")?;
-        // Caught from here on, so that a signal while the ends are made leaves nothing behind.
+        // From here on a signal while the ends are made leaves nothing behind.
         let signals = StopSignals::catch().context("catching signals")?;
         let (whose, ends) = match means {
             Means::Kernel(..) => ("kernel", Ends::Hosts { mtu: MTU }),
@@ -193,7 +193,7 @@ impl Args {
         Ok(Up { run, relays: (Vec::new(), Some(stack?)) })
     }
 
-    /// The service's address: the first that its name has.
+    /// The service's address: the first of its name.
     fn service(&self) -> anyhow::Result<SocketAddr> {
         let found = self.to.to_socket_addrs().with_context(|| {
             format!(
@@ -207,12 +207,13 @@ impl Args {
     }
 }
 
-/// A port alone is one of the loopback.
+/// Parses an address; a port alone is one of the loopback.
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse::<u16>() {
         return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
     }
-    text.parse().map_err(|_| format!("\"{text}\" is no address; write 127.0.0.1:9000, [::1]:9000 or 9000"))
+    text.parse()
+        .map_err(|_| format!("\"{text}\" is not an address; write 127.0.0.1:9000, [::1]:9000 or 9000"))
 }
 
 /// The name under which `longwire ctl` finds it.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a page may take for anything: a machine may be busy.
+/// Time limit for anything a page does, for busy machines.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A browser with one page.
@@ -18,14 +18,14 @@ pub struct Browser {
     from: BufReader<ChildStdout>,
     session: Option<String>,
     number: u64,
-    /// Whether the page that was last opened is there.
+    /// Whether the last page has loaded.
     loaded: bool,
     /// Errors that the page reported: exceptions, violations of its policy, failed requests.
     pub errors: Vec<String>,
 }
 
 impl Browser {
-    /// Starts it with its files in `folder`; none if there is no Chromium, which is then said.
+    /// Starts it with its files in `folder`; none, with a message, if there is no Chromium.
     pub fn start(test: &str, folder: &Path) -> Option<Self> {
         let names = ["chromium", "chromium-browser", "google-chrome"];
         let there =
@@ -134,7 +134,7 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Waits until an expression is true, by the page's own frames.
+    /// Waits until an expression is true, checked at each frame of the page.
     pub fn wait(&mut self, expression: &str) {
         let deadline = Instant::now() + PATIENCE;
         let once = format!(
@@ -167,7 +167,7 @@ fn from_base64(text: &str) -> Vec<u8> {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Its files can go once all its processes have, which are a group: until then they write.
+        // Its files can be removed once all processes of its group have ended: until then they write.
         let group = format!("-{}", self.child.id());
         let signal = |signal: &str| {
             let sent = Command::new("kill").args(["-s", signal, "--", &group]).stderr(Stdio::null()).status();

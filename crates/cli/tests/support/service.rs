@@ -25,7 +25,7 @@ rate = "10 Mbit/s"
 delay = "10 ms"
 "#;
 
-/// A service that runs.
+/// A running service.
 pub struct Service {
     running: Started,
     /// The event of its first scenario's start, if it was waited for.
@@ -69,7 +69,7 @@ impl Service {
         output
     }
 
-    /// Ends it by SIGTERM, and says how it ended.
+    /// Ends it by SIGTERM; returns its exit status.
     pub fn end(self) -> Option<i32> {
         self.running.end().code
     }

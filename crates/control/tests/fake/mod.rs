@@ -60,6 +60,7 @@ impl Instance for Fake {
             elapsed_ns: 2_500_000_000,
             fidelity: Value::Null,
             window: Value::Null,
+            faults: Vec::new(),
             in_packets: 10,
             out_packets: 9,
             out_bytes: 900,

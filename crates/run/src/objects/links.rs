@@ -7,10 +7,10 @@ use longwire_block::path::LinkRef;
 use longwire_block::{Spec, Values};
 use longwire_control::{Kind, Quantity, SetError, Settable};
 use longwire_engine::{Report, Target};
-use longwire_scenario::library::{SHIPPED, Shipped, Way};
+use longwire_scenario::library::{Direction, SHIPPED, Shipped};
 use longwire_scenario::{
-    About, Asked, LinkFault, Plan, ScenarioError, block_meant, called_elsewhere, kind_meant, link_edit,
-    removal_meant, suggestion, unplanned_target, with_defaults,
+    BlockPatch, FaultPlace, LinkFault, Plan, ScenarioError, called_elsewhere, implied_block, implied_kind,
+    implied_removal, link_edit, suggestion, unplanned_target, with_defaults,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -130,12 +130,12 @@ impl LinkKind {
             settings.iter().partition(|setting| setting.name == Some(KIND));
         let texts: Vec<_> = params.iter().map(|setting| (setting.name, setting.text)).collect();
         let kind = kinds.last();
-        let asked = Asked { key, kind: kind.map(|setting| setting.text), params: &texts };
-        link_edit(&self.registry, blocks, asked, Path::new(".")).map_err(|LinkFault { about, what, fix }| {
-            let written = match about {
-                About::Kind => kind.map(|setting| setting.written),
-                About::Param(number, ..) => Some(params[number].written),
-                About::Whole => None,
+        let patch = BlockPatch { key, kind: kind.map(|setting| setting.text), params: &texts };
+        link_edit(&self.registry, blocks, patch, Path::new(".")).map_err(|LinkFault { place, what, fix }| {
+            let written = match place {
+                FaultPlace::Kind => kind.map(|setting| setting.written),
+                FaultPlace::Param(number, ..) => Some(params[number].written),
+                FaultPlace::Whole => None,
             };
             let reason = if fix.is_empty() { what } else { format!("{what}; {fix}") };
             SetError::Value { key: written.unwrap_or(key).into(), reason }
@@ -144,7 +144,7 @@ impl LinkKind {
 
     /// The block that a key's plain value names, if it names one.
     fn word_meant(&self, key: &str, text: &str) -> Option<&'static Spec> {
-        removal_meant(key, text).or_else(|| kind_meant(&self.registry, key, text))
+        implied_removal(key, text).or_else(|| implied_kind(&self.registry, key, text))
     }
 
     /// The parameter that an unqualified name means, if blocks of several keys have it: that of a block which
@@ -175,7 +175,7 @@ impl LinkKind {
             match name {
                 Some(KIND) => row,
                 None if self.word_meant(key, text).is_some() => self.word_meant(key, text),
-                _ => block_meant(&self.registry, own, key, &[name]),
+                _ => implied_block(&self.registry, own, key, &[name]),
             }
         };
         pairs.iter().filter_map(kind_of).collect()
@@ -297,8 +297,8 @@ fn with_profile(pairs: &[&SettingPair], link: &str) -> Result<Vec<SettingPair>, 
         let near = || suggestion(text, SHIPPED.iter().map(|shipped| shipped.name));
         match (shipped, key.as_str()) {
             (Some(shipped), _) => {
-                let backward = link.ends_with(Way::Backward.suffix());
-                let way = if backward { Way::Backward } else { Way::Forward };
+                let backward = link.ends_with(Direction::Backward.suffix());
+                let way = if backward { Direction::Backward } else { Direction::Forward };
                 let settings = shipped.settings(way);
                 let wrong =
                     |error: ScenarioError| SetError::Value { key: key.clone(), reason: error.to_string() };
@@ -324,7 +324,7 @@ fn with_profile(pairs: &[&SettingPair], link: &str) -> Result<Vec<SettingPair>, 
 fn check_ways(planned: &Blocks, edits: &[Edit]) -> Result<(), SetError> {
     let Some(target) = edits.iter().find_map(|edit| unplanned_target(planned, edit)) else { return Ok(()) };
     let reason = format!(
-        "it steers to \"{target}\", where the filter of the scenario does not; ways are planned before the \
+        "it steers to \"{target}\", where the filter of the scenario does not; paths are planned before the \
          run, so steer to the same links in the same order"
     );
     Err(SetError::Value { key: "filter".into(), reason })
@@ -480,7 +480,7 @@ mod tests {
         assert!(error.contains("\"codle\" is not a limit"), "{error}");
         assert!(error.ends_with("did you mean the kind \"codel\"?"), "{error}");
         let error = changed(&[("queue", "nonsense")]).unwrap_err();
-        assert!(error.contains("it is no kind either; there are tail-drop, head-drop, red,"), "{error}");
+        assert!(error.contains("it is not a kind either; there are tail-drop, head-drop, red,"), "{error}");
         assert!(changed(&[("queue", "")]).unwrap_err().contains("a link always has a queue"));
         let red = changed(&[("queue.kind", "red"), ("queue", "60 packets"), ("max-p", "2 %")]).unwrap();
         assert!(red[0].starts_with("queue (red): 60 packets, ") && red[0].contains("2 %"), "{red:?}");
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_link_can_be_without_is_taken_away() {
+    fn what_a_link_can_be_without_is_removed() {
         for text in ["", "none", "[]"] {
             for key in ["loss", "mtu", "bit-error", "duplicate", "reorder", "background"] {
                 assert_eq!(changed(&[(key, text)]).unwrap(), [format!("{key} (none): ")]);
@@ -552,6 +552,6 @@ mod tests {
             );
         }
         let error = changed(&[("loss", ""), ("loss.where", "wire")]).unwrap_err();
-        assert!(error.contains("takes loss away"), "{error}");
+        assert!(error.contains("removes loss"), "{error}");
     }
 }

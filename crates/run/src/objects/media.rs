@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn what_a_new_medium_alone_is_given_is_no_change() {
-        let keys: Vec<String> = MediumWords.settable().into_iter().map(|setting| setting.key).collect();
+        let keys: Vec<String> = MediumKind.settable().into_iter().map(|setting| setting.key).collect();
         assert!(keys.contains(&"rate".into()) && !keys.contains(&"slot".into()), "{keys:?}");
     }
 }

@@ -14,7 +14,7 @@ use longwire_control::{
 };
 use longwire_engine::Remote;
 use longwire_router::Router;
-use longwire_scenario::{RouteChange, RoutedTo, WrittenForwarder, WrittenRoute};
+use longwire_scenario::{RouteChange, RouteTarget, WrittenForwarder, WrittenRoute};
 use longwire_sched::Weight;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -128,7 +128,7 @@ impl LiveRouters {
     fn route_change(&self, place: usize, to: &str, value: &str) -> Result<RouteChange, String> {
         let router = &self.plan().routers[place];
         if matches!(value.trim(), "" | NONE) {
-            return router.removal(to.parse::<RoutedTo>()?);
+            return router.removal(to.parse::<RouteTarget>()?);
         }
         let text = match value.trim() {
             word @ ("blackhole" | "unreachable") => format!("{word} {to}"),

@@ -18,26 +18,26 @@ use std::ops::Range;
 
 const MOST_BRIDGES: usize = 1 << 16;
 
-/// A router's own port: its place, and the bridge it asks for.
-pub(super) struct Inner {
+/// A router's own port: its place, and the bridge it names.
+pub(super) struct OwnPort {
     pub(super) place: u16,
     pub(super) wanted_bridge: Option<(u32, Range<usize>)>,
 }
 
-/// What ports hang on, and what is behind them. Their bridges are known once the links are.
+/// Hosts, ports, bridges and routers. Ports' bridges are known once the links are.
 #[derive(Default)]
 pub(super) struct Nodes {
     pub(super) hosts: Vec<Host>,
     pub(super) ports: Vec<Port>,
     pub(super) bridges: Vec<Bridge>,
-    /// Where each port, and the bridge it asks for, stands in the file.
+    /// Places of each port in the file, and the bridges they name.
     pub(super) spans: Vec<Range<usize>>,
     pub(super) wanted_bridges: Vec<WantedBridge>,
     pub(super) routers: Vec<Router>,
     /// Routers' own ports.
-    pub(super) inner: Vec<Inner>,
+    pub(super) own_ports: Vec<OwnPort>,
     pub(super) macs: HashMap<Mac, u16>,
-    /// Where the number of a port's queues stands, by the port's place.
+    /// By port: the place of its key `queues`.
     pub(super) queue_spans: HashMap<u16, Range<usize>>,
     interfaces: HashMap<(Netns, String), u16>,
     kept: KeptPlaces,
@@ -102,7 +102,7 @@ impl Resolver<'_, '_> {
         nodes
     }
 
-    /// Gives a node its name. None after an error.
+    /// Names a node. None after an error.
     fn name(&mut self, entry: &Entry<'_>, written: &Written<Name>, end: End) -> Option<Box<str>> {
         let Name(name) = self.term(entry, "name", written)?;
         if self.nodes.insert(name.clone(), end).is_some() {
@@ -112,8 +112,7 @@ impl Resolver<'_, '_> {
             } else {
                 "hosts, ports and bridges share one space of names: rename one"
             };
-            self.error(&written.span, entry, "name", what, fix);
-            return None;
+            return self.refuse(&written.span, entry, "name", what, fix);
         }
         Some(name)
     }
@@ -130,32 +129,12 @@ impl Resolver<'_, '_> {
                 }
                 let settings = self.row(&entry, written);
                 let name = self.name(&entry, &written.name, End::Bridge(nodes.bridges.len() as u32));
-                let (Some(BridgeSettings { ageing, table, wire }), Some(name)) = (settings, name) else {
-                    break;
-                };
-                nodes.bridges.push(Bridge {
-                    name,
-                    ageing,
-                    table,
-                    wire,
-                    ports: Vec::new(),
-                    segment: 0,
-                    declared: true,
-                });
+                let (Some(settings), Some(name)) = (settings, name) else { break };
+                nodes.bridges.push(Bridge::new(name, settings, true));
             }
         }
         if file.bridge.is_empty() {
-            let name = "bridge".into();
-            let BridgeSettings { ageing, table, wire } = BridgeSettings::defaults();
-            nodes.bridges.push(Bridge {
-                name,
-                ageing,
-                table,
-                wire,
-                ports: Vec::new(),
-                segment: 0,
-                declared: false,
-            });
+            nodes.bridges.push(Bridge::new("bridge".into(), BridgeSettings::defaults(), false));
         }
     }
 
@@ -247,7 +226,7 @@ impl Resolver<'_, '_> {
         gateways.push(gateway);
     }
 
-    /// An address that has to lie in one of the host's networks.
+    /// An address in one of the host's networks.
     fn neighbour(
         &mut self,
         entry: &Entry<'_>,
@@ -313,7 +292,7 @@ impl Resolver<'_, '_> {
                 self.error(span, entry, key, what, "remove it, or choose another driver");
                 continue;
             }
-            // A text that is there says something.
+            // A value that is given must not be empty.
             self.term(entry, key, &Written::<Text>::new(span.clone(), text.clone()))?;
             params.push((key, text.clone(), span.clone()));
         }
@@ -363,16 +342,12 @@ impl Resolver<'_, '_> {
         if let Some(End::Bridge(index)) = self.nodes.get(&name) {
             return Some(Some((*index, written.span.clone())));
         }
-        let mut known: Vec<&str> = Vec::new();
+        let mut known: Vec<Box<str>> = Vec::new();
         known.extend(
-            self.nodes.iter().filter(|(_, end)| matches!(end, End::Bridge(_))).map(|(name, _)| name.as_ref()),
+            self.nodes.iter().filter(|(_, end)| matches!(end, End::Bridge(_))).map(|(name, _)| name.clone()),
         );
         known.sort_unstable();
-        let fix = match crate::finding::suggestion(&name, known.iter().copied()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!("declare it: [[bridge]] with name = \"{name}\""),
-        };
-        self.error(&written.span, entry, "bridge", format!("there is no bridge \"{name}\""), fix);
-        None
+        let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+        self.no_such(entry, (&written.span, "bridge"), &name, &known)
     }
 }

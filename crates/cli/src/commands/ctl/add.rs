@@ -76,7 +76,7 @@ impl Args {
 }
 
 impl Args {
-    /// The sections of what the arguments name.
+    /// The sections described by the arguments.
     fn sections(&self, kind: &str, name: &str) -> anyhow::Result<String> {
         let given = self.settings.iter().map(|Setting(key, value)| (key.as_str(), value.as_str()));
         let own = |key: &str| self.link.is_none() || !key.starts_with("link.");
@@ -92,7 +92,7 @@ impl Args {
     }
 }
 
-/// Says what was added and removed.
+/// Reports what was added and removed.
 pub(super) fn tell(command: &str, done: &Rewired, json: Json) -> anyhow::Result<Outcome> {
     let mut report = Report::new(command);
     for (names, what) in [(&done.removed, "removed"), (&done.added, "added")] {

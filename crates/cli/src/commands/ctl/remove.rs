@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
-    /// Let them send what they hold.
+    /// Send the packets that they hold.
     #[arg(long)]
     drain: bool,
 

@@ -70,7 +70,7 @@ struct Add {
     json: Json,
 }
 
-/// Remove the route to a network; a port's own network is then behind its port again
+/// Remove the route to a network; a connected network gets its own route back
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -115,7 +115,7 @@ impl Args {
     }
 }
 
-/// A route as `ip route` writes it as a router's setting: `blackhole 10.3.0.0/16` is
+/// A route in the syntax of `ip route` as a router's setting: `blackhole 10.3.0.0/16` is
 /// `route.10.3.0.0/16=blackhole`.
 fn pair(route: &str) -> (String, String) {
     let (first, rest) = route.trim().split_once(' ').unwrap_or((route.trim(), ""));

@@ -7,10 +7,10 @@ use longwire_control::{Comparison, ObjectDifference, RewiredObject, ScenarioRequ
 use longwire_report::{Report, Row};
 use std::path::PathBuf;
 
-/// Show how what runs differs from a scenario; exit status 1 if it does
+/// Show how the running scenario differs from a file; exit status 1 if it does
 ///
-/// Relative file names in the scenario are relative to the folder of the scenario that runs. Settings that
-/// events of the scenario ([[at]]) have changed meanwhile are left out.
+/// Relative file names in the file are relative to the folder of the running scenario. Settings that events
+/// ([[at]]) have changed meanwhile are left out.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -21,7 +21,7 @@ pub(super) struct Diff {
     whose: Whose,
 }
 
-/// Bring what runs to a scenario by the fewest changes
+/// Change the running scenario to that of a file by the fewest changes
 ///
 /// Settings of links, sources and media change at one instant, then those of each router. Then links and
 /// hosts that are new join and those that are gone leave, at one instant. Nothing else is touched, and no
@@ -55,10 +55,10 @@ struct Whose {
     json: Json,
 }
 
-/// Write what runs as a scenario
+/// Write the running scenario to a file
 ///
-/// It is the scenario that was started or applied last, and at its end the changes made since, as events
-/// ([[at]]) at time 0. Programs that were installed while it ran, and their state, are not in it.
+/// It is the scenario that was started or applied last, with the changes made since as events ([[at]]) at
+/// time 0 at its end. Programs that were installed while it ran, and their state, are not included.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -114,7 +114,7 @@ impl Whose {
     }
 }
 
-/// A changed object in a line: `link up.forward: delay 20 ms -> 40 ms, loss none -> 1 %`.
+/// A changed object on one line: `link up.forward: delay 20 ms -> 40 ms, loss none -> 1 %`.
 fn line(change: &ObjectDifference) -> String {
     let value = |text: &Option<String>| match text.as_deref() {
         None => "none".to_owned(),

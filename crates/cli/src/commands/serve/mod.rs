@@ -83,19 +83,19 @@ pub struct Args {
     #[arg(long, value_name = "DIRECTORY")]
     state: Option<PathBuf>,
 
-    /// How the log on standard error is written.
+    /// Format of the log on standard error.
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
     log_format: Format,
 }
 
-/// Interval between looks at what runs.
+/// Interval between checks of the scenarios.
 const LOOK: Duration = Duration::from_millis(50);
 
 impl Args {
     /// Runs the scenarios until a signal comes, or all have been stopped.
     ///
     /// # Errors
-    /// If a scenario is wrong or can't be started; none runs then.
+    /// If a scenario has errors or can't be started; then none runs.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let log = Arc::new(EventLog::new(self.log_format));
         let group = self.group.as_deref().map(group::group_id).transpose()?;
@@ -104,7 +104,7 @@ impl Args {
         let web = self.web()?;
         let mut prepared = Vec::new();
         for named in scenarios::named(&self.scenarios)? {
-            // Before the first thread: it may enter a user namespace.
+            // Before the first thread, since it may enter a user namespace.
             prepared.push(Prepared::new(named, folder.as_deref(), &log)?);
         }
         let duty = if group.is_some() { Duty::ServesGroup } else { Duty::Carries };
@@ -148,7 +148,7 @@ impl Args {
     }
 }
 
-/// Waits until a signal comes, a scenario breaks, or none runs any more.
+/// Waits for a signal, the failure of a scenario, or the end of all.
 fn watch(
     all: &mut [Served],
     (signals, reload, web): (&StopSignals, &AtomicBool, Option<&Web>),
@@ -165,7 +165,7 @@ fn watch(
             manager.ready(&status(all));
         }
         if all.iter().any(Served::is_broken) {
-            // Whoever started the service starts it anew.
+            // The service manager restarts it.
             return Outcome::Failed;
         }
         if let Some(stopped) = all.iter_mut().find(|served| served.is_asked_to_stop()) {
@@ -183,7 +183,7 @@ fn watch(
     Outcome::Well
 }
 
-/// The service in a line, for the service manager.
+/// A line about the service, for the service manager.
 fn status(all: &[Served]) -> String {
     let names: Vec<&str> = all.iter().filter(|served| served.runs()).map(Served::name).collect();
     match names.len() {

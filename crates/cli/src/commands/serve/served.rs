@@ -1,4 +1,4 @@
-//! A scenario of a service: started, changed by its file, kept as a state, stopped.
+//! A scenario of a service: started, changed by its file, saved, stopped.
 
 use super::event_log::{EventLog, Field};
 use super::scenarios::Named;
@@ -16,14 +16,14 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Weak};
 
-/// A scenario that can be started.
+/// A scenario ready to start.
 pub struct Prepared {
     named: Named,
     plan: Plan,
     state: Option<Arc<State>>,
 }
 
-/// A scenario that runs, or has run.
+/// A scenario that runs or has run.
 pub struct Served {
     named: Named,
     state: Option<Arc<State>>,
@@ -31,10 +31,10 @@ pub struct Served {
 }
 
 impl Prepared {
-    /// Reads a scenario, or what ran of it last, and gains what it needs of this process.
+    /// Reads a scenario, or its saved state, and acquires the privileges it needs.
     ///
     /// # Errors
-    /// If it is wrong, or can't be run here.
+    /// If it has errors, or can't run here.
     pub fn new(named: Named, states: Option<&Path>, log: &EventLog) -> anyhow::Result<Self> {
         let file = named.file.display().to_string();
         let text = longwire_scenario::read_text(&named.file)?;
@@ -113,7 +113,7 @@ impl Served {
         self.run.as_ref().is_some_and(RealRun::has_ended)
     }
 
-    /// Whether somebody has asked over its API that it end.
+    /// Whether its end was requested over its API.
     pub fn is_asked_to_stop(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.stopped().try_recv().is_ok())
     }
@@ -174,7 +174,7 @@ impl Served {
     }
 }
 
-/// Logs that a state was not written.
+/// Logs that a state could not be written.
 fn tell_of(written: anyhow::Result<()>, field: Field<'_>, log: &EventLog) {
     if let Err(error) = written {
         log.error("not-saved", &[field, ("error", crate::causes::chain(&error).into())]);
@@ -194,14 +194,14 @@ impl Keeper {
     fn keep(&self, noticed: &Receiver<ChangeNotice>) {
         while let Ok(first) = noticed.recv() {
             let mut saved = Vec::new();
-            // What has come meanwhile is in the same state.
+            // Changes that have come meanwhile are in the same state.
             for noticed in std::iter::once(first).chain(noticed.try_iter()) {
                 saved.extend(self.note(noticed));
             }
             if let (Some(state), Some(instance)) = (&self.state, self.instance.upgrade()) {
                 tell_of(state.write(&*instance), self.field(), &self.log);
             }
-            // Dropped, they tell who waits that it is done.
+            // Dropping them wakes those who wait.
             drop(saved);
         }
     }

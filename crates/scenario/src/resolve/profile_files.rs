@@ -1,9 +1,9 @@
-//! Keys `profile`: what links are like where their own keys say nothing.
+//! The key `profile`: settings of links where their own keys give none.
 
 use super::{Entry, Resolver};
-use crate::file::{BlockText, Named};
+use crate::file::{BlockText, ProfileFile};
 use crate::finding::{ScenarioError, suggestion};
-use crate::library::{self, SHIPPED, Shipped, Way};
+use crate::library::{self, Direction, SHIPPED, Shipped};
 use crate::read::BESIDE_RATE;
 use crate::written::{Text, Written};
 use std::collections::HashMap;
@@ -15,31 +15,33 @@ use std::rc::Rc;
 /// Longest file of a profile in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Profiles that have been read; none where that failed.
-pub(super) type Shelf = HashMap<String, Option<Rc<Named>>>;
+/// Profiles read so far; none where that failed.
+pub(super) type ProfileCache = HashMap<String, Option<Rc<ProfileFile>>>;
 
 impl Resolver<'_, '_> {
-    /// What the profile says that is `written`, for the links' way forward or back. None after an error.
-    pub(super) fn named(
+    /// The texts of the profile named by `written`, for one direction of a link. None after an error.
+    pub(super) fn profile_texts(
         &mut self,
         entry: &Entry<'_>,
         written: &Written<Text>,
         back: bool,
-        shelf: &mut Shelf,
+        cache: &mut ProfileCache,
     ) -> Option<Vec<BlockText>> {
         let text = self.term(entry, "profile", written)?.0;
-        let ways = [Way::Forward, Way::Backward];
-        let (name, way) = ways
+        let directions = [Direction::Forward, Direction::Backward];
+        let (name, direction) = directions
             .into_iter()
-            .find_map(|way| Some((text.strip_suffix(way.suffix())?.to_owned(), way)))
-            .unwrap_or((text, ways[usize::from(back)]));
-        let named = match shelf.entry(name.clone()) {
+            .find_map(|direction| Some((text.strip_suffix(direction.suffix())?.to_owned(), direction)))
+            .unwrap_or((text, directions[usize::from(back)]));
+        let named = match cache.entry(name.clone()) {
             Place::Occupied(known) => known.get().clone(),
-            Place::Vacant(place) => place.insert(self.read_named(entry, written, &name).map(Rc::new)).clone(),
+            Place::Vacant(place) => {
+                place.insert(self.read_profile_file(entry, written, &name).map(Rc::new)).clone()
+            }
         }?;
-        let mut blocks = named.way(way);
+        let mut blocks = named.direction(direction);
         for block in &mut blocks {
-            // Places in the profile are none in the scenario: errors point at the profile's name.
+            // Places in the profile are not in the scenario: errors point at the profile's name.
             block.span = written.span.clone();
             block.kind.iter_mut().for_each(|(_, span)| *span = written.span.clone());
             block.params.iter_mut().for_each(|(_, _, span)| *span = written.span.clone());
@@ -47,8 +49,13 @@ impl Resolver<'_, '_> {
         Some(blocks)
     }
 
-    /// Finds a profile by its name, or reads the file.
-    fn read_named(&mut self, entry: &Entry<'_>, written: &Written<Text>, name: &str) -> Option<Named> {
+    /// Finds a shipped profile, or reads a file.
+    fn read_profile_file(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &Written<Text>,
+        name: &str,
+    ) -> Option<ProfileFile> {
         let read = if let Some(shipped) = Shipped::named(name) {
             library::read(name, shipped.text, self.registry)
         } else if name.ends_with(".toml") || name.contains('/') {
@@ -58,8 +65,7 @@ impl Resolver<'_, '_> {
                     let what = format!("\"{}\" can't be read: {why}", name.escape_debug());
                     let fix = "name a file with a profile, from the scenario's folder, or one that longwire \
                         profiles lists";
-                    self.error(&written.span, entry, "profile", what, fix);
-                    return None;
+                    return self.refuse(&written.span, entry, "profile", what, fix);
                 }
             }
         } else {
@@ -70,14 +76,13 @@ impl Resolver<'_, '_> {
                 None => format!("there are {list}; or name a file of your own, as in \"my.toml\""),
             };
             let what = format!("there is no profile \"{}\"", name.escape_debug());
-            self.error(&written.span, entry, "profile", what, fix);
-            return None;
+            return self.refuse(&written.span, entry, "profile", what, fix);
         };
-        read.map_err(|error| self.blame(entry, written, &error)).ok()
+        read.map_err(|error| self.report(entry, written, &error)).ok()
     }
 
-    /// Tells what is wrong with a profile's file where the scenario names it.
-    fn blame(&mut self, entry: &Entry<'_>, written: &Written<Text>, error: &ScenarioError) {
+    /// Reports a profile's errors where the scenario names it.
+    fn report(&mut self, entry: &Entry<'_>, written: &Written<Text>, error: &ScenarioError) {
         for finding in &error.findings {
             let what = format!(
                 "{}:{}:{}: {}: {}",
@@ -88,8 +93,8 @@ impl Resolver<'_, '_> {
     }
 }
 
-/// A profile's texts with those of the link in place of theirs.
-pub(super) fn beneath<'b>(named: &'b [BlockText], own: Vec<&'b BlockText>) -> Vec<&'b BlockText> {
+/// A profile's texts, overridden by those of the link.
+pub(super) fn merged<'b>(named: &'b [BlockText], own: Vec<&'b BlockText>) -> Vec<&'b BlockText> {
     let within_rate = |key: &str| {
         let rates = own.iter().filter(|block| block.key == "rate");
         BESIDE_RATE.contains(&key)

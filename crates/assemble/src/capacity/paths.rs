@@ -11,13 +11,13 @@ use std::net::IpAddr;
 
 /// Limits on the ports from which paths through routers are searched, and on the number of these paths.
 const MOST_STARTS: usize = 100;
-const MOST_WAYS: usize = 100_000;
+const MOST_PATHS: usize = 100_000;
 /// Most ports in which an address is searched.
 const MOST_PORTS: usize = 256;
 
 /// A path of packets.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Way<'a> {
+pub(super) struct Path<'a> {
     /// Input and output port, if known.
     pub from: Option<u16>,
     pub to: Option<u16>,
@@ -33,7 +33,7 @@ pub(super) struct Way<'a> {
 
 /// A path that no single rule contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Joined {
+struct OwnedPath {
     from: u16,
     to: u16,
     links: Box<[u32]>,
@@ -43,33 +43,33 @@ struct Joined {
 }
 
 /// All paths of a plan.
-pub(super) struct Ways<'p> {
+pub(super) struct Paths<'p> {
     plan: &'p Plan,
-    joined: Vec<Joined>,
+    owned: Vec<OwnedPath>,
     /// Whether some paths through routers were skipped.
     pub some_left_out: bool,
 }
 
-impl<'p> Ways<'p> {
+impl<'p> Paths<'p> {
     pub(super) fn of(plan: &'p Plan) -> Self {
         let graph = Graph::of(plan);
-        let mut ways = Self { plan, joined: Vec::new(), some_left_out: false };
-        ways.join_sources(&graph);
+        let mut paths = Self { plan, owned: Vec::new(), some_left_out: false };
+        paths.join_sources(&graph);
         if !plan.routers.is_empty() {
-            ways.join_routers(&graph);
+            paths.join_routers(&graph);
         }
-        ways.join_neighbours(&graph);
-        ways
+        paths.join_neighbours(&graph);
+        paths
     }
 
     /// Passes each path to `show`.
-    pub(super) fn each(&self, mut show: impl FnMut(&Way<'_>)) {
+    pub(super) fn each(&self, mut show: impl FnMut(&Path<'_>)) {
         let plan = self.plan;
         for rule in plan.address_rules.iter().filter(|rule| rule.route.exists()) {
             let links = plan.routes.links(&rule.route);
             let ends = self.ends_by_address(links, (rule.source, rule.destination));
             if ends.0.is_none_or(|from| sends_by_itself(plan, from)) && !links.is_empty() {
-                show(&Way::of_rule(ends, links));
+                show(&Path::of_rule(ends, links));
             }
         }
         for rule in plan.pair_rules.iter().filter(|rule| rule.route.exists()) {
@@ -80,17 +80,17 @@ impl<'p> Ways<'p> {
                 && sends_by_itself(plan, ends.0)
                 && !links.is_empty()
             {
-                show(&Way::of_rule((Some(ends.0), Some(ends.1)), links));
+                show(&Path::of_rule((Some(ends.0), Some(ends.1)), links));
             }
         }
-        for way in &self.joined {
-            show(&Way {
-                from: Some(way.from),
-                to: Some(way.to),
-                links: &way.links,
-                segments: &way.segments,
-                offered: way.offered,
-                bytes: way.bytes,
+        for path in &self.owned {
+            show(&Path {
+                from: Some(path.from),
+                to: Some(path.to),
+                links: &path.links,
+                segments: &path.segments,
+                offered: path.offered,
+                bytes: path.bytes,
             });
         }
     }
@@ -126,19 +126,19 @@ impl<'p> Ways<'p> {
         }
         let rules = plan.address_rules.iter().map(|rule| ((rule.source, rule.destination), rule.route));
         let by_address: HashMap<(IpAddr, IpAddr), Route> = rules.collect();
-        let mut from_port: HashMap<u16, Vec<Joined>> = HashMap::new();
+        let mut from_port: HashMap<u16, Vec<OwnedPath>> = HashMap::new();
         for source in plan.sources.iter().filter(run) {
             let (offered, bytes) = (packets_of(source), Some(u64::from(source.size())));
             let own = by_address.get(&(source.source, source.destination)).filter(|route| route.exists());
             if let Some(route) = own {
                 let (from, to) = (source.in_port, source.out_port);
                 let links = plan.routes.links(route).into();
-                self.joined.push(Joined { from, to, links, segments: [].into(), offered, bytes });
+                self.owned.push(OwnedPath { from, to, links, segments: [].into(), offered, bytes });
                 continue;
             }
-            let ways = from_port.entry(source.in_port).or_insert_with(|| graph.from(source.in_port));
-            if let Some(way) = ways.iter().find(|way| way.to == source.out_port) {
-                self.joined.push(Joined { offered, bytes, ..way.clone() });
+            let paths = from_port.entry(source.in_port).or_insert_with(|| graph.from(source.in_port));
+            if let Some(path) = paths.iter().find(|path| path.to == source.out_port) {
+                self.owned.push(OwnedPath { offered, bytes, ..path.clone() });
             }
         }
     }
@@ -150,21 +150,21 @@ impl<'p> Ways<'p> {
         let starts: Vec<u16> = outer().filter(|&place| sends_by_itself(plan, place)).collect();
         self.some_left_out = starts.len() > MOST_STARTS;
         for start in starts.into_iter().take(MOST_STARTS) {
-            let room = MOST_WAYS.saturating_sub(self.joined.len());
+            let room = MOST_PATHS.saturating_sub(self.owned.len());
             let through = graph
                 .from(start)
                 .into_iter()
-                .filter(|way| way.segments.len() > 1 || graph.is_router(way.segments.first().copied()));
-            let before = self.joined.len();
-            self.joined.extend(through.take(room));
-            self.some_left_out |= self.joined.len() - before == room;
+                .filter(|path| path.segments.len() > 1 || graph.is_router(path.segments.first().copied()));
+            let before = self.owned.len();
+            self.owned.extend(through.take(room));
+            self.some_left_out |= self.owned.len() - before == room;
         }
     }
 
     /// Adds direct paths from ports without another path to the next port of their segment.
     fn join_neighbours(&mut self, graph: &Graph<'_>) {
         let mut met = vec![false; self.plan.ports.len()];
-        self.each(|way| way.from.iter().chain(&way.to).for_each(|&place| met[usize::from(place)] = true));
+        self.each(|path| path.from.iter().chain(&path.to).for_each(|&place| met[usize::from(place)] = true));
         for ports in &graph.outer {
             for (at, &from) in ports.iter().enumerate() {
                 let to = ports[(at + 1) % ports.len()];
@@ -173,13 +173,20 @@ impl<'p> Ways<'p> {
                     continue;
                 }
                 let segments = [self.plan.ports[usize::from(from)].segment].into();
-                self.joined.push(Joined { from, to, links: [].into(), segments, offered: None, bytes: None });
+                self.owned.push(OwnedPath {
+                    from,
+                    to,
+                    links: [].into(),
+                    segments,
+                    offered: None,
+                    bytes: None,
+                });
             }
         }
     }
 }
 
-impl<'a> Way<'a> {
+impl<'a> Path<'a> {
     fn of_rule((from, to): (Option<u16>, Option<u16>), links: &'a [u32]) -> Self {
         Self { from, to, links, segments: &[], offered: None, bytes: None }
     }
@@ -190,7 +197,7 @@ fn is_outer(plan: &Plan, place: u16) -> bool {
     plan.ports[usize::from(place)].attachment.is_outer()
 }
 
-/// Whether packets come in here that no source of the scenario sends.
+/// Whether this port receives packets besides those of the scenario's sources.
 fn sends_by_itself(plan: &Plan, place: u16) -> bool {
     plan.driver_of(&plan.ports[usize::from(place)]).is_none_or(|driver| driver.backend != Backend::Sources)
 }
@@ -208,7 +215,7 @@ fn packets_of(source: &Source) -> Option<u64> {
     }
 }
 
-/// The ports of each segment: with a far side, and the others.
+/// The ports of each segment: those between nodes with their far ports, and outer ones.
 struct Graph<'p> {
     plan: &'p Plan,
     inner: Vec<Vec<(u16, u16)>>,
@@ -238,10 +245,10 @@ impl<'p> Graph<'p> {
     }
 
     /// The paths with the fewest segments from a port to all others that it reaches.
-    fn from(&self, start: u16) -> Vec<Joined> {
+    fn from(&self, start: u16) -> Vec<OwnedPath> {
         let segment_of = |place: u16| self.plan.ports[usize::from(place)].segment;
         let mut seen = vec![false; self.plan.segments.len()];
-        let mut ways = Vec::new();
+        let mut paths = Vec::new();
         seen[segment_of(start) as usize] = true;
         let mut waiting = VecDeque::from([(start, Vec::<u32>::new(), vec![segment_of(start)])]);
         while let Some((entry, links, segments)) = waiting.pop_front() {
@@ -253,7 +260,7 @@ impl<'p> Graph<'p> {
             for &to in self.outer[at].iter().filter(|&&to| to != start) {
                 if let Some(links) = on(to) {
                     let (links, segments) = (links.into(), segments.clone().into());
-                    ways.push(Joined { from: start, to, links, segments, offered: None, bytes: None });
+                    paths.push(OwnedPath { from: start, to, links, segments, offered: None, bytes: None });
                 }
             }
             for &(out, far) in self.inner[at].iter().filter(|(out, _)| *out != entry) {
@@ -267,7 +274,7 @@ impl<'p> Graph<'p> {
                 }
             }
         }
-        ways
+        paths
     }
 }
 
@@ -281,21 +288,21 @@ mod tests {
     /// From, to, links, number of segments, and offered packet rate.
     type Found = (u16, u16, Vec<u32>, usize, Option<u64>);
 
-    fn ways(text: &str) -> Vec<Found> {
+    fn paths(text: &str) -> Vec<Found> {
         let plan = longwire_scenario::plan_of(text);
         let mut found = Vec::new();
-        Ways::of(&plan).each(|way| {
-            let (from, to) = (way.from.unwrap(), way.to.unwrap());
-            found.push((from, to, way.links.to_vec(), way.segments.len(), way.offered));
+        Paths::of(&plan).each(|path| {
+            let (from, to) = (path.from.unwrap(), path.to.unwrap());
+            found.push((from, to, path.links.to_vec(), path.segments.len(), path.offered));
         });
         found
     }
 
     #[test]
-    fn rules_are_ways_and_what_has_none_goes_straight_across() {
+    fn rules_are_paths_and_other_packets_cross_directly() {
         let link = "[[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\n";
-        assert_eq!(ways(&format!("{PORTS}{link}")), [(0, 1, vec![0], 0, None)]);
-        assert_eq!(ways(PORTS), [(0, 1, vec![], 1, None), (1, 0, vec![], 1, None)]);
+        assert_eq!(paths(&format!("{PORTS}{link}")), [(0, 1, vec![0], 0, None)]);
+        assert_eq!(paths(PORTS), [(0, 1, vec![], 1, None), (1, 0, vec![], 1, None)]);
     }
 
     /// 8 kbit/s of 100 bytes are ten packets a second; nothing comes in the other direction.
@@ -314,12 +321,12 @@ mod tests {
             "driver = \"source\"\naddresses = \"10.0.0.2\"\n[[link]]",
             1,
         );
-        assert_eq!(ways(&text), [(0, 1, vec![0], 1, Some(10)), (0, 1, vec![0], 1, Some(1000))]);
+        assert_eq!(paths(&text), [(0, 1, vec![0], 1, Some(10)), (0, 1, vec![0], 1, Some(1000))]);
     }
 
     /// a on r1, r2 on b, a link between them: two routers decide.
     #[test]
-    fn ways_through_routers_are_joined() {
+    fn paths_through_routers_are_joined() {
         let port = |name: &str, address: &str| format!("{{ port = \"{name}\", addresses = \"{address}\" }}");
         let text = format!(
             "{PORTS}[[router]]\nname = \"r1\"\nports = [{}, {}]\n[[router]]\nname = \"r2\"\n\
@@ -330,6 +337,6 @@ mod tests {
             port("r2-west", "10.9.0.2/30"),
             port("b", "10.2.0.1/24"),
         );
-        assert_eq!(ways(&text), [(0, 1, vec![0], 2, None), (1, 0, vec![1], 2, None)]);
+        assert_eq!(paths(&text), [(0, 1, vec![0], 2, None), (1, 0, vec![1], 2, None)]);
     }
 }

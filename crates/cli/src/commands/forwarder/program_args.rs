@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The program in an object, with constants and maps.
 #[derive(Debug, clap::Args)]
-pub(super) struct Chosen {
+pub(super) struct ProgramArgs {
     /// The function in the object, if it has several programs.
     #[arg(long)]
     function: Option<String>,
@@ -31,8 +31,8 @@ pub(super) struct Chosen {
     exits: Vec<String>,
 }
 
-impl Chosen {
-    /// The program called `program`, as scenarios write it.
+impl ProgramArgs {
+    /// The program `program`, as scenarios write it.
     pub fn of(self, program: String) -> WrittenForwarder {
         WrittenForwarder {
             program,

@@ -1,4 +1,4 @@
-//! Changes as the file asks for them, and what is made of them.
+//! Changes as requested in the file, and as resolved.
 
 use super::Entry;
 use super::links::Links;
@@ -11,42 +11,42 @@ use longwire_block::change::{Blocks, Ramp, Repeat};
 use longwire_units::Nanos;
 use std::collections::HashMap;
 
-/// The effects of events.
+/// The resolved events.
 #[derive(Default)]
 pub(super) struct ResolvedEvents {
     /// The events in the file's order.
     pub(super) events: Vec<Event>,
-    /// By a changing link's place: the delays it ever has.
+    /// By the place of a link that changes: all its delays combined.
     pub(super) delays: HashMap<u32, Delays>,
 }
 
-/// What else than links can change, and what sources are among.
-pub(super) type Others<'o> = (&'o [Source], &'o [Medium], Places<'o>);
+/// The sources and media that can change, and the plan's nodes.
+pub(super) type Objects<'o> = (&'o [Source], &'o [Medium], Places<'o>);
 
-/// The object of an event.
+/// The kind of object that an event changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum ObjectKind {
     Links,
     Sources,
     Media,
 }
 
-/// An event as the file asks for it.
-pub(super) struct Wanted<'f> {
+/// An event as requested in the file.
+pub(super) struct EventRequest<'f> {
     pub(super) entry: Entry<'f>,
     pub(super) written: &'f At,
     pub(super) time: Nanos,
     pub(super) repeat: Option<Repeat>,
     pub(super) ramp: Option<Ramp>,
     pub(super) places: Vec<u32>,
-    pub(super) whose: Whose,
+    pub(super) object: ObjectKind,
     pub(super) texts: Vec<BlockText>,
-    /// What its links are read with, each once.
+    /// The initial blocks of its links, each once.
     pub(super) planned: Vec<Blocks>,
 }
 
-impl Whose {
-    /// One of them.
+impl ObjectKind {
+    /// The word for one object.
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Links => "link",
@@ -57,14 +57,14 @@ impl Whose {
 }
 
 /// The places of the first source and of the first medium.
-pub(super) fn firsts(links: &Links, sources: &[Source]) -> (u32, u32) {
+pub(super) fn first_places(links: &Links, sources: &[Source]) -> (u32, u32) {
     let first = links.links.len() as u32;
     (first, first + sources.len() as u32)
 }
 
-/// How errors call a parameter. Sources and media have their parameters as keys.
-pub(super) fn key_of(spec: &Spec, at: usize, whose: Whose) -> String {
-    if whose != Whose::Links {
+/// A parameter's key in errors: sources and media have their parameters as keys.
+pub(super) fn key_of(spec: &Spec, at: usize, object: ObjectKind) -> String {
+    if object != ObjectKind::Links {
         spec.params[at].name.into()
     } else if at == 0 {
         spec.key.into()

@@ -1,12 +1,12 @@
-//! What a setting means for a link as it is, and what is said of a value that can't be read.
+//! The block or parameter that a bare setting implies, and hints about unreadable values.
 
 use crate::finding::suggestion;
 use longwire_block::change::Blocks;
 use longwire_block::{Param, ParamKind, Spec, SpecError, Values};
 use longwire_link::{NONE, without};
 
-/// What a link is made of that a scenario names `blocks` for: a key that the file does not name has its first
-/// block, if that needs nothing to be given.
+/// All blocks of a link with `blocks` in the scenario: each other key has its first kind, if that has no
+/// required parameters.
 pub fn with_defaults(blocks: &Blocks, registry: &[&'static Spec]) -> Blocks {
     let mut all = blocks.clone();
     for (place, spec) in registry.iter().enumerate() {
@@ -21,22 +21,21 @@ pub fn with_defaults(blocks: &Blocks, registry: &[&'static Spec]) -> Blocks {
     all
 }
 
-/// The block of `key` that a mere value names instead of being one: `queue = "codel"`.
-pub fn kind_meant(registry: &[&'static Spec], key: &str, value: &str) -> Option<&'static Spec> {
+/// The kind of `key` that a bare value names: `queue = "codel"`.
+pub fn implied_kind(registry: &[&'static Spec], key: &str, value: &str) -> Option<&'static Spec> {
     let mut of_key = registry.iter().copied().filter(|spec| spec.key == key);
     let first = of_key.clone().next()?;
     let named = of_key.find(|spec| spec.kind == value.trim())?;
     first.params.first().is_none_or(|param| param.read(value).is_err()).then_some(named)
 }
 
-/// The row that takes a link's block of `key` away, if that is what a mere value asks for: `loss = "none"`,
-/// `loss = ""`, and `loss=[]` as text.
-pub fn removal_meant(key: &str, value: &str) -> Option<&'static Spec> {
+/// The spec that removes a link's block of `key`, if a bare value asks for that: `loss = "none"`, `loss =
+/// ""`, and `loss=[]` as text.
+pub fn implied_removal(key: &str, value: &str) -> Option<&'static Spec> {
     without(key).filter(|_| ["", "[]", NONE].contains(&value.trim()))
 }
 
-/// What to write instead of a mere value of `key` that can't be read, if it looks like a kind: the kind that
-/// it resembles, or all of them.
+/// A hint for a bare value of `key` that can't be read: the kind that it resembles, or all kinds.
 pub fn kind_hint(registry: &[&'static Spec], key: &str, value: &str) -> Option<String> {
     let value = value.trim();
     let kinds: Vec<&str> = registry.iter().filter(|spec| spec.key == key).map(|spec| spec.kind).collect();
@@ -55,15 +54,14 @@ pub fn kind_hint(registry: &[&'static Spec], key: &str, value: &str) -> Option<S
     }
     let hint = match suggestion(value, kinds.iter().copied()) {
         Some(near) => format!("did you mean the kind \"{near}\"?"),
-        None => format!("it is no kind either; there are {}", kinds.join(", ")),
+        None => format!("it is not a kind either; there are {}", kinds.join(", ")),
     };
     Some(hint)
 }
 
-/// The block that settings of `key` mean for a link that has `block` for it, if they don't say which: the
-/// link's, if it has all the parameters that are `named` (none for the one that a mere value sets), else the
-/// key's first that has.
-pub fn block_meant(
+/// The spec that settings of `key` imply on a link whose present block is `block`: the present one if it has
+/// all `named` parameters (none is the one that a bare value sets), else the key's first that has.
+pub fn implied_block(
     registry: &[&'static Spec],
     block: Option<&'static Spec>,
     key: &str,
@@ -80,8 +78,8 @@ pub fn block_meant(
     block.filter(|own| has_all(own)).or_else(|| of_key.find(has_all)).or(Some(first))
 }
 
-/// The place of the parameter `name` in a block's row; none means the one that a mere value of the key sets.
-pub fn param_meant(registry: &[&'static Spec], spec: &Spec, name: Option<&str>) -> Option<usize> {
+/// The index of the parameter `name` in a spec; none is the one that a bare value of the key sets.
+pub fn implied_param(registry: &[&'static Spec], spec: &Spec, name: Option<&str>) -> Option<usize> {
     let place = |name: &str| spec.params.iter().position(|param| param.name == name);
     match name {
         Some(name) => place(name),
@@ -92,14 +90,14 @@ pub fn param_meant(registry: &[&'static Spec], spec: &Spec, name: Option<&str>) 
     }
 }
 
-/// The word that was meant by a text that is none of a setting's words.
+/// A suggestion for a text that is none of a setting's words.
 pub(crate) fn near(param: &Param, text: &str) -> String {
     let ParamKind::Choice(words) = param.kind else { return String::new() };
     let near = suggestion(text, words.iter().copied());
     near.map(|near| format!("did you mean \"{near}\"?")).unwrap_or_default()
 }
 
-/// What an error says, without the parameter that the field names already.
+/// An error's text without the parameter's name, which the field shows already.
 pub(crate) fn bare(error: &SpecError) -> String {
     match error {
         SpecError::Unit { source, .. } => source.to_string(),

@@ -1,4 +1,4 @@
-//! How an event of section `[[at]]` goes on: again and again, or in steps.
+//! Repetitions and ramps of `[[at]]`.
 
 use super::{Entry, Resolver};
 use crate::file::At;
@@ -8,13 +8,13 @@ use longwire_units::Nanos;
 
 /// Most steps of an event's ramps, over all its links.
 const MOST_STEPS: u64 = 1_000_000;
-/// How close events may follow each other for long: carrying one out takes some 10 µs.
+/// Least time between events for long: carrying one out takes some 10 µs.
 const LEAST_EVERY: Nanos = Nanos::from_millis(1);
-/// How many may follow each other more closely than that.
+/// Most events that may follow each other more closely.
 const MOST_CLOSE: u64 = 1000;
 
 impl Resolver<'_, '_> {
-    /// Whether it comes again. None after an error.
+    /// The repetition, if any. None after an error.
     pub(super) fn repeat(
         &mut self,
         entry: &Entry<'_>,
@@ -23,9 +23,8 @@ impl Resolver<'_, '_> {
     ) -> Option<Option<Repeat>> {
         let (Some(every), Some(span)) = (settings.every, written.span("every")) else {
             if let Some(span) = written.span("times") {
-                let fix = "add every = \"10 s\", say";
-                self.error(span, entry, "times", "times has no meaning without every", fix);
-                return None;
+                let fix = "add one such as every = \"10 s\"";
+                return self.refuse(span, entry, "times", "times has no meaning without every", fix);
             }
             return Some(None);
         };
@@ -33,13 +32,12 @@ impl Resolver<'_, '_> {
         if every < LEAST_EVERY && times.is_none_or(|times| times > MOST_CLOSE) {
             let what = format!("changes {every} apart leave no time for packets");
             let fix = format!("write every = \"{LEAST_EVERY}\" or more; a trace can change faster");
-            self.error(span, entry, "every", what, fix);
-            return None;
+            return self.refuse(span, entry, "every", what, fix);
         }
         Some(Some(Repeat { every, times }))
     }
 
-    /// Whether it takes its time. None after an error.
+    /// The ramp, if any. None after an error.
     pub(super) fn ramp(
         &mut self,
         entry: &Entry<'_>,
@@ -48,9 +46,8 @@ impl Resolver<'_, '_> {
     ) -> Option<Option<Ramp>> {
         let (Some(over), Some(span)) = (settings.ramp, written.span("ramp")) else {
             if let Some(span) = written.span("step") {
-                let fix = "add ramp = \"5 s\", say";
-                self.error(span, entry, "step", "step has no meaning without ramp", fix);
-                return None;
+                let fix = "add one such as ramp = \"5 s\"";
+                return self.refuse(span, entry, "step", "step has no meaning without ramp", fix);
             }
             return Some(None);
         };
@@ -65,8 +62,7 @@ impl Resolver<'_, '_> {
                 (None, false) => (span, format!("add step = \"{least}\" or more")),
                 _ => (span, "name fewer links or sources".into()),
             };
-            self.error(span, entry, "ramp", what, fix);
-            return None;
+            return self.refuse(span, entry, "ramp", what, fix);
         }
         Some(Some(ramp))
     }

@@ -1,24 +1,24 @@
-//! What routers' own ports are joined to: another router's port by a link, a bridge, or a host or port by a
-//! bridge made for the two.
+//! Routers' own ports, each joined to another router's port by a link, to a bridge, or to a host or port over
+//! a bridge made for the two.
 
 use super::kept_places::Side;
 use super::links::Links;
-use super::nodes::{Inner, Nodes};
+use super::nodes::{Nodes, OwnPort};
 use super::{Entry, Resolver};
 use crate::file::File;
-use crate::finding::suggestion;
-use crate::plan::{Bridge, End, Port};
+use crate::finding::did_you_mean;
+use crate::plan::{Bridge, BridgeSettings, End, Port};
 use longwire_block::MAX_PORTS;
 use longwire_units::Nanos;
 use std::collections::{HashMap, HashSet};
 
 impl Resolver<'_, '_> {
-    /// Finds the far side of every router's own port. None after an error.
+    /// Finds the far port of every router's own port. None after an error.
     pub(super) fn join_routers(&mut self, file: &File, nodes: &mut Nodes, links: &mut Links) -> Option<()> {
-        let inner = std::mem::take(&mut nodes.inner);
+        let own_ports = std::mem::take(&mut nodes.own_ports);
         let mut moved: HashMap<u16, u16> = HashMap::new();
         let mut partners: HashMap<u16, Option<End>> = HashMap::new();
-        for Inner { place, wanted_bridge } in &inner {
+        for OwnPort { place, wanted_bridge } in &own_ports {
             partners.insert(*place, wanted_bridge.as_ref().map(|(bridge, _)| End::Bridge(*bridge)));
         }
         for at in 0..links.links.len() {
@@ -27,26 +27,26 @@ impl Resolver<'_, '_> {
                 let End::Port(place) = one else { continue };
                 self.partner(nodes, links, at, (place, other), &mut partners)?;
             }
-            if !inner.is_empty() && links.matched[at] && !links.spare[at] {
+            if !own_ports.is_empty() && links.matched[at] && !links.spare[at] {
                 let what = "links are not chosen by addresses where routers have ports of their own";
-                let fix = "a packet would take it at every node it comes to: leave match away, or use \
+                let fix = "a packet would take it at every node it comes to: remove match, or use \
                     several bridges";
                 self.at_link(links, at as u32, what.into(), fix);
                 return None;
             }
         }
-        for Inner { place, .. } in &inner {
+        for OwnPort { place, .. } in &own_ports {
             match partners.get(place).copied().flatten() {
-                None => self.tell_unjoined(nodes, *place),
+                None => self.report_unjoined(nodes, *place),
                 Some(End::Port(other)) if partners.contains_key(&other) => {
                     nodes.ports[usize::from(*place)].lead_to(other);
                 }
                 Some(End::Port(other)) => {
                     let bridge = self.wire(nodes, *place, other)?;
-                    moved.insert(*place, self.hang(nodes, *place, bridge)?);
+                    moved.insert(*place, self.attach(nodes, *place, bridge)?);
                 }
                 Some(End::Bridge(bridge)) => {
-                    moved.insert(*place, self.hang(nodes, *place, bridge)?);
+                    moved.insert(*place, self.attach(nodes, *place, bridge)?);
                 }
             }
         }
@@ -58,13 +58,13 @@ impl Resolver<'_, '_> {
             }
         }
         if file.bridge.is_empty() && !file.router.is_empty() {
-            self.tell_loose(nodes, links);
+            self.report_unattached(nodes, links);
         }
-        nodes.inner = inner;
+        nodes.own_ports = own_ports;
         (!self.findings.failed()).then_some(())
     }
 
-    /// Notes what a link joins the port at `place` to, if it is a router's own, or that it can't be.
+    /// Records what a link joins to the port at `place`, if that is a router's own. None after an error.
     fn partner(
         &mut self,
         nodes: &Nodes,
@@ -88,7 +88,7 @@ impl Resolver<'_, '_> {
             let Some(router) = port.router.filter(|_| !alike) else { return Some(()) };
             let router = &nodes.routers[router as usize].name;
             let what = format!(
-                "\"{}\" is where router \"{router}\" sits: no link leads from there to \"{}\"",
+                "\"{}\" is a port of router \"{router}\": no link can join it to \"{}\"",
                 port.name,
                 name(other)
             );
@@ -111,25 +111,22 @@ impl Resolver<'_, '_> {
         Some(())
     }
 
-    fn tell_unjoined(&mut self, nodes: &Nodes, place: u16) {
+    fn report_unjoined(&mut self, nodes: &Nodes, place: u16) {
         let port = &nodes.ports[usize::from(place)];
         let router = port.router.map_or("", |router| &nodes.routers[router as usize].name);
         let entry = Entry { section: "router", name: Some(router), n: None };
         let known = nodes.ports.iter().filter(|other| other.router.is_none()).map(|other| &*other.name);
         let what =
             format!("there is no host or port \"{}\", and no link or bridge that it is joined to", port.name);
-        let fix = match suggestion(&port.name, known) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!(
-                "declare it as [[host]] or [[port]], or add a link: between = [\"{}\", \"…\"]",
-                port.name
-            ),
-        };
+        let fix = did_you_mean(&port.name, known).unwrap_or_else(|| {
+            let example = format!("between = [\"{}\", \"…\"]", port.name);
+            format!("declare it as [[host]] or [[port]], or add a link: {example}")
+        });
         self.error(&nodes.spans[usize::from(place)], &entry, "ports.port", what, fix);
     }
 
-    /// Hosts and ports that would hang on a bridge that nobody has asked for.
-    fn tell_loose(&mut self, nodes: &Nodes, links: &Links) {
+    /// Reports hosts and ports that would be on the default bridge.
+    fn report_unattached(&mut self, nodes: &Nodes, links: &Links) {
         let linked: HashSet<End> = links.links.iter().flat_map(|link| [link.from, link.to]).collect();
         let linked = |place: u16| linked.contains(&End::Port(place));
         for (place, port) in nodes.ports.iter().enumerate() {
@@ -139,43 +136,42 @@ impl Resolver<'_, '_> {
             }
             let section = if port.attachment.driven().is_none() { "host" } else { "port" };
             let entry = Entry { section, name: Some(&port.name), n: None };
-            let what = "it hangs on nothing: no router sits on it, and no link joins it to one";
-            let fix = "name it among a router's ports, or declare a [[bridge]] and hang it there";
+            let what =
+                "it is not attached to anything: no router has it as a port, and no link joins it to one";
+            let fix = "name it among a router's ports, or attach it to a declared [[bridge]]";
             self.error(&nodes.spans[place], &entry, "", what, fix);
         }
     }
 
-    /// A bridge for a router's port and the host or port that a link joins it to.
+    /// Makes a bridge for a router's port and the host or port that a link joins to it.
     fn wire(&mut self, nodes: &mut Nodes, place: u16, other: u16) -> Option<u32> {
         let port = &nodes.ports[usize::from(other)];
         let bridge = nodes.bridges.len() as u32;
         if let Some((hangs, _)) = &nodes.wanted_bridges[usize::from(other)] {
             let what = format!(
-                "\"{}\" hangs on \"{}\", which its link to \"{}\" passes by",
+                "\"{}\" is attached to \"{}\", which its link to \"{}\" bypasses",
                 port.name,
                 nodes.bridges[*hangs as usize].name,
                 nodes.ports[usize::from(place)].name
             );
             let entry = Entry { section: "host", name: Some(&port.name), n: None };
             let fix = "a host or port has one cable: link it to the bridge or to the router";
-            self.error(&nodes.spans[usize::from(other)], &entry, "", what, fix);
-            return None;
+            return self.refuse(&nodes.spans[usize::from(other)], &entry, "", what, fix);
         }
         nodes.wanted_bridges[usize::from(other)] = Some((bridge, nodes.spans[usize::from(other)].clone()));
         let name = format!("{}-{}", port.name, nodes.ports[usize::from(place)].name).into();
-        let (ageing, table, ports) = (Nanos::from_secs(300), 16, Vec::new());
-        nodes.bridges.push(Bridge { name, ageing, table, wire: false, ports, segment: 0, declared: false });
+        let settings = BridgeSettings { ageing: Nanos::from_secs(300), table: 16, wire: false };
+        nodes.bridges.push(Bridge::new(name, settings, false));
         Some(bridge)
     }
 
-    /// Gives a router's port a far side on a bridge, where its links then begin and end. Its place.
-    fn hang(&mut self, nodes: &mut Nodes, place: u16, bridge: u32) -> Option<u16> {
+    /// Gives a router's port a far port on a bridge, where its links then begin and end; returns its place.
+    fn attach(&mut self, nodes: &mut Nodes, place: u16, bridge: u32) -> Option<u16> {
         let (name, span) =
             (nodes.ports[usize::from(place)].name.clone(), nodes.spans[usize::from(place)].clone());
         let Some(far) = nodes.place_of(&name, Side::Far) else {
             let what = format!("there are more than {MAX_PORTS} hosts and ports, those of routers included");
-            self.error(&span, &Entry::root(), "", what, "let several addresses share a port");
-            return None;
+            return self.refuse(&span, &Entry::root(), "", what, "let several addresses share a port");
         };
         nodes.ports[usize::from(place)].lead_to(far);
         let mut port = Port::inner(name, far);

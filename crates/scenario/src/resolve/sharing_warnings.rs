@@ -1,4 +1,4 @@
-//! Notes on shared processors: limits that are too small for what is to be served.
+//! Warnings about shared processors: limits that are too small.
 
 use super::processors::counted;
 use super::{Entry, Resolver};
@@ -8,15 +8,14 @@ use longwire_sched::model::Demand;
 use longwire_sched::{Scheduler, Settings, Weight};
 use std::ops::Range;
 
-/// What is noted if there are fewer packets for each flow: one that is processed or sent, and one that waits
-/// meanwhile.
+/// Least packets for each flow: one that is processed or sent, and one that waits meanwhile.
 const LEAST_EACH: u64 = 2;
 /// Most packets inside.
 const MOST_PACKETS: u64 = 1 << 20;
 
-/// Packets of which something says what they cost: of a flow, or of all others.
+/// Packets with a known cost: of a flow, or of all others.
 struct Costs<'a> {
-    /// As it is told.
+    /// Whose packets, in words.
     of: String,
     weight: u32,
     demand: Demand,
@@ -25,8 +24,8 @@ struct Costs<'a> {
 }
 
 impl Resolver<'_, '_> {
-    /// Notes what of a router's limits is too small.
-    pub(super) fn sharing_doubts(
+    /// Warns about a router's limits that are too small.
+    pub(super) fn sharing_warnings(
         &mut self,
         entry: &Entry<'_>,
         written: &file_router::Router,
@@ -41,7 +40,7 @@ impl Resolver<'_, '_> {
         self.limit_for_a_round(entry, written, &costs, config);
     }
 
-    /// Notes room for fewer packets than as many flows as there may be need.
+    /// Warns of room for fewer packets than the flows need.
     fn room_for_all(&mut self, entry: &Entry<'_>, written: &file_router::Router, config: &SharingConfig) {
         let (packets, flows) = (u64::from(config.settings.packets), u64::from(config.settings.flows));
         let mut keys = ["packets", "flow-table"].into_iter();
@@ -56,14 +55,14 @@ impl Resolver<'_, '_> {
             counted(flows, "flow")
         );
         let mut fix = format!("give packets = {} or more", (LEAST_EACH * flows).min(MOST_PACKETS));
-        // For fewer packets than one flow needs no table is small enough.
+        // No table is small enough for fewer packets than one flow needs.
         if packets >= LEAST_EACH {
             fix += &format!(", or flow-table = {} or less", packets / LEAST_EACH);
         }
         self.findings.note(span.clone(), &entry.field(key), what, fix);
     }
 
-    /// Notes packets all of which cost more than the budget.
+    /// Warns of packets that always exceed the budget.
     fn budget_for(&mut self, entry: &Entry<'_>, own: &Costs<'_>, config: &SharingConfig) {
         let budget = config.settings.budget;
         let Some(least) = least_cycles(own.demand).filter(|least| *least > budget) else { return };
@@ -80,8 +79,7 @@ impl Resolver<'_, '_> {
         self.findings.note(own.span.clone(), &entry.field(own.key), what, fix);
     }
 
-    /// Notes that fewer packets of a flow may wait than its weight lets it send in its turn: of the flow that
-    /// lacks most.
+    /// Warns of the flow that exceeds its limit most: its weight lets it send more in a turn than may wait.
     fn limit_for_a_round(
         &mut self,
         entry: &Entry<'_>,
@@ -116,7 +114,7 @@ impl Resolver<'_, '_> {
     }
 }
 
-/// Flows whose `cycles` are given, and all others if the router's are.
+/// Flows with `cycles`, and all others if the router has them.
 fn costs<'a>(written: &'a file_router::Router, config: &SharingConfig) -> Vec<Costs<'a>> {
     let named = written.flows.iter().zip(&config.flows).filter_map(|(written, flow)| {
         let span = written.span("cycles")?;
@@ -133,7 +131,7 @@ fn costs<'a>(written: &'a file_router::Router, config: &SharingConfig) -> Vec<Co
     named.chain(others).collect()
 }
 
-/// Flows with weights that cost what the router's `cycles` say.
+/// Flows with weights whose cost is the router's `cycles`.
 fn weighty<'a>(written: &'a file_router::Router, config: &SharingConfig) -> impl Iterator<Item = Costs<'a>> {
     let silent =
         written.flows.iter().zip(&config.flows).filter(|(written, _)| written.span("cycles").is_none());
@@ -144,7 +142,7 @@ fn weighty<'a>(written: &'a file_router::Router, config: &SharingConfig) -> impl
     })
 }
 
-/// What every packet takes at least; none for what never ends, which somebody wants to be stopped.
+/// The least cost of a packet; none for endless ones, which are meant to be stopped.
 const fn least_cycles(demand: Demand) -> Option<u64> {
     match demand {
         Demand::PerPacket(least) | Demand::BySize { base: least, .. } | Demand::Drawn { from: least, .. } => {
@@ -154,8 +152,8 @@ const fn least_cycles(demand: Demand) -> Option<u64> {
     }
 }
 
-/// How many packets a flow may send in its turn, where each takes the same and the scheduler has a quantum:
-/// of the longest packets, if length counts.
+/// Packets that a flow may send in its turn, where each costs the same and the scheduler has a quantum: for
+/// the longest packets, if length matters.
 fn packets_of_a_turn(own: &Costs<'_>, config: &SharingConfig) -> Option<u64> {
     let Demand::PerPacket(cycles @ 1..) = own.demand else { return None };
     let budget = cycles.min(config.settings.budget);
@@ -163,16 +161,16 @@ fn packets_of_a_turn(own: &Costs<'_>, config: &SharingConfig) -> Option<u64> {
     let cost = Scheduler::new(&config.scheduler, &small).ok()?.largest_cost().filter(|cost| *cost > 0)?;
     let quantum = config.settings.quantum.0;
     let credit = match config.scheduler.as_ref() {
-        // In groups of like weights heavy flows have more turns, and one or two quanta in each.
+        // Groups of similar weights: heavy flows have more turns of one or two quanta.
         "gmr3" => (quantum * u64::from(own.weight)) >> own.weight.ilog2(),
         _ => quantum * u64::from(own.weight),
     };
     Some(credit.div_ceil(cost))
 }
 
-/// The room in which a flow of this weight may hold so many packets while all flows with names, and one
-/// without, hold all that they can get: half of it they share alike, the other half by weight, as if there
-/// were one flow more, and a 256th is nobody's.
+/// The room in which a flow of this weight may hold `packets` while all named flows, and one unnamed, hold
+/// their maximum: half is shared equally, half by weight, as if there were one flow more, and 1/256 is
+/// reserved.
 fn room_for_turns(packets: u64, weight: u32, config: &SharingConfig) -> u64 {
     let flows = config.flows.len() as u128 + 2;
     let weights = config.flows.iter().map(|flow| u128::from(flow.weight.number())).sum::<u128>() + 2;

@@ -1,4 +1,4 @@
-//! Notes: what is allowed and yet looks like a mistake.
+//! Warnings: valid settings that look like mistakes.
 
 use super::{Entry, Resolver};
 use crate::plan::{Host, Plan, Port, Profile};
@@ -14,9 +14,9 @@ const MOST_COMPARED: usize = 1000;
 const USUAL_MTU: u64 = 1500;
 
 impl Resolver<'_, '_> {
-    pub(super) fn doubts(&mut self, plan: &mut Plan, links: &[Range<usize>], ports: &[Range<usize>]) {
+    pub(super) fn warnings(&mut self, plan: &mut Plan, links: &[Range<usize>], ports: &[Range<usize>]) {
         if plan.ports.len() == 1 {
-            self.doubt(
+            self.warn(
                 &ports[0],
                 "port",
                 &plan.ports[0].name,
@@ -26,7 +26,7 @@ impl Resolver<'_, '_> {
         }
         if plan.links.is_empty() && plan.routers.is_empty() {
             let fix = "add [[link]] entries";
-            self.doubt(&(0..0), "", "", "there is no link: everything crosses unimpaired", fix);
+            self.warn(&(0..0), "", "", "there is no link: everything crosses unimpaired", fix);
         }
         let longest = plan.hosts.iter().map(|host| u64::from(host.mtu)).max();
         let mut told = vec![false; plan.profiles.len()];
@@ -35,10 +35,10 @@ impl Resolver<'_, '_> {
                 continue;
             }
             if let Some(what) = estimated_slots(plan.profile(place)) {
-                self.doubt(&links[place], "link", &link.name, &what, ESTIMATE_FIX);
+                self.warn(&links[place], "link", &link.name, &what, ESTIMATE_FIX);
             }
             for (what, fix) in odd(plan.profile(place), plan.rate(place), longest) {
-                self.doubt(&links[place], "link", &link.name, &what, fix);
+                self.warn(&links[place], "link", &link.name, &what, fix);
             }
         }
         for medium in plan.media.iter().filter(|medium| medium.spec.kind != "half-duplex") {
@@ -51,14 +51,14 @@ impl Resolver<'_, '_> {
                  estimate: an equal share of what all its stations sent of late",
                 medium.spec.kind, medium.name
             );
-            self.doubt(&links[place], "link", &plan.links[place].name, &what, ESTIMATE_FIX);
+            self.warn(&links[place], "link", &plan.links[place].name, &what, ESTIMATE_FIX);
         }
         self.idle(plan, links);
         self.apart_from_links(plan, ports);
         self.without_router(plan, ports);
     }
 
-    /// Hosts that packets reach over no link, where others are joined by links.
+    /// Hosts that no link leads to, where others have links.
     fn apart_from_links(&mut self, plan: &Plan, ports: &[Range<usize>]) {
         if plan.links.is_empty() || !plan.routers.is_empty() || plan.hosts.len() > MOST_COMPARED {
             return;
@@ -76,11 +76,11 @@ impl Resolver<'_, '_> {
         }
         for host in plan.hosts.iter().filter(|host| !linked[usize::from(host.port)]) {
             let (what, fix) = ("no link leads to it or from it", "add a [[link]], or remove the host");
-            self.doubt(&ports[usize::from(host.port)], "host", &host.name, what, fix);
+            self.warn(&ports[usize::from(host.port)], "host", &host.name, what, fix);
         }
     }
 
-    /// Hosts whose networks none of their neighbours has, where there is no router.
+    /// Hosts in networks without neighbours, where there is no router.
     fn without_router(&mut self, plan: &Plan, ports: &[Range<usize>]) {
         let others_know = plan.ports.iter().any(|port| port.attachment.driven().is_some());
         if !plan.routers.is_empty() || others_know || plan.hosts.len() > MOST_COMPARED {
@@ -106,12 +106,12 @@ impl Resolver<'_, '_> {
                 let what = "no other host is in a network of it, and no router joins them";
                 let fix = "give hosts addresses of one network, such as 10.0.0.1/24 and 10.0.0.2/24, or add \
                     a [[router]]";
-                self.doubt(&ports[usize::from(host.port)], "host", &host.name, what, fix);
+                self.warn(&ports[usize::from(host.port)], "host", &host.name, what, fix);
             }
         }
     }
 
-    /// Links that no route has.
+    /// Links without packets.
     fn idle(&mut self, plan: &Plan, links: &[Range<usize>]) {
         let mut used = vec![false; plan.links.len()];
         let by_address = plan.address_rules.iter().map(|rule| &rule.route);
@@ -128,23 +128,22 @@ impl Resolver<'_, '_> {
         }
         for place in (0..used.len()).filter(|place| !used[*place]) {
             let name = &plan.links[place].name;
-            let fix = "another way is shorter, or nothing hangs behind it; give a [[path]], or remove it";
-            self.doubt(&links[place], "link", name, "no packets take it", fix);
+            let fix = "another path is shorter, or nothing is behind it; give a [[path]], or remove it";
+            self.warn(&links[place], "link", name, "no packets take it", fix);
         }
     }
 
-    fn doubt(&mut self, span: &Range<usize>, section: &'static str, name: &str, what: &str, fix: &str) {
+    fn warn(&mut self, span: &Range<usize>, section: &'static str, name: &str, what: &str, fix: &str) {
         let name = (!name.is_empty()).then_some(name);
         self.findings.note(span.clone(), &Entry { section, name, n: None }.field(""), what.into(), fix);
     }
 }
 
-/// What to do where a queue's rate is an estimate.
+/// The fix where a queue's rate is an estimate.
 const ESTIMATE_FIX: &str =
     "expect waits to differ from the limit or target; a limit in packets or bytes, or codel, needs no rate";
 
-/// Whether a link's queue computes with the rate at which packets leave: it has a limit in time, or its law
-/// needs the rate.
+/// Whether a link's queue depends on its departure rate: it has a limit in time, or such an algorithm.
 fn computes_with_rate(profile: &Profile) -> bool {
     const BY_RATE: [&str; 5] = ["pie", "red", "ared", "rio", "fred"];
     profile.blocks.iter().filter(|(spec, _)| spec.key == "queue").any(|(spec, values)| {
@@ -153,7 +152,7 @@ fn computes_with_rate(profile: &Profile) -> bool {
     })
 }
 
-/// Slots limited in bytes let out as many packets as fit, and one more: how many depends on their sizes.
+/// Slots limited in bytes send as many packets as fit and one more, which depends on sizes.
 fn estimated_slots(profile: &Profile) -> Option<String> {
     let [Some(Value::Integer(bytes)), Some(Value::Time(_))] =
         params(profile, "rate", "slotted", ["bytes", "min"])
@@ -167,7 +166,7 @@ fn estimated_slots(profile: &Profile) -> Option<String> {
     })
 }
 
-/// What is odd about a link: the oddity, and the fix.
+/// Odd settings of a link, and the fixes.
 fn odd(profile: &Profile, rate: Rate, longest: Option<u64>) -> Vec<(String, &'static str)> {
     let mut found = Vec::new();
     let mtu = match profile.value("mtu") {
@@ -183,7 +182,7 @@ fn odd(profile: &Profile, rate: Rate, longest: Option<u64>) -> Vec<(String, &'st
     let frame = mtu.or(longest).unwrap_or(USUAL_MTU) + HEADER;
     match profile.value("queue") {
         Some(Value::Packets(0)) => {
-            found.push(("a queue of 0 packets lets nothing through".into(), "write \"1 packet\" or more"));
+            found.push(("a queue of 0 packets drops everything".into(), "write \"1 packet\" or more"));
         }
         Some(Value::Bytes(bytes)) if bytes.0 < frame => {
             let what = format!("a queue of {bytes} has no room for one frame of {frame} bytes");
@@ -205,7 +204,7 @@ fn odd(profile: &Profile, rate: Rate, longest: Option<u64>) -> Vec<(String, &'st
     found
 }
 
-/// Parameters of one block that do not go together: what they do, and the fix.
+/// Conflicting parameters of one block, and the fixes.
 fn contradictions(profile: &Profile) -> Vec<(String, &'static str)> {
     let mut found = Vec::new();
     if let [Some(Value::Time(delay)), Some(Value::Time(jitter))] =
@@ -233,7 +232,7 @@ fn contradictions(profile: &Profile) -> Vec<(String, &'static str)> {
         params(profile, "loss", "pattern", ["every", "list"])
         && list.text.is_empty()
     {
-        found.push(("its pattern loses nothing".into(), "write every = 100, or list = \"3, 7\""));
+        found.push(("its pattern never drops anything".into(), "write every = 100, or list = \"3, 7\""));
     }
     if profile.delays.before_queue
         && let [Some(Value::Choice(0)), _] = params(profile, "reorder", "independent", ["past", "by"])
@@ -252,7 +251,7 @@ fn params(profile: &Profile, key: &str, kind: &str, names: [&str; 2]) -> [Option
     })
 }
 
-/// How long `bytes` take at `rate`.
+/// Transmission time of `bytes` at `rate`.
 fn sending(bytes: u64, rate: Rate) -> Nanos {
     Nanos(bytes.saturating_mul(8_000_000_000).checked_div(rate.0).unwrap_or(u64::MAX))
 }
