@@ -1,18 +1,23 @@
 // The dashboard: asks the instance each second for what is shown, and no more.
 
-import { api } from './api.js';
+import { Problem, api } from './api.js';
 import { Charts } from './charts.js';
 import { byId, el, mark, say } from './dom.js';
-import { bytes, clock, count, rate } from './format.js';
+import { bytes, clock, count, rate, time } from './format.js';
 import { History } from './history.js';
-import { Links } from './links.js';
+import { KINDS } from './kinds.js';
+import { Objects } from './objects.js';
 import { Panel } from './panel.js';
 import { Routers } from './routers.js';
 import { Timeline } from './timeline.js';
-import { Topology } from './topology.js';
+import { Gate, present } from './token.js';
+import { MOST_EDGES, MOST_NODES, Topology } from './topology.js';
+import { Screen } from './screen.js';
 
 /** Time between two looks. */
 const PERIOD_MS = 1000;
+/** Least time between two drawings of a part of the graph, whose links change with the order of the table. */
+const REDRAW_MS = 5000;
 /** Most routers that are asked for, and asked about their programs. */
 const MOST_ROUTERS = 100;
 const MOST_WITH_PROGRAMS = 12;
@@ -22,22 +27,52 @@ const charts = new Charts();
 const timeline = new Timeline();
 const routers = new Routers();
 const topology = new Topology(select);
-const links = new Links(lookSoon, select);
-const panel = new Panel((object) => shown(object));
+const objects = new Objects(lookSoon, select);
+const panel = new Panel((kind, object) => shown(kind, object));
+const gate = new Gate(tokenChanged);
+const screen = new Screen(lookSoon);
 
-const state = { selected: null, page: null, summary: null, before: null, timer: 0, looking: false, again: false, known: false };
+const state = {
+  /** The chosen object: its kind and name. */
+  selected: fromAddress(),
+  timer: 0,
+  looking: false,
+  again: false,
+  known: false,
+  locked: false,
+  /** What was drawn last: whether it was all, of which query, and when. */
+  graph: { whole: true, query: null, at: 0 },
+};
 
-function select(name) {
-  state.selected = name;
+/** The object that the address names, as in `#links/up.forward`. */
+function fromAddress() {
+  const [kind, text] = location.hash.slice(1).split('/', 2);
+  try {
+    return text && Object.hasOwn(KINDS, kind) ? { kind, name: decodeURIComponent(text) } : null;
+  } catch {
+    return null;
+  }
+}
+
+function select(kind, name) {
+  state.selected = { kind, name };
   const url = new URL(location.href);
-  url.hash = encodeURIComponent(name);
+  url.hash = `${kind}/${encodeURIComponent(name)}`;
   window.history.replaceState(null, '', url);
   lookSoon();
 }
 
+const isSelected = (kind, name) => state.selected?.kind === kind && state.selected.name === name;
+
 /** Shows an object that was just changed, before the next look. */
-function shown(object) {
-  if (object.name === state.selected) panel.show(object, history.of(object.name)?.now);
+function shown(kind, object) {
+  if (isSelected(kind, object.name)) panel.show(kind, object, history.now(kind, object.name));
+}
+
+/** Looks with another token, or finds that there is none. */
+function tokenChanged() {
+  state.known = false;
+  lookSoon();
 }
 
 /** Looks at once, or once more when the look that goes on has ended. */
@@ -55,96 +90,146 @@ async function look() {
   state.looking = true;
   state.again = false;
   try {
-    if (!state.known) await begin();
-    await refresh();
+    await Promise.all([state.known ? null : begin(), refresh()]);
     byId('trouble').hidden = true;
+    gate.pass();
+    markShown();
   } catch (problem) {
-    say(byId('trouble'), `${problem.message} Trying again.`);
-    byId('trouble').hidden = false;
-    mark(byId('light'), 'data-state', 'unknown');
-    say(byId('verdict'), 'No connection');
-    say(byId('cause'), '');
-    if (!problem.status) state.known = false;
+    failed(problem);
   } finally {
     state.looking = false;
-    if (!document.hidden) schedule(state.again ? 0 : PERIOD_MS);
+    // Without a token there is nothing to ask for.
+    if (!document.hidden && (state.again || !state.locked)) schedule(state.again ? 0 : PERIOD_MS);
   }
+}
+
+/** Notes when the page first showed the run, for those who measure it. */
+function markShown() {
+  if (!performance.getEntriesByName('shown').length) performance.mark('shown');
+}
+
+function failed(problem) {
+  if (problem.status === 401 && problem.token !== present()) {
+    // There is another one since it was sent.
+    state.again = true;
+    return;
+  }
+  state.locked = problem.status === 401;
+  byId('trouble').hidden = state.locked;
+  if (state.locked) gate.ask();
+  else say(byId('trouble'), `${problem.message} Trying again.`);
+  mark(byId('light'), 'data-state', 'unknown');
+  say(byId('verdict'), state.locked ? 'No access' : 'No connection');
+  say(byId('cause'), '');
+  if (problem.status) return;
+  // What answers next may be another run.
+  state.known = false;
+  state.objects = null;
+  panel.forget();
 }
 
 /** What does not change while it runs. */
 async function begin() {
-  const [instance, graph, document_] = await Promise.all([api.instance(), api.topology(), api.description()]);
+  const instance = await api.instance();
   say(byId('name'), instance.name);
   say(byId('version'), `Longwire ${instance.version}`);
   document.title = `${instance.name} · Longwire`;
-  topology.set(graph);
-  panel.describe(document_);
   state.known = true;
 }
 
-/** The graph again, when there are other objects. */
-async function followObjects(summary) {
-  const objects = JSON.stringify(summary.objects);
-  if (state.objects && state.objects !== objects) topology.set(await api.topology());
-  state.objects = objects;
-}
-
 async function refresh() {
-  const query = links.query;
-  const [summary, page, events] = await Promise.all([
+  const kind = objects.kind;
+  const wantsPlan = !timeline.isPlanned;
+  const [summary, page, events, description] = await Promise.all([
     api.summary(),
-    api.objects('links', query),
-    api.events(timeline.after),
+    api.objects(kind, objects.query),
+    api.events(timeline.after, wantsPlan),
+    panel.isDescribed ? null : api.description(),
   ]);
-  await followObjects(summary);
+  if (description) panel.describe(description);
+  const others = followObjects(summary);
   const at = page.counted_ns ?? summary.elapsed_ns;
-  page.objects.forEach((object) => history.add(at, object));
-  state.selected ??= page.objects[0]?.name ?? null;
-  const graph = await ofGraph(page);
-  const chosen = await ofSelected(page, graph);
+  page.objects.forEach((object) => history.add(at, kind, object));
+  if (!state.selected && page.objects.length) state.selected = { kind, name: page.objects[0].name };
   totals(summary);
-  verdict(summary.fidelity);
-  links.show(page, history, state.selected);
-  topology.show(page.objects.map((object) => object.name));
-  graph.forEach((object) => topology.update(object, history.of(object.name)?.now, state.selected));
-  timeline.take(events);
+  verdict(summary);
+  objects.show(kind, page, history, state.selected);
+  timeline.take(events, wantsPlan);
   timeline.show(summary.elapsed_ns);
+  const links = await ofGraph(summary, kind, page);
+  const chosen = await ofSelected([...page.objects, ...links]);
   if (chosen) {
-    panel.show(chosen, history.of(chosen.name)?.now);
-    charts.show(history.of(chosen.name)?.samples ?? []);
+    panel.show(state.selected.kind, chosen, history.now(state.selected.kind, chosen.name));
+    const samples = screen.shows('panel') ? history.judged(state.selected.kind, chosen.name) : null;
+    if (samples) charts.show(state.selected.kind, samples, timeline.changes);
   }
   await ofRouters(summary);
+  if (others) lookSoon();
 }
 
-/** The links of the graph: those of the table, or all if it shows all. */
-async function ofGraph(page) {
-  if (!topology.isWhole || page.objects.length === page.total) return page.objects;
-  const all = await api.objects('links', { count: 120 });
-  all.objects.forEach((object) => history.add(all.counted_ns, object));
+/** What follows from there being other objects than before; answers whether the table shows another kind now. */
+function followObjects(summary) {
+  const key = JSON.stringify(summary.objects);
+  if (state.objects !== key) {
+    state.objects = key;
+    state.graph = { whole: summary.objects.links <= MOST_EDGES, query: null, at: 0 };
+    timeline.forgetPlan();
+  }
+  const kind = objects.kind;
+  objects.offer(summary.objects);
+  return kind !== objects.kind;
+}
+
+/** Draws the graph: all of it, or of very much what the links of the table join. Answers the links that it shows. */
+async function ofGraph(summary, kind, page) {
+  const query = objects.queryOf('links');
+  const key = state.graph.whole ? 'all' : JSON.stringify(query);
+  const old = !state.graph.whole && query.sort && performance.now() > state.graph.at + REDRAW_MS;
+  if (state.graph.query !== key || old) {
+    const graph = await api.topology(state.graph.whole ? null : query);
+    state.graph.whole &&= graph.nodes.length <= MOST_NODES;
+    topology.show(graph, !state.graph.whole);
+    Object.assign(state.graph, { query: key, at: performance.now() });
+  }
+  const listed = kind === 'links' ? page : null;
+  const links = await linksOf(summary, listed);
+  for (const link of links) topology.update(link, history.now('links', link.name), state.selected);
+  return links;
+}
+
+/** The links of the graph with their counters: those of the table if they are all that is drawn. */
+async function linksOf(summary, listed) {
+  if (!summary.objects.links || !screen.shows('topology')) return [];
+  if (!state.graph.whole || listed?.objects.length === summary.objects.links) return listed?.objects ?? [];
+  const all = await api.objects('links', { count: MOST_EDGES });
+  all.objects.forEach((object) => history.add(all.counted_ns, 'links', object));
   return all.objects;
 }
 
-async function ofSelected(page, graph) {
+async function ofSelected(listed) {
   if (!state.selected) {
-    panel.nothing('There are no links.');
+    panel.nothing(objects.kind, 'There is nothing to choose.');
     return null;
   }
-  const known = [...page.objects, ...graph].find((object) => object.name === state.selected);
+  const { kind, name } = state.selected;
+  const known = listed.find((object) => object.name === name && object.kind === KINDS[kind].word);
   if (known) return known;
   try {
-    const object = await api.object('links', state.selected);
-    history.add(page.counted_ns, object);
+    const { object, at } = await api.one(kind, name);
+    if (!object) throw new Problem(`There is no ${KINDS[kind].word} "${name}" any more.`, 404);
+    history.add(at, kind, object);
     return object;
   } catch (problem) {
     if (problem.status !== 404) throw problem;
-    panel.nothing(problem.message);
+    panel.nothing(kind, problem.message);
     state.selected = null;
     return null;
   }
 }
 
 async function ofRouters(summary) {
-  if (!summary.objects.routers) return;
+  routers.offer(summary.objects.routers);
+  if (!summary.objects.routers || !screen.shows('routers')) return;
   const found = await api.objects('routers', { count: MOST_ROUTERS });
   const programs = new Map();
   if (summary.objects.forwarders) {
@@ -157,6 +242,8 @@ async function ofRouters(summary) {
 
 function totals(summary) {
   const before = state.before;
+  // Counters of very many links may be older than a look: then there is nothing new to show.
+  if (before?.elapsed_ns === summary.elapsed_ns) return;
   state.before = summary;
   say(byId('scenario'), summary.scenario);
   const seconds = before ? (summary.elapsed_ns - before.elapsed_ns) / 1e9 : 0;
@@ -185,17 +272,37 @@ function totals(summary) {
   });
 }
 
-function verdict(fidelity) {
+/** The light: of the whole run, and of its last window where that is another. */
+function verdict({ fidelity, window }) {
   const light = byId('light');
   if (!fidelity) return;
   const few = fidelity.packets === 0;
   mark(light, 'data-state', few ? 'unknown' : fidelity.faithful ? 'good' : 'bad');
   say(byId('verdict'), few ? 'No packets yet' : fidelity.faithful ? 'Faithful' : 'Not faithful');
   const late = `${count(fidelity.late)} of ${count(fidelity.packets)} packets late`;
-  say(byId('cause'), fidelity.causes?.[0] ?? (few ? '' : late));
-  mark(light, 'title', (fidelity.causes ?? []).join('\n'));
+  const lately = window && window.last.fidelity.faithful !== fidelity.faithful;
+  const last = window && `the last ${time(window.length_ns)} ${window.last.fidelity.faithful ? 'faithful' : 'not faithful'}`;
+  const cause = fidelity.causes?.[0] ?? (few ? '' : late);
+  say(byId('cause'), lately ? `${last}; ${cause}` : cause);
+  const windows = window ? [`${last}; ${window.faithful} of ${window.judged} windows faithful`] : [];
+  mark(light, 'title', [...windows, ...(fidelity.causes ?? [])].join('\n'));
 }
 
-document.addEventListener('visibilitychange', () => document.hidden || lookSoon());
-state.selected = location.hash.length > 1 ? decodeURIComponent(location.hash.slice(1)) : null;
+for (const link of document.querySelectorAll('footer a')) {
+  link.addEventListener('click', (event) => {
+    if (present() === null) return;
+    event.preventDefault();
+    api.open(link.getAttribute('href').replace(/^v1\//, ''));
+  });
+}
+addEventListener('hashchange', () => {
+  state.selected = fromAddress() ?? state.selected;
+  if (state.selected) objects.turnTo(state.selected.kind);
+  lookSoon();
+});
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) clearTimeout(state.timer);
+  else lookSoon();
+});
+if (state.selected) objects.turnTo(state.selected.kind);
 look();

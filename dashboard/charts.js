@@ -1,9 +1,12 @@
-// Charts of one link over the last minutes, by uPlot.
+// Charts of one object over the last minutes, by uPlot.
 
-import { bytes, clock, rate, time } from './format.js';
+import { bytes, clock } from './format.js';
+import { KINDS } from './kinds.js';
 import { byId, el, say } from './dom.js';
 
 const HEIGHT = 132;
+/** Distances between marks of the time, in seconds: its labels have no fractions. */
+const TICKS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600];
 const SERIES = ['--series-a', '--series-b', '--series-c', '--series-d', '--series-e'];
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -13,6 +16,7 @@ const seconds = (ns) => clock(ns * 1e9);
 /** A chart of several series with one scale. */
 class Chart {
   #plot = null;
+  events = [];
   #names = [];
 
   /** `least` is the least height of its scale. */
@@ -24,8 +28,10 @@ class Chart {
     this.root = el('div', { class: 'chart' }, el('h3', {}, el('span', { text: title }), this.keys), this.body);
   }
 
-  /** Shows columns of numbers by name; the first column is the time in seconds. */
-  show(at, columns) {
+  /** Shows columns of numbers by name; the first column is the time in seconds. At the times of `events` there are
+   * lines. */
+  show(at, columns, events) {
+    this.events = events;
     const names = columns.map(([name]) => name);
     if (!this.#plot || names.join('\n') !== this.#names.join('\n')) this.#build(names);
     this.#plot.setData([at, ...columns.map(([, values]) => values)]);
@@ -47,11 +53,12 @@ class Chart {
       {
         width: this.width,
         height: HEIGHT,
-        cursor: { y: false, drag: { x: false, y: false } },
+        hooks: { draw: [(plot) => this.#drawEvents(plot)] },
+        cursor: { y: false, drag: { x: false, y: false }, sync: { key: 'charts' } },
         legend: { show: false },
         scales: { x: { time: false }, y: { range: (_, low, high) => [0, Math.max(this.least, (high ?? 0) * 1.12)] } },
         axes: [
-          { ...axis, values: (_, ticks) => ticks.map(seconds), size: 26 },
+          { ...axis, values: (_, ticks) => ticks.map(seconds), incrs: TICKS, size: 26 },
           { ...axis, values: (_, ticks) => ticks.map((tick) => this.unit(tick)), size: 74, ...this.steps },
         ],
         series: [
@@ -68,6 +75,21 @@ class Chart {
       [[], ...names.map(() => [])],
       this.body,
     );
+  }
+
+  #drawEvents({ ctx, bbox, scales, valToPos }) {
+    ctx.save();
+    ctx.strokeStyle = colour('--accent');
+    ctx.globalAlpha = 0.6;
+    ctx.setLineDash([3, 3]);
+    ctx.beginPath();
+    for (const at of this.events.filter((time) => time >= scales.x.min && time <= scales.x.max)) {
+      const x = Math.round(valToPos(at, 'x', true)) + 0.5;
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x, bbox.top + bbox.height);
+    }
+    ctx.stroke();
+    ctx.restore();
   }
 
   /** Bytes are divided by powers of two. */
@@ -90,54 +112,41 @@ class Chart {
   }
 }
 
-const packets = (number) => `${number >= 10 ? Math.round(number) : Number(number.toFixed(1))}/s`;
-
+/** The charts of the kinds of objects. */
 export class Charts {
+  #root = byId('charts');
+  #shown = null;
+  #all = [];
+
   constructor() {
-    this.rates = new Chart('Rate', rate, 1000);
-    this.delay = new Chart('One-way delay, from delay and queue', time, 1e6);
-    this.queue = new Chart('Queue', bytes, 3000);
-    this.drops = new Chart('Drops by reason', packets, 1);
-    this.all = [this.rates, this.delay, this.queue, this.drops];
-    const root = byId('charts');
-    root.append(...this.all.map((chart) => chart.root));
-    new ResizeObserver(() => this.all.forEach((chart) => chart.resize())).observe(root);
-    addEventListener('theme', () => this.all.forEach((chart) => chart.repaint()));
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () =>
-      this.all.forEach((chart) => chart.repaint()),
-    );
+    const repaint = () => this.#all.forEach(({ chart }) => chart.repaint());
+    new ResizeObserver(() => this.#all.forEach(({ chart }) => chart.resize())).observe(this.#root);
+    addEventListener('theme', repaint);
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', repaint);
   }
 
-  show(samples) {
+  /** Shows samples of an object of this kind, and when something was changed, in seconds. */
+  show(kind, samples, events) {
+    if (this.#shown !== kind) this.#change(kind);
+    this.#root.hidden = this.#all.length === 0;
     const at = samples.map((sample) => sample.at);
-    const column = (read) => samples.map(read);
-    this.rates.show(at, [
-      ['in', column((sample) => sample.in)],
-      ['out', column((sample) => sample.out)],
-    ]);
-    const delays = column((sample) => sample.delay);
-    this.delay.show(at, [
-      ['now', delays],
-      ['median', quantiles(delays, 0.5)],
-      ['99 %', quantiles(delays, 0.99)],
-    ]);
-    this.queue.show(at, [['waiting', column((sample) => sample.queue)]]);
-    const reasons = [...new Set(samples.flatMap((sample) => Object.keys(sample.drops)))].slice(0, SERIES.length);
-    this.drops.root.hidden = reasons.length === 0;
-    if (reasons.length) {
-      this.drops.show(at, reasons.map((reason) => [reason, column((sample) => sample.drops[reason] ?? 0)]));
+    for (const { chart, lines, by } of this.#all) {
+      if (by) {
+        const reasons = [...new Set(samples.flatMap((sample) => Object.keys(sample[by])))].slice(0, SERIES.length);
+        chart.root.hidden = reasons.length === 0;
+        if (!reasons.length) continue;
+        chart.show(at, reasons.map((reason) => [reason, samples.map((sample) => sample[by][reason] ?? 0)]), events);
+      } else {
+        chart.show(at, lines.map(([name, key]) => [name, samples.map((sample) => sample[key] ?? null)]), events);
+      }
     }
   }
-}
 
-/** Samples behind each quantile: a minute's. */
-const WINDOW = 60;
-
-function quantiles(values, share) {
-  return values.map((_, index) => {
-    const window = values.slice(Math.max(0, index + 1 - WINDOW), index + 1).filter((value) => value != null);
-    if (!window.length) return null;
-    window.sort((one, other) => one - other);
-    return window[Math.min(window.length - 1, Math.floor(share * window.length))];
-  });
+  #change(kind) {
+    this.#shown = kind;
+    this.#all.forEach(({ chart }) => chart.repaint());
+    this.#all = KINDS[kind].charts.map(({ title, unit, least, lines, by }) =>
+      ({ chart: new Chart(title, unit, least), lines, by }));
+    this.#root.replaceChildren(...this.#all.map(({ chart }) => chart.root));
+  }
 }

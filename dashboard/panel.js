@@ -1,45 +1,56 @@
-// The chosen link: its settings, to be changed at once, and its counters. Fields follow from the API's description,
-// which has the settings of every block.
+// The chosen object: its settings, to be changed at once, and its counters. Fields follow from the API's description,
+// which has the settings of every kind; what it does not have can't be changed, and is shown among the counters.
 
 import { api } from './api.js';
-import { SCALES, STEPS, bytes, count, ofStep, rate, time, toStep } from './format.js';
-import { dropped } from './history.js';
-import { byId, el, mark, say } from './dom.js';
+import { Field } from './field.js';
+import { bytes, count, rate, time } from './format.js';
+import { KINDS, dropped } from './kinds.js';
+import { byId, el, say } from './dom.js';
 
 /** What is shown first; the rest is behind "More settings". */
-const FIRST = ['rate', 'delay', 'loss', 'jitter', 'queue', 'state'];
-/** Least time between two changes by a slider. */
-const PACE_MS = 150;
+const FIRST = ['model', 'rate', 'interval', 'delay', 'loss', 'jitter', 'size', 'queue', 'state', 'weight', 'data'];
+/** Most settings that get a field: a router may have thousands of routes. */
+const MOST_FIELDS = 60;
 
 export class Panel {
   #form = byId('settings');
-  #properties = {};
+  #schemas = null;
   #fields = new Map();
   #shown = null;
+  #object = null;
   #both = false;
   #changed;
 
-  /** `changed` is called after a change with the object as it is then. */
+  /** `changed` is called after a change with the kind, and the object as it is then. */
   constructor(changed) {
     this.#changed = changed;
     this.#form.addEventListener('submit', (event) => event.preventDefault());
   }
 
-  /** What a link can be set to. */
+  /** What objects can be set to. */
   describe(document) {
-    this.#properties = document?.components?.schemas?.LinkSettings?.properties ?? {};
+    this.#schemas = document?.components?.schemas ?? {};
     this.#shown = null;
   }
 
-  show(object, now) {
-    const key = JSON.stringify([object.name, Object.keys(object.settings)]);
-    if (this.#shown !== key) this.#build(object, key);
-    for (const [setting, field] of this.#fields) field.show(object.settings[setting] ?? '');
-    this.#facts(object, now);
+  forget() {
+    this.#schemas = null;
   }
 
-  nothing(text) {
-    say(byId('panel-title'), 'Link');
+  get isDescribed() {
+    return this.#schemas !== null;
+  }
+
+  show(kind, object, now) {
+    const key = JSON.stringify([kind, object.name, Object.keys(object.settings)]);
+    if (this.#shown !== key) this.#build(kind, object, key);
+    for (const [setting, field] of this.#fields) field.show(object.settings[setting] ?? '');
+    this.#facts(kind === 'links' ? ofLink(object, now) : this.#ofOther(kind, object));
+    say(byId('panel-note'), (object.stats?.notes ?? []).join('; '));
+  }
+
+  nothing(kind, text) {
+    say(byId('panel-title'), KINDS[kind].one);
     say(byId('panel-note'), text);
     this.#form.hidden = true;
     byId('charts').hidden = true;
@@ -47,86 +58,101 @@ export class Panel {
     this.#shown = null;
   }
 
-  #facts(object, now) {
-    const stats = object.stats ?? {};
-    const reasons = (stats.drops ?? []).map(([reason, packets]) => `${count(packets)} ${reason}`).join(', ');
-    const facts = [
-      ['In', now ? rate(now.in) : '…'],
-      ['Out', now ? `${rate(now.out)}` : '…'],
-      ['Queue', `${count(stats.queued_packets ?? 0)} pkt, ${bytes(stats.queued_bytes ?? 0)}`],
-      ['On its way', `${count(stats.travelling_packets ?? 0)} pkt`],
-      ['Carried', bytes(stats.out_bytes ?? 0)],
-      ['Latest packet', time(stats.max_late_ns ?? 0)],
-      ['Dropped', dropped(stats) ? reasons : '0'],
-    ];
+  /** The schema of a setting; none if it can't be changed. */
+  #schema(kind, setting) {
+    const { properties = {}, patternProperties = {} } = this.#schemas?.[KINDS[kind].schema] ?? {};
+    const pattern = Object.keys(patternProperties).find((one) => new RegExp(one).test(setting));
+    const schema = Object.hasOwn(properties, setting) ? properties[setting] : patternProperties[pattern];
+    return schema?.['x-only-new'] ? null : schema;
+  }
+
+  #facts(facts) {
     const list = byId('facts');
-    if (list.children.length !== facts.length) {
+    const key = facts.map(([title]) => title).join('\n');
+    if (list.dataset.shown !== key) {
+      list.dataset.shown = key;
       list.replaceChildren(...facts.map(([title]) => el('div', {}, el('dt', { text: title }), el('dd'))));
     }
     facts.forEach(([, text], index) => say(list.children[index].lastChild, text));
   }
 
-  #build(object, key) {
-    const moved = this.#shown === null || JSON.parse(this.#shown)[0] !== object.name;
-    const open = !moved && this.#form.querySelector('details')?.open;
-    this.#shown = key;
+  /** Settings that can't change, and counters that are not 0. */
+  #ofOther(kind, object) {
+    const fixed = Object.entries(object.settings).filter(([setting]) => !this.#schema(kind, setting));
+    return [...fixed.map(([setting, text]) => [titled(setting), text]), ...counted(object.stats ?? {})];
+  }
+
+  #build(kind, object, key) {
+    const [was, name] = this.#shown === null ? [] : JSON.parse(this.#shown);
+    const open = was === kind && name === object.name && this.#form.querySelector('details')?.open;
+    [this.#shown, this.#object] = [key, { kind, name: object.name }];
     this.#fields.clear();
-    this.#form.hidden = false;
-    byId('charts').hidden = false;
     say(byId('panel-title'), object.name);
-    say(byId('panel-note'), '');
-    const keys = Object.keys(object.settings);
+    const keys = Object.keys(object.settings).filter((setting) => this.#schema(kind, setting));
     const first = FIRST.filter((setting) => keys.includes(setting));
     const rest = keys.filter((setting) => !first.includes(setting));
-    const more = el('details', { open }, el('summary', { text: `More settings (${rest.length}), and others to add` }));
-    const inner = el('div', {}, ...rest.map((setting) => this.#field(object, setting)), this.#adder(object, keys));
-    more.append(inner);
-    this.#form.replaceChildren(...first.map((setting) => this.#field(object, setting)), ...this.#directions(object), more);
+    const shown = rest.slice(0, Math.max(0, MOST_FIELDS - first.length));
+    const adder = this.#adder(kind, keys);
+    const more = [...shown.map((setting) => this.#field(setting)), ...(adder ? [adder] : [])];
+    const left = rest.length - shown.length;
+    if (left > 0) more.splice(-1, 0, el('p', { class: 'help', text: `and ${left} more: name one to change it` }));
+    this.#form.hidden = first.length + more.length === 0;
+    const text = `More settings (${rest.length}), and others to add`;
+    // Where there is nothing that comes first, nothing hides the rest.
+    const details = el('details', { open: open || first.length === 0 }, el('summary', { text }), el('div', {}, ...more));
+    const parts = first.map((setting) => this.#field(setting));
+    this.#form.replaceChildren(...parts, ...this.#directions(), ...(more.length ? [details] : []));
   }
 
   /** A duplex link is two; they change together if asked. */
-  #directions(object) {
-    if (!/\.(forward|backward)$/.test(object.name)) return [];
+  #directions() {
+    if (this.#object.kind !== 'links' || !/\.(forward|backward)$/.test(this.#object.name)) return [];
     const box = el('input', { type: 'checkbox', checked: this.#both });
     box.addEventListener('change', () => (this.#both = box.checked));
     return [el('label', { class: 'both' }, box, 'Change both directions')];
   }
 
-  #field(object, setting) {
-    const schema = this.#properties[setting] ?? {};
-    const change = (text) => this.#change(object.name, { [setting]: text });
-    const field = new Field(setting, schema, change);
+  #field(setting) {
+    const object = this.#object;
+    const schema = this.#schema(object.kind, setting);
+    const field = new Field(setting, schema, (text) => this.#change(object, { [setting]: text }));
     this.#fields.set(setting, field);
     return field.root;
   }
 
-  /** Sets what the link does not have yet. */
-  #adder(object, keys) {
-    const open = Object.keys(this.#properties).filter((setting) => !keys.includes(setting));
-    const choice = el('select', { 'aria-label': 'Setting' }, ...open.map((setting) => el('option', { text: setting })));
-    const value = el('input', { 'aria-label': 'Value', placeholder: 'value', autocomplete: 'off' });
+  /** Sets what the object does not have yet; of settings with a name in them, such as routes, any. */
+  #adder(kind, keys) {
+    const { properties = {}, patternProperties = {} } = this.#schemas?.[KINDS[kind].schema] ?? {};
+    const named = Object.keys(patternProperties).map((pattern) => `${/^\^?([\w-]+)/.exec(pattern)[1]}.`);
+    const open = [...Object.keys(properties).filter((setting) => !keys.includes(setting)), ...named];
+    const can = open.filter((setting) => this.#schema(kind, setting.endsWith('.') ? `${setting}x` : setting));
+    if (!can.length) return null;
+    const object = this.#object;
+    const choice = el('select', { 'aria-label': 'Setting' }, ...can.map((setting) => el('option', { text: setting })));
+    const name = el('input', { 'aria-label': 'Its name', placeholder: 'name', autocomplete: 'off', spellcheck: 'false' });
+    const value = el('input', { 'aria-label': 'Value', placeholder: 'value', autocomplete: 'off', spellcheck: 'false' });
     const set = el('button', { type: 'button', class: 'quiet', text: 'Set' });
-    const help = el('p', { class: 'help' });
-    const wrong = el('p', { class: 'wrong', role: 'alert' });
-    const describe = () => (help.textContent = this.#properties[choice.value]?.description ?? '');
-    const apply = async () => {
-      const problem = await this.#change(object.name, { [choice.value]: value.value });
-      wrong.textContent = problem ?? '';
+    const [help, wrong] = [el('p', { class: 'help' }), el('p', { class: 'wrong', role: 'alert' })];
+    const meant = () => (choice.value.endsWith('.') ? choice.value + name.value.trim() : choice.value);
+    const describe = () => {
+      name.hidden = !choice.value.endsWith('.');
+      say(help, this.#schema(kind, name.hidden ? choice.value : `${choice.value}x`)?.description ?? '');
     };
+    const apply = async () => say(wrong, (await this.#change(object, { [meant()]: value.value })) ?? '');
     choice.addEventListener('change', describe);
     set.addEventListener('click', apply);
-    value.addEventListener('keydown', (event) => event.key === 'Enter' && apply());
+    for (const input of [name, value]) input.addEventListener('keydown', (event) => event.key === 'Enter' && apply());
     describe();
-    return el('div', {}, el('div', { class: 'add' }, choice, value, set), help, el('div', { class: 'setting plain' }, wrong));
+    return el('div', {}, el('div', { class: 'add' }, choice, name, value, set), help, el('div', { class: 'setting plain' }, wrong));
   }
 
-  /** Changes a link; answers what is wrong, if anything is. */
-  async #change(name, settings) {
-    const meant = this.#both ? name.replace(/\.(forward|backward)$/, '') : name;
+  /** Changes an object; answers what is wrong, if anything is. */
+  async #change({ kind, name }, settings) {
+    const meant = kind === 'links' && this.#both ? name.replace(/\.(forward|backward)$/, '') : name;
     try {
-      const changed = await api.change('links', meant, settings);
+      const changed = await api.change(kind, meant, settings);
       const each = changed.members?.length ? changed.members : [changed];
-      this.#changed(each.find((member) => member.name === name) ?? changed);
+      this.#changed(kind, each.find((member) => member.name === name) ?? changed);
       return null;
     } catch (problem) {
       return problem.message;
@@ -134,95 +160,49 @@ export class Panel {
   }
 }
 
-let numbers = 0;
+function ofLink({ stats }, now) {
+  const reasons = (stats?.drops ?? []).map(([reason, packets]) => `${count(packets)} ${reason}`).join(', ');
+  return [
+    ['In', now ? rate(now.in) : '…'],
+    ['Out', now ? rate(now.out) : '…'],
+    ['Queue', `${count(stats?.queued_packets ?? 0)} pkt, ${bytes(stats?.queued_bytes ?? 0)}`],
+    ['On its way', `${count(stats?.travelling_packets ?? 0)} pkt`],
+    ['Carried', bytes(stats?.out_bytes ?? 0)],
+    ['Latest packet', time(stats?.max_late_ns ?? 0)],
+    ['Dropped', dropped(stats) ? reasons : '0'],
+  ];
+}
 
-/** A setting: a field, and a slider where its quantity has a scale. */
-class Field {
-  #scale;
-  #text;
-  #slider = null;
-  #wrong = el('p', { class: 'wrong', role: 'alert', hidden: true });
-  #busy = false;
-  /** Whether somebody is writing something that is not sent yet. */
-  #written = false;
-  #next = null;
-  #last = '';
+/** What a row of counters has besides them. */
+const NO_COUNTERS = ['name', 'kind', 'unit', 'error_percent', 'pass', 'notes', 'flow', 'weight'];
+/** Counters whose name says little. */
+const TITLES = { expected: 'Sent', measured: 'Arrived' };
 
-  constructor(setting, schema, change) {
-    this.change = change;
-    this.#scale = SCALES[schema.format] ?? null;
-    const id = `setting-${(numbers += 1)}`;
-    const label = el('label', { for: id, text: setting, title: schema.description ?? '' });
-    this.#text = schema.examples
-      ? el('select', { id }, ...schema.examples.map((word) => el('option', { text: word })))
-      : el('input', { id, autocomplete: 'off', spellcheck: 'false' });
-    this.#text.addEventListener('change', () => this.#ask(this.#text.value));
-    this.#text.addEventListener('input', () => (this.#written = true));
-    this.#text.addEventListener('blur', () => (this.#written = false));
-    this.#text.addEventListener('keydown', (event) => {
-      if (event.key === 'Escape') this.#reset();
-    });
-    if (this.#scale) {
-      this.#slider = el('input', { type: 'range', min: 0, max: STEPS, 'aria-label': `${setting}, by a slider` });
-      this.#slider.addEventListener('input', () => {
-        const text = ofStep(this.#scale, Number(this.#slider.value));
-        this.#text.value = text;
-        mark(this.#slider, 'aria-valuetext', text);
-        this.#ask(text);
-      });
-    }
-    this.root = el('div', { class: this.#slider ? 'setting' : 'setting plain' }, label);
-    if (this.#slider) this.root.append(this.#slider);
-    this.root.append(this.#text, this.#wrong);
+/** Counters by name, of all kinds but links; those that are 0 say nothing. */
+function counted(stats) {
+  const own = stats.kind === 'source' ? NO_COUNTERS : [...NO_COUNTERS, 'expected', 'measured'];
+  return Object.entries(stats).flatMap(([key, value]) => {
+    const text = own.includes(key) ? '' : written(key, value);
+    return text ? [[TITLES[key] ?? titled(key), text]] : [];
+  });
+}
+
+function written(key, value) {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'object' && value !== null) {
+    const reasons = Object.entries(value);
+    if (!reasons.every(([, one]) => typeof one === 'number')) return '';
+    return reasons.filter(([, one]) => one).map(([reason, one]) => `${count(one)} ${reason}`).join(', ');
   }
+  if (typeof value !== 'number' || value === 0) return '';
+  if (/(^|_)ns(_|$)/.test(key)) return time(value);
+  if (key.endsWith('bit_per_s')) return rate(value);
+  if (key.endsWith('bytes')) return bytes(value);
+  return Number.isInteger(value) ? count(value) : String(Number(value.toPrecision(3)));
+}
 
-  /** Shows the value, unless somebody is about to change it. */
-  show(text) {
-    this.#last = text;
-    if (this.#busy || this.#written || !this.#wrong.hidden) return;
-    this.#set(text);
-  }
-
-  #set(text) {
-    if (this.#text.tagName === 'SELECT' && ![...this.#text.options].some((option) => option.value === text)) {
-      this.#text.append(el('option', { text }));
-    }
-    if (this.#text.value !== text) this.#text.value = text;
-    if (!this.#slider) return;
-    const value = this.#scale.read(text);
-    // Unlimited, a trace and the like have no place on the scale.
-    this.#slider.disabled = value === null && text !== 'unlimited';
-    const step = value === null ? STEPS : toStep(this.#scale, value);
-    if (Number(this.#slider.value) !== step) this.#slider.value = step;
-    mark(this.#slider, 'aria-valuetext', text);
-  }
-
-  #reset() {
-    this.#written = false;
-    this.#wrong.hidden = true;
-    this.#text.removeAttribute('aria-invalid');
-    this.#set(this.#last);
-  }
-
-  /** Asks for a value; while a slider moves, for the latest one after each answer. */
-  async #ask(text) {
-    if (this.#busy) {
-      this.#next = text;
-      return;
-    }
-    this.#busy = true;
-    this.#next = text;
-    while (this.#next !== null) {
-      const wanted = this.#next;
-      this.#next = null;
-      this.#written = false;
-      const problem = await this.change(wanted);
-      this.#wrong.hidden = !problem;
-      say(this.#wrong, problem ?? '');
-      if (problem) this.#text.setAttribute('aria-invalid', 'true');
-      else this.#text.removeAttribute('aria-invalid');
-      if (this.#next !== null) await new Promise((done) => setTimeout(done, PACE_MS));
-    }
-    this.#busy = false;
-  }
+/** `out_frames` as `Out frames`; a unit is with the value. */
+function titled(key) {
+  const words = key.replace(/_(ns|bit_per_s)(?=_|$)/, '').replaceAll('_', ' ');
+  return words[0].toUpperCase() + words.slice(1);
 }

@@ -10,9 +10,13 @@ const MOST_BARS = 16;
 export class Routers {
   #before = new Map();
 
+  /** Shows the card if there are routers. */
+  offer(number) {
+    byId('routers').hidden = !number;
+  }
+
   /** `programs` has the answer about forwarders of each router. */
   show(routers, programs, ns) {
-    byId('routers').hidden = routers.length === 0;
     const blocks = routers.slice(0, MOST).map((router) => {
       const forwarded = router.stats?.forwarded ?? 0;
       const used = (router.stats?.processors?.flows ?? []).map((flow) => flow.processor_ns);

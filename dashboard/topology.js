@@ -1,67 +1,55 @@
 // The graph: nodes laid out once, links coloured by their load.
 
-import { delayOf, rate, rateOf, time } from './format.js';
-import { load } from './history.js';
+import { rate, time } from './format.js';
+import { delayOf, load } from './kinds.js';
 import { byId, mark, say, svg } from './dom.js';
 
-/** Most nodes that are drawn: beyond, what the shown links join. */
-const MOST_NODES = 60;
-const MOST_EDGES = 120;
+/** Most nodes and links that are drawn. */
+export const MOST_NODES = 60;
+export const MOST_EDGES = 120;
+/** The objects that nodes are; a host is its port. */
+const KIND_OF = { host: 'ports', port: 'ports', router: 'routers' };
 /** Nodes up to which names fit into them. */
 const MOST_NAMED_INSIDE = 16;
 /** The shortest link that has a label, in pixels. */
 const LEAST_LABELLED = 100;
 const HEIGHT = 300;
+/** Half the width and height of a label. */
+const LABEL = { w: 56, h: 7 };
+/** How strongly nodes are drawn to the middle. */
+const GRAVITY = 0.05;
 
 export class Topology {
-  #all = { nodes: [], links: [], wires: [] };
-  #drawn = null;
+  #graph = null;
   #edges = new Map();
   /** What was last shown of each link, for when it is drawn anew. */
   #known = new Map();
   #select;
+  #part = false;
 
+  /** `select` is called with the kind and name of what is chosen. */
   constructor(select) {
     this.#select = select;
     this.root = byId('topology');
     new ResizeObserver(() => this.#draw()).observe(this.root);
   }
 
-  set(topology) {
-    this.#all = topology;
-    this.#drawn = null;
+  /** Draws a graph: all there is, or a `part`, what the links of the table join. */
+  show(graph, part) {
+    [this.#graph, this.#part] = [bounded(graph), part || graph.nodes.length > MOST_NODES];
+    this.#known.clear();
+    // A few nodes in a row need no more.
+    this.root.classList.toggle('low', this.#graph.nodes.length <= 3);
+    this.#draw();
   }
 
-  get isWhole() {
-    return this.#all.nodes.length <= MOST_NODES && this.#all.links.length <= MOST_EDGES && !this.#all.more;
-  }
-
-  /** Draws what there is, or of very much what the links with these names join. */
-  show(names) {
-    const wanted = this.isWhole ? 'all' : names.join('\n');
-    if (this.#drawn?.wanted !== wanted) {
-      this.#drawn = { wanted, graph: this.#part(names) };
-      this.#known.clear();
-      // A few nodes in a row need no more.
-      this.root.classList.toggle('low', this.#drawn.graph.nodes.length <= 3);
-      this.#draw();
-    }
-  }
-
-  #part(names) {
-    if (this.isWhole) return this.#all;
-    const chosen = new Set(names);
-    const links = this.#all.links.filter((link) => chosen.has(link.name)).slice(0, MOST_EDGES);
-    const ends = new Set(links.flatMap((link) => [link.from, link.to]));
-    return {
-      nodes: this.#all.nodes.filter((node) => ends.has(node.name)),
-      links,
-      wires: this.#all.wires.filter(([one, other]) => ends.has(one) && ends.has(other)),
-    };
+  /** The names of the links that are drawn. */
+  get names() {
+    return this.#graph?.links.map((link) => link.name) ?? [];
   }
 
   #draw() {
-    const graph = this.#drawn?.graph;
+    const graph = this.#graph;
     if (!graph) return;
     const width = Math.max(280, this.root.clientWidth);
     const height = this.root.clientHeight || HEIGHT;
@@ -75,39 +63,60 @@ export class Topology {
       return a && b ? svg('path', { class: 'wire', d: `M${a.x} ${a.y}L${b.x} ${b.y}` }) : '';
     });
     const withLabels = graph.links.length <= 16 && width > 420;
-    const edges = graph.links.map((link) => this.#edge(link, places, withLabels));
-    const nodes = graph.nodes.map((node) => drawn(node, places.get(node.name), inside));
+    const paths = graph.links.map((link) => {
+      const [from, to] = [places.get(link.from), places.get(link.to)];
+      return from && to ? curve(from, to, link.index, link.parallel) : null;
+    });
+    // Labels stay clear of nodes, of one another, and of other links' lines.
+    const lines = paths.flatMap((path) => path?.points.map((point) => ({ ...point, w: 3, h: 3, path })) ?? []);
+    const taken = withLabels ? [...places.values(), ...lines] : null;
+    const edges = graph.links.map((link, index) => paths[index] && this.#edge(link, paths[index], taken));
+    const nodes = graph.nodes.map((node) => this.#node(node, places.get(node.name), inside));
     for (const link of graph.links) {
       const known = this.#known.get(link.name);
       if (known) this.update(...known);
     }
     this.root.replaceChildren(...wires.filter(Boolean), ...edges.filter(Boolean), ...nodes);
-    const note = this.isWhole ? '' : `what the ${graph.links.length} listed links join`;
+    const note = this.#part ? `what ${graph.links.length} of the links join` : '';
     const nothing = graph.links.length ? note : 'no links';
     say(byId('topology-note'), nothing);
   }
 
-  #edge(link, places, withLabel) {
-    const [from, to] = [places.get(link.from), places.get(link.to)];
-    if (!from || !to) return null;
-    const path = curve(from, to, link.index, link.parallel);
-    const label = svg('text', { class: 'label', x: path.middle.x, y: path.middle.y });
+  /** A link; its label has a place that is not `taken`, if there is one. */
+  #edge(link, path, taken) {
+    const place = taken && path.length > LEAST_LABELLED ? free(path, taken) : null;
+    const label = svg('text', { class: 'label', x: place?.x ?? 0, y: place ? place.y + 4 : 0 });
     const edge = svg(
       'g',
       { class: 'edge', tabindex: 0, role: 'button', 'data-name': link.name },
       svg('path', { class: 'grip', d: path.d }),
       svg('path', { class: 'line', d: path.d }),
       svg('path', { class: 'tip', d: path.tip }),
-      ...(withLabel && path.length > LEAST_LABELLED ? [label] : []),
+      ...(place ? [label] : []),
     );
-    edge.addEventListener('click', () => this.#select(link.name));
-    edge.addEventListener('keydown', (event) => {
-      if (event.key !== 'Enter' && event.key !== ' ') return;
-      event.preventDefault();
-      this.#select(link.name);
-    });
+    this.#choosable(edge, 'links', link.name);
     this.#edges.set(link.name, { edge, label });
     return edge;
+  }
+
+  #node(node, place, inside) {
+    const kind = KIND_OF[node.kind];
+    const group = drawn(node, place, inside);
+    if (kind) {
+      group.setAttribute('tabindex', 0);
+      group.setAttribute('role', 'button');
+      this.#choosable(group, kind, node.name);
+    }
+    return group;
+  }
+
+  #choosable(shape, kind, name) {
+    shape.addEventListener('click', () => this.#select(kind, name));
+    shape.addEventListener('keydown', (event) => {
+      if (event.key !== 'Enter' && event.key !== ' ') return;
+      event.preventDefault();
+      this.#select(kind, name);
+    });
   }
 
   /** Shows a link's load. */
@@ -115,15 +124,25 @@ export class Topology {
     const drawn = this.#edges.get(object.name);
     if (!drawn) return;
     this.#known.set(object.name, [object, now, selected]);
-    const limit = rateOf(object.settings);
-    mark(drawn.edge, 'data-load', String(load(now, limit)));
-    mark(drawn.edge, 'aria-pressed', String(object.name === selected));
+    mark(drawn.edge, 'data-load', String(load(object, now)));
+    mark(drawn.edge, 'aria-pressed', String(selected?.kind === 'links' && selected.name === object.name));
     const delay = delayOf(object.settings);
     const carries = rate(now?.out ?? 0);
     say(drawn.label, [carries, delay ? time(delay) : ''].filter(Boolean).join(' · '));
     const loss = now?.dropped ? `, drops ${Math.round(now.dropped)} packets/s` : '';
     mark(drawn.edge, 'aria-label', `link ${object.name}: ${carries} of ${object.settings.rate ?? 'unlimited'}${loss}`);
   }
+}
+
+/** A graph as far as it is drawn: the first nodes, and what joins them. */
+function bounded({ nodes, links, wires }) {
+  const shown = nodes.slice(0, MOST_NODES);
+  const has = new Set(shown.map((node) => node.name));
+  return {
+    nodes: shown,
+    links: links.filter(({ from, to }) => has.has(from) && has.has(to)).slice(0, MOST_EDGES),
+    wires: wires.filter(([one, other]) => has.has(one) && has.has(other)),
+  };
 }
 
 /** A name as far as it is drawn. */
@@ -159,7 +178,17 @@ function curve(from, to, index, parallel) {
   const start = { x: from.x + (dx / length) * gap(from), y: from.y + (dy / length) * gap(from) };
   const end = { x: to.x - (dx / length) * (gap(to) + 6), y: to.y - (dy / length) * (gap(to) + 6) };
   const control = { x: (start.x + end.x) / 2 + nx * bend * 2, y: (start.y + end.y) / 2 + ny * bend * 2 };
-  const middle = { x: (start.x + end.x) / 2 + nx * (bend + 14), y: (start.y + end.y) / 2 + ny * (bend + 14) + 4 };
+  /** A point of the curve, by the share of it that is behind; or so far beside it. */
+  const point = (share, away = 0) => {
+    const [a, b, c] = [(1 - share) ** 2, 2 * (1 - share) * share, share ** 2];
+    return {
+      x: a * start.x + b * control.x + c * end.x + nx * away,
+      y: a * start.y + b * control.y + c * end.y + ny * away,
+    };
+  };
+  // A label is wider than high.
+  const beside = (share, side) => point(share, side * (12 + Math.abs(nx) * (LABEL.w - 16)));
+  const points = Array.from({ length: 17 }, (_, index) => point((index + 1) / 18));
   // The arrow points along the end of the curve.
   const [tx, ty] = [end.x - control.x, end.y - control.y];
   const tip = Math.hypot(tx, ty) || 1;
@@ -168,9 +197,25 @@ function curve(from, to, index, parallel) {
   return {
     d: `M${start.x} ${start.y}Q${control.x} ${control.y} ${end.x} ${end.y}`,
     tip: `M${at(7, 0)}L${at(-3, 5)}L${at(-3, -5)}Z`,
-    middle,
+    beside,
+    points,
     length: Math.hypot(end.x - start.x, end.y - start.y),
   };
+}
+
+/** A place for a label beside a curve: the one where least is already. It is taken then. */
+function free(path, taken) {
+  const crowd = (one) => {
+    const near = taken.filter((other) =>
+      other.path !== path && Math.abs(one.x - other.x) < LABEL.w + other.w && Math.abs(one.y - other.y) < LABEL.h + other.h);
+    // Better across a line than on a node or another label.
+    return near.reduce((sum, other) => sum + (other.path ? 1 : 20), 0);
+  };
+  const places = [1, -1].flatMap((side) => [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8].map((share) => path.beside(share, side)));
+  const crowds = places.map(crowd);
+  const place = { ...LABEL, ...places[crowds.indexOf(Math.min(...crowds))] };
+  taken.push(place);
+  return place;
 }
 
 /** Places of the nodes: springs along links, and all others pushed apart; the same graph gives the same picture. */
@@ -197,7 +242,8 @@ function arranged(graph, width, height) {
   graph.wires.forEach(([one, other], index) => joined.set(index, [one, other, 0.25]));
   for (let round = 0; round < 240; round += 1) {
     const heat = 0.12 * (1 - round / 240);
-    for (const node of nodes) [node.fx, node.fy] = [0, 0];
+    // What nothing joins would part without end.
+    for (const node of nodes) [node.fx, node.fy] = [-GRAVITY * node.x, -GRAVITY * node.y];
     for (let one = 0; one < nodes.length; one += 1) {
       for (let other = one + 1; other < nodes.length; other += 1) push(nodes[one], nodes[other]);
     }

@@ -1,6 +1,6 @@
 //! The driver's function, in a phrase. This one returns the frames sent to it.
 
-use super::open::{Open, OpenFault, Wanted};
+use super::open::{Open, OpenFault, PortRequest};
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
@@ -22,14 +22,14 @@ pub struct Template {
 pub struct Opener;
 
 impl Open for Opener {
-    fn ports(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Vec<Box<dyn Port>>>, OpenFault> {
-        let queue = |wanted: &Wanted<'_>| Template {
+    fn ports(&self, wanted: &[PortRequest<'_>]) -> Result<Vec<Vec<Box<dyn Port>>>, OpenFault> {
+        let queue = |wanted: &PortRequest<'_>| Template {
             name: wanted.name.into(),
             interface: wanted.interface.into(),
             waiting: VecDeque::with_capacity(ROOM),
             stats: PortStats::default(),
         };
-        let port = |wanted: &Wanted<'_>| {
+        let port = |wanted: &PortRequest<'_>| {
             (0..wanted.queues).map(|_| Box::new(queue(wanted)) as Box<dyn Port>).collect()
         };
         Ok(wanted.iter().map(port).collect())
@@ -97,7 +97,8 @@ mod tests {
     #[test]
     fn what_is_sent_comes_in() {
         let values = Values::read(&memory::DRIVER.spec, &[]).unwrap();
-        let wanted = Wanted { name: "p", interface: "eth0", netns: &Netns::Own, queues: 2, values: &values };
+        let wanted =
+            PortRequest { name: "p", interface: "eth0", netns: &Netns::Own, queues: 2, values: &values };
         let mut queues = Opener.ports(&[wanted]).unwrap().remove(0);
         assert_eq!((queues.len(), queues[0].describe().as_str()), (2, "template on eth0"));
         let (mut pool, mut batch) = (Pool::new(1 << 20).unwrap(), Batch::new());

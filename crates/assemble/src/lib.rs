@@ -9,8 +9,9 @@ mod capacity;
 mod price;
 
 pub use build::{
-    BuildError, Built, CantRewire, Layout, Levels, LevelsError, Rewired, TO_THE_END, build, change_router,
-    measure_processors, port_workers, rewire, rewirings, tolerance,
+    BuildError, Built, CantRewire, FixedDifference, Layout, Levels, LevelsError, Rewired, TO_THE_END,
+    are_joined_alike, build, change_router, fixed_differences, is_at_start, measure_processors, port_workers,
+    rewire, rewirings, tolerance,
 };
 pub use capacity::{Capacity, PortLoad, WHOLE, WorkerLoad, predict};
 pub use price::{Calibration, Pricing, Shortfall, fit_pool, price};

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 /// Fraction of the machine's memory, and absolute limit, for pools whose size the scenario leaves open.
 const SHARE: u64 = 4;
-const MOST_UNASKED: u64 = 4 << 30;
+const MOST_DEFAULT: u64 = 4 << 30;
 
 /// Number of segments from which the paths of packets through routers are sampled.
 const MOST_STARTS: usize = 100;
@@ -147,7 +147,7 @@ pub fn price(plan: &Plan, calibration: &Calibration) -> Pricing {
     let links_ns = hops * routers.max(1.0) * calibration.hop_ns as f64;
     let packet_ns = calibration.port_ns as f64 + links_ns + routers * calibration.router_ns as f64;
     let capacity = calibration.capacity.map_or(worker_ns / packet_ns.max(1.0), |packets| packets as f64);
-    // However fast the links are, no more packets come in than the workers receive.
+    // Unlimited links carry no more packets than the workers receive.
     let arriving = |delay: Nanos| (capacity * delay.as_secs_f64() * hops.max(1.0)) as u128;
     let unlimited = arriving(load.longest_unlimited);
     let delayed = (load.delayed + unlimited).min(arriving(load.longest_delay));
@@ -211,7 +211,7 @@ fn tables(plan: &Plan) -> u64 {
 pub fn fit_pool(plan: &mut Plan, memory: Option<Bytes>) {
     let (Some(memory), false) = (memory, plan.engine.pool_given) else { return };
     let workers = u64::from(plan.engine.workers.max(1));
-    let most = (memory.0 / SHARE).min(MOST_UNASKED) / workers;
+    let most = (memory.0 / SHARE).min(MOST_DEFAULT) / workers;
     let pricing = price(plan, &Calibration::default());
     let lines = pricing.delay_lines.0;
     let all = pricing.queues.map(|queues| queues.0.saturating_add(lines));
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn routers_are_passed_on_the_way_with_the_fewest() {
+    fn the_path_with_the_fewest_routers_is_taken() {
         // a on r1, and b behind a link on r2: two routers, and a link of each. 700 + 2 · 100 + 2 · 125 ns.
         let port = |name: &str, address: &str| format!("{{ port = \"{name}\", addresses = \"{address}\" }}");
         let (west, east) = (port("r1-east", "10.9.0.1/30"), port("r2-west", "10.9.0.2/30"));
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_does_not_fit() {
+    fn reports_what_does_not_fit() {
         let link = |rest: &str| format!("[[link]]\nfrom = \"a\"\nto = \"b\"\n{rest}");
         let table = [
             (
@@ -517,7 +517,7 @@ mod tests {
     /// 1 s at a worker's packet rate, 1.25 million frames of 1514 bytes (1600 in the pool) a second, needs
     /// 1908 MiB; 200 ms need 382 MiB.
     #[test]
-    fn a_pool_that_nobody_asked_for_fits() {
+    fn a_default_pool_fits() {
         let hosts = "[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
             address = \"10.0.0.2/24\"\n";
         let pool = |engine: &str, link: &str, memory: u64| {

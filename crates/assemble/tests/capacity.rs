@@ -216,7 +216,7 @@ fn lateness_above_what_is_allowed_is_noted() {
 }
 
 #[test]
-fn what_nothing_bounds_has_a_limit_instead() {
+fn unbounded_load_has_a_limit_instead() {
     let given = [("packet", 30_000), ("link", 20_000)];
     let capacity = predicted(&(ports(&["a", "b"]) + &link("a", "b", "loss = \"0 %\"")), &given);
     let worker = &capacity.workers[0];
@@ -229,7 +229,7 @@ fn what_nothing_bounds_has_a_limit_instead() {
 /// 800 Mbit/s of 1514 bytes are 65 876 packets a second each way; at 10 µs to receive and 10 to transmit they
 /// take 2.6 cores.
 #[test]
-fn what_does_not_fit_says_what_to_change() {
+fn what_does_not_fit_names_the_fix() {
     let host = |name: &str, n: u8| {
         format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.0.{n}/24\"\ndriver = \"af_packet\"\n")
     };

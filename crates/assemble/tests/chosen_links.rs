@@ -8,13 +8,13 @@ use longwire_engine::Report;
 use longwire_program::{Program, assemble};
 use longwire_scenario::{Plan, parse, plan_of};
 use std::sync::Arc;
-use support::{Sight, simulate, source_ports};
+use support::{PacketView, simulate, source_ports};
 
 /// Events in order: time, whether it is a departure, ports, length.
 type Events = Vec<(u64, bool, u16, u16, u32)>;
 
-fn look(sight: &Sight<'_>) -> Option<(u64, bool, u16, u16, u32)> {
-    let Sight { time, left, meta, .. } = *sight;
+fn look(view: &PacketView<'_>) -> Option<(u64, bool, u16, u16, u32)> {
+    let PacketView { time, left, meta, .. } = *view;
     Some((time, left, meta.in_port, meta.out_port, meta.len))
 }
 
@@ -183,7 +183,7 @@ fn classes_of_a_queue_go_by_marks() {
 }
 
 #[test]
-fn a_link_that_is_not_there_is_told_and_a_number_beyond_counts_as_aborted() {
+fn a_link_that_is_not_there_is_reported_and_a_number_beyond_counts_as_aborted() {
     let text = format!("{HEAD}{OWN}{}", links("east", ""));
     let told = |text: &str| match parse("chosen.toml", text) {
         Ok(_) => panic!("no mistake in:\n{text}"),
@@ -208,7 +208,7 @@ fn a_link_that_is_not_there_is_told_and_a_number_beyond_counts_as_aborted() {
         (
             "only = \"programs\"\n",
             "only = \"programs\"\nmatch = [{ source = \"10.0.1.9\", destination = \"10.0.2.9\" }]\n",
-            "leave one of the two away",
+            "leave one of the two out",
         ),
     ] {
         let wrong = text.replacen(from, to, 1);

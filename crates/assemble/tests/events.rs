@@ -9,7 +9,7 @@ use longwire_block::{Spec, Stamp, Values};
 use longwire_engine::Report;
 use longwire_scenario::{Plan, parse};
 use longwire_units::Nanos;
-use support::{Sight, count, memory_ports, simulate};
+use support::{PacketView, count, memory_ports, simulate};
 
 /// Two ports and one link from the first to the second; `text` has the link's blocks and the events.
 fn plan(text: &str) -> Result<Plan, String> {
@@ -37,7 +37,7 @@ fn leaves(text: &str, arrivals: &[u64]) -> (Vec<(u64, u8)>, Report) {
     for (number, &at) in arrivals.iter().enumerate() {
         assert!(ends[0].push_at(Nanos::from_micros(at), &frame(&plan, number as u8)));
     }
-    let look = |sight: &Sight<'_>| sight.left.then(|| (sight.time / 1000, sight.frame[20]));
+    let look = |view: &PacketView<'_>| view.left.then(|| (view.time / 1000, view.frame[20]));
     let (mut left, report) = simulate(&plan, ports, TO_THE_END, look);
     left.retain(|(_, number)| *number != 255);
     (left, report)
@@ -244,7 +244,7 @@ fn no_rules_and_bare_kinds() {
 /// An optional block is removed at run time and added again. Departures among two packets before, two without
 /// it, and two afterwards.
 #[test]
-fn what_a_link_can_be_without_is_taken_away() {
+fn what_a_link_can_be_without_is_removed() {
     let cases = [
         ("loss", "\"100 %\"", vec![2, 3]),
         ("loss", "{ kind = \"independent\", probability = \"100 %\", where = \"wire\" }", vec![2, 3]),
@@ -278,7 +278,7 @@ fn what_a_link_can_be_without_is_taken_away() {
 /// 8 Mbit/s of background traffic fill the link: without it packets of 1 ms leave after 1 ms, and all
 /// background packets are counted.
 #[test]
-fn background_traffic_is_taken_away() {
+fn background_traffic_is_removed() {
     let text = "rate = \"8 Mbit/s\"\nqueue = \"100 packets\"\n\
         background = { kind = \"cbr\", rate = \"16 Mbit/s\" }\n\
         [[at]]\ntime = \"20 ms\"\nlink = \"up\"\nbackground = []\n[[at]]\ntime = \"100 ms\"\nlink = \"up\"\n\
@@ -324,10 +324,10 @@ fn none_is_a_value_of_a_link() {
     for (text, wanted) in [
         ("rate = []\n", "a link always has a rate: write \"unlimited\""),
         ("queue = \"codell\"\n", "did you mean the kind \"codel\"?"),
-        ("queue = \"nonsense\"\n", "it is no kind either; there are tail-drop, head-drop, red"),
+        ("queue = \"nonsense\"\n", "it is not a kind either; there are tail-drop, head-drop, red"),
         (
             "loss = { kind = \"none\", probability = \"1 %\" }\n",
-            "\"none\" takes loss away, parameters and all",
+            "\"none\" removes loss with all its parameters",
         ),
         ("[[at]]\ntime = \"1 s\"\nlink = \"up\"\nqueue = \"codell\"\n", "did you mean the kind \"codel\"?"),
         (

@@ -77,7 +77,7 @@ fn run(
     let mut plan = plan_of(&text);
     let source = &mut plan.sources[0];
     (source.mac.0, source.destination) = ([0xff; 6], "10.0.0.255".parse().unwrap());
-    let look = |sight: &support::Sight<'_>| sight.left.then_some((sight.meta.out_port, sight.time / 1000));
+    let look = |view: &support::PacketView<'_>| view.left.then_some((view.meta.out_port, view.time / 1000));
     let (seen, report) = simulate(&plan, source_ports(&plan), TO_THE_END, look);
     let named = |(port, time): (u16, u64)| (plan.ports[usize::from(port)].name.to_string(), time);
     let mut left: Vec<Left> = seen.into_iter().map(named).collect();

@@ -9,14 +9,14 @@ use longwire_engine::Report;
 use longwire_scenario::{Plan, load, parse, plan_of};
 use longwire_units::{Nanos, Rate};
 use std::path::Path;
-use support::{Sight, simulate, source_ports};
+use support::{PacketView, simulate, source_ports};
 
 /// Departures: time, port, number of source and sequence.
 type Trace = Vec<(u64, u16, Vec<u8>)>;
 
 fn run(plan: &Plan, until: Nanos) -> (Trace, Report) {
     let look =
-        |sight: &Sight<'_>| sight.left.then(|| (sight.time, sight.meta.out_port, sight.frame[..60].to_vec()));
+        |view: &PacketView<'_>| view.left.then(|| (view.time, view.meta.out_port, view.frame[..60].to_vec()));
     let (mut trace, report) = simulate(plan, source_ports(plan), until, look);
     trace.sort();
     (trace, report)
@@ -137,7 +137,7 @@ const PORTS: &str =
     "[[port]]\nname = \"a\"\ndriver = \"memory\"\n[[port]]\nname = \"b\"\ndriver = \"memory\"\n";
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     let link = "[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\nmedium = \"m\"\n";
     let medium = "[[medium]]\nname = \"m\"\nkind = \"dcf\"\n";
     for (text, wanted) in [

@@ -8,14 +8,14 @@ use longwire_assemble::TO_THE_END;
 use longwire_engine::Report;
 use longwire_scenario::{Plan, parse, plan_of};
 use std::path::PathBuf;
-use support::{Sight, simulate, source_ports};
+use support::{PacketView, simulate, source_ports};
 
 /// Events in order: time, whether it is a departure, ports, the sender's address.
 type Events = Vec<(u64, bool, u16, u16, [u8; 4])>;
 
-fn look(sight: &Sight<'_>) -> Option<(u64, bool, u16, u16, [u8; 4])> {
-    let source = sight.frame[26..30].try_into().unwrap();
-    Some((sight.time, sight.left, sight.meta.in_port, sight.meta.out_port, source))
+fn look(view: &PacketView<'_>) -> Option<(u64, bool, u16, u16, [u8; 4])> {
+    let source = view.frame[26..30].try_into().unwrap();
+    Some((view.time, view.left, view.meta.in_port, view.meta.out_port, source))
 }
 
 /// Two routers with three lines between them, and 200 flows of five packets each from "a" to "b"; `routes`
@@ -121,7 +121,7 @@ fn a_table_of_ip_route_is_read_with_its_next_hops() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     for (route, wanted) in [
         ("{ to = \"10.0.2.0/24\", next-hops = [{}] }", "name one"),
         ("{ to = \"10.0.2.0/24\", next-hops = [{ via = \"10.9.1.2\", weight = 0 }] }", "1 to 256"),
@@ -159,7 +159,7 @@ fn mistakes_are_told() {
             "name all next hops in next-hops",
         ),
         ("{ to = \"10.0.2.0/24\", discard = true, next-hops = [{ via = \"10.9.2.2\" }] }", "leave them out"),
-        ("{ to = \"10.0.2.0/24\", next-hops = [] }", "not said where it leads"),
+        ("{ to = \"10.0.2.0/24\", next-hops = [] }", "it has no next hop"),
     ] {
         let error = parse("s.toml", &three_lines(route)).map(|_| ()).unwrap_err();
         assert!(error.to_string().contains(wanted), "{route}: {error}");

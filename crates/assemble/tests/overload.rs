@@ -5,7 +5,7 @@ mod support;
 
 use longwire_assemble::build;
 use longwire_block::{DropReason, Port, PortError, PortStats, Stamp};
-use longwire_engine::{Fidelity, Observer, Report, Sight};
+use longwire_engine::{Fidelity, Observer, PacketView, Report};
 use longwire_packet::{Batch, PacketEvent, Pool};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_scenario::{Plan, plan_of};
@@ -51,7 +51,7 @@ fn labour(time: Nanos) {
 struct Slow(Nanos);
 
 impl Observer for Slow {
-    fn see(&mut self, event: PacketEvent, _: &Sight<'_>) {
+    fn see(&mut self, event: PacketEvent, _: &PacketView<'_>) {
         if matches!(event, PacketEvent::Arrived { .. }) {
             labour(self.0);
         }

@@ -10,7 +10,7 @@ use longwire_scenario::library::{SHIPPED, Shipped};
 use longwire_scenario::{Plan, parse, plan_of};
 use std::fmt::Write;
 use std::path::Path;
-use support::{Sight, simulate, source_ports};
+use support::{PacketView, simulate, source_ports};
 
 /// A profile's values in its file for one direction.
 struct Said {
@@ -75,7 +75,7 @@ fn run(link: &str, back: bool, source: &str) -> (Vec<(u64, u64)>, Report) {
     writeln!(text, "[[source]]\nfrom = \"{from}\"\nto = \"{to}\"\n{source}").unwrap();
     text += "[engine]\npool = \"32 MiB\"\n";
     let plan = plan_of(&text);
-    let look = |sight: &Sight<'_>| sight.left.then(|| (sight.time - sight.meta.arrival, sight.time));
+    let look = |view: &PacketView<'_>| view.left.then(|| (view.time - view.meta.arrival, view.time));
     simulate(&plan, source_ports(&plan), TO_THE_END, look)
 }
 
@@ -94,7 +94,7 @@ fn every_profile_is_held_against_what_it_says() {
     listed.sort();
     assert_eq!(files, listed);
     for shipped in SHIPPED {
-        let about = shipped.about().unwrap_or_else(|error| panic!("{error}"));
+        let about = shipped.description().unwrap_or_else(|error| panic!("{error}"));
         assert!(shipped.text.starts_with("# ") && !about.summary.is_empty() && !about.source.is_empty());
     }
 }
@@ -103,7 +103,7 @@ fn every_profile_is_held_against_what_it_says() {
 /// fit into T, except for one unfinished packet. Variable rates are measured over their whole minute, with
 /// packets of 9000 bytes, and their mean is that of the file within 1 % (see `shipped.rs`).
 #[test]
-fn rates_are_what_they_say() {
+fn rates_are_as_declared() {
     for said in SAID {
         for (back, rate) in [false, true].into_iter().zip(said.rates) {
             let changes = said.counted == 1504 || said.profile == "leo";
@@ -125,7 +125,7 @@ fn rates_are_what_they_say() {
 /// Without a rate a packet takes exactly its delay. The mean of 4000 has a standard error of jitter/√4000;
 /// four of them are allowed.
 #[test]
-fn delays_are_what_they_say() {
+fn delays_are_as_declared() {
     for said in SAID {
         for (back, delay) in [false, true].into_iter().zip(said.delays) {
             let link = format!("profile = \"{}\"\nrate = \"unlimited\"\nloss = \"0 %\"", said.profile);
@@ -141,7 +141,7 @@ fn delays_are_what_they_say() {
 /// A share of p in bursts of b: p31 = 1/b, a correlation of ρ = 1 − 1/b − p/(1 − p)/b, and a standard
 /// deviation of √(p(1 − p)(1 + ρ)/(1 − ρ)/n).
 #[test]
-fn losses_are_what_they_say() {
+fn losses_are_as_declared() {
     for said in SAID {
         let (share, burst) = said.loss;
         let packets = if share > 0.0 { 200_000 } else { 2000 };
@@ -196,7 +196,7 @@ fn own_keys_go_before_the_profile() {
 }
 
 #[test]
-fn a_simplex_link_says_which_way() {
+fn a_simplex_link_names_its_direction() {
     for (name, rate) in
         [("adsl", "6.144 Mbit/s"), ("adsl.forward", "6.144 Mbit/s"), ("adsl.backward", "640 kbit/s")]
     {

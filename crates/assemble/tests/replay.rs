@@ -15,7 +15,7 @@ use longwire_units::Nanos;
 use std::collections::HashSet;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use support::{Sight, Trace, memory_ports, simulate};
+use support::{PacketView, Trace, memory_ports, simulate};
 
 /// Two ports behind one link in each direction.
 const ONE_LINK: &str = r#"
@@ -159,8 +159,8 @@ fn number(frame: &[u8]) -> u32 {
     u32::from_be_bytes(frame[NUMBER].try_into().unwrap())
 }
 
-fn look(sight: &Sight<'_>) -> Option<Seen> {
-    let Sight { left, time, meta, frame } = *sight;
+fn look(view: &PacketView<'_>) -> Option<Seen> {
+    let PacketView { left, time, meta, frame } = *view;
     let port = if left { meta.out_port } else { meta.in_port };
     Some(Seen {
         left,
@@ -172,10 +172,10 @@ fn look(sight: &Sight<'_>) -> Option<Seen> {
 }
 
 /// Looks in real time, where nothing is sent early.
-fn look_in_time(sight: &Sight<'_>) -> Option<Seen> {
-    let early = sight.left && longwire_clock::monotonic() < Nanos(sight.time);
-    assert!(!early, "sent before it leaves: {:?}", sight.meta);
-    look(sight)
+fn look_in_time(view: &PacketView<'_>) -> Option<Seen> {
+    let early = view.left && longwire_clock::monotonic() < Nanos(view.time);
+    assert!(!early, "sent before it leaves: {:?}", view.meta);
+    look(view)
 }
 
 /// Number, port and leaving time of each that left, sorted; the run began at `started`.

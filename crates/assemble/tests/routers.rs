@@ -90,7 +90,7 @@ fn ports_of_its_own_have_a_far_side() {
 }
 
 #[test]
-fn mistakes_of_ports_are_told_with_their_place_and_the_fix() {
+fn mistakes_of_ports_are_reported_with_their_place_and_the_fix() {
     let two = |ports: &str| format!("[[router]]\nname = \"r\"\nports = [{ports}]\n");
     let table = [
         (two(""), "4:8: router \"r\", ports: ", "needs a port"),
@@ -123,7 +123,7 @@ fn mistakes_of_ports_are_told_with_their_place_and_the_fix() {
 }
 
 #[test]
-fn mistakes_of_routes_and_links_are_told_with_their_place_and_the_fix() {
+fn mistakes_of_routes_and_links_are_reported_with_their_place_and_the_fix() {
     let two = |ports: &str| format!("[[router]]\nname = \"r\"\nports = [{ports}]\n");
     let table = [
         (
@@ -167,10 +167,10 @@ fn mistakes_of_routes_and_links_are_told_with_their_place_and_the_fix() {
         (
             between("[[bridge]]\nname = \"x\"\n[[link]]\nbetween = [\"a\", \"x\"]\n"),
             "9:1: link \"a-x\"",
-            "where router \"r\" sits",
+            "is a port of router \"r\"",
         ),
         (between("[[router]]\nname = \"r\"\nports = [{ port = \"c\" }]\n"), "8:8: ", "two nodes named \"r\""),
-        (two("{ port = \"a\" }"), "2:10: host \"b\": ", "it hangs on nothing"),
+        (two("{ port = \"a\" }"), "2:10: host \"b\": ", "it is not attached to anything"),
     ];
     for (text, place, wanted) in table {
         check(&text, place, wanted);
@@ -178,13 +178,13 @@ fn mistakes_of_routes_and_links_are_told_with_their_place_and_the_fix() {
 }
 
 #[test]
-fn mistakes_of_paths_and_events_are_told_with_their_place_and_the_fix() {
+fn mistakes_of_paths_and_events_are_reported_with_their_place_and_the_fix() {
     let row = |change: (&str, &str)| ROW.replacen(change.0, change.1, 1);
     let table = [
         (
             between("[[path]]\nfrom = \"a\"\nto = \"b\"\nlinks = []\n"),
             "8:8: ",
-            "a router sits there, which chooses the way",
+            "a router is there, which chooses the path",
         ),
         (
             row(("\"b\", \"r2-lan\"", "\"b\", \"r1-lan\"")),
@@ -430,9 +430,9 @@ fn neighbours_that_are_none_are_noted() {
         ("10.0.1.1", Some("10.0.1.1 is the router's own address at \"a\"")),
         (
             "10.0.2.255",
-            Some("10.0.2.255 is no host's, but means all, or any router, in the network of \"b\""),
+            Some("10.0.2.255 is not a host's, but means all, or any router, in the network of \"b\""),
         ),
-        ("fd01::", Some("fd01:: is no host's")),
+        ("fd01::", Some("fd01:: is not a host's")),
         ("10.0.1.2", None),
     ] {
         let keys = format!("neighbours = [{{ address = \"{address}\", mac = \"02:00:00:00:00:09\" }}]\n");
@@ -462,7 +462,7 @@ fn a_table_comes_from_a_file() {
     std::fs::write(folder.join("table.txt"), "10.1.0.0/16 via 10.0.2.2\n10.2.0.0/16 dev c\n").unwrap();
     let error = parse(&folder.join("s.toml").display().to_string(), &scenario).map(|_| ()).unwrap_err();
     assert!(
-        error.findings[0].to_string().contains("table.txt:2: \"c\" is no port of router \"r\""),
+        error.findings[0].to_string().contains("table.txt:2: \"c\" is not a port of router \"r\""),
         "{error}"
     );
 }
@@ -535,7 +535,7 @@ fn processors_that_cannot_be_are_refused() {
         ),
         ("scheduler = \"gmr3\"\nprocessors = \"two\"".into(), "\"two\" is not a whole number"),
         ("scheduler = \"gmr3\"\nrings = 5".into(), "a table such as { input = 128 }"),
-        ("scheduler = \"gmr3\"\nclock = \"0 MHz\"".into(), "is no clock"),
+        ("scheduler = \"gmr3\"\nclock = \"0 MHz\"".into(), "is not a clock"),
         ("scheduler = \"gmr3\"\ncycles = \"5..1\"".into(), "write the fewest first"),
         ("scheduler = \"gmr3\"\nestimator = \"ses 2\"".into(), "out of range"),
         ("scheduler = \"gmr3\"\nflow-key = \"colour\"".into(), "packets have no \"colour\""),
@@ -553,7 +553,7 @@ fn notes(keys: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_quantum_below_what_a_packet_may_cost_is_warned_of() {
+fn a_quantum_below_what_a_packet_may_cost_is_warned_about() {
     const FLOW: &str = "flows = [{ name = \"x\", key = { protocol = \"udp\" }, cycles = 50_000 }]";
     for (scheduler, keys, part) in [
         ("gmr3", "quantum = \"3 us\"\ncycles = 3000", None),
@@ -738,7 +738,7 @@ fn one_queue_for_all_has_no_limit_for_each_flow_unless_it_is_given() {
 }
 
 #[test]
-fn one_of_a_thing_is_told_as_one() {
+fn one_of_a_thing_is_reported_as_one() {
     let told = notes("scheduler = \"gmr3\"\npackets = 1");
     assert!(told[0].contains("room for 1 packet is not enough for 1024 flows (flow-table)"), "{told:?}");
     // No flow table is small enough for it.
@@ -769,7 +769,7 @@ fn one_of_a_thing_is_told_as_one() {
 }
 
 #[test]
-fn a_change_of_a_flow_that_names_no_router_is_told_which_there_are() {
+fn a_change_of_a_flow_that_names_no_router_is_reported_which_there_are() {
     let two = "\n[[host]]\nname = \"c\"\naddress = \"10.0.3.9/24\"\n[[router]]\nname = \"s\"\n\
         ports = [{ port = \"c\", addresses = \"10.0.3.1/24\" }]\n";
     for (more, fix) in [
@@ -794,11 +794,11 @@ fn flows_of_one_key_are_noted() {
         "scheduler = \"gmr3\"\nflows = [{ name = \"x\", key = { protocol = \"udp\" } }, { name = \"y\", key \
          = { protocol = \"udp\" } }]",
     );
-    assert!(told.len() == 1 && told[0].contains("flow \"y\" has the key of flow \"x\""), "{told:?}");
+    assert!(told.len() == 1 && told[0].contains("flow \"y\" has the same key as flow \"x\""), "{told:?}");
 }
 
 #[test]
-fn rings_that_are_too_long_for_threads_are_told_with_their_place() {
+fn rings_that_are_too_long_for_threads_are_reported_with_their_place() {
     // 512 buffers: 4 · (127 + 1).
     for (processors, requests, most) in
         [(4, 127, None), (4, 128, Some(127)), (1, 60_000, None), (2, 300, Some(255))]
@@ -915,7 +915,7 @@ fn a_promise_that_can_t_be_held_is_none() {
 
 /// Time set aside for traffic upward is neither available to programs nor promised twice.
 #[test]
-fn what_is_set_aside_for_other_levels_is_not_for_programs() {
+fn time_reserved_for_other_levels_is_not_for_programs() {
     let tenth = "slow-path = { worker = \"4 %\" }\ncontrol = { worker = \"6 %\" }\n";
     // 134.4 ns at 5 Gbit/s, of which a tenth is set aside.
     check(&at_rate("5 Gbit/s", tenth), "7:13", "= 125000 picoseconds, 120960 allowed");
@@ -947,7 +947,7 @@ fn what_is_set_aside_for_other_levels_is_not_for_programs() {
 
 #[test]
 fn forwarders_without_a_name_have_none_in_errors() {
-    check(&between("[[forwarder]]\nrouter = \"r\"\n"), "8:10: forwarder, program: ", "it is not said which");
+    check(&between("[[forwarder]]\nrouter = \"r\"\n"), "8:10: forwarder, program: ", "no program is named");
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod support;
 use longwire_assemble::TO_THE_END;
 use longwire_engine::Report;
 use longwire_scenario::{Plan, parse};
-use support::{Sight, simulate, source_ports};
+use support::{PacketView, simulate, source_ports};
 
 /// A departure: port, time (ns), and bytes.
 type Left = (u16, u64, usize);
@@ -32,7 +32,7 @@ fn plan(text: &str, workers: u32) -> Result<Plan, String> {
 
 fn run(text: &str, workers: u32) -> (Vec<Left>, Report) {
     let plan = plan(text, workers).unwrap_or_else(|error| panic!("{error}"));
-    let look = |sight: &Sight<'_>| sight.left.then_some((sight.meta.out_port, sight.time, sight.frame.len()));
+    let look = |view: &PacketView<'_>| view.left.then_some((view.meta.out_port, view.time, view.frame.len()));
     let (mut seen, report) = simulate(&plan, source_ports(&plan), TO_THE_END, look);
     seen.sort_by_key(|&(port, ..)| port);
     (seen, report)

@@ -199,7 +199,7 @@ fn forty_thousand_links_without_delay() {
 
 /// A packet that is too long is dropped, and its sender informed immediately, by its input port.
 #[test]
-fn senders_of_what_is_too_big_are_told() {
+fn senders_of_too_big_packets_are_notified() {
     let links = "[[link]]\nname = \"up\"\nfrom = \"a\"\nto = \"b\"\ndelay = \"10 ms\"\n\
         mtu = { kind = \"too-big\", mtu = 1000 }\n";
     let plan = plan_of(&format!("{PORTS}{links}"));

@@ -11,8 +11,8 @@ use crate::{BenchError, Sample, Settings};
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{DropReason, Node, Port};
 use longwire_engine::{
-    Agenda, Between, FlowStats, Home, Joints, Map, PortSetup, Remote, RemoteError, Report, Setup, Steered,
-    Tolerance, Wait, WorkerSetup,
+    Agenda, Between, FlowStats, InnerPorts, Map, PortLocation, PortSetup, Remote, RemoteError, Report, Setup,
+    Steered, Tolerance, Wait, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
@@ -276,7 +276,7 @@ pub(crate) fn setup(
         classifier: each(classifier.memory_bytes()),
         wheel: each(worker.wheel_bytes()),
     };
-    let homes = vec![Home::single(0, 0), Home::single(0, 1)];
+    let port_locations = vec![PortLocation::single(0, 0), PortLocation::single(0, 1)];
     worker.ports =
         vec![PortSetup { place: 0, node: 0, port: sink }, PortSetup { place: 1, node: 0, port: source }];
     worker.nodes = vec![Box::new(bridge) as Box<dyn Node>];
@@ -285,11 +285,11 @@ pub(crate) fn setup(
         map: Map {
             classifier,
             paths,
-            homes,
+            port_locations,
             floods: HashMap::new(),
             steered: Steered::default(),
             requested: Steered::default(),
-            joints: Joints::default(),
+            inner_ports: InnerPorts::default(),
         },
         tolerance: Tolerance::default(),
         wait: Wait::Spin,

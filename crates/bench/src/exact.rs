@@ -5,7 +5,7 @@
 
 use crate::{BenchError, Settings};
 use longwire_block::Port;
-use longwire_engine::{Observer, Sight};
+use longwire_engine::{Observer, PacketView};
 use longwire_packet::{Meta, PacketEvent};
 use longwire_port::driver::source::{Flow, Interval, Model, SourcePort};
 use longwire_report::Row;
@@ -147,7 +147,7 @@ impl Watch {
 }
 
 impl Observer for Watch {
-    fn see(&mut self, event: PacketEvent, &Sight { meta, frame, .. }: &Sight<'_>) {
+    fn see(&mut self, event: PacketEvent, &PacketView { meta, frame, .. }: &PacketView<'_>) {
         match event {
             PacketEvent::Arrived { .. } => self.arrived(meta, frame),
             PacketEvent::Departed => self.departed(meta),

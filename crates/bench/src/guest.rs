@@ -148,7 +148,7 @@ impl Guest {
     pub fn expected(punt: &mut Punt, limits: Limits) -> Result<(Self, AttachmentId), BenchError> {
         let attachment = punt.add_control(NAME, limits).unwrap_or(AttachmentId::control(0));
         let admission = Admission::new(Capacity { packets: RATE, cycles: u64::MAX });
-        let listener = Listener::open(&socket(), punt.control_door(RATE), admission)?;
+        let listener = Listener::open(&socket(), punt.control_sender(RATE), admission)?;
         let expected = Expected { name: NAME.into(), limits, promise: None };
         listener.expect(attachment, expected).map_err(|error| BenchError::NotHere(error.to_string()))?;
         Ok((Self { listener: Some(listener), child: None }, attachment))

@@ -7,7 +7,8 @@ use longwire_block::{OUTBOX, Outbox};
 use longwire_packet::{BATCH, Handle, Pool};
 use longwire_punt::client::{Control, Hello};
 use longwire_punt::{
-    AttachmentId, Class, Limits, Made, Punt, Punted, Refused, Service, Slow, Turns, Verdict, Waiting,
+    AttachmentId, Class, Limits, OfferError, Punt, PuntedPacket, Service, ServiceOutput, ServiceThread,
+    Turns, Verdict, WaitMode,
 };
 use longwire_report::Row;
 use longwire_units::Nanos;
@@ -24,7 +25,7 @@ const SCRIPT: &str = include_str!("../../punt/examples/control.py");
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// A service on a thread.
-    Slow(Waiting),
+    Slow(WaitMode),
     /// A control process: another instance of this program.
     Control,
 }
@@ -55,7 +56,7 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let rates = sample(settings, name, |time| up_and_back(Level::Control, Work::default(), 1496, time))?;
     rows.push(rates.shown(name, "pps"));
     rows.push(python(settings)?);
-    for (what, waiting) in [("polling", Waiting::Polling), ("woken", Waiting::Woken)] {
+    for (what, waiting) in [("polling", WaitMode::Polling), ("woken", WaitMode::Woken)] {
         let name = format!("punt: slow path, {what}, 64 B, up and back");
         let rates =
             sample(settings, &name, |time| up_and_back(Level::Slow(waiting), Work::default(), FRAME, time))?;
@@ -94,7 +95,7 @@ fn refusals(settings: &Settings<'_>) -> Result<Row, BenchError> {
         let above = &mut Above::control()?;
         let mut control = above.joined()?;
         while above.punt.offer(&above.pool, above.free[0], above.attachment, &Class::default())
-            != Err(Refused::Full)
+            != Err(OfferError::Full)
         {}
         let begin = Instant::now();
         for _ in 0..COUNT {
@@ -133,13 +134,13 @@ struct Above {
     back: u64,
     /// The process above, ended when this is dropped.
     guest: Option<Guest>,
-    slow: Option<Slow>,
+    slow: Option<ServiceThread>,
 }
 
 struct Echo(Work);
 
 impl Service for Echo {
-    fn handle(&mut self, packet: &mut Punted<'_>, _made: &mut Made) -> Verdict {
+    fn handle(&mut self, packet: &mut PuntedPacket<'_>, _made: &mut ServiceOutput) -> Verdict {
         spin(self.0.turns);
         self.0.verdict(packet.facts().in_port)
     }
@@ -152,11 +153,11 @@ impl Above {
         Ok(Self { guest: Some(guest), ..Self::with(punt, attachment)? })
     }
 
-    fn service(waiting: Waiting, work: Work) -> Result<Self, BenchError> {
+    fn service(waiting: WaitMode, work: Work) -> Result<Self, BenchError> {
         let mut punt = Punt::new(vec![0]);
         let attachment = punt.add_service(NAME, patient()).unwrap_or(AttachmentId::slow(0));
         let turns = Turns::new("sfq").map_err(|error| BenchError::NotHere(error.to_string()))?;
-        let slow = Slow::start(punt.slow_door(), turns, waiting).and_then(|mut slow| {
+        let slow = ServiceThread::start(punt.service_sender(), turns, waiting).and_then(|mut slow| {
             slow.attach(attachment, &patient(), Box::new(Echo(work)))?;
             Ok(slow)
         });
@@ -279,8 +280,9 @@ mod tests {
 
     #[test]
     fn a_service_and_refusals_can_be_measured() {
-        let rate = up_and_back(Level::Slow(Waiting::Woken), Work::default(), FRAME, Duration::from_millis(5))
-            .unwrap();
+        let rate =
+            up_and_back(Level::Slow(WaitMode::Woken), Work::default(), FRAME, Duration::from_millis(5))
+                .unwrap();
         assert!(rate > 0.0);
         let settings = Settings { runs: None, quick: true, say: &|_| (), stop: &AtomicBool::new(false) };
         let row = refusals(&settings).unwrap();

@@ -29,9 +29,7 @@ fn packets(capacity: &Capacity) -> Row {
     );
     match (capacity.packets_per_second, capacity.unbounded) {
         (0, true) => row.measured("unlimited").note("no link has a rate, and no source sends"),
-        (packets, true) => {
-            row.measured(packets).note(frame).note("and what comes by ways that nothing bounds")
-        }
+        (packets, true) => row.measured(packets).note(frame).note("and packets on unbounded paths"),
         (packets, false) => row.measured(packets).note(frame),
     }
 }
@@ -46,7 +44,7 @@ fn worker(worker: &WorkerLoad) -> Row {
     let row = match (worker.packets_per_second, worker.unbounded) {
         (0, true) => row.measured("unlimited").note(limit),
         (packets, unbounded) => {
-            let more = if unbounded { ", and what nothing bounds" } else { "" };
+            let more = if unbounded { ", and unbounded packets" } else { "" };
             row.measured(percent(worker.load_ppm)).note(format!("{packets} packets/s{more}; {limit}"))
         }
     };
@@ -110,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_bounds_is_unlimited_and_has_its_limit() {
+    fn unbounded_load_is_unlimited_and_has_its_limit() {
         let mut prices = EnginePrices::default();
         prices.set("packet", Price::exact(100_000));
         let text = |link: &str| format!("{:?}", rows(&capacity(link, &prices)));
@@ -121,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn assumed_prices_are_said_with_what_measures_them() {
+    fn assumed_prices_are_named_with_what_measures_them() {
         let none = notes(&capacity("", &EnginePrices::default()), "assumed");
         assert!(none[0].contains("longwire calibrate"), "{none:?}");
         let mut prices = EnginePrices::default();

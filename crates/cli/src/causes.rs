@@ -13,7 +13,7 @@ mod tests {
     use anyhow::anyhow;
 
     #[test]
-    fn causes_are_told_once() {
+    fn causes_appear_once() {
         let error =
             anyhow!("no such file").context("x.toml: no such file; name another").context("can't load");
         assert_eq!(chain(&error), "can't load: x.toml: no such file; name another");

@@ -1,26 +1,24 @@
-//! What shells are told when somebody presses Tab: the values of arguments that only a run, a lab or a
-//! declaration knows.
+//! Completion of arguments whose values only a run, a lab or a declaration knows.
 //!
-//! The shell asks this program, so that names are those of now. An argument is completed by its name on the
-//! command line; a new command that names its arguments like the others is completed without doing anything
-//! for it.
+//! The shell asks this program, so that names are current. An argument is completed by its name on the
+//! command line: new commands that use the same names need no code here.
 
 use crate::commands::lab;
 use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
-use longwire_control::{Client, Kind, directory};
-use longwire_run::objects::links::LinkWords;
+use longwire_control::{Client, Kind, ObjectQuery, directory};
+use longwire_run::objects::links::LinkKind;
 use longwire_scenario::library::SHIPPED;
 use std::time::Duration;
 
-/// The variable by which a shell asks.
+/// The environment variable of a shell's request.
 pub const VARIABLE: &str = "LONGWIRE_COMPLETE";
-/// How long an instance has to answer: a person waits.
+/// Time for an instance to answer while a person waits.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// Most objects of a kind that are offered.
+/// Most objects of a kind offered.
 const MOST: usize = 1000;
 
-/// The command whose arguments know their values.
+/// Adds completion to the arguments of a command.
 pub fn completing(command: Command) -> Command {
     let name = command.get_name().to_owned();
     let within = |arg: Arg| {
@@ -30,24 +28,26 @@ pub fn completing(command: Command) -> Command {
     command.mut_args(within).mut_subcommands(completing)
 }
 
-/// What an argument of a command can be.
+/// The possible values of a command's argument.
 fn values_of(command: &str, argument: &str) -> Option<fn() -> Vec<String>> {
     Some(match (command, argument) {
         ("get" | "set", "name" | "object") => objects,
-        ("set", "settings") => settings,
-        ("stats" | "stop" | "diff" | "apply" | "save", "name") | (_, "instance") => instances,
+        ("set" | "add", "settings") => settings,
+        ("remove", "names") => removable,
+        ("stats" | "top" | "stop" | "diff" | "apply" | "save", "name") | (_, "instance") => instances,
         (_, "router") => || of_kind(Kind::Router),
         ("weigh", "flow") => flows,
         ("show", "name") | (_, "profile") => profiles,
         ("blocks", "key") => keys,
         (_, "lab") | ("down", "names" | "name") => labs,
         ("exec", "host") => hosts,
+        ("attach", "netns") => namespaces,
         (_, "kind") => || Kind::ALL.map(|kind| kind.word().to_owned()).into(),
         _ => return None,
     })
 }
 
-/// The instances that run. What can't be looked at has no names.
+/// The running instances; none if they can't be listed.
 fn instances() -> Vec<String> {
     let found = longwire_control::list(&directory()).unwrap_or_default();
     found.into_iter().map(|found| found.name).collect()
@@ -58,22 +58,39 @@ fn of_kind(kind: Kind) -> Vec<String> {
     let found = longwire_control::list(&directory()).unwrap_or_default();
     let pages = found.into_iter().filter_map(|found| {
         let client = Client::of(found, PATIENCE).ok()?;
-        client.objects(kind, 0, MOST).ok()
+        client.page(kind, &ObjectQuery { count: MOST, ..ObjectQuery::default() }).ok()
     });
     pages.flat_map(|page| page.objects).map(|object| object.name).collect()
 }
 
-/// All objects; a duplex link also by its own name.
-fn objects() -> Vec<String> {
+/// All links; a duplex link also by its own name.
+fn links() -> Vec<String> {
     let mut names = of_kind(Kind::Link);
     let duplex: Vec<String> =
         names.iter().filter_map(|name| name.strip_suffix(".forward")).map(str::to_owned).collect();
     names.splice(..0, duplex);
+    names
+}
+
+/// All objects.
+fn objects() -> Vec<String> {
+    let mut names = links();
     Kind::ALL.into_iter().filter(|&kind| kind != Kind::Link).for_each(|kind| names.extend(of_kind(kind)));
     names
 }
 
-/// Flows by the names that their routers know.
+/// What can be removed while it runs and has a name that is known: links, ports, and hosts by their ports.
+fn removable() -> Vec<String> {
+    links().into_iter().chain(of_kind(Kind::Port)).collect()
+}
+
+/// Network namespaces with names, as `ip netns` makes them.
+fn namespaces() -> Vec<String> {
+    let folder = std::fs::read_dir("/run/netns");
+    folder.into_iter().flatten().flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+/// Flows as ROUTER/FLOW.
 fn flows() -> Vec<String> {
     let own = |name: String| name.split_once('/').map(|(_, flow)| flow.to_owned());
     of_kind(Kind::Flow).into_iter().filter_map(own).collect()
@@ -81,7 +98,7 @@ fn flows() -> Vec<String> {
 
 /// The settings of links, ready for a value.
 fn settings() -> Vec<String> {
-    LinkWords::known().into_iter().map(|setting| format!("{}=", setting.key)).collect()
+    LinkKind::known().into_iter().map(|setting| format!("{}=", setting.key)).collect()
 }
 
 fn profiles() -> Vec<String> {
@@ -113,7 +130,8 @@ mod tests {
         let mut command = completing(crate::Cli::command());
         let words: Vec<_> = line.split(' ').map(Into::into).collect();
         let last = words.len() - 1;
-        let found = complete(&mut command, words, last, None).unwrap();
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let found = complete(&mut command, words, last, Some(folder)).unwrap();
         found.iter().map(|candidate| candidate.get_value().to_string_lossy().into_owned()).collect()
     }
 
@@ -126,5 +144,13 @@ mod tests {
         assert_eq!(offered("longwire blocks jitt"), [""; 0]);
         assert_eq!(offered("longwire blocks del"), ["delay"]);
         assert!(offered("longwire ct").contains(&"ctl".into()));
+        assert!(offered("longwire ctl add link b del").contains(&"delay=".into()));
+    }
+
+    #[test]
+    fn files_are_offered() {
+        assert_eq!(offered("longwire run Carg"), ["Cargo.toml"]);
+        assert_eq!(offered("longwire ctl apply Carg"), ["Cargo.toml"]);
+        assert_eq!(offered("longwire exec --record Carg"), ["Cargo.toml"]);
     }
 }

@@ -1,10 +1,10 @@
-//! Commands that keep a link up until they are ended: their common options, and what they say.
+//! Commands that keep a link up until they are ended: common options and messages.
 
 use crate::record_args::RecordArgs;
 use crate::{Json, Outcome, outcome, run_text, verdict};
 use longwire_drivers::HostDriver;
 use longwire_run::fitted::fit_pool;
-use longwire_run::real_run::{Ended, RealOptions, RealRun};
+use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
 use longwire_run::test_hosts::TestHosts;
 use longwire_rundir::StopSignals;
 use longwire_scenario::Plan;
@@ -23,7 +23,7 @@ pub struct Foreground {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
 
-    /// Keep what crosses the link, as a capture: FILE.pcapng.
+    /// Record the packets that cross the link: FILE.pcapng.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
@@ -38,7 +38,7 @@ pub struct Foreground {
     #[arg(long, short, conflicts_with = "quiet")]
     verbose: bool,
 
-    /// Say nothing but errors.
+    /// Print only errors.
     #[arg(long, short)]
     quiet: bool,
 
@@ -61,10 +61,10 @@ pub fn run_time(text: &str) -> Result<Nanos, String> {
 }
 
 impl Foreground {
-    /// Starts the links of `plan` between `hosts`, which are wired by `driver`.
+    /// Starts the links of `plan` between `hosts`, wired by `driver`.
     ///
     /// # Errors
-    /// If a port can't be opened, or there is not the memory; the hosts are taken down then.
+    /// If a port can't be opened, or memory is short; the hosts are taken down then.
     pub fn start(
         &self,
         name: String,
@@ -78,8 +78,8 @@ impl Foreground {
         RealRun::start(plan, Some(hosts), options)
     }
 
-    /// Waits until it is to end: after its time, at a signal, when asked over the control socket, when a
-    /// worker broke, or when `over` says why.
+    /// Waits for the end: after its time, at a signal, on a request over the control socket, when a worker
+    /// fails, or when `over` gives a reason.
     pub fn wait(&self, run: &RealRun, signals: &StopSignals, mut over: impl FnMut() -> Option<String>) {
         let end = self.time.map(|time| Instant::now() + Duration::from_nanos(time.0));
         while signals.came().is_none() && !run.has_ended() {
@@ -97,11 +97,16 @@ impl Foreground {
         }
     }
 
-    /// Says the verdict, or prints the report.
+    /// Prints the verdict, or the whole report.
     ///
     /// # Errors
     /// If it can't be printed.
-    pub fn report(&self, command: &str, ended: Ended, own: &[(&str, String)]) -> anyhow::Result<Outcome> {
+    pub fn report(
+        &self,
+        command: &str,
+        ended: RealRunOutcome,
+        own: &[(&str, String)],
+    ) -> anyhow::Result<Outcome> {
         let ran = ended.ran();
         let mut report = ran.report();
         command.clone_into(&mut report.command);
@@ -126,7 +131,7 @@ impl Foreground {
         Ok(Outcome::of(report.pass))
     }
 
-    /// Says something on standard error, unless nothing is to be said.
+    /// Prints a message on standard error, unless silenced.
     pub fn say(&self, what: &str) {
         if !self.quiet {
             outcome::note(&format!("longwire: {what}"));

@@ -31,8 +31,8 @@ pub fn is_wanted(words: &[OsString]) -> bool {
 
 /// An error as an object.
 ///
-/// `error` has the message. Where known, `file`, `line`, `column` and `field` give the place, `fix` the
-/// remedy, and `suggestion` the probable intention. Further errors of the same scenario are in `more`.
+/// `error` has the message. Where known, `file`, `line`, `column` and `field` give the place, `fix` the fix,
+/// and `suggestion` what was probably meant. Further errors of the same scenario are in `more`.
 pub fn of_error(error: &Error) -> Value {
     let known = error.chain().find_map(|cause| {
         if let Some(LoadError::Invalid(invalid)) = cause.downcast_ref() {

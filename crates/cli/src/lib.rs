@@ -8,10 +8,9 @@ mod capacity_rows;
 mod causes;
 pub mod commands;
 mod completion;
-mod flow_rows;
 mod foreground;
 pub mod json;
-pub mod live_view;
+pub mod live_lines;
 pub mod outcome;
 pub mod progress;
 mod record_args;
@@ -36,7 +35,7 @@ use std::process::ExitCode;
 #[command(name = "longwire", version, max_term_width = 110, after_long_help = EXAMPLES)]
 #[command(arg_required_else_help = true, subcommand_required = true)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: commands::Command,
 }

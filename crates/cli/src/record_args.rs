@@ -9,13 +9,13 @@ use longwire_run::series::SeriesOptions;
 use longwire_units::{Bytes, Nanos};
 use std::path::PathBuf;
 
-/// The least size of a log's file, so that a file holds more than its head.
+/// The least size of a log's file, so that it holds more than its header.
 const LEAST_SIZE: Bytes = Bytes(64 * 1024);
 
-/// What to write down while packets pass.
+/// What to record.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RecordArgs {
-    /// Log what happens to each packet at each link (arrive, mark, drop with the reason, leave): FILE.pcapng
+    /// Log the events of each packet at each link (arrive, mark, drop with the reason, leave): FILE.pcapng
     /// for Wireshark, FILE.lwlog for longwire log.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
@@ -28,7 +28,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "SIZE", requires = "log", value_parser = size)]
     log_size: Option<Bytes>,
 
-    /// Keep so many files of the log, the one being written included.
+    /// Keep this many files of the log, including the current one.
     #[arg(long, value_name = "NUMBER", requires = "log_size", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     log_files: u32,
@@ -47,10 +47,10 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
-    /// The options, with `record` as the capture of what comes in.
+    /// The options, with `record` as the capture of the input.
     ///
     /// # Errors
-    /// If a file's name says no format.
+    /// If a file's name has no known format.
     pub fn options(&self, record: Option<PathBuf>) -> anyhow::Result<RecordOptions> {
         let rotation = self.log_size.map(|size| Rotation { size: size.0, files: self.log_files });
         let log = self.log.clone().map(|file| LogOptions { file, links: self.log_links.clone(), rotation });

@@ -24,7 +24,7 @@ pub fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let of_kind = |kind: &str| -> Vec<&Row> {
         report.rows.iter().filter(|row| row.extra.get("kind").is_some_and(|k| k == kind)).collect()
     };
-    // Of a part of the rows, sums and verdict say nothing.
+    // For a part of the rows, sums and verdict have no meaning.
     let left = report.extra.get("rows_left").and_then(Value::as_u64);
     let shown_links = of_kind("link").len() as u64;
     let all_links = if left.is_some() { shown_links } else { field("links").as_u64().unwrap_or(0) };
@@ -70,7 +70,7 @@ fn print_table(out: &mut dyn Write, lines: Vec<Vec<(&'static str, String)>>) -> 
     columns(&table).iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
-/// Prints how many rows come behind those that were asked for.
+/// Prints how many rows follow those that were requested.
 fn print_left(report: &Report, left: u64, out: &mut dyn Write) -> io::Result<()> {
     match report.rows.last() {
         None => writeln!(out, "nothing fits"),

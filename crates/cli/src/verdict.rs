@@ -19,7 +19,7 @@ pub fn real(fidelity: &Fidelity) -> String {
     with_causes(line, fidelity)
 }
 
-/// Fewest packets that a run is judged by: of fewer, one that is late is more than the share that may be.
+/// Fewest packets for a verdict: with fewer, a single late one exceeds the share allowed.
 const ENOUGH: u64 = 100;
 
 /// The verdict in a few words.
@@ -32,7 +32,7 @@ pub fn brief(fidelity: &Fidelity) -> String {
     }
 }
 
-/// A line with the verdicts on a run's windows, from its report; none before the first is over.
+/// A line with the verdicts on a run's windows; none before the first is over.
 pub fn windows(window: &Value) -> Option<String> {
     let number = |of: &Value, name: &str| of.get(name).and_then(Value::as_u64);
     let time = |of: &Value, name: &str| shown::time(number(of, name).unwrap_or(0) as f64);
@@ -79,7 +79,7 @@ mod tests {
     use longwire_engine::LatenessSummary;
 
     #[test]
-    fn few_words_say_what_matters() {
+    fn brief_verdicts() {
         let said = |packets: u64, cause: Option<&str>| {
             let lateness = LatenessSummary { packets, ..LatenessSummary::default() };
             let brief = cause.map(str::to_owned);

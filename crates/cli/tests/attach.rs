@@ -53,11 +53,11 @@ impl Pair {
         least(&stdout(&pinged))
     }
 
-    /// What a user can see of the interface, and of those beside it.
+    /// The user's view of the interface, and of others beside it.
     fn settings(&self) -> String {
         let script = "ip -d addr; ip route; nft list ruleset; ls /sys/class/net";
         let text = stdout(&Self::within(&self.inside, &["sh", "-c", script]));
-        // The kernel ends its search for duplicates of an address at its own pace.
+        // Duplicate address detection ends at its own pace.
         text.replace(" tentative", "")
     }
 
@@ -99,7 +99,7 @@ impl Attached {
         assert!(sent.success());
     }
 
-    /// Waits for the end; answers the exit code and what was said.
+    /// Waits for the end; returns the exit code and the messages.
     fn wait(mut self) -> (Option<i32>, String) {
         let mut said = String::new();
         self.said.read_to_string(&mut said).unwrap();
@@ -126,7 +126,7 @@ fn round_trips_grow_in_both_directions_and_are_as_before_afterwards() {
     for rtt in [from_inside, from_outside] {
         assert!((70.0..110.0).contains(&rtt), "{rtt}");
     }
-    // Checksums that the sender has left open, and segments larger than the MTU, cross, too.
+    // Partial checksums, and segments larger than the MTU, cross too.
     let mut receiver = Command::new("ip")
         .args(["netns", "exec", &pair.outside, LONGWIRE, "traffic", "receive", "--count", "1"])
         .stdout(Stdio::null())
@@ -148,7 +148,7 @@ fn round_trips_grow_in_both_directions_and_are_as_before_afterwards() {
     assert_eq!(pair.settings(), before);
 }
 
-/// Pings are under way when it is taken off; none is lost.
+/// Pings are in flight when the link is removed; none is lost.
 #[test]
 fn putting_it_on_and_taking_it_off_loses_no_packet() {
     let Some(pair) = Pair::new("lossless") else { return };
@@ -217,7 +217,7 @@ fn the_report_is_json_and_ctl_changes_the_link() {
 }
 
 #[test]
-fn what_can_not_be_done_is_told() {
+fn impossible_requests_are_reported() {
     let Some(pair) = Pair::new("refused") else { return };
     let error = |args: &[&str]| {
         let output = longwire(&[&["attach"], args].concat());

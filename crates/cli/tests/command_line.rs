@@ -238,7 +238,7 @@ fn check_predicts_the_load_by_prices() {
 
 /// If standard error is not a terminal, each row and each bench prints a line when it begins.
 #[test]
-fn what_takes_long_says_where_it_is() {
+fn long_operations_report_progress() {
     let run = longwire(&["validate", "linkem", "--virtual", "--quick", "--only", "table 5.2", "--json"]);
     let report = json(&run, 0);
     let rows = report["rows"].as_array().unwrap().iter();

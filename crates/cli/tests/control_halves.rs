@@ -455,7 +455,7 @@ fn summaries_are_sent_and_counters_added_on_demand() {
     heard("source", "10.0.1.9");
     half.end();
     let none = add("flags");
-    assert!(stderr(&none).contains("no monitor is there"), "{}", stderr(&none));
+    assert!(stderr(&none).contains("no monitor is running"), "{}", stderr(&none));
 }
 
 #[test]
@@ -546,7 +546,7 @@ fn an_instance_that_is_killed_leaves_no_sockets_and_its_halves_end() {
 }
 
 #[test]
-fn what_can_not_be_is_said() {
+fn impossible_values_are_reported() {
     let folder = Folder::new("control-halves");
     let said = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
@@ -560,17 +560,17 @@ fn what_can_not_be_is_said() {
             &["control", "syn-alarm", "r1", "--threshold", "5", "--clear", "9"],
             "--clear 9 is above the threshold, 5",
         ),
-        (&["control", "intrusion", "r1", "--ports", "1"], "one port of one host is no scan"),
+        (&["control", "intrusion", "r1", "--ports", "1"], "--ports and --hosts must be at least 2"),
         (&["control", "wavelet", "r1", "--link", "x", "--layers", "1"], "--layers 1 is outside 2 to 256"),
         (
             &["control", "splice", "r1", "--listen", "10.0.0.1:1", "--backend", "b"],
             "\"b\" is no address and port",
         ),
         (&["control", "monitor", "r1", "--by", "colour"], "write port, protocol, flags"),
-        (&["control", "monitor", "r1", "--interval", "1 us"], "1 us is too often: 10 ms is the least"),
-        (&["control", "syn-alarm", "r1", "--interval", "9 ms"], "9 ms is too often"),
-        (&["control", "intrusion", "r1", "--interval", "9 ms"], "9 ms is too often"),
-        (&["control", "wavelet", "r1", "--link", "x", "--interval", "9 ms"], "9 ms is too often"),
+        (&["control", "monitor", "r1", "--interval", "1 us"], "1 us is too short: the minimum is 10 ms"),
+        (&["control", "syn-alarm", "r1", "--interval", "9 ms"], "9 ms is too short"),
+        (&["control", "intrusion", "r1", "--interval", "9 ms"], "9 ms is too short"),
+        (&["control", "wavelet", "r1", "--link", "x", "--interval", "9 ms"], "9 ms is too short"),
         (
             &[
                 "control",
@@ -583,7 +583,7 @@ fn what_can_not_be_is_said() {
                 "--interval",
                 "0 s",
             ],
-            "0 ms is too often",
+            "0 ms is too short",
         ),
     ] {
         assert!(said(args).contains(wanted), "{args:?}: {}", said(args));

@@ -1,5 +1,5 @@
-//! The dashboard in Chromium, on a run with test hosts. Needs root and Chromium; skipped with a message
-//! otherwise.
+//! The dashboard in Chromium: on a run with test hosts, which needs root, and on a service. Skipped with a
+//! message without Chromium.
 
 mod browser;
 mod support;
@@ -7,7 +7,9 @@ mod support;
 use browser::Browser;
 use longwire_lab::Lab;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
+use support::service::{Service, TWO_PORTS};
 use support::{Folder, longwire, stdout};
 
 /// A run with a dashboard.
@@ -72,12 +74,12 @@ fn can_run(test: &str) -> bool {
 
 /// The field of a setting, as an expression.
 fn field(setting: &str) -> String {
-    let named = format!("s.querySelector('label').textContent === '{setting}'");
+    let named = format!("s.querySelector('label')?.textContent === '{setting}'");
     let settings = "[...document.querySelectorAll('#settings .setting')]";
-    format!("{settings}.find((s) => {named}).querySelector('input:not([type=range])')")
+    format!("{settings}.find((s) => {named})?.querySelector('input:not([type=range])')")
 }
 
-/// Writes into a setting's field as somebody who leaves it.
+/// Enters a value into a setting's field and leaves it.
 fn write(browser: &mut Browser, setting: &str, text: &str) {
     let field = field(setting);
     browser.value(&format!(
@@ -85,7 +87,7 @@ fn write(browser: &mut Browser, setting: &str, text: &str) {
     ));
 }
 
-/// Two hosts, a link between them, and a change of it that has come and one that will.
+/// Two hosts, a link between them, and a past and a future change of it.
 fn two_hosts(folder: &Folder) -> String {
     folder.write(
         "two.toml",
@@ -115,7 +117,7 @@ fn the_dashboard_shows_a_run_and_changes_it() {
     browser.wait("document.querySelectorAll('#timeline .event').length === 2");
     browser.wait("document.getElementById('log').textContent.includes('up.backward')");
 
-    // It is live: what crosses the link is counted.
+    // It is live: packets on the link are counted.
     assert!(run.round_trip() >= 40.0);
     browser.wait("!document.querySelector('#facts').textContent.includes('Carried0 B')");
 
@@ -133,7 +135,7 @@ fn the_dashboard_shows_a_run_and_changes_it() {
     );
     browser.wait("document.getElementById('log').textContent.includes('delay 100 us')");
 
-    // A value that can't be is refused beside its field, and named.
+    // An invalid value is refused beside its field, and named.
     let hostile = "<img src=x onerror=document.title=1>";
     write(&mut browser, "rate", hostile);
     let wrong = "document.querySelector('#settings .wrong:not([hidden])')";
@@ -147,21 +149,41 @@ fn the_dashboard_shows_a_run_and_changes_it() {
          e.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true })); 1 }",
     );
     browser.wait("document.getElementById('panel-title').textContent === 'up.backward'");
-    browser.wait("location.hash === '#up.backward'");
+    browser.wait("location.hash === '#links/up.backward'");
+
+    the_cursor_shows_what_comes(&mut browser);
 
     // It fits a telephone, and the dark.
     browser.resize((360, 740), "dark");
     browser.wait("document.documentElement.scrollWidth <= 360");
     browser.wait("getComputedStyle(document.body).backgroundColor === 'rgb(14, 20, 27)'");
 
-    // Nothing of it broke its own policy; the one failed request is the refused change.
+    // It did not violate its own policy; the one failed request is the refused change.
     let others = browser.errors.iter().filter(|error| !error.contains("422"));
     assert_eq!(others.collect::<Vec<_>>(), Vec::<&String>::new());
 
-    // The end of the run is said.
+    // The end of the run is shown.
     run.stop();
     browser.wait("!document.getElementById('trouble').hidden");
     browser.wait("document.getElementById('trouble').textContent.includes('has ended')");
+}
+
+/// The keyboard moves the cursor of the timeline; a node of the topology is an object, too.
+fn the_cursor_shows_what_comes(browser: &mut Browser) {
+    let press = |key: &str| {
+        let event = format!("new KeyboardEvent('keydown', {{ key: '{key}' }})");
+        format!("document.getElementById('timeline').dispatchEvent({event})")
+    };
+    let note = "document.getElementById('timeline-note').textContent";
+    browser.value(&press("ArrowRight"));
+    browser.wait(&format!("{note} === '1:00:00 up.backward: delay 22 ms'"));
+    browser.value(&press("ArrowLeft"));
+    browser.wait(&format!("{note} === '0:01 up.backward: delay 21 ms'"));
+    browser.value(&press("Escape"));
+    browser.wait(&format!("{note}.startsWith('next in ')"));
+    browser.value("document.querySelector('#topology .node').dispatchEvent(new Event('click'))");
+    browser
+        .wait("location.hash === '#ports/a' && document.getElementById('panel-title').textContent === 'a'");
 }
 
 #[test]
@@ -176,18 +198,228 @@ fn of_many_links_a_page_is_shown_and_any_is_found() {
         "many.toml",
         "[[port]]\nname = 'homes'\ndriver = 'source'\naddresses = '10.0.0.0/16'\n\
          [[port]]\nname = 'server'\ndriver = 'source'\naddresses = '198.51.100.1'\n\
-         [[link]]\nname = 'dsl{n}'\ncount = 1000\nbetween = ['homes', 'server']\ndelay = '12 ms'\n\
+         [[link]]\nname = 'dsl{n}'\ncount = 5000\nbetween = ['homes', 'server']\ndelay = '12 ms'\n\
          match = [{ source = '{10.0.0.0 + n}', destination = '198.51.100.1' }]\n",
     );
     let run = Running::start(&many, "many");
     browser.open(&run.url, (1440, 900), "dark");
-    browser.wait("/of \\d{4}$/.test(document.getElementById('count').textContent)");
+    browser.wait("/of 10000$/.test(document.getElementById('count').textContent)");
     let rows = "[...document.querySelectorAll('#table tbody tr:not([hidden])')]";
     assert_eq!(browser.value(&format!("{rows}.length")), 25);
+
+    // A look asks for the rows of one page, and for nothing else that grows with the links.
+    browser.value("performance.clearResourceTimings()");
+    browser.wait(
+        "performance.getEntriesByType('resource').filter((one) => one.name.includes('summary')).length > 3",
+    );
+    let asked = browser.value(
+        "{ const all = performance.getEntriesByType('resource'); \
+         const looks = all.filter((one) => one.name.includes('summary')).length; \
+         [all.length / looks, all.reduce((sum, one) => sum + one.encodedBodySize, 0) / looks] }",
+    );
+    assert!(asked[0].as_f64().unwrap() < 4.0 && asked[1].as_f64().unwrap() < 40_000.0, "{asked}");
     browser.value(
         "{ const f = document.getElementById('find'); f.value = 'dsl777'; \
          f.dispatchEvent(new Event('input')); 1 }",
     );
     browser
         .wait(&format!("{rows}.length === 2 && {rows}.every((row) => row.textContent.includes('dsl777'))"));
+}
+
+/// Writes a token into the form that asks for one, and sends it.
+fn give(browser: &mut Browser, token: &str) {
+    browser.value(&format!(
+        "{{ document.getElementById('token').value = '{token}'; \
+         document.querySelector('#gate button').click(); 1 }}"
+    ));
+}
+
+#[test]
+fn a_token_is_asked_for_and_kept_in_the_tab() {
+    let test = "a_token_is_asked_for_and_kept_in_the_tab";
+    let folder = Folder::new("dashboard-token");
+    let Some(mut browser) = Browser::start(test, &folder.path("profile")) else { return };
+    let [read, steer, unknown] = ["a", "b", "c"].map(|letter| letter.repeat(32));
+    let tokens = folder.write("tokens", format!("read {read}\nsteer {steer}\n"));
+    std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let file = folder.write("net.toml", TWO_PORTS);
+    let service = Service::start(&folder, &[&file, "--listen", "127.0.0.1:0", "--tokens", &tokens]);
+    let url = format!("http://{}/", service.started["address"].as_str().unwrap());
+    browser.open(&url, (1440, 900), "light");
+    let closed = "!document.getElementById('gate').hidden && document.querySelector('main').hidden";
+    browser.wait(closed);
+
+    // What no token is, and one that is not known.
+    give(&mut browser, "two words");
+    browser.wait("document.getElementById('token-wrong').textContent.includes('no spaces')");
+    give(&mut browser, &unknown);
+    browser.wait("document.getElementById('token-wrong').textContent.includes('does not know')");
+    assert_eq!(browser.value("sessionStorage.length"), 0);
+
+    // One of a scope that is too small for changes.
+    give(&mut browser, &read);
+    let rows = "document.querySelectorAll('#table tbody tr').length === 2";
+    browser.wait(rows);
+    browser.wait(&format!("{}?.value === '10 ms'", field("delay")));
+    write(&mut browser, "delay", "30 ms");
+    let wrong = "document.querySelector('#settings .wrong:not([hidden])')";
+    browser.wait(&format!("{wrong}?.textContent.includes('needs scope steer; the token')"));
+    assert_eq!(browser.value("sessionStorage.getItem('longwire-token')"), read.as_str());
+    assert_eq!(browser.value("localStorage.length + document.cookie.length"), 0);
+
+    // It outlives a reload, and is forgotten when asked.
+    browser.open(&url, (360, 740), "dark");
+    browser.wait(rows);
+    browser.value("document.getElementById('forget-token').click()");
+    browser.wait(closed);
+    assert_eq!(browser.value("sessionStorage.length"), 0);
+    browser.wait("document.documentElement.scrollWidth <= 360");
+
+    give(&mut browser, &steer);
+    browser.wait(&format!("{}?.value === '10 ms'", field("delay")));
+    write(&mut browser, "delay", "40 ms");
+    browser.wait("document.getElementById('log').textContent.includes('up.forward: delay 40 ms')");
+    assert!(stdout(&service.ctl(&["get", "up.forward"])).contains("40 ms"));
+    let others = browser.errors.iter().filter(|error| !error.contains("401") && !error.contains("403"));
+    assert_eq!(others.collect::<Vec<_>>(), Vec::<&String>::new());
+    assert_eq!(service.end(), Some(0));
+}
+
+/// A router with a flow and a program, a medium, and a source: one object of each kind.
+const EVERY_KIND: &str = r#"
+[[port]]
+name = "a"
+driver = "source"
+addresses = "10.0.1.9/24"
+
+[[port]]
+name = "b"
+driver = "source"
+addresses = "10.0.2.9/24"
+
+[[router]]
+name = "r"
+ports = [
+  { port = "a", addresses = "10.0.1.1/24" },
+  { port = "b", addresses = "10.0.2.1/24" },
+]
+scheduler = "gmr3"
+processors = 1
+clock = "600 MHz"
+cycles = 600
+flows = [{ name = "voice", key = { source = "10.0.1.9" }, weight = 3 }]
+
+[[forwarder]]
+router = "r"
+program = "syn-monitor"
+data = "00000000"
+
+[[medium]]
+name = "cell"
+kind = "half-duplex"
+
+[[bridge]]
+name = "air"
+
+[[port]]
+name = "c"
+driver = "source"
+addresses = "10.0.3.1"
+
+[[link]]
+name = "up"
+from = "a"
+to = "b"
+delay = "10 ms"
+
+[[link]]
+name = "radio"
+from = "c"
+to = "air"
+medium = "cell"
+
+[[source]]
+name = "video"
+from = "a"
+to = "b"
+rate = "1 Mbit/s"
+"#;
+
+/// Chooses an object by the tab of its kind and its row.
+fn choose(browser: &mut Browser, kind: &str, name: &str) {
+    browser.wait(&format!("document.querySelector('#kinds [data-kind={kind}]')"));
+    browser.value(&format!("document.querySelector('#kinds [data-kind={kind}]').click()"));
+    let row =
+        format!("[...document.querySelectorAll('#table td button')].find((b) => b.textContent === '{name}')");
+    browser.wait(&row);
+    browser.value(&format!("{row}.click()"));
+    browser.wait(&format!("document.getElementById('panel-title').textContent === '{name}'"));
+}
+
+/// Waits until the log has this change.
+fn logged(browser: &mut Browser, change: &str) {
+    browser.wait(&format!("document.getElementById('log').textContent.includes('{change}')"));
+}
+
+#[test]
+fn objects_of_every_kind_are_changed_in_place() {
+    let test = "objects_of_every_kind_are_changed_in_place";
+    let folder = Folder::new("dashboard-kinds");
+    let Some(mut browser) = Browser::start(test, &folder.path("profile")) else { return };
+    let file = folder.write("every.toml", EVERY_KIND);
+    let service = Service::start(&folder, &[&file, "--listen", "127.0.0.1:0"]);
+    let url = format!("http://{}/", service.started["address"].as_str().unwrap());
+    browser.open(&url, (1440, 900), "light");
+    let wrong = "document.querySelector('#settings .wrong:not([hidden])')?.textContent";
+
+    choose(&mut browser, "sources", "video");
+    write(&mut browser, "rate", "2 Mbit/s");
+    logged(&mut browser, "video: rate 2 Mbit/s");
+    assert!(stdout(&service.ctl(&["get", "video"])).contains("2 Mbit/s"));
+
+    choose(&mut browser, "media", "cell");
+    write(&mut browser, "rate", "20 Mbit/s");
+    logged(&mut browser, "cell: rate 20 Mbit/s");
+
+    // A slider, and what is beyond its range.
+    choose(&mut browser, "flows", "r/voice");
+    browser.value(
+        "{ const s = document.querySelector('#settings input[type=range]'); s.value = 1000; \
+         s.dispatchEvent(new Event('input')); 1 }",
+    );
+    logged(&mut browser, "r/voice: weight 65535");
+    write(&mut browser, "weight", "70000");
+    browser.wait(&format!("{wrong}?.includes('out of range: write a whole number from 1 to 65535')"));
+    assert!(stdout(&service.ctl(&["get", "r/voice"])).contains("65535"));
+
+    // A route that is not there yet, and one that can't be.
+    choose(&mut browser, "routers", "r");
+    let add = |value: &str| {
+        format!(
+            "{{ const [name, value] = document.querySelectorAll('#settings .add input'); \
+             name.value = '10.8.0.0/16'; value.value = '{value}'; \
+             document.querySelector('#settings .add button').click(); 1 }}"
+        )
+    };
+    browser.value(&add("via nowhere"));
+    browser
+        .wait("document.querySelector('#settings details .wrong:not([id])').textContent.includes('nowhere')");
+    browser.value(&add("via 10.0.2.9"));
+    logged(&mut browser, "r: route.10.8.0.0/16 via 10.0.2.9");
+    browser.wait(&format!("{}?.value === 'via 10.0.2.9 dev b'", field("route.10.8.0.0/16")));
+
+    choose(&mut browser, "forwarders", "r/syn-monitor");
+    write(&mut browser, "data", "0000");
+    browser.wait(&format!("{wrong}?.length > 0"));
+    write(&mut browser, "data", "00000007");
+    logged(&mut browser, "r/syn-monitor: data 00000007");
+    assert_eq!(browser.value("location.hash"), "#forwarders/r%2Fsyn-monitor");
+
+    // Of a port nothing can change; what it counts is shown.
+    choose(&mut browser, "ports", "a");
+    browser.wait("document.getElementById('settings').hidden");
+    browser.wait("document.getElementById('facts').textContent.includes('In frames')");
+    let others = browser.errors.iter().filter(|error| !error.contains("422"));
+    assert_eq!(others.collect::<Vec<_>>(), Vec::<&String>::new());
+    assert_eq!(service.end(), Some(0));
 }

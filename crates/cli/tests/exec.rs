@@ -119,8 +119,8 @@ fn a_command_reaches_outside_through_the_link() {
     assert_eq!(row(&report, "link up")["out_packets"].as_u64(), Some(3));
 }
 
-/// The machine's own end is reached by IPv6 even where the machine has no other IPv6, and nothing but the
-/// command's packets crosses the link.
+/// The machine's own end is reachable by IPv6 even without other IPv6, and only the command's packets cross
+/// the link.
 #[test]
 fn the_machine_is_reached_by_ipv6_through_the_link() {
     let Some(machine) = Machine::new("ipv6") else { return };
@@ -179,7 +179,7 @@ fn files_of_a_run_are_the_caller_s() {
     assert_eq!(owners, [NOBODY, NOBODY, NOBODY, 0]);
 }
 
-/// An ordinary user of the machine, which lets users make TAP devices, gets out by pasta.
+/// An ordinary user on a machine that lets users make TAP devices reaches the outside by pasta.
 #[test]
 fn without_root_packets_leave_by_a_network_of_the_user_s() {
     let test = "without_root_packets_leave_by_a_network_of_the_user_s";
@@ -221,14 +221,14 @@ fn without_root_packets_leave_by_a_network_of_the_user_s() {
     let (said, noted) = (stdout(&ran), stderr(&ran));
     assert!(said.starts_with("65534\n65534\n"), "{said}{noted}");
     assert!((30.0..90.0).contains(&least_rtt(&said)), "{said}{noted}");
-    // Nothing of it runs any more.
+    // None of its processes is left.
     assert!(said.ends_with("carried\nended 0\n"), "{said}{noted}");
     assert!(server.wait().unwrap().success());
     let mine = std::fs::metadata(folder.path("run").join("mine")).unwrap();
     assert_eq!((mine.uid(), mine.gid()), (NOBODY, NOBODY));
 }
 
-/// The machine's way out is host b, over a link of 1400 bytes.
+/// The machine's default gateway is host b, over a link with an MTU of 1400.
 #[test]
 fn packets_are_as_long_as_the_way_out_lets_through() {
     let Some(machine) = Machine::new("mtu") else { return };
@@ -259,7 +259,7 @@ fn what_is_not_faithful_fails_if_that_is_required() {
     assert_eq!(output.status.code(), Some(3), "{said}{}", stderr(&output));
     assert!(said.contains("not faithful: interface down ("), "{said}");
     assert_eq!(stderr(&output), "", "what is said goes to the log");
-    // Of the command's own failure the code is kept.
+    // A failing command's own code is kept.
     let output = exec(&script.replace("exit 0", "exit 9"));
     assert_eq!(output.status.code(), Some(9));
     // A section header block, and more than that (pcapng).
@@ -341,7 +341,8 @@ fn services_are_reached_through_the_link_only_and_end_with_the_run() {
     assert_eq!(stdout(&machine.sh("ss -Hltn")), "");
 }
 
-/// A service on the loopback of a lab's host a, by TCP and UDP at one port: it answers who has asked.
+/// A service on the loopback of a lab's host a, over TCP and UDP on one port: it answers with the client's
+/// address.
 struct Loopback {
     port: u16,
     udp: UdpSocket,
@@ -380,7 +381,7 @@ impl Loopback {
     }
 }
 
-/// A script for bash that asks by TCP and UDP and prints how long both took, in ms. bash's own `read` takes a
+/// A bash script that queries by TCP and UDP and prints the duration of both in ms. bash's own `read` takes a
 /// byte at a time, and would lose the rest of a datagram.
 fn asking(port: u16) -> String {
     format!(
@@ -411,7 +412,7 @@ fn services_of_the_loopback_are_reached_through_the_link() {
         let service = Loopback::start(&machine);
         let option =
             if listed { format!("--localhost=9-10,{}", service.port) } else { "--localhost".to_owned() };
-        // Programs of the machine itself don't come in by the relay, and nor do its neighbours.
+        // Connections of the machine's own programs do not come through the relay, nor do its neighbours'.
         let script = format!(
             "ip netns exec lw-{}-a bash -c \"exec 3<>/dev/tcp/$LONGWIRE_FAR/{}\" 2> /dev/null && echo in
             {}",
@@ -530,7 +531,7 @@ fn without_privileges_services_at_the_far_end_are_reached() {
 }
 
 #[test]
-fn wrong_options_are_told_before_anything_is_made() {
+fn wrong_options_are_reported_before_anything_is_made() {
     let error = |args: &[&str]| {
         let output = longwire(&[&["exec"], args].concat());
         assert_eq!(output.status.code(), Some(2), "{args:?}");

@@ -132,15 +132,15 @@ fn maps_are_cleared() {
 }
 
 #[test]
-fn what_can_not_be_is_said() {
+fn impossible_values_are_reported() {
     let folder = Folder::new("heavy");
     for (options, wanted) in [
         (&["--top", "0"][..], "--top 0 is outside 1 to 100"),
         (&["--above", "1 Mbit/s"], "--install-policer"),
         (&["--install-policer", "2 Mbit/s", "--above", "1 Mbit/s"], "is below the policer's rate"),
-        (&["--install-policer", "0 bit/s"], "would let nothing pass"),
+        (&["--install-policer", "0 bit/s"], "passes nothing"),
         (&["--install-policer", "1 Mbit/s", "--burst", "1 B"], "--burst 1 B is outside"),
-        (&["--interval", "1 ms"], "too often"),
+        (&["--interval", "1 ms"], "too short"),
         (&[], "no instance of this user is running"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));

@@ -234,7 +234,7 @@ fn one_that_hung_leaves_the_other_what_it_has() {
 }
 
 #[test]
-fn external_addresses_that_do_not_lead_to_the_router_are_told_of() {
+fn external_addresses_that_do_not_lead_to_the_router_are_mentioned() {
     let Some(lab) = Up::new("natastray") else { return };
     // An unused address in b's network, then the router's own.
     for (external, is_astray) in [("10.0.2.7", true), (EXTERNAL, false)] {
@@ -248,37 +248,37 @@ fn external_addresses_that_do_not_lead_to_the_router_are_told_of() {
         if is_astray {
             assert_eq!((&first["external"], &first["addresses"]), (&external.into(), &1.into()));
             let why = first["why"].as_str().unwrap();
-            assert!(why.contains("takes it for a host behind b"), "{why}");
+            assert!(why.contains("expects a host with it behind b"), "{why}");
         }
         half.end();
     }
 }
 
 #[test]
-fn what_can_not_be_is_said() {
+fn impossible_values_are_reported() {
     let folder = Folder::new("nat44");
     for (options, wanted) in [
         (
             &["--inside", "10.0.0.0/8", "--external", "10.0.2.1"][..],
-            "--external meets the inside network 10.0.0.0",
+            "--external overlaps the inside network 10.0.0.0",
         ),
         (
             &["--inside", "10.0.0.0/8", "--external", "192.0.0.0/16"],
-            "--external has 65536 addresses; 256 are the most",
+            "--external has 65536 addresses, more than 256",
         ),
         (&["--inside", "10.0.0.0/8", "--external", "192.0.2.1/24"], "write 192.0.2.1 for that one"),
-        (&["--inside", "10.0.0.0/8", "--external", "127.0.0.1"], "is of loopback"),
-        (&["--inside", "fd00::/8", "--external", "192.0.2.1"], "is not of IPv4"),
+        (&["--inside", "10.0.0.0/8", "--external", "127.0.0.1"], "is one of the loopback addresses"),
+        (&["--inside", "fd00::/8", "--external", "192.0.2.1"], "is not IPv4"),
         (
             &["--inside", "10.0.0.0/8", "--external", "192.0.2.1", "--ports", "9"],
-            "\"9\" is no range of ports",
+            "\"9\" is not a range of ports",
         ),
         (&["--inside", "10.0.0.0/8", "--external", "192.0.2.1", "--bindings", "40000"], "outside 1 to 32768"),
-        (&["--inside", "10.0.0.0/8", "--external", "192.0.2.1", "--each", "0"], "ask for at least 1"),
-        (&["--inside", "10.0.0.0/8", "--external", "192.0.2.1", "--interval", "1 us"], "too often"),
+        (&["--inside", "10.0.0.0/8", "--external", "192.0.2.1", "--each", "0"], "--each must be at least 1"),
+        (&["--inside", "10.0.0.0/8", "--external", "192.0.2.1", "--interval", "1 us"], "too short"),
         (
             &["--inside", "10.0.0.0/8", "--external", "192.0.2.1", "--udp", "1 min"],
-            "--udp 60 s is less than the 120 s",
+            "--udp 60 s is less than 120 s",
         ),
         (&["--inside", "10.0.0.0/8", "--external", "192.0.2.1"], "no instance of this user is running"),
     ] {

@@ -149,7 +149,7 @@ fn a_host_reads_and_changes_settings_over_ethernet_and_udp() {
     let counted = lab.counted();
     assert_eq!(row(&counted, "packets accounted for")["pass"], true, "{counted:#}");
     assert_eq!(row(&counted, "nesp")["measured"], 15, "{counted:#}");
-    // The text has it, too.
+    // The text shows it, too.
     let text = stdout(&longwire(&["ctl", "stats", &lab.name]));
     let line = text.lines().find(|line| line.starts_with("nesp: ")).unwrap_or_else(|| panic!("{text}"));
     // On a busy machine a client may retransmit.
@@ -214,9 +214,9 @@ fn routes_weights_and_programs_of_routers_are_changed() {
     programs_are_installed_and_removed(&lab);
     // Alone, and at once.
     let later = ["set", "flow:west/voice", "weight=2", "--at", "10000s"];
-    assert!(said(&later, 2).contains("change at once: name no time"));
+    assert!(said(&later, 2).contains("change at once: give no time"));
     let file = lab.folder.write("both", "flow:west/voice weight=2\nforwarder:west/mark data=00\n");
-    assert!(said(&["apply", &file], 2).contains("all else one by one"));
+    assert!(said(&["apply", &file], 2).contains("others one by one"));
     assert_eq!(settings("flow:west/voice")["weight"], "7");
 }
 
@@ -356,7 +356,7 @@ fn strangers_replays_and_floods_change_nothing() {
     // From a port where it is not allowed.
     let stranger = lab.nesp("b", &["list", "--timeout", "300ms"], ETHERNET);
     assert_eq!(stranger.status.code(), Some(2));
-    assert!(stderr(&stranger).contains("nobody answers at eth0, after 2 messages"), "{}", stderr(&stranger));
+    assert!(stderr(&stranger).contains("no answer from eth0 after 2 messages"), "{}", stderr(&stranger));
     let key = Key::read(&std::fs::read_to_string(lab.folder.path("nesp.key")).unwrap()).unwrap();
     let open = Lab::open(&lab.name).unwrap();
     open.host("a").unwrap().run(move || misbehave(key)).unwrap();
@@ -375,7 +375,7 @@ fn strangers_replays_and_floods_change_nothing() {
 }
 
 #[test]
-fn what_is_wrong_with_the_key_or_the_section_is_said() {
+fn what_is_wrong_with_the_key_or_the_section_is_reported() {
     let folder = Folder::new("nesp-check");
     let check = |what: &str, from: &str, to: &str| {
         let scenario = folder.write("s.toml", SCENARIO.replace(from, to));

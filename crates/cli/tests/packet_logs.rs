@@ -1,4 +1,4 @@
-//! `--log`, `longwire log` and `--series`: what a run writes down agrees with what it counts.
+//! `--log`, `longwire log` and `--series`: a run's records agree with its counters.
 
 mod support;
 
@@ -96,7 +96,7 @@ fn a_log_agrees_with_the_counters_and_changes_nothing() {
     check_times(&entries);
 }
 
-/// Every packet arrives once, and leaves or is dropped once: transmission and delay take what they must.
+/// Every packet arrives once, and leaves or is dropped once; transmission and delay take the configured time.
 fn check_times(entries: &[Value]) {
     let mut held: HashMap<u64, u64> = HashMap::new();
     let mut last = 0;
@@ -156,7 +156,7 @@ fn events_can_be_chosen() {
     json(&longwire(&["run", &scenario, "--virtual", "--json", "--log", &log, "--log-links", "back"]), 0);
     assert_eq!(entries(&log, &[]), [] as [Value; 0]);
     let output = longwire(&["run", &scenario, "--virtual", "--log", &log, "--log-links", "dsl*"]);
-    assert!(stderr(&output).contains("no link is called dsl*"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no link matches dsl*"), "{}", stderr(&output));
     let output = longwire(&["run", &scenario, "--virtual", "--log", &folder.text("x.log")]);
     assert!(stderr(&output).contains(".lwlog, for longwire log"), "{}", stderr(&output));
 }
@@ -197,8 +197,8 @@ fn damaged_logs_are_refused() {
         ("head.lwlog", &bytes[..20], "the header is cut off"),
         ("unknown.lwlog", &unknown[..], "unknown event 77"),
         ("huge.lwlog", &huge[..], "4294967295 bytes"),
-        ("text.lwlog", b"hello, world", "is no packet log"),
-        ("empty.lwlog", b"", "is no packet log"),
+        ("text.lwlog", b"hello, world", "is not a packet log"),
+        ("empty.lwlog", b"", "is not a packet log"),
         ("capture.pcapng", b"\x0a\x0d\x0d\x0a\xff\xff\xff\xff1234", "capture"),
     ] {
         let output = longwire(&["log", &folder.write(name, bytes)]);
@@ -261,7 +261,7 @@ fn a_series_adds_up() {
     assert!(text.starts_with("time_ns,link,in_packets,"), "{text}");
 }
 
-/// Whatever the scenario, a log has what the counters have.
+/// In any scenario, a log agrees with the counters.
 #[test]
 fn logs_of_the_examples_agree_with_their_counters() {
     let folder = Folder::new("log-examples");
@@ -285,6 +285,50 @@ fn logs_of_the_examples_agree_with_their_counters() {
                 assert_eq!(Some(count(&format!("drop {reason}"))), dropped.as_u64(), "{scenario} {row:#}");
             }
         }
+    }
+}
+
+/// Links that join in a run, one in the place of another, are logged under their names.
+#[test]
+fn links_that_join_are_logged() {
+    let folder = Folder::new("log-joined");
+    let link = "from = \"a\"\nto = \"b\"\ndelay = \"5 ms\"";
+    let stages = [("1 s", "remove = \"access\"".to_owned())].into_iter().chain(
+        [("1500 ms", "second"), ("2500 ms", "third")].map(|(time, name)| {
+            let before = if name == "third" { "remove = \"second\"\n" } else { "" };
+            (time, format!("{before}[at.add.link]\nname = \"{name}\"\n{link}\nloss = \"10 %\""))
+        }),
+    );
+    let stages: String =
+        stages.map(|(time, text)| format!("\n[[at]]\ntime = \"{time}\"\n{text}\n")).collect();
+    let scenario = folder.write("net.toml", format!("{NET}{stages}"));
+    for (options, names) in
+        [(&[][..], ["access", "second", "third"]), (&["--log-links", "*d,back"], ["", "second", "third"])]
+    {
+        let file = folder.text("run.lwlog");
+        let args = [&["run", &scenario, "--virtual", "--json", "--log", &file], options].concat();
+        let report = json(&longwire(&args), 0);
+        let entries = entries(&file, &[]);
+        let logged: std::collections::BTreeSet<_> = entries
+            .iter()
+            .filter_map(|entry| entry["link"].as_str())
+            .filter(|name| *name != "back")
+            .collect();
+        assert_eq!(logged, names.into_iter().filter(|name| !name.is_empty()).collect());
+        let (link, third) = (row(&report, "link third"), counts(&entries, "third"));
+        assert_eq!(third["arrive"], number(link, "in_packets"));
+        assert_eq!(third["leave"], number(link, "out_packets"));
+        let second = counts(&entries, "second");
+        let dropped =
+            ["drop loss", "drop link-removed"].map(|what| second.get(what).copied().unwrap_or_default());
+        assert_eq!(second["arrive"], second["leave"] + dropped[0] + dropped[1]);
+        assert!(dropped[0] > 10 && second["leave"] > 100, "{second:?}");
+        let times = entries.iter().filter(|entry| entry["link"] == "second" && entry["event"] == "arrive");
+        assert!(
+            times
+                .map(|entry| number(entry, "time_ns"))
+                .all(|time| (1_500_000_000..2_500_000_000).contains(&time))
+        );
     }
 }
 
@@ -312,7 +356,7 @@ fn a_real_run_is_logged() {
     assert!(entries.iter().any(|entry| entry["event"] == "leave"), "{entries:?}");
     let frames = support::read_pcap(&folder.path("b.pcap"));
     assert_eq!(frames.len() as u64, number(row(&report, "port b"), "out_frames"));
-    // What was sampled adds up, the last sample included.
+    // The samples add up, including the last.
     let text = std::fs::read_to_string(&series).unwrap();
     let own = text.lines().filter(|line| line.split(',').nth(1) == Some("up.forward"));
     let packets: u64 = own.map(|line| line.split(',').nth(2).unwrap().parse::<u64>().unwrap()).sum();

@@ -91,7 +91,7 @@ fn programs(report: &Value) -> Vec<&Value> {
     report["rows"].as_array().unwrap().iter().filter(|row| row["kind"] == "program").collect()
 }
 
-/// The fields of a row that are asked for.
+/// The requested fields of a row.
 fn fields<const N: usize>(row: &Value, names: [&str; N]) -> [Value; N] {
     names.map(|name| row[name].clone())
 }

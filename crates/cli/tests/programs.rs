@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
 #[test]
-fn what_a_program_costs_is_said_without_a_run() {
+fn what_a_program_costs_is_reported_without_a_run() {
     let cost = longwire(&["forwarder", "cost", "syn-monitor"]);
     assert!(cost.status.success(), "{}", stderr(&cost));
     let text = stdout(&cost);
@@ -422,8 +422,8 @@ fn what_can_not_be_asked_for_above_is_a_mistake_of_the_scenario() {
             "where = \"pentium\"",
             "\"pentium\" is not one of data-path, slow-path, control",
         ),
-        ("where = \"control\"", "program = \"policer\"", "on the data path there is no such thing"),
-        ("cycles = 50_000", "", "it is not said how many cycles"),
+        ("where = \"control\"", "program = \"policer\"", "the data path has no such setting"),
+        ("cycles = 50_000", "", "the number of cycles per packet is missing"),
     ] {
         let wrong = folder.write("wrong.toml", text.replacen(from, to, 1));
         let check = longwire(&["check", &wrong]);
@@ -501,7 +501,7 @@ fn a_program_takes_the_place_of_another(lab: &Up, fid: &str) {
     assert_eq!((&one["key"], &one["program"]), (&"10.0.0.0/8 > *".into(), &"syn-monitor".into()), "{one:#}");
     assert!(one["cost"]["worst_case_ns"].as_f64() > Some(0.0), "{one:#}");
     let refused = lab.refused(&["replace", "r1", "99", "syn-monitor"]);
-    assert!(refused.contains("no program with the number 99"), "{refused}");
+    assert!(refused.contains("no program 99"), "{refused}");
     let installed = asked(&["install", "r1", "syn-monitor", "--json"])["rows"][0].clone();
     assert!(installed["prepare_ns"].as_u64() > Some(0) && installed["pause_ns"].is_u64(), "{installed:#}");
 }
@@ -739,11 +739,11 @@ fn maps_say_what_is_wrong(lab: &Up) {
     let wrong = |args: &[&str]| lab.refused(&[&["map", "r1", fid], args].concat());
     for (args, why) in [
         (&["none"][..], "the program has no map \"none\"; it has "),
-        (&["protocols", "six"], "\"six\" is no whole number from 0 to 4294967295"),
+        (&["protocols", "six"], "\"six\" is not an integer from 0 to 4294967295"),
         (&["protocols", "00010000"], "it is number 256, and map protocols has 0 to 255"),
-        (&["protocols", "06000000", "00"], "is no object with packets, bytes"),
+        (&["protocols", "06000000", "00"], "is not an object with packets, bytes"),
         (&["protocols", "6", "{\"packet\": 1}"], "there is no field \"packet\"; there are packets, bytes"),
-        (&["protocols", "06000000", "--delete"], "protocols is an array, whose entries are always there"),
+        (&["protocols", "06000000", "--delete"], "protocols is an array, whose entries can't be removed"),
     ] {
         let told = wrong(args);
         assert!(told.contains(why), "{args:?}: {told}");
@@ -799,7 +799,7 @@ impl Events {
         assert!(self.lab.sh("a", &script).status.success());
     }
 
-    /// What there is now.
+    /// The records available now.
     fn asked(&self, args: &[&str]) -> Vec<Value> {
         let lines = self.lab.forwarder(&[&["events", "r1"], args, &["--once", "--json"]].concat());
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -827,7 +827,7 @@ fn records_of_programs_go_to_who_asks_for_them() {
 
     for (args, why) in [
         (&["1"][..], "the program has no ring"),
-        (&[&copied, "last"], "last is no ring but a hash: longwire forwarder map shows its entries"),
+        (&[&copied, "last"], "last is not a ring but a hash: longwire forwarder map shows its entries"),
         (&[&copied, "none"], "the program has no map \"none\"; it has records, last, kinds, samples"),
         (&[&copied, "records", "--type", "happening"], "the object has no type \"happening\""),
     ] {
@@ -952,13 +952,13 @@ fn entries_are_shown_and_written_by_fields(lab: &Up, fid: &str, ends: &Value) {
     );
     for (args, why) in [
         (&["kinds", "4", "OTHER"][..], "it is number 4, and map kinds has 0 to 3"),
-        (&["kinds", "0", "ELSE"], "\"ELSE\" is none of NOTHING, DATAGRAM, OTHER, and no number of 4 bytes"),
+        (&["kinds", "0", "ELSE"], "\"ELSE\" is none of NOTHING, DATAGRAM, OTHER nor a number of 4 bytes"),
         (
             &["last", "{\"sources\": 1}"],
             "there is no field \"sources\"; there are source, destination, ports",
         ),
-        (&["last", "{\"ports\": [1, 65536]}"], "ports[1]: 65536 is no whole number from 0 to 65535"),
-        (&["last", "{\"ports\""], "it is no JSON"),
+        (&["last", "{\"ports\": [1, 65536]}"], "ports[1]: 65536 is not an integer from 0 to 65535"),
+        (&["last", "{\"ports\""], "it is not JSON"),
     ] {
         let told = lab.refused(&[&["map", "r1", fid], args].concat());
         assert!(told.contains(why), "{args:?}: {told}");

@@ -21,7 +21,7 @@ struct Proxy {
 }
 
 impl Proxy {
-    /// Starts it as the last words of `command`, at a port that the system chooses.
+    /// Starts it by `command`, at a port that the system chooses.
     fn start(mut command: Command, to: SocketAddr, args: &[&str]) -> Self {
         let to = to.to_string();
         let mut child = command
@@ -40,7 +40,7 @@ impl Proxy {
         Self { at: at.parse().unwrap_or_else(|_| panic!("{before}")), child, said }
     }
 
-    /// Ends it by SIGTERM; answers its exit code, its output and what it said.
+    /// Ends it by SIGTERM; returns its exit code, output and messages.
     fn end(mut self) -> (Option<i32>, String, String) {
         let sent = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
         assert!(sent.success());
@@ -66,7 +66,7 @@ fn may_run(test: &str) -> bool {
     may
 }
 
-/// A question and its answer by TCP, and the time both took.
+/// A request and its response over TCP, and their duration.
 fn ask(service: &TcpListener, at: SocketAddr) -> Duration {
     let begin = Instant::now();
     let mut client = TcpStream::connect(at).unwrap();
@@ -92,10 +92,10 @@ fn connections_cross_the_link() {
     }
     let service = TcpListener::bind("127.0.0.1:0").unwrap();
     let proxy = Proxy::start(as_is(), service.local_addr().unwrap(), &["--delay", "20ms", "--json"]);
-    // A round trip for the connection, and one for question and answer.
+    // A round trip for the connection, and one for request and response.
     let took = ask(&service, proxy.at);
     assert!(took >= Duration::from_millis(80), "{took:?}");
-    // A megabyte each way is the same at the other side.
+    // A megabyte in each direction arrives unchanged.
     let sent: Vec<u8> = (0..1_000_000u32).map(|i| (i / 7) as u8).collect();
     let mut client = TcpStream::connect(proxy.at).unwrap();
     let (mut served, _) = service.accept().unwrap();
@@ -181,7 +181,7 @@ fn without_root_the_ends_are_in_a_user_namespace() {
 }
 
 #[test]
-fn what_can_not_be_used_is_told() {
+fn unusable_input_is_reported() {
     let error = |args: &[&str]| {
         let output = longwire(&[&["proxy"], args].concat());
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));

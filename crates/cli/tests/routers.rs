@@ -137,7 +137,7 @@ fn bird_with_patience(
 }
 
 #[test]
-fn bird_finds_the_ways_between_three_routers() {
+fn bird_finds_the_paths_between_three_routers() {
     const PROGRAMS: [&str; 2] = ["/usr/sbin/bird", "/usr/sbin/birdc"];
     let folder = Folder::new("bird");
     let Some(lab) = Up::with_control_planes("bird", &PROGRAMS) else { return };

@@ -83,7 +83,7 @@ fn members_of_its_group_use_a_service() {
     assert_eq!(service.end(), Some(0));
 }
 
-/// What is compared, applied and saved: two links, a source and a router with flows.
+/// The scenario that is compared, applied and saved: two links, a source and a router with flows.
 const NET: &str = r#"
 [[port]]
 name = "a"
@@ -167,7 +167,7 @@ fn a_changed_file_is_applied_and_nothing_else() {
     );
     let refused = service.ctl(&["apply", &other]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(stderr(&refused).contains("port \"c\": it is new"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("router \"r\": its addresses"), "{}", stderr(&refused));
     let rate = || json(&service.ctl(&["get", "down", "--json"]), 0)["rows"][0]["settings"]["rate"].clone();
     assert_eq!(rate(), "20 Mbit/s");
     let partial = json(&service.ctl(&["apply", &other, "--partial", "--json"]), 0);
@@ -228,7 +228,7 @@ fn a_killed_service_starts_from_what_ran_last() {
     assert!(stderr(&second).contains("another service keeps the state of \"net\""), "{}", stderr(&second));
     let edited = folder.write("edited.toml", NET.replace("10 ms", "25 ms"));
     assert!(service.ctl(&["apply", &edited]).status.success());
-    // What was answered is kept, whatever comes at once.
+    // Acknowledged changes are kept, even if the end follows at once.
     service.child.kill().unwrap();
     service.child.wait().unwrap();
 
@@ -244,7 +244,7 @@ fn a_killed_service_starts_from_what_ran_last() {
     let text = stdout(&service.ctl(&["diff", &edited]));
     assert!(text.starts_with("link down: loss 3 % -> none,") && text.lines().count() == 1, "{text}");
     assert_eq!(service.end(), Some(0));
-    // A file that was edited meanwhile is what is wanted.
+    // A file edited meanwhile takes precedence.
     folder.write("net.toml", NET.replace("10 ms", "40 ms"));
     let service = start();
     assert!(service.ctl(&["diff", &file]).status.success());
@@ -272,7 +272,7 @@ fn what_a_killed_service_leaves_is_removed_by_the_next() {
     assert!(namespaces() >= 2);
     service.child.kill().unwrap();
     service.child.wait().unwrap();
-    // They are there until somebody starts: this service again, or a test beside this one.
+    // They remain until the next start: of this service, or of a test beside this one.
     let service = Service::start(&folder, &[&scenario]);
     let lab = longwire_lab::Lab::open(&name).unwrap();
     let mut ping = lab.host("a").unwrap().command("ping").unwrap();
@@ -347,6 +347,8 @@ fn others_reach_a_service_by_tokens_only() {
     let shared = longwire(&["serve", &file, "--listen", "0.0.0.0:0", "--tokens", &tokens]);
     assert!(stderr(&shared).contains("chmod 600"), "{}", stderr(&shared));
     std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let seen = longwire(&["serve", &file, "--listen", "192.0.2.1:0", "--tokens", &tokens]);
+    assert!(stderr(&seen).contains("could be read on the way"), "{}", stderr(&seen));
     // Loopback, so that the test opens nothing to others.
     let service = Service::start(&folder, &[&file, "--listen", "127.0.0.1:0", "--tokens", &tokens]);
     let address = service.started["address"].as_str().unwrap().to_owned();
@@ -373,5 +375,61 @@ fn others_reach_a_service_by_tokens_only() {
     assert_eq!(status("PATCH", "/v1/links/up", &steer, delay), "200");
     assert_eq!(status("PUT", "/v1/scenario", &steer, "{\"toml\": \"\"}"), "403");
     assert_eq!(status("DELETE", "/v1/instance", &steer, ""), "403");
+    assert_eq!(service.end(), Some(0));
+}
+
+/// Runs OpenSSL as the book says.
+fn openssl(folder: &Folder, args: &[&str]) {
+    let output = Command::new("openssl").args(args).current_dir(folder.path("")).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+#[test]
+fn ctl_reaches_a_service_by_certificates() {
+    if let Err(error) = Command::new("openssl").arg("version").output() {
+        return println!("ctl_reaches_a_service_by_certificates: skipped: openssl: {error}");
+    }
+    let folder = Folder::new("serve-tls");
+    let file = folder.write("net.toml", NET);
+    let key = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+    openssl(&folder, &[&key[..], &["-subj", "/CN=ca", "-keyout", "ca.key", "-out", "ca.pem"]].concat());
+    for (name, names) in [("lab", "subjectAltName=DNS:localhost"), ("me", "subjectAltName=DNS:me")] {
+        let [own_key, own] = ["key", "pem"].map(|end| format!("{name}.{end}"));
+        let signed = ["-CA", "ca.pem", "-CAkey", "ca.key", "-subj", "/CN=x", "-addext", names];
+        let ends = ["-addext", "basicConstraints=critical,CA:FALSE", "-keyout", &own_key, "-out", &own];
+        openssl(&folder, &[&key[..], &signed, &ends].concat());
+    }
+    let tokens = folder.write("tokens", "steer name:me\n");
+    std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let text = |name: &str| folder.text(name);
+    let [ca, lab, lab_key, me, me_key] = ["ca.pem", "lab.pem", "lab.key", "me.pem", "me.key"].map(text);
+    let tls = ["--tls-cert", &lab, "--tls-key", &lab_key, "--tls-clients", &ca, "--tokens", &tokens];
+    let service = Service::start(&folder, &[&[&*file, "--listen", "127.0.0.1:0"], &tls[..]].concat());
+    let address = service.started["address"].as_str().unwrap();
+    let url = address.replace("127.0.0.1", "https://localhost");
+    let remote = |args: &[&str]| {
+        let own = ["--remote", &url, "--ca", &ca, "--cert", &me, "--key", &me_key];
+        longwire(&[&["ctl"], args, &own].concat())
+    };
+    let list = json(&remote(&["list", "--json"]), 0);
+    assert_eq!(list["rows"][0]["name"], "net");
+    let set = json(&remote(&["set", "up", "delay=40ms", "--json"]), 0);
+    assert_eq!(row(&set, "link up")["settings"]["delay"], "40 ms");
+    assert!(stdout(&remote(&["save"])).contains("delay = \"40 ms\""));
+    assert!(remote(&["route", "list", "r"]).status.success());
+    let stop = remote(&["stop"]);
+    assert!(stderr(&stop).contains("your scope is steer, and this needs install"), "{}", stderr(&stop));
+    let named = remote(&["stats", "net"]);
+    assert!(stderr(&named).contains("leave out \"net\""), "{}", stderr(&named));
+    let lost = longwire(&["ctl", "list", "--ca", &ca]);
+    assert!(stderr(&lost).contains("add --remote URL"), "{}", stderr(&lost));
+    let bare = longwire(&["ctl", "stats", "--remote", &url, "--ca", &ca]);
+    assert!(stderr(&bare).to_lowercase().contains("certificate"), "{}", stderr(&bare));
+    // What the file says is true from the next request on.
+    folder.write("tokens", "install name:me\n");
+    service.signal("HUP");
+    service.event("reloaded");
+    assert!(remote(&["stop"]).status.success());
+    service.event("stopped");
     assert_eq!(service.end(), Some(0));
 }

@@ -90,7 +90,7 @@ fn pings_need_no_receiver() {
 }
 
 #[test]
-fn mistakes_are_told_with_the_fix() {
+fn mistakes_are_reported_with_the_fix() {
     let error = |args: &[&str]| {
         let output = longwire(&[&["traffic", "send"], args].concat());
         assert_eq!(output.status.code(), Some(2), "{args:?}");

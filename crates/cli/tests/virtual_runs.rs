@@ -38,7 +38,7 @@ const REAL_ONLY: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn why_packets_were_refused_is_said() {
+fn why_packets_were_refused_is_reported() {
     // For flows that share processors, four limits; each is counted, and printed if it is not 0.
     let text = std::fs::read_to_string(repository("scenarios/fair-router.toml")).unwrap();
     let folder = Folder::new("refused");
@@ -116,7 +116,7 @@ fn one_queue_for_all_is_first_come_first_served() {
 }
 
 #[test]
-fn flows_that_made_room_for_others_are_told_of() {
+fn flows_that_made_room_for_others_are_mentioned() {
     // One flow is named on each of two ports, so that one place is left for six flows that come one after the
     // other.
     let text = std::fs::read_to_string(repository("scenarios/fair-router.toml")).unwrap();
@@ -135,7 +135,7 @@ fn flows_that_made_room_for_others_are_told_of() {
 }
 
 #[test]
-fn how_many_flows_there_are_is_said() {
+fn how_many_flows_there_are_is_reported() {
     let text = std::fs::read_to_string(repository("scenarios/fair-router.toml")).unwrap();
     let text = text
         .replace("name = \"cheap\"", "name = \"cheap{n}\"\ncount = 70")

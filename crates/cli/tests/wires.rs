@@ -11,14 +11,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Folder, json, longwire, row};
 
-/// How long a test waits for what must happen.
+/// Time limit for events that must happen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Three namespaces: frames go from `east` by `core`, where Longwire's ports are, to `west`.
+/// Three namespaces: frames go from `east` through `core`, where Longwire's ports are, to `west`.
 struct Net {
-    /// Beginning of their names.
+    /// Prefix of their names.
     name: String,
-    /// Where the far ends are.
+    /// The places of the far ends.
     far: FarEnds,
 }
 
@@ -32,7 +32,7 @@ enum FarEnds {
 }
 
 impl Net {
-    /// None, and a message, where there can be none.
+    /// None, with a message, if namespaces are impossible.
     fn new(test: &str, what: &str, far: FarEnds) -> Option<Self> {
         let ability = longwire_lab::abilities().namespaces;
         if !ability.available {
@@ -166,7 +166,7 @@ fn reserved(last: u8, kind: u16) -> Vec<u8> {
     frame
 }
 
-/// What devices send to their neighbours, by EtherType: pause, slow protocols, 802.1X, LLDP.
+/// Frames that devices send to their neighbours, by EtherType: pause, slow protocols, 802.1X, LLDP.
 const LOCAL: [(u8, u16); 5] = [(1, 0x8808), (2, 0x8809), (3, 0x888e), (0, 0x88cc), (0xe, 0x88cc)];
 
 fn scenario(core: &str, driver: &str, bridge: &str) -> String {
@@ -222,14 +222,14 @@ fn a_bridge_keeps_what_a_wire_carries() {
     for (last, kind) in LOCAL {
         net.socket("east", kind).send(&reserved(last, kind)).unwrap();
     }
-    // What comes behind them crosses, and they are counted.
+    // Frames behind them cross, and they are counted.
     assert!(net.crosses(("east", "west"), 0x88cc, &reserved(0x10, 0x88cc), PATIENCE));
     run.stats(|stats| stats["dropped"]["reserved"] == LOCAL.len());
 }
 
 #[test]
-fn an_interface_that_comes_back_in_its_namespace_is_taken_and_the_outage_counted() {
-    let test = "an_interface_that_comes_back_in_its_namespace_is_taken_and_the_outage_counted";
+fn an_interface_that_comes_back_is_reopened_and_the_outage_counted() {
+    let test = "an_interface_that_comes_back_is_reopened_and_the_outage_counted";
     let Some(net) = Net::new(test, "back", FarEnds::Apart) else { return };
     let folder = Folder::new("wire");
     let file = folder.write("s.toml", scenario(&net.named("core"), "af_packet", "wire = true"));
@@ -249,7 +249,7 @@ fn an_interface_that_comes_back_in_its_namespace_is_taken_and_the_outage_counted
 
     net.ip("core", "link del east");
     run.port("east", |port| port["fault"].as_str().is_some_and(|fault| fault.contains("gone")));
-    // The outage goes on.
+    // The outage continues.
     let begun = run.port("east", |port| port["outages"] == 2)["down_ns"].as_u64();
     run.port("east", |port| port["down_ns"].as_u64() > begun);
     net.join("east");
@@ -262,7 +262,7 @@ fn an_interface_that_comes_back_in_its_namespace_is_taken_and_the_outage_counted
     run.port("west", |port| port["outages"] == 0);
 }
 
-/// A TAP device is made where it is wanted; the namespace is that of a process.
+/// A TAP device is made in the given namespace, which is that of a process.
 #[test]
 fn a_tap_is_made_in_the_namespace_of_a_process() {
     let Some(net) = Net::new("a_tap_is_made_in_the_namespace_of_a_process", "tap", FarEnds::Apart) else {
@@ -278,7 +278,7 @@ fn a_tap_is_made_in_the_namespace_of_a_process() {
     let namespace = format!("/proc/{}/ns/net", inhabitant.id());
     let own = std::fs::read_link("/proc/self/ns/net").unwrap();
     let end = Instant::now() + PATIENCE;
-    // It is there once `ip` has become the command.
+    // It exists once `ip` has become the command.
     while std::fs::read_link(&namespace).is_ok_and(|theirs| theirs == own) && Instant::now() < end {
         std::thread::yield_now();
     }
@@ -289,8 +289,64 @@ fn a_tap_is_made_in_the_namespace_of_a_process() {
     assert!(inhabitant.wait().unwrap().success());
 }
 
+/// A port on a packet socket and one on a TAP device are added while it runs, and let go again.
 #[test]
-fn what_is_wrong_with_a_namespace_or_a_wire_is_said() {
+fn ports_are_added_and_removed_while_it_runs() {
+    let Some(net) = Net::new("ports_are_added_and_removed_while_it_runs", "add", FarEnds::Apart) else {
+        return;
+    };
+    let (folder, core) = (Folder::new("wire"), net.named("core"));
+    let text = format!("[[port]]\nname = \"east\"\ndriver = \"af_packet\"\nnetns = \"{core}\"\n");
+    let run = Running::start(&folder.write("s.toml", text), net.name.clone());
+    let ctl = |words: &[&str]| {
+        let output = longwire(&[&["ctl"], words, &["--instance", &net.name, "--json"]].concat());
+        assert!(!support::stderr(&output).contains("panicked"), "{output:?}");
+        output
+    };
+    let refused = |words: &[&str], why: &str| {
+        let output = ctl(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(support::stderr(&output).contains(why), "{why}: {}", support::stderr(&output));
+    };
+    let frame = [&[0xff; 6][..], &EAST, &[0x88, 0xb5], &[7; 46]].concat();
+    let netns = format!("netns={core}");
+    for round in 0..2 {
+        refused(&["add", "port", "west", "driver=af_packet", "interface=nowhere", &netns], "nowhere");
+        let words = ["add", "port", "west", "driver=af_packet", &netns, "--link", "east", "link.delay=1ms"];
+        let added = json(&ctl(&words), 0);
+        assert_eq!(row(&added, "port west")["done"], "added", "round {round}");
+        assert_eq!(row(&added, "link west-east.forward")["done"], "added");
+        assert!(net.crosses(("east", "west"), 0x88b5, &frame, PATIENCE));
+        assert!(net.crosses(("west", "east"), 0x88b5, &frame, PATIENCE));
+        refused(&words, "there are two nodes named \"west\"");
+        let tap = [
+            "add",
+            "port",
+            "tap",
+            "driver=tap",
+            "interface=lw-added",
+            &format!("netns={}", net.named("west")),
+        ];
+        json(&ctl(&tap), 0);
+        net.ip("west", "link show lw-added");
+        // The interface belongs to this run, until it is let go.
+        let again = ["add", "port", "other", "driver=af_packet", "interface=west", &netns];
+        refused(&again, "\"west\" belongs to the port \"west\" already");
+        let removed = json(&ctl(&["remove", "tap", "west"]), 0);
+        assert_eq!(row(&removed, "port tap")["done"], "removed");
+        assert_eq!(row(&removed, "link west-east.backward")["done"], "removed");
+        let there = Command::new("ip").args(["-n", &net.named("west"), "link", "show", "lw-added"]).output();
+        assert!(!there.unwrap().status.success(), "the device is still there");
+        json(&ctl(&again), 0);
+        json(&ctl(&["remove", "other"]), 0);
+    }
+    let stats = run.stats(|_| true);
+    assert_eq!(row(&stats, "packets accounted for")["pass"], true);
+    refused(&["remove", "nobody"], "no [[link]], [[host]], [[port]] or [[bridge]] is called \"nobody\"");
+}
+
+#[test]
+fn what_is_wrong_with_a_namespace_or_a_wire_is_reported() {
     let folder = Folder::new("wire");
     let check = |text: String, wanted: &[&str]| {
         let output = longwire(&["check", &folder.write("s.toml", text)]);

@@ -12,13 +12,13 @@ pub(crate) struct Changes(pub Vec<(String, String)>);
 
 impl<'de> Deserialize<'de> for Changes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Pairs)
+        deserializer.deserialize_map(ChangesVisitor)
     }
 }
 
-struct Pairs;
+struct ChangesVisitor;
 
-impl<'de> Visitor<'de> for Pairs {
+impl<'de> Visitor<'de> for ChangesVisitor {
     type Value = Changes;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -36,7 +36,7 @@ impl<'de> Visitor<'de> for Pairs {
             }
             let value: serde_json::Value = map.next_value()?;
             let serde_json::Value::String(text) = value else {
-                return Err(Error::custom(format!("\"{key}\" has to be text, such as \"5 Mbit/s\"")));
+                return Err(Error::custom(format!("\"{key}\" must be text, such as \"5 Mbit/s\"")));
             };
             pairs.push((key, text));
         }
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(read("{}").unwrap(), []);
         let mistakes = [
             (r#"{"rate": "1", "rate": "2"}"#, "\"rate\" is given twice"),
-            (r#"{"rate": 5}"#, "\"rate\" has to be text"),
+            (r#"{"rate": 5}"#, "\"rate\" must be text"),
             (r#"["rate"]"#, "expected an object of settings"),
             (r#"{"rate": "#, "EOF"),
         ];

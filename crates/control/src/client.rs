@@ -1,13 +1,15 @@
 //! Client that finds running instances and sends them requests.
 
-use crate::forwarder::{ForwarderAsk, segment};
+use crate::forwarder::{ProgramRequest, segment};
 use crate::instance::{Info, RoutePage};
-use crate::object::{Kind, Object, ObjectPage};
+use crate::object::{Kind, Object, ObjectPage, ObjectQuery};
+use crate::overview::{EventPage, Summary};
 use crate::place::{self, Found};
 use crate::problem::Problem;
-use crate::rewire::{RewireAsk, Rewired};
+use crate::remote::{RemoteInstance, Stream};
+use crate::rewire::{RewireRequest, Rewired};
 use crate::rows::RowFilter;
-use crate::scenario::{Comparison, ScenarioText, WantedScenario};
+use crate::scenario::{Comparison, ScenarioRequest, ScenarioText};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
@@ -29,9 +31,18 @@ const MAX_ANSWER: usize = 1 << 30;
 /// A blocking client of one running instance.
 #[derive(Debug)]
 pub struct Client {
-    found: Found,
+    place: Place,
     runtime: Runtime,
     patience: Duration,
+}
+
+/// Where an instance answers.
+#[derive(Debug)]
+enum Place {
+    /// On its socket.
+    Socket(Found),
+    /// On TCP.
+    Remote(RemoteInstance),
 }
 
 /// A failed request.
@@ -40,12 +51,12 @@ pub enum ClientError {
     /// No instance runs.
     #[error("no instance of this user is running (in {}); `longwire run` starts one", .0.display())]
     NoneRunning(PathBuf),
-    /// No instance with that name is running.
+    /// No instance of that name is running.
     #[error("no instance \"{wanted}\" is running; there is {running}")]
     NotRunning {
         /// The request.
         wanted: String,
-        /// Those that run.
+        /// The running instances.
         running: String,
     },
     /// The name is ambiguous.
@@ -53,16 +64,16 @@ pub enum ClientError {
     Several(String),
     /// The directory of the sockets can't be read.
     #[error(transparent)]
-    Place(#[from] PlaceError),
-    /// The instance does not answer correctly.
-    #[error("{} does not answer: {reason}", path.display())]
+    Directory(#[from] PlaceError),
+    /// The instance does not answer, or not correctly.
+    #[error("{place} does not answer: {reason}")]
     Silent {
-        /// Its socket.
-        path: PathBuf,
+        /// Its socket or address.
+        place: String,
         /// What happened instead.
         reason: String,
     },
-    /// It has no object of that name, of whatever kind.
+    /// No object of any kind has that name.
     #[error("there is no link or other object \"{name}\"{}", meant(near.as_ref()))]
     NoObject {
         /// The request.
@@ -127,19 +138,44 @@ impl Client {
     /// # Errors
     /// If the system can't provide timers or sockets.
     pub fn of(found: Found, patience: Duration) -> Result<Self, ClientError> {
-        Ok(Self { runtime: runtime(&found.path)?, found, patience })
+        Ok(Self { runtime: runtime(&found.path)?, place: Place::Socket(found), patience })
     }
 
-    /// The chosen instance.
-    pub fn found(&self) -> &Found {
-        &self.found
+    /// A client of an instance on TCP.
+    ///
+    /// # Errors
+    /// If the system can't provide timers or sockets.
+    pub fn of_remote(remote: RemoteInstance) -> Result<Self, ClientError> {
+        let runtime = runtime(Path::new(&remote.authority()))?;
+        Ok(Self { runtime, place: Place::Remote(remote), patience: ANSWER_TIME })
+    }
+
+    /// The chosen instance, if it is one of this machine's.
+    pub fn found(&self) -> Option<&Found> {
+        match &self.place {
+            Place::Socket(found) => Some(found),
+            Place::Remote(_) => None,
+        }
+    }
+
+    /// What it is called: its name, or its address.
+    pub fn name(&self) -> String {
+        match &self.place {
+            Place::Socket(found) => found.name.clone(),
+            Place::Remote(remote) => remote.authority(),
+        }
     }
 
     /// Whether the instance has ended: its socket is gone, or nobody listens. An instance that hangs has not
     /// ended, and is not waited for.
     pub fn has_ended(&self) -> bool {
         // A connection that does not fit the queue is refused at once.
-        let tried = self.runtime.block_on(UnixStream::connect(&self.found.path));
+        let tried = self.runtime.block_on(async {
+            match &self.place {
+                Place::Socket(found) => UnixStream::connect(&found.path).await.map(drop),
+                Place::Remote(remote) => remote.connect().await.map(drop),
+            }
+        });
         let gone = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
         tried.is_err_and(|error| gone.contains(&error.kind()))
     }
@@ -152,10 +188,10 @@ impl Client {
         self.ask(Method::GET, "/v1/instance", None)
     }
 
-    /// The counters, of the rows that are asked for.
+    /// The counters of the requested rows.
     ///
     /// # Errors
-    /// If it does not answer, or the filter names a field or a row that is not there.
+    /// If it does not answer, or the filter names an unknown field or row.
     pub fn stats(&self, filter: &RowFilter) -> Result<serde_json::Value, ClientError> {
         let RowFilter { name, kind, sort, limit, after } = filter;
         let limit = limit.map(|limit| limit.to_string());
@@ -165,15 +201,50 @@ impl Client {
         self.ask(Method::GET, &format!("/v1/stats?{}", pairs.join("&")), None)
     }
 
-    /// Up to `count` objects of a kind, from the one with index `from` on.
+    /// Its totals.
     ///
     /// # Errors
     /// If it does not answer.
-    pub fn objects(&self, kind: Kind, from: usize, count: usize) -> Result<ObjectPage, ClientError> {
-        self.ask(Method::GET, &format!("/v1/{}?from={from}&count={count}", kind.collection()), None)
+    pub fn summary(&self) -> Result<Summary, ClientError> {
+        self.ask(Method::GET, "/v1/summary", None)
     }
 
-    /// The object of this name: of this kind, or without one of the first kind that has such an object.
+    /// What is scheduled, and what has happened behind the entry of the log with this number.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub fn events(&self, after: u64) -> Result<EventPage, ClientError> {
+        self.ask(Method::GET, &format!("/v1/events?after={after}"), None)
+    }
+
+    /// The description of its API.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub fn description(&self) -> Result<serde_json::Value, ClientError> {
+        self.ask(Method::GET, "/v1/openapi.json", None)
+    }
+
+    /// A page of objects of a kind.
+    ///
+    /// # Errors
+    /// If they can't be sorted so, or it does not answer.
+    pub fn page(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectPage, ClientError> {
+        let ObjectQuery { name, sort, reverse, from, count } = choice;
+        let mut path = format!("/v1/{}?from={from}&count={count}", kind.collection());
+        if let Some(name) = name {
+            path += &format!("&name={}", segment(name));
+        }
+        if let Some(serde_json::Value::String(sort)) = sort.and_then(|sort| serde_json::to_value(sort).ok()) {
+            path += &format!("&sort={sort}");
+        }
+        if *reverse {
+            path += "&reverse=true";
+        }
+        self.ask(Method::GET, &path, None)
+    }
+
+    /// The object of this kind and name; without a kind, that of the first kind with such an object.
     ///
     /// # Errors
     /// If there is no such object, or the instance does not answer.
@@ -200,7 +271,7 @@ impl Client {
     ///
     /// # Errors
     /// If the instance refuses, or does not answer.
-    pub fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, ClientError> {
+    pub fn rewire(&self, ask: &RewireRequest) -> Result<Rewired, ClientError> {
         let body = serde_json::to_string(ask).map_err(|error| self.silent(error.to_string()))?;
         self.ask(Method::PATCH, "/v1/scenario", Some(body))
     }
@@ -217,34 +288,34 @@ impl Client {
     ///
     /// # Errors
     /// If there is no such router, program or map, the request is refused, or the instance does not answer.
-    pub fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<serde_json::Value, ClientError> {
+    pub fn forwarders(&self, router: &str, ask: &ProgramRequest) -> Result<serde_json::Value, ClientError> {
         let (method, path, body) = ask.request(router);
         let body = (!body.is_null()).then(|| body.to_string());
         self.ask(method, &path, body)
     }
 
-    /// The scenario that describes what runs, in TOML.
+    /// The scenario that describes the running instance, in TOML.
     ///
     /// # Errors
-    /// If it is not known, or the instance does not answer.
+    /// If it is unknown, or the instance does not answer.
     pub fn scenario(&self) -> Result<String, ClientError> {
         self.ask(Method::GET, "/v1/scenario", None).map(|text: ScenarioText| text.toml)
     }
 
-    /// How what runs differs from a scenario in TOML.
+    /// Compares the running instance with a scenario in TOML.
     ///
     /// # Errors
-    /// If the scenario is wrong, or the instance does not answer.
+    /// If the scenario is invalid, or the instance does not answer.
     pub fn compare(&self, toml: &str) -> Result<Comparison, ClientError> {
         let body = serde_json::json!({ "toml": toml });
         self.ask(Method::POST, "/v1/scenario/differences", Some(body.to_string()))
     }
 
-    /// Brings what runs to a scenario.
+    /// Applies a scenario to the running instance.
     ///
     /// # Errors
-    /// If the scenario is wrong or refused, or the instance does not answer.
-    pub fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, ClientError> {
+    /// If the scenario is invalid or refused, or the instance does not answer.
+    pub fn apply(&self, wanted: &ScenarioRequest) -> Result<Comparison, ClientError> {
         let body = serde_json::json!({ "toml": wanted.toml, "partial": wanted.partial });
         self.ask(Method::PUT, "/v1/scenario", Some(body.to_string()))
     }
@@ -269,18 +340,23 @@ impl Client {
 
     /// Sends a request and returns the answer's body, or the reported problem.
     fn exchange(&self, method: Method, path: &str, body: Option<String>) -> Result<Bytes, ClientError> {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(header::HOST, "longwire")
+        let (host, token) = match &self.place {
+            Place::Socket(_) => ("longwire".into(), None),
+            Place::Remote(remote) => (remote.authority(), remote.token()),
+        };
+        let mut request = Request::builder().method(method).uri(path).header(header::HOST, host);
+        if let Some(token) = token {
+            request = request.header(header::AUTHORIZATION, token);
+        }
+        let request = request
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::new(Bytes::from(body.unwrap_or_default())))
             .map_err(|e| self.silent(e.to_string()))?;
         let answer = self
             .runtime
-            .block_on(async { tokio::time::timeout(self.patience, send(&self.found.path, request)).await });
-        let late = || self.silent(format!("nothing came within {} s", self.patience.as_secs()));
-        let (status, body) = answer.map_err(|_| late())?.map_err(|reason| self.silent(reason.to_string()))?;
+            .block_on(async { tokio::time::timeout(self.patience, send(&self.place, request)).await });
+        let late = || self.silent(format!("no answer within {} s", self.patience.as_secs()));
+        let (status, body) = answer.map_err(|_| late())?.map_err(|reason| self.silent(causes(&*reason)))?;
         if status.is_success() {
             return Ok(body);
         }
@@ -291,14 +367,21 @@ impl Client {
     }
 
     fn silent(&self, reason: String) -> ClientError {
-        ClientError::Silent { path: self.found.path.clone(), reason }
+        let place = match &self.place {
+            Place::Socket(found) => found.path.display().to_string(),
+            Place::Remote(remote) => remote.authority(),
+        };
+        ClientError::Silent { place, reason }
     }
 }
 
 type SendError = Box<dyn std::error::Error + Send + Sync>;
 
-async fn send(path: &Path, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), SendError> {
-    let stream = UnixStream::connect(path).await?;
+async fn send(place: &Place, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes), SendError> {
+    let stream: Box<dyn Stream> = match place {
+        Place::Socket(found) => Box::new(UnixStream::connect(&found.path).await?),
+        Place::Remote(remote) => remote.connect().await?,
+    };
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let driver = tokio::spawn(connection);
     let response = sender.send_request(request).await?;
@@ -308,16 +391,30 @@ async fn send(path: &Path, request: Request<Full<Bytes>>) -> Result<(StatusCode,
     Ok((status, body))
 }
 
+/// An error with all of its causes: what ended a connection is the last of them.
+fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let all = std::iter::successors(Some(error), |error| error.source());
+    let mut texts: Vec<String> = all.map(ToString::to_string).collect();
+    texts.dedup();
+    let text = texts.join(": ");
+    // What the alert of RFC 8446, section 6.2, means to a user.
+    if text.contains("CertificateRequired") {
+        "it wants a client's certificate and its key".into()
+    } else {
+        text
+    }
+}
+
 fn runtime(directory: &Path) -> Result<Runtime, ClientError> {
     let built = Builder::new_current_thread().enable_all().build();
-    built.map_err(|e| ClientError::Silent { path: directory.into(), reason: e.to_string() })
+    built.map_err(|e| ClientError::Silent { place: directory.display().to_string(), reason: e.to_string() })
 }
 
 fn object_path(kind: Kind, name: &str) -> String {
     format!("/v1/{}/{}", kind.collection(), segment(name))
 }
 
-/// What is answered for the kind, or without one for the first that has an object of the name.
+/// The answer for the kind; without one, for the first kind with an object of the name.
 fn of_any<T>(
     kind: Option<Kind>,
     name: &str,

@@ -1,11 +1,11 @@
-//! The files of the dashboard, which are part of the binary.
+//! The files of the dashboard, compiled into the binary.
 
 use axum::Router;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-/// A file: its path, its media type, and what is in it.
+/// A file: its path, media type and contents.
 struct File {
     path: &'static str,
     kind: &'static str,
@@ -31,12 +31,17 @@ const FILES: &[File] = files! {
     "/api.js" "api.js" "text/javascript; charset=utf-8",
     "/charts.js" "charts.js" "text/javascript; charset=utf-8",
     "/dom.js" "dom.js" "text/javascript; charset=utf-8",
+    "/field.js" "field.js" "text/javascript; charset=utf-8",
     "/format.js" "format.js" "text/javascript; charset=utf-8",
     "/history.js" "history.js" "text/javascript; charset=utf-8",
-    "/links.js" "links.js" "text/javascript; charset=utf-8",
+    "/kinds.js" "kinds.js" "text/javascript; charset=utf-8",
+    "/objects.js" "objects.js" "text/javascript; charset=utf-8",
     "/panel.js" "panel.js" "text/javascript; charset=utf-8",
     "/routers.js" "routers.js" "text/javascript; charset=utf-8",
+    "/scales.js" "scales.js" "text/javascript; charset=utf-8",
+    "/screen.js" "screen.js" "text/javascript; charset=utf-8",
     "/timeline.js" "timeline.js" "text/javascript; charset=utf-8",
+    "/token.js" "token.js" "text/javascript; charset=utf-8",
     "/topology.js" "topology.js" "text/javascript; charset=utf-8",
     "/vendor/uPlot.iife.min.js" "vendor/uPlot.iife.min.js" "text/javascript; charset=utf-8",
     "/vendor/uPlot.min.css" "vendor/uPlot.min.css" "text/css; charset=utf-8",
@@ -49,7 +54,7 @@ pub(crate) fn router() -> Router {
 }
 
 async fn sent(file: &'static File) -> Response {
-    // They change with the version, and cost nothing.
+    // They change with the version, and are cheap to send.
     let headers = [(header::CONTENT_TYPE, file.kind), (header::CACHE_CONTROL, "no-cache")];
     (headers, file.bytes).into_response()
 }

@@ -1,12 +1,14 @@
-//! What can be asked of a router's programs, and how a request of the API says it.
+//! Requests about a router's programs, and their form in the API.
 
 use hyper::Method;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Number, Value, json};
+use utoipa::openapi::schema::{Array, ArrayBuilder, Object, Type};
 use utoipa::{IntoParams, ToSchema};
 
-/// Characters that a path keeps as they are (RFC 3986, section 2.3).
+/// Unreserved characters of a path (RFC 3986, section 2.3).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A name as a segment of a path, or a value of a query.
@@ -17,23 +19,23 @@ pub(crate) fn segment(name: &str) -> String {
 /// A request about a router's programs. Bytes are pairs of hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ForwarderAsk {
+pub enum ProgramRequest {
     /// Lists the programs with their counters and worst-case costs.
     List,
-    /// Lists the services and control processes above the router, the outcome of their packets, and the
+    /// Lists the services and control processes above the router, the outcomes of their packets, and the
     /// socket for control processes.
     Levels,
     /// Installs a program, and returns its number.
     Install(NewForwarder),
-    /// Puts a program in the place of the one with this number: it gets its key and its output, the maps that
-    /// are declared alike, and the state if that has the same size. Answers what was kept and what is new.
+    /// Replaces a program. The new one gets its key and exit, equally declared maps, and the state if it has
+    /// the same size. The answer lists what was kept and what is new.
     Replace(u32, NewForwarder),
-    /// Lets the leases of the programs with these numbers begin again.
+    /// Renews the leases of these programs.
     Renew(Vec<u32>),
     /// Removes a program.
     Remove(u32),
     /// A program's state, and its fields if a type is named.
-    Get(u32, Typed),
+    Get(u32, TypeQuery),
     /// Writes a program's state.
     Set(u32, State),
     /// Takes records out of a program's rings, the oldest first.
@@ -72,14 +74,30 @@ pub struct NewForwarder {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Leases {
     /// Their numbers.
+    #[serde(deserialize_with = "whole_numbers")]
     pub(crate) fids: Vec<u32>,
+}
+
+/// Reads numbers of programs. 7.0 is one, too: JSON does not distinguish it from 7.
+fn whole_numbers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u32>, D::Error> {
+    let whole = |number: Number| {
+        let float =
+            number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..=u32::MAX.into()).contains(float));
+        let number = number.as_u64().and_then(|number| u32::try_from(number).ok());
+        number.or(float.map(|float| float as u32))
+    };
+    let numbers = Vec::<Number>::deserialize(from)?;
+    let read = |number: Number| whole(number.clone()).ok_or(number);
+    numbers.into_iter().map(read).collect::<Result<_, _>>().map_err(|number| {
+        D::Error::custom(format!("{number} is no number of a program: a whole number below 2^32"))
+    })
 }
 
 /// A type of the program's object.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub struct Typed {
+pub struct TypeQuery {
     /// A type of its object, such as the name of a structure, whose fields are shown in addition.
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
@@ -131,19 +149,25 @@ pub struct MapChange {
     pub remove: Vec<String>,
     /// Keys and values that are written then, in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Vec<String>>)]
+    #[schema(schema_with = pairs)]
     pub write: Vec<(String, String)>,
+}
+
+/// The schema of pairs of texts.
+fn pairs() -> Array {
+    let text = Object::with_type(Type::String);
+    let pair = ArrayBuilder::new().items(text).min_items(Some(2)).max_items(Some(2));
+    ArrayBuilder::new().items(pair).build()
 }
 
 /// Keys of a map.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Keys {
-    /// The keys.
     pub(crate) keys: Vec<String>,
 }
 
-impl ForwarderAsk {
+impl ProgramRequest {
     /// The request that asks this of a router: method, path and body.
     pub(crate) fn request(&self, router: &str) -> (Method, String, Value) {
         let at_router = |rest: &str| format!("/v1/routers/{}/{rest}", segment(router));
@@ -156,7 +180,7 @@ impl ForwarderAsk {
             Self::Replace(fid, new) => (Method::PUT, at(fid, ""), body_of(new)),
             Self::Renew(fids) => (Method::PUT, at_router("leases"), json!({ "fids": fids })),
             Self::Remove(fid) => (Method::DELETE, at(fid, ""), Value::Null),
-            Self::Get(fid, Typed { kind }) => {
+            Self::Get(fid, TypeQuery { kind }) => {
                 let query = kind.as_ref().map(|kind| format!("?type={}", segment(kind))).unwrap_or_default();
                 (Method::GET, at(fid, &format!("/state{query}")), Value::Null)
             }

@@ -6,7 +6,7 @@
 )]
 
 use crate::forwarder::{
-    Entries, ForwarderAsk, Keys, Leases, MapChange, NewForwarder, Rings, State as NewState, Typed,
+    Entries, Keys, Leases, MapChange, NewForwarder, ProgramRequest, Rings, State as NewState, TypeQuery,
 };
 use crate::instance::Instance;
 use crate::problem::{Problem, Refusals};
@@ -39,8 +39,7 @@ pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
         .layer(DefaultBodyLimit::max(MAX_OBJECT))
 }
 
-/// Asks the instance.
-async fn ask(State(instance): Running, router: String, ask: ForwarderAsk) -> Answer {
+async fn ask(State(instance): Running, router: String, ask: ProgramRequest) -> Answer {
     let answered = blocking(move || {
         let refused = |error| Box::new(Problem::from_set(&error, |kind| instance.names(kind)));
         instance.forwarders(&router, &ask).map_err(refused)
@@ -52,21 +51,21 @@ async fn ask(State(instance): Running, router: String, ask: ForwarderAsk) -> Ans
 #[utoipa::path(get, path = "/v1/routers/{router}/forwarders", params(("router" = String, Path)),
     responses((status = OK, body = Object), Refusals))]
 async fn list(instance: Running, InPath(router): InPath<String>) -> Answer {
-    ask(instance, router, ForwarderAsk::List).await
+    ask(instance, router, ProgramRequest::List).await
 }
 
 /// Installs a program between two batches of packets, and answers its number.
 #[utoipa::path(post, path = "/v1/routers/{router}/forwarders", params(("router" = String, Path)),
     request_body = NewForwarder, responses((status = OK, body = Object), Refusals))]
 async fn install(instance: Running, InPath(router): InPath<String>, Body(new): Body<NewForwarder>) -> Answer {
-    ask(instance, router, ForwarderAsk::Install(new)).await
+    ask(instance, router, ProgramRequest::Install(new)).await
 }
 
 /// Lists who is above a router, what became of the packets that went up, and where control processes come.
 #[utoipa::path(get, path = "/v1/routers/{router}/levels", params(("router" = String, Path)),
     responses((status = OK, body = Object), Refusals))]
 async fn levels(instance: Running, InPath(router): InPath<String>) -> Answer {
-    ask(instance, router, ForwarderAsk::Levels).await
+    ask(instance, router, ProgramRequest::Levels).await
 }
 
 /// Renews the leases of programs.
@@ -77,7 +76,7 @@ async fn renew(
     InPath(router): InPath<String>,
     Body(Leases { fids }): Body<Leases>,
 ) -> Answer {
-    ask(instance, router, ForwarderAsk::Renew(fids)).await
+    ask(instance, router, ProgramRequest::Renew(fids)).await
 }
 
 /// Puts a program in the place of another, with what it can keep of it.
@@ -89,7 +88,7 @@ async fn replace(
     InPath((router, fid)): InPath<(String, u32)>,
     Body(new): Body<NewForwarder>,
 ) -> Answer {
-    ask(instance, router, ForwarderAsk::Replace(fid, new)).await
+    ask(instance, router, ProgramRequest::Replace(fid, new)).await
 }
 
 /// Removes a program between two batches of packets.
@@ -97,19 +96,19 @@ async fn replace(
     params(("router" = String, Path), ("fid" = u32, Path)),
         responses((status = OK, body = Object), Refusals))]
 async fn remove(instance: Running, InPath((router, fid)): InPath<(String, u32)>) -> Answer {
-    ask(instance, router, ForwarderAsk::Remove(fid)).await
+    ask(instance, router, ProgramRequest::Remove(fid)).await
 }
 
 /// Shows a program's state.
 #[utoipa::path(get, path = "/v1/routers/{router}/forwarders/{fid}/state",
-    params(("router" = String, Path), ("fid" = u32, Path), Typed),
+    params(("router" = String, Path), ("fid" = u32, Path), TypeQuery),
         responses((status = OK, body = Object), Refusals))]
 async fn state(
     instance: Running,
     InPath((router, fid)): InPath<(String, u32)>,
-    InQuery(typed): InQuery<Typed>,
+    InQuery(typed): InQuery<TypeQuery>,
 ) -> Answer {
-    ask(instance, router, ForwarderAsk::Get(fid, typed)).await
+    ask(instance, router, ProgramRequest::Get(fid, typed)).await
 }
 
 /// Writes a program's state, all of it, between two batches of packets.
@@ -121,7 +120,7 @@ async fn set_state(
     InPath((router, fid)): InPath<(String, u32)>,
     Body(state): Body<NewState>,
 ) -> Answer {
-    ask(instance, router, ForwarderAsk::Set(fid, state)).await
+    ask(instance, router, ProgramRequest::Set(fid, state)).await
 }
 
 /// Takes records out of a program's rings, the oldest first.
@@ -133,7 +132,7 @@ async fn events(
     InPath((router, fid)): InPath<(String, u32)>,
     Body(rings): Body<Rings>,
 ) -> Answer {
-    ask(instance, router, ForwarderAsk::Events(fid, rings)).await
+    ask(instance, router, ProgramRequest::Events(fid, rings)).await
 }
 
 /// Lists a program's maps.
@@ -141,7 +140,7 @@ async fn events(
     params(("router" = String, Path), ("fid" = u32, Path)),
         responses((status = OK, body = Object), Refusals))]
 async fn maps(instance: Running, InPath((router, fid)): InPath<(String, u32)>) -> Answer {
-    ask(instance, router, ForwarderAsk::Maps(fid)).await
+    ask(instance, router, ProgramRequest::Maps(fid)).await
 }
 
 /// Shows the entries of a program's map, or one of them.
@@ -153,11 +152,11 @@ async fn entries(
     InPath((router, fid, map)): InPath<(String, u32, String)>,
     InQuery(entries): InQuery<Entries>,
 ) -> Answer {
-    ask(instance, router, ForwarderAsk::Map(fid, map, entries)).await
+    ask(instance, router, ProgramRequest::Map(fid, map, entries)).await
 }
 
-/// Removes entries of a program's map as far as they are there, then writes others. Those before a wrong one
-/// are done.
+/// Removes entries of a program's map, ignoring missing ones, then writes others. Changes before a wrong one
+/// remain.
 #[utoipa::path(patch, path = "/v1/routers/{router}/forwarders/{fid}/maps/{map}",
     params(("router" = String, Path), ("fid" = u32, Path), ("map" = String, Path)),
     request_body = MapChange, responses((status = OK, body = Object), Refusals))]
@@ -166,11 +165,10 @@ async fn write(
     InPath((router, fid, map)): InPath<(String, u32, String)>,
     Body(change): Body<MapChange>,
 ) -> Answer {
-    ask(instance, router, ForwarderAsk::Write(fid, map, change)).await
+    ask(instance, router, ProgramRequest::Write(fid, map, change)).await
 }
 
-/// Shows the values of keys of a program's map, null for those that are not there: more of them than a path
-/// can name.
+/// Shows the values of keys of a program's map, null for missing ones. Allows more keys than a path.
 #[utoipa::path(post, path = "/v1/routers/{router}/forwarders/{fid}/maps/{map}/values",
     params(("router" = String, Path), ("fid" = u32, Path), ("map" = String, Path)),
     request_body = Keys, responses((status = OK, body = Object), Refusals))]
@@ -179,7 +177,7 @@ async fn values(
     InPath((router, fid, map)): InPath<(String, u32, String)>,
     Body(Keys { keys }): Body<Keys>,
 ) -> Answer {
-    ask(instance, router, ForwarderAsk::Values(fid, map, keys)).await
+    ask(instance, router, ProgramRequest::Values(fid, map, keys)).await
 }
 
 /// Removes all entries of a program's map; sets all values of an array to zero.
@@ -187,5 +185,5 @@ async fn values(
     params(("router" = String, Path), ("fid" = u32, Path), ("map" = String, Path)),
     responses((status = OK, body = Object), Refusals))]
 async fn clear(instance: Running, InPath((router, fid, map)): InPath<(String, u32, String)>) -> Answer {
-    ask(instance, router, ForwarderAsk::Clear(fid, map)).await
+    ask(instance, router, ProgramRequest::Clear(fid, map)).await
 }

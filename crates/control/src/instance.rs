@@ -1,10 +1,10 @@
 //! The interface between the API and a running instance, and the formats of its answers.
 
-use crate::ForwarderAsk;
-use crate::object::{Choice, Chosen, Kind, Object, Settable};
-use crate::overview::{EventPage, Summary, Topology};
-use crate::rewire::{RewireAsk, Rewired};
-use crate::scenario::{Comparison, WantedScenario};
+use crate::ProgramRequest;
+use crate::object::{Kind, Object, ObjectNames, ObjectPage, ObjectQuery, Settable};
+use crate::overview::{EventPage, EventQuery, Summary, Topology};
+use crate::rewire::{RewireRequest, Rewired};
+use crate::scenario::{Comparison, ScenarioRequest};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use thiserror::Error;
@@ -15,13 +15,13 @@ use utoipa::ToSchema;
 /// The methods are called on a separate thread, never on a worker, and may block until workers answer between
 /// two batches.
 pub trait Instance: Send + Sync {
-    /// Its name: the scenario's, or one given at the start.
+    /// Its name: that of the scenario, or one given at the start.
     fn name(&self) -> String;
 
     /// All counters.
     fn stats(&self) -> serde_json::Value;
 
-    /// The names of its objects of one kind, in the order of the scenario. A duplex link is there as its two
+    /// The names of its objects of one kind, in the order of the scenario. A duplex link appears as its two
     /// directions.
     fn names(&self, kind: Kind) -> Arc<[String]>;
 
@@ -31,21 +31,35 @@ pub trait Instance: Send + Sync {
     /// If it does not answer.
     fn summary(&self) -> Result<Summary, SetError>;
 
-    /// Its graph.
-    fn topology(&self) -> Topology;
-
-    /// What is scheduled, and what has happened behind the entry of the log with this number.
-    fn events(&self, after: u64) -> EventPage;
-
-    /// The time of the run at which the counters that it shows were taken.
-    fn counted_ns(&self) -> u64;
-
-    /// The names of objects of one kind: those that fit, sorted.
+    /// Its graph, or that of some of its links.
     ///
     /// # Errors
-    /// If objects of this kind can't be sorted so, or it does not answer.
-    fn choose(&self, kind: Kind, choice: &Choice) -> Result<Chosen, SetError> {
+    /// If links have no such order, or it does not answer.
+    fn topology(&self, links: Option<&ObjectQuery>) -> Result<Topology, SetError>;
+
+    /// Scheduled changes and past events.
+    fn events(&self, query: EventQuery) -> EventPage;
+
+    /// The time of the run at which its counters were taken.
+    fn counted_ns(&self) -> u64;
+
+    /// The names of matching objects of one kind, sorted.
+    ///
+    /// # Errors
+    /// If objects of this kind have no such order, or it does not answer.
+    fn choose(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectNames, SetError> {
         chosen_in_order(kind, &self.names(kind), choice)
+    }
+
+    /// A page of objects of one kind, with their settings and counters.
+    ///
+    /// # Errors
+    /// As [`Instance::choose`].
+    fn page(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectPage, SetError> {
+        let chosen = self.choose(kind, choice)?;
+        // One that has gone meanwhile is left out.
+        let objects = chosen.names.iter().filter_map(|name| self.object(kind, name).ok()).collect();
+        Ok(ObjectPage { total: chosen.total, from: choice.from, counted_ns: self.counted_ns(), objects })
     }
 
     /// The object of this kind and name.
@@ -54,17 +68,17 @@ pub trait Instance: Send + Sync {
     /// If there is none, or it does not answer.
     fn object(&self, kind: Kind, name: &str) -> Result<Object, SetError>;
 
-    /// Changes an object at one instant: all `changes`, pairs of key and text, or none of them. What they
-    /// don't name is kept. Returns the object after the change.
+    /// Changes an object at one instant: all `changes`, pairs of key and text, or none of them. Other
+    /// settings are kept. Returns the object after the change.
     ///
     /// # Errors
-    /// If there is no such object, or a change can't be made; nothing has changed then.
+    /// If there is no such object, or a change is impossible; then nothing has changed.
     fn set(&self, kind: Kind, name: &str, changes: &[(String, String)]) -> Result<Object, SetError>;
 
     /// The settings that changes of objects of one kind may name.
     fn settable(&self, kind: Kind) -> Vec<Settable>;
 
-    /// A router's routes, those to its own networks included.
+    /// A router's routes, including those to its own networks.
     ///
     /// # Errors
     /// If there is no such router, or it does not answer.
@@ -73,56 +87,60 @@ pub trait Instance: Send + Sync {
     /// Handles a request about a router's programs, and answers as JSON.
     ///
     /// # Errors
-    /// If there is no such router, program or map, or the request is impossible; nothing has changed then.
-    fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<serde_json::Value, SetError>;
+    /// If there is no such router, program or map, or the request is impossible; then nothing has changed.
+    fn forwarders(&self, router: &str, ask: &ProgramRequest) -> Result<serde_json::Value, SetError>;
 
-    /// Counters in the text format of OpenMetrics; of single links those that `links` means, at most `limit`.
+    /// Counters in the text format of OpenMetrics, with at most `limit` single links that `links` matches.
     ///
     /// # Errors
     /// If there are no such links, or the instance does not answer.
     fn metrics(&self, links: Option<&str>, limit: usize) -> Result<String, SetError>;
 
-    /// The scenario that describes what runs, in TOML.
+    /// The scenario that describes the running instance, in TOML.
     ///
     /// # Errors
-    /// If it is not known, or the instance does not answer.
+    /// If it is unknown, or the instance does not answer.
     fn scenario(&self) -> Result<String, SetError>;
 
-    /// How what runs differs from a scenario in TOML.
+    /// Compares the running instance with a scenario in TOML.
     ///
     /// # Errors
-    /// If the scenario is wrong, or the instance does not answer.
+    /// If the scenario is invalid, or the instance does not answer.
     fn compare(&self, toml: &str) -> Result<Comparison, SetError>;
 
-    /// Brings what runs to a scenario, and says what was changed.
+    /// Applies a scenario to the running instance, and returns the changes.
     ///
     /// # Errors
-    /// If the scenario is wrong, or something of it can't change while the instance runs and the rest is not
-    /// wanted; nothing has changed then.
-    fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, SetError>;
+    /// If the scenario is invalid, or part of it can't change in a run and a partial change is not wanted;
+    /// then nothing has changed.
+    fn apply(&self, wanted: &ScenarioRequest) -> Result<Comparison, SetError>;
 
     /// Adds and removes objects at one instant.
     ///
     /// # Errors
-    /// If that can't be; nothing has changed then.
-    fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError>;
+    /// If that is impossible; then nothing has changed.
+    fn rewire(&self, ask: &RewireRequest) -> Result<Rewired, SetError>;
 
     /// Ends the instance as SIGTERM does, and returns without waiting.
     fn stop(&self);
 }
 
-/// Names of objects that fit a choice, in their own order.
+/// Names of objects that match a query, in the scenario's order.
 ///
 /// # Errors
-/// If the choice sorts them.
-pub fn chosen_in_order(kind: Kind, all: &[String], choice: &Choice) -> Result<Chosen, SetError> {
+/// If the query sorts them.
+pub fn chosen_in_order(kind: Kind, all: &[String], choice: &ObjectQuery) -> Result<ObjectNames, SetError> {
     if choice.sort.is_some() {
-        let reason = format!("{} are not sorted; only links are", kind.collection());
+        let reason = format!("{} can't be sorted; only links can", kind.collection());
         return Err(SetError::Value { key: "sort".into(), reason });
     }
     let fitting = || all.iter().filter(|name| choice.has(name));
-    let names = fitting().skip(choice.from).take(choice.count).cloned().collect();
-    Ok(Chosen { total: if choice.name.is_some() { fitting().count() } else { all.len() }, names })
+    let total = if choice.name.is_some() { fitting().count() } else { all.len() };
+    let names = match choice.reverse {
+        false => fitting().skip(choice.from).take(choice.count).cloned().collect(),
+        true => fitting().rev().skip(choice.from).take(choice.count).cloned().collect(),
+    };
+    Ok(ObjectNames { total, names })
 }
 
 /// A router's routes, or the first of them.
@@ -135,7 +153,7 @@ pub struct RoutePage {
     pub more: bool,
 }
 
-/// Which instance answers.
+/// Identity of an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Info {
     /// Its name.
@@ -156,7 +174,7 @@ pub enum SetError {
     /// There is no such object.
     #[error("there is no {} \"{name}\"", kind.word())]
     Unknown {
-        /// What it would be.
+        /// Its kind.
         kind: Kind,
         /// Its name.
         name: String,
@@ -166,9 +184,9 @@ pub enum SetError {
     UnknownKey {
         /// What it is.
         kind: Kind,
-        /// What was given.
+        /// The given key.
         key: String,
-        /// The settings there are.
+        /// The known settings.
         known: Vec<String>,
     },
     /// The text is not a valid value of this setting.
@@ -176,7 +194,7 @@ pub enum SetError {
     Value {
         /// The setting.
         key: String,
-        /// What is wrong, with a valid example.
+        /// The fault, with a valid example.
         reason: String,
     },
     /// It can't be changed in this run: the reason, and the fix.
@@ -190,10 +208,10 @@ pub enum SetError {
 /// Most settings that an error lists.
 const MOST_LISTED: usize = 24;
 
-/// What an object has, if that is soon said.
+/// An object's settings, if there are few.
 fn few(known: &[String]) -> String {
     match known.len() {
-        0 => "nothing of it can be changed while it runs".into(),
+        0 => "none of its settings can be changed while it runs".into(),
         1..=MOST_LISTED => format!("it has {}", known.join(", ")),
         _ => "longwire blocks lists what it can have".into(),
     }

@@ -1,10 +1,11 @@
 //! The API of a running instance, and its client.
 //!
 //! An instance serves HTTP with JSON on its own Unix socket in [`directory`], which only its user can open.
-//! The socket disappears with the instance; the socket of a killed one is removed by the next [`list`]. The
-//! API is described by the OpenAPI document that it serves, `GET /v1/openapi.json`.
+//! The socket disappears with the instance; that of a killed one is removed by the next [`list`]. The API is
+//! described by the OpenAPI document that it serves, `GET /v1/openapi.json`.
 #![forbid(unsafe_code)]
 
+mod certificate;
 mod changes;
 mod client;
 mod dashboard;
@@ -17,6 +18,7 @@ mod object;
 mod overview;
 mod place;
 mod problem;
+mod remote;
 mod requests;
 mod rewire;
 mod routes;
@@ -25,25 +27,30 @@ mod scenario;
 mod scenario_routes;
 mod server;
 mod service;
+mod tls;
 mod tokens;
 mod web;
 
 pub use client::{Client, ClientError, list};
-pub use forwarder::{Entries, ForwarderAsk, MapChange, NewForwarder, Rings, State, Typed};
+pub use forwarder::{Entries, MapChange, NewForwarder, ProgramRequest, Rings, State, TypeQuery};
 pub use instance::{Info, Instance, RoutePage, SetError, chosen_in_order};
 pub use longwire_rundir::{PlaceError, directory, prepare};
-pub use object::{Choice, Chosen, Kind, Object, ObjectPage, Quantity, Settable, Sort, fits};
+pub use object::{
+    Bounds, Kind, Object, ObjectNames, ObjectPage, ObjectQuery, Quantity, Settable, Sort, fits,
+};
 pub use overview::{
-    EventPage, LoggedEvent, PlannedEvent, PoolUse, Summary, Topology, TopologyLink, TopologyNode,
+    EventPage, EventQuery, LoggedEvent, PlannedEvent, PoolUse, Summary, Topology, TopologyLink, TopologyNode,
 };
 pub use place::{Found, control_socket};
 pub use problem::Problem;
-pub use rewire::{RewireAsk, Rewired, RewiredObject, section};
+pub use remote::{RemoteError, RemoteFiles, RemoteInstance, RemoteUrl};
+pub use rewire::{RewireRequest, Rewired, RewiredObject, section};
 pub use routes::document;
 pub use rows::RowFilter;
 pub use scenario::{
-    Comparison, ObjectDifference, RefusedDifference, ScenarioText, SettingDifference, WantedScenario,
+    Comparison, ObjectDifference, RefusedDifference, ScenarioRequest, ScenarioText, SettingDifference,
 };
 pub use server::{Server, StartError};
+pub use tls::{Tls, TlsError, TlsFiles};
 pub use tokens::{Scope, TokenError, Tokens};
 pub use web::{Web, WebAddress, WebError, WebServer};

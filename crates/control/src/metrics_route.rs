@@ -10,7 +10,7 @@ use crate::problem::{Problem, Refusals};
 use crate::requests::{InQuery, Running, answered};
 use axum::Json;
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Highest number of links with series of their own.
+/// Most links with separate series.
 const MAX_LINKS: usize = 1000;
 /// The format of OpenMetrics 1.0.
 const FORMAT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -28,7 +28,7 @@ pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
     OpenApiRouter::new().routes(routes!(metrics))
 }
 
-/// Which links have series of their own.
+/// Links with separate series.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -52,7 +52,10 @@ async fn metrics(
     State(instance): Running,
     InQuery(Series { links, limit }): InQuery<Series>,
 ) -> Result<impl IntoResponse, Problem> {
-    let limit = limit.min(MAX_LINKS);
+    if limit > MAX_LINKS {
+        let what = format!("limit: at most {MAX_LINKS} links have series of their own");
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("limit"));
+    }
     let text = answered(instance, move |instance| instance.metrics(links.as_deref(), limit));
     let Json(text) = text.await?;
     Ok(([(header::CONTENT_TYPE, FORMAT)], text))

@@ -1,11 +1,11 @@
-//! Objects: what can be looked at and changed while it runs. Scenario events, `longwire ctl`, the API and
-//! NESP address them alike, by kind and name.
+//! Objects of a run, which can be shown and changed. Scenario events, `longwire ctl`, the API and NESP
+//! address them alike, by kind and name.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// What an object is.
+/// The kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -15,7 +15,7 @@ pub enum Kind {
     Source,
     /// A shared medium.
     Medium,
-    /// A port, that of a test host included.
+    /// A port, including that of a test host.
     Port,
     /// A router.
     Router,
@@ -26,11 +26,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds, in the order in which a name without a kind is looked for.
+    /// All kinds, in the order in which a name without a kind is looked up.
     pub const ALL: [Self; 7] =
         [Self::Link, Self::Source, Self::Medium, Self::Router, Self::Flow, Self::Forwarder, Self::Port];
 
-    /// One of them, as in `there is no link "up"`.
+    /// The singular, as in `there is no link "up"`.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Link => "link",
@@ -43,7 +43,7 @@ impl Kind {
         }
     }
 
-    /// All of them, as in a path of the API: `/v1/links`.
+    /// The plural, as in a path of the API: `/v1/links`.
     pub const fn collection(self) -> &'static str {
         match self {
             Self::Link => "links",
@@ -62,7 +62,7 @@ impl Kind {
     }
 }
 
-/// An object: how it is set, and what it has counted.
+/// An object with its settings and counters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Object {
     /// What it is.
@@ -70,45 +70,45 @@ pub struct Object {
     /// Its name in the scenario.
     #[schema(example = "up")]
     pub name: String,
-    /// Its settings, each as text that setting it would take. Of several objects, those that all have alike.
+    /// Its settings, as text that can be set. Of several objects, the settings that are equal in all.
     #[schema(example = json!({"rate": "10 Mbit/s", "delay": "20 ms"}))]
     pub settings: BTreeMap<String, String>,
     /// Its counters, if it has any.
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     #[schema(value_type = Option<Object>)]
     pub stats: serde_json::Value,
-    /// The objects that the name means if it means several: both directions of a duplex link, or all whose
-    /// names fit a pattern.
+    /// The objects that the name matches if they are several: both directions of a duplex link, or the
+    /// matches of a pattern.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(no_recursion)]
     pub members: Vec<Self>,
 }
 
 impl Object {
-    /// Several objects of one kind that are meant by one name.
+    /// Several objects of one kind that match one name.
     pub fn several(kind: Kind, name: &str, members: Vec<Self>) -> Self {
         let mut settings = members.first().map(|first| first.settings.clone()).unwrap_or_default();
         settings.retain(|key, text| members.iter().all(|member| member.settings.get(key) == Some(text)));
         Self { kind, name: name.into(), settings, stats: serde_json::Value::Null, members }
     }
 
-    /// The objects that the name means: itself, if not several.
+    /// The objects that the name matches: itself, if not several.
     pub fn each(&self) -> &[Self] {
         if self.members.is_empty() { std::slice::from_ref(self) } else { &self.members }
     }
 }
 
-/// The name of [`Object`] in descriptions: there, `Object` would be any object of JSON.
+/// [`Object`] in descriptions, where `Object` would mean any JSON object.
 pub(crate) type OneObject = Object;
 
 /// Some of the objects of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ObjectPage {
-    /// How many there are that fit the request.
+    /// Number of matching objects.
     pub total: usize,
-    /// Index of the first one of this page.
+    /// Index of the first one on this page.
     pub from: usize,
-    /// The time of the run at which they were counted.
+    /// The time of the run at which counters were taken.
     pub counted_ns: u64,
     /// The objects.
     #[schema(value_type = Vec<OneObject>)]
@@ -118,77 +118,153 @@ pub struct ObjectPage {
 /// A setting that a change may name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settable {
-    /// How it is called; a part in capitals is to be filled in, as in `route.NETWORK`.
+    /// Its name; a part in capitals is a placeholder, as in `route.NETWORK`.
     pub key: String,
-    /// What it sets.
+    /// Its meaning.
     pub help: &'static str,
-    /// What values it takes, in words.
+    /// Its values, as text.
     pub takes: String,
-    /// What its values measure.
+    /// The quantity of its values.
     pub quantity: Quantity,
+    /// Whether only a new object can have it.
+    pub only_new: bool,
 }
 
-/// What the values of a setting measure.
+impl Settable {
+    /// A setting that can change during a run.
+    pub fn new(key: impl Into<String>, help: &'static str, takes: String, quantity: Quantity) -> Self {
+        Self { key: key.into(), help, takes, quantity, only_new: false }
+    }
+
+    /// Adds it to a list. If several kinds of an object have the setting, the range covers all of them.
+    pub fn add_to(self, all: &mut Vec<Self>) {
+        match all.iter_mut().find(|known| known.key == self.key) {
+            Some(known) => {
+                if known.quantity != self.quantity && !known.takes.contains(&self.takes) {
+                    known.takes += &format!(", or {}", self.takes);
+                }
+                known.quantity.widen(self.quantity);
+            }
+            None => all.push(self),
+        }
+    }
+}
+
+/// The quantity of a setting's values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Quantity {
     /// A rate, such as `10 Mbit/s`.
     Rate,
-    /// A time, such as `20 ms`.
-    Time,
+    /// A time, such as `20 ms`; bounds are nanoseconds.
+    Time(Bounds),
     /// A share, such as `2 %`.
     Share,
-    /// Nothing: it is one of these words.
+    /// An integer.
+    Integer(Bounds),
+    /// A number with a fraction; bounds are millionths.
+    Decimal(Bounds),
+    /// A size, such as `64 KiB`; bounds are bytes.
+    Size(Bounds),
+    /// The limit of a queue, such as `100 packets`.
+    Limit,
+    /// None: the value is one of these words.
     Words(Vec<&'static str>),
     /// Something else.
     Other,
 }
 
-/// Which objects of a kind are asked for.
+/// Range of a quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// The lowest.
+    pub least: u64,
+    /// The highest; `u64::MAX` if unlimited.
+    pub most: u64,
+}
+
+impl Bounds {
+    /// Any value.
+    pub const NONE: Self = Self { least: 0, most: u64::MAX };
+
+    fn widen(&mut self, other: Self) {
+        *self = Self { least: self.least.min(other.least), most: self.most.max(other.most) };
+    }
+}
+
+impl Quantity {
+    /// Extends it to cover another quantity.
+    fn widen(&mut self, other: Self) {
+        match (&mut *self, other) {
+            (Self::Time(own), Self::Time(other))
+            | (Self::Integer(own), Self::Integer(other))
+            | (Self::Decimal(own), Self::Decimal(other))
+            | (Self::Size(own), Self::Size(other)) => own.widen(other),
+            (Self::Words(own), Self::Words(other)) => {
+                let fresh: Vec<_> = other.into_iter().filter(|word| !own.contains(word)).collect();
+                own.extend(fresh);
+            }
+            (own, other) if *own == other => {}
+            _ => *self = Self::Other,
+        }
+    }
+}
+
+/// Selects objects of a kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Choice {
-    /// A name, or a pattern in which `*` fits any text. Without it, all.
+pub struct ObjectQuery {
+    /// A name, or a pattern in which `*` matches any text. Default: all.
     pub name: Option<String>,
-    /// By what they are sorted; without it, the order of the scenario.
+    /// The sort key. Default: the order of the scenario.
     pub sort: Option<Sort>,
+    /// Whether that order is turned round.
+    pub reverse: bool,
     /// Index of the first one.
     pub from: usize,
-    /// How many, at most.
+    /// Most objects.
     pub count: usize,
 }
 
-impl Choice {
-    /// Whether a name fits.
+impl ObjectQuery {
+    /// Whether a name matches.
     pub fn has(&self, name: &str) -> bool {
         self.name.as_ref().is_none_or(|pattern| fits(name, pattern))
     }
 }
 
-/// By what links are sorted, the highest first.
+/// Sort keys of links, the highest first; names in alphabetical order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sort {
-    /// What they let out lately: since the counters before the last ones.
+    /// Name.
+    Name,
+    /// Recent input rate.
+    In,
+    /// Recent output rate.
     Rate,
-    /// What they have let out.
+    /// Share of the link's rate in recent use; links that are down come first.
+    Load,
+    /// Total output.
     Carried,
     /// Bytes in the queue.
     Queued,
+    /// What a packet takes that comes now: the delay, and the queue at the link's rate.
+    Delay,
     /// Dropped packets.
     Dropped,
-    /// The highest lateness of a packet.
+    /// Highest lateness of a packet.
     Late,
 }
 
-/// The names of the objects that were asked for.
+/// Names of the selected objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Chosen {
-    /// How many there are that fit.
+pub struct ObjectNames {
+    /// Number of matching objects.
     pub total: usize,
-    /// Those of the page.
+    /// The names on the page.
     pub names: Vec<String>,
 }
 
-/// Whether a name fits a pattern, in which `*` fits any text.
+/// Whether a name matches a pattern, in which `*` matches any text.
 pub fn fits(name: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
@@ -203,6 +279,24 @@ pub fn fits(name: &str, pattern: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_setting_of_several_kinds_has_the_range_of_all() {
+        let time = |least, most| Quantity::Time(Bounds { least, most });
+        let words = |words: &[&'static str]| Quantity::Words(words.to_vec());
+        let of = |each: &[(&str, Quantity)]| {
+            let mut all = Vec::new();
+            for (takes, quantity) in each {
+                Settable::new("slot", "", (*takes).into(), quantity.clone()).add_to(&mut all);
+            }
+            assert_eq!(all.len(), 1);
+            (all[0].takes.clone(), all[0].quantity.clone())
+        };
+        assert_eq!(of(&[("a", time(1, 9)), ("a", time(1, 9))]), ("a".into(), time(1, 9)));
+        assert_eq!(of(&[("a", time(1, 9)), ("b", time(5, 20))]), ("a, or b".into(), time(1, 20)));
+        assert_eq!(of(&[("x", words(&["x"])), ("y", words(&["x", "y"]))]).1, words(&["x", "y"]));
+        assert_eq!(of(&[("a", time(1, 9)), ("b", Quantity::Rate)]).1, Quantity::Other);
+    }
 
     #[test]
     fn patterns_fit_names() {

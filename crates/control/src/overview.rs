@@ -1,44 +1,50 @@
-//! What the API says of an instance as a whole: its totals, its graph, and what happens.
+//! Data on an instance as a whole: totals, graph and events.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
-/// Totals of a run, the same size however many objects there are.
+/// Totals of a run, of constant size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Summary {
     /// The scenario's file.
     #[schema(example = "scenarios/two-hosts.toml")]
     pub scenario: String,
-    /// How long it has run.
+    /// Time since its start.
     pub elapsed_ns: u64,
     /// The verdict so far, as in the report; null before the first.
     #[schema(value_type = Option<Object>)]
     pub fidelity: serde_json::Value,
-    /// Packets that came in by ports to the outside.
+    /// The verdicts on windows of the run, as in the report; null before the first.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub window: serde_json::Value,
+    /// Packets received by ports to the outside.
     pub in_packets: u64,
-    /// Packets that went out by them.
+    /// Packets sent by them.
     pub out_packets: u64,
     /// Bytes of their frames.
     pub out_bytes: u64,
-    /// Packets inside: in queues, on their way, in routers.
+    /// Packets inside: in queues, in transit, in routers.
     pub held: u64,
     /// Dropped packets by reason, on links and elsewhere.
     #[schema(example = json!({"loss": 17}))]
     pub dropped: BTreeMap<String, u64>,
+    /// What is wrong with ports.
+    pub faults: Vec<String>,
     /// The memory of packets.
     pub pool: PoolUse,
-    /// How many objects there are, by collection.
+    /// Number of objects, by collection.
     #[schema(example = json!({"links": 2, "ports": 2}))]
     pub objects: BTreeMap<String, usize>,
 }
 
-/// How much of the packets' memory is in use.
+/// Use of packet memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PoolUse {
     /// In use now.
     pub used_bytes: u64,
-    /// All there is.
+    /// Capacity.
     pub bytes: u64,
 }
 
@@ -49,10 +55,10 @@ pub struct Topology {
     pub nodes: Vec<TopologyNode>,
     /// The links, in the order of the scenario.
     pub links: Vec<TopologyLink>,
-    /// Pairs of nodes that are joined without a link: a port and its bridge, two routers.
+    /// Pairs of nodes connected without a link: a port and its bridge, two routers.
     #[schema(value_type = Vec<Vec<String>>, example = json!([["a", "bridge"]]))]
     pub wires: Vec<(String, String)>,
-    /// Whether there are more links than are listed: the first 10000 are.
+    /// Whether there are more links than listed: without a selection, the first 10000.
     pub more: bool,
 }
 
@@ -64,7 +70,7 @@ pub struct TopologyNode {
     /// `host`, `port`, `bridge` or `router`.
     #[schema(example = "host")]
     pub kind: String,
-    /// The addresses there.
+    /// Its addresses.
     #[schema(example = json!(["10.0.0.1/24"]))]
     pub addresses: Vec<String>,
 }
@@ -75,20 +81,39 @@ pub struct TopologyLink {
     /// Its name.
     #[schema(example = "up.forward")]
     pub name: String,
-    /// The node where it begins.
+    /// The node at which it begins.
     pub from: String,
-    /// The node where it ends.
+    /// The node at which it ends.
     pub to: String,
 }
 
-/// What is scheduled, and what has happened.
+/// Selects events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct EventQuery {
+    /// Number of the last known log entry: later ones are shown.
+    #[serde(default)]
+    #[param(default = 0, value_type = usize)]
+    pub after: u64,
+    /// Whether to list scheduled changes as well.
+    #[serde(default = "yes")]
+    #[param(default = true)]
+    pub planned: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// Scheduled changes and past events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct EventPage {
-    /// The scenario's `[[at]]` sections, in its order.
+    /// The scenario's `[[at]]` sections, in its order; none if they were not requested.
     pub planned: Vec<PlannedEvent>,
-    /// What has happened, the earliest first: of much, the last 1000.
+    /// Past events, the earliest first: at most the last 1000.
     pub log: Vec<LoggedEvent>,
-    /// The number of the last entry there is: what to ask for `after` next.
+    /// The number of the last entry, for the next request's `after`.
     pub last: u64,
 }
 
@@ -97,21 +122,21 @@ pub struct EventPage {
 pub struct PlannedEvent {
     /// When, from the start of the run.
     pub at_ns: u64,
-    /// The time between two of them, if it comes again.
+    /// The interval of a repeated change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every_ns: Option<u64>,
-    /// How often it comes, if not endlessly.
+    /// The number of repetitions, if limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u64>,
-    /// How long it takes, if it does not happen at once.
+    /// The duration of a gradual change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_ns: Option<u64>,
-    /// The change in words.
+    /// The change as text.
     #[schema(example = "up.forward: delay 80 ms")]
     pub what: String,
 }
 
-/// What has happened.
+/// A past event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LoggedEvent {
     /// Its number, from 1 on.
@@ -121,7 +146,7 @@ pub struct LoggedEvent {
     /// `change` (by the API), `scheduled` (by the scenario), `fault` (of a port), `faithful` or `unfaithful`.
     #[schema(example = "change")]
     pub kind: String,
-    /// What it was.
+    /// The event as text.
     #[schema(example = "up.forward: delay 80 ms")]
     pub what: String,
 }

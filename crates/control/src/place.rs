@@ -41,11 +41,11 @@ pub fn control_socket(directory: &Path, name: &str, router: &str) -> PathBuf {
     directory.join(format!("{}.{router}.control", instance.trim_end_matches(".sock")))
 }
 
-/// The sockets in a directory and in the one beside it that groups share, by name, without checking that they
-/// are served.
+/// The sockets in a directory and in its shared sibling for groups, by name, without checking that they are
+/// served.
 pub(crate) fn sockets(directory: &Path) -> Result<Vec<Found>, PlaceError> {
     let mut found = sockets_in(directory)?;
-    // What another user has put there is no reason to show nothing.
+    // Another user's files there must not prevent listing.
     found.extend(sockets_in(&shared_directory(directory)).unwrap_or_default());
     found.sort();
     Ok(found)
@@ -58,7 +58,7 @@ fn sockets_in(directory: &Path) -> Result<Vec<Found>, PlaceError> {
         return Ok(Vec::new());
     }
     let entries = match fs::read_dir(directory) {
-        // Root's is closed to others, who see only what it shares.
+        // Root's directory is closed to others, who only see the shared one.
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
             return Ok(Vec::new());
         }
@@ -73,7 +73,7 @@ fn sockets_in(directory: &Path) -> Result<Vec<Found>, PlaceError> {
     Ok(found)
 }
 
-/// Removes the sockets of an instance that was killed, those of its routers for control processes included.
+/// Removes the sockets of a killed instance, including those of its routers for control processes.
 pub(crate) fn clear(found: &Found) {
     // Another client may have removed any of them meanwhile.
     let _ = fs::remove_file(&found.path);

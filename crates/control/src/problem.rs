@@ -19,7 +19,7 @@ pub struct Problem {
     /// Always `about:blank`: the status gives the kind.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The status in words.
+    /// The status as text.
     #[schema(example = "Not Found")]
     pub title: String,
     /// The HTTP status.
@@ -37,7 +37,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem with this status and detail.
+    /// Creates a problem.
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self {
             kind: "about:blank".into(),
@@ -64,7 +64,7 @@ impl Problem {
         self
     }
 
-    /// The problem that an instance's refusal makes; `names` are those of the objects of a kind.
+    /// The problem for an instance's refusal; `names` returns the names of a kind's objects.
     pub(crate) fn from_set(error: &SetError, names: impl Fn(Kind) -> Arc<[String]>) -> Self {
         let problem = |status| Self::new(status, error.to_string());
         match error {
@@ -76,7 +76,7 @@ impl Problem {
                 problem(StatusCode::NOT_FOUND).suggest(name, duplex.iter().chain(names.iter()))
             }
             SetError::Refused(_) => problem(StatusCode::CONFLICT),
-            // With a suggestion, the list is unnecessary.
+            // A suggestion makes the list unnecessary.
             SetError::UnknownKey { kind, key, known } if nearest(key, known).is_some() => {
                 let what = format!("a {} has no \"{key}\"", kind.word());
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key(key).suggest(key, known)
@@ -89,7 +89,7 @@ impl Problem {
     }
 }
 
-/// The problems that a request about an object may have, for the API's description.
+/// The possible problems of a request about an object, for the API's description.
 pub(crate) struct Refusals;
 
 impl IntoResponses for Refusals {
@@ -143,7 +143,7 @@ fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a String>) -> Opti
     let near =
         known.into_iter().filter(|name| name.len().abs_diff(given.len()) <= 4 * bound).filter_map(|name| {
             let distance = strsim::damerau_levenshtein(given, name);
-            // One letter is no more like another than like any.
+            // A single letter resembles no other.
             (distance <= bound && distance < length).then_some((distance, name))
         });
     near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)

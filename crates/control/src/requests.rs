@@ -1,4 +1,4 @@
-//! What requests say, read and checked: paths, queries and bodies, whose mistakes become problems.
+//! Extractors of paths, queries and bodies, whose errors become problems.
 
 use crate::instance::{Instance, SetError};
 use crate::problem::Problem;
@@ -10,13 +10,13 @@ use axum::http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
-/// The instance that answers.
+/// The instance behind the API.
 pub(crate) type Running = State<Arc<dyn Instance>>;
 
-/// What stands in the path.
+/// Parameters in the path.
 pub(crate) struct InPath<T>(pub(crate) T);
 
-/// What stands in the query.
+/// Parameters in the query.
 pub(crate) struct InQuery<T>(pub(crate) T);
 
 /// The body of a request, which must be JSON.
@@ -60,8 +60,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     }
 }
 
-/// Whether headers say that the body is JSON.
-pub(crate) fn says_json(headers: &HeaderMap) -> bool {
+/// Whether headers declare the body as JSON.
+fn says_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let kind = kind.split(';').next().unwrap_or("").trim();
     ["application/json", "application/merge-patch+json"].iter().any(|known| kind.eq_ignore_ascii_case(known))
@@ -75,7 +75,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(ask).await.map_err(failed)
 }
 
-/// What an instance answers, or the problem that it has.
+/// An instance's answer, or its problem.
 pub(crate) async fn answered<T: Send + 'static>(
     instance: Arc<dyn Instance>,
     ask: impl FnOnce(&dyn Instance) -> Result<T, SetError> + Send + 'static,

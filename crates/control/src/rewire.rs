@@ -1,41 +1,48 @@
-//! Adding to a running instance, and removing from it.
+//! Requests to add objects to a running instance and remove them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What is to be added and removed, at one instant.
+/// Objects to add and remove at one instant.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RewireAsk {
-    /// Sections to add, as they would stand in the scenario's file.
+pub struct RewireRequest {
+    /// Sections to add, as in a scenario's file.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schema(example = "[[link]]\nname = \"c\"\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\n")]
     pub add: String,
-    /// Names of links and hosts to remove; a duplex link by its own. A host's links go with it.
+    /// Names of links and hosts to remove; a duplex link by its own name. A host's links are removed with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remove: Vec<String>,
-    /// Whether removed links send what they hold, instead of dropping it.
+    /// Whether removed links send their packets, instead of dropping them.
     #[serde(default)]
     pub drain: bool,
 }
 
-/// What was added and removed: each direction of a duplex link for itself.
+/// Added and removed objects; each direction of a duplex link is one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Rewired {
-    /// What is new.
+    /// The added objects.
     pub added: Vec<RewiredObject>,
-    /// What is gone.
+    /// The removed objects.
     pub removed: Vec<RewiredObject>,
 }
 
-/// Something that was added or removed.
+/// An added or removed object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RewiredObject {
-    /// What it is: its section in a scenario.
+    /// Its section in a scenario.
     #[schema(example = "link")]
     pub kind: String,
     /// Its name.
     pub name: String,
+}
+
+impl RewiredObject {
+    /// Whether it is the link called `name`.
+    pub fn is_link(&self, name: &str) -> bool {
+        self.kind == "link" && self.name == name
+    }
 }
 
 /// A section of a scenario's file with these keys and values. A value in brackets or braces, a number or a
@@ -76,7 +83,7 @@ fn value_of(key: &str, value: &str) -> String {
 
 /// As a string of TOML.
 fn quoted(text: &str) -> String {
-    // JSON escapes what TOML does, but for one character.
+    // JSON escapes the same characters as TOML, except for one.
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 

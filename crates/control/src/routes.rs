@@ -6,35 +6,38 @@
 )]
 
 use crate::changes::Changes;
-use crate::document::for_each_kind;
+use crate::document::{Methods, for_each_kind};
 use crate::forwarder_routes;
 use crate::instance::{Info, Instance, RoutePage};
-use crate::object::{Choice, Kind, Object, ObjectPage, OneObject, Settable, Sort};
-use crate::overview::{EventPage, Summary, Topology};
+use crate::object::{Kind, Object, ObjectPage, ObjectQuery, OneObject, Settable, Sort};
+use crate::overview::{EventPage, EventQuery, Summary, Topology};
 use crate::problem::{Problem, Refusals};
 use crate::requests::{Body, InPath, InQuery, Running, answered, blocking};
-use crate::rewire::{RewireAsk, Rewired, section};
+use crate::rewire::{RewireRequest, Rewired, section};
 use crate::rows::RowFilter;
 use crate::{metrics_route, scenario_routes};
 use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::Next;
+use axum::http::{Method, StatusCode, Uri, header};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use utoipa::{IntoParams, OpenApi as _};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Longest body of a request, in bytes.
+/// Longest request body in bytes.
 const MAX_BODY: usize = 64 * 1024;
-/// Highest number of objects of one page.
+/// Most objects on a page.
 const MAX_PAGE: usize = 10_000;
-/// Time limit of a request, its body included.
+/// Time limit of a request, including its body.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
+
+/// The methods of all paths, which are the same in every run.
+static METHODS: LazyLock<Methods> = LazyLock::new(|| Methods::of(&document(|_| Vec::new())));
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -55,11 +58,12 @@ pub(crate) fn router(instance: Arc<dyn Instance>) -> Router {
         .fallback(nothing_there)
         .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .layer(axum::middleware::from_fn(within_time))
+        .layer(from_fn(within_time))
+        .layer(from_fn(of_known_methods))
         .with_state(instance)
 }
 
-/// The endpoints and their descriptions; those of objects are written once for all kinds.
+/// The endpoints and their descriptions; those of objects are generic.
 pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(instance, stop))
@@ -76,13 +80,13 @@ pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
         .merge(scenario_routes::described())
 }
 
-/// The OpenAPI document of the API of an instance in which changes may name these settings.
+/// The OpenAPI document of an instance's API, with the settings that changes accept.
 pub fn document(settable: impl Fn(Kind) -> Vec<Settable>) -> Value {
     let written = serde_json::to_value(described().split_for_parts().1).unwrap_or_default();
     for_each_kind(written, settable)
 }
 
-/// Says which instance answers.
+/// Identifies the instance.
 #[utoipa::path(get, path = "/v1/instance", responses((status = OK, body = Info)))]
 async fn instance(State(instance): Running) -> Result<Json<Info>, Problem> {
     let info = blocking(move || Info {
@@ -94,15 +98,15 @@ async fn instance(State(instance): Running) -> Result<Json<Info>, Problem> {
     info.await.map(Json)
 }
 
-/// Ends the instance, as SIGTERM does. The answer comes before the end.
+/// Ends the instance, as SIGTERM does. The answer precedes the end.
 #[utoipa::path(delete, path = "/v1/instance", responses((status = ACCEPTED, description = "It will end")))]
 async fn stop(State(instance): Running) -> Result<StatusCode, Problem> {
     blocking(move || instance.stop()).await?;
     Ok(StatusCode::ACCEPTED)
 }
 
-/// Shows everything the instance counts, or some rows of it. With a filter, rows_left is the number of rows
-/// behind those that are shown.
+/// Shows all counters of the instance, or some rows. With a filter, rows_left is the number of rows after
+/// those shown.
 #[utoipa::path(get, path = "/v1/stats", params(RowFilter),
     responses((status = OK, body = Object), Refusals))]
 async fn stats(
@@ -116,36 +120,60 @@ async fn stats(
     stats.await?.map(Json).map_err(|problem| *problem)
 }
 
-/// Shows the totals: small and quick, however many objects there are.
+/// Shows the totals: small and fast, however many objects there are.
 #[utoipa::path(get, path = "/v1/summary", responses((status = OK, body = Summary), Refusals))]
 async fn summary(State(instance): Running) -> Result<Json<Summary>, Problem> {
     answered(instance, |instance| instance.summary()).await
 }
 
-/// Shows the graph: hosts, ports, bridges and routers, and the links between them.
-#[utoipa::path(get, path = "/v1/topology", responses((status = OK, body = Topology)))]
-async fn topology(State(instance): Running) -> Result<Json<Topology>, Problem> {
-    blocking(move || instance.topology()).await.map(Json)
-}
-
-/// Which entries of the log to show.
+/// Which links a graph is to show; without any of these, all.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-struct After {
-    /// Number of the last entry that is known: later ones are shown.
-    #[serde(default)]
-    #[param(default = 0)]
-    after: usize,
+struct Joined {
+    /// Index of the first one.
+    from: Option<usize>,
+    /// Number of links: at most 10000.
+    #[param(maximum = 10000)]
+    count: Option<usize>,
+    /// A name, or a pattern in which `*` fits any text.
+    #[param(example = "dsl*")]
+    name: Option<String>,
+    /// By what to sort, the highest first.
+    sort: Option<Sort>,
+}
+
+impl Joined {
+    fn choice(self) -> Option<ObjectQuery> {
+        let Self { from, count, name, sort } = self;
+        let all = from.is_none() && count.is_none() && name.is_none() && sort.is_none();
+        let (from, count) = (from.unwrap_or(0), count.unwrap_or_else(default_count));
+        (!all).then_some(ObjectQuery { name, sort, reverse: false, from, count })
+    }
+}
+
+/// Shows the graph: hosts, ports, bridges and routers, and the links between them. With parameters, it is
+/// what these links join.
+#[utoipa::path(get, path = "/v1/topology", params(Joined),
+    responses((status = OK, body = Topology), Refusals))]
+async fn topology(
+    State(instance): Running,
+    InQuery(joined): InQuery<Joined>,
+) -> Result<Json<Topology>, Problem> {
+    if let Some(count) = joined.count {
+        check_count(count).map_err(|problem| *problem)?;
+    }
+    answered(instance, move |instance| instance.topology(joined.choice().as_ref())).await
 }
 
 /// Lists the scheduled changes, and what has happened: changes, faults, turns of the verdict.
-#[utoipa::path(get, path = "/v1/events", params(After), responses((status = OK, body = EventPage), Refusals))]
+#[utoipa::path(get, path = "/v1/events", params(EventQuery),
+    responses((status = OK, body = EventPage), Refusals))]
 async fn events(
     State(instance): Running,
-    InQuery(After { after }): InQuery<After>,
+    InQuery(query): InQuery<EventQuery>,
 ) -> Result<Json<EventPage>, Problem> {
-    blocking(move || instance.events(after as u64)).await.map(Json)
+    blocking(move || instance.events(query)).await.map(Json)
 }
 
 /// Describes this API, in OpenAPI 3.1.
@@ -154,7 +182,7 @@ async fn openapi(State(instance): Running) -> Result<Json<Value>, Problem> {
     blocking(move || document(|kind| instance.settable(kind))).await.map(Json)
 }
 
-/// Which objects to show.
+/// Selects objects.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -166,15 +194,27 @@ struct Page {
     #[serde(default = "default_count")]
     #[param(default = 1000, maximum = 10000)]
     count: usize,
-    /// A name, or a pattern in which `*` fits any text; without it, all.
+    /// A name, or a pattern in which `*` matches any text. Default: all.
     #[param(example = "dsl*")]
     name: Option<String>,
-    /// By what to sort, the highest first: links only. Without it, the order of the scenario.
+    /// Sort key of links, the highest first. Default: the order of the scenario.
     sort: Option<Sort>,
+    /// Whether to turn the order round.
+    #[serde(default)]
+    #[param(default = false)]
+    reverse: bool,
 }
 
 fn default_count() -> usize {
     1000
+}
+
+fn check_count(count: usize) -> Result<(), Box<Problem>> {
+    if count <= MAX_PAGE {
+        return Ok(());
+    }
+    let what = format!("count: at most {MAX_PAGE} objects are shown at a time");
+    Err(Box::new(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("count")))
 }
 
 /// Lists the {kind}s with their settings and counters.
@@ -184,24 +224,15 @@ async fn objects(
     State(instance): Running,
     uri: Uri,
     InPath(collection): InPath<String>,
-    InQuery(Page { from, count, name, sort }): InQuery<Page>,
+    InQuery(Page { from, count, name, sort, reverse }): InQuery<Page>,
 ) -> Result<Json<ObjectPage>, Problem> {
     let Some(kind) = Kind::of_collection(&collection) else { return Err(nothing_there(uri).await) };
-    if count > MAX_PAGE {
-        let what = format!("count: at most {MAX_PAGE} objects are shown at a time");
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("count"));
-    }
-    let choice = Choice { name, sort, from, count };
-    let page = move |instance: &dyn Instance| {
-        let chosen = instance.choose(kind, &choice)?;
-        // One that has gone meanwhile is left out.
-        let objects = chosen.names.iter().filter_map(|name| instance.object(kind, name).ok()).collect();
-        Ok(ObjectPage { total: chosen.total, from, counted_ns: instance.counted_ns(), objects })
-    };
-    answered(instance, page).await
+    check_count(count).map_err(|problem| *problem)?;
+    let choice = ObjectQuery { name, sort, reverse, from, count };
+    answered(instance, move |instance| instance.page(kind, &choice)).await
 }
 
-/// Adds a {kind} while it runs, of the keys that its section in a scenario would have.
+/// Adds a {kind} to the running instance, with the keys of its section in a scenario.
 #[utoipa::path(post, path = "/v1/{kind}", params(("kind" = String, Path)), request_body = Object,
     responses((status = CREATED, body = Rewired), Refusals))]
 async fn add(
@@ -214,22 +245,22 @@ async fn add(
     if Kind::of_collection(&collection) != Some(Kind::Link) {
         return Err(not_allowed(method, uri).await);
     }
-    let ask = RewireAsk { add: section(Kind::Link.word(), &pairs), ..RewireAsk::default() };
+    let ask = RewireRequest { add: section(Kind::Link.word(), &pairs), ..RewireRequest::default() };
     let added = answered(instance, move |instance| instance.rewire(&ask)).await?;
     Ok((StatusCode::CREATED, added))
 }
 
-/// What becomes of what a link holds that is removed.
+/// Treatment of the packets of a removed link.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct Removal {
-    /// Whether it sends what it holds, instead of dropping it.
+    /// Whether it sends its packets, instead of dropping them.
     #[serde(default)]
     drain: bool,
 }
 
-/// Removes a {kind} while it runs.
+/// Removes a {kind} from the running instance.
 #[utoipa::path(delete, path = "/v1/{kind}/{name}",
     params(("kind" = String, Path), ("name" = String, Path), Removal),
     responses((status = OK, body = Rewired), Refusals))]
@@ -243,11 +274,11 @@ async fn remove(
     if Kind::of_collection(&collection) != Some(Kind::Link) {
         return Err(not_allowed(method, uri).await);
     }
-    let ask = RewireAsk { remove: vec![name], drain, ..RewireAsk::default() };
+    let ask = RewireRequest { remove: vec![name], drain, ..RewireRequest::default() };
     answered(instance, move |instance| instance.rewire(&ask)).await
 }
 
-/// Shows a {kind}, its settings and its counters.
+/// Shows a {kind} with its settings and counters.
 #[utoipa::path(get, path = "/v1/{kind}/{name}", params(("kind" = String, Path), ("name" = String, Path)),
     responses((status = OK, body = OneObject), Refusals))]
 async fn object(
@@ -259,8 +290,8 @@ async fn object(
     answered(instance, move |instance| instance.object(kind, &name)).await
 }
 
-/// Changes a {kind} at one instant, between two batches of packets: everything named, or nothing; everything
-/// not named is kept.
+/// Changes a {kind} at one instant, between two batches of packets: all named settings or none; others are
+/// kept.
 #[utoipa::path(patch, path = "/v1/{kind}/{name}", params(("kind" = String, Path), ("name" = String, Path)),
     request_body = Object, responses((status = OK, description = "The object after the change",
         body = OneObject), Refusals))]
@@ -274,7 +305,7 @@ async fn set(
     answered(instance, move |instance| instance.set(kind, &name, &changes)).await
 }
 
-/// Lists a router's routes, those to its own networks included; of very many the first.
+/// Lists a router's routes, including those to its own networks; of very many the first.
 #[utoipa::path(get, path = "/v1/routers/{router}/routes", params(("router" = String, Path)),
     responses((status = OK, body = RoutePage), Refusals))]
 async fn router_routes(
@@ -282,6 +313,17 @@ async fn router_routes(
     InPath(router): InPath<String>,
 ) -> Result<Json<RoutePage>, Problem> {
     answered(instance, move |instance| instance.routes(&router)).await
+}
+
+/// Refuses methods that a path does not take, and names those that it does (RFC 9110, section 15.5.6).
+async fn of_known_methods(request: Request, next: Next) -> Response {
+    let taken = METHODS.of_path(request.uri().path());
+    let Some(taken) = taken.filter(|taken| !taken.split(", ").any(|method| *request.method() == method))
+    else {
+        return next.run(request).await;
+    };
+    let problem = not_allowed(request.method().clone(), request.uri().clone()).await;
+    ([(header::ALLOW, taken)], problem).into_response()
 }
 
 async fn within_time(request: Request, next: Next) -> Response {
@@ -297,7 +339,11 @@ async fn nothing_there(uri: Uri) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, detail)
 }
 
+/// The answer to a method that a path does not take, or to a path of no kind of objects.
 async fn not_allowed(method: Method, uri: Uri) -> Problem {
+    if METHODS.of_path(uri.path()).is_none() {
+        return nothing_there(uri).await;
+    }
     let detail = format!("{} does not take {method}; /v1/openapi.json lists what it takes", uri.path());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
 }

@@ -1,4 +1,4 @@
-//! Which rows of the counters are shown: by name and kind, in an order, a page at a time.
+//! Selection of rows of counters: by name and kind, sorted, in pages.
 
 use crate::object::fits;
 use crate::problem::Problem;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::cmp::Ordering;
 use utoipa::IntoParams;
 
-/// The rows that are asked for; by default all.
+/// Selects rows; by default all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -26,7 +26,7 @@ pub struct RowFilter {
     /// Most rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
-    /// The name of the last row of the page before.
+    /// The name of the last row of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }
@@ -35,10 +35,10 @@ pub struct RowFilter {
 const DROPS: &str = "drops";
 
 impl RowFilter {
-    /// Leaves the rows of `stats` that are asked for, and says how many come behind them.
+    /// Reduces `stats` to the selected rows, and adds the number of rows after them.
     ///
     /// # Errors
-    /// If it names a field or a row that is not there.
+    /// If it names an unknown field or row.
     pub(crate) fn apply(&self, stats: &mut Value) -> Result<(), Box<Problem>> {
         if *self == Self::default() {
             return Ok(());
@@ -50,12 +50,12 @@ impl RowFilter {
         });
         if let Some(field) = &self.sort {
             check_field(rows, field)?;
-            // The rows of equal numbers keep their order.
+            // Rows with equal numbers keep their order.
             rows.sort_by(|a, b| descending(number(a, field), number(b, field)));
         }
         if let Some(after) = &self.after {
             let Some(at) = rows.iter().position(|row| name_of(row) == after) else {
-                let what = format!("after: there is no row \"{after}\" among those that are asked for");
+                let what = format!("after: there is no row \"{after}\" among the selected ones");
                 let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what).at_key("after");
                 return Err(Box::new(problem));
             };

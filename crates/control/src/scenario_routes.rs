@@ -8,8 +8,8 @@
 use crate::instance::Instance;
 use crate::problem::{Problem, Refusals};
 use crate::requests::{Body, Running, answered};
-use crate::rewire::{RewireAsk, Rewired};
-use crate::scenario::{Comparison, ScenarioText, WantedScenario};
+use crate::rewire::{RewireRequest, Rewired};
+use crate::scenario::{Comparison, ScenarioRequest, ScenarioText};
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
 use std::sync::Arc;
@@ -25,24 +25,24 @@ pub(crate) fn described() -> OpenApiRouter<Arc<dyn Instance>> {
     all.layer(DefaultBodyLimit::max(MAX_SCENARIO))
 }
 
-/// Writes what runs as a scenario.
+/// Shows the running instance as a scenario.
 #[utoipa::path(get, path = "/v1/scenario", responses((status = OK, body = ScenarioText), Refusals))]
 async fn scenario(State(instance): Running) -> Result<Json<ScenarioText>, Problem> {
     answered(instance, |instance| Ok(ScenarioText { toml: instance.scenario()? })).await
 }
 
-/// Makes what runs equal to a scenario by the fewest changes, and lists them. Links, sources and media change
-/// at one instant; what has no other settings is not touched.
-#[utoipa::path(put, path = "/v1/scenario", request_body = WantedScenario,
+/// Applies a scenario to the running instance with the fewest changes, and lists them. Links, sources and
+/// media change at one instant; objects without differences are not touched.
+#[utoipa::path(put, path = "/v1/scenario", request_body = ScenarioRequest,
     responses((status = OK, body = Comparison), Refusals))]
 async fn apply(
     State(instance): Running,
-    Body(wanted): Body<WantedScenario>,
+    Body(wanted): Body<ScenarioRequest>,
 ) -> Result<Json<Comparison>, Problem> {
     answered(instance, move |instance| instance.apply(&wanted)).await
 }
 
-/// Lists how what runs differs from a scenario, and changes nothing.
+/// Lists the differences between the running instance and a scenario.
 #[utoipa::path(post, path = "/v1/scenario/differences", request_body = ScenarioText,
     responses((status = OK, body = Comparison), Refusals))]
 async fn compare(
@@ -52,9 +52,9 @@ async fn compare(
     answered(instance, move |instance| instance.compare(&text.toml)).await
 }
 
-/// Adds sections to the scenario that runs, and removes links from it, at one instant: all of them or none.
-#[utoipa::path(patch, path = "/v1/scenario", request_body = RewireAsk,
+/// Adds sections to the running scenario, and removes links and hosts from it, at one instant: all or none.
+#[utoipa::path(patch, path = "/v1/scenario", request_body = RewireRequest,
     responses((status = OK, body = Rewired), Refusals))]
-async fn rewire(State(instance): Running, Body(ask): Body<RewireAsk>) -> Result<Json<Rewired>, Problem> {
+async fn rewire(State(instance): Running, Body(ask): Body<RewireRequest>) -> Result<Json<Rewired>, Problem> {
     answered(instance, move |instance| instance.rewire(&ask)).await
 }

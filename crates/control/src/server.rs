@@ -25,12 +25,12 @@ pub enum StartError {
     /// The directory can't be used.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// The socket can't be made.
+    /// The socket can't be created.
     #[error("can't open the socket {}: {source}", path.display())]
     Socket {
         /// The socket.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
     /// The server's thread can't be started.
@@ -39,18 +39,18 @@ pub enum StartError {
 }
 
 impl Server {
-    /// Serves `instance` on its own socket in `directory`, which is made if missing; only this user may open
-    /// them. Clients look in [`crate::directory`].
+    /// Serves `instance` on its own socket in `directory`, which is created if missing; only this user may
+    /// open them. Clients look in [`crate::directory`].
     ///
     /// # Errors
-    /// If the directory belongs to another user, or the socket can't be made.
+    /// If the directory belongs to another user, or the socket can't be created.
     pub fn start(directory: &Path, instance: Arc<dyn Instance>) -> Result<Self, StartError> {
         prepare(directory)?;
         Self::start_in(directory, instance)
     }
 
-    /// As [`Server::start`], in the directory beside `directory` that all users may enter: members of the
-    /// group with this number may open the socket, too.
+    /// As [`Server::start`], in the sibling of `directory` that all users may enter: members of the group
+    /// with this number may also open the socket.
     ///
     /// # Errors
     /// As [`Server::start`], or if this user may not give files to the group.
@@ -90,13 +90,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // First, so that no client finds a socket that is about to close. It may already be gone.
+        // First, so that no client finds a closing socket. It may already be gone.
         let _ = fs::remove_file(&self.path);
         self.service = None;
     }
 }
 
-/// Makes the socket under a hidden name and renames it once it answers, so that a socket that refuses
+/// Creates the socket under a hidden name and renames it once it answers, so that a socket that refuses
 /// connections is always dead.
 fn listen(runtime: &Runtime, directory: &Path, name: &str) -> io::Result<UnixListener> {
     let hidden = directory.join(format!(".{name}"));
@@ -113,7 +113,7 @@ fn listen(runtime: &Runtime, directory: &Path, name: &str) -> io::Result<UnixLis
         fs::remove_file(&hidden)?;
         return Err(io::Error::new(
             io::ErrorKind::AddrInUse,
-            "an instance of this name and number answers there",
+            "an instance of this name and process id already answers there",
         ));
     }
     fs::rename(&hidden, path)?;

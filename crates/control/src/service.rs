@@ -1,10 +1,16 @@
-//! HTTP over accepted connections, on a thread of its own: bounded in number, in time and in what they send.
+//! HTTP over accepted connections, on a separate thread, with limits on their number, time and size.
 
+use crate::certificate::Certificate;
 use axum::Router;
+use axum::body::Body;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::Service as Answers;
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,30 +20,57 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::time::timeout;
 use tokio_io_timeout::TimeoutStream;
 
 /// Time limit for a request's head, and for an idle connection.
 const HEAD_TIME: Duration = Duration::from_secs(5);
 /// Longest head of a request, in bytes.
 const MAX_HEAD: usize = 16 * 1024;
-/// Time limit for a client that reads nothing of its answer.
+/// Time limit for a client that does not read its answer.
 const READER_TIME: Duration = Duration::from_secs(10);
 /// Time limit for unfinished answers when the service ends.
 const END_TIME: Duration = Duration::from_secs(1);
 
-/// Something that accepts connections.
+/// Accepts connections.
 pub(crate) trait Accept: Send + 'static {
     /// A connection.
-    type Stream: AsyncRead + AsyncWrite + Send + 'static;
+    type Connection: Accepted;
     /// Most connections at a time; further ones wait.
     const MOST: usize;
 
     /// The next connection.
-    fn next(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+    fn next(&self) -> impl Future<Output = io::Result<Self::Connection>> + Send;
+}
+
+/// A connection that was accepted.
+pub(crate) trait Accepted: Send + 'static {
+    /// What requests are read from.
+    type Stream: AsyncRead + AsyncWrite + Send + 'static;
+
+    /// Prepares it for requests, and says by which certificate the client has proven who it is. It has the
+    /// time of a request's head, and holds up no other connection.
+    fn open(self) -> impl Future<Output = io::Result<(Self::Stream, Option<Certificate>)>> + Send;
+}
+
+impl Accepted for UnixStream {
+    type Stream = Self;
+
+    async fn open(self) -> io::Result<(Self, Option<Certificate>)> {
+        Ok((self, None))
+    }
+}
+
+impl Accepted for TcpStream {
+    type Stream = Self;
+
+    async fn open(self) -> io::Result<(Self, Option<Certificate>)> {
+        Ok((self, None))
+    }
 }
 
 impl Accept for UnixListener {
-    type Stream = UnixStream;
+    type Connection = UnixStream;
     const MOST: usize = 32;
 
     async fn next(&self) -> io::Result<UnixStream> {
@@ -46,13 +79,13 @@ impl Accept for UnixListener {
 }
 
 impl Accept for TcpListener {
-    type Stream = TcpStream;
+    type Connection = TcpStream;
     // A browser opens up to six for a page.
     const MOST: usize = 256;
 
     async fn next(&self) -> io::Result<TcpStream> {
         let (stream, _) = self.accept().await?;
-        // Answers are small; without this, one may wait for the acknowledgement of its first part.
+        // Answers are small; without this, one may wait for the acknowledgement of its first segment.
         stream.set_nodelay(true)?;
         Ok(stream)
     }
@@ -66,7 +99,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Serves `router` to all that `listener`, which was made in `runtime`, accepts.
+    /// Serves `router` on all connections of `listener`, which was created in `runtime`.
     pub(crate) fn start(
         name: &str,
         runtime: Runtime,
@@ -88,13 +121,13 @@ impl Drop for Service {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // Its panic has been printed; nothing is left to end.
+            // Its panic has been printed.
             let _ = thread.join();
         }
     }
 }
 
-/// What a service runs in: its own thread, and two that may block while workers answer.
+/// The runtime of a service: its own thread, and two that may block while workers answer.
 pub(crate) fn runtime() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().max_blocking_threads(2).build()
 }
@@ -103,26 +136,53 @@ async fn serve<A: Accept>(listener: A, router: Router, mut ended: oneshot::Recei
     let permits = Arc::new(Semaphore::new(A::MOST));
     let graceful = GracefulShutdown::new();
     loop {
-        let (stream, permit) = tokio::select! {
+        let (accepted, permit) = tokio::select! {
             accepted = accept(&listener, &permits) => accepted,
             _ = &mut ended => break,
         };
-        let connection = graceful.watch(connection(stream, router.clone()));
+        let (router, watcher) = (router.clone(), graceful.watcher());
         tokio::spawn(async move {
-            // Errors of a connection only affect its client.
-            let _ = connection.await;
+            if let Ok(Ok((stream, certificate))) = timeout(HEAD_TIME, accepted.open()).await {
+                // Errors of a connection only affect its client.
+                let _ = watcher.watch(connection(stream, router, certificate)).await;
+            }
             drop(permit);
         });
     }
     drop(listener);
-    let _ = tokio::time::timeout(END_TIME, graceful.shutdown()).await;
+    let _ = timeout(END_TIME, graceful.shutdown()).await;
 }
 
 /// A connection that is served.
-type Served<S> = http1::Connection<TokioIo<Pin<Box<TimeoutStream<S>>>>, TowerToHyperService<Router>>;
+type Served<S> = http1::Connection<TokioIo<Pin<Box<TimeoutStream<S>>>>, OfClient>;
+
+/// What answers the requests of one client, which are marked with its certificate.
+#[derive(Debug, Clone)]
+struct OfClient {
+    router: TowerToHyperService<Router>,
+    certificate: Option<Certificate>,
+}
+
+impl Answers<Request<Incoming>> for OfClient {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = <TowerToHyperService<Router> as Answers<Request<Incoming>>>::Future;
+
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        if let Some(certificate) = &self.certificate {
+            request.extensions_mut().insert(certificate.clone());
+        }
+        self.router.call(request)
+    }
+}
 
 /// A connection, whose client has to send a whole head and to read its answers in time.
-fn connection<S: AsyncRead + AsyncWrite + Send + 'static>(stream: S, router: Router) -> Served<S> {
+fn connection<S: AsyncRead + AsyncWrite + Send + 'static>(
+    stream: S,
+    router: Router,
+    certificate: Option<Certificate>,
+) -> Served<S> {
+    let router = TowerToHyperService::new(router);
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(READER_TIME));
     http1::Builder::new()
@@ -131,15 +191,15 @@ fn connection<S: AsyncRead + AsyncWrite + Send + 'static>(stream: S, router: Rou
         .max_buf_size(MAX_HEAD)
         // A client may send its request, close its side, and read the answer.
         .half_close(true)
-        .serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(router))
+        .serve_connection(TokioIo::new(Box::pin(stream)), OfClient { router, certificate })
 }
 
-async fn accept<A: Accept>(listener: &A, permits: &Arc<Semaphore>) -> (A::Stream, OwnedSemaphorePermit) {
+async fn accept<A: Accept>(listener: &A, permits: &Arc<Semaphore>) -> (A::Connection, OwnedSemaphorePermit) {
     loop {
         // The semaphore is never closed, so acquiring can't fail.
         let Ok(permit) = permits.clone().acquire_owned().await else { continue };
         match listener.next().await {
-            Ok(stream) => return (stream, permit),
+            Ok(accepted) => return (accepted, permit),
             // Usually out of file descriptors: wait until some are closed.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
@@ -152,7 +212,7 @@ mod tests {
     use axum::routing::get;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
-    /// An answer longer than what a socket holds.
+    /// An answer longer than a socket's buffer.
     fn long() -> Router {
         Router::new().route("/", get(async || vec![b'x'; 1 << 20]))
     }
@@ -162,7 +222,7 @@ mod tests {
         let (mut client, server) = duplex(1000);
         client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
         let started = tokio::time::Instant::now();
-        assert!(connection(server, long()).await.is_err());
+        assert!(connection(server, long(), None).await.is_err());
         assert_eq!(started.elapsed(), READER_TIME);
     }
 
@@ -170,7 +230,7 @@ mod tests {
     async fn a_client_that_reads_slowly_gets_all() {
         let (mut client, server) = duplex(1 << 16);
         client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
-        let served = tokio::spawn(connection(server, long()));
+        let served = tokio::spawn(connection(server, long(), None));
         let (mut all, mut part) = (0, vec![0; 1 << 16]);
         loop {
             tokio::time::advance(READER_TIME / 2).await;
@@ -186,7 +246,7 @@ mod tests {
     async fn a_client_that_says_nothing_is_cut_off() {
         let (_client, server) = duplex(1000);
         let started = tokio::time::Instant::now();
-        assert!(connection(server, long()).await.is_err());
+        assert!(connection(server, long(), None).await.is_err());
         assert_eq!(started.elapsed(), HEAD_TIME);
     }
 }

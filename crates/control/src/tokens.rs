@@ -1,5 +1,7 @@
-//! Bearer tokens (RFC 6750), each with a scope, for an API that others can reach.
+//! Who may do what with an API that others can reach: bearer tokens (RFC 6750) and certificates of clients,
+//! each with a scope.
 
+use crate::certificate::{Certificate, Holder};
 use crate::problem::Problem;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use sha2::{Digest, Sha256};
@@ -7,12 +9,13 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
 use thiserror::Error;
 
-/// What a token lets its bearer do. Each scope includes those before it.
+/// What a token or a certificate lets its bearer do. Each scope includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// Look at everything.
+    /// Read everything.
     Read,
     /// Change settings, state and maps.
     Steer,
@@ -20,11 +23,22 @@ pub enum Scope {
     Install,
 }
 
-/// The tokens of a file, as their hashes: the same time is needed for any that is wrong.
-#[derive(Debug, Clone)]
-pub struct Tokens(Vec<(Scope, [u8; 32])>);
+/// A file of tokens and certificates.
+#[derive(Debug)]
+pub struct Tokens {
+    path: PathBuf,
+    known: RwLock<Known>,
+}
 
-/// Why a file of tokens can't be used.
+/// What a file says.
+#[derive(Debug, Default)]
+struct Known {
+    /// Tokens as their hashes: the same time is needed for any that is wrong.
+    tokens: Vec<(Scope, [u8; 32])>,
+    certificates: Vec<(Scope, Holder)>,
+}
+
+/// Errors of a token file.
 #[derive(Debug, Error)]
 pub enum TokenError {
     /// It can't be read.
@@ -32,10 +46,10 @@ pub enum TokenError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
-    /// Others can read it.
+    /// Others can access it.
     #[error("others can read or write {0} (mode {mode:03o}); run: chmod 600 {0}", path.display())]
     Open {
         /// The file.
@@ -43,7 +57,7 @@ pub enum TokenError {
         /// Its permissions.
         mode: u32,
     },
-    /// A line is no token.
+    /// A line is invalid.
     #[error("{}, line {line}: {reason}", path.display())]
     Line {
         /// The file.
@@ -54,7 +68,10 @@ pub enum TokenError {
         reason: &'static str,
     },
     /// There is none.
-    #[error("{} has no token; write lines such as: read TOKEN (openssl rand -hex 32)", .0.display())]
+    #[error(
+        "{} has no token and no certificate; write lines such as: read TOKEN (openssl rand -hex 32)",
+        .0.display()
+    )]
     Empty(PathBuf),
 }
 
@@ -66,18 +83,69 @@ impl Scope {
     const ALL: [(&'static str, Self); 3] =
         [("read", Self::Read), ("steer", Self::Steer), ("install", Self::Install)];
 
-    /// Its word in a file of tokens.
+    /// Its name in a token file.
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].0
     }
 }
 
 impl Tokens {
-    /// Reads a file with a scope and a token in each line; lines that begin with `#` are comments.
+    /// Reads a file with a scope and a token or a certificate in each line; lines that begin with `#` are
+    /// comments.
     ///
     /// # Errors
-    /// If others can read it, or a line is wrong.
+    /// If others can access it, or a line is invalid.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
+        Ok(Self { path: path.into(), known: RwLock::new(Known::read(path)?) })
+    }
+
+    /// Reads the file again: what it says is true of the next request.
+    ///
+    /// # Errors
+    /// As [`Tokens::read`]; what was read before stays.
+    pub fn read_again(&self) -> Result<(), TokenError> {
+        let known = Known::read(&self.path)?;
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
+        Ok(())
+    }
+
+    /// Checks that a request's token, or its client's certificate, lets it do what it asks for.
+    ///
+    /// # Errors
+    /// If neither has a scope, or only a smaller one.
+    pub(crate) fn check(
+        &self,
+        method: &Method,
+        path: &str,
+        headers: &HeaderMap,
+        certificate: Option<&Certificate>,
+    ) -> Result<(), Box<Problem>> {
+        let Some(needed) = needed(method, path) else { return Ok(()) };
+        let refused = |status, detail: String| Err(Box::new(Problem::new(status, detail)));
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let scope = known.scope_of_token(headers).max(certificate.and_then(|of| known.scope_of(of)));
+        match (scope, certificate) {
+            (Some(scope), _) if scope >= needed => Ok(()),
+            (Some(scope), _) => {
+                let (scope, needed) = (scope.word(), needed.word());
+                refused(StatusCode::FORBIDDEN, format!("your scope is {scope}, and this needs {needed}"))
+            }
+            (None, Some(certificate)) => {
+                let line = format!("{} {}", needed.word(), certificate.fingerprint());
+                let detail =
+                    format!("your certificate has no scope here; it needs a line in the file: {line}");
+                refused(StatusCode::FORBIDDEN, detail)
+            }
+            (None, None) => {
+                let detail = "send a token of this service: Authorization: Bearer TOKEN";
+                refused(StatusCode::UNAUTHORIZED, detail.into())
+            }
+        }
+    }
+}
+
+impl Known {
+    fn read(path: &Path) -> Result<Self, TokenError> {
         let failed = |source| TokenError::Unreadable { path: path.into(), source };
         let mode = fs::metadata(path).map_err(failed)?.mode() & 0o777;
         if mode & 0o077 != 0 {
@@ -87,7 +155,7 @@ impl Tokens {
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, TokenError> {
-        let mut all = Vec::new();
+        let mut all = Self::default();
         for (number, line) in (1..).zip(text.lines()) {
             let wrong = |reason| TokenError::Line { path: path.into(), line: number, reason };
             let mut words = line.split_ascii_whitespace();
@@ -97,41 +165,33 @@ impl Tokens {
                 Some(word) => word,
             };
             let scope = Scope::ALL.iter().find(|(known, _)| *known == word).map(|(_, scope)| *scope);
-            let scope = scope.ok_or_else(|| wrong("it begins with no scope: read, steer or install"))?;
+            let scope = scope.ok_or_else(|| wrong("it must begin with a scope: read, steer or install"))?;
             let (Some(token), None) = (words.next(), words.next()) else {
-                return Err(wrong("write a scope and a token, and nothing else"));
+                return Err(wrong("write a scope and a token or certificate, and nothing else"));
             };
-            if !(SHORTEST..=LONGEST).contains(&token.len()) {
-                return Err(wrong("a token has 32 to 512 characters; openssl rand -hex 32 makes one"));
+            if Holder::is_named_by(token) {
+                all.certificates.push((scope, token.parse().map_err(wrong)?));
+                continue;
             }
-            all.push((scope, hash(token)));
+            if !(SHORTEST..=LONGEST).contains(&token.len()) {
+                return Err(wrong(
+                    "a token must have 32 to 512 characters; create one with openssl rand -hex 32",
+                ));
+            }
+            all.tokens.push((scope, hash(token)));
         }
-        if all.is_empty() { Err(TokenError::Empty(path.into())) } else { Ok(Self(all)) }
+        let is_empty = all.tokens.is_empty() && all.certificates.is_empty();
+        if is_empty { Err(TokenError::Empty(path.into())) } else { Ok(all) }
     }
 
-    /// Checks that a request's token lets it do what it asks for.
-    ///
-    /// # Errors
-    /// If it has none, an unknown one, or one of a smaller scope.
-    pub(crate) fn check(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<(), Box<Problem>> {
-        let Some(needed) = needed(method, path) else { return Ok(()) };
-        let refused = |status, detail: String| Err(Box::new(Problem::new(status, detail)));
-        match self.scope(headers) {
-            Some(scope) if scope >= needed => Ok(()),
-            Some(scope) => {
-                let (scope, needed) = (scope.word(), needed.word());
-                let detail = format!("this token's scope is {scope}, and this needs {needed}");
-                refused(StatusCode::FORBIDDEN, detail)
-            }
-            None => {
-                let detail = "send a token of this service: Authorization: Bearer TOKEN";
-                refused(StatusCode::UNAUTHORIZED, detail.into())
-            }
-        }
+    /// The scope of a certificate.
+    fn scope_of(&self, certificate: &Certificate) -> Option<Scope> {
+        let own = self.certificates.iter().filter(|(_, holder)| holder.is(certificate));
+        own.map(|(scope, _)| *scope).max()
     }
 
     /// The scope of a request's token.
-    fn scope(&self, headers: &HeaderMap) -> Option<Scope> {
+    fn scope_of_token(&self, headers: &HeaderMap) -> Option<Scope> {
         let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
         let (scheme, token) = value.split_once(' ')?;
         if !scheme.eq_ignore_ascii_case("bearer") {
@@ -140,7 +200,7 @@ impl Tokens {
         let hash = hash(token.trim());
         let mut found = None;
         // All are looked at, so that the time says nothing about which fits.
-        for (scope, known) in &self.0 {
+        for (scope, known) in &self.tokens {
             if is_same(known, &hash) {
                 found = found.max(Some(*scope));
             }
@@ -149,7 +209,8 @@ impl Tokens {
     }
 }
 
-/// The scope that a request needs; none for the files of the dashboard, which say nothing about an instance.
+/// The scope that a request needs; none for the files of the dashboard, which contain nothing about an
+/// instance.
 fn needed(method: &Method, path: &str) -> Option<Scope> {
     if !path.starts_with("/v1") && path != "/metrics" {
         return None;
@@ -180,6 +241,7 @@ fn is_same(a: &[u8; 32], b: &[u8; 32]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::certificate;
     use axum::http::HeaderValue;
     use std::os::unix::fs::PermissionsExt;
 
@@ -188,14 +250,15 @@ mod tests {
 
     #[test]
     fn scopes_include_those_before_them() {
-        let tokens = Tokens::parse(Path::new("tokens"), FILE).unwrap();
+        let known = RwLock::new(Known::parse(Path::new("tokens"), FILE).unwrap());
+        let tokens = Tokens { path: "tokens".into(), known };
         let status = |letter: &str, method: Method, path: &str| {
             let mut headers = HeaderMap::new();
             if !letter.is_empty() {
                 let value = format!("Bearer {}", letter.repeat(32));
                 headers.insert(header::AUTHORIZATION, HeaderValue::from_str(&value).unwrap());
             }
-            tokens.check(&method, path, &headers).map_or_else(|problem| problem.status, |()| 200)
+            tokens.check(&method, path, &headers, None).map_or_else(|problem| problem.status, |()| 200)
         };
         for (method, path, needs) in [
             (Method::GET, "/v1/stats", "a"),
@@ -227,18 +290,58 @@ mod tests {
     }
 
     #[test]
+    fn certificates_have_the_highest_scope_of_their_lines() {
+        let hash = "ab".repeat(32);
+        let text =
+            format!("read name:alice\nsteer sha256:{hash}\ninstall name:bob\nsteer {}\n", "t".repeat(32));
+        let known = RwLock::new(Known::parse(Path::new("tokens"), &text).unwrap());
+        let tokens = Tokens { path: "tokens".into(), known };
+        let check = |certificate: &Certificate, method: Method, headers: &HeaderMap| {
+            tokens.check(&method, "/v1/links/up", headers, Some(certificate))
+        };
+        let none = HeaderMap::new();
+        let alice = certificate::tests::named(&["alice"], 0xab);
+        assert!(check(&alice, Method::PATCH, &none).is_ok(), "by its fingerprint");
+        assert_eq!(check(&alice, Method::DELETE, &none).unwrap_err().status, 403);
+        let alice_anew = certificate::tests::named(&["alice"], 0xac);
+        assert!(check(&alice_anew, Method::GET, &none).is_ok(), "by its name");
+        assert_eq!(check(&alice_anew, Method::PATCH, &none).unwrap_err().status, 403);
+        let bearer = HeaderMap::from_iter([(
+            header::AUTHORIZATION,
+            HeaderValue::from_str(&format!("Bearer {}", "t".repeat(32))).unwrap(),
+        )]);
+        assert!(check(&alice_anew, Method::PATCH, &bearer).is_ok(), "a token adds to it");
+        let stranger = certificate::tests::named(&["*"], 0xcd);
+        let problem = check(&stranger, Method::GET, &none).unwrap_err();
+        assert!(
+            problem.status == 403 && problem.detail.contains(&format!("read sha256:{}", "cd".repeat(32)))
+        );
+    }
+
+    #[test]
     fn a_file_that_is_wrong_is_refused() {
-        let error = |text: &str| Tokens::parse(Path::new("t"), text).unwrap_err().to_string();
-        assert_eq!(error("read x\n").split(';').next(), Some("t, line 1: a token has 32 to 512 characters"));
-        assert!(error("\nadmin x").starts_with("t, line 2: it begins with no scope"));
+        let error = |text: &str| Known::parse(Path::new("t"), text).unwrap_err().to_string();
+        assert_eq!(
+            error("read x\n").split(';').next(),
+            Some("t, line 1: a token must have 32 to 512 characters")
+        );
+        assert!(error("\nadmin x").starts_with("t, line 2: it must begin with a scope"));
         assert!(error("read").ends_with("and nothing else"));
         assert!(error("# none\n").starts_with("t has no token"));
+        assert!(error("read sha256:ab").contains("64 hexadecimal digits"));
         let path = std::env::temp_dir().join(format!("longwire-tokens-{}", std::process::id()));
         fs::write(&path, FILE).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         assert!(matches!(Tokens::read(&path), Err(TokenError::Open { mode: 0o644, .. })));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(Tokens::read(&path).unwrap().0.len(), 3);
+        let tokens = Tokens::read(&path).unwrap();
+        let count = || tokens.known.read().unwrap().tokens.len();
+        assert_eq!(count(), 3);
+        // A change that is wrong leaves what was read.
+        fs::write(&path, "read").unwrap();
+        assert!(tokens.read_again().is_err() && count() == 3);
+        fs::write(&path, format!("read {}\n", "a".repeat(32))).unwrap();
+        assert!(tokens.read_again().is_ok() && count() == 1);
         fs::remove_file(path).unwrap();
     }
 }

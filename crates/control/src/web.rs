@@ -1,16 +1,20 @@
-//! Server of the API and of the dashboard on a TCP address of this machine.
+//! Server of the API and the dashboard on a TCP address of this machine.
 //!
 //! Every user of the machine, and every page that a browser on it shows, can reach such an address. Requests
 //! have to name the machine itself as their host, so that no foreign name that resolves to it passes (DNS
-//! rebinding), and changes have to be JSON and come from the server's own pages.
+//! rebinding), and changes have to come from the server's own pages, and to be JSON, as on the Unix socket:
+//! what a form of another page can send is no change.
 //!
-//! With tokens, requests have to bear one instead, which no foreign page has, and any address will do.
+//! With tokens, requests have to bear one instead, which no foreign page has. Then any address will do, but
+//! of others' only with TLS, so that nobody on the way reads the token. A client may prove who it is by a
+//! certificate, which a browser uses for any page that asks: so the origin of changes counts there, too.
 
+use crate::certificate::Certificate;
 use crate::instance::Instance;
 use crate::problem::Problem;
-use crate::requests::says_json;
 use crate::service::{Service, runtime};
-use crate::tokens::Tokens;
+use crate::tls::{Tls, TlsError, TlsListener};
+use crate::tokens::{TokenError, Tokens};
 use crate::{dashboard, routes};
 use axum::Router;
 use axum::extract::Request;
@@ -24,10 +28,13 @@ use std::sync::Arc;
 use thiserror::Error;
 use tokio::net::TcpListener;
 
+/// The name of the server's thread.
+const THREAD: &str = "longwire-web";
+
 /// The address if none is given, and it is free.
 const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8399);
 
-/// Where a web server is to listen.
+/// The address of a web server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WebAddress {
     /// On 127.0.0.1: port 8399, or another one if that is taken.
@@ -38,7 +45,7 @@ pub enum WebAddress {
 }
 
 impl WebAddress {
-    /// The address so many ports behind this one; any free port stays that.
+    /// The address with a port that many higher; port 0 stays.
     ///
     /// # Errors
     /// If there is no such port.
@@ -55,33 +62,54 @@ impl WebAddress {
     }
 }
 
-/// Where a web server listens, and who may use it.
+/// Configuration of a web server.
 #[derive(Debug, Clone, Default)]
 pub struct Web {
     /// Its address.
     pub address: WebAddress,
-    /// The tokens that it asks for. Without any it listens on addresses of this machine alone.
+    /// The tokens and certificates that it asks for. Without any it listens on addresses of this machine
+    /// alone.
     pub tokens: Option<Arc<Tokens>>,
+    /// Its certificate, and those of its clients.
+    pub tls: Option<Arc<Tls>>,
+    /// Whether tokens may cross a network without TLS.
+    pub is_cleartext_safe: bool,
 }
 
 impl Web {
-    /// Checks that no others reach the address, or have to bear a token.
+    /// Checks that no others reach the address, or have to prove who they are, and that nobody on the way
+    /// sees how.
     ///
     /// # Errors
-    /// If others do.
+    /// If they can without a token.
     pub fn check(&self) -> Result<(), WebError> {
-        match self.address {
-            WebAddress::At(address) if !address.ip().is_loopback() && self.tokens.is_none() => {
-                Err(WebError::Reachable(address.ip()))
-            }
-            _ => Ok(()),
+        let WebAddress::At(address) = self.address else { return Ok(()) };
+        match (&self.tokens, &self.tls) {
+            _ if address.ip().is_loopback() => Ok(()),
+            (None, _) => Err(WebError::Reachable(address.ip())),
+            (Some(_), None) if !self.is_cleartext_safe => Err(WebError::Cleartext(address.ip())),
+            (Some(_), _) => Ok(()),
         }
+    }
+
+    /// Reads its files again: tokens hold for the next request, certificates for the next connection.
+    ///
+    /// # Errors
+    /// If one is wrong; what it said before stays.
+    pub fn read_again(&self) -> Result<(), WebError> {
+        if let Some(tokens) = &self.tokens {
+            tokens.read_again()?;
+        }
+        if let Some(tls) = &self.tls {
+            tls.read_again()?;
+        }
+        Ok(())
     }
 }
 
 impl From<WebAddress> for Web {
     fn from(address: WebAddress) -> Self {
-        Self { address, tokens: None }
+        Self { address, ..Self::default() }
     }
 }
 
@@ -91,17 +119,29 @@ pub enum WebError {
     /// Not an address.
     #[error("\"{0}\" is not an address; write a port, or an address and a port such as 127.0.0.1:8399")]
     Malformed(String),
-    /// An address that others can reach.
+    /// An address that other machines can reach.
     #[error(
         "{0} is not an address of this machine alone; use 127.0.0.1, [::1] or localhost, or serve --tokens"
     )]
     Reachable(IpAddr),
+    /// An address where others could read the tokens.
+    #[error(
+        "tokens sent to {0} could be read on the way: serve --tls-cert and --tls-key, or --cleartext where \
+         the network encrypts (WireGuard) or nobody else uses it"
+    )]
+    Cleartext(IpAddr),
+    /// Its tokens can't be read.
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
+    /// Its certificate can't be read.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The address can't be had.
     #[error("can't listen on {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
     /// The server's thread can't be started.
@@ -112,7 +152,7 @@ pub enum WebError {
 impl FromStr for WebAddress {
     type Err = WebError;
 
-    /// Reads `8399`, `127.0.0.1:8399`, `[::1]:8399` or `localhost:8399`.
+    /// Parses `8399`, `127.0.0.1:8399`, `[::1]:8399` or `localhost:8399`.
     fn from_str(text: &str) -> Result<Self, WebError> {
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let malformed = || WebError::Malformed(text.into());
@@ -133,15 +173,19 @@ impl WebServer {
     /// Serves `instance`.
     ///
     /// # Errors
-    /// If others could reach the address and no tokens are asked for, or it can't be listened on.
+    /// If other machines can reach the address without a token, or listening fails.
     pub fn start(web: Web, instance: Arc<dyn Instance>) -> Result<Self, WebError> {
         web.check()?;
-        let Web { address, tokens } = web;
+        let Web { address, tokens, tls, .. } = web;
         let runtime = runtime().map_err(WebError::Thread)?;
         let listener = runtime.block_on(listen(address))?;
         let failed = |source| WebError::Listen { address: USUAL, source };
         let address = listener.local_addr().map_err(failed)?;
-        let service = Service::start("longwire-web", runtime, listener, router(instance, tokens));
+        let router = router(instance, Checks { tokens, is_tls: tls.is_some() });
+        let service = match tls {
+            Some(tls) => Service::start(THREAD, runtime, TlsListener { listener, tls }, router),
+            None => Service::start(THREAD, runtime, listener, router),
+        };
         Ok(Self { address, _service: service.map_err(WebError::Thread)? })
     }
 
@@ -167,9 +211,16 @@ async fn listen(address: WebAddress) -> Result<TcpListener, WebError> {
 }
 
 /// The API and the dashboard, behind the checks that a browser makes necessary.
-fn router(instance: Arc<dyn Instance>, tokens: Option<Arc<Tokens>>) -> Router {
-    let checks = from_fn(move |request, next| checked(tokens.clone(), request, next));
+fn router(instance: Arc<dyn Instance>, checks: Checks) -> Router {
+    let checks = from_fn(move |request, next| checked(checks.clone(), request, next));
     routes::router(instance).merge(dashboard::router()).layer(checks)
+}
+
+/// What requests are checked by.
+#[derive(Clone)]
+struct Checks {
+    tokens: Option<Arc<Tokens>>,
+    is_tls: bool,
 }
 
 /// Headers of every answer: a page runs its own scripts only, and no other page shows it or reads it.
@@ -185,8 +236,8 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-async fn checked(tokens: Option<Arc<Tokens>>, request: Request, next: Next) -> Response {
-    let mut answer = match check(tokens.as_deref(), &request) {
+async fn checked(checks: Checks, request: Request, next: Next) -> Response {
+    let mut answer = match check(&checks, &request) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
@@ -200,38 +251,47 @@ async fn checked(tokens: Option<Arc<Tokens>>, request: Request, next: Next) -> R
 }
 
 /// Whether a request may pass.
-fn check(tokens: Option<&Tokens>, request: &Request) -> Result<(), Box<Problem>> {
+fn check(checks: &Checks, request: &Request) -> Result<(), Box<Problem>> {
     let (method, headers) = (request.method(), request.headers());
-    match tokens {
-        // A page of another origin has none.
-        Some(tokens) => tokens.check(method, request.uri().path(), headers)?,
-        None => check_origin(method, headers)?,
+    let certificate = request.extensions().get::<Certificate>();
+    match &checks.tokens {
+        Some(tokens) => tokens.check(method, request.uri().path(), headers, certificate)?,
+        None => check_host(headers)?,
     }
-    // What a form of another page can send, too: of other methods a browser asks first.
-    if [Method::POST, Method::PUT, Method::PATCH].contains(method) && !says_json(headers) {
-        let detail = "send changes with Content-Type: application/json";
-        return Err(Box::new(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)));
+    // A page of another origin has no token. A certificate is the browser's.
+    if checks.tokens.is_none() || certificate.is_some() {
+        check_origin(method, headers, checks.is_tls)?;
     }
     Ok(())
 }
 
-/// Whether a request comes from this machine, and not from a page of another origin that a browser shows.
-fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), Box<Problem>> {
-    let refused = |status, detail: String| Err(Box::new(Problem::new(status, detail)));
-    let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
-    let host = text(header::HOST).unwrap_or("");
-    if headers.get_all(header::HOST).iter().count() != 1 || !is_own_host(host) {
-        let detail = format!("\"{host}\" is not this machine: use 127.0.0.1, [::1] or localhost");
-        return refused(StatusCode::FORBIDDEN, detail);
+/// The text of a header.
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name).map(|value| value.to_str().unwrap_or("?"))
+}
+
+/// Whether a request names this machine as its host.
+fn check_host(headers: &HeaderMap) -> Result<(), Box<Problem>> {
+    let host = text(headers, header::HOST).unwrap_or("");
+    if headers.get_all(header::HOST).iter().count() == 1 && is_own_host(host) {
+        return Ok(());
     }
+    let detail = format!("\"{host}\" is not this machine: use 127.0.0.1, [::1] or localhost");
+    Err(Box::new(Problem::new(StatusCode::FORBIDDEN, detail)))
+}
+
+/// Whether a change does not come from a page of another origin that a browser shows.
+fn check_origin(method: &Method, headers: &HeaderMap, is_tls: bool) -> Result<(), Box<Problem>> {
     if [Method::GET, Method::HEAD].contains(method) {
         return Ok(());
     }
-    let foreign_origin = text(header::ORIGIN).is_some_and(|origin| origin != format!("http://{host}"));
-    let site = text(HeaderName::from_static("sec-fetch-site"));
-    if foreign_origin || site.is_some_and(|site| site != "same-origin" && site != "none") {
+    let scheme = if is_tls { "https" } else { "http" };
+    let own = format!("{scheme}://{}", text(headers, header::HOST).unwrap_or(""));
+    let is_foreign = text(headers, header::ORIGIN).is_some_and(|origin| origin != own);
+    let site = text(headers, HeaderName::from_static("sec-fetch-site"));
+    if is_foreign || site.is_some_and(|site| site != "same-origin" && site != "none") {
         let detail = "a page of another origin can't change anything here";
-        return refused(StatusCode::FORBIDDEN, detail.into());
+        return Err(Box::new(Problem::new(StatusCode::FORBIDDEN, detail)));
     }
     Ok(())
 }
@@ -262,6 +322,16 @@ mod tests {
             let web = Web::from(read(text).unwrap());
             assert!(web.check().unwrap_err().to_string().contains("this machine alone"), "{text}");
         }
+        // Loopback addresses need nothing, others a token, and TLS for that.
+        let path = std::env::temp_dir().join(format!("longwire-web-{}", std::process::id()));
+        std::fs::write(&path, format!("read {}\n", "a".repeat(32))).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let tokens = Some(Arc::new(Tokens::read(&path).unwrap()));
+        std::fs::remove_file(path).unwrap();
+        let with_tokens = |text: &str| Web { tokens: tokens.clone(), ..Web::from(read(text).unwrap()) };
+        assert!(with_tokens("127.0.0.1:80").check().is_ok());
+        assert!(matches!(with_tokens("192.0.2.1:80").check(), Err(WebError::Cleartext(_))));
+        assert!(Web { is_cleartext_safe: true, ..with_tokens("192.0.2.1:80") }.check().is_ok());
         for text in ["", "example.org:80", "127.0.0.1", "70000", "localhost"] {
             assert!(read(text).unwrap_err().contains("not an address"), "{text}");
         }

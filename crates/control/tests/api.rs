@@ -5,8 +5,8 @@ mod scratch;
 
 use fake::Fake;
 use longwire_control::{
-    Client, ClientError, Entries, ForwarderAsk, Instance, Kind, MapChange, NewForwarder, Problem, Rings,
-    RowFilter, Server, StartError, State, Typed, WantedScenario, list,
+    Client, ClientError, Entries, Instance, Kind, MapChange, NewForwarder, ObjectQuery, Problem,
+    ProgramRequest, Rings, RowFilter, ScenarioRequest, Server, StartError, State, TypeQuery, list,
 };
 use scratch::Scratch;
 use serde_json::{Value, json};
@@ -65,10 +65,11 @@ fn the_client_reads_what_the_instance_says() {
     assert_eq!(client.stats(&RowFilter::default()).unwrap(), json!({"in": 10, "out": 9, "dropped": 1}));
     assert_eq!(client.object(Some(Kind::Link), "up").unwrap().settings["rate"], "10 Mbit/s");
     assert_eq!(client.object(None, "dsl/17 ä?").unwrap().name, "dsl/17 ä?");
-    let page = client.objects(Kind::Link, 1, 1).unwrap();
+    let of = |from, count| ObjectQuery { from, count, ..ObjectQuery::default() };
+    let page = client.page(Kind::Link, &of(1, 1)).unwrap();
     assert_eq!((page.total, page.from, page.objects.len()), (5, 1, 1));
     assert_eq!(page.objects[0].name, "down");
-    assert!(client.objects(Kind::Link, 5, 10).unwrap().objects.is_empty());
+    assert!(client.page(Kind::Link, &of(5, 10)).unwrap().objects.is_empty());
 }
 
 #[test]
@@ -98,7 +99,10 @@ fn totals_graph_and_events_are_shown() {
     );
     let (_, graph) = get("/v1/topology");
     assert_eq!(graph["links"], json!([{"name": "up", "from": "a", "to": "b"}]));
-    let (_, events) = get("/v1/events?after=1");
+    assert_eq!(get("/v1/topology?name=up&count=10").0, 200);
+    assert_eq!(get("/v1/topology?count=10001").1["key"], "count");
+    assert_eq!(get("/v1/events?planned=maybe").0, 400);
+    let (_, events) = get("/v1/events?after=1&planned=false");
     assert_eq!((events["log"].as_array().unwrap().len(), &events["last"]), (2, &json!(3)));
     assert_eq!(get("/v1/events?after=x").0, 400);
     let (_, document) = get("/v1/openapi.json");
@@ -107,6 +111,9 @@ fn totals_graph_and_events_are_shown() {
         (&properties["delay"]["format"], &properties["rate"]["format"]),
         (&json!("time"), &Value::Null)
     );
+    let range = (&properties["delay"]["x-least"], &properties["delay"]["x-most"]);
+    assert_eq!(range, (&Value::Null, &json!(1_000_000_000)));
+    assert_eq!(properties["rate"]["x-takes"], "a text");
 }
 
 #[test]
@@ -143,9 +150,9 @@ fn scenarios_are_compared_and_applied() {
     assert_eq!(client.scenario().unwrap(), "[[link]]\nname = \"up\"\n");
     let comparison = client.compare("seed = 1\n").unwrap();
     assert_eq!(comparison.changes[0].settings[0].wanted.as_deref(), Some("40 ms"));
-    let wanted = |toml: &str, partial| WantedScenario { toml: toml.into(), partial };
+    let wanted = |toml: &str, partial| ScenarioRequest { toml: toml.into(), partial };
     let problem = refused(client.apply(&wanted("seed = 1\n", false)));
-    assert_eq!((problem.status, &*problem.detail), (409, "host \"c\": it is new"));
+    assert_eq!((problem.status, &*problem.detail), (409, "router \"r\": it is new"));
     assert_eq!(client.apply(&wanted("seed = 1\n", true)).unwrap(), comparison);
     let problem = refused(client.compare("nonsense"));
     assert_eq!((problem.status, problem.key.as_deref()), (422, Some("toml")));
@@ -165,7 +172,7 @@ fn metrics_are_text_with_few_links() {
     let answer = get("/metrics");
     assert!(answer.contains("content-type: application/openmetrics-text; version=1.0.0"), "{answer}");
     assert!(answer.ends_with("# limit 100\n# EOF\n"), "{answer}");
-    assert!(get("/metrics?links=up&limit=5000").ends_with("# limit 1000\n# EOF\n"));
+    assert!(get("/metrics?links=up&limit=1000").ends_with("# limit 1000\n# EOF\n"));
 }
 
 #[test]
@@ -219,6 +226,9 @@ fn requests_that_make_no_sense_get_their_status() {
         ("PATCH", "/v1/nothing/up", json, 404),
         ("GET", "/metrics?links=upp", json, 404),
         ("GET", "/metrics?limit=-1", json, 400),
+        ("GET", "/metrics?limit=1001", json, 422),
+        ("PUT", "/v1/stats", "", 405),
+        ("DELETE", "/v1/nothing", json, 404),
         ("GET", "/v1/stats?sorted=drops", json, 400),
         ("PUT", "/v1/scenario", json, 400),
         ("POST", "/v1/scenario", json, 405),
@@ -228,6 +238,29 @@ fn requests_that_make_no_sense_get_their_status() {
     for (method, path, kind, expected) in cases {
         let (status, problem) = request(socket, method, path, kind, "{}");
         assert_eq!((status, &problem["status"]), (expected, &json!(expected)), "{method} {path}: {problem}");
+    }
+}
+
+#[test]
+fn a_method_that_is_not_taken_is_answered_with_those_that_are() {
+    let scratch = Scratch::new();
+    let server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
+    for (line, allowed) in [
+        ("PUT /v1/links", "GET, HEAD, POST"),
+        ("POST /v1/ports", "GET, HEAD"),
+        ("DELETE /v1/ports/a", "GET, HEAD, PATCH"),
+        ("OPTIONS /v1/links/up", "DELETE, GET, HEAD, PATCH"),
+        ("GET /v1/routers/core/leases", "PUT"),
+        ("POST /metrics", "GET, HEAD"),
+    ] {
+        let answer =
+            raw(server.path(), format!("{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes());
+        let (head, _) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 405"), "{line}: {answer}");
+        let allow = head.lines().find_map(|line| line.strip_prefix("allow: ")).unwrap();
+        let mut methods: Vec<&str> = allow.split(", ").collect();
+        methods.sort_unstable();
+        assert_eq!(methods.join(", "), allowed, "{line}");
     }
 }
 
@@ -393,8 +426,8 @@ fn every_endpoint_is_described_and_answers() {
             assert_eq!((status < 300, status == 404), (known, !known), "{method} {path}: {status}");
         }
     }
-    // Three of each kind's collection and object, two more of links', the scenario's, and what routers and
-    // the instance have besides.
+    // Three for each kind's collection and object, two more for links, and those of the scenario, of routers
+    // and of the instance.
     assert_eq!(described, 7 * 3 + 2 + 5 + 2 + 2 + 18);
     let schemas = &document["components"]["schemas"];
     for shape in
@@ -402,7 +435,7 @@ fn every_endpoint_is_described_and_answers() {
     {
         assert!(schemas[shape].is_object(), "{shape}");
     }
-    // What a change takes comes from the instance's declarations.
+    // The settings of a change come from the instance.
     let body = &document["paths"]["/v1/links/{name}"]["patch"]["requestBody"]["content"]["application/json"];
     assert_eq!(body["schema"]["$ref"], "#/components/schemas/LinkSettings");
     let keys: Vec<&String> = schemas["LinkSettings"]["properties"].as_object().unwrap().keys().collect();
@@ -441,6 +474,7 @@ fn objects_of_all_kinds_are_found_by_name() {
     let _server = Server::start(scratch.path(), Fake::named("demo")).unwrap();
     let client = Client::connect(scratch.path(), None).unwrap();
     let pair = |key: &str, text: &str| [(key.to_owned(), text.to_owned())];
+    let one = ObjectQuery { count: 1, ..ObjectQuery::default() };
     for (name, kind, key, text) in [
         ("up", Kind::Link, "rate", "5 Mbit/s"),
         ("video", Kind::Source, "rate", "8 Mbit/s"),
@@ -452,7 +486,7 @@ fn objects_of_all_kinds_are_found_by_name() {
         let set = client.set(None, name, &pair(key, text)).unwrap();
         assert_eq!((set.kind, set.name.as_str(), set.settings[key].as_str()), (kind, name, text));
         assert_eq!(client.object(Some(kind), name).unwrap(), set);
-        assert_eq!(client.objects(kind, 0, 1).unwrap().total, if kind == Kind::Link { 5 } else { 1 });
+        assert_eq!(client.page(kind, &one).unwrap().total, if kind == Kind::Link { 5 } else { 1 });
     }
     assert_eq!(
         client.routes("core").unwrap().routes,
@@ -472,7 +506,7 @@ fn objects_of_all_kinds_are_found_by_name() {
     );
 }
 
-/// What the client asks is what the instance hears, for all that can be asked of a router's programs.
+/// The instance receives what the client sends, for all requests about a router's programs.
 #[test]
 fn programs_of_routers_are_asked_for() {
     let scratch = Scratch::new();
@@ -482,26 +516,26 @@ fn programs_of_routers_are_asked_for() {
     let new = NewForwarder { forwarder: json!({"program": "x"}), object: text("00ff"), lease: text("30 s") };
     let map = || "a map/?".to_owned();
     for ask in [
-        ForwarderAsk::List,
-        ForwarderAsk::Levels,
-        ForwarderAsk::Install(new.clone()),
-        ForwarderAsk::Replace(3, NewForwarder { object: None, lease: None, ..new }),
-        ForwarderAsk::Renew(vec![1, 2]),
-        ForwarderAsk::Remove(3),
-        ForwarderAsk::Get(3, Typed::default()),
-        ForwarderAsk::Get(3, Typed { kind: text("a type&x=1") }),
-        ForwarderAsk::Set(3, State { data: "00ff".into(), kind: text("t") }),
-        ForwarderAsk::Events(3, Rings { map: Some(map()), kind: None }),
-        ForwarderAsk::Maps(3),
-        ForwarderAsk::Map(3, map(), Entries { key: text("{\"port\": 5}"), fields: true }),
-        ForwarderAsk::Map(3, map(), Entries::default()),
-        ForwarderAsk::Write(
+        ProgramRequest::List,
+        ProgramRequest::Levels,
+        ProgramRequest::Install(new.clone()),
+        ProgramRequest::Replace(3, NewForwarder { object: None, lease: None, ..new }),
+        ProgramRequest::Renew(vec![1, 2]),
+        ProgramRequest::Remove(3),
+        ProgramRequest::Get(3, TypeQuery::default()),
+        ProgramRequest::Get(3, TypeQuery { kind: text("a type&x=1") }),
+        ProgramRequest::Set(3, State { data: "00ff".into(), kind: text("t") }),
+        ProgramRequest::Events(3, Rings { map: Some(map()), kind: None }),
+        ProgramRequest::Maps(3),
+        ProgramRequest::Map(3, map(), Entries { key: text("{\"port\": 5}"), fields: true }),
+        ProgramRequest::Map(3, map(), Entries::default()),
+        ProgramRequest::Write(
             3,
             map(),
             MapChange { remove: vec!["00".into()], write: vec![("01".into(), "02".into())] },
         ),
-        ForwarderAsk::Values(3, map(), vec!["00".into(), "01".into()]),
-        ForwarderAsk::Clear(3, map()),
+        ProgramRequest::Values(3, map(), vec!["00".into(), "01".into()]),
+        ProgramRequest::Clear(3, map()),
     ] {
         let answer = client.forwarders("core", &ask).unwrap();
         assert_eq!(answer["asked"], serde_json::to_value(&ask).unwrap());

@@ -1,4 +1,4 @@
-//! The API on a TCP address: who may ask, and what every answer says.
+//! The API on a TCP address: access control and headers.
 
 mod fake;
 

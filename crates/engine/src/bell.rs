@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
 
-/// A worker's bell. Ringing it costs one load while the worker is awake.
+/// Wakes one worker. Ringing costs one load while the worker is awake.
 #[derive(Debug)]
 pub(crate) struct Bell {
     fd: i32,
@@ -13,14 +13,14 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// A bell. Without a file descriptor (none left), sleeps last as long as they were planned.
+    /// Creates a bell. Without a file descriptor (none left), every sleep lasts its planned time.
     pub(crate) fn new() -> Self {
         // SAFETY: takes two plain numbers and returns a new descriptor or -1.
         let fd = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
         Self { fd, asleep: AtomicBool::new(false) }
     }
 
-    /// The descriptor to wait for; negative, which poll ignores, if there is none.
+    /// The descriptor to wait for; -1, which `poll` ignores, if there is none.
     pub(crate) fn fd(&self) -> i32 {
         self.fd
     }
@@ -60,18 +60,18 @@ impl Bell {
     }
 }
 
-/// A waker for threads of nodes.
-struct Ringer {
+/// Lets a node's own threads wake its worker.
+struct BellWaker {
     bells: Arc<[Bell]>,
     worker: usize,
 }
 
 /// Wakes the worker with this number.
 pub(crate) fn waker(bells: &Arc<[Bell]>, worker: u32) -> Waker {
-    Waker::from(Arc::new(Ringer { bells: Arc::clone(bells), worker: worker as usize }))
+    Waker::from(Arc::new(BellWaker { bells: Arc::clone(bells), worker: worker as usize }))
 }
 
-impl Wake for Ringer {
+impl Wake for BellWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

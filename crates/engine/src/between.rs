@@ -1,15 +1,15 @@
-//! Queues between workers, after those between the input and output contexts of Spalink and others, "Building
-//! a robust software-based router using network processors", section 3.4.
+//! Queues between workers, modelled on those between the input and output contexts of Spalink and others,
+//! "Building a robust software-based router using network processors", section 3.4.
 //!
 //! - One ring per pair of workers, or one per receiver that senders share under a lock.
 //! - Packets are written and published a batch at a time.
 //! - Bits say which rings may have packets.
 //! - Each ring exists in two classes, of which one is emptied first.
 //!
-//! The paper's queues overwrite packets that were not read in time; these report that they are full instead.
+//! The paper's queues overwrite unread packets; these report that they are full.
 
 use crate::bell::Bell;
-use crate::ring::{self, Receiver, Sender, Taken};
+use crate::ring::{self, Receiver, RingRead, Sender};
 use longwire_packet::{BATCH, Batch, Handle, Meta, Pool};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,15 +17,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Kind of rings between workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Between {
-    /// One for each pair of workers and direction: no contention, but memory grows with the square of their
-    /// number.
+    /// One ring per ordered pair of workers: no contention, but memory grows quadratically.
     #[default]
     Private,
-    /// One for each receiving worker; senders take a lock once per batch.
+    /// One ring per receiver; senders take a lock once per batch.
     Shared,
 }
 
-/// Classes of packets in the order in which their rings are emptied; each class has its own rings.
+/// Packet classes, in the order in which their rings are emptied.
 pub(crate) const CLASSES: [Class; 2] = [Class { bytes: 256 << 10 }, Class { bytes: 4 << 20 }];
 const URGENT: usize = 0;
 const ORDINARY: usize = 1;
@@ -35,8 +34,8 @@ pub(crate) struct Class {
     bytes: usize,
 }
 
-/// The class of a packet. Class 0 has packets made by nodes or sent by their control planes (neighbour
-/// requests, hellos, errors), and those that a program or a filter has put into the first band.
+/// The class of a packet. Class 0 holds packets that nodes generate or their control planes send (neighbour
+/// requests, hellos, errors), and those that a program or filter put into the first band.
 pub(crate) const fn class(meta: &Meta) -> usize {
     if meta.flags & Meta::OWN != 0 || meta.band() == 0 { URGENT } else { ORDINARY }
 }
@@ -45,10 +44,10 @@ pub(crate) const fn class(meta: &Meta) -> usize {
 /// many rings there are.
 ///
 /// No packet is missed. A sender publishes, then sets the bit; the receiver clears it, then reads. Both
-/// access the bits by read-modify-write operations, so one of the two comes first. If it is the sender's, the
-/// receiver's reads what it, or a later sender, has written (a release sequence), and sees what was published
-/// before. If it is the receiver's, the bit is still set at its next check. A worker that is about to sleep
-/// checks after a fence that pairs with the bell's, which is rung after the bit was set.
+/// access the bits by read-modify-write operations, so one of the two comes first. If the sender's is first,
+/// the receiver's reads what that or a later sender wrote (a release sequence), and sees what was published
+/// before. If the receiver's is first, the bit is still set at its next check. A worker that is about to
+/// sleep checks after a fence that pairs with the bell's, which is rung after the bit was set.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Ready(AtomicU64);
@@ -70,15 +69,14 @@ impl Ready {
 
 /// Packets from other workers.
 pub(crate) struct Inbox {
-    sides: [Side; CLASSES.len()],
+    sides: [ClassRings; CLASSES.len()],
     /// Most packets taken from a ring per step.
     pub most: usize,
 }
 
-/// The rings of one class.
-struct Side {
+struct ClassRings {
     ready: Arc<Ready>,
-    /// Bits that were taken: rings that were not found empty since then.
+    /// Taken bits of rings that have not been found empty since.
     left: u64,
     rings: Vec<Receiver>,
 }
@@ -89,21 +87,19 @@ impl Inbox {
         self.sides[ORDINARY].rings.is_empty()
     }
 
-    /// Most packets received per step.
     pub fn most_in_a_step(&self) -> usize {
-        self.sides.iter().map(|side| side.rings.len() * self.most).sum()
+        self.sides.iter().map(|class_rings| class_rings.rings.len() * self.most).sum()
     }
 
-    /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
-        self.sides.iter().all(|side| side.left == 0 && !side.ready.any())
+        self.sides.iter().all(|class_rings| class_rings.left == 0 && !class_rings.ready.any())
     }
 
     /// The rings of a class that may have something.
     pub fn look(&mut self, class: usize) -> u64 {
-        let side = &mut self.sides[class];
-        side.left |= side.ready.take();
-        side.left
+        let class_rings = &mut self.sides[class];
+        class_rings.left |= class_rings.ready.take();
+        class_rings.left
     }
 
     /// The first ring, in class order, that may have packets.
@@ -113,12 +109,11 @@ impl Inbox {
         Some((class, left.trailing_zeros() as usize))
     }
 
-    /// Takes the next packet of a ring.
-    pub fn take(&mut self, (class, ring): (usize, usize), pool: &mut Pool) -> Taken {
-        let side = &mut self.sides[class];
-        let taken = side.rings[ring].take(pool);
-        if matches!(taken, Taken::Empty) {
-            side.left &= !(1 << ring);
+    pub fn take(&mut self, (class, ring): (usize, usize), pool: &mut Pool) -> RingRead {
+        let class_rings = &mut self.sides[class];
+        let taken = class_rings.rings[ring].take(pool);
+        if matches!(taken, RingRead::Empty) {
+            class_rings.left &= !(1 << ring);
         }
         taken
     }
@@ -127,17 +122,17 @@ impl Inbox {
 /// Packets to other workers.
 pub(crate) struct Outbound {
     pub outlets: Vec<Option<Outlet>>,
-    /// A bit for each worker for which packets wait.
+    /// Bit mask of workers for which packets wait.
     pub waiting: u64,
 }
 
 /// The queues to one worker.
 pub(crate) struct Outlet {
-    pub ways: [Way; CLASSES.len()],
+    pub senders: [RingSender; CLASSES.len()],
 }
 
-/// The queue to one worker for one class.
-pub(crate) struct Way {
+/// The queue to one worker for one packet class.
+pub(crate) struct RingSender {
     sender: Sender,
     /// Index of the ring at the receiver.
     ring: usize,
@@ -145,27 +140,27 @@ pub(crate) struct Way {
     pub batch: Batch,
 }
 
-/// Makes the queues between `count` workers, at most 64: the sending and receiving ends of each.
-pub(crate) fn ways(count: usize, between: Between) -> Vec<(Outbound, Inbox)> {
+/// Creates the queues between `count` workers, at most 64: each worker's sending and receiving ends.
+pub(crate) fn connect(count: usize, between: Between) -> Vec<(Outbound, Inbox)> {
     let others = count.saturating_sub(1);
     let most = if between == Between::Shared { BATCH * others } else { BATCH };
     let mut outbound: Vec<_> = (0..count).map(|_| Outbound { outlets: Vec::new(), waiting: 0 }).collect();
     let mut inboxes = Vec::with_capacity(count);
     for to in 0..count {
         let [(urgent, first), (ordinary, second)] =
-            CLASSES.each_ref().map(|class| side(class, others, between));
+            CLASSES.each_ref().map(|class| rings_of(class, others, between));
         let mut ends = urgent.into_iter().zip(ordinary);
         for (from, out) in outbound.iter_mut().enumerate() {
             let ends = if from == to { None } else { ends.next() };
-            out.outlets.push(ends.map(|(urgent, ordinary)| Outlet { ways: [urgent, ordinary] }));
+            out.outlets.push(ends.map(|(urgent, ordinary)| Outlet { senders: [urgent, ordinary] }));
         }
         inboxes.push(Inbox { sides: [first, second], most });
     }
     outbound.into_iter().zip(inboxes).collect()
 }
 
-/// The rings of a class to one worker, with the sending ends of the others.
-fn side(class: &Class, others: usize, between: Between) -> (Vec<Way>, Side) {
+/// The rings of a class to one worker, and the sending ends for the others.
+fn rings_of(class: &Class, others: usize, between: Between) -> (Vec<RingSender>, ClassRings) {
     let (senders, rings): (Vec<_>, Vec<_>) = match between {
         Between::Private => (0..others).map(|_| ring::private(class.bytes)).unzip(),
         Between::Shared if others > 0 => {
@@ -175,14 +170,14 @@ fn side(class: &Class, others: usize, between: Between) -> (Vec<Way>, Side) {
         Between::Shared => (vec![], vec![]),
     };
     let ready = Arc::<Ready>::default();
-    let ways = senders.into_iter().enumerate().map(|(number, sender)| {
+    let ends = senders.into_iter().enumerate().map(|(number, sender)| {
         let ring = number.min(rings.len() - 1);
-        Way { sender, ring, ready: Arc::clone(&ready), batch: Batch::new() }
+        RingSender { sender, ring, ready: Arc::clone(&ready), batch: Batch::new() }
     });
-    (ways.collect(), Side { ready: Arc::clone(&ready), left: 0, rings })
+    (ends.collect(), ClassRings { ready: Arc::clone(&ready), left: 0, rings })
 }
 
-impl Way {
+impl RingSender {
     /// Puts packets into the ring, publishes them, and rings `bell`; returns how many had room.
     pub fn send(&mut self, bell: &Bell, pool: &Pool, packets: &[Handle]) -> usize {
         let sent = self.sender.send(pool, packets);
@@ -206,7 +201,7 @@ mod tests {
     use super::*;
     use crate::events::Agenda;
     use crate::worker::Worker;
-    use crate::{Joints, Map, Setup, Steered, Tolerance, Wait, WorkerSetup};
+    use crate::{InnerPorts, Map, Setup, Steered, Tolerance, Wait, WorkerSetup};
     use longwire_block::DropReason;
     use longwire_block::path::Paths;
     use longwire_link::Links;
@@ -222,14 +217,14 @@ mod tests {
 
     /// The queues for ordinary packets from each of `count - 1` workers to the last, and the last one's
     /// inbox.
-    fn ways_to_last(count: usize, between: Between) -> (Vec<Way>, Inbox) {
-        let mut all = ways(count, between);
+    fn senders_to_last(count: usize, between: Between) -> (Vec<RingSender>, Inbox) {
+        let mut all = connect(count, between);
         let (_, inbox) = all.pop().unwrap();
-        let way = |(mut out, _): (Outbound, Inbox)| {
-            let [_, ordinary] = out.outlets.pop().flatten().unwrap().ways;
+        let ordinary = |(mut out, _): (Outbound, Inbox)| {
+            let [_, ordinary] = out.outlets.pop().flatten().unwrap().senders;
             ordinary
         };
-        (all.into_iter().map(way).collect(), inbox)
+        (all.into_iter().map(ordinary).collect(), inbox)
     }
 
     fn packet(pool: &mut Pool, number: u64) -> Handle {
@@ -253,11 +248,10 @@ mod tests {
     }
 
     /// Number of packets from two senders that a receiver misses. The receiver takes the bits and then reads;
-    /// the senders publish and then set the bit, or the other way about. Each makes a step when it is its
-    /// turn.
+    /// the senders publish and then set the bit, or the reverse. `order` says whose step is next.
     fn forgotten(order: &[usize], between: Between, publish_first: bool, pools: &mut [Pool; 2]) -> usize {
         const RECEIVER: usize = 2;
-        let (mut senders, mut inbox) = ways_to_last(3, between);
+        let (mut senders, mut inbox) = senders_to_last(3, between);
         let [here, there] = pools;
         let one = packet(here, 0);
         let (mut steps, mut came) = ([0; 3], 0);
@@ -266,7 +260,7 @@ mod tests {
             while some != 0 {
                 let ring = some.trailing_zeros() as usize;
                 some &= some - 1;
-                while let Taken::Packet(handle) = inbox.take((ORDINARY, ring), there) {
+                while let RingRead::Packet(handle) = inbox.take((ORDINARY, ring), there) {
                     there.free(handle);
                     came += 1;
                 }
@@ -310,12 +304,12 @@ mod tests {
         const EACH: u64 = 20_000;
         const SENDERS: usize = 3;
         for between in BOTH {
-            let (senders, mut inbox) = ways_to_last(SENDERS + 1, between);
+            let (senders, mut inbox) = senders_to_last(SENDERS + 1, between);
             let (mut there, mut next) = (pool(), [0; SENDERS]);
             let bells = [Bell::new()];
             let mut take = |inbox: &mut Inbox| {
                 while let Some(ring) = inbox.first() {
-                    if let Taken::Packet(handle) = inbox.take(ring, &mut there) {
+                    if let RingRead::Packet(handle) = inbox.take(ring, &mut there) {
                         let meta = there.meta(handle);
                         let from = usize::from(meta.in_port);
                         assert_eq!(meta.seq, next[from], "{between:?}");
@@ -325,17 +319,17 @@ mod tests {
                 }
             };
             std::thread::scope(|scope| {
-                let send = |(number, mut way): (usize, Way)| {
+                let send = |(number, mut sender): (usize, RingSender)| {
                     let bell = &bells[0];
                     scope.spawn(move || {
                         let mut here = pool();
                         let mut sent = 0;
                         while sent < EACH {
-                            // One to seven at a time; packets without room are sent again.
+                            // One to seven at a time; packets without room are retried.
                             let more = (sent % 7 + 1).min(EACH - sent);
                             let batch: Vec<_> = (0..more).map(|at| packet(&mut here, sent + at)).collect();
                             batch.iter().for_each(|&it| here.meta_mut(it).in_port = number as u16);
-                            sent += way.send(bell, &here, &batch) as u64;
+                            sent += sender.send(bell, &here, &batch) as u64;
                             batch.into_iter().for_each(|handle| here.free(handle));
                         }
                     })
@@ -371,11 +365,11 @@ mod tests {
             map: Map {
                 classifier: Classifier::new(&[], &[], &[]),
                 paths: Paths::default(),
-                homes: vec![],
+                port_locations: vec![],
                 floods: HashMap::new(),
                 steered: Steered::default(),
                 requested: Steered::default(),
-                joints: Joints::default(),
+                inner_ports: InnerPorts::default(),
             },
             tolerance: Tolerance::default(),
             wait: Wait::Spin,
@@ -385,8 +379,7 @@ mod tests {
         setup.into_parts(false, Nanos::ZERO).into_iter().map(|(parts, _)| Worker::new(parts)).collect()
     }
 
-    /// Two workers send more than a third receives, until their rings are full; then each sends an urgent
-    /// packet.
+    /// Two workers overload a third until their rings are full; then each sends an urgent packet.
     #[test]
     fn what_is_urgent_has_room_when_all_else_is_lost_and_goes_first() {
         const EACH: u64 = 40_000;
@@ -408,7 +401,7 @@ mod tests {
                 }
                 assert!(sender.pool.live() > 0, "a part of a batch waits for the end of the step");
                 sender.send_all_over();
-                let flow = &sender.books.flow;
+                let flow = &sender.counters.flow;
                 let lost = flow.drops[DropReason::RingFull as usize];
                 assert_eq!((flow.handed_over + lost, sender.pool.live()), (EACH + 2, 0), "{between:?}");
                 assert!(lost > 0, "{between:?}: {lost}");
@@ -421,8 +414,8 @@ mod tests {
             assert_eq!(came, 4 + 2 * BATCH, "{between:?}: a batch of each sender in a step");
             receiver.drain_rings(|worker, handle| worker.pool.free(handle));
             assert!(receiver.peers.inbox.is_empty());
-            let handed_over: u64 = senders.iter().map(|sender| sender.books.flow.handed_over).sum();
-            assert_eq!(receiver.books.flow.received, handed_over, "{between:?}");
+            let handed_over: u64 = senders.iter().map(|sender| sender.counters.flow.handed_over).sum();
+            assert_eq!(receiver.counters.flow.received, handed_over, "{between:?}");
         }
     }
 
@@ -430,19 +423,19 @@ mod tests {
     #[test]
     fn there_may_be_64_workers() {
         for (between, rings) in [(Between::Private, 63), (Between::Shared, 1)] {
-            let (mut senders, mut inbox) = ways_to_last(64, between);
+            let (mut senders, mut inbox) = senders_to_last(64, between);
             assert_eq!((senders.len(), inbox.sides[ORDINARY].rings.len()), (63, rings));
             assert_eq!(inbox.most_in_a_step(), 2 * 63 * BATCH);
             let (mut here, mut there) = (pool(), pool());
             let bell = Bell::new();
             let one = packet(&mut here, 0);
-            senders.iter_mut().for_each(|way| assert_eq!(way.send(&bell, &here, &[one]), 1));
+            senders.iter_mut().for_each(|sender| assert_eq!(sender.send(&bell, &here, &[one]), 1));
             let mut came = 0;
             while let Some(ring) = inbox.first() {
-                came += usize::from(matches!(inbox.take(ring, &mut there), Taken::Packet(_)));
+                came += usize::from(matches!(inbox.take(ring, &mut there), RingRead::Packet(_)));
             }
             assert_eq!(came, 63);
         }
-        assert!(ways(1, Between::Private).iter().all(|(_, inbox)| inbox.is_alone() && inbox.is_empty()));
+        assert!(connect(1, Between::Private).iter().all(|(_, inbox)| inbox.is_alone() && inbox.is_empty()));
     }
 }

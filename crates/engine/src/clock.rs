@@ -32,8 +32,8 @@ pub fn cycles_per_microsecond() -> u32 {
     rate.clamp(1, 1_000_000) as u32
 }
 
-/// Pins this thread to a processor and makes its sleeps end on time. A refusal only costs accuracy, and the
-/// resulting lateness is measured, so it is returned rather than raised as an error.
+/// Pins this thread to a processor and makes its sleeps end on time. Failure only costs accuracy, which is
+/// measured as lateness, so it is a return value and not an error.
 pub fn settle_thread(cpu: Option<usize>) -> bool {
     // SAFETY: PR_SET_TIMERSLACK takes a plain number and affects only this thread.
     let slack = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) == 0 };
@@ -47,17 +47,17 @@ pub fn settle_thread(cpu: Option<usize>) -> bool {
     slack && run_on(&set)
 }
 
-/// A guard that keeps the thread that made it, and those that it starts meanwhile, off some processors.
-pub struct KeptOff {
+/// While it lives, the thread that created it, and threads that this starts, avoid some processors.
+pub struct AffinityGuard {
     before: libc::cpu_set_t,
     /// Not `Send`: it belongs to one thread.
     _thread: PhantomData<*const ()>,
 }
 
-/// Keeps this thread, and those that it starts, off the processors of workers, so that requests to a run,
-/// above all verifying and compiling a program, do not take time from the packet path. None if there are no
-/// other processors.
-pub fn keep_off(cpus: impl IntoIterator<Item = usize>) -> Option<KeptOff> {
+/// Moves this thread, and those that it starts, off the workers' processors, so that requests to a run, above
+/// all verifying and compiling a program, take no time from the packet path. None if there are no other
+/// processors.
+pub fn avoid_cpus(cpus: impl IntoIterator<Item = usize>) -> Option<AffinityGuard> {
     // SAFETY: an all-zero cpu_set_t is an empty set; the call writes at most its size.
     let before = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
@@ -70,10 +70,10 @@ pub fn keep_off(cpus: impl IntoIterator<Item = usize>) -> Option<KeptOff> {
     }
     // SAFETY: both are sets.
     let (some, fewer) = unsafe { (libc::CPU_COUNT(&rest) > 0, !libc::CPU_EQUAL(&rest, &before)) };
-    (some && fewer && run_on(&rest)).then_some(KeptOff { before, _thread: PhantomData })
+    (some && fewer && run_on(&rest)).then_some(AffinityGuard { before, _thread: PhantomData })
 }
 
-impl Drop for KeptOff {
+impl Drop for AffinityGuard {
     fn drop(&mut self) {
         run_on(&self.before);
     }
@@ -100,7 +100,7 @@ pub fn wait_readable(fds: &mut [libc::pollfd], timeout: Nanos) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::keep_off;
+    use super::avoid_cpus;
     use std::thread::available_parallelism;
 
     fn processors() -> usize {
@@ -112,14 +112,14 @@ mod tests {
         let all = processors();
         // A separate thread, because others of this process run tests.
         let seen = std::thread::spawn(move || {
-            let first = (0..1024).find(|&cpu| keep_off([cpu]).is_some());
+            let first = (0..1024).find(|&cpu| avoid_cpus([cpu]).is_some());
             let during = first.map(|cpu| {
-                let kept_off = keep_off([cpu, usize::MAX]);
+                let kept_off = avoid_cpus([cpu, usize::MAX]);
                 let seen = (processors(), std::thread::spawn(processors).join().unwrap());
                 drop(kept_off);
                 seen
             });
-            (during, keep_off(0..1024).is_none(), processors())
+            (during, avoid_cpus(0..1024).is_none(), processors())
         });
         let expected = (all > 1).then_some((all - 1, all - 1));
         assert_eq!(seen.join().unwrap(), (expected, true, all), "to leave none is to leave all");

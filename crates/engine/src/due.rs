@@ -1,13 +1,13 @@
-//! Packets that leave a link at the moment at which another packet enters it.
+//! Packets that leave a link at the instant at which another packet enters it.
 //!
-//! Departures come before arrivals, so the link has to release them first. But other links, earlier in the
-//! plan, may have departures at the same moment, which go on first: so released packets are kept until their
-//! link has its turn.
+//! Departures come before arrivals, so the link has to release them first. But links earlier in the plan may
+//! have departures at the same instant, which come first, so released packets are kept until their link's
+//! turn.
 
 use longwire_link::Fifo;
 
-/// Packets released by links that have not had their turn yet: few links at a time, mostly none. The list is
-/// sorted, with the first in the plan at the end.
+/// Packets released by links whose turn is still to come: few links at a time, usually none. Sorted, with the
+/// first in the plan at the end.
 #[derive(Debug)]
 pub(crate) struct Due(Vec<(u32, Fifo)>);
 

@@ -9,13 +9,12 @@ use longwire_link::{Fifo, Firsts, Joining, Lead, LinkStats, Links};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
 
-/// See the module.
 pub(crate) struct Emulation {
     pub links: Links,
     pub wheel: Wheel,
     /// Links that have a packet on an empty line and must be scheduled.
     pub firsts: Firsts,
-    /// Packets released by links that have their turn later at this moment.
+    /// Packets released by links whose turn comes later at this instant.
     pub due: Due,
     /// Sequence number of the next packet that leaves a link, where links are served in exact order.
     pub seq: u64,
@@ -47,7 +46,7 @@ impl Emulation {
         }
     }
 
-    /// Takes in links that begin now, and moves to a larger `wheel`, if one is needed.
+    /// Adds links that begin now, and moves to a larger `wheel` if one is needed.
     pub fn join(&mut self, joining: &mut Joining, wheel: Option<&mut Wheel>, now: Nanos) {
         if let Some(wheel) = wheel {
             wheel.take_over(&mut self.wheel, now);
@@ -62,7 +61,6 @@ impl Emulation {
         }
     }
 
-    /// Takes a link out: see [`Links::leave`].
     pub fn leave(&mut self, pool: &mut Pool, link: u32, now: Nanos, drained: bool) {
         if self.simulated {
             let before = self.links.latest(link);
@@ -82,7 +80,7 @@ impl Emulation {
         }
     }
 
-    /// Sets the end of the run, in windows: later events are not searched.
+    /// Sets the end of the run, in windows: later events need not be found.
     pub fn end_at(&mut self, until: Nanos) {
         if let Some((lead, _)) = &mut self.ahead {
             lead.until = until;
@@ -121,12 +119,14 @@ impl Emulation {
     /// Reschedules a link for `deadline`, if that is earlier than its entry.
     #[inline(always)]
     pub fn arm_by(&mut self, link: u32, deadline: Nanos) {
-        let armed = *self.links.armed(link);
+        let entry = self.links.armed(link);
+        let armed = *entry;
         if deadline < armed {
+            *entry = deadline;
             if armed != Nanos::NEVER {
                 self.wheel.remove(Entry { time: armed, link });
             }
-            self.arm_at(link, deadline);
+            self.wheel.insert(Entry { time: deadline, link });
         }
     }
 
@@ -139,8 +139,8 @@ impl Emulation {
         }
     }
 
-    /// Removes a link without a deadline from the wheel: in a simulated run the old entry would look like an
-    /// event to come.
+    /// Removes a link without a deadline from the wheel: in a simulated run its old entry would look like a
+    /// pending event.
     fn disarm(&mut self, link: u32) {
         let time = std::mem::replace(self.links.armed(link), Nanos::NEVER);
         if time != Nanos::NEVER {
@@ -148,8 +148,8 @@ impl Emulation {
         }
     }
 
-    /// Schedules links with background traffic, and media, whose stations may have some, at the start: it may
-    /// be long until a packet wakes them.
+    /// Schedules links with background traffic, and media, whose stations may have some, at the start: the
+    /// first packet that would schedule them may come late.
     pub fn arm_background(&mut self) {
         for at in 0..self.noisy.len() {
             self.arm(self.noisy[at]);
@@ -182,13 +182,13 @@ impl Emulation {
     pub fn take_due(&mut self, now: Nanos, due: &mut [u32]) -> usize {
         let count = self.wheel.take_due(now, due);
         due[..count].iter().for_each(|&link| self.links.prefetch_leaving(link));
-        // Events for them must not put them back into the wheel meanwhile.
+        // Events must not put them back into the wheel meanwhile.
         due[..count].iter().for_each(|&link| *self.links.armed(link) = Nanos::ZERO);
         count
     }
 
-    /// Releases the packets of a due link that leave by `until`, after those released already; a link that
-    /// leads to another worker's link is served ahead of time.
+    /// Releases the packets of a due link that leave by `until`, after those already released; a link to
+    /// another worker's link is served ahead of time.
     pub fn let_go(&mut self, pool: &mut Pool, link: u32, until: Nanos) -> Fifo {
         *self.links.armed(link) = Nanos::NEVER;
         let mut out = self.due.take(link);
@@ -199,7 +199,7 @@ impl Emulation {
         }
         match before {
             Some(_) => self.note(link, before),
-            // A medium that has taken a step.
+            // A medium has taken a step.
             None => self.seen = self.seen.max(until),
         }
         self.arm(link);
@@ -213,7 +213,7 @@ impl Emulation {
         *self.links.armed(link) == moment
     }
 
-    /// Lets a packet enter a link that is due at this moment; released packets are kept until its turn.
+    /// Enters a packet into a link that is due at this instant; released packets are kept until its turn.
     #[cold]
     pub fn arrive_before_turn(&mut self, pool: &mut Pool, link: u32, handle: Handle) {
         let mut left = self.due.take(link);
@@ -233,8 +233,8 @@ impl Emulation {
         seq
     }
 
-    /// Records the last event of a link, whose latest was `before`. Packets lost on the wire are waited for:
-    /// with several workers the link may have known earlier, and the result must not differ.
+    /// Records the last event of a link, whose latest was `before`. Packets lost on the wire count too: with
+    /// several workers the link may know of the loss earlier, and the result must not differ.
     #[inline]
     pub fn note(&mut self, link: u32, before: Option<Nanos>) {
         if self.simulated
@@ -277,8 +277,8 @@ impl Emulation {
         }
         let was_noisy = self.links.has_background(link);
         if self.simulated && !was_noisy {
-            // The old delay determines the waiting time for what was lost so far. Background packets are
-            // ignored: the change that brought them may have had no effect.
+            // The old delay applies to packets lost so far. Background packets are ignored: the change that
+            // created them may have had no effect.
             let before = self.links.latest(link);
             self.links.catch_up(pool, link, now);
             self.note(link, before);
@@ -292,7 +292,7 @@ impl Emulation {
         done.map_err(|error| error.to_string())
     }
 
-    /// Whether a place among the links belongs to a medium; media follow the links.
+    /// Whether the index belongs to a medium; media follow the links.
     pub fn is_medium(&self, place: u32) -> bool {
         place as usize >= self.links.len()
     }

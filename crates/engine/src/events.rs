@@ -1,8 +1,8 @@
 //! Changes at exact times: steps, ramps and repetitions for links and traffic sources.
 //!
 //! An event at t comes after departures at t and before arrivals by ports at t, whatever the number of
-//! workers. The current blocks of every changed link and source are kept here, so that a change of some
-//! parameters keeps the others: for the scenario's events, for ramps in progress, and for the control socket.
+//! workers. The current blocks of every changed link and source are kept here, so that changing some
+//! parameters keeps the others.
 
 use crate::node_changes::NodeEvent;
 use crate::order::LONGEST;
@@ -22,7 +22,7 @@ pub struct Event {
     pub repeat: Option<Repeat>,
     /// Ramp, if the change is gradual.
     pub ramp: Option<Ramp>,
-    /// Indices of the links or sources at the worker. Media have indices after all links.
+    /// Indices of the links or sources at the worker; media follow the links.
     pub places: Arc<[u32]>,
     /// The changes.
     pub edits: Arc<[Edit]>,
@@ -33,7 +33,7 @@ pub struct Event {
 pub struct Changes {
     /// The changes; those at the same time are executed in this order.
     pub events: Vec<Event>,
-    /// Blocks at the start of the run for those that change, defaults included.
+    /// Blocks at the start of the run, defaults included, of the objects that change.
     pub made_of: HashMap<u32, Arc<Blocks>>,
 }
 
@@ -42,7 +42,7 @@ pub struct Changes {
 pub struct SourceSetup {
     /// Index of the port at the worker.
     pub port: u32,
-    /// The port's name for it: see [`Port::change_source`](longwire_block::Port::change_source).
+    /// The port's name for it; see [`Port::change_source`](longwire_block::Port::change_source).
     pub name: Box<str>,
 }
 
@@ -62,17 +62,17 @@ pub struct Agenda {
 /// Most refusals listed in a report.
 const MOST_REFUSED: usize = 10;
 
-/// The kind of a place: a worker's links with the media after them, or the sources at its ports.
+/// What an index refers to: a worker's links with the media after them, or the sources at its ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Of {
+pub(crate) enum TargetKind {
     Links,
     Sources,
 }
 
-/// One of several changes that are made together, at its worker.
+/// One of several simultaneous changes, as its worker sees it.
 #[derive(Debug, Clone)]
-pub(crate) struct Placed {
-    pub what: (Of, u32),
+pub(crate) struct LocalChange {
+    pub what: (TargetKind, u32),
     pub base: Arc<Blocks>,
     pub edits: Vec<Edit>,
     pub ramp: Option<Ramp>,
@@ -81,18 +81,18 @@ pub(crate) struct Placed {
 /// The next action. At one time, steps of ramps come first, then events in the agenda's order, then groups in
 /// the order of their requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Turn {
-    /// A step of the ramp with that number, of the link or source at that place.
+pub(crate) enum ScheduledAction {
+    /// A step of a ramp of the link or source at `place`.
     Step { place: u32, number: u64 },
-    /// The beginning of an event, with its repetition number.
+    /// The start of an event; `times` counts its repetitions.
     Begin { event: usize, times: u64 },
-    /// Changes that are made together.
+    /// Simultaneous changes.
     Group { number: u64 },
 }
 
 /// A parameter's initial and final value in a ramp.
 #[derive(Debug, Clone)]
-pub(crate) struct Way {
+pub(crate) struct RampRange {
     pub spec: &'static Spec,
     pub fresh: Option<Values>,
     pub at: usize,
@@ -104,7 +104,7 @@ pub(crate) struct Way {
 #[derive(Debug)]
 struct Running {
     number: u64,
-    ways: Vec<Way>,
+    ranges: Vec<RampRange>,
     begin: Nanos,
     ramp: Ramp,
     /// Steps taken.
@@ -122,7 +122,7 @@ pub(crate) struct PendingChanges {
     next: Nanos,
     /// Pending actions that do not repeat without end.
     finite: u64,
-    /// Time since which those that do have had no effect, and the time they are allowed.
+    /// Time since which the endless ones have had no effect, and the time that they get.
     since: Nanos,
     patience: Nanos,
 }
@@ -153,15 +153,15 @@ pub(crate) struct Schedule {
     events: Vec<Event>,
     made_of: HashMap<u32, Arc<Blocks>>,
     running: HashMap<u32, Vec<Running>>,
-    queue: BinaryHeap<Reverse<(Nanos, Turn)>>,
+    queue: BinaryHeap<Reverse<(Nanos, ScheduledAction)>>,
     /// Groups of changes that wait for their time.
-    groups: HashMap<u64, Vec<Placed>>,
+    groups: HashMap<u64, Vec<LocalChange>>,
     numbers: u64,
     /// Pending actions that do not repeat without end.
     finite: u64,
     /// The longest period of an endlessly repeating event.
     longest: Nanos,
-    /// When all those have happened once, and the last other action was taken.
+    /// When each of those has happened once and the last finite action is done.
     settled: Nanos,
     /// Virtual time since which only changes have happened.
     quiet_since: Option<Nanos>,
@@ -203,8 +203,8 @@ impl Schedule {
         self.queue.peek().map_or(Nanos::NEVER, |Reverse((time, _))| *time)
     }
 
-    /// The pending changes of a simulated run without events after `last` and nothing but changes left.
-    /// `holds`: whether they can release a packet.
+    /// The pending changes of a simulated run that has only changes left after `last`. `holds`: whether they
+    /// can release a packet.
     pub(crate) fn pending(&mut self, last: Nanos, holds: bool) -> PendingChanges {
         let since = *self.quiet_since.get_or_insert(last);
         let patience = Nanos(self.longest.0.saturating_mul(2)).max(LONGEST);
@@ -233,7 +233,7 @@ impl Schedule {
             return;
         }
         self.finite += u64::from(!self.is_endless(event));
-        self.queue.push(Reverse((time, Turn::Begin { event, times })));
+        self.queue.push(Reverse((time, ScheduledAction::Begin { event, times })));
     }
 
     pub(crate) fn is_endless(&self, event: usize) -> bool {
@@ -241,15 +241,17 @@ impl Schedule {
     }
 
     /// Takes the next action if it is due by `until`.
-    pub(crate) fn pop(&mut self, until: Nanos) -> Option<(Nanos, Turn)> {
+    pub(crate) fn pop(&mut self, until: Nanos) -> Option<(Nanos, ScheduledAction)> {
         if self.next() > until {
             return None;
         }
         let Reverse((time, turn)) = self.queue.pop()?;
         let endless = match turn {
-            Turn::Begin { event, .. } => self.is_endless(event),
-            Turn::Step { place, number } => self.ramp(place, number).is_some_and(|ramp| ramp.endless),
-            Turn::Group { .. } => false,
+            ScheduledAction::Begin { event, .. } => self.is_endless(event),
+            ScheduledAction::Step { place, number } => {
+                self.ramp(place, number).is_some_and(|ramp| ramp.endless)
+            }
+            ScheduledAction::Group { .. } => false,
         };
         if !endless {
             self.finite -= 1;
@@ -263,10 +265,17 @@ impl Schedule {
     }
 
     /// Starts a ramp of a link or source.
-    pub(crate) fn begin_ramp(&mut self, place: u32, ways: Vec<Way>, ramp: Ramp, begin: Nanos, endless: bool) {
+    pub(crate) fn begin_ramp(
+        &mut self,
+        place: u32,
+        ranges: Vec<RampRange>,
+        ramp: Ramp,
+        begin: Nanos,
+        endless: bool,
+    ) {
         let number = self.numbers;
         self.numbers += 1;
-        let running = Running { number, ways, begin, ramp, taken: 0, endless };
+        let running = Running { number, ranges, begin, ramp, taken: 0, endless };
         self.put_step(place, &running);
         self.running.entry(place).or_default().push(running);
     }
@@ -274,8 +283,10 @@ impl Schedule {
     fn put_step(&mut self, place: u32, running: &Running) {
         let after = running.ramp.step.0.saturating_mul(running.taken + 1).min(running.ramp.over.0);
         self.finite += u64::from(!running.endless);
-        self.queue
-            .push(Reverse((running.begin + Nanos(after), Turn::Step { place, number: running.number })));
+        self.queue.push(Reverse((
+            running.begin + Nanos(after),
+            ScheduledAction::Step { place, number: running.number },
+        )));
     }
 
     /// Takes a ramp's step at `time` and returns the resulting edit. None if the ramp was cancelled.
@@ -284,14 +295,14 @@ impl Schedule {
         let mut running = ramps.swap_remove(ramps.iter().position(|ramp| ramp.number == number)?);
         running.taken += 1;
         let (done, over) = (time.since(running.begin), running.ramp.over);
-        let edit = |way: &Way| {
-            let value = if done < over { between(&way.from, &way.to, done, over) } else { None };
-            let value = value.unwrap_or_else(|| way.to.clone());
-            let fresh = way.fresh.as_ref().map(|fresh| fresh.replaced(way.at, value.clone()));
-            Edit { spec: way.spec, given: vec![(way.at, value)], fresh }
+        let edit = |range: &RampRange| {
+            let value = if done < over { between(&range.from, &range.to, done, over) } else { None };
+            let value = value.unwrap_or_else(|| range.to.clone());
+            let fresh = range.fresh.as_ref().map(|fresh| fresh.replaced(range.at, value.clone()));
+            Edit { spec: range.spec, given: vec![(range.at, value)], fresh }
         };
-        let edits = running.ways.iter().map(edit).collect();
-        if done < over && !running.ways.is_empty() {
+        let edits = running.ranges.iter().map(edit).collect();
+        if done < over && !running.ranges.is_empty() {
             self.put_step(place, &running);
             self.running.entry(place).or_default().push(running);
         } else if self.running.get(&place).is_some_and(Vec::is_empty) {
@@ -300,32 +311,30 @@ impl Schedule {
         Some(edits)
     }
 
-    /// Stops ramps of the blocks that `edits` name at their current values: the latest change wins.
+    /// Stops ramps of the blocks that `edits` name, at their current values: the latest change wins.
     pub(crate) fn cancel(&mut self, place: u32, edits: &[Edit]) {
-        let names = |edit: &Edit, way: &Way| {
-            edit.spec.key == way.spec.key
-                && (!edit.spec.is(way.spec) || edit.given.iter().any(|(at, _)| *at == way.at))
+        let names = |edit: &Edit, range: &RampRange| {
+            edit.spec.key == range.spec.key
+                && (!edit.spec.is(range.spec) || edit.given.iter().any(|(at, _)| *at == range.at))
         };
         for ramp in self.running.get_mut(&place).into_iter().flatten() {
-            ramp.ways.retain(|way| !edits.iter().any(|edit| names(edit, way)));
+            ramp.ranges.retain(|range| !edits.iter().any(|edit| names(edit, range)));
         }
     }
 
-    /// Schedules changes to be made together at `time`.
-    pub(crate) fn put_group(&mut self, changes: Vec<Placed>, time: Nanos) {
+    /// Schedules simultaneous changes.
+    pub(crate) fn put_group(&mut self, changes: Vec<LocalChange>, time: Nanos) {
         let number = self.numbers;
         self.numbers += 1;
         self.finite += 1;
         self.groups.insert(number, changes);
-        self.queue.push(Reverse((time, Turn::Group { number })));
+        self.queue.push(Reverse((time, ScheduledAction::Group { number })));
     }
 
-    /// Takes a group that is due.
-    pub(crate) fn take_group(&mut self, number: u64) -> Vec<Placed> {
+    pub(crate) fn take_group(&mut self, number: u64) -> Vec<LocalChange> {
         self.groups.remove(&number).unwrap_or_default()
     }
 
-    /// Number of scheduled groups.
     pub(crate) fn groups(&self) -> usize {
         self.groups.len()
     }
@@ -344,15 +353,14 @@ impl Schedule {
         Arc::clone(self.made_of.entry(place).or_insert(base))
     }
 
-    /// Records its current blocks.
     pub(crate) fn note(&mut self, place: u32, blocks: Blocks) {
         self.made_of.insert(place, Arc::new(blocks));
     }
 
-    /// Forgets a link or source that is gone, and what was to change of it.
+    /// Forgets a removed link or source and its pending changes.
     pub(crate) fn forget(&mut self, place: u32) {
         self.made_of.remove(&place);
-        self.running.get_mut(&place).into_iter().flatten().for_each(|ramp| ramp.ways.clear());
+        self.running.get_mut(&place).into_iter().flatten().for_each(|ramp| ramp.ranges.clear());
         self.groups.values_mut().for_each(|group| group.retain(|change| change.what.1 != place));
         for event in self.events.iter_mut().filter(|event| event.places.contains(&place)) {
             event.places = event.places.iter().copied().filter(|other| *other != place).collect();

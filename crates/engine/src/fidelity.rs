@@ -1,6 +1,6 @@
 //! Fidelity of a run: how late packets left, and why.
 
-use crate::pause::{Culprit, Pause};
+use crate::pause::{Pause, PauseCause};
 use longwire_block::PortStats;
 use longwire_units::{Histogram, Nanos};
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use std::sync::Arc;
 /// Required fidelity: the share of packets that must leave within a tolerance of their time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tolerance {
-    /// Most lateness at which a packet is still on time.
+    /// Largest lateness of a packet that is on time.
     pub within: Nanos,
     /// Required share of packets on time, in millionths.
     pub share_ppm: u32,
-    /// Departures happen at multiples of this from the beginning of the run; at any time if it is zero.
+    /// Departures happen at multiples of this from the start of the run; at any time if it is zero.
     pub tick: Nanos,
 }
 
@@ -26,18 +26,18 @@ impl Default for Tolerance {
 /// Lateness records of one worker.
 #[derive(Debug, Clone, Default)]
 pub struct Lateness {
-    /// Packets whose departure time fell outside every pause of the machine.
+    /// Packets whose departure time was outside every pause.
     own: Histogram,
-    /// Packets whose departure time fell into a pause.
+    /// Packets whose departure time was in a pause.
     excused: Histogram,
     /// Possible waiting time of polled frames before the poll.
     waited: Histogram,
     pauses: u64,
-    /// Pauses in which other programs had the processor.
+    /// Pauses in which other programs held the processor.
     preemptions: u64,
     paused: Nanos,
     longest_pause: Nanos,
-    /// The longest since the last sample.
+    /// The longest pause since the last sample.
     longest_lately: Nanos,
     pause_end: Nanos,
 }
@@ -70,7 +70,7 @@ impl Lateness {
     /// Records a pause of the worker; packets that should have left in it are counted separately.
     pub(crate) fn record_pause(&mut self, pause: Pause) {
         self.pauses += 1;
-        self.preemptions += u64::from(pause.culprit == Culprit::Programs);
+        self.preemptions += u64::from(pause.cause == PauseCause::Programs);
         self.paused += pause.length;
         self.longest_pause = self.longest_pause.max(pause.length);
         self.longest_lately = self.longest_lately.max(pause.length);
@@ -119,12 +119,12 @@ impl Lateness {
         sample.longest_lately = std::mem::take(&mut self.longest_lately);
     }
 
-    /// The longest pause in the time before this sample.
+    /// The longest pause between the previous sample and this one.
     pub(crate) fn longest_lately(&self) -> Nanos {
         self.longest_lately
     }
 
-    /// What was recorded since an earlier sample, in which the longest pause was as given.
+    /// What was recorded since an earlier sample. `longest_pause` is the longest in between.
     pub(crate) fn since(&self, earlier: &Self, longest_pause: Nanos) -> Self {
         Self {
             own: self.own.since(&earlier.own),
@@ -164,14 +164,14 @@ impl Quantiles {
     }
 }
 
-/// Lateness in numbers.
+/// Lateness of packets, and its causes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LatenessSummary {
     /// Packets that left.
     pub packets: u64,
     /// Packets later than tolerated.
     pub late: u64,
-    /// Of these, packets that no pause of the machine excuses.
+    /// Of these, packets that no pause excuses.
     pub late_without_pauses: u64,
     /// Frames whose stamp may be off by more than the tolerance, because of the gap between polls.
     pub waited_too_long: u64,
@@ -197,7 +197,7 @@ pub struct LatenessSummary {
 pub struct Fidelity {
     /// Whether the run is faithful.
     pub faithful: bool,
-    /// Why not, in words; the most telling first.
+    /// Why not; the most important cause first.
     pub causes: Vec<String>,
     /// The first cause in a few words: `CPU busy (3 % of packets > 100 us late)`.
     pub brief: Option<String>,
@@ -210,7 +210,7 @@ pub struct Fidelity {
 pub struct OwnLosses {
     /// The pool was full.
     pub pool: u64,
-    /// A port did not accept them, or lost them before they were read.
+    /// A port refused them, or lost them before they were read.
     pub port: u64,
     /// A port's interface was down or gone.
     pub down: u64,
@@ -228,18 +228,15 @@ pub(crate) struct Sample {
 }
 
 impl OwnLosses {
-    /// Those that a port counted.
     pub(crate) const fn of_port(stats: &PortStats) -> Self {
         let port = stats.in_missed + stats.out_full;
         Self { pool: 0, port, down: stats.out_down, oversize: stats.out_oversize, ring: 0 }
     }
 
-    /// All of them.
     pub(crate) const fn total(self) -> u64 {
         self.pool + self.port + self.down + self.oversize + self.ring
     }
 
-    /// Adds another worker's.
     pub(crate) const fn plus(self, other: Self) -> Self {
         Self {
             pool: self.pool + other.pool,
@@ -261,7 +258,7 @@ impl OwnLosses {
         }
     }
 
-    /// What was lost and why, each in a few words and whole.
+    /// What was lost and why, each in a brief and a full wording.
     fn causes(self) -> Vec<(String, String)> {
         let mut causes = Vec::new();
         for (count, brief, what) in [
@@ -297,10 +294,10 @@ impl OwnLosses {
     }
 }
 
-/// A window that was judged.
+/// The verdict on one window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgedWindow {
-    /// Its start, from the start of the run.
+    /// Start of the window, from the start of the run.
     pub from: Nanos,
     /// Its end.
     pub to: Nanos,
@@ -313,7 +310,7 @@ pub struct JudgedWindow {
 pub struct WindowVerdicts {
     /// The length of a window.
     pub length: Nanos,
-    /// Windows in which something happened; a tenth of a window lies between the ends of two.
+    /// Windows in which something happened. A window ends every tenth of its length.
     pub judged: u64,
     /// Of these, faithful windows.
     pub faithful: u64,
@@ -421,7 +418,7 @@ mod tests {
     #[test]
     fn pauses_count_and_are_named() {
         let mut book = lateness(&[(1, 900)]);
-        let pause = Pause { length: Nanos(8_000_000), end: Nanos(9_000_000), culprit: Culprit::Machine };
+        let pause = Pause { length: Nanos(8_000_000), end: Nanos(9_000_000), cause: PauseCause::Machine };
         book.record_pause(pause);
         (0..100).for_each(|_| {
             book.record(Nanos(2_000_000), Nanos(9_000_000));

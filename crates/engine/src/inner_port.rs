@@ -1,5 +1,5 @@
-//! A port that leads to another node. It has no driver: the engine moves its packets (see
-//! [`Joints`](crate::Joints)).
+//! A port that connects two nodes. It has no driver: the engine moves its packets (see
+//! [`InnerPorts`](crate::InnerPorts)).
 
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_packet::{Batch, Pool};
@@ -14,12 +14,12 @@ pub struct InnerPort {
 }
 
 impl InnerPort {
-    /// A port called `name`.
+    /// Creates a port.
     pub fn new(name: &str) -> Self {
         Self { name: name.into(), what: "a router's own port", stats: PortStats::default() }
     }
 
-    /// In place of a port that was removed: what is still sent by it is dropped.
+    /// Replaces a removed port: packets that are still sent to it are dropped.
     pub fn removed() -> Self {
         Self { name: Box::default(), what: "a port that was removed", stats: PortStats::default() }
     }
@@ -42,7 +42,7 @@ impl Port for InnerPort {
         Ok(())
     }
 
-    /// The engine moves packets of joined ports, so a packet that is sent here has no destination.
+    /// The engine moves packets of connected ports, so a packet that gets here has no destination.
     fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
         for &handle in batch.as_slice() {
             self.stats.out_down += u64::from(pool.meta(handle).segments);

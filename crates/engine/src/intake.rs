@@ -3,17 +3,15 @@
 use longwire_block::OUTBOX;
 use longwire_packet::{BATCH, Handle};
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct Intake {
     /// Received packets before their node's decision.
     pub fresh: Vec<Handle>,
-    /// Packets with a path, in order, before they enter their first link here; while a step serves these,
+    /// Packets with a path, in order, that have not entered their first link here. While a step serves these,
     /// packets from decisions in turn.
     pub ready: Vec<Handle>,
     in_turn: Vec<Handle>,
-    /// Start of the run: a frame that waited in a driver's ring since before then enters links now, and is
-    /// not late.
+    /// Start of the run: a frame that arrived in a driver's ring before it enters links now and is not late.
     pub begin: u64,
 }
 
@@ -24,8 +22,8 @@ impl Intake {
     /// For `ports` ports, and `handed_over` packets from other workers per step.
     pub fn new(ports: usize, handed_over: usize) -> Self {
         let room = BATCH * (ports + 1);
-        // A flooded packet becomes one for each port of its node. With many ports it is rare that all
-        // arriving packets are flooded; if they are, more is allocated then.
+        // A flooded packet becomes one for each port of its node. With many ports all arriving packets are
+        // rarely flooded; if they are, the list grows.
         let ready = (room * ports.max(1)).min(MOST_READY) + handed_over + OUTBOX;
         Self {
             fresh: Vec::with_capacity(room),
@@ -35,13 +33,12 @@ impl Intake {
         }
     }
 
-    /// Takes the ready packets; packets from decisions in turn are stored in their place until
-    /// [`Intake::served`].
+    /// Takes the ready packets; packets from decisions in turn take their place until [`Intake::served`].
     pub fn serve(&mut self) -> Vec<Handle> {
         std::mem::replace(&mut self.ready, std::mem::take(&mut self.in_turn))
     }
 
-    /// Reports that all taken packets have entered.
+    /// Called when all taken packets have entered.
     pub fn served(&mut self, ready: Vec<Handle>) {
         self.in_turn = std::mem::replace(&mut self.ready, ready);
         self.ready.clear();

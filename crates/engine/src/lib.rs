@@ -4,8 +4,8 @@
 
 mod bell;
 mod between;
-mod books;
 pub mod clock;
+mod counters;
 mod due;
 mod emulation;
 mod events;
@@ -44,9 +44,9 @@ pub use fidelity::{
     Fidelity, JudgedWindow, LatenessSummary, OwnLosses, Quantiles, Tolerance, WindowVerdicts,
 };
 pub use inner_port::InnerPort;
-pub use map::{Home, Map};
-pub use node_changes::{NodeAct, NodeEvent};
-pub use observer::{Observer, Sampler, Sight};
+pub use map::{Map, PortLocation};
+pub use node_changes::{NodeAction, NodeEvent};
+pub use observer::{Observer, PacketView, Sampler};
 pub use ports::GONE_PORT;
 pub use remote::{MediumRef, NodeRef, Remote, RemoteError, SourceRef, Target};
 pub use rewiring::{Part, Rewiring};
@@ -57,4 +57,4 @@ pub use sliding::SlidingWindow;
 pub use stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
 pub use steering::Steered;
 pub use together::Change;
-pub use turns::Joints;
+pub use turns::InnerPorts;

@@ -1,7 +1,7 @@
-//! The data that workers need to forward packets.
+//! The data that workers forward by.
 
 use crate::steering::Steered;
-use crate::turns::Joints;
+use crate::turns::InnerPorts;
 use longwire_block::path::{Fork, Paths};
 use longwire_link::classify::Classifier;
 use std::collections::HashMap;
@@ -12,38 +12,38 @@ pub struct Map {
     pub classifier: Classifier,
     /// Paths of more than one link.
     pub paths: Paths,
-    /// By a port's place in the plan: its workers, and its index there.
-    pub homes: Vec<Home>,
-    /// Trees of flooded packets, by the input port's place in the plan, where paths begin with the same link.
+    /// Indexed by a port's place in the plan.
+    pub port_locations: Vec<PortLocation>,
+    /// Flooding trees, by the input port's place in the plan, where paths begin with the same link.
     pub floods: HashMap<u16, Fork>,
     /// Paths of packets steered to other links by filters.
     pub steered: Steered,
     /// Paths of packets steered by nodes, by the numbers of
     /// [`Meta::requested_link`](longwire_packet::Meta::requested_link).
     pub requested: Steered,
-    /// Ports that lead to other nodes.
-    pub joints: Joints,
+    /// Ports that connect nodes.
+    pub inner_ports: InnerPorts,
 }
 
-/// Where a port lives.
+/// The workers that have a port, and its index there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Home {
+pub struct PortLocation {
     /// The worker, or the first of several with a queue of the port each.
     pub worker: u32,
-    /// Index among the worker's ports: the same at each of them.
+    /// Index among the worker's ports, the same at each worker.
     pub slot: u32,
-    /// Number of workers with the port, from the first on: one, unless the port has several queues.
+    /// Number of consecutive workers with the port: one, unless it has several queues.
     pub queues: u32,
 }
 
-impl Home {
-    /// The home of a port with one worker.
+impl PortLocation {
+    /// The location of a port with one worker.
     pub const fn single(worker: u32, slot: u32) -> Self {
         Self { worker, slot, queues: 1 }
     }
 
-    /// The worker that transmits packets released by `worker`: itself, if it has a queue, else always the
-    /// same one, so that packets of one link keep their order.
+    /// The worker that transmits packets released by `worker`: `worker` itself if it has a queue of the port,
+    /// else a fixed one, so that packets of a link keep their order.
     pub const fn exit_of(&self, worker: u32) -> u32 {
         self.worker + worker.wrapping_sub(self.worker) % self.queues
     }
@@ -55,8 +55,8 @@ mod tests {
 
     #[test]
     fn a_worker_without_a_queue_always_sends_by_the_same() {
-        let exits = |home: Home| (0..7).map(|worker| home.exit_of(worker)).collect::<Vec<_>>();
-        assert_eq!(exits(Home::single(3, 0)), [3; 7]);
-        assert_eq!(exits(Home { worker: 0, slot: 1, queues: 3 }), [0, 1, 2, 0, 1, 2, 0]);
+        let exits = |home: PortLocation| (0..7).map(|worker| home.exit_of(worker)).collect::<Vec<_>>();
+        assert_eq!(exits(PortLocation::single(3, 0)), [3; 7]);
+        assert_eq!(exits(PortLocation { worker: 0, slot: 1, queues: 3 }), [0, 1, 2, 0, 1, 2, 0]);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// An action on a node, which the caller can downcast (it is [`Any`](std::any::Any)). The error says why it
 /// failed.
-pub type NodeAct = dyn Fn(&mut dyn Node, Nanos) -> Result<(), String> + Send + Sync;
+pub type NodeAction = dyn Fn(&mut dyn Node, Nanos) -> Result<(), String> + Send + Sync;
 
 /// A change of a node at an exact time: after departures at that time, before arrivals by ports.
 #[derive(Clone)]
@@ -19,10 +19,10 @@ pub struct NodeEvent {
     pub time: Nanos,
     /// Index of the node at the worker.
     pub node: usize,
-    /// Description for the message if it fails.
+    /// Description in the error message.
     pub name: Box<str>,
     /// The action.
-    pub act: Arc<NodeAct>,
+    pub act: Arc<NodeAction>,
 }
 
 impl fmt::Debug for NodeEvent {
@@ -45,8 +45,7 @@ pub(crate) struct NodeChanges {
 }
 
 impl NodeChanges {
-    /// The changes of `nodes` nodes in a run that begins at `start`. Changes at the same time are made in
-    /// order.
+    /// `nodes` is the number of nodes. Simultaneous changes are made in order.
     pub fn new(mut events: Vec<NodeEvent>, nodes: usize, start: Nanos) -> Self {
         events.sort_by_key(|event| event.time);
         let mut by_node: Vec<VecDeque<NodeEvent>> = vec![VecDeque::new(); nodes];

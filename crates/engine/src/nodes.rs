@@ -2,7 +2,7 @@
 
 use crate::node_changes::{NodeChanges, NodeEvent};
 use crate::order::EVENT_PLACE;
-use crate::turns::Turns;
+use crate::turns::NodesInTurn;
 use crate::verdicts::Verdicts;
 use longwire_block::{Node, Outbox};
 use longwire_link::classify::Classifier;
@@ -13,10 +13,9 @@ use std::collections::VecDeque;
 /// Most refusals listed.
 const MOST_REFUSED: usize = 20;
 
-/// See the module.
 pub(crate) struct Nodes {
     pub all: Vec<Box<dyn Node>>,
-    pub turns: Turns,
+    pub turns: NodesInTurn,
     pub changes: NodeChanges,
     pub verdicts: Verdicts,
     /// Output of the nodes, emptied after each call.
@@ -24,8 +23,7 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Nodes, of which those with the indices `in_turn` decide in turn, and their changes in a run that
-    /// begins at `start`.
+    /// `in_turn` holds the indices of the nodes that decide in turn; `start` is the start of the run.
     pub fn new(
         all: Vec<Box<dyn Node>>,
         in_turn: impl Iterator<Item = usize>,
@@ -33,11 +31,25 @@ impl Nodes {
         start: Nanos,
     ) -> Self {
         Self {
-            turns: Turns::new(all.len(), in_turn),
+            turns: NodesInTurn::new(all.len(), in_turn),
             changes: NodeChanges::new(events, all.len(), start),
             verdicts: Verdicts::new(),
             outbox: Outbox::default(),
             all,
+        }
+    }
+
+    /// Takes a node in that does not decide in turn, behind all others or in place of one, which is then in
+    /// `node`.
+    pub fn exchange(&mut self, place: usize, node: &mut Option<Box<dyn Node>>) {
+        match (self.all.get_mut(place), node.as_mut()) {
+            (Some(old), Some(new)) => std::mem::swap(old, new),
+            (None, Some(_)) => {
+                self.all.extend(node.take());
+                self.turns.add();
+                self.changes.by_node.push(VecDeque::new());
+            }
+            (_, None) => {}
         }
     }
 
@@ -52,9 +64,9 @@ impl Nodes {
         others.map(|(_, node)| node.deadline()).min().unwrap_or(Nanos::NEVER)
     }
 
-    /// Reads a node's deadline again after a change or decision. If the node decides in turn, the deadline is
-    /// at least `earliest`: a node with an immediate deadline must not see a time long past on the machine's
-    /// clock, from which it would advance step by step.
+    /// Reads a node's deadline again after a change or decision. For a node that decides in turn it is at
+    /// least `earliest`: with an immediate deadline the node would otherwise see a time long past on the
+    /// machine's clock, and advance from there step by step.
     pub fn ask_again(&mut self, node: usize, earliest: Nanos) {
         if self.turns.has(node) {
             let deadline = self.all[node].deadline().max(earliest);
@@ -69,7 +81,7 @@ impl Nodes {
         }
     }
 
-    /// Makes the changes of a node that come before `before`: a time, and a place in the order of that time.
+    /// Makes the changes of a node that come before `before` (time, and place in the order of that time).
     #[inline]
     pub fn change(&mut self, node: usize, before: (u64, u32)) {
         if self.changes.left > 0 {
@@ -107,7 +119,7 @@ impl Nodes {
         self.changes.by_node.iter_mut().for_each(VecDeque::clear);
     }
 
-    /// Caches the node's verdict about the first of some packets; one of many similar packets is enough.
+    /// Caches the node's verdict on the first of some packets; one of many similar packets is enough.
     #[inline]
     pub fn note_verdict(&mut self, pool: &mut Pool, classifier: &Classifier, node: usize, batch: &Batch) {
         if let Some(stations) = self.all[node].stations()

@@ -1,4 +1,4 @@
-//! Observation of a run from inside, for logs, time series and tests.
+//! Observation of packets and links, for logs, time series and tests.
 
 use crate::map::Map;
 use longwire_block::path::LinkRef;
@@ -7,12 +7,12 @@ use longwire_packet::{Handle, Meta, PacketEvent, Probe};
 use longwire_units::Nanos;
 use std::sync::Arc;
 
-/// A packet to which something happens.
+/// An observed packet.
 #[derive(Debug, Clone, Copy)]
-pub struct Sight<'a> {
-    /// The packet: the same number while it is in this worker's pool.
+pub struct PacketView<'a> {
+    /// Its handle: constant while it is in this worker's pool.
     pub handle: Handle,
-    /// The link of its path, if it has one: that where it arrives, that it leaves, or that drops it.
+    /// The link at which it arrives, which it leaves, or which drops it.
     pub link: Option<LinkRef>,
     /// Its metadata.
     pub meta: &'a Meta,
@@ -20,19 +20,20 @@ pub struct Sight<'a> {
     pub frame: &'a [u8],
 }
 
-/// Receives what happens to the packets of a worker. It must be fast: it runs on the packet path, and takes
-/// the worker off its fastest one.
+/// Receives the events of a worker's packets. It must be fast: it runs on the packet path, and an observed
+/// worker does not use its fast path.
 pub trait Observer: Send {
-    /// This has happened to a packet.
-    fn see(&mut self, event: PacketEvent, sight: &Sight<'_>);
+    /// Called for every event.
+    fn see(&mut self, event: PacketEvent, view: &PacketView<'_>);
 
-    /// Whether arrivals should say how much waits in the link's queue, which takes time.
+    /// Whether arrivals should report the backlog of the link's queue, which takes time.
     fn asks_for_queues(&self) -> bool {
         false
     }
 
-    /// Another link has taken this one's place while the run goes on.
-    fn replaced(&mut self, _link: LinkRef) {}
+    /// Links join the worker's while the run goes on, some where others were before. It is called once for
+    /// each rewiring, before packets can come to them.
+    fn links_joined(&mut self) {}
 }
 
 /// Receives the counters of a worker's links at regular times, in virtual time.
@@ -40,7 +41,7 @@ pub trait Sampler: Send {
     /// The interval. The first sample is one interval after the start.
     fn interval(&self) -> Nanos;
 
-    /// The counters of the link at this place in the plan, of everything that happened before `time`.
+    /// Receives the counters of a link, by its place in the plan, up to but not including `time`.
     fn sample(&mut self, time: Nanos, place: u32, stats: &LinkStats);
 
     /// Whether a link is sampled.
@@ -48,14 +49,14 @@ pub trait Sampler: Send {
 }
 
 /// An observer at a worker's pool.
-pub(crate) struct Observed {
+pub(crate) struct PoolObserver {
     pub map: Arc<Map>,
     pub observer: Box<dyn Observer>,
 }
 
-impl Probe for Observed {
+impl Probe for PoolObserver {
     fn note(&mut self, event: PacketEvent, handle: Handle, meta: &Meta, frame: &[u8]) {
         let link = self.map.paths.link(meta.path);
-        self.observer.see(event, &Sight { handle, link, meta, frame });
+        self.observer.see(event, &PacketView { handle, link, meta, frame });
     }
 }

@@ -5,16 +5,16 @@ use longwire_units::Nanos;
 
 /// Ports come after links in the order of places.
 pub(crate) const PORT_PLACES: u32 = 1 << 31;
-/// Place of events in the order of one time: after links, before ports.
+/// Place of changes in the order of one time: after links, before ports.
 pub(crate) const EVENT_PLACE: u32 = PORT_PLACES - 1;
 /// Place of nodes' deadlines in the order of one time: after links, before changes.
 pub(crate) const TICK_PLACE: u32 = EVENT_PLACE - 1;
 
-/// Sequence numbers used by a packet from a port: its own and those of its copies when it is flooded, so that
-/// two copies on one link are ordered too.
+/// Sequence numbers reserved for a packet from a port: its own, and those of its copies when it is flooded,
+/// so that two copies on one link are ordered.
 pub(crate) const COPIES: u64 = 1 << 24;
 
-/// Sequence numbers used by one such copy, for packets that result from it at one moment.
+/// Sequence numbers reserved for one such copy, for packets that result from it at one instant.
 pub(crate) const PIECES: u64 = 1 << 8;
 
 /// The longest window of a simulated run with several workers, to limit how much input is read at once.

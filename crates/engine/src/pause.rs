@@ -10,16 +10,17 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 /// Shortest gap between two clock readings that is examined; packets handled meanwhile extend it. Asking the
-/// kernel takes as long as handling a packet, and on real ports every full batch would be examined.
+/// kernel costs as much as a packet, and on real ports every full batch would otherwise be examined.
 const GAP: Nanos = Nanos::from_micros(50);
 const USUAL_PACKET: Nanos = Nanos::from_micros(3);
-/// More than any packet takes, system calls included: writing to a TAP device also runs the receiver's stack.
+/// Upper bound on the time for a packet, system calls included: writing to a TAP device also runs the
+/// receiver's stack.
 const SLOWEST_PACKET: Nanos = Nanos::from_micros(20);
 
 /// Who stopped a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Culprit {
-    /// Other programs had the processor.
+pub(crate) enum PauseCause {
+    /// Other programs held the processor.
     Programs,
     /// The machine was stopped, or the kernel was busy with something else.
     Machine,
@@ -30,26 +31,26 @@ pub(crate) enum Culprit {
 pub(crate) struct Pause {
     pub length: Nanos,
     pub end: Nanos,
-    pub culprit: Culprit,
+    pub cause: PauseCause,
 }
 
 impl Pause {
-    /// The pause, if there was one, of a thread that was to wake up at `meant`, did so at `woken`, and had
-    /// `waited` for a processor.
+    /// The pause, if any, of a thread that was to wake up at `meant`, did so at `woken`, and `waited` for a
+    /// processor.
     pub(crate) fn of_waking(meant: Nanos, woken: Nanos, waited: Nanos) -> Option<Self> {
         let length = woken.since(meant).max(waited);
-        let culprit = if waited.0 * 2 >= length.0 { Culprit::Programs } else { Culprit::Machine };
-        (length > GAP).then_some(Self { length, end: woken, culprit })
+        let cause = if waited.0 * 2 >= length.0 { PauseCause::Programs } else { PauseCause::Machine };
+        (length > GAP).then_some(Self { length, end: woken, cause })
     }
 }
 
-/// A monitor of the thread that it was made on.
-pub(crate) struct Watch {
+/// Finds the pauses of the thread that creates it.
+pub(crate) struct PauseMonitor {
     schedstat: Option<File>,
     waited: Nanos,
 }
 
-impl Watch {
+impl PauseMonitor {
     pub(crate) fn new() -> Self {
         let mut watch =
             Self { schedstat: File::open("/proc/thread-self/schedstat").ok(), waited: Nanos::ZERO };
@@ -67,14 +68,14 @@ impl Watch {
     #[cold]
     fn look_closer(&mut self, gap: Nanos, end: Nanos, packets: usize) -> Option<Pause> {
         let waited = self.waited_since().unwrap_or(Nanos::ZERO);
-        let culprit = if waited.0 * 2 >= gap.0 {
-            Culprit::Programs
+        let cause = if waited.0 * 2 >= gap.0 {
+            PauseCause::Programs
         } else if gap > at_work(SLOWEST_PACKET, packets) {
-            Culprit::Machine
+            PauseCause::Machine
         } else {
             return None;
         };
-        Some(Pause { length: gap, end, culprit })
+        Some(Pause { length: gap, end, cause })
     }
 
     /// Time for which the thread was ready but not running since the last call; none if the kernel does not
@@ -105,13 +106,13 @@ mod tests {
 
     #[test]
     fn work_explains_a_gap_and_idleness_does_not() {
-        let mut watch = Watch { schedstat: None, waited: Nanos::ZERO };
+        let mut watch = PauseMonitor { schedstat: None, waited: Nanos::ZERO };
         assert_eq!(watch.look(Nanos(0), Nanos(50_000), 0), None);
         assert_eq!(watch.look(Nanos(0), Nanos(1_330_000), 64), None);
         let pause = watch.look(Nanos(0), Nanos(1_400_000), 64);
         assert_eq!(
             pause,
-            Some(Pause { length: Nanos(1_400_000), end: Nanos(1_400_000), culprit: Culprit::Machine })
+            Some(Pause { length: Nanos(1_400_000), end: Nanos(1_400_000), cause: PauseCause::Machine })
         );
     }
 
@@ -119,9 +120,9 @@ mod tests {
     fn waking_up_late_is_a_pause() {
         let pause = |meant, woken, waited| Pause::of_waking(Nanos(meant), Nanos(woken), Nanos(waited));
         assert_eq!(pause(100_000, 150_000, 0), None);
-        let machine = Pause { length: Nanos(400_000), end: Nanos(500_000), culprit: Culprit::Machine };
+        let machine = Pause { length: Nanos(400_000), end: Nanos(500_000), cause: PauseCause::Machine };
         assert_eq!(pause(100_000, 500_000, 10_000), Some(machine));
-        let programs = Pause { culprit: Culprit::Programs, ..machine };
+        let programs = Pause { cause: PauseCause::Programs, ..machine };
         assert_eq!(pause(100_000, 500_000, 390_000), Some(programs));
         // Woken by a frame: its arrival time is unknown, but the thread's wait is known.
         assert_eq!(pause(500_000, 500_000, 400_000), Some(programs));
@@ -130,7 +131,9 @@ mod tests {
     #[test]
     fn the_kernel_says_how_long_a_thread_waited() {
         // Linux has had this file since 2.6; a kernel built without it has nothing to read.
-        let Some(first) = Watch::new().waited_since() else { return println!("skipped: no schedstat") };
+        let Some(first) = PauseMonitor::new().waited_since() else {
+            return println!("skipped: no schedstat");
+        };
         assert!(first < Nanos::from_secs(5));
     }
 }

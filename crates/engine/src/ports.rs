@@ -5,14 +5,13 @@ use crate::map::Map;
 use crate::setup::PortSetup;
 use crate::tick::Ticks;
 use longwire_block::{Port, PortError, PortStats};
+use longwire_link::Fifo;
 use longwire_packet::{BATCH, Batch, Handle, Pool};
 use longwire_units::Nanos;
 
-/// A port of another worker, a port that leads to another node, or one that has to wait for the end of a
-/// window.
+/// A port of another worker, a port that connects nodes, or one whose packets wait for the end of a window.
 pub(crate) const NOWHERE_HERE: u32 = u32::MAX;
 
-/// See the module.
 pub(crate) struct Ports {
     pub slots: Vec<PortSlot>,
     /// By a port's place in the plan: its index in `slots` if packets leave by it at once, else
@@ -20,16 +19,16 @@ pub(crate) struct Ports {
     pub exits: Box<[u32]>,
     /// The coarse departure clock, if any.
     pub ticks: Option<Box<Ticks>>,
-    /// What ports have counted in whose place others are.
+    /// Counters of ports that were replaced.
     pub closed: PortStats,
-    /// The port whose losses are looked at next.
+    /// The port whose losses are read next.
     next_sampled: usize,
 }
 
 /// Place in the plan of a port that was removed.
 pub const GONE_PORT: u16 = u16::MAX;
 
-/// Most ports whose losses are looked at for one sample: each takes a system call or two.
+/// Most ports whose losses are read for one sample: each takes a system call or two.
 const MOST_SAMPLED: usize = 128;
 
 /// Work to be done before more packets can be given to ports.
@@ -58,21 +57,28 @@ impl Ports {
 
     /// By a port's place in the plan: see [`Ports::exits`].
     pub fn exits_of(map: &Map, worker: u32, windows: bool) -> Box<[u32]> {
-        let exit = |(home, place): (&crate::Home, u16)| {
-            let is_here = home.exit_of(worker) == worker && !windows && map.joints.far_side(place).is_none();
+        let exit = |(home, place): (&crate::PortLocation, u16)| {
+            let is_here =
+                home.exit_of(worker) == worker && !windows && map.inner_ports.far_side(place).is_none();
             if is_here { home.slot } else { NOWHERE_HERE }
         };
-        map.homes.iter().zip(0..).map(exit).collect()
+        map.port_locations.iter().zip(0..).map(exit).collect()
     }
 
-    /// Takes a port in, behind all others or in place of one, which is then in `port`.
+    /// Adds a port, behind all others or in place of one, which is then in `port`.
     pub fn exchange(&mut self, slot: u32, port: &mut Option<PortSlot>, now: Nanos) {
         match (self.slots.get_mut(slot as usize), port.as_mut()) {
             (Some(old), Some(new)) => {
                 std::mem::swap(old, new);
                 self.closed = self.closed.plus(&new.stats(now));
             }
-            _ => self.slots.extend(port.take()),
+            (None, Some(_)) => {
+                self.slots.extend(port.take());
+                if let Some(ticks) = &mut self.ticks {
+                    ticks.held.push(Fifo::EMPTY);
+                }
+            }
+            (_, None) => {}
         }
     }
 
@@ -105,7 +111,7 @@ impl Ports {
         self.slots.iter().any(|slot| slot.port.stats().in_pool_full > 0)
     }
 
-    /// Packets lost by ports. With many ports, those of some were last looked at some samples ago.
+    /// Packets lost by ports. With many ports, some counts are a few samples old.
     pub fn losses(&mut self) -> OwnLosses {
         let count = self.slots.len();
         for _ in 0..count.min(MOST_SAMPLED) {
@@ -142,7 +148,9 @@ impl Outgoing {
     pub fn push(&mut self, handle: Handle, segments: u16, leave: Nanos, link: u32) -> bool {
         let at = self.batch.len() % BATCH;
         (self.leaves[at], self.links[at]) = (leave.0, link);
-        self.more_segments += u64::from(segments) - 1;
+        if segments > 1 {
+            self.more_segments += u64::from(segments) - 1;
+        }
         self.batch.push(handle);
         self.batch.is_full()
     }
@@ -173,14 +181,14 @@ pub(crate) struct PortSlot {
     pub port: Box<dyn Port>,
     /// Packets to send.
     pub out: Outgoing,
-    /// The failure at its last use, if any.
+    /// The failure at its last use.
     pub fault: Option<PortError>,
     /// Sequence number of its next packet.
     pub seq: u64,
     /// Packets exchanged with other nodes, without the driver.
     pub crossed: PortStats,
     outages: Outages,
-    /// Losses when they were last looked at.
+    /// Losses when they were last read.
     losses: OwnLosses,
 }
 
@@ -188,9 +196,9 @@ pub(crate) struct PortSlot {
 #[derive(Debug, Clone, Copy, Default)]
 struct Outages {
     count: u64,
-    /// In outages that are over.
+    /// Time in past outages.
     down: Nanos,
-    /// The beginning of the present outage.
+    /// Start of the current outage.
     since: Option<Nanos>,
 }
 
@@ -244,7 +252,7 @@ impl PortSlot {
         self.fault = Some(fault);
     }
 
-    /// Counters of the driver, plus the packets exchanged with other nodes, and outages until now.
+    /// Counters of the driver, plus packets exchanged with other nodes and outages until now.
     pub fn stats(&self, now: Nanos) -> PortStats {
         let own = self.port.stats();
         let PortStats { in_frames, in_bytes, out_frames, out_bytes, .. } = self.crossed;

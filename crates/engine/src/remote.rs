@@ -2,7 +2,7 @@
 //! never partial.
 
 use crate::bell::Bell;
-use crate::events::{Of, Placed};
+use crate::events::{LocalChange, TargetKind};
 use crate::fidelity::{Fidelity, Lateness, Sample};
 use crate::rewiring_step::{AtNode, RewiringStep};
 use crate::stats::{FlowStats, Report};
@@ -22,15 +22,15 @@ pub(crate) enum Command {
     Flow(Sender<(FlowStats, Nanos)>),
     Report(Sender<(Report, Box<Lateness>)>),
     Sample { into: Sample, reply: SyncSender<Sample> },
-    MadeOf { what: (Of, u32), reply: Sender<Option<Arc<Blocks>>> },
-    Change { changes: Vec<Placed>, step: Step, reply: Sender<Result<Nanos, String>> },
+    MadeOf { what: (TargetKind, u32), reply: Sender<Option<Arc<Blocks>>> },
+    Change { changes: Vec<LocalChange>, step: Step, reply: Sender<Result<Nanos, String>> },
     AtNode { place: u32, act: AtNode },
     Rewire { step: Box<RewiringStep>, reply: SyncSender<Box<RewiringStep>> },
-    Look(Look),
+    Query(LinkQuery),
 }
 
 /// A query of links that does not advance them.
-type Look = Box<dyn FnOnce(&mut Links, Nanos) + Send>;
+type LinkQuery = Box<dyn FnOnce(&mut Links, Nanos) + Send>;
 
 /// Reference to a bridge or router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,11 +72,11 @@ pub enum Target {
 
 impl Target {
     /// Its worker, kind and index.
-    pub(crate) const fn place(self) -> (u32, (Of, u32)) {
+    pub(crate) const fn place(self) -> (u32, (TargetKind, u32)) {
         match self {
-            Self::Link(link) => (link.worker(), (Of::Links, link.local())),
-            Self::Source(source) => (source.worker, (Of::Sources, source.place)),
-            Self::Medium(medium) => (medium.worker, (Of::Links, medium.place)),
+            Self::Link(link) => (link.worker(), (TargetKind::Links, link.local())),
+            Self::Source(source) => (source.worker, (TargetKind::Sources, source.place)),
+            Self::Medium(medium) => (medium.worker, (TargetKind::Links, medium.place)),
         }
     }
 }
@@ -118,7 +118,6 @@ impl Remote {
         Self { inboxes, bells }
     }
 
-    /// Number of workers.
     pub(crate) fn workers(&self) -> usize {
         self.inboxes.len()
     }
@@ -128,7 +127,7 @@ impl Remote {
         self.bells.iter().for_each(Bell::ring);
     }
 
-    /// Counters of all workers so far, with the current verdict.
+    /// The counters of all workers so far, with the current verdict.
     ///
     /// # Errors
     /// If a worker has ended or does not answer.
@@ -149,7 +148,7 @@ impl Remote {
         Ok(all)
     }
 
-    /// What each worker recorded so far, in `spare` memory: as in [`Remote::at_node`], the workers neither
+    /// Each worker's records so far, in `spare` memory: as in [`Remote::at_node`], the workers neither
     /// allocate nor wake another thread.
     pub(crate) fn samples(&self, spare: &mut Vec<Sample>) -> Result<Vec<Sample>, RemoteError> {
         let (reply, answers) = sync_channel(self.inboxes.len());
@@ -158,12 +157,12 @@ impl Remote {
             inbox.send(Command::Sample { into, reply: reply.clone() }).map_err(|_| RemoteError::Gone)?;
         }
         self.ring();
-        // What a worker that has ended does not answer to is dropped.
+        // A worker that has ended drops its reply.
         drop(reply);
         self.inboxes.iter().map(|_| looked_for(&answers)).collect()
     }
 
-    /// Totals of all workers outside links, and the time on the engine's clock of the last answer: fast,
+    /// Totals of all workers outside links, and the time of the last answer on the engine's clock. Fast,
     /// however many links there are.
     ///
     /// # Errors
@@ -201,7 +200,7 @@ impl Remote {
                 // The caller may have given up.
                 let _ = reply.send(up);
             };
-            self.tell(worker, Command::Look(Box::new(look)))?;
+            self.tell(worker, Command::Query(Box::new(look)))?;
             let answer = answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)?;
             places.into_iter().zip(answer).for_each(|(at, is)| up[at] = is);
         }
@@ -220,8 +219,8 @@ impl Remote {
     }
 
     /// Runs `act` on a node with the current time, between two batches, and returns its result. The worker's
-    /// packets wait meanwhile, so expensive work should be done before the call, and replaced objects should
-    /// be returned, so that the calling thread frees them.
+    /// packets wait meanwhile: do expensive work before the call, and return replaced objects so that the
+    /// calling thread frees them.
     ///
     /// # Errors
     /// If the node is no `N`, or the worker has ended or does not answer.
@@ -286,7 +285,7 @@ impl Report {
 /// Phases of a group of changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Check whether they can be made.
+    /// Check whether they are possible.
     Check,
     /// Make them.
     Now,

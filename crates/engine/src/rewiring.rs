@@ -1,22 +1,24 @@
 //! Rewiring of a running engine: links join, links leave, and workers get a new map, between two batches.
 //!
-//! What a worker needs for it is made by the asking thread, and what it no longer needs comes back there.
+//! The calling thread allocates what workers need for it and frees what they no longer need.
 
+use crate::inner_port::InnerPort;
 use crate::map::Map;
-use crate::ports::PortSlot;
+use crate::ports::{GONE_PORT, PortSlot};
 use crate::remote::{Command, Remote, RemoteError, looked_for};
 use crate::rewiring_step::{AtNode, RewiringStep};
 use crate::setup::PortSetup;
+use longwire_block::Node;
 use longwire_link::Joining;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
-/// What is to change; see the module.
+/// The changes of a rewiring.
 pub struct Rewiring {
-    /// The map afterwards. Its paths are those of the map before, and more.
+    /// The map afterwards. It extends the paths of the map before.
     pub map: Map,
-    /// The map before with the paths of the one afterwards, if there are several workers: they do not change
-    /// at one instant.
+    /// With several workers, which do not change at one instant: the map before, with the paths of the one
+    /// afterwards.
     pub before: Option<Map>,
     /// What each worker does.
     pub parts: Vec<Part>,
@@ -24,31 +26,38 @@ pub struct Rewiring {
 
 /// What one worker does.
 pub struct Part {
-    /// Links that join its own, and the places of all of them.
+    /// Links that join, and the places of all of its links.
     pub joining: Joining,
-    /// Number of links for which its timing wheel has no room, if a larger one is needed.
+    /// Capacity of its new timing wheel, in links, if a larger one is needed.
     pub wheel: Option<usize>,
     /// Indices of links that leave.
     pub leaving: Vec<u32>,
-    /// Whether what they hold is sent rather than dropped.
+    /// Whether their packets are sent rather than dropped.
     pub drained: bool,
     /// Whether links have to be served in exact order from now on.
     pub exact: bool,
-    /// Ports that join its own or replace one, by index: those behind all others last, in order.
+    /// Number of its ports, with those that were removed.
+    pub ports_before: u32,
+    /// Ports that join or replace one, by index; those behind all others last, in order.
     pub ports: Vec<(u32, PortSetup)>,
-    /// What its nodes are told.
+    /// Nodes that join its own or replace one, by index: those behind all others last, in order.
+    pub nodes: Vec<(u32, Box<dyn Node>)>,
+    /// Ports that get another node: the index of each, and that of its node.
+    pub moves: Vec<(u32, u32)>,
+    /// Actions on its nodes.
     pub acts: Vec<(u32, AtNode)>,
 }
 
 impl Rewiring {
-    /// What each worker does, round by round: a single one does it all at once.
+    /// The steps of each worker, round by round: a single worker does everything in one.
     pub(crate) fn rounds(self) -> Vec<Vec<RewiringStep>> {
         let Self { map, before, parts } = self;
         let (map, before) = (Arc::new(map), before.map(Arc::new));
         let mut rounds: [Vec<RewiringStep>; 3] = Default::default();
         let together = parts.len() == 1;
         for (worker, part) in (0..).zip(parts) {
-            let Part { joining, wheel, leaving, drained, exact, ports, acts } = part;
+            let Part { joining, wheel, leaving, drained, exact, ports_before, ports, nodes, moves, acts } =
+                part;
             let mut steps = [RewiringStep::new(), RewiringStep::new(), RewiringStep::new()];
             let [first, second, third] = if together { [0; 3] } else { [0, 1, 2] };
             steps[first].take_in(joining, wheel);
@@ -56,8 +65,16 @@ impl Rewiring {
                 steps[first].take_map(before, worker);
             }
             steps[first].exact = exact;
+            // What other workers send to a new port before its worker knows it is dropped.
+            let closed = || PortSetup { place: GONE_PORT, node: 0, port: Box::new(InnerPort::removed()) };
+            let from = ports_before as usize;
+            let new = ports.iter().filter(|(slot, _)| !together && *slot as usize >= from);
+            steps[first].ports = new.map(|(slot, _)| (*slot, Some(PortSlot::new(closed())))).collect();
             let ports = ports.into_iter().map(|(slot, setup)| (slot, Some(PortSlot::new(setup))));
-            (steps[first].ports, steps[second].acts) = (ports.collect(), acts);
+            steps[second].ports.extend(ports);
+            let nodes = nodes.into_iter().map(|(place, node)| (place, Some(node)));
+            steps[first].nodes = nodes.collect();
+            (steps[second].moves, steps[second].acts) = (moves, acts);
             steps[second].take_map(&map, worker);
             (steps[third].leaving, steps[third].drained) = (leaving, drained);
             rounds.iter_mut().zip(steps).for_each(|(round, step)| round.push(step));
@@ -67,8 +84,8 @@ impl Rewiring {
 }
 
 impl Remote {
-    /// Rewires the engine: a single worker at one instant; several take in what is new, get the map, and let
-    /// links go, each after all have done the step before.
+    /// Rewires the engine: a single worker at one instant. Several add what is new, take the map, and remove
+    /// links, each step after all have done the one before.
     ///
     /// # Errors
     /// If a worker has ended or does not answer.
@@ -80,7 +97,7 @@ impl Remote {
         rewiring.rounds().into_iter().try_for_each(|round| self.all_do(round))
     }
 
-    /// Lets each worker do its step, and waits for all.
+    /// Runs a step at each worker, and waits for all.
     fn all_do(&self, steps: Vec<RewiringStep>) -> Result<(), RemoteError> {
         let mut answers = Vec::with_capacity(steps.len());
         for (worker, step) in (0..).zip(steps) {
@@ -88,7 +105,7 @@ impl Remote {
             self.tell(worker, Command::Rewire { step: Box::new(step), reply })?;
             answers.push(answer);
         }
-        // What comes back is freed here.
+        // What workers return is freed here.
         answers.iter().try_for_each(|answer| looked_for(answer).map(drop))
     }
 }

@@ -1,4 +1,4 @@
-//! A step of a rewiring, as a worker makes it.
+//! A worker's step of a rewiring.
 
 use crate::map::Map;
 use crate::ports::{PortSlot, Ports};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// An action on a node between two batches, with the current time.
 pub type AtNode = Box<dyn FnOnce(&mut dyn Node, Nanos) + Send>;
 
-/// A step of a rewiring at one worker; afterwards it has what is to be freed.
+/// A step of a rewiring at one worker; afterwards it holds what is to be freed.
 pub(crate) struct RewiringStep {
     pub joining: Option<Joining>,
     pub wheel: Option<Wheel>,
@@ -20,6 +20,8 @@ pub(crate) struct RewiringStep {
     pub drained: bool,
     pub exact: bool,
     pub ports: Vec<(u32, Option<PortSlot>)>,
+    pub nodes: Vec<(u32, Option<Box<dyn Node>>)>,
+    pub moves: Vec<(u32, u32)>,
     pub acts: Vec<(u32, AtNode)>,
     /// Where packets leave by the new map.
     pub exits: Box<[u32]>,
@@ -35,18 +37,20 @@ impl RewiringStep {
             drained: false,
             exact: false,
             ports: Vec::new(),
+            nodes: Vec::new(),
+            moves: Vec::new(),
             acts: Vec::new(),
             exits: Box::default(),
         }
     }
 
-    /// The map that a worker takes over.
+    /// Sets the worker's new map.
     pub fn take_map(&mut self, map: &Arc<Map>, worker: u32) {
         self.exits = Ports::exits_of(map, worker, false);
         self.map = Some(Arc::clone(map));
     }
 
-    /// What a worker takes in, before packets can come to it.
+    /// Sets what the worker adds, before packets can reach it.
     pub fn take_in(&mut self, joining: Joining, wheel: Option<usize>) {
         self.wheel = wheel.map(|links| Wheel::new(links, Nanos::ZERO));
         self.joining = Some(joining);

@@ -1,4 +1,4 @@
-//! Rings that carry packets between workers, by copying them out of one pool and into the other.
+//! Rings that carry packets between workers: they are copied out of one pool and into the other.
 //!
 //! A record is a cache line of metadata and the packet's bytes in whole lines. There is one reader, and one
 //! writer or several that take turns.
@@ -15,7 +15,7 @@ type Line = [u64; LINE / 8];
 pub enum Sender {
     /// One worker's own.
     Private(Producer<Line>),
-    /// Shared by all senders to one worker: a lock is taken once per batch.
+    /// Shared by all senders to one worker; a lock is taken once per batch.
     Shared(Arc<Mutex<Producer<Line>>>),
 }
 
@@ -23,7 +23,7 @@ pub enum Sender {
 pub struct Receiver(Consumer<Line>);
 
 /// Result of taking a packet.
-pub enum Taken {
+pub enum RingRead {
     /// It is in the pool.
     Packet(Handle),
     /// The ring is empty.
@@ -32,7 +32,7 @@ pub enum Taken {
     PoolFull(u16),
 }
 
-/// A ring of about `bytes` bytes, at least enough for two of the longest packets, with one writer.
+/// A ring of about `bytes` bytes, with room for at least two of the longest packets, and one writer.
 pub fn private(bytes: usize) -> (Sender, Receiver) {
     let (producer, consumer) = of_bytes(bytes);
     (Sender::Private(producer), Receiver(consumer))
@@ -98,15 +98,15 @@ fn lines_of(pool: &Pool, handle: Handle) -> impl Iterator<Item = Line> {
 
 impl Receiver {
     /// Takes the next packet into `pool`.
-    pub fn take(&mut self, pool: &mut Pool) -> Taken {
-        let Ok(first) = self.0.peek() else { return Taken::Empty };
+    pub fn take(&mut self, pool: &mut Pool) -> RingRead {
+        let Ok(first) = self.0.peek() else { return RingRead::Empty };
         let meta: Meta = bytemuck::cast(*first);
         let lines = record(meta.len as usize);
         // A record is published whole, so its lines are all there.
-        let Ok(chunk) = self.0.read_chunk(lines) else { return Taken::Empty };
+        let Ok(chunk) = self.0.read_chunk(lines) else { return RingRead::Empty };
         let Some(handle) = pool.alloc(meta.len as usize) else {
             chunk.commit_all();
-            return Taken::PoolFull(meta.segments);
+            return RingRead::PoolFull(meta.segments);
         };
         pool.adopt(handle, &meta);
         let (front, back) = chunk.as_slices();
@@ -116,7 +116,7 @@ impl Receiver {
             target.copy_from_slice(&bytes[..target.len()]);
         }
         chunk.commit_all();
-        Taken::Packet(handle)
+        RingRead::Packet(handle)
     }
 }
 
@@ -147,13 +147,13 @@ mod tests {
                 assert_eq!(sender.send(&here, &handles), handles.len());
                 handles.into_iter().for_each(|handle| here.free(handle));
                 for bytes in &packets {
-                    let Taken::Packet(copy) = receiver.take(&mut there) else { panic!("round {round}") };
+                    let RingRead::Packet(copy) = receiver.take(&mut there) else { panic!("round {round}") };
                     assert_eq!(there.data(copy), bytes);
                     assert_eq!(there.meta(copy).seq, round as u64);
                     there.free(copy);
                 }
             }
-            assert!(matches!(receiver.take(&mut there), Taken::Empty));
+            assert!(matches!(receiver.take(&mut there), RingRead::Empty));
             assert_eq!((here.live(), there.live()), (0, 0));
         }
     }
@@ -169,9 +169,9 @@ mod tests {
             assert_eq!(sender.send(&here, &[handle, short]), 0);
             let mut full = Pool::new(1 << 20).unwrap();
             let held: Vec<_> = std::iter::from_fn(|| full.alloc(MAX_FRAME)).collect();
-            assert!(matches!(receiver.take(&mut full), Taken::PoolFull(1)));
+            assert!(matches!(receiver.take(&mut full), RingRead::PoolFull(1)));
             full.free(held[0]);
-            assert!(matches!(receiver.take(&mut full), Taken::Packet(_)));
+            assert!(matches!(receiver.take(&mut full), RingRead::Packet(_)));
             assert_eq!(sender.send(&here, &[short, handle, short]), 3);
         }
     }

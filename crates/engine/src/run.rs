@@ -16,14 +16,14 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 /// Final state of a worker.
-struct Ended {
+struct FinishedWorker {
     worker: Worker,
     errors: Vec<PortError>,
 }
 
 /// A run in real time.
 pub struct Run {
-    threads: Vec<JoinHandle<Ended>>,
+    threads: Vec<JoinHandle<FinishedWorker>>,
     stop: Arc<AtomicBool>,
     remote: Remote,
     tolerance: Tolerance,
@@ -51,15 +51,14 @@ impl Setup {
                 let mut worker = Worker::new(parts);
                 worker.run(wait, &stop, &commands);
                 let errors = worker.finish();
-                Ended { worker, errors }
+                FinishedWorker { worker, errors }
             }));
         }
         Run { threads, stop, remote: Remote::new(inboxes, bells), tolerance, started }
     }
 
-    /// Runs to the end on a simulated clock that begins at zero: until no event is left, or `until`. The
-    /// counters include what happened by `until`, or, if that is [`TO_THE_END`](crate::TO_THE_END), by the
-    /// last event.
+    /// Runs on a simulated clock that begins at zero, until no event is left or until `until`. The counters
+    /// include what happened by then, or, if it is [`TO_THE_END`](crate::TO_THE_END), by the last event.
     pub fn simulate(self, until: Nanos) -> Report {
         self.simulate_rewired(until, Vec::new())
     }
@@ -87,7 +86,7 @@ impl Setup {
                     worker.conclude(end);
                 }
                 let errors = worker.finish();
-                Ended { worker, errors }
+                FinishedWorker { worker, errors }
             }));
         }
         report(threads, tolerance, (Nanos::ZERO, until))
@@ -105,7 +104,7 @@ impl Run {
         self.started
     }
 
-    /// Whether a worker has ended by itself, which only happens if it panicked.
+    /// Whether a worker has ended by itself, which means that it panicked.
     pub fn has_ended(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }
@@ -119,22 +118,26 @@ impl Run {
 }
 
 /// Joins the workers and adds up their counters.
-fn report(threads: Vec<JoinHandle<Ended>>, tolerance: Tolerance, (started, until): (Nanos, Nanos)) -> Report {
+fn report(
+    threads: Vec<JoinHandle<FinishedWorker>>,
+    tolerance: Tolerance,
+    (started, until): (Nanos, Nanos),
+) -> Report {
     let mut lateness = Lateness::default();
     let mut all = Report::default();
-    // All are joined first, so that packets still in the rings stay there.
+    // All are joined first: nobody takes packets out of the rings any more.
     let ended: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
     let mut ports = Vec::new();
     for end in ended {
-        let Ok(Ended { mut worker, errors }) = end else {
-            all.errors.push("a worker broke; its packets are not accounted for".into());
+        let Ok(FinishedWorker { mut worker, errors }) = end else {
+            all.errors.push("a worker panicked; its packets are not accounted for".into());
             continue;
         };
         worker.empty_rings();
         let now = if worker.simulated { Nanos::NEVER } else { longwire_clock::monotonic() };
         all.elapsed = all.elapsed.max(now.since(started));
         worker.add_to(&mut all, now.min(until));
-        lateness.merge(&worker.books.lateness);
+        lateness.merge(&worker.counters.lateness);
         all.errors.extend(errors.iter().chain(&worker.ports.faults()).map(ToString::to_string));
         if !worker.simulated {
             ports.extend(worker.ports.slots.drain(..).map(|slot| slot.port));
@@ -146,15 +149,14 @@ fn report(threads: Vec<JoinHandle<Ended>>, tolerance: Tolerance, (started, until
     all
 }
 
-/// Closes ports side by side: until an interface that goes with its port is gone, the kernel takes 10 ms and
-/// more.
+/// Closes ports in parallel: removing an interface with its port takes the kernel 10 ms and more.
 fn close(ports: Vec<Box<dyn Port>>) {
     const AT_ONCE: usize = 16;
     let mut ports = ports.into_iter();
     while ports.len() > 1 {
         std::thread::scope(|scope| {
             for port in ports.by_ref().take(AT_ONCE) {
-                // Without a thread it is closed by the attempt.
+                // If no thread can be started, dropping the closure closes the port.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, move || drop(port));
             }
         });

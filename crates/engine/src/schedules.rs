@@ -1,6 +1,6 @@
-//! Pending changes at a worker, of its links and of the sources at its ports.
+//! Pending changes of a worker's links and of the sources at its ports.
 
-use crate::events::{Agenda, Of, Placed, Schedule, SourceSetup, Way};
+use crate::events::{Agenda, LocalChange, RampRange, Schedule, SourceSetup, TargetKind};
 use longwire_block::change::{Blocks, Edit, Ramp, set_block};
 use longwire_units::Nanos;
 use std::sync::Arc;
@@ -8,10 +8,9 @@ use std::sync::Arc;
 /// Reason for which a change is impossible.
 pub(crate) const TOO_LITTLE: &str =
     "its block for the key is of another kind, and parameters without a default are not given";
-const NO_WAY: &str =
-    "there is no way in between: the block is of another kind, or a value is a word or unlimited";
+const NOT_INTERPOLATED: &str =
+    "its values can't be interpolated: the block is of another kind, or a value is a word or unlimited";
 
-/// See the module.
 pub(crate) struct Schedules {
     pub links: Schedule,
     pub sources: Schedule,
@@ -22,18 +21,18 @@ pub(crate) struct Schedules {
 }
 
 impl Schedules {
-    /// The changes of a run that begins at `start`; those of nodes are kept elsewhere.
+    /// `start` is the start of the run. Changes of nodes are kept elsewhere.
     pub fn new(agenda: Agenda, start: Nanos) -> Self {
         let Agenda { links, sources, source_setups, nodes: _ } = agenda;
         let (links, sources) = (Schedule::new(links, start), Schedule::new(sources, start));
         Self { links, sources, source_setups, changed: Nanos::ZERO }
     }
 
-    /// The changes of links, or those of sources.
-    pub fn of(&mut self, of: Of) -> &mut Schedule {
+    /// The changes of links or of sources.
+    pub fn of(&mut self, of: TargetKind) -> &mut Schedule {
         match of {
-            Of::Links => &mut self.links,
-            Of::Sources => &mut self.sources,
+            TargetKind::Links => &mut self.links,
+            TargetKind::Sources => &mut self.sources,
         }
     }
 
@@ -42,10 +41,10 @@ impl Schedules {
         self.links.refused.iter().chain(&self.sources.refused)
     }
 
-    /// Starts a ramp to `edits`.
+    /// Starts a ramp to the values of `edits`.
     pub fn ramp(
         &mut self,
-        of: Of,
+        of: TargetKind,
         place: u32,
         edits: &[Edit],
         ramp: Ramp,
@@ -53,12 +52,12 @@ impl Schedules {
         endless: bool,
     ) -> Result<(), String> {
         let schedule = self.of(of);
-        let Some(blocks) = schedule.made_of(place) else { return Err(NO_WAY.into()) };
-        let mut ways = Vec::new();
+        let Some(blocks) = schedule.made_of(place) else { return Err(NOT_INTERPOLATED.into()) };
+        let mut ranges = Vec::new();
         for edit in edits {
-            let begins = edit.begins(blocks).ok_or(NO_WAY)?;
+            let begins = edit.begins(blocks).ok_or(NOT_INTERPOLATED)?;
             let each = edit.given.iter().zip(begins);
-            ways.extend(each.map(|((at, to), from)| Way {
+            ranges.extend(each.map(|((at, to), from)| RampRange {
                 spec: edit.spec,
                 fresh: edit.fresh.clone(),
                 at: *at,
@@ -67,12 +66,17 @@ impl Schedules {
             }));
         }
         schedule.cancel(place, edits);
-        schedule.begin_ramp(place, ways, ramp, now, endless);
+        schedule.begin_ramp(place, ranges, ramp, now, endless);
         Ok(())
     }
 
-    /// The result of `edits` on a link or source: all of its blocks, and those that change.
-    pub fn made_by(&mut self, of: Of, place: u32, edits: &[Edit]) -> Result<(Blocks, Blocks), &'static str> {
+    /// The result of `edits` on a link or source: all of its blocks, and the changed ones.
+    pub fn made_by(
+        &mut self,
+        of: TargetKind,
+        place: u32,
+        edits: &[Edit],
+    ) -> Result<(Blocks, Blocks), &'static str> {
         let mut blocks = Blocks::clone(self.of(of).made_of(place).ok_or(TOO_LITTLE)?);
         let mut changes: Blocks = Vec::new();
         for edit in edits {
@@ -85,9 +89,9 @@ impl Schedules {
     }
 
     /// Checks whether several changes can be made in sequence.
-    pub fn could_make(&mut self, changes: &[Placed]) -> Result<(), String> {
-        let mut made: Vec<((Of, u32), Blocks)> = Vec::new();
-        for Placed { what, base, edits, ramp } in changes {
+    pub fn could_make(&mut self, changes: &[LocalChange]) -> Result<(), String> {
+        let mut made: Vec<((TargetKind, u32), Blocks)> = Vec::new();
+        for LocalChange { what, base, edits, ramp } in changes {
             if !made.iter().any(|(known, _)| known == what) {
                 let blocks = self.of(what.0).made_of_or(what.1, Arc::clone(base));
                 made.push((*what, Blocks::clone(&blocks)));
@@ -95,7 +99,7 @@ impl Schedules {
             let Some((_, blocks)) = made.iter_mut().find(|(known, _)| known == what) else { continue };
             for edit in edits {
                 if ramp.is_some() {
-                    edit.begins(blocks).ok_or(NO_WAY)?;
+                    edit.begins(blocks).ok_or(NOT_INTERPOLATED)?;
                     continue;
                 }
                 let (spec, values) = edit.apply(blocks).ok_or(TOO_LITTLE)?;

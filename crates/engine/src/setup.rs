@@ -1,12 +1,12 @@
 //! Construction data of an engine.
 
 use crate::bell::Bell;
-use crate::between::{Between, Inbox, Outbound, ways};
+use crate::between::{Between, Inbox, Outbound, connect};
 use crate::events::Agenda;
 use crate::fidelity::Tolerance;
 use crate::map::Map;
 use crate::observer::{Observer, Sampler};
-use crate::windows::{Meeting, Windows};
+use crate::windows::{WindowBarrier, Windows};
 use longwire_block::{Node, Port};
 use longwire_link::{Lead, Links};
 use longwire_packet::Pool;
@@ -31,13 +31,13 @@ pub struct PortSetup {
     pub place: u16,
     /// Index into [`WorkerSetup::nodes`].
     pub node: usize,
-    /// The driver's end.
+    /// The driver.
     pub port: Box<dyn Port>,
 }
 
 /// Construction data of one worker.
 pub struct WorkerSetup {
-    /// The processor to pin it to.
+    /// The processor to which it is pinned.
     pub cpu: Option<usize>,
     /// Its packet memory.
     pub pool: Pool,
@@ -47,9 +47,9 @@ pub struct WorkerSetup {
     pub nodes: Vec<Box<dyn Node>>,
     /// Its links.
     pub links: Links,
-    /// Whether all paths through its links have one link, so that links need not be served in exact order.
+    /// Whether every path through its links has one link, so that links need not be served in exact order.
     pub flat: bool,
-    /// For each link: whether packets go on from it to a link of another worker.
+    /// For each link, whether packets continue from it to a link of another worker.
     pub crossing: Vec<bool>,
     /// Changes of its links and sources.
     pub agenda: Agenda,
@@ -65,14 +65,14 @@ pub struct Setup {
     pub workers: Vec<WorkerSetup>,
     /// The data shared by all workers.
     pub map: Map,
-    /// What the run promises.
+    /// Required fidelity.
     pub tolerance: Tolerance,
     /// How workers wait in real time.
     pub wait: Wait,
     /// Kind of rings between workers.
     pub between: Between,
-    /// The lowest delay of the links that lead to another worker's links: the longest window of simulated
-    /// runs.
+    /// The lowest delay of the links that lead to another worker's links, which bounds the windows of
+    /// simulated runs.
     pub lead: Nanos,
 }
 
@@ -99,15 +99,15 @@ impl Setup {
     pub(crate) fn into_parts(self, simulated: bool, start: Nanos) -> Vec<(Parts, Option<usize>)> {
         let count = self.workers.len();
         let map = Arc::new(self.map);
-        let meeting = Arc::new(Meeting::of(count));
+        let barrier = Arc::new(WindowBarrier::of(count));
         let bells: Arc<[Bell]> = (0..count).map(|_| Bell::new()).collect();
-        let each = self.workers.into_iter().zip(ways(count, self.between)).enumerate();
+        let each = self.workers.into_iter().zip(connect(count, self.between)).enumerate();
         let each = each.map(|(index, (mut setup, (outbound, inbox)))| {
             let crossing = std::mem::take(&mut setup.crossing);
             let ahead = Lead { by: self.lead, until: TO_THE_END };
             let in_windows = simulated && count > 1;
             let ahead = in_windows.then_some((ahead, crossing));
-            let windows = in_windows.then(|| Windows::new(self.lead, Arc::clone(&meeting)));
+            let windows = in_windows.then(|| Windows::new(self.lead, Arc::clone(&barrier)));
             let cpu = setup.cpu;
             let parts = Parts {
                 index: index as u32,

@@ -1,6 +1,5 @@
-//! The verdict on the last moments of a run, beside the one on all of it: a sliding window. Workers copy
-//! their counters ten times a window when asked to; what a window had is the difference of two copies. A
-//! packet costs nothing more.
+//! Fidelity of the most recent part of a run: a sliding window. Workers copy their counters ten times per
+//! window on request; a window is the difference of two copies, so packets cost nothing more.
 
 use crate::fidelity::{Fidelity, JudgedWindow, OwnLosses, Sample, Tolerance, WindowVerdicts};
 use crate::remote::{Remote, RemoteError};
@@ -21,14 +20,14 @@ pub struct SlidingWindow {
     /// Memory for the workers' answers.
     spare: Vec<Sample>,
     verdicts: Option<WindowVerdicts>,
-    worst: Badness,
+    worst: Severity,
 }
 
 impl SlidingWindow {
-    /// Windows of a run that `started` then, none of which is complete yet.
+    /// `started` is the start of the run.
     pub fn new(length: Nanos, tolerance: Tolerance, started: Nanos) -> Self {
         let samples = VecDeque::from([(Nanos::ZERO, Sample::default())]);
-        let worst = Badness::default();
+        let worst = Severity::default();
         Self { length, tolerance, started, samples, spare: Vec::new(), verdicts: None, worst }
     }
 
@@ -75,12 +74,12 @@ impl SlidingWindow {
         let lateness = last.lateness.since(&first.lateness, longest);
         let losses = last.losses.since(first.losses);
         let fidelity = Fidelity::judge(&lateness, losses, self.tolerance);
-        let badness = Badness::of(&fidelity, losses);
+        let badness = Severity::of(&fidelity, losses);
         let window = Arc::new(JudgedWindow { from: *from, to: at, fidelity });
         self.note(window, badness);
     }
 
-    fn note(&mut self, window: Arc<JudgedWindow>, badness: Badness) {
+    fn note(&mut self, window: Arc<JudgedWindow>, badness: Severity) {
         let verdicts = self.verdicts.get_or_insert_with(|| WindowVerdicts {
             length: self.length,
             judged: 0,
@@ -100,15 +99,15 @@ impl SlidingWindow {
     }
 }
 
-/// How bad a window was, by whether it was unfaithful and then by its share of packets late or lost.
+/// Order of windows: unfaithful ones are worse, then those with a larger share of packets late or lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Badness {
+struct Severity {
     is_unfaithful: bool,
     bad: u64,
     packets: u64,
 }
 
-impl Badness {
+impl Severity {
     fn of(fidelity: &Fidelity, losses: OwnLosses) -> Self {
         let late = &fidelity.lateness;
         let lost = losses.total();
@@ -117,7 +116,7 @@ impl Badness {
     }
 }
 
-impl PartialOrd for Badness {
+impl PartialOrd for Severity {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         let shares = |one: &Self, two: &Self| u128::from(one.bad) * u128::from(two.packets.max(1));
         let by_share = shares(self, other).cmp(&shares(other, self));

@@ -1,6 +1,6 @@
-//! What a run reports.
+//! Reports of a run.
 
-use crate::books::Flow;
+use crate::counters::Flow;
 use crate::fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, WindowVerdicts};
 use longwire_block::change::Blocks;
 use longwire_block::{DropReason, NodeStats, PortStats};
@@ -16,7 +16,7 @@ pub struct LinkReport {
     pub place: u32,
     /// Its counters.
     pub stats: LinkStats,
-    /// Histogram of lateness, if the link keeps one.
+    /// Lateness, if the link keeps a histogram.
     pub lateness: Option<Quantiles>,
     /// Current blocks, if it was changed or has pending changes.
     pub changed: Option<Arc<Blocks>>,
@@ -46,8 +46,8 @@ pub struct NodeReport {
     pub stats: NodeStats,
 }
 
-/// Packets through the whole engine; each segment of a train is counted. taken + made (here and in links) =
-/// sent + dropped (here and in links) + consumed (here and by links) + held.
+/// Packets through the whole engine, counted in segments. taken + made (here and in links) = sent + dropped
+/// (here and in links) + consumed (here and by links) + held.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct FlowStats {
     /// Taken in by ports.
@@ -160,9 +160,9 @@ pub struct Report {
     pub elapsed: Nanos,
     /// The links, by place in the plan.
     pub links: Vec<LinkReport>,
-    /// What links that were removed have counted, together. Those that are drained may still hold packets.
+    /// Sum of the counters of removed links. Those being drained may still hold packets.
     pub removed: LinkStats,
-    /// How many planned rewirings there were: the plan is that of the last one.
+    /// Number of planned rewirings so far: the plan is that of the last one.
     pub rewired: usize,
     /// The ports, by place in the plan.
     pub ports: Vec<PortReport>,
@@ -203,7 +203,7 @@ impl Report {
         });
     }
 
-    /// The counters of each link, and the sum of those that were removed.
+    /// The counters of each link, and the sum of removed ones.
     pub fn all_links(&self) -> impl Iterator<Item = &LinkStats> {
         self.links.iter().map(|link| &link.stats).chain([&self.removed])
     }
@@ -215,7 +215,7 @@ impl Report {
             && self.packets_come() == self.packets_gone()
     }
 
-    /// Packets in: taken, received, and made, here (copies of flooded packets, replies) or in links.
+    /// Packets in: taken, received, and made here (copies of flooded packets, replies) or in links.
     pub fn packets_come(&self) -> u64 {
         let made: u64 = self.all_links().map(|stats| stats.made_packets).sum();
         self.flow.taken + self.flow.made + self.flow.received + made

@@ -1,5 +1,5 @@
-//! Packets that leave a link before its end: those that a filter steers to another link, and replies of a
-//! link to the sender of a packet that it refused.
+//! Packets that leave a link before its end: steered to another link by a filter, or sent back to the sender
+//! of a packet that the link refused.
 
 use std::collections::HashMap;
 

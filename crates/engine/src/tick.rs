@@ -1,5 +1,5 @@
-//! A coarse clock for departures (`[engine] tick`), as in emulators driven by a timer: LinkEM's at 8192 Hz,
-//! Dummynet's at the kernel's HZ.
+//! A coarse clock for departures (`[engine] tick`), as in timer-driven emulators: LinkEM at 8192 Hz, Dummynet
+//! at the kernel's HZ.
 //!
 //! Links are not affected. Only packets that leave by a port wait for the first multiple of the tick, counted
 //! from the beginning of the run, at or after their departure time; the difference is their lateness.
@@ -14,7 +14,7 @@ pub(crate) struct Ticks {
     begin: Nanos,
     /// The last tick that was handled.
     pub last: Nanos,
-    /// What waits, by port.
+    /// Waiting packets, by port.
     pub held: Vec<Fifo>,
 }
 

@@ -1,6 +1,6 @@
-//! Several changes at one instant, all or none.
+//! Atomic changes of several objects at one instant.
 
-use crate::events::Placed;
+use crate::events::LocalChange;
 use crate::remote::{Command, Remote, RemoteError, Step, Target};
 use longwire_block::change::{Blocks, Edit, Ramp};
 use longwire_units::Nanos;
@@ -19,7 +19,7 @@ pub struct Change {
     pub base: Arc<Blocks>,
     /// The edits; unnamed parameters are kept.
     pub edits: Vec<Edit>,
-    /// Whether it takes its time: the values move step by step from its instant on.
+    /// If the change is gradual: the values move step by step from its instant on.
     pub ramp: Option<Ramp>,
 }
 
@@ -32,10 +32,10 @@ impl Remote {
     /// If one of them can't be made, too many are pending, the time is past, or a worker has ended; nothing
     /// has changed then.
     pub fn change(&self, changes: Vec<Change>, at: Option<Nanos>) -> Result<Nanos, RemoteError> {
-        let mut by_worker: Vec<(u32, Vec<Placed>)> = Vec::new();
+        let mut by_worker: Vec<(u32, Vec<LocalChange>)> = Vec::new();
         for Change { target, base, edits, ramp } in changes {
             let (worker, what) = target.place();
-            let placed = Placed { what, base, edits, ramp };
+            let placed = LocalChange { what, base, edits, ramp };
             match by_worker.iter_mut().find(|(known, _)| *known == worker) {
                 Some((_, all)) => all.push(placed),
                 None => by_worker.push((worker, vec![placed])),
@@ -52,8 +52,8 @@ impl Remote {
         self.group(by_worker, Step::At(at.unwrap_or(now + AHEAD)))
     }
 
-    /// Passes each worker its part, and returns the latest time.
-    fn group(&self, by_worker: Vec<(u32, Vec<Placed>)>, step: Step) -> Result<Nanos, RemoteError> {
+    /// Sends each worker its part, and returns the latest time.
+    fn group(&self, by_worker: Vec<(u32, Vec<LocalChange>)>, step: Step) -> Result<Nanos, RemoteError> {
         let mut answers = Vec::new();
         for (worker, changes) in by_worker {
             let (reply, answer) = channel();

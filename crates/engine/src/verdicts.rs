@@ -26,13 +26,12 @@ struct Verdict {
     /// Both stations: addresses with their ports ([`station`]).
     source: u64,
     destination: u64,
-    /// Where they stood.
+    /// Their slots in the table.
     places: [u32; 2],
     /// The path between the two ports for packets whose addresses select none.
     by_ports: u32,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Verdicts {
     entries: Box<[Verdict; VERDICTS]>,
@@ -46,14 +45,14 @@ fn word(line: &FirstLine, at: usize) -> u64 {
     line[at..].first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// The source of a frame that came in by `port`, as [`station`] encodes it, and its destination with two
+/// The source of a frame received by `port`, as [`station`] encodes it, and its destination with two
 /// arbitrary bytes below.
 #[inline(always)]
 fn ends(line: &FirstLine, port: u16) -> (u64, u64) {
     (word(line, 6) & !0xffff | u64::from(port), word(line, 0))
 }
 
-/// The index of the verdict on a frame, if there is one.
+/// The cache index for a frame.
 #[inline(always)]
 fn place(source: u64, destination: u64) -> usize {
     let mixed = source ^ (destination >> 16).rotate_left(32);
@@ -75,12 +74,10 @@ impl Verdicts {
         (differs | u64::from(meta.flags) == 0 && meta.len >= HEADER).then_some((at, *verdict))
     }
 
-    /// Invalidates all entries.
     pub fn forget_all(&mut self) {
         self.entries.fill(Verdict::default());
     }
 
-    /// Invalidates an entry.
     fn forget(&mut self, at: usize) {
         self.entries[at] = Verdict::default();
     }
@@ -98,7 +95,7 @@ impl Verdicts {
     }
 
     /// Number of packets before the next run of possible hits; the first packet is a miss. Isolated hits are
-    /// handled like misses: a sender that changes its station each time must not slow down all others.
+    /// treated as misses: a sender that changes its address every time must not slow down all others.
     pub fn unlike(&self, pool: &mut Pool, handles: &[Handle]) -> usize {
         let mut row = 0;
         for (at, &handle) in handles.iter().enumerate().skip(1) {
@@ -111,7 +108,7 @@ impl Verdicts {
         handles.len()
     }
 
-    /// Decides about the leading packets that are hits, and returns their number.
+    /// Applies cached verdicts to the leading packets that are hits, and returns their number.
     #[inline]
     pub fn decide_alike(
         &mut self,
@@ -126,7 +123,7 @@ impl Verdicts {
             let (Some(&first), Some(stations)) = (rest.first(), node.stations()) else { break };
             let (meta, line) = pool.head_mut(first);
             let Some((at, verdict)) = self.find(meta, line) else { break };
-            let alike = Alike::to(meta, line);
+            let alike = FramePattern::to(meta, line);
             let (count, last) = match classifier.is_large() {
                 true => alike.decide::<true>(pool, classifier, rest, &verdict),
                 false => alike.decide::<false>(pool, classifier, rest, &verdict),
@@ -143,16 +140,16 @@ impl Verdicts {
 }
 
 /// Common properties of consecutive frames between the same stations.
-struct Alike {
-    /// Their first 16 bytes except the last, which a plain IPv4 packet has: both stations, type, version and
-    /// header length.
+struct FramePattern {
+    /// Their first 16 bytes except the last, of a plain IPv4 packet: both stations, type, version and header
+    /// length.
     words: [u64; 2],
     in_port: u16,
     /// Whether all are plain IPv4 packets, if they are long enough.
     is_v4: bool,
 }
 
-impl Alike {
+impl FramePattern {
     #[inline(always)]
     fn to(meta: &Meta, line: &FirstLine) -> Self {
         let is_v4 = plain_v4(meta, line).is_some();
@@ -222,7 +219,8 @@ mod tests {
     const SOURCE: [u8; 6] = [2, 0, 0, 0, 0, 1];
     const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-    /// Thousands of frames that differ from one in two bytes include many whose entries collide with its own.
+    /// Among thousands of frames that differ from one in two bytes, many have entries that collide with its
+    /// own.
     #[test]
     fn only_what_is_alike_in_all_is_known() {
         let mut pool = Pool::new(1 << 20).unwrap();
@@ -260,7 +258,7 @@ mod tests {
     #[test]
     fn a_frame_without_a_whole_header_is_not_known() {
         let mut pool = Pool::new(1 << 20).unwrap();
-        // A missing frame may have any bytes, even those of an unused entry.
+        // A frame's bytes may equal those of an unused entry.
         let verdicts = Verdicts::new();
         for len in [13, 14] {
             let handle = pool.alloc(len).unwrap();

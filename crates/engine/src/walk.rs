@@ -1,5 +1,5 @@
-//! Immediate consequences of a packet leaving a link: it enters the next one, is steered to another, or
-//! another node decides about it.
+//! What follows when a packet leaves a link: it enters the next one, is steered to another, or another node
+//! decides about it.
 //!
 //! The steps wait in a list, not on the stack: a plan may chain any number of links that hold no packet. They
 //! are executed depth first: all consequences of one packet precede the next packet.
@@ -9,8 +9,8 @@ use longwire_packet::Handle;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Limit on how often a packet is steered, or nodes decide in turn about it and its results, at one moment. A
-/// plan has no loop of steering, and routers decrement the hop limit, but programs need not.
+/// Limit on how often a packet is steered, or nodes decide in turn about it and its results, at one instant.
+/// A plan has no loop of steering, and routers decrement the hop limit, but programs need not.
 pub(crate) const MOST_TURNS: u16 = 1024;
 /// Limit on the steps of a walk, which covers a packet and all its results: a chain of links that duplicate
 /// multiplies it, as do programs that send back what a bridge floods. A packet flooded to every port that a
@@ -51,7 +51,7 @@ pub(crate) struct Walk {
     /// Turns so far of the packet whose step is executed.
     pub turns: u16,
     pub taken: u64,
-    /// A flag that ends the run, besides its clock.
+    /// Ends the run when it is set.
     stop: Option<Arc<AtomicBool>>,
 }
 
@@ -60,7 +60,7 @@ impl Walk {
         Self { steps: Vec::with_capacity(USUAL), under_way: false, turns: 0, taken: 0, stop: None }
     }
 
-    /// Makes walks end when `stop` is set.
+    /// Walks end when `stop` is set.
     pub fn heed(&mut self, stop: &Arc<AtomicBool>) {
         self.stop = Some(Arc::clone(stop));
     }
@@ -74,13 +74,13 @@ impl Walk {
         self.steps.push(Step { next, handle, turns: self.turns });
     }
 
-    /// Counts a turn of the current packet. Returns false beyond the limit.
+    /// Counts a turn of the current packet; false beyond the limit.
     pub fn take_turn(&mut self) -> bool {
         self.turns += 1;
         self.turns <= MOST_TURNS
     }
 
-    /// Counts a step. Returns the reason if the walk must end.
+    /// Counts a step; returns the drop reason if the walk must end.
     pub fn take_step(&mut self) -> Option<DropReason> {
         self.taken += 1;
         if self.taken > MOST_STEPS {

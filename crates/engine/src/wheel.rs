@@ -32,9 +32,7 @@ const NONE: u32 = u32::MAX;
 /// A link and its deadline. Ordered by time, then link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
-    /// When.
     pub time: Nanos,
-    /// Which link.
     pub link: u32,
 }
 
@@ -113,7 +111,7 @@ impl Wheel {
         }
     }
 
-    /// Takes all entries of another wheel over, which is at `now`.
+    /// Takes over all entries of another wheel, which is at `now`.
     pub fn take_over(&mut self, other: &mut Self, now: Nanos) {
         debug_assert!(self.len == 0, "a new wheel has no entries");
         self.horizon = now.0 >> GRAIN_BITS << GRAIN_BITS;
@@ -159,7 +157,6 @@ impl Wheel {
         }
     }
 
-    /// Sorts the entries of the open slot.
     #[inline]
     fn sort(&mut self) {
         if !self.is_sorted {
@@ -168,7 +165,6 @@ impl Wheel {
         }
     }
 
-    /// The earliest entry before the horizon; the run must be sorted.
     #[inline]
     fn first_near(&self) -> Option<Entry> {
         match (self.run.last().map(|&held| self.held(held)), self.near.peek()) {
@@ -231,8 +227,8 @@ impl Wheel {
         }
     }
 
-    /// A lower bound on all entries' times; exact once the earliest entry's slot is open. Never if there are
-    /// none.
+    /// A lower bound on the times of all entries, exact once the earliest entry's slot is open;
+    /// [`Nanos::NEVER`] if there are none.
     pub fn bound(&self) -> Nanos {
         let run = self.run.iter().map(|&held| self.held(held).time).min();
         let near = self.near.peek().map(|entry| entry.0.time);
@@ -256,7 +252,7 @@ impl Wheel {
             self.len -= before - self.run.len() - self.near.len();
             return;
         }
-        // An entry that was far when inserted may be near now, and still be in a far slot.
+        // An entry that was far when inserted may be near now, but still in a far slot.
         let (near, far) = (self.position(entry.time.0), self.position_far(entry.time.0));
         if !self.remove_from(near, entry) && self.remove_from(far, entry) || near == far {
             self.far -= 1;
@@ -530,8 +526,8 @@ mod tests {
         dice.below(1 << bits)
     }
 
-    /// Unordered taking returns exactly what is due, whether or not entries were taken in order before and
-    /// after it.
+    /// Unordered taking returns exactly what is due, whether or not entries were taken in order before or
+    /// after.
     #[test]
     fn whatever_is_due_is_taken_in_any_order() {
         for seed in 0..40 {
@@ -573,7 +569,7 @@ mod tests {
         assert_eq!(order, [1, 3, 5, 7, 9]);
     }
 
-    /// All links due in the same slot, and one in every slot: the two extremes of chunk use.
+    /// All links due in the same slot, and one in every slot: the extremes of chunk use.
     #[test]
     fn capacity_is_enough_however_entries_lie() {
         for spread in [0u64, 1 << 10, 1 << 18, 1 << 26] {

@@ -1,5 +1,5 @@
-//! Simulated time with several workers. They advance in windows no longer than the least time that a packet
-//! needs to cross between them, and packets that cross are merged by (time, source's place in the plan,
+//! Simulated time with several workers. They advance in windows no longer than the shortest time in which a
+//! packet can cross between them, and crossing packets are merged by (time, source's place in the plan,
 //! sequence), so that every decision is the one that a single worker would make.
 //!
 //! A link whose packets go on to another worker's link is served ahead by the length of a window (`lead`).
@@ -17,29 +17,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A waiting packet: time, place, sequence, number among packets with the same three values (such as a packet
 /// and its copy), handle.
-type Held = Reverse<(u64, u32, u64, u64, u32)>;
+type StagedPacket = Reverse<(u64, u32, u64, u64, u32)>;
 
 /// State of a worker for simulated runs with others.
 pub(crate) struct Windows {
     /// Longest window.
     pub longest: Nanos,
-    pub meeting: Arc<Meeting>,
+    pub barrier: Arc<WindowBarrier>,
     /// Packets that will arrive at links here.
-    pub staged: BinaryHeap<Held>,
+    pub staged: BinaryHeap<StagedPacket>,
     /// Packets for ports here.
-    pub outgoing: BinaryHeap<Held>,
+    pub outgoing: BinaryHeap<StagedPacket>,
     /// Total number of both so far.
     pub held: u64,
-    /// Place and number of the packet being processed at this moment, and how many packets have resulted from
-    /// it so far: pieces and copies that leave at one time are numbered in the order in which a single worker
-    /// would send them.
+    /// Place and number of the packet being processed, and how many packets have resulted from it so far:
+    /// pieces and copies that leave at one time are numbered in the order in which a single worker would send
+    /// them.
     followed: Option<((u32, u64), u64)>,
 }
 
 impl Windows {
-    pub(crate) fn new(lead: Nanos, meeting: Arc<Meeting>) -> Self {
+    pub(crate) fn new(lead: Nanos, barrier: Arc<WindowBarrier>) -> Self {
         let (staged, outgoing) = (BinaryHeap::new(), BinaryHeap::new());
-        Self { longest: lead.min(LONGEST), meeting, staged, outgoing, held: 0, followed: None }
+        Self { longest: lead.min(LONGEST), barrier, staged, outgoing, held: 0, followed: None }
     }
 
     /// Sets the packet (place and number) whose results are numbered from here on; or none.
@@ -59,8 +59,8 @@ impl Windows {
     }
 }
 
-/// A barrier of the workers.
-pub(crate) struct Meeting {
+/// The barrier at which workers end a window, with what they agree on there.
+pub(crate) struct WindowBarrier {
     pub workers: usize,
     pub present: AtomicUsize,
     pub round: AtomicUsize,
@@ -69,11 +69,11 @@ pub(crate) struct Meeting {
     pub change: Vec<AtomicU64>,
     /// Each worker's pending changes when nothing else is left.
     pub pending: Vec<Mutex<PendingChanges>>,
-    /// Set when a worker can't continue.
+    /// Not zero once a worker can't continue.
     pub failed: AtomicUsize,
 }
 
-impl Meeting {
+impl WindowBarrier {
     pub(crate) fn of(workers: usize) -> Self {
         Self {
             workers,
@@ -108,8 +108,8 @@ mod tests {
         let mut pool = Pool::new(1 << 20).unwrap();
         let handle = pool.insert(&[0; 60]).unwrap();
         let meta = pool.meta_mut(handle);
-        let meeting = Arc::new(Meeting::of(2));
-        let mut windows = Windows::new(LONGEST, meeting);
+        let barrier = Arc::new(WindowBarrier::of(2));
+        let mut windows = Windows::new(LONGEST, barrier);
         let mut number = |place, seq, count: usize| {
             windows.follow(Some((place, seq)));
             let mut one = || {

@@ -1,4 +1,4 @@
-//! Background traffic of links that no packet uses, or none any more: it continues until the run ends.
+//! Background traffic of links without packets: it continues until the run ends.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -9,18 +9,18 @@ use longwire_link::MEDIA;
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_units::Nanos;
 use std::time::{Duration, Instant};
-use support::Bed;
+use support::TestBed;
 
 /// From port 0 to port 1: 996 bytes and the FCS are sent in 1 ms and travel 1 ms, then 2 ms; on the second
 /// link, and on the third, which no packet takes, a background packet of 1000 bytes comes every 4 ms from 0
 /// on, and its transmission takes no time.
-const BED: Bed = Bed {
+const BED: TestBed = TestBed {
     links: &[
         &[("rate", "8 Mbit/s"), ("delay", "1 ms")],
         &[("delay", "2 ms"), ("background", "2 Mbit/s")],
         &[("background", "2 Mbit/s")],
     ],
-    ways: &[((0, 1), &[0, 1]), ((1, 0), &[2, 0])],
+    routes: &[((0, 1), &[0, 1]), ((1, 0), &[2, 0])],
     workers: 1,
     pool_bytes: 8 << 20,
     lead: Nanos::from_millis(1),
@@ -39,7 +39,7 @@ fn counted(workers: u32, until: Nanos) -> Report {
         |to: u8, from: u8| [&[2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 0x88, 0xb5][..], &[0; 982]].concat();
     assert!(ends[1].push_at(Nanos(1), &frame(1, 1)));
     assert!(ends[0].push_at(Nanos::from_millis(1), &frame(1, 0)));
-    let report = Bed { workers, ..BED }.setup(ports).simulate(until);
+    let report = TestBed { workers, ..BED }.setup(ports).simulate(until);
     assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
     report
 }

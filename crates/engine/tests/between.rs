@@ -1,5 +1,5 @@
-//! Packets that change workers, with both kinds of rings: in simulated time results are identical, in real
-//! time no loss is uncounted.
+//! Packets that cross between workers, with both kinds of rings: in simulated time results are identical, in
+//! real time every loss is counted.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -9,17 +9,17 @@ use longwire_engine::{Between, Report, TO_THE_END};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_units::Nanos;
 use std::time::{Duration, Instant};
-use support::Bed;
+use support::TestBed;
 
 /// From ports 0 and 1 to port 2 over two links, one of them shared. With several workers, each link is on
 /// another one; the ports are on the first.
-const BED: Bed = Bed {
+const BED: TestBed = TestBed {
     links: &[
         &[("loss", "5 %"), ("delay", "1 ms"), ("rate", "100 Mbit/s"), ("queue", "100 packets")],
         &[("delay", "2 ms"), ("duplicate", "10 %")],
         &[("delay", "1 ms"), ("rate", "50 Mbit/s"), ("queue", "60 packets")],
     ],
-    ways: &[((0, 2), &[0, 2]), ((1, 2), &[1, 2])],
+    routes: &[((0, 2), &[0, 2]), ((1, 2), &[1, 2])],
     workers: 1,
     pool_bytes: 8 << 20,
     lead: Nanos::from_millis(1),
@@ -46,7 +46,7 @@ fn simulated(workers: u32, between: Between) -> (Report, Vec<(Nanos, Vec<u8>)>) 
             assert!(ends[usize::from(from)].push_at(time, &frame(2, from, number)));
         }
     }
-    let mut setup = Bed { workers, ..BED }.setup(ports);
+    let mut setup = TestBed { workers, ..BED }.setup(ports);
     setup.between = between;
     let report = setup.simulate(TO_THE_END);
     assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
@@ -76,7 +76,7 @@ fn nothing_is_lost_uncounted_in_real_time() {
     for workers in [2, 3] {
         for between in [Between::Private, Between::Shared] {
             let (ports, mut ends) = ports(Stamp::Poll);
-            let mut setup = Bed { workers, ..BED }.setup(ports);
+            let mut setup = TestBed { workers, ..BED }.setup(ports);
             (setup.between, setup.wait) = (between, longwire_engine::Wait::Sleep);
             let run = setup.start();
             let remote = run.remote();

@@ -1,5 +1,5 @@
-//! More frames at one moment than fit a batch, by two ports onto the same links: their order is that of the
-//! ports, whatever the batches and the number of workers.
+//! More frames at one instant than fit a batch, from two ports onto the same links: their order is that of
+//! the ports, whatever the batches and the number of workers.
 #![forbid(unsafe_code)]
 
 mod support;
@@ -7,14 +7,14 @@ mod support;
 use longwire_block::{Port, Stamp};
 use longwire_port::driver::memory::MemoryPort;
 use longwire_units::Nanos;
-use support::Bed;
+use support::TestBed;
 
-const BED: Bed = Bed {
+const BED: TestBed = TestBed {
     links: &[
         &[("loss", "10 %"), ("delay", "1 ms"), ("rate", "1 Gbit/s")],
         &[("rate", "100 Mbit/s"), ("queue", "100 packets")],
     ],
-    ways: &[((0, 2), &[0, 1]), ((1, 2), &[0, 1])],
+    routes: &[((0, 2), &[0, 1]), ((1, 2), &[0, 1])],
     workers: 1,
     pool_bytes: 8 << 20,
     lead: Nanos::from_millis(1),
@@ -35,21 +35,21 @@ fn left(workers: u32) -> Vec<(Nanos, u32)> {
         }
     }
     let ports = ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect();
-    let report = Bed { workers, ..BED }.setup(ports).simulate(Nanos(u64::MAX - 1));
+    let report = TestBed { workers, ..BED }.setup(ports).simulate(Nanos(u64::MAX - 1));
     assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
     let taken = std::iter::from_fn(|| ends[2].take());
     taken.map(|f| (f.facts.time, u32::from_be_bytes(f.bytes[14..18].try_into().unwrap()))).collect()
 }
 
 /// One link leads to two, of 1 ms and 2 ms, and these lead together to one that has room for one packet.
-const MEETING: Bed = Bed {
+const MEETING: TestBed = TestBed {
     links: &[
         &[("delay", "1 ms")],
         &[("delay", "1 ms")],
         &[("delay", "2 ms")],
         &[("delay", "1 ms"), ("rate", "1 Mbit/s"), ("queue", "1 packets")],
     ],
-    ways: &[((0, 1), &[0, 1, 3]), ((0, 2), &[0, 2, 3])],
+    routes: &[((0, 1), &[0, 1, 3]), ((0, 2), &[0, 2, 3])],
     workers: 1,
     pool_bytes: 8 << 20,
     lead: Nanos::from_millis(1),
@@ -73,7 +73,7 @@ fn links_in_the_order_of_the_plan_whatever_enters_them() {
                 assert!(ends[0].push_at(Nanos::from_millis(ms), &frame(to, 0)));
             }
             let ports = ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect();
-            let report = Bed { workers, ..MEETING }.setup(ports).simulate(Nanos(u64::MAX - 1));
+            let report = TestBed { workers, ..MEETING }.setup(ports).simulate(Nanos(u64::MAX - 1));
             assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
             let mut times = |end: usize| {
                 let taken = std::iter::from_fn(|| ends[end].take()).map(|frame| frame.facts.time.0 / 1000);

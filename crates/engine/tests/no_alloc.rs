@@ -9,7 +9,7 @@ use longwire_units::Nanos;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use support::Bed;
+use support::TestBed;
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -163,14 +163,14 @@ impl Port for Feeder {
 
 /// Links that lose, delay, overflow and split trains; 0 to 1 is one of them, 0 to 2 three in a row, 0 to 3
 /// none.
-const BED: Bed = Bed {
+const BED: TestBed = TestBed {
     links: &[
         &[("rate", "100 Mbit/s"), ("queue", "40 packets"), ("delay", "1 ms"), ("loss", "5 %")],
         &[("rate", "2 Gbit/s"), ("queue", "64 kB"), ("delay", "300 us"), ("mtu", "1200")],
         &[("loss", "30 %"), ("delay", "2 ms")],
         &[("rate", "20 Gbit/s"), ("delay", "100 us"), ("queue", "1 ms")],
     ],
-    ways: &[
+    routes: &[
         ((0, 1), &[0]),
         ((1, 0), &[1]),
         ((0, 2), &[2, 3, 1]),
@@ -184,8 +184,9 @@ const BED: Bed = Bed {
     lead: Nanos::from_micros(100),
 };
 
-const FLAT: Bed = Bed { ways: &[((0, 1), &[0]), ((1, 0), &[1]), ((0, 2), &[2]), ((2, 3), &[3])], ..BED };
-const TWO_WORKERS: Bed = Bed { workers: 2, ..BED };
+const FLAT: TestBed =
+    TestBed { routes: &[((0, 1), &[0]), ((1, 0), &[1]), ((0, 2), &[2]), ((2, 3), &[3])], ..BED };
+const TWO_WORKERS: TestBed = TestBed { workers: 2, ..BED };
 
 /// Allocations of the ports' thread in the second half of a run.
 fn allocated(marks: &Marks) -> u64 {

@@ -18,12 +18,13 @@ use longwire_units::Nanos;
 use longwire_wire::{Ipv4Header, ethernet_header};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use support::Bed;
+use support::TestBed;
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-const BED: Bed = Bed { links: &[], ways: &[], workers: 1, pool_bytes: 8 << 20, lead: Nanos::from_millis(1) };
+const BED: TestBed =
+    TestBed { links: &[], routes: &[], workers: 1, pool_bytes: 8 << 20, lead: Nanos::from_millis(1) };
 const ROUTER: NodeRef = NodeRef { worker: 0, place: 0 };
 /// Longest wait for threads, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -43,7 +44,6 @@ fn router(processors: u32) -> Router {
     measured(processors, METER)
 }
 
-/// A router with this meter.
 fn measured(processors: u32, meter: Meter) -> Router {
     let port = |place: u8| RouterPort {
         place: place.into(),
@@ -79,7 +79,7 @@ fn setup(router: Router, wait: Wait, in_turn: bool) -> (Setup, Vec<FarEnd>) {
     setup.workers[0].nodes[0] = Box::new(router);
     if in_turn {
         setup.workers[0].flat = false;
-        (0..2).for_each(|port| setup.map.joints.take_turns(port, true));
+        (0..2).for_each(|port| setup.map.inner_ports.take_turns(port, true));
     }
     (setup, ends)
 }

@@ -14,9 +14,10 @@ use longwire_router::{
 };
 use longwire_units::Nanos;
 use longwire_wire::{Ipv4Header, ethernet_header};
-use support::Bed;
+use support::TestBed;
 
-const BED: Bed = Bed { links: &[], ways: &[], workers: 1, pool_bytes: 8 << 20, lead: Nanos::from_millis(1) };
+const BED: TestBed =
+    TestBed { links: &[], routes: &[], workers: 1, pool_bytes: 8 << 20, lead: Nanos::from_millis(1) };
 const ROUTER: NodeRef = NodeRef { worker: 0, place: 0 };
 
 /// A router with two ports, which knows 10.0.1.9 behind the second.

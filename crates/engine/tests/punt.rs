@@ -11,19 +11,19 @@ use longwire_packet::{Batch, Handle, Pool};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_punt::client::{Control, Event, Hello};
 use longwire_punt::{
-    Admission, AttachmentId, Capacity, Class, Expected, Inline, InlineService, Limits, Listener, Made, Punt,
-    Punted, Refused, Service, Turns, Verdict,
+    Admission, AttachmentId, Capacity, Class, Expected, Inline, InlineService, Limits, Listener, OfferError,
+    Punt, PuntedPacket, Service, ServiceOutput, Turns, Verdict,
 };
 use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use support::Bed;
+use support::TestBed;
 
 /// A link of 1 ms each way between ports 0 and 1.
-const BED: Bed = Bed {
+const BED: TestBed = TestBed {
     links: &[&[("delay", "1 ms")], &[("delay", "1 ms")]],
-    ways: &[((0, 1), &[0]), ((1, 0), &[1])],
+    routes: &[((0, 1), &[0]), ((1, 0), &[1])],
     workers: 1,
     pool_bytes: 8 << 20,
     lead: Nanos::from_millis(1),
@@ -60,14 +60,16 @@ impl Node for Above {
             now = Nanos(pool.meta(handle).arrival);
             let offered = match goes_up {
                 true => self.punt.offer(pool, handle, self.attachment, &Class::default()),
-                false => Err(Refused::Gone),
+                false => Err(OfferError::Gone),
             };
             let meta = pool.meta_mut(handle);
             match offered {
                 Ok(()) => meta.out_port = KEPT,
-                Err(Refused::Gone) => meta.out_port = 1 - meta.in_port,
-                Err(Refused::Full) => longwire_block::refuse(meta, longwire_block::DropReason::LevelFull),
-                Err(Refused::Absent) => longwire_block::refuse(meta, longwire_block::DropReason::LevelLate),
+                Err(OfferError::Gone) => meta.out_port = 1 - meta.in_port,
+                Err(OfferError::Full) => longwire_block::refuse(meta, longwire_block::DropReason::LevelFull),
+                Err(OfferError::Absent) => {
+                    longwire_block::refuse(meta, longwire_block::DropReason::LevelLate);
+                }
             }
         }
         self.punt.flush(now);
@@ -97,7 +99,7 @@ fn setup(node: impl Node + 'static, workers: u32, stamp: Stamp) -> (Setup, Vec<F
     let pair = |name| MemoryPort::pair(name, stamp, 4096, 1 << 20);
     let (ports, ends): (Vec<_>, Vec<_>) = ["p0", "p1"].map(pair).into_iter().unzip();
     let ports = ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect();
-    let mut setup = Bed { workers, ..BED }.setup(ports);
+    let mut setup = TestBed { workers, ..BED }.setup(ports);
     setup.workers[0].nodes[0] = Box::new(node);
     (setup, ends)
 }
@@ -105,7 +107,7 @@ fn setup(node: impl Node + 'static, workers: u32, stamp: Stamp) -> (Setup, Vec<F
 struct ByByte;
 
 impl Service for ByByte {
-    fn handle(&mut self, packet: &mut Punted<'_>, _made: &mut Made) -> Verdict {
+    fn handle(&mut self, packet: &mut PuntedPacket<'_>, _made: &mut ServiceOutput) -> Verdict {
         match packet.bytes()[1] {
             0 => Verdict::Drop,
             1 => Verdict::Pass,
@@ -176,7 +178,7 @@ fn in_real_time_a_process_decides_and_regular_packets_pass_by() {
     let attachment = punt.add_control("echo", limits).unwrap();
     let path = std::env::temp_dir().join(format!("longwire-engine-{}.sock", std::process::id()));
     let admission = Admission::new(Capacity { packets: 100_000, cycles: 100_000_000 });
-    let listener = Listener::open(&path, punt.control_door(100_000), admission).unwrap();
+    let listener = Listener::open(&path, punt.control_sender(100_000), admission).unwrap();
     listener.expect(attachment, Expected { name: "echo".into(), limits, promise: None }).unwrap();
     let (setup, mut ends) = setup(Above::new(punt, attachment), 1, Stamp::Poll);
     let run = setup.start();
@@ -240,7 +242,7 @@ impl Node for Looking {
 fn at_once_is_no_time_of_long_ago() {
     let looks = Arc::new(Mutex::new(Vec::new()));
     let (mut setup, _ends) = setup(Looking { next: Nanos::ZERO, looks: Arc::clone(&looks) }, 1, Stamp::Poll);
-    (0..2).for_each(|port| setup.map.joints.take_turns(port, true));
+    (0..2).for_each(|port| setup.map.inner_ports.take_turns(port, true));
     setup.workers[0].flat = false;
     let before = monotonic();
     let run = setup.start();

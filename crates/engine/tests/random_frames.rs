@@ -12,17 +12,17 @@ use longwire_units::Nanos;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
-use support::Bed;
+use support::TestBed;
 
 const PORTS: u16 = 3;
 
-const BED: Bed = Bed {
+const BED: TestBed = TestBed {
     links: &[
         &[("rate", "50 Mbit/s"), ("queue", "10 packets"), ("delay", "1 ms"), ("mtu", "1500")],
         &[("loss", "20 %"), ("delay", "200 us"), ("rate", "1 Gbit/s"), ("queue", "20 kB")],
         &[("rate", "300 Mbit/s"), ("queue", "2 ms"), ("delay", "500 us")],
     ],
-    ways: &[((0, 1), &[0]), ((1, 0), &[1]), ((0, 2), &[2, 1]), ((2, 0), &[0, 1, 2]), ((1, 2), &[1, 0])],
+    routes: &[((0, 1), &[0]), ((1, 0), &[1]), ((0, 2), &[2, 1]), ((2, 0), &[0, 1, 2]), ((1, 2), &[1, 0])],
     workers: 1,
     pool_bytes: 4 << 20,
     lead: Nanos::from_micros(200),
@@ -121,7 +121,7 @@ fn ten_thousand_ports() {
     frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
     assert!(ends[0].push_at(Nanos(1), &frame));
     let ports = ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect();
-    let report = Bed { links: &[], ways: &[], ..BED }.setup(ports).simulate(Nanos(u64::MAX - 1));
+    let report = TestBed { links: &[], routes: &[], ..BED }.setup(ports).simulate(Nanos(u64::MAX - 1));
     assert_eq!((report.flow.sent, report.is_conserved()), (u64::from(PORTS) - 1, true));
     let taken = most_reserved() - before;
     assert!(taken < 4 << 30, "{taken}");
@@ -162,7 +162,7 @@ proptest! {
             at += Nanos(*wait);
             prop_assert!(ends[usize::from(*port)].push_with(bytes, facts(at, bytes, *cut)));
         }
-        let bed = Bed { workers, pool_bytes: 32 << 20, ..BED };
+        let bed = TestBed { workers, pool_bytes: 32 << 20, ..BED };
         let report = bed.setup(ports).simulate(Nanos(u64::MAX - 1));
         check(&report, &inputs, &mut ends)?;
         let held: u64 = report.flow.dropped(DropReason::Stopped);
@@ -176,7 +176,7 @@ proptest! {
     #[test]
     fn real(inputs in inputs(), workers in 1..3u32) {
         let (ports, mut ends) = ports(Stamp::Poll, 8 << 20);
-        let run = Bed { workers, ..BED }.setup(ports).start();
+        let run = TestBed { workers, ..BED }.setup(ports).start();
         for (port, _, bytes, cut) in &inputs {
             prop_assert!(ends[usize::from(*port)].push_with(bytes, facts(Nanos::NEVER, bytes, *cut)));
         }

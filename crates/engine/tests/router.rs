@@ -11,12 +11,12 @@ use longwire_router::prefix::Prefix;
 use longwire_router::{Bridge, InterfaceAddress, NextHop, Router, RouterConfig, RouterPort};
 use longwire_units::Nanos;
 use longwire_wire::{Ipv4Header, arp_message, ethernet_header};
-use support::Bed;
+use support::TestBed;
 
 /// A link of 1 ms each way between ports 0 and 1.
-const BED: Bed = Bed {
+const BED: TestBed = TestBed {
     links: &[&[("delay", "1 ms")], &[("delay", "1 ms")]],
-    ways: &[((0, 1), &[0]), ((1, 0), &[1])],
+    routes: &[((0, 1), &[0]), ((1, 0), &[1])],
     workers: 1,
     pool_bytes: 8 << 20,
     lead: Nanos::from_millis(1),
@@ -34,7 +34,7 @@ fn setup(workers: u32) -> (Setup, Vec<FarEnd>) {
     let pair = |name| MemoryPort::pair(name, Stamp::Source, 512, 1 << 17);
     let (ports, ends): (Vec<_>, Vec<_>) = ["p0", "p1"].map(pair).into_iter().unzip();
     let ports = ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect();
-    let mut setup = Bed { workers, ..BED }.setup(ports);
+    let mut setup = TestBed { workers, ..BED }.setup(ports);
     let port = |place: u8| RouterPort {
         place: place.into(),
         mac: router_mac(place),

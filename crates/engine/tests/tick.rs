@@ -8,11 +8,11 @@ use longwire_engine::{Report, TO_THE_END, Tolerance};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_units::Nanos;
 use std::time::{Duration, Instant};
-use support::Bed;
+use support::TestBed;
 
-const BED: Bed = Bed {
+const BED: TestBed = TestBed {
     links: &[&[("rate", "8 Mbit/s"), ("delay", "1 ms")], &[("delay", "2 ms")]],
-    ways: &[((0, 1), &[0, 1])],
+    routes: &[((0, 1), &[0, 1])],
     workers: 1,
     pool_bytes: 8 << 20,
     lead: Nanos::from_millis(1),
@@ -36,7 +36,7 @@ fn run(workers: u32, tick: Nanos) -> (Vec<u64>, Report) {
     for ms in [1, 1, 1, 6] {
         assert!(ends[0].push_at(Nanos::from_millis(ms), &frame(1, 0)));
     }
-    let mut setup = Bed { workers, ..BED }.setup(ports);
+    let mut setup = TestBed { workers, ..BED }.setup(ports);
     setup.tolerance = Tolerance { tick, ..Tolerance::default() };
     let report = setup.simulate(TO_THE_END);
     assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");

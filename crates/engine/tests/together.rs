@@ -13,14 +13,14 @@ use longwire_link::MEDIA;
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_units::Nanos;
 use std::sync::Arc;
-use support::Bed;
+use support::TestBed;
 
 const MS: u64 = 1_000_000;
 
-fn bed(workers: u32) -> Bed {
-    const LINKS: &[support::Words] = &[&[("delay", "3 ms")], &[("delay", "4 ms")]];
-    const WAYS: &[support::Way] = &[((0, 1), &[0]), ((1, 0), &[1])];
-    Bed { links: LINKS, ways: WAYS, workers, pool_bytes: 8 << 20, lead: Nanos::from_millis(1) }
+fn bed(workers: u32) -> TestBed {
+    const LINKS: &[support::LinkSettings] = &[&[("delay", "3 ms")], &[("delay", "4 ms")]];
+    const WAYS: &[support::Route] = &[((0, 1), &[0]), ((1, 0), &[1])];
+    TestBed { links: LINKS, routes: WAYS, workers, pool_bytes: 8 << 20, lead: Nanos::from_millis(1) }
 }
 
 fn start(workers: u32) -> (Run, Vec<FarEnd>) {

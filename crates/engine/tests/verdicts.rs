@@ -14,16 +14,16 @@ use longwire_router::Bridge;
 use longwire_units::Nanos;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use support::Bed;
+use support::TestBed;
 
 const PORTS: u16 = 3;
 const AGEING: Nanos = Nanos(40_000);
 const STATIONS: usize = 4;
 
 /// One link per rule, distinguished by its delay.
-const BED: Bed = Bed {
+const BED: TestBed = TestBed {
     links: &[&[("delay", "1 us")], &[("delay", "2 us")], &[("delay", "4 us")], &[("delay", "8 us")]],
-    ways: &[],
+    routes: &[],
     workers: 1,
     pool_bytes: 8 << 20,
     lead: Nanos(1000),

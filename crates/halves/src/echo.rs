@@ -1,9 +1,9 @@
 //! `longwire control echo`: sends UDP packets back.
 
-use crate::Beside;
+use crate::RouterArgs;
 use longwire_punt::client::{ClientError, Control, Event, Hello};
 use longwire_punt::services::reflect;
-use longwire_punt::{Cut, Verdict};
+use longwire_punt::{CutReason, Verdict};
 use longwire_report::output;
 use std::path::Path;
 use std::time::Duration;
@@ -22,7 +22,7 @@ Examples:
   longwire control echo r1")]
 pub struct Args {
     #[command(flatten)]
-    beside: Beside,
+    target: RouterArgs,
 
     /// The name of its attachment.
     #[arg(long, default_value = "echo")]
@@ -35,13 +35,13 @@ impl Args {
     /// # Errors
     /// If it is refused.
     pub fn run(self) -> anyhow::Result<()> {
-        let socket = self.beside.socket()?;
-        // The guarantee of the installation.
+        let socket = self.target.socket()?;
+        // The installation sets the guarantee.
         let hello = Hello { name: self.name, packets: 0, cycles: 0, share: 1 };
         let mut control = Control::connect(Path::new(&socket), &hello)?;
         match answer(&mut control) {
             // The router is gone, or its run has ended.
-            Err(ended @ ClientError::Ended(None | Some(Cut::Left | Cut::Stopped))) => {
+            Err(ended @ ClientError::Ended(None | Some(CutReason::Left | CutReason::Stopped))) => {
                 output::note(&ended.to_string());
                 Ok(())
             }

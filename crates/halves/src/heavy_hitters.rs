@@ -1,7 +1,7 @@
 //! `longwire control heavy-hitters`: finds the flows that send most, and polices those that send too much.
 
-use crate::post::{Entry, Post, address_at, double_at, per_second};
-use crate::{Interval, Stay};
+use crate::session::{Entry, RouterSession, address_at, double_at, per_second};
+use crate::{Interval, ResidentArgs};
 use anyhow::ensure;
 use longwire_report::cells;
 use longwire_report::output;
@@ -30,7 +30,7 @@ Examples:
   '1 min'")]
 pub struct Args {
     #[command(flatten)]
-    beside: Stay,
+    target: ResidentArgs,
 
     /// Number of flows shown, and most that are policed; up to 100.
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
@@ -79,17 +79,17 @@ impl Args {
     pub fn run(self) -> anyhow::Result<()> {
         ensure!((1..=MOST).contains(&self.top), "--top {} is outside 1 to {MOST}", self.top);
         let limit = self.install_policer.map(|rate| self.limit(rate)).transpose()?;
-        let post = Post::take(&self.beside, self.json)?;
+        let session = RouterSession::take(&self.target, self.json)?;
         // Prevents attackers from choosing flows that collide with others.
         let seed = RandomState::new().hash_one("heavy-hitters");
-        let fid = post.install(&WrittenForwarder {
+        let fid = session.install(&WrittenForwarder {
             program: "heavy-hitters".into(),
             data: Some(digits(&state(1, seed))),
             ..WrittenForwarder::default()
         })?;
         let is_screen = !self.json && std::io::stdout().is_terminal();
         let mut watch = Watch {
-            post: &post,
+            session: &session,
             args: &self,
             fid,
             seed,
@@ -98,12 +98,12 @@ impl Args {
             policed: HashMap::new(),
             is_screen,
         };
-        post.every(self.interval.nanos(), |time| watch.look(time))?;
+        session.every(self.interval.nanos(), |time| watch.look(time))?;
         Ok(())
     }
 
     fn limit(&self, rate: Rate) -> anyhow::Result<Limit> {
-        ensure!(rate.0 >= 8, "--install-policer {rate} would let nothing pass; ask for at least 8 bit/s");
+        ensure!(rate.0 >= 8, "--install-policer {rate} passes nothing; use at least 8 bit/s");
         let above = self.above.unwrap_or(rate);
         ensure!(above >= rate, "--above {above} is below the policer's rate, {rate}");
         let burst = self.burst.map_or((rate.0 / 80).clamp(LEAST_BURST, MOST_BURST), |burst| burst.0);
@@ -137,7 +137,7 @@ impl Limit {
     }
 }
 
-/// A flow, as a key of the program's table.
+/// A flow: a key of the program's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Flow {
     source: SocketAddr,
@@ -147,13 +147,13 @@ struct Flow {
 
 /// A flow's traffic in an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Sent {
+struct FlowTraffic {
     flow: Flow,
     bytes: u64,
     packets: u64,
 }
 
-impl Sent {
+impl FlowTraffic {
     fn read((key, value): &Entry) -> Option<Self> {
         let port = |at: usize| Some(u16::from_be_bytes(key.get(at..at + 2)?.try_into().ok()?));
         let source = SocketAddr::new(address_at(key, 0)?, port(32)?);
@@ -164,7 +164,7 @@ impl Sent {
 }
 
 impl Flow {
-    /// Fragments have no ports, nor do packets counted with them.
+    /// Whether packets of the flow are counted by ports; fragments are not.
     fn has_ports(self) -> bool {
         matches!(self.protocol, 6 | 17) && (self.source.port(), self.destination.port()) != (0, 0)
     }
@@ -213,16 +213,16 @@ impl fmt::Display for Flow {
 
 /// A flow with a policer, or one that was refused.
 struct Policed {
-    /// The program; none if it was refused.
+    /// The policer's number; none if it was refused.
     fid: Option<u32>,
-    /// Packets that it has dropped.
+    /// Packets dropped by it.
     dropped: u64,
     /// Time without drops.
     calm: Duration,
 }
 
 struct Watch<'p> {
-    post: &'p Post,
+    session: &'p RouterSession,
     args: &'p Args,
     fid: u32,
     seed: u64,
@@ -235,15 +235,15 @@ struct Watch<'p> {
 
 impl Watch<'_> {
     fn look(&mut self, time: Duration) -> anyhow::Result<()> {
-        let entries = self.post.entries(self.fid, "top")?;
-        let missed = double_at(&self.post.data::<24>(self.fid)?, 16).unwrap_or(0);
+        let entries = self.session.entries(self.fid, "top")?;
+        let missed = double_at(&self.session.data::<24>(self.fid)?, 16).unwrap_or(0);
         // Packets in between are counted in neither interval.
-        self.post.clear(self.fid, ".bss")?;
-        self.post.clear(self.fid, "top")?;
-        let mut sent: Vec<Sent> = entries.iter().filter_map(Sent::read).collect();
+        self.session.clear(self.fid, ".bss")?;
+        self.session.clear(self.fid, "top")?;
+        let mut sent: Vec<FlowTraffic> = entries.iter().filter_map(FlowTraffic::read).collect();
         sent.sort_unstable_by_key(|sent| (std::cmp::Reverse(sent.bytes), sent.flow));
         self.threshold = next_threshold(self.threshold, &sent, missed);
-        self.post.set(self.fid, &state(self.threshold, self.seed))?;
+        self.session.set(self.fid, &state(self.threshold, self.seed))?;
         sent.truncate(self.args.top);
         self.show(&sent, missed, time)?;
         self.release(time)?;
@@ -258,7 +258,7 @@ impl Watch<'_> {
         Ok(())
     }
 
-    fn show(&self, sent: &[Sent], missed: u64, time: Duration) -> anyhow::Result<()> {
+    fn show(&self, sent: &[FlowTraffic], missed: u64, time: Duration) -> anyhow::Result<()> {
         let is_policed = |flow: &Flow| self.policed.get(flow).is_some_and(|policed| policed.fid.is_some());
         let flows = sent.iter().map(|one| {
             let mut flow = one.flow.json();
@@ -289,7 +289,7 @@ impl Watch<'_> {
             output::clear_screen();
         }
         let text = format!("{}\n", columns(&lines).join("\n"));
-        self.post.tell(&event, &text)
+        self.session.tell(&event, &text)
     }
 
     fn police(&mut self, flow: Flow, rate: u64, limit: &Limit) -> anyhow::Result<()> {
@@ -302,7 +302,7 @@ impl Watch<'_> {
             data: Some(digits(&limit.state())),
             ..WrittenForwarder::default()
         };
-        let installed = self.post.install(&policer);
+        let installed = self.session.install(&policer);
         let mut event = flow.json();
         event["event"] = "policed".into();
         event["rate"] = rate.into();
@@ -316,7 +316,7 @@ impl Watch<'_> {
         event["fid"] = fid.into();
         self.policed.insert(flow, Policed { fid, dropped: 0, calm: Duration::ZERO });
         let text = format!("{flow} sends {}; {what}", shown::rate(rate as f64));
-        self.post.tell(&event, &text)
+        self.session.tell(&event, &text)
     }
 
     /// Removes policers that are no longer needed.
@@ -325,7 +325,7 @@ impl Watch<'_> {
         let mut over = Vec::new();
         for (flow, policed) in &mut self.policed {
             let dropped = match policed.fid {
-                Some(fid) => double_at(&self.post.data::<48>(fid)?, 40).unwrap_or(0),
+                Some(fid) => double_at(&self.session.data::<48>(fid)?, 40).unwrap_or(0),
                 None => 0,
             };
             policed.calm = if dropped == policed.dropped { policed.calm + time } else { Duration::ZERO };
@@ -337,11 +337,12 @@ impl Watch<'_> {
         over.sort_unstable();
         for flow in over {
             let Some(Policed { fid: Some(fid), dropped, .. }) = self.policed.remove(&flow) else { continue };
-            self.post.remove(fid)?;
+            self.session.remove(fid)?;
             let mut event = flow.json();
             event["event"] = "released".into();
             event["dropped"] = dropped.into();
-            self.post.tell(&event, &format!("{flow} is policed no more; {dropped} packets were dropped"))?;
+            self.session
+                .tell(&event, &format!("{flow} is no longer policed; {dropped} packets were dropped"))?;
         }
         Ok(())
     }
@@ -354,7 +355,7 @@ fn bits_per_second(bytes: u64, time: Duration) -> u64 {
 
 /// The next interval's threshold for the table: at least the median flow's bytes if the table was full; half
 /// if it was nearly empty.
-fn next_threshold(threshold: u64, sent: &[Sent], missed: u64) -> u64 {
+fn next_threshold(threshold: u64, sent: &[FlowTraffic], missed: u64) -> u64 {
     if missed > 0 {
         let middle = sent.get(sent.len() / 2).map_or(0, |sent| sent.bytes);
         threshold.saturating_mul(2).max(middle)
@@ -368,11 +369,15 @@ fn next_threshold(threshold: u64, sent: &[Sent], missed: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::post::address_bytes;
+    use crate::session::address_bytes;
 
-    fn sent(last: u8, bytes: u64) -> Sent {
+    fn sent(last: u8, bytes: u64) -> FlowTraffic {
         let end = |last, port| SocketAddr::new([10, 0, 0, last].into(), port);
-        Sent { flow: Flow { source: end(last, 7), destination: end(9, 80), protocol: 17 }, bytes, packets: 1 }
+        FlowTraffic {
+            flow: Flow { source: end(last, 7), destination: end(9, 80), protocol: 17 },
+            bytes,
+            packets: 1,
+        }
     }
 
     #[test]
@@ -380,7 +385,7 @@ mod tests {
         let address = |last: u8| address_bytes([10, 0, 0, last].into());
         let key = [&address(1)[..], &address(9), &[0, 7, 0, 80, 17, 0, 0, 0]].concat();
         let value = [600u64.to_le_bytes(), 1u64.to_le_bytes()].concat();
-        let read = Sent::read(&(key.clone(), value)).unwrap();
+        let read = FlowTraffic::read(&(key.clone(), value)).unwrap();
         assert_eq!(read, sent(1, 600));
         assert_eq!(read.flow.to_string(), "10.0.0.1:7 > 10.0.0.9:80 udp");
         let key = read.flow.key();
@@ -403,7 +408,7 @@ mod tests {
 
     #[test]
     fn the_threshold_follows_what_the_table_has_room_for() {
-        let many: Vec<Sent> = (0..200).map(|n| sent(n, 1000 - u64::from(n))).collect();
+        let many: Vec<FlowTraffic> = (0..200).map(|n| sent(n, 1000 - u64::from(n))).collect();
         for (threshold, flows, missed, next) in
             [(1, 200, 5, 900), (800, 200, 5, 1600), (800, 200, 0, 800), (800, 63, 0, 400), (1, 0, 0, 1)]
         {

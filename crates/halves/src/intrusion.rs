@@ -1,7 +1,7 @@
 //! `longwire control intrusion`: detects port scans, and drops all packets from their sources for a while.
 
-use crate::post::{Entry, Post, address_at, address_bytes, double_at, word_at};
-use crate::{Interval, Stay};
+use crate::session::{Entry, RouterSession, address_at, address_bytes, double_at, word_at};
+use crate::{Interval, ResidentArgs};
 use anyhow::ensure;
 use longwire_report::output;
 use longwire_scenario::WrittenForwarder;
@@ -25,7 +25,7 @@ Examples:
   longwire control intrusion r1 --ports 50 --within '1 min' --expiry '10 min' --spare 10.0.1.9 --json")]
 pub struct Args {
     #[command(flatten)]
-    beside: Stay,
+    target: ResidentArgs,
 
     /// Number of ports of one host that make a scan.
     #[arg(long, value_name = "COUNT", default_value_t = 20)]
@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "10 s")]
     within: Nanos,
 
-    /// How long packets from a source are dropped.
+    /// How long a source's packets are dropped.
     #[arg(long, value_name = "TIME", default_value = "1 min")]
     expiry: Nanos,
 
@@ -80,19 +80,19 @@ impl Args {
     /// # Errors
     /// If the program is refused, or the instance does not answer.
     pub fn run(self) -> anyhow::Result<()> {
-        ensure!(self.ports > 1 && self.hosts > 1, "one port of one host is no scan: ask for at least 2");
-        ensure!(self.strange > 0, "--strange 0 would be everybody; ask for at least 1");
-        let post = Post::take(&self.beside, self.json)?;
-        let fid = post.install(&WrittenForwarder { program: "detector".into(), ..Default::default() })?;
-        post.put(fid, ".bss", &[0; 4], &signatures())?;
+        ensure!(self.ports > 1 && self.hosts > 1, "--ports and --hosts must be at least 2");
+        ensure!(self.strange > 0, "--strange must be at least 1");
+        let session = RouterSession::take(&self.target, self.json)?;
+        let fid = session.install(&WrittenForwarder { program: "detector".into(), ..Default::default() })?;
+        session.put(fid, ".bss", &[0; 4], &signatures())?;
         // The detector matches nothing before its signatures are there.
-        post.tell(
-            &json!({ "event": "watching", "router": self.beside.router }),
-            &format!("watching {}", self.beside.router),
+        session.tell(
+            &json!({ "event": "watching", "router": self.target.router }),
+            &format!("watching {}", self.target.router),
         )?;
         let mut watch =
-            Watch { post: &post, args: &self, fid, filtered: HashMap::new(), settled: HashMap::new() };
-        post.every(self.interval.nanos(), |_| watch.look())?;
+            Watch { session: &session, args: &self, fid, filtered: HashMap::new(), settled: HashMap::new() };
+        session.every(self.interval.nanos(), |_| watch.look())?;
         Ok(())
     }
 
@@ -102,7 +102,7 @@ impl Args {
 }
 
 struct Watch<'p> {
-    post: &'p Post,
+    session: &'p RouterSession,
     args: &'p Args,
     fid: u32,
     /// When each filter ends.
@@ -120,8 +120,8 @@ struct Settled {
 impl Watch<'_> {
     fn look(&mut self) -> anyhow::Result<()> {
         self.expire()?;
-        let events = self.post.entries(self.fid, "events")?;
-        let probes = self.post.entries(self.fid, "probes")?;
+        let events = self.session.entries(self.fid, "events")?;
+        let probes = self.session.entries(self.fid, "probes")?;
         let since = |source: &IpAddr| self.settled.get(source).map_or(0, |settled| settled.until);
         let mut found = scans(&probes, &self.args.limits(), since);
         found.extend(self.strangers(&events));
@@ -160,14 +160,14 @@ impl Watch<'_> {
         }
         let own = probes.iter().filter(|(key, _)| address_at(key, 0) == Some(source));
         settled.until = own.filter_map(|(_, value)| double_at(value, 0)).max().unwrap_or(settled.until);
-        if let Err(error) = self.post.put(self.fid, "filters", &address_bytes(source), &[0; 8]) {
+        if let Err(error) = self.session.put(self.fid, "filters", &address_bytes(source), &[0; 8]) {
             output::note(&format!("no filter for {source}: {}", output::chain(error.as_ref())));
             return Ok(());
         }
         self.filtered.insert(source, Instant::now() + Duration::from_nanos(self.args.expiry.0));
         let event = json!({ "event": "intrusion", "source": source.to_string(), "why": why,
             "filtered_ns": self.args.expiry.0 });
-        self.post.tell(&event, &format!("intrusion: {source}: {why}; filtered for {}", self.args.expiry))
+        self.session.tell(&event, &format!("intrusion: {source}: {why}; filtered for {}", self.args.expiry))
     }
 
     /// Removes expired sources from the filters.
@@ -178,14 +178,14 @@ impl Watch<'_> {
         for source in over {
             self.filtered.remove(&source);
             let key = address_bytes(source);
-            let entries = self.post.entries(self.fid, "filters")?;
+            let entries = self.session.entries(self.fid, "filters")?;
             let dropped = entries.iter().find(|(filtered, _)| *filtered == key);
             let dropped = dropped.and_then(|(_, value)| double_at(value, 0)).unwrap_or(0);
-            self.post.delete(self.fid, "filters", &key)?;
+            self.session.delete(self.fid, "filters", &key)?;
             let event = json!({ "event": "expired", "source": source.to_string(), "dropped": dropped });
-            self.post.tell(
+            self.session.tell(
                 &event,
-                &format!("expired: {source} is let pass again; {dropped} packets were dropped"),
+                &format!("expired: {source} is no longer filtered; {dropped} packets were dropped"),
             )?;
         }
         Ok(())
@@ -217,7 +217,7 @@ fn scans(probes: &[Entry], limits: &Limits, since: impl Fn(&IpAddr) -> u64) -> V
             ports.entry(host).or_default().insert(port);
             hosts.entry(port).or_default().insert(host);
         }
-        // The most, or the first of equals.
+        // The host with the most ports; of equals the first.
         let ports = ports.into_iter().map(|(host, ports)| (ports.len(), host)).max();
         let hosts = hosts.into_iter().map(|(port, hosts)| (hosts.len(), port)).max();
         if let Some((count, host)) = ports.filter(|&(count, _)| count >= limits.ports) {

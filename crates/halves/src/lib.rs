@@ -2,8 +2,8 @@
 //! instance's API.
 //!
 //! Each is a module with its options ([`echo::Args`] and so on) and a `run` that ends when it is stopped or
-//! its instance ends. `post` is their shared part: programs that are installed, read, written, and removed at
-//! the end.
+//! its instance ends. `session` is their shared part: programs that are installed, read, written, and removed
+//! at the end.
 #![forbid(unsafe_code)]
 
 pub mod echo;
@@ -12,20 +12,20 @@ pub mod heavy_hitters;
 pub mod intrusion;
 pub mod monitor;
 pub mod nat44;
-mod post;
+mod session;
 pub mod splice;
 pub mod syn_alarm;
 pub mod wavelet;
 
 use anyhow::Context;
 pub use flow_ends::FlowEnds;
-use longwire_control::{Client, ForwarderAsk, directory};
+use longwire_control::{Client, ProgramRequest, directory};
 use longwire_units::Nanos;
 use serde_json::Value;
 
-/// The router of a control half.
+/// Options that select the router.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Beside {
+pub struct RouterArgs {
     /// The router.
     router: String,
 
@@ -34,11 +34,11 @@ pub struct Beside {
     instance: Option<String>,
 }
 
-/// The router of a control half that installs programs.
+/// Options of control halves that install programs.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Stay {
+pub struct ResidentArgs {
     #[command(flatten)]
-    beside: Beside,
+    target: RouterArgs,
 
     /// Lifetime of its programs after it is killed or hangs; 1 s to 1 h.
     #[arg(long, value_name = "TIME", default_value = "1 min")]
@@ -50,7 +50,6 @@ pub struct Stay {
 pub struct Interval(Nanos);
 
 impl Interval {
-    /// The shortest.
     const LEAST: Nanos = Nanos::from_millis(10);
 
     /// Its length.
@@ -65,26 +64,26 @@ impl std::str::FromStr for Interval {
     fn from_str(text: &str) -> Result<Self, String> {
         let time: Nanos = text.parse().map_err(|error| format!("{error}"))?;
         if time < Self::LEAST {
-            return Err(format!("{time} is too often: {} is the least", Self::LEAST));
+            return Err(format!("{time} is too short: the minimum is {}", Self::LEAST));
         }
         Ok(Self(time))
     }
 }
 
-impl std::ops::Deref for Stay {
-    type Target = Beside;
+impl std::ops::Deref for ResidentArgs {
+    type Target = RouterArgs;
 
-    fn deref(&self) -> &Beside {
-        &self.beside
+    fn deref(&self) -> &RouterArgs {
+        &self.target
     }
 }
 
-impl Beside {
+impl RouterArgs {
     /// Sends a request to the router's instance.
     ///
     /// # Errors
     /// If no instance is selected, or it refuses or does not answer.
-    fn ask(&self, ask: &ForwarderAsk) -> anyhow::Result<Value> {
+    fn ask(&self, ask: &ProgramRequest) -> anyhow::Result<Value> {
         let client = Client::connect(&directory(), self.instance.as_deref())?;
         Ok(client.forwarders(&self.router, ask)?)
     }
@@ -94,10 +93,10 @@ impl Beside {
     /// # Errors
     /// If no process is expected.
     fn socket(&self) -> anyhow::Result<String> {
-        let levels = self.ask(&ForwarderAsk::Levels)?;
+        let levels = self.ask(&ProgramRequest::Levels)?;
         let socket = levels["socket"].as_str();
         let socket = socket
-            .context("no control process is expected there: install a forwarder with --where control")?;
+            .context("the router expects no control process: install a forwarder with --where control")?;
         Ok(socket.to_owned())
     }
 }

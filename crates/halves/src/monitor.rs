@@ -1,7 +1,7 @@
 //! `longwire control monitor`: counts packets by their properties, and sends summaries to a collector.
 
-use crate::post::{Post, address_at, address_bytes, double_at, word_at};
-use crate::{Interval, Stay};
+use crate::session::{RouterSession, address_at, address_bytes, double_at, word_at};
+use crate::{Interval, ResidentArgs};
 use anyhow::Context;
 use longwire_scenario::WrittenForwarder;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ Examples:
   longwire control monitor r1 --add port --add source=10.0.1.9 --add destination=10.0.2.9")]
 pub struct Args {
     #[command(flatten)]
-    beside: Stay,
+    target: ResidentArgs,
 
     /// Properties to count by: port, protocol, flags, source=ADDRESS, destination=ADDRESS. Default: protocol.
     #[arg(long, value_name = "PROPERTY", value_delimiter = ',', value_parser = Counter::read)]
@@ -45,7 +45,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What packets are counted by.
+/// The property by which packets are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Counter {
     Port,
@@ -111,24 +111,24 @@ impl Args {
     /// # Errors
     /// If the program is refused, the collector can't be sent to, or the instance does not answer.
     pub fn run(self) -> anyhow::Result<()> {
-        let post = Post::take(&self.beside, self.json)?;
+        let session = RouterSession::take(&self.target, self.json)?;
         if !self.add.is_empty() {
-            let list = post.list()?;
+            let list = session.list()?;
             let running = list.iter().find(|one| one["name"] == "performance-monitor");
-            let none = "no monitor is there; start one with longwire control monitor";
+            let none = "no monitor is running; start one with longwire control monitor";
             let fid = running.and_then(|one| one["fid"].as_u64()).context(none)?;
-            count_by(&post, u32::try_from(fid)?, &self.add)?;
+            count_by(&session, u32::try_from(fid)?, &self.add)?;
             return Ok(());
         }
         let sink = self.collector.map(Collector::new).transpose()?;
         let written = WrittenForwarder { program: "performance-monitor".into(), ..Default::default() };
-        let fid = post.install(&written)?;
+        let fid = session.install(&written)?;
         let by = if self.by.is_empty() { &[Counter::Protocol][..] } else { &self.by };
-        count_by(&post, fid, by)?;
+        count_by(&session, fid, by)?;
         let mut before = HashMap::new();
-        post.every(self.interval.nanos(), |time| {
+        session.every(self.interval.nanos(), |time| {
             let mut lines = Vec::new();
-            for (property, key, counted) in read(&post, fid)? {
+            for (property, key, counted) in read(&session, fid)? {
                 let last = before.insert((property, key.clone()), counted).unwrap_or_default();
                 let packets = counted.0.saturating_sub(last.0);
                 if packets == 0 {
@@ -137,7 +137,7 @@ impl Args {
                 let bytes = counted.1.saturating_sub(last.1);
                 lines.push((
                     json!({
-                        "event": "summary", "router": self.beside.router, "by": property, "key": key, "packet\
+                        "event": "summary", "router": self.target.router, "by": property, "key": key, "packet\
                          s": packets, "bytes": bytes,
                         "time_ns": u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
                     }),
@@ -146,39 +146,39 @@ impl Args {
             }
             match &sink {
                 Some(collector) => collector.send(lines.iter().map(|(line, _)| line)),
-                None => lines.iter().try_for_each(|(line, text)| post.tell(line, text)),
+                None => lines.iter().try_for_each(|(line, text)| session.tell(line, text)),
             }
         })?;
         Ok(())
     }
 }
 
-/// Makes a monitor count by these, too.
-fn count_by(post: &Post, fid: u32, counters: &[Counter]) -> anyhow::Result<()> {
-    let known = post.entries(fid, "addresses")?;
+/// Adds counters to a monitor.
+fn count_by(session: &RouterSession, fid: u32, counters: &[Counter]) -> anyhow::Result<()> {
+    let known = session.entries(fid, "addresses")?;
     for entry in counters.iter().filter_map(|counter| counter.entry()) {
         // Existing counters continue.
         if !known.iter().any(|(key, _)| *key == entry) {
-            post.put(fid, "addresses", &entry, &[0; 16])?;
+            session.put(fid, "addresses", &entry, &[0; 16])?;
         }
     }
-    let properties = u32::from_le_bytes(post.data(fid)?);
+    let properties = u32::from_le_bytes(session.data(fid)?);
     let more = counters.iter().fold(properties, |bits, counter| bits | counter.bit());
-    if more == properties { Ok(()) } else { post.set(fid, &more.to_le_bytes()) }
+    if more == properties { Ok(()) } else { session.set(fid, &more.to_le_bytes()) }
 }
 
 /// Packets and bytes.
-type Counted = (u64, u64);
+type TrafficCount = (u64, u64);
 
 /// All counters of a monitor: property, value, count.
-fn read(post: &Post, fid: u32) -> anyhow::Result<Vec<(&'static str, String, Counted)>> {
-    let properties = u32::from_le_bytes(post.data(fid)?);
+fn read(session: &RouterSession, fid: u32) -> anyhow::Result<Vec<(&'static str, String, TrafficCount)>> {
+    let properties = u32::from_le_bytes(session.data(fid)?);
     let mut found = Vec::new();
     for (bit, map, property) in PROPERTIES {
         if properties & bit == 0 {
             continue;
         }
-        for (key, value) in post.entries(fid, map)? {
+        for (key, value) in session.entries(fid, map)? {
             let (Some(key), Some(counted)) = (named(property, &key), counted(&value)) else { continue };
             found.push((property, key, counted));
         }
@@ -187,7 +187,7 @@ fn read(post: &Post, fid: u32) -> anyhow::Result<Vec<(&'static str, String, Coun
 }
 
 /// The sum of a value's counters, one per processor of the router.
-fn counted(value: &[u8]) -> Option<Counted> {
+fn counted(value: &[u8]) -> Option<TrafficCount> {
     let sum = |place| value.as_chunks::<16>().0.iter().filter_map(|own| double_at(own, place)).sum();
     (!value.is_empty()).then(|| (sum(0), sum(8)))
 }
@@ -215,7 +215,7 @@ fn flag_names(flags: u32) -> String {
     if set.is_empty() { "none".into() } else { set.join("+") }
 }
 
-/// Where summaries are sent to.
+/// Destination of summaries.
 struct Collector {
     socket: UdpSocket,
 }

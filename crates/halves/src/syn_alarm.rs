@@ -1,7 +1,7 @@
 //! `longwire control syn-alarm`: detects SYN floods, raises an alarm, and filters them.
 
-use crate::post::{Post, address_at, double_at, per_second, word_at};
-use crate::{Interval, Stay};
+use crate::session::{RouterSession, address_at, double_at, per_second, word_at};
+use crate::{Interval, ResidentArgs};
 use anyhow::ensure;
 use longwire_report::output;
 use longwire_scenario::{WrittenForwarder, WrittenKey};
@@ -25,7 +25,7 @@ Examples:
   longwire control syn-alarm r1 --threshold 500 --admit 20 --hold '30 s' --json")]
 pub struct Args {
     #[command(flatten)]
-    beside: Stay,
+    target: ResidentArgs,
 
     /// SYNs a second to one address and port that raise an alarm.
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
@@ -64,12 +64,12 @@ impl Args {
             hold: Duration::from_nanos(self.hold.0),
             admit: self.admit,
         };
-        ensure!(limits.threshold > 0, "--threshold 0 would be an alarm always; ask for at least 1");
+        ensure!(limits.threshold > 0, "--threshold must be at least 1");
         let (clear, threshold) = (limits.clear, limits.threshold);
         ensure!(clear <= threshold, "--clear {clear} is above the threshold, {threshold}");
-        let post = Post::take(&self.beside, self.json)?;
-        let mut alarm = Alarm::begin(&post, limits)?;
-        post.every(self.interval.nanos(), |time| alarm.look(time))?;
+        let session = RouterSession::take(&self.target, self.json)?;
+        let mut alarm = Alarm::begin(&session, limits)?;
+        session.every(self.interval.nanos(), |time| alarm.look(time))?;
         Ok(())
     }
 }
@@ -83,7 +83,7 @@ struct Limits {
 
 /// State between two intervals.
 struct Alarm<'p> {
-    post: &'p Post,
+    session: &'p RouterSession,
     limits: Limits,
     monitor: u32,
     syns: u32,
@@ -105,7 +105,6 @@ struct Targets {
     calm: Duration,
 }
 
-/// A filter that is installed.
 struct Filter {
     fid: u32,
     seen: u32,
@@ -113,15 +112,15 @@ struct Filter {
 }
 
 impl<'p> Alarm<'p> {
-    fn begin(post: &'p Post, limits: Limits) -> anyhow::Result<Self> {
+    fn begin(session: &'p RouterSession, limits: Limits) -> anyhow::Result<Self> {
         let monitor =
-            post.install(&WrittenForwarder { program: "syn-monitor".into(), ..Default::default() })?;
-        Ok(Self { post, limits, monitor, syns: 0, targets: None, filters: HashMap::new() })
+            session.install(&WrittenForwarder { program: "syn-monitor".into(), ..Default::default() })?;
+        Ok(Self { session, limits, monitor, syns: 0, targets: None, filters: HashMap::new() })
     }
 
     /// Reads all counters, and acts.
     fn look(&mut self, time: Duration) -> anyhow::Result<()> {
-        let syns = word_at(&self.post.data::<4>(self.monitor)?, 0).unwrap_or_default();
+        let syns = word_at(&self.session.data::<4>(self.monitor)?, 0).unwrap_or_default();
         let rate = per_second(syns.wrapping_sub(self.syns).into(), time);
         self.syns = syns;
         self.follow_filters(time)?;
@@ -133,7 +132,7 @@ impl<'p> Alarm<'p> {
     fn follow_filters(&mut self, time: Duration) -> anyhow::Result<()> {
         let mut over = Vec::new();
         for (&target, filter) in &mut self.filters {
-            let data: [u8; 24] = self.post.data(filter.fid)?;
+            let data: [u8; 24] = self.session.data(filter.fid)?;
             let (seen, dropped) = (word_at(&data, 16).unwrap_or_default(), word_at(&data, 20));
             let rate = per_second(seen.wrapping_sub(filter.seen).into(), time);
             filter.seen = seen;
@@ -144,9 +143,9 @@ impl<'p> Alarm<'p> {
         }
         for (target, dropped) in over {
             let Some(filter) = self.filters.remove(&target) else { continue };
-            self.post.remove(filter.fid)?;
+            self.session.remove(filter.fid)?;
             let event = target.event("over", &[("fid", filter.fid.into()), ("dropped", dropped.into())]);
-            self.post.tell(
+            self.session.tell(
                 &event,
                 &format!("over: {target}, {dropped} SYNs were dropped; the filter is removed"),
             )?;
@@ -159,7 +158,7 @@ impl<'p> Alarm<'p> {
         let Some(targets) = &mut self.targets else { return Ok(()) };
         let mut counted = HashMap::new();
         let mut flooded = Vec::new();
-        for (key, value) in self.post.entries(targets.fid, "targets")? {
+        for (key, value) in self.session.entries(targets.fid, "targets")? {
             let (Some(target), Some(count)) = (Target::of(&key), double_at(&value, 0)) else { continue };
             // A lower count means that the entry was evicted and came back.
             let before = targets.counted.get(&target).copied().filter(|&before| before <= count).unwrap_or(0);
@@ -191,33 +190,33 @@ impl<'p> Alarm<'p> {
             data: Some(longwire_scenario::digits(&data)),
             ..WrittenForwarder::default()
         };
-        match self.post.install(&filter) {
+        match self.session.install(&filter) {
             Ok(fid) => {
                 self.filters.insert(target, Filter { fid, seen: 0, calm: Duration::ZERO });
                 let event = target.event("alarm", &[("rate", rate.into()), ("fid", fid.into())]);
-                self.post
+                self.session
                     .tell(&event, &format!("alarm: {target} gets {rate} SYNs/s; filtered by program {fid}"))
             }
             // The alarm is useful even without a filter.
             Err(error) => {
                 let event = target.event("alarm", &[("rate", rate.into()), ("fid", Value::Null)]);
-                self.post.tell(&event, &format!("alarm: {target} gets {rate} SYNs/s; not filtered"))?;
+                self.session.tell(&event, &format!("alarm: {target} gets {rate} SYNs/s; not filtered"))?;
                 output::note(&format!("no filter for {target}: {}", output::chain(error.as_ref())));
                 Ok(())
             }
         }
     }
 
-    /// Counts SYNs by target while there are too many for one server, and for a while after.
+    /// Counts SYNs by target while there are more than one server may get, and for a while after.
     fn suspect(&mut self, rate: u64, time: Duration) -> anyhow::Result<()> {
         match &mut self.targets {
             None if rate >= self.limits.threshold => {
                 let written = WrittenForwarder { program: "syn-targets".into(), ..Default::default() };
-                let fid = self.post.install(&written)?;
+                let fid = self.session.install(&written)?;
                 self.targets = Some(Targets { fid, counted: HashMap::new(), calm: Duration::ZERO });
                 let event = json!({ "event": "suspicion", "rate": rate, "fid": fid });
-                self.post
-                    .tell(&event, &format!("suspicion: {rate} SYNs/s; program {fid} counts whom they go to"))
+                self.session
+                    .tell(&event, &format!("suspicion: {rate} SYNs/s; program {fid} counts them by target"))
             }
             None => Ok(()),
             Some(targets) => {
@@ -228,8 +227,8 @@ impl<'p> Alarm<'p> {
                 }
                 let fid = targets.fid;
                 self.targets = None;
-                self.post.remove(fid)?;
-                self.post.tell(
+                self.session.remove(fid)?;
+                self.session.tell(
                     &json!({ "event": "calm", "rate": rate, "fid": fid }),
                     &format!("calm: {rate} SYNs/s"),
                 )

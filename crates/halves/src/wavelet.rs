@@ -1,8 +1,8 @@
 //! `longwire control wavelet`: controls how many layers of a video pass, by the state of the output.
 
 use crate::flow_ends::FlowEnds;
-use crate::post::{Post, per_second, word_at};
-use crate::{Interval, Stay};
+use crate::session::{RouterSession, per_second, word_at};
+use crate::{Interval, ResidentArgs};
 use anyhow::{Context, ensure};
 use longwire_scenario::WrittenForwarder;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ Examples:
   '200 ms' --calm 10 --json")]
 pub struct Args {
     #[command(flatten)]
-    beside: Stay,
+    target: ResidentArgs,
 
     /// The output link of the video.
     #[arg(long)]
@@ -54,17 +54,17 @@ impl Args {
     /// If there is no such link, the program is refused, or the instance does not answer.
     pub fn run(self) -> anyhow::Result<()> {
         ensure!((2..=256).contains(&self.layers), "--layers {} is outside 2 to 256", self.layers);
-        ensure!(self.calm > 0, "--calm 0 would be a layer more at once; ask for at least 1");
-        let post = Post::take(&self.beside, self.json)?;
-        let mut last = counted(&post.stats()?, &self.link)?;
+        ensure!(self.calm > 0, "--calm must be at least 1");
+        let session = RouterSession::take(&self.target, self.json)?;
+        let mut last = counted(&session.stats()?, &self.link)?;
         let key = self.ends.key(Some("udp".into()));
         let written = WrittenForwarder { program: "wavelet".into(), key: Some(key), ..Default::default() };
-        let fid = post.install(&written)?;
+        let fid = session.install(&written)?;
         let mut steering = Steering::new(self.layers, self.calm);
         let mut forwarded = 0;
-        post.every(self.interval.nanos(), |time| {
-            let now = counted(&post.stats()?, &self.link)?;
-            let own = word_at(&post.data::<8>(fid)?, 4).unwrap_or_default();
+        session.every(self.interval.nanos(), |time| {
+            let now = counted(&session.stats()?, &self.link)?;
+            let own = word_at(&session.data::<8>(fid)?, 4).unwrap_or_default();
             let rate = per_second(own.wrapping_sub(forwarded).into(), time);
             forwarded = own;
             let before = steering.passing;
@@ -74,9 +74,9 @@ impl Args {
             if steering.passing == before {
                 return Ok(());
             }
-            // A worker may count a packet between read and write; an exact count is not needed.
+            // A worker may count a packet between the read and the write; an exact count is not needed.
             let data = [steering.cutoff().to_le_bytes(), own.to_le_bytes()].concat();
-            post.set(fid, &data)?;
+            session.set(fid, &data)?;
             let event = json!({
                 "event": "layers", "passing": steering.passing, "of": self.layers, "dropped": dropped,
                     "rate": rate, "fid": fid,
@@ -85,7 +85,7 @@ impl Args {
                 "{} of {} layers pass; the link dropped {dropped} packets, the video had {rate} packets/s",
                 steering.passing, self.layers
             );
-            post.tell(&event, &text)
+            session.tell(&event, &text)
         })?;
         Ok(())
     }
@@ -93,12 +93,12 @@ impl Args {
 
 /// Packets forwarded and dropped by a link so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Counted {
+struct LinkCounts {
     out: u64,
     dropped: u64,
 }
 
-fn counted(stats: &Value, link: &str) -> anyhow::Result<Counted> {
+fn counted(stats: &Value, link: &str) -> anyhow::Result<LinkCounts> {
     let rows = stats["rows"].as_array().into_iter().flatten().filter(|row| row["kind"] == "link");
     let links = || {
         let names = rows.clone().filter_map(|row| row["name"].as_str());
@@ -110,7 +110,7 @@ fn counted(stats: &Value, link: &str) -> anyhow::Result<Counted> {
         row.with_context(|| format!("there is no link \"{}\"; there are {}", link.escape_debug(), links()))?;
     let dropped = row["dropped"].as_object().into_iter().flatten();
     let dropped = dropped.filter_map(|(_, packets)| packets.as_u64()).sum();
-    Ok(Counted { out: row["out_packets"].as_u64().unwrap_or(0), dropped })
+    Ok(LinkCounts { out: row["out_packets"].as_u64().unwrap_or(0), dropped })
 }
 
 /// Largest factor of the waiting time after failed attempts.
@@ -220,7 +220,7 @@ mod tests {
             { "kind": "link", "name": "up", "out_packets": 3, "dropped": {} },
             { "kind": "link", "name": "down", "out_packets": 7, "dropped": { "queue-full": 2, "loss": 1 } },
         ] });
-        assert_eq!(counted(&stats, "down").unwrap(), Counted { out: 7, dropped: 3 });
+        assert_eq!(counted(&stats, "down").unwrap(), LinkCounts { out: 7, dropped: 3 });
         let error = counted(&stats, "side").unwrap_err();
         assert_eq!(error.to_string(), "there is no link \"side\"; there are up, down");
         let none = counted(&json!({ "rows": [] }), "side").unwrap_err();

@@ -1,7 +1,7 @@
 //! Docker Compose files: each network is a bridge, each service in it a host.
 //!
-//! Compose has no impairments. They are read from `x-longwire` of a service, of a network, or of a service's
-//! network, and from labels `longwire.KEY`: keys of a link with their values.
+//! Compose has no impairments: they are read from `x-longwire` of a service, of a network, or of a service's
+//! network, and from labels `longwire.KEY`, as keys of a link with their values.
 
 use super::sheet::Sheet;
 use super::stage::Stage;
@@ -11,14 +11,14 @@ use super::{ImportError, Notes};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The key of impairments, and what labels of them begin with.
+/// The key of impairments, and the prefix of their labels.
 const KEY: &str = "x-longwire";
 const LABEL: &str = "longwire.";
-/// Impairments only of what the service sends, and of what it receives.
+/// Impairments of packets that the service sends, and of those it receives.
 const UP: &str = "up";
 const DOWN: &str = "down";
 
-/// What a cable does each way: what a service sends, and what it receives.
+/// Impairments of a cable in each direction: of packets that a service sends, and receives.
 #[derive(Debug, Clone, Default)]
 struct Impaired {
     up: Stage,
@@ -78,12 +78,12 @@ pub(super) fn import(source: &str, notes: &mut Notes) -> Result<Sheet, ImportErr
     }
     if wiring.nodes.is_empty() {
         let fix = "write services: with two services at least";
-        return Err(ImportError::new(0, "there are no two services in one network in it", fix));
+        return Err(ImportError::new(0, "no network in it has two services", fix));
     }
     wiring.sheet("Services of a Compose file and their networks.", notes)
 }
 
-/// The networks of a service, each with what it says of the network.
+/// The networks of a service, each with its settings there.
 fn memberships<'v>(document: &'v Map<String, Value>, service: &str) -> Vec<(&'v str, Option<&'v Value>)> {
     match document["services"].get(service).and_then(|service| service.get("networks")) {
         Some(Value::Object(networks)) => {
@@ -97,7 +97,7 @@ fn memberships<'v>(document: &'v Map<String, Value>, service: &str) -> Vec<(&'v 
 }
 
 impl Impaired {
-    /// Adds what a service, a network, or a service's network says.
+    /// Adds the impairments of a service, a network, or a service's network.
     fn read(&mut self, of: &Value, notes: &mut Notes) -> Result<(), ImportError> {
         let labels = labels(of);
         let given = of.get(KEY).and_then(Value::as_object).into_iter().flatten();
@@ -127,11 +127,11 @@ impl Impaired {
         let known = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
         if !known || ["name", "from", "to", "between", "match", "count", "forward", "backward"].contains(&key)
         {
-            notes.add(0, &format!("{KEY}: {key}"), "it is no characteristic of a link, and is left out");
+            notes.add(0, &format!("{KEY}: {key}"), "it is not a characteristic of a link, and is left out");
             return Ok(());
         }
         let Some(value) = text(value) else {
-            let what = format!("{KEY}: {key} is no text");
+            let what = format!("{KEY}: {key} is not a text");
             return Err(ImportError::new(0, what, format!("write {key}: and a value such as 20 ms")));
         };
         stage.set(key, &value);

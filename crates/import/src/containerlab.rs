@@ -1,7 +1,7 @@
-//! containerlab's topology files, with the impairments that its command `tools netem set` gives interfaces.
+//! containerlab's topology files, with the impairments set by its command `tools netem set`.
 //!
-//! The files themselves have no impairments. They are read from a script of such commands that is given
-//! beside the topology, or from `vars` of a link with the same names.
+//! The files have no impairments: they are read from a script of such commands beside the topology, or from
+//! `vars` of a link with the same names.
 
 use super::quantity::{Share, rate_text, time, whole};
 use super::sheet::Sheet;
@@ -27,7 +27,7 @@ struct Lab {
     ends: Vec<[End; 2]>,
 }
 
-/// The scenario of a topology file, and scripts beside it.
+/// The scenario of a topology file and scripts beside it.
 pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, ImportError> {
     let Some((first, scripts)) = sources.split_first() else { return Ok(Sheet::default()) };
     let document = read(&first.text, "a topology file of containerlab")?;
@@ -112,7 +112,7 @@ impl Lab {
         }
         let Some(&number) = self.numbers.get(&node) else {
             let fix = "name one under nodes:";
-            return Err(ImportError::new(0, format!("a link ends at \"{node}\", which is no node"), fix));
+            return Err(ImportError::new(0, format!("a link ends at \"{node}\", which is not a node"), fix));
         };
         Ok(Some((number, interface)))
     }
@@ -136,7 +136,7 @@ impl Lab {
         Ok(())
     }
 
-    /// One such command: what the interface sends is impaired.
+    /// One such command: packets sent by the interface are impaired.
     fn set(&mut self, line: usize, words: &[String], notes: &mut Notes) -> Result<(), ImportError> {
         let (mut node, mut interface, mut given) = (String::new(), String::new(), Vec::new());
         let start = words.iter().position(|word| word == "set").map_or(0, |at| at + 1);
@@ -199,7 +199,7 @@ fn impairments(line: usize, given: &[(String, String)], notes: &mut Notes) -> Re
                     stage.set("rate", &rate);
                 }
             }
-            _ => notes.add(line, &format!("{key} {value}"), "it is no impairment that is known here"),
+            _ => notes.add(line, &format!("{key} {value}"), "it is not an impairment that is known here"),
         }
     }
     match (delay, jitter) {

@@ -13,7 +13,7 @@ const SLOTS: u64 = 50;
 const RED_PACKET: &str = "512 B";
 const RED_BYTES: u64 = 512;
 
-/// What one `config` sets.
+/// The settings of one `config`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Pipe {
     pub(super) line: usize,
@@ -54,7 +54,7 @@ impl Pipe {
         let mut closed = None;
         while let Some(word) = words.next() {
             if let Some(kind) = closed {
-                // ipfw's process_extra_parms takes all that follows as options of the discipline.
+                // ipfw's process_extra_parms treats all that follows as options of the discipline.
                 let why = format!(
                     "ipfw looks for options of {kind} only behind it, and leaves this out; here it is taken"
                 );
@@ -82,7 +82,11 @@ impl Pipe {
                 }
                 one => {
                     let bad = || {
-                        ImportError::new(line, format!("plr: \"{one}\" is no probability"), "write plr 0.01")
+                        ImportError::new(
+                            line,
+                            format!("plr: \"{one}\" is not a probability"),
+                            "write plr 0.01",
+                        )
                     };
                     self.loss = Some(Share::fraction(&one).ok_or_else(bad)?);
                 }
@@ -144,7 +148,7 @@ impl Pipe {
                 notes.add(words.line, &format!("bw {word}"), why);
             }
             None => {
-                let what = format!("bw: \"{word}\" is no bandwidth");
+                let what = format!("bw: \"{word}\" is not a bandwidth");
                 return Err(ImportError::new(words.line, what, "write bw 1Mbit/s"));
             }
         }
@@ -184,7 +188,7 @@ impl Pipe {
         Ok(())
     }
 
-    /// `ecn` behind `red` or `gred`.
+    /// `ecn` after `red` or `gred`.
     fn marks(&mut self, line: usize, notes: &mut Notes) {
         match &mut self.discipline {
             Some(discipline) if discipline.kind == "red" => {
@@ -226,7 +230,7 @@ impl Pipe {
         Ok(())
     }
 
-    /// The discipline, if ipfw takes everything after it as its options.
+    /// The discipline, if ipfw treats everything after it as its options.
     fn controlled_kind(&self) -> Option<&'static str> {
         self.discipline.as_ref().map(|own| own.kind).filter(|kind| *kind != "red")
     }
@@ -236,17 +240,17 @@ impl Pipe {
         self.controlled_kind().is_some_and(|kind| kind.starts_with("fq-"))
     }
 
-    /// Takes over a queue's settings for packets on their way into the pipe.
+    /// Applies a queue's settings, for packets that enter the pipe through it.
     pub(super) fn behind(&mut self, queue: &Self) {
         self.queue = queue.queue.or(self.queue);
         self.loss = queue.loss.or(self.loss);
-        // A queue has its own discipline; the pipe's is for packets that come without a queue.
+        // A queue has its own discipline; the pipe's is for packets without a queue.
         if !self.is_fair() {
             self.discipline.clone_from(&queue.discipline);
         }
     }
 
-    /// Takes over the discipline of a scheduler, if it has none itself.
+    /// Applies the discipline of a scheduler, unless the pipe has one.
     pub(super) fn with(&mut self, sched: &Self) {
         if let Some(discipline) = &sched.discipline {
             self.discipline = Some(discipline.clone());

@@ -53,11 +53,11 @@ pub(super) struct Rule {
     pub(super) queue: Option<u64>,
     pub(super) from: Option<IpAddr>,
     pub(super) to: Option<IpAddr>,
-    pub(super) way: Way,
+    pub(super) direction: Direction,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Direction {
     There,
     Back,
     Both,
@@ -123,7 +123,7 @@ impl Table {
     ) -> Result<(), ImportError> {
         let what = object.unwrap_or("pipe");
         let bad = || {
-            let what = format!("\"{number}\" is no number of a {what}");
+            let what = format!("\"{number}\" is not a number of a {what}");
             ImportError::new(line.number, what, "number it from 1")
         };
         let number = whole(number).filter(|number| *number > 0).ok_or_else(bad)?;
@@ -160,7 +160,7 @@ impl Table {
             return Ok(());
         };
         let Some(number) = whole(number) else {
-            let what = format!("\"{number}\" is no number of a {kind}");
+            let what = format!("\"{number}\" is not a number of a {kind}");
             return Err(ImportError::new(line.number, what, "write ipfw add pipe 1 ip from any to any"));
         };
         let rest = words.get(at + 2..).unwrap_or_default();
@@ -177,7 +177,7 @@ impl Table {
         if let Some(protocol) =
             rest[..from].first().filter(|word| !["ip", "all", "ip4", "ip6", "log"].contains(word))
         {
-            let why = "the protocol is not looked at here: all packets between these addresses take the link";
+            let why = "the protocol is ignored here: all packets between these addresses take the link";
             notes.add(line.number, protocol, why);
         }
         let tail = if to == 0 { rest } else { rest.get(to + 2..).unwrap_or_default() };
@@ -189,15 +189,11 @@ impl Table {
             queue: (*kind == "queue").then_some(number),
             from: address(line, rest.get(from + 1..to).unwrap_or_default(), notes),
             to: address(line, rest.get(to + 1..to + 2).filter(|_| to > 0).unwrap_or_default(), notes),
-            way: way(tail),
+            direction: direction(tail),
         };
         let odd: Vec<&str> = tail.iter().copied().filter(|word| !["in", "out"].contains(word)).collect();
         if !odd.is_empty() {
-            notes.add(
-                line.number,
-                &odd.join(" "),
-                "ports, interfaces and other conditions are not looked at here",
-            );
+            notes.add(line.number, &odd.join(" "), "ports, interfaces and other conditions are ignored here");
         }
         self.lead(rule);
         Ok(())
@@ -287,7 +283,7 @@ impl Table {
                 notes.add(
                     rule.line,
                     &rule.text,
-                    "no packet gets to it: an earlier rule has its addresses, or none can",
+                    "no packet reaches it: an earlier rule has its addresses, or none matches",
                 );
             } else if self.pipes.contains_key(&rule.number) {
                 pairs.insert((from, to), rule.number);
@@ -321,13 +317,13 @@ impl Table {
             sheet.links.push(link);
             addresses.extend([from, to]);
         }
-        self.tell_unused(|number| uses.contains_key(&number), notes);
+        self.note_unused(|number| uses.contains_key(&number), notes);
         hosts(addresses, sheet, notes);
         Ok(())
     }
 
     /// Notes pipes without packets.
-    fn tell_unused(&self, used: impl Fn(u64) -> bool, notes: &mut Notes) {
+    fn note_unused(&self, used: impl Fn(u64) -> bool, notes: &mut Notes) {
         for (number, pipe) in self.pipes.iter().filter(|(number, _)| !used(**number)) {
             notes.add(pipe.line, &format!("pipe {number}"), "no rule that is carried over leads into it");
         }
@@ -336,24 +332,26 @@ impl Table {
     /// One link each way between two hosts.
     fn two_hosts(&self, sheet: &mut Sheet, notes: &mut Notes) -> Result<(), ImportError> {
         let (mut there, mut back) = (None, None);
-        // Lines of the rules that lead each direction into its pipe.
+        // Lines of the rules for each direction's pipe.
         let mut takers = Vec::new();
         for rule in &self.rules {
             if !self.pipes.contains_key(&rule.number) {
                 notes.add(rule.line, &rule.text, "its pipe is not configured");
                 continue;
             }
-            let way = match (rule.way, rule.from, rule.to) {
-                (Way::Both, Some(_), None) => Way::There,
-                (Way::Both, None, Some(_)) => Way::Back,
-                (way, ..) => way,
+            let direction = match (rule.direction, rule.from, rule.to) {
+                (Direction::Both, Some(_), None) => Direction::There,
+                (Direction::Both, None, Some(_)) => Direction::Back,
+                (direction, ..) => direction,
             };
-            if way == Way::Both {
+            if direction == Direction::Both {
                 let why = "both directions share the pipe there; here each has a link of its own";
                 notes.add(rule.line, &rule.text, why);
             }
-            let wanted = [(Way::There, &mut there), (Way::Back, &mut back)];
-            for (_, place) in wanted.into_iter().filter(|(own, _)| way == Way::Both || way == *own) {
+            let wanted = [(Direction::There, &mut there), (Direction::Back, &mut back)];
+            for (_, place) in
+                wanted.into_iter().filter(|(own, _)| direction == Direction::Both || direction == *own)
+            {
                 if place.is_none() {
                     *place = Some((rule.number, rule.queue));
                     takers.push((rule.line, rule.number));
@@ -372,7 +370,7 @@ impl Table {
             notes.add(second, &format!("pipe {pipe}"), why);
         }
         if there.is_none() && back.is_none() {
-            // Queues without rules for packets: pf leads packets there.
+            // Queues without rules: pf directs packets to them.
             let queue = |pipe: u64| {
                 let over = |sched: u64| self.scheds.get(&sched).and_then(|sched| sched.pipe).unwrap_or(sched);
                 let own =
@@ -384,12 +382,12 @@ impl Table {
             notes.add(
                 0,
                 "rules",
-                "no rule leads into a pipe: the first is taken as the way from a to b, the second back",
+                "no rule leads into a pipe: the first is used from a to b, the second back",
             );
         }
-        self.tell_unused(|number| [there, back].iter().flatten().any(|(own, _)| *own == number), notes);
-        let mut stages = |way: Option<(u64, Option<u64>)>| -> Result<Vec<Stage>, ImportError> {
-            way.map_or(Ok(Vec::new()), |way| self.stages(way, notes))
+        self.note_unused(|number| [there, back].iter().flatten().any(|(own, _)| *own == number), notes);
+        let mut stages = |direction: Option<(u64, Option<u64>)>| -> Result<Vec<Stage>, ImportError> {
+            direction.map_or(Ok(Vec::new()), |direction| self.stages(direction, notes))
         };
         let name = |way: Option<(u64, _)>| way.map_or("pipe".into(), |(number, _)| format!("pipe{number}"));
         let (one, mut other) = (name(there), name(back));
@@ -440,23 +438,23 @@ fn is_tool(word: &str) -> bool {
 pub(super) fn address(line: &Line, words: &[&str], notes: &mut Notes) -> Option<IpAddr> {
     let [word, ports @ ..] = words else { return None };
     if !ports.is_empty() {
-        notes.add(line.number, &ports.join(" "), "ports are not looked at here");
+        notes.add(line.number, &ports.join(" "), "ports are ignored here");
     }
     let exact = word.strip_suffix("/32").or_else(|| word.strip_suffix("/128")).unwrap_or(word);
     if let Ok(address) = exact.parse() {
         return Some(address);
     }
     if !["any", "me", "me6"].contains(word) {
-        notes.add(line.number, word, "only single addresses are distinguished here: it is taken as any");
+        notes.add(line.number, word, "only single addresses are distinguished here: it is treated as any");
     }
     None
 }
 
-pub(super) fn way(tail: &[&str]) -> Way {
+pub(super) fn direction(tail: &[&str]) -> Direction {
     match (tail.contains(&"in"), tail.contains(&"out")) {
-        (true, false) => Way::Back,
-        (false, true) => Way::There,
-        _ => Way::Both,
+        (true, false) => Direction::Back,
+        (false, true) => Direction::There,
+        _ => Direction::Both,
     }
 }
 

@@ -86,7 +86,7 @@ impl Format {
 pub struct Source {
     /// The file's name for the scenario; none for a command line.
     pub file: Option<String>,
-    /// What it holds.
+    /// Its contents.
     pub text: String,
 }
 
@@ -110,7 +110,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// What an import gives.
+/// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
     /// The scenario's text.
@@ -126,7 +126,7 @@ pub struct ImportError {
     pub line: usize,
     /// The fault.
     pub what: String,
-    /// What to do about it.
+    /// The fix.
     pub fix: String,
 }
 
@@ -159,7 +159,7 @@ pub struct NetemLinks {
     pub links: Vec<LinkText>,
     /// netem's own seed, if it was given.
     pub seed: Option<u64>,
-    /// What was not carried over.
+    /// Options that were not converted, or not exactly.
     pub notes: Vec<Note>,
 }
 
@@ -214,8 +214,8 @@ fn names_files(scenario: &str) -> bool {
 fn possible(scenario: &str) -> Result<(), ImportError> {
     let Err(error) = longwire_scenario::parse("imported.toml", scenario) else { return Ok(()) };
     let Some(first) = error.findings.first() else { return Ok(()) };
-    let what = format!("what it would become can't be: {}: {}", first.field, first.what);
-    let fix = if first.fix.is_empty() { "change what says that" } else { &first.fix };
+    let what = format!("the result is not valid: {}: {}", first.field, first.what);
+    let fix = if first.fix.is_empty() { "change that setting" } else { &first.fix };
     Err(ImportError::new(0, what, fix))
 }
 
@@ -264,14 +264,14 @@ impl Notes {
         if self.list.len() < MOST_NOTES && !self.list.contains(&note) {
             self.list.push(note);
             if self.list.len() == MOST_NOTES {
-                let why = "there is more that is not carried over; it is not told";
+                let why = "more is not carried over, and not listed";
                 self.list.push(Note { line, option: "and so on".into(), why: why.into() });
             }
         }
     }
 }
 
-/// How a source is named.
+/// A source's name in notes.
 fn shown(source: &Source) -> String {
     source.file.clone().unwrap_or_else(|| source.text.clone())
 }
@@ -383,8 +383,8 @@ mod tests {
 
     #[test]
     fn errors_and_notes_name_the_line() {
-        let error = ImportError::new(3, "\"x\" is no time", "write 10ms");
-        assert_eq!(error.to_string(), "line 3: \"x\" is no time; write 10ms");
+        let error = ImportError::new(3, "\"x\" is not a time", "write 10ms");
+        assert_eq!(error.to_string(), "line 3: \"x\" is not a time; write 10ms");
         let note = Note { line: 0, option: "limit 5".into(), why: "because".into() };
         assert_eq!(note.to_string(), "limit 5: because");
     }

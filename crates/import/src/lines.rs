@@ -17,7 +17,7 @@ pub(super) const QUOTED_DOLLAR: char = '\u{e001}';
 /// A command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
-    /// Where it begins, from 1.
+    /// Its first line, from 1.
     pub(super) number: usize,
     /// Its words, without quotes. The head of a function is one word, `name()`.
     pub(super) words: Vec<String>,

@@ -57,7 +57,7 @@ fn is_trace(text: &str) -> bool {
     lines.peek().is_some() && lines.all(|line| line.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether a link can play the trace: what it would refuse later is refused now, with the line.
+/// Checks that a link can play the trace, to report errors here with the line.
 fn playable(name: &str, text: &str) -> Result<(), ImportError> {
     let fix = format!("correct {name}");
     match Opportunities::parse(text) {
@@ -72,21 +72,21 @@ fn traces(sources: &[Source], notes: &mut Notes) -> Result<Shell, ImportError> {
     let part = |source: &Source| {
         let fix = "name the file: a scenario refers to it";
         let Some(name) = &source.file else {
-            return Err(ImportError::new(0, "a trace has to stand in a file", fix));
+            return Err(ImportError::new(0, "a trace must be in a file", fix));
         };
         if !is_trace(&source.text) {
             let fix = "write one whole number of milliseconds a line";
-            return Err(ImportError::new(0, format!("{name} is no packet-delivery trace"), fix));
+            return Err(ImportError::new(0, format!("{name} is not a packet-delivery trace"), fix));
         }
         playable(name, &source.text)?;
         Ok(Part::Link { trace: file_name(0, name)?, once: false, queue: "\"unlimited\"".into() })
     };
     let up = part(&sources[0])?;
     if sources.len() == 1 {
-        notes.add(0, &super::shown(&sources[0]), "one trace is taken for both directions");
+        notes.add(0, &super::shown(&sources[0]), "one trace is used for both directions");
     }
     for more in sources.iter().skip(2) {
-        notes.add(0, &super::shown(more), "two traces are taken: the way out and the way in");
+        notes.add(0, &super::shown(more), "two traces are used: the way out and the way in");
     }
     Ok(Shell { up: Some(up), down: Some(part(sources.get(1).unwrap_or(&sources[0]))?) })
 }
@@ -96,7 +96,7 @@ fn read(text: &str, notes: &mut Notes) -> Result<Vec<Shell>, ImportError> {
     let mut shells = Vec::new();
     for line in shell::run(text, |words| words.iter().any(|word| is_shell(word)), notes)? {
         if !shells.is_empty() && line.words.iter().any(|word| is_shell(word)) {
-            let why = "it stands alone there, after the one before has ended; import it by itself";
+            let why = "it runs by itself there, after the previous one has ended; import it separately";
             notes.add(line.number, &line.text(), why);
             continue;
         }
@@ -158,7 +158,7 @@ fn delay(words: &mut Words<'_>) -> Result<Shell, ImportError> {
 fn loss(words: &mut Words<'_>) -> Result<Shell, ImportError> {
     let up = uplink("mm-loss", words)?;
     let part = Part::Loss(words.value("mm-loss uplink", "0.01", Share::fraction)?);
-    Ok(one_way(up, part))
+    Ok(one_direction(up, part))
 }
 
 fn on_off(words: &mut Words<'_>, notes: &mut Notes) -> Result<Shell, ImportError> {
@@ -168,7 +168,7 @@ fn on_off(words: &mut Words<'_>, notes: &mut Notes) -> Result<Shell, ImportError
     let off = words.value("mm-onoff uplink ON", "0.5", seconds)?;
     let why = "the times are drawn with these means there; here the link is up and down for exactly so long";
     notes.add(words.line, "mm-onoff", why);
-    Ok(one_way(up, Part::OnOff(on, off)))
+    Ok(one_direction(up, Part::OnOff(on, off)))
 }
 
 /// Whether the next word is `uplink`; an error if it is neither that nor `downlink`.
@@ -180,7 +180,7 @@ fn uplink(option: &str, words: &mut Words<'_>) -> Result<bool, ImportError> {
     })
 }
 
-fn one_way(up: bool, part: Part) -> Shell {
+fn one_direction(up: bool, part: Part) -> Shell {
     if up { Shell { up: Some(part), down: None } } else { Shell { up: None, down: Some(part) } }
 }
 
@@ -217,11 +217,11 @@ fn link(words: &mut Words<'_>, notes: &mut Notes) -> Result<Shell, ImportError> 
                 notes.add(
                     line,
                     &format!("--{name} {file}"),
-                    "what passes is recorded with longwire run --record here",
+                    "packets are recorded with longwire run --record here",
                 );
             }
             _ if name.contains("meter") => {
-                notes.add(line, word, "it shows something on the screen; see longwire ctl here");
+                notes.add(line, word, "it draws on the screen; see longwire ctl here");
             }
             _ => notes.add(line, word, "mm-link has no such option that is known here"),
         }

@@ -27,7 +27,7 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
         let fix = "write a line of region names, and a line of milliseconds for each region";
         return Err(ImportError::new(0, "there is no matrix in it", fix));
     };
-    let one_way = head.iter().any(|cell| is_one_way(cell));
+    let one_direction = head.iter().any(|cell| is_one_way(cell));
     let mut regions = Regions::default();
     let delays = if is_list(head, rows) {
         list(rows, &mut regions, notes)?
@@ -38,15 +38,15 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
         let fix = "write milliseconds where the row of one region meets the column of another";
         return Err(ImportError::new(*line, "there is no delay between two regions in it", fix));
     }
-    if !one_way {
+    if !one_direction {
         let why = "values are read as round trips, and each direction takes half; write \"one-way\" into the \
             first cell if they are not";
         notes.add(0, "round trips", why);
     }
-    Ok(sheet(&regions, &delays, if one_way { 1 } else { 2 }))
+    Ok(sheet(&regions, &delays, if one_direction { 1 } else { 2 }))
 }
 
-/// The rows that have something, with their lines.
+/// The rows that are not empty, with their lines.
 fn rows(text: &str) -> Vec<(usize, Vec<String>)> {
     let lines = text.trim_start_matches('\u{feff}').lines().enumerate();
     let full = lines.filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
@@ -60,7 +60,7 @@ fn rows(text: &str) -> Vec<(usize, Vec<String>)> {
     .collect()
 }
 
-/// What separates cells: the first of these that the line has.
+/// The separator of cells: the first of these that the line has.
 fn separator_of(line: &str) -> char {
     ['\t', ';', '|', ','].into_iter().find(|&separator| line.contains(separator)).unwrap_or(',')
 }
@@ -119,7 +119,7 @@ fn milliseconds(cell: &str) -> Option<Nanos> {
     time(&cell.replace(' ', ""), 1_000_000)
 }
 
-/// A cell that says that there is no value.
+/// Whether a cell means no value.
 fn is_nothing(cell: &str) -> bool {
     ["", "-", "–", "—", "n/a", "na", "nan", "null", "none", "x", "*"].contains(&&*cell.to_lowercase())
 }
@@ -185,7 +185,7 @@ fn table(
             }
         }
         if cells.len() > columns.len() {
-            notes.add(*line, name, "the row is longer than the first line; what is too much is left out");
+            notes.add(*line, name, "the row is longer than the first line; the excess is left out");
         }
     }
     Ok(delays)
@@ -202,7 +202,7 @@ fn put(
         return Ok(());
     }
     let Some(delay) = milliseconds(cell).filter(|delay| *delay <= LONGEST) else {
-        let what = format!("\"{cell}\" is no delay from 0 to 100 s");
+        let what = format!("\"{cell}\" is not a delay from 0 to 100 s");
         return Err(ImportError::new(line, what, "write milliseconds, such as 12.5, or - for no link"));
     };
     if delays.insert((from, to), delay).is_some_and(|before| before != delay) {
@@ -289,9 +289,9 @@ mod tests {
     fn mistakes_have_a_line() {
         for (text, what) in [
             ("", "no matrix"),
-            ("x,a,b\na,0,fast\n", "line 2: \"fast\" is no delay"),
-            ("x,a,b\na,0,-5\n", "line 2: \"-5\" is no delay"),
-            ("x,a,b\na,0,100001\n", "line 2: \"100001\" is no delay"),
+            ("x,a,b\na,0,fast\n", "line 2: \"fast\" is not a delay"),
+            ("x,a,b\na,0,-5\n", "line 2: \"-5\" is not a delay"),
+            ("x,a,b\na,0,100001\n", "line 2: \"100001\" is not a delay"),
             ("x,a,b\na,0,-\n", "no delay between two regions"),
         ] {
             let error = import(text, &mut Notes::default()).unwrap_err().to_string();

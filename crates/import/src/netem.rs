@@ -1,9 +1,9 @@
 //! netem's options as links: tc-netem(8), with semantics from `net/sched/sch_netem.c`.
 //!
-//! netem draws duplication, loss, and corruption, then delays a packet and then, if it has a rate, sends it:
-//! the time at which it leaves is max(the last one's, arrival + delay) + length / rate. That is a link that
-//! delays, and after it a link that sends; or one link whose delay precedes its queue, if packets that netem
-//! sends early must bypass both.
+//! netem draws duplication, loss and corruption, then delays a packet and, if it has a rate, sends it: its
+//! departure is max(the last one's, arrival + delay) + length / rate. That is a link with the delay followed
+//! by a link with the rate; or one link whose delay precedes its queue, if packets that netem sends early
+//! must bypass both.
 
 mod loss;
 
@@ -40,7 +40,7 @@ const OPTIONS: [&str; 15] = [
 /// The longest delay of a link.
 const LONGEST_DELAY: Nanos = Nanos(100_000_000_000);
 
-/// What a netem does.
+/// The settings of a netem.
 #[derive(Debug, Default)]
 pub(super) struct Netem {
     line: usize,
@@ -94,7 +94,7 @@ impl Netem {
                 self.distribution = Some(words.value("distribution", "normal", |w| Some(w.to_owned()))?);
             }
             "loss" | "drop" if self.loss.is_some() => {
-                return Err(ImportError::new(words.line, "netem takes one loss", "leave the other out"));
+                return Err(ImportError::new(words.line, "netem takes one loss", "leave the other one out"));
             }
             "loss" | "drop" => self.loss = Some(loss(words)?),
             "ecn" => self.ecn = true,
@@ -169,7 +169,7 @@ impl Netem {
             let mean = words.value("slot distribution", "normal 10ms 1ms", nanos)?;
             let spread = words.optional("slot distribution", Nanos::ZERO, nanos)?;
             (slot.min, slot.max) = (mean.since(spread), mean + spread);
-            let why = "slots are drawn evenly from delay − jitter to delay + jitter here";
+            let why = "slots are drawn uniformly from delay − jitter to delay + jitter here";
             notes.add(words.line, &format!("slot distribution {kind}"), why);
         } else {
             slot.min = words.value("slot", "10ms 20ms", nanos)?;
@@ -190,7 +190,7 @@ impl Netem {
         Ok(())
     }
 
-    /// What tc itself refuses.
+    /// Refuses what tc itself refuses.
     fn check(&self) -> Result<(), ImportError> {
         let delayed = self.delay.is_some_and(|delay| delay > Nanos::ZERO);
         let wrong = |what: &str, fix: &str| Err(ImportError::new(self.line, what, fix));
@@ -215,7 +215,7 @@ impl Netem {
         Ok(())
     }
 
-    /// Takes over options that a change keeps, and returns their names: the kernel resets delay, loss,
+    /// Keeps options that a change does not reset, and returns their names: the kernel resets delay, loss,
     /// duplicates, gap and limit with each command, and the rest only if the command names it (sch_netem.c,
     /// `netem_change`).
     pub(super) fn keep(&mut self, before: &Self) -> Vec<&'static str> {
@@ -252,7 +252,7 @@ impl Netem {
     pub(super) fn stages(&self, notes: &mut Notes) -> Result<Vec<Stage>, ImportError> {
         let mut first = Stage::default();
         self.impairments(&mut first);
-        self.tell_correlations(notes);
+        self.note_correlations(notes);
         self.delays(&mut first, notes)?;
         let last = self.sending(notes)?;
         self.limits(last.is_some(), notes);
@@ -265,7 +265,7 @@ impl Netem {
         }
         Ok(match last {
             None => {
-                first.comment = "What netem does to a packet.".into();
+                first.comment = "The effect of netem on a packet.".into();
                 vec![first]
             }
             Some(mut last) if first.is_empty() => {
@@ -274,13 +274,13 @@ impl Netem {
             }
             Some(last) if self.is_early_past_rate() => {
                 first.comment =
-                    "What netem does: it delays before it sends, and what it sends early passes by both."
+                    "The effect of netem: it delays before it sends, and packets sent early bypass both."
                         .into();
                 first.settings.extend(last.settings);
                 vec![first]
             }
             Some(last) => {
-                first.comment = "What netem does first: it delays before it sends.".into();
+                first.comment = "The first effect of netem: it delays before it sends.".into();
                 vec![first, last]
             }
         })
@@ -293,7 +293,7 @@ impl Netem {
 
     /// netem averages each draw with the previous one: the draws concentrate around the middle, and small
     /// shares are hardly ever reached.
-    fn tell_correlations(&self, notes: &mut Notes) {
+    fn note_correlations(&self, notes: &mut Notes) {
         let of_loss = match self.loss {
             Some(Loss::Random(share, correlation)) => Some((share, correlation)),
             _ => None,

@@ -14,9 +14,9 @@ use super::ns_value::{read, seconds};
 use super::quantity::{Share, ns_rate, whole};
 use super::sheet::Sheet;
 use super::tcl::{Host, Tcl, items};
-use super::topology::{Edge, Node, Topology, Way};
+use super::topology::{Direction, Edge, Node, Topology};
 use super::{ImportError, Notes};
-use at::{Carried, Later, carry_out};
+use at::{Carried, Later, execute};
 use errors::Errors;
 use longwire_units::Nanos;
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ pub(super) enum Object {
     /// A link of one or more edges, in order.
     Link(Vec<usize>),
     /// One direction of an edge: forward or not.
-    Way(usize, bool),
+    Direction(usize, bool),
     /// Links addressed by events together.
     Group(Vec<usize>),
     /// The delay element after the queue of an edge, forward or not.
@@ -67,7 +67,7 @@ pub(super) struct Script<'n> {
     pub(super) now: Option<Nanos>,
     carried: Carried,
     /// Directions as changed by events, by edge and direction.
-    pub(super) present: HashMap<(usize, bool), Way>,
+    pub(super) present: HashMap<(usize, bool), Direction>,
     /// Names of handles, and the current command, for notes.
     pub(super) names: HashMap<String, String>,
     pub(super) said: Vec<String>,
@@ -107,8 +107,8 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
     };
     let mut tcl = Tcl::new(&mut script);
     tcl.run(text, 1)?;
-    tcl.host.tell_units();
-    carry_out(&mut tcl)?;
+    tcl.host.note_units();
+    execute(&mut tcl)?;
     let topology = script.topology;
     if topology.edges.is_empty() {
         let fix = "write $ns duplex-link $a $b 100Mb 10ms DropTail";
@@ -137,19 +137,19 @@ impl Host for Script<'_> {
             }
             (Some(Object::Link(edges)), _) => self.link(line, &edges, rest),
             (Some(Object::Group(edges)), _) => self.gather(line, (&words[0], edges), rest),
-            (Some(Object::Way(edge, forward)), _) => self.one_way(line, (edge, forward), rest),
+            (Some(Object::Direction(edge, forward)), _) => self.one_direction(line, (edge, forward), rest),
             (Some(Object::Delay(edge, forward)), _) => self.delay_link(line, (edge, forward), rest),
             (Some(Object::Lan(_) | Object::Node(_)), _) => {
-                self.tell(line, words, "it has no counterpart here");
+                self.note(line, words, "it has no counterpart here");
                 Ok(String::new())
             }
             (Some(Object::Other), _) if drawn(rest).is_some() => {
-                self.tell(line, words, DRAWN);
+                self.note(line, words, DRAWN);
                 Ok(drawn(rest).unwrap_or_default())
             }
             (Some(Object::Other), _) => {
                 let why = if self.now.is_some() { AGENTS } else { "it has no counterpart here" };
-                self.tell(line, words, why);
+                self.note(line, words, why);
                 Ok(self.handle(Object::Other))
             }
             (Some(Object::Queue(edge, forward)), _) => self.queue(line, edge, forward, rest),
@@ -161,7 +161,7 @@ impl Host for Script<'_> {
                 if rest.iter().any(|file| file.ends_with("tb_compat.tcl")) {
                     self.topology.dialect = Dialect::Emulab;
                 } else {
-                    self.tell(line, words, "other files are not read");
+                    self.note(line, words, "other files are not read");
                 }
                 Ok(String::new())
             }
@@ -173,7 +173,7 @@ impl Host for Script<'_> {
             _ => {
                 let left = ["open", "close", "exec", "gets", "read", "after"].contains(&name.as_str());
                 let why = if left { "files and programs are left alone" } else { "the command is not known" };
-                self.tell(line, words, why);
+                self.note(line, words, why);
                 // Procedures may pass a channel on.
                 Ok(if name == "open" { self.handle(Object::Other) } else { String::new() })
             }
@@ -181,12 +181,12 @@ impl Host for Script<'_> {
     }
 
     fn drew(&mut self, line: usize, text: &str) {
-        self.tell(line, &["expr".into(), text.into()], DRAWN);
+        self.note(line, &["expr".into(), text.into()], DRAWN);
     }
 
     fn broke_off(&mut self, line: usize, words: &[String], error: &ImportError) {
-        let why = format!("the procedure is carried out up to here only: {error}");
-        self.tell(line, words, &why);
+        let why = format!("the procedure is executed up to here only: {error}");
+        self.note(line, words, &why);
     }
 
     fn named(&mut self, value: &str, variable: &str) {
@@ -207,7 +207,7 @@ impl Host for Script<'_> {
                     edge.name = edge.name.take().or_else(name);
                 }
             }
-            Some(Object::Way(edge, _)) if !self.topology.edges[*edge].duplex => {
+            Some(Object::Direction(edge, _)) if !self.topology.edges[*edge].duplex => {
                 let edge = &mut self.topology.edges[*edge];
                 edge.name = edge.name.take().or_else(name);
             }
@@ -238,7 +238,7 @@ impl Script<'_> {
         if let Some(variable) = Variable::named(&class) {
             return self.handle(Object::Random(variable));
         }
-        self.tell(line, rest, AGENTS);
+        self.note(line, rest, AGENTS);
         let handle = self.handle(Object::Other);
         self.names.insert(handle.clone(), format!("[{}]", self.said.join(" ")));
         handle
@@ -260,14 +260,14 @@ impl Script<'_> {
             "node" => self.node(line, false).map(|node| self.handle(Object::Node(node))),
             "duplex-link" | "simplex-link" => self.connect(line, rest, command == "duplex-link"),
             "make-lan" | "newlan" => self.lan(line, rest),
-            "link" => self.between(line, rest).map(|(edge, way)| self.handle(Object::Way(edge, way))),
-            "lanlink" => {
-                self.cable(line, rest.get(1), rest.first()).map(|edge| self.handle(Object::Way(edge, true)))
-            }
+            "link" => self.between(line, rest).map(|(edge, way)| self.handle(Object::Direction(edge, way))),
+            "lanlink" => self
+                .cable(line, rest.get(1), rest.first())
+                .map(|edge| self.handle(Object::Direction(edge, true))),
             "queue-limit" => {
                 let (edge, forward) = self.between(line, rest)?;
                 let limit = read(line, "queue-limit", rest.get(2), "50", whole)?;
-                self.way(edge, forward).queue.hold(limit);
+                self.direction(edge, forward).queue.hold(limit);
                 Ok(String::new())
             }
             "lossmodel" | "link-lossmodel" => self.lossy(line, words),
@@ -276,9 +276,10 @@ impl Script<'_> {
                 let both = rest.get(3).is_some_and(|word| word == "duplex");
                 for forward in if both { vec![true, false] } else { vec![forward] } {
                     if command == "delay" {
-                        self.way(edge, forward).delay = self.delay(line, rest.get(2))?;
+                        self.direction(edge, forward).delay = self.delay(line, rest.get(2))?;
                     } else {
-                        self.way(edge, forward).rate = read(line, "bandwidth", rest.get(2), "1Mb", ns_rate)?;
+                        self.direction(edge, forward).rate =
+                            read(line, "bandwidth", rest.get(2), "1Mb", ns_rate)?;
                     }
                 }
                 Ok(String::new())
@@ -297,11 +298,11 @@ impl Script<'_> {
                 Ok(String::new())
             }
             "rtproto" => {
-                self.tell(line, words, "ways are worked out once, before the run");
+                self.note(line, words, "paths are computed once, before the run");
                 Ok(String::new())
             }
             _ => {
-                self.tell(line, words, "it has no counterpart here");
+                self.note(line, words, "it has no counterpart here");
                 Ok(self.handle(Object::Other))
             }
         }
@@ -338,8 +339,12 @@ impl Script<'_> {
                 self.queue_of(line, "DropTail")?.unwrap_or_default()
             }
         };
-        let edge =
-            self.edge(line, ends, duplex, Way { rate, delay, loss: Share::ZERO, loss_behind: false, queue })?;
+        let edge = self.edge(
+            line,
+            ends,
+            duplex,
+            Direction { rate, delay, loss: Share::ZERO, loss_behind: false, queue },
+        )?;
         Ok(self.handle(Object::Link(vec![edge])))
     }
 
@@ -348,13 +353,13 @@ impl Script<'_> {
         line: usize,
         ends: (usize, usize),
         duplex: bool,
-        way: Way,
+        direction: Direction,
     ) -> Result<usize, ImportError> {
         if self.topology.edges.len() == MOST {
             let what = format!("there are more than {MOST} links");
             return Err(ImportError::new(line, what, "import a smaller network"));
         }
-        let (there, back) = (way.clone(), way);
+        let (there, back) = (direction.clone(), direction);
         self.topology.edges.push(Edge { line, name: None, ends, duplex, there, back });
         Ok(self.topology.edges.len() - 1)
     }
@@ -369,8 +374,8 @@ impl Script<'_> {
             let node = self.node_of(line, Some(node))?;
             let delay = Nanos(delay.0 / 2);
             let queue = self.queue_of(line, "DropTail")?.unwrap_or_default();
-            let way = Way { rate, delay, loss: Share::ZERO, loss_behind: false, queue };
-            self.edge(line, (node, lan), true, way)?;
+            let direction = Direction { rate, delay, loss: Share::ZERO, loss_behind: false, queue };
+            self.edge(line, (node, lan), true, direction)?;
         }
         Ok(self.handle(Object::Lan(lan)))
     }
@@ -391,7 +396,7 @@ impl Script<'_> {
         match self.objects.get(word) {
             Some(Object::Node(node)) => Ok(*node),
             _ => {
-                let what = format!("\"{word}\" is no node");
+                let what = format!("\"{word}\" is not a node");
                 Err(ImportError::new(line, what, "make it with set n0 [$ns node], and write $n0"))
             }
         }
@@ -409,33 +414,33 @@ impl Script<'_> {
         found.ok_or_else(|| ImportError::new(line, "there is no link between these nodes", "make it first"))
     }
 
-    pub(super) fn way(&mut self, edge: usize, forward: bool) -> &mut Way {
+    pub(super) fn direction(&mut self, edge: usize, forward: bool) -> &mut Direction {
         let edge = &mut self.topology.edges[edge];
         if forward { &mut edge.there } else { &mut edge.back }
     }
 
     /// The current state of a direction: as set up and as changed by events.
-    pub(super) fn present(&mut self, edge: usize, forward: bool) -> &mut Way {
+    pub(super) fn present(&mut self, edge: usize, forward: bool) -> &mut Direction {
         if self.now.is_none() {
-            return self.way(edge, forward);
+            return self.direction(edge, forward);
         }
-        let way = self.way(edge, forward).clone();
-        self.present.entry((edge, forward)).or_insert(way)
+        let direction = self.direction(edge, forward).clone();
+        self.present.entry((edge, forward)).or_insert(direction)
     }
 
     /// Applies a command to a link before the run.
     fn link(&mut self, line: usize, edges: &[usize], rest: &[String]) -> Result<String, ImportError> {
         match (rest.first().map(String::as_str), edges) {
-            (Some("queue" | "link"), [edge]) => self.one_way(line, (*edge, true), rest),
+            (Some("queue" | "link"), [edge]) => self.one_direction(line, (*edge, true), rest),
             _ => {
-                self.tell(line, rest, "it has no counterpart here");
+                self.note(line, rest, "it has no counterpart here");
                 Ok(String::new())
             }
         }
     }
 
     /// Applies a command to `[$ns link A B]`: `queue` and `link` are its parts.
-    fn one_way(
+    fn one_direction(
         &mut self,
         line: usize,
         (edge, forward): (usize, bool),
@@ -446,7 +451,7 @@ impl Script<'_> {
             (Some("link"), _) if rest.len() == 1 => Ok(self.handle(Object::Delay(edge, forward))),
             (Some(_), Some(_)) => self.change(line, &[edge], [forward, !forward], rest),
             _ => {
-                self.tell(line, rest, "it has no counterpart here");
+                self.note(line, rest, "it has no counterpart here");
                 Ok(String::new())
             }
         }
@@ -471,13 +476,13 @@ impl Script<'_> {
                 false
             }
             value if self.now.is_some() => self.queue_then(line, (edge, forward), &key, value)?,
-            value => self.way(edge, forward).queue.set(line, &key, value)?,
+            value => self.direction(edge, forward).queue.set(line, &key, value)?,
         };
         if !known {
             let event = self.now.is_some() && dialect == Dialect::Emulab;
             let why =
                 if event { "no event of Emulab's sets it" } else { "the queues here have no such setting" };
-            self.tell(line, rest, why);
+            self.note(line, rest, why);
         }
         Ok(String::new())
     }

@@ -61,7 +61,7 @@ impl Default for Rio {
     }
 }
 
-/// What a queue is.
+/// Kinds of queues.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     #[default]
@@ -225,7 +225,7 @@ impl Queue {
             Kind::DropTail if self.head => stage.block("queue", "head-drop", &[("limit", limit)]),
             Kind::DropTail => stage.set("queue", &limit),
             Kind::Red => {
-                self.told_of_red(line, dialect, notes);
+                self.note_red(line, dialect, notes);
                 let thresholds = self.thresholds(line, dialect, link.0, notes);
                 if self.adaptive {
                     self.ared(limit, thresholds, stage);
@@ -245,7 +245,7 @@ impl Queue {
     }
 
     /// Notes RED settings that have no counterpart here.
-    fn told_of_red(&self, line: usize, dialect: Dialect, notes: &mut Notes) {
+    fn note_red(&self, line: usize, dialect: Dialect, notes: &mut Notes) {
         if !PACKETS.contains(&self.packet()) {
             let why = "a usual packet of RED has 40 to 65536 bytes here";
             notes.add(line, &format!("mean_pktsize_ {}", self.packet()), why);

@@ -1,13 +1,13 @@
 //! Rules of pf that lead to dummynet pipes.
 
-use super::ipfw::{Rule, Table, address, way};
+use super::ipfw::{Rule, Table, address, direction};
 use super::lines::{Line, commands};
 use super::quantity::whole;
 use super::{ImportError, Notes};
 
 impl Table {
-    /// A pf rule, as macOS and FreeBSD have them with dnctl: `dummynet in … from A to B pipe 1`, `match out …
-    /// dnpipe 1`.
+    /// A pf rule, as in macOS and FreeBSD with dnctl: `dummynet in … from A to B pipe 1`, `match out … dnpipe
+    /// 1`.
     pub(super) fn of_pf(&mut self, line: &Line, depth: usize, notes: &mut Notes) -> Result<(), ImportError> {
         let holds_one = |word: &&String| {
             word.contains(char::is_whitespace) && (word.contains("dummynet ") || word.contains("dnpipe "))
@@ -34,7 +34,7 @@ impl Table {
         let (from, to) = (end("from"), end("to"));
         let conditions = ["proto", "port", "on", "inet", "inet6"];
         if words.iter().any(|word| conditions.contains(word)) {
-            notes.add(line.number, &line.text(), "protocols, ports and interfaces are not looked at here");
+            notes.add(line.number, &line.text(), "protocols, ports and interfaces are ignored here");
         }
         let queue = (words[pipe] == "queue").then_some(number);
         let place = self.place(None);
@@ -46,7 +46,7 @@ impl Table {
             queue,
             from,
             to,
-            way: way(&words[..pipe]),
+            direction: direction(&words[..pipe]),
         });
         Ok(())
     }

@@ -20,7 +20,7 @@ pub(super) struct Qdisc {
     deleted: Option<(usize, String)>,
 }
 
-/// What one command sets.
+/// The settings of one command.
 struct Set {
     line: usize,
     command: String,
@@ -35,7 +35,7 @@ pub(super) struct Device {
 }
 
 impl Qdisc {
-    /// What a command sets.
+    /// The settings of a command.
     pub(super) fn new(line: &Line, kind: &str, place: &str, options: &[String]) -> Self {
         let set = Set { line: line.number, command: line.text(), kind: kind.into(), options: options.into() };
         Self { place: place.into(), sets: vec![set], before: None, deleted: None }
@@ -60,14 +60,14 @@ impl Qdisc {
         let mut netem = Netem::read(&mut Words::new(last.line, &last.options), notes)?;
         let names = kept.map(|kept| netem.keep(&kept)).unwrap_or_default();
         if !names.is_empty() {
-            let why = format!("it leaves as it was set before, as in the kernel: {}", names.join(", "));
+            let why = format!("it keeps as set before, as in the kernel: {}", names.join(", "));
             notes.add(last.line, &last.command, why);
         }
         Ok(netem)
     }
 
     /// Notes the effect of the commands before the last, and of the one that deletes the qdisc.
-    fn tell(&self, link: &str, notes: &mut Notes) {
+    fn note(&self, link: &str, notes: &mut Notes) {
         let last = self.last();
         let event =
             format!("a change during a run is an [[at]] event with time, link = \"{link}\" and settings");
@@ -135,16 +135,16 @@ impl Device {
                     let netem = qdisc.netem(notes)?;
                     seed = netem.seed;
                     delayed = netem.stages(notes)?;
-                    qdisc.tell(link, notes);
+                    qdisc.note(link, notes);
                     continue;
                 }
                 "tbf" if shaped.is_empty() => {
                     shaped.push(tbf::stage(&mut Words::new(last.line, &last.options), notes)?);
-                    qdisc.tell(link, notes);
+                    qdisc.note(link, notes);
                     continue;
                 }
                 "netem" | "tbf" => "one of each is carried over for an interface; import this one by itself",
-                _ => "of tc's qdiscs netem and tbf are carried over",
+                _ => "of tc's qdiscs, netem and tbf are carried over",
             };
             notes.add(last.line, &format!("{} {}", last.kind, last.options.join(" ")), why);
         }

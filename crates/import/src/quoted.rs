@@ -1,8 +1,8 @@
-//! Text as TOML has it.
+//! TOML strings.
 
 use std::fmt::Write;
 
-/// A text as TOML: a basic string.
+/// A text as a basic string of TOML.
 pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

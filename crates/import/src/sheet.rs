@@ -17,7 +17,7 @@ const SHOWN: u64 = 5;
 /// Longest duration.
 const LONGEST_SHOWN: u64 = 600;
 
-/// What is to be written.
+/// The scenario to be written.
 #[derive(Debug, Default)]
 pub(super) struct Sheet {
     /// Description in one sentence.
@@ -96,7 +96,7 @@ impl Sheet {
         self.hosts.push(Host { name: name.into(), address, bridge: None });
     }
 
-    /// Writes down what was imported.
+    /// Quotes the imported text in a comment.
     pub(super) fn quote(&mut self, sources: &[Source]) {
         for source in sources {
             if source.file.is_some() {
@@ -141,7 +141,7 @@ impl Sheet {
             let between = at > 0 && at + 2 < places.len();
             let stage = match stages.next() {
                 Some(stage) => stage,
-                None if between => Stage::named("Joins two bridges, and does nothing else."),
+                None if between => Stage::named("Only joins two bridges."),
                 None => continue,
             };
             let name = if at == 0 && !several { name.to_owned() } else { format!("{name}-{}", at + 1) };
@@ -149,7 +149,7 @@ impl Sheet {
         }
     }
 
-    /// The text.
+    /// The scenario's text.
     pub(super) fn text(&self, notes: &[Note]) -> String {
         let mut text = format!("# {}\n", self.title);
         if !self.quoted.is_empty() {
@@ -207,12 +207,12 @@ impl Sheet {
         }
     }
 
-    /// Traffic that shows something in virtual time, where there are no programs.
+    /// Traffic for virtual time, where there are no programs.
     fn traffic(&self, text: &mut String) {
         let ends = || Some((&*self.hosts.first()?.name, &*self.hosts.last()?.name));
         let named = self.shown.as_ref().map(|(first, last)| (&**first, &**last));
         let Some((first, last)) = named.or_else(ends).filter(|(first, last)| first != last) else { return };
-        *text += "\n# What runs in virtual time, where there are no programs: change it to what you need.\n";
+        *text += "\n# Traffic in virtual time, where there are no programs: adapt it to your needs.\n";
         *text += &format!("[[source]]\nfrom = {}\nto = {}\n", quoted(first), quoted(last));
         // Until all changes have happened, plus the duration without changes.
         let last = self.events.iter().map(|event| event.time).max().unwrap_or(Nanos::ZERO);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_of_different_length_share_bridges() {
+    fn paths_of_different_length_share_bridges() {
         let mut sheet = Sheet::new("Test.");
         sheet.host("a");
         sheet.host("b");

@@ -26,8 +26,8 @@ pub(super) const IDLE: [&str; 14] = [
 ];
 
 /// Notes on commands in an `if` or a `case`, and in a loop of unknown length.
-const ONCE: &str = "what stands in it is taken as carried out once, whatever the condition";
-const UNCALLED: &str = "nothing here calls it: what stands in it is taken as carried out once";
+const ONCE: &str = "its contents are treated as executed once, whatever the condition";
+const UNCALLED: &str = "nothing here calls it: its contents are treated as executed once";
 const REPEATED: &str = "it changes the links again and again while it runs; here its commands are taken \
     once, and the last one counts: write its steps as [[at]] events with every = \"…\"";
 
@@ -84,7 +84,7 @@ struct Block {
     line: usize,
     text: String,
     told: bool,
-    /// What is said of it.
+    /// The note about its commands.
     why: &'static str,
     branch: Branch,
 }
@@ -97,7 +97,7 @@ impl Shell<'_> {
             self.steps += 1;
             if self.steps > MOST_COMMANDS || depth > DEEPEST {
                 let what =
-                    format!("the script carries out more than {MOST_COMMANDS} commands, or nests too deeply");
+                    format!("the script executes more than {MOST_COMMANDS} commands, or nests too deeply");
                 return Err(ImportError::new(line.number, what, "import a part of it"));
             }
             let open = line.words.iter().take_while(|word| AROUND.contains(&word.as_str())).count();
@@ -193,7 +193,7 @@ impl Shell<'_> {
             }
             words = rest;
         }
-        let Some(words) = self.carried_out(line, words, negated)? else { return Ok(()) };
+        let Some(words) = self.executed(line, words, negated)? else { return Ok(()) };
         let words = self.assigned(words);
         if let Some(body) = words.first().and_then(|name| self.functions.get(name)).cloned() {
             self.called.insert(words[0].clone());
@@ -225,7 +225,7 @@ impl Shell<'_> {
 
     /// The words of a command with variables replaced, unless it is known not to be executed: `[ -z "" ] ||
     /// …`.
-    fn carried_out(
+    fn executed(
         &mut self,
         line: &Line,
         words: &[String],
@@ -539,7 +539,7 @@ mod tests {
         assert_eq!(lines, wanted);
         assert_eq!(
             notes,
-            ["line 1: if [ -z $X ]: what stands in it is taken as carried out once, whatever the condition"]
+            ["line 1: if [ -z $X ]: its contents are treated as executed once, whatever the condition"]
         );
         assert_eq!(ran("for x in 1; do tc $x").0, ["1 tc|1"]);
         let (lines, notes) = ran("while true; do\n  tc a; sleep 5; tc b; sleep 5\ndone");
@@ -623,7 +623,7 @@ mod tests {
         assert_eq!(lines, ["4 tc|b", "2 tc|a"]);
         assert_eq!(
             notes,
-            ["line 1: stop(): nothing here calls it: what stands in it is taken as carried out once"]
+            ["line 1: stop(): nothing here calls it: its contents are treated as executed once"]
         );
         // Called functions may be defined later, and a variable may name one.
         let (lines, notes) = ran("f() { g x; }\ng() { tc $1; }\nh() { tc y; }\nc=h; $c");
@@ -635,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn much_is_refused() {
+    fn too_much_is_refused() {
         let mut notes = Notes::default();
         let doubled = format!("A=xxxxxxxx\n{}tc $A", "A=$A$A\n".repeat(60));
         assert!(run(&doubled, |_| false, &mut notes).unwrap_err().what.contains("too much text"));

@@ -34,12 +34,12 @@ impl Stage {
         self.put(key, block(kind, parameters));
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it has no settings.
     pub(super) fn is_empty(&self) -> bool {
         self.settings.is_empty()
     }
 
-    /// What the command line takes.
+    /// For the command line.
     pub(super) fn into_text(self) -> LinkText {
         LinkText { settings: self.settings }
     }

@@ -10,7 +10,7 @@ use longwire_units::{Bytes, Nanos};
 /// Options that tc abbreviates, in its matching order (iproute2, q_tbf.c).
 const ABBREVIATED: [&str; 6] = ["limit", "latency", "burst", "peakrate", "overhead", "linklayer"];
 
-/// What a tbf does.
+/// The settings of a tbf.
 #[derive(Default)]
 struct Tbf {
     rate: u64,

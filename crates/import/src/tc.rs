@@ -67,7 +67,7 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
     }
     reader.tell_others();
     let devices = reader.devices;
-    let mut sheet = Sheet::new("Two hosts, and between them what tc did on an interface.");
+    let mut sheet = Sheet::new("Two hosts, and between them the effect of tc on an interface.");
     let mut ways = Vec::new();
     for device in &devices {
         let (stages, seed) = device.stages(&name_of(&device.name), notes)?;
@@ -148,7 +148,7 @@ impl Reader<'_> {
             }
             // Commands of a batch file may follow.
             None if words.is_empty() => {}
-            _ => self.notes.add(line.number, &line.text(), "it is no qdisc of tc"),
+            _ => self.notes.add(line.number, &line.text(), "it is not a qdisc of tc"),
         }
         Ok(())
     }
@@ -190,7 +190,7 @@ impl Reader<'_> {
             self.notes.add(
                 line.number,
                 &line.text(),
-                "it is no qdisc of tc: write what it does into the scenario",
+                "it is not a qdisc of tc: add its effect to the scenario by hand",
             );
         } else if !shell::IDLE.contains(&command) {
             self.others += 1;
@@ -202,8 +202,8 @@ impl Reader<'_> {
     fn tell_others(&mut self) {
         if let Some(line) = self.other.take() {
             let why = match self.others {
-                1 => "it is no qdisc of tc".to_owned(),
-                several => format!("it is no qdisc of tc, nor are {} more commands", several - 1),
+                1 => "it is not a qdisc of tc".to_owned(),
+                several => format!("it is not a qdisc of tc, nor are {} more commands", several - 1),
             };
             self.notes.add(line.number, &line.text(), why);
         }
@@ -219,7 +219,7 @@ impl Reader<'_> {
             Some(verb @ ("add" | "change" | "replace" | "link")) => {
                 let kind = rest.get(at).map_or("", String::as_str);
                 if ["ingress", "clsact"].contains(&kind) || place == "ingress" {
-                    let why = "what comes in is shaped where it leaves: import that interface";
+                    let why = "incoming packets are shaped where they leave: import that interface";
                     self.notes.add(line.number, &line.text(), why);
                     return Ok(());
                 }
@@ -246,7 +246,7 @@ impl Reader<'_> {
     /// A line of `tc qdisc show`: `qdisc netem 8001: dev eth0 root refcnt 2 limit 1000 delay 100ms`.
     fn shown(&mut self, line: &Line, words: &[String]) -> Result<(), ImportError> {
         let [kind, _handle, rest @ ..] = words else {
-            self.notes.add(line.number, &line.text(), "it is no qdisc of tc");
+            self.notes.add(line.number, &line.text(), "it is not a qdisc of tc");
             return Ok(());
         };
         let (name, place, mut at) = place(line, rest, self.notes);

@@ -310,7 +310,7 @@ impl<'h, H: Host> Tcl<'h, H> {
     fn command(&mut self, line: usize, words: &[String]) -> Result<String, ImportError> {
         self.commands += 1;
         if self.commands > MOST_COMMANDS {
-            let what = format!("the script carries out more than {MOST_COMMANDS} commands");
+            let what = format!("the script executes more than {MOST_COMMANDS} commands");
             return Err(ImportError::new(line, what, "make its loops shorter"));
         }
         let texts: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -47,7 +47,7 @@ pub(super) fn draws(text: &str) -> bool {
 }
 
 fn no_number(text: &str) -> String {
-    format!("expr: \"{}\" is no number", text.chars().take(20).collect::<String>())
+    format!("expr: \"{}\" is not a number", text.chars().take(20).collect::<String>())
 }
 
 struct Reader<'t> {

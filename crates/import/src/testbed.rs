@@ -40,19 +40,22 @@ impl Script<'_> {
                     match name {
                         "tb-set-node-lan-delay" => {
                             let delay = self.delay(line, value)?;
-                            self.way(edge, forward).delay = delay;
+                            self.direction(edge, forward).delay = delay;
                         }
                         "tb-set-node-lan-bandwidth" => {
-                            self.way(edge, forward).rate = read(line, name, value, "10Mb", ns_rate)?;
+                            self.direction(edge, forward).rate = read(line, name, value, "10Mb", ns_rate)?;
                         }
-                        _ => self.way(edge, forward).loss = read(line, name, value, "0.1", Share::fraction)?,
+                        _ => {
+                            self.direction(edge, forward).loss =
+                                read(line, name, value, "0.1", Share::fraction)?;
+                        }
                     }
                 }
             }
             _ if name.starts_with("tb-set-ip") => {
-                self.tell(line, words, "hosts have addresses of one subnet here, in their order");
+                self.note(line, words, "hosts have addresses of one subnet here, in their order");
             }
-            _ => self.tell(line, words, "it concerns Emulab's machines"),
+            _ => self.note(line, words, "it configures Emulab's machines"),
         }
         Ok(String::new())
     }
@@ -74,8 +77,8 @@ impl Script<'_> {
             _ => (vec![self.between(line, rest)?.0], share),
         };
         for edge in edges {
-            self.way(edge, true).loss = share;
-            self.way(edge, false).loss = share;
+            self.direction(edge, true).loss = share;
+            self.direction(edge, false).loss = share;
         }
         Ok(())
     }
@@ -104,7 +107,7 @@ impl Script<'_> {
                     let all = self.topology.edges.iter().enumerate();
                     edges.extend(all.filter(|(_, edge)| edge.ends.1 == *lan).map(|(at, _)| at));
                 }
-                _ => self.tell(line, rest, "of event groups those of links are carried over"),
+                _ => self.note(line, rest, "of event groups those of links are carried over"),
             }
             if edges.len() > MOST {
                 let what = format!("the group has more than {MOST} links");
@@ -125,8 +128,8 @@ impl Script<'_> {
         let delay = self.delay(line, words.first())?;
         let rate = read(line, "the bandwidth", words.get(1), "10Mb", ns_rate)?;
         let loss = read(line, "the loss", words.get(2), "0.05", Share::fraction)?;
-        let way = self.way(edge, forward);
-        (way.delay, way.rate, way.loss) = (delay, rate, loss);
+        let direction = self.direction(edge, forward);
+        (direction.delay, direction.rate, direction.loss) = (delay, rate, loss);
         Ok(())
     }
 
@@ -135,7 +138,7 @@ impl Script<'_> {
             Some(Object::Link(edges)) if edges.len() == 1 => Ok(edges[0]),
             _ => Err(ImportError::new(
                 line,
-                "this is no link",
+                "this is not a link",
                 "make it with set link0 [$ns duplex-link …], and write $link0",
             )),
         }

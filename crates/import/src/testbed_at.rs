@@ -21,8 +21,8 @@ const OF_QUEUES: [(&str, &str); 6] = [
     ("Q_WEIGHT", "q_weight_"),
 ];
 /// Why whole numbers are taken.
-const WHOLE_KBITS: &str = "Emulab's delay agent reads whole kbit/s, whatever stands behind the digits";
-const WHOLE_MILLIS: &str = "Emulab's delay agent reads whole milliseconds, whatever stands behind the digits";
+const WHOLE_KBITS: &str = "Emulab's delay agent reads whole kbit/s, whatever follows the digits";
+const WHOLE_MILLIS: &str = "Emulab's delay agent reads whole milliseconds, whatever follows the digits";
 
 /// A parameter of a queue and its value.
 type Parameter<'p> = (&'static str, &'p str);
@@ -33,12 +33,12 @@ impl Script<'_> {
         &mut self,
         line: usize,
         edges: &[usize],
-        ways: [bool; 2],
+        directions: [bool; 2],
         parameters: &[&String],
     ) -> Result<(), ImportError> {
         self.topology.dialect = Dialect::Emulab;
         let pairs = parameters.iter().filter_map(|word| word.split_once('='));
-        let mut pipe = match ways {
+        let mut pipe = match directions {
             [true, true] => None,
             [forward, _] => Some(forward),
         };
@@ -54,7 +54,7 @@ impl Script<'_> {
                     _ => {
                         let why = "which direction has this pipe is not known here: write pipe0 or pipe1; \
                             nothing of it is carried over";
-                        self.tell(line, &[format!("{key}={value}")], why);
+                        self.note(line, &[format!("{key}={value}")], why);
                         return Ok(());
                     }
                 };
@@ -63,12 +63,12 @@ impl Script<'_> {
             } else {
                 let why = "of an event's parameters BANDWIDTH, DELAY, PLR, PIPE and those of queues are \
                     carried over";
-                self.tell(line, &[format!("{key}={value}")], why);
+                self.note(line, &[format!("{key}={value}")], why);
             }
         }
-        let ways = [pipe != Some(false), pipe != Some(true)];
-        self.tell_of_lans(line, edges, ways, &settings);
-        self.settle(line, edges, ways, &settings)?;
+        let directions = [pipe != Some(false), pipe != Some(true)];
+        self.note_lans(line, edges, directions, &settings);
+        self.settle(line, edges, directions, &settings)?;
         for &edge in edges.iter().filter(|_| !of_queue.is_empty()) {
             self.modify_queues(line, edge, pipe, &of_queue)?;
         }
@@ -87,14 +87,14 @@ impl Script<'_> {
             "BANDWIDTH" => {
                 let (kbits, unit) = read(line, key, Some(&text), "1000 (kbit/s)", leading)?;
                 if !unit.is_empty() {
-                    self.tell(line, &[format!("{key}={value}")], WHOLE_KBITS);
+                    self.note(line, &[format!("{key}={value}")], WHOLE_KBITS);
                 }
                 Setting::Rate(kbits.saturating_mul(1000))
             }
             "DELAY" => {
                 let (millis, unit) = read(line, key, Some(&text), "10 (ms)", leading)?;
                 if !["", "ms", "msec"].contains(&&*unit.to_ascii_lowercase()) {
-                    self.tell(line, &[format!("{key}={value}")], WHOLE_MILLIS);
+                    self.note(line, &[format!("{key}={value}")], WHOLE_MILLIS);
                 }
                 let millis = format!("{millis}ms");
                 let delay = |word: &str| seconds(word).filter(|delay| *delay <= LONGEST_DELAY);
@@ -108,15 +108,15 @@ impl Script<'_> {
 
     /// Notes the effect of an event on both pipes of a LAN's cables: `make-lan` splits its values between two
     /// pipes, the agent does not.
-    pub(super) fn tell_of_lans(
+    pub(super) fn note_lans(
         &mut self,
         line: usize,
         edges: &[usize],
-        ways: [bool; 2],
+        directions: [bool; 2],
         settings: &[Setting],
     ) {
         let emulab = self.topology.dialect == Dialect::Emulab;
-        if !emulab || ways != [true, true] || !edges.iter().any(|edge| self.is_of_lan(*edge)) {
+        if !emulab || directions != [true, true] || !edges.iter().any(|edge| self.is_of_lan(*edge)) {
             return;
         }
         for setting in settings {
@@ -174,7 +174,7 @@ impl Script<'_> {
         for parameter in parameters {
             set_queues(line, &mut queues, (first, both), *parameter)?;
         }
-        self.tell_of_flags(line, (&before, &queues), (first, both), parameters);
+        self.note_flags(line, (&before, &queues), (first, both), parameters);
         if lan && pipe.is_none() {
             let told: Vec<String> = parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
             let why = "to a LAN Emulab's delay agent sets the queues of the cables on the way to it, and not \
@@ -182,9 +182,9 @@ impl Script<'_> {
             self.notes.add(line, &told.join(" "), why);
         }
         let duplex = self.topology.edges[edge].duplex;
-        for (way, queue) in queues.into_iter().enumerate() {
-            if (way == first || both) && (way == 0 || duplex) {
-                self.put_queue(line, (edge, way == 0), queue)?;
+        for (direction, queue) in queues.into_iter().enumerate() {
+            if (direction == first || both) && (direction == 0 || duplex) {
+                self.put_queue(line, (edge, direction == 0), queue)?;
             }
         }
         Ok(())
@@ -192,7 +192,7 @@ impl Script<'_> {
 
     /// Notes the agent's handling of flags: a `LIMIT` clears the flag for bytes, and without `PIPE` the
     /// others are copied from pipe to pipe.
-    fn tell_of_flags(
+    fn note_flags(
         &mut self,
         line: usize,
         (before, after): (&[Queue; 2], &[Queue; 2]),

@@ -16,7 +16,7 @@ use longwire_trace::TraceError;
 const SIMPLE: usize = 5;
 const EXTENDED: std::ops::RangeInclusive<usize> = 9..=10;
 
-/// What TheaterQ's options say.
+/// TheaterQ's options.
 struct Options {
     end: &'static str,
     seed: Option<u64>,
@@ -61,16 +61,16 @@ pub(super) fn import(sources: &[Source], notes: &mut Notes) -> Result<Sheet, Imp
         );
     }
     for (name, _) in traces.iter().skip(2) {
-        notes.add(0, name, "two traces are taken: the way there and the way back");
+        notes.add(0, name, "two traces are used: the way there and the way back");
     }
     let mut ways = Vec::new();
     for (name, text) in traces.iter().take(2) {
         let trace = Trace::read(text)?;
         playable(name, text)?;
-        trace.tell(name, notes);
+        trace.note(name, notes);
         ways.push(vec![stage(name, &trace, &options, notes)]);
     }
-    let mut sheet = Sheet::new("Two hosts, and between them what TheaterQ plays.");
+    let mut sheet = Sheet::new("Two hosts, and between them a trace of TheaterQ.");
     sheet.seed = options.seed;
     sheet.host("a");
     sheet.host("b");
@@ -93,7 +93,7 @@ fn stage(name: &str, trace: &Trace, options: &Options, notes: &mut Notes) -> Sta
     stage
 }
 
-/// Whether a link can play the trace: what it would refuse later is refused now, with the line.
+/// Checks that a link can play the trace, to report errors here with the line.
 fn playable(name: &str, text: &str) -> Result<(), ImportError> {
     let fix = format!("correct {name}");
     match longwire_trace::theaterq::entries(text) {
@@ -108,7 +108,7 @@ impl Options {
     fn read(&mut self, text: &str, notes: &mut Notes) -> Result<(), ImportError> {
         for line in commands(text)? {
             let Some(at) = line.words.iter().position(|word| word == "theaterq") else {
-                notes.add(line.number, &line.text(), "it is no command for theaterq");
+                notes.add(line.number, &line.text(), "it is not a command for theaterq");
                 continue;
             };
             let mut words = Words::new(line.number, &line.words[at + 1..]);
@@ -137,7 +137,7 @@ impl Options {
                 let value = words.next().unwrap_or_default();
                 let why = match word {
                     "stage" => "traces begin with the run here",
-                    "ingest" => "which format a trace has is seen in the file here",
+                    "ingest" => "the format of a trace is detected from the file here",
                     _ => "all traces begin with the run here, and so are in step",
                 };
                 notes.add(words.line, &format!("{word} {value}"), why);
@@ -185,7 +185,7 @@ impl Trace {
             let Some(values) =
                 values.filter(|values| values.len() == SIMPLE || EXTENDED.contains(&values.len()))
             else {
-                return Err(ImportError::new(number, "this is no line of a TheaterQ trace", fix));
+                return Err(ImportError::new(number, "this is not a line of a TheaterQ trace", fix));
             };
             if fields != 0 && fields != count {
                 return Err(ImportError::new(number, "lines differ in their number of fields", fix));
@@ -209,10 +209,13 @@ impl Trace {
         }
     }
 
-    fn tell(&self, name: &str, notes: &mut Notes) {
+    fn note(&self, name: &str, notes: &mut Notes) {
         let mut say = |what: &str, why: &str| notes.add(0, &format!("{name}: {what}"), why);
         if self.limits_differ {
-            say("LIMIT", "it changes there; the queue keeps its largest here (change it with [[at]] events)");
+            say(
+                "LIMIT",
+                "it changes there; the queue keeps its largest value here (change it with [[at]] events)",
+            );
         }
         if self.jitter {
             say("JITTER", "a trace has one delay at a time here");

@@ -45,13 +45,13 @@ pub(super) struct Edge {
     pub(super) name: Option<String>,
     pub(super) ends: (usize, usize),
     pub(super) duplex: bool,
-    pub(super) there: Way,
-    pub(super) back: Way,
+    pub(super) there: Direction,
+    pub(super) back: Direction,
 }
 
 /// One direction of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct Direction {
     pub(super) rate: u64,
     pub(super) delay: Nanos,
     pub(super) loss: Share,
@@ -68,7 +68,7 @@ pub(super) struct Change {
     pub(super) every: Option<(Nanos, Option<u64>)>,
     pub(super) edge: usize,
     /// Which directions: there, back.
-    pub(super) ways: [bool; 2],
+    pub(super) directions: [bool; 2],
     /// Keys and their values as TOML.
     pub(super) settings: Vec<(&'static str, String)>,
 }
@@ -113,8 +113,8 @@ impl Topology {
         }
         sheet.shortest = self.has_loop(&leaf);
         if sheet.shortest {
-            let why = "where several ways lead on, packets take the one with the least delay here, with the \
-                fewest links there";
+            let why = "where there are several paths, packets take the one with the least delay here, with \
+                the fewest links there";
             notes.add(0, "routing", why);
         }
         self.links(&mut names, &mut sheet, notes)?;
@@ -217,7 +217,9 @@ impl Topology {
             let wanted = edge.name.as_deref().map_or_else(|| format!("{}-{}", ends.0, ends.1), name_of);
             let name = names.fresh_link(&wanted);
             link_names.insert(at, name.clone());
-            let mut stage = |way: &Way| way.stage(edge.line, switched.contains(&at), self.dialect, notes);
+            let mut stage = |direction: &Direction| {
+                direction.stage(edge.line, switched.contains(&at), self.dialect, notes)
+            };
             let mut link = Link::simplex(name, &ends.0, &ends.1, stage(&edge.there)?);
             if edge.duplex {
                 link.duplex = true;
@@ -239,9 +241,9 @@ impl Topology {
         let mut last: BTreeMap<String, usize> = BTreeMap::new();
         for change in changes {
             let duplex = self.edges[change.edge].duplex;
-            let ways: &[(usize, &str)] =
+            let directions: &[(usize, &str)] =
                 if duplex { &[(0, ".forward"), (1, ".backward")] } else { &[(0, "")] };
-            for (_, suffix) in ways.iter().filter(|(way, _)| change.ways[*way]) {
+            for (_, suffix) in directions.iter().filter(|(direction, _)| change.directions[*direction]) {
                 let link = format!("{}{suffix}", link_names[&change.edge]);
                 let (time, every, settings) = (change.time, change.every, change.settings.clone());
                 let before = last.get(&link).map(|at| &mut sheet.events[*at]);
@@ -266,7 +268,7 @@ fn root(parent: &mut [usize], mut node: usize) -> usize {
     node
 }
 
-impl Way {
+impl Direction {
     fn stage(
         &self,
         line: usize,
@@ -294,7 +296,7 @@ impl Way {
     }
 }
 
-impl Way {
+impl Direction {
     /// The loss as TOML.
     pub(super) fn loss_text(&self) -> String {
         if self.loss_behind {

@@ -1,5 +1,5 @@
-//! Nodes and the cables between them, of files that describe labs of containers, as a scenario: a node with
-//! one cable is a host, one with several a bridge.
+//! Nodes and cables of container labs as a scenario: a node with one cable is a host, one with several a
+//! bridge.
 
 use super::sheet::{Host, Link, Sheet, fresh};
 use super::stage::Stage;
@@ -21,7 +21,7 @@ pub(super) struct Node {
     pub(super) bridge: bool,
 }
 
-/// A cable between two nodes, by their numbers, with what it does each way.
+/// A cable between two nodes, by number, with the impairments of each direction.
 #[derive(Debug)]
 pub(super) struct Cable {
     pub(super) ends: (usize, usize),
@@ -29,7 +29,7 @@ pub(super) struct Cable {
     pub(super) back: Stage,
 }
 
-/// All of them.
+/// The nodes and cables of a lab.
 #[derive(Debug, Default)]
 pub(super) struct Wiring {
     pub(super) nodes: Vec<Node>,
@@ -37,7 +37,7 @@ pub(super) struct Wiring {
 }
 
 impl Wiring {
-    /// The scenario. A node with several cables that is no bridge in the file gets a note.
+    /// The scenario. A node with several cables that is not a bridge in the file gets a note.
     pub(super) fn sheet(self, title: &str, notes: &mut Notes) -> Result<Sheet, ImportError> {
         let Self { nodes, cables } = self;
         let mut degrees = vec![0_usize; nodes.len()];
@@ -74,7 +74,7 @@ impl Wiring {
                 None => names[*node].clone(),
             };
             let pair = pairs.iter().find(|pair| pair.contains(node)).filter(|_| !sheet.bridges.is_empty());
-            // Two hosts with only a cable between them need a bridge of their own beside others.
+            // Two hosts with only a cable between them need a bridge of their own where there are others.
             let bridge = own.map(|at| names[at].clone());
             let bridge = bridge.or_else(|| pair.map(|pair| format!("{}-net", names[pair[0]])));
             sheet.hosts.push(Host { name, address: address(number + 1, hosts.len()), bridge });
@@ -100,7 +100,7 @@ impl Wiring {
     }
 }
 
-/// The hosts, by their nodes; those that are beside a node because it is a bridge have its number again.
+/// The hosts with their nodes; a host added beside a node that is a bridge has that node's number twice.
 fn hosts(
     nodes: &[Node],
     (degrees, is_host): (&[usize], &impl Fn(usize) -> bool),
@@ -133,7 +133,7 @@ fn pairs(cables: &[Cable], is_host: &impl Fn(usize) -> bool) -> Vec<[usize; 2]> 
     ends.filter(|&(one, other)| is_host(one) && is_host(other)).map(|(one, other)| [one, other]).collect()
 }
 
-/// Which node of its connected part each node is found by.
+/// The representative of each node's connected component.
 struct Parts(Vec<usize>);
 
 impl Parts {
@@ -160,7 +160,7 @@ fn has_loop(nodes: usize, cables: &[Cable]) -> bool {
     Parts::of(nodes, cables).1
 }
 
-/// Two connected hosts, by their place among the hosts: the first, and the last that it reaches.
+/// Two connected hosts by index: the first, and the last that it reaches.
 fn shown(nodes: usize, cables: &[Cable], hosts: &[(usize, Option<usize>)]) -> Option<(usize, usize)> {
     let mut parts = Parts::of(nodes, cables).0;
     let roots: Vec<usize> = hosts.iter().map(|(node, _)| parts.root(*node)).collect();

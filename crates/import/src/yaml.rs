@@ -1,4 +1,4 @@
-//! YAML documents: read with bounds on depth, size and aliases, so that no small file becomes a large value.
+//! YAML documents, read with limits on depth, size and aliases, so that no small file becomes a large value.
 
 use super::ImportError;
 use serde_json::{Map, Value};
@@ -6,17 +6,17 @@ use serde_json::{Map, Value};
 /// Longest scalar that is shown in an error or written to a scenario.
 const LONGEST: usize = 200;
 
-/// Reads a document whose top is a map.
+/// Reads a document whose top level is a map.
 pub(super) fn read(text: &str, what: &str) -> Result<Map<String, Value>, ImportError> {
     let fix = format!("correct the YAML of {what}");
     match serde_saphyr::from_str::<Value>(text) {
         Ok(Value::Object(map)) => Ok(map),
-        Ok(_) => Err(ImportError::new(0, format!("this is no {what}: its top is no map"), fix)),
+        Ok(_) => Err(ImportError::new(0, format!("this is not {what}: its top level is not a map"), fix)),
         Err(error) => {
             let line = error.location().and_then(|place| usize::try_from(place.line()).ok());
             let said = error.to_string();
             let first = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it can't be read");
-            Err(ImportError::new(line.unwrap_or_default(), format!("this is no YAML: {first}"), fix))
+            Err(ImportError::new(line.unwrap_or_default(), format!("this is not YAML: {first}"), fix))
         }
     }
 }
@@ -29,7 +29,7 @@ pub(super) fn map<'v>(
     of.get(key).and_then(Value::as_object).into_iter().flatten()
 }
 
-/// A text, number or truth value as text; none if it is something else, or too long.
+/// A text, number or boolean as text; none for other values, or if it is too long.
 pub(super) fn text(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.trim().to_owned(),

@@ -1,5 +1,5 @@
-//! What this system lets this process do, and why not. Each is tried, in a namespace or process of its own
-//! that ends at once, rather than guessed.
+//! Abilities of this process on this system. Each is tried, in a separate namespace or process that ends at
+//! once, rather than guessed.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -16,10 +16,10 @@ use crate::firewall;
 use crate::namespace::{on_a_thread, unshare};
 use crate::user_namespace::refused;
 
-/// Whether something can be done, and why or why not, in words.
+/// Whether something is possible, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ability {
-    /// Whether it can be done.
+    /// Whether it is possible.
     pub available: bool,
     /// Why, or why not and how to fix it.
     pub reason: String,
@@ -39,38 +39,38 @@ impl Ability {
 pub struct Abilities {
     /// Being root, here or in a user namespace.
     pub root: Ability,
-    /// Making network namespaces joined by veth pairs, as things are.
+    /// Creating network namespaces connected by veth pairs, with the present privileges.
     pub namespaces: Ability,
-    /// Making them inside a user namespace, see [`crate::enter_user_namespace`].
+    /// Creating them inside a user namespace; see [`crate::enter_user_namespace`].
     pub user_namespaces: Ability,
-    /// Making TAP devices in a network namespace, as things are; see [`taps`].
+    /// Creating TAP devices in a network namespace, with the present privileges; see [`taps`].
     pub tap: Ability,
     /// Translating addresses with the kernel's nf_tables, for `exec` to this machine's network.
     pub nft: Ability,
 }
 
-/// Whether this process holds the capabilities that making hosts takes, which costs nothing to find out.
-/// [`abilities`] tries it, and says what is in the way.
+/// Whether this process has the capabilities to create hosts: a cheap check. [`abilities`] tries it, and
+/// reports what prevents it.
 #[must_use]
 pub fn may_make_hosts() -> bool {
     let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN;
     capabilities(None).is_ok_and(|held| held.effective.contains(needed))
 }
 
-/// Whether this process holds the capabilities to run a command as another user.
+/// Whether this process has the capabilities to run a command as another user.
 #[must_use]
 pub fn may_change_user() -> bool {
     let needed = CapabilitySet::SETUID | CapabilitySet::SETGID;
     capabilities(None).is_ok_and(|held| held.effective.contains(needed))
 }
 
-/// Whether hosts can be wired by TAP devices: /dev/net/tun is there for this process.
+/// Whether hosts can be wired by TAP devices, that is, whether this process can open /dev/net/tun.
 #[must_use]
 pub fn taps() -> Ability {
     Ability::of(try_tap())
 }
 
-/// Tries what this process may do. Takes some milliseconds; nothing remains.
+/// Tries what this process may do. Takes a few milliseconds and leaves nothing behind.
 #[must_use]
 pub fn abilities() -> Abilities {
     let root = geteuid().is_root();
@@ -90,7 +90,7 @@ pub fn abilities() -> Abilities {
 /// Runs `f` in a network namespace that ends with it.
 pub(crate) fn in_a_new_namespace<R: Send>(f: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> {
     on_a_thread(|| {
-        // Of this thread only, which ends with the closure.
+        // Changes this thread only, which ends with the closure.
         unshare(UnshareFlags::NEWNET)?;
         f()
     })
@@ -105,15 +105,15 @@ fn try_namespaces() -> Result<&'static str, String> {
 }
 
 fn try_user_namespace() -> Result<&'static str, String> {
-    // A process with several threads can't enter one; its child, which has one, can. rustix has no fork.
-    // SAFETY: the child makes system calls only, and ends without running anything of the parent's.
+    // A process with several threads can't enter one, but its child, with one thread, can. rustix has no
+    // fork. SAFETY: the child only makes system calls, and ends without running code of the parent.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let all = UnshareFlags::NEWUSER | UnshareFlags::NEWNET | UnshareFlags::NEWNS;
         let private = MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM;
-        // Some systems allow the namespace and then nothing inside it.
+        // Some systems allow the namespace but nothing inside it.
         let tried = unshare(all).and_then(|()| mount_change(c"/", private));
-        // SAFETY: ends the child at once, which has nothing to tidy up.
+        // SAFETY: ends the child at once, which has nothing to clean up.
         unsafe { libc::_exit(tried.map_or_else(Errno::raw_os_error, |()| 0)) };
     }
     let child = Some(child).filter(|child| *child > 0).and_then(Pid::from_raw);
@@ -125,8 +125,8 @@ fn try_user_namespace() -> Result<&'static str, String> {
     Err(refused(io::Error::from_raw_os_error(code)).to_string())
 }
 
-/// Opens the device by which TAP devices are made. None is made: taking one away again takes the kernel tens
-/// of milliseconds, and who may make hosts may make one in their namespaces.
+/// Opens the device that creates TAP devices. None is created: removing it takes the kernel tens of
+/// milliseconds, and whoever may create hosts may create one in their namespaces.
 fn try_tap() -> Result<&'static str, String> {
     const DEVICE: &str = "/dev/net/tun";
     if !may_make_hosts() {
@@ -158,7 +158,7 @@ mod tests {
         for ability in [&a.root, &a.namespaces, &a.user_namespaces, &a.tap, &a.nft] {
             assert!(!ability.reason.is_empty());
         }
-        // Tried again, the answers are the same: nothing was used up or left.
+        // A second try has the same results: nothing was used up or left behind.
         assert_eq!(a, abilities());
         println!("{a:#?}");
     }

@@ -31,7 +31,7 @@ impl Cidr {
         Ok(Self { address, prefix })
     }
 
-    /// The address, host part included.
+    /// The address, including its host part.
     #[must_use]
     pub const fn address(self) -> IpAddr {
         self.address
@@ -43,7 +43,7 @@ impl Cidr {
         self.prefix
     }
 
-    /// Whether `other` lies in this address's network.
+    /// Whether `other` is in this address's network.
     #[must_use]
     pub fn contains(self, other: IpAddr) -> bool {
         self.address.is_ipv4() == other.is_ipv4()
@@ -61,7 +61,7 @@ impl Cidr {
     pub fn network(self) -> Self {
         let bits = masked(self.address, self.prefix);
         let address = match self.address {
-            // The bits of an IPv4 address fit: they came from 32.
+            // The bits of an IPv4 address fit: there are 32.
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from(bits as u32)),
             IpAddr::V6(_) => IpAddr::V6(bits.into()),
         };
@@ -122,7 +122,7 @@ impl From<Cidr> for String {
 pub struct Route {
     /// The destination network; its host part is ignored.
     pub to: Cidr,
-    /// The next hop; `None` when the destination is on the link itself.
+    /// The next hop; `None` if the destination is on the link itself.
     pub via: Option<IpAddr>,
 }
 
@@ -131,15 +131,15 @@ pub struct Route {
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// The address given to the host at place `index` of its lab when it names none: locally administered and
-    /// the same in every run, so that captures can be compared.
+    /// The default address of the host with this index in its lab: locally administered and the same in every
+    /// run, so that captures can be compared.
     #[must_use]
     pub const fn of_place(index: u32) -> Self {
         let i = index.to_be_bytes();
         Self([0x02, 0x4c, i[0], i[1], i[2], i[3]])
     }
 
-    /// Whether an interface can have this address: not all zero and not a group address.
+    /// Whether an interface can have this address: it is not zero and not a group address.
     #[must_use]
     pub fn is_unicast(self) -> bool {
         self.0[0] & 1 == 0 && self.0 != [0; 6]

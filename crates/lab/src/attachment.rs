@@ -1,9 +1,9 @@
-//! A link on an interface that others have made: a container's, or that of any namespace.
+//! A link on an existing interface, of a container or any other namespace.
 //!
 //! The interface keeps its name, addresses, routes and hardware address, and programs keep their connections.
-//! What it sends and receives takes a detour ([`Diversion`]) over two veth pairs, whose other ends are in the
-//! lab's core namespace: the near one's packets are those of the interface's machine, the far one's those of
-//! the network that the interface leads to.
+//! Its packets take a detour ([`Diversion`]) over two veth pairs, whose other ends are in the lab's core
+//! namespace: the near pair carries packets of the interface's machine, the far pair those of the network
+//! behind the interface.
 
 use std::io;
 
@@ -21,7 +21,7 @@ use crate::{Host, HostSpec, Lab, LabError, Mac, Wiring};
 /// Longest packets that a veth pair carries.
 const LONGEST: u32 = 65_535;
 
-/// An interface that a link can be put on.
+/// An interface to which a link can be attached.
 #[derive(Debug, Clone)]
 pub struct Interface {
     name: String,
@@ -30,10 +30,10 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Finds it in the calling thread's namespace.
+    /// Finds an interface in the calling thread's namespace.
     ///
     /// # Errors
-    /// When there is none of this name, or it is of another kind than Ethernet.
+    /// If there is none of this name, or it is not an Ethernet interface.
     pub fn find(name: &str) -> Result<Self, LabError> {
         let doing = || LabError::system("listing the interfaces");
         let socket = Socket::route().map_err(doing())?;
@@ -64,8 +64,7 @@ impl Interface {
     }
 }
 
-/// An interface with the ends of a detour beside it. Dropping it removes them; after a crash,
-/// [`crate::sweep`] does.
+/// An interface with the ends of its detour. Dropping it removes them; after a crash, [`crate::sweep`] does.
 #[derive(Debug)]
 pub struct Attachment {
     interface: Interface,
@@ -73,11 +72,11 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Makes the ends for an interface of the calling thread's namespace. Its packets go on as before until
+    /// Creates the ends for an interface of the calling thread's namespace. Its packets are unaffected until
     /// [`Attachment::divert`].
     ///
     /// # Errors
-    /// When it has a link already, or the kernel refuses; nothing is left behind.
+    /// If it already has a link, or the kernel refuses; then nothing is left behind.
     pub fn create(instance: &str, interface: Interface) -> Result<Self, LabError> {
         check_instance(instance)?;
         let guard = Guard::acquire()?;
@@ -118,10 +117,11 @@ impl Attachment {
         &self.lab
     }
 
-    /// Sends the interface's packets over the ends, both ways, until what comes back is dropped.
+    /// Diverts the interface's packets over the ends, in both directions, until the returned value is
+    /// dropped.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn divert(&self) -> Result<Diversion, LabError> {
         let [near, far] = [0, 1].map(|end| &self.lab.hosts()[end]);
         let begun = near.run(|| {
@@ -139,7 +139,7 @@ impl Attachment {
         })
     }
 
-    /// Whether the interface is there, as it was found.
+    /// Whether the interface still exists.
     #[must_use]
     pub fn is_there(&self) -> bool {
         let found = self.lab.hosts()[0].run(|| interface_index(&self.interface.name));
@@ -149,13 +149,13 @@ impl Attachment {
     /// Removes the ends.
     ///
     /// # Errors
-    /// When something can't be removed; the rest is all the same.
+    /// If something can't be removed; the rest is still removed.
     pub fn down(self) -> Result<(), LabError> {
         self.lab.down()
     }
 }
 
-/// Names of interfaces that there are none of here, nor planned by others.
+/// Names that no interface here has and no other lab has planned.
 fn free_names(others: &[State]) -> impl Iterator<Item = String> {
     let taken = |name: &String| {
         others.iter().any(|other| other.forwarding.as_ref().is_some_and(|f| f.uplink == *name))

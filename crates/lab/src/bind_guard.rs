@@ -1,8 +1,8 @@
-//! Keeps programs that run in the machine's network off its other addresses: what they would have listen on
-//! every address listens on one.
+//! Restricts programs in the machine's network to one address: sockets that would listen on every address
+//! listen only there.
 //!
-//! They are in a control group (cgroups(7), version 2), to which two programs are attached that the kernel
-//! runs at each `bind(2)`. Both go when their descriptors are closed.
+//! They are in a control group (cgroups(7), version 2) with two attached BPF programs, which the kernel runs
+//! at each `bind(2)` and detaches when their descriptors are closed.
 #![allow(unsafe_code)]
 
 use std::fs::{self, File, OpenOptions};
@@ -15,15 +15,15 @@ use std::process::Command;
 
 use crate::bpf::{Instruction, Kind, instruction, link, load};
 
-/// The prefix of groups' names.
+/// Prefix of the groups' names.
 const PREFIX: &str = "longwire-";
 const INET4_BIND: u32 = 8;
 const INET6_BIND: u32 = 9;
-/// Where `struct bpf_sock_addr` has the addresses that a program binds to.
+/// Offsets of addresses in `struct bpf_sock_addr`.
 const USER_IP4: i16 = 4;
 const USER_IP6: i16 = 8;
 
-/// A control group whose members listen on one address where they ask for all.
+/// A control group whose members listen on one address instead of all.
 #[derive(Debug)]
 pub struct BindGuard {
     group: PathBuf,
@@ -32,10 +32,10 @@ pub struct BindGuard {
 }
 
 impl BindGuard {
-    /// Makes the group `name`, whose members listen on `address`.
+    /// Creates the group `name`, whose members listen on `address`.
     ///
     /// # Errors
-    /// When there are no control groups of version 2, or the kernel refuses.
+    /// If there are no control groups of version 2, or the kernel refuses.
     pub fn new(name: &str, address: Ipv4Addr) -> io::Result<Self> {
         let parent = own_group()?;
         let group = parent.join(format!("{PREFIX}{name}"));
@@ -54,13 +54,13 @@ impl BindGuard {
         Ok(Self { group: group.into(), members, _links: links })
     }
 
-    /// Has a command join the group before it is run.
+    /// Makes a command join the group before it runs.
     ///
     /// # Errors
-    /// When this process is out of file descriptors.
+    /// If this process is out of file descriptors.
     pub fn admit(&self, command: &mut Command) -> io::Result<()> {
         let members = self.members.as_fd().try_clone_to_owned()?;
-        // SAFETY: between fork and exec the closure makes one system call on values made before.
+        // SAFETY: between fork and exec the closure makes one system call, on existing values.
         unsafe {
             command.pre_exec(move || {
                 // "0" is the process that writes.
@@ -73,14 +73,13 @@ impl BindGuard {
 }
 
 impl Drop for BindGuard {
-    /// The group goes if it is empty, as it is when its services have ended; one that is left over does
-    /// nothing.
+    /// Removes the group if it is empty, as it is when its services have ended; a leftover one has no effect.
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.group);
     }
 }
 
-/// Removes empty groups beside this process's own that killed runs left.
+/// Removes empty groups left by killed runs beside this process's own.
 pub fn sweep() {
     let Ok(parent) = own_group() else { return };
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
@@ -88,7 +87,7 @@ pub fn sweep() {
         let process =
             name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.rsplit_once('-')?.1.parse::<u32>().ok());
         if process.is_some_and(|id| !Path::new(&format!("/proc/{id}")).exists()) {
-            // One that still has members is kept by the kernel.
+            // The kernel keeps a group that has members.
             let _ = fs::remove_dir(entry.path());
         }
     }
@@ -103,7 +102,7 @@ fn own_group() -> io::Result<PathBuf> {
     Ok(Path::new(mount_point(&mounts).ok_or_else(missing)?).join(own))
 }
 
-/// Where the hierarchy of version 2 is mounted whole (proc_pid_mountinfo(5)).
+/// The mount point of the whole hierarchy of version 2 (proc_pid_mountinfo(5)).
 fn mount_point(mounts: &str) -> Option<&str> {
     mounts.lines().find_map(|line| {
         let (mount, system) = line.split_once(" - ")?;
@@ -118,18 +117,18 @@ const fn read_word(offset: i16) -> Instruction {
     instruction(0x61, 0x12, offset, 0)
 }
 
-/// Goes on `distance` instructions further if r2 is not 0.
+/// Skips `distance` instructions if r2 is not 0.
 const fn skip_unless_zero(distance: i16) -> Instruction {
     instruction(0x55, 0x02, distance, 0)
 }
 
-/// The word of the context at `offset` becomes `word`.
+/// Sets the word of the context at `offset` to `word`.
 const fn write_word(offset: i16, word: u32) -> [Instruction; 2] {
     // r2 = word, 32 bits; then the store.
     [instruction(0xb4, 0x02, 0, word), instruction(0x63, 0x21, offset, 0)]
 }
 
-/// r0 = 1, exit: `bind` goes on.
+/// r0 = 1, exit: `bind` continues.
 const ALLOW: [Instruction; 2] = [instruction(0xb7, 0x00, 0, 1), instruction(0x95, 0x00, 0, 0)];
 
 /// 0.0.0.0 becomes the address.
@@ -143,7 +142,7 @@ fn bind6(address: u32) -> Vec<Instruction> {
     let words = [0, 4, 8, 12].map(|at| USER_IP6 + at);
     let mut code = Vec::new();
     for (at, offset) in words.into_iter().enumerate() {
-        // Past the other comparisons and the four instructions that write.
+        // Skips the other comparisons and the four instructions that write.
         let rest = 2 * (words.len() - 1 - at) + 4;
         code.extend([read_word(offset), skip_unless_zero(rest as i16)]);
     }
@@ -177,10 +176,10 @@ mod tests {
         }
     }
 
-    /// Tells a copy of this test program to say where it listens.
+    /// Makes a copy of this test program print where it listens.
     const LISTEN: &str = "LONGWIRE_TEST_LISTEN";
 
-    /// Not a test of its own: what runs inside the group.
+    /// Not a test: runs inside the group.
     #[test]
     fn says_where_it_listens() {
         if std::env::var_os(LISTEN).is_none() {

@@ -1,5 +1,5 @@
-//! Small programs for the kernel, loaded with bare `bpf(2)` and attached for as long as a descriptor is open:
-//! the kernel takes them away when this process ends, however it ends.
+//! Small BPF programs, loaded with the bare `bpf(2)` system call and attached while a descriptor is open: the
+//! kernel detaches them when this process ends, however it ends.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -9,16 +9,16 @@ const PROG_LOAD: libc::c_long = 5;
 const LINK_CREATE: libc::c_long = 28;
 const LINK_UPDATE: libc::c_long = 29;
 
-/// Types of programs: `enum bpf_prog_type`.
+/// Program types: `enum bpf_prog_type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It says what becomes of a packet at an interface.
+    /// Decides about a packet at an interface.
     Classifier = 3,
-    /// It sees the address that a socket is bound to.
+    /// Sees the address to which a socket is bound.
     SocketAddress = 18,
 }
 
-/// An instruction as the kernel takes it: opcode, registers (source in the upper half), offset, immediate.
+/// An instruction: opcode, registers (source in the upper half), offset, immediate.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
@@ -32,9 +32,9 @@ pub const fn instruction(opcode: u8, registers: u8, offset: i16, immediate: u32)
     Instruction { opcode, registers, offset, immediate }
 }
 
-/// Loads a program for a place of attachment (`enum bpf_attach_type`).
+/// Loads a program for an attachment type (`enum bpf_attach_type`).
 pub fn load(kind: Kind, place: u32, code: &[Instruction]) -> io::Result<OwnedFd> {
-    /// The head of `union bpf_attr` for `BPF_PROG_LOAD`, up to the field that says what it is attached to.
+    /// The head of `union bpf_attr` for `BPF_PROG_LOAD`, up to the attachment type.
     #[repr(C)]
     struct Load {
         kind: u32,
@@ -66,7 +66,7 @@ pub fn load(kind: Kind, place: u32, code: &[Instruction]) -> io::Result<OwnedFd>
 }
 
 /// Attaches a program to a target (a descriptor, or the index of an interface in the calling thread's
-/// namespace), for as long as the descriptor that comes back is open.
+/// namespace), while the returned descriptor is open.
 pub fn link(program: &OwnedFd, target: u32, place: u32) -> io::Result<OwnedFd> {
     #[repr(C)]
     struct Create {
@@ -81,7 +81,7 @@ pub fn link(program: &OwnedFd, target: u32, place: u32) -> io::Result<OwnedFd> {
     unsafe { bpf(LINK_CREATE, &create).map(|fd| OwnedFd::from_raw_fd(fd)) }
 }
 
-/// Puts a program in the place of an attached one, between two packets.
+/// Replaces an attached program between two packets.
 pub fn exchange(link: &OwnedFd, program: &OwnedFd) -> io::Result<()> {
     #[repr(C)]
     struct Update {
@@ -95,14 +95,12 @@ pub fn exchange(link: &OwnedFd, program: &OwnedFd) -> io::Result<()> {
     unsafe { bpf(LINK_UPDATE, &Update { link, program, flags: 0, old: 0 }).map(drop) }
 }
 
-/// Calls bpf(2), which rustix has not.
+/// Calls bpf(2), which rustix lacks.
 ///
 /// # Safety
-/// `attributes` has to be the head of `union bpf_attr` as the command takes it; what it points to has to be
-/// live.
+/// `attributes` must be the head of `union bpf_attr` for the command; what it points to must be live.
 unsafe fn bpf<T>(command: libc::c_long, attributes: &T) -> io::Result<libc::c_int> {
-    // SAFETY: pointer and length describe `attributes`, of which the caller says that it is what the command
-    // takes.
+    // SAFETY: pointer and length describe `attributes`, which the caller guarantees to suit the command.
     let done =
         unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<T>()) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(done as libc::c_int) }

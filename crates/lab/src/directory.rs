@@ -1,5 +1,4 @@
-//! Directories whose entries are opened without following links, and read only where they belong to this
-//! user.
+//! Directories whose entries are opened without following links, and read only if they belong to this user.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -9,17 +8,17 @@ use std::path::{Path, PathBuf};
 
 use longwire_rundir::own_uid;
 
-/// Longest file that is read, in bytes: the state of some 50 000 hosts.
+/// Longest file that is read, in bytes: the state of about 50 000 hosts.
 const LONGEST: u64 = 64 << 20;
 /// Most names that are listed.
 const MOST_NAMES: usize = 10_000;
 
-/// An open directory. It stays the same one whatever is renamed meanwhile.
+/// An open directory, which stays the same whatever is renamed.
 #[derive(Debug)]
 pub struct Directory(File);
 
 impl Directory {
-    /// Opens a directory of the machine, such as one that the kernel shows under `/proc`.
+    /// Opens a directory of the machine, such as one under `/proc`.
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
         OpenOptions::new().read(true).custom_flags(flags).open(path).map(Self)
@@ -40,9 +39,9 @@ impl Directory {
         Ok(names)
     }
 
-    /// Reads a regular file inside it that belongs to this user and that nobody else can write, and of a
-    /// length that makes sense. Anything else is an error before it is opened: opening a FIFO or a device can
-    /// have effects of its own.
+    /// Reads a regular file inside it that belongs to this user, is not writable by others, and has a
+    /// plausible length. Anything else is an error before it is opened: opening a FIFO or a device can have
+    /// side effects.
     pub fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         let found = OpenOptions::new().read(true).custom_flags(flags).open(self.entry(name)?)?;
@@ -68,12 +67,12 @@ impl Directory {
         Ok(bytes)
     }
 
-    /// The user it belongs to.
+    /// Its owner.
     pub fn owner(&self) -> io::Result<u32> {
         Ok(self.0.metadata()?.uid())
     }
 
-    /// Where it is found while this value lives.
+    /// A path to it, valid while this value lives.
     pub fn path(&self) -> PathBuf {
         path_of(&self.0)
     }

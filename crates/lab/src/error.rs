@@ -1,12 +1,12 @@
-//! Errors of a lab, with the fix.
+//! Errors of labs.
 
 use std::io;
 use std::path::PathBuf;
 
-/// An error of the lab: names what was being done, to what, and how to fix it.
+/// An error of a lab: names the operation, its object, and the fix.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// A lab's or a host's name has characters or a length that a namespace or a host name can't have.
+    /// A lab's or host's name is not valid for a namespace or host.
     #[error("{what} name \"{name}\": {reason}")]
     Name {
         /// "lab" or "host".
@@ -34,7 +34,7 @@ pub enum LabError {
         /// The fault and its fix.
         reason: &'static str,
     },
-    /// A lab of this name is up already.
+    /// A lab of this name is already up.
     #[error(
         "lab {instance} is up already ({owner}); take it down with `longwire lab down {instance}`, or choose \
          another name"
@@ -42,10 +42,10 @@ pub enum LabError {
     InUse {
         /// The lab's name.
         instance: String,
-        /// Who holds it, in words.
+        /// Description of its owner.
         owner: String,
     },
-    /// A namespace that the lab would make exists and no lab's state names it as this one's.
+    /// A namespace that the lab would create exists and belongs to no lab.
     #[error(
         "network namespace {0} exists and is not this lab's; remove it with `ip netns del {0}`, or choose \
          another name"
@@ -59,7 +59,7 @@ pub enum LabError {
     UnknownHost {
         /// The lab's name.
         instance: String,
-        /// The name asked for.
+        /// The requested name.
         host: String,
         /// The names of its hosts, separated by commas.
         known: String,
@@ -72,10 +72,10 @@ pub enum LabError {
         /// The system's error.
         source: io::Error,
     },
-    /// Another process is making or removing labs.
+    /// Another process is creating or removing labs.
     #[error(transparent)]
     Lock(#[from] longwire_rundir::LockError),
-    /// A state file can't be understood.
+    /// A state file is invalid.
     #[error("{}: {reason}; if no such lab runs, delete this file's folder", path.display())]
     State {
         /// The file.
@@ -83,12 +83,12 @@ pub enum LabError {
         /// Its fault.
         reason: String,
     },
-    /// An interface that no link can be put on.
+    /// A link can't be attached to an interface.
     #[error("interface {interface}: {reason}")]
     Interface {
         /// Its name.
         interface: String,
-        /// Why not, and how to fix it.
+        /// The reason, and the fix.
         reason: String,
     },
     /// Every candidate network for the far end is in use.
@@ -96,12 +96,12 @@ pub enum LabError {
         "no free network of four addresses in 100.64.0.0/10: remove routes that cover it, or name a free one"
     )]
     NoFreeNetwork,
-    /// A program that carries packets for a user doesn't.
+    /// A program that carries packets for a user failed.
     #[error("{program} {reason}")]
     UserNetwork {
         /// The program.
         program: &'static str,
-        /// What it does instead.
+        /// The failure.
         reason: &'static str,
     },
     /// There is no such user.
@@ -110,20 +110,20 @@ pub enum LabError {
     /// A user namespace can't be entered.
     #[error("no user namespace: {reason}")]
     UserNamespace {
-        /// Why, and how to fix it.
+        /// The reason, and the fix.
         reason: String,
     },
 }
 
 impl LabError {
-    /// For `map_err`: a refused system call, with what was being done.
+    /// For `map_err`: a failed system call and its purpose.
     pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
         move |source| Self::System { doing, source }
     }
 }
 
-/// The commonest refusals have one and the same fix.
+/// The fix of common refusals.
 fn fix(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {

@@ -26,9 +26,9 @@ use crate::{Cidr, Host, HostSpec, Lab, LabError, Mac, Wiring};
 pub const NEAR: &str = "near";
 /// Name of the far end, as a host of the lab.
 pub const FAR: &str = "far";
-/// The environment variable that tells the command the far end's address.
+/// Environment variable with the far end's address, for the command.
 pub const FAR_ADDRESS: &str = "LONGWIRE_FAR";
-/// The environment variable that tells the command the far end's IPv6 address, if it has one.
+/// Environment variable with the far end's IPv6 address, if any, for the command.
 pub const FAR_IPV6_ADDRESS: &str = "LONGWIRE_FAR_IPV6";
 
 const DNS_PORT: u16 = 53;
@@ -51,20 +51,20 @@ pub struct ExecSpec {
 pub enum FarEnd {
     /// The network of the calling thread's namespace, with address translation.
     Machine,
-    /// That of a namespace of this process's own, which a [`crate::UserNetwork`] serves, with translation.
+    /// The network of this process's namespace, served by a [`crate::UserNetwork`], with address translation.
     User {
-        /// Who resolves names there as the machine does.
+        /// The name server there, which resolves names as the machine does.
         name_server: IpAddr,
     },
-    /// A namespace of its own, closed in itself.
+    /// A separate, isolated namespace.
     Private,
 }
 
-/// The two ends, up. Dropping it takes them down and puts the machine's settings back; after a crash,
+/// The two ends, up. Dropping it takes them down and restores the machine's settings; after a crash,
 /// [`crate::sweep`] does.
 #[derive(Debug)]
 pub struct ExecNet {
-    // Before the lab: the relay ends before the address it listens on goes.
+    // Dropped before the lab: relays end before their address is removed.
     relays: Vec<Relay>,
     lab: Lab,
     resolver: Resolver,
@@ -72,11 +72,11 @@ pub struct ExecNet {
 }
 
 impl ExecNet {
-    /// Makes both ends. With [`Wiring::Veth`] they are ready, with [`Wiring::Tap`] they wait for
+    /// Creates both ends. With [`Wiring::Veth`] they are ready, with [`Wiring::Tap`] they need
     /// [`ExecNet::configure`].
     ///
     /// # Errors
-    /// When no network is free, or the kernel refuses; nothing is left behind.
+    /// If no network is free, or the kernel refuses; then nothing is left behind.
     pub fn create(instance: &str, spec: &ExecSpec) -> Result<Self, LabError> {
         check_instance(instance)?;
         let guard = Guard::acquire()?;
@@ -106,7 +106,7 @@ impl ExecNet {
                 None => Ok(()),
             }
         })?;
-        // Given up before anything that may take the lab down again, which takes it itself.
+        // Released before anything that may take the lab down, which acquires it itself.
         drop(guard);
         let mut net = Self { relays: Vec::new(), lab, resolver, far: spec.far };
         if matches!(spec.wiring, Wiring::Veth { .. }) {
@@ -117,11 +117,11 @@ impl ExecNet {
         Ok(net)
     }
 
-    /// Gives an end's interface ([`NEAR`] or [`FAR`]), which was made in its namespace, its addresses and
-    /// routes, for [`Wiring::Tap`].
+    /// Sets addresses and routes of an end's interface ([`NEAR`] or [`FAR`]), which was created in its
+    /// namespace, for [`Wiring::Tap`].
     ///
     /// # Errors
-    /// When there is no such end or interface, or the kernel refuses.
+    /// If there is no such end or interface, or the kernel refuses.
     pub fn configure(&mut self, end: &str) -> Result<(), LabError> {
         self.lab.configure(end)?;
         if end == FAR {
@@ -150,7 +150,7 @@ impl ExecNet {
         &self.lab.hosts()[1]
     }
 
-    /// Whether the far end is this machine itself, and not a namespace of the run's own.
+    /// Whether the far end is this machine itself, and not a namespace of the run.
     #[must_use]
     pub fn far_is_machine(&self) -> bool {
         self.far == FarEnd::Machine
@@ -162,7 +162,7 @@ impl ExecNet {
         self.far().spec().addresses[0].address()
     }
 
-    /// The far end's IPv6 address; none if the machine has no IPv6, or the MTU is below what IPv6 needs.
+    /// The far end's IPv6 address; none if the machine has no IPv6, or the MTU is too small for it.
     #[must_use]
     pub fn far_ipv6_address(&self) -> Option<IpAddr> {
         self.far().spec().addresses.get(1).map(|own| own.address())
@@ -172,15 +172,15 @@ impl ExecNet {
     /// `LONGWIRE_FAR_IPV6` the one by IPv6.
     ///
     /// # Errors
-    /// When the process is out of file descriptors.
+    /// If the process is out of file descriptors.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command, LabError> {
         Ok(self.with_addresses(self.near().command(program)?))
     }
 
-    /// A command at the far end, for a service that the near end shall reach.
+    /// A command at the far end, for a service for the near end.
     ///
     /// # Errors
-    /// When the process is out of file descriptors.
+    /// If the process is out of file descriptors.
     pub fn far_command(&self, program: impl AsRef<OsStr>) -> Result<Command, LabError> {
         Ok(self.with_addresses(self.far().command(program)?))
     }
@@ -195,10 +195,10 @@ impl ExecNet {
         command
     }
 
-    /// Puts the machine's forwarding and firewall back, while the ends are still up.
+    /// Restores the machine's forwarding and firewall, while the ends are still up.
     ///
     /// # Errors
-    /// When something can't be put back.
+    /// If something can't be restored.
     pub fn close_way_out(&self) -> Result<(), LabError> {
         let Some(forwarding) = self.lab.forwarding() else { return Ok(()) };
         machine::close(self.lab.instance(), forwarding, &Guard::acquire_to_remove()?)
@@ -207,14 +207,14 @@ impl ExecNet {
     /// Takes both ends down.
     ///
     /// # Errors
-    /// When something can't be removed or put back; the rest is all the same.
+    /// If something can't be removed or restored; the rest still is.
     pub fn down(self) -> Result<(), LabError> {
         drop(self.relays);
         self.lab.down()
     }
 
-    /// Tells one end the other's hardware address. Asked for over the link, it would cost a command's first
-    /// packet another trip there and back, and a link that loses packets would lose the question.
+    /// Sets the other end's hardware address at an end. Resolving it over the link would delay a command's
+    /// first packet by a round trip, and fail on a link that loses the request.
     fn introduce(&self, end: &Host, other: &Host) -> Result<(), LabError> {
         let Some(mac) = other.spec().mac else { return Ok(()) };
         let doing = |what: &str| LabError::system(format!("{what} for the {} end's neighbour", end.name()));
@@ -231,14 +231,14 @@ impl ExecNet {
         })?
     }
 
-    /// Starts answering for name servers that the near end can't reach, once the far end has its address.
+    /// Starts relays for name servers that the near end can't reach, once the far end has its address.
     fn answer_names(&mut self) -> Result<(), LabError> {
         let Resolver::Relay { servers, .. } = &self.resolver else { return Ok(()) };
         for own in self.far().spec().addresses.clone() {
             let at = SocketAddr::new(own.address(), DNS_PORT);
             match self.far().run(|| Relay::start(at, servers.clone()))? {
                 Ok(relay) => self.relays.push(relay),
-                // A name server of this machine that listens on every address listens on this one, too.
+                // A name server of this machine that listens on every address also listens on this one.
                 Err(e) if e.kind() == io::ErrorKind::AddrInUse => {}
                 Err(e) => return Err(LabError::system(format!("listening for name queries on {at}"))(e)),
             }
@@ -247,7 +247,7 @@ impl ExecNet {
     }
 }
 
-/// The state to be, and the far end's addresses.
+/// The planned state, and the far end's addresses.
 fn plan(instance: &str, spec: &ExecSpec) -> Result<(State, Vec<IpAddr>), LabError> {
     let others: Vec<Forwarding> = State::read_all()?.into_iter().filter_map(|s| s.forwarding).collect();
     let networks = Networks::free(&others, spec.mtu >= LEAST_MTU_OF_IPV6)?;
@@ -268,7 +268,7 @@ fn plan(instance: &str, spec: &ExecSpec) -> Result<(State, Vec<IpAddr>), LabErro
     };
     let (mut near, mut far_end) = (end(NEAR, &near, 1), end(FAR, &far, 2));
     let far: Vec<IpAddr> = far.iter().map(|own| own.address()).collect();
-    // Without a way out programs shall see at once that there is none, and take IPv4.
+    // Without a way out programs should see that at once, and use IPv4.
     near.spec.gateways = far.iter().copied().filter(|far| far.is_ipv4() || out_by_ipv6).collect();
     let mut forwarding = None;
     if spec.far != FarEnd::Private {

@@ -1,11 +1,11 @@
-//! Address translation for the far end of `exec`, and a way past the machine's firewall.
+//! Address translation for the far end of `exec`, and rules that pass the machine's firewall.
 //!
-//! Translation lives in a table of the run's own. A packet must pass every table's chains, so rules that let
-//! the uplink through are put at the head of the chains others have; they carry a comment by which they are
-//! found again.
+//! Translation is in a table of the run. A packet must pass the chains of every table, so rules that accept
+//! the uplink are inserted at the head of other programs' chains, with a comment by which they are found
+//! again.
 //!
-//! What is set up is one request to the kernel, and so is what is taken away: after one that removes
-//! something the kernel waits for all processors, 10 ms or more.
+//! Set-up is one request to the kernel, as is removal: after every removal the kernel waits for all
+//! processors, 10 ms or more.
 
 use std::io;
 use std::net::IpAddr;
@@ -19,19 +19,19 @@ use crate::nftables::{
 use crate::{Cidr, LabError};
 
 const CHAIN: &str = "out";
-/// The tables that restrict forwarding, one of each family, of all runs in a namespace together.
+/// The tables that restrict forwarding, one per family, shared by all runs in a namespace.
 const FORWARDING: &str = "longwire-forwarding";
 
-/// Packets of one family that shall not pass through this machine, since it did not forward before.
+/// Packets of one family that must not be forwarded, because the machine did not forward them before.
 pub struct Restriction {
     /// [`IPV4`] or [`IPV6`].
     pub family: u8,
-    /// The interfaces from which it did.
+    /// The interfaces from which it did forward.
     pub but_from: Vec<String>,
 }
 
-/// Sets translation up for the `networks` behind `uplink` and lets their packets pass, in the calling
-/// thread's namespace. Of the families in `restrictions` only those pass, and what passed before.
+/// Sets up translation for the `networks` behind `uplink` and accepts their packets, in the calling thread's
+/// namespace. Of the families in `restrictions` only these packets, and those forwarded before, pass.
 pub fn open(
     instance: &str,
     uplink: &str,
@@ -61,8 +61,7 @@ pub fn open(
     apply(first).map_err(LabError::system("setting address translation up in the kernel's nf_tables"))?;
     for chain in foreign {
         match apply(passing(chain)) {
-            // A table that its owner (a firewall service) keeps for itself: whether packets pass is its
-            // decision.
+            // The table is locked by its owner (a firewall service), which decides whether packets pass.
             Err(e) if e.raw_os_error() == Some(libc::EPERM) => {}
             other => other.map_err(LabError::system(format!(
                 "letting {uplink} through chain {} of table {}",
@@ -73,15 +72,15 @@ pub fn open(
     Ok(())
 }
 
-/// Removes what [`open`] set up for this run, and the restrictions if nobody else needs them, in the calling
-/// thread's namespace.
+/// Removes the set-up of [`open`] for this run, and the restrictions if no other run needs them, in the
+/// calling thread's namespace.
 pub fn close(instance: &str, is_last: bool) -> Result<(), LabError> {
     let mark = mark_of(instance);
     remove(&mark, is_last).map_err(LabError::system(format!("removing firewall rules \"{mark}\"")))
 }
 
-/// Drops packets for the calling thread's namespace that translation can't assign to a connection, instead of
-/// answering them with a reset. pasta sends such: segments that update a window and have no flags.
+/// Drops packets for the calling thread's namespace that belong to no connection, instead of answering them
+/// with a reset. pasta sends such packets: window updates without flags.
 pub fn drop_strays() -> Result<(), LabError> {
     let chain = Chain {
         family: INET,
@@ -95,18 +94,18 @@ pub fn drop_strays() -> Result<(), LabError> {
         .map_err(LabError::system("having the kernel's nf_tables drop stray packets"))
 }
 
-/// Tries whether tables can be made, in the calling thread's namespace; for one that is thrown away.
+/// Tries whether tables can be created in the calling thread's namespace, which is temporary.
 pub fn probe() -> io::Result<()> {
     let any = Cidr::new([100, 64, 0, 0].into(), 30).map_err(io::Error::other)?;
     apply(own_table("probe", "none", &[any], &[]))
 }
 
-/// The name of the run's own table, and the comment on its rules in others'.
+/// The name of the run's table, and the comment of its rules in others.
 fn mark_of(instance: &str) -> String {
     format!("longwire-{instance}")
 }
 
-/// Requests that make the run's own table, whatever one of this name held.
+/// Requests that create the run's table, replacing any of this name.
 fn own_table(table: &str, uplink: &str, networks: &[Cidr], there: &[Chain]) -> Vec<Message> {
     let out = Chain {
         family: INET,
@@ -145,7 +144,7 @@ fn restrict(chain: &Chain, restriction: &Restriction, there: &[Chain]) -> Vec<Me
     requests
 }
 
-/// Requests that make the table of a chain. What is removed costs time, so nothing is that is not there.
+/// Requests that create the table of a chain. Removal is slow, so only an existing table is removed.
 fn make_anew(chain: &Chain, there: &[Chain]) -> Vec<Message> {
     let (family, table) = (chain.family, chain.table.as_str());
     let left = there.iter().any(|other| other.family == family && other.table == table);
@@ -156,7 +155,7 @@ fn make_anew(chain: &Chain, there: &[Chain]) -> Vec<Message> {
 fn remove(mark: &str, restrictions: bool) -> io::Result<()> {
     let mut requests = Vec::new();
     let all = match chains() {
-        // A kernel without nf_tables: nothing was set up.
+        // The kernel has no nf_tables: nothing was set up.
         Err(e) if matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EPROTONOSUPPORT)) => return Ok(()),
         other => other?,
     };

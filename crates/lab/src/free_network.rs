@@ -1,4 +1,4 @@
-//! Networks for the two ends of `exec`, chosen where the machine has none, and its way out.
+//! Free networks for the two ends of `exec`, and the machine's default routes.
 
 use std::fs;
 use std::io;
@@ -14,15 +14,15 @@ use crate::{Cidr, LabError};
 const RANGES: [(Ipv4Addr, u8); 3] =
     [(Ipv4Addr::new(100, 64, 0, 0), 10), (Ipv4Addr::new(10, 0, 0, 0), 8), (Ipv4Addr::new(198, 18, 0, 0), 15)];
 
-/// Unique local addresses (RFC 4193) to choose a network from: "Longw" is the global identifier. They are
-/// translated before they leave the machine, so that a drawn one would be no better.
+/// Unique local addresses (RFC 4193): "Longw" is the global identifier. They are translated before they leave
+/// the machine, so a random one is unnecessary.
 const IPV6_RANGE: Ipv6Addr = Ipv6Addr::new(0xfd4c, 0x6f6e, 0x6777, 0, 0, 0, 0, 0);
 
 /// The networks of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Networks {
     v4: Ipv4Addr,
-    /// None where there is no IPv6.
+    /// None without IPv6.
     v6: Option<Ipv6Addr>,
 }
 
@@ -30,10 +30,10 @@ impl Networks {
     const V4_PREFIX: u8 = 30;
     const V6_PREFIX: u8 = 64;
 
-    /// Networks that no route of this namespace leads to and no other run has taken.
+    /// Networks without a route in this namespace that no other run uses.
     pub fn free(others: &[Forwarding], with_ipv6: bool) -> Result<Self, LabError> {
         let mut used = route_destinations().map_err(LabError::system("listing this machine's routes"))?;
-        // Routes to half the Internet and more are treated as a default route: tunnels set such.
+        // Routes to half the Internet or more are treated as default routes: tunnels use them.
         used.retain(|route| route.prefix() > 1);
         used.extend(others.iter().flat_map(|other| &other.networks));
         let v4 = first_free(&used).ok_or(LabError::NoFreeNetwork)?;
@@ -49,7 +49,7 @@ impl Networks {
     }
 }
 
-/// Whether this namespace has IPv6, and nobody has turned it off.
+/// Whether this namespace has IPv6 turned on.
 fn has_ipv6() -> bool {
     fs::read_to_string("/proc/sys/net/ipv6/conf/all/disable_ipv6").is_ok_and(|off| off.trim() == "0")
 }
@@ -64,15 +64,14 @@ pub fn has_way_out_by_ipv6() -> bool {
     way_out(false).is_some()
 }
 
-/// The MTU of the interface that this namespace's default route for IPv4 leads to. None if there is no such
-/// route.
+/// The MTU of the interface of this namespace's default route for IPv4, if there is one.
 #[must_use]
 pub fn way_out_mtu() -> Option<u32> {
     let name = interface_name(way_out(true)?).ok()?;
     fs::read_to_string(format!("/sys/class/net/{name}/mtu")).ok()?.trim().parse().ok()
 }
 
-/// The interface that the best default route of a family leads to.
+/// The interface of a family's best default route.
 fn way_out(is_ipv4: bool) -> Option<u32> {
     let mut best: Option<(u32, u32)> = None;
     let each = Socket::route().ok()?.dump(route::list(), |_, body| {
@@ -91,7 +90,7 @@ fn way_out(is_ipv4: bool) -> Option<u32> {
     Some(best?.1)
 }
 
-/// The destinations of every route in every table, those of the machine's own addresses included.
+/// The destinations of all routes in all tables, including those of the machine's own addresses.
 fn route_destinations() -> io::Result<Vec<Cidr>> {
     let mut found = Vec::new();
     Socket::route()?.dump(route::list(), |_, body| {

@@ -1,4 +1,4 @@
-//! One test host: what it should be, how it is set up, and how programs run inside it.
+//! A test host: its specification, set-up, and programs inside it.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, OsStr};
@@ -29,33 +29,33 @@ pub const INTERFACE: &str = "eth0";
 /// The specification of a test host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSpec {
-    /// Its name: letters, digits, `-`, `_`, `.`; at most 63. The other hosts resolve it.
+    /// Its name, which other hosts resolve: at most 63 letters, digits, `-`, `_` and `.`.
     pub name: String,
     /// Its interface's addresses; may be empty.
     pub addresses: Vec<Cidr>,
-    /// Its interface's Ethernet address; `None` for one that follows from its place in the lab.
+    /// Its interface's Ethernet address; `None` for one derived from its index in the lab.
     pub mac: Option<Mac>,
     /// Largest IP packet, in bytes: 68 to 65535, and at least 1280 with an IPv6 address.
     pub mtu: u32,
-    /// Where packets for all other networks go, one for each address family at the most.
+    /// Default gateways, at most one per address family.
     pub gateways: Vec<IpAddr>,
     /// Further routes.
     pub routes: Vec<Route>,
     /// How its interface is wired to the engine.
     pub wiring: Wiring,
-    /// What its kernel sends by itself.
+    /// Packets that its kernel sends by itself.
     #[serde(default)]
     pub chatter: Chatter,
 }
 
-/// What a host's kernel sends by itself.
+/// Packets that a host's kernel sends by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Chatter {
-    /// What hosts of a network send: questions for hardware addresses, reports of multicast groups.
+    /// The usual ones: address resolution, reports of multicast groups.
     #[default]
     Usual,
-    /// Nothing: what crosses the link is the programs'. It has to be told its neighbours, and has no IPv6
-    /// address within the link.
+    /// None: only programs' packets cross the link. Its neighbours must be set, and it has no link-local IPv6
+    /// address.
     None,
 }
 
@@ -121,11 +121,11 @@ impl HostSpec {
         Err(LabError::Host { host: self.name.clone(), field, reason })
     }
 
-    /// All routes, the gateways' included.
+    /// All routes, including those of gateways.
     fn all_routes(&self) -> impl Iterator<Item = Route> {
         let default = |via: &IpAddr| {
             let zero: IpAddr = if via.is_ipv4() { [0, 0, 0, 0].into() } else { [0u16; 8].into() };
-            // A prefix of 0 bits suits any address.
+            // A prefix of 0 bits fits any address.
             Cidr::new(zero, 0).ok().map(|to| Route { to, via: Some(*via) })
         };
         self.routes.iter().copied().chain(self.gateways.iter().filter_map(default))
@@ -138,24 +138,23 @@ pub enum Wiring {
     /// A veth pair; the engine's end stays in the lab's core namespace.
     Veth {
         /// Whether the host may leave checksums and segmentation to its interface. `false` for ports that
-        /// can't finish them (AF_XDP, AF_PACKET without the virtio header).
+        /// can't do them (AF_XDP, AF_PACKET without the virtio header).
         offload: bool,
     },
-    /// A TAP device that the engine makes in the host's namespace, under the name of the host's interface.
-    /// [`crate::Lab::configure`] then gives it what a host's interface has. It isn't made elsewhere and
-    /// moved, which takes the kernel 20 ms.
+    /// A TAP device that the engine creates in the host's namespace, with the name of the host's interface,
+    /// and [`crate::Lab::configure`] configures. Creating it elsewhere and moving it would take the kernel 20
+    /// ms.
     Tap,
-    /// None: who uses the host makes interfaces in it, and gives them their addresses. It is set up as a
-    /// router is.
+    /// None: the user of the host creates and configures interfaces in it. It is set up as a router.
     Own,
 }
 
-/// A host as it was made.
+/// A created host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostState {
     /// The request.
     pub spec: HostSpec,
-    /// The name of its namespace; `None` when it is the machine's own.
+    /// The name of its namespace; `None` if it is the machine's own.
     pub namespace: Option<String>,
     /// The name of its interface, inside its namespace.
     pub interface: String,
@@ -168,7 +167,7 @@ pub struct HostState {
 pub struct Host {
     pub(crate) state: HostState,
     pub(crate) namespace: Namespace,
-    /// What is shown in place of files of the machine: (what is shown, in place of what).
+    /// Files that replace files of the machine: (replacement, replaced).
     pub(crate) shown: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -191,7 +190,7 @@ impl Host {
         &self.state.interface
     }
 
-    /// The interface the engine attaches to, in the core namespace; `None` for a host wired by TAP.
+    /// The engine's interface in the core namespace; `None` for a host wired by TAP.
     #[must_use]
     pub fn port(&self) -> Option<&str> {
         self.state.port.as_deref()
@@ -203,14 +202,14 @@ impl Host {
         &self.namespace
     }
 
-    /// Runs `f` on a new thread inside the host and waits for it. It has the host's network, but sees this
-    /// process's files: names of hosts resolve in a [`Host::command`] only.
+    /// Runs `f` on a new thread inside the host and waits for it. It has the host's network but this
+    /// process's files: names of hosts resolve only in a [`Host::command`].
     ///
     /// # Errors
-    /// When the kernel refuses to let the thread in.
+    /// If the kernel refuses to let the thread in.
     ///
     /// # Panics
-    /// When `f` panics.
+    /// If `f` panics.
     pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> Result<R, LabError> {
         self.namespace.run(f)
     }
@@ -219,7 +218,7 @@ impl Host {
     /// interfaces. It is spawned and waited for like any other.
     ///
     /// # Errors
-    /// When the process is out of file descriptors.
+    /// If the process is out of file descriptors.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command, LabError> {
         let doing = || LabError::system(format!("preparing a command in host {}", self.name()));
         let namespace: OwnedFd = self.namespace.as_fd().try_clone_to_owned().map_err(doing())?;
@@ -227,11 +226,11 @@ impl Host {
         let shown: Result<Vec<_>, io::Error> =
             self.shown.iter().map(|(source, target)| Ok((c(source)?, c(target)?))).collect();
         let shown = shown.map_err(doing())?;
-        // The machine's own network is in its /sys already.
+        // The machine's own network is already in its /sys.
         let own_network = self.state.namespace.is_some();
         let mut command = Command::new(program);
-        // SAFETY: between fork and exec the closure only makes system calls on values made before; it doesn't
-        // allocate and takes no lock.
+        // SAFETY: between fork and exec the closure only makes system calls on existing values; it neither
+        // allocates nor locks.
         unsafe {
             command.pre_exec(move || {
                 enter(namespace.as_fd())?;
@@ -241,7 +240,7 @@ impl Host {
         Ok(command)
     }
 
-    /// Gives the host's interface, which is in its namespace by now, its addresses and routes.
+    /// Sets addresses and routes of the host's interface, which must be in its namespace.
     pub(crate) fn configure(&self) -> Result<(), LabError> {
         let spec = &self.state.spec;
         let doing = |what: String| LabError::system(format!("host {}: {what}", spec.name));
@@ -278,7 +277,7 @@ impl Host {
     }
 }
 
-/// Shows files in place of the machine's, and a `/sys` of this network namespace if `own_network`, to this
+/// Mounts files over the machine's, and the `/sys` of this network namespace if `own_network`, for this
 /// process and its children only. Runs between fork and exec.
 fn show(files: &[(CString, CString)], own_network: bool) -> io::Result<()> {
     if files.is_empty() && !own_network {
@@ -288,7 +287,7 @@ fn show(files: &[(CString, CString)], own_network: bool) -> io::Result<()> {
     mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM)?;
     for (source, target) in files {
         match mount_bind(source.as_c_str(), target.as_c_str()) {
-            // A machine without /etc/resolv.conf, say: then there is nothing to be shown in its place.
+            // The machine lacks the file, such as /etc/resolv.conf: there is nothing to replace.
             Err(Errno::NOENT) => {}
             other => other?,
         }
@@ -299,9 +298,8 @@ fn show(files: &[(CString, CString)], own_network: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Mounts the `/sys` of the network namespace that this process is in. What is mounted below `/sys`, such as
-/// control groups, stays: programs use it. Where the kernel does not allow it (a container that masks parts
-/// of `/sys`), the machine's stays.
+/// Mounts the `/sys` of this process's network namespace. Mounts below `/sys`, such as control groups, are
+/// kept for programs. If the kernel refuses (in a container that masks parts of `/sys`), the machine's stays.
 fn show_sys() {
     const KEPT: [&CStr; 4] =
         [c"/sys/fs/cgroup", c"/sys/fs/bpf", c"/sys/kernel/debug", c"/sys/kernel/tracing"];
@@ -312,7 +310,7 @@ fn show_sys() {
         return;
     }
     for (tree, path) in kept.into_iter().zip(KEPT) {
-        // What is not there, or not to be had, is missed by nobody.
+        // Missing or inaccessible mounts are skipped.
         let _ =
             tree.and_then(|tree| move_mount(tree, c"", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH));
     }

@@ -1,4 +1,4 @@
-//! A lab: hosts in namespaces, their wires, and the core namespace where the engine's ends are.
+//! A lab: hosts in namespaces, their wires, and the core namespace with the engine's ends.
 
 mod changes;
 
@@ -21,10 +21,10 @@ use crate::quiet;
 use crate::state::{Forwarding, Guard, Owner, State, folder_of, write_whole};
 use crate::{Host, HostSpec, LabError, Mac, Wiring};
 
-/// The group of the engine's ends in the core namespace, where nobody else gives numbers.
+/// The interface group of the engine's ends in the core namespace.
 const PORTS: u32 = 1;
 
-/// What stands in every host's `/etc/hosts` before the lab's own names.
+/// The start of every host's `/etc/hosts`, before the lab's names.
 const LOCAL_NAMES: &str = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n";
 
 /// A lab that is up. Dropping it takes it down, unless it was opened rather than created, or left up with
@@ -38,12 +38,12 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Makes the hosts and wires those that use veth; a host wired by TAP waits for [`Lab::configure`].
+    /// Creates the hosts and wires those that use veth; a host wired by TAP needs [`Lab::configure`].
     /// Namespaces are named `lw-<instance>-<host>`; leftovers of a killed lab of the same name are removed
     /// first.
     ///
     /// # Errors
-    /// When a name or a field can't be used, the lab is up already, or the kernel refuses; nothing is left
+    /// If a name or field is invalid, the lab is already up, or the kernel refuses; then nothing is left
     /// behind.
     pub fn create(instance: &str, hosts: &[HostSpec]) -> Result<Self, LabError> {
         check_instance(instance)?;
@@ -60,12 +60,12 @@ impl Lab {
             write_hosts_file(state)?;
             let folder = folder_of(&state.instance);
             let doing = || LabError::system(format!("writing the hosts' files in {}", folder.display()));
-            // Name servers can't be reached from inside; asked anyway, they would cost seconds a question.
+            // Name servers are unreachable from inside; trying them would take seconds per query.
             write_whole(&folder.join("resolv.conf"), b"# A test host has no name server.\n").map_err(doing())
         })
     }
 
-    /// Makes what a state describes; `prepare` writes the files shown inside the hosts.
+    /// Creates what a state describes; `prepare` writes the files shown inside the hosts.
     pub(crate) fn build(
         state: State,
         guard: &Guard,
@@ -80,17 +80,17 @@ impl Lab {
         match made {
             Ok((core, hosts)) => Ok(Self { state, core, hosts, owned: true }),
             Err(e) => {
-                // The first error is the one to tell; what can't be removed now, a later sweep will find.
+                // The first error is reported; a later sweep finds what can't be removed now.
                 let _ = take_down(&state, guard);
                 Err(e)
             }
         }
     }
 
-    /// Joins a lab that is up, made by this or another process. Dropping it leaves the lab up.
+    /// Opens a lab that is up, created by this or another process. Dropping it leaves the lab up.
     ///
     /// # Errors
-    /// When no lab of this name is up, or its namespaces can't be opened.
+    /// If no lab of this name is up, or its namespaces can't be opened.
     pub fn open(instance: &str) -> Result<Self, LabError> {
         check_instance(instance)?;
         let state = State::read(instance)?.ok_or_else(|| LabError::UnknownLab(instance.to_owned()))?;
@@ -105,12 +105,12 @@ impl Lab {
         &self.state.instance
     }
 
-    /// What was changed for it in the machine's own namespace.
+    /// Its changes in the machine's own namespace.
     pub(crate) const fn forwarding(&self) -> Option<&Forwarding> {
         self.state.forwarding.as_ref()
     }
 
-    /// Its hosts, in the order they were given.
+    /// Its hosts, in the given order.
     #[must_use]
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
@@ -119,7 +119,7 @@ impl Lab {
     /// One host.
     ///
     /// # Errors
-    /// When the lab has none of this name.
+    /// If the lab has none of this name.
     pub fn host(&self, name: &str) -> Result<&Host, LabError> {
         self.hosts.iter().find(|h| h.name() == name).ok_or_else(|| LabError::UnknownHost {
             instance: self.state.instance.clone(),
@@ -132,25 +132,25 @@ impl Lab {
     /// there keep working from any thread.
     ///
     /// # Errors
-    /// When the kernel refuses to let the thread in.
+    /// If the kernel refuses to let the thread in.
     ///
     /// # Panics
-    /// When `f` panics.
+    /// If `f` panics.
     pub fn in_core<R: Send>(&self, f: impl FnOnce() -> R + Send) -> Result<R, LabError> {
         self.core.run(f)
     }
 
-    /// The core namespace, where the engine's ends of the wires are.
+    /// The core namespace, with the engine's ends of the wires.
     #[must_use]
     pub const fn core(&self) -> &Namespace {
         &self.core
     }
 
-    /// Gives a host's interface, which was made in the host's namespace, its addresses and routes: for hosts
+    /// Sets addresses and routes of a host's interface, which was created in the host's namespace: for hosts
     /// wired by TAP.
     ///
     /// # Errors
-    /// When there is no such host or interface, or the kernel refuses.
+    /// If there is no such host or interface, or the kernel refuses.
     pub fn configure(&self, host: &str) -> Result<(), LabError> {
         self.host(host)?.configure()
     }
@@ -158,7 +158,7 @@ impl Lab {
     /// Leaves the lab up when this process ends, until [`Lab::down`].
     ///
     /// # Errors
-    /// When the lab's state can't be written; the lab is then taken down.
+    /// If the lab's state can't be written; the lab is then taken down.
     pub fn persist(mut self) -> Result<(), LabError> {
         let guard = Guard::acquire()?;
         self.state.owner = None;
@@ -167,10 +167,10 @@ impl Lab {
         Ok(())
     }
 
-    /// Makes this process the one with which the lab ends, whichever made it.
+    /// Makes this process the lab's owner, with which it ends.
     ///
     /// # Errors
-    /// When the lab's state can't be written.
+    /// If the lab's state can't be written.
     pub fn take_over(&mut self) -> Result<(), LabError> {
         let guard = Guard::acquire()?;
         self.state.owner = Some(Owner::this_process()?);
@@ -182,17 +182,17 @@ impl Lab {
     /// Takes the lab down: ends the programs inside its hosts, removes its namespaces and its state.
     ///
     /// # Errors
-    /// When something can't be removed; the rest is removed all the same.
+    /// If something can't be removed; the rest is still removed.
     pub fn down(mut self) -> Result<(), LabError> {
         self.owned = false;
         let guard = Guard::acquire_to_remove()?;
         take_down(&self.state_now(), &guard)
     }
 
-    /// The labs that are up, by name, and those that killed processes left.
+    /// The labs that are up, by name, and those left by killed processes.
     ///
     /// # Errors
-    /// When the folder of states can't be read.
+    /// If the folder of states can't be read.
     pub fn list() -> Result<Vec<LabInfo>, LabError> {
         Ok(State::read_all()?.into_iter().map(LabInfo::of).collect())
     }
@@ -201,24 +201,24 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         if self.owned {
-            // Nobody is left to be told; what can't be removed stays in the state for a later sweep.
+            // Errors can't be reported; what can't be removed stays in the state for a later sweep.
             let _ = Guard::acquire_to_remove().and_then(|guard| take_down(&self.state_now(), &guard));
         }
     }
 }
 
-/// A lab as [`Lab::list`] shows it.
+/// A lab listed by [`Lab::list`].
 #[derive(Clone, Debug)]
 pub struct LabInfo {
     /// Its name.
     pub instance: String,
-    /// The process that takes it down; `None` for one left up on purpose.
+    /// The process that takes it down; `None` for a persistent one.
     pub owner: Option<u32>,
     /// Whether that process ended without taking it down.
     pub dead: bool,
     /// Its hosts.
     pub hosts: Vec<HostSpec>,
-    /// The owner itself, held so that no other process is taken for it.
+    /// The owner itself, held so that its id can't be reused.
     pub(crate) process: Option<Arc<OwnedFd>>,
 }
 
@@ -238,14 +238,14 @@ impl LabInfo {
         }
     }
 
-    /// Asks the process that holds this lab to end, as SIGTERM does; answers whether there was one to ask.
+    /// Sends SIGTERM to this lab's owner; returns whether there was one.
     pub fn ask_to_end(&self) -> bool {
         self.process.iter().for_each(|process| processes::send(process, Signal::TERM));
         self.process.is_some()
     }
 
-    /// Waits until the process that holds this lab has ended; answers whether it has. One that can't be seen
-    /// from here has not, nor has a lab that no process holds.
+    /// Waits until this lab's owner has ended; returns whether it has. False if it is not visible from here,
+    /// or the lab has no owner.
     pub fn wait_for_end(&self, patience: Duration) -> bool {
         match &self.process {
             Some(process) => processes::ends_before(process, Instant::now() + patience),
@@ -254,18 +254,18 @@ impl LabInfo {
     }
 }
 
-/// Removes what killed processes left: only labs whose state names an owner that surely runs no more. Answers
-/// their names; without the privileges to remove anything, none.
+/// Removes labs of killed processes, whose owner has certainly ended. Returns their names; none without the
+/// privileges to remove anything.
 ///
 /// # Errors
-/// When something can't be removed; the rest is removed all the same.
+/// If something can't be removed; the rest is still removed.
 pub fn sweep() -> Result<Vec<String>, LabError> {
     crate::bind_guard::sweep();
     if !State::read_all()?.iter().any(State::is_left) && State::unfinished()?.is_empty() {
         return Ok(Vec::new());
     }
     let guard = match Guard::acquire() {
-        // What root left is root's to remove; to others it does no harm.
+        // Leftovers of root are root's to remove, and harmless.
         Err(LabError::System { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
             return Ok(Vec::new());
         }
@@ -292,7 +292,7 @@ pub(crate) fn new_state(instance: &str, hosts: Vec<HostState>) -> Result<State, 
     })
 }
 
-/// Makes sure that no other lab has this name, and removes what a killed one left.
+/// Ensures that no other lab has this name, and removes leftovers of a killed one.
 fn claim(instance: &str, guard: &Guard) -> Result<(), LabError> {
     match State::read(instance)? {
         None => Ok(()),
@@ -316,7 +316,6 @@ fn make(state: &State) -> Result<(Namespace, Vec<Host>), LabError> {
     Ok((core, hosts))
 }
 
-/// What a state says of one host, the `number`th.
 fn host_state(instance: &str, number: u32, spec: &HostSpec) -> HostState {
     HostState {
         spec: HostSpec { mac: Some(spec.mac.unwrap_or(Mac::of_place(number + 1))), ..spec.clone() },
@@ -326,7 +325,7 @@ fn host_state(instance: &str, number: u32, spec: &HostSpec) -> HostState {
     }
 }
 
-/// Makes the namespace of a host that has one of its own.
+/// Creates the namespace of a host that has its own.
 fn make_namespace(host: &HostState) -> Result<(), LabError> {
     let Some(name) = &host.namespace else { return Ok(()) };
     Namespace::create(name)?.run(|| {
@@ -351,7 +350,7 @@ fn wire_up(core: &Namespace, host: &Host) -> Result<(), LabError> {
     host.configure()
 }
 
-/// Writes the names that hosts know of each other.
+/// Writes the names by which hosts know each other.
 fn write_hosts_file(state: &State) -> Result<(), LabError> {
     let file = folder_of(&state.instance).join("hosts");
     let doing = LabError::system(format!("writing {}", file.display()));
@@ -367,7 +366,7 @@ fn set_up(interface: &str) -> io::Result<()> {
     Socket::route()?.request(link::change(interface_index(interface)?, &up))
 }
 
-/// Makes a veth pair with one end in the core and one in the host.
+/// Creates a veth pair with one end in the core and one in the host.
 fn wire(core: &Namespace, host: &Host, port: &str) -> Result<(), LabError> {
     let spec = host.spec();
     let alike = LinkSettings { mtu: Some(spec.mtu), ..LinkSettings::default() };
@@ -403,7 +402,7 @@ fn open_host(state: &State, host: &HostState) -> Result<Host, LabError> {
     Ok(Host { state: host.clone(), namespace, shown })
 }
 
-/// The namespace of a host that has none of its own: where the lab was made, seen from wherever it is opened.
+/// The namespace of a host without its own: the one in which the lab was created.
 fn machine_of(state: &State) -> Result<Namespace, LabError> {
     let attached = state.attached.as_ref().map(|attached| attached.namespace);
     let id = state.forwarding.as_ref().map(|forwarding| forwarding.machine).or(attached);
@@ -422,8 +421,8 @@ fn hosts_file(state: &State) -> String {
     text
 }
 
-/// Removes everything a state names. Parts that are gone already are no error; after a failure the rest is
-/// removed all the same, and the state stays for another try.
+/// Removes everything in a state. Missing parts are not an error; after a failure the rest is still removed,
+/// and the state stays for another try.
 fn take_down(state: &State, guard: &Guard) -> Result<(), LabError> {
     processes::end_all_in(state.namespaces());
     let mut result = match &state.forwarding {
@@ -438,14 +437,14 @@ fn take_down(state: &State, guard: &Guard) -> Result<(), LabError> {
     state.remove(guard)
 }
 
-/// Removes the veth pairs at once: a namespace is cleared in the background only, and not while an engine
-/// still has sockets in it.
+/// Removes the veth pairs at once: a namespace is cleared only in the background, and not while an engine has
+/// sockets in it.
 fn delete_ports(state: &State) -> Result<(), LabError> {
     let Ok(core) = Namespace::open(&state.core) else { return Ok(()) };
     let entered = core.run(|| link::unless_gone(Socket::route()?.request(link::delete_group(PORTS))));
     match entered {
         Ok(result) => result.map_err(LabError::system("removing veth pairs")),
-        // A run that died between making the name and binding it left an ordinary file: nothing to enter.
+        // A run killed between creating and binding the name left an ordinary file: nothing to enter.
         Err(LabError::System { source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => Ok(()),
         Err(e) => Err(e),
     }

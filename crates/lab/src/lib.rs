@@ -4,9 +4,9 @@
 //! addresses, which holds the engine's ends of the wires. An [`ExecNet`] is a lab of two ends, for one
 //! command: the near end is the command's, the far end is this machine's network.
 //!
-//! Everything made is written down first (in `/run/longwire`), so that [`sweep`] can remove what a killed
-//! process left, and only that. Where there are no privileges, [`enter_user_namespace`] gives the process a
-//! private world in which all of this works the same.
+//! Everything is recorded in `/run/longwire` before it is created, so that [`sweep`] can remove exactly what
+//! a killed process left. Without privileges, [`enter_user_namespace`] moves the process into namespaces in
+//! which all of this works the same.
 //!
 //! ```no_run
 //! use longwire_lab::{HostSpec, Lab};

@@ -1,9 +1,9 @@
-//! Loopback services across the link of `exec`, in both directions, by packets that cross it.
+//! Loopback services across the link of `exec`, in both directions.
 //!
-//! At the near end, the kernel gives what the command sends to 127.0.0.1 the far end's address. There a relay
-//! listens, on the link's interface only, and passes it on to the machine's 127.0.0.1: its services see a
-//! client of their own machine. The other way round, a relay on the machine's 127.0.0.1 dials the near end's
-//! address, and the kernel there has it go to the command's 127.0.0.1.
+//! At the near end, the kernel translates the command's packets for 127.0.0.1 to the far end's address. There
+//! a relay listens, only on the link's interface, and connects to the machine's 127.0.0.1: services see a
+//! client of their own machine. In the other direction, a relay on the machine's 127.0.0.1 connects to the
+//! near end's address, which the kernel there translates to the command's 127.0.0.1.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,9 +24,9 @@ use crate::port_relay::{Dial, PortRelay};
 use crate::redirection::{Redirections, redirect};
 use crate::{ExecNet, LabError, Namespace, quiet, socket_option};
 
-/// Most ports of a list: each has sockets of its own.
+/// Most ports of a list: each has its own sockets.
 const MOST: usize = 1024;
-/// How often it is looked whether other services listen.
+/// Interval between checks for listening services.
 const LOOK: Duration = Duration::from_millis(200);
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
@@ -77,12 +77,12 @@ impl Ports {
     }
 }
 
-/// Which of the machine's loopback services the command reaches.
+/// The machine's loopback services that the command can reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reached {
-    /// Those at these ports, whether they listen already or not.
+    /// Those at these ports, whether they already listen or not.
     Listed(Ports),
-    /// Those that listen, at any time.
+    /// All that listen at the time.
     Listening,
 }
 
@@ -97,17 +97,17 @@ impl FromStr for Reached {
 /// Loopback services that are reached across the link, until dropped.
 #[derive(Debug)]
 pub struct Localhost {
-    // Ends first: it makes further relays.
+    // Ends first, because it creates further relays.
     _watch: Option<Watch>,
     _relays: Vec<PortRelay>,
 }
 
 impl Localhost {
-    /// Begins: `reached` of the machine's services from the near end, `published` ones of the near end from
-    /// the machine's loopback.
+    /// Makes the machine's `reached` services available at the near end, and the near end's `published` ports
+    /// on the machine's loopback.
     ///
     /// # Errors
-    /// When the kernel refuses, or a port that is to be published is taken.
+    /// If the kernel refuses, or a published port is taken.
     pub fn start(net: &ExecNet, reached: Option<&Reached>, published: &Ports) -> Result<Self, LabError> {
         let (near, far) = (net.near(), net.far());
         let addresses = [near, far].map(|end| end.spec().addresses[0].address());
@@ -146,7 +146,7 @@ impl Localhost {
     }
 }
 
-/// Both ends, and the relays at the far one by their ports.
+/// Both ends, and the relays at the far one by port.
 #[derive(Debug)]
 struct Ends {
     near: Namespace,
@@ -160,8 +160,8 @@ struct Ends {
 }
 
 impl Ends {
-    /// Has relays at the far end for these ports, and for no others. A port at which a service listens on
-    /// every address of the machine needs none.
+    /// Sets the ports that have relays at the far end. A port at which a service listens on every address of
+    /// the machine needs none.
     fn reach(&mut self, ports: &BTreeSet<u16>) -> io::Result<()> {
         self.relays.retain(|port, _| ports.contains(port));
         let new: Vec<u16> = ports.iter().copied().filter(|port| !self.relays.contains_key(port)).collect();
@@ -180,7 +180,7 @@ impl Ends {
         self.near.run(|| redirect(own, other, &redirections)).map_err(io::Error::other)?
     }
 
-    /// The ports at which services of the machine listen now: not those that are published there.
+    /// The ports at which the machine's services listen, without published ones.
     fn listening(&self) -> io::Result<BTreeSet<u16>> {
         let mut ports = self.far.run(listening).map_err(io::Error::other)?;
         ports.retain(|port| !self.back.iter().any(|published| published.contains(port)));
@@ -190,7 +190,7 @@ impl Ends {
         Ok(ports)
     }
 
-    /// Reaches whatever listens now.
+    /// Adjusts relays to the listening services.
     fn follow(&mut self) -> io::Result<BTreeSet<u16>> {
         let ports = self.listening()?;
         self.reach(&ports)?;
@@ -199,7 +199,7 @@ impl Ends {
     }
 }
 
-/// Looks for services that begin to listen.
+/// Watches for services that begin to listen.
 #[derive(Debug)]
 struct Watch {
     stop: OwnedFd,
@@ -220,7 +220,7 @@ impl Watch {
                     return;
                 }
                 if ends.listening().is_ok_and(|now| now != known)
-                    // What can't be done now (no descriptors left) is tried again.
+                    // Failures (no descriptors left) are retried.
                     && let Ok(now) = ends.follow()
                 {
                     known = now;
@@ -234,7 +234,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // Eight bytes, as eventfd(2) wants; writing the first one can neither block nor fail.
+        // Eight bytes, as eventfd(2) requires; the first write can neither block nor fail.
         let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -250,13 +250,13 @@ fn publish(near: Ipv4Addr, port: u16) -> io::Result<[PortRelay; 2]> {
     Ok([tcp, PortRelay::udp(UdpSocket::bind(at)?, dial, to)?])
 }
 
-/// Relays from a port of the far end to the loopback of its machine: none where somebody listens already.
+/// Relays from a port of the far end to the loopback of its machine; none if the port is already in use.
 fn receive(at: Ipv4Addr, index: u32, port: u16) -> io::Result<Vec<PortRelay>> {
     let dial = Arc::new(Dial::Inside(Namespace::current().map_err(io::Error::other)?));
     let to = [IpAddr::V4(LOOPBACK), IpAddr::V6(Ipv6Addr::LOCALHOST)].map(|to| SocketAddr::new(to, port));
     let socket = |kind| {
         let socket = socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)?;
-        // Nobody else may come in: not from the machine's networks, and not from the machine.
+        // Accepts neither the machine's networks nor the machine itself.
         socket_option::bind_to_interface(&socket, index)?;
         rustix::net::sockopt::set_socket_reuseaddr(&socket, kind == SocketType::STREAM)?;
         bind(&socket, &SocketAddr::from((at, port)))?;

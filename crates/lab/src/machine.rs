@@ -1,10 +1,8 @@
-//! What `exec` changes in the machine's own namespace, and how it is put back: forwarding, and address
-//! translation.
+//! Changes of `exec` in the machine's own namespace, and their restoring: forwarding and address translation.
 //!
-//! Forwarding is one setting of each family that several runs may need at once, so its value from before is
-//! kept with the list of those who use it, and the last one puts it back. Where it was off, a table of the
-//! firewall drops whatever would not have been forwarded before, but the runs' own packets: the machine does
-//! not become a router for others.
+//! Forwarding is a setting per family that several runs may need at once, so its previous value is kept with
+//! the list of users, and the last one restores it. Where it was off, a firewall table drops all packets but
+//! the runs' own: the machine does not become a router for others.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,13 +18,13 @@ use crate::nftables::{IPV4, IPV6};
 use crate::state::{Forwarding, Guard, ROOT, write_whole};
 use crate::{LabError, firewall};
 
-/// Where a family's settings for forwarding are.
+/// A family's settings for forwarding.
 struct Family {
     number: u8,
-    /// Forwarding as a whole: writing it overwrites that of the interfaces.
+    /// The global setting: writing it overwrites those of the interfaces.
     whole: &'static str,
     interfaces: &'static str,
-    /// Further settings of interfaces that a change of forwarding acts on.
+    /// Further settings of interfaces that a change of forwarding affects.
     besides: &'static [&'static str],
 }
 
@@ -43,12 +41,12 @@ const V6: Family = Family {
     besides: &["accept_ra"],
 };
 
-/// Whether this machine forwards IPv6, or can be told to.
+/// Whether this machine can forward IPv6.
 pub fn can_forward_ipv6() -> bool {
     V6.is_on() || fs::File::options().write(true).open(V6.whole).is_ok()
 }
 
-/// Lets packets from behind the uplink out, under the machine's own addresses.
+/// Lets packets from behind the uplink out, with the machine's own addresses.
 pub fn prepare(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result<(), LabError> {
     let machine = Namespace::current()?;
     let mut shared = Shared::read(machine.id())?;
@@ -69,13 +67,13 @@ pub fn prepare(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result
     })
 }
 
-/// Undoes [`prepare`], whether or not it came to its end, and removes the uplink.
+/// Undoes [`prepare`], complete or not, and removes the uplink.
 pub fn restore(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result<(), LabError> {
     close(instance, forwarding, guard)?;
     find(forwarding.machine).map_or(Ok(()), |machine| machine.run(|| delete_link(&forwarding.uplink))?)
 }
 
-/// Undoes [`prepare`]. Done twice it does no harm.
+/// Undoes [`prepare`]. Idempotent.
 pub fn close(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result<(), LabError> {
     let id = forwarding.machine;
     let Some(machine) = find(id) else {
@@ -87,7 +85,7 @@ pub fn close(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result<(
         shared.users.retain(|user| user != instance);
         let is_last = shared.users.is_empty();
         if is_last {
-            // Before the restrictions go.
+            // Before the restrictions are removed.
             put_back(&shared.before).map_err(LabError::system("putting the machine's forwarding back"))?;
         }
         let closed = firewall::close(instance, is_last);
@@ -96,7 +94,7 @@ pub fn close(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result<(
     })?
 }
 
-/// The name is this run's while its state stands, so an interface of this name is, too.
+/// The name belongs to this run while its state exists, and so does an interface with it.
 fn delete_link(name: &str) -> Result<(), LabError> {
     let Ok(index) = interface_index(name) else { return Ok(()) };
     Socket::route()
@@ -104,7 +102,7 @@ fn delete_link(name: &str) -> Result<(), LabError> {
         .map_err(LabError::system(format!("removing interface {name}")))
 }
 
-/// Values from before, kept while somebody uses forwarding in one namespace.
+/// Previous values, kept while forwarding is in use in a namespace.
 #[derive(Default, Serialize, Deserialize)]
 struct Shared {
     users: Vec<String>,
@@ -144,17 +142,17 @@ impl Shared {
 
 impl Family {
     fn is_on(&self) -> bool {
-        // What can't be read is not turned on either.
+        // An unreadable setting is not turned on.
         fs::read_to_string(self.whole).is_ok_and(|value| value.trim() != "0")
     }
 
-    /// Forwarding as a whole, and the settings of each interface.
+    /// The global setting, and those of each interface.
     fn settings(&self) -> io::Result<BTreeMap<PathBuf, String>> {
         let whole = Path::new(self.whole);
         let mut found = BTreeMap::from([(whole.to_owned(), fs::read_to_string(whole)?)]);
         for entry in fs::read_dir(self.interfaces)? {
             let folder = entry?.path();
-            // "all" is the setting as a whole, for IPv4 under another name.
+            // "all" is the global setting, for IPv4 under another name.
             if folder.ends_with("all") {
                 continue;
             }
@@ -167,7 +165,7 @@ impl Family {
         Ok(found)
     }
 
-    /// All but what was forwarded before.
+    /// The restriction to what was forwarded before.
     fn restriction(&self, before: &BTreeMap<PathBuf, String>) -> Restriction {
         let forwards = |(path, value): (&PathBuf, &String)| {
             let mut parts = path.strip_prefix(self.interfaces).ok()?.iter();
@@ -178,8 +176,8 @@ impl Family {
         Restriction { family: self.number, but_from: before.iter().filter_map(forwards).collect() }
     }
 
-    /// A machine that forwards IPv6 forgets the routes that it learned from routers, unless it is told to
-    /// listen to them all the same.
+    /// A machine that forwards IPv6 forgets routes learned from routers, unless it is set to accept them
+    /// anyway.
     fn turn_on(&self) -> io::Result<()> {
         if self.number != IPV6 {
             return fs::write(self.whole, "1");
@@ -191,18 +189,18 @@ impl Family {
             }
         }
         fs::write(self.whole, "1")?;
-        // Interfaces to come, such as the uplink, need not join the groups of routers: packets are forwarded
-        // as the whole says.
+        // New interfaces, such as the uplink, need not join the groups of routers: packets are forwarded by
+        // the global setting.
         fs::write(Path::new(self.interfaces).join("default/forwarding"), "0")
     }
 }
 
-/// The settings of families as a whole come first: they overwrite the interfaces'.
+/// Global settings come first: they overwrite the interfaces'.
 fn put_back(before: &BTreeMap<PathBuf, String>) -> io::Result<()> {
     let is_whole = |path: &Path| [V4.whole, V6.whole].iter().any(|whole| path == Path::new(whole));
     let (whole, single): (Vec<_>, Vec<_>) = before.iter().partition(|(path, _)| is_whole(path));
     for (path, value) in whole.into_iter().chain(single) {
-        // What is gone needs no value.
+        // Missing settings need no value.
         if fs::read_to_string(path).is_ok_and(|now| now != *value) {
             fs::write(path, value)?;
         }
@@ -210,7 +208,7 @@ fn put_back(before: &BTreeMap<PathBuf, String>) -> io::Result<()> {
     Ok(())
 }
 
-/// The namespace with this id, if it is still there: the calling thread's, a named one, or that of a process.
+/// The namespace with this id, if it still exists: the calling thread's, a named one, or that of a process.
 pub fn find(id: NamespaceId) -> Option<Namespace> {
     let matches = |path: &Path| NamespaceId::at(path).is_ok_and(|found| found == id);
     let own = PathBuf::from("/proc/thread-self/ns/net");

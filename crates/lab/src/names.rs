@@ -2,12 +2,12 @@
 
 use crate::LabError;
 
-/// Refuses what can't be the name of a lab.
+/// Checks the name of a lab.
 pub fn check_instance(instance: &str) -> Result<(), LabError> {
     check_name("lab", instance, 32)
 }
 
-/// Refuses names that don't fit a file name, a host name, or a line of a table.
+/// Refuses names that are not valid as file names or host names.
 pub fn check_name(what: &'static str, name: &str, longest: usize) -> Result<(), LabError> {
     let error = |reason| Err(LabError::Name { what, name: name.to_owned(), reason });
     if name.is_empty() || name.len() > longest {
@@ -25,7 +25,7 @@ pub fn check_name(what: &'static str, name: &str, longest: usize) -> Result<(), 
     Ok(())
 }
 
-/// Whether a name can be that of an interface.
+/// Whether a name is valid for an interface.
 pub fn is_interface(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     (1..=15).contains(&name.len()) && name.chars().all(fits) && name != "." && name != ".."

@@ -1,4 +1,4 @@
-//! Network namespaces: made, named where `ip netns` looks for them, entered by throw-away threads.
+//! Network namespaces: created, named as by `ip netns`, and entered by temporary threads.
 #![allow(unsafe_code)]
 
 use std::fs::{self, File, OpenOptions};
@@ -38,7 +38,7 @@ impl NamespaceId {
         Self { device: meta.dev(), inode: meta.ino() }
     }
 
-    /// The id of what a path such as `/proc/<pid>/ns/net` leads to.
+    /// The id of the namespace at a path such as `/proc/<pid>/ns/net`.
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
         Ok(Self::of(&fs::metadata(path)?))
     }
@@ -58,23 +58,23 @@ impl Namespace {
     /// The calling thread's namespace.
     ///
     /// # Errors
-    /// When `/proc` isn't mounted.
+    /// If `/proc` isn't mounted.
     pub fn current() -> Result<Self, LabError> {
         Self::at(Path::new("/proc/thread-self/ns/net"))
     }
 
-    /// The namespace `ip netns` knows by `name`.
+    /// The namespace that `ip netns` knows by `name`.
     ///
     /// # Errors
-    /// When there is none, or it was made in a mount namespace this process is not in.
+    /// If there is none, or it was created in another mount namespace.
     pub fn open(name: &str) -> Result<Self, LabError> {
         Self::at(&path_of(name))
     }
 
-    /// The namespace that a path such as `/proc/PID/ns/net` leads to.
+    /// The namespace at a path such as `/proc/PID/ns/net`.
     ///
     /// # Errors
-    /// When there is none, or it can't be opened.
+    /// If there is none, or it can't be opened.
     pub fn at(path: &Path) -> Result<Self, LabError> {
         let doing = || LabError::system(format!("opening network namespace {}", path.display()));
         let file = File::open(path).map_err(doing())?;
@@ -82,10 +82,10 @@ impl Namespace {
         Ok(Self { id: NamespaceId::of(&meta), file })
     }
 
-    /// Makes a namespace with its loopback up, and binds it to `name`.
+    /// Creates a namespace with its loopback up, and binds it to `name`.
     ///
     /// # Errors
-    /// When the name is taken or the kernel refuses.
+    /// If the name is taken or the kernel refuses.
     pub fn create(name: &str) -> Result<Self, LabError> {
         let path = path_of(name);
         fs::create_dir_all(NAMES)
@@ -99,12 +99,12 @@ impl Namespace {
             other => other.map_err(LabError::system(format!("making {}", path.display())))?,
         };
         let bound = on_a_thread(|| {
-            // Of this thread only, which ends with the closure.
+            // Changes this thread only, which ends with the closure.
             unshare(UnshareFlags::NEWNET)?;
             Ok(mount_bind("/proc/thread-self/ns/net", &path)?)
         });
         if let Err(e) = bound {
-            // The bind may have failed only: without a mount this is an ordinary empty file.
+            // If only the bind failed, this is an ordinary empty file.
             let _ = fs::remove_file(&path);
             return Err(LabError::system(format!("making network namespace {name}"))(e));
         }
@@ -117,16 +117,16 @@ impl Namespace {
         path_of(name).symlink_metadata().is_ok()
     }
 
-    /// Takes the name away; the namespace itself ends when nothing is left in it. A name that is gone already
-    /// is no error.
+    /// Removes the name; the namespace itself ends when nothing uses it any more. A missing name is not an
+    /// error.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn remove(name: &str) -> Result<(), LabError> {
         let path = path_of(name);
-        // A failure means that nothing is mounted here (made in another mount namespace, or a run that died
-        // between the two steps): the file then goes all the same, and with it, the kernel takes away what
-        // other mount namespaces have on it.
+        // A failure means that nothing is mounted here (it was created in another mount namespace, or a run
+        // was killed between the two steps): the file is removed anyway, with which the kernel removes mounts
+        // on it in other mount namespaces.
         let _ = unmount(&path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
         match fs::remove_file(&path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
@@ -140,10 +140,10 @@ impl Namespace {
     /// belong to the namespace and keep working from any thread.
     ///
     /// # Errors
-    /// When the kernel refuses to let the thread in.
+    /// If the kernel refuses to let the thread in.
     ///
     /// # Panics
-    /// When `f` panics.
+    /// If `f` panics.
     pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> Result<R, LabError> {
         on_a_thread(|| {
             enter(self.as_fd())?;
@@ -152,16 +152,16 @@ impl Namespace {
         .map_err(LabError::system("entering a network namespace"))
     }
 
-    /// This namespace, held open once more.
+    /// A second handle to this namespace.
     ///
     /// # Errors
-    /// When the process is out of file descriptors.
+    /// If the process is out of file descriptors.
     pub(crate) fn again(&self) -> Result<Self, LabError> {
         let file = self.file.try_clone().map_err(LabError::system("holding a network namespace"))?;
         Ok(Self { file, id: self.id })
     }
 
-    /// Whether a path leads to this namespace: one that is held open outlives its name and its processes.
+    /// Whether a path leads to this namespace, which may have outlived its name and processes.
     #[must_use]
     pub fn is_at(&self, path: &Path) -> bool {
         NamespaceId::at(path).is_ok_and(|found| found == self.id)
@@ -180,7 +180,7 @@ impl AsFd for Namespace {
     }
 }
 
-/// The path `ip netns` uses for a name.
+/// The path that `ip netns` uses for a name.
 #[must_use]
 pub fn path_of(name: &str) -> PathBuf {
     Path::new(NAMES).join(name)
@@ -188,19 +188,18 @@ pub fn path_of(name: &str) -> PathBuf {
 
 /// Moves the calling thread into a network namespace. Safe between fork and exec.
 pub(crate) fn enter(namespace: BorrowedFd<'_>) -> io::Result<()> {
-    // By libc: rustix first looks where the C library has the call, which takes a lock that another thread
-    // may have held at the fork. SAFETY: no pointers; the kernel checks that the descriptor is a network
-    // namespace.
+    // rustix looks up the call in the C library, which takes a lock that another thread may have held at the
+    // fork. SAFETY: no pointers; the kernel checks that the descriptor is a network namespace.
     let entered = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
     if entered < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Makes the folder of names a shared mount, as `ip netns add` would: did that come later, it would put a
-/// mount over ours that hides them and keeps them busy.
+/// Makes the folder of names a shared mount, as `ip netns add` does: later, that would mount over our names,
+/// hide them and keep them busy.
 fn share(names: &Path) -> io::Result<()> {
     let make_shared = || mount_change(names, MountPropagationFlags::SHARED | MountPropagationFlags::REC);
     match make_shared() {
-        // It is no mount yet.
+        // It is not a mount yet.
         Err(Errno::INVAL) => {
             mount_bind_recursive(names, names)?;
             Ok(make_shared()?)
@@ -209,13 +208,13 @@ fn share(names: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives the calling thread namespaces of its own. Safe between fork and exec.
+/// Moves the calling thread into new namespaces. Safe between fork and exec.
 pub(crate) fn unshare(namespaces: UnshareFlags) -> rustix::io::Result<()> {
-    // SAFETY: what these flags say of namespaces leaves the table of descriptors shared.
+    // SAFETY: these flags leave the table of descriptors shared.
     unsafe { unshare_unsafe(namespaces - UnshareFlags::FILES) }
 }
 
-/// Runs `f` on a thread of its own, so that a change of namespace ends with it.
+/// Runs `f` on a new thread, so that a change of namespace ends with it.
 pub(crate) fn on_a_thread<R: Send>(f: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("lab".to_owned()).spawn_scoped(scope, f)?;

@@ -54,7 +54,7 @@ pub const IPV6: u8 = 10;
 /// `NFPROTO_INET`: both families.
 pub const INET: u8 = 1;
 
-/// Places at which chains see packets, with the kernel's numbers.
+/// Hooks of chains, with the kernel's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
     PreRouting = 0,
@@ -65,8 +65,7 @@ pub enum Hook {
 }
 
 impl Hook {
-    /// Where translation belongs among other chains at this place: `NF_IP_PRI_NAT_SRC` or
-    /// `NF_IP_PRI_NAT_DST`.
+    /// The priority of translation at this hook: `NF_IP_PRI_NAT_SRC` or `NF_IP_PRI_NAT_DST`.
     const fn nat_priority(self) -> i32 {
         if matches!(self, Self::PostRouting | Self::Input) { 100 } else { -100 }
     }
@@ -80,11 +79,11 @@ pub struct Chain {
     pub name: String,
     /// `filter`, `nat` or `route`.
     pub kind: String,
-    /// The kernel's number of the place it is called from; `None` for one called by other chains only.
+    /// The kernel's number of its hook; `None` if only other chains call it.
     pub hook: Option<u32>,
 }
 
-/// Runs requests together: all take effect, or none.
+/// Runs requests as a transaction: all take effect or none.
 pub fn apply(requests: Vec<Message>) -> io::Result<()> {
     let mark = |kind| {
         let mut m = Message::new(kind, 0);
@@ -95,33 +94,33 @@ pub fn apply(requests: Vec<Message>) -> io::Result<()> {
     Socket::netfilter()?.batch(mark(BATCH_BEGIN), requests, mark(BATCH_END))
 }
 
-/// Makes a table of a family, or keeps the one of this name.
+/// Creates a table of a family, or keeps the one of this name.
 pub fn new_table(family: u8, name: &str) -> Message {
     let mut m = request(NEW_TABLE, family, libc::NLM_F_CREATE);
     m.string(TABLE_NAME, name);
     m
 }
 
-/// Removes a table with all that is in it.
+/// Removes a table with its contents.
 pub fn delete_table(family: u8, name: &str) -> Message {
     let mut m = request(DELETE_TABLE, family, 0);
     m.string(TABLE_NAME, name);
     m
 }
 
-/// Makes a chain that translates addresses: of sources behind routing, of destinations before.
+/// Creates a chain that translates addresses: of sources after routing, of destinations before.
 pub fn new_nat_chain(chain: &Chain, hook: Hook) -> Message {
     new_chain(chain, hook, hook.nat_priority())
 }
 
-/// Makes a chain that sees packets for this namespace itself.
+/// Creates a chain for packets to this namespace itself.
 pub fn new_input_chain(chain: &Chain) -> Message {
     new_chain(chain, Hook::Input, 0)
 }
 
-/// Makes a chain that drops packets on their way through unless a rule lets them pass.
+/// Creates a chain that drops forwarded packets unless a rule accepts them.
 pub fn new_forward_chain(chain: &Chain) -> Message {
-    // Before other chains, which may let pass what this one would not.
+    // Before other chains, which may accept what this one drops.
     const PRIORITY: i32 = -10;
     const NF_DROP: u32 = 0;
     let mut m = new_chain(chain, Hook::Forward, PRIORITY);
@@ -141,7 +140,7 @@ fn new_chain(chain: &Chain, hook: Hook, priority: i32) -> Message {
     m
 }
 
-/// Puts a rule at the head of a chain; its comment is shown by `nft list ruleset`.
+/// Inserts a rule at the head of a chain; `nft list ruleset` shows its comment.
 pub fn insert_rule(chain: &Chain, rule: &Rule, comment: &str) -> Message {
     let mut m = request(NEW_RULE, chain.family, libc::NLM_F_CREATE);
     m.string(RULE_TABLE, &chain.table);
@@ -178,7 +177,7 @@ pub fn rules_with_comment(chain: &Chain, comment: &str) -> io::Result<Vec<u64>> 
     Socket::netfilter()?.dump(listing, |_, body| {
         let Some(body) = body.get(4..) else { return };
         let value = |kind| attributes(body).find(|(k, _)| *k == kind).map(|(_, v)| v);
-        // Older kernels don't pick by chain themselves.
+        // Older kernels don't filter by chain.
         let here = text(value(RULE_CHAIN)) == Some(chain.name.clone())
             && text(value(RULE_TABLE)) == Some(chain.table.clone());
         let handle = value(RULE_HANDLE).and_then(|v| Some(u64::from_be_bytes(v.try_into().ok()?)));
@@ -189,38 +188,38 @@ pub fn rules_with_comment(chain: &Chain, comment: &str) -> io::Result<Vec<u64>> 
     Ok(found)
 }
 
-/// What a rule looks at and does, as a list of the kernel's expressions.
+/// A rule: a list of the kernel's expressions.
 #[derive(Default)]
 pub struct Rule {
     expressions: Vec<u8>,
 }
 
 impl Rule {
-    /// Goes on for packets that came in by an interface.
+    /// Matches packets that arrived by an interface.
     pub fn came_by(self, interface: &str) -> Self {
         const META_IIFNAME: u32 = 6;
         self.meta(META_IIFNAME).compare(EQUAL, &padded(interface))
     }
 
-    /// Goes on for packets that go out by an interface.
+    /// Matches packets that leave by an interface.
     pub fn goes_by(self, interface: &str) -> Self {
         const META_OIFNAME: u32 = 7;
         self.meta(META_OIFNAME).compare(EQUAL, &padded(interface))
     }
 
-    /// Goes on for packets that go out by any other interface.
+    /// Matches packets that leave by any other interface.
     pub fn goes_not_by(self, interface: &str) -> Self {
         const META_OIFNAME: u32 = 7;
         self.meta(META_OIFNAME).compare(NOT_EQUAL, &padded(interface))
     }
 
-    /// Goes on for packets of a family, [`IPV4`] or [`IPV6`].
+    /// Matches packets of a family, [`IPV4`] or [`IPV6`].
     pub fn of_family(self, family: u8) -> Self {
         const META_NFPROTO: u32 = 15;
         self.meta(META_NFPROTO).compare(EQUAL, &[family])
     }
 
-    /// Goes on for packets from a network.
+    /// Matches packets from a network.
     pub fn sent_from(self, network: IpAddr, prefix: u8) -> Self {
         let (family, offset, address) = match network {
             IpAddr::V4(address) => (IPV4, 12, address.octets().to_vec()),
@@ -233,14 +232,14 @@ impl Rule {
         loaded.mask(&mask).compare(EQUAL, &masked)
     }
 
-    /// Goes on for IPv4 packets to an address.
+    /// Matches IPv4 packets to an address.
     pub fn sent_to(self, address: Ipv4Addr) -> Self {
         const DESTINATION_OFFSET: u32 = 16;
         let loaded = self.of_family(IPV4).payload(NETWORK_HEADER, DESTINATION_OFFSET, 4);
         loaded.compare(EQUAL, &address.octets())
     }
 
-    /// Goes on for packets of a protocol above IP, to one of a range of its ports.
+    /// Matches packets of a transport protocol to a range of ports.
     pub fn at_ports(self, protocol: u8, ports: RangeInclusive<u16>) -> Self {
         const META_L4PROTO: u32 = 16;
         const TRANSPORT_HEADER: u32 = 2;
@@ -252,7 +251,7 @@ impl Rule {
             .compare(AT_MOST, &ports.end().to_be_bytes())
     }
 
-    /// Gives the packet, and all further ones of its connection, another destination.
+    /// Changes the destination of the packet and all further ones of its connection.
     pub fn redirect_to(self, address: Ipv4Addr) -> Self {
         const DESTINATION: u32 = 1;
         let loaded = self.expression("immediate", |m| {
@@ -266,7 +265,7 @@ impl Rule {
         })
     }
 
-    /// Goes on for packets of connections that have been seen in both directions, and what belongs to them.
+    /// Matches packets of established connections and related ones.
     pub fn answers(self) -> Self {
         const CT_STATE: u32 = 0;
         // NF_CT_STATE_BIT of IP_CT_ESTABLISHED and IP_CT_RELATED, in the machine's own byte order.
@@ -278,7 +277,7 @@ impl Rule {
         loaded.mask(&ESTABLISHED_OR_RELATED.to_ne_bytes()).compare(NOT_EQUAL, &[0; 4])
     }
 
-    /// Goes on for packets that belong to no connection as its protocol has it.
+    /// Matches packets that belong to no valid connection.
     pub fn stray(self) -> Self {
         const CT_STATE: u32 = 0;
         // NF_CT_STATE_INVALID_BIT.
@@ -296,7 +295,7 @@ impl Rule {
         self.verdict(NF_DROP)
     }
 
-    /// Lets the packet pass this chain.
+    /// Accepts the packet.
     pub fn accept(self) -> Self {
         const NF_ACCEPT: u32 = 1;
         self.verdict(NF_ACCEPT)
@@ -309,7 +308,7 @@ impl Rule {
         })
     }
 
-    /// Gives the packet the source address of the interface it goes out by.
+    /// Changes the packet's source address to that of its output interface.
     pub fn masquerade(self) -> Self {
         self.expression("masq", |_| {})
     }
@@ -376,7 +375,7 @@ fn number(m: &mut Message, kind: u16, value: u32) {
     m.attribute(kind, &value.to_be_bytes());
 }
 
-/// A name as the kernel keeps it: all of IFNAMSIZ is compared, so that no longer name matches.
+/// A padded name: all of IFNAMSIZ is compared, so that no longer name matches.
 fn padded(interface: &str) -> [u8; libc::IFNAMSIZ] {
     let mut name = [0; libc::IFNAMSIZ];
     for (to, from) in name.iter_mut().zip(interface.bytes()) {
@@ -385,8 +384,8 @@ fn padded(interface: &str) -> [u8; libc::IFNAMSIZ] {
     name
 }
 
-/// A comment in the form that the `nft` program reads and writes: type 0, length, text with a closing zero.
-/// Comments are at most 127 bytes long.
+/// A comment in the format of the `nft` program: type 0, length, zero-terminated text. Comments have at most
+/// 127 bytes.
 fn user_data(comment: &str) -> Vec<u8> {
     let mut data = vec![0, comment.len() as u8 + 1];
     data.extend_from_slice(comment.as_bytes());

@@ -1,4 +1,4 @@
-//! Turning a host's checksum and segmentation offloads off, through the kernel's ethtool interface.
+//! Turns off a host's checksum and segmentation offloads through the kernel's ethtool interface.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -24,7 +24,7 @@ const SETTINGS: [u32; 5] = [
 
 const ETHTOOL: Opcode = libc::SIOCETHTOOL as Opcode;
 
-/// Makes an interface send only finished packets: full checksums, no larger than the MTU.
+/// Makes an interface send only complete packets: with checksums, and no larger than the MTU.
 pub fn turn_off(interface: &str) -> io::Result<()> {
     // Any socket carries interface requests.
     let socket = std::net::UdpSocket::bind(("127.0.0.1", 0))?;
@@ -36,8 +36,7 @@ pub fn turn_off(interface: &str) -> io::Result<()> {
             *to = from.cast_signed();
         }
         request.ifr_ifru.ifru_data = (&raw mut value).cast();
-        // SAFETY: the request and the value it points to outlive the call; both have the layout the kernel
-        // expects.
+        // SAFETY: the request and its value outlive the call and have the layout that the kernel expects.
         let result = unsafe { ioctl(&socket, Updater::<ETHTOOL, libc::ifreq>::new(&mut request)) };
         match result {
             // A feature the driver doesn't have is off.

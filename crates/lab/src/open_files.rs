@@ -1,14 +1,14 @@
-//! How many files this process may have open.
+//! The limit of open files.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::LabError;
 
-/// Lets this process have so many files open, if it may not yet: up to its hard limit, and beyond where it
-/// has the privilege.
+/// Raises this process's limit of open files to `count`, if it is lower: up to its hard limit, or beyond with
+/// the privilege.
 ///
 /// # Errors
-/// If the machine does not allow it.
+/// If the system refuses.
 pub fn allow_open_files(count: u64) -> Result<(), LabError> {
     let limit = getrlimit(Resource::Nofile);
     // None means that there is no limit.
@@ -31,7 +31,7 @@ mod tests {
         let open = |count: usize| (0..count).map(|_| File::open("/dev/null")).collect::<io::Result<Vec<_>>>();
         allow_open_files(3000).unwrap();
         assert_eq!(open(2500).unwrap().len(), 2500);
-        // Fewer than there may be takes nothing away.
+        // A lower number does not reduce the limit.
         allow_open_files(10).unwrap();
         assert_eq!(open(2500).unwrap().len(), 2500);
     }

@@ -1,8 +1,7 @@
-//! Sockets of the network that this process was in before it entered a user namespace.
+//! Sockets of this process's network before it entered a user namespace.
 //!
-//! A process in a user namespace can't go back. So a child is left behind, which makes sockets there and
-//! hands them over; a socket works wherever it is used. The child does nothing else, and ends with this
-//! process.
+//! A process in a user namespace can't return. So a child stays behind, which creates sockets there and
+//! passes them on; a socket works wherever it is used. The child ends with this process.
 #![allow(unsafe_code)]
 
 use std::io::{self, IoSlice, IoSliceMut};
@@ -27,15 +26,14 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// Leaves a child in the network that this process is in. It has to come before any second thread.
+    /// Leaves a child in this process's network. Must be called before a second thread exists.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// If the system refuses.
     pub fn stay() -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC;
         let (own, its) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        // By libc, as rustix has no fork. SAFETY: this process has one thread, so that nothing in the child
-        // is half done.
+        // rustix has no fork. SAFETY: this process has one thread, so the child's memory is consistent.
         let child = unsafe { libc::fork() };
         if child == 0 {
             drop(own);
@@ -48,7 +46,7 @@ impl Outside {
     /// A socket of that network.
     ///
     /// # Errors
-    /// When the system refuses, or the child has ended.
+    /// If the system refuses, or the child has ended.
     pub fn socket(&self, family: AddressFamily, kind: SocketType) -> io::Result<OwnedFd> {
         let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         let line = line.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
@@ -69,23 +67,23 @@ impl Outside {
 
 impl Drop for Outside {
     fn drop(&mut self) {
-        // The child ends when the line does.
+        // The child ends with the connection.
         self.line.lock().unwrap_or_else(PoisonError::into_inner).take();
         let _ = waitpid(Some(self.child), WaitOptions::empty());
     }
 }
 
-/// What the child does: makes the sockets that are asked for, until nobody asks any more.
+/// Runs the child: creates requested sockets until the connection ends.
 fn serve(line: &OwnedFd) -> ! {
-    // SAFETY: system calls without pointers. The terminal's signals are for the parent, which ends this
-    // process by closing the line.
+    // SAFETY: system calls without pointers. Signals of the terminal are for the parent, which ends this
+    // process by closing the connection.
     unsafe { libc::setsid() };
     let mut wanted = [0; 2];
     loop {
         let mut none = RecvAncillaryBuffer::default();
         let asked = recvmsg(line, &mut [IoSliceMut::new(&mut wanted)], &mut none, RecvFlags::empty());
         if !asked.is_ok_and(|asked| asked.bytes == wanted.len()) {
-            // SAFETY: ends this process at once, which has nothing to tidy up.
+            // SAFETY: ends this process at once, which has nothing to clean up.
             unsafe { libc::_exit(0) };
         }
         let family = if wanted[0] == 0 { AddressFamily::INET } else { AddressFamily::INET6 };

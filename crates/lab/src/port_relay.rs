@@ -1,7 +1,7 @@
-//! Relays from a socket to a service elsewhere: connections of TCP, and datagrams of UDP.
+//! Relays from a socket to a service elsewhere: TCP connections and UDP datagrams.
 //!
-//! A relay accepts in one network and dials in another, so that what lies between is crossed by packets of
-//! its own. Whatever it has no room for is closed or dropped; nothing is kept for later.
+//! A relay accepts in one network and connects in another, so that its own packets cross the path between.
+//! What exceeds its limits is closed or dropped; nothing is queued.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,35 +17,35 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use crate::outside::Outside;
 use crate::{LabError, Namespace};
 
-/// Connections of a relay at once; beyond, they are closed at once.
+/// Most connections of a relay; further ones are closed at once.
 const MAX_CONNECTIONS: usize = 512;
-/// Senders of datagrams at once; beyond, the one that has been silent for longest is forgotten.
+/// Most senders of datagrams; beyond, the one silent for longest is forgotten.
 const MAX_SENDERS: usize = 512;
-/// Time after which a sender of datagrams that is silent is forgotten (RFC 4787, section 4.3).
+/// Time after which a silent sender of datagrams is forgotten (RFC 4787, section 4.3).
 const SILENCE: Duration = Duration::from_secs(120);
-/// How long a connection is waited for.
+/// Time limit for connecting.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long nothing is accepted after a failure.
+/// Pause in accepting after a failure.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Largest datagram.
 const LARGEST: usize = 65_535;
 
-/// Where a relay opens its sockets.
+/// The network in which a relay opens its sockets.
 #[derive(Debug)]
 pub enum Dial {
     /// In the network of this process.
     Here,
     /// In a namespace.
     Inside(Namespace),
-    /// In the network that this process was in before it entered a user namespace.
+    /// In this process's network before it entered a user namespace.
     Outside(Outside),
 }
 
 impl Dial {
-    /// In a namespace that is held open.
+    /// In a namespace, which is held open.
     ///
     /// # Errors
-    /// When the process is out of file descriptors.
+    /// If the process is out of file descriptors.
     pub fn inside(namespace: &Namespace) -> Result<Self, LabError> {
         Ok(Self::Inside(namespace.again()?))
     }
@@ -77,20 +77,20 @@ pub struct PortRelay {
 }
 
 impl PortRelay {
-    /// Passes on connections to the first of `to` that takes them.
+    /// Relays connections to the first of `to` that accepts them.
     ///
     /// # Errors
-    /// When the system refuses a thread or a descriptor.
+    /// If the system refuses a thread or a descriptor.
     pub fn tcp(listener: TcpListener, dial: Arc<Dial>, to: Vec<SocketAddr>) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let relay = Arc::new(Streams { dial, to, open: Mutex::default() });
         Self::start("relay-tcp", move |stop| accept(&relay, &listener, stop))
     }
 
-    /// Passes on datagrams, and the answers to whoever asked.
+    /// Relays datagrams, and replies to their senders.
     ///
     /// # Errors
-    /// When the system refuses a thread or a descriptor.
+    /// If the system refuses a thread or a descriptor.
     pub fn udp(socket: UdpSocket, dial: Arc<Dial>, to: SocketAddr) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let mut relay = Datagrams { socket, dial, to, senders: Vec::new() };
@@ -107,20 +107,20 @@ impl PortRelay {
 
 impl Drop for PortRelay {
     fn drop(&mut self) {
-        // Eight bytes, as eventfd(2) wants; writing the first one can neither block nor fail.
+        // Eight bytes, as eventfd(2) requires; the first write can neither block nor fail.
         let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
-            // A relay that has panicked serves nobody any more; that is all there is to it.
+            // A panicked relay only stops serving.
             let _ = thread.join();
         }
     }
 }
 
-/// Connections, each with two threads of its own: one a direction.
+/// Connections, each with two threads: one per direction.
 struct Streams {
     dial: Arc<Dial>,
     to: Vec<SocketAddr>,
-    /// Both ends of each connection, by which it is ended.
+    /// Both ends of each connection, to end it.
     open: Mutex<Open>,
 }
 
@@ -135,7 +135,7 @@ impl Streams {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a place for a connection; none if there are too many.
+    /// Registers a connection; none if there are too many.
     fn enter(&self, client: &TcpStream) -> Option<u64> {
         let mut open = self.open();
         if open.ends.len() >= MAX_CONNECTIONS {
@@ -147,7 +147,7 @@ impl Streams {
         Some(id)
     }
 
-    /// Serves one connection to its end. However it ends, both sides see it closed.
+    /// Serves a connection to its end. However it ends, both sides are closed.
     fn serve(&self, id: u64, client: &TcpStream) {
         if let Ok(server) = self.connect(id) {
             let both = || {
@@ -160,12 +160,12 @@ impl Streams {
                     }
                 });
             };
-            // Relays must not add what Nagle's algorithm would.
+            // Relays must not add the delay of Nagle's algorithm.
             if client.set_nodelay(true).and_then(|()| server.set_nodelay(true)).is_ok() {
                 both();
             }
         } else {
-            // Nobody listens there: the client's connection is reset, as far as it can still be refused.
+            // Nobody listens there: reset the client's connection.
             let _ = crate::socket_option::reset_on_close(client);
         }
         self.open().ends.remove(&id);
@@ -175,7 +175,7 @@ impl Streams {
         let mut failed = io::ErrorKind::AddrNotAvailable.into();
         for to in &self.to {
             let server = TcpStream::from(self.dial.socket(*to, SocketType::STREAM)?);
-            // On Linux it limits connecting, too.
+            // On Linux it also limits connecting.
             server.set_write_timeout(Some(PATIENCE))?;
             match self.open().ends.get_mut(&id) {
                 Some(ends) => ends.push(server.try_clone()?),
@@ -195,15 +195,15 @@ impl Streams {
     /// Ends all connections.
     fn end(&self) {
         for end in std::mem::take(&mut self.open().ends).into_values().flatten() {
-            // One that has ended already needs no end.
+            // It may already have ended.
             let _ = end.shutdown(Shutdown::Both);
         }
     }
 }
 
-/// Copies one direction to its end, and passes that on.
+/// Copies one direction to its end, and closes the other side's.
 fn copy(mut from: &TcpStream, mut to: &TcpStream) {
-    // An end that is closed already needs no more.
+    // The end may already be closed.
     if io::copy(&mut from, &mut to).is_ok() {
         let _ = to.shutdown(Shutdown::Write);
     } else {
@@ -229,13 +229,13 @@ fn accept(relay: &Arc<Streams>, listener: &TcpListener, stop: &OwnedFd) {
                 Ok((client, _)) => client,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => {
-                    // Out of descriptors, most likely: who waits is accepted a little later.
+                    // Probably out of descriptors: accept a little later.
                     let _ = poll(&mut polls[..1], Timespec::try_from(PAUSE).ok().as_ref());
                     break;
                 }
             };
             threads.retain(|thread| !thread.is_finished());
-            // Accepted sockets don't inherit it on Linux; said here all the same.
+            // Accepted sockets don't inherit it on Linux; set here to be safe.
             let Some(id) = client.set_nonblocking(false).ok().and_then(|()| relay.enter(&client)) else {
                 continue;
             };
@@ -254,7 +254,7 @@ fn accept(relay: &Arc<Streams>, listener: &TcpListener, stop: &OwnedFd) {
     }
 }
 
-/// Datagrams, with a socket for each sender, so that answers find their way.
+/// Datagrams, with a socket for each sender, so that replies reach it.
 struct Datagrams {
     socket: UdpSocket,
     dial: Arc<Dial>,
@@ -289,7 +289,7 @@ impl Datagrams {
         }
     }
 
-    /// Which of stop, the own socket and the senders' have something to read.
+    /// Which of stop, the relay's socket and the senders' are readable.
     fn wait(&self, stop: &OwnedFd) -> Vec<bool> {
         let fixed = [stop.as_fd(), self.socket.as_fd()];
         let all = fixed.into_iter().chain(self.senders.iter().map(|sender| sender.socket.as_fd()));
@@ -306,7 +306,7 @@ impl Datagrams {
             let Some(at) = known.or_else(|| self.enter(from)) else { continue };
             let sender = &mut self.senders[at];
             sender.heard = Instant::now();
-            // One that can't be sent (nobody listens, too long) is lost, as in a network.
+            // A datagram that can't be sent (nobody listens, too long) is lost, as in a network.
             let _ = sender.socket.send(&buffer[..length]);
         }
     }
@@ -359,7 +359,7 @@ mod tests {
         text.clear();
         client.read_to_string(&mut text).unwrap();
         assert_eq!(text, "answer");
-        // A connection that nobody ends is ended with the relay.
+        // An open connection ends with the relay.
         let mut idle = TcpStream::connect(at).unwrap();
         let kept = server.accept().unwrap();
         drop(relay);

@@ -1,5 +1,4 @@
-//! Processes around a lab: ending the programs that still run inside when it is taken down, ending the
-//! process that holds it, and being one that holds a lab in the background.
+//! Processes of a lab: ending programs inside it, ending its owner, and owning a lab in the background.
 
 use std::fs;
 use std::io;
@@ -13,28 +12,28 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, se
 
 use crate::namespace::{NamespaceId, path_of};
 
-/// How long programs have to end by themselves.
+/// Time for programs to end by themselves.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Leaves the terminal and its signals: for a process that goes on in the background.
+/// Detaches from the terminal and its signals, for a process that continues in the background.
 ///
 /// # Errors
-/// When the process leads a group of processes, as one that a shell started does.
+/// If the process leads a process group, as when a shell started it.
 pub fn detach() -> io::Result<()> {
     setsid()?;
     Ok(())
 }
 
-/// Whether somebody still has the other end of a pipe that this process writes to.
+/// Whether a pipe to which this process writes still has a reader.
 pub fn has_reader(pipe: &impl AsFd) -> bool {
     let mut wait = [PollFd::new(pipe, PollFlags::empty())];
-    // What can't be asked has one, for all that is known.
+    // On failure a reader is assumed.
     let _ = poll(&mut wait, Some(&Timespec::default()));
     !wait[0].revents().contains(PollFlags::ERR)
 }
 
-/// Ends every process inside the named namespaces, other than this one: first asking, then not. The
-/// namespaces are the lab's own, so whatever runs in them was started through the lab.
+/// Ends every other process inside the named namespaces: first with SIGTERM, then with SIGKILL. The
+/// namespaces are the lab's own, so all processes in them were started through the lab.
 pub fn end_all_in<'a>(namespaces: impl Iterator<Item = &'a str>) {
     let own = NamespaceId::at(&PathBuf::from("/proc/self/ns/net")).ok();
     let ids: Vec<_> = namespaces
@@ -50,7 +49,7 @@ pub fn end_all_in<'a>(namespaces: impl Iterator<Item = &'a str>) {
     for process in &stubborn {
         send(process, Signal::KILL);
     }
-    // A process that can't be killed at once (in an uninterruptible call) must not hold the lab up for ever.
+    // A process that can't be killed at once (in an uninterruptible call) must not block for ever.
     let deadline = Instant::now() + GRACE;
     for process in stubborn {
         ends_before(process, deadline);
@@ -65,17 +64,17 @@ fn processes_in(ids: &[NamespaceId]) -> Vec<OwnedFd> {
     entries
         .filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u32>().ok())
         .filter(|pid| *pid != std::process::id() && inside(*pid))
-        // Looked at again once it is held: the id may have passed to another process in between.
+        // Checked again once it is held: the id may have been reused in between.
         .filter_map(|pid| open(pid).ok().filter(|_| inside(pid)))
         .collect()
 }
 
-/// Whether a process runs no more.
+/// Whether a process has ended.
 pub fn has_ended(process: &OwnedFd) -> bool {
     ends_before(process, Instant::now())
 }
 
-/// Holds a process, so that signals go to it and never to a later one with its id.
+/// Opens a process, so that signals never reach a later one with its id.
 pub fn open(pid: u32) -> io::Result<OwnedFd> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
     Ok(pidfd_open(pid, PidfdFlags::empty())?)

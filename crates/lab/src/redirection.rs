@@ -1,5 +1,5 @@
-//! Ports of the loopback that lead elsewhere, and ports of an end that lead to its loopback: at the near end
-//! of `exec`, by the kernel's nf_tables.
+//! Redirections at the near end of `exec`, by nf_tables: from ports of the loopback to the other end, and
+//! from ports of the end to its loopback.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -7,19 +7,19 @@ use std::ops::RangeInclusive;
 
 use crate::nftables::{Chain, Hook, INET, Rule, apply, delete_table, insert_rule, new_nat_chain, new_table};
 
-/// The table, in a namespace of its own.
+/// The table, in the near end's namespace.
 const REDIRECTION: &str = "longwire-localhost";
 
-/// What is sent to the loopback, or to an end's own address, and goes elsewhere: at the near end of `exec`.
+/// Redirected ports at the near end of `exec`.
 #[derive(Debug, Clone, Default)]
 pub struct Redirections {
-    /// Ports of the loopback that are the other end's.
+    /// Ports of the loopback redirected to the other end.
     pub out: Vec<RangeInclusive<u16>>,
-    /// Ports of the end's own address that are the loopback's.
+    /// Ports of the end's own address redirected to its loopback.
     pub back: Vec<RangeInclusive<u16>>,
 }
 
-/// Sets redirections up in the calling thread's namespace, in the place of those before.
+/// Sets redirections in the calling thread's namespace, replacing earlier ones.
 pub fn redirect(own: Ipv4Addr, other: Ipv4Addr, redirections: &Redirections) -> io::Result<()> {
     const PROTOCOLS: [u8; 2] = [libc::IPPROTO_TCP as u8, libc::IPPROTO_UDP as u8];
     const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
@@ -30,7 +30,7 @@ pub fn redirect(own: Ipv4Addr, other: Ipv4Addr, redirections: &Redirections) -> 
         kind: "nat".to_owned(),
         hook: Some(hook as u32),
     };
-    // Made, removed, made: whatever the table held, it now holds this.
+    // Create, delete, create: this replaces any earlier table.
     let new = || new_table(INET, REDIRECTION);
     let mut requests = vec![new(), delete_table(INET, REDIRECTION), new()];
     let hooks = [Hook::Output, Hook::PreRouting, Hook::PostRouting];
@@ -46,7 +46,7 @@ pub fn redirect(own: Ipv4Addr, other: Ipv4Addr, redirections: &Redirections) -> 
             rule(Hook::PreRouting, come.redirect_to(LOOPBACK));
         }
     }
-    // What leaves must have an address that answers find.
+    // Leaving packets need an address that replies can reach.
     let leaves = Rule::default().sent_from(Ipv4Addr::new(127, 0, 0, 0).into(), 8).goes_not_by("lo");
     rule(Hook::PostRouting, leaves.masquerade());
     apply(requests)

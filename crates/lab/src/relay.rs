@@ -1,7 +1,7 @@
-//! A small relay for name queries, at the far end of `exec`: for machines whose name server listens on the
-//! loopback only, where it can't be reached through the link, and answers nobody but this machine.
+//! A small relay for name queries at the far end of `exec`, for machines whose name server listens only on
+//! the loopback, where the link can't reach it.
 //!
-//! It doesn't look into queries or answers; it passes them on, one socket a query, so that answers can't be
+//! It relays queries and answers without parsing them, with one socket per query, so that answers can't be
 //! mixed up.
 
 use std::io::{self, Read as _, Write as _};
@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-/// Queries under way at once; beyond, the oldest is given up.
+/// Most pending queries; beyond, the oldest is dropped.
 const MAX_QUERIES: usize = 256;
-/// TCP connections at once; beyond, they are closed at once.
+/// Most TCP connections; further ones are closed at once.
 const MAX_CONNECTIONS: usize = 32;
-/// How long an answer is waited for. Programs ask again after 5 s.
+/// Time limit for an answer. Programs ask again after 5 s.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Largest message over UDP, RFC 6891 section 6.2.3 with room to spare.
+/// Largest message over UDP: more than RFC 6891, section 6.2.3.
 const MAX_MESSAGE: usize = 65_535;
 
 /// A relay that runs until dropped.
@@ -31,8 +31,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Listens at `at`, UDP and TCP, and asks `servers` in their order, all from the calling thread's
-    /// namespace.
+    /// Listens at `at`, UDP and TCP, and queries `servers` in order, all from the calling thread's namespace.
     pub fn start(at: SocketAddr, servers: Vec<SocketAddr>) -> io::Result<Self> {
         Self::serve(UdpSocket::bind(at)?, TcpListener::bind(at)?, servers)
     }
@@ -49,10 +48,10 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        // Eight bytes, as eventfd(2) wants; writing the first one can neither block nor fail.
+        // Eight bytes, as eventfd(2) requires; the first write can neither block nor fail.
         let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
-            // A relay that has panicked serves nobody any more; that is all there is to it.
+            // A panicked relay only stops serving.
             let _ = thread.join();
         }
     }
@@ -62,7 +61,7 @@ struct Query {
     socket: UdpSocket,
     client: SocketAddr,
     message: Vec<u8>,
-    /// Place of the server that was asked.
+    /// Index of the queried server.
     server: usize,
     deadline: Instant,
 }
@@ -72,7 +71,7 @@ struct Service {
     udp: UdpSocket,
     tcp: TcpListener,
     servers: Vec<SocketAddr>,
-    /// In the order of their deadlines, as all wait equally long.
+    /// In order of their deadlines, because all have the same time limit.
     queries: Vec<Query>,
 }
 
@@ -95,7 +94,7 @@ impl Service {
         }
     }
 
-    /// Which of stop, UDP, TCP and the queries' sockets have something to read.
+    /// Which of stop, UDP, TCP and the queries' sockets are readable.
     fn wait(&self) -> Vec<bool> {
         let fixed = [self.stop.as_fd(), self.udp.as_fd(), self.tcp.as_fd()];
         let all = fixed.into_iter().chain(self.queries.iter().map(|q| q.socket.as_fd()));
@@ -113,7 +112,7 @@ impl Service {
             let message = buffer[..n].to_vec();
             if let Some(query) = self.ask(client, message, 0, deadline) {
                 if self.queries.len() == MAX_QUERIES {
-                    // The places of those that are ready shift by this; reading one that isn't does no harm.
+                    // This shifts the indices of ready ones; reading one that isn't is harmless.
                     self.queries.remove(0);
                 }
                 self.queries.push(query);
@@ -121,7 +120,7 @@ impl Service {
         }
     }
 
-    /// Asks the first server from place `from` on that takes the query.
+    /// Queries the first server from index `from` on that accepts the query.
     fn ask(&self, client: SocketAddr, message: Vec<u8>, from: usize, deadline: Instant) -> Option<Query> {
         let (server, socket) =
             (from..self.servers.len()).find_map(|i| Some((i, send_to(self.servers[i], &message).ok()?)))?;
@@ -157,7 +156,7 @@ impl Service {
             let count = Arc::clone(connections);
             count.fetch_add(1, Ordering::Relaxed);
             let served = std::thread::Builder::new().name("names".to_owned()).spawn(move || {
-                // However it ends, the client sees its connection close, and asks again.
+                // However it ends, the client sees its connection close and asks again.
                 let _ = serve(client, &servers);
                 count.fetch_sub(1, Ordering::Relaxed);
             });
@@ -178,8 +177,7 @@ fn send_to(server: SocketAddr, message: &[u8]) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Passes one message after the other (RFC 7766: two bytes of length, then the message), until either side
-/// ends.
+/// Relays messages one by one (RFC 7766: two bytes of length, then the message), until either side ends.
 fn serve(mut client: TcpStream, servers: &[SocketAddr]) -> io::Result<()> {
     let connect = |server: &SocketAddr| TcpStream::connect_timeout(server, PATIENCE).ok();
     let mut server = servers.iter().find_map(connect).ok_or(io::ErrorKind::NotConnected)?;
@@ -187,7 +185,7 @@ fn serve(mut client: TcpStream, servers: &[SocketAddr]) -> io::Result<()> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
     }
-    // Accepted sockets don't inherit it on Linux; said here all the same.
+    // Accepted sockets don't inherit it on Linux; set here to be safe.
     client.set_nonblocking(false)?;
     loop {
         pass_message(&mut client, &mut server)?;
@@ -213,7 +211,7 @@ mod tests {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         let at = server.local_addr().unwrap();
         let tcp_server = TcpListener::bind(at).unwrap();
-        // Nobody listens on the first one's port: reserved, then given up.
+        // Nobody listens on the first one's port: it was reserved and released.
         let dead = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         let at_relay = udp.local_addr().unwrap();

@@ -10,10 +10,10 @@ const PATH: &str = "/etc/resolv.conf";
 
 const PORT: u16 = 53;
 
-/// How names are resolved behind the link.
+/// Name resolution behind the link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolver {
-    /// With the machine's own file: its servers can be reached through the link.
+    /// With the machine's file: its servers are reachable through the link.
     Same,
     /// By a relay at the far end, for servers on this machine's loopback or reached by IPv6.
     Relay {
@@ -22,31 +22,31 @@ pub enum Resolver {
         /// The lines of the machine's file that don't name servers.
         other_lines: String,
     },
-    /// By another server, which can be reached through the link.
+    /// By another server, which is reachable through the link.
     Other {
         /// The server.
         server: IpAddr,
         /// The lines of the machine's file that don't name servers.
         other_lines: String,
     },
-    /// Not at all, other than by `/etc/hosts`.
+    /// Only by `/etc/hosts`.
     None,
 }
 
 impl Resolver {
-    /// What suits this machine.
+    /// The choice for this machine.
     pub fn here() -> Self {
         Self::of(&fs::read_to_string(PATH).unwrap_or_default())
     }
 
-    /// What suits a machine with this `resolv.conf`.
+    /// The choice for a machine with this `resolv.conf`.
     pub fn of(text: &str) -> Self {
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let is_server = |line: &&str| words(line).first().is_some_and(|w| w == "nameserver");
         let mut servers: Vec<SocketAddr> =
             text.lines().filter(is_server).filter_map(|line| server(words(line).get(1)?)).collect();
         if servers.is_empty() {
-            // What resolv.conf(5) says programs then use.
+            // The default of resolv.conf(5).
             servers.push(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)));
         }
         let reachable =
@@ -59,7 +59,7 @@ impl Resolver {
         Self::Relay { servers, other_lines }
     }
 
-    /// With another server in place of those that can't be reached through the link.
+    /// With another server instead of those unreachable through the link.
     pub fn by_way_of(self, server: IpAddr) -> Self {
         match self {
             Self::Relay { other_lines, .. } => Self::Other { server, other_lines },
@@ -67,8 +67,7 @@ impl Resolver {
         }
     }
 
-    /// The file to be shown behind the link, where relays listen on these addresses; `None` for the machine's
-    /// own.
+    /// The file shown behind the link, if relays listen on these addresses; `None` for the machine's own.
     pub fn file(&self, relays: &[IpAddr]) -> Option<String> {
         match self {
             Self::Same => None,

@@ -1,9 +1,8 @@
-//! A program that runs beside a command: a server at the far end of `exec`.
+//! A program that runs beside a command, such as a server at the far end of `exec`.
 //!
-//! It gets a PID namespace of its own, so that nothing it starts outlives it, daemons in sessions of their
-//! own included: two processes stand between it and this one, the *guard*, which is the child that this
-//! process collects, and the namespace's *init*, with whose end the kernel ends all others
-//! (pid_namespaces(7)).
+//! It gets its own PID namespace, so that nothing that it starts outlives it, including daemons in their own
+//! sessions. Two processes are between it and this one: the *guard*, which is this process's child, and the
+//! namespace's *init*, with whose end the kernel ends all others (pid_namespaces(7)).
 #![allow(unsafe_code)]
 
 use std::io;
@@ -13,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
-/// How long it has to end by itself.
+/// Time for it to end by itself.
 const GRACE: Duration = Duration::from_millis(500);
-/// How often it is looked whether it has.
+/// Interval between checks whether it has.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Asks everything in the namespace to end. The guard passes it on to the init.
+/// Asks everything in the namespace to end. The guard passes it to the init.
 const ASK: Signal = Signal::USR1;
 /// Ends the namespace. Only the guard receives it.
 const END: Signal = Signal::USR2;
@@ -30,33 +29,32 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts it in a process group of its own, which the terminal's Ctrl-C does not reach.
+    /// Starts it in its own process group, which the terminal's Ctrl-C does not reach.
     ///
     /// # Errors
-    /// When it can't be started, or this process may not make a PID namespace.
+    /// If it can't be started, or this process may not create a PID namespace.
     pub fn start(command: &mut Command) -> io::Result<Self> {
-        // SAFETY: between fork and exec the function makes system calls only: it doesn't allocate and takes
-        // no lock.
+        // SAFETY: between fork and exec the function only makes system calls: it neither allocates nor locks.
         unsafe { command.pre_exec(become_grandchild) };
         Ok(Self { guard: command.process_group(0).spawn()? })
     }
 
-    /// How it ended, if it and all that it started have.
+    /// Its exit status, if it and everything that it started have ended.
     ///
     /// # Errors
-    /// When the system can't say.
+    /// If the system refuses.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.guard.try_wait()
     }
 
     fn signal_guard(&self, signal: Signal) {
-        // It has not been collected, so that the number is its; if it has ended, it needs no signal.
+        // It has not been reaped, so the id is valid; if it has ended, it needs no signal.
         let _ = kill_process(Pid::from_child(&self.guard), signal);
     }
 }
 
 impl Drop for Service {
-    /// Asks all of it to end, then makes it.
+    /// Asks everything to end, then kills it.
     fn drop(&mut self) {
         let gone = |guard: &mut Child| !matches!(guard.try_wait(), Ok(None));
         if gone(&mut self.guard) {
@@ -71,15 +69,15 @@ impl Drop for Service {
             std::thread::sleep(LOOK);
         }
         self.signal_guard(END);
-        // The guard ends when the namespace is empty, which nothing in it can refuse.
+        // The guard ends when the namespace is empty, which nothing in it can prevent.
         let _ = self.guard.wait();
     }
 }
 
-/// Forks twice: returns in the process that is to become the program, and never in the two above it.
+/// Forks twice: returns in the process that becomes the program, and never in the two above it.
 ///
-/// This and the two processes below are on libc: rustix has no fork, no sets of signals, and no way to signal
-/// all processes of a namespace.
+/// This and the two functions below use libc: rustix has no fork, no signal sets, and can't signal all
+/// processes of a namespace.
 fn become_grandchild() -> io::Result<()> {
     // SAFETY: system calls on values of this function; each process has one thread.
     unsafe {
@@ -103,12 +101,12 @@ fn become_grandchild() -> io::Result<()> {
     }
 }
 
-/// Has the kernel kill this process when its parent dies, however that dies.
+/// Makes the kernel kill this process when its parent dies, however that happens.
 fn outlive_nobody() -> io::Result<()> {
     Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
-/// The signals that guard and init wait for; they keep all others of a terminal from themselves.
+/// The signals for which guard and init wait, and those of a terminal, which they block.
 fn awaited() -> libc::sigset_t {
     // SAFETY: an all-zero set is valid memory to be emptied.
     unsafe {
@@ -129,12 +127,12 @@ fn awaited() -> libc::sigset_t {
     }
 }
 
-/// What the guard does: passes on what it is asked, and ends as the init ends.
+/// Runs the guard: passes signals on, and ends with the init's status.
 fn guard(init: libc::pid_t, awaited: &libc::sigset_t) -> ! {
     leave_descriptors();
     loop {
         match next(awaited) {
-            // SAFETY: no pointers; the init has not been collected, so that the number is its.
+            // SAFETY: no pointers; the init has not been reaped, so its id is valid.
             ask if ask == ASK.as_raw() => drop(unsafe { libc::kill(init, ask) }),
             // SAFETY: as above.
             end if end == END.as_raw() => drop(unsafe { libc::kill(init, libc::SIGKILL) }),
@@ -150,13 +148,13 @@ fn guard(init: libc::pid_t, awaited: &libc::sigset_t) -> ! {
     }
 }
 
-/// What the init does: collects whoever ends, and ends as the program did when nobody is left.
+/// Runs the init: reaps processes, and ends with the program's status when none is left.
 fn reap(program: libc::pid_t, awaited: &libc::sigset_t) -> ! {
     leave_descriptors();
     let mut outcome = 0;
     loop {
         match next(awaited) {
-            // SAFETY: no pointers. All in the namespace but this process.
+            // SAFETY: no pointers; signals all processes in the namespace but this one.
             ask if ask == ASK.as_raw() => drop(unsafe { libc::kill(-1, libc::SIGTERM) }),
             libc::SIGCHLD => loop {
                 let mut status = 0;
@@ -173,14 +171,14 @@ fn reap(program: libc::pid_t, awaited: &libc::sigset_t) -> ! {
     }
 }
 
-/// The next of these signals.
+/// Waits for the next of these signals.
 fn next(awaited: &libc::sigset_t) -> libc::c_int {
-    // SAFETY: the set outlives the call; nothing is asked about the sender.
+    // SAFETY: the set outlives the call; no data on the sender are requested.
     unsafe { libc::sigwaitinfo(std::ptr::from_ref(awaited), std::ptr::null_mut()) }
 }
 
-/// Closes what was inherited beyond standard error: whoever waits for the end of a pipe must not wait for
-/// guard or init.
+/// Closes inherited descriptors beyond standard error, so that readers of a pipe don't wait for guard or
+/// init.
 fn leave_descriptors() {
     // SAFETY: nothing in this process uses them any more.
     unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
@@ -189,7 +187,7 @@ fn leave_descriptors() {
 /// Ends this process with the exit code of another, or 128 and the signal that ended it.
 fn end_as(status: libc::c_int) -> ! {
     let code = if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + libc::WTERMSIG(status) };
-    // SAFETY: ends the process at once, which has nothing to tidy up.
+    // SAFETY: ends the process at once, which has nothing to clean up.
     unsafe { libc::_exit(code) }
 }
 
@@ -203,7 +201,7 @@ mod tests {
     use std::io::Read;
     use std::process::Stdio;
 
-    /// A service that says "up", and the pipe that it and all that it starts hold.
+    /// A service that prints "up", and the pipe held by it and everything that it starts.
     fn started(script: &str) -> (Service, io::PipeReader) {
         let (mut output, input) = io::pipe().unwrap();
         let mut command = Command::new("sh");
@@ -229,7 +227,7 @@ mod tests {
         if !may_run("ends_with_all_it_started") {
             return;
         }
-        // A child, a daemon in a session of its own, and one that takes no hint.
+        // A child, a daemon in its own session, and one that ignores SIGTERM.
         for script in [
             "sleep 60 & echo up; wait",
             "(setsid sleep 60 & echo up) &",
@@ -237,7 +235,7 @@ mod tests {
         ] {
             let (service, mut output) = started(script);
             drop(service);
-            // The pipe's end comes when nobody holds it any more.
+            // The pipe ends when nobody holds it any more.
             let mut rest = String::new();
             output.read_to_string(&mut rest).unwrap();
             assert_eq!(rest, "", "{script}");

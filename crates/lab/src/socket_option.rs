@@ -1,4 +1,4 @@
-//! Options of sockets that rustix has no names for, by the kernel's numbers.
+//! Socket options that rustix lacks, by the kernel's numbers.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -14,19 +14,19 @@ pub fn set(socket: &impl AsFd, level: c_int, name: c_int, value: c_int) -> io::R
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Has a socket send and receive by one interface only, of the calling thread's namespace.
+/// Binds a socket to an interface of the calling thread's namespace.
 pub fn bind_to_interface(socket: &impl AsFd, index: u32) -> io::Result<()> {
     /// `SO_BINDTOIFINDEX` of asm-generic/socket.h.
     const BIND_TO_INTERFACE: c_int = 62;
     set(socket, libc::SOL_SOCKET, BIND_TO_INTERFACE, index.cast_signed())
 }
 
-/// Has a connection end with a reset when it is closed.
+/// Makes a connection end with a reset when it is closed.
 pub fn reset_on_close(socket: &impl AsFd) -> io::Result<()> {
     Ok(rustix::net::sockopt::set_socket_linger(socket, Some(std::time::Duration::ZERO))?)
 }
 
-/// Reads an option into `words`; returns how many bytes the kernel wrote.
+/// Reads an option into `words`; returns the number of bytes written.
 pub fn read(socket: &impl AsFd, level: c_int, name: c_int, words: &mut [u32]) -> io::Result<usize> {
     let mut length = size_of_val(words) as libc::socklen_t;
     let socket = socket.as_fd().as_raw_fd();

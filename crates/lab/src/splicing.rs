@@ -1,8 +1,8 @@
-//! Connections of TCP that are taken out of the kernel, so that others go on with them: what is on its way,
-//! the numbers, and an end that nobody hears of.
+//! Takes TCP connections out of the kernel, so that others can continue them: pending data, sequence numbers,
+//! and a silent end.
 //!
-//! A socket that is in repair (tcp(7), `TCP_REPAIR`) tells the numbers of its next bytes, sends no data, and
-//! is closed without a segment.
+//! A socket in repair mode (tcp(7), `TCP_REPAIR`) reports its sequence numbers, sends no data, and is closed
+//! without a segment.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -25,13 +25,13 @@ const TCP_QUEUE_SEQ: libc::c_int = 21;
 const RECEIVE_QUEUE: libc::c_int = 1;
 const SEND_QUEUE: libc::c_int = 2;
 const REPAIR_ON: libc::c_int = 1;
-/// Without a probe of the window, which would be a segment.
+/// Without a window probe, which would be a segment.
 const REPAIR_OFF: libc::c_int = -1;
 const UNACKNOWLEDGED: Opcode = libc::TIOCOUTQ as Opcode;
 /// The state of `struct tcp_info` in which both ends may send.
 const ESTABLISHED: u8 = 1;
 
-/// The state of this side's connection.
+/// Sequence numbers of this side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbers {
     /// The sequence number of the next byte that it would send.
@@ -40,7 +40,7 @@ pub struct Numbers {
     pub receive: u32,
 }
 
-/// Bytes of a connection that are still this side's: as long as there are any, nobody else can go on with it.
+/// Pending bytes of a connection, which prevent others from continuing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// Received and not read.
@@ -50,14 +50,14 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Nothing.
+    /// Nothing is pending.
     pub const NONE: Self = Self { unread: 0, unacknowledged: 0 };
 }
 
 /// Pending data of a connection.
 ///
 /// # Errors
-/// When the kernel refuses.
+/// If the kernel refuses.
 pub fn pending(socket: &TcpStream) -> io::Result<Pending> {
     // SIOCINQ and SIOCOUTQ have these numbers, too (linux/sockios.h).
     let unread = ioctl_fionread(socket)? as u32;
@@ -66,22 +66,22 @@ pub fn pending(socket: &TcpStream) -> io::Result<Pending> {
     Ok(Pending { unread, unacknowledged: unacknowledged.unsigned_abs() })
 }
 
-/// By how many bits a connection's windows are shifted (RFC 7323, section 2); 0 if they are not scaled.
+/// Window scale shifts of a connection (RFC 7323, section 2); 0 if windows are not scaled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scales {
-    /// Those that the other end announces.
+    /// The shift of the other end's windows.
     pub send: u8,
-    /// Those that this end announces.
+    /// The shift of this end's windows.
     pub receive: u8,
 }
 
-/// How a connection that another can go on with scales its windows; none if it is not such: it is not
-/// established, or has options that mean something in later segments (time stamps, SACK, ECN).
+/// The window scales of a connection that others can continue; none if they can't because it is not
+/// established, or uses options in later segments (timestamps, SACK, ECN).
 ///
 /// # Errors
-/// When the kernel refuses.
+/// If the kernel refuses.
 pub fn plain(socket: &TcpStream) -> io::Result<Option<Scales>> {
-    /// The option that windows are scaled (linux/tcp.h, `TCPI_OPT_WSCALE`).
+    /// The window scale option (linux/tcp.h, `TCPI_OPT_WSCALE`).
     const SCALED: u8 = 4;
     // `struct tcp_info` begins with the state; the options are its sixth byte, the scales the next, in two
     // bit fields (linux/tcp.h).
@@ -94,11 +94,11 @@ pub fn plain(socket: &TcpStream) -> io::Result<Option<Scales>> {
     Ok((info[0] == ESTABLISHED && info[5] & !SCALED == 0).then_some(Scales { send, receive }))
 }
 
-/// Puts a connection in repair, and tells its numbers. From now on it sends no data, and ends silently when
-/// it is dropped. Needs the right to administrate its network namespace.
+/// Puts a connection into repair mode, and returns its sequence numbers. From now on it sends no data, and
+/// ends silently when it is dropped. Needs CAP_NET_ADMIN in its network namespace.
 ///
 /// # Errors
-/// When the kernel refuses.
+/// If the kernel refuses.
 pub fn freeze(socket: &TcpStream) -> io::Result<Numbers> {
     set(socket, TCP_REPAIR, REPAIR_ON)?;
     let number = |queue| {
@@ -108,20 +108,18 @@ pub fn freeze(socket: &TcpStream) -> io::Result<Numbers> {
     Ok(Numbers { send: number(SEND_QUEUE)?, receive: number(RECEIVE_QUEUE)? })
 }
 
-/// Takes a connection out of repair: it goes on as before.
+/// Takes a connection out of repair mode: it continues as before.
 ///
 /// # Errors
-/// When the kernel refuses.
+/// If the kernel refuses.
 pub fn thaw(socket: &TcpStream) -> io::Result<()> {
     set(socket, TCP_REPAIR, REPAIR_OFF)
 }
 
-/// Settings of TCP in a host's namespace, that are put back when the last of those who want them so is
-/// dropped.
+/// TCP settings in a host's namespace, restored when the last user is dropped.
 ///
-/// Who they are, and what the settings were before the first, is kept in the lab's state: each is a process
-/// of its own, and one that is killed doesn't count any more, but doesn't put anything back either: the next
-/// one does.
+/// The users, which are processes, and the settings before the first are kept in the lab's state. A killed
+/// user no longer counts, but restores nothing: the next one does.
 #[derive(Debug)]
 pub struct PlainTcp<'l> {
     instance: &'l str,
@@ -139,23 +137,23 @@ struct Kept {
 /// The saved state of a lab's hosts, by their names.
 type AllKept = BTreeMap<String, Kept>;
 
-/// The settings, all off for connections that another can go on with.
+/// The settings, which must be off for connections that others continue.
 const SETTINGS: [&str; 3] = ["tcp_timestamps", "tcp_sack", "tcp_ecn"];
 const OFF: &str = "0";
 const KEPT: &str = "plain-tcp.json";
 
 impl<'l> PlainTcp<'l> {
-    /// Lets connections that begin in this host's namespace from now on have no time stamps, SACK or ECN.
+    /// Turns off timestamps, SACK and ECN for new connections in this host's namespace.
     ///
     /// # Errors
-    /// When the settings can't be read or written, or the lab's state can't.
+    /// If the settings or the lab's state can't be read or written.
     pub fn begin(instance: &'l str, host: &'l Host) -> Result<Self, LabError> {
         let own = Self { instance, host, user: Owner::this_process()? };
         own.change(|kept| {
             kept.users.retain(|user| !user.is_dead());
             for setting in SETTINGS {
                 let now = read(setting)?;
-                // Off without anybody who wants it so: it may have been left behind.
+                // Off without a user: it may be a leftover.
                 if kept.users.is_empty() && now != OFF {
                     kept.before.insert(setting.to_owned(), now);
                 } else {
@@ -165,12 +163,12 @@ impl<'l> PlainTcp<'l> {
             kept.users.push(own.user.clone());
             Ok(())
         })?;
-        // After they are kept: whoever is killed in between has changed nothing that nobody knows.
+        // After they are recorded: a process killed in between has made no unrecorded change.
         own.host.run(|| SETTINGS.iter().try_for_each(|setting| write(setting, OFF)))?.map_err(doing())?;
         Ok(own)
     }
 
-    /// Changes what is kept of the host, in its namespace, one process at a time.
+    /// Changes the host's saved state, in its namespace, one process at a time.
     fn change(&self, act: impl FnOnce(&mut Kept) -> io::Result<()> + Send) -> Result<(), LabError> {
         let _guard = Guard::acquire()?;
         let path = folder_of(self.instance).join(KEPT);
@@ -189,7 +187,7 @@ impl<'l> PlainTcp<'l> {
 
 impl Drop for PlainTcp<'_> {
     fn drop(&mut self) {
-        // A lab that is gone has no settings.
+        // The lab may be gone, and its settings with it.
         let _ = self.change(|kept| {
             if let Some(own) = kept.users.iter().position(|user| *user == self.user) {
                 kept.users.remove(own);
@@ -252,7 +250,7 @@ mod tests {
         assert_eq!(pending(&far).unwrap().unread, 7);
         far.read_exact(&mut [0; 7]).unwrap();
         assert_eq!(pending(&far).unwrap(), Pending::NONE);
-        // Of this machine's own, which nobody has changed, they have at least SACK.
+        // With the machine's unchanged settings, they have at least SACK.
         assert_eq!(plain(&far).unwrap(), None);
     }
 
@@ -270,7 +268,7 @@ mod tests {
         near.write_all(&[1; 10]).unwrap();
         far.read_exact(&mut [0; 10]).unwrap();
         assert_eq!(freeze(&far).unwrap().receive, back.receive.wrapping_add(10));
-        // Closed in repair: the other end does not hear of it.
+        // Closed in repair mode: the other end does not notice.
         drop(far);
         near.set_nonblocking(true).unwrap();
         assert_eq!(near.read(&mut [0; 1]).unwrap_err().kind(), io::ErrorKind::WouldBlock);

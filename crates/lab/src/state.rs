@@ -1,5 +1,5 @@
-//! What each lab has made, kept in `/run/longwire/<lab>/` so that a later run can list it, join it, or remove
-//! what a killed one left.
+//! The state of each lab, kept in `/run/longwire/<lab>/` so that later runs can list it, open it, or remove
+//! leftovers.
 
 use std::fs;
 use std::io;
@@ -21,39 +21,39 @@ pub const ROOT: &str = "/run/longwire";
 const RUN: &str = "/run";
 const FOLDER: &str = "longwire";
 const FILE: &str = "state.json";
-/// What [`write_whole`] makes before.
+/// The temporary file of [`write_whole`].
 const NEW: &str = "state.new";
 
-/// Everything a lab has made or is about to make: written before anything is made.
+/// Everything that a lab has created or is about to create: written before anything is created.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct State {
     /// The lab's name.
     pub instance: String,
-    /// Who takes it down; `None` for a lab left up until `longwire lab down`.
+    /// The process that takes it down; `None` for a lab left up until `longwire lab down`.
     pub owner: Option<Owner>,
     /// The namespace that holds the engine's ends of the wires.
     pub core: String,
     /// The hosts, in the order of the plan.
     pub hosts: Vec<HostState>,
-    /// What was changed in the machine's own namespace; `None` for a lab that is closed in itself.
+    /// Changes in the machine's own namespace; `None` for an isolated lab.
     pub forwarding: Option<Forwarding>,
-    /// The interface of others whose packets were taken; none for most labs.
+    /// The existing interface whose packets are diverted, if any.
     #[serde(default)]
     pub attached: Option<Attached>,
 }
 
 impl State {
-    /// Names of the namespaces this lab makes.
+    /// Names of the namespaces that this lab creates.
     pub fn namespaces(&self) -> impl Iterator<Item = &str> {
         self.hosts.iter().filter_map(|h| h.namespace.as_deref()).chain([self.core.as_str()])
     }
 
-    /// Whether its process has ended without taking it down.
+    /// Whether its owner has ended without taking it down.
     pub fn is_left(&self) -> bool {
         self.owner.as_ref().is_some_and(Owner::is_dead)
     }
 
-    /// Writes the state, in one step for a reader.
+    /// Writes the state, atomically for readers.
     pub fn write(&self, _guard: &Guard) -> Result<(), LabError> {
         let folder = folder_of(&self.instance);
         let doing = || LabError::system(format!("writing {}", folder.display()));
@@ -71,7 +71,7 @@ impl State {
     }
 
     fn read_in(root: &Directory, instance: &str) -> Result<Option<Self>, LabError> {
-        // As it is called for people; `root` may be another process's.
+        // As shown to people; `root` may be another process's.
         let path = folder_of(instance).join(FILE);
         let text = match root.inside(instance).and_then(|folder| folder.read(FILE)) {
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -87,8 +87,8 @@ impl State {
         }
     }
 
-    /// Whether it names only what [`crate::Lab`] makes for a lab of this name: names become paths and are
-    /// printed.
+    /// Checks that it only names what [`crate::Lab`] creates for a lab of this name: names become paths and
+    /// are printed.
     fn check(&self, instance: &str) -> Result<(), String> {
         let expected = |what: &str, is: bool| {
             if is { Ok(()) } else { Err(format!("{what} is none that a lab called \"{instance}\" has")) }
@@ -113,28 +113,27 @@ impl State {
         Ok(())
     }
 
-    /// Every lab's state, by name. Folders without a state, or with one that can't be read, are left alone:
-    /// they are not known to be ours.
+    /// Every lab's state, by name. Folders without a readable state are ignored: they may not be ours.
     pub fn read_all() -> Result<Vec<Self>, LabError> {
         let Some(root) = Self::root()? else { return Ok(Vec::new()) };
         Self::read_all_in(&root).map_err(LabError::system(format!("reading {ROOT}")))
     }
 
-    /// Every lab's state under another root, such as that of a process with a `/run` of its own. None is read
-    /// from a directory of another user.
+    /// Every lab's state under another root, such as that of a process with its own `/run`. Nothing is read
+    /// from another user's directory.
     pub fn read_all_in(root: &Directory) -> io::Result<Vec<Self>> {
         if root.owner()? != own_uid() {
             return Ok(Vec::new());
         }
         let names = match root.names() {
-            // What another user keeps to itself is not ours to show or to sweep.
+            // Another user's private directory is not ours to list or sweep.
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(Vec::new()),
             other => other?,
         };
         Ok(names.iter().filter_map(|name| Self::read_in(root, name).ok()?).collect())
     }
 
-    /// The folder of this user's labs; none when there is none, or when it is another user's.
+    /// The folder of this user's labs; none if it does not exist or is another user's.
     fn root() -> Result<Option<Directory>, LabError> {
         let doing = || LabError::system(format!("reading {ROOT}"));
         let opened = Directory::open(Path::new(RUN)).and_then(|run| run.inside(FOLDER));
@@ -147,8 +146,8 @@ impl State {
         Ok((root.owner().map_err(doing())? == own_uid()).then_some(root))
     }
 
-    /// The folders in which a state was begun and none stands: of a process that writes its first one just
-    /// now, or was killed while it did.
+    /// Folders with an unfinished state: of a process that is writing its first one, or was killed while it
+    /// did.
     pub fn unfinished() -> Result<Vec<PathBuf>, LabError> {
         let Some(root) = Self::root()? else { return Ok(Vec::new()) };
         let names = root.names().map_err(LabError::system(format!("listing {ROOT}")))?;
@@ -161,8 +160,7 @@ impl State {
         Ok(names.iter().map(|name| folder_of(name)).filter(is_unfinished).collect())
     }
 
-    /// Removes what processes left that were killed while they wrote their first state. Nobody writes one
-    /// now: that takes the guard.
+    /// Removes unfinished states of killed processes. Nobody writes one now: that requires the guard.
     pub fn remove_unfinished(_guard: &Guard) -> Result<(), LabError> {
         for folder in Self::unfinished()? {
             let new = folder.join(NEW);
@@ -186,7 +184,7 @@ impl State {
     }
 }
 
-/// One run's use of the machine's network.
+/// A run's use of the machine's network.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Forwarding {
     /// The machine's namespace, as the run found it.
@@ -199,7 +197,7 @@ pub struct Forwarding {
     pub out_by_ipv6: bool,
 }
 
-/// A link on an interface that others have made.
+/// A link on an existing interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attached {
     /// The namespace it is in.
@@ -213,7 +211,7 @@ pub fn folder_of(instance: &str) -> PathBuf {
     Path::new(ROOT).join(instance)
 }
 
-/// Writes a file so that a reader sees either the old or the new one.
+/// Writes a file atomically for readers.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
     fs::write(&new, bytes)?;
@@ -225,9 +223,10 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub struct Owner {
     /// Its process id.
     pub pid: u32,
-    /// When it started, in clock ticks since boot: tells it from a later process with the same id.
+    /// Its start time in clock ticks since boot, which distinguishes it from a later process with the same
+    /// id.
     started: u64,
-    /// Process ids mean something only within their own namespace.
+    /// The namespace of its process id.
     pid_namespace: NamespaceId,
     boot: String,
 }
@@ -241,24 +240,24 @@ impl Owner {
         Ok(Self { pid, started: started(pid).map_err(doing())?, pid_namespace, boot: boot() })
     }
 
-    /// Holds the process, if it runs and can be seen from here.
+    /// Opens the process, if it runs and is visible from here.
     pub fn hold(&self) -> Option<OwnedFd> {
         let process = processes::open(self.pid).ok()?;
-        // Looked at once it is held: the id may have passed to another process before.
+        // Checked once it is held: the id may have been reused before.
         self.is_process(self.pid).then_some(process)
     }
 
-    /// Whether this is the process that has this id now, and runs.
+    /// Whether this is the running process with this id.
     pub fn is_process(&self, pid: u32) -> bool {
         self.pid == pid && self.same_ids() && !self.is_dead()
     }
 
-    /// Whether its id is one of the process-id namespace that this process is in.
+    /// Whether its id belongs to this process's PID namespace.
     fn same_ids(&self) -> bool {
         NamespaceId::at(Path::new("/proc/self/ns/pid")).is_ok_and(|id| id == self.pid_namespace)
     }
 
-    /// Whether the process surely runs no more. One that can't be seen from here is treated as running.
+    /// Whether the process has certainly ended. One that is not visible from here is treated as running.
     pub fn is_dead(&self) -> bool {
         let boot = boot();
         if !boot.is_empty() && boot != self.boot {
@@ -272,20 +271,19 @@ impl Owner {
     }
 }
 
-/// Changes with every start of the machine; empty where it can't be read.
+/// An id that changes with every boot; empty if it can't be read.
 fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
-/// Field 22 of proc_pid_stat(5). A process that has ended but isn't yet collected by its parent is treated
-/// as gone.
+/// Field 22 of proc_pid_stat(5). A process that has ended but is not reaped yet is treated as gone.
 fn started(pid: u32) -> io::Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     parse_started(&stat).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 fn parse_started(stat: &str) -> Option<u64> {
-    // The second field is the program's name in brackets, and may hold anything, brackets included.
+    // The second field is the program's name in parentheses, and may contain anything, including parentheses.
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut fields = after_name.split_ascii_whitespace();
     if matches!(fields.next()?, "Z" | "X") {
@@ -294,22 +292,22 @@ fn parse_started(stat: &str) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
-/// Held while labs are made, listed for removal or removed: one process at a time.
+/// Held while labs are created, listed for removal or removed: one process at a time.
 #[derive(Debug)]
 pub struct Guard {
     _lock: Lock,
 }
 
-/// How long another process may take: to make or remove ten thousand hosts takes it a minute.
+/// Time limit for another process: creating or removing ten thousand hosts takes a minute.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Guard {
-    /// Waits for its turn, unless the user wants this process to end.
+    /// Waits for the lock, unless the user ends this process.
     pub fn acquire() -> Result<Self, LabError> {
         Self::within(Patience { limit: PATIENCE, interruptible: true })
     }
 
-    /// Waits for its turn to remove something, also after a signal: that is what is done then.
+    /// Waits for the lock to remove something, also after a signal, because removal follows it.
     pub fn acquire_to_remove() -> Result<Self, LabError> {
         Self::within(Patience { limit: PATIENCE, interruptible: false })
     }

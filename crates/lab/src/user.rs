@@ -1,4 +1,4 @@
-//! Users whose rights a command gets.
+//! Users with whose rights a command runs.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, OsString};
@@ -9,7 +9,7 @@ use std::process::Command;
 
 use crate::LabError;
 
-/// A user of this machine, as its database of users knows it.
+/// A user of this machine's user database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     name: OsString,
@@ -21,10 +21,10 @@ pub struct User {
 }
 
 impl User {
-    /// The user of this name, or with this number.
+    /// Finds a user by name or number.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is none.
     pub fn find(name: &str) -> Result<Self, LabError> {
         let unknown = || LabError::UnknownUser(name.to_owned());
         let text = CString::new(name).map_err(|_| unknown())?;
@@ -43,14 +43,14 @@ impl User {
         found.ok_or_else(unknown)
     }
 
-    /// Its shell; none if the database names none.
+    /// Its shell, if the database names one.
     #[must_use]
     pub fn shell(&self) -> Option<&OsString> {
         Some(&self.shell).filter(|shell| !shell.is_empty())
     }
 
-    /// Has a command run as this user, with all its groups and the variables by which programs know it. What
-    /// has to be done as root comes before.
+    /// Makes a command run as this user, with all its groups and environment variables. What must be done as
+    /// root comes before.
     pub fn take_over(&self, command: &mut Command) {
         for (variable, value) in
             [("USER", &self.name), ("LOGNAME", &self.name), ("HOME", &self.home), ("SHELL", &self.shell)]
@@ -58,8 +58,8 @@ impl User {
             command.env(variable, value);
         }
         let (uid, gid, groups) = (self.uid, self.gid, self.groups.clone());
-        // SAFETY: between fork and exec the closure makes system calls only, on values made before. They are
-        // the kernel's, not the C library's, which would have other threads follow.
+        // SAFETY: between fork and exec the closure only makes system calls, on existing values. They are
+        // direct calls: the C library's would affect other threads.
         unsafe {
             command.pre_exec(move || {
                 check(libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()))?;
@@ -74,7 +74,7 @@ fn check(result: libc::c_long) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Asks the database, with as much room as the answer takes.
+/// Queries the database, with a buffer large enough for the answer.
 fn look_up(
     ask: impl Fn(*mut libc::passwd, &mut [u8], *mut *mut libc::passwd) -> libc::c_int,
 ) -> Option<User> {
@@ -89,7 +89,7 @@ fn look_up(
             0 if !result.is_null() => {
                 let text = |text: *const libc::c_char| match text.is_null() {
                     true => OsString::new(),
-                    // SAFETY: texts of a found entry end with a zero byte and lie in the live buffer.
+                    // SAFETY: strings of a found entry are zero-terminated and in the live buffer.
                     false => OsString::from_vec(unsafe { CStr::from_ptr(text) }.to_bytes().to_vec()),
                 };
                 return Some(User {

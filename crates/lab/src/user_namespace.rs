@@ -1,7 +1,7 @@
-//! A private world for a process without privileges: inside a user namespace it is root over network
-//! namespaces of its own, and nothing outside sees or feels it.
+//! A user namespace for a process without privileges, in which it is root over its own network namespaces,
+//! isolated from the machine.
 //!
-//! The calls here change the whole process, so they come first in a program, before it has a second thread.
+//! The functions here change the whole process, so they must be called before it has a second thread.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -31,7 +31,7 @@ use crate::{LabError, LabInfo};
 
 const RUN: &str = "/run";
 
-/// The user and group that this process is on the machine, while it is root in a user namespace of its own.
+/// This process's user and group on the machine, while it is root in its own user namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnUser {
     uid: u32,
@@ -39,12 +39,12 @@ pub struct OwnUser {
 }
 
 impl OwnUser {
-    /// Has a command run as the user and group of outside, in a user namespace inside this one that says so.
-    /// What has to be done as root comes before.
+    /// Makes a command run as the outer user and group, in a nested user namespace that maps them. What must
+    /// be done as root comes before.
     pub fn give_back(self, command: &mut Command) {
         let maps = [(c"/proc/self/uid_map", self.uid), (c"/proc/self/gid_map", self.gid)];
         let maps = maps.map(|(file, id)| (file, format!("{id} 0 1")));
-        // SAFETY: between fork and exec the closure makes system calls only, on values made before.
+        // SAFETY: between fork and exec the closure only makes system calls, on existing values.
         unsafe {
             command.pre_exec(move || {
                 unshare(UnshareFlags::NEWUSER)?;
@@ -62,13 +62,13 @@ fn put(file: &CStr, text: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves this process into a user namespace of its own, in which it is root, with a network and a `/run` of
-/// its own: namespaces and states of labs have their usual names there, unseen from outside. What else is in
-/// `/run` stays in its place. Answers who it was.
+/// Moves this process into its own user namespace, in which it is root, with its own network and `/run`:
+/// namespaces and states of labs have their usual names there, invisible from outside. The rest of `/run`
+/// stays. Returns the previous user.
 ///
 /// # Errors
-/// When the process has several threads already, or the system doesn't allow user namespaces. After the
-/// latter the process may be half inside and should end.
+/// If the process has several threads, or the system doesn't allow user namespaces. In the latter case the
+/// process may be half inside and should end.
 pub fn enter_user_namespace() -> Result<OwnUser, LabError> {
     check_single_thread()?;
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
@@ -78,7 +78,7 @@ pub fn enter_user_namespace() -> Result<OwnUser, LabError> {
         fs::write(format!("/proc/self/{file}"), text)
             .map_err(|e| refused(io::Error::new(e.kind(), format!("writing /proc/self/{file}: {e}"))))
     };
-    // Without privileges outside, groups can be mapped only by one who can't change them any more.
+    // Without privileges outside, mapping groups requires giving up setgroups.
     map("setgroups", "deny".to_owned())?;
     map("uid_map", format!("0 {user} 1"))?;
     map("gid_map", format!("0 {group} 1"))?;
@@ -89,11 +89,11 @@ pub fn enter_user_namespace() -> Result<OwnUser, LabError> {
     Ok(OwnUser { uid: user, gid: group })
 }
 
-/// Moves this process into the world of the process of this user that holds a lab made without privileges, so
-/// that [`crate::Lab::open`] finds it. Answers whether there is one; when not, nothing has changed.
+/// Moves this process into the namespaces of this user's process that owns an unprivileged lab, so that
+/// [`crate::Lab::open`] finds it. Returns whether there is one; if not, nothing has changed.
 ///
 /// # Errors
-/// When the process has several threads already, or isn't allowed in.
+/// If the process has several threads, or isn't allowed in.
 pub fn join_user_namespace(instance: &str) -> Result<bool, LabError> {
     check_instance(instance)?;
     let holds = |world: &World| world.states().iter().any(|state| state.instance == instance);
@@ -105,8 +105,8 @@ pub fn join_user_namespace(instance: &str) -> Result<bool, LabError> {
     Ok(true)
 }
 
-/// The labs made by this user's processes in user namespaces of their own, which [`crate::Lab::list`] can't
-/// see. Those of other users are not looked for, by root neither.
+/// The labs of this user's processes in their own user namespaces, which [`crate::Lab::list`] can't see.
+/// Other users' labs are not listed, not even for root.
 #[must_use]
 pub fn private_labs() -> Vec<LabInfo> {
     let mut found = Vec::new();
@@ -137,7 +137,7 @@ pub(crate) fn refused(error: io::Error) -> LabError {
     LabError::UserNamespace { reason: format!("{error}{}", who_refuses()) }
 }
 
-/// The settings by which distributions keep users from making namespaces, with the fix.
+/// The distributions' settings that prevent users from creating namespaces, with the fix.
 fn who_refuses() -> String {
     let settings = [
         ("kernel/unprivileged_userns_clone", "0", "1"),
@@ -157,8 +157,7 @@ fn who_refuses() -> String {
         )
 }
 
-/// An empty `/run` in which everything that was there is shown again, other than names of namespaces and
-/// labs.
+/// Mounts an empty `/run` with everything that was there except for names of namespaces and labs.
 fn private_run() -> io::Result<()> {
     let before = File::open(RUN)?;
     let fd = before.as_raw_fd();
@@ -166,12 +165,12 @@ fn private_run() -> io::Result<()> {
     mount("tmpfs", RUN, "tmpfs", MountFlags::empty(), c"mode=755,size=16m")?;
     for entry in entries {
         let (name, Ok(kind)) = (entry.file_name(), entry.file_type()) else { continue };
-        // What was there before lies under the new /run; the open folder still leads to it.
+        // The old contents are under the new /run; the open folder still leads to them.
         let (old, new) = (PathBuf::from(format!("/proc/self/fd/{fd}")).join(&name), entry.path());
         if [NAMES, ROOT].iter().any(|own| new == Path::new(own)) {
             continue;
         }
-        // What can't be shown again (not ours to see) is missed by nobody who could have used it.
+        // What can't be mounted again is not accessible to this user anyway.
         let _ = if kind.is_symlink() {
             fs::read_link(&old).and_then(|to| symlink(to, &new))
         } else if kind.is_dir() {

@@ -1,5 +1,4 @@
-//! A way out for a process that is no root on its machine: a program of the user's that carries packets by
-//! ordinary sockets, pasta or slirp4netns.
+//! A way out for a process without root: pasta or slirp4netns, which carry packets through ordinary sockets.
 
 use std::env;
 use std::ffi::OsStr;
@@ -15,12 +14,12 @@ use crate::LabError;
 use crate::free_network::has_way_out;
 use crate::resolver::Resolver;
 
-/// How long it may take to set its interface up.
+/// Time limit for setting up its interface.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is looked whether it has.
+/// Interval between checks whether it has.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Waits for the word to begin, and ends the program with the end of its input, however this process ends.
+/// Waits for the start signal, and ends the program at the end of its input, however this process ends.
 const ATTEND: &str = "read -r go || exit 1
 exec 3<&0
 \"$@\" </dev/null & program=$!
@@ -47,11 +46,11 @@ enum Program {
 }
 
 impl UserNetwork {
-    /// Gets the better one ready of those that are installed, if any is. It has to be started in the
-    /// machine's network: before [`crate::enter_user_namespace`].
+    /// Prepares the better of the installed ones, if any. Must be called in the machine's network, before
+    /// [`crate::enter_user_namespace`].
     ///
     /// # Errors
-    /// When no process can be started.
+    /// If no process can be started.
     pub fn prepare() -> Result<Option<Self>, LabError> {
         let path = env::var_os("PATH").unwrap_or_default();
         let all = [Program::Pasta, Program::Slirp4netns];
@@ -70,10 +69,10 @@ impl UserNetwork {
         Ok(Some(Self { child, input, program }))
     }
 
-    /// Starts it for the namespace that this process is in by now, and waits until packets have a way out.
+    /// Starts it for this process's present namespace, and waits until packets have a way out.
     ///
     /// # Errors
-    /// When it ends, or has set nothing up in time.
+    /// If it ends, or does not set up its interface in time.
     pub fn start(&mut self) -> Result<(), LabError> {
         let name = self.program.name();
         let mut input = self.input.as_ref();
@@ -93,7 +92,7 @@ impl UserNetwork {
         Err(LabError::UserNetwork { program: name, reason: "has set no network up within 5 s" })
     }
 
-    /// Where names are resolved by the machine's own name server, whatever that is.
+    /// The address at which the machine's own name server resolves names.
     #[must_use]
     pub const fn name_server(&self) -> IpAddr {
         self.program.name_server()
@@ -117,14 +116,14 @@ impl Program {
 
     const fn name_server(self) -> IpAddr {
         IpAddr::V4(match self {
-            // Link-local, so that it is nobody's in the networks behind.
+            // Link-local, so that it conflicts with no address in the networks behind.
             Self::Pasta => Ipv4Addr::new(169, 254, 1, 1),
             Self::Slirp4netns => Ipv4Addr::new(10, 0, 2, 3),
         })
     }
 
-    /// For the namespaces of a process. Nothing outside can come in, and the machine's loopback is not
-    /// reached.
+    /// The arguments for the namespaces of a process. Nothing outside can connect in, and the machine's
+    /// loopback is not reachable.
     fn arguments(self, pid: u32, resolver: Resolver) -> Vec<String> {
         let [user, network] = ["user", "net"].map(|kind| format!("/proc/{pid}/ns/{kind}"));
         match self {
@@ -133,7 +132,7 @@ impl Program {
                 let fixed = fixed.split(' ').map(str::to_owned);
                 let own = ["--ns-ifname", INTERFACE, "--userns", &user, "--netns", &network];
                 let mut all: Vec<String> = fixed.chain(own.map(str::to_owned)).collect();
-                // Answers then come from this address, which who asks the server itself would not take.
+                // Answers then come from this address, which clients of the server itself would not accept.
                 if resolver != Resolver::Same {
                     all.extend(["--dns-forward".to_owned(), self.name_server().to_string()]);
                 }

@@ -1,9 +1,9 @@
-//! The private worlds of this user's processes: which of them are trusted, what is read in them, and how they
-//! are entered.
+//! The namespaces of this user's processes with their own user namespace: which are trusted, what is read in
+//! them, and how they are entered.
 //!
-//! Any user can make a user and mount namespace and put there what looks like a lab. So nothing of a process
-//! is opened before the kernel has said that the process, and each of its namespaces, are this user's own,
-//! whoever this user is: root enters no world of another user. See [ADR
+//! Any user can create a user and mount namespace with something that looks like a lab. So nothing of a
+//! process is opened before the kernel has confirmed that the process and each of its namespaces belong to
+//! this user: root does not enter namespaces of other users. See [ADR
 //! 27](../../../docs/adr/0027-whom-longwire-trusts.md).
 #![allow(unsafe_code)]
 
@@ -30,8 +30,7 @@ use crate::state::{ROOT, State};
 const NS_GET_USERNS: libc::c_ulong = 0xb701;
 const NS_GET_OWNER_UID: Opcode = 0xb704;
 
-/// The namespaces of a process of this user, held together with the process, so that none of them can be
-/// exchanged.
+/// The namespaces of a process of this user, held with the process so that none of them can be exchanged.
 #[derive(Debug)]
 pub struct World {
     pid: u32,
@@ -43,16 +42,16 @@ pub struct World {
 }
 
 impl World {
-    /// The worlds of all of this user's processes that have one of their own.
+    /// The namespaces of all of this user's processes with their own user namespace.
     pub fn all() -> impl Iterator<Item = Self> {
         let entries = std::fs::read_dir("/proc").into_iter().flatten();
         entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter_map(Self::of)
     }
 
-    /// The world of a process; none if it is not all this user's, or is the one that this process is in.
+    /// The namespaces of a process; none if they are not all this user's, or are this process's own.
     fn of(pid: u32) -> Option<Self> {
         let folder = PathBuf::from(format!("/proc/{pid}"));
-        // The cheap question first: most processes are somebody else's.
+        // The cheap check first: most processes belong to other users.
         if std::fs::metadata(&folder).ok()?.uid() != own_uid() {
             return None;
         }
@@ -74,11 +73,12 @@ impl World {
             }
         }
         let root = Directory::open(&folder.join("root")).ok()?;
-        // As long as it lives its id is its own: all that was read above was read of it.
+        // While it lives its id is not reused: everything above was read from it.
         (!processes::has_ended(&process)).then_some(Self { pid, process, user, network, mount, root })
     }
 
-    /// The labs that this process holds. What another process of the same world holds is found with that one.
+    /// The labs that this process owns. Labs of another process in the same namespaces are found with that
+    /// process.
     pub fn states(&self) -> Vec<State> {
         let mut root = Ok(&self.root).and_then(|root| root.inside("run"));
         for name in ROOT.split('/').skip(2) {
@@ -94,7 +94,7 @@ impl World {
         self.process
     }
 
-    /// Moves this process into it, for good. What it may do outside is given up first.
+    /// Moves this process into them permanently, after giving up its outer privileges.
     pub fn enter(&self) -> io::Result<()> {
         give_up_privileges()?;
         for (namespace, kind) in [
@@ -113,15 +113,16 @@ impl World {
     }
 }
 
-/// Whether real, effective, saved and file system user in the text of `/proc/PID/status` are all this one.
+/// Whether the real, effective, saved and file system users in the text of `/proc/PID/status` are all this
+/// one.
 fn is_all_of(status: &str, uid: u32) -> bool {
     let Some(line) = status.lines().find_map(|line| line.strip_prefix("Uid:")) else { return false };
     let ids: Vec<_> = line.split_ascii_whitespace().map(str::parse).collect();
     ids.len() == 4 && ids.into_iter().all(|id| id == Ok(uid))
 }
 
-/// Processes of containers number their own; what runs in those is not trusted even where its user is this
-/// one.
+/// Whether a process is in this PID namespace. Processes in containers are not trusted even if they have the
+/// same user.
 fn shares_process_ids(folder: &Path) -> bool {
     let own = NamespaceId::at(Path::new("/proc/self/ns/pid"));
     matches!((own, NamespaceId::at(&folder.join("ns/pid"))), (Ok(own), Ok(other)) if own == other)
@@ -145,13 +146,13 @@ fn user_namespace_of(namespace: &File) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// Keeps the effective user and its main group, and nothing that would come from elsewhere: no other user to
-/// go back to, no further groups, no capabilities that a program started here would inherit.
+/// Keeps only the effective user and its main group: no saved user, no further groups, no inheritable
+/// capabilities.
 fn give_up_privileges() -> io::Result<()> {
-    // What is the calling thread's is the process's: it is the only one.
+    // The calling thread is the only one.
     let (user, group) = (geteuid(), getegid());
     match set_thread_groups(&[]) {
-        // An ordinary user can't give up groups, which then are its own.
+        // An ordinary user can't give up groups, which are its own.
         Err(error) if user.is_root() => return Err(error.into()),
         _ => {}
     }
@@ -174,8 +175,8 @@ mod tests {
         assert!(!is_all_of("", 7));
     }
 
-    /// What a child of this process found wrong, a bit each; it changes itself as no test program may. By
-    /// libc, as what runs in it: after the fork, and as programs other than this one would.
+    /// The failures found by a child of this process, a bit each; the child changes its own credentials. By
+    /// libc, because it runs after a fork.
     fn child(find: fn() -> i32) -> i32 {
         // SAFETY: the child makes system calls only, and ends without running anything of its parent's.
         unsafe {
@@ -194,8 +195,7 @@ mod tests {
     const NOBODY: u32 = 65_534;
     const NET_RAW: libc::c_int = 13;
 
-    /// As a program that was started by somebody else and runs with root's rights: what it could go back to
-    /// is gone.
+    /// As a program started by another user with root's rights: it has nothing to return to.
     fn given_up_as_root() -> i32 {
         // Version 3; effective, permitted and inheritable, of the first 32 capabilities and the others
         // (capset(2)).

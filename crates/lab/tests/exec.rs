@@ -10,12 +10,12 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use longwire_lab::{ExecNet, ExecSpec, FAR, FAR_ADDRESS, FarEnd, HostSpec, Lab, NEAR, Wiring, sweep};
 use support::{Wire, may_run, may_translate, output, unique};
 
-/// Tells a copy of this test program what to do inside the machine: the name of its exec net.
+/// Makes a copy of this test program run inside the machine: the name of its exec net.
 const NET: &str = "LONGWIRE_TEST_NET";
 /// How many more nets to make inside this one.
 const DEPTH: &str = "LONGWIRE_TEST_DEPTH";
 
-/// A machine behind a router, with a drop-all firewall as container engines set it up.
+/// A machine behind a router, with a drop-all firewall as container engines set up.
 fn machine(name: &str) -> (Lab, Wire) {
     let veth = Wiring::Veth { offload: false };
     let host = |name, addresses: [&str; 2]| HostSpec {
@@ -37,14 +37,14 @@ fn machine(name: &str) -> (Lab, Wire) {
         table ip6 filter { chain FORWARD { type filter hook forward priority 0; policy drop; }
         }";
     output(lab.host("machine").unwrap().command("nft").unwrap().arg(rules));
-    // Namespaces may begin with what the machine's own network has at the moment; and hosts learn routers.
+    // Namespaces may start with the machine's current settings; and hosts learn routers.
     let settings =
         ["net.ipv4.ip_forward=0", "net.ipv6.conf.all.forwarding=0", "net.ipv6.conf.eth0.accept_ra=1"];
     output(lab.host("machine").unwrap().command("sysctl").unwrap().arg("-w").args(settings));
     (lab, wire)
 }
 
-/// Everything `exec` may change.
+/// Everything that `exec` may change.
 fn settings(lab: &Lab) -> String {
     let script = "nft list ruleset; ip -brief link; ip route; ip -6 route; sysctl net.ipv4.ip_forward;
         cd /proc/sys/net; for f in ipv?/conf/*/forwarding ipv6/conf/*/accept_ra; do echo $f $(cat $f); done";
@@ -77,7 +77,7 @@ fn wait_for(lines: &mut BufReader<ChildStdout>, what: &str) {
     panic!("no \"{what}\" in: {seen}");
 }
 
-/// Not a test of its own: what runs inside the machine.
+/// Not a test: runs inside the machine.
 #[test]
 fn make_a_net() {
     let Ok(name) = std::env::var(NET) else { return };
@@ -91,7 +91,7 @@ fn make_a_net() {
         let text = output(net.command("ping").unwrap().args(["-c", "1", "-W", "5"]).args(target));
         assert!(text.contains(" 0% packet loss"), "{text}");
     }
-    // Neither end asks for the other over the link.
+    // Neither end resolves the other over the link.
     let near = output(net.command("ip").unwrap().arg("neigh"));
     assert!(near.contains(&format!("{} ", net.far_address())) && near.contains("PERMANENT"), "{near}");
     let far = output(net.far_command("ip").unwrap().arg("neigh"));
@@ -135,12 +135,12 @@ fn a_command_reaches_outside_and_the_machine_is_as_before() {
     wait_for(&mut lines, &format!("up {first}"));
     let (mut other, mut other_lines) = start(&lab, &second, 0);
     wait_for(&mut other_lines, &format!("up {second}"));
-    // The first to come is the first to go; the second still needs forwarding.
+    // The first run ends first; the second still needs forwarding.
     drop(child.stdin.take());
     wait_for(&mut lines, &format!("down {first}"));
     assert!(child.wait().unwrap().success());
     let during = settings(&lab);
-    // The machine goes on to learn its routers.
+    // The machine continues to learn its routers.
     for value in ["net.ipv4.ip_forward = 1", "ipv6/conf/all/forwarding 1", "ipv6/conf/eth0/accept_ra 2"] {
         assert!(during.contains(value), "no {value} in {during}");
     }
@@ -158,7 +158,8 @@ fn others_are_not_forwarded() {
     }
     let (lab, _wire) = machine("router");
     let host = |name| lab.host(name).unwrap();
-    // The machine lets all pass its own firewall, and has a second network that only it knows the way to.
+    // The machine's own firewall accepts everything, and it has a second network to which only it has a
+    // route.
     output(host("machine").command("nft").unwrap().args(["flush", "ruleset"]));
     let script =
         "ip link add inner type veth peer name far; ip link set far up; ip addr add 10.8.0.1/24 dev \
@@ -172,7 +173,7 @@ fn others_are_not_forwarded() {
     for (network, via) in [("10.8.0.0/24", "10.9.0.2"), ("fd08::/64", "fd09::2")] {
         output(host("outside").command("ip").unwrap().args(["route", "add", network, "via", via]));
     }
-    // What has left the machine for a host behind it, after three more were sent to it.
+    // Packets that have left the machine for a host behind it, after three more were sent to it.
     let sent = |to: &str| {
         let mut ping = host("outside").command("ping").unwrap();
         ping.args(["-c", "3", "-i", "0.2", "-W", "1", to]).output().unwrap();
@@ -186,7 +187,7 @@ fn others_are_not_forwarded() {
     wait_for(&mut lines, &format!("up {net}"));
     for (family, to) in [("ip", "10.8.0.2"), ("ip6", "fd08::2")] {
         assert_eq!(sent(to), 0, "only the command's packets are forwarded");
-        // What tells that the packets would have been seen.
+        // Proves that the packets would have been seen.
         let table = ["delete", "table", family, "longwire-forwarding"];
         output(host("machine").command("nft").unwrap().args(table));
         assert_eq!(sent(to), 3, "without the restriction");
@@ -228,7 +229,7 @@ fn a_killed_command_leaves_the_machine_as_before_once_swept() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    // Another program's sweep may have been first; the machine is as before either way.
+    // Another program's sweep may have been first; the machine is restored either way.
     sweep().unwrap();
     assert!(Lab::list().unwrap().iter().all(|l| l.instance != name));
     assert_eq!(settings(&lab), before);
@@ -270,7 +271,7 @@ fn names_resolve_by_a_server_on_the_machines_loopback() {
 fn answer(query: &[u8]) -> Vec<u8> {
     let mut reply = query[..12].to_vec();
     reply[2..4].copy_from_slice(&[0x81, 0x80]);
-    // One question, and the name ends with a zero byte; type and class follow. Further records are left out.
+    // One question, whose name ends with a zero byte; type and class follow. Further records are ignored.
     let name_end = 12 + query[12..].iter().position(|b| *b == 0).unwrap() + 1;
     let is_v4 = query[name_end..name_end + 2] == [0, 1];
     reply[4..12].copy_from_slice(&[0, 1, 0, u8::from(is_v4), 0, 0, 0, 0]);
@@ -296,7 +297,7 @@ fn a_private_far_end_is_reached_and_nothing_else_changes() {
         let connect = || std::net::TcpStream::connect(at).unwrap().local_addr().unwrap();
         assert_eq!(net.near().run(connect).unwrap(), server.accept().unwrap().1);
     }
-    // IPv6 needs more than that.
+    // IPv6 needs a larger MTU.
     net.down().unwrap();
     let net = ExecNet::create(&unique("short"), &ExecSpec { mtu: 1279, ..spec }).unwrap();
     assert_eq!(net.far_ipv6_address(), None);

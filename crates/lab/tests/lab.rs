@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use longwire_lab::{HostSpec, Lab, LabError, Mac, Namespace, Route, Wiring, sweep};
 use support::{Wire, machine_state, may_run, output, unique};
 
-/// Tells a copy of this test program to be the process that makes a lab and is killed.
+/// Makes a copy of this test program the process that creates a lab and is killed.
 const MAKE_AND_WAIT: &str = "LONGWIRE_TEST_LAB";
 
 fn two_hosts() -> [HostSpec; 2] {
@@ -36,7 +36,7 @@ fn what_a_process_left_that_was_killed_at_its_first_write_is_swept() {
     if !may_run("what_a_process_left_that_was_killed_at_its_first_write_is_swept") {
         return;
     }
-    // Seen by everybody before the first lab is made, as an earlier version left it.
+    // World-readable before the first lab is created, as an earlier version left it.
     let root = Path::new("/run/longwire");
     longwire_rundir::prepare(root).unwrap();
     fs::set_permissions(root, fs::Permissions::from_mode(0o755)).unwrap();
@@ -64,7 +64,7 @@ fn hosts_reach_each_other_by_address_and_name() {
         let text = output(a.command("ping").unwrap().args(["-c", "1", "-W", "5", to]));
         assert!(text.contains(" 0% packet loss"), "{text}");
     }
-    // Checksums are finished by the host: TCP works through a wire that can't finish them.
+    // The host completes checksums: TCP works through a wire that can't complete them.
     let listener = lab.host("b").unwrap().run(|| TcpListener::bind("10.9.0.2:0").unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
     let client = a.run(|| TcpStream::connect(address).unwrap()).unwrap();
@@ -138,7 +138,7 @@ fn nothing_remains_after_a_lab() {
     let before = machine_state().into_iter().filter(|l| l.contains(&name)).count();
     assert_eq!(before, 0);
     let lab = Lab::create(&name, &two_hosts()).unwrap();
-    // A program still running inside ends with the lab, even one that does not want to.
+    // A program still running inside ends with the lab, even one that ignores SIGTERM.
     let mut stubborn = lab.host("a").unwrap().command("sh").unwrap();
     stubborn.args(["-c", "trap '' TERM; echo ready; while :; do sleep 60; done"]);
     let mut child = stubborn.stdout(Stdio::piped()).spawn().unwrap();
@@ -168,7 +168,7 @@ fn a_lab_that_cannot_be_made_leaves_nothing() {
     assert!(error.starts_with("host b: giving it address 10.9.0.2/24"), "{error}");
     assert!(machine_state().iter().all(|l| !l.contains(&name)));
 
-    // A namespace of somebody else is neither used nor removed.
+    // Another program's namespace is neither used nor removed.
     let other = format!("lw-{name}-b");
     Namespace::create(&other).unwrap();
     let error = Lab::create(&name, &two_hosts()).unwrap_err().to_string();
@@ -179,7 +179,7 @@ fn a_lab_that_cannot_be_made_leaves_nothing() {
     assert!(matches!(Lab::create(&name, &hosts), Err(LabError::Host { field: "name", .. })));
 }
 
-/// Not a test of its own: the body of the process that the next test kills.
+/// Not a test: the process that the next test kills.
 #[test]
 fn make_a_lab_and_wait() {
     let Ok(name) = std::env::var(MAKE_AND_WAIT) else { return };
@@ -204,7 +204,7 @@ fn leftovers_of_a_killed_process_are_swept_and_no_others() {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        // Taken apart so that the pipe stays open: a closed one would fail the child's last words.
+        // Kept so that the pipe stays open: the child still writes to it.
         let mut lines = lines;
         assert!(lines.any(|l| l.unwrap().contains(&format!("up {name}"))));
         (child, lines)
@@ -214,7 +214,7 @@ fn leftovers_of_a_killed_process_are_swept_and_no_others() {
     Lab::create(&persisted, &two_hosts()).unwrap().persist().unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    // Another program's sweep may be first; what is swept is the same either way.
+    // Another program's sweep may be first, with the same result.
     let swept = sweep().unwrap();
     assert!(!swept.contains(&live) && !swept.contains(&persisted), "{swept:?}");
     assert!(machine_state().iter().all(|l| !l.contains(&killed)));

@@ -48,7 +48,7 @@ fn main() {
     println!("test rootless ... ok");
 }
 
-/// The child: two labs inside its own world, one of them joined by the parent.
+/// The child: two labs inside its own namespaces, one of them joined by the parent.
 fn hold_a_lab(name: &str, ready: i32, end: i32) {
     enter_user_namespace().unwrap();
     let veth = Wiring::Veth { offload: false };

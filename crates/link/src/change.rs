@@ -80,7 +80,7 @@ impl Links {
         let place = self.places[link as usize];
         let link = &mut self.links[link as usize];
         link.catch_up(pool, now);
-        link.pick_up_dice((&mut self.dice, number));
+        link.pick_up_dice(self.dice.get_mut(number as usize));
         link.serve(pool, now);
         for (spec, values) in changes {
             let when = When { now, begin: self.begin, seed: self.seed, place, spread: self.spread };
@@ -91,7 +91,7 @@ impl Links {
         link.note_decidable();
         link.decide_waiting(pool);
         self.make_room_for_dice(number);
-        self.links[number as usize].lay_down_dice((&mut self.dice, number));
+        self.links[number as usize].lay_down_dice(self.dice.get_mut(number as usize));
         self.hand_in(pool, number);
         Ok(())
     }

@@ -93,20 +93,18 @@ impl Link {
     #[inline]
     pub(crate) fn arrive(
         &mut self,
-        (dice, number): Draws<'_>,
+        mut dice: Draws<'_>,
         at: &mut Surroundings<'_>,
         handle: Handle,
     ) -> Arrival {
         let mut affected = None;
-        let mut fate = self.arrive_plain((&mut *dice, number), at.pool, handle, &mut affected);
+        let mut fate = self.arrive_plain(|| dice.as_deref_mut(), at.pool, handle, &mut affected);
         if let Fate::Asked(coming) = fate {
-            fate = self.ask((&mut *dice, number), at.pool, handle, coming, &mut affected);
+            fate = self.ask(dice.as_deref_mut(), at.pool, handle, coming, &mut affected);
         }
         match fate {
-            Fate::NotPlain => self.go_on((dice, number), at, handle),
-            Fate::Affected | Fate::Judged => {
-                self.arrive_judged((dice, number), at, handle, fate, &mut affected)
-            }
+            Fate::NotPlain => self.go_on(dice, at, handle),
+            Fate::Affected | Fate::Judged => self.arrive_judged(dice, at, handle, fate, &mut affected),
             fate => self.follow_fate(at, handle, fate),
         }
     }
@@ -115,7 +113,7 @@ impl Link {
     #[inline(never)]
     pub(crate) fn go_on(
         &mut self,
-        (dice, number): Draws<'_>,
+        mut dice: Draws<'_>,
         at: &mut Surroundings<'_>,
         handle: Handle,
     ) -> Arrival {
@@ -125,15 +123,15 @@ impl Link {
         }
         if self.is_decided() && !meta.is_train() {
             let mut affected = None;
-            let fate = self.ask_banded((&mut *dice, number), at.pool, handle, &mut affected);
+            let fate = self.ask_banded(dice.as_deref_mut(), at.pool, handle, &mut affected);
             return match affected {
                 None => self.follow_fate(at, handle, fate),
-                mut some => self.arrive_judged((dice, number), at, handle, fate, &mut some),
+                mut some => self.arrive_judged(dice, at, handle, fate, &mut some),
             };
         }
-        self.pick_up_dice((&mut *dice, number));
+        self.pick_up_dice(dice.as_deref_mut());
         let arrival = self.arrive_served(at, handle);
-        self.lay_down_dice((dice, number));
+        self.lay_down_dice(dice);
         arrival
     }
 

@@ -128,7 +128,7 @@ impl Links {
         }
         self.make_room_for_dice(number);
         let link = &mut self.links[number as usize];
-        link.lay_down_dice((&mut self.dice, number));
+        link.lay_down_dice(self.dice.get_mut(number as usize));
         if link.is_decided()
             && link.profile.is_whole()
             && link.line.features & has::WIRE == 0
@@ -240,7 +240,11 @@ impl Links {
         if of.line.features & has::MEDIUM != 0 {
             return self.arrive_at_station(pool, link, handle, out);
         }
-        of.arrive((&mut self.dice, link), &mut Surroundings { pool, spread: self.spread, out }, handle)
+        of.arrive(
+            self.dice.get_mut(link as usize),
+            &mut Surroundings { pool, spread: self.spread, out },
+            handle,
+        )
     }
 
     /// Lets a packet arrive, with all packets that leave at once in `out`.

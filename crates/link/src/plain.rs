@@ -30,11 +30,6 @@ enum Judged {
 }
 
 impl Judged {
-    #[inline(always)]
-    fn by_chance(lost: bool) -> Self {
-        if lost { Self::Lost(DropReason::Loss) } else { Self::Passes }
-    }
-
     /// Fate of a packet that does not simply pass.
     #[inline(always)]
     fn fate(self) -> Fate {
@@ -115,16 +110,19 @@ impl Links {
     ) -> (usize, Stop) {
         let mut affected = None;
         let (links, dice) = (self.links.as_mut_slice(), self.dice.as_mut_slice());
-        for (at, &handle) in packets.iter().enumerate() {
+        let mut rest = packets;
+        let entered = |rest: &[Handle]| packets.len() - rest.len();
+        while let Some((&handle, behind)) = rest.split_first() {
             let &Meta { path, out_port, .. } = pool.meta(handle);
             // Paths of other workers, empty paths and longer ones give numbers beyond the links here.
             let number = path ^ here;
-            let Some(link) = links.get_mut(number as usize) else { return (at, Stop::Elsewhere) };
-            let mut through =
-                |link: &Link| pass(Passed { handle, leave: link.latest, link: number, out_port });
+            let at = number as usize;
+            let Some(link) = links.get_mut(at) else { return (entered(rest), Stop::Elsewhere) };
+            rest = behind;
+            let mut full = |link: &Link| pass(Passed { handle, leave: link.latest, link: number, out_port });
             // The common case, with or without blocks that were asked.
-            let fate = match link.arrive_plain((dice, number), pool, handle, &mut affected) {
-                Fate::Through if through(link) => return (at + 1, Stop::Full),
+            let fate = match link.arrive_plain(|| dice.get_mut(at), pool, handle, &mut affected) {
+                Fate::Through if full(link) => return (entered(rest), Stop::Full),
                 Fate::Through => continue,
                 Fate::Joins(leave, waits) => {
                     if link.line.join_plain(pool, handle, leave, waits) {
@@ -132,29 +130,31 @@ impl Links {
                     }
                     continue;
                 }
-                Fate::Asked(coming) => link.ask((dice, number), pool, handle, coming, &mut affected),
-                fate => fate,
+                Fate::Asked(coming) => link.ask(dice.get_mut(at), pool, handle, coming, &mut affected),
+                // Made anew, because below its address is passed on: the other fates are then not stored.
+                Fate::Dropped(reason) => Fate::Dropped(reason),
+                Fate::Joined(first) => Fate::Joined(first),
+                Fate::Affected => Fate::Affected,
+                Fate::Judged => Fate::Judged,
+                Fate::NotPlain => Fate::NotPlain,
             };
             match fate {
-                Fate::Through if through(link) => return (at + 1, Stop::Full),
+                Fate::Through if full(link) => return (entered(rest), Stop::Full),
                 Fate::Through => {}
                 Fate::Joins(leave, waits) => {
                     if link.line.join_plain(pool, handle, leave, waits) {
                         firsts.push(number, leave);
                     }
                 }
-                Fate::Joined(first) => {
-                    if first {
-                        firsts.push(number, link.line.next());
-                    }
-                }
+                Fate::Joined(true) => firsts.push(number, link.line.next()),
+                Fate::Joined(false) => {}
                 Fate::Dropped(reason) => link.drop(pool, handle, reason),
                 fate => {
                     let mut out = Fifo::EMPTY;
                     let at_link = &mut Surroundings { pool, spread: self.spread, out: &mut out };
                     let arrival = match &mut affected {
-                        None => link.go_on((dice, number), at_link, handle),
-                        some => link.arrive_judged((dice, number), at_link, handle, fate, some),
+                        None => link.go_on(dice.get_mut(at), at_link, handle),
+                        some => link.arrive_judged(dice.get_mut(at), at_link, handle, fate, some),
                     };
                     match arrival {
                         Arrival::Through => out.push(pool, handle),
@@ -162,7 +162,7 @@ impl Links {
                         Arrival::Kept => {}
                     }
                     if !out.is_empty() {
-                        return (at + 1, Stop::Left(out));
+                        return (entered(rest), Stop::Left(out));
                     }
                 }
             }
@@ -170,26 +170,26 @@ impl Links {
         (packets.len(), Stop::Done)
     }
 
-    /// Releases packets that leave by `until`, with `Meta::leave` set, one by one, until `out` returns true.
-    /// Returns the link's next deadline: at most `until`, if there are more.
+    /// Releases the first packet of a link to `out`, with `Meta::leave` set, if it leaves by `until`. Returns
+    /// the link's next deadline: at most `until`, if there are more.
     #[inline(always)]
-    pub fn release_each(
+    pub fn release_first(
         &mut self,
         pool: &mut Pool,
         link: u32,
         until: Nanos,
-        out: impl FnMut(Handle, &Meta) -> bool,
+        out: impl FnOnce(Handle, &Meta),
     ) -> Nanos {
-        self.links[link as usize].release_each(pool, until, out)
+        self.links[link as usize].release_first(pool, until, out)
     }
 }
 
 impl Link {
-    /// Accepts a packet that arrives at `Meta::arrival`.
+    /// Accepts a packet that arrives at `Meta::arrival`. `dice` are looked up only if they are needed.
     #[inline(always)]
-    pub(crate) fn arrive_plain(
+    pub(crate) fn arrive_plain<'d>(
         &mut self,
-        dice: Draws<'_>,
+        dice: impl FnOnce() -> Draws<'d>,
         pool: &mut Pool,
         handle: Handle,
         affected: &mut Option<Affected>,
@@ -199,47 +199,42 @@ impl Link {
             return Fate::NotPlain;
         }
         let (now, frame) = (self.effective_arrival(Nanos(meta.arrival)), meta.wire_len);
-        let asked = || Fate::Asked(Coming { now, frame });
         if features & has::PLAIN == 0 {
-            return asked();
+            return Fate::Asked(Coming { now, frame });
         }
-        let loss = self.profile.loss;
         if self.passes_through() {
-            let (meta, judged) = match loss.strikes(dice) {
-                Some(lost) => (meta, Judged::by_chance(lost)),
-                None => {
-                    let judged = self.judge(pool, handle, Coming { now, frame }, affected);
-                    (pool.meta_mut(handle), judged)
-                }
-            };
             self.note_arrival(meta, now, frame);
-            match judged {
-                Judged::Passes => self.pass_through(meta, now),
-                judged => return judged.fate(),
-            }
+            let meta = match self.profile.loss.strikes(dice) {
+                Some(false) => meta,
+                Some(true) => return Fate::Dropped(DropReason::Loss),
+                None => match self.judge(pool, handle, Coming { now, frame }, affected) {
+                    Judged::Passes => pool.meta_mut(handle),
+                    judged => return judged.fate(),
+                },
+            };
+            self.pass_through(meta, now);
             return Fate::Through;
         }
-        let Profile { law, queue, framing, delay, .. } = *self.profile;
-        let bytes = framing.counted_on_wire(frame);
-        let waits = self.is_sending(now);
-        let waiting = if waits { self.waiting } else { Waiting::default() };
-        if !queue.has_room(waiting, bytes, || law.rate()) {
-            return asked();
-        }
-        let (meta, judged) = match loss.strikes(dice) {
-            Some(lost) => (meta, Judged::by_chance(lost)),
-            None => {
-                let judged = self.judge(pool, handle, Coming { now, frame }, affected);
-                (pool.meta_mut(handle), judged)
-            }
+        let bytes = self.profile.framing.counted_on_wire(frame);
+        let (waiting, start, rest) = match self.is_sending(now) {
+            true => (self.waiting, self.finish, self.rest),
+            false => (Waiting::default(), now, 0),
         };
-        self.note_arrival(meta, now, frame);
-        if judged != Judged::Passes {
-            return judged.fate();
+        // Each field of the profile is read where it is needed: there are few registers.
+        if !self.profile.queue.has_room(waiting, bytes, || self.profile.law.rate()) {
+            return Fate::Asked(Coming { now, frame });
         }
-        let (start, rest) = if waits { (self.finish, self.rest) } else { (now, 0) };
-        (self.finish, self.rest) = law.send(start, rest, bytes);
-        self.join_waiting(meta, waiting, bytes, delay)
+        self.note_arrival(meta, now, frame);
+        let meta = match self.profile.loss.strikes(dice) {
+            Some(false) => meta,
+            Some(true) => return Fate::Dropped(DropReason::Loss),
+            None => match self.judge(pool, handle, Coming { now, frame }, affected) {
+                Judged::Passes => pool.meta_mut(handle),
+                judged => return judged.fate(),
+            },
+        };
+        (self.finish, self.rest) = self.profile.law.send(start, rest, bytes);
+        self.join_waiting(meta, waiting, bytes, self.profile.delay)
     }
 
     /// Asks judges, queue and transmitter, as required, about a packet to which nothing has happened yet.
@@ -253,15 +248,16 @@ impl Link {
         Coming { now, frame }: Coming,
         affected: &mut Option<Affected>,
     ) -> Fate {
-        let judged = match self.profile.loss.strikes(dice) {
-            Some(lost) => Judged::by_chance(lost),
-            None => self.judge(pool, handle, Coming { now, frame }, affected),
-        };
         self.note_arrival(pool.meta_mut(handle), now, frame);
-        match judged {
-            Judged::Passes => self.join_decided(pool, handle, Coming { now, frame }, affected),
-            judged => judged.fate(),
+        match self.profile.loss.strikes(|| dice) {
+            Some(false) => {}
+            Some(true) => return Fate::Dropped(DropReason::Loss),
+            None => match self.judge(pool, handle, Coming { now, frame }, affected) {
+                Judged::Passes => {}
+                judged => return judged.fate(),
+            },
         }
+        self.join_decided(pool, handle, Coming { now, frame }, affected)
     }
 
     /// Asks the judges before the queue. Further effects go to `affected`. Out of line, for links without
@@ -302,20 +298,20 @@ impl Link {
     }
 
     /// Returns its dice to a decided link, before it may begin to serve.
-    pub(crate) fn pick_up_dice(&mut self, (dice, number): Draws<'_>) {
+    pub(crate) fn pick_up_dice(&mut self, dice: Draws<'_>) {
         if self.is_decided()
             && matches!(self.profile.loss, Loss::Chance(_))
-            && let (Some(own), Some(beside)) = (self.own_dice(), dice.get(number as usize))
+            && let (Some(own), Some(beside)) = (self.own_dice(), dice)
         {
             *own = beside.clone();
         }
     }
 
     /// Stores the dice of a link that may have become a decided one beside the links.
-    pub(crate) fn lay_down_dice(&mut self, (dice, number): Draws<'_>) {
+    pub(crate) fn lay_down_dice(&mut self, dice: Draws<'_>) {
         if self.is_decided()
             && matches!(self.profile.loss, Loss::Chance(_))
-            && let (Some(own), Some(beside)) = (self.own_dice(), dice.get_mut(number as usize))
+            && let (Some(own), Some(beside)) = (self.own_dice(), dice)
         {
             *beside = own.clone();
         }
@@ -415,36 +411,29 @@ impl Link {
         Fate::Joins(leave, waits)
     }
 
-    /// Releases packets that leave by `until`, until `out` returns true. Returns the link's next deadline.
+    /// Releases the first packet to `out`, if it leaves by `until`. Returns the link's next deadline.
     #[inline(always)]
-    pub(crate) fn release_each(
+    pub(crate) fn release_first(
         &mut self,
         pool: &mut Pool,
         until: Nanos,
-        mut out: impl FnMut(Handle, &Meta) -> bool,
+        out: impl FnOnce(Handle, &Meta),
     ) -> Nanos {
-        let decided = self.is_decided();
         // An empty line's next departure is never.
         let until = until.min(Nanos(Nanos::NEVER.0 - 1));
-        loop {
-            if !decided {
-                self.precede(pool, until);
-            }
-            if self.line.next() > until {
-                break;
-            }
-            let (handle, meta) = match self.line.is_irregular() {
-                false => self.take_regular(pool),
-                true => match self.take_irregular(pool) {
-                    Some(handle) => (handle, pool.meta(handle)),
-                    None => break,
-                },
+        if !self.is_decided() {
+            self.precede(pool, until);
+        }
+        if self.line.next() <= until {
+            let taken = match self.line.is_irregular() {
+                false => Some(self.take_regular(pool)),
+                true => self.take_irregular(pool).map(|handle| (handle, pool.meta(handle))),
             };
-            if out(handle, meta) {
-                break;
+            if let Some((handle, meta)) = taken {
+                out(handle, meta);
             }
         }
-        if decided { self.line.next() } else { self.deadline() }
+        if self.is_decided() { self.line.next() } else { self.deadline() }
     }
 
     /// Puts in flight what may be the first to leave by `until`.

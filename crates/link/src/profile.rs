@@ -90,8 +90,8 @@ impl Profile {
     }
 }
 
-/// The dice of all decided links, and the number of the link.
-pub(crate) type Draws<'a> = (&'a mut [Dice], u32);
+/// The dice of a decided link that loses packets by chance, which are beside the links.
+pub(crate) type Draws<'a> = Option<&'a mut Dice>;
 
 impl Loss {
     /// The loss by these judges.
@@ -108,12 +108,10 @@ impl Loss {
     /// Whether the next packet is lost; none if judges must be asked. Draws once for each, even at 0 %, so
     /// that a change of probability does not shift later draws.
     #[inline(always)]
-    pub(crate) fn strikes(self, (dice, number): Draws<'_>) -> Option<bool> {
+    pub(crate) fn strikes<'d>(self, dice: impl FnOnce() -> Draws<'d>) -> Option<bool> {
         match self {
             Self::None => Some(false),
-            Self::Chance(probability) => {
-                Some(dice.get_mut(number as usize).is_some_and(|dice| probability.happens(dice.draw())))
-            }
+            Self::Chance(probability) => Some(dice().is_some_and(|dice| probability.happens(dice.draw()))),
             Self::Judges => None,
         }
     }

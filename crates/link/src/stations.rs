@@ -29,7 +29,7 @@ impl Links {
         for (station, (link, _)) in (0u32..).zip(stations) {
             let number = *link;
             let link = &mut self.links[number as usize];
-            link.pick_up_dice((&mut self.dice, number));
+            link.pick_up_dice(self.dice.get_mut(number as usize));
             link.line.features &= !has::DECIDED;
             let share = Share::InOrder { others: 0 };
             link.blocks().transmit =
@@ -99,7 +99,7 @@ impl Links {
         let spread = self.spread;
         self.links[link as usize].latest = now;
         let at = &mut Surroundings { pool, spread, out };
-        let arrival = self.links[link as usize].arrive((&mut self.dice, link), at, handle);
+        let arrival = self.links[link as usize].arrive(self.dice.get_mut(link as usize), at, handle);
         self.hand_in(pool, link);
         arrival
     }

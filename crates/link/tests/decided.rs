@@ -65,11 +65,10 @@ impl Side {
         let mut out = Fifo::EMPTY;
         if one_by_one {
             let mut left = Vec::new();
-            while self.links.release_each(&mut self.pool, 0, Nanos(until), |handle, _| {
-                left.push(handle);
-                true
-            }) <= Nanos(until)
-            {}
+            let mut release = |left: &mut Vec<_>| {
+                self.links.release_first(&mut self.pool, 0, Nanos(until), |handle, _| left.push(handle))
+            };
+            while release(&mut left) <= Nanos(until) {}
             left.into_iter().for_each(|handle| out.push(&mut self.pool, handle));
         } else {
             self.links.expire(&mut self.pool, 0, Nanos(until), &mut out);

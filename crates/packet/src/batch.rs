@@ -34,8 +34,9 @@ impl Batch {
     /// If the batch is full: check [`Batch::room`] first.
     #[inline]
     pub fn push(&mut self, handle: Handle) {
-        self.handles[self.len] = handle;
-        self.len += 1;
+        let at = self.len;
+        self.handles[at] = handle;
+        self.len = at + 1;
     }
 
     /// Adds as many of `packets` as fit, and returns how many.

@@ -1,4 +1,4 @@
-//! Programs for the kernel, loaded with bare `bpf(2)`.
+//! BPF programs, loaded with the bare `bpf(2)` system call.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -6,16 +6,16 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 const PROGRAM_LOAD: libc::c_int = 5;
 
-/// Types of programs: `enum bpf_prog_type`.
+/// Program types: `enum bpf_prog_type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It looks at a packet and returns a number.
+    /// Examines a packet and returns a number.
     SocketFilter = 1,
-    /// It says what becomes of a frame.
+    /// Decides about a frame.
     Xdp = 6,
 }
 
-/// Loads a program; `flags` are those of its kind.
+/// Loads a program; the meaning of `flags` depends on its type.
 pub(crate) fn load(kind: Kind, program: &[Instruction], flags: u32) -> io::Result<OwnedFd> {
     let Some(first) = program.first() else { return Err(io::ErrorKind::InvalidInput.into()) };
     Arguments::new()
@@ -37,7 +37,7 @@ pub(crate) struct Instruction {
     pub(crate) immediate: i32,
 }
 
-/// The arguments of `bpf(2)`, as the words that each command reads; the rest is zero.
+/// The arguments of `bpf(2)` as words, zero unless set.
 #[repr(C, align(8))]
 pub(crate) struct Arguments([u32; 32]);
 
@@ -51,7 +51,7 @@ impl Arguments {
         self
     }
 
-    /// A pointer at byte `at`.
+    /// Sets a pointer at byte `at`.
     pub(crate) fn pointer<T>(mut self, at: usize, target: &T) -> Self {
         let address = (std::ptr::from_ref(target).expose_provenance() as u64).to_ne_bytes();
         let half = |from: usize| u32::from_ne_bytes(std::array::from_fn(|i| address[from + i]));
@@ -60,8 +60,8 @@ impl Arguments {
     }
 
     pub(crate) fn call(&mut self, command: libc::c_int) -> io::Result<libc::c_long> {
-        // SAFETY: the arguments are as long as we say, and what they point to outlives the call, as each
-        // caller below sees to; the kernel reads it only.
+        // SAFETY: the length is that of the arguments; each caller ensures that what they point to outlives
+        // the call, and the kernel only reads it.
         let result =
             unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(self), size_of::<Self>()) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
@@ -69,7 +69,7 @@ impl Arguments {
 
     pub(crate) fn descriptor(&mut self, command: libc::c_int) -> io::Result<OwnedFd> {
         let fd = self.call(command)?;
-        // SAFETY: the command has made this descriptor for us alone.
+        // SAFETY: the command created this descriptor, which nothing else owns.
         Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
     }
 }

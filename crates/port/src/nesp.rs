@@ -1,11 +1,10 @@
-//! A port that understands NESP: messages that come in by it leave the path of packets here, and answers
-//! enter it.
+//! A port that handles NESP: received messages leave the packet path here, and replies enter it.
 //!
-//! It wraps another port, so that ports that allow no settings pay nothing. The worker compares a few bytes
-//! of each frame. A message is copied into a bounded channel, as long as a token bucket allows, and its frame
-//! freed: whether it is authentic is found out on the thread at the other end.
+//! It wraps another port, so that ports without NESP pay nothing. The worker compares a few bytes of each
+//! frame. A message is copied into a bounded channel, within a token bucket's limit, and its frame freed; the
+//! thread at the other end authenticates it.
 
-use crate::wrapped::{Before, Wrapped};
+use crate::intercepted::{InterceptedPort, Interceptor};
 use longwire_block::{Port, PortError, PortStats};
 use longwire_nesp::{Wanted, carried};
 use longwire_packet::{Batch, Pool};
@@ -17,21 +16,21 @@ use std::sync::mpsc::SyncSender;
 
 /// The longest frame of a message: 1400 bytes in UDP over IPv4 with all options, and two VLAN tags.
 const LONGEST: usize = 1518;
-/// Messages that a port lets through at once, and how far apart on average.
+/// Burst of messages that a port accepts, and their average interval.
 const BURST: u64 = 64;
 const APART: Nanos = Nanos::from_millis(1);
-/// Answers that wait for the worker.
+/// Most replies that wait for the worker.
 const ANSWERS: usize = 64;
 
 /// A frame that carries a message.
-pub struct Arrived {
-    /// Place in the plan of the port that it came in by.
+pub struct NespFrame {
+    /// Place in the plan of the port that received it.
     pub port: u16,
     length: u16,
     bytes: [u8; LONGEST],
 }
 
-impl Arrived {
+impl NespFrame {
     /// The frame.
     pub fn frame(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
@@ -46,18 +45,18 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Frames that were handed over.
+    /// Frames passed on.
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Frames that were dropped: they came faster than they are let through, or than they are answered.
+    /// Frames dropped: they arrived faster than the limit, or than they are answered.
     pub fn limited(&self) -> u64 {
         self.limited.load(Ordering::Relaxed)
     }
 }
 
-/// The other end of a port: where its answers go.
+/// The other end of a port, which takes replies.
 pub struct NespEnd {
     /// Place in the plan of the port.
     pub port: u16,
@@ -67,17 +66,17 @@ pub struct NespEnd {
 }
 
 impl NespEnd {
-    /// Lets the port send a frame at its next poll. False if too many wait.
+    /// Makes the port send a frame at its next poll. False if too many wait.
     pub fn send(&mut self, frame: Vec<u8>) -> bool {
         self.answers.push(frame).is_ok()
     }
 }
 
-/// What stands before a port and takes messages out.
-pub struct NespBefore {
+/// Takes messages out of a port's received packets.
+pub struct NespInterceptor {
     place: u16,
     wanted: Wanted,
-    messages: SyncSender<Arrived>,
+    messages: SyncSender<NespFrame>,
     answers: Consumer<Vec<u8>>,
     intake: Arc<Intake>,
     tokens: u64,
@@ -86,14 +85,14 @@ pub struct NespBefore {
     made: u64,
 }
 
-impl NespBefore {
-    /// Wraps the port at a place of the plan: messages go to `messages`.
+impl NespInterceptor {
+    /// Wraps the port at `place` in the plan; messages are sent to `messages`.
     pub fn wrap(
         port: Box<dyn Port>,
         place: u16,
         wanted: Wanted,
-        messages: SyncSender<Arrived>,
-    ) -> (Wrapped<Self>, NespEnd) {
+        messages: SyncSender<NespFrame>,
+    ) -> (InterceptedPort<Self>, NespEnd) {
         let (sender, answers) = RingBuffer::new(ANSWERS);
         let intake = Arc::new(Intake::default());
         let end = NespEnd { port: place, intake: Arc::clone(&intake), answers: sender };
@@ -108,10 +107,10 @@ impl NespBefore {
             consumed: 0,
             made: 0,
         };
-        (Wrapped::new(port, before), end)
+        (InterceptedPort::new(port, before), end)
     }
 
-    /// Whether one more message may come in at `now`.
+    /// Whether another message is accepted at `now`.
     fn admits(&mut self, now: Nanos) -> bool {
         let earned = now.since(self.refilled).0 / APART.0;
         if earned > 0 {
@@ -123,7 +122,7 @@ impl NespBefore {
         admitted
     }
 
-    /// Takes messages out of what came in behind the first `before` packets.
+    /// Takes messages out of `batch`, except for its first `before` packets.
     #[cold]
     fn take(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch, before: usize) {
         let all = std::mem::take(batch);
@@ -136,7 +135,7 @@ impl NespBefore {
             let frame = pool.data(handle);
             let count = if frame.len() <= LONGEST && self.admits(now) {
                 let mut arrived =
-                    Arrived { port: self.place, length: frame.len() as u16, bytes: [0; LONGEST] };
+                    NespFrame { port: self.place, length: frame.len() as u16, bytes: [0; LONGEST] };
                 arrived.bytes[..frame.len()].copy_from_slice(frame);
                 if self.messages.try_send(arrived).is_ok() {
                     &self.intake.taken
@@ -151,14 +150,14 @@ impl NespBefore {
         }
     }
 
-    /// Sends the answers that wait.
+    /// Sends the waiting replies.
     #[cold]
     fn answer(&mut self, port: &mut dyn Port, pool: &mut Pool, now: Nanos) {
         let mut batch = Batch::new();
         while !batch.is_full()
             && let Ok(frame) = self.answers.pop()
         {
-            // With a full pool the client hears nothing and asks again.
+            // With a full pool the client gets no reply and asks again.
             if let Some(handle) = pool.insert(&frame) {
                 let meta = pool.meta_mut(handle);
                 meta.arrival = now.0;
@@ -167,7 +166,7 @@ impl NespBefore {
             }
         }
         self.made += batch.len() as u64;
-        // A port that is down counts what it can't send, and says so when it is asked for frames.
+        // A port that is down counts what it can't send, and reports it at the next receive.
         let _ = port.transmit(pool, &batch);
     }
 }
@@ -176,7 +175,7 @@ fn is_message(pool: &Pool, handle: longwire_packet::Handle, wanted: &Wanted) -> 
     !pool.meta(handle).is_train() && carried(pool.data(handle), wanted).is_some()
 }
 
-impl Before for NespBefore {
+impl Interceptor for NespInterceptor {
     fn describe(&self, port: &dyn Port) -> String {
         format!("{}, NESP", port.describe())
     }
@@ -216,12 +215,12 @@ mod tests {
     fn messages_leave_the_path_within_limits_and_answers_enter_it() {
         let (inner, mut far) = MemoryPort::pair("p", Stamp::Source, 512, 1 << 17);
         let (messages, arrived) = sync_channel(512);
-        let (mut port, mut end) = NespBefore::wrap(Box::new(inner), 7, Wanted::default(), messages);
+        let (mut port, mut end) = NespInterceptor::wrap(Box::new(inner), 7, Wanted::default(), messages);
         let mut pool = Pool::new(4 << 20).unwrap();
         let message = wrap(&Ends::ethernet([2; 6], GROUP_ADDRESS), b"NESP");
         let other = [&[2; 12][..], &[0x88, 0xb5], &[0; 46]].concat();
         let mut passed = 0;
-        // A hundred at once: as many as the bucket holds; then one for each millisecond.
+        // A hundred at once: as many as the bucket holds; then one per millisecond.
         for (time, count, taken) in [(1, 100, 64), (1_000_001, 3, 65), (5_000_001, 9, 69)] {
             for _ in 0..count {
                 assert!(far.push_at(Nanos(time), &message) && far.push_at(Nanos(time), &other));
@@ -241,7 +240,7 @@ mod tests {
             assert_eq!(end.intake.taken(), taken, "at {time}");
         }
         assert_eq!((passed, port.stats().in_consumed, end.intake.limited()), (112, 112, 43));
-        let frames: Vec<Arrived> = arrived.try_iter().collect();
+        let frames: Vec<NespFrame> = arrived.try_iter().collect();
         assert!(frames.len() == 69 && frames.iter().all(|frame| frame.frame() == message && frame.port == 7));
         assert_eq!(pool.live(), 0);
 

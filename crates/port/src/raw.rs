@@ -1,12 +1,12 @@
-//! A packet socket for frames of one EtherType: what a client of NESP sends by. It leaves the interface's
-//! settings alone.
+//! A packet socket for frames of one EtherType, used by NESP clients. It does not change the interface's
+//! settings.
 #![allow(unsafe_code)]
 
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// See the module.
+/// A packet socket for frames of one EtherType. It does not change the interface's settings.
 #[derive(Debug)]
 pub struct RawSocket {
     fd: OwnedFd,
@@ -14,18 +14,18 @@ pub struct RawSocket {
 }
 
 impl RawSocket {
-    /// A socket on an interface.
+    /// Opens a socket on an interface.
     ///
     /// # Errors
-    /// If there is no such interface, or the privilege (CAP_NET_RAW) is missing.
+    /// There is no such interface, or the privilege (CAP_NET_RAW) is missing.
     pub fn open(interface: &str, ethertype: u16) -> Result<Self> {
         let index = longwire_netlink::interface_index(interface)?;
-        // SAFETY: plain numbers; answers with a new descriptor or -1. No frames come in until it is bound.
+        // SAFETY: plain numbers; returns a new descriptor or -1.
         let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if fd < 0 {
             return Err(Error::last_os_error());
         }
-        // SAFETY: it was just made, and nobody else owns it.
+        // SAFETY: new, and nothing else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         // SAFETY: all zeros is an address of no family.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -53,17 +53,17 @@ impl RawSocket {
     /// Sends a frame.
     ///
     /// # Errors
-    /// If the interface can't.
+    /// The system refuses.
     pub fn send(&self, frame: &[u8]) -> Result<()> {
         // SAFETY: reads the frame's bytes, which live until it returns.
         let sent = unsafe { libc::send(self.fd.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
         if sent < 0 { Err(Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Takes a frame that has come or comes within `wait`, and says how long it is. None if none did.
+    /// Receives a frame within `wait`, and returns its length; none if there was none.
     ///
     /// # Errors
-    /// If the interface can't.
+    /// The system refuses.
     pub fn receive(&self, buffer: &mut [u8], wait: Duration) -> Result<Option<usize>> {
         let mut ready = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let wait = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX).saturating_add(1);

@@ -1,5 +1,5 @@
-//! What drivers with the virtio network header have in common: keeping a frame that came in with its facts,
-//! and the limits of frames that go out.
+//! Code shared by drivers with the virtio network header: storing a received frame with its metadata, and
+//! limits of transmitted frames.
 
 use longwire_block::PortStats;
 use longwire_packet::{Batch, Gso, Handle, MAX_FRAME, Meta, Pool};
@@ -11,7 +11,7 @@ pub(crate) const LEN: usize = virtio::LEN;
 /// Bytes of an Ethernet header, and of a VLAN tag in it.
 pub(crate) const ETHERNET: usize = 14;
 pub(crate) const TAG: usize = 4;
-/// Bytes of the two addresses, behind which a tag belongs.
+/// Bytes of the two addresses, after which a tag belongs.
 const ADDRESSES: usize = 12;
 
 /// Offsets in the header (VIRTIO 1.2, 5.1.6).
@@ -22,21 +22,21 @@ const GSO_SIZE: usize = 4;
 const CSUM_START: usize = 6;
 const NEEDS_CHECKSUM: u8 = 1;
 
-/// A frame as a driver finds it.
-pub(crate) struct Found<'a> {
+/// A frame as received by a driver.
+pub(crate) struct RawFrame<'a> {
     /// The virtio header, if the driver has one.
     pub(crate) header: Option<[u8; LEN]>,
     /// The frame's bytes without the tag below.
     pub(crate) bytes: &'a [u8],
-    /// The VLAN tag that the kernel took out (TPID and TCI), to be put back.
+    /// The VLAN tag that the kernel removed (TPID and TCI), to be reinserted.
     pub(crate) tag: Option<[u8; TAG]>,
-    /// Without a header: whether the checksum still has to be filled in.
+    /// Without a header: whether the checksum is partial.
     pub(crate) open_checksum: bool,
     /// When it arrived, in nanoseconds.
     pub(crate) arrival: u64,
 }
 
-impl Found<'_> {
+impl RawFrame<'_> {
     /// Takes the frame into the pool and the batch, which must have room, or counts why not.
     #[inline]
     pub(crate) fn keep(mut self, pool: &mut Pool, stats: &mut PortStats, batch: &mut Batch) {
@@ -72,7 +72,7 @@ impl Found<'_> {
         batch.push(handle);
     }
 
-    /// Moves where checksumming starts, because a tag goes in before it.
+    /// Shifts the start of the checksum, because a tag is inserted before it.
     fn shift_checksum(&mut self, by: u16) {
         if let Some(header) = &mut self.header
             && header[FLAGS] & NEEDS_CHECKSUM != 0
@@ -82,14 +82,14 @@ impl Found<'_> {
         }
     }
 
-    /// How many segments the header makes of it, for counting a frame that is not kept.
+    /// Number of segments according to the header, for counting a frame that is not kept.
     fn segments(&self) -> u64 {
         self.header.map_or(1, |header| segments(&header, self.bytes.len()))
     }
 }
 
-/// Takes a frame that is in the pool, of an Ethernet header's length at least, into the batch with what its
-/// header says. If that can't be right, it is counted and freed.
+/// Adds a frame in the pool, at least an Ethernet header long, to the batch with its header's metadata. If
+/// the header is invalid, the frame is counted and freed.
 #[inline]
 pub(crate) fn take(
     header: &[u8; LEN],
@@ -109,7 +109,7 @@ pub(crate) fn take(
     batch.push(handle);
 }
 
-/// How many segments the header makes of a frame of so many bytes.
+/// Number of segments of a frame of `len` bytes according to the header.
 fn segments(header: &[u8; LEN], len: usize) -> u64 {
     if header[KIND] == Gso::None as u8 {
         return 1;
@@ -122,7 +122,7 @@ fn word(header: &[u8; LEN], at: usize) -> u16 {
     u16::from_le_bytes([header[at], header[at + 1]])
 }
 
-/// Notes where the checksum of a frame belongs of which only this is known: it is not filled in yet.
+/// Finds where the partial checksum of a frame without a header belongs.
 fn locate_checksum(meta: &mut Meta, frame: &[u8]) {
     let Ok(ethernet) = Ethernet::check(frame) else { return };
     let packet = ethernet.payload();
@@ -144,7 +144,7 @@ fn locate_checksum(meta: &mut Meta, frame: &[u8]) {
     }
 }
 
-/// Whether an interface with this MTU carries the frame, each segment if it is a train. As in the kernel, one
+/// Whether an interface with this MTU carries the frame, or each segment of a train. As in the kernel, one
 /// VLAN tag does not count.
 #[inline]
 pub(crate) fn fits(mtu: u32, meta: &Meta, frame: &[u8]) -> bool {
@@ -158,15 +158,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn keep(found: Found<'_>) -> (Pool, Batch, PortStats) {
+    fn keep(found: RawFrame<'_>) -> (Pool, Batch, PortStats) {
         let (mut pool, mut batch, mut stats) =
             (Pool::new(1 << 20).unwrap(), Batch::new(), PortStats::default());
         found.keep(&mut pool, &mut stats, &mut batch);
         (pool, batch, stats)
     }
 
-    fn plain(bytes: &[u8]) -> Found<'_> {
-        Found { header: None, bytes, tag: None, open_checksum: false, arrival: 7 }
+    fn plain(bytes: &[u8]) -> RawFrame<'_> {
+        RawFrame { header: None, bytes, tag: None, open_checksum: false, arrival: 7 }
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
         }
         let bytes = [0; 60];
         let wrong = [NEEDS_CHECKSUM, 0, 0, 0, 0, 0, 60, 0, 0, 0];
-        let (pool, _, stats) = keep(Found { header: Some(wrong), ..plain(&bytes) });
+        let (pool, _, stats) = keep(RawFrame { header: Some(wrong), ..plain(&bytes) });
         assert_eq!((stats.in_bad, pool.live()), (1, 0));
     }
 
@@ -187,7 +187,7 @@ mod tests {
         let bytes: Vec<u8> = (0..60).collect();
         let header = [NEEDS_CHECKSUM, 0, 0, 0, 0, 0, 34, 0, 16, 0];
         let tag = Some([0x81, 0, 0x20, 5]);
-        let (pool, batch, stats) = keep(Found { header: Some(header), tag, ..plain(&bytes) });
+        let (pool, batch, stats) = keep(RawFrame { header: Some(header), tag, ..plain(&bytes) });
         let handle = batch.as_slice()[0];
         let wanted: Vec<u8> = (0..12).chain([0x81, 0, 0x20, 5]).chain(12..60).collect();
         assert_eq!(pool.data(handle), wanted);
@@ -203,7 +203,7 @@ mod tests {
         while pool.alloc(1054).is_some() {}
         let bytes = [0; 1054];
         let header = [NEEDS_CHECKSUM, 1, 54, 0, 100, 0, 34, 0, 16, 0];
-        Found { header: Some(header), ..plain(&bytes) }.keep(&mut pool, &mut stats, &mut batch);
+        RawFrame { header: Some(header), ..plain(&bytes) }.keep(&mut pool, &mut stats, &mut batch);
         assert_eq!((stats.in_pool_full, batch.len()), (10, 0));
     }
 
@@ -223,7 +223,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes is kept or counted, once for each segment, and nothing is left behind.
+        /// Every frame is kept or counted, once for each segment, and nothing is left in the pool.
         #[test]
         fn every_frame_is_kept_or_counted(
             header in proptest::option::of(any::<[u8; LEN]>()),
@@ -245,7 +245,8 @@ mod tests {
                 (header[FLAGS], header[KIND]) = (flags, kind);
                 header
             });
-            let (pool, batch, stats) = keep(Found { header, bytes: &bytes, tag, open_checksum, arrival: 7 });
+            let found = RawFrame { header, bytes: &bytes, tag, open_checksum, arrival: 7 };
+            let (pool, batch, stats) = keep(found);
             prop_assert_eq!(pool.live(), batch.len() as u64);
             prop_assert_eq!(batch.is_empty(), stats.in_frames == 0);
             prop_assert!(stats.in_frames + stats.in_bad >= 1);

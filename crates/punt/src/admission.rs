@@ -42,12 +42,12 @@ impl fmt::Display for Request {
 /// Reason for a refusal, with its computation.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DoesNotFit {
-    /// Too many packets.
+    /// More packets than the level can move.
     #[error("{asked} packets/s, and {promised} promised already, make {sum} of {capacity}: {} too many; ask \
         for at most {}",
         sum - capacity, capacity - promised)]
     Packets {
-        /// Requested.
+        /// The request.
         asked: u64,
         /// Promised to others.
         promised: u64,
@@ -70,7 +70,7 @@ pub enum DoesNotFit {
 /// A sum of cycles that exceeds the capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CycleSum {
-    /// Asked for.
+    /// The request.
     pub request: Request,
     /// Guaranteed to others, cycles per second.
     pub promised: u128,
@@ -97,7 +97,7 @@ impl fmt::Display for CycleSum {
     }
 }
 
-/// Guarantees of one level.
+/// The guarantees of one level.
 #[derive(Debug, Clone)]
 pub struct Admission {
     capacity: Capacity,
@@ -105,7 +105,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Without any guarantee.
+    /// Creates the admission control of a level without guarantees.
     pub const fn new(capacity: Capacity) -> Self {
         Self { capacity, promised: Vec::new() }
     }
@@ -164,7 +164,7 @@ impl Admission {
     }
 }
 
-/// Each attached process's part of the unguaranteed capacity, from its guarantee and its share.
+/// Each attached process's part of the unguaranteed capacity, given guarantees and shares.
 pub(crate) fn spare_rates(capacity: u64, there: &[(u64, u32)]) -> impl Iterator<Item = u64> {
     let promised: u64 = there.iter().map(|(promised, _)| promised).sum();
     let spare = capacity.saturating_sub(promised);

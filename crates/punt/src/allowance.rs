@@ -9,8 +9,8 @@ use longwire_units::Nanos;
 
 /// Assumed worker time for a packet that goes up and comes back, in nanoseconds: it is copied, answered, and
 /// then classified and forwarded individually. `validate princeton` shows whether it is enough: in its floods
-/// at 25 and 100 % a trip takes about 420 ns on a slow machine, and 200 ns left regular packets 95 to 99 % of
-/// their rate.
+/// at 25 and 100 % a trip takes about 420 ns on a slow machine; with 200 ns regular packets kept 95 to 99 %
+/// of their rate.
 pub const TRIP: u64 = 400;
 /// Additional time for each 64 bytes beyond the first that are copied, in either direction.
 pub const COPIED_LINE: u64 = 5;
@@ -37,7 +37,7 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    /// Without a bound.
+    /// No limit.
     pub const UNBOUNDED: Self = Self { rate: None, balance: 0, told: Nanos::ZERO };
 
     /// An allowance of `rate` nanoseconds per second, with a full balance.
@@ -77,9 +77,9 @@ impl Allowance {
 
 /// A level's worker time minus the guarantees of its attachments.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Common(pub Allowance);
+pub(crate) struct SharedAllowance(pub Allowance);
 
-impl Common {
+impl SharedAllowance {
     /// Whether an attachment may begin work: with its guarantee, or with unguaranteed time.
     #[inline]
     pub fn allows(&mut self, own: &mut Allowance, now: Nanos) -> bool {
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn an_attachment_uses_its_guarantee_before_the_common_time() {
-        let mut common = Common(Allowance::new(SECOND / 10));
+        let mut common = SharedAllowance(Allowance::new(SECOND / 10));
         let [mut one, mut other] = [Allowance::new(SECOND / 100); 2];
         let (mut greedy, mut modest) = (0, 0);
         // One demands everything, the other its own: 25 000 packets of 400 ns a second.

@@ -1,8 +1,8 @@
 //! An attachment: its packets that are up, and the processing of its messages.
 
-use crate::allowance::{Allowance, Common, TRIP, copying};
+use crate::allowance::{Allowance, SharedAllowance, TRIP, copying};
 use crate::bucket::Bucket;
-use crate::cut::Cut;
+use crate::cut::CutReason;
 use crate::layout::{Class, Facts, HEAD, Opening, Verdict, down, up};
 use crate::limits::Limits;
 use crate::return_path::ReturnPath;
@@ -15,16 +15,16 @@ use longwire_units::Nanos;
 
 /// Reason why a packet can't go up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
-    /// No room, or beyond the guarantee: the packet must be dropped.
+pub enum OfferError {
+    /// No room, or beyond the guarantee: drop the packet.
     Full,
-    /// No process attached, and the limits say to drop the packet.
+    /// No process is attached, and the limits say to drop the packet.
     Absent,
-    /// No process attached: the default forwarder takes the packet.
+    /// No process is attached: the default forwarder takes the packet.
     Gone,
 }
 
-/// Outcome of an attachment's packets, where a train is counted once. Up = verdicts + late + returned + those
+/// Outcomes of an attachment's packets; a train is counted once. up = verdicts + late + returned + packets
 /// that are up now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
@@ -38,9 +38,10 @@ pub struct Counts {
     pub over_cycles: u64,
     /// Not sent up: no worker time was left for moving packets.
     pub over_time: u64,
-    /// Worker time spent on moving packets, in nanoseconds, at the prices of the module `allowance`.
+    /// Worker time spent on moving packets, in nanoseconds, at the prices of [`crate::TRIP`] and
+    /// [`crate::COPIED_LINE`].
     pub worker_ns: u64,
-    /// Number of times that throttling by processor time began.
+    /// How often throttling by processor time began.
     pub throttled: u64,
     /// Processor time used by attached processes, in nanoseconds.
     pub processor_ns: u64,
@@ -62,14 +63,14 @@ pub struct Counts {
     pub bodiless: u64,
     /// Invalid answers, or answers about packets that were not up. Late ones are not faults.
     pub faults: u64,
-    /// Number of times that a process was woken.
+    /// How often a process was woken.
     pub wakes: u64,
-    /// Number of times that a process attached.
+    /// How often a process attached.
     pub came: u64,
-    /// Number of times that a process was cut off.
+    /// How often a process was cut off.
     pub cut: u64,
     /// Reason for the last cut.
-    pub last_cut: Option<Cut>,
+    pub last_cut: Option<CutReason>,
 }
 
 /// Most records processed per attachment in one call.
@@ -83,12 +84,11 @@ const WAKES: (u64, u64) = (10_000, 16);
 
 /// Late answers still expected for packets that were taken back. They are not faults; further ones are.
 #[derive(Debug, Default)]
-struct Owed {
+struct LateAnswers {
     verdicts: u64,
     fetches: u64,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Attachment {
     pub name: String,
@@ -101,13 +101,14 @@ pub(crate) struct Attachment {
     /// Guaranteed worker time.
     time: Allowance,
     faults: Bucket,
-    owed: Owed,
+    late_answers: LateAnswers,
     wakes: Bucket,
     /// A wake-up is pending until the rate limit allows it.
     wake_owed: bool,
     /// Time since which a packet has waited without any answer.
     silent_since: Option<Nanos>,
-    /// Whether processor time is exceeded, so that no packets go up; and the counters of earlier processes.
+    /// Whether the process has exceeded its processor time, so that no packets go up; and the counters of
+    /// earlier processes.
     is_throttled: bool,
     before: (u64, u64),
     pub promised: u64,
@@ -129,7 +130,7 @@ impl Attachment {
             made: Bucket::new(0, 1),
             time: Allowance::new(limits.reserved),
             faults: Bucket::new(0, 1),
-            owed: Owed::default(),
+            late_answers: LateAnswers::default(),
             wakes: Bucket::new(WAKES.0, WAKES.1),
             wake_owed: false,
             silent_since: None,
@@ -153,12 +154,12 @@ impl Attachment {
     /// Attaches a process. Packets of the previous one have been returned, or soon are: their tokens are not
     /// valid for the new one.
     pub fn attach(&mut self, attach: Attach) {
-        self.cut(Cut::Left);
+        self.cut(CutReason::Left);
         self.table.renounce();
         (self.promised, self.share) = (attach.promised, attach.share);
         let faults = u64::from(self.limits.faults);
         self.faults = Bucket::new(faults, 2 * faults);
-        self.owed = Owed::default();
+        self.late_answers = LateAnswers::default();
         self.wire = Some(attach.wire);
         self.silent_since = None;
         (self.is_throttled, self.before) = (false, (self.counts.throttled, self.counts.processor_ns));
@@ -175,7 +176,7 @@ impl Attachment {
     /// Whether there is no room for any packet, or a packet at this time exceeds the rate or the worker's
     /// time; it is then counted. Only [`Attachment::offer`] checks room for a long packet's bytes.
     #[inline]
-    pub fn refuses(&mut self, common: &mut Common, now: Nanos) -> bool {
+    pub fn refuses(&mut self, common: &mut SharedAllowance, now: Nanos) -> bool {
         if self.wire.is_none() {
             return false;
         }
@@ -195,15 +196,15 @@ impl Attachment {
         pool: &Pool,
         handle: Handle,
         class: &Class,
-        common: &mut Common,
-    ) -> Result<(), Refused> {
+        common: &mut SharedAllowance,
+    ) -> Result<(), OfferError> {
         let Some(wire) = &mut self.wire else {
             self.counts.absent += 1;
-            return Err(if self.limits.drops { Refused::Absent } else { Refused::Gone });
+            return Err(if self.limits.drops { OfferError::Absent } else { OfferError::Gone });
         };
         if self.is_throttled {
             self.counts.over_cycles += 1;
-            return Err(Refused::Full);
+            return Err(OfferError::Full);
         }
         let meta = pool.meta(handle);
         let data = pool.data(handle);
@@ -215,23 +216,23 @@ impl Attachment {
             Ok(true) => {}
             Ok(false) => {
                 self.counts.full += 1;
-                return Err(Refused::Full);
+                return Err(OfferError::Full);
             }
             Err(_) => {
-                self.cut(Cut::Broken);
-                return Err(Refused::Gone);
+                self.cut(CutReason::Broken);
+                return Err(OfferError::Gone);
             }
         }
         let now = Nanos(meta.arrival);
         if !common.allows(&mut self.time, now) {
             self.counts.over_time += 1;
-            return Err(Refused::Full);
+            return Err(OfferError::Full);
         }
         if !self.rate.take(now) {
             self.counts.over_rate += 1;
-            return Err(Refused::Full);
+            return Err(OfferError::Full);
         }
-        // The way back is paid in advance, except for bytes: packets come back even if no time is left.
+        // The return is paid in advance, except for bytes: packets come back even if no time is left.
         let work = TRIP + copying(bytes.len());
         common.spend(&mut self.time, work);
         self.counts.worker_ns += work;
@@ -291,7 +292,7 @@ impl Attachment {
         }
         self.take_back(path);
         if self.silent_since.is_some_and(|since| path.now.since(since) > self.limits.patience) {
-            self.cut(Cut::Stalled);
+            self.cut(CutReason::Stalled);
         }
         self.publish(path.now);
     }
@@ -307,7 +308,7 @@ impl Attachment {
 
     /// Cuts off the attached process, if there is one.
     #[cold]
-    pub fn cut(&mut self, why: Cut) {
+    pub fn cut(&mut self, why: CutReason) {
         self.look_at_processor();
         if let Some(wire) = self.wire.take() {
             wire.end(why);
@@ -320,7 +321,7 @@ impl Attachment {
 
     /// Processes the next record and returns the number of bytes copied; none if there is no record.
     #[inline]
-    fn obey_one(&mut self, path: &mut ReturnPath<'_>) -> Result<Option<u64>, Cut> {
+    fn obey_one(&mut self, path: &mut ReturnPath<'_>) -> Result<Option<u64>, CutReason> {
         let Some(wire) = &mut self.wire else { return Ok(None) };
         let available = wire.down.available()?;
         if available == 0 {
@@ -329,19 +330,19 @@ impl Attachment {
         let line = wire.down.line(0);
         let opening = Opening::read(line[0]);
         if !opening.can_be(available) {
-            return Err(Cut::Broken);
+            return Err(CutReason::Broken);
         }
         let (is_right, copied) = match opening.kind {
             down::VERDICT => (self.hear(path, &line, opening), opening.bytes.into()),
             down::RETURN => (self.return_one(path, line[1]), 0),
-            // Requests beyond verdicts wait for worker time, as do all later messages.
+            // Requests other than verdicts wait for worker time, as do all later messages.
             down::FETCH | down::NEW if !path.common.allows(&mut self.time, path.now) => return Ok(None),
             down::FETCH => match self.fetch(path, &line)? {
                 Some(given) => given,
                 None => return Ok(None),
             },
             down::NEW => (self.make(path, &line, opening), opening.bytes.into()),
-            _ => return Err(Cut::Broken),
+            _ => return Err(CutReason::Broken),
         };
         if let Some(wire) = &mut self.wire {
             wire.down.advance(opening.lines.into());
@@ -353,7 +354,7 @@ impl Attachment {
         if !is_right {
             self.counts.faults += 1;
             if !self.faults.take(path.now) {
-                return Err(Cut::Flood);
+                return Err(CutReason::Flood);
             }
         }
         Ok(Some(copied))
@@ -392,10 +393,10 @@ impl Attachment {
 
     /// Processes a message about a packet that is no longer up. False if the packet was not late.
     fn hear_late(&mut self, token: u64, now: Nanos) -> bool {
-        if self.owed.verdicts == 0 || !self.table.has_been(token) {
+        if self.late_answers.verdicts == 0 || !self.table.has_been(token) {
             return false;
         }
-        self.owed.verdicts -= 1;
+        self.late_answers.verdicts -= 1;
         self.hear_something(now);
         true
     }
@@ -407,7 +408,7 @@ impl Attachment {
 
     /// Sends bytes of a packet that is up. Returns validity and size; none without room: the request stays in
     /// place, with all later messages.
-    fn fetch(&mut self, path: &mut ReturnPath<'_>, line: &Line) -> Result<Option<(bool, u64)>, Cut> {
+    fn fetch(&mut self, path: &mut ReturnPath<'_>, line: &Line) -> Result<Option<(bool, u64)>, CutReason> {
         let Some(wire) = &mut self.wire else { return Ok(None) };
         let (token, from, count) = (line[1], line[3] as u32 as usize, (line[3] >> 32) as usize);
         let data = self.table.at(token).map(|handle| path.pool.data(handle));
@@ -426,8 +427,8 @@ impl Attachment {
         wire.up.advance(opening.lines.into());
         self.counts.bodies += u64::from(bytes.is_some());
         self.counts.bodiless += u64::from(bytes.is_none());
-        let is_late = data.is_none() && self.owed.fetches > 0 && self.table.has_been(token);
-        self.owed.fetches -= u64::from(is_late);
+        let is_late = data.is_none() && self.late_answers.fetches > 0 && self.table.has_been(token);
+        self.late_answers.fetches -= u64::from(is_late);
         Ok(Some((bytes.is_some() || is_late, given.len() as u64)))
     }
 
@@ -459,8 +460,8 @@ impl Attachment {
                 self.counts.returned += 1;
             } else {
                 self.counts.late += 1;
-                self.owed.verdicts += 1;
-                self.owed.fetches += 1;
+                self.late_answers.verdicts += 1;
+                self.late_answers.fetches += 1;
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Client side of a control process: attaches a Rust program above a router.
+//! Client of a control process: attaches a Rust program above a router.
 //!
 //! ```no_run
 //! use longwire_punt::Verdict;
@@ -19,11 +19,11 @@
 //! # }
 //! ```
 
-use crate::cut::Cut;
+use crate::cut::CutReason;
 use crate::layout::{
-    ASLEEP, ENDED, Facts, MAGIC, MAX_FRAME, NOW, Opening, Sizes, VERSION, Verdict, down, up,
+    ASLEEP, ENDED, Facts, MAGIC, MAX_FRAME, NOW, Opening, RingSizes, VERSION, Verdict, down, up,
 };
-use crate::ring::{Broken, LINE_WORDS, Line, Reader, Writer};
+use crate::ring::{CorruptRing, LINE_WORDS, Line, Reader, Writer};
 use crate::shared::{self, Memory};
 use longwire_units::Nanos;
 use std::io::{self, Read};
@@ -35,7 +35,7 @@ use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 use thiserror::Error;
 
-/// Bytes of a welcome, before its text.
+/// Bytes of a reply to a hello, before its text.
 pub(crate) const WELCOME: usize = 64;
 /// Most bytes of the text in a refusal.
 const TEXT: usize = 1024;
@@ -71,11 +71,11 @@ pub enum ClientError {
     #[error("the router does not speak version {VERSION} of the protocol")]
     Version,
     /// Cut off by Longwire, or Longwire has ended.
-    #[error("cut off: {}", .0.map_or("the router is gone", Cut::name))]
-    Ended(Option<Cut>),
+    #[error("cut off: {}", .0.map_or("the router is gone", CutReason::name))]
+    Ended(Option<CutReason>),
     /// Invalid contents of the shared memory.
     #[error(transparent)]
-    Broken(#[from] Broken),
+    Broken(#[from] CorruptRing),
     /// More bytes than the longest frame.
     #[error("{0} bytes are more than a frame has")]
     TooLong(usize),
@@ -126,7 +126,7 @@ impl Control {
         let words = memory.words();
         let line: Line =
             std::array::from_fn(|index| words.get(index).map_or(0, |word| word.load(Ordering::Relaxed)));
-        let sizes = Sizes::read(&line, words.len()).ok_or(ClientError::Version)?;
+        let sizes = RingSizes::read(&line, words.len()).ok_or(ClientError::Version)?;
         socket.set_nonblocking(true)?;
         Ok(Self {
             socket,
@@ -149,13 +149,13 @@ impl Control {
         if available == 0 {
             return match self.memory.words()[ENDED].load(Ordering::Acquire) {
                 0 => Ok(None),
-                why => Err(ClientError::Ended(Cut::from_number(why as u8))),
+                why => Err(ClientError::Ended(CutReason::from_number(why as u8))),
             };
         }
         let line = self.up.line(0);
         let opening = Opening::read(line[0]);
         if !opening.can_be(available) || opening.bytes as usize > MAX_FRAME {
-            return Err(Broken { what: "a record that begins with", value: line[0] }.into());
+            return Err(CorruptRing { what: "start of a record", value: line[0] }.into());
         }
         let bytes = &mut self.bytes[..opening.bytes as usize];
         self.up.bytes(1, bytes);
@@ -163,7 +163,7 @@ impl Control {
         match opening.kind {
             up::PACKET => Ok(Some(Event::Packet(Facts::read(&line), bytes))),
             up::BODY => Ok(Some(Event::Body(line[1], line[3] as u32, bytes))),
-            _ => Err(Broken { what: "a record of the kind", value: opening.kind.into() }.into()),
+            _ => Err(CorruptRing { what: "kind of record", value: opening.kind.into() }.into()),
         }
     }
 
@@ -234,7 +234,7 @@ impl Control {
         match (&self.socket).read(&mut bytes) {
             Ok(0) => {
                 let why = self.memory.words()[ENDED].load(Ordering::Acquire);
-                Err(ClientError::Ended(Cut::from_number(why as u8)))
+                Err(ClientError::Ended(CutReason::from_number(why as u8)))
             }
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error.into()),
             _ => Ok(()),
@@ -336,12 +336,12 @@ impl Hello {
 /// The answer to a hello.
 pub(crate) struct Welcome {
     is_refused: bool,
-    /// Bytes of text that follow.
+    /// Bytes of text that follow it.
     text: usize,
 }
 
 impl Welcome {
-    /// A welcome, sent with the memory of `memory` bytes.
+    /// The reply that is sent with the shared memory of `memory` bytes.
     pub(crate) fn welcome(memory: u64) -> Vec<u8> {
         Self::bytes(0, 0, memory)
     }

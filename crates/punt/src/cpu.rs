@@ -8,15 +8,15 @@
 use longwire_units::Nanos;
 use std::time::Duration;
 
-/// Minimum of the credit that may be saved, and of the overdraft before a process is cut off.
+/// Least credit that can be saved, and least overdraft before a process is cut off.
 const SAVED: Duration = Duration::from_millis(200);
 const OVERDRAWN: Duration = Duration::from_secs(1);
-/// Fraction of a processor that every process may use: polling and waiting take some, too.
+/// Fraction of a processor that every process may use, for polling and waiting.
 const LEAST: f64 = 0.01;
 
 /// State of a process's account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Usage {
     /// Within its guarantee.
     Within,
     /// Overdrawn: no packets go up for a while.
@@ -25,7 +25,7 @@ pub(crate) enum Standing {
     FarBeyond,
 }
 
-/// An account of processor time.
+/// Account of a process's processor time.
 #[derive(Debug)]
 pub(crate) struct Account {
     /// Allowed fraction of time, from 0.
@@ -37,7 +37,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// The account of a process with `cycles` of the `capacity` per second, which has used `used` by now.
+    /// The account of a process with `cycles` of the `capacity` per second, which has used `used` so far.
     pub fn new(cycles: u64, capacity: u64, used: Duration, now: Duration) -> Self {
         let mut account = Self { rate: 0.0, credit: 0.0, used, last: now };
         account.promise(cycles, capacity);
@@ -55,19 +55,19 @@ impl Account {
     }
 
     /// Charges the time used by now, and returns the time since the last call and the state.
-    pub fn charge(&mut self, used: Duration, now: Duration) -> (Nanos, Standing) {
+    pub fn charge(&mut self, used: Duration, now: Duration) -> (Nanos, Usage) {
         let had = used.saturating_sub(self.used);
         let earned = now.saturating_sub(self.last).as_nanos() as f64 * self.rate;
         (self.used, self.last) = (used.max(self.used), now);
         self.credit = (self.credit + earned).min(self.most()) - had.as_nanos() as f64;
-        let standing = if self.credit >= 0.0 {
-            Standing::Within
+        let usage = if self.credit >= 0.0 {
+            Usage::Within
         } else if self.credit >= -(OVERDRAWN.as_nanos() as f64) {
-            Standing::Beyond
+            Usage::Beyond
         } else {
-            Standing::FarBeyond
+            Usage::FarBeyond
         };
-        (Nanos(had.as_nanos() as u64), standing)
+        (Nanos(had.as_nanos() as u64), usage)
     }
 }
 
@@ -78,26 +78,26 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     /// The states after polls 20 ms apart, in each of which it uses this many milliseconds.
-    fn standings(cycles: u64, taken: &[u32]) -> Vec<Standing> {
+    fn usages(cycles: u64, taken: &[u32]) -> Vec<Usage> {
         let mut account = Account::new(cycles, 1000, 7 * MS, Duration::ZERO);
         let (mut used, mut now) = (7 * MS, Duration::ZERO);
         let look = |ms: &u32| {
             (used, now) = (used + *ms * MS, now + 20 * MS);
-            let (had, standing) = account.charge(used, now);
+            let (had, usage) = account.charge(used, now);
             assert_eq!(had, Nanos(u64::from(*ms) * 1_000_000));
-            standing
+            usage
         };
         taken.iter().map(look).collect()
     }
 
     #[test]
     fn who_takes_what_was_promised_is_left_alone() {
-        assert!(standings(500, &[10; 500]).iter().all(|standing| *standing == Standing::Within));
+        assert!(usages(500, &[10; 500]).iter().all(|usage| *usage == Usage::Within));
         // More for a while: 200 ms were saved, and 5 ms of each 20 are overdrawn, for 38 polls, the first of
         // which finds the credit full.
-        let seen = standings(500, &[15; 100]);
-        assert!(seen[..38].iter().all(|standing| *standing == Standing::Within));
-        assert!(seen[38..].iter().all(|standing| *standing == Standing::Beyond));
+        let seen = usages(500, &[15; 100]);
+        assert!(seen[..38].iter().all(|usage| *usage == Usage::Within));
+        assert!(seen[38..].iter().all(|usage| *usage == Usage::Beyond));
     }
 
     #[test]
@@ -106,13 +106,13 @@ mod tests {
         // ms in all, paid back in 350 polls.
         let mut taken = vec![20; 50];
         taken.extend([0; 400]);
-        let seen = standings(100, &taken);
-        assert_eq!((seen[10], seen[11], seen[49]), (Standing::Within, Standing::Beyond, Standing::Beyond));
-        assert_eq!((seen[49 + 349], seen[49 + 351]), (Standing::Beyond, Standing::Within));
+        let seen = usages(100, &taken);
+        assert_eq!((seen[10], seen[11], seen[49]), (Usage::Within, Usage::Beyond, Usage::Beyond));
+        assert_eq!((seen[49 + 349], seen[49 + 351]), (Usage::Beyond, Usage::Within));
         // Permanently: after (200 + 1000) / 18 polls.
-        let seen = standings(100, &[20; 70]);
-        assert_eq!((seen[65], seen[66]), (Standing::Beyond, Standing::FarBeyond));
+        let seen = usages(100, &[20; 70]);
+        assert_eq!((seen[65], seen[66]), (Usage::Beyond, Usage::FarBeyond));
         // Without a guarantee a hundredth is allowed.
-        assert!(standings(0, &[1; 100]).contains(&Standing::Within));
+        assert!(usages(0, &[1; 100]).contains(&Usage::Within));
     }
 }

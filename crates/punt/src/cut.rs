@@ -1,11 +1,11 @@
 //! Reasons for cutting off a service or process.
 
-use crate::ring::Broken;
+use crate::ring::CorruptRing;
 
 /// Reason why a service or process was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Cut {
+pub enum CutReason {
     /// It closed its socket, or died.
     Left,
     /// It wrote invalid contents into its memory.
@@ -22,7 +22,7 @@ pub enum Cut {
     Overrun,
 }
 
-impl Cut {
+impl CutReason {
     const ALL: [Self; 7] =
         [Self::Left, Self::Broken, Self::Stalled, Self::Flood, Self::Panicked, Self::Stopped, Self::Overrun];
 
@@ -45,8 +45,8 @@ impl Cut {
     }
 }
 
-impl From<Broken> for Cut {
-    fn from(_: Broken) -> Self {
+impl From<CorruptRing> for CutReason {
+    fn from(_: CorruptRing) -> Self {
         Self::Broken
     }
 }

@@ -1,12 +1,12 @@
-//! Services in virtual time: run inline, by one server, with a declared time per packet.
+//! Services in virtual time: run inline by one server, with a declared time per packet.
 
-use crate::allowance::{Allowance, Common, TRIP, copying};
-use crate::attachment::{Counts, Refused};
+use crate::allowance::{Allowance, SharedAllowance, TRIP, copying};
+use crate::attachment::{Counts, OfferError};
 use crate::layout::{Class, Facts, Verdict};
 use crate::level::{AttachmentId, AttachmentView};
 use crate::limits::Limits;
 use crate::return_path::ReturnPath;
-use crate::service::{Made, Punted, Service};
+use crate::service::{PuntedPacket, Service, ServiceOutput};
 use crate::turns::Turns;
 use longwire_block::DropReason;
 use longwire_packet::{Handle, Pool};
@@ -35,7 +35,7 @@ pub struct Inline {
     serving: Option<Serving>,
     tokens: u64,
     kept: u64,
-    made: Made,
+    made: ServiceOutput,
 }
 
 struct QueuedService {
@@ -65,7 +65,7 @@ enum Event {
 }
 
 impl Inline {
-    /// For these services, at most 64, served in the scheduler's turns.
+    /// Creates the server of these services, at most 64.
     pub fn new(services: Vec<InlineService>, mut turns: Turns) -> Self {
         turns.weigh(&services.iter().map(|each| each.weight).enumerate().collect::<Vec<_>>());
         let attached = |InlineService { name, service, time, limits, .. }: InlineService| {
@@ -79,12 +79,12 @@ impl Inline {
             serving: None,
             tokens: 0,
             kept: 0,
-            made: Made::default(),
+            made: ServiceOutput::default(),
         }
     }
 
     /// Whether no worker time is left for a packet of this service, which is then counted.
-    pub(crate) fn refuses(&mut self, which: usize, common: &mut Common, now: Nanos) -> bool {
+    pub(crate) fn refuses(&mut self, which: usize, common: &mut SharedAllowance, now: Nanos) -> bool {
         let Some(attached) = self.services.get_mut(which) else { return false };
         let is_out_of_time = !common.allows(&mut attached.reserved, now);
         attached.counts.over_time += u64::from(is_out_of_time);
@@ -97,17 +97,17 @@ impl Inline {
         pool: &Pool,
         handle: Handle,
         class: &Class,
-        common: &mut Common,
-    ) -> Result<(), Refused> {
-        let Some(attached) = self.services.get_mut(which) else { return Err(Refused::Gone) };
+        common: &mut SharedAllowance,
+    ) -> Result<(), OfferError> {
+        let Some(attached) = self.services.get_mut(which) else { return Err(OfferError::Gone) };
         if attached.waiting.len() >= attached.limits.packets as usize {
             attached.counts.full += 1;
-            return Err(Refused::Full);
+            return Err(OfferError::Full);
         }
         let meta = pool.meta(handle);
         if !common.allows(&mut attached.reserved, Nanos(meta.arrival)) {
             attached.counts.over_time += 1;
-            return Err(Refused::Full);
+            return Err(OfferError::Full);
         }
         attached.spend(common, TRIP + copying(meta.len as usize));
         let facts = Facts {
@@ -193,7 +193,7 @@ impl Inline {
         }
     }
 
-    /// Begins the next packet, among those that will be finished in time.
+    /// Begins the next packet that will be finished in time.
     fn begin(&mut self, at: Nanos) {
         let ready = (0..).zip(&self.services).fold(0, |ready, (index, service)| {
             let is_ready =
@@ -217,7 +217,7 @@ impl Inline {
         let attached = &mut self.services[which];
         self.kept -= u64::from(facts.segments);
         let before = *path.pool.first_line(handle);
-        let mut packet = Punted::new(facts, path.pool.data_mut(handle));
+        let mut packet = PuntedPacket::new(facts, path.pool.data_mut(handle));
         let verdict = attached.service.handle(&mut packet, &mut self.made);
         if packet.is_changed() && verdict == Verdict::Pass {
             path.rewritten.push((handle, before));
@@ -252,13 +252,12 @@ impl Inline {
 
 impl QueuedService {
     /// Subtracts the worker's cost of moving its packets.
-    fn spend(&mut self, common: &mut Common, work: u64) {
+    fn spend(&mut self, common: &mut SharedAllowance, work: u64) {
         common.spend(&mut self.reserved, work);
         self.counts.worker_ns += work;
     }
 
-    /// Latest start of its oldest packet: a later start would miss the time limit and take server time from
-    /// others.
+    /// Latest start of its oldest packet: a later one would miss the time limit and waste server time.
     fn latest(&self) -> Option<Nanos> {
         let (_, facts) = self.waiting.front()?;
         Some(Nanos(facts.expires.saturating_sub(self.time.0).max(facts.time)))

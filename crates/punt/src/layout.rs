@@ -4,7 +4,7 @@
 //! All numbers are little-endian. The first page has the parameters for the process and the indices of both
 //! rings, each alone in its line; then come the lines of the upward ring, then those of the downward ring.
 
-use crate::ring::{LINE, Line, Place};
+use crate::ring::{LINE, Line, RingLayout};
 use longwire_units::Nanos;
 
 /// The first word of the memory, and of a hello: the bytes `LONGWIRE`.
@@ -30,21 +30,21 @@ pub(crate) const DOWN_HEAD: usize = 24;
 pub(crate) const DOWN_TAIL: usize = 32;
 /// Non-zero while the process sleeps, or is about to, and must be woken.
 pub(crate) const ASLEEP: usize = 40;
-/// Zero until Longwire has ended the attachment: then the reason, a [`crate::Cut`] plus one.
+/// Zero until Longwire has ended the attachment: then the reason, a [`crate::CutReason`] plus one.
 pub(crate) const ENDED: usize = 48;
 /// The router's time, in the same clock as the packets' times, at its last poll.
 pub(crate) const NOW: usize = 56;
 
 /// Sizes of both rings, in lines: powers of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizes {
+pub struct RingSizes {
     /// Of the upward ring.
     pub up: u32,
     /// Of the downward ring.
     pub down: u32,
 }
 
-impl Sizes {
+impl RingSizes {
     /// At least these numbers of lines, and twice the longest record.
     pub(crate) fn at_least(up: u32, down: u32) -> Self {
         let lines = |wanted: u32| wanted.clamp(2 * MAX_LINES as u32, 1 << 20).next_power_of_two();
@@ -56,13 +56,13 @@ impl Sizes {
         PAGE_WORDS + (self.up as usize + self.down as usize) * (LINE / 8)
     }
 
-    pub(crate) const fn up_place(self) -> Place {
-        Place { head: UP_HEAD, tail: UP_TAIL, first: PAGE_WORDS, lines: self.up as u64 }
+    pub(crate) const fn up_place(self) -> RingLayout {
+        RingLayout { head: UP_HEAD, tail: UP_TAIL, first: PAGE_WORDS, lines: self.up as u64 }
     }
 
-    pub(crate) const fn down_place(self) -> Place {
+    pub(crate) const fn down_place(self) -> RingLayout {
         let first = PAGE_WORDS + self.up as usize * (LINE / 8);
-        Place { head: DOWN_HEAD, tail: DOWN_TAIL, first, lines: self.down as u64 }
+        RingLayout { head: DOWN_HEAD, tail: DOWN_TAIL, first, lines: self.down as u64 }
     }
 
     /// The first line, which the process reads and Longwire never does.
@@ -310,7 +310,7 @@ mod tests {
         for (word, text) in rows {
             assert!(page.contains(&format!("| {} | {text}", word * 8)), "{text} at {}", word * 8);
         }
-        assert_eq!(Sizes::at_least(0, 0).up_place().first, PAGE_WORDS);
+        assert_eq!(RingSizes::at_least(0, 0).up_place().first, PAGE_WORDS);
     }
 
     #[test]
@@ -335,12 +335,12 @@ mod tests {
 
     #[test]
     fn sizes_leave_room_for_the_longest_records() {
-        let sizes = Sizes::at_least(0, 5000);
-        assert_eq!(sizes, Sizes { up: 4096, down: 8192 });
-        assert_eq!(Sizes::read(&sizes.first_line(), sizes.words()), Some(sizes));
-        assert_eq!(Sizes::read(&sizes.first_line(), sizes.words() - 1), None);
+        let sizes = RingSizes::at_least(0, 5000);
+        assert_eq!(sizes, RingSizes { up: 4096, down: 8192 });
+        assert_eq!(RingSizes::read(&sizes.first_line(), sizes.words()), Some(sizes));
+        assert_eq!(RingSizes::read(&sizes.first_line(), sizes.words() - 1), None);
         let mut other = sizes.first_line();
         other[1] = 2;
-        assert_eq!(Sizes::read(&other, sizes.words()), None);
+        assert_eq!(RingSizes::read(&other, sizes.words()), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The two levels that packets go up to, and the public view of their attachments.
+//! The two levels to which packets go up, and the public view of their attachments.
 
 use crate::attachment::Counts;
 
@@ -7,8 +7,7 @@ use crate::attachment::Counts;
 pub struct AttachmentId(pub(crate) Level, pub(crate) usize);
 
 impl AttachmentId {
-    /// The attachment for a process with this number: they are numbered as they are added, and freed numbers
-    /// are reused.
+    /// The attachment for a process. Processes are numbered as they are added, and freed numbers are reused.
     pub const fn control(number: usize) -> Self {
         Self(Level::Control, number)
     }
@@ -40,7 +39,7 @@ impl Level {
     }
 }
 
-/// An attachment for statistics.
+/// An attachment's statistics.
 #[derive(Debug, Clone, Copy)]
 pub struct AttachmentView<'p> {
     /// Its number.

@@ -1,9 +1,9 @@
 //! Packets between the data path and higher levels.
 //!
 //! A node has a [`Punt`] and offers packets to *attachments*. Each belongs to a service ([`Service`], on a
-//! separate thread: [`Slow`]) or to a control process (accepted by [`Listener`]; [`client`] is its side).
-//! Packets stay in the worker's pool: [`Facts`] and a copy of bytes go up, and a [`Verdict`] comes down.
-//! [`Admission`] checks guarantees.
+//! separate thread: [`ServiceThread`]) or to a control process (accepted by [`Listener`]; [`client`] is its
+//! side). Packets stay in the worker's pool: [`Facts`] and a copy of bytes go up, and a [`Verdict`] comes
+//! down. [`Admission`] checks guarantees.
 
 mod admission;
 mod allowance;
@@ -30,15 +30,15 @@ mod wire;
 
 pub use admission::{Admission, Capacity, DoesNotFit, Request};
 pub use allowance::{COPIED_LINE, TRIP};
-pub use attachment::{Counts, Refused};
-pub use cut::Cut;
+pub use attachment::{Counts, OfferError};
+pub use cut::CutReason;
 pub use inline::{Inline, InlineService};
-pub use layout::{Class, Facts, HEAD, MAGIC, MAX_FRAME, Sizes, VERSION, Verdict};
+pub use layout::{Class, Facts, HEAD, MAGIC, MAX_FRAME, RingSizes, VERSION, Verdict};
 pub use level::{AttachmentId, AttachmentView};
 pub use limits::Limits;
 pub use listener::{Expected, Listener, ListenerError};
-pub use punt::{Door, Punt};
-pub use ring::Broken;
-pub use service::{Made, Punted, Service};
-pub use slow::{Slow, Waiting};
+pub use punt::{AttachSender, Punt};
+pub use ring::CorruptRing;
+pub use service::{PuntedPacket, Service, ServiceOutput};
+pub use slow::{ServiceThread, WaitMode};
 pub use turns::Turns;

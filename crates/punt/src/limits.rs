@@ -17,7 +17,7 @@ pub struct Limits {
     /// Whether a packet without a verdict in time, or without an attached process, is dropped instead of
     /// going to the default forwarder.
     pub drops: bool,
-    /// Tolerated faults (invalid answers) per second. Twice that many may come at once.
+    /// Tolerated faults (invalid answers) per second, with a burst of twice as many.
     pub faults: u32,
     /// Guaranteed worker time for moving its packets, in nanoseconds per second, from the level's part.
     pub reserved: u64,

@@ -1,9 +1,9 @@
-//! A node's side of higher levels.
+//! A node's side of the levels above it.
 
 use crate::admission::spare_rates;
-use crate::allowance::{Allowance, Common};
-use crate::attachment::{Attachment, Counts, Refused};
-use crate::cut::Cut;
+use crate::allowance::{Allowance, SharedAllowance};
+use crate::attachment::{Attachment, Counts, OfferError};
+use crate::cut::CutReason;
 use crate::inline::Inline;
 use crate::layout::Class;
 use crate::level::{AttachmentId, AttachmentView, Level};
@@ -23,9 +23,9 @@ const ARRIVALS: usize = 64;
 /// Most attachments of a level.
 const MOST: usize = crate::turns::MOST;
 
-/// A ring to the worker, by which processes or services attach.
+/// The sending end of the ring through which processes or services attach at the worker.
 #[derive(Debug)]
-pub struct Door(pub(crate) Producer<Attach>);
+pub struct AttachSender(pub(crate) Producer<Attach>);
 
 /// Packets of one node that are up. Belongs to the node, and is used on its worker only.
 ///
@@ -35,23 +35,22 @@ pub struct Door(pub(crate) Producer<Attach>);
 pub struct Punt {
     ports: Vec<u16>,
     control: Vec<Attachment>,
-    slow: Slow,
+    slow: SlowBackend,
     arrivals: [Option<Consumer<Attach>>; 2],
     /// Packets per second for all processes together.
     capacity: u64,
-    /// Of each level's part of the worker's time, the unguaranteed rest; and the whole part, in nanoseconds
+    /// The unguaranteed rest of each level's part of the worker's time, and the whole part, in nanoseconds
     /// per second.
-    common: [Common; 2],
+    common: [SharedAllowance; 2],
     reserved: [Option<u64>; 2],
     /// The process that is polled first.
     turn: usize,
     next_look: Nanos,
-    /// See [`Punt::rewritten`].
     rewritten: Vec<(Handle, FirstLine)>,
 }
 
 #[derive(Debug)]
-enum Slow {
+enum SlowBackend {
     Threads(Vec<Attachment>),
     Inline(Box<Inline>),
 }
@@ -63,14 +62,14 @@ impl Punt {
         Self {
             ports,
             control: Vec::new(),
-            slow: Slow::Threads(Vec::new()),
+            slow: SlowBackend::Threads(Vec::new()),
             arrivals: [None, None],
             capacity: 0,
-            common: [Common(Allowance::UNBOUNDED); 2],
+            common: [SharedAllowance(Allowance::UNBOUNDED); 2],
             reserved: [None; 2],
             turn: 0,
             next_look: Nanos::NEVER,
-            // No more are passed at a time.
+            // No more packets are passed at a time.
             rewritten: Vec::with_capacity(OUTBOX / 2),
         }
     }
@@ -78,13 +77,13 @@ impl Punt {
     /// The virtual-time variant: services run inline, and there are no processes.
     pub fn simulated(ports: Vec<u16>, inline: Inline) -> Self {
         let mut punt = Self::new(ports);
-        punt.slow = Slow::Inline(Box::new(inline));
+        punt.slow = SlowBackend::Inline(Box::new(inline));
         punt
     }
 
     /// Limits the worker time for moving packets of processes and of services, in nanoseconds per second;
-    /// unused time is kept up to 10 ms' share. An attachment has its guarantee ([`Limits::reserved`]), and
-    /// all share the rest. None means no limit.
+    /// unused time is kept up to 10 ms' share. Each attachment has its guarantee ([`Limits::reserved`]); all
+    /// share the rest. None means no limit.
     pub fn set_aside(&mut self, control: Option<u64>, slow: Option<u64>) {
         self.reserved = [control, slow];
         self.share_time();
@@ -100,8 +99,8 @@ impl Punt {
                 .sum()
         };
         let slow = match &self.slow {
-            Slow::Threads(attachments) => promised(attachments),
-            Slow::Inline(inline) => inline.reserved(),
+            SlowBackend::Threads(attachments) => promised(attachments),
+            SlowBackend::Inline(inline) => inline.reserved(),
         };
         let promised = [promised(&self.control), slow];
         for ((common, reserved), promised) in self.common.iter_mut().zip(self.reserved).zip(promised) {
@@ -124,8 +123,8 @@ impl Punt {
     pub fn add_service(&mut self, name: &str, limits: Limits) -> Option<AttachmentId> {
         self.next_look = Nanos::ZERO;
         let attachment = match &mut self.slow {
-            Slow::Threads(attachments) => add(attachments, name, limits).map(AttachmentId::slow),
-            Slow::Inline(_) => None,
+            SlowBackend::Threads(attachments) => add(attachments, name, limits).map(AttachmentId::slow),
+            SlowBackend::Inline(_) => None,
         };
         self.share_time();
         attachment
@@ -136,11 +135,11 @@ impl Punt {
         let AttachmentId(level, number) = attachment;
         let attachments = match (level, &mut self.slow) {
             (Level::Control, _) => &mut self.control,
-            (Level::Slow, Slow::Threads(attachments)) => attachments,
-            (Level::Slow, Slow::Inline(_)) => return,
+            (Level::Slow, SlowBackend::Threads(attachments)) => attachments,
+            (Level::Slow, SlowBackend::Inline(_)) => return,
         };
         if let Some(attachment) = attachments.get_mut(number) {
-            attachment.cut(Cut::Stopped);
+            attachment.cut(CutReason::Stopped);
             attachment.is_removed = true;
             self.next_look = Nanos::ZERO;
         }
@@ -151,7 +150,7 @@ impl Punt {
     /// Sends a packet up: the node keeps it, and gets it back from [`Punt::collect`].
     ///
     /// # Errors
-    /// The node keeps responsibility: see [`Refused`].
+    /// The node keeps the packet; see [`OfferError`].
     #[inline]
     pub fn offer(
         &mut self,
@@ -159,17 +158,19 @@ impl Punt {
         handle: Handle,
         attachment: AttachmentId,
         class: &Class,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), OfferError> {
         let AttachmentId(level, number) = attachment;
         let common = &mut self.common[level as usize];
         let attachments = match (level, &mut self.slow) {
             (Level::Control, _) => &mut self.control,
-            (Level::Slow, Slow::Threads(attachments)) => attachments,
-            (Level::Slow, Slow::Inline(inline)) => return inline.offer(number, pool, handle, class, common),
+            (Level::Slow, SlowBackend::Threads(attachments)) => attachments,
+            (Level::Slow, SlowBackend::Inline(inline)) => {
+                return inline.offer(number, pool, handle, class, common);
+            }
         };
         attachments
             .get_mut(number)
-            .map_or(Err(Refused::Gone), |attachment| attachment.offer(pool, handle, class, common))
+            .map_or(Err(OfferError::Gone), |attachment| attachment.offer(pool, handle, class, common))
     }
 
     /// Whether [`Punt::offer`] would refuse a packet at this time for lack of room or worker time, or beyond
@@ -181,8 +182,8 @@ impl Punt {
         let common = &mut self.common[level as usize];
         let attachments = match (level, &mut self.slow) {
             (Level::Control, _) => &mut self.control,
-            (Level::Slow, Slow::Threads(attachments)) => attachments,
-            (Level::Slow, Slow::Inline(inline)) => return inline.refuses(number, common, now),
+            (Level::Slow, SlowBackend::Threads(attachments)) => attachments,
+            (Level::Slow, SlowBackend::Inline(inline)) => return inline.refuses(number, common, now),
         };
         attachments.get_mut(number).is_some_and(|attachment| attachment.refuses(common, now))
     }
@@ -219,10 +220,10 @@ impl Punt {
         self.turn = first + 1;
         path.common = slow;
         match &mut self.slow {
-            Slow::Threads(attachments) => {
+            SlowBackend::Threads(attachments) => {
                 attachments.iter_mut().for_each(|attachment| collect_one(attachment, &mut path));
             }
-            Slow::Inline(inline) => inline.collect(&mut path),
+            SlowBackend::Inline(inline) => inline.collect(&mut path),
         }
         let made = path.made;
         let is_there = self.attachments_mut().any(|attachment| attachment.is_taken());
@@ -248,19 +249,19 @@ impl Punt {
     #[inline]
     pub fn deadline(&self) -> Nanos {
         match &self.slow {
-            Slow::Threads(_) => self.next_look,
-            Slow::Inline(inline) => inline.deadline(),
+            SlowBackend::Threads(_) => self.next_look,
+            SlowBackend::Inline(inline) => inline.deadline(),
         }
     }
 
-    /// Packets that are up now; each segment of a train is counted.
+    /// Packets that are up now, counted in segments.
     #[inline]
     pub fn kept(&self) -> u64 {
         let control: u64 = self.control.iter().map(Attachment::kept).sum();
         control
             + match &self.slow {
-                Slow::Threads(attachments) => attachments.iter().map(Attachment::kept).sum(),
-                Slow::Inline(inline) => inline.kept(),
+                SlowBackend::Threads(attachments) => attachments.iter().map(Attachment::kept).sum(),
+                SlowBackend::Inline(inline) => inline.kept(),
             }
     }
 
@@ -269,15 +270,15 @@ impl Punt {
         let AttachmentId(level, number) = attachment;
         let counts = match (level, &self.slow) {
             (Level::Control, _) => self.control.get(number).map(|attachment| &attachment.counts),
-            (Level::Slow, Slow::Threads(attachments)) => {
+            (Level::Slow, SlowBackend::Threads(attachments)) => {
                 attachments.get(number).map(|attachment| &attachment.counts)
             }
-            (Level::Slow, Slow::Inline(inline)) => inline.counts(number),
+            (Level::Slow, SlowBackend::Inline(inline)) => inline.counts(number),
         };
         counts.copied().unwrap_or_default()
     }
 
-    /// Whether someone sits there.
+    /// Whether a process or service is attached.
     pub fn is_taken(&self, attachment: AttachmentId) -> bool {
         self.attachments().any(|one| one.attachment == attachment && one.is_taken)
     }
@@ -285,8 +286,8 @@ impl Punt {
     /// All attachments, those for processes first.
     pub fn attachments(&self) -> impl Iterator<Item = AttachmentView<'_>> {
         let (slow, inline) = match &self.slow {
-            Slow::Threads(attachments) => (&attachments[..], None),
-            Slow::Inline(inline) => (&[][..], Some(inline)),
+            SlowBackend::Threads(attachments) => (&attachments[..], None),
+            SlowBackend::Inline(inline) => (&[][..], Some(inline)),
         };
         let control = self
             .control
@@ -309,21 +310,21 @@ impl Punt {
         there.chain(inline.into_iter().flat_map(|inline| inline.attachments()))
     }
 
-    /// Makes the ring for attaching processes, which share this packet rate. Called once.
-    pub fn control_door(&mut self, packets: u64) -> Door {
+    /// Creates the ring through which processes attach; they share this packet rate. Called once.
+    pub fn control_sender(&mut self, packets: u64) -> AttachSender {
         self.capacity = packets;
-        self.door(Level::Control)
+        self.attach_sender(Level::Control)
     }
 
-    /// Makes the ring for attaching services. Called once.
-    pub fn slow_door(&mut self) -> Door {
-        self.door(Level::Slow)
+    /// Creates the ring through which services attach. Called once.
+    pub fn service_sender(&mut self) -> AttachSender {
+        self.attach_sender(Level::Slow)
     }
 
-    fn door(&mut self, level: Level) -> Door {
+    fn attach_sender(&mut self, level: Level) -> AttachSender {
         let (producer, consumer) = RingBuffer::new(ARRIVALS);
         self.arrivals[level as usize] = Some(consumer);
-        Door(producer)
+        AttachSender(producer)
     }
 
     /// Accepts waiting processes.
@@ -338,13 +339,13 @@ impl Punt {
                 }
             }
         }
-        if let (Some(slow), Slow::Threads(attachments)) =
+        if let (Some(slow), SlowBackend::Threads(attachments)) =
             (&mut self.arrivals[Level::Slow as usize], &mut self.slow)
         {
             while let Ok(attach) = slow.pop() {
                 if let Some(attachment) = attachments.get_mut(attach.attachment) {
                     attachment.attach(attach);
-                    // The thread's scheduler enforces its share.
+                    // The thread's scheduler enforces shares.
                     attachment.set_rate(u64::MAX);
                 }
             }
@@ -373,8 +374,8 @@ impl Punt {
 
     fn attachments_mut(&mut self) -> impl Iterator<Item = &mut Attachment> {
         let slow = match &mut self.slow {
-            Slow::Threads(attachments) => &mut attachments[..],
-            Slow::Inline(_) => &mut [],
+            SlowBackend::Threads(attachments) => &mut attachments[..],
+            SlowBackend::Inline(_) => &mut [],
         };
         self.control.iter_mut().chain(slow)
     }
@@ -383,7 +384,7 @@ impl Punt {
 impl Drop for Punt {
     fn drop(&mut self) {
         self.let_in();
-        self.attachments_mut().for_each(|attachment| attachment.cut(Cut::Stopped));
+        self.attachments_mut().for_each(|attachment| attachment.cut(CutReason::Stopped));
     }
 }
 

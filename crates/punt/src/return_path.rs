@@ -1,6 +1,6 @@
-//! The way back: execution of verdicts.
+//! The return path: execution of verdicts.
 
-use crate::allowance::Common;
+use crate::allowance::SharedAllowance;
 use crate::layout::{MAX_FRAME, Verdict};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{FirstLine, Handle, Meta, Pool};
@@ -17,14 +17,15 @@ pub(crate) struct ReturnPath<'a> {
     /// The node's ports, ascending.
     pub ports: &'a [u16],
     pub now: Nanos,
-    /// Packets made.
+    /// Number of new packets.
     pub made: u64,
     /// Remaining worker time of the level whose packets come back.
-    pub common: &'a mut Common,
+    pub common: &'a mut SharedAllowance,
 }
 
 impl ReturnPath<'_> {
-    /// Whether another packet may come back: the forwarder may make another packet for each passed one.
+    /// Whether another packet may come back: the default forwarder may generate a packet for each one passed
+    /// to it.
     #[inline]
     pub fn has_room(&self) -> bool {
         2 * (self.passed.len() + 1) < self.out.room()
@@ -45,7 +46,7 @@ impl ReturnPath<'_> {
         }
     }
 
-    /// Makes a packet that leaves by `port`, and lets `fill` write it. False without memory.
+    /// Creates a packet that leaves by `port`, written by `fill`. False without memory.
     pub fn make(&mut self, port: u16, band: Option<u8>, len: usize, fill: impl FnOnce(&mut [u8])) -> bool {
         let Some(handle) = self.pool.alloc(len) else { return false };
         fill(self.pool.data_mut(handle));

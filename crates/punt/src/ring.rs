@@ -18,8 +18,8 @@ pub(crate) type Line = [u64; LINE_WORDS];
 
 /// An invalid index or length written by the other side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("the other side has written what can't be: {what} {value}")]
-pub struct Broken {
+#[error("the other side wrote an invalid {what}: {value}")]
+pub struct CorruptRing {
     /// What it wrote.
     pub what: &'static str,
     /// The value.
@@ -28,7 +28,7 @@ pub struct Broken {
 
 /// Position of a ring, in words from the beginning of the memory.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct RingLayout {
     /// The writer's index.
     pub head: usize,
     /// The reader's index.
@@ -43,7 +43,7 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) struct Writer {
     memory: Arc<Memory>,
-    place: Place,
+    place: RingLayout,
     head: u64,
     published: u64,
     /// The reader's index at the last check.
@@ -54,7 +54,7 @@ pub(crate) struct Writer {
 #[derive(Debug)]
 pub(crate) struct Reader {
     memory: Arc<Memory>,
-    place: Place,
+    place: RingLayout,
     tail: u64,
     released: u64,
     /// The writer's index at the last check.
@@ -62,20 +62,20 @@ pub(crate) struct Reader {
 }
 
 impl Writer {
-    pub fn new(memory: Arc<Memory>, place: Place) -> Self {
+    pub fn new(memory: Arc<Memory>, place: RingLayout) -> Self {
         Self { memory, place, head: 0, published: 0, tail: 0 }
     }
 
     /// Whether `lines` lines can be written.
     #[inline]
-    pub fn has_room(&mut self, lines: u64) -> Result<bool, Broken> {
+    pub fn has_room(&mut self, lines: u64) -> Result<bool, CorruptRing> {
         if self.head - self.tail + lines <= self.place.lines {
             return Ok(true);
         }
         let tail = self.memory.words()[self.place.tail].load(Ordering::Acquire);
         // Unpublished lines can't have been read.
         if tail.wrapping_sub(self.tail) > self.published - self.tail {
-            return Err(Broken { what: "the index of what it has read,", value: tail });
+            return Err(CorruptRing { what: "read index", value: tail });
         }
         self.tail = tail;
         Ok(self.head - self.tail + lines <= self.place.lines)
@@ -124,18 +124,18 @@ impl Writer {
 }
 
 impl Reader {
-    pub fn new(memory: Arc<Memory>, place: Place) -> Self {
+    pub fn new(memory: Arc<Memory>, place: RingLayout) -> Self {
         Self { memory, place, tail: 0, released: 0, head: 0 }
     }
 
     /// Number of lines available for reading.
     #[inline]
-    pub fn available(&mut self) -> Result<u64, Broken> {
+    pub fn available(&mut self) -> Result<u64, CorruptRing> {
         if self.head == self.tail {
             let head = self.memory.words()[self.place.head].load(Ordering::Acquire);
             // Overwritten lines must have been released.
             if head.wrapping_sub(self.tail) > self.place.lines - (self.tail - self.released) {
-                return Err(Broken { what: "the index of what it has written,", value: head });
+                return Err(CorruptRing { what: "write index", value: head });
             }
             self.head = head;
         }
@@ -179,7 +179,7 @@ impl Reader {
 }
 
 #[inline]
-fn at<'m>(memory: &'m Memory, place: &Place, index: u64) -> &'m [AtomicU64; LINE_WORDS] {
+fn at<'m>(memory: &'m Memory, place: &RingLayout, index: u64) -> &'m [AtomicU64; LINE_WORDS] {
     let first = place.first + (index & (place.lines - 1)) as usize * LINE_WORDS;
     let words: Result<&[AtomicU64; LINE_WORDS], _> = memory.words()[first..first + LINE_WORDS].try_into();
     words.expect("a line has so many words")
@@ -189,7 +189,7 @@ fn at<'m>(memory: &'m Memory, place: &Place, index: u64) -> &'m [AtomicU64; LINE
 mod tests {
     use super::*;
 
-    const PLACE: Place = Place { head: 0, tail: 8, first: 16, lines: 8 };
+    const PLACE: RingLayout = RingLayout { head: 0, tail: 8, first: 16, lines: 8 };
 
     fn pair() -> (Arc<Memory>, Writer, Reader) {
         let memory = Arc::new(Memory::create(16 + 8 * LINE_WORDS).unwrap());

@@ -4,13 +4,13 @@ use crate::layout::{Facts, Verdict};
 
 /// A packet for a service.
 #[derive(Debug)]
-pub struct Punted<'a> {
+pub struct PuntedPacket<'a> {
     facts: Facts,
     bytes: &'a mut [u8],
     is_changed: bool,
 }
 
-impl<'a> Punted<'a> {
+impl<'a> PuntedPacket<'a> {
     pub(crate) fn new(facts: Facts, bytes: &'a mut [u8]) -> Self {
         Self { facts, bytes, is_changed: false }
     }
@@ -36,11 +36,11 @@ impl<'a> Punted<'a> {
     }
 }
 
-/// Packets that a service makes.
+/// New packets of a service.
 #[derive(Debug, Default)]
-pub struct Made(Vec<(u16, Box<[u8]>)>);
+pub struct ServiceOutput(Vec<(u16, Box<[u8]>)>);
 
-impl Made {
+impl ServiceOutput {
     /// Sends a frame of 14 to [`crate::MAX_FRAME`] bytes out of the port at `port` in the plan. An invalid
     /// one is not sent.
     pub fn send(&mut self, port: u16, frame: &[u8]) {
@@ -59,6 +59,6 @@ impl Made {
 /// A service that handles packets one by one. If it panics it is cut off, and the default forwarder takes its
 /// packets.
 pub trait Service: Send {
-    /// What becomes of a packet.
-    fn handle(&mut self, packet: &mut Punted<'_>, made: &mut Made) -> Verdict;
+    /// Decides about a packet.
+    fn handle(&mut self, packet: &mut PuntedPacket<'_>, made: &mut ServiceOutput) -> Verdict;
 }

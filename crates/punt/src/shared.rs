@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// Required seals: the memory can't shrink, which would kill its readers, and the seals are final.
+/// Required seals: shrinking would kill readers of the memory, and the seals are final.
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
 /// Shared memory of words that are read and written atomically; another process may write any of them at any
@@ -45,7 +45,7 @@ impl Memory {
         Self::map(fd, words)
     }
 
-    /// Maps all of the memory made by another process.
+    /// Maps all of the memory created by another process.
     ///
     /// # Errors
     /// It can't be mapped, is empty, or could shrink.
@@ -101,7 +101,7 @@ impl Drop for Memory {
     }
 }
 
-/// Sends all of `bytes` without waiting, with a descriptor.
+/// Sends all of `bytes`, with a descriptor, without blocking.
 ///
 /// # Errors
 /// The socket is closed, or has no room for them.
@@ -133,7 +133,7 @@ pub fn send(socket: &UnixStream, bytes: &[u8], fd: Option<BorrowedFd<'_>>) -> io
     }
 }
 
-/// Receives up to `bytes`, with the first descriptor; waits as the socket does.
+/// Receives up to `bytes.len()` bytes, with the first descriptor; blocks if the socket does.
 ///
 /// # Errors
 /// The socket failed.
@@ -160,8 +160,8 @@ pub fn receive(socket: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, Opti
     Ok((count, fd))
 }
 
-/// Sends one byte without waiting, whatever the state of the socket. Failure does not matter: a full socket
-/// already wakes its reader, and a closed one has no reader.
+/// Sends one byte without blocking. Failure does not matter: a full socket already wakes its reader, and a
+/// closed one has none.
 #[inline]
 pub fn ring(socket: &UnixStream) {
     let byte = 1u8;

@@ -1,12 +1,12 @@
-//! The slow path: a thread that runs services, each with its own rings, and shares its processor among them.
+//! The slow path: a thread that runs services, each with its own rings, and schedules them.
 
-use crate::cut::Cut;
-use crate::layout::{ASLEEP, Facts, MAX_FRAME, NOW, Opening, Sizes, Verdict, down};
+use crate::cut::CutReason;
+use crate::layout::{ASLEEP, Facts, MAX_FRAME, NOW, Opening, RingSizes, Verdict, down};
 use crate::level::AttachmentId;
 use crate::limits::Limits;
-use crate::punt::Door;
+use crate::punt::AttachSender;
 use crate::ring::{LINE, Reader, Writer};
-use crate::service::{Made, Punted, Service};
+use crate::service::{PuntedPacket, Service, ServiceOutput};
 use crate::shared::Memory;
 use crate::turns::{MOST, Turns};
 use crate::wire::{Attach, Bell, Status, Wire};
@@ -19,45 +19,44 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Waiting mode of the thread.
+/// How the thread waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
+pub enum WaitMode {
     /// Polls all the time: fastest, but takes a core.
     Polling,
     /// Sleeps after a while, and is woken.
     Woken,
 }
 
-/// Polling time before sleep.
+/// Polling time before a sleep.
 const LOOK: Duration = Duration::from_micros(50);
-/// The longest sleep, which bounds the cost of a missed wake-up.
+/// Longest sleep: bounds the cost of a missed wake-up.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 /// Most consecutive packets of one service.
 const TURN: usize = 16;
 
-/// The thread. Dropping it ends and joins it.
+/// The thread that runs services. Dropping it ends and joins the thread.
 #[derive(Debug)]
-pub struct Slow {
+pub struct ServiceThread {
     stop: Arc<AtomicBool>,
-    door: Door,
-    notes: Sender<Note>,
+    attach: AttachSender,
+    messages: Sender<ThreadMessage>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Messages to the thread.
-enum Note {
+enum ThreadMessage {
     Service(usize, Box<RunningService>),
     Weights(Vec<(usize, u64)>),
 }
 
-impl Slow {
-    /// Starts it without services. `turns` schedules them, in nanoseconds.
+impl ServiceThread {
+    /// Starts a thread without services. `turns` schedules them by time in nanoseconds.
     ///
     /// # Errors
     /// The thread can't be started.
-    pub fn start(door: Door, turns: Turns, waiting: Waiting) -> io::Result<Self> {
+    pub fn start(attach: AttachSender, turns: Turns, waiting: WaitMode) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let (notes, told) = channel();
+        let (messages, told) = channel();
         let mut worker = Worker {
             services: Vec::new(),
             turns,
@@ -66,10 +65,10 @@ impl Slow {
             waiting,
             begin: Instant::now(),
             frame: vec![0; MAX_FRAME],
-            made: Made::default(),
+            made: ServiceOutput::default(),
         };
         let thread = std::thread::Builder::new().name("longwire-slow".into()).spawn(move || worker.run())?;
-        Ok(Self { stop, door, notes, thread: Some(thread) })
+        Ok(Self { stop, attach, messages, thread: Some(thread) })
     }
 
     /// Attaches a service to the node. It stays until the node removes the attachment.
@@ -80,7 +79,7 @@ impl Slow {
         let AttachmentId(_, number) = id;
         let Some(thread) = &self.thread else { return Ok(()) };
         let lines = limits.ring_bytes / LINE as u32;
-        let sizes = Sizes::at_least(lines, lines);
+        let sizes = RingSizes::at_least(lines, lines);
         let memory = Arc::new(Memory::create(sizes.words())?);
         let status = Arc::new(Status::default());
         let service = RunningService {
@@ -92,27 +91,30 @@ impl Slow {
             is_over: false,
         };
         let gone = |_| io::Error::other("the slow path has ended");
-        self.notes.send(Note::Service(number, Box::new(service))).map_err(gone)?;
+        self.messages.send(ThreadMessage::Service(number, Box::new(service))).map_err(gone)?;
         thread.thread().unpark();
         let wire = Wire::new(memory, sizes, Bell::Thread(thread.thread().clone()), status, true);
         let attach = Attach { attachment: number, wire, promised: 0, share: 0 };
-        self.door.0.push(attach).map_err(|_| io::Error::other("the worker does not let anyone in"))
+        self.attach
+            .0
+            .push(attach)
+            .map_err(|_| io::Error::other("too many processes or services are attaching"))
     }
 
-    /// Gives services their weights.
+    /// Sets the services' weights.
     pub fn weigh(&self, weights: &[(AttachmentId, u64)]) {
         let weights = weights.iter().map(|&(AttachmentId(_, number), weight)| (number, weight)).collect();
         // The thread only ends with this object.
-        let _ = self.notes.send(Note::Weights(weights));
+        let _ = self.messages.send(ThreadMessage::Weights(weights));
     }
 }
 
-impl Drop for Slow {
+impl Drop for ServiceThread {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // Panics of services are caught; another one can't be reported.
+            // Panics of services are caught; any other can't be reported.
             let _ = thread.join();
         }
     }
@@ -132,12 +134,12 @@ struct Worker {
     /// By the attachments' numbers.
     services: Vec<Option<Box<RunningService>>>,
     turns: Turns,
-    told: Receiver<Note>,
+    told: Receiver<ThreadMessage>,
     begin: Instant,
     stop: Arc<AtomicBool>,
-    waiting: Waiting,
+    waiting: WaitMode,
     frame: Vec<u8>,
-    made: Made,
+    made: ServiceOutput,
 }
 
 impl Worker {
@@ -147,7 +149,7 @@ impl Worker {
             self.listen();
             let ready = self.ready();
             self.turns.enter(ready, Nanos(nanoseconds(self.begin)), |_| None);
-            // Services must enter first, so that the scheduler sees no pause between two turns.
+            // Services enter first, so that the scheduler sees no pause between two turns.
             self.turns.charge(std::mem::take(&mut spent));
             match self.turns.pick(ready) {
                 Some(which) => {
@@ -161,7 +163,7 @@ impl Worker {
                 }
                 None => {
                     let since = *idle_since.get_or_insert_with(Instant::now);
-                    if self.waiting == Waiting::Woken && since.elapsed() >= LOOK {
+                    if self.waiting == WaitMode::Woken && since.elapsed() >= LOOK {
                         self.sleep();
                         idle_since = None;
                     } else {
@@ -190,12 +192,12 @@ impl Worker {
     fn listen(&mut self) {
         while let Ok(note) = self.told.try_recv() {
             match note {
-                Note::Service(number, service) if number < MOST => {
+                ThreadMessage::Service(number, service) if number < MOST => {
                     self.services.resize_with(self.services.len().max(number + 1), || None);
                     self.services[number] = Some(service);
                 }
-                Note::Service(..) => {}
-                Note::Weights(weights) => self.turns.weigh(&weights),
+                ThreadMessage::Service(..) => {}
+                ThreadMessage::Weights(weights) => self.turns.weigh(&weights),
             }
         }
     }
@@ -229,8 +231,8 @@ impl RunningService {
         self.memory.words()[ASLEEP].store(flag, Ordering::Relaxed);
     }
 
-    /// Sees to a few packets.
-    fn turn(&mut self, frame: &mut [u8], made: &mut Made, stop: &AtomicBool) {
+    /// Handles a few packets.
+    fn turn(&mut self, frame: &mut [u8], made: &mut ServiceOutput, stop: &AtomicBool) {
         for _ in 0..TURN {
             match self.up.available() {
                 Ok(lines) if lines > 0 => self.serve(frame, made, stop),
@@ -244,7 +246,7 @@ impl RunningService {
         self.down.publish();
     }
 
-    fn serve(&mut self, frame: &mut [u8], made: &mut Made, stop: &AtomicBool) {
+    fn serve(&mut self, frame: &mut [u8], made: &mut ServiceOutput, stop: &AtomicBool) {
         let line = self.up.line(0);
         let opening = Opening::read(line[0]);
         let facts = Facts::read(&line);
@@ -256,11 +258,11 @@ impl RunningService {
             self.put(down::RETURN, facts.token, Verdict::Drop, &[], stop);
             return;
         }
-        let mut packet = Punted::new(facts, frame);
+        let mut packet = PuntedPacket::new(facts, frame);
         let service = &mut self.service;
         let verdict = catch_unwind(AssertUnwindSafe(|| service.handle(&mut packet, made)));
         let Ok(verdict) = verdict else {
-            self.status.leave(Cut::Panicked);
+            self.status.leave(CutReason::Panicked);
             self.is_over = true;
             return;
         };

@@ -1,4 +1,4 @@
-//! Table of the packets that are up with an attachment: no free list, and the earliest expiry is in front.
+//! Table of the packets that an attachment holds, in order of expiry.
 
 use longwire_packet::Handle;
 use longwire_units::Nanos;
@@ -12,7 +12,7 @@ pub(crate) struct Table {
     first: u64,
     /// Lower tokens belong to a previous process.
     since: u64,
-    /// Packets, where each segment of a train is counted.
+    /// Packets, counted in segments.
     pub kept: u64,
 }
 
@@ -83,7 +83,7 @@ impl Table {
             .then(|| (self.first, self.slots[self.slot(self.first)].1, self.first < self.since))
     }
 
-    /// Assigns all packets that are up to the previous process.
+    /// Marks all packets that are up as the previous process's.
     pub fn renounce(&mut self) {
         self.since = self.next;
     }

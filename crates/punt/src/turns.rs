@@ -9,8 +9,8 @@ pub const MOST: usize = 64;
 /// Longest turn that is charged, the limit of schedulers.
 const LONGEST: u64 = 1 << 30;
 
-/// Turns that a service with work waits with: after one was taken there is another, so that it does not look
-/// idle, and keeps its round's credit.
+/// Turns with which a service with work waits: when one is taken there is another, so that it does not look
+/// idle and lose its round's credit.
 const TURNS: usize = 2;
 /// Quantum for each unit of weight: at most 66 µs for the heaviest.
 const QUANTUM: Nanos = Nanos(1);
@@ -58,8 +58,7 @@ impl Turns {
         Ok(Self { scheduler: Scheduler::new(scheduler, &settings)?, inside: 0, waiting, turn: None })
     }
 
-    /// Sets all weights, scaled to 1 to 65 535, so that the heaviest has at most 65 535 times the share of
-    /// the lightest.
+    /// Sets all weights, scaled to 1 to 65 535.
     pub fn weigh(&mut self, weights: &[(usize, u64)]) {
         let most = weights.iter().map(|&(_, weight)| weight).max().unwrap_or(1).max(1);
         for &(who, weight) in weights.iter().filter(|(who, _)| *who < MOST) {

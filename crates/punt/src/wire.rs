@@ -1,7 +1,7 @@
 //! The connection between an attachment and its process: two rings, a bell, and status from each side.
 
-use crate::cut::Cut;
-use crate::layout::{ASLEEP, ENDED, NOW, Sizes};
+use crate::cut::CutReason;
+use crate::layout::{ASLEEP, ENDED, NOW, RingSizes};
 use crate::ring::{Reader, Writer};
 use crate::shared::{Memory, ring};
 use longwire_units::Nanos;
@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 use std::thread::Thread;
 
-/// Status shared by the worker and the watcher of the other side.
+/// Status shared by the worker and the thread that watches the other side.
 #[derive(Debug, Default)]
 pub(crate) struct Status {
-    /// For the worker: a [`Cut`] plus one, or zero.
+    /// For the worker: a [`CutReason`] plus one, or zero.
     gone: AtomicU8,
-    /// From the worker.
+    /// For the other side: the reason why the worker has cut it off.
     cut: AtomicU8,
     /// For the worker: whether throttled; how often that began; and the processor time used, in nanoseconds.
     is_throttled: AtomicBool,
@@ -24,13 +24,13 @@ pub(crate) struct Status {
 }
 
 impl Status {
-    pub fn leave(&self, why: Cut) {
+    pub fn leave(&self, why: CutReason) {
         self.gone.store(why as u8 + 1, Ordering::Release);
     }
 
     #[inline]
-    pub fn left(&self) -> Option<Cut> {
-        Cut::from_number(self.gone.load(Ordering::Relaxed))
+    pub fn left(&self) -> Option<CutReason> {
+        CutReason::from_number(self.gone.load(Ordering::Relaxed))
     }
 
     /// Adds processor time, and sets whether it exceeds the guarantee.
@@ -50,8 +50,8 @@ impl Status {
         (self.throttled.load(Ordering::Relaxed), self.processor_ns.load(Ordering::Relaxed))
     }
 
-    pub fn cut(&self) -> Option<Cut> {
-        Cut::from_number(self.cut.load(Ordering::Acquire))
+    pub fn cut(&self) -> Option<CutReason> {
+        CutReason::from_number(self.cut.load(Ordering::Acquire))
     }
 }
 
@@ -64,7 +64,7 @@ pub(crate) enum Bell {
     Thread(Thread),
 }
 
-/// The worker's end.
+/// The worker's end of the connection.
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub up: Writer,
@@ -76,7 +76,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    pub fn new(memory: Arc<Memory>, sizes: Sizes, bell: Bell, status: Arc<Status>, whole: bool) -> Self {
+    pub fn new(memory: Arc<Memory>, sizes: RingSizes, bell: Bell, status: Arc<Status>, whole: bool) -> Self {
         let up = Writer::new(Arc::clone(&memory), sizes.up_place());
         Self { up, down: Reader::new(memory, sizes.down_place()), bell, status, whole }
     }
@@ -106,9 +106,9 @@ impl Wire {
         }
     }
 
-    /// Records why the worker has ended the attachment.
+    /// Ends the connection and records why.
     #[cold]
-    pub fn end(&self, why: Cut) {
+    pub fn end(&self, why: CutReason) {
         self.status.cut.store(why as u8 + 1, Ordering::Release);
         self.up.memory().words()[ENDED].store(u64::from(why as u8 + 1), Ordering::Release);
         self.wake();

@@ -1,11 +1,11 @@
-//! Control processes of all kinds: well behaved, killed, silent, flooding, in Python, and none at all.
+//! Control processes: well behaved, killed, silent, flooding, in Python, and none at all.
 #![forbid(unsafe_code)]
 
 mod support;
 
 use longwire_punt::client::{ClientError, Control, Event, Hello};
 use longwire_punt::{
-    Admission, AttachmentId, Capacity, Counts, Cut, Expected, Limits, Listener, Punt, Request, Verdict,
+    Admission, AttachmentId, Capacity, Counts, CutReason, Expected, Limits, Listener, Punt, Request, Verdict,
 };
 use longwire_units::Nanos;
 use std::io::{Read, Write};
@@ -31,8 +31,8 @@ impl Router {
         let attachment = punt.add_control("test", limits).unwrap();
         let path = std::env::temp_dir().join(format!("longwire-{name}-{}.sock", std::process::id()));
         let admission = Admission::new(Capacity { packets: 1_000_000, cycles: 1_000_000_000 });
-        let door = punt.control_door(admission.capacity().packets);
-        let listener = Listener::open(&path, door, admission).unwrap();
+        let sender = punt.control_sender(admission.capacity().packets);
+        let listener = Listener::open(&path, sender, admission).unwrap();
         listener.expect(attachment, Expected { name: "test".into(), limits, promise: None }).unwrap();
         Self { below: Below::new(punt), attachment, listener }
     }
@@ -94,7 +94,7 @@ fn join(path: &Path, role: &str) -> Control {
     Control::connect(path, &hello).unwrap()
 }
 
-/// Not a test of its own: child processes run it.
+/// Not a test: child processes run it.
 #[test]
 fn what_a_child_does() {
     let (Ok(role), Some(path)) = (std::env::var(ROLE), std::env::var_os(SOCKET)) else { return };
@@ -182,7 +182,7 @@ fn a_process_that_takes_more_of_its_processor_than_promised_gets_no_more_packets
     router.feed(|below| below.gone > 0);
     router.assert_settled();
     let counts = router.counts();
-    assert_eq!((counts.last_cut, counts.cut), (Some(Cut::Overrun), 1), "{counts:?}");
+    assert_eq!((counts.last_cut, counts.cut), (Some(CutReason::Overrun), 1), "{counts:?}");
     assert!(counts.verdicts > 0 && counts.processor_ns > 1_000_000_000, "{counts:?}");
     assert!(child.wait().unwrap().success(), "it was told");
 }
@@ -201,7 +201,7 @@ fn a_process_echoes_until_it_is_killed_and_another_takes_its_place() {
     let counts = router.counts();
     assert_eq!(
         (counts.last_cut, counts.cut, counts.late, counts.faults),
-        (Some(Cut::Left), 1, 0, 0),
+        (Some(CutReason::Left), 1, 0, 0),
         "{counts:?}"
     );
     assert!(counts.bodies > 0 && counts.bodiless == 0, "{counts:?}");
@@ -229,7 +229,7 @@ fn a_silent_process_is_cut_off_and_its_packets_are_forwarded() {
     router.await_guest();
     router.feed(|below| below.gone > 0);
     router.assert_settled();
-    assert_eq!((router.counts().last_cut, router.counts().verdicts), (Some(Cut::Stalled), 0));
+    assert_eq!((router.counts().last_cut, router.counts().verdicts), (Some(CutReason::Stalled), 0));
     assert!(router.counts().late > 0 && router.below.passes == router.below.up);
     assert!(child.wait().unwrap().success(), "it was told");
 }
@@ -245,7 +245,7 @@ fn a_flooding_process_is_cut_off_and_sends_no_more_than_promised() {
     let promised = 126.0 + begin.elapsed().as_secs_f64() * 1000.0;
     router.assert_settled();
     let counts = router.counts();
-    assert_eq!(counts.last_cut, Some(Cut::Flood), "{counts:?}");
+    assert_eq!(counts.last_cut, Some(CutReason::Flood), "{counts:?}");
     assert!(counts.made as f64 <= promised, "{counts:?}");
     assert!(child.wait().unwrap().success(), "it was told");
 }
@@ -303,7 +303,7 @@ fn what_was_promised_beforehand_is_kept_and_no_more_is_given() {
     assert!(ask(1, 1001).is_err());
     let control = ask(0, 0).unwrap();
     router.below.until(|_| (), |below| below.punt.is_taken(early));
-    // It leaves, and its guarantee stays: another can't get it.
+    // It leaves, and its guarantee stays: no other process gets it.
     drop(control);
     router.below.until(|_| (), |below| !below.punt.is_taken(early));
     let mut expect = |packets| {

@@ -4,19 +4,19 @@
 mod support;
 
 use longwire_punt::{
-    AttachmentId, COPIED_LINE, Counts, Cut, Inline, InlineService, Limits, Made, Punt, Punted, Service, Slow,
-    TRIP, Turns, Verdict, Waiting,
+    AttachmentId, COPIED_LINE, Counts, CutReason, Inline, InlineService, Limits, Punt, PuntedPacket, Service,
+    ServiceOutput, ServiceThread, TRIP, Turns, Verdict, WaitMode,
 };
 use longwire_units::Nanos;
 use std::sync::mpsc;
 use std::time::Instant;
 use support::{Below, PATIENCE};
 
-/// Does what a packet's first byte says.
+/// Obeys a packet's first byte.
 struct Obedient;
 
 impl Service for Obedient {
-    fn handle(&mut self, packet: &mut Punted<'_>, made: &mut Made) -> Verdict {
+    fn handle(&mut self, packet: &mut PuntedPacket<'_>, made: &mut ServiceOutput) -> Verdict {
         assert_eq!((packet.facts().class.fid, packet.facts().len as usize), (5, packet.bytes().len()));
         match packet.bytes()[0] {
             0 => Verdict::Drop,
@@ -40,7 +40,7 @@ impl Service for Obedient {
 struct Waits(mpsc::Receiver<()>);
 
 impl Service for Waits {
-    fn handle(&mut self, _packet: &mut Punted<'_>, _made: &mut Made) -> Verdict {
+    fn handle(&mut self, _packet: &mut PuntedPacket<'_>, _made: &mut ServiceOutput) -> Verdict {
         match self.0.recv() {
             Ok(()) | Err(mpsc::RecvError) => Verdict::Drop,
         }
@@ -51,7 +51,7 @@ impl Service for Waits {
 struct Tells(mpsc::Sender<()>, mpsc::Receiver<()>);
 
 impl Service for Tells {
-    fn handle(&mut self, _packet: &mut Punted<'_>, _made: &mut Made) -> Verdict {
+    fn handle(&mut self, _packet: &mut PuntedPacket<'_>, _made: &mut ServiceOutput) -> Verdict {
         self.0.send(()).unwrap();
         self.1.recv().unwrap();
         Verdict::Drop
@@ -72,13 +72,13 @@ fn turns() -> Turns {
     Turns::new("sfq").unwrap()
 }
 
-/// A thread with these services.
+/// Starts a thread with these services.
 fn started(
     punt: &mut Punt,
     services: Vec<(AttachmentId, Limits, Box<dyn Service>)>,
-    waiting: Waiting,
-) -> Slow {
-    let mut slow = Slow::start(punt.slow_door(), turns(), waiting).unwrap();
+    waiting: WaitMode,
+) -> ServiceThread {
+    let mut slow = ServiceThread::start(punt.service_sender(), turns(), waiting).unwrap();
     for (attachment, limits, service) in services {
         slow.attach(attachment, &limits, service).unwrap();
     }
@@ -87,7 +87,7 @@ fn started(
 
 #[test]
 fn a_service_drops_passes_changes_and_makes() {
-    for waiting in [Waiting::Polling, Waiting::Woken] {
+    for waiting in [WaitMode::Polling, WaitMode::Woken] {
         let mut punt = Punt::new(vec![0, 1]);
         let attachment = punt.add_service("obedient", patient()).unwrap();
         let slow = started(&mut punt, vec![(attachment, patient(), Box::new(Obedient))], waiting);
@@ -121,7 +121,7 @@ fn a_service_that_panics_is_cut_off_and_others_go_on() {
     let [bad, good] = ["bad", "good"].map(|name| punt.add_service(name, patient()).unwrap());
     let services: Vec<(AttachmentId, Limits, Box<dyn Service>)> =
         vec![(bad, patient(), Box::new(Obedient)), (good, patient(), Box::new(Obedient))];
-    let _slow = started(&mut punt, services, Waiting::Woken);
+    let _slow = started(&mut punt, services, WaitMode::Woken);
     let mut below = Below::new(punt);
     below.until(|_| (), |below| below.punt.is_taken(bad) && below.punt.is_taken(good));
     for order in [1, 4, 1] {
@@ -131,7 +131,7 @@ fn a_service_that_panics_is_cut_off_and_others_go_on() {
     let counts = below.punt.counts(bad);
     assert_eq!(
         (counts.last_cut, counts.returned + counts.verdicts, below.passes),
-        (Some(Cut::Panicked), 3, 3)
+        (Some(CutReason::Panicked), 3, 3)
     );
     assert!(below.offer(bad, &frame(1, 60)).is_err());
     below.offer(good, &frame(2, 60)).unwrap();
@@ -148,7 +148,7 @@ fn a_full_service_leaves_another_alone() {
     let (word, wait) = mpsc::channel();
     let services: Vec<(AttachmentId, Limits, Box<dyn Service>)> =
         vec![(full, limits, Box::new(Waits(wait))), (free, patient(), Box::new(Obedient))];
-    let slow = started(&mut punt, services, Waiting::Woken);
+    let slow = started(&mut punt, services, WaitMode::Woken);
     let mut below = Below::new(punt);
     below.until(|_| (), |below| below.punt.is_taken(full) && below.punt.is_taken(free));
     for _ in 0..100 {
@@ -171,7 +171,7 @@ fn a_service_does_not_see_packets_for_which_too_little_time_is_left() {
     let attachment = punt.add_service("swamped", patient()).unwrap();
     let ((tell, told), (word, wait)) = (mpsc::channel(), mpsc::channel());
     let service = Box::new(Tells(tell, wait));
-    let slow = started(&mut punt, vec![(attachment, patient(), service)], Waiting::Woken);
+    let slow = started(&mut punt, vec![(attachment, patient(), service)], WaitMode::Woken);
     let mut below = Below::new(punt);
     below.until(|_| (), |below| below.punt.is_taken(attachment));
     let at = Nanos::from_secs;
@@ -311,7 +311,6 @@ fn in_line_packets_that_can_not_be_done_in_time_are_taken_back() {
     }
 }
 
-/// A service in line.
 fn in_line(time: Nanos, limits: Limits) -> InlineService {
     InlineService { name: "slow".into(), service: Box::new(Obedient), time, weight: 1, limits }
 }
@@ -366,7 +365,7 @@ fn attachments_are_removed_and_made_again_while_packets_are_up() {
     let mut punt = Punt::new(vec![0, 1]);
     let first = punt.add_service("first", patient()).unwrap();
     let (word, wait) = mpsc::channel();
-    let mut slow = started(&mut punt, vec![(first, patient(), Box::new(Waits(wait)))], Waiting::Woken);
+    let mut slow = started(&mut punt, vec![(first, patient(), Box::new(Waits(wait)))], WaitMode::Woken);
     let mut below = Below::new(punt);
     below.until(|_| (), |below| below.punt.is_taken(first));
     for _ in 0..3 {

@@ -5,7 +5,7 @@ use crate::classify::{Class, Classify, ETHERNET};
 use crate::state::{Core, Fate};
 use longwire_block::{AttachmentStats, DropReason, OUTBOX, Outbox, REFUSED};
 use longwire_packet::{Handle, Pool};
-use longwire_punt::{AttachmentId, AttachmentView, Cut, Punt, Refused};
+use longwire_punt::{AttachmentId, AttachmentView, CutReason, OfferError, Punt};
 use longwire_units::Nanos;
 
 /// The levels above a router.
@@ -49,7 +49,7 @@ pub(crate) fn stats(punt: &Punt) -> Vec<AttachmentStats> {
             faults: counts.faults,
             came: counts.came,
             cut: counts.cut,
-            last_cut: counts.last_cut.map(Cut::name),
+            last_cut: counts.last_cut.map(CutReason::name),
         };
     punt.attachments().map(of_attachment).collect()
 }
@@ -83,9 +83,9 @@ impl Above {
         };
         match self.punt.offer(pool, handle, upward.attachment, &known) {
             Ok(()) => Some(Fate::Kept),
-            Err(Refused::Full) => Some(Fate::Dropped(DropReason::LevelFull)),
-            Err(Refused::Absent) => Some(Fate::Dropped(DropReason::LevelLate)),
-            Err(Refused::Gone) => None,
+            Err(OfferError::Full) => Some(Fate::Dropped(DropReason::LevelFull)),
+            Err(OfferError::Absent) => Some(Fate::Dropped(DropReason::LevelLate)),
+            Err(OfferError::Gone) => None,
         }
     }
 

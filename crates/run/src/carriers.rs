@@ -1,5 +1,5 @@
-//! The carrier as programs in a router's namespace see it: the interface beside a port of the router's own
-//! has a carrier while links join that port, both ways, that are up.
+//! Carriers in a router's namespace: the interface for a router's own port has a carrier while links that are
+//! up connect that port in both directions.
 
 use longwire_block::path::LinkRef;
 use longwire_engine::Remote;
@@ -11,10 +11,10 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often links are looked at. One that is down for less may not be noticed.
+/// Interval between checks of links. A shorter outage may go unnoticed.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// An interface beside a port of a router's own.
+/// An interface for a router's own port.
 #[derive(Debug)]
 pub struct Wire {
     /// Places in the plan of the links that leave the port, and of those that lead to it.
@@ -26,7 +26,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// That with this index beside the port at `place`; none if the port has no wire of its own.
+    /// The interface with this index for the port at `place`; none if the port has no wire of its own.
     pub fn of(plan: &Plan, place: u16, index: u32) -> Option<Self> {
         plan.ports[usize::from(place)].attachment.far()?;
         let that = |end: fn(&longwire_scenario::Link) -> End| {
@@ -37,29 +37,27 @@ impl Wire {
         (!out.is_empty() && !back.is_empty()).then_some(Self { out, back, index, has_carrier: true })
     }
 
-    /// Whether it should have a carrier, of links that are `up` by their places.
+    /// Whether it should have a carrier; `up` tells which links are up, by place.
     fn is_up(&self, up: impl Fn(usize) -> bool) -> bool {
         [&self.out, &self.back].into_iter().all(|links| links.iter().any(|&link| up(link)))
     }
 }
 
-/// How often carriers were given or taken, and how often the kernel refused.
+/// Numbers of carrier changes, and of refusals by the kernel.
 #[derive(Debug, Default)]
 pub struct CarrierCounts {
-    /// Done.
     pub changes: AtomicU64,
-    /// Refused.
     pub refused: AtomicU64,
 }
 
 /// The interfaces of a namespace.
 #[derive(Debug)]
 pub struct Wires {
-    /// Where their carriers are changed.
+    /// Handle to change their carriers.
     pub carriers: Carriers,
     /// The interfaces.
     pub wires: Vec<Wire>,
-    /// Where that is counted.
+    /// Counters of the changes.
     pub counts: Arc<CarrierCounts>,
 }
 
@@ -78,7 +76,7 @@ impl Wires {
     }
 }
 
-/// A thread that follows links. Dropping it ends that.
+/// A thread that follows the state of links. Dropping it ends the thread.
 #[derive(Debug)]
 pub struct CarrierWatch {
     end: Option<Sender<()>>,
@@ -86,8 +84,8 @@ pub struct CarrierWatch {
 }
 
 impl CarrierWatch {
-    /// Follows the links of `all`, which the engine finds at `links` by their places in the plan. None if
-    /// there is nothing to follow, or no thread to be had.
+    /// Follows the links of `all`; `links` are the engine's references by place in the plan. None if there is
+    /// nothing to follow, or no thread can be started.
     pub fn start(mut all: Vec<Wires>, links: &[LinkRef], remote: Remote) -> Option<Self> {
         let wires = all.iter().flat_map(|wires| &wires.wires);
         let mut places: Vec<usize> =
@@ -101,7 +99,7 @@ impl CarrierWatch {
         let (end, ended) = channel::<()>();
         let follow = move || {
             loop {
-                // A worker that does not answer may do so later.
+                // A worker that does not answer now may do so later.
                 if let Ok(up) = remote.are_up(&links) {
                     let is_up = |place: usize| places.binary_search(&place).is_ok_and(|at| up[at]);
                     all.iter_mut().for_each(|wires| wires.follow(is_up));
@@ -120,7 +118,7 @@ impl Drop for CarrierWatch {
     fn drop(&mut self) {
         self.end = None;
         if let Some(thread) = self.thread.take() {
-            // What it ends with is nobody's business any more.
+            // The thread's result does not matter any more.
             let _ = thread.join();
         }
     }

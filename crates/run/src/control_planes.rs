@@ -1,5 +1,5 @@
-//! The control planes of a run's routers: namespaces of the lab with an interface beside each port, and what
-//! mirrors them into the routers' tables.
+//! The control planes of a run's routers: namespaces of the lab with an interface for each port, mirrored
+//! into the routers' tables.
 
 use crate::carriers::{CarrierCounts, CarrierWatch, Wire, Wires};
 use anyhow::Context;
@@ -17,10 +17,10 @@ use longwire_scenario::{Network, Plan, Router, RouterRoute, gateway_of};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A router's namespace as the lab makes it.
+/// The lab's specification of a router's namespace.
 ///
 /// # Errors
-/// If an address is none.
+/// If an address is invalid.
 pub fn host_spec(router: &Router) -> Result<HostSpec, LabError> {
     let addresses = router.ports.iter().flat_map(|port| &port.addresses).map(cidr);
     Ok(HostSpec {
@@ -35,7 +35,7 @@ pub fn host_spec(router: &Router) -> Result<HostSpec, LabError> {
     })
 }
 
-/// Makes the interface beside a router's port, in the router's namespace.
+/// Creates the interface for a router's port, in the router's namespace.
 ///
 /// # Errors
 /// If there is no such namespace, or the kernel refuses.
@@ -49,23 +49,23 @@ pub fn open_port(lab: &Lab, name: &str, router: &Router, port: u32) -> anyhow::R
 /// The control planes of a run; none if its routers have none.
 #[derive(Debug, Default)]
 pub struct ControlPlanes {
-    planes: Vec<Plane>,
-    /// While it is followed which links are up.
+    planes: Vec<MirroredRouter>,
+    /// The thread that follows the state of links.
     carriers: Mutex<Option<CarrierWatch>>,
 }
 
 #[derive(Debug)]
-struct Plane {
+struct MirroredRouter {
     name: String,
-    /// While it is mirrored, and what was done when that ended.
+    /// The mirror while it runs, and its final statistics.
     mirror: Mutex<(Option<Mirror>, MirrorStats)>,
     carriers: Arc<CarrierCounts>,
 }
 
 impl ControlPlanes {
-    /// Gives the namespaces of the plan's routers their addresses and routes, and begins to mirror them into
-    /// the routers, which the engine finds at `refs`. Interfaces have a carrier from then on while the links
-    /// of their ports, at `links`, are up.
+    /// Sets addresses and routes in the namespaces of the plan's routers, and begins to mirror them into the
+    /// routers at `refs`. From then on interfaces have a carrier while the links of their ports, at `links`,
+    /// are up.
     ///
     /// # Errors
     /// The kernel's error.
@@ -85,20 +85,20 @@ impl ControlPlanes {
             let places = router.ports.iter().map(|port| port.place);
             let pairs: Vec<_> =
                 indices.into_iter().zip(places).map(|(index, port)| Pair { index, port }).collect();
-            let target = AtNode { remote: remote.clone(), node };
+            let target = RemoteRouter { remote: remote.clone(), node };
             let mirror = Mirror::start(host.namespace(), &pairs, Box::new(target))?;
             let mirror = Mutex::new((Some(mirror), MirrorStats::default()));
             let counts = Arc::<CarrierCounts>::default();
             let wires = pairs.iter().filter_map(|pair| Wire::of(plan, pair.port, pair.index)).collect();
             let carriers = Carriers::of(host.namespace())?;
             all.push(Wires { carriers, wires, counts: Arc::clone(&counts) });
-            planes.push(Plane { name: router.name.to_string(), mirror, carriers: counts });
+            planes.push(MirroredRouter { name: router.name.to_string(), mirror, carriers: counts });
         }
         let carriers = Mutex::new(CarrierWatch::start(all, links, remote.clone()));
         Ok(Self { planes, carriers })
     }
 
-    /// Mirrors no more. What was done until now can still be asked.
+    /// Stops mirroring. Statistics remain available.
     pub fn end(&self) {
         *self.carriers.lock().unwrap_or_else(PoisonError::into_inner) = None;
         for plane in &self.planes {
@@ -109,9 +109,9 @@ impl ControlPlanes {
         }
     }
 
-    /// A row for each: the routes that the router has, and how they came.
+    /// A row for each: the router's routes, and their changes.
     pub fn rows(&self) -> Vec<Row> {
-        let row = |plane: &Plane| {
+        let row = |plane: &MirroredRouter| {
             let mirror = plane.mirror.lock().unwrap_or_else(PoisonError::into_inner);
             let stats = mirror.0.as_ref().map_or(mirror.1, Mirror::stats);
             let row = Row::new(&*plane.name, "routes").measured(stats.routes);
@@ -125,13 +125,13 @@ impl ControlPlanes {
     }
 }
 
-/// A router of a run that goes on.
-struct AtNode {
+/// A router of a running engine.
+struct RemoteRouter {
     remote: Remote,
     node: NodeRef,
 }
 
-impl Target for AtNode {
+impl Target for RemoteRouter {
     fn routes(&mut self) -> Option<Vec<(Destination, Way)>> {
         self.remote.at_node(self.node, |router: &mut Node, _| routes_of(router)).ok()
     }

@@ -1,10 +1,10 @@
-//! What has happened in a run, as far as it is remembered.
+//! The log of a run's last events.
 
 use longwire_control::LoggedEvent;
 use longwire_units::Nanos;
 use std::collections::VecDeque;
 
-/// Entries that are remembered.
+/// Most entries kept.
 const MOST: usize = 1000;
 
 /// The last events of a run, numbered from 1 on.
@@ -12,16 +12,15 @@ const MOST: usize = 1000;
 pub(crate) struct EventLog {
     entries: VecDeque<LoggedEvent>,
     last: u64,
-    /// Until when scheduled changes are noted.
+    /// Time up to which scheduled changes are logged.
     pub(crate) noted_until: Nanos,
-    /// The last verdict that is noted.
+    /// The last logged verdict.
     faithful: Option<bool>,
-    /// Faults of ports that are noted.
+    /// Logged faults of ports.
     faults: Vec<String>,
 }
 
 impl EventLog {
-    /// Notes an event.
     pub(crate) fn note(&mut self, at: Nanos, kind: &str, what: impl Into<String>) {
         self.last += 1;
         if self.entries.len() == MOST {
@@ -31,7 +30,7 @@ impl EventLog {
         self.entries.push_back(entry);
     }
 
-    /// Notes a verdict if it differs from the last one. Before the first bad one, a good one is no news.
+    /// Logs a verdict if it differs from the last one. A good one is logged only after a bad one.
     pub(crate) fn note_verdict(&mut self, at: Nanos, faithful: bool, cause: Option<&String>) {
         let before = self.faithful.replace(faithful);
         match (before, faithful) {
@@ -44,7 +43,7 @@ impl EventLog {
         }
     }
 
-    /// Notes faults of ports that were not there before.
+    /// Logs new faults of ports.
     pub(crate) fn note_faults<'a>(&mut self, at: Nanos, faults: impl Iterator<Item = &'a str>) {
         let now: Vec<String> = faults.map(str::to_owned).collect();
         for fault in &now {
@@ -55,8 +54,8 @@ impl EventLog {
         self.faults = now;
     }
 
-    /// The entries behind the one with this number, and the number of the last. A number that has not been
-    /// given yet comes from another run, and gets all.
+    /// The entries after this number, and the number of the last. A number not yet assigned comes from
+    /// another run, and gets all entries.
     pub(crate) fn after(&self, number: u64) -> (Vec<LoggedEvent>, u64) {
         let number = if number > self.last { 0 } else { number };
         let new = self.entries.iter().filter(|entry| entry.number > number);

@@ -1,48 +1,52 @@
-//! A run in real time as its control socket shows it.
+//! A run in real time, as seen through the API.
 
 use crate::comparison::Running;
 use crate::control_planes::ControlPlanes;
 use crate::event_log::EventLog;
-use crate::graph::graph;
+use crate::graph::{graph, joined};
+use crate::link_now::{LinkNow, find};
 use crate::metrics::{self, Sample};
 use crate::nesp_counts::NespCounts;
-use crate::objects::{Noticed, ObjectChange};
-use crate::overview::{come, find, planned, sorted_links};
+use crate::objects::{ChangeNotice, ObjectChange};
+use crate::overview::{come, planned, sorted_links};
+use crate::packet_log::links::LoggedLinks;
 use crate::programs::rows::{self, Installed};
 use crate::replay_port::Watch;
-use crate::run_report::{Ran, fidelity_json};
-use crate::running_state::{Current, Held, RunningState};
+use crate::run_report::{ReportInput, fidelity_json, window_json};
+use crate::running_state::{CurrentState, Earlier, RunningState, StateGuard};
 use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
-    Choice, Chosen, Comparison, EventPage, ForwarderAsk, Instance, Kind, Object, PoolUse, RewireAsk, Rewired,
-    RewiredObject, RoutePage, SetError, Settable, Summary, Topology, WantedScenario, chosen_in_order,
+    Comparison, EventPage, EventQuery, Instance, Kind, Object, ObjectNames, ObjectPage, ObjectQuery, PoolUse,
+    ProgramRequest, RewireRequest, Rewired, RewiredObject, RoutePage, ScenarioRequest, SetError, Settable,
+    Summary, Topology, chosen_in_order,
 };
 use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdicts};
 use longwire_report::Row;
-use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use serde_json::{Value, json};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLockWriteGuard};
 use std::time::Duration;
 
-/// How old counters may be that are shown, and how much older for each link: asking a run with a million
-/// links takes its workers a moment.
+/// Largest age of shown counters, and the additional age per link: querying a million links takes workers a
+/// while.
 const FRESH: Duration = Duration::from_millis(200);
 const FRESH_PER_LINK: Duration = Duration::from_micros(100);
 const FRESH_AT_MOST: Duration = Duration::from_secs(10);
 
-/// Longest wait for the state to be kept.
+/// Longest wait for the state to be saved.
 const KEPT: Duration = Duration::from_secs(5);
 
-/// A run that goes on.
+/// A run in real time.
 #[derive(Debug)]
 pub struct RunningInstance {
     name: String,
-    state: Current,
+    state: CurrentState,
     /// Held while the state is replaced.
     pub(crate) rewiring: Mutex<()>,
+    /// The links of the packet log, if there is one.
+    pub(crate) logged: OnceLock<Arc<LoggedLinks>>,
     planes: ControlPlanes,
     remote: RemoteLine,
     watches: Vec<Option<Watch>>,
@@ -53,7 +57,7 @@ pub struct RunningInstance {
     stop: Sender<()>,
 }
 
-/// The line to the workers.
+/// The handle to the workers, without details in debug output.
 struct RemoteLine(Remote);
 
 impl std::fmt::Debug for RemoteLine {
@@ -63,10 +67,10 @@ impl std::fmt::Debug for RemoteLine {
 }
 
 impl RunningInstance {
-    /// The run called `name`, which ends when `stop` is told a cause.
+    /// Creates the instance `name`, which asks for its end through `stop`.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// If no thread can be started.
     pub fn new(
         name: String,
         state: RunningState,
@@ -79,14 +83,15 @@ impl RunningInstance {
         let started = run.started();
         let window = WindowWatch::start(&state.plan, run.remote(), started)?;
         let remote = RemoteLine(run.remote());
-        let (state, rewiring, log) = (Current::new(state), Mutex::default(), Mutex::default());
-        Ok(Self { name, state, rewiring, planes, remote, watches, started, nesp, window, log, stop })
+        let (state, rewiring, log) = (CurrentState::new(state), Mutex::default(), Mutex::default());
+        let logged = OnceLock::new();
+        Ok(Self { name, state, rewiring, logged, planes, remote, watches, started, nesp, window, log, stop })
     }
 
-    /// Removes programs whose leases are over, on a thread of its own, until the instance is gone.
+    /// Removes programs with expired leases, on a separate thread, until the instance is gone.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// If no thread can be started.
     pub fn watch_leases(this: &Arc<Self>) -> std::io::Result<()> {
         let (line, this) = (this.state().objects.routers.leases().line(), Arc::downgrade(this));
         let watch = move || {
@@ -106,32 +111,38 @@ impl RunningInstance {
         std::thread::Builder::new().name("leases".into()).spawn(watch).map(drop)
     }
 
-    /// What it runs now.
-    pub fn state(&self) -> Held<'_> {
+    /// The current state.
+    pub fn state(&self) -> StateGuard<'_> {
         self.state.hold()
     }
 
-    /// What it runs now, to be replaced.
+    /// The current state, for replacement.
     pub(crate) fn replace_state(&self) -> RwLockWriteGuard<'_, RunningState> {
         self.state.replace()
     }
 
-    /// The line to its workers.
+    /// The handle to its workers.
     pub const fn remote(&self) -> &Remote {
         &self.remote.0
     }
 
-    /// Waits until whoever keeps the state has it, if anybody does.
+    /// Names the links of its packet log, before anything is added.
+    pub(crate) fn log_links(&self, links: &Arc<LoggedLinks>) {
+        // It has one log at most.
+        let _ = self.logged.set(Arc::clone(links));
+    }
+
+    /// Waits until the state has been saved, if somebody saves it.
     fn tell_applied(&self, changed: usize) {
         let (done, kept) = channel();
-        self.state().objects.tell(|| Noticed::Applied { changed, done });
-        // Without one the sender is already gone.
+        self.state().objects.tell(|| ChangeNotice::Applied { changed, done });
+        // Without a saver the sender is already gone.
         let _ = kept.recv_timeout(KEPT);
     }
 
-    /// What runs, to be compared with scenarios.
-    fn running<'r>(&'r self, state: &'r RunningState) -> Running<'r> {
-        Running { plan: &state.plan, objects: &state.objects, remote: self.remote(), elapsed: self.elapsed() }
+    /// The running instance, for comparison with scenarios.
+    pub(crate) fn running<'r>(&'r self, state: &'r RunningState) -> Running<'r> {
+        Running { state, remote: self.remote(), elapsed: self.elapsed() }
     }
 
     /// The control planes of its routers.
@@ -139,12 +150,12 @@ impl RunningInstance {
         &self.planes
     }
 
-    /// How long it has been running.
+    /// Time since the start.
     pub fn elapsed(&self) -> Nanos {
         longwire_clock::monotonic().since(self.started)
     }
 
-    /// The workers' current counters, of what `state` has.
+    /// The workers' current counters, for the objects of `state`.
     ///
     /// # Errors
     /// If a worker has ended or does not answer.
@@ -164,7 +175,7 @@ impl RunningInstance {
         self.window.verdicts()
     }
 
-    /// Packets that were sent and dropped outside links so far: quick however many links there are.
+    /// Packets sent, and dropped outside links, so far: fast however many links there are.
     ///
     /// # Errors
     /// If a worker has ended or does not answer.
@@ -178,26 +189,26 @@ impl RunningInstance {
         routers.programs(self.remote())
     }
 
-    /// The report on what was `counted` of `state` until now, with a row for each of the `programs`.
+    /// The input for a report on `counted` and `state`, with a row for each of the `programs`.
     pub fn ran(
         &self,
         state: &RunningState,
         counted: Arc<Report>,
         elapsed: Nanos,
         programs: Vec<Row>,
-    ) -> Ran<'static> {
+    ) -> ReportInput<'static> {
         state.objects.links.note_report(&counted);
         let (links, sources) = (Arc::clone(&state.objects), Arc::clone(&state.objects));
         let settings = Box::new(move |place| links.links.settings(place as u32));
-        let aims = Box::new(move |place| sources.sources.words().aims(place));
+        let aims = Box::new(move |place| sources.sources.kind().aims(place));
         let watches = self.watches.clone();
         let planes = self.planes.rows();
         let nesp = self.nesp.as_ref().map(NespCounts::row);
         let plan = Arc::clone(&state.plan);
-        Ran { plan, counted, watches, mode: "real", elapsed, settings, aims, planes, programs, nesp }
+        ReportInput { plan, counted, watches, mode: "real", elapsed, settings, aims, planes, programs, nesp }
     }
 
-    /// The report, at most a moment old.
+    /// The last report, if it is recent; else a new one.
     fn recent(&self, state: &RunningState) -> Result<Arc<Report>, RemoteError> {
         let links = u32::try_from(state.plan.links.len()).unwrap_or(u32::MAX);
         let fresh = (FRESH + FRESH_PER_LINK.saturating_mul(links)).min(FRESH_AT_MOST);
@@ -212,7 +223,7 @@ impl RunningInstance {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what has turned: the verdict, and faults of ports.
+    /// Logs changes of the verdict, and faults of ports.
     fn note_state(&self, report: &Report, elapsed: Nanos) {
         let mut log = self.log();
         if let Some(fidelity) = report.fidelity.as_ref().filter(|fidelity| fidelity.lateness.packets > 0) {
@@ -221,24 +232,37 @@ impl RunningInstance {
         log.note_faults(elapsed, report.ports.iter().filter_map(|port| port.fault.as_deref()));
     }
 
-    /// An object, with what it has counted as far as it counts.
+    /// An object with its settings and counters.
     fn show(&self, state: &RunningState, kind: Kind, name: &str) -> Result<Object, SetError> {
         if let Some(members) = state.objects.members(kind, name)? {
             let members = members.iter().map(|member| self.show(state, kind, member));
             return Ok(Object::several(kind, name, members.collect::<Result<_, _>>()?));
         }
-        // What was counted may be a moment old: what it is set to is asked for behind that.
+        // Counters may be slightly old: settings are read after them.
         let stats = self.counted_of(state, kind, name).unwrap_or_default();
         let settings = state.objects.settings(self.remote(), kind, name)?;
         Ok(Object { kind, name: name.into(), settings, stats, members: Vec::new() })
+    }
+
+    fn chosen(
+        &self,
+        state: &RunningState,
+        kind: Kind,
+        choice: &ObjectQuery,
+    ) -> Result<ObjectNames, SetError> {
+        let (Kind::Link, Some(sort)) = (kind, choice.sort) else {
+            return chosen_in_order(kind, &state.objects.names(self.remote(), kind), choice);
+        };
+        let report = self.recent(state).map_err(|error| SetError::Unavailable(error.to_string()))?;
+        let (elapsed, earlier) = compared(state);
+        Ok(sorted_links(state, &report, (elapsed, earlier.as_ref()), choice, sort))
     }
 
     fn counted_of(&self, state: &RunningState, kind: Kind, name: &str) -> Option<Value> {
         match kind {
             Kind::Link => {
                 let counted = self.recent(state).ok()?;
-                let link = find(&counted.links, state.objects.links.place(name)?)?;
-                serde_json::to_value(&link.stats).ok()
+                link_stats(state, &counted, state.objects.links.place(name)?)
             }
             Kind::Source | Kind::Port | Kind::Router => {
                 let ran = self.ran(state, self.recent(state).ok()?, self.elapsed(), Vec::new());
@@ -281,49 +305,70 @@ impl Instance for RunningInstance {
         }
         let ran = self.ran(&state, Arc::clone(&report), elapsed, Vec::new());
         let dropped = ran.dropped().into_iter().map(|(reason, packets)| (reason.to_owned(), packets));
-        let number =
-            |kind: Kind| (kind.collection().to_owned(), state.objects.names(self.remote(), kind).len());
+        let number = |kind: Kind| (kind.collection().to_owned(), state.objects.count(self.remote(), kind));
         Ok(Summary {
             scenario: state.plan.file.clone(),
             elapsed_ns: elapsed.0,
             fidelity: report.fidelity.as_ref().map(fidelity_json).unwrap_or_default(),
+            window: report.window.as_ref().map(window_json).unwrap_or_default(),
             in_packets,
             out_packets,
             out_bytes,
             held: ran.held() + report.flow.kept,
             dropped: dropped.collect(),
+            faults: report.ports.iter().filter_map(|port| port.fault.clone()).collect(),
             pool: PoolUse { used_bytes: report.pool_used, bytes: report.pool_capacity },
             objects: Kind::ALL.into_iter().map(number).collect(),
         })
     }
 
-    fn topology(&self) -> Topology {
-        graph(&self.state().plan)
+    fn topology(&self, links: Option<&ObjectQuery>) -> Result<Topology, SetError> {
+        let state = self.state();
+        let Some(choice) = links else { return Ok(graph(&state.plan)) };
+        let names = self.chosen(&state, Kind::Link, choice)?.names;
+        let places = names.iter().filter_map(|name| state.objects.links.place(name));
+        Ok(joined(&state.plan, places.map(|place| place as usize).collect()))
     }
 
-    fn events(&self, after: u64) -> EventPage {
+    fn events(&self, query: EventQuery) -> EventPage {
         let (state, now) = (self.state(), self.elapsed());
         let mut log = self.log();
         let since = std::mem::replace(&mut log.noted_until, now);
         for (time, what) in come(&state.plan, since, now) {
             log.note(time, "scheduled", what);
         }
-        let (log, last) = log.after(after);
-        EventPage { planned: planned(&state.plan), log, last }
+        let (log, last) = log.after(query.after);
+        let planned = if query.planned { planned(&state.plan) } else { Vec::new() };
+        EventPage { planned, log, last }
     }
 
     fn counted_ns(&self) -> u64 {
         self.state().counted().last.as_ref().map_or(0, |(_, elapsed, _)| elapsed.0)
     }
 
-    fn choose(&self, kind: Kind, choice: &Choice) -> Result<Chosen, SetError> {
+    fn choose(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectNames, SetError> {
+        self.chosen(&self.state(), kind, choice)
+    }
+
+    fn page(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectPage, SetError> {
         let state = self.state();
-        let (Kind::Link, Some(sort)) = (kind, choice.sort) else {
-            return chosen_in_order(kind, &state.objects.names(self.remote(), kind), choice);
+        let chosen = self.chosen(&state, kind, choice)?;
+        // One that has gone meanwhile is left out.
+        let objects = if kind == Kind::Link {
+            let counted = self.recent(&state).map_err(|error| SetError::Unavailable(error.to_string()))?;
+            // How links are set comes with the counters: no worker is asked for each.
+            let link = |name: String| {
+                let place = state.objects.links.place(&name)?;
+                let stats = link_stats(&state, &counted, place)?;
+                let settings = state.objects.links.settings(place);
+                Some(Object { kind, name, settings, stats, members: Vec::new() })
+            };
+            chosen.names.into_iter().filter_map(link).collect()
+        } else {
+            chosen.names.iter().filter_map(|name| self.show(&state, kind, name).ok()).collect()
         };
-        let report = self.recent(&state).map_err(|error| SetError::Unavailable(error.to_string()))?;
-        let before = state.counted().before.clone();
-        Ok(sorted_links(&state, &report, before.as_deref(), choice, sort))
+        let counted_ns = compared(&state).0.0;
+        Ok(ObjectPage { total: chosen.total, from: choice.from, counted_ns, objects })
     }
 
     fn names(&self, kind: Kind) -> Arc<[String]> {
@@ -351,12 +396,12 @@ impl Instance for RunningInstance {
         self.state().objects.routers.routes(self.remote(), router)
     }
 
-    fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
+    fn forwarders(&self, router: &str, ask: &ProgramRequest) -> Result<Value, SetError> {
         let routers = Arc::clone(&self.state().objects.routers);
         routers.forwarders(self.remote(), router, ask)
     }
 
-    fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
+    fn rewire(&self, ask: &RewireRequest) -> Result<Rewired, SetError> {
         let rewired = self.edit(ask)?;
         for (word, names) in [("added", &rewired.added), ("removed", &rewired.removed)] {
             if let Some(RewiredObject { kind, name }) = names.first() {
@@ -394,22 +439,43 @@ impl Instance for RunningInstance {
         self.running(&self.state()).compared(toml)
     }
 
-    fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, SetError> {
-        let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
-        let shown = self.running(&self.state()).brought_to(&wanted.toml, wanted.partial)?;
-        if shown.refused.is_empty() {
-            // It has the same objects: only the text is another.
-            let mut state = self.replace_state();
-            state.plan = Arc::new(Plan { text: (&*wanted.toml).into(), ..(*state.plan).clone() });
+    fn apply(&self, wanted: &ScenarioRequest) -> Result<Comparison, SetError> {
+        let shown = self.bring(wanted)?;
+        let Comparison { changes, added, removed, .. } = &shown;
+        let mut what = format!("a scenario was applied: {} objects changed", changes.len());
+        for (names, word) in [(added, "added"), (removed, "removed")] {
+            if !names.is_empty() {
+                what += &format!(", {} {word}", names.len());
+            }
         }
-        let what = format!("a scenario was applied: {} objects changed", shown.changes.len());
         self.log().note(self.elapsed(), "change", what);
-        self.tell_applied(shown.changes.len());
+        self.tell_applied(shown.count());
         Ok(shown)
     }
 
     fn stop(&self) {
-        // If nobody listens any more the run is ending.
+        // If the receiver is gone the run is ending.
         let _ = self.stop.send(());
     }
+}
+
+/// How long it had run at the last counters, and the counters to compare them with.
+fn compared(state: &RunningState) -> (Nanos, Option<Earlier>) {
+    let counted = state.counted();
+    (counted.last.as_ref().map_or(Nanos::ZERO, |(_, elapsed, _)| *elapsed), counted.earlier())
+}
+
+/// What a link has counted, and how it is doing.
+fn link_stats(state: &RunningState, counted: &Report, place: u32) -> Option<Value> {
+    let link = find(&counted.links, place)?;
+    let (elapsed, earlier) = compared(state);
+    let now = LinkNow::of(state, link, (elapsed, earlier.as_ref()));
+    let mut stats = serde_json::to_value(&link.stats).ok()?;
+    let (come, left) = now.rates.unzip();
+    stats["in_bit_per_s"] = come.map(f64::round).into();
+    stats["out_bit_per_s"] = left.map(f64::round).into();
+    stats["load"] = now.load.into();
+    stats["delay_ns"] = now.delay.0.into();
+    stats["down"] = now.down.into();
+    Some(stats)
 }

@@ -1,19 +1,20 @@
 //! A running instance: a plan in real time, with its test hosts and control planes, or in virtual time on
 //! captures.
 //!
-//! [`real_run`] starts and stops a run in real time, [`virtual_run`] plays one through. While a run goes on,
-//! [`instance`] is what the API's server asks: [`objects`] are its links, sources, media, ports, routers and
-//! flows, [`programs`] those of its routers. [`run_report`] makes the result.
+//! [`real_run`] starts and stops a run in real time, [`virtual_run`] executes one in virtual time. The API's
+//! server queries the running [`instance`]: its [`objects`] are links, sources, media, ports, routers and
+//! flows, its [`programs`] those of routers. [`run_report`] builds the result.
 #![forbid(unsafe_code)]
 
-mod added_hosts;
 mod carriers;
+mod changed_ports;
 pub mod comparison;
 pub mod control_planes;
 mod event_log;
 pub mod fitted;
 mod graph;
 pub mod instance;
+mod link_now;
 pub mod link_pattern;
 mod metrics;
 mod nesp_counts;
@@ -22,6 +23,7 @@ pub mod objects;
 pub mod open_ports;
 mod overview;
 pub mod packet_log;
+mod planned_rewiring;
 pub mod port_files;
 pub mod programs;
 pub mod real_run;

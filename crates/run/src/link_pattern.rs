@@ -4,7 +4,7 @@ use anyhow::ensure;
 use longwire_scenario::Plan;
 use std::str::FromStr;
 
-/// A pattern of names, or several with commas between them.
+/// One or several patterns, separated by commas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkPattern(String);
 
@@ -20,12 +20,12 @@ impl FromStr for LinkPattern {
 }
 
 impl LinkPattern {
-    /// Whether a name fits.
+    /// Whether a name matches.
     pub fn fits(&self, name: &str) -> bool {
         self.0.split(',').any(|part| fits(part.trim().as_bytes(), name.as_bytes()))
     }
 
-    /// The places of the plan's links that fit.
+    /// The places of the plan's matching links.
     ///
     /// # Errors
     /// If there are none.
@@ -33,12 +33,13 @@ impl LinkPattern {
         let own = |&place: &usize| self.fits(&plan.links[place].name);
         let places: Vec<_> = (0..plan.links.len()).filter(own).map(|place| place as u32).collect();
         let some: Vec<_> = plan.links.iter().take(10).map(|link| &*link.name).collect();
-        ensure!(!places.is_empty(), "no link is called {}; {} has {}", self.0, plan.file, some.join(", "));
+        ensure!(!places.is_empty(), "no link matches {}; {} has {}", self.0, plan.file, some.join(", "));
         Ok(places)
     }
 }
 
-/// Whether a name fits a pattern: a `*` takes as little as it can, and more when the rest does not fit.
+/// Whether a name matches a pattern: a `*` takes as little as possible, and more when the rest does not
+/// match.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut from, mut star) = (0, 0, None);
     while from < name.len() {

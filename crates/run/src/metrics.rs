@@ -1,7 +1,7 @@
 //! Counters of running instances as OpenMetrics text, for Prometheus.
 //!
-//! The number of series does not depend on how many links or ports there are: links and ports are sums.
-//! Single links have series only if they are asked for, up to a limit.
+//! The number of series does not depend on the number of links or ports, which are summed. Single links have
+//! series only on request, up to a limit.
 
 use longwire_engine::{LinkReport, PortReport, Report};
 use prometheus_client::encoding::text::encode;
@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::sync::atomic::AtomicU64;
 
-/// What an instance has counted.
+/// Counters of an instance.
 pub(crate) struct Sample<'r> {
     /// Its name.
     pub(crate) scenario: &'r str,
@@ -19,18 +19,18 @@ pub(crate) struct Sample<'r> {
     pub(crate) report: &'r Report,
     /// How long it has been running, in seconds.
     pub(crate) seconds: f64,
-    /// The links that were asked for, with their names.
+    /// The requested links, with their names.
     pub(crate) links: Vec<(String, &'r LinkReport)>,
-    /// How many more were asked for.
+    /// Number of further requested links.
     pub(crate) left_out: usize,
 }
 
 type Labels = Vec<(&'static str, String)>;
 
 /// A counter of all links, or of one.
-type OfLinks = (&'static str, &'static str, fn(&LinkReport) -> u64);
+type LinkMetric = (&'static str, &'static str, fn(&LinkReport) -> u64);
 
-const OF_LINKS: [OfLinks; 7] = [
+const OF_LINKS: [LinkMetric; 7] = [
     ("in_packets", "Packets that arrived at links", |link| link.stats.in_packets),
     ("in_bytes", "Bytes of their frames", |link| link.stats.in_bytes),
     ("out_packets", "Packets that left links", |link| link.stats.out_packets),
@@ -40,17 +40,17 @@ const OF_LINKS: [OfLinks; 7] = [
     ("late_packets", "Packets that left later than tolerated", |link| link.stats.late_packets),
 ];
 
-/// A present amount at all links, or at one.
-const NOW_AT_LINKS: [OfLinks; 3] = [
+/// A gauge of all links, or of one.
+const NOW_AT_LINKS: [LinkMetric; 3] = [
     ("queued_packets", "Packets in queues", |link| link.stats.queued_packets),
     ("queued_bytes", "Bytes in queues, as the links' rates count them", |link| link.stats.queued_bytes),
     ("travelling_packets", "Packets in delay lines", |link| link.stats.travelling_packets),
 ];
 
 /// A counter of all ports.
-type OfPorts = (&'static str, &'static str, fn(&PortReport) -> u64);
+type PortMetric = (&'static str, &'static str, fn(&PortReport) -> u64);
 
-const OF_PORTS: [OfPorts; 6] = [
+const OF_PORTS: [PortMetric; 6] = [
     ("in_frames", "Frames that ports received", |port| port.stats.in_frames),
     ("in_bytes", "Bytes that ports received", |port| port.stats.in_bytes),
     ("out_frames", "Frames that ports sent", |port| port.stats.out_frames),
@@ -59,10 +59,10 @@ const OF_PORTS: [OfPorts; 6] = [
     ("out_full", "Frames that drivers did not accept in time", |port| port.stats.out_full),
 ];
 
-/// A counter of everything.
-type OfRun = (&'static str, &'static str, fn(&Report) -> u64);
+/// A counter of the whole run.
+type RunMetric = (&'static str, &'static str, fn(&Report) -> u64);
 
-const OF_RUN: [OfRun; 5] = [
+const OF_RUN: [RunMetric; 5] = [
     ("received_packets", "Packets that ports took in", |report| report.flow.taken),
     ("sent_packets", "Packets that ports sent", |report| report.flow.sent),
     ("made_packets", "Packets made by routers, and copies", |report| report.flow.made),
@@ -70,7 +70,7 @@ const OF_RUN: [OfRun; 5] = [
     ("pauses", "Pauses of workers", |report| fidelity(report, |f| f.lateness.pauses)),
 ];
 
-const NOW: [OfRun; 7] = [
+const NOW: [RunMetric; 7] = [
     ("links", "Links", |report| report.links.len() as u64),
     ("ports", "Ports", |report| report.ports.len() as u64),
     ("workers", "Workers", |report| report.workers.len() as u64),
@@ -128,7 +128,7 @@ pub(crate) fn text(samples: &[Sample<'_>]) -> String {
     text
 }
 
-/// The metrics that are being written.
+/// The metrics being written.
 struct Page<'p, 'r> {
     registry: &'p mut Registry,
     samples: &'p [Sample<'r>],
@@ -165,7 +165,7 @@ impl Page<'_, '_> {
         self.registry.register(name, help, family);
     }
 
-    /// The links that were asked for, if any.
+    /// Writes the requested links.
     fn single_links(&mut self) {
         if self.samples.iter().all(|sample| sample.links.is_empty()) {
             return;

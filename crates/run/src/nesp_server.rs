@@ -1,5 +1,5 @@
-//! The NESP server of a run: a thread that checks what ports hand over, and makes the changes that `longwire
-//! ctl set` makes.
+//! The NESP server of a run: a thread that authenticates messages from ports, and makes the same changes as
+//! `longwire ctl set`.
 
 use crate::instance::RunningInstance;
 use crate::nesp_counts::NespCounts;
@@ -12,7 +12,7 @@ use longwire_nesp::{
     self as nesp, Answer, ErrorCode, Item, Items, Job, Key, Operation, Outcome, Server, Status, Wanted,
     resolution_answer, unwrap, wrap,
 };
-use longwire_port::nesp::{Arrived, NespBefore, NespEnd};
+use longwire_port::nesp::{NespEnd, NespFrame, NespInterceptor};
 use longwire_scenario::{Nesp, NespAllow, Plan, read_key_file};
 use longwire_units::Nanos;
 use std::io::Read;
@@ -25,21 +25,21 @@ const WAITING: usize = 64;
 /// The latest time that a request may name, from the start of the run: ten years.
 const LATEST: u64 = 10 * 365 * 86_400 * 1_000_000_000;
 
-/// A server whose ports are there, and whose run is not yet.
+/// A server with its ports, before the run starts.
 pub struct NespSetup {
     nesp: Nesp,
     server: Server,
     ends: Vec<NespEnd>,
-    messages: Receiver<Arrived>,
+    messages: Receiver<NespFrame>,
     counted: NespCounts,
 }
 
 impl NespSetup {
-    /// Wraps the ports that allow NESP, which have one queue each; `ports` are the plan's in order, one for
+    /// Wraps the ports that allow NESP, which have one queue each; `ports` are in the plan's order, one for
     /// each queue.
     ///
     /// # Errors
-    /// If the key can't be read, or there are no random numbers.
+    /// If the key can't be read, or the system has no random numbers.
     pub fn wrap(
         nesp: &Nesp,
         plan: &Plan,
@@ -54,7 +54,7 @@ impl NespSetup {
             if !nesp.ports.contains(&place) {
                 return inner;
             }
-            let (port, end) = NespBefore::wrap(inner, place, wanted, sender.clone());
+            let (port, end) = NespInterceptor::wrap(inner, place, wanted, sender.clone());
             ends.push(end);
             Box::new(port)
         });
@@ -64,16 +64,16 @@ impl NespSetup {
         Ok((Self { nesp: nesp.clone(), server, ends, messages, counted }, ports))
     }
 
-    /// What will have come.
+    /// The server's counters, for the report.
     pub fn counts(&self) -> NespCounts {
         self.counted.clone()
     }
 
-    /// Starts the thread. It ends when the ports are gone. `started` is when the run began, on the engine's
-    /// clock.
+    /// Starts the thread, which ends when the ports are gone. `started` is the start of the run on the
+    /// engine's clock.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// If no thread can be started.
     pub fn start(self, instance: &Arc<RunningInstance>, started: Nanos) -> anyhow::Result<JoinHandle<()>> {
         let instance = Arc::downgrade(instance);
         let serve = move || self.serve(&instance, started);
@@ -101,7 +101,7 @@ impl NespSetup {
             };
             *self.counted.messages.lock().unwrap_or_else(PoisonError::into_inner) = *self.server.counters();
             let end = self.ends.iter_mut().find(|end| end.port == arrived.port);
-            // If the worker has not sent what waits, the client asks again.
+            // If too many replies wait, the client asks again.
             if let (Some(reply), Some(end)) = (reply, end)
                 && end.send(reply)
             {
@@ -126,14 +126,14 @@ pub fn random<const N: usize>() -> anyhow::Result<[u8; N]> {
 /// Why a request is refused.
 type Refusal = (ErrorCode, String);
 
-/// Does what a request asks for.
+/// Executes a request.
 fn carry_out(instance: &RunningInstance, started: Nanos, allow: NespAllow, job: &Job) -> Answer<'static> {
     let done = match job.operation {
         Operation::List => Ok((None, list(instance, &job.items))),
         Operation::Get => get(instance, &job.items).map(|items| (None, items)),
         Operation::Set if allow == NespAllow::Get => Err((
             ErrorCode::NotPermitted,
-            "this instance lets settings be read only (nesp.allow = \"get\")".into(),
+            "this instance only lets settings be read (nesp.allow = \"get\")".into(),
         )),
         Operation::Set => set(instance, started, job).map(|time| (Some(time), Vec::new())),
     };
@@ -170,8 +170,8 @@ fn list(instance: &RunningInstance, items: &Items<'_>) -> Items<'static> {
     found
 }
 
-/// The settings of objects that are asked for. Where the request has a *next* item, as many as one answer
-/// holds, from there on.
+/// Reads the requested objects' settings: as many as one answer holds, from the request's *next* item on if
+/// it has one.
 fn get(instance: &RunningInstance, items: &Items<'_>) -> Result<Items<'static>, Refusal> {
     let (from, mut rest) = match items.split_first() {
         Some((Item::Next(from), behind)) => (Some(*from as usize), behind),
@@ -183,7 +183,7 @@ fn get(instance: &RunningInstance, items: &Items<'_>) -> Result<Items<'static>, 
     }
     while let Some((first, behind)) = rest.split_first() {
         let Item::Object(kind, name) = first else {
-            return Err((ErrorCode::BadRequest, "an object has to come first".into()));
+            return Err((ErrorCode::BadRequest, "an object must come first".into()));
         };
         let names = behind.iter().take_while(|item| matches!(item, Item::Name(_))).count();
         let wanted = &behind[..names];
@@ -219,7 +219,7 @@ fn get(instance: &RunningInstance, items: &Items<'_>) -> Result<Items<'static>, 
     Ok(page.items)
 }
 
-/// A part of what is asked for: settings have places, from 0 on over all objects.
+/// A page of the requested settings, which are numbered from 0 over all objects.
 struct Page {
     from: usize,
     place: usize,
@@ -228,7 +228,7 @@ struct Page {
 }
 
 impl Page {
-    /// Adds an object and its settings behind `from`. False at the first for which there is no room.
+    /// Adds an object and its settings after `from`. False at the first without room.
     fn add(&mut self, object: &Item<'_>, settings: impl Iterator<Item = Item<'static>>) -> bool {
         let mut is_there = false;
         for setting in settings {
@@ -247,14 +247,14 @@ impl Page {
         true
     }
 
-    /// The page, with the place of the next one's first setting.
+    /// Ends the page with the number of the next page's first setting.
     fn end(mut self) -> Items<'static> {
         self.items.push(Item::Next(u32::try_from(self.place).unwrap_or(u32::MAX)));
         self.items
     }
 }
 
-/// An instance's name of a kind.
+/// The instance's kind for one of NESP.
 const fn of_instance(kind: nesp::Kind) -> Kind {
     match kind {
         nesp::Kind::Link => Kind::Link,
@@ -267,7 +267,7 @@ const fn of_instance(kind: nesp::Kind) -> Kind {
     }
 }
 
-/// Makes the changes of a request, and answers when.
+/// Makes the changes of a request, and returns their time.
 fn set(instance: &RunningInstance, started: Nanos, job: &Job) -> Result<u64, Refusal> {
     let mut changes: Vec<ObjectChange> = Vec::new();
     let mut current = None;
@@ -286,7 +286,7 @@ fn set(instance: &RunningInstance, started: Nanos, job: &Job) -> Result<u64, Ref
             (Item::Setting(key, text), Some(at)) => {
                 changes[at].pairs.push((key.clone().into_owned(), text.clone().into_owned()));
             }
-            _ => return bad("settings follow the object that they are of, and nothing else does"),
+            _ => return bad("settings must follow their object"),
         }
     }
     if changes.is_empty() || changes.iter().any(|change| change.pairs.is_empty()) {
@@ -320,8 +320,8 @@ fn refusal(error: SetError) -> Refusal {
 mod tests {
     use super::*;
 
-    /// The pages of 30 settings of one object and one of another, each as the places of its settings and the
-    /// next page's first.
+    /// The pages of 30 settings of one object and one of another, each as the numbers of its settings and of
+    /// the next page's first.
     #[test]
     fn long_answers_come_page_by_page_and_leave_nothing_out() {
         let objects = [("a", 0..30u32), ("b", 30..31)];

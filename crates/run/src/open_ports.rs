@@ -2,7 +2,7 @@
 
 use crate::control_planes::open_port;
 use crate::port_files::{Captures, PortFiles};
-use crate::replay_port::{Beginning, ReplayPort, Watch};
+use crate::replay_port::{ReplayPort, StartTime, Watch};
 use crate::test_hosts::TestHosts;
 use anyhow::{Context, bail, ensure};
 use longwire_assemble::port_workers;
@@ -11,26 +11,26 @@ use longwire_drivers::{Driver, Netns, Wire};
 use longwire_engine::InnerPort;
 use longwire_port::driver::pcap::{PcapPlan, PcapPort};
 use longwire_port::driver::source::{Flow, SourcePort};
-use longwire_port::driver::{HostEnd, Open, Wanted, opener};
+use longwire_port::driver::{HostEnd, Open, PortRequest, opener};
 use longwire_port::interface::namespace;
 use longwire_scenario::{Driven, Plan, Source};
 use longwire_units::Nanos;
 use std::net::SocketAddr;
 
-/// Ports, opened, in the plan's order.
+/// Open ports in the plan's order.
 pub struct OpenPorts {
-    /// Ports for the engine: in real time one for each queue.
+    /// Ports for the engine: in real time one per queue.
     pub ports: Vec<Box<dyn Port>>,
-    /// What is left of those without an interface, by place in the plan.
+    /// Handles to ports without an interface, by place in the plan.
     pub watches: Vec<Option<Watch>>,
 }
 
 /// The clock of captures and sources.
 #[derive(Debug, Clone)]
 struct Origin {
-    /// The absolute time (since 1970) of the beginning.
+    /// The absolute time (since 1970) of the start.
     epoch: Nanos,
-    beginning: Beginning,
+    start_time: StartTime,
 }
 
 /// Destination port of traffic sources' datagrams: the discard service (RFC 863).
@@ -42,9 +42,9 @@ const FROM_PORT: u16 = 49_152;
 /// and sinks.
 ///
 /// # Errors
-/// A file that can't be used, or a source that can't be.
+/// A file is unusable, or a source is invalid.
 pub fn open_virtual(plan: &Plan, files: &PortFiles) -> anyhow::Result<OpenPorts> {
-    let origin = Origin { epoch: files.epoch.unwrap_or_default(), beginning: Beginning::at_zero() };
+    let origin = Origin { epoch: files.epoch.unwrap_or_default(), start_time: StartTime::at_zero() };
     let flows = flows(plan)?;
     let mut open = OpenPorts { ports: Vec::new(), watches: Vec::new() };
     if let Some(router) = plan.control_planes().next() {
@@ -67,11 +67,11 @@ pub fn open_virtual(plan: &Plan, files: &PortFiles) -> anyhow::Result<OpenPorts>
     Ok(open)
 }
 
-/// Opens every port for a run in real time: interfaces, the wires of `hosts`, captures that are replayed and
+/// Opens every port for a run in real time: interfaces, the wires of `hosts`, and replayed captures and
 /// traffic sources, both from the start of the engine on.
 ///
 /// # Errors
-/// An interface or a file that can't be used, or a source that can't be; each says what to do.
+/// An interface or file is unusable, or a source is invalid; each error says what to do.
 pub fn open_real(
     plan: &Plan,
     mut hosts: Option<&mut TestHosts>,
@@ -79,7 +79,7 @@ pub fn open_real(
 ) -> anyhow::Result<OpenPorts> {
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let now = Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX));
-    let origin = Origin { epoch: files.epoch.unwrap_or(now), beginning: Beginning::default() };
+    let origin = Origin { epoch: files.epoch.unwrap_or(now), start_time: StartTime::default() };
     let flows = flows(plan)?;
     let mut ports: Vec<Vec<Box<dyn Port>>> = plan.ports.iter().map(|_| Vec::new()).collect();
     let mut watches: Vec<Option<Watch>> = vec![None; plan.ports.len()];
@@ -103,39 +103,67 @@ pub fn open_real(
         group.open(plan, hosts.as_deref_mut(), &mut ports)?;
     }
     let opened: Vec<_> = ports.into_iter().flatten().collect();
-    ensure!(opened.len() == plan.queue_places().count(), "a port could not be opened by any driver");
+    ensure!(opened.len() == plan.queue_places().count(), "no driver could open a port");
     Ok(OpenPorts { ports: opened, watches })
 }
 
-/// Opens the ports of hosts that were added to a run, in the plan's order.
+/// Opens ports that were added to a run in real time, in this order.
 ///
 /// # Errors
-/// An interface that can't be used.
+/// An interface is unusable.
 pub(crate) fn open_added(
     plan: &Plan,
     places: &[u16],
-    hosts: &mut TestHosts,
+    mut hosts: Option<&mut TestHosts>,
 ) -> anyhow::Result<Vec<Box<dyn Port>>> {
     let mut ports: Vec<Vec<Box<dyn Port>>> = plan.ports.iter().map(|_| Vec::new()).collect();
     for &place in places {
         let place = usize::from(place);
-        let driver = plan.driver_of(&plan.ports[place]).context("a host has a driver")?;
-        let netns = Netns::default();
-        let group = Group { driver, worker: 0, of_hosts: true, netns, places: vec![place] };
-        group.open(plan, Some(hosts), &mut ports)?;
+        let port = &plan.ports[place];
+        if !plan.has_interface(port) {
+            ports[place] = open_sinks(plan, &[place as u16])?;
+            continue;
+        }
+        let driver = plan.driver_of(port).context("a port with an interface has a driver")?;
+        let netns = port.attachment.driven().map(Driven::netns).unwrap_or_default();
+        let of_hosts = port.attachment.host().is_some();
+        let group = Group { driver, worker: 0, of_hosts, netns, places: vec![place] };
+        group.open(plan, hosts.as_deref_mut(), &mut ports)?;
     }
     let opened: Vec<_> = places.iter().filter_map(|&place| ports[usize::from(place)].pop()).collect();
-    ensure!(opened.len() == places.len(), "a port could not be opened by its driver");
+    ensure!(opened.len() == places.len(), "its driver could not open a port");
     Ok(opened)
 }
 
-/// Ports with interfaces that one driver opens together: those of one worker in one namespace may share their
-/// memory.
+/// Ports without interfaces that were added to a run: they receive, and send nothing.
+///
+/// # Errors
+/// If a port is to read or write a capture.
+pub(crate) fn open_sinks(plan: &Plan, places: &[u16]) -> anyhow::Result<Vec<Box<dyn Port>>> {
+    if places.is_empty() {
+        return Ok(Vec::new());
+    }
+    let files = PortFiles::new(plan, &[], &[])?;
+    let origin = Origin { epoch: Nanos::ZERO, start_time: StartTime::at_zero() };
+    let open = |&place: &u16| {
+        let place = usize::from(place);
+        let captures = &files.captures[place];
+        ensure!(
+            captures.input.is_none() && captures.output.is_none(),
+            "port \"{}\" would read or write a capture, which begins with the run: start it again",
+            plan.ports[place].name
+        );
+        Ok(Box::new(open_replay(plan, place, captures, &[], &origin)?) as Box<dyn Port>)
+    };
+    places.iter().map(open).collect()
+}
+
+/// Ports that a driver opens together: those of one worker in one namespace may share memory.
 struct Group {
     driver: &'static Driver,
     worker: u32,
     of_hosts: bool,
-    /// Of ports that are not of hosts.
+    /// The namespace, for ports that are not of hosts.
     netns: Netns,
     /// Places in the plan.
     places: Vec<usize>,
@@ -170,7 +198,7 @@ impl Group {
     ) -> anyhow::Result<()> {
         let opener = opener(self.driver);
         let opener =
-            opener.with_context(|| format!("nothing opens ports of the driver {}", self.driver.word()))?;
+            opener.with_context(|| format!("no opener for ports of the driver {}", self.driver.word()))?;
         if self.of_hosts {
             return self.open_hosts(plan, opener, hosts.context("the scenario's hosts are not up")?, ports);
         }
@@ -180,7 +208,7 @@ impl Group {
             Some((port, driven, driven.interface()?))
         });
         let own: Vec<_> = own.collect();
-        let wanted = own.iter().map(|(port, driven, interface)| Wanted {
+        let wanted = own.iter().map(|(port, driven, interface)| PortRequest {
             name: &port.name,
             interface,
             netns: &self.netns,
@@ -196,7 +224,7 @@ impl Group {
         Ok(())
     }
 
-    /// Opens the wires of hosts: ends of veth pairs together, a device in its host's namespace.
+    /// Opens the wires of hosts: ends of veth pairs together, devices in their host's namespace.
     fn open_hosts(
         &self,
         plan: &Plan,
@@ -251,18 +279,17 @@ fn open_replay(
     let Captures { input, interface, output } = captures.clone();
     let (reads, writes) = (input.is_some(), output.is_some());
     let capture = if reads || writes {
-        // The longest IP packet that can have come in by a port: a host's MTU. What links do with longer ones
-        // is their business.
+        // The longest IP packet that a port can have received: a host's MTU.
         let mtu = plan.host_at(&plan.ports[place]).map(|host| host.mtu);
         let plan = PcapPlan { input, interface, output, epoch: origin.epoch, mtu };
         Some((PcapPort::open(name, &plan)?, reads, writes))
     } else {
         None
     };
-    Ok(ReplayPort::new(source, !own.is_empty(), capture, origin.beginning.clone()))
+    Ok(ReplayPort::new(source, !own.is_empty(), capture, origin.start_time.clone()))
 }
 
-/// The plan's sources as flows, each with the place of the port it begins at.
+/// The plan's sources as flows, each with the place of its first port.
 fn flows(plan: &Plan) -> anyhow::Result<Vec<(u16, Flow)>> {
     anyhow::ensure!(
         plan.sources.len() < usize::from(u16::MAX),

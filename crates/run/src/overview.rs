@@ -1,15 +1,16 @@
-//! What the API says of a run as a whole: scheduled changes, and links sorted by what they have counted.
+//! The API's overview of a run: scheduled changes, and links sorted by counters.
 
-use crate::running_state::RunningState;
-use longwire_control::{Choice, Chosen, PlannedEvent, Sort};
+use crate::link_now::LinkNow;
+use crate::running_state::{Earlier, RunningState};
+use longwire_control::{ObjectNames, ObjectQuery, PlannedEvent, Sort};
 use longwire_engine::{LinkReport, Report};
 use longwire_scenario::{Event, Plan};
 use longwire_units::Nanos;
 use std::cmp::Reverse;
 
-/// Scheduled changes that are listed.
+/// Most scheduled changes that are listed.
 const MOST_LISTED: usize = 1000;
-/// Scheduled changes that are noted at a time, and times of each.
+/// Most scheduled changes that are logged at a time, and repetitions of each.
 const MOST_NOTED: usize = 100;
 
 /// The scheduled changes of a plan.
@@ -31,8 +32,8 @@ pub(crate) fn planned(plan: &Plan) -> Vec<PlannedEvent> {
     of_links.chain(of_routers).take(MOST_LISTED).collect()
 }
 
-/// The scheduled changes that came behind `since`, until `now`, in order; of very many some. What comes at
-/// the start comes behind 0.
+/// Scheduled changes after `since` up to `now`, in order; only some if there are very many. Changes
+/// at time 0 are after 0.
 pub(crate) fn come(plan: &Plan, since: Nanos, now: Nanos) -> Vec<(Nanos, String)> {
     let times_of = |event: &Event| {
         let at_start = (since == Nanos::ZERO && event.time == Nanos::ZERO).then_some(Nanos::ZERO);
@@ -53,22 +54,29 @@ pub(crate) fn come(plan: &Plan, since: Nanos, now: Nanos) -> Vec<(Nanos, String)
     come
 }
 
-/// Names of links by what they have counted in `report`; of rates, since the counters `before`.
+/// Names of links by what they have counted in `report`, which was taken so long after the start; of rates,
+/// since the `earlier` counters.
 pub(crate) fn sorted_links(
     state: &RunningState,
     report: &Report,
-    before: Option<&Report>,
-    choice: &Choice,
+    (elapsed, earlier): (Nanos, Option<&Earlier>),
+    choice: &ObjectQuery,
     sort: Sort,
-) -> Chosen {
-    let earlier = |link: &LinkReport| {
-        let old = before.and_then(|before| find(&before.links, link.place));
-        old.map_or(0, |old| old.stats.out_bytes)
-    };
+) -> ObjectNames {
+    let now = |link: &LinkReport| LinkNow::of(state, link, (elapsed, earlier));
+    let rates = |link: &LinkReport| now(link).rates.unwrap_or_default();
+    // Bits per second, and shares in millionths, are whole numbers here.
     let key = |link: &LinkReport| match sort {
-        Sort::Rate => link.stats.out_bytes.saturating_sub(earlier(link)),
+        Sort::Name => 0,
+        Sort::In => rates(link).0 as u64,
+        Sort::Rate => rates(link).1 as u64,
+        Sort::Load => match now(link) {
+            LinkNow { down: true, .. } => u64::MAX,
+            LinkNow { load, .. } => (load.unwrap_or(0.0) * 1e6) as u64,
+        },
         Sort::Carried => link.stats.out_bytes,
         Sort::Queued => link.stats.queued_bytes,
+        Sort::Delay => now(link).delay.0,
         Sort::Dropped => link.stats.dropped(),
         Sort::Late => link.stats.max_late.0,
     };
@@ -76,12 +84,17 @@ pub(crate) fn sorted_links(
     let named = report.links.iter().filter_map(|link| Some((all.get(link.place as usize)?, link)));
     let fitting = named.filter(|(name, _)| choice.has(name));
     let mut found: Vec<_> = fitting.map(|(name, link)| (Reverse(key(link)), link.place, name)).collect();
-    found.sort_unstable();
+    type Found<'a> = (Reverse<u64>, u32, &'a String);
+    let order = |a: &Found<'_>, b: &Found<'_>| {
+        let order = if sort == Sort::Name { a.2.cmp(b.2) } else { (a.0, a.1).cmp(&(b.0, b.1)) };
+        if choice.reverse { order.reverse() } else { order }
+    };
+    let (total, behind) = (found.len(), choice.from.saturating_add(choice.count));
+    if behind < total {
+        found.select_nth_unstable_by(behind, order);
+        found.truncate(behind);
+    }
+    found.sort_unstable_by(order);
     let page = found.iter().skip(choice.from).take(choice.count);
-    Chosen { total: found.len(), names: page.map(|(_, _, name)| (*name).clone()).collect() }
-}
-
-/// A link's counters. Links are in the plan's order.
-pub(crate) fn find(links: &[LinkReport], place: u32) -> Option<&LinkReport> {
-    links.binary_search_by_key(&place, |link| link.place).ok().map(|at| &links[at])
+    ObjectNames { total, names: page.map(|(_, _, name)| (*name).clone()).collect() }
 }

@@ -1,5 +1,4 @@
-//! The captures that `--input PORT=FILE` and `--output PORT=FILE` name, and the time that all of them count
-//! from.
+//! The captures named by `--input PORT=FILE` and `--output PORT=FILE`, and their common epoch.
 
 use anyhow::{Context, bail, ensure};
 use longwire_drivers::pcap::Capture;
@@ -10,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// A port and a file, as given: `PORT=FILE`.
+/// A port and a file: `PORT=FILE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortFile {
     /// The port's name, or its host's.
@@ -37,37 +36,37 @@ impl FromStr for PortFile {
 pub struct Captures {
     /// The source of its frames.
     pub input: Option<PathBuf>,
-    /// Which of the file's interfaces.
+    /// The interface in the input file.
     pub interface: Option<Select>,
     /// The destination of frames sent to it.
     pub output: Option<PathBuf>,
 }
 
-/// The captures of every port, and what they count from.
+/// The captures of all ports, and their epoch.
 #[derive(Debug, Clone)]
 pub struct PortFiles {
     /// By the port's place in the plan.
     pub captures: Vec<Captures>,
-    /// The earliest of all inputs' first stamps (since 1970); none if no input has a frame.
+    /// The earliest first timestamp of all inputs (since 1970); none if no input has a frame.
     pub epoch: Option<Nanos>,
 }
 
 impl PortFiles {
-    /// The files named in the scenario and those given, which take precedence.
+    /// Combines the files named in the scenario with those given, which take precedence.
     ///
     /// # Errors
-    /// A port that there is not, that is given two files, or that has traffic sources beside an input; a file
-    /// that is no capture; one file for two purposes.
+    /// A port does not exist, has two files, or has both traffic sources and an input; a file is not a
+    /// capture, or is used twice.
     pub fn new(plan: &Plan, inputs: &[PortFile], outputs: &[PortFile]) -> anyhow::Result<Self> {
         let mut captures = vec![Captures::default(); plan.ports.len()];
         for given in inputs {
             let place = place_of(plan, &given.port)?;
             let old = captures[place].input.replace(given.file.clone());
-            ensure!(old.is_none(), "port \"{}\" is given two inputs; join them with mergecap", given.port);
+            ensure!(old.is_none(), "port \"{}\" has two inputs; join them with mergecap", given.port);
         }
         for given in outputs {
             let old = captures[place_of(plan, &given.port)?].output.replace(given.file.clone());
-            ensure!(old.is_none(), "port \"{}\" is given two outputs; give it one", given.port);
+            ensure!(old.is_none(), "port \"{}\" has two outputs; give it one", given.port);
         }
         for (port, own) in plan.ports.iter().zip(&mut captures) {
             let written = |name| port.attachment.driven()?.setting::<Arc<Capture>>(name)?.0.clone();
@@ -87,7 +86,7 @@ impl PortFiles {
     }
 }
 
-/// A recording of several ports has an interface for each, by its name; other files are one port's whole.
+/// The port's interface in a recording of several ports; other files belong to one port as a whole.
 fn interface_of(file: &Path, port: &str) -> anyhow::Result<Option<Select>> {
     let names = interfaces(file)?;
     Ok((names.len() > 1 && names.iter().any(|name| name == port)).then(|| Select::Name(port.into())))
@@ -106,7 +105,7 @@ fn check_sources(plan: &Plan, captures: &[Captures]) -> anyhow::Result<()> {
         let place = usize::from(source.in_port);
         if captures[place].input.is_some() {
             bail!(
-                "port \"{}\" has an input and the traffic source \"{}\"; take one of them away",
+                "port \"{}\" has an input and the traffic source \"{}\"; remove one of them",
                 plan.ports[place].name,
                 source.name
             );
@@ -115,7 +114,7 @@ fn check_sources(plan: &Plan, captures: &[Captures]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// No file may be written to by two ports, or while it is read.
+/// Checks that no file is written by two ports, or both read and written.
 fn check_outputs(captures: &[Captures]) -> anyhow::Result<()> {
     let same = |a: &Path, b: &Path| {
         let full = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());

@@ -7,19 +7,19 @@ use crate::objects::links::LiveLinks;
 use crate::objects::media::LiveMedia;
 use crate::objects::routers::LiveRouters;
 use crate::objects::sources::LiveSources;
-use crate::objects::{Noticed, Objects};
+use crate::objects::{ChangeNotice, Objects};
 use crate::open_ports::open_real;
 use crate::port_files::PortFiles;
 use crate::programs::rows;
 use crate::records::{RealRecords, RecordOptions, Recorded};
-use crate::run_report::Ran;
+use crate::run_report::ReportInput;
 use crate::running_state::RunningState;
 use crate::stages::Stages;
 use crate::test_hosts::TestHosts;
 use anyhow::Context;
 use longwire_assemble::{build, measure_processors};
 use longwire_control::{Server, StartError, Web, WebServer};
-use longwire_engine::clock::keep_off;
+use longwire_engine::clock::avoid_cpus;
 use longwire_engine::{Report, Run, clock};
 use longwire_report::Row;
 use longwire_router::Meter;
@@ -37,20 +37,20 @@ pub struct RealOptions {
     pub name: String,
     /// The captures of its ports.
     pub files: Option<PortFiles>,
-    /// What it writes down.
+    /// The records that it writes.
     pub records: RecordOptions,
     /// A group, by number, that may use its API besides this user.
     pub group: Option<u32>,
-    /// Who wants to know of changes.
-    pub told: Option<Sender<Noticed>>,
-    /// Where the API and the dashboard are served on TCP, if at all.
+    /// Receives changes.
+    pub told: Option<Sender<ChangeNotice>>,
+    /// The TCP server of the API and the dashboard, if wanted.
     pub web: Option<Web>,
 }
 
-/// A run that goes on. Dropping it ends it, and takes down its hosts.
+/// A running run. Dropping it ends it and takes down its hosts.
 pub struct RealRun {
     instance: Arc<RunningInstance>,
-    /// Ends first, so that nobody asks a run that is ending.
+    /// Ends first, so that no requests reach a run that is ending.
     server: Option<Server>,
     web: Option<WebServer>,
     run: Option<Run>,
@@ -61,8 +61,8 @@ pub struct RealRun {
     stopped: Receiver<()>,
 }
 
-/// A run that has ended.
-pub struct Ended {
+/// The result of a run in real time.
+pub struct RealRunOutcome {
     /// The input of reports: names, settings, sources.
     pub instance: Arc<RunningInstance>,
     /// The engine's counters.
@@ -71,26 +71,26 @@ pub struct Ended {
     pub elapsed: Nanos,
     /// A row for each program that its routers had at the end.
     pub programs: Vec<Row>,
-    /// What it wrote down. Errors are among those that were counted.
+    /// The records that it wrote. Errors are in `counted`.
     pub recorded: Recorded,
 }
 
-impl Ended {
-    /// The report on it.
-    pub fn ran(self) -> Ran<'static> {
+impl RealRunOutcome {
+    /// The input for its report.
+    pub fn ran(self) -> ReportInput<'static> {
         self.instance.ran(&self.instance.state(), self.counted, self.elapsed, self.programs)
     }
 }
 
 impl RealRun {
-    /// Opens the ports of `plan`, starts its engine and its control socket. `hosts` are up already if the
-    /// plan has any (see [`TestHosts::make`]).
+    /// Opens the ports of `plan`, and starts its engine and control socket. `hosts` must be up if the plan
+    /// has any (see [`TestHosts::make`]).
     ///
     /// # Errors
-    /// If a port can't be opened, or there is not the memory; the hosts are taken down then.
+    /// If a port can't be opened, or memory is lacking; then the hosts are taken down.
     pub fn start(plan: Plan, mut hosts: Option<TestHosts>, options: RealOptions) -> anyhow::Result<Self> {
-        // All threads but the workers leave these their processors.
-        let _kept_off = keep_off(plan.engine.cpus.iter().map(|&cpu| cpu as usize));
+        // All threads but the workers avoid the workers' processors.
+        let _kept_off = avoid_cpus(plan.engine.cpus.iter().map(|&cpu| cpu as usize));
         let files = match options.files {
             Some(files) => files,
             None => PortFiles::new(&plan, &[], &[])?,
@@ -106,7 +106,7 @@ impl RealRun {
         }
         let (mut records, ports) = RealRecords::start(options.records, (&plan, &files), open.ports)?;
         let mut built = build(&plan, ports, |worker| records.observer(worker))?;
-        records.place(&built.layout.links);
+        records.place(&plan, &built.layout.links);
         if !plan.routers.is_empty() {
             measure_processors(&plan, &mut built, meter())?;
         }
@@ -142,11 +142,14 @@ impl RealRun {
             stop,
         );
         let instance = Arc::new(instance.context("the thread that judges the run")?);
+        if let Some(logged) = records.logged_links() {
+            instance.log_links(logged);
+        }
         records.begin(run.started(), &instance)?;
         let nesp = nesp.map(|nesp| nesp.start(&instance, run.started())).transpose()?;
         let stages = Stages::start(&instance, run.started()).context("the thread of [[at]]")?;
         RunningInstance::watch_leases(&instance).context("the thread that ends leases")?;
-        // Looking at the sockets removes those of runs that were killed.
+        // Listing the sockets removes those of killed runs.
         longwire_control::list(&directory).context("the control sockets")?;
         let server = serve(&directory, options.group, &instance).context("the control socket")?;
         let web = |address| WebServer::start(address, Arc::clone(&instance) as _);
@@ -155,7 +158,7 @@ impl RealRun {
         Ok(Self { instance, server, web, run, hosts, records, nesp, stages, stopped })
     }
 
-    /// The run as its control socket shows it.
+    /// The instance behind the control socket.
     pub const fn instance(&self) -> &Arc<RunningInstance> {
         &self.instance
     }
@@ -175,18 +178,18 @@ impl RealRun {
         self.hosts.as_ref()
     }
 
-    /// Receives a message when someone asks over the control socket that it end.
+    /// Receives a message when a client of the control socket asks for the end.
     pub const fn stopped(&self) -> &Receiver<()> {
         &self.stopped
     }
 
-    /// Whether a worker has ended by itself, which it does only if it broke.
+    /// Whether a worker has ended by itself, which means that it panicked.
     pub fn has_ended(&self) -> bool {
         self.run.as_ref().is_none_or(Run::has_ended)
     }
 
     /// Ends it: first the control socket and the dashboard, then the engine, then the hosts.
-    pub fn stop(mut self) -> Ended {
+    pub fn stop(mut self) -> RealRunOutcome {
         (self.server, self.web) = (None, None);
         let refused = self.stages.take().map(Stages::end).unwrap_or_default();
         self.instance.control_planes().end();
@@ -204,10 +207,10 @@ impl RealRun {
         });
         counted.errors.extend(refused);
         counted.window = self.instance.window();
-        // It has ended with the ports.
+        // The thread has ended with the ports.
         let nesp_broke = self.nesp.take().is_some_and(|thread| thread.join().is_err());
         if nesp_broke {
-            counted.errors.push("the thread of NESP broke".into());
+            counted.errors.push("the NESP thread panicked".into());
         }
         let programs = rows::whole(&self.instance.state().plan, &installed);
         if let Some(records) = self.records.take() {
@@ -217,7 +220,7 @@ impl RealRun {
         if let Some(Err(error)) = self.hosts.take().map(TestHosts::down) {
             counted.errors.push(format!("taking the hosts down: {error}"));
         }
-        Ended {
+        RealRunOutcome {
             instance: Arc::clone(&self.instance),
             counted: Arc::new(counted),
             elapsed,
@@ -237,7 +240,7 @@ impl Drop for RealRun {
     }
 }
 
-/// The server of the control socket, which a group may use, too.
+/// The server of the control socket, which a group may also use.
 fn serve(
     directory: &Path,
     group: Option<u32>,
@@ -249,7 +252,7 @@ fn serve(
     }
 }
 
-/// How routers measure what packets cost their processor.
+/// How routers measure the processor time of packets.
 fn meter() -> Meter {
     Meter {
         cycles: clock::cycles,
@@ -258,7 +261,7 @@ fn meter() -> Meter {
     }
 }
 
-/// The name of a run of a scenario's file: the file's, with what a name can't have replaced.
+/// The name of a run of a scenario's file: the file's name, with invalid characters replaced.
 pub fn instance_name(file: &Path) -> String {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let fits = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };

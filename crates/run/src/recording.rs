@@ -1,24 +1,25 @@
-//! Captures of ports in real time: `--record`, everything that comes in, with an interface for each port; and
-//! `--output`, what goes out by one.
+//! Captures of ports in real time: `--record`, all arrivals, with an interface for each port; and `--output`,
+//! the frames that a port sends.
 
 use crate::port_files::{Captures, PortFiles};
 use longwire_block::{Port, PortError};
 use longwire_packet::{Batch, Pool};
 use longwire_port::driver::pcap::{PcapError, Recorder};
-use longwire_port::wrapped::{Before, Wrapped};
+use longwire_port::intercepted::{InterceptedPort, Interceptor};
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A recording that goes on.
+/// An ongoing recording.
 pub struct Recording(Arc<Mutex<Recorder>>);
 
 impl Recording {
-    /// Makes the file and puts a recorder before each of `ports`, the plan's in order, one for each queue.
+    /// Creates the file and adds a recorder to each of `ports`, which are in the plan's order, one for each
+    /// queue.
     ///
     /// # Errors
-    /// If the file can't be made.
+    /// If the file can't be created.
     pub fn start(
         file: &Path,
         plan: &Plan,
@@ -28,16 +29,16 @@ impl Recording {
         let recorder = Arc::new(Mutex::new(Recorder::create(file, &names, epoch())?));
         let recorded = |(place, port)| {
             let recorder = Arc::clone(&recorder);
-            Box::new(Wrapped::new(port, Recorded { place, recorder })) as Box<dyn Port>
+            Box::new(InterceptedPort::new(port, Recorded { place, recorder })) as Box<dyn Port>
         };
         let ports = plan.queue_places().zip(ports).map(recorded).collect();
         Ok((Self(recorder), ports))
     }
 
-    /// Writes out what is buffered.
+    /// Flushes the buffer.
     ///
     /// # Errors
-    /// If not all could be written, or frames could not be recorded.
+    /// If a write failed, or frames could not be recorded.
     pub fn finish(self) -> anyhow::Result<()> {
         let mut recorder = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         recorder.finish()?;
@@ -50,11 +51,11 @@ impl Recording {
 /// Recordings of ports, and the ports.
 pub type Outputs = (Vec<Recording>, Vec<Box<dyn Port>>);
 
-/// Puts a recorder behind each port with an interface for which `files` has an output. Other ports write
-/// their own.
+/// Adds a recorder of sent frames to each port with an interface for which `files` has an output. Other ports
+/// write their own.
 ///
 /// # Errors
-/// If a file can't be made.
+/// If a file can't be created.
 pub fn record_outputs(
     plan: &Plan,
     files: &PortFiles,
@@ -67,13 +68,14 @@ pub fn record_outputs(
     };
     let recorders = plan.ports.iter().zip(&files.captures).map(|of| recorder(of).transpose());
     let recorders: Vec<_> = recorders.collect::<Result<_, _>>()?;
-    let wrapped = |(place, port): (u16, Box<dyn Port>)| match &recorders[usize::from(place)] {
+    let intercepted = |(place, port): (u16, Box<dyn Port>)| match &recorders[usize::from(place)] {
         Some(recorder) => {
-            Box::new(Wrapped::new(port, Sent { recorder: Arc::clone(recorder) })) as Box<dyn Port>
+            Box::new(InterceptedPort::new(port, OutputRecorder { recorder: Arc::clone(recorder) }))
+                as Box<dyn Port>
         }
         None => port,
     };
-    let ports = plan.queue_places().zip(ports).map(wrapped).collect();
+    let ports = plan.queue_places().zip(ports).map(intercepted).collect();
     Ok((recorders.into_iter().flatten().map(Recording).collect(), ports))
 }
 
@@ -84,12 +86,12 @@ fn epoch() -> Nanos {
     now.since(longwire_clock::monotonic())
 }
 
-/// The recorder of what a port sends, at the times at which the packets were due.
-struct Sent {
+/// Records the frames that a port sends, with the times at which they were due.
+struct OutputRecorder {
     recorder: Arc<Mutex<Recorder>>,
 }
 
-impl Before for Sent {
+impl Interceptor for OutputRecorder {
     fn describe(&self, port: &dyn Port) -> String {
         format!("{}, output recorded", port.describe())
     }
@@ -116,13 +118,13 @@ impl Before for Sent {
     }
 }
 
-/// The recorder of a port's arrivals.
+/// Records a port's arrivals.
 struct Recorded {
     place: u16,
     recorder: Arc<Mutex<Recorder>>,
 }
 
-impl Before for Recorded {
+impl Interceptor for Recorded {
     fn describe(&self, port: &dyn Port) -> String {
         format!("{}, recorded", port.describe())
     }

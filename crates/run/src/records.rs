@@ -1,7 +1,7 @@
-//! What a run writes down while it goes on: captures of what comes in and goes out, the packet log, and the
-//! time series.
+//! Files that a run writes: captures, the packet log, and the time series.
 
 use crate::instance::RunningInstance;
+use crate::packet_log::links::LoggedLinks;
 use crate::packet_log::{LogOptions, Logged, PacketLog};
 use crate::port_files::PortFiles;
 use crate::recording::{Recording, record_outputs};
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What to write down.
+/// The files to write.
 #[derive(Debug, Clone, Default)]
 pub struct RecordOptions {
-    /// A capture of everything that comes in, for virtual time.
+    /// A capture of all arrivals, for virtual time.
     pub record: Option<PathBuf>,
     /// The packet log.
     pub log: Option<LogOptions>,
@@ -27,25 +27,25 @@ pub struct RecordOptions {
 }
 
 impl RecordOptions {
-    /// Whether links are observed: in virtual time one worker then has them all.
+    /// Whether links are observed, which needs a single worker in virtual time.
     pub const fn observes(&self) -> bool {
         self.log.is_some() || self.series.is_some()
     }
 }
 
-/// What was written down.
+/// The files written.
 #[derive(Debug, Clone, Default)]
 pub struct Recorded {
     /// The packet log.
     pub log: Option<Logged>,
     /// The file of the time series, and its rows.
     pub series: Option<(PathBuf, u64)>,
-    /// What could not be written.
+    /// Write errors.
     pub errors: Vec<String>,
 }
 
 impl Recorded {
-    /// Its fields in the report of a run.
+    /// Its fields in a report.
     pub fn fields(&self) -> Vec<(&'static str, Value)> {
         let name = |file: &Path| file.display().to_string();
         let log = self
@@ -57,7 +57,7 @@ impl Recorded {
         [log, series].into_iter().flatten().collect()
     }
 
-    /// What was written, for people.
+    /// Sentences about the written files.
     pub fn sentences(&self) -> Vec<String> {
         let log = self.log.as_ref().map(|log| format!("{}: {} events", log.file.display(), log.events));
         let series = self.series.as_ref().map(|(file, rows)| format!("{}: {rows} rows", file.display()));
@@ -97,10 +97,10 @@ pub struct RealRecords {
 }
 
 impl RealRecords {
-    /// Makes the files, and puts recorders before and behind ports.
+    /// Creates the files, and adds recorders to ports.
     ///
     /// # Errors
-    /// If a file can't be made, or no link is called as asked for.
+    /// If a file can't be created, or no link matches.
     pub fn start(
         options: RecordOptions,
         (plan, files): (&Plan, &PortFiles),
@@ -126,17 +126,22 @@ impl RealRecords {
         self.log.0.as_mut()?.observer(worker)
     }
 
-    /// Says where the links are, before the engine starts.
-    pub fn place(&self, links: &[LinkRef]) {
-        if let Some(log) = &self.log.0 {
-            log.place(links);
+    /// Says where the links of `plan` are, before the engine starts.
+    pub fn place(&self, plan: &Plan, links: &[LinkRef]) {
+        if let Some(logged) = self.logged_links() {
+            logged.place(plan, links, 0..plan.links.len() as u32);
         }
     }
 
-    /// Says that the engine has started, at `start` on its clock.
+    /// The links of the packet log, if there is one.
+    pub fn logged_links(&self) -> Option<&Arc<LoggedLinks>> {
+        self.log.0.as_ref().map(PacketLog::links)
+    }
+
+    /// Called when the engine has started, at `start` on its clock.
     ///
     /// # Errors
-    /// If there is no thread for the series.
+    /// If the thread of the series can't be started.
     pub fn begin(&mut self, start: Nanos, instance: &Arc<RunningInstance>) -> anyhow::Result<()> {
         if let Some(log) = &self.log.0 {
             log.begin(start);
@@ -154,7 +159,7 @@ impl RealRecords {
         }
     }
 
-    /// Writes what is left, after the workers have ended.
+    /// Writes the rest after the workers have ended.
     pub fn finish(mut self, recorded: &mut Recorded) {
         self.log.finish(recorded);
         let errors = self.captures.into_iter().filter_map(|capture| capture.finish().err());
@@ -170,10 +175,10 @@ pub struct VirtualRecords {
 }
 
 impl VirtualRecords {
-    /// Makes the files.
+    /// Creates the files.
     ///
     /// # Errors
-    /// If a file can't be made, or no link is called as asked for.
+    /// If a file can't be created, or no link matches.
     pub fn start(options: RecordOptions, plan: &Plan) -> anyhow::Result<Self> {
         let log = Log::start(options.log, plan, true)?;
         let (mut series, mut sampler) = (None, None);
@@ -189,16 +194,23 @@ impl VirtualRecords {
         self.log.0.as_mut()?.observer(worker)
     }
 
-    /// The sampler of the worker; says also where the links are, and that time begins at zero.
-    pub fn begin(&mut self, links: &[LinkRef]) -> Option<Box<dyn Sampler>> {
+    /// The sampler of the worker; says also where the links of `plan` are, and that time begins at zero.
+    pub fn begin(&mut self, plan: &Plan, links: &[LinkRef]) -> Option<Box<dyn Sampler>> {
+        self.place(plan, links, 0..plan.links.len() as u32);
         if let Some(log) = &self.log.0 {
-            log.place(links);
             log.begin(Nanos::ZERO);
         }
         self.sampler.take()
     }
 
-    /// Writes what is left, after the run.
+    /// Says where links will be that join later: in the order in which they do, before the run.
+    pub fn place(&self, plan: &Plan, links: &[LinkRef], fresh: impl Iterator<Item = u32>) {
+        if let Some(log) = &self.log.0 {
+            log.links().place(plan, links, fresh);
+        }
+    }
+
+    /// Writes the rest after the run.
     pub fn finish(mut self) -> Recorded {
         let mut recorded = Recorded::default();
         self.log.finish(&mut recorded);

@@ -10,15 +10,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// The report of a capture's port after the run.
 #[derive(Debug, Clone, Default)]
 pub struct CaptureReport {
-    /// Peculiarities of the input.
+    /// Report on the input.
     pub input: InputReport,
-    /// The engine's time of the last frame that came or went.
+    /// Time of the last received or sent frame on the engine's clock.
     pub last: Nanos,
-    /// Frames that went out and are missing in the output, because the pool had no room for a copy.
+    /// Sent frames missing in the output because the pool had no room for a copy.
     pub not_written: u64,
 }
 
-/// The parts of a port that stay here when it goes to its worker.
+/// The handle to a port that has moved to its worker.
 #[derive(Debug, Clone)]
 pub struct Watch {
     tally: Tally,
@@ -26,42 +26,41 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Packets sent by its traffic sources, and those that arrived.
+    /// Counters of packets sent by its traffic sources, and of received ones.
     pub const fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// What its captures were like; complete once the run has ended.
+    /// The report on its captures; complete once the run has ended.
     pub fn capture(&self) -> CaptureReport {
         self.capture.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// The engine's time at which captures and sources begin: 0 in virtual time, the first look at one of them in
-/// real time, so that however long a start takes nothing is late. All ports of a run share it.
+/// The engine's time at which captures and sources begin: 0 in virtual time; in real time the first poll of
+/// one of them, so that nothing is late however long a start takes. Shared by all ports of a run.
 #[derive(Debug, Clone, Default)]
-pub struct Beginning(Arc<OnceLock<Nanos>>);
+pub struct StartTime(Arc<OnceLock<Nanos>>);
 
-impl Beginning {
+impl StartTime {
     /// Time 0 of the engine.
     pub fn at_zero() -> Self {
         Self(Arc::new(OnceLock::from(Nanos::ZERO)))
     }
 
-    /// When it was, if it has been.
+    /// The start time, if it is set.
     fn get(&self) -> Option<Nanos> {
         self.0.get().copied()
     }
 
-    /// When it was; `now` if it had not been.
+    /// The start time, which becomes `now` if it is not set.
     fn or(&self, now: Nanos) -> Nanos {
         *self.0.get_or_init(|| now)
     }
 }
 
-/// The port. Its sources and captures have a clock of their own, which is 0 at the beginning. Frames come
-/// from its capture if that is an input, else from its sources; those that are sent to it are measured, and
-/// written to its capture if that is an output.
+/// A port of captures and sources, whose clock is 0 at the start time. Frames come from its capture if it has
+/// an input, else from its sources. Sent frames are measured, and written to its capture if it has an output.
 pub struct ReplayPort {
     source: SourcePort,
     /// Whether the source has flows.
@@ -72,30 +71,30 @@ pub struct ReplayPort {
     report: CaptureReport,
     shared: Arc<Mutex<CaptureReport>>,
     one: Batch,
-    beginning: Beginning,
+    start_time: StartTime,
 }
 
 impl ReplayPort {
-    /// A port of these. `sends` says whether the source has flows, `capture` comes with whether it has an
-    /// input and an output.
+    /// Creates the port. `sends`: whether the source has flows; `capture` comes with whether it has an input
+    /// and an output.
     pub fn new(
         source: SourcePort,
         sends: bool,
         capture: Option<(PcapPort, bool, bool)>,
-        beginning: Beginning,
+        start_time: StartTime,
     ) -> Self {
         let (reads, writes) = capture.as_ref().map_or((false, false), |&(_, reads, writes)| (reads, writes));
         let capture = capture.map(|(port, ..)| port);
         let (report, shared) = Default::default();
-        Self { source, sends, capture, reads, writes, report, shared, one: Batch::new(), beginning }
+        Self { source, sends, capture, reads, writes, report, shared, one: Batch::new(), start_time }
     }
 
-    /// What to look at while it is away.
+    /// The handle to it.
     pub fn watch(&self) -> Watch {
         Watch { tally: self.source.tally(), capture: Arc::clone(&self.shared) }
     }
 
-    /// Writes copies of the packets to the output: it frees what it has written.
+    /// Writes copies of the packets to the output, which frees what it has written.
     fn write(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
         let Some(capture) = self.capture.as_mut().filter(|_| self.writes) else { return Ok(()) };
         let mut result = Ok(());
@@ -131,7 +130,7 @@ impl Port for ReplayPort {
     }
 
     fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
-        let begin = self.beginning.or(now);
+        let begin = self.start_time.or(now);
         let (own_now, before) = (now.since(begin), batch.as_slice().len());
         self.report.last = self.report.last.max(own_now);
         let received = match self.capture.as_mut().filter(|_| self.reads) {
@@ -145,7 +144,7 @@ impl Port for ReplayPort {
     }
 
     fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
-        let begin = self.beginning.get().unwrap_or_default().0;
+        let begin = self.start_time.get().unwrap_or_default().0;
         for &handle in batch.as_slice() {
             let meta = pool.meta_mut(handle);
             meta.set_leave(meta.leave().max(meta.arrival).saturating_sub(begin));
@@ -162,14 +161,14 @@ impl Port for ReplayPort {
             Some(capture) => capture.next_arrival(),
             None => self.source.next_arrival(),
         };
-        let begin = self.beginning.get();
+        let begin = self.start_time.get();
         next.map(
             |time| if time == Nanos::NEVER { time } else { begin.map_or(Nanos::ZERO, |begin| begin + time) },
         )
     }
 
     fn change_source(&mut self, now: Nanos, source: &str, spec: &'static Spec, values: &Values) -> bool {
-        let begin = self.beginning.get().unwrap_or(now);
+        let begin = self.start_time.get().unwrap_or(now);
         self.source.change_source(now.since(begin), source, spec, values)
     }
 

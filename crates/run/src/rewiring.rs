@@ -1,97 +1,123 @@
-//! Bringing a running instance from one scenario to another: links and hosts are added and removed while
-//! packets flow.
+//! Bringing a running instance from one scenario to another: links, hosts and ports are added and removed
+//! while packets flow.
 
-use crate::added_hosts::ChangedHosts;
+use crate::changed_ports::ChangedPorts;
+use crate::comparison::without_changes;
 use crate::instance::RunningInstance;
+use crate::planned_rewiring::PlannedRewiring;
 use crate::running_state::RunningState;
-use longwire_assemble::{Rewired as Made, rewire};
-use longwire_control::{Instance, RewireAsk, Rewired, RewiredObject, SetError};
-use longwire_drivers::{HostDriver, Wire};
-use longwire_scenario::{Plan, edited, parse_running};
+use longwire_control::{Comparison, Instance, RewireRequest, Rewired, ScenarioRequest, SetError};
+use longwire_scenario::{Plan, advanced, changed_sections, edited, parse_after};
+use longwire_units::Nanos;
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::sync::{Arc, PoisonError};
 
 impl RunningInstance {
-    /// Brings it to the scenario that `text` describes: its hosts and links that are new join, those that
-    /// it has no more leave, all at one instant. Links that stay keep what they are set to, whatever the
-    /// text says. What removed links hold is dropped and counted, unless they are `drained`.
+    /// Brings it to a scenario: settings of links, sources and media change at one instant, then those of
+    /// routers, then links, hosts and ports join and leave at one instant. All is checked, hosts are made
+    /// and ports opened, before anything changes. What removed links hold is dropped and counted.
     ///
     /// # Errors
-    /// If the scenario is wrong, or differs in what can't change while it runs; nothing has changed then.
-    pub fn bring(&self, text: &str, drained: bool) -> Result<Rewired, SetError> {
+    /// If the scenario is wrong, or differs in what can't change while it runs and the rest is not wanted;
+    /// nothing has changed then.
+    pub(crate) fn bring(&self, wanted: &ScenarioRequest) -> Result<Comparison, SetError> {
         let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
-        self.bring_alone(text, drained)
+        let (shown, text, rewiring) = {
+            let state = self.state();
+            let running = self.running(&state);
+            let (shown, changes, rewiring) = running.changes_to(wanted)?;
+            let text = changes.text();
+            let rewiring = rewiring.map(|planned| self.with_ports(planned)).transpose()?;
+            running.make(changes)?;
+            (shown, text, rewiring)
+        };
+        match rewiring {
+            Some((planned, ports)) => self.take_over(planned, ports)?,
+            None if shown.refused.is_empty() => {
+                // The objects are the same: only the text differs.
+                let mut state = self.replace_state();
+                state.plan = Arc::new(Plan { text, ..(*state.plan).clone() });
+            }
+            None => {}
+        }
+        Ok(shown)
     }
 
-    /// Adds and removes what is asked for: see [`RunningInstance::bring`].
+    /// Adds and removes what is asked for, all at one instant. Links that stay keep what they are set to.
+    /// What removed links hold is dropped and counted, unless they are drained.
     ///
     /// # Errors
-    /// As there, or if there is nothing of that name.
-    pub fn edit(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
+    /// If there is nothing of a name, or the scenario would be wrong, or differ in what can't change while it
+    /// runs; nothing has changed then.
+    pub fn edit(&self, ask: &RewireRequest) -> Result<Rewired, SetError> {
         let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = Arc::clone(&self.state().plan.text);
-        let text = edited(&text, &ask.add, &ask.remove);
-        let text = text.map_err(|error| SetError::Refused(error.to_string()))?;
-        self.bring_alone(&text, ask.drain)
+        let old = Arc::clone(&self.state().plan);
+        // Changes that were written behind the scenario are what objects are set to: they stay that.
+        let old = without_changes(&old.text);
+        let text = edited(old, &ask.add, &ask.remove).map_err(refused)?;
+        if let Some(section) = changed_sections(old, &text).first() {
+            return Err(SetError::Refused(format!(
+                "{section} differs, and only links, hosts, ports and bridges can be added and removed while \
+                 it runs: start it again"
+            )));
+        }
+        self.follow(&text, ask.drain)
     }
 
-    /// Nobody else does it meanwhile.
-    fn bring_alone(&self, text: &str, drained: bool) -> Result<Rewired, SetError> {
+    /// Adds and removes what the scenario's events up to `time` say.
+    ///
+    /// # Errors
+    /// As [`RunningInstance::edit`].
+    pub(crate) fn advance(&self, time: Nanos, drained: bool) -> Result<Rewired, SetError> {
+        let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = Arc::clone(&self.state().plan);
+        self.follow(&advanced(without_changes(&old.text), time).map_err(refused)?, drained)
+    }
+
+    /// Brings it to the objects of the scenario `text`. The caller has the lock.
+    fn follow(&self, text: &str, drained: bool) -> Result<Rewired, SetError> {
         let (old, layout) = {
             let state = self.state();
             (Arc::clone(&state.plan), Arc::clone(&state.layout))
         };
-        let plan = parse_running(&old.file, text).map_err(|error| SetError::Refused(error.to_string()))?;
-        let plan = Arc::new(as_running(&old, plan));
-        let mut made =
-            rewire(&old, &layout, &plan, drained).map_err(|error| SetError::Refused(error.to_string()))?;
-        let done = Rewired { added: added(&plan, &made), removed: removed(&old, &made) };
-        if done.added.is_empty() && done.removed.is_empty() && *plan.text == *old.text {
+        let plan = parse_after(&old, text).map_err(refused)?;
+        let planned = PlannedRewiring::new(&old, &layout, &plan, drained).map_err(refused)?;
+        let done = planned.objects();
+        if planned.is_empty() && *text == *old.text {
             return Ok(done);
         }
-        let mut hosts = ChangedHosts::open(&Instance::name(self), &old, &plan, &made)?;
-        made.give_ports(hosts.take_ports());
+        let (planned, ports) = self.with_ports(planned)?;
+        self.take_over(planned, ports)?;
+        Ok(done)
+    }
+
+    /// Makes the hosts that a rewiring adds, and opens its ports.
+    fn with_ports(&self, mut planned: PlannedRewiring) -> Result<(PlannedRewiring, ChangedPorts), SetError> {
+        let PlannedRewiring { old, new, made } = &mut planned;
+        let mut ports = ChangedPorts::open(&Instance::name(self), old, new, made)?;
+        made.give_ports(ports.take_ports());
+        Ok((planned, ports))
+    }
+
+    /// Lets the engine take over what was planned. The caller has the lock.
+    fn take_over(&self, planned: PlannedRewiring, mut ports: ChangedPorts) -> Result<(), SetError> {
+        let PlannedRewiring { new, made, .. } = planned;
         let fresh: HashSet<u32> = made.added.iter().copied().collect();
+        if let Some(logged) = self.logged.get() {
+            logged.place(&new, &made.layout.links, made.added.iter().copied());
+        }
         {
             let mut state = self.replace_state();
             self.remote().rewire(made.rewiring).map_err(|error| SetError::Unavailable(error.to_string()))?;
-            let objects = state.objects.moved_to(&plan, &made.layout.links, &fresh);
-            *state = RunningState::new(plan, objects, made.layout);
+            ports.keep();
+            let objects = state.objects.moved_to(&new, &made.layout.links, &fresh);
+            *state = RunningState::new(new, objects, made.layout);
         }
-        hosts.close()?;
-        Ok(done)
+        ports.close()
     }
 }
 
-fn object(kind: &str, name: &str) -> RewiredObject {
-    RewiredObject { kind: kind.into(), name: name.into() }
-}
-
-fn added(plan: &Plan, made: &Made) -> Vec<RewiredObject> {
-    let hosts = plan.hosts[made.new_hosts.clone()].iter().map(|host| object("host", &host.name));
-    let links = made.added.iter().map(|&place| object("link", &plan.links[place as usize].name));
-    hosts.chain(links).collect()
-}
-
-fn removed(plan: &Plan, made: &Made) -> Vec<RewiredObject> {
-    let links = made.removed.iter().map(|&place| object("link", &plan.links[place as usize].name));
-    let hosts = plan.hosts[made.old_hosts.clone()].iter().map(|host| object("host", &host.name));
-    links.chain(hosts).collect()
-}
-
-/// The plan with what the start of the run has settled: memory, and how hosts are wired. Sources that were
-/// silenced are so here.
-fn as_running(running: &Plan, mut plan: Plan) -> Plan {
-    plan.engine = running.engine.clone();
-    plan.sources.retain(|source| running.sources.iter().any(|known| known.name == source.name));
-    for host in &mut plan.hosts {
-        match running.hosts.iter().find(|known| known.name == host.name) {
-            Some(known) => host.driver = known.driver,
-            None if host.driver.wire == Wire::Tap && !longwire_lab::abilities().tap.available => {
-                host.driver = HostDriver::VETH;
-            }
-            None => {}
-        }
-    }
-    plan
+fn refused(error: impl Display) -> SetError {
+    SetError::Refused(error.to_string())
 }

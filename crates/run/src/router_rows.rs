@@ -1,12 +1,12 @@
-//! Routers in the report of a run, and on the screen.
+//! Routers in the report of a run.
 
 use longwire_block::AttachmentStats;
 use longwire_engine::{NodeReport, Report};
-use longwire_report::{Row, shown};
+use longwire_report::Row;
 use longwire_scenario::Plan;
 use serde_json::Value;
 
-/// A row with everything that a router has counted; it fails if not every packet is accounted for.
+/// A row with all counters of a router; it fails if packets are unaccounted for.
 pub fn router_row(plan: &Plan, node: &NodeReport) -> Row {
     let stats = &node.stats;
     let mut row = Row::new(name(plan, node), "packets")
@@ -15,7 +15,7 @@ pub fn router_row(plan: &Plan, node: &NodeReport) -> Row {
         .judged(stats.come() == stats.gone())
         .extra("kind", "router");
     let counters = serde_json::to_value(stats).unwrap_or_default();
-    // Who is above has rows of its own.
+    // Attachments have rows of their own.
     for (key, value) in counters.as_object().into_iter().flatten().filter(|(key, _)| *key != "levels") {
         // Reasons with their numbers become objects.
         let value = match value.as_array() {
@@ -28,8 +28,7 @@ pub fn router_row(plan: &Plan, node: &NodeReport) -> Row {
     row.extra("cache_hit_rate", hit_rate(stats.cache_hits, stats.cache_misses))
 }
 
-/// A scheduler's counters, with the names of flows' ports in place of their places, and nothing where
-/// no packet has gone to any.
+/// A scheduler's counters, with names of ports instead of places; empty if no packet has used it.
 fn with_port_names(plan: &Plan, mut processors: Value) -> Value {
     let flows = processors.get_mut("flows").and_then(Value::as_array_mut);
     for flow in flows.into_iter().flatten() {
@@ -40,7 +39,7 @@ fn with_port_names(plan: &Plan, mut processors: Value) -> Value {
     processors
 }
 
-/// A row for each who is above the router; it fails if not every packet is accounted for.
+/// A row for each attachment above the router; it fails if packets are unaccounted for.
 pub fn level_rows(plan: &Plan, node: &NodeReport) -> Vec<Row> {
     let row = |attachment: &AttachmentStats| {
         let come_back = attachment.verdicts + attachment.late + attachment.returned + attachment.kept;
@@ -63,7 +62,7 @@ fn pair(pair: &Value) -> Option<(String, Value)> {
     Some((pair.get(0)?.as_str()?.to_owned(), pair.get(1)?.clone()))
 }
 
-/// The share of destinations that the route cache knew; none if it was never asked.
+/// The hit rate of the route cache; none if it was never used.
 pub fn hit_rate(hits: u64, misses: u64) -> Option<f64> {
     (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64)
 }
@@ -81,50 +80,10 @@ pub fn name<'p>(plan: &'p Plan, node: &NodeReport) -> &'p str {
     port.and_then(|port| port.router).map_or("?", |router| &plan.routers[router as usize].name)
 }
 
-/// Whether a port is only the far side of a router's own on a bridge, which counts the same packets.
+/// Whether a port is only the far side of a router's own port on a bridge, which counts the same packets.
 pub fn is_far_side(plan: &Plan, place: u16) -> bool {
     let port = &plan.ports[usize::from(place)];
     port.router.is_none() && port.attachment.far().is_some()
-}
-
-/// A line for each router: what it forwards, and what else it does.
-pub fn screen(
-    plan: &Plan,
-    report: &Report,
-    before: Option<&Report>,
-    seconds: f64,
-    most: usize,
-) -> Vec<Vec<String>> {
-    let head = [
-        "router",
-        "forwards",
-        "made",
-        "for itself",
-        "dropped",
-        "held",
-        "cache hits",
-        "exceptions",
-        "policed",
-    ];
-    let mut lines = vec![head.map(str::to_owned).to_vec()];
-    for node in in_order(plan, report).into_iter().take(most) {
-        let stats = &node.stats;
-        let old = before.and_then(|before| before.nodes.iter().find(|old| old.port == node.port));
-        let old = old.map_or(0, |old| old.stats.forwarded);
-        let rate = stats.forwarded.saturating_sub(old) as f64 / seconds;
-        lines.push(vec![
-            name(plan, node).to_owned(),
-            format!("{rate:.0} packets/s"),
-            shown::count(stats.made),
-            shown::count(stats.consumed),
-            shown::count(stats.dropped),
-            shown::count(stats.kept),
-            hit_rate(stats.cache_hits, stats.cache_misses).map_or("-".into(), percent),
-            shown::drops(&stats.exceptions),
-            shown::drops(&stats.policed),
-        ]);
-    }
-    lines
 }
 
 /// A share as `97.5 %`.

@@ -1,4 +1,4 @@
-//! The report at the end of a run, in its only form. `run_text` prints it.
+//! The report at the end of a run. `run_text` prints it.
 
 use crate::objects::sources::why_silent;
 use crate::replay_port::Watch;
@@ -16,11 +16,11 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Most links that have rows: those that carried most.
+/// Most links with rows: those that carried most.
 const MOST_ROWS: usize = 10_000;
 
-/// A run that has ended.
-pub struct Ran<'a> {
+/// The result of a run in real time.
+pub struct ReportInput<'a> {
     /// The plan that was run.
     pub plan: Arc<Plan>,
     /// The engine's counters.
@@ -29,11 +29,11 @@ pub struct Ran<'a> {
     pub watches: Vec<Option<Watch>>,
     /// `real` or `virtual`.
     pub mode: &'static str,
-    /// How long it lasted, on its own clock.
+    /// Duration on its own clock.
     pub elapsed: Nanos,
-    /// By a link's place in the plan: how it was set at the end.
+    /// Settings of a link at the end, by place in the plan.
     pub settings: Box<dyn Fn(usize) -> BTreeMap<String, String> + 'a>,
-    /// By a source's place in the plan: ports that people have let it send to.
+    /// Ports to which changes have directed a source, by its place in the plan.
     pub aims: Box<dyn Fn(usize) -> Vec<u16> + 'a>,
     /// A row for each control plane of a router.
     pub planes: Vec<Row>,
@@ -43,18 +43,17 @@ pub struct Ran<'a> {
     pub nesp: Option<Row>,
 }
 
-/// The packets that a traffic source sent, and those that arrived, unless they went to a host or an
-/// interface.
+/// A traffic source's sent packets, and the received ones unless they went to a host or interface.
 struct Delivered<'a> {
     source: &'a Source,
     sent: Sent,
     received: Option<Received>,
-    /// Why it was not run, if it was not.
+    /// Why it did not run, if so.
     silent: Option<String>,
 }
 
-impl Ran<'_> {
-    /// The report in the one shape.
+impl ReportInput<'_> {
+    /// Builds the report.
     pub fn report(&self) -> Report {
         let counted = &self.counted;
         let mut report = Report::new("run")
@@ -92,8 +91,8 @@ impl Ran<'_> {
     pub(crate) fn row_of(&self, kind: Kind, name: &str) -> Option<Row> {
         match kind {
             Kind::Source => {
-                let delivered = self.delivered().find(|delivered| &*delivered.source.name == name)?;
-                Some(source_row(&delivered))
+                let id = self.plan.sources.iter().position(|source| &*source.name == name)?;
+                Some(source_row(&self.delivered_of(id)?))
             }
             Kind::Port => {
                 let port = self.counted.ports.iter().find(|port| &*port.name == name)?;
@@ -112,26 +111,31 @@ impl Ran<'_> {
     }
 
     fn delivered(&self) -> impl Iterator<Item = Delivered<'_>> {
-        self.plan.sources.iter().enumerate().filter_map(|(id, source)| {
-            let watch = |place: u16| self.watches.get(usize::from(place))?.as_ref();
-            let Some(own) = watch(source.in_port) else {
-                let silent = Some(why_silent(&self.plan, source)?);
-                return Some(Delivered { source, sent: Sent::NONE, received: None, silent });
-            };
-            let sent = own.tally().sent(id as u16);
-            let mut ends = self.plan.aims(id);
-            ends.extend((self.aims)(id));
-            ends.sort_unstable();
-            ends.dedup();
-            let mut received: Option<Received> = None;
-            for tally in ends.into_iter().filter_map(watch).map(Watch::tally) {
-                received.get_or_insert(Received::NONE).add(&tally.received(id as u16));
-            }
-            Some(Delivered { source, sent, received, silent: None })
-        })
+        (0..self.plan.sources.len()).filter_map(|id| self.delivered_of(id))
     }
 
-    /// Bits that a link let out, over the time of the run.
+    /// What the source at this place in the plan has sent; none if it has not run, and nobody needs to know
+    /// why.
+    fn delivered_of(&self, id: usize) -> Option<Delivered<'_>> {
+        let source = &self.plan.sources[id];
+        let watch = |place: u16| self.watches.get(usize::from(place))?.as_ref();
+        let Some(own) = watch(source.in_port) else {
+            let silent = Some(why_silent(&self.plan, source)?);
+            return Some(Delivered { source, sent: Sent::NONE, received: None, silent });
+        };
+        let sent = own.tally().sent(id as u16);
+        let mut ends = self.plan.aims(id);
+        ends.extend((self.aims)(id));
+        ends.sort_unstable();
+        ends.dedup();
+        let mut received: Option<Received> = None;
+        for tally in ends.into_iter().filter_map(watch).map(Watch::tally) {
+            received.get_or_insert(Received::NONE).add(&tally.received(id as u16));
+        }
+        Some(Delivered { source, sent, received, silent: None })
+    }
+
+    /// Mean output rate of a link in bits per second.
     fn link_rate(&self, link: &LinkReport) -> f64 {
         if self.elapsed.0 == 0 { 0.0 } else { link.stats.out_bytes as f64 * 8.0 / self.seconds() }
     }
@@ -211,7 +215,7 @@ impl Ran<'_> {
     }
 
     fn conservation_row(&self) -> Row {
-        // What workers hand to one another comes and goes twice.
+        // Packets passed between workers are counted twice.
         let passed_on = self.counted.flow.received;
         Row::new("packets accounted for", "packets")
             .expected(self.counted.packets_come() - passed_on)
@@ -272,7 +276,7 @@ pub fn fidelity_json(fidelity: &Fidelity) -> Value {
 }
 
 /// The verdicts on a run's windows, times in ns.
-fn window_json(window: &WindowVerdicts) -> Value {
+pub(crate) fn window_json(window: &WindowVerdicts) -> Value {
     let one = |window: &JudgedWindow| {
         json!({
             "from_ns": window.from.0,
@@ -318,7 +322,7 @@ fn by_reason(drops: &[(&'static str, u64)]) -> Map<String, Value> {
     drops.iter().map(|&(reason, packets)| (reason.to_owned(), packets.into())).collect()
 }
 
-/// Peculiarities of a port's captures.
+/// Notes on a port's captures.
 fn capture_notes(watch: Option<&Watch>) -> Vec<String> {
     let Some(report) = watch.map(Watch::capture) else { return Vec::new() };
     let input = report.input;

@@ -1,4 +1,4 @@
-//! Time series of links: what came, left and waited, at regular times, as CSV or JSON lines.
+//! Time series of links: arrivals, departures and backlog at regular times, as CSV or JSON lines.
 
 use crate::instance::RunningInstance;
 use crate::link_pattern::LinkPattern;
@@ -24,7 +24,7 @@ pub struct SeriesOptions {
     pub file: PathBuf,
     /// The interval.
     pub every: Nanos,
-    /// Which links; all if none are named.
+    /// The sampled links; default: all.
     pub links: Option<LinkPattern>,
 }
 
@@ -38,9 +38,9 @@ enum Format {
 const COLUMNS: &str = "time_ns,link,in_packets,in_bytes,out_packets,out_bytes,dropped_packets,\
     marked_packets,in_bit_s,out_bit_s,queue_packets,queue_bytes,travelling_packets";
 
-/// What a link had counted at its last sample.
+/// Counters of a link at its last sample.
 #[derive(Debug, Default, Clone, Copy)]
-struct Before {
+struct PreviousSample {
     time: Nanos,
     /// Packets and bytes in, packets and bytes out, dropped and marked packets.
     counts: [u64; 6],
@@ -51,10 +51,10 @@ pub struct SeriesFile {
     path: PathBuf,
     out: BufWriter<File>,
     format: Format,
-    /// Which links; all if there is no pattern.
+    /// The sampled links; all if there is no pattern.
     chosen: Option<LinkPattern>,
     /// By a link's name.
-    links: HashMap<Box<str>, Before>,
+    links: HashMap<Box<str>, PreviousSample>,
     /// Times of this sample and of the one before.
     times: [Nanos; 2],
     rows: u64,
@@ -62,17 +62,17 @@ pub struct SeriesFile {
 }
 
 impl SeriesFile {
-    /// Makes the file, with the columns' names if it is CSV.
+    /// Creates the file, with a header if it is CSV.
     ///
     /// # Errors
-    /// If its name says no format, no link is chosen, or it can't be written.
+    /// If the extension is unknown, no link matches, or it can't be written.
     pub fn create(options: &SeriesOptions, plan: &Plan) -> anyhow::Result<Self> {
         let path = options.file.clone();
         let format = format(&path)?;
         if let Some(pattern) = &options.links {
             pattern.places(plan)?;
         }
-        let what = || format!("the time series {} can't be written", path.display());
+        let what = || format!("can't write the time series {}", path.display());
         let mut out = BufWriter::new(File::create(&path).with_context(what)?);
         if format == Format::Csv {
             writeln!(out, "{COLUMNS}").with_context(what)?;
@@ -81,7 +81,7 @@ impl SeriesFile {
         Ok(Self { path, out, format, chosen, links, times, rows: 0, error: None })
     }
 
-    /// Writes a row of a link, if it is a chosen one.
+    /// Writes a row of a link if it is sampled.
     fn add(&mut self, time: Nanos, name: &str, stats: &LinkStats) {
         if !self.takes(name) {
             return;
@@ -90,8 +90,9 @@ impl SeriesFile {
             self.times = [time, self.times[0]];
         }
         if !self.links.contains_key(name) {
-            // It is new, or came while the run goes on.
-            self.links.insert(name.into(), Before { time: self.times[1], ..Before::default() });
+            // The link is new, or was added during the run.
+            self.links
+                .insert(name.into(), PreviousSample { time: self.times[1], ..PreviousSample::default() });
         }
         let Some(before) = self.links.get_mut(name) else { return };
         let &LinkStats { in_packets, in_bytes, out_packets, out_bytes, marked_packets, .. } = stats;
@@ -101,7 +102,7 @@ impl SeriesFile {
         let rate = |bytes: u64| u64::try_from(u128::from(bytes) * 8_000_000_000 / nanos).unwrap_or(u64::MAX);
         let held = [stats.queued_packets, stats.queued_bytes, stats.travelling_packets];
         let rates = [rate(fresh[1]), rate(fresh[3])];
-        *before = Before { time, counts };
+        *before = PreviousSample { time, counts };
         let written = match self.format {
             Format::Csv => csv(&mut self.out, (time, name), &[&fresh[..], &rates, &held].concat()),
             Format::JsonLines => {
@@ -123,10 +124,10 @@ impl SeriesFile {
         self.chosen.as_ref().is_none_or(|pattern| pattern.fits(name))
     }
 
-    /// Writes out what is buffered; returns the number of rows.
+    /// Flushes the buffer; returns the number of rows.
     ///
     /// # Errors
-    /// The first error of writing.
+    /// The first write error.
     fn finish(&mut self) -> anyhow::Result<u64> {
         let flushed = self.out.flush();
         let done = self.error.take().map_or(flushed, Err);
@@ -140,7 +141,7 @@ fn format(path: &Path) -> anyhow::Result<Format> {
     match extension.as_deref() {
         Some("csv") => Ok(Format::Csv),
         Some("jsonl" | "ndjson") => Ok(Format::JsonLines),
-        _ => bail!("{}: name the time series .csv, or .jsonl for a JSON object a line", path.display()),
+        _ => bail!("{}: name the time series .csv, or .jsonl for a JSON object per line", path.display()),
     }
 }
 
@@ -182,10 +183,10 @@ impl VirtualSeries {
         Ok((Self(file), Box::new(sampler)))
     }
 
-    /// Writes out what is buffered; returns the number of rows.
+    /// Flushes the buffer; returns the number of rows.
     ///
     /// # Errors
-    /// If not all could be written.
+    /// If a write failed.
     pub fn finish(self) -> anyhow::Result<u64> {
         lock(&self.0).finish()
     }
@@ -211,17 +212,17 @@ fn lock(file: &Mutex<SeriesFile>) -> std::sync::MutexGuard<'_, SeriesFile> {
     file.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A series of a run in real time: a thread asks the workers. Dropping it ends it.
+/// A series of a run in real time: a thread queries the workers. Dropping it ends it.
 pub struct RealSeries {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<anyhow::Result<u64>>>,
 }
 
 impl RealSeries {
-    /// Starts the thread, which takes a sample `every` so long.
+    /// Starts the thread, which samples at interval `every`.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// If no thread can be started.
     pub fn start(mut file: SeriesFile, every: Nanos, instance: &Arc<RunningInstance>) -> io::Result<Self> {
         let (stop, stopped) = channel();
         let (every, instance) = (Duration::from_nanos(every.0.max(1)), Arc::clone(instance));
@@ -242,7 +243,7 @@ impl RealSeries {
                 if !goes_on {
                     return file.finish();
                 }
-                // If that took longer than the interval, samples are left out.
+                // If that took longer than the interval, samples are skipped.
                 let now = Instant::now();
                 let late = now.saturating_duration_since(next).as_nanos() / every.as_nanos();
                 next += every.saturating_mul(u32::try_from(late).unwrap_or(u32::MAX)) + every;
@@ -252,10 +253,10 @@ impl RealSeries {
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Takes the last sample, of what happened since the one before. The workers still run.
+    /// Takes the last sample while the workers still run.
     ///
     /// # Errors
-    /// If not all could be written.
+    /// If a write failed.
     pub fn finish(mut self) -> anyhow::Result<u64> {
         self.end().unwrap_or(Ok(0))
     }
@@ -268,7 +269,7 @@ impl RealSeries {
 
 impl Drop for RealSeries {
     fn drop(&mut self) {
-        // Its error has nowhere to go.
+        // The error can't be reported.
         let _ = self.end();
     }
 }

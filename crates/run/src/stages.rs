@@ -1,7 +1,6 @@
-//! What `[[at]]` adds and removes in real time: a thread does it as a request would.
+//! Executes additions and removals of `[[at]]` in real time, on a thread, like requests.
 
 use crate::instance::RunningInstance;
-use longwire_control::RewireAsk;
 use longwire_scenario::Stage;
 use longwire_units::Nanos;
 use std::io;
@@ -10,14 +9,14 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The thread, and what ends it.
+/// The thread, and the channel that ends it.
 pub(crate) struct Stages {
     end: Sender<()>,
     thread: JoinHandle<Vec<String>>,
 }
 
 impl Stages {
-    /// Starts it for a run that began at `started`, if its plan adds or removes anything.
+    /// Starts the thread for a run that began at `started`, if its plan adds or removes anything.
     pub(crate) fn start(instance: &Arc<RunningInstance>, started: Nanos) -> io::Result<Option<Self>> {
         let plan = Arc::clone(&instance.state().plan);
         if plan.stages.is_empty() {
@@ -32,14 +31,14 @@ impl Stages {
         Ok(Some(Self { end, thread }))
     }
 
-    /// Ends it. What could not be done is the answer.
+    /// Ends the thread; returns the failures.
     pub(crate) fn end(self) -> Vec<String> {
         drop(self.end);
-        self.thread.join().unwrap_or_else(|_| vec!["the thread of [[at]] broke".into()])
+        self.thread.join().unwrap_or_else(|_| vec!["the thread of [[at]] panicked".into()])
     }
 }
 
-/// Waits for a stage and takes it; the error, if it could not be taken. None if the run has ended.
+/// Waits for a stage and executes it; returns the error if it failed. None if the run has ended.
 fn take(
     stage: &Stage,
     started: Nanos,
@@ -50,7 +49,6 @@ fn take(
     if ended.recv_timeout(Duration::from_nanos(wait.0)) != Err(RecvTimeoutError::Timeout) {
         return None;
     }
-    let ask = RewireAsk { add: stage.add.clone(), remove: stage.remove.clone(), drain: stage.drain };
-    let done = instance.upgrade()?.edit(&ask);
-    Some(done.err().map(|error| format!("what [[at]] {} adds or removes: {error}", stage.time)))
+    let done = instance.upgrade()?.advance(stage.time, stage.drain);
+    Some(done.err().map(|error| format!("[[at]] {}: {error}", stage.time)))
 }

@@ -1,4 +1,4 @@
-//! The test hosts of a plan: a lab of its own, or the two ends of `exec`.
+//! The test hosts of a plan: its own lab, or the two ends of `exec`.
 
 use anyhow::Context;
 use longwire_drivers::{HostDriver, Wire};
@@ -9,23 +9,23 @@ use longwire_lab::{
 use longwire_scenario::{Host, Network, Plan};
 use std::path::PathBuf;
 
-/// Hosts that are up. They are taken down when this is dropped.
+/// Hosts that are up. Dropping this takes them down.
 #[derive(Debug)]
 pub enum TestHosts {
     /// The hosts of a scenario.
     Lab(Lab),
-    /// The ends of `exec`: the plan's hosts have their names.
+    /// The ends of `exec`, which have the names of the plan's hosts.
     Exec(ExecNet),
-    /// The ends beside an interface that others have made: the plan's hosts have their names.
+    /// The ends of an attachment to an existing interface, which have the names of the plan's hosts.
     Attached(Attachment),
 }
 
 impl TestHosts {
-    /// Makes the plan's hosts as the lab `name`, or none if it has none; what killed runs left is removed
-    /// first.
+    /// Creates the plan's hosts as the lab `name`; none if it has no hosts. Leftovers of killed runs are
+    /// removed first.
     ///
     /// # Errors
-    /// If the system doesn't allow it; nothing is left behind.
+    /// If the system refuses; then nothing is left behind.
     pub fn make(name: &str, plan: &Plan) -> anyhow::Result<Option<Self>> {
         if !plan.has_lab() {
             return Ok(None);
@@ -36,7 +36,7 @@ impl TestHosts {
         Ok(Some(Self::Lab(Lab::create(name, &specs)?)))
     }
 
-    /// The lab that the hosts are in.
+    /// The lab of the hosts.
     pub const fn lab(&self) -> &Lab {
         match self {
             Self::Lab(lab) => lab,
@@ -45,7 +45,7 @@ impl TestHosts {
         }
     }
 
-    /// Gives a host's interface, which was made in the host, its addresses and routes.
+    /// Sets addresses and routes of a host's interface, which was created in the host.
     ///
     /// # Errors
     /// If there is no such host or interface, or the kernel refuses.
@@ -57,20 +57,20 @@ impl TestHosts {
         }
     }
 
-    /// Puts back what the ends of `exec` changed in the machine's network, which takes the kernel a while:
-    /// when nobody needs it any more, before the engine and the hosts end. [`TestHosts::down`] does what is
-    /// left.
+    /// Restores what the ends of `exec` changed in the machine's network, which takes the kernel a while:
+    /// called when it is no longer needed, before the engine and the hosts end. [`TestHosts::down`] does the
+    /// rest.
     pub fn close_way_out(&self) {
         if let Self::Exec(net) = self {
-            // What fails is tried again, and reported, when the hosts are taken down.
+            // Failures are retried and reported when the hosts are taken down.
             let _ = net.close_way_out();
         }
     }
 
-    /// Takes the hosts down and ends what runs in them.
+    /// Takes the hosts down and ends their processes.
     ///
     /// # Errors
-    /// If something can't be removed; the rest is removed all the same.
+    /// If something can't be removed; the rest is still removed.
     pub fn down(self) -> Result<(), LabError> {
         match self {
             Self::Lab(lab) => lab.down(),
@@ -80,12 +80,12 @@ impl TestHosts {
     }
 }
 
-/// Removes what killed runs left: their hosts, and their logs.
+/// Removes leftovers of killed runs: their hosts and logs.
 ///
 /// # Errors
-/// If something can't be removed; the rest is removed all the same.
+/// If something can't be removed; the rest is still removed.
 pub fn sweep() -> anyhow::Result<()> {
-    let swept = longwire_lab::sweep().context("removing what killed runs left")?;
+    let swept = longwire_lab::sweep().context("removing leftovers of killed runs")?;
     swept.iter().for_each(|name| remove_log(name));
     Ok(())
 }
@@ -95,17 +95,17 @@ pub fn remove_log(lab: &str) {
     let _ = std::fs::remove_file(log_of(lab));
 }
 
-/// The log of a lab that is kept up.
+/// The log of a lab that is kept running.
 pub fn log_of(lab: &str) -> PathBuf {
     longwire_control::directory().join(format!("{lab}.log"))
 }
 
-/// Makes sure that the plan's hosts can be made: enters a user namespace if only that allows it, and wires
-/// hosts by veth where there can be no TAP devices. It has to come before any second thread. Says what was
-/// done instead.
+/// Ensures that the plan's hosts can be created: enters a user namespace if necessary, and uses veth instead
+/// of TAP devices where those are impossible. Must be called before a second thread exists. Returns notes
+/// about what was changed.
 ///
 /// # Errors
-/// If neither this user nor a user namespace may make hosts; the error says why and what would help.
+/// If neither this user nor a user namespace may create hosts; the error says why and what to do.
 pub fn gain_privileges(plan: &mut Plan) -> anyhow::Result<Vec<String>> {
     let mut notes = Vec::new();
     if !plan.has_lab() {
@@ -124,7 +124,7 @@ pub fn gain_privileges(plan: &mut Plan) -> anyhow::Result<Vec<String>> {
     let tap = taps();
     anyhow::ensure!(
         tap.available || plan.control_planes().next().is_none(),
-        "routers' control planes are reached through TAP devices, and there can be none here: {}",
+        "routers' control planes need TAP devices, which are impossible here: {}",
         tap.reason
     );
     let wants_tap = plan.hosts.iter().any(|host| host.driver.wire == Wire::Tap);
@@ -137,10 +137,10 @@ pub fn gain_privileges(plan: &mut Plan) -> anyhow::Result<Vec<String>> {
     Ok(notes)
 }
 
-/// A plan's host as the lab makes it.
+/// The lab's specification of a plan's host.
 ///
 /// # Errors
-/// If an address is none.
+/// If an address is invalid.
 pub fn host_spec(host: &Host) -> Result<HostSpec, LabError> {
     let cidr = |network: &Network| Cidr::new(network.address, network.prefix);
     let routes = host.routes.iter().map(|route| Ok(Route { to: cidr(&route.to)?, via: Some(route.via) }));
@@ -156,7 +156,7 @@ pub fn host_spec(host: &Host) -> Result<HostSpec, LabError> {
     })
 }
 
-/// A wire as the lab makes it.
+/// The lab's kind of a wire.
 pub const fn wiring(wire: Wire) -> Wiring {
     match wire {
         Wire::Tap => Wiring::Tap,

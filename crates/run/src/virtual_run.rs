@@ -1,6 +1,6 @@
 //! `run --virtual`: the whole scenario on a simulated clock.
 
-use crate::open_ports::open_virtual;
+use crate::open_ports::{open_sinks, open_virtual};
 use crate::port_files::PortFiles;
 use crate::programs::rows;
 use crate::records::{RecordOptions, Recorded, VirtualRecords};
@@ -23,7 +23,7 @@ pub struct Simulated {
     pub counted: Report,
     /// What is left of the ports, by place in the plan.
     pub watches: Vec<Option<Watch>>,
-    /// The simulated time that passed.
+    /// The simulated duration.
     pub elapsed: Nanos,
     /// A row for each program of its routers.
     pub programs: Vec<Row>,
@@ -31,10 +31,10 @@ pub struct Simulated {
     pub recorded: Recorded,
 }
 
-/// Runs `plan` on captures and traffic sources, until nothing is left to happen or for `time`.
+/// Runs `plan` on captures and traffic sources, until no event is left or for `time`.
 ///
 /// # Errors
-/// A source without an end, a file that can't be used, or a full packet pool.
+/// A source has no end, a file is unusable, or the packet pool is full.
 pub fn simulate(
     plan: &Arc<Plan>,
     files: &PortFiles,
@@ -55,15 +55,21 @@ pub fn simulate(
     let open = open_virtual(plan, files)?;
     let mut records = VirtualRecords::start(options, plan)?;
     let mut built = build(plan, open.ports, |worker| records.observer(worker))?;
-    let sampler = records.begin(&built.layout.links);
+    let sampler = records.begin(plan, &built.layout.links);
     if let Some(worker) = built.setup.workers.first_mut() {
         worker.sampler = sampler;
     }
     built.raise_in_line(plan)?;
-    // Nothing in virtual time installs or removes any.
+    // Programs are not installed or removed in virtual time.
     let installed = built.programs();
-    let rewirings = rewirings(plan, &built.layout)?;
-    let mut counted = built.setup.simulate_rewired(time.unwrap_or(TO_THE_END), rewirings);
+    let mut planned = Vec::new();
+    for (stage, mut made) in plan.stages.iter().zip(rewirings(plan, &built.layout)?) {
+        let ports = open_sinks(&stage.plan, &made.new_ports)?;
+        made.give_ports(ports);
+        records.place(&stage.plan, &made.layout.links, made.added.iter().copied());
+        planned.push((stage.time, made.rewiring));
+    }
+    let mut counted = built.setup.simulate_rewired(time.unwrap_or(TO_THE_END), planned);
     let mut recorded = records.finish();
     counted.errors.append(&mut recorded.errors);
     if counted.own_losses().pool > 0 {
@@ -81,7 +87,7 @@ pub fn simulate(
     Ok(Simulated { plan: Arc::clone(last), counted, watches: open.watches, elapsed, programs, recorded })
 }
 
-/// Whether a source has no limit, after all changes of it.
+/// Whether a source has no end after all its changes.
 fn never_ends(plan: &Plan, place: usize, source: &Source) -> bool {
     let mut events: Vec<_> = plan.events.iter().collect();
     events.retain(|event| event.sources.contains(&(place as u32)));

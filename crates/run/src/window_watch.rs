@@ -1,4 +1,4 @@
-//! The thread that judges the last moments of a run in real time.
+//! The thread that judges the sliding window of a run in real time.
 
 use longwire_assemble::tolerance;
 use longwire_engine::{Remote, SlidingWindow, WindowVerdicts};
@@ -9,7 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// See the module. The thread ends after this is dropped.
+/// The thread that judges windows; it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct WindowWatch {
     verdicts: Arc<Mutex<Option<WindowVerdicts>>>,
@@ -17,10 +17,10 @@ pub(crate) struct WindowWatch {
 }
 
 impl WindowWatch {
-    /// Starts the thread for a run that started then.
+    /// Starts the thread for a run that began at `started`.
     ///
     /// # Errors
-    /// If there is no thread to be had.
+    /// If no thread can be started.
     pub fn start(plan: &Plan, remote: Remote, started: Nanos) -> io::Result<Self> {
         let verdicts = Arc::new(Mutex::new(None));
         let (_line, ended) = channel::<()>();
@@ -31,13 +31,13 @@ impl WindowWatch {
             let mut next = started;
             loop {
                 let now = longwire_clock::monotonic();
-                // Samples missed while the machine slept are not made up for.
+                // Samples missed while the machine slept are skipped.
                 next = (next + step).max(now);
                 let wait = Duration::from_nanos(next.since(now).0);
                 if ended.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
-                // A worker that does not answer now may do so next time.
+                // A worker that does not answer now may answer next time.
                 if window.look(&remote).is_ok() {
                     *shared.lock().unwrap_or_else(PoisonError::into_inner) = window.verdicts().cloned();
                 }

@@ -4,22 +4,22 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// An IP address with the length of its network's prefix, as `10.0.0.1/24`.
+/// An IP address with its prefix length, as `10.0.0.1/24`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Network {
     /// The address, host bits included.
     pub address: IpAddr,
-    /// Bits of the address that name the network: 0 to 32, or 128 for IPv6.
+    /// Prefix length in bits: 0 to 32, or to 128 for IPv6.
     pub prefix: u8,
 }
 
 impl Network {
-    /// The network of one address.
+    /// The network of a single address (/32 or /128).
     pub const fn single(address: IpAddr) -> Self {
         Self { address, prefix: bits(address) }
     }
 
-    /// Whether it holds one address only.
+    /// Whether it holds a single address.
     pub const fn is_single(&self) -> bool {
         self.prefix == bits(self.address)
     }
@@ -30,7 +30,7 @@ impl Network {
         self.address.is_ipv4() == address.is_ipv4() && (first..=last).contains(&number(address))
     }
 
-    /// The network alone: its bits behind the prefix are zero.
+    /// The network with its host bits cleared.
     #[must_use]
     pub fn masked(&self) -> Self {
         let (first, _) = self.range();
@@ -44,8 +44,8 @@ impl Network {
     /// All addresses of IPv4, and all of IPv6.
     pub const EVERYTHING: [Self; 2] = [v4([0; 4], 0), v6(0, 0)];
 
-    /// Whether an address means everybody in it, or any router (RFC 1812, 4.2.3.1; RFC 4291, 2.6.1). Networks
-    /// of two addresses have none of these (RFC 3021, RFC 6164).
+    /// Whether `address` is the subnet's broadcast address, or its all-zeros or any-router address (RFC 1812,
+    /// 4.2.3.1; RFC 4291, 2.6.1). Networks of two addresses have none of these (RFC 3021, RFC 6164).
     pub fn means_all(&self, address: IpAddr) -> bool {
         let ((lowest, highest), number) = (self.range(), number(address));
         let v4 = self.address.is_ipv4();
@@ -53,20 +53,19 @@ impl Network {
         v4 == address.is_ipv4() && highest - lowest > 1 && for_all
     }
 
-    /// Why a route to it is never used, if it is not: routers forward packets to none of its addresses (RFC
-    /// 6890; RFC 3927, 7).
+    /// Why a route to it is never used: routers never forward to such addresses (RFC 6890; RFC 3927, 7).
     pub fn unused_route(&self) -> Option<String> {
         let what = self.unforwarded()?;
         Some(format!("the route to {self} is never used: nothing is forwarded to {what}"))
     }
 
-    /// What the addresses in it are, if none of them is forwarded to.
+    /// What its addresses are, if they are never forwarded to.
     fn unforwarded(&self) -> Option<&'static str> {
         let holds = |(net, _): &&(Self, _)| net.prefix <= self.prefix && net.contains(self.address);
         UNFORWARDED.iter().find(holds).map(|(_, what)| *what)
     }
 
-    /// Its first and its last address as numbers.
+    /// Its first and last address as numbers.
     pub(crate) fn range(&self) -> (u128, u128) {
         let host_bits = u32::from(bits(self.address) - self.prefix);
         let hosts = if host_bits == 128 { u128::MAX } else { (1u128 << host_bits) - 1 };
@@ -78,14 +77,14 @@ impl Network {
 impl FromStr for Network {
     type Err = String;
 
-    /// Reads `address/prefix`, or an address alone as the network of that address.
+    /// Reads `address/prefix`; an address alone is a network of one.
     fn from_str(text: &str) -> Result<Self, String> {
         let (address, prefix) = match text.trim().split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text.trim(), None),
         };
         let address: IpAddr = address.parse().map_err(|_| {
-            format!("\"{text}\" is no address; write one such as \"10.0.0.1/24\" or \"fd00::1/64\"")
+            format!("\"{text}\" is not an address; write one such as \"10.0.0.1/24\" or \"fd00::1/64\"")
         })?;
         let most = bits(address);
         let prefix = match prefix.map(str::parse) {
@@ -103,7 +102,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// Networks to which nothing is forwarded, and what they are.
+/// Networks that are never forwarded to, and what they are.
 const UNFORWARDED: [(Network, &str); 9] = [
     (v4([0, 0, 0, 0], 8), "addresses of this network"),
     (v4([127, 0, 0, 0], 8), "loopback addresses"),
@@ -124,17 +123,17 @@ const fn v6(address: u128, prefix: u8) -> Network {
     Network { address: IpAddr::V6(Ipv6Addr::from_bits(address)), prefix }
 }
 
-/// The target of a route, as text.
+/// The destination of a route as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RoutedTo {
+pub enum RouteTarget {
     /// This network.
     Network(Network),
-    /// `default`: all addresses, of IPv4 as of IPv6.
+    /// `default`: all addresses of IPv4 or IPv6.
     Default,
 }
 
-impl RoutedTo {
-    /// The network that a route with these gateways leads to: `default` is all of IPv6 if one of them is of
+impl RouteTarget {
+    /// The network that a route with these gateways leads to: `default` is all of IPv6 if any gateway is
     /// IPv6, else all of IPv4.
     pub(crate) fn by(self, mut gateways: impl Iterator<Item = IpAddr>) -> Network {
         let [v4, v6] = Network::EVERYTHING;
@@ -146,7 +145,7 @@ impl RoutedTo {
     }
 }
 
-impl FromStr for RoutedTo {
+impl FromStr for RouteTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -162,14 +161,13 @@ impl FromStr for RoutedTo {
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// The address that the port at `place` of the plan has unless the scenario gives one: locally
-    /// administered, with the letters `LW` in it.
+    /// The default address of the port at `place` of the plan: locally administered, with the letters `LW`.
     pub const fn of_port(place: u16) -> Self {
         let [high, low] = place.to_be_bytes();
         Self([0x02, b'L', b'W', 0, high, low])
     }
 
-    /// The address of a router's end at that port.
+    /// The default address of a router at that port.
     pub const fn of_router(place: u16) -> Self {
         let [high, low] = place.to_be_bytes();
         Self([0x02, b'L', b'W', 1, high, low])
@@ -180,7 +178,8 @@ impl FromStr for Mac {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = || format!("\"{text}\" is no hardware address; write one such as \"02:00:00:00:00:01\"");
+        let wanted =
+            || format!("\"{text}\" is not a hardware address; write one such as \"02:00:00:00:00:01\"");
         let mut bytes = [0; 6];
         let mut parts = text.trim().split(':');
         for byte in &mut bytes {
@@ -206,12 +205,12 @@ impl fmt::Display for Mac {
     }
 }
 
-/// How many bits an address of this family has.
+/// Bits of an address of this family.
 const fn bits(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// Whether an address says nothing of the link that it is on: there may be one like it on each.
+/// Whether an address is link-local, so that each link may have one like it.
 pub(crate) const fn is_within_a_link(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_link_local(),

@@ -1,4 +1,4 @@
-//! Attachments of ports, and their properties: no other module matches on the variants.
+//! Attachments of ports; no other module matches on the variants.
 
 use longwire_block::{Setting, Values};
 use longwire_drivers::{Driver, InterfaceName, Netns};
@@ -9,15 +9,17 @@ use std::sync::Arc;
 pub enum Attachment {
     /// A host, by index.
     Host(u32),
-    /// What a driver drives.
+    /// A port driver.
     Driven(Driven),
     /// The control plane of a router: an interface in its namespace.
     Control(ControlEnd),
-    /// Another node: what goes out by it comes in by the port with the place `far`.
+    /// Another node: packets sent here arrive at the port with the place `far`.
     Inner {
-        /// Its far side.
+        /// Place of the far port.
         far: u16,
     },
+    /// Nothing: the port was removed while the scenario ran, and others keep their places.
+    Vacant,
 }
 
 /// A driver with its settings.
@@ -29,17 +31,17 @@ pub struct Driven {
     pub values: Values,
 }
 
-/// The end of a router's control plane beside one of its ports.
+/// A port to a router's control plane, beside one of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ControlEnd {
     /// Index of the router.
     pub router: u32,
-    /// Its port beside this one, by its place among the router's ports.
+    /// Index of that port among the router's ports.
     pub port: u32,
 }
 
 impl Attachment {
-    /// The index of its host.
+    /// Index of the host, if it is one.
     pub const fn host(&self) -> Option<u32> {
         match self {
             Self::Host(host) => Some(*host),
@@ -47,7 +49,7 @@ impl Attachment {
         }
     }
 
-    /// The place of its far side at another node.
+    /// Place of the far port at another node.
     pub const fn far(&self) -> Option<u16> {
         match self {
             Self::Inner { far } => Some(*far),
@@ -55,7 +57,7 @@ impl Attachment {
         }
     }
 
-    /// The router's control plane that it is.
+    /// The control plane, if it leads to one.
     pub const fn control(&self) -> Option<ControlEnd> {
         match self {
             Self::Control(end) => Some(*end),
@@ -63,7 +65,7 @@ impl Attachment {
         }
     }
 
-    /// The driver that the scenario names for it; none for a host.
+    /// The driver, if the scenario names one; hosts have theirs.
     pub const fn driven(&self) -> Option<&Driven> {
         match self {
             Self::Driven(driven) => Some(driven),
@@ -71,7 +73,7 @@ impl Attachment {
         }
     }
 
-    /// Whether packets come in and go out here: it is not between nodes, nor a control plane's.
+    /// Whether packets enter and leave the emulation here, unlike between nodes or to a control plane.
     pub const fn is_outer(&self) -> bool {
         matches!(self, Self::Host(_) | Self::Driven(_))
     }

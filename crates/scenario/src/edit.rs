@@ -1,23 +1,22 @@
-//! Edits of a scenario's text: sections are added behind it, or cut out of it; all else stays as it was
-//! written.
+//! Edits of a scenario's text: sections are appended or cut out, all else stays as written.
 
 use std::ops::Range;
 use thiserror::Error;
 use toml::de::{DeTable, DeValue};
 
 /// Sections whose entries have names and can be cut out.
-const NAMED: [&str; 2] = ["link", "host"];
+const NAMED: [&str; 4] = ["link", "host", "port", "bridge"];
 
-/// Why a section can't be cut out.
+/// Why a section can't be removed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EditError {
     /// The text is not TOML.
     #[error("the scenario's text is not TOML any more")]
     NotToml,
     /// There is no such section.
-    #[error("no [[link]] and no [[host]] is called \"{0}\"")]
+    #[error("no [[link]], [[host]], [[port]] or [[bridge]] is called \"{0}\"")]
     Unknown(String),
-    /// One section makes several.
+    /// A section with a count makes several objects.
     #[error(
         "\"{name}\" is one of those that a single [[{section}]] with a count makes: write a section for \
          each, and apply that"
@@ -33,24 +32,24 @@ pub enum EditError {
     Direction {
         /// The name.
         name: String,
-        /// That of both directions.
+        /// The name of the whole link.
         whole: String,
     },
-    /// The entries stand in a list.
+    /// The entries are written as an inline list.
     #[error("\"{0}\" is written in a list in one line: write it as a section of its own, and apply that")]
     Inline(String),
 }
 
-/// The text without what is called like one of `remove`, and with the sections `add` behind it.
+/// The text without the entries named in `remove`, and with the sections `add` appended.
 ///
 /// # Errors
-/// If there is nothing of a name, or its section makes others, too.
+/// If there is no entry of a name, or its section makes several objects.
 pub fn edited(text: &str, add: &str, remove: &[String]) -> Result<String, EditError> {
     let mut text = text.to_owned();
     for name in remove {
         let (cut, section) = without_section(&text, name)?;
         text = cut;
-        // A host's links go with it.
+        // The links of a host, port or bridge go with it.
         while section != "link"
             && let Some(link) = link_of(&text, name)
         {
@@ -60,7 +59,7 @@ pub fn edited(text: &str, add: &str, remove: &[String]) -> Result<String, EditEr
     Ok(if add.trim().is_empty() { text } else { with_sections(&text, add) })
 }
 
-/// The sections that a table describes: by word, the keys of an entry, or of several.
+/// A table of sections as TOML text: by section, the keys of one entry or of several.
 pub(crate) fn sections_of(sections: &DeTable<'_>) -> String {
     let mut text = String::new();
     for (word, entries) in sections {
@@ -77,7 +76,7 @@ pub(crate) fn sections_of(sections: &DeTable<'_>) -> String {
                     });
                     text.extend(lines);
                 }
-                // Reading it says what is wrong.
+                // Reading the text reports the error.
                 other => text += &format!("{}\n", written(other)),
             }
         }
@@ -85,7 +84,7 @@ pub(crate) fn sections_of(sections: &DeTable<'_>) -> String {
     text
 }
 
-/// A value in one line.
+/// A value on one line.
 fn written(value: &DeValue<'_>) -> String {
     let each = |list: Vec<String>| list.join(", ");
     match value {
@@ -113,13 +112,13 @@ fn quoted(key: &str) -> String {
     if plain { key.into() } else { quoted_text(key) }
 }
 
-/// As a string of TOML.
+/// As a TOML string.
 fn quoted_text(text: &str) -> String {
-    // JSON escapes what TOML does, but for one character.
+    // JSON escapes like TOML, but for one character.
     serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
-/// The text with `sections` behind it.
+/// The text with `sections` appended.
 fn with_sections(text: &str, sections: &str) -> String {
     let gap = if text.is_empty() || text.ends_with("\n\n") {
         ""
@@ -132,12 +131,18 @@ fn with_sections(text: &str, sections: &str) -> String {
     format!("{text}{gap}{sections}{end}")
 }
 
-/// The text without the section of the link called `name`. A link without a name is called by its ends.
+/// The text without the section of this name, and that section's kind. A link without a name is called by its
+/// ends.
 ///
 /// # Errors
-/// If there is none, or its section makes others, too.
+/// If there is none, or its section makes several objects.
 fn without_section(text: &str, name: &str) -> Result<(String, &'static str), EditError> {
     let (cut, section) = section_called(text, name)?;
+    Ok((without_lines(text, cut), section))
+}
+
+/// The text without these lines, and without what belongs to them.
+pub(crate) fn without_lines(text: &str, cut: Range<usize>) -> String {
     // Comments directly above belong to it.
     let mut begin = cut.start;
     let above = |begin: usize| {
@@ -150,14 +155,14 @@ fn without_section(text: &str, name: &str) -> Result<(String, &'static str), Edi
     {
         begin = start;
     }
-    // The last section has no empty line behind it.
+    // The last section is not followed by an empty line.
     if let (Some((start, "")), true) = (above(begin), cut.end == text.len()) {
         begin = start;
     }
-    Ok((format!("{}{}", &text[..begin], &text[cut.end..]), section))
+    format!("{}{}", &text[..begin], &text[cut.end..])
 }
 
-/// How the first link calls itself that begins or ends at `end`.
+/// The name of the first link that begins or ends at `end`.
 fn link_of(text: &str, end: &str) -> Option<String> {
     let (root, _) = DeTable::parse_recoverable(text);
     let DeValue::Array(links) = root.get_ref().get("link")?.get_ref() else { return None };
@@ -170,11 +175,11 @@ fn link_of(text: &str, end: &str) -> Option<String> {
             DeValue::Array(list) => list.iter().any(|end| is_it(end.get_ref())),
             one => is_it(one),
         });
-        if any { Called::of(table).whole } else { None }
+        if any { EntryName::of(table).whole } else { None }
     })
 }
 
-/// Where the section is: from its header to the next one that is not its own.
+/// The section's lines: from its header to the next that is not one of its subtables.
 fn section_called(text: &str, name: &str) -> Result<(Range<usize>, &'static str), EditError> {
     let (root, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
@@ -186,7 +191,7 @@ fn section_called(text: &str, name: &str) -> Result<(Range<usize>, &'static str)
         };
         for (index, entry) in entries.iter().enumerate() {
             let DeValue::Table(table) = entry.get_ref() else { continue };
-            let called = Called::of(table);
+            let called = EntryName::of(table);
             if called.whole.as_deref() == Some(name) {
                 if table.contains_key("count") {
                     return Err(EditError::Counted { name: name.into(), section });
@@ -211,15 +216,15 @@ fn section_called(text: &str, name: &str) -> Result<(Range<usize>, &'static str)
     Err(EditError::Unknown(name.into()))
 }
 
-/// How an entry calls itself.
-struct Called {
-    /// Its name, or its ends.
+/// The name of an entry.
+struct EntryName {
+    /// Its name, or its ends as `a-b`.
     whole: Option<String>,
     duplex: bool,
     template: Option<String>,
 }
 
-impl Called {
+impl EntryName {
     fn of(table: &DeTable<'_>) -> Self {
         let text = |key: &str| match table.get(key)?.get_ref() {
             DeValue::String(text) => Some(text.to_string()),
@@ -239,7 +244,7 @@ impl Called {
 }
 
 /// The lines of the section's entry with this index.
-fn header(text: &str, section: &str, index: usize) -> Option<Range<usize>> {
+pub(crate) fn header(text: &str, section: &str, index: usize) -> Option<Range<usize>> {
     let mut begin = None;
     let (mut seen, mut at) = (0, 0);
     for line in text.split_inclusive('\n') {
@@ -265,20 +270,26 @@ fn header(text: &str, section: &str, index: usize) -> Option<Range<usize>> {
 fn key_of(line: &str) -> Option<&str> {
     let inside = line.strip_prefix("[[").or_else(|| line.strip_prefix('['))?;
     let key = inside.split(']').next()?.trim();
-    // A line of a list of lists would begin alike.
+    // A line of nested arrays also begins with brackets.
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_. ".contains(c);
     (!key.is_empty() && key.chars().all(plain) && inside.contains(']')).then_some(key)
 }
 
-/// The sections of two scenarios that differ, apart from links and hosts.
+/// The sections of two scenarios that differ, apart from links, hosts, ports and bridges.
 pub fn changed_sections(before: &str, after: &str) -> Vec<String> {
     let [before, after] = [before, after].map(|text| text.parse::<toml::Table>().unwrap_or_default());
     let mut keys: Vec<&String> = before.keys().chain(after.keys()).collect();
     keys.sort_unstable();
     keys.dedup();
-    let differs =
-        |key: &&&String| !["link", "host"].contains(&key.as_str()) && before.get(**key) != after.get(**key);
+    let differs = |key: &&&String| !NAMED.contains(&key.as_str()) && before.get(**key) != after.get(**key);
     keys.iter().filter(differs).map(|key| (*key).clone()).collect()
+}
+
+/// The events of a scenario that add or remove something.
+pub fn staged_sections(text: &str) -> Vec<toml::Value> {
+    let table = text.parse::<toml::Table>().unwrap_or_default();
+    let all = table.get("at").and_then(toml::Value::as_array).cloned().unwrap_or_default();
+    all.into_iter().filter(|at| ["add", "remove"].iter().any(|key| at.get(key).is_some())).collect()
 }
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! What the engine's stages, blocks, memory and port drivers cost on a machine, in picoseconds a packet.
+//! Costs of the engine's stages, blocks, memory and port drivers on a machine, in picoseconds per packet.
 
 use longwire_block::{ParamKind, Spec, Value, Values};
 use longwire_drivers::{Backend, DRIVERS, Driver, Prices};
 use std::collections::BTreeMap;
 
-/// A measured price in picoseconds: the median of several runs, and how far these lay apart.
+/// A measured price in picoseconds: the median of several runs, and their spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Price {
     /// The median.
     pub median: u64,
-    /// The least of the runs.
+    /// The lowest of the runs.
     pub least: u64,
-    /// The most.
+    /// The highest.
     pub most: u64,
 }
 
@@ -22,21 +22,19 @@ impl Price {
     }
 }
 
-/// The numbers of links at which the misses of their records are measured.
+/// Numbers of links at which the cache misses of their records are measured.
 pub const LINK_COUNTS: [u64; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
-/// The numbers of packets on their way at which their misses are measured.
+/// Numbers of packets in flight at which their cache misses are measured.
 pub const FLIGHT_COUNTS: [u64; 4] = [1_000, 10_000, 100_000, 1_000_000];
-/// The numbers of packets on their way, each on a link of its own, at which the misses of these links are
-/// measured.
+/// Numbers of packets in flight, each on a link of its own, at which the misses of these links are measured.
 pub const APART_COUNTS: [u64; 3] = [1_000, 10_000, 100_000];
-/// So many links, and so many packets on their way, lie in the near caches: they cost nothing more.
+/// Numbers of links and packets that fit in the near caches and cost nothing more.
 const FEW_LINKS: u64 = 8;
 const FEW_PACKETS: u64 = 100;
-/// The way in which the names of prices say how a worker waits, and which share of packets is no later.
+/// How a worker waits, as the names of prices say it.
 pub const WAITS: [&str; 3] = ["spin", "sleep-then-spin", "sleep"];
 
-/// What is always measured, with what is assumed without a measurement: processors of 3 GHz whose memory
-/// answers in 90 ns.
+/// What is always measured, with the value assumed otherwise: a processor of 3 GHz, memory of 90 ns latency.
 const STAGES: &[(&str, u64)] = &[
     ("packet", 60_000),
     ("bridge", 10_000),
@@ -79,13 +77,13 @@ const STAGES: &[(&str, u64)] = &[
     ("late-sleep-p99", 90_000_000),
 ];
 
-/// Prices of blocks begin so.
+/// Prefix of the names of blocks' prices.
 const BLOCK: &str = "block-";
-/// Assumed of a block that judges, and of a queue, that nothing was measured of.
+/// Assumed prices of a judge and of a queue without any measurement.
 const ASSUMED_BLOCK: u64 = 5_000;
 const ASSUMED_QUEUE: u64 = 40_000;
 
-/// What the engine costs on a machine: what was measured, and for all else what is assumed.
+/// The engine's prices on a machine: measured ones, and assumed ones for all else.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EnginePrices {
     measured: BTreeMap<String, Price>,
@@ -94,11 +92,11 @@ pub struct EnginePrices {
 /// The origin of a price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// It was measured.
+    /// Measured.
     Measured,
-    /// It is that of the most expensive block of its stage that was measured.
+    /// The price of the most expensive measured block of its stage.
     Alike,
-    /// It is assumed.
+    /// Assumed.
     Assumed,
 }
 
@@ -112,7 +110,7 @@ impl EnginePrices {
             .map(|(name, _)| *name)
     }
 
-    /// Whether there can be a price of this name.
+    /// Whether this is the name of a price.
     pub fn is_name(name: &str) -> bool {
         let listed = priced().any(|(known, _)| *known == name);
         let of_block = |spec: &&'static Spec| {
@@ -122,12 +120,12 @@ impl EnginePrices {
         listed || longwire_link::registry().iter().any(of_block)
     }
 
-    /// Writes down what was measured.
+    /// Sets a measured price.
     pub fn set(&mut self, name: &str, price: Price) {
         self.measured.insert(name.into(), price);
     }
 
-    /// What was measured, by name.
+    /// The measured prices by name.
     pub fn measured(&self) -> impl Iterator<Item = (&str, Price)> {
         self.measured.iter().map(|(name, price)| (name.as_str(), *price))
     }
@@ -150,7 +148,7 @@ impl EnginePrices {
         self.measured.contains_key(name)
     }
 
-    /// What is assumed without a measurement; 0 of what has no price.
+    /// The assumed price in picoseconds; 0 for what has none.
     pub fn assumed(name: &str) -> u64 {
         let listed = priced().find(|(known, _)| *known == name);
         match listed {
@@ -161,7 +159,7 @@ impl EnginePrices {
         }
     }
 
-    /// What a block adds to a link, and where that comes from.
+    /// The price of a block, and its origin.
     pub fn block(&self, spec: &Spec, values: &Values) -> (u64, Origin) {
         let name = block_name(spec, &options(spec, values));
         if let Some(price) = self.measured.get(&name) {
@@ -175,35 +173,35 @@ impl EnginePrices {
         }
     }
 
-    /// What each link costs more when a packet comes to it, where a worker has so many of them.
+    /// Additional price of a packet's arrival at a link, where a worker has `count` links.
     pub fn of_links(&self, count: u64, timed: bool) -> u64 {
         let kind = if timed { "timed-links" } else { "links" };
         let points = LINK_COUNTS.map(|count| (count, self.price(&format!("{kind}-{count}"))));
         interpolated((FEW_LINKS, 0), &points, count)
     }
 
-    /// What each packet costs more on a link with a delay, constant or varied, where so many are on their
-    /// way.
+    /// Additional price per packet on a link with a constant or varied delay, with this many packets in
+    /// flight.
     pub fn in_flight(&self, packets: u64, varied: bool) -> u64 {
         let kind = if varied { "in-flight-varied" } else { "in-flight" };
         let points = FLIGHT_COUNTS.map(|count| (count, self.price(&format!("{kind}-{count}"))));
         interpolated((FEW_PACKETS, 0), &points, packets)
     }
 
-    /// What each link with a delay costs more when a packet leaves it, where so many links have packets on
-    /// their way: meanwhile these were met.
+    /// Additional price of a departure from a link with a delay, where this many links have packets in
+    /// flight: these were touched in between.
     pub fn apart(&self, links: u64) -> u64 {
         let points = APART_COUNTS.map(|count| (count, self.price(&format!("apart-{count}"))));
         interpolated((FEW_PACKETS, 0), &points, links)
     }
 }
 
-/// The stages and the drivers, with what is assumed of them.
+/// Stages and drivers with their assumed prices.
 fn priced() -> impl Iterator<Item = &'static (&'static str, u64)> {
     STAGES.iter().chain(DRIVERS.iter().flat_map(|driver| own(driver)))
 }
 
-/// The prices that are a driver's own.
+/// A driver's own prices.
 fn own(driver: &'static Driver) -> &'static [(&'static str, u64)] {
     match &driver.prices {
         Prices::Own(rows) => rows,
@@ -211,8 +209,8 @@ fn own(driver: &'static Driver) -> &'static [(&'static str, u64)] {
     }
 }
 
-/// The name of a block's price: `block-loss-independent`, and `block-loss-independent-wire` for one that
-/// judges on the wire.
+/// The name of a block's price: `block-loss-independent`, and `block-loss-independent-wire` for a judge on
+/// the wire.
 pub fn block_price(spec: &Spec, values: &Values) -> String {
     block_name(spec, &options(spec, values))
 }
@@ -226,7 +224,7 @@ fn block_name(spec: &Spec, options: &[&str]) -> String {
     name
 }
 
-/// The choices of a block that change what it costs.
+/// The choices of a block that affect its price.
 fn options(spec: &Spec, values: &Values) -> Vec<&'static str> {
     let chosen = |parameter: &str, word: &str| {
         let place = spec.params.iter().position(|param| param.name == parameter)?;
@@ -242,8 +240,7 @@ fn options(spec: &Spec, values: &Values) -> Vec<&'static str> {
     options
 }
 
-/// The price at `at`, between points whose distance is that of their logarithms; as at the first and the last
-/// beyond them.
+/// The price at `at`, interpolated over the logarithm; constant beyond the first and the last point.
 fn interpolated(first: (u64, u64), points: &[(u64, u64)], at: u64) -> u64 {
     let mut before = first;
     for &point in points {
@@ -261,7 +258,7 @@ fn interpolated(first: (u64, u64), points: &[(u64, u64)], at: u64) -> u64 {
     before.1
 }
 
-/// The binary logarithm in 65536ths: exact at powers of two, a straight line between them.
+/// The binary logarithm in 65536ths, exact at powers of two and linear between them.
 fn logarithm(number: u64) -> u64 {
     let number = number.max(1);
     let whole = number.ilog2();

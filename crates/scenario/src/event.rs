@@ -1,17 +1,17 @@
-//! Changes while a run goes on.
+//! Changes during a run.
 
 use longwire_block::change::{Edit, Ramp, Repeat};
 use longwire_units::Nanos;
 use std::sync::Arc;
 
-/// A change of links, of traffic sources, or of media, at a time of the run.
+/// A change of links, traffic sources or media at a time of the run.
 #[derive(Debug, Clone)]
 pub struct Event {
     /// When, from the start of the run.
     pub time: Nanos,
-    /// Whether it comes again.
+    /// Its repetition, if any.
     pub repeat: Option<Repeat>,
-    /// Whether it takes its time; else everything changes at once.
+    /// Its ramp; without one, everything changes at once.
     pub ramp: Option<Ramp>,
     /// Places of the links, ascending.
     pub links: Arc<[u32]>,
@@ -24,7 +24,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// When it comes next after `now`; none if no more.
+    /// Its next time after `now`; none after the last.
     pub fn next_after(&self, now: Nanos) -> Option<Nanos> {
         if self.time > now {
             return Some(self.time);

@@ -1,4 +1,4 @@
-//! Changes while a run goes on, in words.
+//! Descriptions of changes during a run.
 
 use crate::event::Event;
 use crate::plan::Plan;
@@ -10,8 +10,7 @@ use std::fmt::Write;
 const MOST_NAMED: usize = 4;
 
 impl Event {
-    /// Which links or sources change, and how, as in `up.forward: rate 1 Mbit/s, over 5 s in 50 steps, every
-    /// 10 s`.
+    /// The objects that change, and how: `up.forward: rate 1 Mbit/s, over 5 s in 50 steps, every 10 s`.
     pub fn describe(&self, plan: &Plan) -> String {
         let links = self.links.iter().map(|&link| &*plan.links[link as usize].name);
         let sources = self.sources.iter().map(|&source| &*plan.sources[source as usize].name);
@@ -24,7 +23,7 @@ impl Event {
         }
         let settings = if self.links.is_empty() { plain(&self.edits) } else { described(&self.edits) };
         let mut text = format!("{}: {settings}", names.join(", "));
-        // Writing to a text can't fail.
+        // Writing to a String can't fail.
         if let Some(ramp) = self.ramp {
             let _ = write!(text, ", over {} in {} steps", ramp.over, ramp.steps());
         }
@@ -38,11 +37,11 @@ impl Event {
     }
 }
 
-/// The settings that edits name.
+/// The settings of links that edits change.
 fn described(edits: &[Edit]) -> String {
     let setting = |edit: &Edit, at: usize, text: String| {
         let (spec, name) = (edit.spec, edit.spec.params[at].name);
-        // Of rules there may be none.
+        // There may be no rules.
         let text = if text.is_empty() { "none".into() } else { text };
         if at == 0 { format!("{} {text}", spec.key) } else { format!("{}.{name} {text}", spec.key) }
     };
@@ -54,7 +53,7 @@ fn described(edits: &[Edit]) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// The settings of sources or media that edits name.
+/// The settings of sources or media that edits change.
 fn plain(edits: &[Edit]) -> String {
     let each = edits.iter().flat_map(|edit| {
         let params = edit.given.iter().map(|(at, value)| {

@@ -1,10 +1,10 @@
-//! The sections of a scenario file as they are written. Reading, the errors about unknown keys and the JSON
-//! schema all come from these structures and, for what a link is made of, from the block registry.
+//! The sections of a scenario file as written. Reading, errors about unknown keys and the JSON schema all
+//! come from these structures and, for links, from the block registry.
 
-use crate::address::{Mac, Network, RoutedTo};
+use crate::address::{Mac, Network, RouteTarget};
 use crate::file_forwarder::Forwarder;
 use crate::file_router::Router;
-use crate::row::{Params, Repeated, Row, With};
+use crate::row::{Params, Repeated, Row, WithSettings};
 use crate::settings::{
     AtSettings, BridgeSettings, DirectionSettings, EngineSettings, Fidelity, HostSettings, LinkSettings,
     NespSettings, ScenarioSettings, SourceSettings,
@@ -16,22 +16,22 @@ use serde::Deserialize;
 use std::net::IpAddr;
 use std::ops::Range;
 
-pub(crate) type Engine = With<EngineKeys, EngineSettings>;
-pub(crate) type Nesp = With<NespKeys, NespSettings>;
-pub(crate) type Host = Repeated<With<HostKeys, HostSettings>>;
-pub(crate) type Bridge = Repeated<With<BridgeKeys, BridgeSettings>>;
+pub(crate) type Engine = WithSettings<EngineKeys, EngineSettings>;
+pub(crate) type Nesp = WithSettings<NespKeys, NespSettings>;
+pub(crate) type Host = Repeated<WithSettings<HostKeys, HostSettings>>;
+pub(crate) type Bridge = Repeated<WithSettings<BridgeKeys, BridgeSettings>>;
 pub(crate) type Port = Repeated<PortKeys>;
 pub(crate) type Path = Repeated<PathKeys>;
-pub(crate) type Link = Repeated<With<LinkKeys, LinkSettings>>;
-pub(crate) type Direction = With<DirectionKeys, DirectionSettings>;
-pub(crate) type Source = Repeated<With<SourceKeys, SourceSettings>>;
-pub(crate) type At = Repeated<With<AtKeys, AtSettings>>;
+pub(crate) type Link = Repeated<WithSettings<LinkKeys, LinkSettings>>;
+pub(crate) type Direction = WithSettings<DirectionKeys, DirectionSettings>;
+pub(crate) type Source = Repeated<WithSettings<SourceKeys, SourceSettings>>;
+pub(crate) type At = Repeated<WithSettings<AtKeys, AtSettings>>;
 
 /// A network of Longwire: hosts and ports, bridges, and the links between them.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct File {
-    /// What concerns all of it.
+    /// Settings of the whole scenario.
     #[serde(skip)]
     pub(crate) whole: Row<ScenarioSettings>,
     /// How the engine runs.
@@ -43,16 +43,16 @@ pub(crate) struct File {
     /// Test hosts, each a network namespace with one interface.
     #[serde(default)]
     pub(crate) host: Vec<Host>,
-    /// Where packets come in and go out.
+    /// Where packets enter and leave.
     #[serde(default)]
     pub(crate) port: Vec<Port>,
-    /// Learning bridges. Without any, one bridge joins all hosts and ports that no router is on.
+    /// Learning bridges. Default: one that joins all hosts and ports without a router.
     #[serde(default)]
     pub(crate) bridge: Vec<Bridge>,
     /// Routers.
     #[serde(default)]
     pub(crate) router: Vec<Router>,
-    /// Programs in the data path of routers.
+    /// Programs on the data path of routers.
     #[serde(default)]
     pub(crate) forwarder: Vec<Forwarder>,
     /// Links, simplex (from, to) or duplex (between).
@@ -61,10 +61,10 @@ pub(crate) struct File {
     /// Media that several links share: a wire, or a channel.
     #[serde(default)]
     pub(crate) medium: Vec<Medium>,
-    /// Paths that are given instead of found.
+    /// Paths that are set instead of computed.
     #[serde(default)]
     pub(crate) path: Vec<Path>,
-    /// Traffic sources in Longwire.
+    /// Traffic sources within Longwire.
     #[serde(default)]
     pub(crate) source: Vec<Source>,
     /// Changes during the run.
@@ -76,22 +76,22 @@ pub(crate) struct File {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct EngineKeys {
-    /// Processors to pin the workers to, one for each. Default: none.
+    /// Processors to pin the workers to, one each. Default: not pinned.
     #[serde(default)]
     pub(crate) cpus: Listed<Whole>,
 }
 
-/// Access to settings by frames from a port.
+/// Access to settings by frames from ports (NESP).
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct NespKeys {
-    /// The file with the shared key, which nobody but its owner can read: longwire nesp key FILE makes one.
+    /// The file with the shared key, readable by its owner only; longwire nesp key FILE makes one.
     pub(crate) key_file: Written<Text>,
     /// The hosts and ports from which it is allowed.
     pub(crate) ports: Listed<Name>,
-    /// The address of the UDP form over IPv4, with a port or without (8805). Default: not over IPv4.
+    /// The address of NESP over UDP and IPv4, with or without a port (8805). Default: not over IPv4.
     pub(crate) udp: Option<Written<Text>>,
-    /// The address of the UDP form over IPv6: `fd00::fe`, or `[fd00::fe]:8805`. Default: not over IPv6.
+    /// The address of NESP over UDP and IPv6: `fd00::fe`, or `[fd00::fe]:8805`. Default: not over IPv6.
     pub(crate) udp6: Option<Written<Text>>,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct HostKeys {
     pub(crate) name: Written<Name>,
     /// Addresses of its interface, with prefix lengths.
     pub(crate) address: Listed<Network>,
-    /// Hardware address. Default: one made from its place in the file.
+    /// Hardware address. Default: made from its place in the file.
     pub(crate) mac: Option<Written<Mac>>,
     /// Default gateway, one for each family at most.
     #[serde(default)]
@@ -119,13 +119,13 @@ pub(crate) struct HostKeys {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct HostRoute {
-    /// Where to; "default" is all of IPv4, or of IPv6 if the neighbour is.
-    pub(crate) to: Written<RoutedTo>,
+    /// Destination; "default" is all of IPv4, or of IPv6 if the gateway is IPv6.
+    pub(crate) to: Written<RouteTarget>,
     /// The gateway.
     pub(crate) via: Written<IpAddr>,
 }
 
-/// Where packets come in and go out.
+/// Where packets enter and leave.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct PortKeys {
@@ -136,8 +136,7 @@ pub(crate) struct PortKeys {
     /// Addresses behind it.
     #[serde(default)]
     pub(crate) addresses: Listed<Network>,
-    /// Hardware address of what is behind it, for traffic sources. Default: one made from its place in the
-    /// file.
+    /// Hardware address behind it, for traffic sources. Default: made from its place in the file.
     pub(crate) mac: Option<Written<Mac>>,
     /// Its bridge. Default: that of its link, or the only one.
     pub(crate) bridge: Option<Written<Name>>,
@@ -165,18 +164,18 @@ pub(crate) struct LinkKeys {
     pub(crate) to: Option<Written<Name>>,
     /// Both ends of a duplex link: two links, name.forward and name.backward.
     pub(crate) between: Option<Listed<Name>>,
-    /// The packets that take it, by address. Default: all that go from its one end to the other.
+    /// The packets that take it, by address. Default: all from its one end to the other.
     #[serde(rename = "match", default)]
     pub(crate) matches: Vec<Match>,
-    /// The profile that sets what its own keys leave out: "lte", or a profile's file. For a simplex link its
-    /// forward direction, unless the name ends with .backward.
+    /// The profile for settings that the link's own keys don't give: "lte", or a profile's file. A simplex
+    /// link takes the forward direction, unless the name ends with .backward.
     pub(crate) profile: Option<Written<Text>>,
-    /// The shared medium by which it sends, instead of a rate of its own.
+    /// The shared medium it sends on, instead of a rate of its own.
     pub(crate) medium: Option<Written<Name>>,
-    /// Settings of the direction from the first end of between only.
+    /// Settings of the direction from the first end of between.
     #[schemars(skip)]
     pub(crate) forward: Option<Direction>,
-    /// Settings of the direction back only.
+    /// Settings of the other direction.
     #[schemars(skip)]
     pub(crate) backward: Option<Direction>,
     /// Values of the registry's keys.
@@ -191,19 +190,19 @@ pub(crate) struct LinkKeys {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct DirectionKeys {
-    /// A profile for this direction alone.
+    /// The profile of this direction.
     pub(crate) profile: Option<Written<Text>>,
-    /// The shared medium by which it sends, instead of a rate of its own.
+    /// The shared medium it sends on, instead of a rate of its own.
     pub(crate) medium: Option<Written<Name>>,
     /// Values of the registry's keys.
     #[serde(skip)]
     pub(crate) blocks: Vec<BlockText>,
 }
 
-/// A profile: characteristics of links with a name. Its other keys are those of the block registry.
+/// A profile file: named characteristics of links. Its other keys are those of the block registry.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Named {
+pub(crate) struct ProfileFile {
     /// A short description.
     #[serde(default)]
     pub(crate) summary: String,
@@ -213,15 +212,15 @@ pub(crate) struct Named {
     /// Settings of both directions.
     #[serde(skip)]
     pub(crate) blocks: Vec<BlockText>,
-    /// Settings of the direction to the user only, and of that from the user.
+    /// Settings of the direction to the user only, and of the direction from the user.
     #[serde(skip)]
-    pub(crate) ways: [Vec<BlockText>; 2],
+    pub(crate) directions: [Vec<BlockText>; 2],
 }
 
-/// A section of a profile: all its keys are those of the block registry.
+/// A direction's section of a profile: all its keys are those of the block registry.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NamedWay {}
+pub(crate) struct ProfileSection {}
 
 /// A medium that several links share. Its other keys are the parameters of its kind.
 #[derive(Deserialize, JsonSchema)]
@@ -231,8 +230,8 @@ pub(crate) struct Medium {
     pub(crate) name: Written<Name>,
     /// "half-duplex", "csma-cd" or "dcf".
     pub(crate) kind: Written<Text>,
-    /// A named set of values for its parameters, which its own keys replace. Of dcf: "fhss", "802.11b",
-    /// "802.11g", "802.11a".
+    /// A named set of parameters, overridden by its own keys. For dcf: "fhss", "802.11b", "802.11g",
+    /// "802.11a".
     pub(crate) profile: Option<Written<Text>>,
     /// Its parameters: name, text, place of the value.
     #[serde(skip)]
@@ -249,7 +248,7 @@ pub(crate) struct Match {
     pub(crate) destination: Written<IpAddr>,
 }
 
-/// A path that is given.
+/// A path that is set instead of computed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct PathKeys {
@@ -257,9 +256,9 @@ pub(crate) struct PathKeys {
     pub(crate) from: Written<Name>,
     /// The host or port where it ends.
     pub(crate) to: Written<Name>,
-    /// The links, in the order in which packets pass them.
+    /// The links in the order in which packets pass them.
     pub(crate) links: Listed<Name>,
-    /// The packets that take it, by address. Default: all that go from its one end to the other.
+    /// The packets that take it, by address. Default: all from its one end to the other.
     #[serde(rename = "match", default)]
     pub(crate) matches: Vec<Match>,
 }
@@ -270,45 +269,45 @@ pub(crate) struct PathKeys {
 pub(crate) struct SourceKeys {
     /// Its name. Default: its ends, as a-b.
     pub(crate) name: Option<Written<Name>>,
-    /// The host or port by which they come in.
+    /// The host or port where they enter.
     pub(crate) from: Written<Name>,
-    /// The host or port that they are for.
+    /// The host or port they are sent to.
     pub(crate) to: Written<Name>,
     /// Source address. Default: the first of from.
     pub(crate) source: Option<Written<IpAddr>>,
-    /// Destination address. Default: the first of to, of the same family.
+    /// Destination address. Default: the first of to in the same family.
     pub(crate) destination: Option<Written<IpAddr>>,
     /// Settings that can change, as in [`AtKeys`]: name, text, place of the value.
     #[serde(skip)]
     pub(crate) params: Params,
 }
 
-/// A change at a time of the run. Its other keys are those of a link that change, or of a traffic source.
+/// A change at a time of the run. Its other keys are the settings of a link, source or medium that change.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct AtKeys {
     /// The link, or a list of links; a duplex link's name means both of its directions.
     pub(crate) link: Option<Listed<Name>>,
-    /// The traffic source, or a list of sources, instead of a link; the keys that change are its model and
-    /// the model's parameters, to, destination, packets, for and state.
+    /// The traffic source, or a list of sources, instead of a link; keys that change are its model and the
+    /// model's parameters, to, destination, packets, for and state.
     pub(crate) source: Option<Listed<Name>>,
-    /// The medium, or a list of media, instead of a link; the keys that change are its parameters.
+    /// The medium, or a list of media, instead of a link; keys that change are its parameters.
     pub(crate) medium: Option<Listed<Name>>,
-    /// The router, instead of a link, whose routes change, or a flow's weight.
+    /// The router, instead of a link, whose routes or flow weight change.
     pub(crate) router: Option<Written<Name>>,
-    /// Routes that the router has from then on: "10.1.0.0/16 via 10.0.0.2", or a list of such.
+    /// Routes to add to the router: "10.1.0.0/16 via 10.0.0.2", or a list of such.
     #[serde(default)]
     pub(crate) add_route: Listed<Text>,
-    /// Networks that the router has no route to from then on, or a list of them; "default" is all addresses.
+    /// Networks whose routes are removed from the router, or a list of them; "default" is all addresses.
     #[serde(default)]
-    pub(crate) remove_route: Listed<RoutedTo>,
-    /// What is there from then on, alone in its entry: { link = { … } } with the keys of a [[link]], or the
-    /// text of sections.
+    pub(crate) remove_route: Listed<RouteTarget>,
+    /// Objects to add, alone in their entry: { link = { … } } with the keys of a [[link]], or the text of
+    /// sections.
     #[schemars(with = "serde_json::Value")]
     pub(crate) add: Option<Written<Text>>,
-    /// Links that are not there any more from then on, alone in its entry or with add.
+    /// Links to remove, alone in their entry or with add.
     pub(crate) remove: Option<Listed<Name>>,
-    /// A flow that shares the router's processors, by its name, and gets a weight from then on.
+    /// The name of a flow that shares the router's processors and gets a new weight.
     pub(crate) flow: Option<Written<Name>>,
     /// Values of the registry's keys.
     #[serde(skip)]
@@ -323,9 +322,9 @@ pub(crate) struct AtKeys {
 pub(crate) struct BlockText {
     /// The key: `rate`.
     pub(crate) key: String,
-    /// The kind of block, if it is given, and its place.
+    /// The kind of block and its place, if given.
     pub(crate) kind: Option<(String, Range<usize>)>,
-    /// Parameters: name (none for the one that a mere value sets), text, place of the value.
+    /// Parameters: name (none for the one that a bare value sets), text, place of the value.
     pub(crate) params: Vec<(Option<String>, String, Range<usize>)>,
     /// The place of its value.
     pub(crate) span: Range<usize>,

@@ -1,8 +1,8 @@
-//! The section `[[router]]` of a scenario file as it is written.
+//! The section `[[router]]` as written.
 
-use crate::address::{Mac, Network, RoutedTo};
+use crate::address::{Mac, Network, RouteTarget};
 use crate::file_forwarder::ForwarderKey;
-use crate::row::{Repeated, Row, With};
+use crate::row::{Repeated, Row, WithSettings};
 use crate::settings::{
     ControlSettings, FlowSettings, HopSettings, PoliceSettings, RingSettings, RouterPortSettings,
     RouterSettings, SlowPathSettings,
@@ -12,35 +12,35 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::net::IpAddr;
 
-pub(crate) type Router = Repeated<With<RouterKeys, RouterSettings>>;
-pub(crate) type RouterHop = With<RouterHopKeys, HopSettings>;
-pub(crate) type NamedFlow = With<NamedFlowKeys, FlowSettings>;
-pub(crate) type RouterPort = With<RouterPortKeys, RouterPortSettings>;
+pub(crate) type Router = Repeated<WithSettings<RouterKeys, RouterSettings>>;
+pub(crate) type RouterHop = WithSettings<RouterHopKeys, HopSettings>;
+pub(crate) type NamedFlow = WithSettings<NamedFlowKeys, FlowSettings>;
+pub(crate) type RouterPort = WithSettings<RouterPortKeys, RouterPortSettings>;
 
-/// A router: IPv4 and IPv6 between its ports.
+/// A router for IPv4 and IPv6.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RouterKeys {
     /// Its name.
     pub(crate) name: Written<Name>,
-    /// Its ports: hosts and ports of the scenario that it is on, or ports of its own, for links.
+    /// Its ports: hosts and ports of the scenario, or its own, for links.
     pub(crate) ports: Vec<RouterPort>,
-    /// Routes besides those to the networks of its ports.
+    /// Routes besides those to its connected networks.
     #[serde(default)]
     pub(crate) routes: Vec<RouterRoute>,
-    /// A file with more routes, each on a line as "ip route" prints it: 10.1.0.0/16 via 10.0.0.2, or
+    /// A file with more routes, one a line as "ip route" prints them: 10.1.0.0/16 via 10.0.0.2, or
     /// 10.2.0.0/16 dev PORT.
     pub(crate) routes_file: Option<Written<Text>>,
-    /// Neighbours whose hardware addresses it knows from the start, besides the scenario's hosts.
+    /// Static neighbours, besides the scenario's hosts.
     #[serde(default)]
     pub(crate) neighbours: Vec<RouterNeighbour>,
-    /// Limits for operations that cost more than forwarding, for each port.
+    /// Limits for operations that cost more than forwarding, per port.
     pub(crate) police: Option<Row<PoliceSettings>>,
     /// "netns": routing protocols run in a network namespace named after the router, whose tables it follows.
     /// Default: none. Real time only.
     pub(crate) control_plane: Option<Written<Text>>,
-    /// The fields that distinguish flows without names: one or several of source, source-port, destination,
-    /// destination-port, protocol. Default: all of them.
+    /// The fields that distinguish unnamed flows: any of source, source-port, destination, destination-port,
+    /// protocol. Default: all of them.
     #[serde(default)]
     pub(crate) flow_key: Listed<Text>,
     /// Named flows and their settings.
@@ -58,32 +58,31 @@ pub(crate) struct RouterKeys {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RouterPortKeys {
-    /// A host or port of the scenario that the router is on; or a new name, at which links begin and end.
+    /// A host or port of the scenario, or a new name, at which links begin and end.
     pub(crate) port: Written<Name>,
-    /// Its hardware address. Default: one made from its place in the file.
+    /// Its hardware address. Default: made from its place in the file.
     pub(crate) mac: Option<Written<Mac>>,
-    /// Its addresses, with the prefix lengths of their networks.
+    /// Its addresses with prefix lengths.
     #[serde(default)]
     pub(crate) addresses: Listed<Network>,
-    /// The bridge of a port of the router's own. Default: the one that its link leads to.
+    /// The bridge of the router's own port. Default: that of its link.
     pub(crate) bridge: Option<Written<Name>>,
 }
 
-/// A route of a router: via a gateway, to a port, by one of several next hops, or to nowhere.
+/// A route of a router: via a gateway, out of a port, over several next hops, or discarding.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RouterRoute {
-    /// Where to; "default" is all of IPv4, or of IPv6 if the gateway is.
-    pub(crate) to: Written<RoutedTo>,
+    /// Destination; "default" is all of IPv4, or of IPv6 if the gateway is IPv6.
+    pub(crate) to: Written<RouteTarget>,
     /// The gateway.
     pub(crate) via: Option<Written<IpAddr>>,
-    /// The port behind which the destinations are neighbours themselves; with via, the port behind which the
-    /// gateway is.
+    /// The output port; without via, the destinations are on its link.
     pub(crate) port: Option<Written<Name>>,
-    /// Several of these, each with via or port or both: each flow takes one.
+    /// Several next hops, each with via, port or both: each flow takes one.
     #[serde(default)]
     pub(crate) next_hops: Vec<RouterHop>,
-    /// Whether packets are dropped without an ICMP error.
+    /// Drops packets without an ICMP error.
     pub(crate) discard: Option<bool>,
 }
 
@@ -93,12 +92,11 @@ pub(crate) struct RouterRoute {
 pub(crate) struct RouterHopKeys {
     /// The gateway.
     pub(crate) via: Option<Written<IpAddr>>,
-    /// The port behind which the destinations are neighbours themselves; with via, the port behind which the
-    /// gateway is.
+    /// The output port; without via, the destinations are on its link.
     pub(crate) port: Option<Written<Name>>,
 }
 
-/// A neighbour that a router knows.
+/// A static neighbour of a router.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RouterNeighbour {
@@ -106,16 +104,16 @@ pub(crate) struct RouterNeighbour {
     pub(crate) address: Written<IpAddr>,
     /// Its hardware address.
     pub(crate) mac: Written<Mac>,
-    /// The port that it is behind. Default: the one whose network it is in.
+    /// Its port. Default: the one whose network it is in.
     pub(crate) port: Option<Written<Name>>,
 }
 
-/// A flow with a name.
+/// A named flow.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct NamedFlowKeys {
     /// Its name in reports.
     pub(crate) name: Written<Name>,
-    /// Its packets; of several flows that match, the one with fewest wild fields counts.
+    /// Its packets; of several matching flows, the one with the fewest wildcards applies.
     pub(crate) key: ForwarderKey,
 }

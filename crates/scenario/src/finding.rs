@@ -1,18 +1,18 @@
-//! What was found wrong, or odd, in a scenario: where it stands, what it is, and the fix.
+//! Errors and warnings of a scenario: place, fault and fix.
 
 use std::fmt;
 use std::ops::Range;
 
-/// Most errors that are told at once.
+/// Most errors reported at once.
 const MOST_ERRORS: usize = 20;
-/// Most notes of a plan.
+/// Most warnings of a plan.
 const MOST_NOTES: usize = 50;
 /// Most characters of a source line that are shown.
 const MOST_SHOWN: usize = 120;
-/// Most characters of what is wrong, and of how to fix it.
-const MOST_TOLD: usize = 2000;
+/// Most characters of a fault, and of a fix.
+const MOST_TEXT: usize = 2000;
 
-/// Something in a scenario file that has to be, or should be, fixed.
+/// An error or warning about a scenario file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The file.
@@ -25,11 +25,11 @@ pub struct Finding {
     pub field: String,
     /// Its fault.
     pub what: String,
-    /// What to do about it.
+    /// The fix.
     pub fix: String,
-    /// The line as it stands in the file, cut to what is around the place.
+    /// The line of the file, cut around the place.
     excerpt: String,
-    /// Where in the excerpt, in characters: the first, and how many.
+    /// The marked part of the excerpt in characters: start and length.
     caret: (usize, usize),
 }
 
@@ -51,12 +51,12 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Why a scenario has no plan: everything that was found wrong, in the file's order.
+/// Why a scenario has no plan: all errors, in the file's order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScenarioError {
     /// The errors; at least one.
     pub findings: Vec<Finding>,
-    /// Whether there were more than are told.
+    /// Whether there were more than are listed.
     pub more: bool,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// A file that is being read, and what was found in it so far.
+/// A file being read, with its errors and warnings so far.
 pub(crate) struct Findings<'a> {
     file: &'a str,
     text: &'a str,
@@ -94,7 +94,7 @@ impl<'a> Findings<'a> {
         Self { file, text, line_starts, errors: Vec::new(), notes: Vec::new(), more: false }
     }
 
-    /// Writes an error down. One that says the same of the same place is told once.
+    /// Records an error, unless the same is recorded for the place.
     pub(crate) fn error(&mut self, span: Range<usize>, field: &str, what: String, fix: impl Into<String>) {
         if self.full() {
             self.more = true;
@@ -106,7 +106,7 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// Writes a note down.
+    /// Records a warning.
     pub(crate) fn note(&mut self, span: Range<usize>, field: &str, what: String, fix: impl Into<String>) {
         if self.notes.len() < MOST_NOTES {
             let finding = self.finding(&span, field, what, fix.into());
@@ -114,7 +114,7 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// Whether enough errors are known, so that looking for more is idle.
+    /// Whether there are so many errors that more are not worth finding.
     pub(crate) fn full(&self) -> bool {
         self.errors.len() >= MOST_ERRORS
     }
@@ -124,7 +124,7 @@ impl<'a> Findings<'a> {
         !self.errors.is_empty()
     }
 
-    /// The notes, or the errors if there are any.
+    /// The warnings, or the errors if there are any.
     pub(crate) fn finish(mut self) -> Result<Vec<Finding>, ScenarioError> {
         if self.errors.is_empty() {
             return Ok(self.notes);
@@ -134,12 +134,12 @@ impl<'a> Findings<'a> {
         Err(ScenarioError { findings, more: self.more })
     }
 
-    /// The line of a place, from 1.
+    /// The line of a position, from 1.
     pub(crate) fn line(&self, at: usize) -> usize {
         self.line_starts.partition_point(|&first| first <= at)
     }
 
-    /// What is found at a place, told to nobody yet.
+    /// Makes a finding without recording it.
     pub(crate) fn finding(&self, span: &Range<usize>, field: &str, what: String, fix: String) -> Finding {
         let start = floor(self.text, span.start);
         let line = self.line(start) - 1;
@@ -165,9 +165,9 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// A text that quotes the file, cut where it gets longer than anybody reads.
+/// Cuts a text that quotes the file to a readable length.
 fn shortened(mut text: String) -> String {
-    if let Some((end, _)) = text.char_indices().nth(MOST_TOLD) {
+    if let Some((end, _)) = text.char_indices().nth(MOST_TEXT) {
         text.truncate(end);
         text.push('…');
     }
@@ -179,7 +179,7 @@ fn floor(text: &str, at: usize) -> usize {
     text.floor_char_boundary(at)
 }
 
-/// What settings and sections are called elsewhere, and here.
+/// Names of settings and sections in other tools, and here.
 const ELSEWHERE: [(&str, &str); 15] = [
     ("bandwidth", "rate"),
     ("bw", "rate"),
@@ -198,25 +198,25 @@ const ELSEWHERE: [(&str, &str); 15] = [
     ("switch", "bridge"),
 ];
 
-/// The one of `known` that was probably meant by `given`, as the beginning of a fix.
+/// The one of `known` that `given` probably means.
 pub fn suggestion<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let known: Vec<&str> = known.into_iter().collect();
     let named = called_elsewhere(given).and_then(|name| known.iter().find(|known| **known == name));
     named.copied().or_else(|| nearest(given, known))
 }
 
-/// What we call something that others call `given`.
+/// The name here for what other tools call `given`.
 pub fn called_elsewhere(given: &str) -> Option<&'static str> {
     let found = ELSEWHERE.iter().find(|(other, _)| other.eq_ignore_ascii_case(given));
     found.map(|(_, name)| *name)
 }
 
-/// The one of `known` that differs least from `given`, if that is not much.
+/// The one of `known` with the least edit distance from `given`, if that is small.
 fn nearest<'k>(given: &str, known: Vec<&'k str>) -> Option<&'k str> {
     let length = given.chars().count();
     let allowed = |name: &str| (length.max(name.chars().count()) / 3).max(1);
-    // At least as many characters differ as one has more than the other: what is far too long is not even
-    // compared, since comparing takes time and memory by the product of both lengths.
+    // The edit distance is at least the difference in length; comparing takes time and memory by the product
+    // of both.
     let comparable = |name: &&str| length.abs_diff(name.chars().count()) <= allowed(name);
     let near = |name: &&str| {
         let lower = given.to_lowercase();
@@ -224,11 +224,22 @@ fn nearest<'k>(given: &str, known: Vec<&'k str>) -> Option<&'k str> {
     };
     let compared = known.into_iter().filter(comparable).map(|name| (near(&name), name));
     let ((distance, _), best) = compared.min_by_key(|(near, _)| *near)?;
-    // One letter is no more like another than like any.
+    // A single letter resembles nothing in particular.
     (distance <= allowed(best) && distance < length).then_some(best)
 }
 
-/// What to do about a key that is missing.
+/// "did you mean …?", if one of `known` was probably meant by `given`.
+pub(crate) fn did_you_mean<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<String> {
+    suggestion(given, known).map(|near| format!("did you mean \"{near}\"?"))
+}
+
+/// The fix for an unknown name: the one of `known` that was probably meant, else all of them.
+pub fn name_hint(given: &str, known: &[&str]) -> String {
+    let list = || format!("there are {}", known.join(", "));
+    did_you_mean(given, known.iter().copied()).unwrap_or_else(list)
+}
+
+/// The fix for a missing key.
 pub(crate) fn fix_missing(name: &str) -> String {
     let example = match name {
         "address" => "address = \"10.0.0.1/24\"",
@@ -242,7 +253,7 @@ pub(crate) fn fix_missing(name: &str) -> String {
     format!("add {example}")
 }
 
-/// Says that `text` is none of the `known` words.
+/// An error that `text` is none of the `known` words.
 pub(crate) fn not_one_of(what: &str, text: &str, known: &[&str]) -> String {
     let list = known.join(", ");
     match suggestion(text, known.iter().copied()) {
@@ -260,14 +271,14 @@ mod tests {
         let text = "seed = 1\n\tmtü = \"x\" # odd\nlast";
         let mut findings = Findings::new("a.toml", text);
         let at = text.find("\"x\"").unwrap();
-        findings.error(at..at + 3, "host \"a\", mtu", "\"x\" is no number".into(), "write one");
-        findings.error(at..at + 3, "host \"a\", mtu", "\"x\" is no number".into(), "write one");
+        findings.error(at..at + 3, "host \"a\", mtu", "\"x\" is not a number".into(), "write one");
+        findings.error(at..at + 3, "host \"a\", mtu", "\"x\" is not a number".into(), "write one");
         findings.error(text.len()..text.len(), "", "it ends".into(), "");
         let error = findings.finish().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "a.toml:2:8: host \"a\", mtu: \"x\" is no number\n 2 |  mtü = \"x\" # odd\n   |        ^^^\n   \
-             = write one\n\na.toml:3:5: it ends\n 3 | last\n   |     ^"
+            "a.toml:2:8: host \"a\", mtu: \"x\" is not a number\n 2 |  mtü = \"x\" # odd\n   |        ^^^\n\
+             \x20  = write one\n\na.toml:3:5: it ends\n 3 | last\n   |     ^"
         );
     }
 

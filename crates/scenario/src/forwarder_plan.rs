@@ -1,9 +1,9 @@
-//! Programs on routers in a checked plan, and as people write them.
+//! Programs on routers: in a checked plan, and as written.
 
 use crate::address::Network;
-use crate::finding::suggestion;
+use crate::finding::name_hint;
+use crate::implied::bare;
 use crate::level_plan::AboveRequest;
-use crate::meant::bare;
 use crate::router_plan::Router;
 use crate::settings::ForwarderSettings;
 use crate::written::{Name, Term};
@@ -21,101 +21,99 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A program that a router has from the start.
+/// A program installed on a router at the start.
 #[derive(Debug, Clone)]
 pub struct PlannedForwarder {
     /// Index of its router.
     pub router: u32,
-    /// What is installed.
+    /// The installation.
     pub request: ForwarderRequest,
 }
 
-/// A program that is to be installed, and how.
+/// A program to install, and how.
 #[derive(Debug, Clone)]
 pub struct ForwarderRequest {
     /// The program.
     pub program: Arc<Program>,
-    /// The packets it is for, its state, and where they go.
+    /// Its packets, state and next hop.
     pub installation: Installation,
-    /// What its state holds at first; zeros if none is given.
+    /// Initial state; none for zeros.
     pub data: Option<Box<[u8]>>,
-    /// Who gets the packets that it lets pass. `installation` says in which attachment, once that is known.
+    /// Who receives the packets that it passes. `installation.above` is set once the attachment is known.
     pub above: Option<AboveRequest>,
 }
 
-/// A forwarder as it is written: everything as text.
+/// A forwarder as written: every value is text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WrittenForwarder {
-    /// The name of one that comes with Longwire, such as "syn-monitor", or of an object file. Empty for one
-    /// that lets all pass, if its packets go up.
+    /// The name of one shipped with Longwire, such as "syn-monitor", or of an object file. Empty for one that
+    /// passes all packets up.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub program: String,
     /// The function in the object, if it has several programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// Whole numbers that take the place of constants (`const volatile`) of its object, by name; of an array,
-    /// with commas between.
+    /// Values for constants (`const volatile`) of its object, by name; for an array, with commas.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, String>,
-    /// How many entries maps of its object have, by name, or which programs they hold; as its source says
-    /// without that.
+    /// Sizes of its object's maps, by name, or the programs they hold. Default: as in the source.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub maps: BTreeMap<String, String>,
-    /// The programs of its object that entries of its devmaps and cpumaps may name, by their numbers from 1.
+    /// The programs of its object that entries of devmaps and cpumaps may name, by number from 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exits: Vec<String>,
-    /// What it is called; the program's name without that.
+    /// Its name. Default: the program's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Whose packets it gets: all without that.
+    /// The packets it receives. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<WrittenKey>,
-    /// How large its state is, such as "24 B"; as large as it uses without that.
+    /// Size of its state, such as "24 B". Default: as much as it uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// What its state holds at first, in hexadecimal digits.
+    /// Initial state in hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
-    /// The port that its packets go out of, instead of where a route says.
+    /// The output port of its packets, instead of by the routes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
-    /// The gateway that its packets go to, instead of where a route says.
+    /// The gateway of its packets, instead of by the routes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
     /// The output queue of its packets, 0 to 254.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
-    /// The links that the program may choose, which it numbers from 0 on.
+    /// The links that the program may choose, by number from 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<String>,
-    /// The level where its packets go: "data-path", "slow-path", "control".
+    /// The level its packets go to: "data-path", "slow-path", "control".
     #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
     /// The service on the slow path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,
-    /// Packets a second that are promised above.
+    /// Packets per second guaranteed above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<String>,
-    /// Cycles for each.
+    /// Cycles for each of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycles: Option<String>,
-    /// The share of what is promised to nobody.
+    /// Its share of the capacity that is not guaranteed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<String>,
-    /// The mark of packets that go up; all do without that.
+    /// The mark of packets that go up. Default: all do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<String>,
-    /// Within which time packets that go up are to be answered; 20 ms without that.
+    /// Time limit for answers to packets that went up. Default: 20 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<String>,
-    /// What becomes of those that are not: "pass" or "drop".
+    /// Treatment of packets without an answer: "pass" or "drop".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub otherwise: Option<String>,
 }
 
-/// The fields of a key that are not wild.
+/// The fields of a key; an omitted one matches all.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WrittenKey {
@@ -136,7 +134,7 @@ pub struct WrittenKey {
     pub protocol: Option<String>,
 }
 
-/// A fault of a forwarder as it is written.
+/// A fault of a written forwarder.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {why}")]
 pub struct ForwarderFault {
@@ -150,8 +148,8 @@ pub(crate) fn fault(field: &'static str, why: impl Into<String>) -> ForwarderFau
     ForwarderFault { field, why: why.into() }
 }
 
-/// The first key of `written` that does not say what the program is, but where it stands: what a program that
-/// replaces another can't say.
+/// The first key of `written` that a replacement program can't have: it keeps those of the program it
+/// replaces.
 pub fn fields_of_programs(written: &WrittenForwarder) -> Option<&'static str> {
     let WrittenForwarder { key, data, port, via, links, service, .. } = written;
     let fields = [
@@ -162,14 +160,14 @@ pub fn fields_of_programs(written: &WrittenForwarder) -> Option<&'static str> {
         ("links", !links.is_empty()),
         ("service", service.is_some()),
     ];
-    // How large its state is belongs to the program.
+    // The size of its state belongs to the program.
     let settings = written.given().into_iter().filter(|(field, _)| *field != "state");
     let settings = settings.map(|(field, text)| (field, text.is_some()));
     fields.into_iter().chain(settings).find(|(_, is_there)| *is_there).map(|(field, _)| field)
 }
 
 impl WrittenForwarder {
-    /// What is wrong if it can't be prepared: names the key that says otherwise, or the object.
+    /// The fault if it can't be prepared: names the key at fault, or the object.
     pub fn refused(&self, error: &PrepareError) -> ForwarderFault {
         match *error {
             PrepareError::State { size, used } if self.state.is_none() && self.data.is_some() => {
@@ -189,7 +187,7 @@ impl WrittenForwarder {
         }
     }
 
-    /// What is written of its settings.
+    /// Its settings as written.
     pub(crate) fn given(&self) -> [(&'static str, &Option<String>); 9] {
         [
             ("queue", &self.queue),
@@ -216,10 +214,10 @@ impl WrittenForwarder {
         ForwarderSettings::read(&given).map_err(|error| fault("program", error.to_string()))
     }
 
-    /// What is to be installed on `router`.
+    /// Reads it for installation on `router`.
     ///
     /// # Errors
-    /// Names the key that can't be that.
+    /// The key at fault.
     pub fn read(&self, router: &Router, object: &[u8]) -> Result<ForwarderRequest, ForwarderFault> {
         let settings = self.settings()?;
         let above = self.above(&settings)?;
@@ -232,7 +230,7 @@ impl WrittenForwarder {
         if let (Some(size), Some(data)) = (state, &data)
             && size as usize != data.len()
         {
-            return Err(fault("data", format!("it is {} bytes, and the state has {size}", data.len())));
+            return Err(fault("data", format!("it has {} bytes, and the state {size}", data.len())));
         }
         let name = match &above {
             Some(above) => &above.name,
@@ -253,7 +251,7 @@ impl WrittenForwarder {
         Ok(ForwarderRequest { program: Arc::new(program), installation, data: data.map(Into::into), above })
     }
 
-    /// The links that it may choose.
+    /// The links it may choose.
     fn links(&self, router: &Router) -> Result<Box<[LinkChoice]>, ForwarderFault> {
         let one = |name: &String| match router.link(name) {
             Some(link) => Ok(link.clone()),
@@ -271,14 +269,11 @@ impl WrittenForwarder {
         self.links.iter().map(one).collect()
     }
 
-    /// The destination of its packets.
+    /// The next hop of its packets.
     fn way(&self, router: &Router) -> Result<Option<NextHop>, ForwarderFault> {
         let no_port = |name: &str| {
             let names: Vec<&str> = router.ports.iter().map(|port| &*port.name).collect();
-            let fix = match suggestion(name, names.iter().copied()) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => format!("there are {}", names.join(", ")),
-            };
+            let fix = name_hint(name, &names);
             fault("port", format!("the router has no port \"{}\": {fix}", name.escape_debug()))
         };
         let port = match &self.port {
@@ -286,7 +281,7 @@ impl WrittenForwarder {
             Some(name) => Some(router.port(name).ok_or_else(|| no_port(name))?),
         };
         let Some(text) = &self.via else { return Ok(port.map(|port| NextHop::Direct { port: port.place })) };
-        let via: IpAddr = text.parse().map_err(|_| fault("via", format!("\"{text}\" is no address")))?;
+        let via: IpAddr = text.parse().map_err(|_| fault("via", format!("\"{text}\" is not an address")))?;
         let port = router.port_of_gateway(via, port).map_err(|why| fault("via", why))?;
         Ok(Some(NextHop::via(port.place, via)))
     }
@@ -299,8 +294,9 @@ impl WrittenKey {
             text: Option<&String>,
             wanted: &str,
         ) -> Result<Option<T>, ForwarderFault> {
-            let read =
-                |text: &String| text.parse().map_err(|_| fault(field, format!("\"{text}\" is no {wanted}")));
+            let read = |text: &String| {
+                text.parse().map_err(|_| fault(field, format!("\"{text}\" is not a {wanted}")))
+            };
             text.map(read).transpose()
         }
         fn address(field: &'static str, text: Option<&String>) -> Result<Option<KeyAddress>, ForwarderFault> {
@@ -337,14 +333,14 @@ impl ForwarderRequest {
     /// Verifies and compiles it, and makes its state and maps.
     ///
     /// # Errors
-    /// What is wrong with the program, its maps, its state.
+    /// A fault of the program, its maps or its state.
     pub fn prepare(&self, prices: &RouterPrices, seed: u64) -> Result<Forwarder, PrepareError> {
         let program = Program::clone(&self.program);
         self.with_data(Forwarder::prepare(program, self.installation.clone(), prices, seed)?)
     }
 
-    /// Prepares it as a replacement of an installed one, with the key, path and links of that, and all of
-    /// its maps and state that can be kept.
+    /// Prepares it as a replacement: with key, path and links of the installed one, and as much of its maps
+    /// and state as fits.
     ///
     /// # Errors
     /// As [`ForwarderRequest::prepare`].
@@ -370,7 +366,7 @@ impl ForwarderRequest {
     }
 }
 
-/// A file's name without its folder and ending.
+/// A file's name without folder and extension.
 fn stem(path: &str) -> &str {
     Path::new(path).file_stem().and_then(|stem| stem.to_str()).unwrap_or(path)
 }
@@ -384,10 +380,10 @@ pub fn digits(bytes: &[u8]) -> String {
     text
 }
 
-/// Bytes from hexadecimal digits, between which there may be blanks.
+/// Bytes from hexadecimal digits; white space is ignored.
 ///
 /// # Errors
-/// If there is something else, or half a byte.
+/// If there are other characters, or half a byte.
 pub fn hexadecimal(text: &str) -> Result<Vec<u8>, ForwarderFault> {
     let digits: Option<Vec<u8>> = text
         .chars()
@@ -451,14 +447,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_as_it_usually_is() {
+    fn omitted_fields_have_defaults() {
         let request = read(monitor()).unwrap();
         let expected = Installation { name: "syn-monitor".into(), threads: 1, ..Installation::default() };
         assert_eq!((request.installation, request.data), (expected, None));
     }
 
     #[test]
-    fn everything_can_be_said() {
+    fn every_field_is_read() {
         let text = |text: &str| Some(text.to_owned());
         let key = WrittenKey {
             source: text("10.9.9.9/8"),
@@ -519,7 +515,7 @@ mod tests {
         assert_eq!(with(&[("parsers", ",, again")]).unwrap(), ["again"]);
         for (maps, wanted) in [
             (&[("parsers", "again,other")][..], "there is no program other; there are version4, version6"),
-            (&[("counts", "again")], "maps: \"again\" is no number of entries"),
+            (&[("counts", "again")], "maps: \"again\" is not a number of entries"),
             (&[("parsers", ",,,,,,,,again")], "map parsers: entry 8 is beyond its last"),
         ] {
             let message = with(maps).unwrap_err();
@@ -528,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entries_of_maps_are_said_when_a_program_is_installed() {
+    fn the_entries_of_maps_are_named_when_a_program_is_installed() {
         let object = include_bytes!("../../program/tests/objects/unsized.o");
         let with = |maps: &[(&str, &str)]| {
             let maps = maps.iter().map(|&(name, entries)| (name.to_owned(), entries.to_owned())).collect();
@@ -541,8 +537,8 @@ mod tests {
         for (maps, wanted) in [
             (&[("cpus", "8")][..], "map counts has no max_entries: say how many entries it has"),
             (&[("counts", "64"), ("cpus", "0")], "map cpus has no max_entries"),
-            (&[("counts", "some")], "maps: \"some\" is no number of entries"),
-            (&[("counts", "-1")], "maps: \"-1\" is no number of entries"),
+            (&[("counts", "some")], "maps: \"some\" is not a number of entries"),
+            (&[("counts", "-1")], "maps: \"-1\" is not a number of entries"),
             (
                 &[("counts", "999999999")],
                 "maps: map counts: max_entries is 999999999; it has to be 1 to 134217728",
@@ -617,7 +613,7 @@ mod tests {
         assert!(with("chosen", "8").unwrap_err().contains("constants.o: program counted, instruction "));
         assert!(with("beyond", "1").unwrap_err().contains("constants.o: program counted, instruction "));
         for (name, value, wanted) in [
-            ("chosen", "many", "constants: \"many\" is no whole number"),
+            ("chosen", "many", "constants: \"many\" is not a whole number"),
             (
                 "chosen",
                 "4294967296",
@@ -634,7 +630,7 @@ mod tests {
             ("chosen", "1,2", "constants: constant chosen is 1 whole number, not 2: write as many"),
             ("steps", "1,2", "constants: constant steps is 3 whole numbers, not 2: write as many"),
             ("steps", "1,2,70000", "constants: constant steps is from -32768 to 65535, not 70000"),
-            ("steps", "1,,3", "constants: \"\" is no whole number"),
+            ("steps", "1,,3", "constants: \"\" is not a whole number"),
         ] {
             let error = with(name, value).unwrap_err();
             assert!(error.starts_with(wanted), "{error}");
@@ -642,7 +638,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_t_be_prepared_is_named_by_its_key() {
+    fn preparation_errors_name_the_key() {
         let refused = |written: WrittenForwarder| {
             let request = read(written.clone()).unwrap();
             written.refused(&request.prepare(&RouterPrices::default(), 1).unwrap_err()).to_string()
@@ -667,7 +663,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_field() {
         let text = |text: &str| Some(text.to_owned());
         for (written, wanted) in [
             (
@@ -715,10 +711,7 @@ mod tests {
                 WrittenForwarder { queue: text("255"), ..monitor() },
                 "queue: \"255\" is out of range; write a whole number from 0 to 254",
             ),
-            (
-                WrittenForwarder { mark: text("5"), ..monitor() },
-                "mark: on the data path there is no such thing",
-            ),
+            (WrittenForwarder { mark: text("5"), ..monitor() }, "mark: the data path has no such setting"),
             (
                 WrittenForwarder { mark: text("-1"), ..process() },
                 "mark: \"-1\" is out of range; write a whole number from 0 to",
@@ -738,17 +731,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_key_is_named() {
+    fn errors_name_the_field_of_a_key() {
         let text = |text: &str| Some(text.to_owned());
         let key = |key: WrittenKey| WrittenForwarder { key: Some(key), ..monitor() };
         for (written, wanted) in [
             (
                 key(WrittenKey { protocol: text("ftp"), ..WrittenKey::default() }),
-                "key.protocol: \"ftp\" is no protocol",
+                "key.protocol: \"ftp\" is not a protocol",
             ),
             (
                 key(WrittenKey { source_port: text("70000"), ..WrittenKey::default() }),
-                "key.source-port: \"70000\" is no port",
+                "key.source-port: \"70000\" is not a port",
             ),
             (
                 key(WrittenKey { source: text("10.0.1.0/33"), ..WrittenKey::default() }),

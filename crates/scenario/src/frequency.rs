@@ -1,11 +1,10 @@
-//! How often something may be done.
+//! Rate limits of operations.
 
 use longwire_router::Limit;
 use longwire_settings::{Form, Grammar};
 use std::sync::Arc;
 
-/// So many times a second on average, and so many at once: `1000/s burst 64`. Without a burst, the one of the
-/// default.
+/// An average rate per second and a burst: `1000/s burst 64`. Without a burst, that of the default applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Frequency {
     rate: u32,
@@ -15,26 +14,26 @@ pub(crate) struct Frequency {
 impl Frequency {
     fn read(text: &str) -> Result<Self, String> {
         let wrong =
-            || format!("\"{text}\" is no frequency; write one such as \"1000/s\" or \"1000/s burst 64\"");
+            || format!("\"{text}\" is not a frequency; write one such as \"1000/s\" or \"1000/s burst 64\"");
         let (rate, burst) = match text.trim().split_once("burst") {
             Some((rate, burst)) => (rate, Some(burst.trim().parse().map_err(|_| wrong())?)),
             None => (text, None),
         };
         if burst == Some(0) {
-            return Err("a burst of 0 lets nothing through; write 1 or more".into());
+            return Err("a burst of 0 allows nothing; write 1 or more".into());
         }
         let rate = rate.trim().strip_suffix("/s").ok_or_else(wrong)?.trim().replace('_', "");
         Ok(Self { rate: rate.parse().map_err(|_| wrong())?, burst })
     }
 
-    /// As a router takes it, with the burst of `default` if none is given.
+    /// The router's limit, with the burst of `default` if none is given.
     pub(crate) fn limit(self, default: Self) -> Limit {
         let burst = self.burst.or(default.burst).unwrap_or(self.rate);
         Limit { rate: self.rate, burst }
     }
 }
 
-/// How often something may be done: a [`Frequency`].
+/// A rate limit: a [`Frequency`].
 pub(crate) const FREQUENCY: Grammar = Grammar {
     wanted: "a frequency such as \"1000/s\" or \"1000/s burst 64\"",
     read: |text, _| Ok(Arc::new(Frequency::read(text)?)),

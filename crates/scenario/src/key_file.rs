@@ -1,4 +1,4 @@
-//! The file with the key that operators and an instance share.
+//! The file with the key shared by operators and an instance.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,7 +8,7 @@ use std::path::Path;
 /// A key is at most 128 digits.
 const LONGEST: u64 = 4096;
 
-/// Reads the text of a key file, if nobody but its owner can, and its owner is this user or root.
+/// Reads a key file that only its owner can access, who must be this user or root.
 ///
 /// # Errors
 /// The fault and its fix.
@@ -17,7 +17,7 @@ pub fn read_key_file(path: &Path) -> Result<String, String> {
     let can_t = |error: std::io::Error| format!("can't read {shown}: {error}");
     // Opening a FIFO would wait for a writer.
     if !std::fs::metadata(path).map_err(can_t)?.is_file() {
-        return Err(format!("{shown} is no regular file; make a key with: longwire nesp key FILE"));
+        return Err(format!("{shown} is not a regular file; make a key with: longwire nesp key FILE"));
     }
     let file = File::open(path).map_err(can_t)?;
     let found = file.metadata().map_err(can_t)?;

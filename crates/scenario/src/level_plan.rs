@@ -1,5 +1,4 @@
-//! The levels of a router above the data path, and requests for a place there, in a checked plan and
-//! as people write it.
+//! A router's levels above the data path, and requests for places there.
 
 use crate::settings::{ControlSettings, SlowPathSettings};
 use crate::words::LevelWait;
@@ -11,21 +10,21 @@ use longwire_units::{Nanos, Probability};
 /// Capacities of a router's slow path and its control level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouterLevels {
-    /// The slow path: packets and cycles a second.
+    /// The slow path: packets and cycles per second.
     pub slow: Capacity,
-    /// The control level: packets and cycles a second of all processes together.
+    /// The control level: packets and cycles per second of all processes together.
     pub control: Capacity,
-    /// The scheduler by which services share their thread, one of `longwire_sched::SPECS`.
+    /// The scheduler of services on their thread, one of `longwire_sched::SPECS`.
     pub scheduler: &'static str,
     /// How their thread waits.
     pub wait: LevelWait,
-    /// What is set aside of the worker's time for moving packets to services and to processes and back, in
-    /// nanoseconds a second; none if it is not bounded.
+    /// Worker time reserved for moving packets to services and to processes and back, in ns per second; none
+    /// for no bound.
     pub worker: [Option<u64>; 2],
 }
 
 impl Default for RouterLevels {
-    /// What the settings are if none is given: assumptions, measured nowhere.
+    /// The default settings: assumed, not measured.
     fn default() -> Self {
         let (slow, control) = (SlowPathSettings::defaults(), ControlSettings::defaults());
         Self {
@@ -39,53 +38,51 @@ impl Default for RouterLevels {
 }
 
 impl RouterLevels {
-    /// What is set aside of the worker's time for both levels, in nanoseconds a second.
+    /// Worker time reserved for both levels, in ns per second.
     pub fn set_aside(&self) -> u64 {
         self.worker.iter().flatten().sum()
     }
 
-    /// How long a service has the slow path for a packet of so many cycles: what virtual time takes it to
-    /// need.
+    /// The time that a service takes for a packet of `cycles` in virtual time.
     pub fn time(&self, cycles: u64) -> Nanos {
         let time = u128::from(cycles) * 1_000_000_000 / u128::from(self.slow.cycles.max(1));
         Nanos(u64::try_from(time).unwrap_or(u64::MAX))
     }
 }
 
-/// A part of each second, in whole nanoseconds, the nearest: what is written in percent is no sum of powers
-/// of two.
+/// A fraction of a second in whole nanoseconds, rounded: percentages have no finite binary form.
 pub fn nanoseconds_of(part: Probability) -> u64 {
     ((u128::from(part.bits()) * 1_000_000_000 + (1 << 62)) >> 63) as u64
 }
 
 /// The receiver of packets that go up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
+pub enum Receiver {
     /// A service on the slow path.
     Service(&'static Native),
     /// A control process.
     Process,
 }
 
-/// A place above a router that is asked for.
+/// A request for a place on a level above the data path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AboveRequest {
-    /// Who is to be there.
-    pub who: Who,
+    /// The receiver.
+    pub receiver: Receiver,
     /// Its name, by which a process attaches.
     pub name: Box<str>,
     /// Its guarantee.
     pub request: Request,
-    /// Its share of what is promised to nobody, beside others'.
+    /// Its share of the capacity that is not guaranteed, relative to others.
     pub share: u32,
-    /// Within which time it has to answer.
+    /// Time limit for answers.
     pub within: Nanos,
-    /// Whether packets without an answer are dropped, instead of that the default forwarder takes them.
+    /// Whether packets without an answer are dropped; otherwise the default forwarder takes them.
     pub drops: bool,
 }
 
 impl AboveRequest {
-    /// The bounds of its attachment.
+    /// Limits of its attachment.
     pub fn limits(&self) -> Limits {
         let usual = Limits::default();
         let patience = usual.patience.max(self.within + self.within);
@@ -94,7 +91,7 @@ impl AboveRequest {
     }
 }
 
-/// Guarantees on both levels of a router.
+/// The guarantees given on both levels of a router.
 #[derive(Debug, Clone)]
 pub struct Promises {
     slow: Admission,
@@ -102,19 +99,19 @@ pub struct Promises {
 }
 
 impl Promises {
-    /// None yet.
+    /// No guarantees yet.
     pub const fn new(levels: &RouterLevels) -> Self {
         Self { slow: Admission::new(levels.slow), control: Admission::new(levels.control) }
     }
 
-    /// Promises what is asked for.
+    /// Guarantees what `above` asks for.
     ///
     /// # Errors
-    /// The arithmetic, if it does not fit; or the name is taken.
+    /// The capacities that would be exceeded, or the name is taken.
     pub fn admit(&mut self, above: &AboveRequest) -> Result<(), DoesNotFit> {
-        let admission = match above.who {
-            Who::Service(_) => &mut self.slow,
-            Who::Process => &mut self.control,
+        let admission = match above.receiver {
+            Receiver::Service(_) => &mut self.slow,
+            Receiver::Process => &mut self.control,
         };
         admission.admit(&above.name, above.request)
     }

@@ -1,9 +1,9 @@
 //! Scenario file to checked plan.
 //!
-//! [`parse`] reads the text once into a [`Plan`] that can't be wrong, or says everything that is wrong with
-//! it, each with file, line, column, field and the fix. [`schema`] describes the file; it comes from the same
-//! structures. What the keys mean stands in `docs/book/scenario.md`; the crate `assemble` makes an engine of
-//! the plan.
+//! [`parse`] reads the text once into a [`Plan`] that has passed every check, or reports all that is wrong
+//! with it, each with file, line, column, field and fix. [`schema`] describes the file and comes from the
+//! same structures. `docs/book/scenario.md` explains the keys; the crate `assemble` builds an engine from the
+//! plan.
 #![forbid(unsafe_code)]
 
 mod address;
@@ -16,14 +16,14 @@ mod file;
 mod file_forwarder;
 mod file_router;
 mod finding;
-mod forwarder_above;
 mod forwarder_plan;
 mod frequency;
+mod implied;
 mod key_file;
 mod level_plan;
+mod level_request;
 pub mod library;
 mod link_edit;
-mod meant;
 mod nesp_plan;
 mod places;
 mod plan;
@@ -45,26 +45,27 @@ mod setting_schema;
 mod settings;
 mod source;
 mod source_edit;
+mod staged;
 mod steering;
 mod template;
 mod words;
 mod written;
 
-pub use address::{Mac, Network, RoutedTo};
-pub use edit::{EditError, changed_sections, edited};
+pub use address::{Mac, Network, RouteTarget};
+pub use edit::{EditError, changed_sections, edited, staged_sections};
 pub use engine_prices::{
     APART_COUNTS, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Origin, Price, WAITS, block_price,
 };
 pub use event::Event;
-pub use finding::{Finding, ScenarioError, called_elsewhere, suggestion};
+pub use finding::{Finding, ScenarioError, called_elsewhere, name_hint, suggestion};
 pub use forwarder_plan::{
     ForwarderFault, ForwarderRequest, PlannedForwarder, WrittenForwarder, WrittenKey, digits,
     fields_of_programs, hexadecimal,
 };
+pub use implied::{implied_block, implied_kind, implied_param, implied_removal, kind_hint, with_defaults};
 pub use key_file::read_key_file;
-pub use level_plan::{AboveRequest, Promises, RouterLevels, Who, nanoseconds_of};
-pub use link_edit::{About, Asked, LinkFault, link_edit};
-pub use meant::{block_meant, kind_hint, kind_meant, param_meant, removal_meant, with_defaults};
+pub use level_plan::{AboveRequest, Promises, Receiver, RouterLevels, nanoseconds_of};
+pub use link_edit::{BlockPatch, FaultPlace, LinkFault, link_edit};
 pub use nesp_plan::Nesp;
 pub use places::Places;
 pub use plan::{
@@ -84,6 +85,7 @@ pub use router_plan::{
 };
 pub use schema::schema_with;
 pub use source_edit::{SourceFault, SourceSite, source_edits, source_rows};
+pub use staged::advanced;
 pub use steering::unplanned_target;
 pub use words::{BetweenWorkers, LevelWait, Mapping, NespAllow, Routing, Wait};
 
@@ -104,28 +106,28 @@ pub enum LoadError {
         /// Why not.
         source: std::io::Error,
     },
-    /// It is no valid scenario.
+    /// It is not a valid scenario.
     #[error(transparent)]
     Invalid(#[from] ScenarioError),
 }
 
-/// Reads the scenario in the file `path`, or from standard input if that is `-`.
+/// Reads the scenario in the file `path`, or from standard input for `-`.
 ///
 /// # Errors
-/// If the file can't be read, or for everything that is wrong with it.
+/// If the file can't be read, or everything that is wrong with it.
 pub fn load(path: &Path) -> Result<Plan, LoadError> {
     let text = read_text(path)?;
     Ok(parse(&path.display().to_string(), &text)?)
 }
 
-/// The text of the file `path`, or of standard input if that is `-`, for [`parse`].
+/// The text of the file `path`, or of standard input for `-`, to be given to [`parse`].
 ///
 /// # Errors
 /// If it can't be read.
 pub fn read_text(path: &Path) -> Result<String, LoadError> {
     let file = path.display().to_string();
     let mut text = String::new();
-    // One byte more than is taken, so that a file without end is refused like one that is too long.
+    // One byte above the limit, so that an endless file is refused as too long.
     let most = read::LONGEST_FILE as u64 + 1;
     let read = if path.as_os_str() == "-" {
         std::io::stdin().take(most).read_to_string(&mut text)
@@ -135,42 +137,45 @@ pub fn read_text(path: &Path) -> Result<String, LoadError> {
     read.map(|_| text).map_err(|source| LoadError::Unreadable { file, source })
 }
 
-/// Reads a scenario. `file` is how errors name it; relative names of captures count from its folder.
+/// Reads a scenario. Errors call it `file`; names of captures are relative to its folder.
 ///
 /// # Errors
-/// Everything that is wrong with it, each with its place and the fix.
+/// Everything that is wrong with it, each with place and fix.
 pub fn parse(file: &str, text: &str) -> Result<Plan, ScenarioError> {
     parse_with(file, text, &longwire_link::registry())
 }
 
-/// The plan of a scenario that is known to be right, as one that ships with a program or belongs to a test.
+/// The plan of a scenario that is known to be valid, such as one of a test.
 ///
 /// # Panics
-/// If it is wrong, with everything that is wrong with it.
+/// If it is not valid, with every error.
 pub fn plan_of(text: &str) -> Plan {
     parse("scenario.toml", text).unwrap_or_else(|error| panic!("{error}\nin:\n{text}"))
 }
 
-/// Reads a scenario whose links are made of the blocks in `registry`.
+/// Reads a scenario whose links can have the blocks in `registry`.
 ///
 /// # Errors
 /// As [`parse`].
 pub fn parse_with(file: &str, text: &str, registry: &[&'static Spec]) -> Result<Plan, ScenarioError> {
     let mut findings = finding::Findings::new(file, text);
-    let plan = plan_and_stages(file, text, registry, &mut findings).map(|(mut plan, wanted)| {
-        plan.stages = stages(file, text, wanted, &mut findings);
+    let kept = resolve::KeptPlaces::default();
+    let plan = plan_and_stages(file, text, registry, kept, &mut findings).map(|(mut plan, wanted)| {
+        plan.stages = stages(&plan, text, wanted, &mut findings);
         plan
     });
     finished(text, plan, findings)
 }
 
-/// Reads a scenario whose run sees to what `[[at]]` adds and removes.
+/// Reads a scenario to which a run of `before` is brought: ports of the same name keep their places. What
+/// `[[at]]` adds and removes is left to the run.
 ///
 /// # Errors
 /// As [`parse`].
-pub fn parse_running(file: &str, text: &str) -> Result<Plan, ScenarioError> {
-    let mut findings = finding::Findings::new(file, text);
-    let plan = plan_and_stages(file, text, &longwire_link::registry(), &mut findings);
+pub fn parse_after(before: &Plan, text: &str) -> Result<Plan, ScenarioError> {
+    let mut findings = finding::Findings::new(&before.file, text);
+    let kept = resolve::KeptPlaces::of(before);
+    let plan = plan_and_stages(&before.file, text, &longwire_link::registry(), kept, &mut findings);
     finished(text, plan.map(|(plan, _)| plan), findings)
 }
 
@@ -178,10 +183,11 @@ fn plan_and_stages(
     file: &str,
     text: &str,
     registry: &[&'static Spec],
+    kept: resolve::KeptPlaces,
     findings: &mut finding::Findings<'_>,
-) -> Option<(Plan, Vec<resolve::WantedStage>)> {
+) -> Option<(Plan, Vec<resolve::StageRequest>)> {
     let sections = read::read(text, registry, findings);
-    if findings.failed() { None } else { resolve::resolve(&sections, file, registry, findings) }
+    if findings.failed() { None } else { resolve::resolve((&sections, kept), file, registry, findings) }
 }
 
 fn finished(text: &str, plan: Option<Plan>, findings: finding::Findings<'_>) -> Result<Plan, ScenarioError> {
@@ -190,23 +196,24 @@ fn finished(text: &str, plan: Option<Plan>, findings: finding::Findings<'_>) -> 
     Ok(Plan { notes, text: text.into(), ..plan })
 }
 
-/// The plan from each time on at which something is added or removed.
+/// The plans after each addition or removal.
 fn stages(
-    file: &str,
+    first: &Plan,
     text: &str,
-    wanted: Vec<resolve::WantedStage>,
+    wanted: Vec<resolve::StageRequest>,
     findings: &mut finding::Findings<'_>,
 ) -> Vec<Stage> {
     let mut now = text.to_owned();
-    let mut stages = Vec::new();
-    for resolve::WantedStage { span, time, add, remove, drain } in wanted {
+    let mut stages: Vec<Stage> = Vec::new();
+    for resolve::StageRequest { span, time, add, remove, drain } in wanted {
         let next = edited(&now, &add, &remove).map_err(|error| (error.to_string(), String::new()));
         let plan = next.and_then(|next| {
             if let Some(section) = changed_sections(text, &next).first() {
-                let fix = "add links only: [at.add.link], or add = { link = { … } }";
+                let fix = "add links, hosts, ports and bridges: [at.add.link], or add = { link = { … } }";
                 return Err((format!("it adds to {section}"), fix.to_owned()));
             }
-            parse_running(file, &next).map_err(|error| {
+            let before = stages.last().map_or(first, |stage| &*stage.plan);
+            parse_after(before, &next).map_err(|error| {
                 let first = error.findings.into_iter().next();
                 first.map_or_else(Default::default, |found| {
                     (format!("from then on, {}: {}", found.field, found.what), found.fix)

@@ -1,10 +1,10 @@
-//! The profile library: characteristics of links that have names, each with its source.
+//! The profile library: named characteristics of links, each with its source.
 //!
-//! A profile is a file under `profiles/` that comes with the program, or one of the user's own. It says what
-//! links are like by the keys of a `[[link]]`: for both ways, for the way `forward` (to the user, down) and
-//! for the way `backward` (from the user, up).
+//! A profile is a file under `profiles/` shipped with the program, or a user's own. It has keys of
+//! `[[link]]`: for both directions, for `forward` (to the user, down), and for `backward` (from the user,
+//! up).
 
-use crate::file::{BlockText, Named};
+use crate::file::{BlockText, ProfileFile};
 use crate::finding::{Findings, ScenarioError};
 use crate::plan::{Plan, Profile};
 use crate::read::read_profile;
@@ -12,7 +12,7 @@ use longwire_block::{Settings, Spec, Values};
 use longwire_link::transmit::trace::TraceSettings;
 use longwire_units::Rate;
 
-/// A profile that comes with the program.
+/// A profile shipped with the program.
 #[derive(Debug, Clone, Copy)]
 pub struct Shipped {
     /// Its name, as in `profile = "lte"`.
@@ -51,17 +51,17 @@ shipped! {
     "data-centre",
 }
 
-/// A way of a link with a profile.
+/// A direction of a link with a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     /// To the user: down.
     Forward,
     /// From the user: up.
     Backward,
 }
 
-impl Way {
-    /// What a profile's name ends with that means this way.
+impl Direction {
+    /// The suffix of a profile's name that selects this direction.
     pub const fn suffix(self) -> &'static str {
         match self {
             Self::Forward => ".forward",
@@ -72,25 +72,25 @@ impl Way {
 
 /// The description of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct About {
+pub struct Description {
     /// A short description.
     pub summary: String,
-    /// The sources of its figures, and which are typical rather than measured.
+    /// The sources of its figures, and which of them are typical rather than measured.
     pub source: String,
-    /// The way to the user.
+    /// The direction to the user.
     pub forward: Figures,
-    /// The way from the user.
+    /// The direction from the user.
     pub backward: Figures,
 }
 
-/// The figures of one way, as texts.
+/// The figures of one direction as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figures {
-    /// The rate, or the mean of a rate that changes: `about 13 Mbit/s`.
+    /// The rate, or the mean of a varying rate: `about 13 Mbit/s`.
     pub rate: String,
     /// The delay: `30 ms ± 5 ms`.
     pub delay: String,
-    /// The loss, `none` if there is none.
+    /// The loss, or `none`.
     pub loss: String,
     /// The queue.
     pub queue: String,
@@ -102,15 +102,15 @@ impl Shipped {
         SHIPPED.iter().find(|shipped| shipped.name == name)
     }
 
-    /// What one way is like, as pairs of setting and text that make a link so: `delay.kind` and `jitter`,
-    /// `delay.jitter` and `5 ms`.
+    /// The settings of one direction as pairs of setting and text: `delay.kind` and `jitter`, `delay.jitter`
+    /// and `5 ms`.
     ///
     /// # Errors
-    /// What is wrong with its file: nothing, as the tests see.
-    pub fn settings(&self, way: Way) -> Result<Vec<(String, String)>, ScenarioError> {
+    /// Errors of its file; tests check that there are none.
+    pub fn settings(&self, direction: Direction) -> Result<Vec<(String, String)>, ScenarioError> {
         let named = read(self.name, self.text, &longwire_link::registry())?;
         let mut pairs = Vec::new();
-        for BlockText { key, kind, params, .. } in named.way(way) {
+        for BlockText { key, kind, params, .. } in named.direction(direction) {
             pairs.extend(kind.map(|(kind, _)| (format!("{key}.kind"), kind)));
             pairs.extend(params.into_iter().map(|(name, text, _)| match name {
                 Some(name) => (format!("{key}.{name}"), text),
@@ -120,33 +120,33 @@ impl Shipped {
         Ok(pairs)
     }
 
-    /// Its contents.
+    /// Its description.
     ///
     /// # Errors
-    /// What is wrong with its file: nothing, as the tests see.
-    pub fn about(&self) -> Result<About, ScenarioError> {
+    /// Errors of its file; tests check that there are none.
+    pub fn description(&self) -> Result<Description, ScenarioError> {
         let named = read(self.name, self.text, &longwire_link::registry())?;
         let host = |name, n| format!("[[host]]\nname = \"{name}\"\naddress = \"192.0.2.{n}/24\"\n");
         let link = format!("[[link]]\nbetween = [\"a\", \"b\"]\nprofile = \"{}\"\n", self.name);
         let text = host("a", 1) + &host("b", 2) + &link;
         let plan = crate::parse(self.name, &text)?;
         let [forward, backward] = [0, 1].map(|place| figures(&plan, place));
-        Ok(About { summary: named.summary, source: named.source, forward, backward })
+        Ok(Description { summary: named.summary, source: named.source, forward, backward })
     }
 }
 
 /// Reads a profile's text; `file` is how errors name it.
-pub(crate) fn read(file: &str, text: &str, registry: &[&'static Spec]) -> Result<Named, ScenarioError> {
+pub(crate) fn read(file: &str, text: &str, registry: &[&'static Spec]) -> Result<ProfileFile, ScenarioError> {
     let mut findings = Findings::new(file, text);
     let named = read_profile(text, registry, &mut findings);
     findings.finish()?;
     Ok(named.expect("a profile without errors has been read"))
 }
 
-impl Named {
+impl ProfileFile {
     /// The settings of one direction.
-    pub(crate) fn way(&self, way: Way) -> Vec<BlockText> {
-        let own = &self.ways[way as usize];
+    pub(crate) fn direction(&self, direction: Direction) -> Vec<BlockText> {
+        let own = &self.directions[direction as usize];
         let kept = self.blocks.iter().filter(|block| !own.iter().any(|other| other.key == block.key));
         kept.chain(own).cloned().collect()
     }

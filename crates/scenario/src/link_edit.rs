@@ -1,82 +1,82 @@
-//! What new settings mean for a link as it is: in the scenario's events and at the control socket alike.
+//! Changes of a link's blocks, from text: for events, the command line and the API alike.
 
-use crate::finding::suggestion;
-use crate::meant::{bare, block_meant, kind_hint, near, param_meant, removal_meant};
+use crate::finding::name_hint;
+use crate::implied::{bare, implied_block, implied_param, implied_removal, kind_hint, near};
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::{Spec, SpecError, Value, Values};
 use longwire_link::{NONE, without};
 use std::path::Path;
 
-/// What is asked of the block that a link has for a key.
+/// New settings for the block of one key.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct BlockPatch<'a> {
     /// The key.
     pub key: &'a str,
-    /// The kind that the block is to be of, if that is said.
+    /// The requested kind of block, if given.
     pub kind: Option<&'a str>,
-    /// Parameters, none for the one that a mere value sets, and texts.
+    /// Parameters (none for the one that a bare value sets) and texts.
     pub params: &'a [(Option<&'a str>, &'a str)],
 }
 
-/// Why a link's block can't be that.
+/// Why a block can't be changed so.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkFault {
-    /// Its subject.
-    pub about: About,
+    /// Where the fault is.
+    pub place: FaultPlace,
     /// The fault.
     pub what: String,
     /// The fix; may be empty.
     pub fix: String,
 }
 
-/// The subject of a fault.
+/// Where a fault is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum About {
+pub enum FaultPlace {
     /// The kind.
     Kind,
-    /// The parameter at this place of what is asked, and what it is called in errors: the key if the first of
-    /// the block, else `key.name`.
+    /// The parameter at this index of the patch, and its name in errors: the key for the block's first, else
+    /// `key.name`.
     Param(usize, &'static str, Option<&'static str>),
-    /// All of it.
+    /// The patch as a whole.
     Whole,
 }
 
-/// What is asked of one block means this for a link that is made of `now`, with blocks of `registry`. A kind
-/// that needs a setting which is not given keeps that of the link's own block, if that has one of the name:
-/// `jitter = "3 ms"` on a link with a delay. Files are looked for in `folder`.
+/// The edit that a patch makes on a link with the blocks `now`. A kind with a required setting that is not
+/// given keeps the value of the link's present block, if that has one of the name: `jitter = "3 ms"` on a
+/// link with a delay. Files are looked up in `folder`.
 ///
 /// # Errors
-/// What can't be, and the fix.
+/// The fault and its fix.
 pub fn link_edit(
     registry: &[&'static Spec],
     now: &Blocks,
-    asked: Asked<'_>,
+    patch: BlockPatch<'_>,
     folder: &Path,
 ) -> Result<Edit, LinkFault> {
-    let own = now.iter().find(|(spec, _)| spec.key == asked.key);
-    let spec = match asked.kind {
-        Some(kind) => of_kind(registry, asked.key, kind)?,
+    let own = now.iter().find(|(spec, _)| spec.key == patch.key);
+    let spec = match patch.kind {
+        Some(kind) => of_kind(registry, patch.key, kind)?,
         None => {
-            let names: Vec<_> = asked.params.iter().map(|(name, _)| *name).collect();
-            let unknown = || fault(About::Whole, "no block is registered for it", "remove it");
-            block_meant(registry, own.map(|(spec, _)| *spec), asked.key, &names).ok_or_else(unknown)?
+            let names: Vec<_> = patch.params.iter().map(|(name, _)| *name).collect();
+            let unknown = || fault(FaultPlace::Whole, "no block is registered for it", "remove it");
+            implied_block(registry, own.map(|(spec, _)| *spec), patch.key, &names).ok_or_else(unknown)?
         }
     };
     let (mut given, mut texts) = (Vec::new(), Vec::new());
-    for (number, (name, text)) in asked.params.iter().enumerate() {
+    for (number, (name, text)) in patch.params.iter().enumerate() {
         if spec.params.is_empty() {
-            let what = format!("\"none\" takes {} away, parameters and all", asked.key);
-            return Err(fault(About::Param(number, spec.key, None), what, "leave one of the two out"));
+            let what = format!("\"none\" removes {} with all its parameters", patch.key);
+            return Err(fault(FaultPlace::Param(number, spec.key, None), what, "leave one of the two out"));
         }
-        let at = param_meant(registry, spec, *name).ok_or_else(|| {
-            let (what, fix) = no_such_parameter(spec, name.unwrap_or(asked.key));
-            fault(About::Param(number, spec.key, None), what, fix)
+        let at = implied_param(registry, spec, *name).ok_or_else(|| {
+            let (what, fix) = no_such_parameter(spec, name.unwrap_or(patch.key));
+            fault(FaultPlace::Param(number, spec.key, None), what, fix)
         })?;
         let param = &spec.params[at];
         let value = param.read_in(text, folder).map_err(|error| {
-            let about = About::Param(number, spec.key, (at > 0).then_some(param.name));
+            let place = FaultPlace::Param(number, spec.key, (at > 0).then_some(param.name));
             let hint = name.is_none().then(|| kind_hint(registry, spec.key, text)).flatten();
-            fault(about, bare(&error), hint.unwrap_or_else(|| near(param, text)))
+            fault(place, bare(&error), hint.unwrap_or_else(|| near(param, text)))
         })?;
         given.push((at, value));
         texts.push((param.name, (*text).to_owned()));
@@ -91,13 +91,13 @@ pub fn link_edit(
                 SpecError::Missing { name, .. } => format!("give {}.{name}, too", spec.key),
                 _ => String::new(),
             };
-            Err(fault(About::Whole, error.to_string(), fix))
+            Err(fault(FaultPlace::Whole, error.to_string(), fix))
         }
         _ => Ok(edit),
     }
 }
 
-/// What a block has to be given, is not, and the link's own block of another kind has.
+/// Required parameters that are not given, but that the link's block of another kind has.
 fn kept(
     spec: &Spec,
     own: Option<&(&'static Spec, Values)>,
@@ -117,30 +117,23 @@ fn kept(
     of_own.collect()
 }
 
-/// The row of a kind.
+/// The spec of a kind.
 fn of_kind(registry: &[&'static Spec], key: &str, kind: &str) -> Result<&'static Spec, LinkFault> {
     let of_key = || registry.iter().copied().filter(|spec| spec.key == key);
-    of_key().find(|spec| spec.kind == kind).or_else(|| removal_meant(key, kind)).ok_or_else(|| {
+    of_key().find(|spec| spec.kind == kind).or_else(|| implied_removal(key, kind)).ok_or_else(|| {
         let kinds: Vec<_> = of_key().map(|spec| spec.kind).chain(without(key).map(|_| NONE)).collect();
-        let fix = match suggestion(kind, kinds.iter().copied()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!("there are {}", kinds.join(", ")),
-        };
-        fault(About::Kind, format!("there is no {key} of the kind \"{}\"", kind.escape_debug()), fix)
+        let fix = name_hint(kind, &kinds);
+        fault(FaultPlace::Kind, format!("there is no {key} of the kind \"{}\"", kind.escape_debug()), fix)
     })
 }
 
-/// What is said of a parameter that a block has not, and the fix.
+/// The fault and fix of a parameter that a block does not have.
 pub(crate) fn no_such_parameter(spec: &Spec, name: &str) -> (String, String) {
-    let known = || spec.params.iter().map(|param| param.name);
+    let known: Vec<&str> = spec.params.iter().map(|param| param.name).collect();
     let what = format!("{} ({}) has no parameter \"{}\"", spec.key, spec.kind, name.escape_debug());
-    let fix = match suggestion(name, known()) {
-        Some(near) => format!("did you mean \"{near}\"?"),
-        None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
-    };
-    (what, fix)
+    (what, name_hint(name, &known))
 }
 
-fn fault(about: About, what: impl Into<String>, fix: impl Into<String>) -> LinkFault {
-    LinkFault { about, what: what.into(), fix: fix.into() }
+fn fault(place: FaultPlace, what: impl Into<String>, fix: impl Into<String>) -> LinkFault {
+    LinkFault { place, what: what.into(), fix: fix.into() }
 }

@@ -1,4 +1,4 @@
-//! The first destination of frames.
+//! The nodes of a plan, and the first hop between them.
 
 use crate::address::Mac;
 use crate::plan_nodes::{Host, Port};
@@ -17,8 +17,8 @@ pub struct Places<'p> {
 }
 
 impl Places<'_> {
-    /// Where frames are sent first that go from a port to another: that, if bridges lead there, or the router
-    /// on the way. None if it is not clear which.
+    /// The hardware address of the first hop from one port to another: the destination if only bridges are
+    /// between, else a router. None if that is ambiguous.
     pub(crate) fn first_hop(&self, (from, to): (u16, u16), destination: IpAddr) -> Option<Mac> {
         let [here, there] = [from, to].map(|place| &self.ports[usize::from(place)]);
         let own = |router: u32| self.routers[router as usize].ports.iter().find(|port| port.place == from);

@@ -1,6 +1,7 @@
-//! The checked plan: everything a run needs to know, with every reference resolved to a place.
+//! The checked plan: everything a run needs, with every reference resolved to an index ("place").
 //!
-//! Only [`crate::parse`] makes one: indices are in range, names are unique within their kind, routes join up.
+//! Only [`crate::parse`] makes one: indices are in range, names are unique within their kind, routes are
+//! connected.
 
 pub use crate::attachment::{Attachment, ControlEnd, Driven};
 use crate::event::Event;
@@ -32,7 +33,7 @@ pub struct Plan {
     pub text: Arc<str>,
     /// The seed of every block's dice. Default 1.
     pub seed: u64,
-    /// How ways across bridges were found.
+    /// How paths across bridges were found.
     pub routing: Routing,
     /// How the engine runs.
     pub engine: EngineSettings,
@@ -40,61 +41,60 @@ pub struct Plan {
     pub fidelity: Fidelity,
     /// Hosts, in the file's order.
     pub hosts: Vec<Host>,
-    /// Ports; a port's place is its index. First those of the hosts, then those that the file declares.
+    /// Ports; a port's place is its index. Those of hosts come first, then declared ones.
     pub ports: Vec<Port>,
     /// Bridges, in the file's order; one named `bridge` if the file declares none.
     pub bridges: Vec<Bridge>,
     /// Routers, in the file's order.
     pub routers: Vec<Router>,
-    /// Programs that routers have from the start, in the file's order.
+    /// Programs installed on routers at the start, in the file's order.
     pub forwarders: Vec<PlannedForwarder>,
-    /// What decides as one: groups of bridges that links join, each of which learns addresses as one bridge;
-    /// then routers.
+    /// Nodes of the engine: groups of bridges joined by links, each learning as one bridge, then routers.
     pub segments: Vec<Segment>,
-    /// Blocks of links; many links share one.
+    /// Blocks of links; links may share one.
     pub profiles: Vec<Profile>,
     /// Links; a link's place is its index. A duplex link is two, forward first.
     pub links: Vec<Link>,
-    /// Media that links share.
+    /// Shared media.
     pub media: Vec<Medium>,
-    /// Routes of more than one link, and of none.
+    /// Routes of several links, and of none.
     pub routes: Routes,
-    /// What decides first: routes by source and destination address. Each pair occurs once.
+    /// Routes by source and destination address, which take precedence. Each pair occurs once.
     pub address_rules: Vec<AddressRule>,
-    /// What decides next: routes by port. Pairs that are not listed cross unimpaired. Ascending by (in, out).
+    /// Routes by port; pairs that are not listed cross unimpaired. Ascending by (in, out).
     pub pair_rules: Vec<PairRule>,
-    /// Where filters send packets instead.
+    /// Links that filters may steer packets to.
     pub steers: Vec<Steer>,
-    /// Where routers' programs send packets instead.
+    /// Links that routers' programs may choose.
     pub link_requests: Vec<LinkRequest>,
     /// Traffic sources.
     pub sources: Vec<Source>,
-    /// What changes while the run goes on, in the file's order.
+    /// Changes during the run, in the file's order.
     pub events: Vec<Event>,
-    /// What changes in routers while the run goes on, in the file's order.
+    /// Changes of routers during the run, in the file's order.
     pub router_events: Vec<RouterEvent>,
-    /// What is added and removed while the run goes on, by time.
+    /// Additions and removals during the run, by time.
     pub stages: Vec<Stage>,
-    /// By a changing link's place: the delays it ever has.
+    /// By the place of a link that changes: all its delays combined.
     pub changing_delays: HashMap<u32, Delays>,
-    /// Who may read and change settings by frames, if anybody may.
+    /// Access to settings by frames, if enabled.
     pub nesp: Option<crate::nesp_plan::Nesp>,
-    /// Warnings: allowed, but probably mistakes.
+    /// Warnings: valid, but probably mistakes.
     pub notes: Vec<Finding>,
 }
 
-/// What is added and removed at a time of the run, and the plan from then on.
+/// An addition or removal at a time of the run, and the plan from then on.
 #[derive(Debug, Clone)]
 pub struct Stage {
     /// Time from the start of the run.
     pub time: Nanos,
-    /// Sections that are added.
+    /// Sections to add.
     pub add: String,
-    /// Names of what is removed.
+    /// Names of removed objects.
     pub remove: Vec<String>,
-    /// Whether removed links send what they hold.
+    /// Whether removed links first send what they hold.
     pub drain: bool,
-    /// The plan afterwards, if nothing else was added or removed.
+    /// The plan afterwards, provided that nothing else was added or removed.
     pub plan: Arc<Plan>,
 }
 
@@ -112,16 +112,16 @@ pub struct AddressRule {
 /// A route by ports of one segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PairRule {
-    /// Place of the port they come in by.
+    /// Place of the input port.
     pub in_port: u16,
-    /// Place of the port they are bound for.
+    /// Place of the output port.
     pub out_port: u16,
     /// The links they take, or [`Route::NONE`].
     pub route: Route,
 }
 
 impl Plan {
-    /// Whether a run in real time needs a lab: for hosts, or for routers' control planes.
+    /// Whether a run in real time needs a lab: for hosts or control planes.
     pub fn has_lab(&self) -> bool {
         !self.hosts.is_empty() || self.control_planes().next().is_some()
     }
@@ -136,7 +136,7 @@ impl Plan {
         port.attachment.host().map(|host| &self.hosts[host as usize])
     }
 
-    /// The driver of a port, its host's too; none for a router's own and its control plane's.
+    /// The driver of a port or its host; none for a router's own port or its control plane's.
     pub fn driver_of(&self, port: &Port) -> Option<&'static Driver> {
         let own = port.attachment.driven().map(|driven| driven.driver);
         own.or_else(|| self.host_at(port).map(|host| host.driver.driver))
@@ -147,8 +147,8 @@ impl Plan {
         self.driver_of(port).is_some_and(|driver| driver.backend == Backend::Interface)
     }
 
-    /// The links that packets take from one port to another when no address rule applies; `Some(&[])` if they
-    /// cross unimpaired, `None` if there is no way.
+    /// The links from one port to another when no address rule applies; `Some(&[])` if packets cross
+    /// unimpaired, `None` if there is no path.
     pub fn pair_route(&self, in_port: u16, out_port: u16) -> Option<&[u32]> {
         match self.pair_rules.binary_search_by_key(&(in_port, out_port), |rule| (rule.in_port, rule.out_port))
         {
@@ -158,14 +158,14 @@ impl Plan {
         }
     }
 
-    /// The rules for what comes in by a port, by the port that it goes out by.
+    /// The rules of an input port, ascending by output port.
     pub fn pair_rules_from(&self, in_port: u16) -> &[PairRule] {
         let first = self.pair_rules.partition_point(|rule| rule.in_port < in_port);
         let end = self.pair_rules.partition_point(|rule| rule.in_port <= in_port);
         &self.pair_rules[first..end]
     }
 
-    /// What the link at `place` is made of.
+    /// The blocks of the link at `place`.
     ///
     /// # Panics
     /// If there is no such link.
@@ -173,7 +173,7 @@ impl Plan {
         &self.profiles[self.links[place].profile as usize]
     }
 
-    /// How fast the link at `place` sends: as its medium does, or at its own rate.
+    /// The rate of the link at `place`: its medium's, or its own.
     ///
     /// # Panics
     /// If there is no such link.
@@ -187,7 +187,7 @@ impl Plan {
         Places { ports: &self.ports, hosts: &self.hosts, routers: &self.routers }
     }
 
-    /// The ports that the source at `place` is ever bound for: at its start, and by the scenario's changes.
+    /// All destination ports of the source at `place`: at its start, and after events.
     ///
     /// # Panics
     /// If there is no such source.
@@ -201,7 +201,7 @@ impl Plan {
         std::iter::once(self.sources[place].out_port).chain(aims).collect()
     }
 
-    /// The least time that a packet ever needs for the link at `place`, from its arrival to its leaving.
+    /// The least time from a packet's arrival at the link at `place` to its departure, over the whole run.
     ///
     /// # Panics
     /// If there is no such link.
@@ -213,7 +213,7 @@ impl Plan {
     /// The name of an end of a link.
     ///
     /// # Panics
-    /// If it is none of this plan's.
+    /// If it is not of this plan.
     pub fn end_name(&self, end: End) -> &str {
         match end {
             End::Bridge(index) => &self.bridges[index as usize].name,

@@ -9,40 +9,39 @@ use longwire_units::{Nanos, Rate};
 /// The blocks of a link.
 #[derive(Debug, Clone)]
 pub struct Profile {
-    /// Blocks that the file names, one a key at most; the others have their defaults.
+    /// Blocks that the file names, at most one per key; others have their defaults.
     pub blocks: Vec<(&'static Spec, Values)>,
-    /// Whether such a link keeps a histogram of lateness.
+    /// Whether links record a histogram of lateness.
     pub histogram: bool,
-    /// How long packets travel.
+    /// Delays.
     pub delays: Delays,
 }
 
-/// How long packets travel on a link.
+/// Delays of packets on a link.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Delays {
-    /// The least time from being sent to leaving.
+    /// Least time from transmission to departure.
     pub least: Nanos,
-    /// The mean delay: of jitter the configured one, of a trace that of its entries over their time.
+    /// Mean delay: the configured one for jitter, the time average for a trace.
     pub mean: Nanos,
-    /// How long the link holds a packet that travels longest, and its copies, on average over how often there
-    /// are any.
+    /// Longest time a packet is held, plus that of its copies times their probability.
     pub held: Nanos,
-    /// Whether it does so before the queue: as many packets as come, not as many as are sent.
+    /// Whether the delay comes before the queue: then it holds arrivals, not departures.
     pub before_queue: bool,
 }
 
 impl Profile {
-    /// The first parameter of the block for `key`, if the file names one.
+    /// The first parameter of the block of `key`, if the file names one.
     pub fn value(&self, key: &str) -> Option<Value> {
         self.blocks.iter().find(|(spec, _)| spec.key == key).map(|(_, values)| values.at(0))
     }
 
-    /// How fast such a link sends: at the first, and of a trace in the mean.
+    /// The rate: the initial one, or the mean of a trace.
     pub fn rate(&self) -> Rate {
         self.sender().map_or(Rate::UNLIMITED, |sender| sender.rate())
     }
 
-    /// What it sends with, if the file names something.
+    /// The transmitter, if the file names one.
     pub fn sender(&self) -> Option<Transmit> {
         let (spec, values) = self.blocks.iter().find(|(spec, _)| spec.key == "rate")?;
         Transmit::build(spec, values, || Dice::named(0, ""))
@@ -54,7 +53,7 @@ impl Profile {
 pub struct Link {
     /// Its name; those of a duplex link's halves end in `.forward` and `.backward`.
     pub name: Box<str>,
-    /// Index of what it is made of.
+    /// Index of its blocks in [`Plan::profiles`](crate::Plan::profiles).
     pub profile: u32,
     /// Its start.
     pub from: End,
@@ -62,31 +61,29 @@ pub struct Link {
     pub to: End,
 }
 
-/// A link that packets take instead of another when a filter there says so. Both begin and end at the same
-/// places.
+/// A link to which another's filter steers packets. Both have the same ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steer {
     /// Place of the link with the filter.
     pub link: u32,
-    /// Which of its filter's targets it is.
+    /// Index among that filter's targets.
     pub number: u8,
-    /// Place of the link that they take instead.
+    /// Place of the chosen link.
     pub target: u32,
 }
 
-/// A link that packets take instead of another when a router's program says so. Both begin and end at the
-/// same places.
+/// A link that a router's program may choose instead of another. Both have the same ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkRequest {
-    /// Place of the link that they would take.
+    /// Place of the link they would take.
     pub link: u32,
-    /// The other's number among those that programs may name.
+    /// The chosen link's number for programs.
     pub number: u16,
-    /// Place of the link that they take instead.
+    /// Place of the chosen link.
     pub target: u32,
 }
 
-/// What several links share: each is a station of it.
+/// A shared medium: each link is a station.
 #[derive(Debug, Clone)]
 pub struct Medium {
     /// Its name.
@@ -100,7 +97,7 @@ pub struct Medium {
 }
 
 impl Medium {
-    /// What it is made of, as its changes take it.
+    /// Its settings in the form of blocks, for edits.
     pub fn blocks(&self) -> Blocks {
         vec![(self.spec, self.values.clone())]
     }

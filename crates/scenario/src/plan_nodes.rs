@@ -2,6 +2,7 @@
 
 use crate::address::{Mac, Network};
 use crate::attachment::Attachment;
+use crate::settings::BridgeSettings;
 use longwire_drivers::HostDriver;
 use longwire_units::Nanos;
 use std::net::IpAddr;
@@ -13,9 +14,9 @@ pub struct Host {
     pub name: Box<str>,
     /// Place of its port.
     pub port: u16,
-    /// How Longwire holds its end of the wire.
+    /// How Longwire attaches to its end of the wire.
     pub driver: HostDriver,
-    /// Addresses of its interface, with the prefix of the network that is on the link.
+    /// Addresses of its interface with prefix lengths.
     pub addresses: Vec<Network>,
     /// Hardware address of its interface.
     pub mac: Mac,
@@ -23,7 +24,7 @@ pub struct Host {
     pub mtu: u32,
     /// Default gateways, at most one of each family.
     pub gateways: Vec<IpAddr>,
-    /// Further routes.
+    /// Routes besides default gateways.
     pub routes: Vec<HostRoute>,
 }
 
@@ -32,35 +33,44 @@ pub struct Host {
 pub struct HostRoute {
     /// The destination.
     pub to: Network,
-    /// The neighbour that knows the way.
+    /// The gateway.
     pub via: IpAddr,
 }
 
-/// Where packets come in and go out.
+/// A port: where packets enter and leave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
     /// Its name: the host's, if it belongs to one.
     pub name: Box<str>,
-    /// The attachment on the other side.
+    /// The attachment.
     pub attachment: Attachment,
-    /// Addresses behind it: the host's own, or what the file says lies there.
+    /// Addresses behind it: the host's, or those in the file.
     pub addresses: Vec<Network>,
-    /// Hardware address of what is behind it: the host's, or the one traffic sources use.
+    /// Hardware address behind it: the host's, or the one for traffic sources.
     pub mac: Mac,
     /// Index of its bridge, or [`Port::NO_BRIDGE`] if it is a router's.
     pub bridge: u32,
     /// Index of its segment.
     pub segment: u32,
-    /// Index of its router, if it is one's.
+    /// Index of its router, if it has one.
     pub router: Option<u32>,
-    /// How many workers receive and transmit by it in real time, from the first worker on, each by a queue of
-    /// its own: 1 to 64.
+    /// Number of queues, and of workers that serve it in real time, from the first worker: 1 to 64.
     pub queues: u16,
 }
 
 impl Port {
-    /// The index of no bridge.
+    /// No bridge.
     pub const NO_BRIDGE: u32 = u32::MAX;
+
+    /// The place of a port that was removed, which it has again if it is added again.
+    pub(crate) fn vacant(name: Box<str>) -> Self {
+        Self { attachment: Attachment::Vacant, ..Self::inner(name, 0) }
+    }
+
+    /// Whether it was removed.
+    pub fn is_vacant(&self) -> bool {
+        self.attachment == Attachment::Vacant
+    }
 
     /// A router's own port, whose far side is not known yet.
     pub(crate) fn inner(name: Box<str>, place: u16) -> Self {
@@ -76,7 +86,7 @@ impl Port {
         }
     }
 
-    /// Attaches it to the port with the place `far`, which leads to another node.
+    /// Joins it to the port `far` of another node.
     pub(crate) fn lead_to(&mut self, far: u16) {
         self.attachment = Attachment::Inner { far };
     }
@@ -87,9 +97,9 @@ impl Port {
 pub struct Bridge {
     /// Its name.
     pub name: Box<str>,
-    /// How long an address is remembered that sends nothing.
+    /// Lifetime of an address that sends nothing.
     pub ageing: Nanos,
-    /// How many addresses are remembered, at most.
+    /// Size of the address table.
     pub table: u32,
     /// Whether it is a wire between two ports.
     pub wire: bool,
@@ -97,15 +107,22 @@ pub struct Bridge {
     pub ports: Vec<u16>,
     /// Index of its segment.
     pub segment: u32,
-    /// Whether the file has it. Hosts and ports that name none share one that nobody has asked for.
+    /// Whether the file declares it; otherwise it is the default bridge of hosts and ports that name none.
     pub declared: bool,
 }
 
-/// Bridges joined by links: the engine's node, which learns and floods over all their ports at once. Or a
-/// router.
+impl Bridge {
+    /// A bridge without ports.
+    pub(crate) fn new(name: Box<str>, settings: BridgeSettings, declared: bool) -> Self {
+        let BridgeSettings { ageing, table, wire } = settings;
+        Self { name, ageing, table, wire, ports: Vec::new(), segment: 0, declared }
+    }
+}
+
+/// A node of the engine: bridges joined by links, which learn and flood as one, or a router.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    /// Index of the router that it is, if it is one; it has no bridges then.
+    /// Index of the router, if it is one; it then has no bridges.
     pub router: Option<u32>,
     /// Indices of its bridges, ascending.
     pub bridges: Vec<u32>,
@@ -124,6 +141,6 @@ pub struct Segment {
 pub enum End {
     /// A bridge, by index.
     Bridge(u32),
-    /// A port (a host's, too), by place.
+    /// A port, including a host's, by place.
     Port(u16),
 }

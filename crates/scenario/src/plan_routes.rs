@@ -1,25 +1,25 @@
-//! Ways over links, as a plan writes them down.
+//! Routes over links.
 
-/// A list of links in 32 bits: one link is its own route, others stand in [`Routes`].
+/// A list of links in 32 bits: a single link is its own route, others are in [`Routes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Route(u32);
 
 const LISTED: u32 = 1 << 31;
 
 impl Route {
-    /// There is no way: packets are to be dropped.
+    /// No route: packets are dropped.
     pub const NONE: Self = Self(u32::MAX);
 
     /// Most links a plan can have.
     pub const MAX_LINKS: usize = 1 << 24;
 
-    /// Whether there is a way.
+    /// Whether there is a route.
     pub fn exists(self) -> bool {
         self != Self::NONE
     }
 }
 
-/// The routes that are not one link.
+/// Routes of several links, or of none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Routes {
     links: Vec<u32>,
@@ -27,7 +27,7 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// Writes down a list of link places.
+    /// Adds a list of link places.
     pub(crate) fn add(&mut self, links: &[u32]) -> Route {
         if let [only] = links {
             return Route(*only);
@@ -37,8 +37,8 @@ impl Routes {
         Route((self.ends.len() - 1) as u32 | LISTED)
     }
 
-    /// The links of a route in the order in which packets pass them; empty if they cross unimpaired or there
-    /// is no way (see [`Route::exists`]).
+    /// The links of a route in order; empty if packets cross unimpaired or there is no route (see
+    /// [`Route::exists`]).
     pub fn links<'a>(&'a self, route: &'a Route) -> &'a [u32] {
         if route.0 & LISTED == 0 {
             return std::slice::from_ref(&route.0);
@@ -49,7 +49,7 @@ impl Routes {
         &self.links[start as usize..end as usize]
     }
 
-    /// How many links stand in the table, over all routes.
+    /// Links in the table, over all routes.
     pub fn listed(&self) -> usize {
         self.links.len()
     }

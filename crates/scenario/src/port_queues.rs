@@ -1,15 +1,15 @@
-//! Ports with several queues, each of which another worker receives and transmits by.
+//! Ports with several queues, each served by its own worker.
 
 use crate::plan::Plan;
 
 impl Plan {
-    /// The ends of the ports in real time, in order: for each queue of a port, the port's place.
+    /// In real time, the port's place for each queue of each port, in order.
     pub fn queue_places(&self) -> impl Iterator<Item = u16> {
         (0u16..).zip(&self.ports).flat_map(|(place, port)| (0..port.queues).map(move |_| place))
     }
 
-    /// How many workers have the segment with this index in real time, from the first on: more than one if
-    /// its ports have several queues.
+    /// Number of workers that share this segment in real time, from the first: more than one if its ports
+    /// have several queues.
     ///
     /// # Panics
     /// If there is no such segment.

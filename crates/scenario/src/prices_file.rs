@@ -1,5 +1,5 @@
-//! What a machine was measured to take, as a file that `longwire calibrate` writes: a name a line with its
-//! picoseconds. Admission of programs and `longwire check` read it.
+//! The file of measured prices that `longwire calibrate` writes: a name and picoseconds per line. Admission
+//! of programs and `longwire check` read it.
 
 use crate::engine_prices::{EnginePrices, Price};
 use crate::written::{Term, Text};
@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Names of what a router does besides programs.
+/// Prices of a router besides its programs.
 const CLASSIFY: &str = "classify";
 const FORWARD: &str = "forward";
-/// No price is as high as this, in picoseconds: a thousandth of a second.
+/// Highest price in picoseconds: one millisecond.
 const HIGHEST: u64 = 1_000_000_000;
-/// Nothing leaves later than this, in picoseconds: a second.
+/// Highest lateness in picoseconds: one second.
 const LATEST: u64 = 1_000_000_000_000;
-/// What the line is called that says how the file is written, and the number of this way.
+/// Name of the line with the format's version, and the current version.
 const FORMAT: &str = "format";
 const THIS_FORMAT: u64 = 3;
 
@@ -31,16 +31,16 @@ pub struct Calibrated {
     pub engine: EnginePrices,
 }
 
-/// Why a text is no list of prices.
+/// Why a text is not a list of prices.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PricesError {
-    /// It was written by a version that measured less, or differently.
+    /// An older version wrote it, which measured less or differently.
     #[error(
         "it was written by an older version of longwire, which measured less: measure again with \"longwire \
          calibrate\""
     )]
     Old,
-    /// It was written by a version that measures something else.
+    /// A newer version wrote it.
     #[error(
         "it was written by a newer version of longwire: measure again with this one by \"longwire calibrate\""
     )]
@@ -51,15 +51,15 @@ pub enum PricesError {
         /// Which line, from 1.
         line: usize,
     },
-    /// Nothing of this name is priced.
-    #[error("line {line}: \"{name}\" is nothing that is priced; calibrate again with this version")]
+    /// There is no price of this name.
+    #[error("line {line}: \"{name}\" has no price; calibrate again with this version")]
     Unknown {
         /// Which line, from 1.
         line: usize,
         /// The name.
         name: String,
     },
-    /// A price that can't be.
+    /// A price out of range.
     #[error(
         "line {line}: a price is 0 to {HIGHEST} picoseconds, a lateness 0 to {LATEST}, the median between \
          least and most"
@@ -68,7 +68,7 @@ pub enum PricesError {
         /// Which line, from 1.
         line: usize,
     },
-    /// Something has no price.
+    /// A price is missing.
     #[error("there is no price of \"{0}\"; calibrate again with this version")]
     Missing(&'static str),
 }
@@ -82,17 +82,16 @@ fn items() -> impl Iterator<Item = Item> {
     Item::ALL.iter().copied().filter(|item| item.is_timed())
 }
 
-/// The prices with their names, in picoseconds.
+/// Prices in picoseconds by name.
 pub fn named_prices(prices: &RouterPrices) -> impl Iterator<Item = (&'static str, u64)> {
     let items = items().map(|item| prices.items.price(item));
     names().zip(items.chain([prices.classify, prices.forward]))
 }
 
-/// Reads a list of prices. All that every measurement has must be there; lines that begin with `#` are read
-/// over.
+/// Reads a list of prices. Every required price must be there; lines that begin with `#` are comments.
 ///
 /// # Errors
-/// Names the line and what is wrong with it, or what is missing.
+/// The faulty line, or the missing price.
 pub fn read_prices(text: &str) -> Result<Calibrated, PricesError> {
     let mut found = vec![None; names().count()];
     let mut engine = EnginePrices::default();
@@ -126,8 +125,7 @@ pub fn read_prices(text: &str) -> Result<Calibrated, PricesError> {
     }
 }
 
-/// The first line that says something says how the file is written. Before there was such a line, files began
-/// with an item.
+/// The first line is the format's version; before version 1, files began with an item.
 fn check_format(first: Option<(usize, &str)>) -> Result<(), PricesError> {
     let (line, text) = first.ok_or(PricesError::Missing(FORMAT))?;
     let (name, number) = text.split_once('=').ok_or(PricesError::Line { line })?;
@@ -141,7 +139,7 @@ fn check_format(first: Option<(usize, &str)>) -> Result<(), PricesError> {
     }
 }
 
-/// The median of a price, and behind it the least and the most.
+/// A price as median, lowest and highest.
 fn read_price(name: &str, numbers: &str, line: usize) -> Result<Price, PricesError> {
     let highest = if name.starts_with("late-") { LATEST } else { HIGHEST };
     let numbers: Result<Vec<u64>, _> = numbers.split_ascii_whitespace().map(str::parse).collect();
@@ -154,7 +152,7 @@ fn read_price(name: &str, numbers: &str, line: usize) -> Result<Price, PricesErr
     }
 }
 
-/// What things cost on a machine: a [`Calibrated`].
+/// A setting of prices: a [`Calibrated`].
 pub(crate) const PRICES: Grammar = Grammar {
     wanted: "\"assumed\", \"calibrated\", or a file of prices",
     read: |text, folder| {
@@ -166,19 +164,18 @@ pub(crate) const PRICES: Grammar = Grammar {
     form: Some(Form { pattern: ".", numbers: false }),
 };
 
-/// The prices that someone means: `assumed`, `calibrated` for this machine's, or a file, whose name counts
-/// from `folder`.
+/// Prices by name: `assumed`, `calibrated` for this machine's, or a file relative to `folder`.
 ///
 /// # Errors
-/// There is no such file, or it is no list of prices: says which, and why.
+/// The file can't be read, or is not a list of prices.
 pub fn prices_of(meant: &str, folder: &Path) -> Result<Calibrated, String> {
     /// Longest file in bytes.
     const LONGEST: u64 = 64 << 10;
     let path = match meant {
         "assumed" => return Ok(Calibrated::default()),
-        "calibrated" => {
-            own_prices().ok_or("neither XDG_CONFIG_HOME nor HOME says where this machine's are")?
-        }
+        "calibrated" => own_prices().ok_or(
+            "neither XDG_CONFIG_HOME nor HOME is set, so the file of this machine's prices is unknown",
+        )?,
         name => folder.join(name),
     };
     let fault = |why: String| format!("{}: {why}", path.display());
@@ -188,7 +185,7 @@ pub fn prices_of(meant: &str, folder: &Path) -> Result<Calibrated, String> {
     read_prices(&text).map_err(|error| fault(error.to_string()))
 }
 
-/// Writes a list of prices, with what is known of the machine above it.
+/// Writes a list of prices, headed by a description of the machine.
 pub fn write_prices(prices: &Calibrated, machine: &str) -> String {
     let mut text = String::from("# Prices in picoseconds, measured by \"longwire calibrate\".\n");
     text.extend(machine.lines().map(|line| format!("# {line}\n")));
@@ -204,8 +201,8 @@ pub fn write_prices(prices: &Calibrated, machine: &str) -> String {
     text
 }
 
-/// Where the prices of this machine are: `longwire/prices` in `$XDG_CONFIG_HOME`, or in `~/.config` without
-/// that. None if there is neither.
+/// The file of this machine's prices: `longwire/prices` in `$XDG_CONFIG_HOME`, or in `~/.config`. None if
+/// neither variable is set.
 pub fn own_prices() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
@@ -259,7 +256,7 @@ mod tests {
 
     /// Before there was a format, a file began with an item.
     #[test]
-    fn files_of_other_versions_say_how_they_are_made_anew() {
+    fn files_of_other_versions_are_refused_with_the_fix() {
         let all = write_prices(&measured(), "");
         let of = |format: &str| read_prices(&all.replace("format = 3\n", format)).unwrap_err();
         assert_eq!(

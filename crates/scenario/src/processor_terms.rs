@@ -1,4 +1,4 @@
-//! Terms of a router's processors: clocks, costs, estimators.
+//! Values of a router's processors: clocks, costs, estimators.
 
 use longwire_sched::Estimator;
 use longwire_sched::model::Demand;
@@ -6,7 +6,7 @@ use longwire_settings::{Form, Grammar};
 use longwire_units::Rate;
 use std::sync::Arc;
 
-/// A processor's clock, as cycles a microsecond.
+/// A processor's clock in cycles per microsecond.
 pub(crate) const CLOCK: Grammar = Grammar {
     wanted: "a clock such as \"600 MHz\"",
     read: |text, _| Ok(Arc::new(clock(text)?)),
@@ -33,7 +33,7 @@ pub(crate) const CYCLES: Grammar = Grammar {
     }),
 };
 
-/// A way of prediction: an [`Estimator`].
+/// A cost predictor: an [`Estimator`].
 pub(crate) const ESTIMATOR: Grammar = Grammar {
     wanted: "an estimator such as \"ses 0.5\", \"ses-shift\", \"last\", \"mean\" or \"exact\"",
     read: |text, _| Ok(Arc::new(estimator(text)?)),
@@ -45,7 +45,8 @@ pub(crate) const ESTIMATOR: Grammar = Grammar {
 };
 
 fn clock(text: &str) -> Result<u32, String> {
-    let wrong = || format!("\"{text}\" is no clock; write one from 1 MHz to 1000 GHz, such as \"600 MHz\"");
+    let wrong =
+        || format!("\"{text}\" is not a clock; write one from 1 MHz to 1000 GHz, such as \"600 MHz\"");
     let text = text.trim();
     let (number, factor) = match (text.strip_suffix("MHz"), text.strip_suffix("GHz")) {
         (Some(number), _) => (number, 1),
@@ -53,7 +54,7 @@ fn clock(text: &str) -> Result<u32, String> {
         _ => return Err(wrong()),
     };
     let (whole, fraction) = number.trim().split_once('.').unwrap_or((number.trim(), ""));
-    // A sign is no digit.
+    // `parse` would take a sign.
     if !(whole.to_owned() + fraction).bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(wrong());
     }
@@ -80,11 +81,11 @@ fn port_rate(text: &str) -> Result<Rate, String> {
     }
 }
 
-/// So many cycles, so many and more for each byte, drawn from a range, or without end.
+/// Cycles per packet, plus cycles per byte, drawn from a range, or without end.
 fn demand(text: &str) -> Result<Demand, String> {
     let wrong = || {
         format!(
-            "\"{text}\" is no number of cycles; write {}",
+            "\"{text}\" is not a number of cycles; write {}",
             CYCLES.wanted.trim_start_matches("cycles such as ")
         )
     };
@@ -122,8 +123,7 @@ fn estimator(text: &str) -> Result<Estimator, String> {
     })
 }
 
-/// `1`, or a decimal fraction of up to six digits, above 0 and up to 1, in 1/65 536 rounded to the nearest, 1
-/// at least. `.5` is `0.5`.
+/// α above 0 and up to 1 with up to six decimals (`.5` is `0.5`), in 1/65 536, rounded, at least 1.
 fn alpha_of(text: &str) -> Result<u32, String> {
     let wanted = "above 0 and up to 1, such as \"ses 0.5\"";
     let unread = || {
@@ -143,7 +143,7 @@ fn alpha_of(text: &str) -> Result<u32, String> {
     if !are_digits(whole) || !are_digits(fraction) || fraction.len() > 6 {
         return Err(unread());
     }
-    // What is too long for a number is too large.
+    // Too many digits are too large a number.
     let whole: u64 = whole.parse().unwrap_or(u64::MAX);
     let fraction: u64 = format!("{fraction:0<6}").parse().map_err(|_| unread())?;
     let millionths = whole.saturating_mul(1_000_000).saturating_add(fraction);

@@ -1,4 +1,4 @@
-//! The programs that forwarders name: out of which object, with which constants, maps and exits.
+//! Programs of forwarders: from which object, with which constants, maps and exits.
 
 use crate::finding::suggestion;
 use crate::forwarder_plan::{ForwarderFault, WrittenForwarder, fault};
@@ -11,11 +11,10 @@ use std::path::Path;
 pub const LONGEST_OBJECT: u64 = 4 << 20;
 
 impl WrittenForwarder {
-    /// Its object: of a forwarder that comes with Longwire, or a file's contents, whose name is looked for
-    /// relative to `folder`.
+    /// Its object: of a shipped program, or the contents of a file relative to `folder`.
     ///
     /// # Errors
-    /// If there is neither.
+    /// If there is no such program or file.
     pub fn object(&self, folder: &Path) -> Result<Cow<'static, [u8]>, ForwarderFault> {
         if self.lets_all_pass() {
             return Ok(Cow::Borrowed(&[]));
@@ -24,7 +23,7 @@ impl WrittenForwarder {
             return Ok(shipped.object.into());
         }
         if self.program.is_empty() {
-            let why = "it is not said which: name an object that clang -target bpf has made, or one of ";
+            let why = "no program is named: name an object that clang -target bpf has made, or one of ";
             return Err(fault("program", format!("{why}{}", shipped_names())));
         }
         let path = folder.join(&self.program);
@@ -48,7 +47,7 @@ impl WrittenForwarder {
         }
     }
 
-    /// Whether its key alone says what goes up: no program is named.
+    /// Whether no program is named, so that the key alone decides what goes up.
     pub fn lets_all_pass(&self) -> bool {
         self.program.is_empty() && self.level.as_deref().is_some_and(|level| level != "data-path")
     }
@@ -56,13 +55,13 @@ impl WrittenForwarder {
     /// The program in its object.
     ///
     /// # Errors
-    /// If the object can't be read, or does not have such a program.
+    /// If the object can't be read, or has no such program.
     pub fn program(&self, object: &[u8]) -> Result<Program, ForwarderFault> {
         let (read, function) = self.chosen(object)?;
         read.program(&function).map_err(|error| self.of_object(&error))
     }
 
-    /// The program in its object if it is only priced: it may be one that an entry of a map names.
+    /// A program of its object for pricing: it may be one that an entry of a map names.
     ///
     /// # Errors
     /// As [`WrittenForwarder::program`].
@@ -75,13 +74,13 @@ impl WrittenForwarder {
         fault("program", format!("{}: {error}", self.program))
     }
 
-    /// Its object, with what is said of that, and the name of the function.
+    /// Its object with constants, maps and exits set, and the function's name.
     fn chosen<'o>(&self, object: &'o [u8]) -> Result<(Object<'o>, String), ForwarderFault> {
         let of_object = |error: ObjectError| self.of_object(&error);
         let mut read = Object::parse(object).map_err(of_object)?;
         for (name, text) in &self.constants {
             let why = |text: &str| {
-                format!("\"{}\" is no whole number: write one such as 100 or 0x64", text.escape_debug())
+                format!("\"{}\" is not a whole number: write one such as 100 or 0x64", text.escape_debug())
             };
             let number = |text: &str| whole(text.trim()).ok_or_else(|| fault("constants", why(text)));
             let numbers: Vec<i128> = text.split(',').map(number).collect::<Result<_, _>>()?;
@@ -89,7 +88,8 @@ impl WrittenForwarder {
         }
         read.set_exits(&self.exits).map_err(|error| fault("exits", error.to_string()))?;
         for (name, text) in &self.maps {
-            let why = || format!("\"{}\" is no number of entries: write one such as 64", text.escape_debug());
+            let why =
+                || format!("\"{}\" is not a number of entries: write one such as 64", text.escape_debug());
             let of_map = |error: ObjectError| fault("maps", error.to_string());
             if text.contains(':') {
                 read.set_targets(name, &targets(text)?).map_err(of_map)?;
@@ -110,7 +110,7 @@ impl WrittenForwarder {
         Ok((read, function))
     }
 
-    /// The name of the function that is meant.
+    /// The name of the function.
     fn function_of(&self, read: &Object<'_>) -> Result<String, ForwarderFault> {
         let shipped = Shipped::named(&self.program).map(|shipped| shipped.function);
         let mut programs = read.programs().map(|(name, _)| name);
@@ -134,8 +134,7 @@ fn shipped_names() -> String {
     Shipped::ALL.iter().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ")
 }
 
-/// The program that comes with Longwire and was probably meant, as a question before a fix; nothing if none
-/// was.
+/// A suggestion of a shipped program as the beginning of a fix; empty if none is near.
 pub fn near_shipped(given: &str) -> String {
     match suggestion(given, Shipped::ALL.iter().map(|shipped| shipped.name)) {
         Some(near) => format!("did you mean \"{near}\"? Or "),
@@ -143,7 +142,7 @@ pub fn near_shipped(given: &str) -> String {
     }
 }
 
-/// Where entries lead: a number each, and behind a colon the program that runs there, if one does.
+/// Targets of a map's entries: a number each and, after a colon, the program that runs there, if any.
 fn targets(text: &str) -> Result<Vec<(u32, Option<&str>)>, ForwarderFault> {
     fn one(text: &str) -> Option<(u32, Option<&str>)> {
         let (first, exit) = text.split_once(':').unwrap_or((text, ""));
@@ -162,7 +161,7 @@ fn targets(text: &str) -> Result<Vec<(u32, Option<&str>)>, ForwarderFault> {
     text.split(',').map(|each| one(each).ok_or_else(|| none(each))).collect()
 }
 
-/// A whole number, decimal or with 0x hexadecimal.
+/// A whole number, decimal or hexadecimal with 0x.
 fn whole(text: &str) -> Option<i128> {
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
     let number = match digits.strip_prefix("0x") {

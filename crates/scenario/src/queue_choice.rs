@@ -1,17 +1,17 @@
-//! Whether it makes a difference which output queue a router's program chooses.
+//! Whether the output queue that a router's program chooses has any effect.
 
 use crate::plan::{End, Link, Plan};
 use std::collections::HashSet;
 
 impl Plan {
-    /// What is odd about an output queue that is chosen for packets of this router: none of the links that
-    /// they can come to first has more than one, or there is none.
+    /// A warning about a queue chosen for packets of this router: no first link has several, or there is no
+    /// link.
     pub fn one_queue(&self, router: u32) -> Option<String> {
         let mut links = self.first_links(router).peekable();
         let name = &self.routers[router as usize].name;
         if links.peek().is_none() {
             return Some(format!(
-                "no link begins at \"{name}\": there is no queue to choose, and it makes no difference; join \
+                "no link begins at \"{name}\": there is no queue to choose, and this has no effect; join \
                  a link to it with a queue of kind priority, wf2q+ or hfsc"
             ));
         }
@@ -19,13 +19,12 @@ impl Plan {
             return None;
         }
         Some(format!(
-            "no link that begins at \"{name}\" has more than one queue: it makes no difference; give one a \
+            "no link that begins at \"{name}\" has more than one queue: this has no effect; give one a \
              queue of kind priority, wf2q+ or hfsc"
         ))
     }
 
-    /// The links that begin at a router's ports, on either side of them, and those that begin at bridges that
-    /// these hang on.
+    /// The links that begin at a router's ports, on either side, or at bridges attached to them.
     fn first_links(&self, router: u32) -> impl Iterator<Item = &Link> {
         let of_router = move |place: u16| self.ports[usize::from(place)].router == Some(router);
         let own = move |place: u16| {
@@ -39,13 +38,13 @@ impl Plan {
         let hung: HashSet<u32> = hung.collect();
         self.links.iter().filter(move |link| match (link.from, link.to) {
             (End::Port(place), _) => own(place),
-            // This one leads to the router.
+            // It leads to the router.
             (End::Bridge(_), End::Port(place)) if own(place) => false,
             (End::Bridge(bridge), _) => hung.contains(&self.bridges[bridge as usize].segment),
         })
     }
 
-    /// Whether a link's queue has classes that something besides it may choose.
+    /// Whether a link's queue has classes that can be chosen from outside.
     fn has_classes(&self, link: &Link) -> bool {
         let blocks = &self.profiles[link.profile as usize].blocks;
         let queue = blocks.iter().find(|(spec, _)| spec.key == "queue");

@@ -1,12 +1,12 @@
-//! Text to sections: TOML, unknown keys, values of the wrong type. As many errors as can be told are told.
+//! Text to sections: TOML syntax, unknown keys, wrong types. Reports as many errors as possible.
 
 use crate::edit::sections_of;
 use crate::file::{
-    At, AtKeys, BlockText, Direction, DirectionKeys, File, Link, LinkKeys, Medium, Named, NamedWay, Port,
-    PortKeys, Source, SourceKeys,
+    At, AtKeys, BlockText, Direction, DirectionKeys, File, Link, LinkKeys, Medium, Port, PortKeys,
+    ProfileFile, ProfileSection, Source, SourceKeys,
 };
 use crate::finding::{Findings, fix_missing, suggestion};
-use crate::meant::{kind_meant, removal_meant};
+use crate::implied::{implied_kind, implied_removal};
 use crate::row::Params;
 use crate::settings::ScenarioSettings;
 use crate::source_edit::source_keys;
@@ -18,7 +18,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
 
-/// The sections that the file can have.
+/// The sections of a file.
 const SECTIONS: [&str; 13] = [
     "engine",
     "fidelity",
@@ -35,12 +35,12 @@ const SECTIONS: [&str; 13] = [
     "at",
 ];
 
-/// Parameters of the rate block that may also stand beside it.
+/// Parameters of the rate block that may also be keys of the link.
 pub(crate) const BESIDE_RATE: [&str; 2] = ["framing", "overhead"];
 
-/// The key of the registry that has the models of sources.
+/// The registry's key of source models.
 const BACKGROUND: &str = "background";
-/// The key of the rows of media.
+/// The key of media.
 const MEDIUM: &str = "medium";
 
 /// Longest scenario file in bytes.
@@ -49,7 +49,7 @@ pub(crate) const LONGEST_FILE: usize = 64 << 20;
 type Key<'i> = Spanned<DeString<'i>>;
 type Item<'i> = Spanned<DeValue<'i>>;
 
-/// Reads `text`; what can't be read is in `findings` and left out.
+/// Reads `text`; what can't be read is reported in `findings` and left out.
 pub(crate) fn read(text: &str, registry: &[&'static Spec], findings: &mut Findings<'_>) -> File {
     let mut file = File::default();
     if text.len() > LONGEST_FILE {
@@ -71,12 +71,12 @@ pub(crate) fn read(text: &str, registry: &[&'static Spec], findings: &mut Findin
     file
 }
 
-/// Reads the text of a profile; what can't be read is in `findings`.
+/// Reads the text of a profile; errors are in `findings`.
 pub(crate) fn read_profile(
     text: &str,
     registry: &[&'static Spec],
     findings: &mut Findings<'_>,
-) -> Option<Named> {
+) -> Option<ProfileFile> {
     let mut root = table_of(text, findings)?;
     let mut reader = Reader { registry, findings };
     let keys = reader.block_keys();
@@ -87,12 +87,12 @@ pub(crate) fn read_profile(
             DeValue::Table(table) => reader.blocks(way, table),
             _ => Vec::new(),
         };
-        reader.table::<NamedWay>(way, item, &keys).map(|NamedWay {}| blocks)
+        reader.table::<ProfileSection>(way, item, &keys).map(|ProfileSection {}| blocks)
     });
     let others: Vec<&str> = keys.iter().copied().chain(["forward", "backward"]).collect();
     let item = Spanned::new(root.span(), DeValue::Table(root.into_inner()));
-    let named: Named = reader.table("profile", item, &others)?;
-    Some(Named { blocks, ways: [forward?, backward?], ..named })
+    let named: ProfileFile = reader.table("profile", item, &others)?;
+    Some(ProfileFile { blocks, directions: [forward?, backward?], ..named })
 }
 
 /// The text as TOML.
@@ -105,14 +105,14 @@ fn table_of<'t>(text: &'t str, findings: &mut Findings<'_>) -> Option<Spanned<De
     errors.is_empty().then_some(root)
 }
 
-/// What to do about an error of TOML itself.
+/// The fix of a TOML syntax error.
 fn fix_syntax(message: &str) -> &'static str {
     if message.contains("duplicate") {
         "give each key once; several hosts, links and so on are [[host]], [[link]] with two brackets each"
     } else if message.contains("string values must be quoted") || message.contains("unquoted") {
-        "texts stand in quotes, as in rate = \"10 Mbit/s\""
+        "write texts in quotes, as in rate = \"10 Mbit/s\""
     } else {
-        "texts stand in quotes (rate = \"10 Mbit/s\"), lists in brackets, and each key on a line of its own"
+        "write texts in quotes (rate = \"10 Mbit/s\"), lists in brackets, and each key on a line of its own"
     }
 }
 
@@ -170,7 +170,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// A table as a `T`; `others` are keys that were taken out of it before.
+    /// A table as a `T`; `others` are keys that were taken out before.
     fn table<T: DeserializeOwned>(&mut self, section: &str, item: Item<'_>, others: &[&str]) -> Option<T> {
         let span = item.span();
         let DeValue::Table(mut table) = item.into_inner() else {
@@ -194,9 +194,9 @@ impl Reader<'_, '_, '_> {
             let bad =
                 table.iter().find(|(key, value)| within(&at, &key.span()) || within(&at, &value.span()));
             let bad = bad.map(|(key, _)| key.get_ref().to_string());
-            self.tell(&label, bad.as_deref(), &at, error.message(), others, whole);
+            self.report(&label, bad.as_deref(), &at, error.message(), others, whole);
             whole = false;
-            // Without the key that is wrong, the next error comes to light.
+            // Without the faulty key, the next error shows.
             match bad {
                 Some(key) if !self.findings.full() => table.remove(key.as_str()),
                 _ => return None,
@@ -204,8 +204,8 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Words an error of serde's. An entry of which something was taken out may lack it: that is no news.
-    fn tell(
+    /// Reports a serde error. A missing key is not reported if something was removed from the entry.
+    fn report(
         &mut self,
         label: &str,
         key: Option<&str>,
@@ -240,7 +240,7 @@ impl Reader<'_, '_, '_> {
 
     fn unknown(&mut self, span: Range<usize>, label: &str, given: &str, known: &[&str]) {
         if self.findings.full() {
-            // Further keys are only noted: a search for similar ones takes time for each of any number.
+            // Only counts further keys: suggestions take time for each.
             return self.findings.error(span, label, String::new(), "");
         }
         let fix = match (&self.keys_with(given, known)[..], suggestion(given, known.iter().copied())) {
@@ -249,7 +249,7 @@ impl Reader<'_, '_, '_> {
             ([key], _) => format!("it belongs to {key}: write {key} = {{ {given} = \"…\" }}"),
             ([others @ .., last], _) => {
                 format!(
-                    "it belongs to {} or {last}: write {last} = {{ {given} = \"…\" }}, say",
+                    "it belongs to {} or {last}: write {last} = {{ {given} = \"…\" }}, for example",
                     others.join(", ")
                 )
             }
@@ -258,7 +258,7 @@ impl Reader<'_, '_, '_> {
         self.findings.error(span, label, format!("there is no {what} \"{}\"", given.escape_debug()), fix);
     }
 
-    /// The keys of blocks which have a parameter of this name, where all keys of blocks are known.
+    /// The keys of blocks that have a parameter of this name, where all block keys are known.
     fn keys_with(&self, name: &str, known: &[&str]) -> Vec<&'static str> {
         if self.registry.iter().any(|spec| !known.contains(&spec.key)) {
             return Vec::new();
@@ -269,7 +269,7 @@ impl Reader<'_, '_, '_> {
         keys
     }
 
-    /// A link: first what the registry knows, then the rest.
+    /// A link: first the registry's keys, then the rest.
     fn link(&mut self, mut item: Item<'_>) -> Option<Link> {
         let span = item.span();
         let keys = self.block_keys();
@@ -309,7 +309,7 @@ impl Reader<'_, '_, '_> {
         Some(Medium { params, ..medium })
     }
 
-    /// A traffic source: first what can change of it, but for where its frames go, then the rest.
+    /// A traffic source: first its changeable settings except the destination, then the rest.
     fn source(&mut self, item: Item<'_>) -> Option<Source> {
         let mut names = source_keys();
         names.retain(|name| !["to", "destination"].contains(name));
@@ -317,7 +317,7 @@ impl Reader<'_, '_, '_> {
         Some(source.map(|source| source.map(|source| SourceKeys { params, ..source })))
     }
 
-    /// An entry: first the values of these names, as texts, then the rest. None after an error.
+    /// An entry: first the values of these names as text, then the rest. None after an error.
     fn with_params<T: DeserializeOwned>(
         &mut self,
         section: &str,
@@ -337,7 +337,7 @@ impl Reader<'_, '_, '_> {
         Some((self.table(section, item, names)?, params))
     }
 
-    /// A change: first what the registry knows, then the rest.
+    /// A change: first the registry's keys, then the rest.
     fn at(&mut self, mut item: Item<'_>) -> Option<At> {
         let span = item.span();
         let mut keys = self.block_keys();
@@ -412,7 +412,7 @@ impl Reader<'_, '_, '_> {
             }
             scalar => {
                 let text = self.text(&field, span.clone(), &scalar)?;
-                match removal_meant(key, &text).or_else(|| kind_meant(self.registry, key, &text)) {
+                match implied_removal(key, &text).or_else(|| implied_kind(self.registry, key, &text)) {
                     Some(spec) => block.kind = Some((spec.kind.into(), span)),
                     None => block.params.push((None, text, span)),
                 }
@@ -421,7 +421,7 @@ impl Reader<'_, '_, '_> {
         Some(block)
     }
 
-    /// A text or a number as text; of a list of texts, each is a line.
+    /// A string or number as text; an array of strings as lines.
     fn text(&mut self, field: &str, span: Range<usize>, value: &DeValue<'_>) -> Option<String> {
         match value {
             DeValue::String(text) => return Some(text.to_string()),
@@ -436,7 +436,7 @@ impl Reader<'_, '_, '_> {
         let fix = "write a text, a decimal number, or a table such as { kind = \"…\" }";
         let kind = value.type_str();
         let article = if kind.starts_with(['a', 'i']) { "an" } else { "a" };
-        self.findings.error(span, field, format!("{article} {kind} can't stand here"), fix);
+        self.findings.error(span, field, format!("{article} {kind} is not allowed here"), fix);
         None
     }
 }
@@ -456,7 +456,7 @@ fn each_once(keys: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
     once
 }
 
-/// How errors call an entry: its section, and its name or ends if it has any.
+/// An entry's name in errors: its section, and its name or ends.
 fn label(section: &str, table: &DeTable<'_>) -> String {
     let text = |key: &str| table.get(key).and_then(|item| item.get_ref().as_str()).map(str::escape_debug);
     if let ("at", Some(time)) = (section, text("time")) {
@@ -473,7 +473,7 @@ fn within(inner: &Range<usize>, outer: &Range<usize>) -> bool {
     outer.start <= inner.start && inner.end <= outer.end
 }
 
-/// serde's words without its quoting of types.
+/// serde's message without its quotes.
 fn plain(message: &str) -> String {
     message.replace('`', "").replace("invalid type: ", "wrong type: ").trim_end().into()
 }

@@ -1,4 +1,4 @@
-//! The reference page of the book: every setting, generated from its declaration.
+//! The book's reference page: every setting, generated from its declaration.
 
 use crate::settings::{
     AtSettings, BridgeSettings, ControlSettings, DirectionSettings, EngineSettings, Fidelity, FlowSettings,
@@ -12,7 +12,7 @@ use longwire_link::MEDIA;
 use longwire_random::process;
 use std::fmt::Write;
 
-/// The page, as Markdown. `longwire blocks --markdown` prints it, and a test compares the book's with it.
+/// The page as Markdown. `longwire blocks --markdown` prints it, and a test compares it with the book's.
 pub fn reference() -> String {
     let mut page = String::from(
         "# Settings\n\nEvery setting, with its values, its default, and whether it can change in a run.\n\

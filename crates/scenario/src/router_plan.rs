@@ -1,6 +1,6 @@
-//! Routers in a checked plan, and routes as people write them.
+//! Routers in a checked plan, and routes as text.
 
-use crate::address::{Mac, Network, RoutedTo, is_within_a_link};
+use crate::address::{Mac, Network, RouteTarget, is_within_a_link};
 use crate::finding::Finding;
 use crate::level_plan::RouterLevels;
 use longwire_router::{Admission, Limits, LinkChoice, MOST_WEIGHT, Member, NextHop, SharingConfig, Way};
@@ -16,23 +16,23 @@ pub struct Router {
     pub name: Box<str>,
     /// Its ports, in the file's order.
     pub ports: Vec<RouterPort>,
-    /// Routes besides those to its ports' networks; each prefix occurs once.
+    /// Routes besides those to connected networks; each prefix occurs once.
     pub routes: Vec<RouterRoute>,
-    /// What it knows from the start.
+    /// Static neighbours.
     pub neighbours: Vec<RouterNeighbour>,
-    /// The most it does of what costs more than forwarding.
+    /// Rate limits of operations that cost more than forwarding.
     pub police: Limits,
-    /// The budget of a packet, programs included, and the prices.
+    /// The budget of a packet including programs, and prices.
     pub admission: Admission,
-    /// How flows share its processors, if they do.
+    /// How flows share its processors, if configured.
     pub sharing: Option<SharingConfig>,
-    /// Why it can't be run in real time, if it can't.
+    /// Why it can't run in real time, if so.
     pub not_in_real_time: Option<Finding>,
-    /// Whether it has a control plane: a namespace named after it, with an interface for each port.
+    /// Whether it has a control plane: a namespace named after it, with an interface per port.
     pub control: bool,
     /// Capacities of the levels above.
     pub levels: RouterLevels,
-    /// The links that its programs may name: those that begin at its ports.
+    /// The links that its programs may choose: those that begin at its ports.
     pub links: Vec<LinkChoice>,
     /// Index of its segment.
     pub segment: u32,
@@ -41,7 +41,7 @@ pub struct Router {
 /// A port of a router.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouterPort {
-    /// Its name: that of the host or port that the router sits on, or its own.
+    /// Its name: the host's or port's, or its own.
     pub name: Box<str>,
     /// Its place among the plan's ports.
     pub place: u16,
@@ -49,22 +49,22 @@ pub struct RouterPort {
     pub mac: Mac,
     /// Longest IP packet that it sends, in bytes.
     pub mtu: u32,
-    /// Its addresses, with the prefixes of their networks.
+    /// Its addresses with prefix lengths.
     pub addresses: Vec<Network>,
-    /// The place among the plan's ports of the one beside it, to the control plane, if there is one.
+    /// Place of the port to the control plane beside it, if any.
     pub control: Option<u16>,
 }
 
 /// A route of a router.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouterRoute {
-    /// Where to; its bits behind the prefix are zero.
+    /// Destination, without host bits.
     pub to: Network,
-    /// The destination of packets.
+    /// The next hops.
     pub way: Way,
 }
 
-/// A change of a router's routes at an exact time.
+/// A change of a router's routes or flow weights at an exact time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouterEvent {
     /// When, from the start of the run.
@@ -73,12 +73,12 @@ pub struct RouterEvent {
     pub router: u32,
     /// The changes, in order.
     pub changes: Vec<RouteChange>,
-    /// A flow that shares the router's processors, and what it weighs from then on.
+    /// A flow that shares the router's processors, and its new weight.
     pub weight: Option<(Box<str>, Weight)>,
 }
 
 impl RouterEvent {
-    /// The change in words: `router west: 10.0.2.0/24 via 10.9.1.2 dev south; no route to 10.8.0.0/16`.
+    /// A description: `router west: 10.0.2.0/24 via 10.9.1.2 dev south; no route to 10.8.0.0/16`.
     pub fn describe(&self, routers: &[Router]) -> String {
         let router = &routers[self.router as usize];
         let each = self.changes.iter().map(|change| match change {
@@ -95,18 +95,18 @@ impl RouterEvent {
 /// A change of a route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RouteChange {
-    /// There is this one from then on, in place of what led to the same network.
+    /// Adds a route, replacing one to the same network.
     Add(RouterRoute),
-    /// There is none to exactly this network; or, if it is a port's and had another, the port's own again.
+    /// Removes the route to exactly this network; a connected network gets its own route back.
     Remove(Network),
-    /// There is none to all addresses, neither of IPv4 nor of IPv6.
+    /// Removes the default routes of IPv4 and IPv6.
     RemoveDefault,
 }
 
-/// A neighbour that a router knows from the start.
+/// A static neighbour of a router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RouterNeighbour {
-    /// The place of the port it is behind.
+    /// Place of its port.
     pub port: u16,
     /// Its address.
     pub address: IpAddr,
@@ -121,13 +121,13 @@ pub struct RouterNeighbour {
 pub struct WrittenRoute<'t> {
     /// The destination.
     pub to: Network,
-    /// Where packets go: each flow by one of these.
+    /// Next hops, one per flow.
     pub hops: Vec<WrittenHop<'t>>,
-    /// Whether packets are dropped, and nobody is told.
+    /// Whether packets are dropped silently.
     pub discard: bool,
 }
 
-/// The destinations of a written route.
+/// A next hop of a written route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrittenHop<'t> {
     /// The gateway.
@@ -138,13 +138,13 @@ pub struct WrittenHop<'t> {
     pub weight: u16,
 }
 
-/// Words of `ip route` that a value follows, and those without.
+/// Words of `ip route` with a value, and without.
 const WITH_VALUE: [&str; 9] =
     ["proto", "scope", "src", "metric", "pref", "advmss", "nhid", "expires", "error"];
 const ALONE: [&str; 5] = ["onlink", "linkdown", "dead", "pervasive", "unicast"];
-/// What `ip route` writes before a destination that nothing leads to.
+/// How `ip route` marks discard routes.
 const NOWHERE: [&str; 3] = ["blackhole", "unreachable", "prohibit"];
-/// What it writes before routes that are none of those that can be added here.
+/// How it marks routes that can't be added here.
 const OF_THE_KERNEL: [&str; 6] = ["local", "broadcast", "multicast", "anycast", "throw", "nat"];
 
 impl<'t> WrittenRoute<'t> {
@@ -155,7 +155,7 @@ impl<'t> WrittenRoute<'t> {
     pub fn read(text: &'t str) -> Result<Self, String> {
         let mut words = text.split_ascii_whitespace().filter(|word| !ALONE.contains(word));
         let mut first = words.next();
-        // The kinds of routes to nowhere of `ip route` are one here, like those of a control plane.
+        // All kinds of discard routes of `ip route` are the same here.
         let discard = first.is_some_and(|word| NOWHERE.contains(&word));
         if discard {
             first = words.next();
@@ -174,7 +174,7 @@ impl<'t> WrittenRoute<'t> {
                 continue;
             }
             let value = words.next().ok_or_else(|| format!("nothing follows \"{word}\""))?;
-            // So it prints what leads nowhere, of IPv6.
+            // How it prints IPv6 discard routes.
             let is_nowhere = discard && (word, value) == ("dev", "lo");
             match (word, value) {
                 ("table", "main" | "254") => continue,
@@ -194,16 +194,16 @@ impl<'t> WrittenRoute<'t> {
                 HopWords::note(&mut hops, word, value)?;
             }
         }
-        let to = prefix.parse::<RoutedTo>()?.by(hops.iter().filter_map(|hop| hop.via));
+        let to = prefix.parse::<RouteTarget>()?.by(hops.iter().filter_map(|hop| hop.via));
         let route = Self { to, hops: hops.into_iter().map(HopWords::hop).collect(), discard };
         route.check()?;
         Ok(route)
     }
 
-    /// The conflict among the parts.
+    /// Checks that the parts don't conflict.
     ///
     /// # Errors
-    /// That, and the fix.
+    /// The conflict and its fix.
     pub(crate) fn check(&self) -> Result<(), String> {
         let to = self.to;
         let network = to.masked();
@@ -212,15 +212,15 @@ impl<'t> WrittenRoute<'t> {
         }
         match (&self.hops[..], self.discard) {
             ([], true) => Ok(()),
-            (_, true) => Err("what is discarded goes to no gateway and no port: leave them out".into()),
-            ([], false) => Err("it is not said where it leads: name a gateway, a port, or discard it".into()),
+            (_, true) => Err("a discard route has no gateway and no port: leave them out".into()),
+            ([], false) => Err("it has no next hop: name a gateway, a port, or discard it".into()),
             (hops, false) => hops.iter().try_for_each(|hop| hop.check(to)),
         }
     }
 }
 
 impl WrittenHop<'_> {
-    /// What is wrong with it as one of the next hops to `to`.
+    /// Checks it as a next hop to `to`.
     fn check(&self, to: Network) -> Result<(), String> {
         match (self.via, self.port) {
             (None, None) => Err("a next hop is a gateway or a port: name one".into()),
@@ -228,7 +228,7 @@ impl WrittenHop<'_> {
                 Err(format!("{to} and {via} are of different families: name a gateway of the same"))
             }
             (Some(via), _) if via.is_unspecified() || via.is_multicast() => {
-                Err(format!("{via} is no neighbour's address: name the gateway's own"))
+                Err(format!("{via} is not a neighbour's address: name the gateway's own"))
             }
             _ => Ok(()),
         }
@@ -244,7 +244,7 @@ struct HopWords<'t> {
 }
 
 impl<'t> HopWords<'t> {
-    /// Notes a word and its value for the last of `hops`, or for another one.
+    /// Adds a word and its value to the last of `hops`, or to a new one.
     fn note(hops: &mut Vec<Self>, word: &str, value: &'t str) -> Result<(), String> {
         let is_via = word == "via";
         if hops.last().is_none_or(|last| is_via && last.via.is_some()) {
@@ -256,7 +256,7 @@ impl<'t> HopWords<'t> {
                 return Err("a gateway of the other family is not supported; name one of the same".into());
             }
             "via" => {
-                let via = value.parse().map_err(|_| format!("\"{value}\" is no address"))?;
+                let via = value.parse().map_err(|_| format!("\"{value}\" is not an address"))?;
                 last.via.replace(via).is_some()
             }
             "dev" => last.port.replace(value).is_some(),
@@ -285,7 +285,7 @@ impl<'t> HopWords<'t> {
 /// A next hop's weight.
 ///
 /// # Errors
-/// If there is none such.
+/// If it is out of range.
 fn weight_of(number: i128) -> Result<u16, String> {
     let weight = u16::try_from(number).ok().filter(|weight| (1..=MOST_WEIGHT).contains(weight));
     weight.ok_or_else(|| format!("a next hop's weight is {number}, it must be 1 to {MOST_WEIGHT}"))
@@ -297,7 +297,7 @@ impl Router {
         self.ports.iter().find(|port| &*port.name == name)
     }
 
-    /// The link of that name that its programs may name: of a duplex link the direction that begins here.
+    /// The link of that name for its programs: of a duplex link, the direction that begins here.
     pub fn link(&self, name: &str) -> Option<&LinkChoice> {
         let half = |link: &LinkChoice| {
             let way = link.name.strip_prefix(name);
@@ -307,11 +307,11 @@ impl Router {
         whole.or_else(|| self.links.iter().find(|link| half(link)))
     }
 
-    /// The route that is meant by what is written.
+    /// Resolves a written route.
     ///
     /// # Errors
-    /// What is wrong with it, and the fix: a port that is not the router's, a gateway that is in none of its
-    /// networks or is the router itself, or a destination that is.
+    /// The fault and fix: the port is not the router's, the gateway is in none of its networks or is the
+    /// router itself, or the destination is its own address.
     pub fn route(&self, written: &WrittenRoute<'_>) -> Result<RouterRoute, String> {
         let to = written.to;
         self.check_changeable(to)?;
@@ -324,14 +324,14 @@ impl Router {
         Ok(RouterRoute { to, way })
     }
 
-    /// The change that takes a route away.
+    /// The change that removes a route.
     ///
     /// # Errors
-    /// If it is to an address of the router itself.
-    pub fn removal(&self, to: RoutedTo) -> Result<RouteChange, String> {
+    /// If the destination is an address of the router itself.
+    pub fn removal(&self, to: RouteTarget) -> Result<RouteChange, String> {
         match to {
-            RoutedTo::Default => Ok(RouteChange::RemoveDefault),
-            RoutedTo::Network(to) => {
+            RouteTarget::Default => Ok(RouteChange::RemoveDefault),
+            RouteTarget::Network(to) => {
                 let to = to.masked();
                 self.check_changeable(to)?;
                 Ok(RouteChange::Remove(to))
@@ -339,7 +339,7 @@ impl Router {
         }
     }
 
-    /// The next hop that is meant by what is written.
+    /// Resolves a written next hop.
     fn next_hop(&self, written: &WrittenHop<'_>) -> Result<NextHop, String> {
         let WrittenHop { via, port, .. } = *written;
         let named = match port {
@@ -354,10 +354,10 @@ impl Router {
         Ok(NextHop::via(port.place, via))
     }
 
-    /// The port behind which a gateway is: the `named` one if any, else the one with a network of it.
+    /// The port of a gateway: `named` if given, else the one whose network it is in.
     ///
     /// # Errors
-    /// If it is no neighbour's address, is in a network of another port, or in none and no port is named.
+    /// If it can't be a neighbour's address, is in another port's network, or in none without a named port.
     pub(crate) fn port_of_gateway<'r>(
         &'r self,
         via: IpAddr,
@@ -376,11 +376,10 @@ impl Router {
         }
     }
 
-    /// Whether an address may be a neighbour's.
+    /// Checks that an address can be a neighbour's.
     ///
     /// # Errors
-    /// If it is the router's own, or means everybody or any router in one of its networks: packets sent there
-    /// would come back, or go nowhere.
+    /// If it is the router's own, or a broadcast or any-router address of its networks.
     pub(crate) fn check_neighbour(&self, address: IpAddr) -> Result<(), String> {
         for port in &self.ports {
             let name = &port.name;
@@ -389,7 +388,7 @@ impl Router {
             }
             if port.addresses.iter().any(|net| net.means_all(address)) {
                 return Err(format!(
-                    "{address} is no host's, but means all, or any router, in the network of \"{name}\": \
+                    "{address} is not a host's, but means all, or any router, in the network of \"{name}\": \
                      name a neighbour"
                 ));
             }
@@ -397,11 +396,10 @@ impl Router {
         Ok(())
     }
 
-    /// Whether the route to a network may be another one, or none.
+    /// Checks that the route to a network may be changed or removed.
     ///
     /// # Errors
-    /// If it is an address of the router itself, or one that means everybody in a network of its ports: what
-    /// is for these has no other way.
+    /// If it is an address of the router itself, or a broadcast or any-router address of its networks.
     fn check_changeable(&self, to: Network) -> Result<(), String> {
         let is_own = |net: &Network| to.address == net.address || net.means_all(to.address);
         let own = self.ports.iter().find(|port| to.is_single() && port.addresses.iter().any(is_own));
@@ -413,7 +411,7 @@ impl Router {
         })
     }
 
-    /// The port in one of whose networks `address` is.
+    /// The port with `address` in one of its networks.
     pub(crate) fn port_towards(&self, address: IpAddr) -> Option<&RouterPort> {
         let near = |port: &&RouterPort| port.addresses.iter().any(|net| net.contains(address));
         self.ports.iter().find(near)
@@ -421,10 +419,10 @@ impl Router {
 
     fn no_port(&self, name: &str) -> String {
         let names: Vec<&str> = self.ports.iter().map(|port| &*port.name).take(16).collect();
-        format!("\"{name}\" is no port of router \"{}\": there are {}", self.name, names.join(", "))
+        format!("\"{name}\" is not a port of router \"{}\": there are {}", self.name, names.join(", "))
     }
 
-    /// Why nobody knows where `address` is.
+    /// The error that `address` is in no connected network.
     pub(crate) fn no_network(&self, address: IpAddr) -> String {
         let nets = self.ports.iter().flat_map(|port| &port.addresses).map(ToString::to_string);
         let nets: Vec<String> = nets.take(16).collect();
@@ -432,7 +430,7 @@ impl Router {
         format!("{address} is in none of the router's networks ({nets}): name a neighbour, or its port, too")
     }
 
-    /// A route as people write it.
+    /// A route as text.
     pub fn written(&self, route: &RouterRoute) -> String {
         let to = route.to;
         match &route.way {
@@ -449,7 +447,7 @@ impl Router {
         }
     }
 
-    /// A neighbour as people write it, behind a space.
+    /// A next hop as text, after a space.
     fn written_hop(&self, hop: NextHop) -> String {
         let (port, gateway) = self.way_of(hop);
         let port = port.unwrap_or("?");
@@ -459,7 +457,7 @@ impl Router {
         }
     }
 
-    /// The name of the port that a next hop leads out of, and its gateway, as far as it has them.
+    /// The output port's name and the gateway of a next hop, as far as it has them.
     pub fn way_of(&self, hop: NextHop) -> (Option<&str>, Option<IpAddr>) {
         let place = hop.port();
         let port = self.ports.iter().find(|port| place == Some(port.place));
@@ -491,7 +489,7 @@ impl fmt::Display for WrittenRoute<'_> {
     }
 }
 
-/// The address of a next hop that is a gateway.
+/// The gateway's address, if the next hop has one.
 pub fn gateway_of(hop: NextHop) -> Option<IpAddr> {
     let NextHop::Gateway { gateway, .. } = hop else { return None };
     let gateway = Ipv6Addr::from(gateway);
@@ -560,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_the_router_itself_has_no_other_way() {
+    fn routes_to_the_router_itself_can_not_change() {
         // Its addresses, and those that mean everybody, or any router, of a network.
         for own in ["10.0.0.1", "10.0.0.0/32", "10.0.0.255", "10.0.1.1/32", "fd00::1", "fd00::/128"] {
             let why = router().check_changeable(own.parse().unwrap()).unwrap_err();
@@ -576,10 +574,10 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_a_route_says_why() {
+    fn invalid_routes_say_why() {
         for (text, why) in [
             ("", "begins with a prefix"),
-            ("10.1.0.0/16", "not said where"),
+            ("10.1.0.0/16", "has no next hop"),
             ("10.1.0.0/16 via", "nothing follows"),
             ("10.1.0.1/16 via 10.0.0.2", "write 10.1.0.0/16"),
             ("10.1.0.0/16 via fd00::2", "different families"),
@@ -587,7 +585,7 @@ mod tests {
             ("10.1.0.0/16 via 10.0.1.1", "the router's own address at \"east\""),
             (
                 "10.1.0.0/16 via 10.0.1.255",
-                "10.0.1.255 is no host's, but means all, or any router, in the network of \"east\"",
+                "10.0.1.255 is not a host's, but means all, or any router, in the network of \"east\"",
             ),
             ("10.1.0.0/16 via 10.0.0.0", "means all, or any router, in the network of \"west\""),
             (

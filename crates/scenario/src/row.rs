@@ -1,4 +1,4 @@
-//! Tables of a file with settings that are declared as a row: keys of the row beside keys of a structure.
+//! Tables with settings declared by `#[derive(Settings)]` beside the keys of a structure.
 
 use crate::setting_schema::add_row;
 use crate::settings::RepeatSettings;
@@ -14,51 +14,51 @@ use std::marker::PhantomData;
 use std::ops::{Deref, Range};
 use toml::Spanned;
 
-/// What is written of a setting: name, text, place of the value.
-pub(crate) type Given = (&'static str, String, Range<usize>);
-/// What an entry says of settings.
-pub(crate) type Params = Vec<Given>;
+/// A setting as written: name, text, place of the value.
+pub(crate) type SettingText = (&'static str, String, Range<usize>);
+/// The settings of an entry as written.
+pub(crate) type Params = Vec<SettingText>;
 
-/// A table: the settings `S` are texts until their templates are expanded, the other keys are those of `T`.
-pub(crate) struct With<T, S> {
+/// A table: settings `S` stay texts until templates are expanded; other keys are those of `T`.
+pub(crate) struct WithSettings<T, S> {
     rest: T,
     pub(crate) row: Params,
     settings: PhantomData<S>,
 }
 
 /// A table whose keys are all settings.
-pub(crate) type Row<S> = With<Nothing, S>;
+pub(crate) type Row<S> = WithSettings<NoKeys, S>;
 
 #[derive(Default, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Nothing {}
+pub(crate) struct NoKeys {}
 
-impl<T, S: Settings> With<T, S> {
-    /// Where the value of a setting stands, if it is given.
+impl<T, S: Settings> WithSettings<T, S> {
+    /// The place of a setting's value, if given.
     pub(crate) fn span(&self, name: &str) -> Option<&Range<usize>> {
         debug_assert!(S::SPEC.params.iter().any(|param| param.name == name), "{name}");
         self.row.iter().find(|(key, ..)| *key == name).map(|(.., span)| span)
     }
 
-    /// What a setting is, as it is written.
+    /// The text of a setting, if given.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         debug_assert!(S::SPEC.params.iter().any(|param| param.name == name), "{name}");
         self.row.iter().find(|(key, ..)| *key == name).map(|(_, text, _)| text.as_str())
     }
 
     /// Replaces the keys beside the settings.
-    pub(crate) fn map<U>(self, rest: impl FnOnce(T) -> U) -> With<U, S> {
-        With { rest: rest(self.rest), row: self.row, settings: PhantomData }
+    pub(crate) fn map<U>(self, rest: impl FnOnce(T) -> U) -> WithSettings<U, S> {
+        WithSettings { rest: rest(self.rest), row: self.row, settings: PhantomData }
     }
 }
 
-impl<T: Default, S> Default for With<T, S> {
+impl<T: Default, S> Default for WithSettings<T, S> {
     fn default() -> Self {
         Self { rest: T::default(), row: Params::new(), settings: PhantomData }
     }
 }
 
-impl<T, S> Deref for With<T, S> {
+impl<T, S> Deref for WithSettings<T, S> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -66,7 +66,7 @@ impl<T, S> Deref for With<T, S> {
     }
 }
 
-impl<T: JsonSchema, S: Settings> JsonSchema for With<T, S> {
+impl<T: JsonSchema, S: Settings> JsonSchema for WithSettings<T, S> {
     fn inline_schema() -> bool {
         true
     }
@@ -82,18 +82,18 @@ impl<T: JsonSchema, S: Settings> JsonSchema for With<T, S> {
     }
 }
 
-impl<'de, T: Deserialize<'de>, S: Settings> Deserialize<'de> for With<T, S> {
+impl<'de, T: Deserialize<'de>, S: Settings> Deserialize<'de> for WithSettings<T, S> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(Table(PhantomData))
     }
 }
 
 /// A table that can be repeated: `count` and `first` beside the keys of `T`.
-pub(crate) struct Repeated<T>(With<T, RepeatSettings>);
+pub(crate) struct Repeated<T>(WithSettings<T, RepeatSettings>);
 
 impl<T> Repeated<T> {
-    /// What is written of its repetitions.
-    pub(crate) fn repeats(&self) -> &With<T, RepeatSettings> {
+    /// Its repetition settings.
+    pub(crate) fn repeats(&self) -> &WithSettings<T, RepeatSettings> {
         &self.0
     }
 
@@ -121,20 +121,20 @@ impl<T: JsonSchema> JsonSchema for Repeated<T> {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        With::<T, RepeatSettings>::json_schema(generator)
+        WithSettings::<T, RepeatSettings>::json_schema(generator)
     }
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Repeated<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        With::deserialize(deserializer).map(Self)
+        WithSettings::deserialize(deserializer).map(Self)
     }
 }
 
 struct Table<T, S>(PhantomData<(T, S)>);
 
 impl<'de, T: Deserialize<'de>, S: Settings> Visitor<'de> for Table<T, S> {
-    type Value = With<T, S>;
+    type Value = WithSettings<T, S>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let example = S::SPEC.params.iter().find_map(|param| Some((param.name, param.default.value()?)));
@@ -153,12 +153,12 @@ impl<'de, T: Deserialize<'de>, S: Settings> Visitor<'de> for Table<T, S> {
         let given = |param: &&Param| params.iter().any(|(name, ..)| *name == param.name);
         match S::SPEC.params.iter().find(|param| param.default.is_required() && !given(param)) {
             Some(param) => Err(A::Error::missing_field(param.name)),
-            None => Ok(With { rest, row: params, settings: PhantomData }),
+            None => Ok(WithSettings { rest, row: params, settings: PhantomData }),
         }
     }
 }
 
-/// A table as who reads it without the settings sees it: these go to `params`.
+/// A table without its settings, which go to `params`.
 struct Rest<'p, A> {
     map: A,
     row: &'static [Param],
@@ -189,7 +189,7 @@ impl<'de, A: MapAccess<'de>> Deserializer<'de> for Rest<'_, A> {
 
 struct Keys<'p, A> {
     rest: Rest<'p, A>,
-    /// The keys beside the row; none if they have a row themselves, and are judged there.
+    /// The keys beside the settings; none if `T` has settings itself and checks them.
     fields: Option<&'static [&'static str]>,
 }
 
@@ -217,7 +217,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Keys<'_, A> {
     }
 }
 
-/// A setting, with what would have read another key; or that key.
+/// A setting with the unused seed, or another key.
 enum Key<K, V> {
     Setting(&'static Param, K),
     Other(V),
@@ -237,7 +237,7 @@ impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for KeySeed<K> {
         if let Some(param) = self.row.iter().find(|param| param.name == name) {
             return Ok(Key::Setting(param, self.seed));
         }
-        // As serde says it, whose words are read by `Reader::tell`.
+        // In serde's wording, which `Reader::report` parses.
         let own: String = self.row.iter().map(|param| format!(", `{}`", param.name)).collect();
         if let Some(fields) = self.fields
             && !fields.contains(&name.as_str())

@@ -1,4 +1,4 @@
-//! The JSON schema of scenario files, from the structures they are read into and the block registry.
+//! The JSON schema of scenario files, from the structures that read them and the block registry.
 
 use crate::file::{At, Direction, File, Link};
 use crate::read::BESIDE_RATE;
@@ -15,7 +15,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-/// The schema (JSON Schema, draft 2020-12) of a scenario file in which links can be made of `registry`.
+/// The schema (JSON Schema, draft 2020-12) of scenario files with the blocks in `registry`.
 pub fn schema_with(registry: &[&'static Spec]) -> Value {
     let generator =
         || SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator();
@@ -35,7 +35,7 @@ pub fn schema_with(registry: &[&'static Spec]) -> Value {
     }
     for (way, what) in [("forward", "from the first end of between"), ("backward", "back")] {
         let mut schema = direction.clone();
-        schema["description"] = json!(format!("What differs on the way {what}."));
+        schema["description"] = json!(format!("Settings of the direction {what}."));
         link["properties"][way] = schema;
     }
     add_row(&mut root, &ScenarioSettings::SPEC);
@@ -55,7 +55,7 @@ pub fn schema_with(registry: &[&'static Spec]) -> Value {
     root
 }
 
-/// Adds the settings of drivers to the keys of a port, each with the drivers that have it.
+/// Adds the drivers' settings to a port's keys, each with the drivers that have it.
 fn add_drivers(port: &mut Value) {
     for row in DRIVERS.iter().flat_map(|driver| driver.spec.params) {
         let has = |driver: &&&Driver| driver.spec.params.iter().any(|other| other.name == row.name);
@@ -67,23 +67,23 @@ fn add_drivers(port: &mut Value) {
     }
 }
 
-/// Adds what can change of a traffic source.
+/// Adds the changeable settings of a traffic source.
 fn add_source(at: &mut Value) {
     at[MODEL] = templated(json!({ "enum": process::SPECS.iter().map(|spec| spec.kind).collect::<Vec<_>>() }));
-    at[MODEL]["description"] = json!("How a traffic source's frames come from then on. Default: as before.");
+    at[MODEL]["description"] = json!("Model of a traffic source's frames from then on. Default: as before.");
     at[INTERVAL] = Nanos::json_schema(&mut SchemaGenerator::default()).into();
     at[INTERVAL]["description"] =
-        json!("How far apart a traffic source's frames come, instead of the rate (cbr, poisson).");
+        json!("Time between a traffic source's frames, instead of the rate (cbr, poisson).");
     let rows = source_rows().flat_map(|spec| spec.params);
     for row in rows {
-        // What every source has by itself is described there.
+        // Keys of the section itself are described there.
         if at[row.name].get("anyOf").is_some() || at[row.name].is_null() {
             add_param(at, row);
         }
     }
 }
 
-/// Adds a parameter to those that can be meant by its name.
+/// Adds a parameter as one meaning of its name.
 fn add_param(properties: &mut Value, row: &Param) {
     if properties[row.name].is_null() {
         properties[row.name] = json!({ "description": row.help, "anyOf": [] });
@@ -109,7 +109,7 @@ fn blocks(registry: &[&'static Spec]) -> Map<String, Value> {
         list.push(table(spec, first));
     }
     for (key, known) in &mut keys {
-        // A word that is a kind names the block with its defaults.
+        // The name of a kind selects that block with its defaults.
         let bare = registry
             .iter()
             .filter(|spec| spec.key == key && spec.params.iter().all(|p| !p.default.is_required()));
@@ -132,7 +132,7 @@ fn blocks(registry: &[&'static Spec]) -> Map<String, Value> {
     keys
 }
 
-/// The long form of a block: a table of its parameters. The first of its key needs no kind.
+/// The long form of a block: a table of its parameters. A key's first kind need not be named.
 fn table(spec: &Spec, first: bool) -> Value {
     let mut properties = Map::new();
     properties.insert("kind".into(), json!({ "const": spec.kind, "description": spec.summary }));

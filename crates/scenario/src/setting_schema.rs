@@ -6,7 +6,7 @@ use longwire_units::{Nanos, Probability, Rate};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
 
-/// Adds the settings of a row to the keys of a section, where a boolean means yes or no.
+/// Adds a spec's settings to a section; switches also take booleans.
 pub(crate) fn add_row(section: &mut Value, spec: &Spec) {
     for row in spec.params {
         let mut schema = param(row);

@@ -9,44 +9,42 @@ use longwire_random::process::Model;
 use longwire_units::{Nanos, Rate};
 use std::net::IpAddr;
 
-/// A traffic source: UDP datagrams that come in by a port.
+/// A traffic source: UDP datagrams that enter by a port.
 #[derive(Debug, Clone)]
 pub struct Source {
     /// Its name.
     pub name: Box<str>,
-    /// Place of the port by which its packets come in.
+    /// Place of the input port.
     pub in_port: u16,
-    /// Place of the port that they are bound for.
+    /// Place of the destination port.
     pub out_port: u16,
     /// Source address.
     pub source: IpAddr,
     /// Destination address, of the same family.
     pub destination: IpAddr,
-    /// Hardware address that its frames are sent to: of the port they are bound for, or of the first router
-    /// on the way.
+    /// Destination hardware address of its frames: the destination port's, or the first router's.
     pub mac: Mac,
-    /// How its packets come: one of [`longwire_random::process::SPECS`].
+    /// Its model: one of [`longwire_random::process::SPECS`].
     pub spec: &'static Spec,
-    /// What that is set to: of `cbr` and `poisson`, with the time between two packets, or its mean, in the
-    /// place of the rate if that was given.
+    /// The model's settings; in `cbr` and `poisson` the (mean) interval replaces the rate if it was given.
     pub values: Values,
-    /// When it begins.
+    /// Start time.
     pub start: Nanos,
-    /// How many there are; none for no limit.
+    /// Number of packets; none for no limit.
     pub count: Option<u64>,
-    /// When they end, counted from the start; none for the end of the run.
+    /// Duration from the start; none until the end of the run.
     pub duration: Option<Nanos>,
-    /// Whether it sends from its start on, and not only when a change lets it.
+    /// Whether it sends from its start, rather than when a change enables it.
     pub up: bool,
 }
 
 impl Source {
-    /// How its packets come.
+    /// Its model.
     pub fn model(&self) -> Model {
         Model::read(self.spec, &self.values)
     }
 
-    /// What it is made of, as its changes take it: its model, and the rest of it. `ports` are the plan's.
+    /// Its settings as blocks, for edits: model and flow. `ports` are the plan's.
     pub fn blocks(&self, ports: &[Port]) -> Blocks {
         let port = &ports[usize::from(self.out_port)];
         let course = Course {
@@ -59,12 +57,12 @@ impl Source {
         vec![(self.spec, self.values.clone()), (&FLOW, course.values(&port.name))]
     }
 
-    /// Bytes of its largest frame, from the Ethernet header on and without FCS.
+    /// Size of its largest frame in bytes, with the Ethernet header, without FCS.
     pub fn size(&self) -> u32 {
         self.model().largest()
     }
 
-    /// Its rate, if it has one: all the time, or while it is on. That of an interval is rounded down.
+    /// Its rate, if it has one, all the time or while on; that of an interval is rounded down.
     pub fn rate(&self) -> Option<Rate> {
         match self.values.at(0) {
             Value::Rate(rate) => Some(rate),

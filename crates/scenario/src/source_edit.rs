@@ -1,7 +1,6 @@
-//! What new settings mean for a traffic source as it is: in the scenario's events and at the control socket
-//! alike.
+//! Changes of a traffic source, from text: for events, the command line and the API alike.
 
-use crate::meant::bare;
+use crate::implied::bare;
 use crate::places::Places;
 use crate::source::Source;
 use longwire_block::Parsed;
@@ -17,11 +16,11 @@ use thiserror::Error;
 
 /// The key that names a source's model.
 pub(crate) const MODEL: &str = "model";
-/// The key that may stand instead of a rate.
+/// The key that may replace the rate.
 pub(crate) const INTERVAL: &str = "interval";
 /// The parameter that it replaces.
 const RATE: &str = "rate";
-/// The shortest frames of IPv4 and IPv6: headers and what tells the packets of a source apart.
+/// The shortest frames of IPv4 and IPv6: headers and the payload that identifies packets.
 const SHORTEST: [Bytes; 2] = [Bytes(60), Bytes(80)];
 /// The longest frame: the longest IPv4 packet.
 const LONGEST_FRAME: Bytes = Bytes(65_549);
@@ -43,7 +42,7 @@ impl SourceFault {
         Self { key: key.into(), what: what.into(), fix: fix.into() }
     }
 
-    /// A key that a model has not.
+    /// A key that a model does not have.
     fn no_such_key(model: &str, key: &str) -> Self {
         let having = |spec: &&Spec| spec.params.iter().any(|param| param.name == key);
         let kinds: Vec<_> = process::SPECS.iter().filter(having).map(|spec| spec.kind).collect();
@@ -54,7 +53,7 @@ impl SourceFault {
         Self::new(key, format!("the model {model} has no {key}"), fix)
     }
 
-    /// A rate that a source can't send at, if it is one.
+    /// The fault if a source can't send at this rate.
     fn of_rate(rate: Rate) -> Option<Self> {
         let can_not = rate == Rate::UNLIMITED;
         can_not.then(|| Self::new(RATE, format!("a source can't send at {rate}"), "write \"10 Mbit/s\""))
@@ -66,12 +65,12 @@ pub(crate) fn shortest_frame(address: IpAddr) -> Bytes {
     SHORTEST[usize::from(address.is_ipv6())]
 }
 
-/// The rows of settings that can change of a traffic source: its models, and what every source has.
+/// The specs of a traffic source's changeable settings: its models, and what every source has.
 pub fn source_rows() -> impl Iterator<Item = &'static Spec> {
     process::SPECS.iter().chain([&FLOW])
 }
 
-/// The keys of a traffic source that can change: how its packets come, where they go, and how many there are.
+/// The changeable keys of a traffic source: model, destination, number of packets.
 pub(crate) fn source_keys() -> Vec<&'static str> {
     let mut keys = vec![MODEL, INTERVAL];
     for param in source_rows().flat_map(|spec| spec.params) {
@@ -82,23 +81,24 @@ pub(crate) fn source_keys() -> Vec<&'static str> {
     keys
 }
 
-/// Where a source is: what a change of it is checked against.
+/// A source's surroundings, against which its changes are checked.
 #[derive(Debug, Clone, Copy)]
 pub struct SourceSite<'p> {
     places: Places<'p>,
-    /// Place of the port by which its frames come in.
+    /// Place of the input port.
     from: u16,
     /// Its own address.
     address: IpAddr,
 }
 
 impl<'p> SourceSite<'p> {
-    /// Where `source` is among the plan's ports, hosts and routers.
+    /// The surroundings of `source` in a plan.
     pub const fn of(source: &Source, places: Places<'p>) -> Self {
         Self { places, from: source.in_port, address: source.source }
     }
 
-    /// Frames bound for the host or port of this name, and the address they then have if none is given.
+    /// The aim at the host or port of this name, and the destination address: `given`, or its first of the
+    /// family.
     fn aim(&self, name: &str, given: Option<IpAddr>) -> Result<(Value, IpAddr), SourceFault> {
         let ports = self.places.ports;
         let Some(place) = ports.iter().position(|port| &*port.name == name) else {
@@ -117,17 +117,17 @@ impl<'p> SourceSite<'p> {
         }
         let address = given.or(first).ok_or_else(none)?;
         let mac = self.places.first_hop((self.from, place as u16), address).ok_or_else(|| {
-            SourceFault::new("to", "no router there, or several, could be the first on its way", "")
+            SourceFault::new("to", "its first hop is not clear: there is no router, or there are several", "")
         })?;
         Ok((Aim { port: place as u16, mac: mac.0 }.value(name), address))
     }
 }
 
-/// What `pairs` of key and text mean for a source that is made of `now`, at `site`. The key `model` is
-/// another model, which keeps what both have; files are looked for in `folder`.
+/// The edits that `pairs` of key and text make on a source with the blocks `now`. A new `model` keeps the
+/// settings that both have; files are looked up in `folder`.
 ///
 /// # Errors
-/// The setting that can't be.
+/// The faulty setting.
 pub fn source_edits(
     now: &Blocks,
     pairs: &[(&str, &str)],
@@ -146,7 +146,7 @@ pub fn source_edits(
     Ok(edits)
 }
 
-/// Changes by keys of no model.
+/// Edits of settings that every source has.
 fn course_edit(pairs: &[(&str, &str)], site: &SourceSite<'_>) -> Result<Edit, SourceFault> {
     let mut given: Vec<(usize, Value)> = Vec::new();
     for (at, param) in FLOW.params.iter().enumerate() {
@@ -167,7 +167,7 @@ fn course_edit(pairs: &[(&str, &str)], site: &SourceSite<'_>) -> Result<Edit, So
     Ok(Edit { spec: &FLOW, given, fresh: None })
 }
 
-/// The value of a key of [`FLOW`] but `to`, for a source with this address.
+/// The value of a key of [`FLOW`] except `to`, for a source with this address.
 pub(crate) fn course_value(key: &str, text: &str, address: IpAddr) -> Result<Value, SourceFault> {
     let known = FLOW.params.iter().find(|param| param.name == key);
     let param = known.ok_or_else(|| SourceFault::new(key, "a source has no such key", ""))?;
@@ -186,8 +186,8 @@ pub(crate) fn course_value(key: &str, text: &str, address: IpAddr) -> Result<Val
     wrong.map_or(Ok(value), |what| Err(SourceFault::new(key, what, "")))
 }
 
-/// What the model and its keys mean for a source that is made of `now`, or of nothing yet: then the model is
-/// the first, unless they say another.
+/// The edit of a model's settings, for a source with the blocks `now`, or a new one: its default is the first
+/// model.
 pub(crate) fn model_edit(
     now: &Blocks,
     pairs: &[(&str, &str)],
@@ -215,14 +215,14 @@ pub(crate) fn model_edit(
     if let Some((own, values)) = own.filter(|(own, _)| !spec.is(own)) {
         for (at, param) in spec.params.iter().enumerate() {
             let kept = place_of(own, param.name).map(|of_own| values.at(of_own));
-            // A time between frames only some models have.
+            // Only some models have an interval.
             let kept = kept.filter(|kept| !is_interval(param.kind, kept) || has_interval(spec));
             if let Some(kept) = kept.filter(|_| given.iter().all(|(other, _)| *other != at)) {
                 given.push((at, kept));
             }
         }
     }
-    // What no text says is put in its place.
+    // Values without a text form are put in afterwards.
     let texts: Vec<(&str, String)> = given
         .iter()
         .map(|(at, value)| {
@@ -242,7 +242,7 @@ pub(crate) fn model_edit(
     }
 }
 
-/// Whether a value is a time where a rate should be.
+/// Whether a value is an interval in place of a rate.
 pub(crate) fn is_interval(kind: ParamKind, value: &Value) -> bool {
     matches!((kind, value), (ParamKind::Rate, Value::Time(_)))
 }
@@ -251,7 +251,7 @@ fn has_interval(spec: &Spec) -> bool {
     ["cbr", "poisson"].contains(&spec.kind)
 }
 
-/// The time between frames, in the place of the rate.
+/// The interval, in the place of the rate.
 fn interval(spec: &Spec, text: &str, pairs: &[(&str, &str)]) -> Result<(usize, Value), SourceFault> {
     let at = place_of(spec, RATE).filter(|_| has_interval(spec));
     let at = at.ok_or_else(|| {
@@ -263,7 +263,7 @@ fn interval(spec: &Spec, text: &str, pairs: &[(&str, &str)]) -> Result<(usize, V
     }
     match text.parse::<Nanos>() {
         Ok(time) if (1..1 << 63).contains(&time.0) => Ok((at, Value::Time(time))),
-        Ok(_) => Err(SourceFault::new(INTERVAL, "frames can't come at once", "write \"1 ms\", say")),
+        Ok(_) => Err(SourceFault::new(INTERVAL, "frames can't be 0 apart", "write one such as \"1 ms\"")),
         Err(error) => Err(SourceFault::new(INTERVAL, error.to_string(), "")),
     }
 }
@@ -288,7 +288,7 @@ fn model_of(name: &str) -> Result<&'static Spec, SourceFault> {
     })
 }
 
-/// Parameters that another model needs.
+/// The fault of a missing parameter of another model.
 fn missing(error: &SpecError) -> SourceFault {
     match error {
         SpecError::Missing { kind, name: RATE, .. } if ["cbr", "poisson"].contains(kind) => SourceFault::new(

@@ -1,18 +1,17 @@
-//! Links that filters send packets to. The ways of such packets are planned before the run.
+//! Links that filters steer packets to; such paths are planned before the run.
 
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::{Settings, Values};
 use longwire_link::filter::rules::RulesSettings;
 
-/// The links that the filter among `blocks` names, each once, in its order.
+/// The links that the filter among `blocks` names, each once, in order.
 pub(crate) fn targets(blocks: &Blocks) -> Vec<String> {
     let filter = blocks.iter().find(|(spec, _)| (spec.key, spec.kind) == ("filter", "rules"));
     filter.map(|(_, values)| names(values)).unwrap_or_default()
 }
 
-/// The first link that an edit's filter steers to although no way over it was planned, for a link that was
-/// read with `planned`: every link that the filter steers to has to be steered to, in the same place, by that
-/// of the scenario.
+/// The first link that an edit's filter steers to without a planned path, for a link whose scenario had the
+/// blocks `planned`: targets must be the scenario's, at the same index.
 pub fn unplanned_target(planned: &Blocks, edit: &Edit) -> Option<String> {
     if (edit.spec.key, edit.spec.kind) != ("filter", "rules") {
         return None;

@@ -1,4 +1,4 @@
-//! Braces in the texts of an entry that has a count: `dsl{n}`, `{10.0.0.0 + n}/24`, `{n * 2} ms`.
+//! Templates in the texts of an entry with a count: `dsl{n}`, `{10.0.0.0 + n}/24`, `{n * 2} ms`.
 //!
 //! ```text
 //! sum     = product { ("+" | "-") product }
@@ -16,10 +16,10 @@ use crate::address::{Mac, number};
 /// Deepest nesting of parentheses.
 const DEEPEST: u32 = 16;
 
-/// `text` with its braces replaced, for the entry's number `n`; none if the entry has no count.
+/// `text` with its templates expanded for the number `n`; none if the entry has no count.
 ///
 /// # Errors
-/// Says what is wrong in the braces, and the fix.
+/// The fault and its fix.
 pub(crate) fn expand(text: &str, n: Option<u64>) -> Result<Cow<'_, str>, String> {
     if !text.contains(['{', '}']) {
         return Ok(Cow::Borrowed(text));
@@ -44,7 +44,7 @@ pub(crate) fn expand(text: &str, n: Option<u64>) -> Result<Cow<'_, str>, String>
     Ok(Cow::Owned(out))
 }
 
-/// Writes what stands in one pair of braces.
+/// Expands the inside of one pair of braces.
 fn value(inside: &str, n: u64, out: &mut String) -> Result<(), String> {
     let n = i128::from(n);
     if inside.trim() == "n" {
@@ -63,14 +63,14 @@ fn value(inside: &str, n: u64, out: &mut String) -> Result<(), String> {
         out.push_str(&number.to_string());
         return Ok(());
     }
-    // What follows the first sign is one sum: a − b + c is a + (−b + c).
+    // The part after the first sign is one sum: a − b + c is a + (−b + c).
     let sum = if sign == b'-' { format!("-{tail}") } else { tail.to_string() };
     let offset = evaluate(&sum, n)?;
     out.push_str(&moved(head, offset).map_err(|why| format!("{why} at n = {n}"))?);
     Ok(())
 }
 
-/// The address `offset` after the one that `head` writes.
+/// The address `head` plus `offset`.
 fn moved(head: &str, offset: i128) -> Result<String, String> {
     let past = || String::from("is past the last address, or before the first");
     if let Ok(address) = head.parse::<IpAddr>() {

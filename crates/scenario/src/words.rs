@@ -1,4 +1,4 @@
-//! The settings that are one word out of a few.
+//! Settings that are one word out of a few.
 
 use crate::finding::not_one_of;
 use crate::written::Term;
@@ -12,10 +12,10 @@ macro_rules! words {
         pub enum $name { $($(#[$word_doc])* $variant),+ }
 
         impl $name {
-            /// Every one, in the order in which errors name them.
+            /// All of them, in the order of error messages.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// How it is written in a scenario.
+            /// Its word in a scenario.
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
@@ -44,14 +44,14 @@ macro_rules! words {
 }
 
 words! {
-    /// How the work is shared among workers.
+    /// Division of the work among workers.
     Mapping {
         /// One worker does everything.
         Single = "single",
-        /// Ports and links are spread over workers, links beside the ports from which packets enter them, as
-        /// far as all get as many: a packet is handled start to end by one worker where it can be.
+        /// Ports and links are spread over workers, links near the ports from which packets enter them as far
+        /// as the load stays even: one worker handles a packet from start to end where possible.
         Parallel = "parallel",
-        /// Some workers have the ports, and receive, classify and transmit; the others have the links, and
+        /// Some workers have the ports: they receive, classify and transmit. Others have the links and
         /// emulate.
         Pipeline = "pipeline",
     }
@@ -68,11 +68,11 @@ words! {
 }
 
 words! {
-    /// Which rings packets take from worker to worker.
+    /// Rings between workers.
     BetweenWorkers {
-        /// One for each pair of workers and direction.
+        /// One per pair of workers and direction.
         Private = "private",
-        /// One for each worker that receives, with a lock.
+        /// One per receiving worker, with a lock.
         Shared = "shared",
     }
 }
@@ -88,9 +88,9 @@ words! {
 words! {
     /// How the slow path's thread waits for packets.
     LevelWait {
-        /// It sleeps after a while, and is woken.
+        /// Sleeps after a while, until woken.
         Woken = "woken",
-        /// It looks all the time: quickest, and takes a core.
+        /// Polls: fastest, and takes a core.
         Polling = "polling",
     }
 }
@@ -100,19 +100,19 @@ words! {
     Wait {
         /// Sleeps until shortly before the next deadline, then spins.
         SleepThenSpin = "sleep-then-spin",
-        /// Never gives the processor up: the least lateness.
+        /// Never yields the processor: least lateness.
         Spin = "spin",
-        /// Sleeps to the deadline: the least processor time, and 40–90 µs late.
+        /// Sleeps until the deadline: least processor time, 40–90 µs late.
         Sleep = "sleep",
     }
 }
 
 words! {
-    /// How ways across bridges are found.
+    /// How paths across bridges are found.
     Routing {
-        /// There is one way only: bridges that form a loop are refused.
+        /// There is a single path: loops of bridges are refused.
         Tree = "tree",
-        /// The way with the least delay, then the fewest links, then the first in the file.
+        /// The path with the least delay, then the fewest links, then the first in the file.
         ShortestDelay = "shortest-delay",
     }
 }

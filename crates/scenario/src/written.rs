@@ -1,5 +1,4 @@
-//! A value as it stands in the file: its text and its place. It is read when its template, if any, is
-//! expanded.
+//! A value as written in the file: text and place. It is read after its template is expanded.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
@@ -10,21 +9,21 @@ use std::net::IpAddr;
 use std::ops::Range;
 use toml::Spanned;
 
-use crate::address::{Mac, Network, RoutedTo};
+use crate::address::{Mac, Network, RouteTarget};
 
 /// A kind of value that can be read from a text.
 pub(crate) trait Term: Sized {
-    /// What it is, with its article: `a rate such as "10 Mbit/s"`.
+    /// A description with its article: `a rate such as "10 Mbit/s"`.
     const WANTED: &'static str;
 
-    /// Reads it; an error says what is wrong and the fix.
+    /// Reads it; an error names the fault and the fix.
     fn read(text: &str) -> Result<Self, String>;
 
     /// Its JSON schema.
     fn schema() -> serde_json::Value;
 }
 
-/// A text that is to be read as a `T`, and where it stands.
+/// A text to be read as a `T`, and its place.
 pub(crate) struct Written<T> {
     pub(crate) span: Range<usize>,
     pub(crate) text: String,
@@ -166,7 +165,7 @@ impl<T: Term> JsonSchema for Listed<T> {
     }
 }
 
-/// Lets a schema that is not any text also take one with a template's braces.
+/// Lets a schema also accept texts with template braces.
 pub(crate) fn templated(schema: serde_json::Value) -> serde_json::Value {
     if schema["type"] == "string" && schema.get("pattern").is_none() {
         return schema;
@@ -191,15 +190,15 @@ macro_rules! address {
 }
 
 address!(Network, "an address such as \"10.0.0.1/24\"", str::parse);
-address!(RoutedTo, "a network such as \"10.1.0.0/16\", or \"default\"", str::parse);
+address!(RouteTarget, "a network such as \"10.1.0.0/16\", or \"default\"", str::parse);
 address!(Mac, "a hardware address such as \"02:00:00:00:00:01\"", str::parse);
 address!(IpAddr, "an address such as \"10.0.0.1\" or \"fd00::1\"", |text: &str| {
     text.trim()
         .parse()
-        .map_err(|_| format!("\"{text}\" is no address; write one such as \"10.0.0.1\" or \"fd00::1\""))
+        .map_err(|_| format!("\"{text}\" is not an address; write one such as \"10.0.0.1\" or \"fd00::1\""))
 });
 
-/// A whole number, of which who asks knows the range.
+/// A whole number; the caller checks its range.
 pub(crate) struct Whole(pub(crate) i128);
 
 impl Term for Whole {
@@ -215,7 +214,7 @@ impl Term for Whole {
     }
 }
 
-/// A whole number that an object's constant is to have, read by who knows the object.
+/// A value for an object's constant, checked when the object is read.
 pub(crate) struct Constant;
 
 impl Term for Constant {
@@ -248,7 +247,7 @@ impl Term for Text {
     }
 }
 
-/// A name: what commands and statistics call a thing.
+/// The name of an object, in commands and statistics.
 #[derive(Debug)]
 pub(crate) struct Name(pub(crate) Box<str>);
 
@@ -275,7 +274,7 @@ impl Term for Name {
     }
 }
 
-/// A text for an error: not longer than a name may be.
+/// A text for an error, cut to a name's length.
 fn shortened(text: &str) -> String {
     let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     let short: String = printable.clone().take(LONGEST_NAME).collect();

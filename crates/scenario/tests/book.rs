@@ -1,4 +1,5 @@
-//! The book is true: the scenarios in it and in the README are read, and the reference page has every key.
+//! The book's examples are valid: the scenarios in it and in the README are read, and the reference page has
+//! every key.
 
 use longwire_scenario::{parse, schema};
 use serde_json::{Map, Value};
@@ -18,7 +19,7 @@ fn blocks(page: &str) -> Vec<(&str, &str)> {
     fenced.map(|block| block.split_once('\n').unwrap()).collect()
 }
 
-/// An example with the two hosts that are meant where it shows none.
+/// An example, with the two hosts that it implies.
 fn whole(example: &str) -> String {
     let peopled = example.contains("[[host]]") || example.contains("[[port]]");
     if peopled { example.into() } else { format!("{example}{HOSTS}") }
@@ -51,7 +52,7 @@ fn examples_are_scenarios() {
 }
 
 #[test]
-fn errors_are_told_as_shown() {
+fn errors_are_reported_as_shown() {
     let page = page();
     let mut shown = 0;
     for pair in blocks(&page).windows(2).filter(|pair| pair[0].0 == "toml wrong") {
@@ -78,7 +79,7 @@ fn has_every_key() {
         let rest = &page[start.unwrap_or_else(|| panic!("no heading for {section}"))..];
         let text = rest[4..].find("\n## ").map_or(rest, |end| &rest[..end + 4]);
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
-        // What an event changes is what a link, a source or a medium is made of: it has its rows there.
+        // Events change settings of links, sources and media, which have their own tables.
         let mut elsewhere = Map::new();
         if section == "at" {
             let sections =

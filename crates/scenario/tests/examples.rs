@@ -42,7 +42,7 @@ fn two_hosts() {
     let plan = example("two-hosts.toml");
     assert_eq!(way(&plan, "a", "b"), ["up.forward"]);
     assert_eq!(way(&plan, "b", "a"), ["up.backward"]);
-    // Both directions are made alike: one profile. Both families have their rules.
+    // Both directions share one profile. Both families have their rules.
     assert_eq!((plan.profiles.len(), plan.address_rules.len()), (1, 4));
     assert_eq!(plan.profiles[0].delays.least, Nanos::from_millis(20));
     let source = &plan.sources[0];
@@ -69,7 +69,7 @@ fn a_thousand_lines() {
     let links: Vec<_> =
         plan.routes.links(&down.route).iter().map(|l| &*plan.links[*l as usize].name).collect();
     assert_eq!(links, ["dsl1000.backward"]);
-    // What no line is chosen for crosses unimpaired.
+    // Packets for which no line is chosen cross unimpaired.
     assert!(way(&plan, "server", "subscribers").is_empty());
     assert_eq!(plan.sources[999].start, Nanos::from_secs(1));
 }

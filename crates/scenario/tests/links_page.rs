@@ -65,7 +65,7 @@ fn every_section_is_of_a_kind() {
     }
 }
 
-/// The table of profiles is as the program has them.
+/// The table of profiles matches the library.
 #[test]
 fn the_profiles_are_listed() {
     let page = page("profiles.md");
@@ -75,7 +75,7 @@ fn the_profiles_are_listed() {
     };
     let mut rows = Vec::new();
     for shipped in SHIPPED {
-        let about = shipped.about().unwrap();
+        let about = shipped.description().unwrap();
         let (down, up) = (direction(&about.forward), direction(&about.backward));
         let up = if up == down { "the same".into() } else { up };
         rows.push(format!("| `{}` | {} | {down} | {up} | {} |", shipped.name, about.summary, about.source));

@@ -1,9 +1,9 @@
-//! Wrong scenarios, and what is said about each: the place, what is wrong, and the fix.
+//! Invalid scenarios and their errors: place, fault and fix.
 
 use longwire_scenario::{ScenarioError, parse, plan_of};
 use proptest::prelude::*;
 
-/// Two hosts on lines 1 and 2, for snippets that are about something else.
+/// Two hosts on lines 1 and 2, for snippets about something else.
 const HOSTS: &str =
     "host = [{ name = \"a\", address = \"10.0.0.1/24\" },\n{ name = \"b\", address = \"10.0.0.2/24\" }]\n";
 /// Two hosts on two bridges on lines 1 to 3.
@@ -18,7 +18,7 @@ fn mistakes(text: &str) -> ScenarioError {
     }
 }
 
-/// Checks that the first error stands at `place` (line:column), begins with `field` and says each of
+/// Checks that the first error is at `place` (line:column), begins with `field` and contains each of
 /// `wanted`.
 fn check(before: &str, snippet: &str, place: &str, field: &str, wanted: &[&str]) {
     let text = format!("{before}{snippet}");
@@ -32,7 +32,7 @@ fn check(before: &str, snippet: &str, place: &str, field: &str, wanted: &[&str])
     assert!(told.contains('^'), "{told}");
 }
 
-/// A queue has a worker of its own, with a node of its own, and only a relay between two ports is the same at
+/// Each queue has its own worker with its own node, and only a relay between two ports works the same at
 /// several.
 #[test]
 fn queues_need_workers_and_a_node_that_needs_no_others_frames() {
@@ -58,7 +58,7 @@ fn queues_need_workers_and_a_node_that_needs_no_others_frames() {
     plan_of(&(port("p", "queues = 1") + &port("q", "")));
 }
 
-/// What is too much is refused before any of it is made.
+/// Excessive counts are refused before anything is made.
 #[test]
 fn too_many_links_are_refused_at_once() {
     let link = "[[link]]\nname = \"l{n}\"\nbetween = [\"a\", \"b\"]\ncount = ";
@@ -154,7 +154,7 @@ fn what_links_are_made_of() {
             &["no parameter \"rte\"", "did you mean \"rate\"?"],
         ),
         ("loss = {}", "4:8", "link", &["needs \"probability\""]),
-        ("rate = [1]", "4:8", "link", &["array can't stand here"]),
+        ("rate = [1]", "4:8", "link", &["array is not allowed here"]),
         (
             "forward = { ratte = \"1 Mbit/s\" }",
             "4:13",
@@ -309,7 +309,7 @@ fn bridges_and_paths() {
     let double = link("[\"x\", \"y\"]") + "[[link]]\nfrom = \"x\"\nto = \"y\"\n";
     check(BRIDGES, &double, "7:1", "link \"x-y\": ", &["loop of bridges: x – y – x"]);
     let two = link("[\"a\", \"y\"]");
-    check(BRIDGES, &two, "5:8", "link \"ay.forward\": ", &["\"a\" hangs on \"x\"", "one cable"]);
+    check(BRIDGES, &two, "5:8", "link \"ay.forward\": ", &["\"a\" is attached to \"x\"", "one cable"]);
     check(
         BRIDGES,
         &link("[\"a\", \"b\"]"),
@@ -358,7 +358,7 @@ fn engine_and_sources() {
         ("[engine]\npool = \"1 kB\"", "4:8", "engine, pool: ", &["out of range", "from 1 MiB to 256 GiB"]),
         ("[engine]\npool = \"1 gib\"", "4:8", "engine, pool: ", &["unknown unit"]),
         ("[engine]\ncpus = [0, 1]", "4:12", "engine, cpus: ", &["2 processors for 1 workers"]),
-        ("[engine]\nworkers = 2\ncpus = [3, 3]", "5:12", "engine, cpus: ", &["stands twice"]),
+        ("[engine]\nworkers = 2\ncpus = [3, 3]", "5:12", "engine, cpus: ", &["is given twice"]),
         ("[fidelity]\nshare = \"110 %\"", "4:9", "fidelity, share: ", &["out of range"]),
         (
             "[[source]]\nfrom = \"a\"\nto = \"b\"",
@@ -456,7 +456,7 @@ fn files_without_end_are_refused() {
 }
 
 #[test]
-fn several_mistakes_are_told_at_once() {
+fn several_mistakes_are_reported_at_once() {
     let text = "sead = 1\n[[host]]\nname = \"a\"\naddres = \"10.0.0.1/24\"\nmtuu = 3\n[[port]]\nname = true\n\
         driver = 5";
     let error = mistakes(text);
@@ -470,7 +470,7 @@ fn several_mistakes_are_told_at_once() {
 fn notes_tell_what_is_odd() {
     let table = [
         ("mtu = 576", "drops packets above 576 bytes"),
-        ("queue = 0", "lets nothing through"),
+        ("queue = 0", "drops everything"),
         ("queue = \"1 kB\"", "no room for one frame"),
         ("queue = \"5 ms\"", "never fills"),
         ("queue = \"5 ms\"\nrate = \"1 Mbit/s\"", "takes longer to send"),
@@ -480,7 +480,7 @@ fn notes_tell_what_is_odd() {
             "rate = { kind = \"token-bucket\", rate = \"2 Mbit/s\", burst = \"9 kB\", peak = \"1 Mbit/s\" }",
             "its peak of 1 Mbit/s",
         ),
-        ("loss = { kind = \"pattern\" }", "loses nothing"),
+        ("loss = { kind = \"pattern\" }", "never drops anything"),
         ("delay = { delay = \"5 ms\", before = \"queue\" }\nreorder = \"1 %\"", "and there is none"),
         (
             "rate = { kind = \"slotted\", min = \"10 ms\", bytes = 3000 }\nqueue = \"50 ms\"",
@@ -512,7 +512,7 @@ fn notes_tell_what_is_odd() {
     assert_eq!(plan_of(&text).notes, []);
     let one_way = format!("{BRIDGES}[[link]]\nfrom = \"x\"\nto = \"y\"");
     let plan = plan_of(&one_way);
-    assert!(plan.notes[0].what.contains("no links lead from here to \"a\""), "{}", plan.notes[0]);
+    assert!(plan.notes[0].what.contains("there is no path from here to \"a\""), "{}", plan.notes[0]);
     assert_eq!((plan.pair_route(0, 1), plan.pair_route(1, 0)), (Some(&[0][..]), None));
 }
 
@@ -535,7 +535,7 @@ fn hosts_that_nothing_joins_are_noted() {
     assert!(error.contains("overlaps what lies behind \"b\" (line 5)"), "{error}");
 }
 
-/// Pieces of which scenarios are made, right and wrong.
+/// Valid and invalid fragments of scenarios.
 const PIECES: &[&str] = &[
     "[[host]]\n",
     "[[port]]\n",

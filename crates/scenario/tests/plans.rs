@@ -1,4 +1,4 @@
-//! What plans are made of scenarios: defaults, places, names, routes.
+//! Plans of scenarios: defaults, places, names, routes.
 
 use longwire_block::Value;
 use longwire_drivers::pcap::Capture;
@@ -142,7 +142,7 @@ fn ties_go_to_fewer_links_then_to_the_first() {
     assert_eq!(way(&(around.clone() + &link("xz", "x", "z", 10))), "xz.forward");
     let two = around.clone() + &link("xz", "x", "z", 10) + &link("second", "x", "z", 10);
     assert_eq!(way(&two), "xz.forward");
-    // Delays that vary count with their means, which packets that overtake don't shorten.
+    // Varying delays are weighted by their means, which packets that overtake don't shorten.
     for longer in [
         "delay = { delay = \"250 ms\", jitter = \"240 ms\" }",
         "delay = { kind = \"distribution\", distribution = \"1 ms; 40 ms\" }",
@@ -210,7 +210,7 @@ fn links_chosen_by_addresses_between_bridges_take_the_cables_along() {
             "fd02::1>fd01::1: back trunk1.backward",
         ]
     );
-    // What neither trunk is chosen for crosses between the bridges, but passes the cables.
+    // Packets for which neither trunk is chosen cross between the bridges, but pass the cables.
     assert_eq!(names(&plan, plan.pair_route(0, 1).unwrap()), ["cable"]);
     assert_eq!(plan.segments.len(), 1);
 }

@@ -169,8 +169,8 @@ fn soak(run: &mut Started, time: Duration) -> Result<Soaked> {
 fn judge(soaked: &Soaked, run: &Report) -> Report {
     let quarter = soaked.samples.len() / 4;
     let of = |number: usize| &soaked.samples[number * quarter..(number + 1) * quarter];
-    // The least of a quarter: a sample may hold a connection that the server has not closed yet, and its thread.
-    // What leaks stays, and raises the least too.
+    // The least of a quarter: a sample may hold a connection that the server has not closed yet, and its
+    // thread. What leaks stays, and raises the least too.
     let least = |number: usize, value: fn(&Sample) -> u64| of(number).iter().map(value).min().unwrap_or(0);
     let mut report = Report::new("xtask soak");
     let grown = |name: &str, unit: &str, allowed: u64, value: fn(&Sample) -> u64| {

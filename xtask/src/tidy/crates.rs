@@ -22,7 +22,7 @@ const LAYERS: &[&[&str]] = &[
     &["longwire-link", "longwire-router", "longwire-port"],
     &["longwire-engine", "longwire-scenario"],
     &["longwire-assemble", "longwire-control", "longwire-import", "longwire-lab"],
-    &["longwire-mirror"],
+    &["longwire-mirror", "longwire-terminal"],
     &["longwire-run", "longwire-halves", "longwire-bench"],
     &["longwire-validate"],
     &["longwire"],

@@ -3,7 +3,7 @@
 use super::shards::Shards;
 use super::{BuildError, routers};
 use longwire_block::{Node, Port};
-use longwire_engine::{Home, NodeRef, PortSetup, WorkerSetup};
+use longwire_engine::{NodeRef, PortLocation, PortSetup, WorkerSetup};
 use longwire_router::Bridge;
 use longwire_scenario::{Plan, Segment};
 use std::cmp::Reverse;
@@ -18,7 +18,7 @@ pub(super) fn assign_ports(
 ) -> Result<Assigned, BuildError> {
     let mut queues = by_place(plan, ports)?;
     let mut routers = Vec::with_capacity(plan.routers.len());
-    // By a segment's index and a queue's number: the node's index at its worker.
+    // By segment and queue: the node's index at its worker.
     let mut nodes: Vec<Vec<usize>> = Vec::with_capacity(plan.segments.len());
     for (index, segment) in plan.segments.iter().enumerate() {
         let first = shards.segment_workers[index] as usize;
@@ -41,29 +41,31 @@ pub(super) fn assign_ports(
     // Ports with most queues first, so that each has the same slot at all of its workers.
     let mut order: Vec<usize> = (0..queues.len()).collect();
     order.sort_by_key(|&place| Reverse(queues[place].len()));
-    let mut homes = vec![Home::single(0, 0); queues.len()];
+    let mut port_locations = vec![PortLocation::single(0, 0); queues.len()];
     for place in order {
         let segment = plan.ports[place].segment as usize;
         let first = shards.segment_workers[segment];
         let slot = workers[first as usize].ports.len() as u32;
         let queues = std::mem::take(&mut queues[place]);
-        homes[place] = Home { worker: first, slot, queues: queues.len() as u32 };
+        port_locations[place] = PortLocation { worker: first, slot, queues: queues.len() as u32 };
         for ((port, &node), worker) in queues.into_iter().zip(&nodes[segment]).zip(first..) {
             let ports = &mut workers[worker as usize].ports;
             debug_assert_eq!(ports.len() as u32, slot, "a port has one slot at all of its workers");
             ports.push(PortSetup { place: place as u16, node, port });
         }
     }
-    let nodes = nodes.iter().map(|places| places.first().map_or(0, |&place| place as u32)).collect();
-    Ok(Assigned { homes, routers, nodes })
+    let first = |places: &Vec<usize>| places.first().map_or(0, |&place| place as u32);
+    let nodes = shards.segment_workers.iter().zip(&nodes);
+    let nodes = nodes.map(|(&worker, places)| NodeRef { worker, place: first(places) }).collect();
+    Ok(Assigned { port_locations, routers, nodes })
 }
 
-/// Where ports and nodes are.
+/// The homes of ports and nodes.
 pub(super) struct Assigned {
-    pub homes: Vec<Home>,
+    pub port_locations: Vec<PortLocation>,
     pub routers: Vec<NodeRef>,
     /// By a segment's index: its node at its worker, or the first of several.
-    pub nodes: Vec<u32>,
+    pub nodes: Vec<NodeRef>,
 }
 
 /// The queues of each of the plan's ports.
@@ -90,8 +92,8 @@ pub(super) fn bridge(plan: &Plan, index: u32, segment: &Segment) -> Bridge {
     if segment.wire || plan.segment_queues(index) > 1 {
         return bridge.as_relay();
     }
-    // The end of a traffic source sends nothing from which the bridge could learn. A host's frames would
-    // teach it, but only after the first frame to the host has been flooded.
+    // The far end of a traffic source sends nothing to learn from; a host is learnt from its frames, but only
+    // after its first frame has been flooded.
     let hosts =
         segment.ports.iter().filter(|&&place| plan.ports[usize::from(place)].attachment.host().is_some());
     hosts.for_each(|&place| bridge.expect(plan.ports[usize::from(place)].mac.0, place));
@@ -104,7 +106,7 @@ pub(super) fn bridge(plan: &Plan, index: u32, segment: &Segment) -> Bridge {
     for source in sources {
         bridge.expect(plan.ports[source.out_port as usize].mac.0, source.out_port);
     }
-    // A change can direct a source to any of them.
+    // An event can direct a source to any of them.
     for &place in segment.ports.iter().filter(|_| sends) {
         let port = &plan.ports[usize::from(place)];
         if port.attachment.far().is_none() {

@@ -5,10 +5,10 @@ use super::Built;
 use longwire_block::Node;
 use longwire_engine::NodeRef;
 use longwire_punt::{
-    Admission, AttachmentId, DoesNotFit, Door, Expected, Inline, InlineService, Listener, ListenerError,
-    Punt, Slow, Turns, Waiting,
+    Admission, AttachSender, AttachmentId, DoesNotFit, Expected, Inline, InlineService, Listener,
+    ListenerError, Punt, ServiceThread, Turns, WaitMode,
 };
-use longwire_scenario::{AboveRequest, LevelWait, Plan, RouterLevels, Who};
+use longwire_scenario::{AboveRequest, LevelWait, Plan, Receiver, RouterLevels};
 use longwire_sched::SettingsError;
 use std::any::Any;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub enum LevelsError {
     Slow(#[from] std::io::Error),
     /// Processes run in real time only.
     #[error(
-        "\"{0}\" is to be a control process, and none can be there in virtual time, which is not its time: \
+        "\"{0}\" is a control process, and control processes can't run in virtual time: \
          run the scenario in real time, or use a service (where = \"slow-path\")"
     )]
     Virtual(Box<str>),
@@ -39,7 +39,7 @@ pub enum LevelsError {
     #[error("that level could not be opened before; start the run again")]
     Shut,
     /// All attachments are taken.
-    #[error("all 64 attachments of that level are given away; remove a forwarder")]
+    #[error("all 64 attachments of that level are taken; remove a forwarder")]
     TooMany,
 }
 
@@ -50,9 +50,9 @@ pub struct Levels {
     plan: RouterLevels,
     socket: PathBuf,
     /// The ring ends, until something attaches.
-    doors: (Option<Door>, Option<Door>),
+    senders: (Option<AttachSender>, Option<AttachSender>),
     listener: Option<Listener>,
-    slow: Option<Slow>,
+    slow: Option<ServiceThread>,
     /// Guarantees of services, and the share of each.
     promised: Admission,
     services: Vec<(AttachmentId, Box<str>, u32)>,
@@ -65,7 +65,7 @@ impl Levels {
         Self {
             plan: plan.clone(),
             socket,
-            doors: (Some(punt.control_door(plan.control.packets)), Some(punt.slow_door())),
+            senders: (Some(punt.control_sender(plan.control.packets)), Some(punt.service_sender())),
             listener: None,
             slow: None,
             promised: Admission::new(plan.slow),
@@ -76,11 +76,11 @@ impl Levels {
     /// Adds an attachment to the router, on its worker.
     ///
     /// # Errors
-    /// If the limit is reached.
+    /// If all attachments are taken.
     pub fn make_attachment(punt: &mut Punt, above: &AboveRequest) -> Result<AttachmentId, LevelsError> {
-        let attachment = match above.who {
-            Who::Service(_) => punt.add_service(&above.name, above.limits()),
-            Who::Process => punt.add_control(&above.name, above.limits()),
+        let attachment = match above.receiver {
+            Receiver::Service(_) => punt.add_service(&above.name, above.limits()),
+            Receiver::Process => punt.add_control(&above.name, above.limits()),
         };
         attachment.ok_or(LevelsError::TooMany)
     }
@@ -88,11 +88,11 @@ impl Levels {
     /// Activates an attachment: starts the service, or waits for the process.
     ///
     /// # Errors
-    /// The computation, if it does not fit; or the machine's refusal. The attachment must then be removed.
+    /// If the guarantee does not fit, or the machine refuses. The attachment must then be removed.
     pub fn give(&mut self, attachment: AttachmentId, above: &AboveRequest) -> Result<(), LevelsError> {
         let limits = above.limits();
-        match above.who {
-            Who::Service(native) => {
+        match above.receiver {
+            Receiver::Service(native) => {
                 self.promised.admit(&above.name, above.request)?;
                 let attached =
                     self.slow().and_then(|slow| Ok(slow.attach(attachment, &limits, (native.make)())?));
@@ -103,7 +103,7 @@ impl Levels {
                 self.services.push((attachment, above.name.clone(), above.share));
                 self.weigh();
             }
-            Who::Process => {
+            Receiver::Process => {
                 let promise = Some((above.request, above.share));
                 let expected = Expected { name: above.name.to_string(), limits, promise };
                 self.listener()?.expect(attachment, expected)?;
@@ -133,19 +133,19 @@ impl Levels {
     }
 
     fn listener(&mut self) -> Result<&Listener, LevelsError> {
-        if let (None, Some(door)) = (&self.listener, self.doors.0.take()) {
-            self.listener = Some(Listener::open(&self.socket, door, Admission::new(self.plan.control))?);
+        if let (None, Some(sender)) = (&self.listener, self.senders.0.take()) {
+            self.listener = Some(Listener::open(&self.socket, sender, Admission::new(self.plan.control))?);
         }
         self.listener.as_ref().ok_or(LevelsError::Shut)
     }
 
-    fn slow(&mut self) -> Result<&mut Slow, LevelsError> {
-        if let (None, Some(door)) = (&self.slow, self.doors.1.take()) {
+    fn slow(&mut self) -> Result<&mut ServiceThread, LevelsError> {
+        if let (None, Some(sender)) = (&self.slow, self.senders.1.take()) {
             let waiting = match self.plan.wait {
-                LevelWait::Woken => Waiting::Woken,
-                LevelWait::Polling => Waiting::Polling,
+                LevelWait::Woken => WaitMode::Woken,
+                LevelWait::Polling => WaitMode::Polling,
             };
-            self.slow = Some(Slow::start(door, Turns::new(self.plan.scheduler)?, waiting)?);
+            self.slow = Some(ServiceThread::start(sender, Turns::new(self.plan.scheduler)?, waiting)?);
         }
         self.slow.as_mut().ok_or(LevelsError::Shut)
     }
@@ -183,7 +183,7 @@ impl Built {
             let places: Vec<u16> = written.ports.iter().map(|port| port.place).collect();
             let mut punt = Punt::new(places);
             let mut levels = Levels::new(&written.levels, &mut punt, socket(written));
-            for above in asked(plan, index) {
+            for above in requests_above(plan, index) {
                 let attachment = Levels::make_attachment(&mut punt, above)?;
                 levels.give(attachment, above)?;
             }
@@ -203,8 +203,8 @@ impl Built {
         for (index, written) in plan.routers.iter().enumerate() {
             let mut promised = Admission::new(written.levels.slow);
             let mut services = Vec::new();
-            for above in asked(plan, index) {
-                let Who::Service(native) = above.who else {
+            for above in requests_above(plan, index) {
+                let Receiver::Service(native) = above.receiver else {
                     return Err(LevelsError::Virtual(above.name.clone()));
                 };
                 promised.admit(&above.name, above.request)?;
@@ -242,7 +242,7 @@ impl Built {
 }
 
 /// The requested attachments above a router, in order.
-fn asked(plan: &Plan, router: usize) -> impl Iterator<Item = &AboveRequest> {
+fn requests_above(plan: &Plan, router: usize) -> impl Iterator<Item = &AboveRequest> {
     let own = plan.forwarders.iter().filter(move |planned| planned.router as usize == router);
     own.filter_map(|planned| planned.request.above.as_ref())
 }

@@ -1,28 +1,34 @@
 //! Builds an engine, ready to start, from a plan.
 
 mod assign;
+mod fixed;
+mod layout;
 mod levels;
 mod rewire;
+mod rewire_ports;
+mod rewire_segments;
 mod router_changes;
 mod routers;
 mod shards;
 
 use assign::Assigned;
+pub use fixed::{FixedDifference, are_joined_alike, fixed_differences, is_at_start};
+pub use layout::{CantRewire, Layout};
+use layout::{Indices, Slots};
 pub use levels::{Levels, LevelsError};
 use longwire_block::Port;
 use longwire_block::change::Blocks;
 use longwire_block::path::{Fork, LinkRef, NOWHERE, Paths, Way};
 pub use longwire_engine::TO_THE_END;
 use longwire_engine::{
-    Agenda, Between, Changes, Event, Home, Joints, Map, MediumRef, NodeRef, Observer, Setup, SourceRef,
-    SourceSetup, Steered, Tolerance, WorkerSetup,
+    Agenda, Between, Changes, Event, InnerPorts, Map, MediumRef, NodeRef, Observer, PortLocation, Setup,
+    SourceRef, SourceSetup, Steered, Tolerance, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
-use longwire_link::{LinkConfig, Links};
+use longwire_link::{GONE, LinkConfig, Links};
 use longwire_packet::{Pool, PoolError};
 use longwire_scenario::{AddressRule, BetweenWorkers, Plan, Route, Source, Wait, with_defaults};
-use rewire::Indices;
-pub use rewire::{CantRewire, Layout, Rewired, rewire, rewirings};
+pub use rewire::{Rewired, rewire, rewirings};
 pub use router_changes::change_router;
 pub use routers::measure_processors;
 pub(crate) use shards::Shards;
@@ -35,7 +41,7 @@ use thiserror::Error;
 pub struct Built {
     /// The input of [`Setup::start`] or [`Setup::simulate`].
     pub setup: Setup,
-    /// The engine's reference to each link, by its place in the plan, and what else rewiring has to know.
+    /// The engine's references to links and other state that rewiring needs.
     pub layout: Layout,
     /// The engine's reference to each source.
     pub sources: Vec<SourceRef>,
@@ -62,7 +68,7 @@ pub enum BuildError {
     /// The number of ports does not match the plan.
     #[error("{got} ports were opened for the plan's {wanted}")]
     Ports {
-        /// How many there are.
+        /// Number opened.
         got: usize,
         /// Number in the plan.
         wanted: usize,
@@ -102,25 +108,32 @@ pub fn build(
         links.push(LinkRef::new(worker, next[worker as usize]));
         next[worker as usize] += 1;
     }
-    let Assigned { homes, routers, nodes } = assign::assign_ports(plan, ports, &shards, &mut workers)?;
-    let sources = assign_sources(plan, &homes, &mut workers);
+    let Assigned { port_locations, routers, nodes } =
+        assign::assign_ports(plan, ports, &shards, &mut workers)?;
+    let sources = assign_sources(plan, &port_locations, &mut workers);
     let media = place_media(plan, &shards, &workers);
     give_agendas(plan, (&links, &sources, &media), &mut workers);
     routers::give_events(plan, &routers, &mut workers);
     let indices = |worker: &WorkerSetup| {
-        let count = worker.links.len();
-        Indices { count: count as u32, free: Vec::new(), room: worker.links.slots() }
+        let (count, room) = (worker.links.len(), worker.links.slots());
+        let is_spare = |link: &u32| worker.links.place(*link) == GONE;
+        // The first is taken first.
+        let free = (0..count as u32).rev().filter(is_spare).collect();
+        Indices { count: count as u32, free, room, grows: room == count }
     };
+    let slots = |worker: &WorkerSetup| Slots { count: worker.ports.len() as u32, ..Slots::default() };
     let mut layout = Layout {
         links,
-        homes,
+        port_locations,
         paths: Paths::default(),
         floods: HashMap::new(),
         workers: workers.iter().map(indices).collect(),
         nodes,
-        slots: workers.first().map_or(0, |worker| worker.ports.len() as u32),
+        node_count: workers.first().map_or(0, |worker| worker.nodes.len() as u32),
+        free_nodes: Vec::new(),
+        slots: workers.iter().map(slots).collect(),
     };
-    let map = map_over(plan, &mut layout, None, routers::joints(plan, &shards));
+    let map = map_over(plan, &mut layout, None, routers::inner_ports(plan, &shards));
     let wait = match plan.engine.wait {
         Wait::Spin => longwire_engine::Wait::Spin,
         Wait::SleepThenSpin => longwire_engine::Wait::SleepThenSpin,
@@ -134,23 +147,36 @@ pub fn build(
     Ok(Built { setup, layout, sources, routers, media })
 }
 
-/// What the plan promises.
+/// The plan's fidelity limits.
 pub fn tolerance(plan: &Plan) -> Tolerance {
     let share_ppm = (plan.fidelity.share.as_f64() * 1e6).round() as u32;
     Tolerance { within: plan.fidelity.within, share_ppm, tick: plan.engine.tick }
 }
+
+/// Links for which a worker with media has room, to join while it runs.
+const SPARE_BESIDE_MEDIA: usize = 64;
 
 /// The links of one worker, and which of them lead to another worker's.
 fn worker_links(plan: &Plan, shards: &Shards, worker: u32) -> (Links, Vec<bool>) {
     let own = (0..plan.links.len() as u32).filter(|&place| shards.link_workers[place as usize] == worker);
     let own: Vec<u32> = own.collect();
     let mut links = links_of(plan, &own);
-    let crossing = match plan.engine.workers {
+    let mut crossing = match plan.engine.workers {
         1 => Vec::new(),
         _ => own.iter().map(|&place| shards.crossing[place as usize]).collect(),
     };
+    // Media have the numbers behind the links: these can't become more.
+    if plan.media.iter().any(|medium| medium.links.iter().any(|link| own.binary_search(link).is_ok())) {
+        let spare = LinkConfig::new(Vec::new(), false);
+        for _ in 0..SPARE_BESIDE_MEDIA {
+            links.add(GONE, "", &spare);
+        }
+        if !crossing.is_empty() {
+            crossing.resize(links.len(), false);
+        }
+    }
     for medium in &plan.media {
-        // Its links are all here, or none is.
+        // All of its links belong to one worker.
         let local = |place: &u32| {
             let at = own.binary_search(place).ok()?;
             Some((at as u32, &*plan.links[*place as usize].name))
@@ -179,9 +205,13 @@ fn links_of(plan: &Plan, places: &[u32]) -> Links {
 }
 
 /// Registers the sources at each worker's ports.
-fn assign_sources(plan: &Plan, homes: &[Home], workers: &mut [WorkerSetup]) -> Vec<SourceRef> {
+fn assign_sources(
+    plan: &Plan,
+    port_locations: &[PortLocation],
+    workers: &mut [WorkerSetup],
+) -> Vec<SourceRef> {
     let setup = |source: &Source| {
-        let Home { worker, slot, .. } = homes[usize::from(source.in_port)];
+        let PortLocation { worker, slot, .. } = port_locations[usize::from(source.in_port)];
         let setups = &mut workers[worker as usize].agenda.source_setups;
         setups.push(SourceSetup { port: slot, name: source.name.clone() });
         SourceRef { worker, place: setups.len() as u32 - 1 }
@@ -201,7 +231,7 @@ fn place_media(plan: &Plan, shards: &Shards, workers: &[WorkerSetup]) -> Vec<Med
     plan.media.iter().map(place).collect()
 }
 
-/// Gives each worker the changes of its links, sources and media.
+/// Distributes the events to the workers of their links, sources and media.
 fn give_agendas(
     plan: &Plan,
     (links, sources, media): (&[LinkRef], &[SourceRef], &[MediumRef]),
@@ -243,7 +273,7 @@ fn give_agendas(
     }
 }
 
-/// Gives each worker its part of an event: the links or sources that are its `own`.
+/// Gives each worker the part of an event that concerns its `own` places.
 fn give(
     event: &longwire_scenario::Event,
     own: Vec<Vec<u32>>,
@@ -261,7 +291,7 @@ fn give(
     }
 }
 
-/// By a port's place: its worker, or the first of those that have its queues.
+/// By port: its worker, or the first of several.
 pub fn port_workers(plan: &Plan) -> Vec<u32> {
     let shards = Shards::of(plan);
     plan.ports.iter().map(|port| shards.segment_workers[port.segment as usize]).collect()
@@ -269,8 +299,13 @@ pub fn port_workers(plan: &Plan) -> Vec<u32> {
 
 /// Converts the plan's rules to the workers' tables. Paths are added to those of the `layout`, and kept
 /// there; what floods as it did `before` keeps its trees.
-fn map_over(plan: &Plan, layout: &mut Layout, before: Option<(&Plan, &Layout)>, joints: Joints) -> Map {
-    let Layout { links, homes, paths, floods: trees, .. } = layout;
+fn map_over(
+    plan: &Plan,
+    layout: &mut Layout,
+    before: Option<(&Plan, &Layout)>,
+    inner_ports: InnerPorts,
+) -> Map {
+    let Layout { links, port_locations, paths, floods: trees, .. } = layout;
     let there = paths.whole();
     let mut known: HashMap<Route, u32> = HashMap::new();
     let mut path_of = |route: Route| {
@@ -306,11 +341,11 @@ fn map_over(plan: &Plan, layout: &mut Layout, before: Option<(&Plan, &Layout)>, 
     Map {
         classifier: Classifier::new(&v4, &v6, &pairs),
         paths: paths.clone(),
-        homes: homes.clone(),
+        port_locations: port_locations.clone(),
         floods: trees.clone(),
         steered,
         requested,
-        joints,
+        inner_ports,
     }
 }
 
@@ -323,11 +358,15 @@ fn floods(
 ) -> HashMap<u16, Fork> {
     let mut floods = HashMap::new();
     for segment in plan.segments.iter().filter(|segment| segment.router.is_none()) {
-        // With fewer than two paths over links, no link is shared.
+        // Fewer than two paths share no link.
         for &from in segment.ports.iter().filter(|&&from| plan.pair_rules_from(from).len() > 1) {
             let lists = flood_lists(plan, &segment.ports, from, links);
             let same = before.and_then(|(plan, layout)| {
                 let tree = layout.floods.get(&from)?;
+                let was = plan.ports.get(usize::from(from))?.segment;
+                if plan.segments[was as usize].ports != segment.ports {
+                    return None;
+                }
                 (flood_lists(plan, &segment.ports, from, &layout.links) == lists).then_some(*tree)
             });
             let ways: Vec<Way<'_>> = lists.iter().map(|(to, list)| (*to, list.as_deref())).collect();
@@ -355,11 +394,11 @@ fn instead(
 ) -> Steered {
     let mut steered = Steered::default();
     let of = |place: u32| links[place as usize];
-    let standing: Vec<Vec<u32>> = others.clone().map(|(link, ..)| paths.before(of(link))).collect();
-    for ((link, number, target), standing) in others.zip(standing) {
+    let existing: Vec<Vec<u32>> = others.clone().map(|(link, ..)| paths.before(of(link))).collect();
+    for ((link, number, target), existing) in others.zip(existing) {
         let one = paths.add(&[of(link)]);
         steered.add(one, number, paths.add(&[of(target)]));
-        for path in standing {
+        for path in existing {
             steered.add(path, number, paths.add_instead(path, of(target)));
         }
     }

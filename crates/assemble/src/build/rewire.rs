@@ -1,50 +1,18 @@
-//! From one plan to another while the engine runs: which links join and leave, and the new map.
+//! Changing from one plan to another while the engine runs: links that join and leave, and the new map.
 
-use super::{Shards, assign, links_of, map_over, routers};
+use super::fixed::{FixedDifference, fixed_differences, is_at_start};
+use super::layout::{CantRewire, Layout};
+use super::rewire_ports::{ChangedPorts, Wanted, changed_ports, check_ports};
+use super::rewire_segments::{ChangedSegments, changed_segments};
+use super::{Shards, links_of, map_over, routers};
 use longwire_block::Port;
-use longwire_block::path::{Fork, LinkRef, MAX_LINKS, Paths};
-use longwire_engine::{AtNode, GONE_PORT, Home, InnerPort, Part, PortSetup, Rewiring};
-use longwire_link::{GONE, Joining};
-use longwire_router::Bridge;
-use longwire_scenario::{Host, Link, Plan, changed_sections};
-use longwire_units::Nanos;
-use std::any::Any;
+use longwire_block::path::LinkRef;
+use longwire_engine::{Part, PortSetup, Rewiring};
+use longwire_link::Joining;
+use longwire_scenario::{Link, Plan};
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
-use thiserror::Error;
 
-/// Where the engine has what the plan names, and what it has room for.
-#[derive(Debug, Clone)]
-pub struct Layout {
-    /// By a link's place in the plan.
-    pub links: Vec<LinkRef>,
-    pub(super) homes: Vec<Home>,
-    pub(super) paths: Paths,
-    pub(super) floods: HashMap<u16, Fork>,
-    pub(super) workers: Vec<Indices>,
-    /// By a segment's index: its node at its worker, or the first of several.
-    pub(super) nodes: Vec<u32>,
-    /// Number of ports at the first worker, with those that were removed.
-    pub(super) slots: u32,
-}
-
-/// The indices of a worker's links.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Indices {
-    /// How many there are, with those that links have left.
-    pub count: u32,
-    /// Those that can be used again.
-    pub free: Vec<u32>,
-    /// How many its arrays, and its timing wheel, have room for.
-    pub room: usize,
-}
-
-/// A plan can't be brought to another while it runs. Nothing has changed.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct CantRewire(String);
-
-/// What brings an engine from one plan to another.
+/// A change from one plan to another.
 pub struct Rewired {
     /// The engine's part.
     pub rewiring: Rewiring,
@@ -54,38 +22,32 @@ pub struct Rewired {
     pub added: Vec<u32>,
     /// Places in the old plan of links that leave.
     pub removed: Vec<u32>,
-    /// Hosts that are new, by their places among the hosts; their ports are wanted.
-    pub new_hosts: Range<usize>,
-    /// Hosts of the old plan that are gone.
-    pub old_hosts: Range<usize>,
+    /// Places of ports that are new, and wanted.
+    pub new_ports: Vec<u16>,
+    /// Places of ports that are gone.
+    pub old_ports: Vec<u16>,
     /// Where the wanted ports go.
     wanted: Vec<Wanted>,
 }
 
-/// A port that is wanted.
-struct Wanted {
-    place: u16,
-    slot: u32,
-    node: u32,
-}
-
 impl Rewired {
-    /// Gives the ports of new hosts, in their order.
+    /// Gives the new ports, in the order in which they are wanted.
     pub fn give_ports(&mut self, ports: Vec<Box<dyn Port>>) {
-        let worker = &mut self.rewiring.parts[0];
-        for (Wanted { place, slot, node }, port) in self.wanted.drain(..).zip(ports) {
-            worker.ports.push((slot, PortSetup { place, node: node as usize, port }));
+        for (Wanted { worker, place, slot, node }, port) in self.wanted.drain(..).zip(ports) {
+            let part = &mut self.rewiring.parts[worker as usize];
+            part.ports.push((slot, PortSetup { place, node: node as usize, port }));
         }
-        worker.ports.sort_by_key(|(slot, _)| *slot);
+        for part in &mut self.rewiring.parts {
+            part.ports.sort_by_key(|(slot, _)| *slot);
+        }
     }
 }
 
-/// Compares the plan `old`, whose engine is laid out like `layout`, with `new`. Links of the same name and
-/// ends stay what they are, whatever they are set to; what removed ones hold is dropped, unless they are
-/// `drained`.
+/// Compares the plan `old`, laid out as `layout`, with `new`. Links with the same name and ends are kept with
+/// their current settings; removed ones drop what they hold, unless `drained`.
 ///
 /// # Errors
-/// If the plans differ in what can't change while packets flow.
+/// If the plans differ in something that can't change while packets flow.
 pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<Rewired, CantRewire> {
     let shards = Shards::of(new);
     check(old, new, &shards)?;
@@ -93,43 +55,26 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
     let (kept, removed) = kept(old, layout, new);
     let added: Vec<u32> = (0..).zip(&kept).filter(|(_, link)| link.is_none()).map(|(at, _)| at).collect();
     check_events(new, &added)?;
-    let hosts = changed_hosts(old, new, &mut next)?;
-    let mut slots: Vec<Vec<u32>> = vec![Vec::new(); next.workers.len()];
-    let mut own: Vec<Vec<u32>> = vec![Vec::new(); next.workers.len()];
-    for &place in &added {
-        let worker = shards.link_workers[place as usize];
-        let slot = next.workers[worker as usize].take()?;
-        slots[worker as usize].push(slot);
-        own[worker as usize].push(place);
-    }
-    let mut places: Vec<Vec<u32>> =
-        next.workers.iter().map(|indices| vec![GONE; indices.count as usize]).collect();
-    let mut taken = slots.iter().map(|slots| slots.iter().copied()).collect::<Vec<_>>();
-    next.links = (0..)
-        .zip(kept)
-        .map(|(place, kept)| {
-            let link = kept.unwrap_or_else(|| {
-                let worker = shards.link_workers[place as usize];
-                let slot = taken[worker as usize].next();
-                LinkRef::new(worker, slot.expect("each link that joins has an index"))
-            });
-            places[link.worker() as usize][link.local() as usize] = place;
-            link
-        })
-        .collect();
+    check_media(old, &removed)?;
+    let ChangedSegments { fresh, moves, acts } =
+        changed_segments(old, new, (&Shards::of(old), &shards), &mut next)?;
+    let ports = changed_ports(old, new, &mut next);
+    let places = next.take_links(&kept, &shards.link_workers)?;
     let leaving: Vec<LinkRef> = removed.iter().map(|&place| layout.links[place as usize]).collect();
-    let map = map_over(new, &mut next, Some((old, layout)), routers::joints(new, &shards));
+    let map = map_over(new, &mut next, Some((old, layout)), routers::inner_ports(new, &shards));
     let several = next.workers.len() > 1;
     let before = several.then(|| {
         // The classifier of the old plan with the longer table.
-        let mut with = Layout { paths: map.paths.clone(), ..layout.clone() };
-        map_over(old, &mut with, Some((old, layout)), routers::joints(new, &shards))
+        let (paths, port_locations) = (map.paths.clone(), next.port_locations.clone());
+        let mut with = Layout { paths, port_locations, ..layout.clone() };
+        map_over(old, &mut with, Some((old, layout)), routers::inner_ports(new, &shards))
     });
     if let Some(before) = &before {
         next.paths = before.paths.clone();
     }
     let map = longwire_engine::Map { paths: next.paths.clone(), ..map };
-    let parts = (0u32..).zip(slots).zip(places).zip(&own).map(|(((worker, slots), places), own)| {
+    let mut parts: Vec<Part> = Vec::with_capacity(next.workers.len());
+    for (worker, places) in (0..).zip(places) {
         let indices = &mut next.workers[worker as usize];
         let longer = places.len() > indices.room;
         if longer {
@@ -137,29 +82,44 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
         }
         let gone = leaving.iter().filter(|link| link.worker() == worker).map(|link| link.local());
         let leaving: Vec<u32> = gone.collect();
-        // Where a packet can't be on its way to them any more.
+        // No packet can be under way to them.
         if shards.flat && !several && !drained {
             indices.free.extend(&leaving);
         }
-        let joining = Joining::new(links_of(new, own), slots, places, longer);
-        let wheel = longer.then_some(indices.room);
-        let (ports, acts) = (Vec::new(), Vec::new());
-        Part { joining, wheel, leaving, drained, exact: !shards.flat, ports, acts }
-    });
-    let mut parts: Vec<Part> = parts.collect();
-    let Hosts { kept, closed, acts, wanted } = hosts;
-    parts[0].ports.extend(closed);
-    parts[0].acts.extend(acts);
-    let (new_hosts, old_hosts) = (kept..new.hosts.len(), kept..old.hosts.len());
+        let own = |&place: &u32| next.links[place as usize].worker() == worker;
+        let own: Vec<u32> = added.iter().copied().filter(own).collect();
+        let slots = own.iter().map(|&place| next.links[place as usize].local()).collect();
+        parts.push(Part {
+            joining: Joining::new(links_of(new, &own), slots, places, longer),
+            wheel: longer.then_some(indices.room),
+            leaving,
+            drained,
+            exact: !shards.flat,
+            ports_before: layout.slots[worker as usize].count,
+            ports: Vec::new(),
+            nodes: Vec::new(),
+            moves: Vec::new(),
+            acts: Vec::new(),
+        });
+    }
+    let ChangedPorts { joining, leaving, closed, wanted } = ports;
+    // Where there are several workers, nothing of the two changes.
+    (parts[0].nodes, parts[0].moves) = (fresh, moves);
+    for (worker, slot, port) in closed {
+        parts[worker as usize].ports.push((slot, port));
+    }
+    for (node, act) in acts {
+        parts[node.worker as usize].acts.push((node.place, act));
+    }
     let rewiring = Rewiring { map, before, parts };
-    Ok(Rewired { rewiring, layout: next, added, removed, new_hosts, old_hosts, wanted })
+    Ok(Rewired { rewiring, layout: next, added, removed, new_ports: joining, old_ports: leaving, wanted })
 }
 
-/// What the plan adds and removes while it runs in virtual time, laid out at the start like `layout`.
+/// What each stage of the plan adds and removes in virtual time, laid out at the start like `layout`.
 ///
 /// # Errors
 /// If that can't be made while packets flow.
-pub fn rewirings(plan: &Plan, layout: &Layout) -> Result<Vec<(Nanos, Rewiring)>, CantRewire> {
+pub fn rewirings(plan: &Plan, layout: &Layout) -> Result<Vec<Rewired>, CantRewire> {
     if plan.engine.workers > 1 && !plan.stages.is_empty() {
         let why = "with several workers nothing is added and removed in virtual time: write workers = 1";
         return Err(CantRewire(why.into()));
@@ -169,24 +129,10 @@ pub fn rewirings(plan: &Plan, layout: &Layout) -> Result<Vec<(Nanos, Rewiring)>,
     for stage in &plan.stages {
         let made = rewire(now, &layout, &stage.plan, stage.drain)
             .map_err(|error| CantRewire(format!("[[at]] {}: {error}", stage.time)))?;
-        all.push((stage.time, made.rewiring));
-        (now, layout) = (&stage.plan, made.layout);
+        (now, layout) = (&stage.plan, made.layout.clone());
+        all.push(made);
     }
     Ok(all)
-}
-
-impl Indices {
-    /// An index for a link that joins: of those to be used again first.
-    fn take(&mut self) -> Result<u32, CantRewire> {
-        if let Some(slot) = self.free.pop() {
-            return Ok(slot);
-        }
-        if self.count + 1 >= MAX_LINKS {
-            return Err(CantRewire(format!("a worker has at most {MAX_LINKS} links")));
-        }
-        self.count += 1;
-        Ok(self.count - 1)
-    }
 }
 
 /// By a link's place in the new plan: the engine's, if it was there before; and the places in the old plan of
@@ -209,40 +155,13 @@ fn kept(old: &Plan, layout: &Layout, new: &Plan) -> (Vec<Option<LinkRef>>, Vec<u
     (kept, (0..old.links.len() as u32).filter(|place| !stay.contains(place)).collect())
 }
 
-/// What has to be equal, or to be so.
+/// Checks what must be equal in both plans, and what the new one must not have.
 fn check(old: &Plan, new: &Plan, shards: &Shards) -> Result<(), CantRewire> {
     let refused = |why: String| Err(CantRewire(why));
-    if let Some(section) = changed_sections(&old.text, &new.text).first() {
-        return refused(format!(
-            "{section} differs, and only links and hosts can be added and removed while it runs: start it \
-             again"
-        ));
+    if let Some(FixedDifference { what, reason }) = fixed_differences(old, new).into_iter().next() {
+        return refused(format!("{what}: {reason}"));
     }
-    if !old.media.is_empty() {
-        return refused(
-            "links share a medium here, whose stations can't change while it runs: start it again".into(),
-        );
-    }
-    let kept = check_hosts(old, new)?;
-    let ports = |plan: &Plan| -> Vec<_> {
-        let host = |place: u16| plan.ports[usize::from(place)].attachment.host();
-        let stay = |place: &u16| host(*place).is_none_or(|host| (host as usize) < kept);
-        let all = (0..plan.ports.len() as u16).filter(stay);
-        let port = |place: u16| {
-            let port = &plan.ports[usize::from(place)];
-            (place, port.name.clone(), port.bridge, port.segment, port.router)
-        };
-        all.map(port).collect()
-    };
-    let segments = |plan: &Plan| -> Vec<_> {
-        plan.segments.iter().map(|segment| (segment.router, segment.bridges.clone())).collect()
-    };
-    if ports(old) != ports(new) || segments(old) != segments(new) {
-        return refused(
-            "it would join, or part, bridges or routers, which learn and decide as one: start it again"
-                .into(),
-        );
-    }
+    check_ports(old, new)?;
     let choices = |plan: &Plan| -> Vec<_> {
         let names = |router: &longwire_scenario::Router| -> Vec<Box<str>> {
             router.links.iter().map(|link| link.name.clone()).collect()
@@ -255,116 +174,39 @@ fn check(old: &Plan, new: &Plan, shards: &Shards) -> Result<(), CantRewire> {
                 .into(),
         );
     }
-    let before = Shards::of(old);
-    if before.in_turn != shards.in_turn {
+    let several = old.engine.workers > 1;
+    if several && (has_fixed_workers(old, &Shards::of(old)) || has_fixed_workers(new, shards)) {
         return refused(
-            "with it routers would decide about each packet in turn (mtu too-big): start it again".into(),
-        );
-    }
-    if old.engine.workers > 1 && !(before.flat && shards.flat) {
-        return refused(
-            "with several workers, links are added and removed where no packet crosses two of them; write \
-             workers = 1, or start it again"
+            "with several workers, links keep these where filters or programs send packets to other links, \
+             links share a medium, or nodes decide in turn: write workers = 1, or start it again"
                 .into(),
         );
     }
     Ok(())
 }
 
-/// Checks whether hosts can change as they do. The number of hosts that both plans have.
-fn check_hosts(old: &Plan, new: &Plan) -> Result<usize, CantRewire> {
-    let refused =
-        |why: &str| Err(CantRewire(format!("hosts are not added and removed {why}: start it again")));
-    let kept = kept_hosts(old, new);
-    if kept == old.hosts.len() && kept == new.hosts.len() {
-        return Ok(kept);
-    }
-    // Their ports come before all others in a plan, and each has its place.
-    if old.ports.len() != old.hosts.len() {
-        return refused("where there are ports and routers besides");
-    }
-    if old.engine.workers > 1 {
-        return refused("with several workers");
-    }
-    if old.engine.tick != Nanos::ZERO {
-        return refused("with [engine] tick");
-    }
-    let stay = |host: &Host| old.hosts[kept..].iter().any(|known| known.name == host.name);
-    if let Some(host) = new.hosts[kept..].iter().find(|host| stay(host)) {
-        return Err(CantRewire(format!(
-            "host \"{}\" would change, or a host before it is gone: only the last ones of a scenario can be \
-             added and removed",
-            host.name
-        )));
-    }
-    Ok(kept)
+/// Whether some links must share a worker with others, or with a node, in real time.
+fn has_fixed_workers(plan: &Plan, shards: &Shards) -> bool {
+    let beside = !plan.steers.is_empty() || !plan.link_requests.is_empty();
+    beside || !plan.media.is_empty() || shards.in_turn.contains(&true)
 }
 
-/// How many hosts, from the first on, both plans have alike.
-fn kept_hosts(old: &Plan, new: &Plan) -> usize {
-    old.hosts.iter().zip(&new.hosts).take_while(|(old, new)| old == new).count()
+/// The stations of media stay. Both plans have the same by name.
+fn check_media(old: &Plan, removed: &[u32]) -> Result<(), CantRewire> {
+    let mut stations = old.media.iter().flat_map(|medium| &medium.links);
+    let gone = stations.find(|place| removed.contains(place));
+    gone.map_or(Ok(()), |&place| {
+        let name = &old.links[place as usize].name;
+        Err(CantRewire(format!(
+            "link \"{name}\" is a station of a shared medium, whose stations are fixed: start it again"
+        )))
+    })
 }
 
-/// What hosts that come and go mean for ports and bridges.
-struct Hosts {
-    kept: usize,
-    closed: Vec<(u32, PortSetup)>,
-    acts: Vec<(u32, AtNode)>,
-    wanted: Vec<Wanted>,
-}
-
-/// Hosts behind those that both plans have leave and join.
-fn changed_hosts(old: &Plan, new: &Plan, layout: &mut Layout) -> Result<Hosts, CantRewire> {
-    let kept = kept_hosts(old, new);
-    let mut hosts = Hosts { kept, closed: Vec::new(), acts: Vec::new(), wanted: Vec::new() };
-    if kept == old.hosts.len() && kept == new.hosts.len() {
-        return Ok(hosts);
-    }
-    for host in &new.hosts[kept..] {
-        let place = host.port;
-        if usize::from(place) == layout.homes.len() {
-            layout.homes.push(Home::single(0, layout.slots));
-            layout.slots += 1;
-        }
-        let home = layout.homes.get(usize::from(place)).copied();
-        let home = home.ok_or_else(|| CantRewire("the port of a host has no place".into()))?;
-        let segment = new.ports[usize::from(place)].segment;
-        hosts.wanted.push(Wanted { place, slot: home.slot, node: layout.nodes[segment as usize] });
-    }
-    for host in &old.hosts[kept..] {
-        // Unless another takes its place.
-        if !new.hosts[kept..].iter().any(|new| new.port == host.port) {
-            let slot = layout.homes[usize::from(host.port)].slot;
-            let node = layout.nodes[old.ports[usize::from(host.port)].segment as usize] as usize;
-            let port = Box::new(InnerPort::removed());
-            hosts.closed.push((slot, PortSetup { place: GONE_PORT, node, port }));
-        }
-    }
-    for (index, segment) in new.segments.iter().enumerate() {
-        if segment.router.is_some() || old.segments[index].ports == segment.ports {
-            continue;
-        }
-        let mut fresh = assign::bridge(new, index as u32, segment);
-        let joined: Vec<_> = new.hosts[kept..]
-            .iter()
-            .filter(|host| segment.ports.contains(&host.port))
-            .map(|host| (host.mac.0, host.port))
-            .collect();
-        let act: AtNode = Box::new(move |node, _| {
-            let node: &mut dyn Any = node;
-            if let Some(bridge) = node.downcast_mut::<Bridge>() {
-                bridge.exchange_ports(&mut fresh);
-                joined.iter().for_each(|(mac, port)| bridge.expect(*mac, *port));
-            }
-        });
-        hosts.acts.push((layout.nodes[index], act));
-    }
-    Ok(hosts)
-}
-
-/// Events that were planned know the links of then.
+/// Refuses links that events would change: events were planned without them.
 fn check_events(new: &Plan, added: &[u32]) -> Result<(), CantRewire> {
-    let named = new.events.iter().flat_map(|event| &*event.links).find(|place| added.contains(place));
+    let later = new.events.iter().filter(|event| !is_at_start(event));
+    let named = later.flat_map(|event| &*event.links).find(|place| added.contains(place));
     named.map_or(Ok(()), |&place| {
         let name = &new.links[place as usize].name;
         Err(CantRewire(format!(

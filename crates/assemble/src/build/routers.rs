@@ -4,7 +4,7 @@ use super::router_changes::{add_route, change_route};
 use super::shards::Shards;
 use crate::BuildError;
 use longwire_block::Node;
-use longwire_engine::{Joints, NodeEvent, NodeRef, WorkerSetup};
+use longwire_engine::{InnerPorts, NodeEvent, NodeRef, WorkerSetup};
 use longwire_router::{ControlPort, Forwarders, InterfaceAddress, Meter, NeighbourLimits, RouterConfig};
 use longwire_scenario::{Plan, Router};
 use longwire_units::Nanos;
@@ -50,7 +50,7 @@ pub(super) fn router(plan: &Plan, index: u32) -> Result<longwire_router::Router,
 /// it starts.
 ///
 /// # Errors
-/// Names a router whose processors can't be threads: rings that are too long, or no thread available.
+/// A router's processors can't be threads: rings are too long, or no thread is available.
 pub fn measure_processors(plan: &Plan, built: &mut super::Built, meter: Meter) -> Result<(), BuildError> {
     for (written, place) in plan.routers.iter().zip(&built.routers) {
         let node = built.setup.workers.get_mut(place.worker as usize);
@@ -86,7 +86,7 @@ pub(super) fn give_events(plan: &Plan, refs: &[NodeRef], workers: &mut [WorkerSe
         let (changes, weight) = (event.changes.clone(), event.weight.clone());
         let act = move |node: &mut dyn Node, _: Nanos| {
             let node: &mut dyn Any = node;
-            let router = node.downcast_mut::<longwire_router::Router>().ok_or("it is no router")?;
+            let router = node.downcast_mut::<longwire_router::Router>().ok_or("it is not a router")?;
             // A refused part does not prevent the others.
             let mut refused: Vec<String> =
                 changes.iter().filter_map(|change| change_route(router, change).err()).collect();
@@ -109,17 +109,17 @@ pub(super) fn give_events(plan: &Plan, refs: &[NodeRef], workers: &mut [WorkerSe
 }
 
 /// Ports that lead to other nodes, and ports whose nodes decide in turn.
-pub(super) fn joints(plan: &Plan, shards: &Shards) -> Joints {
-    let mut joints = Joints::default();
+pub(super) fn inner_ports(plan: &Plan, shards: &Shards) -> InnerPorts {
+    let mut inner_ports = InnerPorts::default();
     for (place, port) in plan.ports.iter().enumerate() {
         if let Some(far) = port.attachment.far() {
-            joints.join(place as u16, far);
+            inner_ports.join(place as u16, far);
         }
         if shards.in_turn[port.segment as usize] {
-            joints.take_turns(place as u16, port.router.is_some());
+            inner_ports.take_turns(place as u16, port.router.is_some());
         }
     }
-    joints
+    inner_ports
 }
 
 /// The hardware addresses of routers behind ports of a bridge.

@@ -11,16 +11,16 @@ const SHORT: Nanos = Nanos::from_micros(50);
 
 /// The distribution of links over the workers.
 pub(crate) struct Shards {
-    /// By a link's place in the plan: its worker.
+    /// By link: its worker.
     pub link_workers: Vec<u32>,
-    /// By a link's place: whether packets go on from it to another worker's link.
+    /// By link: whether its packets go on to another worker's link.
     pub crossing: Vec<bool>,
     /// The lowest delay of those; never if there are none.
     pub lead: Nanos,
     /// Whether links need not be served in exact order: no route is longer than one link, no medium is
     /// shared, and no node decides in turn.
     pub flat: bool,
-    /// By a segment's index: its worker, or the first of several, and whether it decides in turn.
+    /// By segment: its (first) worker, and whether it decides in turn.
     pub segment_workers: Vec<u32>,
     pub in_turn: Vec<bool>,
 }
@@ -61,9 +61,9 @@ impl Shards {
 struct Turns {
     /// By index: whether it decides in turn.
     segments: Vec<bool>,
-    /// Links that packets enter right after a decision, and the segment.
+    /// Links that packets enter after a segment's decision.
     goes: Vec<(u32, u32)>,
-    /// Links that lead to a port with a far side, and the far side's segment.
+    /// Links that lead to a node's own port, and the far port's segment.
     comes: Vec<(u32, u32)>,
     /// Pairs of segments that packets cross immediately.
     at_once: Vec<(u32, u32)>,
@@ -165,7 +165,7 @@ fn stages(plan: &Plan) -> (Range<u32>, Range<u32>) {
     (0..ports, ports..workers)
 }
 
-/// By a link's place: the segment from whose ports packets enter it first.
+/// By link: the segment from whose ports packets enter it first.
 fn entrances(plan: &Plan) -> Vec<Option<u32>> {
     let mut entrances = vec![None; plan.links.len()];
     for rule in plan.pair_rules.iter().filter(|rule| rule.route.exists()) {

@@ -50,14 +50,14 @@ pub(super) fn give(plan: &Plan, prices: &EnginePrices, capacity: &mut Capacity) 
     if capacity.unbounded {
         capacity.notes.push(
             "no link and no source bounds some of the packets: the load is that of the others, and the \
-             worker's limit is what such ways share"
+             worker's limit is what such paths share"
                 .into(),
         );
     }
     if capacity.ways_left_out {
         capacity
             .notes
-            .push("there are too many ways through routers: the load is that of some of them".into());
+            .push("there are too many paths through routers: the load is that of some of them".into());
     }
 }
 
@@ -82,8 +82,7 @@ fn fix(prices: &EnginePrices, capacity: &Capacity, worker: &WorkerLoad, total: u
     fixes.join(", or ")
 }
 
-/// The driver with which those of a worker's ports cost least that know of a lighter one, and what the worker
-/// would save, in millionths of a core.
+/// The cheapest lighter driver for a worker's ports, and the saving in millionths of a core.
 fn lighter_driver(
     prices: &EnginePrices,
     capacity: &Capacity,

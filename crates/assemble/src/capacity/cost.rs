@@ -1,10 +1,10 @@
 //! Cost of a path's packets for each worker, and the totals of all paths.
 
-use super::ways::Way;
+use super::paths::Path;
 use super::{PortLoad, WHOLE, WorkerLoad};
 use crate::build::Shards;
 use longwire_drivers::Driver;
-use longwire_engine::Home;
+use longwire_engine::PortLocation;
 use longwire_scenario::{EnginePrices, Origin, Plan, Profile, block_price};
 use longwire_units::{Bytes, Nanos, Rate};
 use std::collections::BTreeSet;
@@ -34,9 +34,9 @@ pub(super) struct Costs<'p> {
     /// Additional cost of exact order, for paths longer than one link or with changes.
     in_order: u64,
     profiles: Vec<LinkCost>,
-    /// By worker: its links, and the additional cost of each because of their number, plain and timed.
+    /// By worker: number of links, and the additional cost of each because of that number, plain and timed.
     links: Vec<(u64, [u64; 2])>,
-    /// By a port's place: its driver, the costs of receiving and transmitting, and of each byte of both.
+    /// By port: its driver, the costs of receiving and transmitting, and of each byte of both.
     pub drivers: Vec<Option<&'static Driver>>,
     ports: Vec<[[u64; 2]; 2]>,
 }
@@ -77,15 +77,15 @@ impl<'p> Costs<'p> {
     }
 
     /// The home of a port.
-    pub(super) fn home(&self, place: u16) -> Home {
+    pub(super) fn home(&self, place: u16) -> PortLocation {
         let port = &self.plan.ports[usize::from(place)];
         let worker = self.shards.segment_workers[port.segment as usize];
-        Home { queues: port.queues.into(), ..Home::single(worker, 0) }
+        PortLocation { queues: port.queues.into(), ..PortLocation::single(worker, 0) }
     }
 
-    /// Number of queues by which packets of a path come in.
-    fn queues(&self, way: &Way<'_>) -> u32 {
-        way.from.map_or(1, |place| self.home(place).queues)
+    /// Number of input queues of a path.
+    fn queues(&self, path: &Path<'_>) -> u32 {
+        path.from.map_or(1, |place| self.home(place).queues)
     }
 
     /// The driver's cost of receiving and of transmitting a frame.
@@ -93,25 +93,26 @@ impl<'p> Costs<'p> {
         self.ports[usize::from(place)].map(|[frame, byte]| frame + bytes * byte)
     }
 
-    /// Passes each worker's cost for a packet of a path that comes in by a queue to `show`. A worker may
-    /// occur several times.
-    fn each_part(&self, way: &Way<'_>, queue: u32, mut show: impl FnMut(Part)) {
-        let bytes = way.bytes.unwrap_or(self.frame.0);
+    /// Passes each worker's cost for a packet of a path, received by `queue`, to `show`; a worker may occur
+    /// several times.
+    fn each_part(&self, path: &Path<'_>, queue: u32, mut show: impl FnMut(Part)) {
+        let bytes = path.bytes.unwrap_or(self.frame.0);
         let pay =
             |worker: u32, picoseconds: u64| Part { worker, picoseconds, delayed: [0; 2], delay: Nanos::ZERO };
-        let first = way.from.map(|place| self.home(place).worker + queue);
-        let begins = first.or_else(|| way.links.first().map(|&link| self.shards.link_workers[link as usize]));
+        let first = path.from.map(|place| self.home(place).worker + queue);
+        let begins =
+            first.or_else(|| path.links.first().map(|&link| self.shards.link_workers[link as usize]));
         let mut at = begins.unwrap_or(0);
-        let received = way.from.map_or(0, |place| self.driver(place, bytes)[0]);
-        show(pay(at, self.prices.price("packet") + self.in_order + received + self.bridge(way)));
-        self.each_decision(way, &mut |worker, picoseconds| show(pay(worker.unwrap_or(at), picoseconds)));
+        let received = path.from.map_or(0, |place| self.driver(place, bytes)[0]);
+        show(pay(at, self.prices.price("packet") + self.in_order + received + self.bridge(path)));
+        self.each_decision(path, &mut |worker, picoseconds| show(pay(worker.unwrap_or(at), picoseconds)));
         let hand_over = self.prices.price("hand-over") + bytes * self.prices.price("hand-over-byte");
         let cross = |from: u32, to: u32, show: &mut dyn FnMut(Part)| {
             if from != to {
                 [from, to].into_iter().for_each(|worker| show(pay(worker, hand_over / 2)));
             }
         };
-        for (number, &link) in way.links.iter().enumerate() {
+        for (number, &link) in path.links.iter().enumerate() {
             let worker = self.shards.link_workers[link as usize];
             cross(at, worker, &mut show);
             at = worker;
@@ -122,17 +123,16 @@ impl<'p> Costs<'p> {
             delayed[usize::from(cost.varied)] = u64::from(cost.delay > Nanos::ZERO);
             show(Part { worker, picoseconds: cost.picoseconds + further + many, delayed, delay: cost.delay });
         }
-        if let Some(to) = way.to {
+        if let Some(to) = path.to {
             let worker = self.home(to).exit_of(at);
             cross(at, worker, &mut show);
             show(pay(worker, self.driver(to, bytes)[1]));
         }
     }
 
-    /// Cost of station look-ups, which only a bridge needs that is not just a cable or a relay between two
-    /// ports.
-    fn bridge(&self, way: &Way<'_>) -> u64 {
-        let Some(from) = way.from else { return 0 };
+    /// Cost of address look-ups, which cables and relays between two ports don't need.
+    fn bridge(&self, path: &Path<'_>) -> u64 {
+        let Some(from) = path.from else { return 0 };
         let segment = &self.plan.segments[self.plan.ports[usize::from(from)].segment as usize];
         let declared = segment.bridges.iter().any(|&bridge| self.plan.bridges[bridge as usize].declared);
         let learns = segment.router.is_none() && !segment.wire && self.home(from).queues == 1;
@@ -142,8 +142,8 @@ impl<'p> Costs<'p> {
 
     /// Passes the costs of routers on the path, and of each decision after the first, to `show` with the
     /// worker; none means the packet's current worker.
-    fn each_decision(&self, way: &Way<'_>, show: &mut dyn FnMut(Option<u32>, u64)) {
-        for (number, &segment) in way.segments.iter().enumerate() {
+    fn each_decision(&self, path: &Path<'_>, show: &mut dyn FnMut(Option<u32>, u64)) {
+        for (number, &segment) in path.segments.iter().enumerate() {
             let worker = self.shards.segment_workers[segment as usize];
             if self.plan.segments[segment as usize].router.is_some() {
                 show(Some(worker), self.prices.price("router"));
@@ -283,17 +283,17 @@ impl Sums {
     }
 
     /// Adds a path with its packet rate, if it has a bound.
-    pub(super) fn add(&mut self, costs: &Costs<'_>, way: &Way<'_>, packets: Option<u64>) {
-        let queues = costs.queues(way);
+    pub(super) fn add(&mut self, costs: &Costs<'_>, path: &Path<'_>, packets: Option<u64>) {
+        let queues = costs.queues(path);
         for queue in 0..queues {
             // Many flows are assumed: each queue gets an equal share.
             let share = |packets| (packets + u64::from(queues - 1 - queue)) / u64::from(queues);
-            self.add_to_workers(costs, (way, queue), packets.map(share));
+            self.add_to_workers(costs, (path, queue), packets.map(share));
         }
         self.packets = self.packets.saturating_add(packets.unwrap_or(0));
         self.unbounded |= packets.is_none();
-        let bytes = way.bytes.unwrap_or(costs.frame.0);
-        for (place, sends) in [(way.from, false), (way.to, true)] {
+        let bytes = path.bytes.unwrap_or(costs.frame.0);
+        for (place, sends) in [(path.from, false), (path.to, true)] {
             let Some(place) = place else { continue };
             let port = &mut self.ports[usize::from(place)];
             port.unbounded |= packets.is_none();
@@ -305,10 +305,10 @@ impl Sums {
     }
 
     /// Adds the packets of a path's queue to the workers involved.
-    fn add_to_workers(&mut self, costs: &Costs<'_>, (way, queue): (&Way<'_>, u32), packets: Option<u64>) {
+    fn add_to_workers(&mut self, costs: &Costs<'_>, (path, queue): (&Path<'_>, u32), packets: Option<u64>) {
         let mut parts = std::mem::take(&mut self.parts);
         parts.clear();
-        costs.each_part(way, queue, |part| {
+        costs.each_part(path, queue, |part| {
             match parts.iter_mut().find(|known| known.worker == part.worker) {
                 Some(known) => {
                     known.picoseconds += part.picoseconds;

@@ -3,15 +3,15 @@
 
 mod advice;
 mod cost;
-mod ways;
+mod paths;
 
 use crate::price::{Pace, Shortfall};
 use cost::{Costs, Sums};
 use longwire_link::medium_rate;
 use longwire_scenario::{EnginePrices, Plan};
 use longwire_units::{Bytes, Nanos, Rate};
+use paths::{Path, Paths};
 use serde::{Serialize, Serializer};
-use ways::{Way, Ways};
 
 /// The shortest frame, and the frame check sequence sent after each.
 const SHORTEST: u64 = 60;
@@ -26,7 +26,7 @@ pub struct Capacity {
     pub frame: Bytes,
     /// Whether prices were measured; otherwise all are assumed.
     pub measured: bool,
-    /// Packets per second that come in by all ports, on paths with a bound.
+    /// Packets per second that enter by all ports, on paths with a bound.
     pub packets_per_second: u64,
     /// Whether there are unbounded paths: no link on them has a rate, and no source feeds them.
     pub unbounded: bool,
@@ -84,9 +84,9 @@ pub struct PortLoad {
     pub worker: u32,
     /// Number of workers that serve it, each by a queue of its own.
     pub queues: u32,
-    /// Packets per second that come in by it, and that leave, on paths with a bound.
+    /// Packets per second received, on paths with a bound.
     pub received_per_second: u64,
-    /// See [`PortLoad::received_per_second`].
+    /// Packets per second sent, likewise.
     pub sent_per_second: u64,
     /// Whether it also has unbounded paths.
     pub unbounded: bool,
@@ -97,11 +97,11 @@ pub struct PortLoad {
 /// Predicts the load of `plan` if every link is full of frames of that length and every source sends at its
 /// maximum.
 pub fn predict(plan: &Plan, prices: &EnginePrices, frame: Bytes) -> Capacity {
-    let ways = Ways::of(plan);
-    let bounds = Bounds::of(plan, &ways, frame);
+    let paths = Paths::of(plan);
+    let bounds = Bounds::of(plan, &paths, frame);
     let costs = Costs::new(plan, prices, frame);
     let mut sums = Sums::new(&costs);
-    ways.each(|way| sums.add(&costs, way, bounds.packets(way)));
+    paths.each(|path| sums.add(&costs, path, bounds.packets(path)));
     let wait = plan.engine.wait.word();
     let late = |share: &str| Nanos(prices.price(&format!("late-{wait}-{share}")) / 1000);
     let workers: Vec<WorkerLoad> =
@@ -115,7 +115,7 @@ pub fn predict(plan: &Plan, prices: &EnginePrices, frame: Bytes) -> Capacity {
         ports: ports(plan, &costs, &sums),
         lateness: [late("p50"), late("p99")],
         assumed: costs.assumed(plan),
-        ways_left_out: ways.some_left_out,
+        ways_left_out: paths.some_left_out,
         shortfalls: Vec::new(),
         notes: Vec::new(),
     };
@@ -144,12 +144,12 @@ fn ports(plan: &Plan, costs: &Costs<'_>, sums: &Sums) -> Vec<PortLoad> {
 
 /// Highest packet rate of each link and each path.
 struct Bounds {
-    /// By a link's place: its own bound, and the total of what arrives.
+    /// By link: its own bound, and the total of arrivals.
     links: Vec<(Option<u64>, u128)>,
 }
 
 impl Bounds {
-    fn of(plan: &Plan, ways: &Ways<'_>, frame: Bytes) -> Self {
+    fn of(plan: &Plan, paths: &Paths<'_>, frame: Bytes) -> Self {
         let bits = (frame.0.max(SHORTEST) + CHECK_SEQUENCE) * 8;
         let at = |rate: Rate| (rate != Rate::UNLIMITED).then(|| rate.0 / bits);
         let of_profiles: Vec<Option<u64>> =
@@ -162,9 +162,9 @@ impl Bounds {
             medium.links.iter().for_each(|&link| bounds.links[link as usize].0 = shared);
         }
         let mut came = vec![0u128; plan.links.len()];
-        ways.each(|way| {
-            if let Some(packets) = bounds.alone(way) {
-                way.links.iter().for_each(|&link| came[link as usize] += u128::from(packets));
+        paths.each(|path| {
+            if let Some(packets) = bounds.alone(path) {
+                path.links.iter().for_each(|&link| came[link as usize] += u128::from(packets));
             }
         });
         bounds.links.iter_mut().zip(came).for_each(|(link, came)| link.1 = came);
@@ -172,20 +172,20 @@ impl Bounds {
     }
 
     /// Packet rate of a path if it were the only one; none if it has no bound.
-    fn alone(&self, way: &Way<'_>) -> Option<u64> {
-        let links = way.links.iter().filter_map(|&link| self.links[link as usize].0);
-        links.chain(way.offered).min()
+    fn alone(&self, path: &Path<'_>) -> Option<u64> {
+        let links = path.links.iter().filter_map(|&link| self.links[link as usize].0);
+        links.chain(path.offered).min()
     }
 
     /// Packet rate of a path beside the others: at an overloaded link all are reduced in proportion.
-    fn packets(&self, way: &Way<'_>) -> Option<u64> {
-        let alone = self.alone(way)?;
+    fn packets(&self, path: &Path<'_>) -> Option<u64> {
+        let alone = self.alone(path)?;
         let share = |&link: &u32| match self.links[link as usize] {
             (Some(bound), came) if came > u128::from(bound) => {
                 (u128::from(alone) * u128::from(bound) / came) as u64
             }
             _ => alone,
         };
-        way.links.iter().map(share).min().or(Some(alone))
+        path.links.iter().map(share).min().or(Some(alone))
     }
 }

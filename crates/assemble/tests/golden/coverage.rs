@@ -2,7 +2,7 @@
 
 use crate::cases::Case;
 use crate::draw;
-use crate::trace::{Sight, Trace, read};
+use crate::trace::{PacketView, Trace, read};
 use longwire_assemble::{TO_THE_END, port_workers};
 use longwire_block::DropReason;
 use longwire_engine::Report;
@@ -141,18 +141,12 @@ impl Coverage {
     }
 
     fn trains(&mut self, trace: &Trace) {
-        let is_train = |sight: &&Sight| sight.segments > 1;
+        let is_train = |view: &&PacketView| view.segments > 1;
         let left = || trace.left.iter().flatten();
-        let came: HashSet<u32> = trace.entered.iter().filter(is_train).map(|sight| sight.len).collect();
-        self.when(
-            left().any(|sight| sight.segments > 1 && came.contains(&sight.len)),
-            "trains that stay whole",
-        );
-        self.when(
-            left().any(|sight| sight.segments > 1 && !came.contains(&sight.len)),
-            "trains that are cut",
-        );
-        self.when(left().any(|sight| sight.checksum.0 == 1), "open checksums");
+        let came: HashSet<u32> = trace.entered.iter().filter(is_train).map(|view| view.len).collect();
+        self.when(left().any(|view| view.segments > 1 && came.contains(&view.len)), "trains that stay whole");
+        self.when(left().any(|view| view.segments > 1 && !came.contains(&view.len)), "trains that are cut");
+        self.when(left().any(|view| view.checksum.0 == 1), "open checksums");
     }
 
     fn outcome(&mut self, plan: &Plan, report: &Report) {

@@ -14,7 +14,7 @@ use std::fmt::Write;
 
 /// A packet at a moment. Its bytes are represented by their hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Sight {
+pub struct PacketView {
     pub time: u64,
     pub len: u32,
     pub wire_len: u32,
@@ -24,7 +24,7 @@ pub struct Sight {
     pub bytes: u64,
 }
 
-impl Sight {
+impl PacketView {
     fn of(time: u64, meta: &Meta, frame: &[u8]) -> Self {
         Self {
             time,
@@ -53,9 +53,9 @@ impl Sight {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace {
     /// Packets that entered links, sorted: packets that enter different links at one moment have no order.
-    pub entered: Vec<Sight>,
+    pub entered: Vec<PacketView>,
     /// Departures by port, in order.
-    pub left: Vec<Vec<Sight>>,
+    pub left: Vec<Vec<PacketView>>,
     /// Counters of links, nodes and the whole run.
     pub counted: String,
 }
@@ -66,9 +66,9 @@ impl Trace {
         let mut text = String::new();
         for (port, left) in self.left.iter().enumerate() {
             let what = format!("port {port} sends");
-            left.iter().for_each(|sight| sight.write(&what, &mut text));
+            left.iter().for_each(|view| view.write(&what, &mut text));
         }
-        self.entered.iter().for_each(|sight| sight.write("a link takes in", &mut text));
+        self.entered.iter().for_each(|view| view.write("a link takes in", &mut text));
         text + &self.counted
     }
 }
@@ -87,9 +87,9 @@ pub fn hash(bytes: &[u8]) -> u64 {
 }
 
 /// The port by which a packet left, if it did, and what it was.
-fn look(sight: &support::Sight<'_>) -> Option<(Option<u16>, Sight)> {
-    let left = sight.left.then_some(sight.meta.out_port);
-    Some((left, Sight::of(sight.time, sight.meta, sight.frame)))
+fn look(view: &support::PacketView<'_>) -> Option<(Option<u16>, PacketView)> {
+    let left = view.left.then_some(view.meta.out_port);
+    Some((left, PacketView::of(view.time, view.meta, view.frame)))
 }
 
 /// The plan of a scenario with `workers` workers; an error if it is refused.
@@ -116,10 +116,10 @@ pub fn run(case: &Case, plan: &Plan) -> (Trace, Report) {
     built.raise_in_line(plan).unwrap();
     let report = built.setup.simulate(case.until);
     let mut trace = Trace { left: vec![Vec::new(); plan.ports.len()], ..Trace::default() };
-    for (left, sight) in seen.take() {
+    for (left, view) in seen.take() {
         match left {
-            Some(port) => trace.left[usize::from(port)].push(sight),
-            None => trace.entered.push(sight),
+            Some(port) => trace.left[usize::from(port)].push(view),
+            None => trace.entered.push(view),
         }
     }
     trace.entered.sort_unstable();

@@ -1,4 +1,4 @@
-//! What tests of scenarios share: ports, frames, and a run in virtual time with what was seen of it.
+//! Code shared by tests of scenarios: ports, frames, and traced runs in virtual time.
 #![allow(unused, reason = "each test program includes this module and uses its own part")]
 
 use longwire_assemble::{build, rewirings};
@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 /// A packet that enters a link, at its arrival, or leaves by a port.
-pub struct Sight<'a> {
+pub struct PacketView<'a> {
     pub left: bool,
     pub time: u64,
     pub meta: &'a Meta,
@@ -21,9 +21,9 @@ pub struct Sight<'a> {
 }
 
 /// What a test notes of a packet, if anything.
-pub type Look<T> = fn(&Sight<'_>) -> Option<T>;
+pub type Look<T> = fn(&PacketView<'_>) -> Option<T>;
 
-/// The one tracer: what was noted, in the order in which it was seen.
+/// The tracer: records in the order in which they were made.
 pub struct Trace<T> {
     look: Look<T>,
     seen: Arc<Mutex<Vec<T>>>,
@@ -34,7 +34,7 @@ impl<T: Send + 'static> Trace<T> {
         Self { look, seen: Arc::default() }
     }
 
-    /// A worker's part of it.
+    /// A worker's part of the tracer.
     pub fn observer(&self) -> Option<Box<dyn Observer>> {
         Some(Box::new(Self { look: self.look, seen: Arc::clone(&self.seen) }))
     }
@@ -43,19 +43,21 @@ impl<T: Send + 'static> Trace<T> {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
 
-    fn note(&self, sight: &Sight<'_>) {
-        if let Some(noted) = (self.look)(sight) {
+    fn note(&self, view: &PacketView<'_>) {
+        if let Some(noted) = (self.look)(view) {
             self.seen.lock().unwrap().push(noted);
         }
     }
 }
 
 impl<T: Send + 'static> Observer for Trace<T> {
-    fn see(&mut self, event: PacketEvent, sight: &longwire_engine::Sight<'_>) {
-        let (meta, frame) = (sight.meta, sight.frame);
+    fn see(&mut self, event: PacketEvent, view: &longwire_engine::PacketView<'_>) {
+        let (meta, frame) = (view.meta, view.frame);
         match event {
-            PacketEvent::Arrived { .. } => self.note(&Sight { left: false, time: meta.arrival, meta, frame }),
-            PacketEvent::Departed => self.note(&Sight { left: true, time: meta.leave(), meta, frame }),
+            PacketEvent::Arrived { .. } => {
+                self.note(&PacketView { left: false, time: meta.arrival, meta, frame });
+            }
+            PacketEvent::Departed => self.note(&PacketView { left: true, time: meta.leave(), meta, frame }),
             _ => {}
         }
     }
@@ -70,14 +72,20 @@ pub fn simulate<T: Send + 'static>(
 ) -> (Vec<T>, Report) {
     let trace = Trace::of(look);
     let built = build(plan, ports, |_| trace.observer()).unwrap();
-    let rewirings = rewirings(plan, &built.layout).unwrap_or_else(|error| panic!("{error}"));
+    let made = rewirings(plan, &built.layout).unwrap_or_else(|error| panic!("{error}"));
+    let rewirings = plan.stages.iter().zip(made).map(|(stage, mut made)| {
+        let port = || MemoryPort::pair("new", Stamp::Source, 1 << 10, 1 << 20).0;
+        made.give_ports(made.new_ports.iter().map(|_| Box::new(port()) as Box<dyn Port>).collect());
+        (stage.time, made.rewiring)
+    });
+    let rewirings = rewirings.collect();
     let report = built.setup.simulate_rewired(until, rewirings);
     assert!(report.errors.is_empty(), "{:?}", report.errors);
     assert!(report.is_conserved(), "{report:?}");
     (trace.take(), report)
 }
 
-/// Runs a plan with its sources in virtual time, for what is counted, errors included.
+/// Runs a plan with its sources in virtual time; returns the counters, errors included.
 pub fn count(plan: &Plan, until: Nanos) -> Report {
     let report = build(plan, source_ports(plan), |_| None).unwrap().setup.simulate(until);
     assert!(report.is_conserved(), "{report:?}");

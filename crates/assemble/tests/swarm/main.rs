@@ -17,21 +17,21 @@ use longwire_engine::Report;
 use longwire_scenario::{Plan, parse};
 use longwire_units::Nanos;
 use std::collections::HashSet;
-use support::{Sight, source_ports};
+use support::{PacketView, source_ports};
 
 /// Departures by port: time and hash of the bytes.
 type Trace = Vec<Vec<(u64, u64)>>;
 
 /// The port by which a packet left, when, and its bytes.
-fn look(sight: &Sight<'_>) -> Option<(u16, u64, u64)> {
-    if !sight.left {
+fn look(view: &PacketView<'_>) -> Option<(u16, u64, u64)> {
+    if !view.left {
         return None;
     }
-    assert!(sight.time >= sight.meta.arrival, "a packet left before it came");
-    let hash = sight.frame.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| {
+    assert!(view.time >= view.meta.arrival, "a packet left before it came");
+    let hash = view.frame.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
-    Some((sight.meta.out_port, sight.time, hash))
+    Some((view.meta.out_port, view.time, hash))
 }
 
 fn read(text: &str, workers: u32) -> Option<Plan> {

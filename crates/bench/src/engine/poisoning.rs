@@ -5,7 +5,7 @@ use super::{Case, checked, setup, source, speed};
 use crate::punctual::Punctual;
 use crate::{BenchError, Sample, Settings};
 use longwire_block::{Node, Outbox, Port, PortError, PortStats, Stamp};
-use longwire_engine::{Home, PortSetup, Report};
+use longwire_engine::{PortLocation, PortSetup, Report};
 use longwire_link::LinkConfig;
 use longwire_packet::{BATCH, Batch, Pool};
 use longwire_port::driver::memory::Blast;
@@ -87,7 +87,7 @@ fn run(
         let place = PORTS[2];
         let blast = Blast::new("another source", source(case)).expect("60-byte frames are in range");
         worker.ports.push(PortSetup { place, node: 0, port: forge(Box::new(Punctual::new(blast)), place) });
-        setup.map.homes.push(Home::single(0, u32::from(place)));
+        setup.map.port_locations.push(PortLocation::single(0, u32::from(place)));
     }
     let run = setup.start();
     let packets_per_second = speed(&run.remote(), case.time);

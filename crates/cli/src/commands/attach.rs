@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 ///
 /// Everything that the interface sends and receives crosses the link, until the command ends. The interface
 /// keeps its name, addresses and routes, and programs keep their connections. Up is what it sends, down is
-/// what it receives. It needs root, and Linux 6.6 or newer.
+/// what it receives. Needs root, and Linux 6.6 or newer.
 ///
-/// If this process is killed, the kernel takes the link off at once; the two interfaces that were made beside
-/// the other one are removed by the next run, or by `longwire lab down --all`.
+/// If this process is killed, the kernel removes the link at once; the two interfaces made beside the other
+/// one are removed by the next run, or by `longwire lab down --all`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -46,7 +46,7 @@ pub struct Args {
     foreground: Foreground,
 }
 
-/// Which namespace it is.
+/// Selects the namespace.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct Target {
@@ -67,7 +67,7 @@ impl Args {
     /// Keeps the link on the interface, and reports on it.
     ///
     /// # Errors
-    /// If there is no such namespace or interface, or the system does not allow it.
+    /// If there is no such namespace or interface, or the system forbids it.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let can = abilities();
         ensure!(
@@ -84,7 +84,7 @@ impl Args {
         let plan = self.link.plan("attach", self.foreground.seed, mtu)?;
         self.link.notes().iter().for_each(|note| self.foreground.say(&format!("--netem: {note}")));
         let more = round_trip(&plan);
-        // Caught from here on, so that a signal while the ends are made leaves nothing behind.
+        // From here on a signal while the ends are made leaves nothing behind.
         let signals = StopSignals::catch().context("catching signals")?;
         sweep()?;
         let instance = format!("attach-{}", std::process::id());
@@ -115,11 +115,11 @@ fn attached(run: &RealRun) -> anyhow::Result<&Attachment> {
     }
 }
 
-/// Time for what is under way to leave the link.
+/// Time for packets in flight to leave the link.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Waits until nothing is under way any more, so that taking the link off loses no packet.
+/// Waits until no packet is in flight, so that removing the link loses none.
 fn drain(run: &RealRun) {
     let deadline = Instant::now() + PATIENCE;
     let holds_some = || {
@@ -141,7 +141,7 @@ struct Found {
 }
 
 impl Found {
-    /// Why the link can't stay, if it can't.
+    /// The reason why the link has to end, if any.
     fn is_over(&self, attachment: &Attachment) -> Option<String> {
         if !self.namespace.is_at(&self.path) {
             return Some(format!("{} has ended", self.name));
@@ -174,15 +174,15 @@ fn namespace_of(pid: u32) -> PathBuf {
     Path::new("/proc").join(pid.to_string()).join("ns/net")
 }
 
-/// Programs that know containers.
+/// Container managers.
 const MANAGERS: [&str; 2] = ["podman", "docker"];
 
-/// The first process of a container that runs.
+/// The main process of a running container.
 fn process_of(id: &str) -> anyhow::Result<u32> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     ensure!(
         id.starts_with(|c: char| c.is_ascii_alphanumeric()) && id.chars().all(plain),
-        "\"{}\" is no container's name or ID",
+        "\"{}\" is not a container's name or ID",
         id.escape_debug()
     );
     let mut said = Vec::new();

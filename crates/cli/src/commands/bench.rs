@@ -8,7 +8,7 @@ use longwire_bench::Settings;
 use longwire_report::Report;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Measure what Longwire can do on this machine
+/// Measure the performance of Longwire on this machine
 ///
 /// Each row shows the target, the best run, and whether it reached the target; a note has the median and the
 /// spread of the runs. The machine should be idle otherwise. Benches on real ports make their own test hosts,

@@ -3,7 +3,7 @@
 use crate::{Json, Outcome, outcome};
 use longwire_block::{Fallback, Spec};
 use longwire_report::{Report, Row};
-use longwire_scenario::suggestion;
+use longwire_scenario::name_hint;
 use serde_json::json;
 use std::fmt::Write;
 
@@ -44,11 +44,7 @@ impl Args {
             let mut known: Vec<_> = specs.iter().map(|spec| spec.key).collect();
             known.dedup();
             if !known.contains(&key.as_str()) {
-                let fix = match suggestion(key, known.iter().copied()) {
-                    Some(near) => format!("did you mean \"{near}\"?"),
-                    None => format!("there are {}", known.join(", ")),
-                };
-                anyhow::bail!("there is no key \"{key}\"; {fix}");
+                anyhow::bail!("there is no key \"{key}\"; {}", name_hint(key, &known));
             }
             specs.retain(|spec| spec.key == key);
         }

@@ -11,7 +11,7 @@ use longwire_router::RouterPrices;
 use longwire_scenario::{Calibrated, EnginePrices, named_prices, own_prices, write_prices};
 use std::path::{Path, PathBuf};
 
-/// Measure what packets, links, ports and programs cost on this machine
+/// Measure the cost of packets, links, ports and programs on this machine
 ///
 /// `longwire check` computes from these prices the load of each worker and port, and how late packets leave;
 /// a router with prices = "calibrated" admits programs by them. The measurements cover the engine's stages,

@@ -5,19 +5,19 @@ use longwire_assemble::{Calibration, Capacity, Pricing, predict, price};
 use longwire_report::{Report, Row};
 use longwire_run::fitted::fit_pool;
 use longwire_run::objects::sources::why_silent;
-use longwire_scenario::{Calibrated, Plan, Who, own_prices, prices_of};
+use longwire_scenario::{Calibrated, Plan, Receiver, own_prices, prices_of};
 use longwire_units::Bytes;
 use std::path::{Path, PathBuf};
 
 /// Most events printed.
 const MOST_EVENTS: usize = 100;
 
-/// Check a scenario and report what will not fit on this machine
+/// Check a scenario and report what does not fit on this machine
 ///
-/// Reads the scenario, names every mistake with its place and its fix, and predicts what it takes of the
-/// machine if every link is full and every source sends: the load of each worker and of each port's driver,
-/// how late packets leave, and memory for links, packets in flight and waiting packets. Prices are those that
-/// `longwire calibrate` measured on this machine, if there are any.
+/// Reads the scenario, reports every mistake with its place and fix, and predicts the load if every link is
+/// full and every source sends: of each worker and each port's driver, the lateness of packets, and memory
+/// for links, packets in flight and waiting packets. Prices are those that `longwire calibrate` measured on
+/// this machine, if any.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -159,7 +159,7 @@ fn priced(plan: &Plan, report: &Report, capacity: &Capacity) -> Pricing {
 /// The expected control processes.
 fn processes(plan: &Plan) -> impl Iterator<Item = &str> {
     let above = plan.forwarders.iter().filter_map(|planned| planned.request.above.as_ref());
-    above.filter(|above| above.who == Who::Process).map(|above| &*above.name)
+    above.filter(|above| above.receiver == Receiver::Process).map(|above| &*above.name)
 }
 
 /// A note on routers' processors that are threads in real time, if the machine has fewer cores than busy

@@ -7,8 +7,8 @@ use clap_complete::env::Shells;
 
 /// Print a shell's completions
 ///
-/// The shell asks longwire for what can follow, so that the names of links, hosts, labs and profiles are
-/// those of now.
+/// The shell asks longwire for possible values, so that the names of links, hosts, labs and profiles are
+/// current.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

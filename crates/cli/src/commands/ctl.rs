@@ -1,6 +1,7 @@
 //! `longwire ctl`
 
 mod add;
+pub(super) mod elsewhere;
 mod remove;
 mod route;
 mod scenario;
@@ -8,6 +9,7 @@ mod weigh;
 
 use crate::commands::lab;
 use crate::{Json, Outcome, outcome, run_text};
+use elsewhere::Elsewhere;
 use longwire_control::{Client, Found, Info, Kind, Object, RowFilter, directory};
 use longwire_report::shown::columns;
 use longwire_report::{Report, Row, cells};
@@ -17,9 +19,9 @@ use std::time::Duration;
 /// Time for an instance to identify itself: one that hangs is listed all the same.
 const MOMENT: Duration = Duration::from_secs(2);
 
-/// Look at a running instance, change its objects (links, sources, media, routers, flows, forwarders), end it
+/// Inspect a running instance, change its objects (links, sources, media, routers, flows, forwarders), end it
 ///
-/// Instances of this user are found by their control sockets. Where only one runs it need not be named.
+/// Instances of this user are found by their control sockets. A single one need not be named.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -34,10 +36,14 @@ Examples:
   longwire ctl save > now.toml
   longwire ctl route list r1
   longwire ctl weigh r1 voice 4
-  longwire ctl stop two-hosts")]
+  longwire ctl stop two-hosts
+  longwire ctl stats --remote https://lab:8399 --ca ca.pem --cert me.pem --key me.key")]
 pub struct Args {
     #[command(subcommand)]
     action: Action,
+
+    #[command(flatten)]
+    at: Elsewhere,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -76,10 +82,10 @@ Examples:
   longwire ctl stats 'dsl*' --kind link --sort drops --limit 20
   longwire ctl stats 'dsl*' --sort drops --limit 20 --after dsl17.forward")]
 struct Stats {
-    /// The instance, by name, process number or both (name-number); with a * the objects to show, as 'dsl*'.
+    /// The instance, by name, process number or both (name-number); with a * the objects to show: 'dsl*'.
     name: Option<String>,
 
-    /// The instance, where the first argument says which objects.
+    /// The instance, if the first argument selects objects.
     #[arg(long, value_name = "INSTANCE")]
     instance: Option<String>,
 
@@ -87,15 +93,15 @@ struct Stats {
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
 
-    /// Show those with most first: drops, in_packets, queued_bytes, or another field of the JSON.
+    /// Show the highest first: drops, in_packets, queued_bytes, or another field of the JSON.
     #[arg(long, value_name = "FIELD")]
     sort: Option<String>,
 
-    /// Show at most so many.
+    /// Show at most this many.
     #[arg(long, value_name = "NUMBER")]
     limit: Option<usize>,
 
-    /// Begin behind this object: the last one that was shown.
+    /// Begin after this object: the last one that was shown.
     #[arg(long, value_name = "NAME")]
     after: Option<String>,
 
@@ -103,8 +109,8 @@ struct Stats {
     json: Json,
 }
 
-/// Show how an object is set and what it has counted: a link, a source, a medium, a router, a flow, a
-/// forwarder or a port
+/// Show an object's settings and counters: a link, a source, a medium, a router, a flow, a forwarder or a
+/// port
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -121,15 +127,15 @@ struct Get {
     json: Json,
 }
 
-/// The object that is meant.
+/// Selects the object.
 #[derive(Debug, clap::Args)]
 struct ObjectArgs {
     /// The object. A flow is ROUTER/FLOW, a forwarder ROUTER/NAME; a duplex link means both of its
-    /// directions, and a pattern such as 'dsl*' all links, sources or media whose names fit.
+    /// directions, and a pattern such as 'dsl*' all matching links, sources or media.
     name: String,
 
-    /// What it is, where several objects have this name. Default: the first of link, source, medium, router,
-    /// flow, forwarder, port.
+    /// Its kind, if several objects have this name. Default: the first of link, source, medium, router, flow,
+    /// forwarder, port.
     #[arg(long, value_parser = kind)]
     kind: Option<Kind>,
 
@@ -141,8 +147,8 @@ struct ObjectArgs {
 /// Change an object while it runs: a link, a source, a medium, a router's routes, a flow's weight, a
 /// forwarder
 ///
-/// All settings that are named change at one instant between two batches of packets, or none does; what is
-/// not named is kept. A duplex link's name means both of its directions.
+/// All named settings change at one instant between two batches of packets, or none does; others are kept. A
+/// duplex link's name means both of its directions.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -170,7 +176,7 @@ struct Set {
     #[command(flatten)]
     object: ObjectArgs,
 
-    /// What to change: a setting and its value.
+    /// A setting and its new value.
     #[arg(required = true, value_name = "KEY=VALUE")]
     settings: Vec<Setting>,
 
@@ -228,28 +234,28 @@ impl Args {
     /// # Errors
     /// If no instance is selected, or it refuses or does not answer.
     pub fn run(self) -> anyhow::Result<Outcome> {
+        let at = &self.at;
         match self.action {
-            Action::List(args) => list(&args),
-            Action::Stats(args) => stats(&args),
-            Action::Get(args) => get(&args),
-            Action::Set(args) => set(&args),
-            Action::Add(args) => args.run(),
-            Action::Remove(args) => args.run(),
-            Action::Diff(args) => args.run(),
-            Action::Apply(args) => args.run(),
-            Action::Save(args) => args.run(),
-            Action::Route(args) => args.run(),
-            Action::Weigh(args) => args.run(),
-            Action::Stop(args) => stop(&args),
+            Action::List(args) => list(&args, at),
+            Action::Stats(args) => stats(&args, at),
+            Action::Get(args) => get(&args, at),
+            Action::Set(args) => set(&args, at),
+            Action::Add(args) => args.run(at),
+            Action::Remove(args) => args.run(at),
+            Action::Diff(args) => args.run(at),
+            Action::Apply(args) => args.run(at),
+            Action::Save(args) => args.run(at),
+            Action::Route(args) => args.run(at),
+            Action::Weigh(args) => args.run(at),
+            Action::Stop(args) => stop(&args, at),
         }
     }
 }
 
-fn connect(name: Option<&str>) -> anyhow::Result<Client> {
-    Ok(Client::connect(&directory(), name)?)
-}
-
-fn list(args: &List) -> anyhow::Result<Outcome> {
+fn list(args: &List, at: &Elsewhere) -> anyhow::Result<Outcome> {
+    if let Some(client) = at.remote()? {
+        return list_remote(args, &client);
+    }
     let mut report = Report::new("ctl list");
     let mut table = vec![cells!["instance", "process", "links", "version"]];
     for (found, info) in ask_all(longwire_control::list(&directory())?) {
@@ -289,6 +295,24 @@ fn list(args: &List) -> anyhow::Result<Outcome> {
     Ok(Outcome::Well)
 }
 
+/// Lists the instance elsewhere.
+fn list_remote(args: &List, client: &Client) -> anyhow::Result<Outcome> {
+    let info = client.instance()?;
+    let mut report = Report::new("ctl list");
+    let row = Row::new(&*info.name, "links").measured(info.links);
+    let row = row.extra("instance_version", &*info.version).extra("pid", info.pid).extra("answers", true);
+    report.push(row.extra("address", client.name()));
+    if args.json.on {
+        return outcome::print_report(&report, true);
+    }
+    let table = [
+        cells!["instance", "process", "links", "version"],
+        vec![info.name, info.pid.to_string(), info.links.to_string(), info.version],
+    ];
+    outcome::print(&columns(&table).join("\n"))?;
+    Ok(Outcome::Well)
+}
+
 /// Queries all instances at once, so that a hanging one delays the answer only briefly. None for those that
 /// have not answered by then; those that have ended meanwhile are left out.
 fn ask_all(found: Vec<Found>) -> Vec<(Found, Option<Info>)> {
@@ -306,10 +330,9 @@ fn ask_all(found: Vec<Found>) -> Vec<(Found, Option<Info>)> {
 }
 
 /// Ends an instance. The process that keeps a lab up has no terminal for its report, so it is printed here.
-fn stop(args: &Stop) -> anyhow::Result<Outcome> {
-    let client = connect(args.name.as_deref())?;
-    let found = client.found();
-    let row = match lab::end_kept(found)? {
+fn stop(args: &Stop, at: &Elsewhere) -> anyhow::Result<Outcome> {
+    let client = at.connect(args.name.as_deref())?;
+    let row = match client.found().map(lab::end_kept).transpose()?.flatten() {
         Some(ended) if args.json.on => ended.row(),
         Some(ended) => {
             ended.print()?;
@@ -317,7 +340,8 @@ fn stop(args: &Stop) -> anyhow::Result<Outcome> {
         }
         None => {
             client.stop()?;
-            Row::new(&*found.name, "").extra("kind", "instance").extra("pid", found.pid)
+            let row = Row::new(client.name(), "").extra("kind", "instance");
+            client.found().into_iter().fold(row, |row, found| row.extra("pid", found.pid))
         }
     };
     let mut report = Report::new("ctl stop");
@@ -325,14 +349,14 @@ fn stop(args: &Stop) -> anyhow::Result<Outcome> {
     outcome::print_if_json(&report, args.json)
 }
 
-fn stats(args: &Stats) -> anyhow::Result<Outcome> {
+fn stats(args: &Stats, at: &Elsewhere) -> anyhow::Result<Outcome> {
     let is_pattern = |name: &&String| name.contains('*');
     let name = args.name.as_ref().filter(is_pattern).cloned();
     let instance = args.name.as_ref().filter(|name| !is_pattern(name)).or(args.instance.as_ref());
     let Stats { kind, sort, limit, after, .. } = args;
     let filter =
         RowFilter { name, kind: kind.clone(), sort: sort.clone(), limit: *limit, after: after.clone() };
-    let stats = connect(instance.map(String::as_str))?.stats(&filter)?;
+    let stats = at.connect(instance.map(String::as_str))?.stats(&filter)?;
     if let Some(error) = stats.get("error").and_then(|error| error.as_str()) {
         anyhow::bail!("it can't say: {error}");
     }
@@ -346,21 +370,21 @@ fn stats(args: &Stats) -> anyhow::Result<Outcome> {
     Ok(Outcome::Well)
 }
 
-fn get(args: &Get) -> anyhow::Result<Outcome> {
+fn get(args: &Get, at: &Elsewhere) -> anyhow::Result<Outcome> {
     let ObjectArgs { name, kind, instance } = &args.object;
-    show("ctl get", &connect(instance.as_deref())?.object(*kind, name)?, args.json)
+    show("ctl get", &at.connect(instance.as_deref())?.object(*kind, name)?, args.json)
 }
 
-fn set(args: &Set) -> anyhow::Result<Outcome> {
+fn set(args: &Set, at: &Elsewhere) -> anyhow::Result<Outcome> {
     let ObjectArgs { name, kind, instance } = &args.object;
     let settings = args.settings.iter().map(|Setting(key, value)| (key.clone(), value.clone()));
     let ramp = args.ramp.clone().map(|time| ("ramp".into(), time));
     let step = args.step.clone().map(|time| ("ramp.step".into(), time));
     let changes: Vec<_> = settings.chain(ramp).chain(step).collect();
-    show("ctl set", &connect(instance.as_deref())?.set(*kind, name, &changes)?, args.json)
+    show("ctl set", &at.connect(instance.as_deref())?.set(*kind, name, &changes)?, args.json)
 }
 
-/// Prints an object, of a duplex link both directions.
+/// Prints an object; both directions of a duplex link.
 fn show(command: &str, object: &Object, json: Json) -> anyhow::Result<Outcome> {
     let mut report = Report::new(command);
     for one in object.each() {

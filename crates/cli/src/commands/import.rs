@@ -166,7 +166,7 @@ impl Args {
         }
         let path = std::path::absolute(name).with_context(|| format!("{name} has no path"))?;
         let path = path.into_os_string().into_string();
-        path.ok().with_context(|| format!("the path of {name} is no text; write the scenario beside it"))
+        path.ok().with_context(|| format!("the path of {name} is not a text; write the scenario beside it"))
     }
 
     /// Advice on files in a command line, which the scenario expects in its own folder.

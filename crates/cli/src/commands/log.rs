@@ -13,9 +13,9 @@ use std::path::PathBuf;
 
 /// Print the packet log of a run
 ///
-/// Reads what longwire run --log or longwire exec --log wrote, .lwlog or .pcapng, and prints a line for each
-/// event, as columns for people, CSV, or JSON lines. Times count from the start of the run. A packet keeps
-/// its number from link to link.
+/// Reads a log of longwire run --log or longwire exec --log, .lwlog or .pcapng, and prints a line for each
+/// event, as columns, CSV, or JSON lines. Times are from the start of the run. A packet keeps its number from
+/// link to link.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("json", |json| json.help("Print a JSON object for each event")))]
 #[command(after_long_help = "\
@@ -92,7 +92,7 @@ impl Args {
     /// Prints the events.
     ///
     /// # Errors
-    /// If the file is no packet log, or damaged.
+    /// If the file is not a packet log, or is damaged.
     pub fn run(self) -> anyhow::Result<Outcome> {
         if let (Some(from), Some(to)) = (self.from, self.to) {
             ensure!(from < to, "--from {from} is not before --to {to}");

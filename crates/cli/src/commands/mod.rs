@@ -25,6 +25,7 @@ pub mod proxy;
 pub mod run;
 pub mod schema;
 pub mod serve;
+pub mod top;
 pub mod traffic;
 pub mod validate;
 
@@ -60,6 +61,7 @@ commands! {
     Log = log,
     Check = check,
     Import = import,
+    Top = top,
     Ctl = ctl,
     Nesp = nesp,
     Forwarder = forwarder,

@@ -4,8 +4,8 @@ use crate::{Json, Outcome, outcome};
 use anyhow::Context;
 use clap::Subcommand;
 use longwire_report::{Report, Row};
-use longwire_scenario::library::{About, Figures, SHIPPED, Shipped};
-use longwire_scenario::suggestion;
+use longwire_scenario::library::{Description, Figures, SHIPPED, Shipped};
+use longwire_scenario::name_hint;
 use serde_json::json;
 use std::fmt::Write;
 
@@ -22,14 +22,14 @@ Examples:
   longwire profiles show lte > mine.toml")]
 pub struct Args {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<Action>,
 
     #[command(flatten)]
     json: Json,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Action {
     /// Print a profile's file, with the sources of its figures
     Show {
         /// The profile.
@@ -46,24 +46,21 @@ impl Args {
     /// # Errors
     /// If there is no such profile.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        if let Some(What::Show { name, json }) = self.what {
-            let known = || SHIPPED.iter().map(|shipped| shipped.name);
-            let fix = || match suggestion(&name, known()) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
-            };
-            let shipped = Shipped::named(&name)
-                .with_context(|| format!("there is no profile \"{name}\"; {}", fix()))?;
+        if let Some(Action::Show { name, json }) = self.what {
+            let shipped = Shipped::named(&name).with_context(|| {
+                let known: Vec<&str> = SHIPPED.iter().map(|shipped| shipped.name).collect();
+                format!("there is no profile \"{name}\"; {}", name_hint(&name, &known))
+            })?;
             if json.on || self.json.on {
-                let row = row(shipped.name, &shipped.about()?).extra("text", shipped.text);
+                let row = row(shipped.name, &shipped.description()?).extra("text", shipped.text);
                 return print_rows("profiles show", [row]);
             }
             outcome::print(shipped.text.trim_end())?;
             return Ok(Outcome::Well);
         }
-        let all: Vec<(&str, About)> = SHIPPED
+        let all: Vec<(&str, Description)> = SHIPPED
             .iter()
-            .map(|shipped| Ok((shipped.name, shipped.about()?)))
+            .map(|shipped| Ok((shipped.name, shipped.description()?)))
             .collect::<anyhow::Result<_>>()?;
         if self.json.on {
             return print_rows("profiles", all.iter().map(|(name, about)| row(name, about)));
@@ -74,7 +71,7 @@ impl Args {
     }
 }
 
-fn as_text(name: &str, about: &About) -> String {
+fn as_text(name: &str, about: &Description) -> String {
     let mut text = format!("{name}: {}\n", about.summary);
     for (way, figures) in [("down", &about.forward), ("up", &about.backward)] {
         let Figures { rate, delay, loss, queue } = figures;
@@ -91,7 +88,7 @@ fn print_rows(command: &str, rows: impl IntoIterator<Item = Row>) -> anyhow::Res
     outcome::print_report(&report, true)
 }
 
-fn row(name: &str, about: &About) -> Row {
+fn row(name: &str, about: &Description) -> Row {
     let way = |figures: &Figures| {
         let Figures { rate, delay, loss, queue } = figures;
         json!({ "rate": rate, "delay": delay, "loss": loss, "queue": queue })

@@ -18,9 +18,9 @@ use std::sync::Arc;
 
 /// Put a link in front of a TCP or UDP service
 ///
-/// Clients connect to --listen instead of the service, and what they send and receive crosses the link as
-/// packets: two ends are made, joined by it, with a relay at each. Programs need no root and no change but
-/// the address. Up is towards the service, down is towards the clients.
+/// Clients connect to --listen instead of the service, and their packets cross the link between two ends made
+/// for it, with a relay at each. Programs need no root and only another address. Up is towards the service,
+/// down is towards the clients.
 ///
 /// Without root the ends are made in a user namespace, if the system allows that.
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long, value_name = "HOST:PORT")]
     to: String,
 
-    /// Pass datagrams of UDP on, instead of connections of TCP.
+    /// Relay UDP instead of TCP.
     #[arg(long)]
     udp: bool,
 
@@ -62,20 +62,20 @@ enum Entrance {
 }
 
 impl Args {
-    /// Passes on what clients send, and reports on the link.
+    /// Relays between clients and the service, and reports on the link.
     ///
     /// # Errors
-    /// If an address can't be used, or the system does not allow it.
+    /// If an address can't be used, or the system forbids it.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let plan = self.link.plan("proxy", self.foreground.seed, MTU)?;
         self.link.notes().iter().for_each(|note| self.foreground.say(&format!("--netem: {note}")));
         let service = self.service()?;
-        // In this network, whichever the ends are made in.
+        // In this network, not in that of the ends.
         let entrance = Entrance::open(self.udp, self.listen)
             .with_context(|| format!("can't listen on {}", self.listen))?;
         let at = entrance.address()?;
         let (outside, driver) = ends()?;
-        // Caught from here on, so that a signal while the ends are made leaves nothing behind.
+        // From here on a signal while the ends are made leaves nothing behind.
         let signals = StopSignals::catch().context("catching signals")?;
         sweep()?;
         let instance = format!("proxy-{}", std::process::id());
@@ -95,7 +95,7 @@ impl Args {
         self.foreground.report("proxy", run.stop(), &own)
     }
 
-    /// The service's address: the first that its name has.
+    /// The service's address: the first of its name.
     fn service(&self) -> anyhow::Result<SocketAddr> {
         let found = self.to.to_socket_addrs().with_context(|| {
             format!(
@@ -109,16 +109,17 @@ impl Args {
     }
 }
 
-/// A port alone is one of the loopback.
+/// Parses an address; a port alone is one of the loopback.
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse::<u16>() {
         return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
     }
-    text.parse().map_err(|_| format!("\"{text}\" is no address; write 127.0.0.1:9000, [::1]:9000 or 9000"))
+    text.parse()
+        .map_err(|_| format!("\"{text}\" is not an address; write 127.0.0.1:9000, [::1]:9000 or 9000"))
 }
 
-/// From where the service is reached, and the wiring of the ends. Enters a user namespace if ends are only
-/// possible there, which must happen before a second thread starts.
+/// The network from which the service is reached, and the wiring of the ends. Enters a user namespace if ends
+/// are only possible there, which must happen before a second thread starts.
 fn ends() -> anyhow::Result<(Dial, HostDriver)> {
     let mut outside = Dial::Here;
     if !may_make_hosts() {

@@ -1,7 +1,7 @@
 //! `longwire run`
 
 use crate::foreground::run_time;
-use crate::live_view::{LiveView, Style};
+use crate::live_lines::LiveLines;
 use crate::progress::Progress;
 use crate::record_args::RecordArgs;
 use crate::{Json, Outcome, outcome, run_text};
@@ -13,11 +13,12 @@ use longwire_run::objects::sources::why_silent;
 use longwire_run::port_files::{PortFile, PortFiles};
 use longwire_run::real_run::{RealOptions, RealRun, instance_name};
 use longwire_run::records::Recorded;
-use longwire_run::run_report::Ran;
+use longwire_run::run_report::ReportInput;
 use longwire_run::test_hosts::{TestHosts, gain_privileges};
 use longwire_run::virtual_run::simulate;
 use longwire_rundir::StopSignals;
 use longwire_scenario::Plan;
+use longwire_terminal::{Left, OfProcess, Owner};
 use longwire_units::Nanos;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ pub struct Args {
     /// The scenario file.
     scenario: PathBuf,
 
-    /// Use the simulated clock: only files of the machine are used.
+    /// Use the simulated clock: nothing but files is touched.
     #[arg(long)]
     r#virtual: bool,
 
@@ -101,7 +102,7 @@ impl Args {
         self.silence_sources(&mut plan);
         if self.r#virtual {
             if self.records.options(None)?.observes() {
-                // The result is the same, and there is one order of events.
+                // The result is the same, and events have one order.
                 plan.engine.workers = 1;
             }
             return self.run_virtual(&Arc::new(plan));
@@ -137,7 +138,7 @@ impl Args {
         let links = LiveLinks::new(&run.plan, &[]);
         links.note_report(&run.counted);
         let settings = Box::new(move |place| links.settings(place as u32));
-        let ran = Ran {
+        let ran = ReportInput {
             plan: run.plan,
             counted: Arc::new(run.counted),
             watches: run.watches,
@@ -157,7 +158,7 @@ impl Args {
         let silent =
             plan.sources.iter().filter_map(|source| Some((&source.name, why_silent(&plan, source)?)));
         silent.for_each(|(name, why)| outcome::note(&format!("note: source \"{name}\" is {why}")));
-        // Caught from here on, so that a signal while the hosts are made leaves nothing behind.
+        // From here on a signal while the hosts are made leaves nothing behind.
         let signals = StopSignals::catch().context("catching signals")?;
         let name = self.name.clone().unwrap_or_else(|| instance_name(&self.scenario));
         let files = PortFiles::new(&plan, &self.inputs, &self.outputs)?;
@@ -187,25 +188,55 @@ impl Args {
         (!self.quiet).then(|| Progress::start(what, None))
     }
 
-    /// Shows the run until it ends.
+    /// Shows the run until it ends: on a terminal the view, else a line a second.
     fn watch(&self, run: &RealRun, signals: &StopSignals) {
-        let style = Style::fitting(self.json.on, self.quiet);
-        let mut view = LiveView::start(style).with_dashboard(dashboard(run));
         let end = self.time.map(|time| Instant::now() + Duration::from_nanos(time.0));
-        while signals.came().is_none() && !run.has_ended() {
+        let is_over = || {
+            signals.came().is_some()
+                || run.has_ended()
+                || end.is_some_and(|end| Instant::now() >= end)
+                || run.stopped().try_recv().is_ok()
+        };
+        if !self.quiet && !self.json.on && longwire_terminal::fits() && !self.view(run, is_over) {
+            return;
+        }
+        let mut lines = LiveLines::start();
+        while !is_over() {
             let now = Instant::now();
-            if end.is_some_and(|end| now >= end) {
-                return;
-            }
-            let next = [Some(view.next()), end, Some(now + LOOK)].into_iter().flatten().min().unwrap_or(now);
+            let next = [Some(lines.next()), end, Some(now + LOOK)].into_iter().flatten().min().unwrap_or(now);
             if run.stopped().recv_timeout(next.saturating_duration_since(now)).is_ok() {
                 return;
             }
-            view.refresh(run.instance());
+            if !self.quiet {
+                lines.refresh(run.instance());
+            }
         }
     }
 
-    fn finish(&self, ran: &Ran<'_>, recorded: &Recorded) -> anyhow::Result<Outcome> {
+    /// Shows the view; false if the run is to end.
+    fn view(&self, run: &RealRun, is_over: impl FnMut() -> bool) -> bool {
+        let instance = Arc::clone(run.instance());
+        let name = instance.name();
+        let watched = Box::new(OfProcess(instance));
+        match longwire_terminal::view(watched, Owner::Own, (name, dashboard(run)), is_over) {
+            Ok(Left::End | Left::Over) => false,
+            Ok(Left::Detached) => {
+                announce(run);
+                outcome::note("the run goes on; Ctrl-C ends it, longwire top shows it");
+                true
+            }
+            Ok(Left::Gone(reason)) => {
+                outcome::note(&format!("note: no view any more: {reason}"));
+                true
+            }
+            Err(error) => {
+                outcome::note(&format!("note: the terminal can't show the view: {error}"));
+                true
+            }
+        }
+    }
+
+    fn finish(&self, ran: &ReportInput<'_>, recorded: &Recorded) -> anyhow::Result<Outcome> {
         let mut report = ran.report();
         recorded.fields().into_iter().for_each(|(name, value)| report.set(name, value));
         let faithful = ran.counted.fidelity.as_ref().is_none_or(|fidelity| fidelity.faithful);
@@ -224,7 +255,7 @@ impl Args {
 /// Interval between checks for signals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A capture can replace what an interface receives in virtual time only.
+/// Captures replace the input of interfaces in virtual time only.
 fn check_files(plan: &Plan, files: &PortFiles) -> anyhow::Result<()> {
     for (port, captures) in plan.ports.iter().zip(&files.captures) {
         anyhow::ensure!(
@@ -241,7 +272,7 @@ fn dashboard(run: &RealRun) -> Option<String> {
     run.web().map(|web| format!("http://{}/", web.address()))
 }
 
-/// Prints what runs and how to reach it.
+/// Prints the name of the run and how to reach its hosts.
 fn announce(run: &RealRun) {
     let instance = run.instance();
     outcome::note(&format!("running as \"{}\"; longwire ctl stats shows it", instance.name()));

@@ -1,4 +1,5 @@
 //! Chromium without a screen, driven by the DevTools protocol over pipes.
+#![allow(dead_code, reason = "each program that includes this module uses its own part")]
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -7,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a page may take for anything: a machine may be busy.
+/// Time limit for anything a page does, for busy machines.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A browser with one page.
@@ -17,14 +18,14 @@ pub struct Browser {
     from: BufReader<ChildStdout>,
     session: Option<String>,
     number: u64,
-    /// Whether the page that was last opened is there.
+    /// Whether the last page has loaded.
     loaded: bool,
     /// Errors that the page reported: exceptions, violations of its policy, failed requests.
     pub errors: Vec<String>,
 }
 
 impl Browser {
-    /// Starts it with its files in `folder`; none if there is no Chromium, which is then said.
+    /// Starts it with its files in `folder`; none, with a message, if there is no Chromium.
     pub fn start(test: &str, folder: &Path) -> Option<Self> {
         let names = ["chromium", "chromium-browser", "google-chrome"];
         let there =
@@ -114,6 +115,17 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", json!({ "features": scheme }));
     }
 
+    /// The group of its processes.
+    pub fn group(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The whole page as a PNG.
+    pub fn picture(&mut self) -> Vec<u8> {
+        let picture = self.call("Page.captureScreenshot", json!({ "captureBeyondViewport": true }));
+        from_base64(picture["data"].as_str().unwrap_or_default())
+    }
+
     /// The value of an expression, promises awaited.
     pub fn value(&mut self, expression: &str) -> Value {
         let ask = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
@@ -122,7 +134,7 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Waits until an expression is true, by the page's own frames.
+    /// Waits until an expression is true, checked at each frame of the page.
     pub fn wait(&mut self, expression: &str) {
         let deadline = Instant::now() + PATIENCE;
         let once = format!(
@@ -139,9 +151,23 @@ impl Browser {
     }
 }
 
+/// The bytes of a text in base64 (RFC 4648, section 4).
+fn from_base64(text: &str) -> Vec<u8> {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let (mut bytes, mut bits, mut held) = (Vec::new(), 0u32, 0);
+    for digit in text.bytes().filter_map(|byte| DIGITS.iter().position(|known| *known == byte)) {
+        (bits, held) = (bits << 6 | digit as u32, held + 6);
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held) as u8);
+        }
+    }
+    bytes
+}
+
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Its files can go once all its processes have, which are a group: until then they write.
+        // Its files can be removed once all processes of its group have ended: until then they write.
         let group = format!("-{}", self.child.id());
         let signal = |signal: &str| {
             let sent = Command::new("kill").args(["-s", signal, "--", &group]).stderr(Stdio::null()).status();

@@ -26,7 +26,7 @@ rate = "10 Mbit/s"
 delay = "10 ms"
 "#;
 
-/// A service that runs.
+/// A running service.
 pub struct Service {
     pub child: Child,
     /// The event of its first scenario's start, if it was waited for.
@@ -86,7 +86,7 @@ impl Service {
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
-    /// Ends it by SIGTERM, and says how it ended.
+    /// Ends it by SIGTERM; returns its exit status.
     pub fn end(mut self) -> Option<i32> {
         self.signal("TERM");
         self.child.wait().unwrap().code()

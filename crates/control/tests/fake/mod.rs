@@ -1,9 +1,10 @@
 //! A fake instance that records its calls.
 
 use longwire_control::{
-    Comparison, EventPage, ForwarderAsk, Instance, Kind, LoggedEvent, Object, ObjectDifference, PoolUse,
-    Quantity, RefusedDifference, RewireAsk, Rewired, RewiredObject, RoutePage, SetError, Settable,
-    SettingDifference, Summary, Topology, TopologyLink, TopologyNode, WantedScenario,
+    Bounds, Comparison, EventPage, EventQuery, Instance, Kind, LoggedEvent, Object, ObjectDifference,
+    ObjectQuery, PoolUse, ProgramRequest, Quantity, RefusedDifference, RewireRequest, Rewired, RewiredObject,
+    RoutePage, ScenarioRequest, SetError, Settable, SettingDifference, Summary, Topology, TopologyLink,
+    TopologyNode,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -18,6 +19,8 @@ pub struct Fake {
     pub broken: AtomicBool,
 }
 
+/// The range of delays.
+const DELAYS: Bounds = Bounds { least: 0, most: 1_000_000_000 };
 const LINKS: [&str; 5] = ["up", "down", "dsl/17 ä?", "wan.forward", "wan.backward"];
 
 impl Fake {
@@ -56,6 +59,8 @@ impl Instance for Fake {
             scenario: "demo.toml".into(),
             elapsed_ns: 2_500_000_000,
             fidelity: Value::Null,
+            window: Value::Null,
+            faults: Vec::new(),
             in_packets: 10,
             out_packets: 9,
             out_bytes: 900,
@@ -66,14 +71,14 @@ impl Instance for Fake {
         })
     }
 
-    fn topology(&self) -> Topology {
+    fn topology(&self, _: Option<&ObjectQuery>) -> Result<Topology, SetError> {
         let node =
             |name: &str| TopologyNode { name: name.into(), kind: "host".into(), addresses: Vec::new() };
         let link = TopologyLink { name: "up".into(), from: "a".into(), to: "b".into() };
-        Topology { nodes: vec![node("a"), node("b")], links: vec![link], ..Topology::default() }
+        Ok(Topology { nodes: vec![node("a"), node("b")], links: vec![link], ..Topology::default() })
     }
 
-    fn events(&self, after: u64) -> EventPage {
+    fn events(&self, EventQuery { after, .. }: EventQuery) -> EventPage {
         let entry = |number| LoggedEvent {
             number,
             at_ns: number,
@@ -136,11 +141,9 @@ impl Instance for Fake {
     }
 
     fn settable(&self, kind: Kind) -> Vec<Settable> {
-        let setting = |key: &str| Settable {
-            key: key.into(),
-            help: "a help",
-            takes: "a text".into(),
-            quantity: if key == "delay" { Quantity::Time } else { Quantity::Other },
+        let setting = |key: &str| {
+            let quantity = if key == "delay" { Quantity::Time(DELAYS) } else { Quantity::Other };
+            Settable::new(key, "a help", "a text".into(), quantity)
         };
         match kind {
             Kind::Link => vec![setting("rate"), setting("delay"), setting("ramp.step")],
@@ -155,7 +158,7 @@ impl Instance for Fake {
         Ok(RoutePage { routes: settings.into_iter().map(route).collect(), more: false })
     }
 
-    fn forwarders(&self, router: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
+    fn forwarders(&self, router: &str, ask: &ProgramRequest) -> Result<Value, SetError> {
         self.routes(router)?;
         Ok(json!({"asked": ask}))
     }
@@ -180,22 +183,23 @@ impl Instance for Fake {
             wanted: Some("40 ms".into()),
         };
         let link = ObjectDifference { kind: Kind::Link, name: "up".into(), settings: vec![setting] };
-        let host = RefusedDifference {
-            what: "host \"c\"".into(),
+        let router = RefusedDifference {
+            what: "router \"r\"".into(),
             reason: "it is new: start the instance again".into(),
         };
-        Ok(Comparison { changes: vec![link], refused: vec![host] })
+        let added = vec![RewiredObject { kind: "host".into(), name: "c".into() }];
+        Ok(Comparison { changes: vec![link], added, refused: vec![router], ..Comparison::default() })
     }
 
-    fn apply(&self, wanted: &WantedScenario) -> Result<Comparison, SetError> {
+    fn apply(&self, wanted: &ScenarioRequest) -> Result<Comparison, SetError> {
         let comparison = self.compare(&wanted.toml)?;
         if !wanted.partial {
-            return Err(SetError::Refused("host \"c\": it is new".into()));
+            return Err(SetError::Refused("router \"r\": it is new".into()));
         }
         Ok(comparison)
     }
 
-    fn rewire(&self, ask: &RewireAsk) -> Result<Rewired, SetError> {
+    fn rewire(&self, ask: &RewireRequest) -> Result<Rewired, SetError> {
         let link = |name: &str| RewiredObject { kind: "link".into(), name: name.into() };
         match ask.remove.first() {
             Some(name) if !LINKS.contains(&&**name) => {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A temporary directory of this test, not made yet, removed at the end.
+/// A temporary directory of this test, not yet created, removed at the end.
 pub struct Scratch(PathBuf);
 
 impl Scratch {

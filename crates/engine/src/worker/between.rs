@@ -3,13 +3,13 @@
 use super::{Order, Worker};
 use crate::between::{CLASSES, class};
 use crate::order::order_key;
-use crate::ring::Taken;
+use crate::ring::RingRead;
 use longwire_block::DropReason;
 use longwire_block::path::{DIRECT, UNDECIDED};
 use longwire_packet::Handle;
 
 impl Worker {
-    /// Takes packets from other workers: urgent ones first, with a limit for each ring.
+    /// Takes packets from other workers, urgent ones first, with a limit per ring.
     pub(crate) fn take_from_rings(&mut self) -> usize {
         let mut came = 0;
         for class in 0..CLASSES.len() {
@@ -19,9 +19,9 @@ impl Worker {
                 some &= some - 1;
                 for _ in 0..self.peers.inbox.most {
                     match self.receive_from(ring) {
-                        Taken::Packet(handle) => self.intake.ready.push(handle),
-                        Taken::PoolFull(_) => {}
-                        Taken::Empty => break,
+                        RingRead::Packet(handle) => self.intake.ready.push(handle),
+                        RingRead::PoolFull(_) => {}
+                        RingRead::Empty => break,
                     }
                     came += 1;
                 }
@@ -37,36 +37,36 @@ impl Worker {
     /// Takes all packets from other workers.
     pub(crate) fn drain_rings(&mut self, mut each: impl FnMut(&mut Self, Handle)) {
         while let Some(ring) = self.peers.inbox.first() {
-            if let Taken::Packet(handle) = self.receive_from(ring) {
+            if let RingRead::Packet(handle) = self.receive_from(ring) {
                 each(self, handle);
             }
         }
     }
 
     /// Takes one packet from a ring. A packet for a port here, rather than a link, has no path.
-    fn receive_from(&mut self, ring: (usize, usize)) -> Taken {
+    fn receive_from(&mut self, ring: (usize, usize)) -> RingRead {
         let taken = self.peers.inbox.take(ring, &mut self.pool);
         match taken {
-            Taken::Packet(handle) => {
+            RingRead::Packet(handle) => {
                 let meta = self.pool.meta_mut(handle);
-                self.books.flow.received += u64::from(meta.segments);
+                self.counters.flow.received += u64::from(meta.segments);
                 if meta.path != UNDECIDED
                     && self.map.paths.link(meta.path).is_none_or(|link| link.worker() != self.index)
                 {
                     (meta.path, meta.arrival) = (DIRECT, meta.leave());
                 }
             }
-            Taken::PoolFull(segments) => {
-                self.books.flow.received += u64::from(segments);
-                self.books.count_drop(DropReason::PoolFull, segments.into());
+            RingRead::PoolFull(segments) => {
+                self.counters.flow.received += u64::from(segments);
+                self.counters.count_drop(DropReason::PoolFull, segments.into());
             }
-            Taken::Empty => {}
+            RingRead::Empty => {}
         }
         taken
     }
 
     /// Hands a packet over to another worker: in batches, or at the end of the step. In simulated time at
-    /// once, because a waiting packet would be counted nowhere.
+    /// once, because a waiting packet would not be counted anywhere.
     pub(crate) fn hand_over(&mut self, worker: u32, handle: Handle) {
         let class = class(self.pool.meta(handle));
         let Some(outlet) = &mut self.peers.outbound.outlets[worker as usize] else {
@@ -75,7 +75,7 @@ impl Worker {
         if let Some(windows) = &mut self.windows {
             windows.number(self.pool.meta_mut(handle));
         }
-        let batch = &mut outlet.ways[class].batch;
+        let batch = &mut outlet.senders[class].batch;
         batch.push(handle);
         if batch.is_full() || self.windows.is_some() {
             self.send_over(worker as usize, class);
@@ -99,15 +99,15 @@ impl Worker {
     /// Copies the waiting packets for a worker into its ring.
     fn send_over(&mut self, worker: usize, class: usize) {
         let Some(outlet) = &mut self.peers.outbound.outlets[worker] else { return };
-        let batch = std::mem::take(&mut outlet.ways[class].batch);
+        let batch = std::mem::take(&mut outlet.senders[class].batch);
         let mut rest = batch.as_slice();
         while let Some(outlet) = &mut self.peers.outbound.outlets[worker]
             && !rest.is_empty()
         {
-            let sent = outlet.ways[class].send(&self.peers.bells[worker], &self.pool, rest);
+            let sent = outlet.senders[class].send(&self.peers.bells[worker], &self.pool, rest);
             let (gone, left) = rest.split_at(sent);
             for &handle in gone {
-                self.books.flow.handed_over += u64::from(self.pool.meta(handle).segments);
+                self.counters.flow.handed_over += u64::from(self.pool.meta(handle).segments);
                 self.pool.free(handle);
             }
             rest = left;
@@ -117,8 +117,8 @@ impl Worker {
             if self.windows.is_none() {
                 return rest.iter().for_each(|&handle| self.drop(handle, DropReason::RingFull));
             }
-            // A simulated run loses nothing: the other worker empties the ring, and this one its own
-            // meanwhile.
+            // A simulated run loses nothing: the other worker empties the ring, and meanwhile this one its
+            // own.
             self.stage_from_rings();
             std::thread::yield_now();
         }

@@ -1,8 +1,8 @@
-//! Execution of a worker's changes: of links in their place among departures and arrivals, of traffic sources
+//! Execution of a worker's changes: of links, in order among departures and arrivals; of traffic sources,
 //! before the first frame that they affect.
 
 use super::Worker;
-use crate::events::{Event, Of, Turn};
+use crate::events::{Event, ScheduledAction, TargetKind};
 use crate::order::EVENT_PLACE;
 use longwire_units::Nanos;
 
@@ -15,15 +15,15 @@ impl Worker {
                 self.emulation.seen = self.emulation.seen.max(time);
             }
             self.schedules.changed = time;
-            self.books.did((time.0, EVENT_PLACE));
-            self.take_turn(Of::Links, turn, time);
+            self.counters.did((time.0, EVENT_PLACE));
+            self.take_turn(TargetKind::Links, turn, time);
         }
     }
 
     /// Makes every change of sources up to `until`. Earlier frames must have been received.
     pub(crate) fn change_sources(&mut self, until: Nanos) {
         while let Some((time, turn)) = self.schedules.sources.pop(until) {
-            self.take_turn(Of::Sources, turn, time);
+            self.take_turn(TargetKind::Sources, turn, time);
         }
     }
 
@@ -54,10 +54,10 @@ impl Worker {
         }
     }
 
-    fn take_turn(&mut self, of: Of, turn: Turn, time: Nanos) {
+    fn take_turn(&mut self, of: TargetKind, turn: ScheduledAction, time: Nanos) {
         match turn {
-            Turn::Begin { event, times } => self.begin_event(of, event, times, time),
-            Turn::Step { place, number } => {
+            ScheduledAction::Begin { event, times } => self.begin_event(of, event, times, time),
+            ScheduledAction::Step { place, number } => {
                 let edits = self.schedules.of(of).step(place, number, time).unwrap_or_default();
                 if edits.is_empty() {
                     return;
@@ -65,15 +65,15 @@ impl Worker {
                 let done = self.apply(of, place, &edits, time);
                 self.tell_refusal(of, place, time, done);
             }
-            Turn::Group { number } => self.take_group(of, number, time),
+            ScheduledAction::Group { number } => self.take_group(of, number, time),
         }
     }
 
-    fn begin_event(&mut self, of: Of, event: usize, times: u64, time: Nanos) {
+    fn begin_event(&mut self, of: TargetKind, event: usize, times: u64, time: Nanos) {
         let Event { ramp, places, edits, .. } = self.schedules.of(of).begin(event, times, time);
         let endless = self.schedules.of(of).is_endless(event);
         for &place in &*places {
-            // Requests may have made interpolation impossible meanwhile; the new values are then set at once.
+            // Requests may have made interpolation impossible; the new values are then set at once.
             let ramped =
                 ramp.is_some_and(|ramp| self.schedules.ramp(of, place, &edits, ramp, time, endless).is_ok());
             if !ramped {
@@ -84,12 +84,14 @@ impl Worker {
         }
     }
 
-    fn tell_refusal(&mut self, of: Of, place: u32, time: Nanos, done: Result<(), String>) {
+    fn tell_refusal(&mut self, of: TargetKind, place: u32, time: Nanos, done: Result<(), String>) {
         if let Err(why) = done {
             let what = match of {
-                Of::Links if self.emulation.is_medium(place) => "a medium".into(),
-                Of::Links => format!("link {}", self.emulation.links.place(place)),
-                Of::Sources => format!("source {}", self.schedules.source_setups[place as usize].name),
+                TargetKind::Links if self.emulation.is_medium(place) => "a medium".into(),
+                TargetKind::Links => format!("link {}", self.emulation.links.place(place)),
+                TargetKind::Sources => {
+                    format!("source {}", self.schedules.source_setups[place as usize].name)
+                }
             };
             self.schedules.of(of).refuse(time, &what, &why);
         }

@@ -1,8 +1,7 @@
-//! Commands of other threads: questions, and changes of several things at one instant, which are made all or
-//! none.
+//! Commands of other threads: queries, and atomic changes of several objects at one instant.
 
 use super::{Order, Worker};
-use crate::events::{Of, Placed};
+use crate::events::{LocalChange, TargetKind};
 use crate::remote::{Command, Step};
 use crate::stats::{FlowStats, Report};
 use longwire_block::change::{Blocks, Edit};
@@ -11,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 /// Reason for which a source can't be changed.
-const NO_SOURCE: &str = "nothing is sent by its port";
+const NO_SOURCE: &str = "its port sends nothing";
 
 /// Most pending groups of changes at one worker, for links and for sources.
 const MOST_WAITING: usize = 256;
@@ -21,19 +20,19 @@ impl Worker {
     pub(crate) fn obey(&mut self, commands: &Receiver<Command>, now: Nanos) {
         while let Ok(command) = commands.try_recv() {
             // A query of links' counters first executes what has happened on them by now.
-            if !matches!(command, Command::Look(_) | Command::Sample { .. }) {
-                self.books.did((now.0, 0));
+            if !matches!(command, Command::Query(_) | Command::Sample { .. }) {
+                self.counters.did((now.0, 0));
             }
             match command {
-                Command::Look(look) => look(&mut self.emulation.links, now),
+                Command::Query(look) => look(&mut self.emulation.links, now),
                 Command::Flow(reply) => {
                     // The caller may have given up.
-                    let _ = reply.send((FlowStats::of(&self.books.flow), now));
+                    let _ = reply.send((FlowStats::of(&self.counters.flow), now));
                 }
                 Command::Report(reply) => {
                     let mut report = Report::default();
                     self.add_to(&mut report, now);
-                    let _ = reply.send((report, Box::new(self.books.lateness.clone())));
+                    let _ = reply.send((report, Box::new(self.counters.lateness.clone())));
                 }
                 Command::Sample { mut into, reply } => {
                     self.sample(&mut into);
@@ -63,14 +62,19 @@ impl Worker {
     }
 
     /// Executes a phase of a group of changes, and returns the time at which they are made.
-    pub(crate) fn together(&mut self, changes: Vec<Placed>, step: Step, now: Nanos) -> Result<Nanos, String> {
+    pub(crate) fn together(
+        &mut self,
+        changes: Vec<LocalChange>,
+        step: Step,
+        now: Nanos,
+    ) -> Result<Nanos, String> {
         for change in &changes {
             let (of, place) = change.what;
             self.schedules.of(of).made_of_or(place, Arc::clone(&change.base));
         }
         let waiting = self.schedules.links.groups().max(self.schedules.sources.groups());
         if step != Step::Now && waiting >= MOST_WAITING {
-            return Err(format!("{waiting} changes wait for their time already"));
+            return Err(format!("{waiting} changes are pending already"));
         }
         self.schedules.could_make(&changes)?;
         match step {
@@ -78,14 +82,15 @@ impl Worker {
             Step::Now => self.make(&changes, now).map(|()| now),
             Step::At(time) => {
                 let time = time.max(now);
-                let (links, sources) = changes.into_iter().partition(|change| change.what.0 == Of::Links);
-                for (of, part) in [(Of::Links, links), (Of::Sources, sources)] {
-                    let part: Vec<Placed> = part;
+                let (links, sources) =
+                    changes.into_iter().partition(|change| change.what.0 == TargetKind::Links);
+                for (of, part) in [(TargetKind::Links, links), (TargetKind::Sources, sources)] {
+                    let part: Vec<LocalChange> = part;
                     if !part.is_empty() {
                         self.schedules.of(of).put_group(part, time);
                     }
                 }
-                // Changes of links have an exact place from now on.
+                // Changes of links need exact order from now on.
                 self.order = Order::Exact;
                 Ok(time)
             }
@@ -93,19 +98,18 @@ impl Worker {
     }
 
     /// Makes the changes of a due group, or records why none of them could be made.
-    pub(crate) fn take_group(&mut self, of: Of, number: u64, time: Nanos) {
+    pub(crate) fn take_group(&mut self, of: TargetKind, number: u64, time: Nanos) {
         let changes = self.schedules.of(of).take_group(number);
         let done = self.schedules.could_make(&changes).and_then(|()| self.make(&changes, time));
         if let Err(why) = done {
-            self.schedules.of(of).refuse(time, &format!("{} things together", changes.len()), &why);
+            self.schedules.of(of).refuse(time, &format!("{} objects together", changes.len()), &why);
         }
     }
 
-    /// Makes them, and begins the ramps. If a link, medium or source refuses, those before it are as they
-    /// were.
-    fn make(&mut self, changes: &[Placed], now: Nanos) -> Result<(), String> {
-        let mut before: Vec<((Of, u32), Vec<Edit>)> = Vec::new();
-        for Placed { what: (of, place), base, edits, .. } in
+    /// Makes changes and starts ramps. If a link, medium or source refuses, those before it are restored.
+    fn make(&mut self, changes: &[LocalChange], now: Nanos) -> Result<(), String> {
+        let mut before: Vec<((TargetKind, u32), Vec<Edit>)> = Vec::new();
+        for LocalChange { what: (of, place), base, edits, .. } in
             changes.iter().filter(|change| change.ramp.is_none())
         {
             let blocks = self.schedules.of(*of).made_of_or(*place, Arc::clone(base));
@@ -118,11 +122,11 @@ impl Worker {
             }
             before.push(((*of, *place), back(&blocks, edits)));
         }
-        for Placed { what: (of, place), edits, ramp, .. } in changes {
+        for LocalChange { what: (of, place), edits, ramp, .. } in changes {
             match ramp {
                 Some(ramp) => {
-                    if *of == Of::Links {
-                        // Steps have an exact place from now on.
+                    if *of == TargetKind::Links {
+                        // Steps need exact order from now on.
                         self.order = Order::Exact;
                     }
                     self.schedules.ramp(*of, *place, edits, *ramp, now, false)?;
@@ -134,18 +138,24 @@ impl Worker {
     }
 
     /// Applies `edits` to a link or source: all of them or none.
-    pub(crate) fn apply(&mut self, of: Of, place: u32, edits: &[Edit], now: Nanos) -> Result<(), String> {
+    pub(crate) fn apply(
+        &mut self,
+        of: TargetKind,
+        place: u32,
+        edits: &[Edit],
+        now: Nanos,
+    ) -> Result<(), String> {
         let (blocks, changes) = self.schedules.made_by(of, place, edits)?;
         match of {
-            Of::Links => self.emulation.change(&mut self.pool, place, now, &changes)?,
-            Of::Sources => self.set_source(place, &changes, now)?,
+            TargetKind::Links => self.emulation.change(&mut self.pool, place, now, &changes)?,
+            TargetKind::Sources => self.set_source(place, &changes, now)?,
         }
         self.schedules.of(of).note(place, blocks);
         Ok(())
     }
 
     fn set_source(&mut self, source: u32, changes: &Blocks, now: Nanos) -> Result<(), String> {
-        // At a manual change, frames that are due may not have been received yet: they come first.
+        // At a requested change, frames that are due may not have been received yet: they come first.
         let setup = &self.schedules.source_setups[source as usize];
         let port = &mut self.ports.slots[setup.port as usize].port;
         let now = port.next_arrival().map_or(now, |next| now.min(next));

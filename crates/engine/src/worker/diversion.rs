@@ -6,14 +6,17 @@ use longwire_block::path::{DIRECT, NOWHERE, UNDECIDED};
 use longwire_packet::{Handle, Meta};
 
 impl Worker {
-    /// Grants the link that a packet's node requests, if it begins where the packet's new path begins. If the
-    /// path leads directly from a router to its port's far side, the request is applied there.
+    /// Applies a node's request for a link, if that begins where the packet's path begins. If the path leads
+    /// directly from a router to its port's far side, the request is applied there.
     #[inline]
     pub(crate) fn grant_requested_link(&mut self, handle: Handle) {
         let meta = self.pool.meta_mut(handle);
         let Some(link) = meta.requested_link() else { return };
-        let joints = &self.map.joints;
-        if meta.path == DIRECT && joints.routed(meta.in_port) && joints.far_side(meta.out_port).is_some() {
+        let inner_ports = &self.map.inner_ports;
+        if meta.path == DIRECT
+            && inner_ports.routed(meta.in_port)
+            && inner_ports.far_side(meta.out_port).is_some()
+        {
             return;
         }
         meta.clear_requested_link();
@@ -32,10 +35,10 @@ impl Worker {
             meta.arrival = meta.leave();
             return self.walk(Next::Enter, handle);
         }
-        // A reply: it leaves by the input port of its packet, without links.
-        self.books.flow.made += 1;
+        // A reply leaves by the input port of its packet, without links.
+        self.counters.flow.made += 1;
         let meta = self.pool.meta_mut(handle);
-        if self.map.joints.routed(meta.in_port) {
+        if self.map.inner_ports.routed(meta.in_port) {
             // It is addressed to the sender behind the router, which has the route.
             meta.path = UNDECIDED;
             return self.walk(Next::Enter, handle);

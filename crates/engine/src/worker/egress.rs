@@ -32,13 +32,12 @@ impl Worker {
         true
     }
 
-    /// Gives a packet to its port, here or at another worker. A flooded packet has none yet.
+    /// Passes a packet to its port, here or at another worker. A flooded packet has none yet.
     #[inline]
     pub(crate) fn egress(&mut self, handle: Handle) {
         self.go_out(handle, self.pool.meta(handle).out_port);
     }
 
-    /// Gives a packet to the port `out_port`.
     #[inline]
     pub(crate) fn go_out(&mut self, handle: Handle, out_port: u16) {
         match self.ports.exits.get(usize::from(out_port)) {
@@ -51,11 +50,11 @@ impl Worker {
     /// to wait.
     #[inline(never)]
     fn go_elsewhere(&mut self, handle: Handle, out_port: u16) {
-        if let Some(far) = self.map.joints.far_side(out_port) {
+        if let Some(far) = self.map.inner_ports.far_side(out_port) {
             self.come_in(handle, far);
             return self.walk(Next::Decide, handle);
         }
-        let Some(&home) = self.map.homes.get(usize::from(out_port)) else {
+        let Some(&home) = self.map.port_locations.get(usize::from(out_port)) else {
             return self.fork(handle, |worker, copy| worker.walk(Next::Enter, copy));
         };
         let worker = home.exit_of(self.index);
@@ -109,7 +108,7 @@ impl Worker {
         }
         let before = self.now();
         let port = &mut self.ports.slots[slot];
-        self.books.flow.sent += port.out.segments();
+        self.counters.flow.sent += port.out.segments();
         let sent = port.port.transmit(&mut self.pool, &port.out.batch);
         if let Err(fault) = sent {
             port.fault = Some(fault);
@@ -125,15 +124,15 @@ impl Worker {
     /// Records the lateness of a port's batch that was sent between `before` and `after`: each packet at its
     /// own time, as far as that is known.
     fn book_lateness(&mut self, slot: usize, before: Nanos, after: Nanos) {
-        let Self { ports, books, emulation, .. } = self;
+        let Self { ports, counters, emulation, .. } = self;
         let (leaves, numbers) = ports.slots[slot].out.departures();
-        let within = books.tolerance.within;
+        let within = counters.tolerance.within;
         let ticks = ports.ticks.as_ref().filter(|_| self.simulated);
         let step = after.since(before).0 / leaves.len() as u64;
         let mut left = before.0;
         for (&leave, &link) in leaves.iter().zip(numbers) {
             let now = ticks.map_or(Nanos(left), |ticks| ticks.leaves_at(leave));
-            let late = books.lateness.record(Nanos(leave), now);
+            let late = counters.lateness.record(Nanos(leave), now);
             emulation.links.note_lateness(link, late, within);
             left += step;
         }

@@ -11,8 +11,8 @@ impl Worker {
         if until < TO_THE_END { until } else { self.emulation.seen.max(self.schedules.changed) }
     }
 
-    /// Advances everything to the end of the run, which all workers have agreed on: changes, and background
-    /// traffic. The counters then do not depend on the number of workers.
+    /// Advances changes and background traffic to the end of the run, on which all workers agree, so that the
+    /// counters do not depend on the number of workers.
     pub(crate) fn conclude(&mut self, end: Nanos) {
         self.sample_before(end);
         self.carry_out(end);

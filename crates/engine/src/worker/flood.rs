@@ -8,8 +8,8 @@ use longwire_block::path::{Branch, DIRECT, Fork};
 use longwire_packet::Handle;
 
 impl Worker {
-    /// Sends a packet to every port of its node but the input port. Copies are made here for paths without a
-    /// common first link, or selected by addresses.
+    /// Sends a packet to every port of its node but the input port. Copies are made here for paths that have
+    /// no common first link or are selected by addresses.
     pub(crate) fn flood(&mut self, node: usize, handle: Handle) {
         let in_port = self.pool.meta(handle).in_port;
         if let Some(&fork) = self.map.floods.get(&in_port)
@@ -53,7 +53,7 @@ impl Worker {
         self.split(handle, fork, |worker, copy, branch| {
             let meta = worker.pool.meta_mut(copy);
             if branch.path == DIRECT {
-                // Its path stays the link that it has left, where its lateness is recorded.
+                // Its path remains that of the link that it left, where its lateness is recorded.
                 return worker.walk(Next::Egress, copy);
             }
             (meta.path, meta.arrival) = (branch.path, meta.leave());
@@ -79,10 +79,10 @@ impl Worker {
             return Some(handle);
         }
         let segments = u64::from(self.pool.meta(handle).segments);
-        self.books.flow.made += segments;
+        self.counters.flow.made += segments;
         let copy = self.pool.duplicate(handle);
         if copy.is_none() {
-            self.books.count_drop(DropReason::PoolFull, segments);
+            self.counters.count_drop(DropReason::PoolFull, segments);
         }
         copy
     }

@@ -1,5 +1,3 @@
-//! Intake: packets come in from ports, their nodes decide, and the classifier chooses their paths.
-
 use super::Worker;
 use crate::nodes::Nodes;
 use crate::order::{COPIES, PORT_PLACES, order_key};
@@ -14,7 +12,7 @@ impl Worker {
     pub(crate) fn ingest(&mut self, now: Nanos, gap: Nanos) -> usize {
         self.tell_nodes(now);
         let mut sources = 0;
-        // The first batch with its node: without another batch nothing needs sorting.
+        // The first batch and its node: a single batch needs no sorting.
         let mut alone: Option<(usize, Batch)> = None;
         // Frames of sources after their next change are received later.
         let unchanged = Nanos(self.schedules.sources.next().0.saturating_sub(1));
@@ -43,9 +41,9 @@ impl Worker {
                     taken += u64::from(meta.segments);
                 }
                 slot.seq = seq;
-                self.books.flow.taken += taken;
+                self.counters.flow.taken += taken;
                 if polled {
-                    self.books.lateness.record_wait(gap, batch.len() as u64);
+                    self.counters.lateness.record_wait(gap, batch.len() as u64);
                 }
                 // In simulated time all packets of one moment are sorted together.
                 let more = self.simulated && exact && batch.is_full();
@@ -85,12 +83,12 @@ impl Worker {
     }
 
     /// Arrival time of a packet in the order of events. A packet stamped before an event that was already
-    /// executed is treated as arriving after it: otherwise packets of several links would meet on the next
-    /// one in an order that depends on polling. With several workers on the machine's clock that is
-    /// unavoidable, and the stamp is kept.
+    /// executed is treated as arriving after it: otherwise the order of packets from several links on the
+    /// next one would depend on polling. With several workers on the machine's clock that is unavoidable, and
+    /// the stamp is kept.
     pub(crate) fn arrival_in_order(&mut self, handle: Handle) -> Nanos {
         let meta = self.pool.meta_mut(handle);
-        let (time, place) = self.books.done;
+        let (time, place) = self.counters.done;
         let by_itself = !self.simulated && self.peers.inbox.is_alone();
         if by_itself && (meta.arrival, meta.place) < (time, place) {
             meta.arrival = time + u64::from(meta.place < place);
@@ -98,7 +96,7 @@ impl Worker {
         Nanos(meta.arrival)
     }
 
-    /// Lets a node decide about packets that came together, unless it decides in turn.
+    /// Lets a node decide about a batch, unless it decides in turn.
     fn decide_whole(&mut self, node: usize, batch: &Batch) {
         if !self.nodes.turns.has(node) {
             return self.decide_batch(node, batch, 0);
@@ -116,7 +114,7 @@ impl Worker {
         let mut node = 0;
         for &handle in &fresh {
             let in_port = self.pool.meta(handle).in_port;
-            let its_node = self.ports.slots[self.map.homes[usize::from(in_port)].slot as usize].node;
+            let its_node = self.ports.slots[self.map.port_locations[usize::from(in_port)].slot as usize].node;
             if batch.is_full() || (its_node != node && !batch.is_empty()) {
                 self.decide_batch(node, &batch, 0);
                 batch.clear();
@@ -168,7 +166,7 @@ impl Worker {
                     self.pool.meta_mut(segment).seq = seq + u64::from(number);
                     self.gather(node, &mut single, segment, first);
                 } else {
-                    self.books.count_drop(DropReason::PoolFull, 1);
+                    self.counters.count_drop(DropReason::PoolFull, 1);
                 }
             }
             self.pool.free(handle);
@@ -236,7 +234,7 @@ impl Worker {
             } else if let Some(reason) = refusal(meta) {
                 self.drop(handle, reason);
             } else if meta.out_port == CONSUMED {
-                self.books.consume(&mut self.pool, handle);
+                self.counters.consume(&mut self.pool, handle);
             } else if meta.out_port != KEPT {
                 plain.push(handle);
             }
@@ -244,8 +242,8 @@ impl Worker {
         self.make_ready(&plain, flags);
     }
 
-    /// Sends what a node has made or released. A packet that did not come in by a port leaves without links
-    /// between ports, as links' own replies do, unless links lead from the node itself to its port.
+    /// Sends what a node generated or released. A packet that no port received skips the links between ports,
+    /// as replies of links do, unless links lead from the node itself to its port.
     pub(crate) fn empty_outbox(&mut self, first: usize) {
         let count = self.nodes.outbox.packets().len();
         for at in 0..count {
@@ -257,7 +255,7 @@ impl Worker {
                 continue;
             }
             if out_port == CONSUMED {
-                self.books.consume(&mut self.pool, handle);
+                self.counters.consume(&mut self.pool, handle);
                 continue;
             }
             if meta.in_port == out_port {
@@ -269,7 +267,7 @@ impl Worker {
             self.grant_requested_link(handle);
             self.intake.ready.push(handle);
         }
-        self.books.flow.made += self.nodes.outbox.clear();
+        self.counters.flow.made += self.nodes.outbox.clear();
         if count > 0 && self.simulated {
             let pool = &self.pool;
             self.intake.ready[first..].sort_by_key(|&handle| order_key(pool, handle));

@@ -1,5 +1,5 @@
-//! A worker: moves packets from its ports, through nodes and links, to ports. It is told the time by the
-//! loops in `real` and `simulated`.
+//! A worker moves packets from ports, through nodes and links, to ports. The loops in `real`, `simulated` and
+//! `windows` pass it the time.
 
 mod between;
 mod carry_out;
@@ -22,7 +22,7 @@ mod walk;
 mod windows;
 
 use crate::between::Peers;
-use crate::books::Books;
+use crate::counters::WorkerCounters;
 use crate::emulation::Emulation;
 use crate::intake::Intake;
 use crate::map::Map;
@@ -61,13 +61,13 @@ pub struct Worker {
     pub(crate) order: Order,
     pub(crate) map: Arc<Map>,
     pub(crate) pool: Pool,
-    /// What has come in,
+    /// Received packets.
     pub(crate) intake: Intake,
     /// Nodes, which decide where packets go.
     pub(crate) nodes: Nodes,
     /// Links and their timing wheel.
     pub(crate) emulation: Emulation,
-    /// Immediate consequences of a step.
+    /// Pending steps of the packet being processed.
     pub(crate) walk: Walk,
     /// Output ports of this worker.
     pub(crate) ports: Ports,
@@ -77,10 +77,11 @@ pub struct Worker {
     pub(crate) windows: Option<Windows>,
     /// Pending changes of links and sources.
     pub(crate) schedules: Schedules,
-    pub(crate) books: Books,
+    pub(crate) counters: WorkerCounters,
     pub(crate) observing: Observing,
-    /// Planned rewirings of a simulated run, and how many there were.
+    /// Planned rewirings of a simulated run.
     pub(crate) rewirings: VecDeque<(Nanos, RewiringStep)>,
+    /// How many steps of rewirings it has made.
     pub(crate) rewired: usize,
 }
 
@@ -89,9 +90,9 @@ impl Worker {
         let Parts { index, setup, map, inbox, outbound, bells, tolerance, simulated, ahead, windows, start } =
             parts;
         let WorkerSetup { mut pool, ports, nodes, links, flat, mut agenda, observer, sampler, .. } = setup;
-        // A change has an exact place among arrivals, too.
+        // Changes need exact order among arrivals.
         let is_exact = simulated || !flat || !agenda.links.events.is_empty();
-        let in_turn = ports.iter().filter(|port| map.joints.in_turn(port.place)).map(|port| port.node);
+        let in_turn = ports.iter().filter(|port| map.inner_ports.in_turn(port.place)).map(|port| port.node);
         let nodes = Nodes::new(nodes, in_turn, std::mem::take(&mut agenda.nodes), start);
         let observing = Observing::new(&map, &mut pool, (observer, sampler), start);
         let ticks = Ticks::new(tolerance.tick, start, ports.len());
@@ -108,7 +109,7 @@ impl Worker {
             peers: Peers { inbox, outbound, bells },
             windows,
             schedules: Schedules::new(agenda, start),
-            books: Books::new(start, tolerance),
+            counters: WorkerCounters::new(start, tolerance),
             observing,
             rewirings: VecDeque::new(),
             rewired: 0,
@@ -119,7 +120,7 @@ impl Worker {
     /// Handles all events up to `now`: received packets and due packets. `gap` is the time since the last
     /// poll of the ports. Returns the number of packets that came or left.
     pub fn step(&mut self, now: Nanos, gap: Nanos) -> usize {
-        let before = self.books.flow.sent + self.books.flow.handed_over;
+        let before = self.counters.flow.sent + self.counters.flow.handed_over;
         self.change_sources_due(now);
         let came = self.ingest(now, gap) + self.take_from_rings();
         let ready = self.intake.serve();
@@ -133,7 +134,7 @@ impl Worker {
             self.send_at_tick(now);
         }
         self.send_all_over();
-        came + (self.books.flow.sent + self.books.flow.handed_over - before) as usize
+        came + (self.counters.flow.sent + self.counters.flow.handed_over - before) as usize
     }
 
     /// Releases the packets of a due link that leave by `until`; in windows, if it leads to another worker's
@@ -160,7 +161,7 @@ impl Worker {
         self.follow(None);
     }
 
-    /// Lets a packet enter the first link of its path, at any worker; without a link it goes to its port.
+    /// Enters a packet into the first link of its path, at any worker; without a link it goes to its port.
     pub(crate) fn enter(&mut self, handle: Handle) {
         let &Meta { path, arrival, .. } = self.pool.meta(handle);
         let Some(link) = self.map.paths.link(path) else { return self.enter_none(path, handle) };
@@ -210,6 +211,6 @@ impl Worker {
 
     pub(crate) fn drop(&mut self, handle: Handle, reason: DropReason) {
         self.pool.report(handle, PacketEvent::Refused { reason: reason as u8 });
-        self.books.drop(&mut self.pool, handle, reason);
+        self.counters.drop(&mut self.pool, handle, reason);
     }
 }

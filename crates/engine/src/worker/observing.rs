@@ -1,24 +1,23 @@
-//! What an observer and a sampler see of a worker. Only packets of observed workers come here.
+//! Calls of a worker's observer and sampler. Unobserved workers do not use this path.
 
 use super::Worker;
 use crate::map::Map;
-use crate::observer::{Observed, Observer, Sampler};
-use longwire_block::path::LinkRef;
+use crate::observer::{Observer, PoolObserver, Sampler};
 use longwire_link::Fifo;
 use longwire_packet::{Handle, PacketEvent, Pool};
 use longwire_units::Nanos;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Who observes a worker's packets, and who samples its links, if anybody.
+/// A worker's observer and sampler.
 type Observers = (Option<Box<dyn Observer>>, Option<Box<dyn Sampler>>);
 
-/// Whether a worker is observed, and what is sampled.
+/// Observation state of a worker.
 #[derive(Default)]
 pub(crate) struct Observing {
     /// Whether there is an observer or a sampler.
     pub on: bool,
-    /// Whether arrivals say how much waits in the queue.
+    /// Whether arrivals report the backlog.
     asks_for_queues: bool,
     sampler: Option<Box<dyn Sampler>>,
     /// When the next sample is taken.
@@ -31,7 +30,7 @@ impl Observing {
         let on = observer.is_some() || sampler.is_some();
         let asks_for_queues = observer.as_ref().is_some_and(|observer| observer.asks_for_queues());
         if let Some(observer) = observer {
-            pool.attach(Box::new(Observed { map: Arc::clone(map), observer }));
+            pool.attach(Box::new(PoolObserver { map: Arc::clone(map), observer }));
         }
         let next = sampler.as_ref().map_or(Nanos::NEVER, |sampler| start + sampler.interval());
         Self { on, asks_for_queues, sampler, next }
@@ -65,19 +64,19 @@ impl Worker {
         }
     }
 
-    /// Tells the observer that links have joined at these places.
+    /// Tells the observer that links join.
     #[cold]
-    pub(crate) fn observe_joining(&mut self, links: &[u32]) {
-        let probe = self.pool.probe_mut().and_then(<dyn Any>::downcast_mut::<Observed>);
+    pub(crate) fn observe_joining(&mut self) {
+        let probe = self.pool.probe_mut().and_then(<dyn Any>::downcast_mut::<PoolObserver>);
         if let Some(observed) = probe {
-            links.iter().for_each(|&link| observed.observer.replaced(LinkRef::new(self.index, link)));
+            observed.observer.links_joined();
         }
     }
 
-    /// Lets the observer find links by the worker's new map.
+    /// Passes the worker's new map to the observer.
     #[cold]
     pub(crate) fn observe_by_new_map(&mut self) {
-        let probe = self.pool.probe_mut().and_then(<dyn Any>::downcast_mut::<Observed>);
+        let probe = self.pool.probe_mut().and_then(<dyn Any>::downcast_mut::<PoolObserver>);
         if let Some(observed) = probe {
             observed.map = Arc::clone(&self.map);
         }

@@ -2,9 +2,8 @@
 //! for a whole step at once.
 //!
 //! A received packet whose path is one link here enters it; a due link releases all packets that leave by
-//! now; both go to their ports' batches. Everything else (other workers, other nodes, further effects of
-//! judges, replies of links) takes the general path, which is not in this file: [`Worker::enter`],
-//! [`Worker::leave`].
+//! now; both go to their ports' batches. Everything else (other workers, other nodes, other effects of
+//! judges, replies of links) takes the general path, in other files: [`Worker::enter`], [`Worker::leave`].
 
 use super::Worker;
 use crate::emulation::Emulation;
@@ -107,9 +106,8 @@ impl Worker {
         self.enter(handle);
     }
 
-    /// Releases one packet from each of the `due` links, so that the packets behind them are prefetched
-    /// meanwhile. Links that may have more are moved to the front, and their number is returned; the others
-    /// are rescheduled.
+    /// Releases one packet from each of the `due` links, while the packets behind them are prefetched. Links
+    /// that may have more are moved to the front, and their number is returned; the others are rescheduled.
     #[inline(never)]
     fn release_one_each(&mut self, due: &mut [u32], now: Nanos) -> usize {
         let mut left = 0;
@@ -117,7 +115,7 @@ impl Worker {
             let link = due[at];
             let Self { emulation: Emulation { links, .. }, pool, ports, .. } = self;
             let mut exit = Exit::Open;
-            let next = links.release_each(pool, link, now, |handle, meta| {
+            let next = links.release_first(pool, link, now, |handle, meta| {
                 let &Meta { out_port, segments, .. } = meta;
                 let leave = meta.leave();
                 let is_plain = meta.flags & Meta::DIVERTED == 0 && Paths::is_one_link(meta.path);
@@ -125,7 +123,6 @@ impl Worker {
                     true => ports.push_out(out_port, (handle, segments, Nanos(leave), link)),
                     false => Exit::Elsewhere(handle),
                 };
-                true
             });
             self.see_to(exit);
             if next <= now {
@@ -144,7 +141,9 @@ mod tests {
     use super::*;
     use crate::events::Agenda;
     use crate::worker::Order;
-    use crate::{Between, Home, Joints, Map, PortSetup, Setup, Steered, Tolerance, Wait, WorkerSetup};
+    use crate::{
+        Between, InnerPorts, Map, PortLocation, PortSetup, Setup, Steered, Tolerance, Wait, WorkerSetup,
+    };
     use longwire_block::path::Paths;
     use longwire_block::{Dice, Node, Port, PortError, PortStats, Stamp, Values};
     use longwire_link::classify::Classifier;
@@ -162,7 +161,7 @@ mod tests {
     /// Number, departure time, bytes, segments.
     type Left = (u32, u64, u32, u16);
 
-    /// A port that returns its frames at their times, and records the frames sent.
+    /// A port that delivers its frames at their times, and records sent frames.
     struct Noting {
         station: u8,
         sent: VecDeque<Sent>,
@@ -298,11 +297,11 @@ mod tests {
             map: Map {
                 classifier: Classifier::new(&rules, &[], &[]),
                 paths,
-                homes: vec![Home::single(0, 0), Home::single(0, 1)],
+                port_locations: vec![PortLocation::single(0, 0), PortLocation::single(0, 1)],
                 floods: HashMap::new(),
                 steered: Steered::default(),
                 requested: Steered::default(),
-                joints: Joints::default(),
+                inner_ports: InnerPorts::default(),
             },
             tolerance: Tolerance::default(),
             wait: Wait::Spin,
@@ -326,8 +325,8 @@ mod tests {
         (left, stats.collect())
     }
 
-    /// For any links, serving each link for a whole step and serving all events in exact order have the same
-    /// results, packet by packet.
+    /// For any links, serving each link for a whole step has the same results, packet by packet, as serving
+    /// all events in exact order.
     #[test]
     fn the_fast_path_does_what_the_pump_does() {
         let mut packets = 0;

@@ -20,7 +20,6 @@ pub(crate) enum Arrivals<'a> {
     Staged,
 }
 
-/// What happens next.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Departure { link: u32, time: Nanos },
@@ -30,13 +29,13 @@ enum Event {
 }
 
 impl Worker {
-    /// Executes all events up to `last`, and lets all ready packets enter: a frame may have come later, while
-    /// its port was polled. `begin` is the beginning of the window.
+    /// Executes all events up to `last` and enters all ready packets: a frame may have arrived later, while
+    /// its port was polled. `begin` is the start of the window.
     pub(crate) fn pump(&mut self, mut arrivals: Arrivals<'_>, begin: Nanos, last: Nanos) {
         while let Some(event) = self.next_event(&arrivals, begin, last) {
             match event {
                 Event::Departure { link, time } => {
-                    self.books.did((time.0, 0));
+                    self.counters.did((time.0, 0));
                     self.turn(link, time);
                 }
                 Event::Tick(time) => self.tick_in_turn(time),
@@ -74,7 +73,6 @@ impl Worker {
         }
     }
 
-    /// The first arrival and its moment.
     fn first_arrival(&mut self, arrivals: &Arrivals<'_>) -> Option<(Moment, Handle)> {
         match arrivals {
             Arrivals::Staged => self.first_staged(),
@@ -92,7 +90,7 @@ impl Worker {
             Arrivals::Ready(ready) => {
                 *ready = &ready[1..];
                 let meta = self.pool.meta(handle);
-                self.books.did((meta.arrival, meta.place));
+                self.counters.did((meta.arrival, meta.place));
                 self.enter(handle);
             }
         }

@@ -2,7 +2,8 @@
 
 use super::Worker;
 use crate::clock::wait_readable;
-use crate::pause::{Pause, Watch};
+use crate::pause::{Pause, PauseMonitor};
+use crate::ports::{GONE_PORT, PortSlot};
 use crate::remote::Command;
 use crate::setup::Wait;
 use longwire_clock::monotonic;
@@ -10,14 +11,14 @@ use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
-/// Margin by which a sleep ends before the deadline; the rest is spent spinning. Waking up takes 40 to 90 µs
-/// on an idle machine, and more on a shared one.
+/// A sleep ends this long before the deadline; the rest is spent spinning. Waking up takes 40 to 90 µs on an
+/// idle machine, and more on a shared one.
 const WAKE_EARLY: Nanos = Nanos::from_micros(200);
 /// Idle time before a worker sleeps.
 const SPIN_ON: Nanos = Nanos::from_micros(100);
 /// The longest sleep. Commands and stops ring the bell, but one just before the sleep may be missed.
 const LONGEST_SLEEP: Nanos = Nanos::from_millis(10);
-/// The longest sleep if packets can come without a file descriptor to wake up by.
+/// The longest sleep if packets can arrive without a file descriptor to wake up by.
 const SHORT_SLEEP: Nanos = Nanos::from_micros(50);
 
 impl Worker {
@@ -31,7 +32,7 @@ impl Worker {
         self.intake.begin = before.0;
         self.emulation.arm_background();
         self.change_sources(before);
-        let mut watch = Watch::new();
+        let mut watch = PauseMonitor::new();
         // Possible waiting time of polled frames before this poll.
         let mut gap = Nanos::ZERO;
         while !stop.load(Ordering::Relaxed) {
@@ -45,7 +46,7 @@ impl Worker {
             }
             let after = monotonic();
             if let Some(pause) = watch.look(seen, after, handled) {
-                self.books.lateness.record_pause(pause);
+                self.counters.lateness.record_pause(pause);
             }
             (before, seen) = (now, after);
             if handled == 0 && after.since(busy_at) >= sleeper.patience {
@@ -57,7 +58,7 @@ impl Worker {
                     if let Some(pause) =
                         Pause::of_waking(sleep.meant, sleep.woken, waited.unwrap_or_default())
                     {
-                        self.books.lateness.record_pause(pause);
+                        self.counters.lateness.record_pause(pause);
                     }
                     (before, seen) = (sleep.woken, sleep.woken);
                 }
@@ -68,9 +69,8 @@ impl Worker {
     }
 }
 
-/// A completed sleep.
-struct Slept {
-    /// The planned end at the latest; the actual end, if something woke the worker.
+struct CompletedSleep {
+    /// The planned end, or the actual one if something woke the worker earlier.
     meant: Nanos,
     woken: Nanos,
 }
@@ -82,13 +82,18 @@ struct Sleeper {
     /// One for each port (negative, which is ignored, if it has none), then the bell.
     fds: Vec<libc::pollfd>,
     longest: Nanos,
+    /// How often the worker had been rewired.
+    rewired: usize,
 }
 
 impl Sleeper {
     fn new(worker: &Worker, wait: Wait) -> Self {
         let ports: Vec<_> = worker.ports.slots.iter().map(|slot| slot.port.readable_fd()).collect();
-        // Ports that lead to other nodes receive nothing from outside.
-        let inner = worker.ports.slots.iter().map(|slot| worker.map.joints.far_side(slot.place).is_some());
+        // Ports that lead to other nodes, or were removed, receive nothing from outside.
+        let inner = |slot: &PortSlot| {
+            slot.place == GONE_PORT || worker.map.inner_ports.far_side(slot.place).is_some()
+        };
+        let inner = worker.ports.slots.iter().map(inner);
         let all_wake = ports.iter().zip(inner).all(|(fd, inner)| fd.is_some() || inner);
         let bell = worker.peers.bells[worker.index as usize].fd();
         let fds = ports.into_iter().map(|fd| fd.unwrap_or(-1)).chain([bell]);
@@ -97,12 +102,13 @@ impl Sleeper {
             patience: if wait == Wait::Spin { Nanos::NEVER } else { SPIN_ON },
             fds: fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect(),
             longest: if all_wake { LONGEST_SLEEP } else { SHORT_SLEEP },
+            rewired: worker.rewired,
         }
     }
 
     /// Sleeps until a port is readable or shortly before the next deadline. None if there was no time to
     /// sleep.
-    fn sleep(&mut self, worker: &mut Worker, now: Nanos) -> Option<Slept> {
+    fn sleep(&mut self, worker: &mut Worker, now: Nanos) -> Option<CompletedSleep> {
         let early = if self.wait == Wait::Sleep { Nanos::ZERO } else { WAKE_EARLY };
         let nodes = worker.nodes.next();
         let due =
@@ -112,7 +118,7 @@ impl Sleeper {
         if time == Nanos::ZERO {
             return None;
         }
-        if self.fds.len() != worker.ports.slots.len() + 1 {
+        if self.rewired != worker.rewired {
             *self = Self::new(worker, self.wait);
         }
         // The descriptor of a port that is down or gone may stay readable: it is polled again after the
@@ -123,12 +129,12 @@ impl Sleeper {
         }
         let bell = &worker.peers.bells[worker.index as usize];
         bell.doze();
-        // Events from before the bell was armed are seen now: packets of other workers, and finished work of
+        // Catches events from before the bell was armed: packets of other workers, and finished work of
         // nodes' threads.
         let came = !worker.peers.inbox.is_empty() || worker.nodes.next() < nodes;
         let called = came || wait_readable(&mut self.fds, time);
         bell.rise();
         let woken = monotonic();
-        Some(Slept { meant: if called { woken } else { now + time }, woken })
+        Some(CompletedSleep { meant: if called { woken } else { now + time }, woken })
     }
 }

@@ -1,5 +1,3 @@
-//! What a worker reports.
-
 use super::Worker;
 use crate::fidelity::{OwnLosses, Quantiles, Sample};
 use crate::ports::GONE_PORT;
@@ -12,10 +10,10 @@ use std::sync::Arc;
 impl Worker {
     /// Copies the records of fidelity, without looking at each link.
     pub(crate) fn sample(&mut self, sample: &mut Sample) {
-        self.books.lateness.sample(&mut sample.lateness);
+        self.counters.lateness.sample(&mut sample.lateness);
         sample.losses = OwnLosses {
             pool: self.pool.refused(),
-            ring: self.books.flow.drops[DropReason::RingFull as usize],
+            ring: self.counters.flow.drops[DropReason::RingFull as usize],
             ..self.ports.losses()
         };
     }
@@ -56,15 +54,15 @@ impl Worker {
         }
         report.workers.push(WorkerReport {
             worker: self.index,
-            taken: self.books.flow.taken,
-            lateness: self.books.lateness.summary(self.books.tolerance),
+            taken: self.counters.flow.taken,
+            lateness: self.counters.lateness.summary(self.counters.tolerance),
             pool_used: self.pool.used_bytes(),
             pool_peak: self.pool.peak_bytes(),
         });
         self.nodes.change_all(now);
         let refused = self.schedules.refused().chain(&self.nodes.changes.refused);
         report.errors.extend(refused.cloned());
-        let mut flow = FlowStats::of(&self.books.flow);
+        let mut flow = FlowStats::of(&self.counters.flow);
         flow.kept = self.nodes.all.iter().map(|node| node.kept()).sum();
         // Frames that a port received but could not store are counted as received and dropped.
         let of_ports = || self.ports.slots.iter().map(|slot| slot.port.stats()).chain([self.ports.closed]);

@@ -12,25 +12,30 @@ impl Worker {
         self.rewirings.front().map_or(Nanos::NEVER, |(time, _)| *time)
     }
 
-    /// Makes the next planned rewiring: after departures and changes of its time, before arrivals.
+    /// Makes the next planned rewiring: after departures and changes at its time, before arrivals.
     pub(crate) fn rewire_planned(&mut self) {
         let Some((time, mut step)) = self.rewirings.pop_front() else { return };
         self.pump(Arrivals::Ready(&[]), time, time);
         self.flush_ports();
         self.rewire(&mut step, time);
-        self.rewired += 1;
     }
 
-    /// Takes links in, takes the map over, and lets links go. What is no longer needed is left in `step`.
+    /// Adds links, takes over the map, and removes links. What is no longer needed is left in `step`.
     pub(crate) fn rewire(&mut self, step: &mut RewiringStep, now: Nanos) {
         if let Some(joining) = &mut step.joining {
             if self.observing.on {
-                self.observe_joining(joining.slots());
+                self.observe_joining();
             }
             self.emulation.join(joining, step.wheel.as_mut(), now);
         }
+        for (place, node) in &mut step.nodes {
+            self.nodes.exchange(*place as usize, node);
+        }
         for (slot, port) in &mut step.ports {
             self.ports.exchange(*slot, port, now);
+        }
+        for &(slot, node) in &step.moves {
+            self.ports.slots[slot as usize].node = node as usize;
         }
         if let Some(map) = &mut step.map {
             swap(&mut self.map, map);
@@ -49,6 +54,7 @@ impl Worker {
             self.schedules.links.forget(link);
             self.emulation.leave(&mut self.pool, link, now, step.drained);
         }
+        self.rewired += 1;
         if step.exact {
             self.order = Order::Exact;
         }

@@ -9,29 +9,29 @@ use longwire_packet::{Batch, Handle};
 use longwire_units::Nanos;
 
 impl Worker {
-    /// Stages the arrival of a packet that left by a port with a far side; its node decides in its turn.
+    /// Stages the arrival of a packet at the port `far`, whose node decides in turn.
     pub(crate) fn come_in(&mut self, handle: Handle, far: u16) {
         let meta = self.pool.meta_mut(handle);
         let (segments, bytes, near) = (u64::from(meta.segments), meta.segment_bytes(), meta.out_port);
         (meta.in_port, meta.arrival, meta.path) = (far, meta.leave(), UNDECIDED);
-        let home = self.map.homes[usize::from(near)];
+        let home = self.map.port_locations[usize::from(near)];
         if home.worker == self.index {
             let PortStats { out_frames, out_bytes, .. } = &mut self.ports.slots[home.slot as usize].crossed;
             (*out_frames, *out_bytes) = (*out_frames + segments, *out_bytes + bytes);
         }
     }
 
-    /// Lets the node decide about a packet whose turn it is, and moves the results on.
+    /// Lets the node decide about a packet whose turn it is, and forwards the results.
     pub(crate) fn decide_in_turn(&mut self, handle: Handle) {
         let meta = self.pool.meta(handle);
         let (in_port, segments, bytes) = (meta.in_port, u64::from(meta.segments), meta.segment_bytes());
-        let home = self.map.homes[usize::from(in_port)];
+        let home = self.map.port_locations[usize::from(in_port)];
         if home.worker != self.index {
             return self.hand_over(home.worker, handle);
         }
         let slot = &mut self.ports.slots[home.slot as usize];
         let node = slot.node;
-        if self.map.joints.far_side(in_port).is_some() {
+        if self.map.inner_ports.far_side(in_port).is_some() {
             slot.crossed.in_frames += segments;
             slot.crossed.in_bytes += bytes;
         }
@@ -45,7 +45,7 @@ impl Worker {
 
     /// The earliest time that may be passed to a node that decides in turn.
     pub(crate) fn earliest_turn(&self) -> Nanos {
-        if self.simulated { Nanos::ZERO } else { Nanos(self.books.done.0) }
+        if self.simulated { Nanos::ZERO } else { Nanos(self.counters.done.0) }
     }
 
     /// Ticks the nodes that decide in turn whose deadline is `time`.
@@ -56,7 +56,7 @@ impl Worker {
                 continue;
             }
             self.emulation.seen = self.emulation.seen.max(time);
-            self.books.did((time.0, TICK_PLACE));
+            self.counters.did((time.0, TICK_PLACE));
             let first = self.intake.ready.len();
             self.tick(node, time, first);
             self.enter_from(first);
@@ -71,7 +71,7 @@ impl Worker {
         self.nodes.all[node].tick(&mut self.pool, now, &mut self.nodes.outbox);
         for at in 0..self.nodes.outbox.packets().len() {
             let meta = self.pool.meta_mut(self.nodes.outbox.packets()[at].0);
-            let home = self.map.homes[usize::from(meta.in_port)];
+            let home = self.map.port_locations[usize::from(meta.in_port)];
             let slot = &mut self.ports.slots[home.slot as usize];
             (meta.place, meta.seq) = (PORT_PLACES + u32::from(slot.place), slot.seq);
             slot.seq += COPIES;
@@ -79,7 +79,7 @@ impl Worker {
         self.empty_outbox(first);
     }
 
-    /// Moves the packets of `ready` from `first` on, each with all consequences before the next.
+    /// Forwards the packets of `ready` from `first` on, each with all consequences before the next.
     fn enter_from(&mut self, first: usize) {
         for at in first..self.intake.ready.len() {
             self.walk(Next::Enter, self.intake.ready[at]);

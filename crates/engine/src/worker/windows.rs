@@ -4,7 +4,7 @@ use super::Worker;
 use super::pump::Arrivals;
 use crate::order::order_key;
 use crate::walk::Next;
-use crate::windows::{Meeting, earliest};
+use crate::windows::{WindowBarrier, earliest};
 use longwire_block::path::UNDECIDED;
 use longwire_block::{DropReason, FLOOD};
 use longwire_packet::Handle;
@@ -18,70 +18,69 @@ impl Worker {
     /// pool was full.
     pub(crate) fn run_windows(&mut self, until: Nanos) -> Option<Nanos> {
         let windows = self.windows.as_ref()?;
-        let (meeting, longest) = (Arc::clone(&windows.meeting), windows.longest);
+        let (barrier, longest) = (Arc::clone(&windows.barrier), windows.longest);
         self.emulation.end_at(until);
         loop {
             let own = self.index as usize;
             let change = if self.pool.live() > 0 { self.schedules.links.next() } else { Nanos::NEVER };
-            meeting.change[own].store(change.0, Ordering::SeqCst);
-            meeting.next[own].store(self.bound(until).0, Ordering::SeqCst);
-            self.meet(&meeting);
-            let (next, change) = (earliest(&meeting.next), earliest(&meeting.change));
-            let failed = meeting.failed.load(Ordering::SeqCst) > 0;
-            self.meet(&meeting);
+            barrier.change[own].store(change.0, Ordering::SeqCst);
+            barrier.next[own].store(self.bound(until).0, Ordering::SeqCst);
+            self.meet(&barrier);
+            let (next, change) = (earliest(&barrier.next), earliest(&barrier.change));
+            let failed = barrier.failed.load(Ordering::SeqCst) > 0;
+            self.meet(&barrier);
             if failed {
                 return None;
             }
             let awaiting = next > until;
-            let start = if awaiting { self.pending_together(&meeting) } else { next.min(change) };
+            let start = if awaiting { self.pending_together(&barrier) } else { next.min(change) };
             if start > until {
-                return Some(self.end_together(&meeting, until));
+                return Some(self.end_together(&barrier, until));
             }
             if !awaiting {
                 self.schedules.links.interrupt();
             }
-            // Pending changes are tried one by one, because the next one may not be worth waiting for.
+            // Pending changes are made one by one, because the next one may not be worth waiting for.
             let end = (start + if awaiting { Nanos(1) } else { longest }).min(until + Nanos(1));
             self.take_in(end);
-            self.meet(&meeting);
+            self.meet(&barrier);
             self.stage_from_rings();
             self.pump(Arrivals::Staged, start, Nanos(end.0 - 1));
-            self.meet(&meeting);
+            self.meet(&barrier);
             self.stage_from_rings();
             self.put_out_before(end);
             if self.lost_anything() {
-                meeting.failed.store(1, Ordering::SeqCst);
+                barrier.failed.store(1, Ordering::SeqCst);
             }
         }
     }
 
     /// The next change worth waiting for if no other event is left anywhere.
-    fn pending_together(&mut self, meeting: &Meeting) -> Nanos {
+    fn pending_together(&mut self, barrier: &WindowBarrier) -> Nanos {
         let own = self.pending();
-        *meeting.pending[self.index as usize].lock().unwrap_or_else(PoisonError::into_inner) = own;
-        self.meet(meeting);
-        let all = meeting.pending();
-        self.meet(meeting);
+        *barrier.pending[self.index as usize].lock().unwrap_or_else(PoisonError::into_inner) = own;
+        self.meet(barrier);
+        let all = barrier.pending();
+        self.meet(barrier);
         all.time()
     }
 
     /// The end of the run for all workers: the planned end, or the last event.
-    fn end_together(&mut self, meeting: &Meeting, until: Nanos) -> Nanos {
-        meeting.next[self.index as usize].store(self.end(until).0, Ordering::SeqCst);
-        self.meet(meeting);
-        Nanos(meeting.next.iter().map(|time| time.load(Ordering::SeqCst)).max().unwrap_or(until.0))
+    fn end_together(&mut self, barrier: &WindowBarrier, until: Nanos) -> Nanos {
+        barrier.next[self.index as usize].store(self.end(until).0, Ordering::SeqCst);
+        self.meet(barrier);
+        Nanos(barrier.next.iter().map(|time| time.load(Ordering::SeqCst)).max().unwrap_or(until.0))
     }
 
-    /// Waits until all workers are here, and empties the rings meanwhile so that nobody waits for room in
-    /// one.
-    fn meet(&mut self, meeting: &Meeting) {
-        let round = meeting.round.load(Ordering::SeqCst);
-        if meeting.present.fetch_add(1, Ordering::SeqCst) + 1 == meeting.workers {
-            meeting.present.store(0, Ordering::SeqCst);
-            meeting.round.store(round + 1, Ordering::SeqCst);
+    /// Waits for all workers, and empties the rings meanwhile so that nobody waits for room in one.
+    fn meet(&mut self, barrier: &WindowBarrier) {
+        let round = barrier.round.load(Ordering::SeqCst);
+        if barrier.present.fetch_add(1, Ordering::SeqCst) + 1 == barrier.workers {
+            barrier.present.store(0, Ordering::SeqCst);
+            barrier.round.store(round + 1, Ordering::SeqCst);
             return;
         }
-        while meeting.round.load(Ordering::SeqCst) == round {
+        while barrier.round.load(Ordering::SeqCst) == round {
             self.stage_from_rings();
             std::thread::yield_now();
         }
@@ -121,7 +120,7 @@ impl Worker {
         let meta = self.pool.meta(handle);
         let worker = match self.map.paths.link(meta.path) {
             Some(link) => Some(link.worker()),
-            None if meta.path == UNDECIDED => Some(self.map.homes[usize::from(meta.in_port)].worker),
+            None if meta.path == UNDECIDED => Some(self.map.port_locations[usize::from(meta.in_port)].worker),
             None => None,
         };
         if worker == Some(self.index) {
@@ -184,13 +183,12 @@ impl Worker {
         }
     }
 
-    /// Sends on a packet that has left a link ahead of its time: its arrival lies in the future, but is
-    /// determined.
+    /// Forwards a packet that has left a link ahead of time: its arrival is in the future, but determined.
     pub(crate) fn go_ahead(&mut self, handle: Handle) {
         let out_port = self.pool.meta(handle).out_port;
         if self.advance(handle) {
             self.route(handle);
-        } else if let Some(far) = self.map.joints.far_side(out_port) {
+        } else if let Some(far) = self.map.inner_ports.far_side(out_port) {
             self.come_in(handle, far);
             self.route(handle);
         } else if out_port == FLOOD {
@@ -207,7 +205,7 @@ impl Worker {
             && time < end.0
         {
             windows.outgoing.pop();
-            let home = self.map.homes[usize::from(self.pool.meta(Handle(handle)).out_port)];
+            let home = self.map.port_locations[usize::from(self.pool.meta(Handle(handle)).out_port)];
             self.put_out(home.slot as usize, Handle(handle));
         }
         self.flush_ports();
@@ -223,6 +221,6 @@ impl Worker {
 
     /// Whether the pool was full: a simulated run then ends, because its trace would depend on the pool.
     pub(crate) fn lost_anything(&self) -> bool {
-        self.books.flow.drops[DropReason::PoolFull as usize] > 0 || self.ports.lost_anything()
+        self.counters.flow.drops[DropReason::PoolFull as usize] > 0 || self.ports.lost_anything()
     }
 }

@@ -4,7 +4,7 @@
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{Node, Port};
 use longwire_engine::{
-    Agenda, Between, Home, Joints, Map, PortSetup, Setup, Steered, Tolerance, Wait, WorkerSetup,
+    Agenda, Between, InnerPorts, Map, PortLocation, PortSetup, Setup, Steered, Tolerance, Wait, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
@@ -14,31 +14,32 @@ use longwire_units::Nanos;
 use std::collections::HashMap;
 
 /// A link in the words of a scenario.
-pub type Words = &'static [(&'static str, &'static str)];
+pub type LinkSettings = &'static [(&'static str, &'static str)];
 
 /// A path between two ports: the links in order, by their index.
-pub type Way = ((u16, u16), &'static [u32]);
+pub type Route = ((u16, u16), &'static [u32]);
 
 /// Construction data of an engine. All ports belong to the first worker; links are distributed over the
 /// workers in turn.
-pub struct Bed {
-    pub links: &'static [Words],
-    pub ways: &'static [Way],
+pub struct TestBed {
+    pub links: &'static [LinkSettings],
+    pub routes: &'static [Route],
     pub workers: u32,
     pub pool_bytes: u64,
     /// The lowest delay of the links, for simulated runs with several workers.
     pub lead: Nanos,
 }
 
-impl Bed {
+impl TestBed {
     /// The engine, with these ports.
     pub fn setup(&self, ports: Vec<Box<dyn Port>>) -> Setup {
         let places: Vec<u16> = (0..ports.len() as u16).collect();
         let link_ref = |&link: &u32| LinkRef::new(link % self.workers, link / self.workers);
         let mut paths = Paths::default();
-        let path = |&(pair, links): &Way| (pair, paths.add(&links.iter().map(link_ref).collect::<Vec<_>>()));
-        let rules: Vec<_> = self.ways.iter().map(path).collect();
-        let homes = places.iter().map(|&slot| Home::single(0, slot.into())).collect();
+        let path =
+            |&(pair, links): &Route| (pair, paths.add(&links.iter().map(link_ref).collect::<Vec<_>>()));
+        let rules: Vec<_> = self.routes.iter().map(path).collect();
+        let port_locations = places.iter().map(|&slot| PortLocation::single(0, slot.into())).collect();
         let mut ports = Some(ports);
         let worker = |index| {
             let (links, crossing) = self.links_of(index);
@@ -51,7 +52,7 @@ impl Bed {
                 nodes: if index == 0 { vec![Box::new(bridge) as Box<dyn Node>] } else { Vec::new() },
                 ports: ports.into_iter().enumerate().map(setup).collect(),
                 links,
-                flat: self.ways.iter().all(|(_, links)| links.len() < 2),
+                flat: self.routes.iter().all(|(_, links)| links.len() < 2),
                 crossing,
                 agenda: Agenda::default(),
                 observer: None,
@@ -63,11 +64,11 @@ impl Bed {
             map: Map {
                 classifier: Classifier::new(&[], &[], &rules),
                 paths,
-                homes,
+                port_locations,
                 floods: HashMap::new(),
                 steered: Steered::default(),
                 requested: Steered::default(),
-                joints: Joints::default(),
+                inner_ports: InnerPorts::default(),
             },
             tolerance: Tolerance::default(),
             wait: Wait::Spin,
@@ -84,7 +85,7 @@ impl Bed {
             let with = |config: LinkConfig, (key, text): &(&str, &str)| config.with_text(key, text).unwrap();
             links.add(place, &place.to_string(), &words.iter().fold(LinkConfig::default(), with));
             let leads = |hop: &[u32]| hop[0] == place && hop[1] % self.workers != worker;
-            crossing.push(self.ways.iter().any(|(_, links)| links.windows(2).any(leads)));
+            crossing.push(self.routes.iter().any(|(_, links)| links.windows(2).any(leads)));
         }
         (links, crossing)
     }

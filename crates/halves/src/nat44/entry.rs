@@ -2,7 +2,7 @@
 
 use super::packet::{TCP, UDP};
 use super::table::Endpoint;
-use crate::post::Entry;
+use crate::session::Entry;
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 
@@ -29,14 +29,14 @@ pub(super) fn key(endpoint: Endpoint, side: u8) -> Vec<u8> {
 }
 
 /// Parses one side of a binding from the program's map: 0 for the source, 1 for the destination; both
-/// endpoints, and the note. None if it is invalid.
-pub(super) fn read((key, value): &Entry) -> Option<(u8, Endpoint, Endpoint, Noted)> {
+/// endpoints, and its usage. None if it is invalid.
+pub(super) fn read((key, value): &Entry) -> Option<(u8, Endpoint, Endpoint, BindingUsage)> {
     let (&[.., protocol, side], end) = (key.first_chunk::<8>()?, |bytes: &[u8]| {
         let &[a, b, c, d, high, low] = bytes.first_chunk()?;
         Some((Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([high, low])))
     });
     let endpoint = |(address, port)| Endpoint { address, port, protocol };
-    Some((side, endpoint(end(key)?), endpoint(end(value)?), Noted::read(value)?))
+    Some((side, endpoint(end(key)?), endpoint(end(value)?), BindingUsage::read(value)?))
 }
 
 pub(super) fn told(event: &str, inside: Endpoint, external: Endpoint) -> Value {
@@ -58,15 +58,15 @@ fn name(protocol: u8) -> &'static str {
     }
 }
 
-/// The program's note about one side of a binding.
+/// What the program has recorded about one side of a binding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Noted {
+pub(super) struct BindingUsage {
     pub flags: u8,
     pub packets: u64,
     pub last: u64,
 }
 
-impl Noted {
+impl BindingUsage {
     /// Parses a value of the program's map.
     pub fn read(value: &[u8]) -> Option<Self> {
         let number = |at: usize| Some(u64::from_le_bytes(value.get(at..at + 8)?.try_into().ok()?));
@@ -86,9 +86,9 @@ mod tests {
         assert_eq!(out.0, [10, 0, 0, 1, 0x13, 0x88, 17, 0]);
         assert_eq!(back.0, [192, 0, 2, 1, 0x9c, 0x41, 17, 1]);
         let (inside, outside) = (end([10, 0, 0, 1], 0x1388), end([192, 0, 2, 1], 0x9c41));
-        let noted = Noted { flags: 2, packets: 1, last: 5 };
+        let noted = BindingUsage { flags: 2, packets: 1, last: 5 };
         assert_eq!(read(&out), Some((0, inside, outside, noted)));
-        assert_eq!(read(&back), Some((1, outside, inside, Noted { flags: 0, packets: 0, last: 5 })));
+        assert_eq!(read(&back), Some((1, outside, inside, BindingUsage { flags: 0, packets: 0, last: 5 })));
         assert_eq!(read(&(vec![0; 7], back.1.clone())), None);
         let number = |number: u64| number.to_le_bytes();
         assert_eq!(out.1, [&[192, 0, 2, 1, 0x9c, 0x41, 2, 0x1a][..], &number(1), &number(5)].concat());

@@ -1,32 +1,31 @@
 //! The running half: packets that come up, bindings that expire, and messages.
 
 use super::Args;
-use super::entry::Noted;
+use super::entry::BindingUsage;
 use super::entry::{between, entries, key, told};
 use super::packet::{ICMP, TCP, UDP};
+use super::pending::{PendingPacket, PendingPackets, first_of};
 use super::table::Endpoint;
-use super::translator::{Counts, Ruling, Translator};
-use super::waiting::{Up, Waiting, first_of};
-use crate::post::{Entry, Post};
+use super::translator::{Counts, Translation, Translator};
+use crate::session::{Entry, RouterSession};
 use longwire_punt::Verdict;
 use longwire_punt::client::{Control, Event};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// The running half.
 pub(super) struct Nat<'p> {
-    post: &'p Post,
+    session: &'p RouterSession,
     control: Control,
     translator: Translator,
     fid: u32,
     args: &'p Args,
-    /// Counts in the last message.
+    /// Counts at the last report.
     told: Counts,
-    /// Time of the next message.
+    /// Time of the next report.
     next: Instant,
     /// Time of the last packet, by this clock and by the router's.
     clock: Option<(Instant, u64)>,
-    waiting: Waiting,
+    pending: PendingPackets,
 }
 
 /// Longest sleep between checks whether it should end.
@@ -36,7 +35,7 @@ pub(super) const BINDINGS: &str = "bindings";
 /// Packets served, and bindings checked, per batch: their entries fit one request.
 const TOGETHER: usize = 256;
 
-/// Work for packets that came together.
+/// Work for packets that arrived together.
 #[derive(Default)]
 struct Work {
     /// Answers to be sent once the entries are written: token, verdict, and new first bytes.
@@ -55,10 +54,16 @@ impl Work {
 }
 
 impl<'p> Nat<'p> {
-    /// A half without work yet, for the program with this number.
-    pub fn new(post: &'p Post, control: Control, translator: Translator, fid: u32, args: &'p Args) -> Self {
+    /// Creates the state of the program with this number.
+    pub fn new(
+        session: &'p RouterSession,
+        control: Control,
+        translator: Translator,
+        fid: u32,
+        args: &'p Args,
+    ) -> Self {
         Self {
-            post,
+            session,
             control,
             translator,
             fid,
@@ -66,11 +71,11 @@ impl<'p> Nat<'p> {
             told: Counts::default(),
             next: Instant::now(),
             clock: None,
-            waiting: Waiting::default(),
+            pending: PendingPackets::default(),
         }
     }
 
-    /// Serves what arrives within a moment.
+    /// Serves arriving packets for a short time.
     pub fn go_on(&mut self) -> anyhow::Result<()> {
         let is_due = self.now().is_some_and(|now| self.translator.table.due(now).next().is_some());
         self.control.wait(if is_due { Duration::ZERO } else { SLEEP })?;
@@ -80,9 +85,14 @@ impl<'p> Nat<'p> {
                 None => break,
                 Some(Event::Packet(facts, bytes)) => {
                     let length = facts.len as usize;
-                    vec![Up { token: facts.token, time: facts.time, length, frame: bytes.to_vec() }]
+                    vec![PendingPacket {
+                        token: facts.token,
+                        time: facts.time,
+                        length,
+                        frame: bytes.to_vec(),
+                    }]
                 }
-                Some(Event::Body(token, _, bytes)) => self.waiting.come(token, bytes),
+                Some(Event::Body(token, _, bytes)) => self.pending.come(token, bytes),
             };
             for up in ups {
                 self.clock = Some((Instant::now(), up.time));
@@ -98,7 +108,7 @@ impl<'p> Nat<'p> {
         Ok(())
     }
 
-    /// Whether the router has cut it off. Packets that came up meanwhile are lost.
+    /// Whether the router has cut it off. Packets that have come up since are lost.
     pub fn is_cut_off(&mut self) -> bool {
         loop {
             match self.control.next() {
@@ -109,36 +119,36 @@ impl<'p> Nat<'p> {
         }
     }
 
-    /// Decides about a packet, and about later fragments that waited for it.
-    fn serve(&mut self, up: Up, work: &mut Work) -> anyhow::Result<()> {
-        let Some(mut up) = self.waiting.hold(up) else { return Ok(()) };
+    /// Decides about a packet and the later fragments that waited for it.
+    fn serve(&mut self, up: PendingPacket, work: &mut Work) -> anyhow::Result<()> {
+        let Some(mut up) = self.pending.hold(up) else { return Ok(()) };
         // Before it is rewritten.
         let first_of = first_of(&up.frame);
         let ruling = self.translator.judge(&mut up.frame, up.time);
         let verdict = match ruling {
-            Ruling::Needs(count) if count > up.frame.len() && count <= up.length => {
-                self.waiting.ask(&up);
+            Translation::Needs(count) if count > up.frame.len() && count <= up.length => {
+                self.pending.ask(&up);
                 while !self.control.fetch(up.token, 0, u32::try_from(count)?)? {
                     self.control.flush();
                 }
                 return Ok(());
             }
-            Ruling::Needs(_) => {
+            Translation::Needs(_) => {
                 self.translator.counts.untranslatable += 1;
                 Verdict::Drop
             }
-            Ruling::Dropped => Verdict::Drop,
-            Ruling::Pass | Ruling::Rewritten => Verdict::Pass,
-            Ruling::Bound(inside, external, noted) => {
+            Translation::Dropped => Verdict::Drop,
+            Translation::Pass | Translation::Rewritten => Verdict::Pass,
+            Translation::Bound(inside, external, noted) => {
                 work.bind(inside, external, noted, up.time);
                 Verdict::Pass
             }
         };
-        if !matches!(ruling, Ruling::Rewritten | Ruling::Bound(..)) {
+        if !matches!(ruling, Translation::Rewritten | Translation::Bound(..)) {
             up.frame.clear();
         }
         work.answers.push((up.token, verdict, up.frame));
-        for later in self.waiting.released(first_of) {
+        for later in self.pending.released(first_of) {
             self.serve(later, work)?;
         }
         Ok(())
@@ -147,7 +157,7 @@ impl<'p> Nat<'p> {
     /// Writes new bindings, then sends the answers, whose packets need them.
     fn finish(&mut self, work: &Work) -> anyhow::Result<()> {
         if !work.entries.is_empty() {
-            self.post.fill(self.fid, BINDINGS, &work.entries)?;
+            self.session.fill(self.fid, BINDINGS, &work.entries)?;
         }
         for (token, verdict, head) in &work.answers {
             while !self.control.answer(*token, *verdict, head)? {
@@ -157,7 +167,7 @@ impl<'p> Nat<'p> {
         self.control.flush();
         for &(inside, external) in work.bound.iter().filter(|_| self.args.log) {
             let event = told("bound", inside, external);
-            self.post.tell(&event, &format!("bound: {}", between(inside, external)))?;
+            self.session.tell(&event, &format!("bound: {}", between(inside, external)))?;
         }
         Ok(())
     }
@@ -177,9 +187,10 @@ impl<'p> Nat<'p> {
         }
         let keys: Vec<_> =
             due.iter().flat_map(|&(inside, external)| [key(inside, 0), key(external, 1)]).collect();
-        let values = self.post.values(self.fid, BINDINGS, &keys)?;
-        let noted = values.iter().map(|value| value.as_deref().and_then(Noted::read).unwrap_or_default());
-        let noted: Vec<Noted> = noted.collect();
+        let values = self.session.values(self.fid, BINDINGS, &keys)?;
+        let noted =
+            values.iter().map(|value| value.as_deref().and_then(BindingUsage::read).unwrap_or_default());
+        let noted: Vec<BindingUsage> = noted.collect();
         let (mut over, mut ended) = (Vec::new(), Vec::new());
         for (&(inside, external), noted) in due.iter().zip(noted.as_chunks::<2>().0) {
             match self.translator.keep_until(inside, noted[0], noted[1], now) {
@@ -191,7 +202,7 @@ impl<'p> Nat<'p> {
             }
         }
         if !over.is_empty() {
-            self.post.prune(self.fid, BINDINGS, &over)?;
+            self.session.prune(self.fid, BINDINGS, &over)?;
         }
         for (inside, external, packets) in ended {
             self.translator.table.release(inside);
@@ -201,7 +212,7 @@ impl<'p> Nat<'p> {
                 event["packets"] = packets.as_slice().into();
                 let [out, back] = packets;
                 let text = format!("ended: {}; {out} packets out, {back} back", between(inside, external));
-                self.post.tell(&event, &text)?;
+                self.session.tell(&event, &text)?;
             }
         }
         Ok(())
@@ -215,13 +226,13 @@ impl<'p> Nat<'p> {
         }
         self.told = now;
         for (what, count, text) in [
-            ("host", now.host - before.host, "hosts had as many bindings as --each lets them have"),
-            ("table", now.table - before.table, "there are as many bindings as there may be"),
+            ("host", now.host - before.host, "hosts have reached the limit of --each"),
+            ("table", now.table - before.table, "the limit of --bindings is reached"),
             ("ports", now.ports - before.ports, "no port of their external address was free"),
         ] {
             if count > 0 {
                 let event = json!({ "event": "full", "what": what, "packets": count });
-                self.post.tell(&event, &format!("full: {count} packets dropped: {text}"))?;
+                self.session.tell(&event, &format!("full: {count} packets dropped: {text}"))?;
             }
         }
         let table = &self.translator.table;
@@ -240,6 +251,6 @@ impl<'p> Nat<'p> {
              packets refused, {} untranslatable",
             now.made, now.ended, now.untranslatable
         );
-        self.post.tell(&event, &text)
+        self.session.tell(&event, &text)
     }
 }

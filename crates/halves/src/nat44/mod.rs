@@ -1,26 +1,26 @@
-//! `longwire control nat44`: owns external addresses and ports, and gives them to flows from inside.
+//! `longwire control nat44`: assigns external addresses and ports to flows from inside.
 
 mod entry;
-mod forerunner;
 mod half;
 mod network;
 mod packet;
+mod pending;
+mod predecessor;
 mod reach;
 mod table;
 mod translator;
-mod waiting;
 
-use crate::post::Post;
-use crate::{Interval, Stay};
+use crate::session::RouterSession;
+use crate::{Interval, ResidentArgs};
 use anyhow::{Context, bail, ensure};
-use forerunner::Left;
 use half::{BINDINGS, Nat};
-use longwire_punt::Cut;
+use longwire_punt::CutReason;
 use longwire_punt::client::{ClientError, Control, Hello};
 use longwire_report::output;
 use longwire_scenario::{WrittenForwarder, digits};
 use longwire_units::Nanos;
 use network::{Network4, Ports};
+use predecessor::Predecessor;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use table::Limits;
@@ -41,7 +41,7 @@ Examples:
   1024-65535 --each 500 --udp '3 min' --json")]
 pub struct Args {
     #[command(flatten)]
-    beside: Stay,
+    target: ResidentArgs,
 
     /// An inside network; up to four can be given.
     #[arg(long, value_name = "NETWORK", required = true, value_parser = Network4::read)]
@@ -112,7 +112,7 @@ const CYCLES: u64 = 50_000;
 const WITHIN: &str = "5 s";
 /// Entries of the map removed per request.
 const PRUNED: usize = 500;
-/// Minimum times of RFC 4787 (REQ-5), 5382 (REQ-5), 5508 (REQ-2).
+/// Minimum lifetimes: RFC 4787 (REQ-5), RFC 5382 (REQ-5), RFC 5508 (REQ-2).
 const LEAST: [(&str, Nanos); 4] = [
     ("--udp", Nanos::from_secs(120)),
     ("--tcp", Nanos::from_secs(7440)),
@@ -127,19 +127,19 @@ impl Args {
     /// If the programs are refused, or the instance does not answer.
     pub fn run(self) -> anyhow::Result<()> {
         self.check()?;
-        let post = Post::take(&self.beside, self.json)?;
-        reach::warn(&post, &self.external, self.json)?;
+        let session = RouterSession::take(&self.target, self.json)?;
+        reach::warn(&session, &self.external, self.json)?;
         let mut translator = self.translator();
-        let (fid, control) = match Left::find(&post, &self.state(), self.beside.lease)? {
-            Some(left) => (left.program, self.take_over(&post, left, &mut translator)?),
-            None => self.install(&post)?,
+        let (fid, control) = match Predecessor::find(&session, &self.state(), self.target.lease)? {
+            Some(left) => (left.program, self.take_over(&session, left, &mut translator)?),
+            None => self.install(&session)?,
         };
-        let mut nat = Nat::new(&post, control, translator, fid, &self);
-        let ended = post.every(Nanos(0), |_| nat.go_on());
+        let mut nat = Nat::new(&session, control, translator, fid, &self);
+        let ended = session.every(Nanos(0), |_| nat.go_on());
         // A half that hung is cut off; its successor continues with the installed programs.
-        if nat.is_cut_off() && post.is_attached(NAME) {
-            post.abandon();
-            output::note("another has taken over");
+        if nat.is_cut_off() && session.is_attached(NAME) {
+            session.abandon();
+            output::note("another process has taken over");
         }
         match ended {
             Err(error) if has_ended(&error) => {
@@ -150,31 +150,36 @@ impl Args {
         }
     }
 
-    /// Installs the program, and behind it, because it sets the mark, the one whose packets go up; then
+    /// Installs the program, and behind it, because that sets the mark, the one whose packets go up; then
     /// attaches to the router.
-    fn install(&self, post: &Post) -> anyhow::Result<(u32, Control)> {
+    fn install(&self, session: &RouterSession) -> anyhow::Result<(u32, Control)> {
         let program = WrittenForwarder {
             program: "nat44".into(),
             data: Some(digits(&self.state())),
             ..WrittenForwarder::default()
         };
-        let fid = post.install(&program)?;
-        post.install(&self.attachment())?;
+        let fid = session.install(&program)?;
+        session.install(&self.attachment())?;
         Ok((fid, self.connect()?))
     }
 
-    /// Takes over the attachment of a half that is gone, and its bindings from the program's map, as far as
-    /// they are still valid.
-    fn take_over(&self, post: &Post, left: Left, translator: &mut Translator) -> anyhow::Result<Control> {
-        let Left { program, attachment } = left;
-        // No other process can attach from here on.
+    /// Takes over a predecessor's attachment, and those of its bindings in the program's map that are still
+    /// valid.
+    fn take_over(
+        &self,
+        session: &RouterSession,
+        left: Predecessor,
+        translator: &mut Translator,
+    ) -> anyhow::Result<Control> {
+        let Predecessor { program, attachment } = left;
+        // From here on no other process can attach.
         let control =
             self.connect().with_context(|| format!("taking over the programs {program} and {attachment}"))?;
-        post.adopt(&[program, attachment])?;
-        let entries = post.entries(program, BINDINGS)?;
+        session.adopt(&[program, attachment])?;
+        let entries = session.entries(program, BINDINGS)?;
         let stray = translator.restore(&entries);
         for keys in stray.chunks(PRUNED) {
-            post.prune(program, BINDINGS, keys)?;
+            session.prune(program, BINDINGS, keys)?;
         }
         let bindings = (entries.len() - stray.len()) / 2;
         output::note(&format!(
@@ -186,29 +191,32 @@ impl Args {
 
     /// Attaches to the router, which has granted the guarantee.
     fn connect(&self) -> anyhow::Result<Control> {
-        let socket = self.beside.socket()?;
+        let socket = self.target.socket()?;
         let hello = Hello { name: NAME.into(), packets: self.packets, cycles: CYCLES, share: 1 };
         Ok(Control::connect(Path::new(&socket), &hello)?)
     }
 
     fn check(&self) -> anyhow::Result<()> {
-        ensure!(self.inside.len() <= MOST_INSIDE, "--inside can be given {MOST_INSIDE} times at most");
+        ensure!(self.inside.len() <= MOST_INSIDE, "--inside can be given at most {MOST_INSIDE} times");
         let count = self.external.count();
-        ensure!(count <= 256, "--external has {count} addresses; 256 are the most: write a /24 or less");
+        ensure!(
+            count <= 256,
+            "--external has {count} addresses, more than 256: write a /24 or a longer prefix"
+        );
         if let Some(inside) = self.inside.iter().find(|inside| inside.meets(&self.external)) {
-            bail!("--external meets the inside network {}", inside.first());
+            bail!("--external overlaps the inside network {}", inside.first());
         }
         ensure!(
             (1..=MOST_BINDINGS).contains(&self.bindings),
             "--bindings {} is outside 1 to {MOST_BINDINGS}",
             self.bindings
         );
-        ensure!(self.each > 0, "--each 0 would let nobody out; ask for at least 1");
+        ensure!(self.each > 0, "--each must be at least 1");
         let times = [self.udp, self.tcp, self.tcp_transitory, self.icmp];
         for ((option, least), time) in LEAST.into_iter().zip(times) {
             if time < least {
                 output::note(&format!(
-                    "{option} {time} is less than the {least} that applications may count on"
+                    "{option} {time} is less than {least}, on which applications may rely"
                 ));
             }
         }
@@ -259,5 +267,5 @@ impl Args {
 /// Whether the router is gone, or its run has ended.
 fn has_ended(error: &anyhow::Error) -> bool {
     let ended = error.downcast_ref::<ClientError>();
-    matches!(ended, Some(ClientError::Ended(None | Some(Cut::Left | Cut::Stopped))))
+    matches!(ended, Some(ClientError::Ended(None | Some(CutReason::Left | CutReason::Stopped))))
 }

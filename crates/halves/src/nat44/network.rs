@@ -29,15 +29,15 @@ impl Network4 {
             ));
         }
         let why = match first.octets() {
-            [0, ..] => "this network",
-            [127, ..] => "loopback",
-            [169, 254, ..] => "those of one link only",
-            [224..=239, ..] => "groups",
-            [240..=255, ..] => "what is reserved",
+            [0, ..] => "\"this network\" addresses",
+            [127, ..] => "loopback addresses",
+            [169, 254, ..] => "link-local addresses",
+            [224..=239, ..] => "multicast addresses",
+            [240..=255, ..] => "reserved addresses",
             _ => return Ok(network),
         };
         Err(format!(
-            "\"{text}\" is of {why}, from which no router forwards anything: give an address of the router"
+            "\"{text}\" is one of the {why}, which no router forwards: give an address of the router"
         ))
     }
 
@@ -46,7 +46,7 @@ impl Network4 {
         let written: Network = text.parse()?;
         let network = written.masked();
         let (IpAddr::V4(written), IpAddr::V4(address)) = (written.address, network.address) else {
-            return Err(format!("\"{text}\" is not of IPv4"));
+            return Err(format!("\"{text}\" is not IPv4"));
         };
         match network.prefix {
             0 => Err(format!("\"{text}\" has all addresses")),
@@ -96,7 +96,7 @@ pub(super) struct Ports {
 
 impl Ports {
     pub fn read(text: &str) -> Result<Self, String> {
-        let wrong = || format!("\"{text}\" is no range of ports, such as 1024-65535");
+        let wrong = || format!("\"{text}\" is not a range of ports, such as 1024-65535");
         let (first, last) = text.split_once('-').ok_or_else(wrong)?;
         match (first.trim().parse(), last.trim().parse()) {
             (Ok(first), Ok(last)) if first > 0 && first <= last => Ok(Self { first, last }),
@@ -138,12 +138,12 @@ mod tests {
                 "would be all 256 addresses of its network: write 10.0.2.1 for that one, or 10.0.2.0/24 for \
                  all",
             ),
-            ("0.1.2.3", "is of this network"),
-            ("127.0.0.1", "is of loopback"),
-            ("169.254.7.0/24", "is of those of one link only"),
-            ("224.0.0.5", "is of groups"),
-            ("239.255.0.0/28", "is of groups"),
-            ("255.255.255.255", "is of what is reserved"),
+            ("0.1.2.3", "is one of the \"this network\" addresses"),
+            ("127.0.0.1", "is one of the loopback addresses"),
+            ("169.254.7.0/24", "is one of the link-local addresses"),
+            ("224.0.0.5", "is one of the multicast addresses"),
+            ("239.255.0.0/28", "is one of the multicast addresses"),
+            ("255.255.255.255", "is one of the reserved addresses"),
         ] {
             let said = Network4::external(wrong).unwrap_err();
             assert!(said.contains(why), "{said}");

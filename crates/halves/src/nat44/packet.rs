@@ -26,10 +26,10 @@ const NOTED: u8 = 0x17;
 
 /// Common fields of a packet's fragments (RFC 791, section 3.2): source, destination, protocol,
 /// identification.
-pub(super) type PartKey = (Ipv4Addr, Ipv4Addr, u8, u16);
+pub(super) type FragmentKey = (Ipv4Addr, Ipv4Addr, u8, u16);
 
-/// The packet of which a frame is a fragment, and whether it is a later one than the first.
-pub(super) fn part(frame: &[u8]) -> Option<(PartKey, bool)> {
+/// The packet of which a frame is a fragment, and whether it is not the first fragment.
+pub(super) fn fragment_key(frame: &[u8]) -> Option<(FragmentKey, bool)> {
     after_ip(frame, IP).ok()?;
     let fragment = word(frame, IP + FRAGMENT).ok()?;
     let [source, destination] = [12, 16].map(|field| address(frame, IP + field).ok());
@@ -39,7 +39,7 @@ pub(super) fn part(frame: &[u8]) -> Option<(PartKey, bool)> {
         .then_some(((source?, destination?, protocol, identification), fragment & OFFSET != 0))
 }
 
-/// End of a packet.
+/// Which endpoint of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Source,
@@ -57,13 +57,12 @@ pub(super) enum Kind {
     Answer(u16),
     /// An ICMP error about a packet with this protocol, source and destination.
     Error { protocol: u8, source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16) },
-    /// A later fragment of a packet.
+    /// A fragment other than the first.
     Later,
     /// Something else.
     Other,
 }
 
-/// A packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Packet {
     pub source: Ipv4Addr,
@@ -79,10 +78,10 @@ pub(super) struct Packet {
 
 /// Reason why a packet can't be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unread {
+pub(super) enum ParseError {
     /// This many bytes are needed.
     Needs(usize),
-    /// Not a packet that should go up.
+    /// Not a packet that the program should send up.
     Wrong,
 }
 
@@ -91,9 +90,9 @@ impl Packet {
     ///
     /// # Errors
     /// If more bytes are needed, or it is invalid.
-    pub fn read(frame: &[u8]) -> Result<Self, Unread> {
+    pub fn read(frame: &[u8]) -> Result<Self, ParseError> {
         if word(frame, 12)? != 0x0800 {
-            return Err(Unread::Wrong);
+            return Err(ParseError::Wrong);
         }
         let transport = after_ip(frame, IP)?;
         let fragment = word(frame, IP + FRAGMENT)?;
@@ -153,7 +152,7 @@ impl Packet {
     }
 }
 
-fn kind(frame: &[u8], protocol: u8, at: usize) -> Result<Kind, Unread> {
+fn kind(frame: &[u8], protocol: u8, at: usize) -> Result<Kind, ParseError> {
     const ECHO_REPLY: u8 = 0;
     const ECHO_REQUEST: u8 = 8;
     /// Destination unreachable, source quench, time exceeded, parameter problem (RFC 792).
@@ -180,7 +179,7 @@ fn kind(frame: &[u8], protocol: u8, at: usize) -> Result<Kind, Unread> {
 }
 
 /// The packet that an ICMP error is about.
-fn about(frame: &[u8], ip: usize) -> Result<Kind, Unread> {
+fn about(frame: &[u8], ip: usize) -> Result<Kind, ParseError> {
     let inner = after_ip(frame, ip)?;
     let protocol = byte(frame, ip + PROTOCOL)?;
     let is_first = word(frame, ip + FRAGMENT)? & OFFSET == 0;
@@ -195,13 +194,13 @@ fn about(frame: &[u8], ip: usize) -> Result<Kind, Unread> {
 }
 
 /// Offset of the header after an IPv4 header.
-fn after_ip(frame: &[u8], ip: usize) -> Result<usize, Unread> {
+fn after_ip(frame: &[u8], ip: usize) -> Result<usize, ParseError> {
     const VERSION: u8 = 4;
     const LEAST: usize = 20;
     let first = byte(frame, ip)?;
     let length = usize::from(first & 15) * 4;
     if first >> 4 != VERSION || length < LEAST {
-        return Err(Unread::Wrong);
+        return Err(ParseError::Wrong);
     }
     Ok(ip + length)
 }
@@ -242,17 +241,17 @@ fn adjust(frame: &mut [u8], at: usize, changes: &[(u16, u16)], is_udp: bool) {
     frame[at..at + 2].copy_from_slice(&check.to_be_bytes());
 }
 
-fn byte(frame: &[u8], at: usize) -> Result<u8, Unread> {
-    frame.get(at).copied().ok_or(Unread::Needs(at + 1))
+fn byte(frame: &[u8], at: usize) -> Result<u8, ParseError> {
+    frame.get(at).copied().ok_or(ParseError::Needs(at + 1))
 }
 
-fn word(frame: &[u8], at: usize) -> Result<u16, Unread> {
-    let bytes = frame.get(at..at + 2).ok_or(Unread::Needs(at + 2))?;
+fn word(frame: &[u8], at: usize) -> Result<u16, ParseError> {
+    let bytes = frame.get(at..at + 2).ok_or(ParseError::Needs(at + 2))?;
     Ok(u16::from_be_bytes([bytes[0], bytes[1]]))
 }
 
-fn address(frame: &[u8], at: usize) -> Result<Ipv4Addr, Unread> {
-    let bytes = frame.get(at..at + 4).ok_or(Unread::Needs(at + 4))?;
+fn address(frame: &[u8], at: usize) -> Result<Ipv4Addr, ParseError> {
+    let bytes = frame.get(at..at + 4).ok_or(ParseError::Needs(at + 4))?;
     Ok(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]))
 }
 
@@ -382,17 +381,17 @@ mod tests {
     #[test]
     fn what_is_missing_is_said() {
         let whole = frame(ip(INSIDE, FAR, TCP, &[1; 40], &transport(TCP, [INSIDE, FAR], [1, 2])));
-        assert_eq!(Packet::read(&whole[..64]), Err(Unread::Needs(14 + 60 + 18)));
+        assert_eq!(Packet::read(&whole[..64]), Err(ParseError::Needs(14 + 60 + 18)));
         for length in 0..whole.len() {
             match Packet::read(&whole[..length]) {
                 Ok(_) => assert!(length >= 14 + 60 + 18),
-                Err(Unread::Needs(more)) => assert!(more > length),
-                Err(Unread::Wrong) => panic!("{length}"),
+                Err(ParseError::Needs(more)) => assert!(more > length),
+                Err(ParseError::Wrong) => panic!("{length}"),
             }
         }
         let mut other = whole.clone();
         other[12] = 0x86;
-        assert_eq!(Packet::read(&other), Err(Unread::Wrong));
+        assert_eq!(Packet::read(&other), Err(ParseError::Wrong));
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! Whether packets to external addresses reach the router, according to its routes.
 
 use super::network::Network4;
-use crate::post::Post;
+use crate::session::RouterSession;
 use longwire_report::output;
 use longwire_scenario::Network;
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Addresses that don't lead to the router, with a common reason.
+/// Addresses that are not routed to the router, for a common reason.
 #[derive(Debug, PartialEq, Eq)]
-struct Astray {
+struct UnreachableAddresses {
     first: Ipv4Addr,
     count: usize,
     why: String,
@@ -18,12 +18,12 @@ struct Astray {
 /// An IPv4 route with its target; none for the router itself.
 struct Route<'t> {
     to: Network,
-    away: Option<Away<'t>>,
+    away: Option<RouteTarget<'t>>,
 }
 
 /// Targets of a route other than the router.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Away<'t> {
+enum RouteTarget<'t> {
     Broadcast,
     /// To the hosts behind a port.
     Behind(&'t str),
@@ -31,21 +31,21 @@ enum Away<'t> {
     Others(&'t str),
 }
 
-/// Reports external addresses that don't lead to the router: on standard error, and as events if requested.
+/// Warns about external addresses that are not routed to the router: on standard error, and as events with
+/// --json.
 ///
 /// # Errors
 /// If the instance does not answer.
-pub(super) fn warn(post: &Post, external: &Network4, json: bool) -> anyhow::Result<()> {
-    let page = post.routes()?;
-    let router = post.router();
+pub(super) fn warn(session: &RouterSession, external: &Network4, json: bool) -> anyhow::Result<()> {
+    let page = session.routes()?;
+    let router = session.router();
     let astray = if page.more {
-        let why =
-            format!("{router} has more routes than can be looked at: whether they lead here is not known");
-        vec![Astray { first: external.first(), count: external.addresses().len(), why }]
+        let why = format!("{router} has more routes than can be checked: packets to it may not arrive");
+        vec![UnreachableAddresses { first: external.first(), count: external.addresses().len(), why }]
     } else {
         astray(&page.routes, &external.addresses(), router)
     };
-    for Astray { first, count, why } in astray {
+    for UnreachableAddresses { first, count, why } in astray {
         let others =
             if count > 1 { format!(" and {} others of its network", count - 1) } else { String::new() };
         output::note(&format!("warning: --external {first}{others}: {why}"));
@@ -58,12 +58,12 @@ pub(super) fn warn(post: &Post, external: &Network4, json: bool) -> anyhow::Resu
     Ok(())
 }
 
-/// The addresses that these routes of a router don't lead to itself, in order.
-fn astray(routes: &[String], addresses: &[Ipv4Addr], router: &str) -> Vec<Astray> {
+/// The addresses that the routes don't deliver to the router itself, in order.
+fn astray(routes: &[String], addresses: &[Ipv4Addr], router: &str) -> Vec<UnreachableAddresses> {
     let mut routes: Vec<Route<'_>> = routes.iter().filter_map(|text| Route::read(text)).collect();
     // Longest prefix first: the first that contains an address is its route.
     routes.sort_by_key(|route| std::cmp::Reverse(route.to.prefix));
-    let mut found: Vec<(Option<Away<'_>>, Ipv4Addr, usize)> = Vec::new();
+    let mut found: Vec<(Option<RouteTarget<'_>>, Ipv4Addr, usize)> = Vec::new();
     for &address in addresses {
         let route = routes.iter().find(|route| route.has(address));
         let away = match route.map(|route| route.away) {
@@ -75,26 +75,26 @@ fn astray(routes: &[String], addresses: &[Ipv4Addr], router: &str) -> Vec<Astray
             None => found.push((away, address, 1)),
         }
     }
-    let told = |(away, first, count)| Astray { first, count, why: why(away, router) };
+    let told = |(away, first, count)| UnreachableAddresses { first, count, why: why(away, router) };
     found.into_iter().map(told).collect()
 }
 
-/// Reason why an address does not lead to the router.
-fn why(away: Option<Away<'_>>, router: &str) -> String {
+/// Why an address is not routed to the router.
+fn why(away: Option<RouteTarget<'_>>, router: &str) -> String {
     match away {
         None => format!(
             "it is no address of {router}, which has no route to it: others have to route it there; with a \
-             route blackhole for it, what has no binding ends there"
+             route blackhole for it, packets without a binding end there"
         ),
-        Some(Away::Broadcast) => {
-            format!("{router} takes it for all hosts of a network: nobody can have it")
+        Some(RouteTarget::Broadcast) => {
+            format!("{router} uses it as a broadcast address, which no host can have")
         }
-        Some(Away::Behind(port)) => format!(
-            "it is no address of {router}, which takes it for a host behind {port}: nobody answers for it \
+        Some(RouteTarget::Behind(port)) => format!(
+            "it is no address of {router}, which expects a host with it behind {port}: nobody answers for it \
              there, and nothing comes back; give {router} this address, or name one that it has"
         ),
-        Some(Away::Others(route)) => {
-            format!("it is no address of {router}, which sends what has no binding on, by {route}")
+        Some(RouteTarget::Others(route)) => {
+            format!("it is no address of {router}, which forwards packets without a binding by {route}")
         }
     }
 }
@@ -105,10 +105,10 @@ impl<'t> Route<'t> {
         let (first, rest) = text.split_once(' ')?;
         let (to, away) = match first {
             "local" | "blackhole" => (rest, None),
-            "broadcast" => (rest, Some(Away::Broadcast)),
+            "broadcast" => (rest, Some(RouteTarget::Broadcast)),
             _ => match rest.strip_prefix("dev ") {
-                Some(port) => (first, Some(Away::Behind(port))),
-                None => (first, Some(Away::Others(text))),
+                Some(port) => (first, Some(RouteTarget::Behind(port))),
+                None => (first, Some(RouteTarget::Others(text))),
             },
         };
         let to: Network = to.parse().ok()?;
@@ -146,10 +146,10 @@ mod tests {
             assert_eq!(told(&routes, here), [], "{here}");
         }
         for (external, wanted) in [
-            ("10.0.2.7", "which takes it for a host behind b: nobody answers"),
-            ("10.0.2.255", "all hosts of a network"),
-            ("203.0.113.7", "sends what has no binding on, by 0.0.0.0/0 via 10.0.2.254 dev b"),
-            ("198.51.100.3", "on, by 198.51.100.0/24 nexthop via 10.0.2.9 dev b weight 1 nexthop"),
+            ("10.0.2.7", "which expects a host with it behind b: nobody answers"),
+            ("10.0.2.255", "uses it as a broadcast address"),
+            ("203.0.113.7", "forwards packets without a binding by 0.0.0.0/0 via 10.0.2.254 dev b"),
+            ("198.51.100.3", "by 198.51.100.0/24 nexthop via 10.0.2.9 dev b weight 1 nexthop"),
         ] {
             let [(first, 1, why)] = &told(&routes, external)[..] else { panic!("{external}") };
             assert!(first == external && why.contains(wanted), "{why}");

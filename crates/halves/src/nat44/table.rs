@@ -57,17 +57,15 @@ pub(super) struct Table {
 /// An inside host with bindings.
 #[derive(Debug)]
 struct Host {
-    /// Index of its external address: all its bindings have the same (RFC 4787, REQ-2).
+    /// Index of its external address, the same for all its bindings (RFC 4787, REQ-2).
     place: usize,
     bindings: usize,
 }
 
-/// Lower ports are a separate range: a source port in one range is mapped to the same range (RFC 4787,
-/// REQ-3).
+/// Ports below are a separate range: a source port is mapped within its range (RFC 4787, REQ-3).
 const FIRST_REGISTERED: u16 = 1024;
 
 impl Table {
-    /// An empty table. The seed makes ports unpredictable.
     pub fn new(limits: Limits, seed: u64) -> Self {
         let shares = vec![0; limits.external.len()];
         Self {
@@ -220,7 +218,6 @@ const EVEN: u64 = 0x5555_5555_5555_5555;
 /// Assigned ports of an external address, for one protocol.
 #[derive(Debug)]
 struct UsedPorts {
-    /// A bit each.
     words: Box<[u64; 1024]>,
     count: usize,
 }
@@ -249,7 +246,7 @@ impl UsedPorts {
         self.next(start, last, among).or_else(|| self.next(first, start, among))
     }
 
-    /// The first one, both ends included.
+    /// The first free port of an inclusive range.
     fn next(&self, first: u16, last: u16, among: u64) -> Option<u16> {
         let (low, high) = (first / 64, last / 64);
         (low..=high).find_map(|word| {

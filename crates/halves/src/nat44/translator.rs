@@ -1,10 +1,10 @@
 //! Decisions about packets that the program leaves to its control half.
 
-use super::entry::{self, Noted};
+use super::entry::{self, BindingUsage};
 use super::network::Network4;
-use super::packet::{ICMP, Kind, Packet, PartKey, Side, TCP, Unread};
+use super::packet::{FragmentKey, ICMP, Kind, Packet, ParseError, Side, TCP};
 use super::table::{Endpoint, Full, Limits, Table};
-use crate::post::Entry;
+use crate::session::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::Ipv4Addr;
 
@@ -26,7 +26,7 @@ pub(super) struct Counts {
     pub errors: u64,
     /// Translated later fragments.
     pub parts: u64,
-    /// Translated packets with options, and packets that came before their binding was written.
+    /// Translated packets with options, and packets that arrived before their binding was written.
     pub others: u64,
     /// Packets from inside without a binding, by the exhausted resource.
     pub host: u64,
@@ -38,7 +38,7 @@ pub(super) struct Counts {
 
 /// Decision about a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ruling {
+pub(super) enum Translation {
     /// It passes unchanged.
     Pass,
     /// It passes rewritten.
@@ -57,13 +57,13 @@ pub(super) struct Translator {
     external: Network4,
     times: Times,
     pub table: Table,
-    parts: Parts,
+    parts: FragmentTable,
     pub counts: Counts,
 }
 
 impl Translator {
     pub fn new(inside: Vec<Network4>, external: Network4, limits: Limits, times: Times, seed: u64) -> Self {
-        let (table, parts) = (Table::new(limits, seed), Parts::default());
+        let (table, parts) = (Table::new(limits, seed), FragmentTable::default());
         Self { inside, external, times, table, parts, counts: Counts::default() }
     }
 
@@ -74,12 +74,12 @@ impl Translator {
             read.iter().flatten().map(|&(side, from, to, _)| (side, from, to)).collect();
         for &(side, from, to, noted) in read.iter().flatten() {
             if side == 0 && both.contains(&(1, to, from)) && self.is_inside(from.address) {
-                // Their expiry is determined then.
+                // Their expiry is checked then.
                 let look = noted.last.saturating_add(self.first_time(from.protocol));
                 self.table.restore(from, to, look);
             }
         }
-        let is_kept = |&(side, from, to, _): &(u8, Endpoint, Endpoint, Noted)| match side {
+        let is_kept = |&(side, from, to, _): &(u8, Endpoint, Endpoint, BindingUsage)| match side {
             0 => self.table.external(from) == Some(to),
             _ => self.table.inside(from) == Some(to),
         };
@@ -89,16 +89,16 @@ impl Translator {
 
     /// Decides about a packet with these first bytes, or all, and rewrites it. The time is that of its
     /// arrival, in nanoseconds.
-    pub fn judge(&mut self, frame: &mut [u8], time: u64) -> Ruling {
+    pub fn judge(&mut self, frame: &mut [u8], time: u64) -> Translation {
         let packet = match Packet::read(frame) {
             Ok(packet) => packet,
-            Err(Unread::Needs(count)) => return Ruling::Needs(count),
-            Err(Unread::Wrong) => return self.untranslatable(),
+            Err(ParseError::Needs(count)) => return Translation::Needs(count),
+            Err(ParseError::Wrong) => return self.untranslatable(),
         };
         let goes_out = self.is_inside(packet.source) && !self.is_inside(packet.destination);
         let to_external = self.external.contains(packet.destination);
         if !goes_out && !to_external {
-            return Ruling::Pass;
+            return Translation::Pass;
         }
         match packet.kind {
             Kind::Ports { source, destination, flags } => {
@@ -113,16 +113,22 @@ impl Translator {
             Kind::Error { .. } => self.error(frame, &packet, goes_out),
             Kind::Later => self.later(frame, &packet, goes_out, time),
             // A packet for the router itself.
-            _ if to_external => Ruling::Pass,
+            _ if to_external => Translation::Pass,
             _ => self.untranslatable(),
         }
     }
 
-    /// The time until which a binding is kept, by the program's notes for both sides; none if it has expired.
-    pub fn keep_until(&self, inside: Endpoint, source: Noted, destination: Noted, now: u64) -> Option<u64> {
+    /// The time until which a binding is kept, given the usage of both sides; none if it has expired.
+    pub fn keep_until(
+        &self,
+        inside: Endpoint,
+        source: BindingUsage,
+        destination: BindingUsage,
+        now: u64,
+    ) -> Option<u64> {
         let (last, time) = match inside.protocol {
             TCP => (source.last.max(destination.last), self.tcp_time(source.flags, destination.flags)),
-            // Only refreshed from inside: outside hosts can't keep it alive (RFC 4787, REQ-6).
+            // Refreshed only from inside: outside hosts can't keep it alive (RFC 4787, REQ-6).
             ICMP => (source.last, self.times.icmp),
             _ => (source.last, self.times.udp),
         };
@@ -152,9 +158,9 @@ impl Translator {
         self.inside.iter().any(|inside| inside.contains(address))
     }
 
-    fn untranslatable(&mut self) -> Ruling {
+    fn untranslatable(&mut self) -> Translation {
         self.counts.untranslatable += 1;
-        Ruling::Dropped
+        Translation::Dropped
     }
 
     /// Handles a packet with ports or an identifier.
@@ -165,16 +171,16 @@ impl Translator {
         (goes_out, to_external): (bool, bool),
         (source, destination, flags): (u16, Option<u16>, u8),
         time: u64,
-    ) -> Ruling {
+    ) -> Translation {
         let protocol = packet.protocol;
-        let mut ruling = Ruling::Rewritten;
+        let mut ruling = Translation::Rewritten;
         let mut to = [None, None];
         if to_external {
             let port = destination.unwrap_or(0);
             let external = Endpoint { address: packet.destination, port, protocol };
             to[1] = self.table.inside(external);
             if to[1].is_none() {
-                return Ruling::Pass;
+                return Translation::Pass;
             }
         }
         if goes_out {
@@ -185,7 +191,7 @@ impl Translator {
                     Ok(external) => {
                         self.counts.made += 1;
                         to[0] = Some(external);
-                        ruling = Ruling::Bound(
+                        ruling = Translation::Bound(
                             inside,
                             external,
                             begun(flags, packet.destination, destination.unwrap_or(0)),
@@ -203,24 +209,24 @@ impl Translator {
         if packet.has_more {
             self.counts.parts += 1;
             self.parts.note(packet, to, time);
-        } else if ruling == Ruling::Rewritten {
+        } else if ruling == Translation::Rewritten {
             self.counts.others += 1;
         }
         ruling
     }
 
-    fn full(&mut self, full: Full) -> Ruling {
+    fn full(&mut self, full: Full) -> Translation {
         match full {
             Full::Host => self.counts.host += 1,
             Full::Table => self.counts.table += 1,
             Full::Ports => self.counts.ports += 1,
         }
-        Ruling::Dropped
+        Translation::Dropped
     }
 
     /// Handles an ICMP error about a packet that went out, or about one that came in.
-    fn error(&mut self, frame: &mut [u8], packet: &Packet, goes_out: bool) -> Ruling {
-        let Kind::Error { protocol, source, destination } = packet.kind else { return Ruling::Pass };
+    fn error(&mut self, frame: &mut [u8], packet: &Packet, goes_out: bool) -> Translation {
+        let Kind::Error { protocol, source, destination } = packet.kind else { return Translation::Pass };
         let endpoint = |(address, port): (Ipv4Addr, u16)| Endpoint { address, port, protocol };
         if goes_out {
             let Some(external) = self.table.external(endpoint(destination)) else {
@@ -229,18 +235,18 @@ impl Translator {
             packet.rewrite_inner(frame, Side::Destination, external);
             packet.rewrite(frame, Side::Source, external);
         } else {
-            let Some(inside) = self.table.inside(endpoint(source)) else { return Ruling::Pass };
+            let Some(inside) = self.table.inside(endpoint(source)) else { return Translation::Pass };
             packet.rewrite_inner(frame, Side::Source, inside);
             packet.rewrite(frame, Side::Destination, inside);
         }
         self.counts.errors += 1;
-        Ruling::Rewritten
+        Translation::Rewritten
     }
 
-    /// Handles a fragment whose first has come.
-    fn later(&mut self, frame: &mut [u8], packet: &Packet, goes_out: bool, time: u64) -> Ruling {
+    /// Handles a fragment whose first one has arrived.
+    fn later(&mut self, frame: &mut [u8], packet: &Packet, goes_out: bool, time: u64) -> Translation {
         let Some(to) = self.parts.find(packet, time) else {
-            return if goes_out { self.untranslatable() } else { Ruling::Pass };
+            return if goes_out { self.untranslatable() } else { Translation::Pass };
         };
         for (side, to) in [Side::Source, Side::Destination].into_iter().zip(to) {
             if let Some(to) = to {
@@ -248,7 +254,7 @@ impl Translator {
             }
         }
         self.counts.parts += 1;
-        Ruling::Rewritten
+        Translation::Rewritten
     }
 }
 
@@ -272,20 +278,20 @@ fn begun(flags: u8, address: Ipv4Addr, port: u16) -> u16 {
     u16::from(flags) | (hash << PEER) as u16
 }
 
-/// Translations for fragments whose first has come.
+/// Translations of fragments whose first one has arrived.
 #[derive(Debug, Default)]
-struct Parts {
-    by_packet: HashMap<PartKey, (u64, [Option<Endpoint>; 2])>,
-    order: VecDeque<PartKey>,
+struct FragmentTable {
+    by_packet: HashMap<FragmentKey, (u64, [Option<Endpoint>; 2])>,
+    order: VecDeque<FragmentKey>,
 }
 
-impl Parts {
+impl FragmentTable {
     /// Capacity in packets, and lifetime in nanoseconds: as long as a host waits for fragments (RFC 1122,
     /// section 3.3.2, at least 60 s; Linux waits 30 s).
     const MOST: usize = 1024;
     const TIME: u64 = 30_000_000_000;
 
-    fn key(packet: &Packet) -> PartKey {
+    fn key(packet: &Packet) -> FragmentKey {
         (packet.source, packet.destination, packet.protocol, packet.identification)
     }
 
@@ -348,18 +354,18 @@ mod tests {
         let mut nat = translator();
         let mut out = udp([10, 0, 0, 1], FAR, [5000, 53]);
         let endpoint = |address: [u8; 4], port| Endpoint { address: address.into(), port, protocol: UDP };
-        let bound = Ruling::Bound(endpoint([10, 0, 0, 1], 5000), endpoint(OWN, 5000), 0);
+        let bound = Translation::Bound(endpoint([10, 0, 0, 1], 5000), endpoint(OWN, 5000), 0);
         assert_eq!(nat.judge(&mut out, 0), bound);
         assert_eq!(ends(&out), (OWN, 5000, FAR, 53));
         let mut again = udp([10, 0, 0, 1], [203, 0, 113, 5], [5000, 9]);
-        assert_eq!(nat.judge(&mut again, 0), Ruling::Rewritten, "whoever it is sent to");
+        assert_eq!(nat.judge(&mut again, 0), Translation::Rewritten, "whoever it is sent to");
         assert_eq!(ends(&again), (OWN, 5000, [203, 0, 113, 5], 9));
         let mut back = udp(FAR, OWN, [53, 5000]);
-        assert_eq!(nat.judge(&mut back, 0), Ruling::Rewritten);
+        assert_eq!(nat.judge(&mut back, 0), Translation::Rewritten);
         assert_eq!(ends(&back), (FAR, 53, [10, 0, 0, 1], 5000));
         // Another inside host, by the external address.
         let mut across = udp([10, 0, 0, 2], OWN, [7000, 5000]);
-        assert!(matches!(nat.judge(&mut across, 0), Ruling::Bound(..)));
+        assert!(matches!(nat.judge(&mut across, 0), Translation::Bound(..)));
         assert_eq!(ends(&across), (OWN, 7000, [10, 0, 0, 1], 5000));
         // A foreign one, or the router's own.
         for (source, destination) in
@@ -367,7 +373,7 @@ mod tests {
         {
             let sent = udp(source, destination, [1, 2]);
             let mut frame = sent.clone();
-            assert_eq!((nat.judge(&mut frame, 0), frame), (Ruling::Pass, sent));
+            assert_eq!((nat.judge(&mut frame, 0), frame), (Translation::Pass, sent));
         }
         assert_eq!((nat.counts.made, nat.counts.others), (2, 2));
     }
@@ -377,12 +383,12 @@ mod tests {
         let mut nat = translator();
         let mut go = |host, port| nat.judge(&mut udp([10, 0, 0, host], FAR, [port, 53]), 0);
         for (host, port) in [(1, 1), (1, 2), (2, 3)] {
-            assert!(matches!(go(host, port), Ruling::Bound(..)));
+            assert!(matches!(go(host, port), Translation::Bound(..)));
         }
-        assert_eq!((go(1, 3), go(2, 4)), (Ruling::Dropped, Ruling::Dropped));
+        assert_eq!((go(1, 3), go(2, 4)), (Translation::Dropped, Translation::Dropped));
         let mut gre = udp([10, 0, 0, 1], FAR, [1, 1]);
         gre[23] = 47;
-        assert_eq!(nat.judge(&mut gre, 0), Ruling::Dropped);
+        assert_eq!(nat.judge(&mut gre, 0), Translation::Dropped);
         let Counts { host, table, ports, untranslatable, .. } = nat.counts;
         assert_eq!((host, table, ports, untranslatable), (1, 1, 0, 1));
     }
@@ -396,20 +402,20 @@ mod tests {
             frame[20..22].copy_from_slice(&field.to_be_bytes());
             frame
         };
-        assert_eq!(nat.judge(&mut part(3, false), 0), Ruling::Dropped, "the first has not come");
-        assert!(matches!(nat.judge(&mut part(0, true), 0), Ruling::Bound(..)));
+        assert_eq!(nat.judge(&mut part(3, false), 0), Translation::Dropped, "the first has not come");
+        assert!(matches!(nat.judge(&mut part(0, true), 0), Translation::Bound(..)));
         let mut last = part(3, false);
-        assert_eq!(nat.judge(&mut last, SECOND), Ruling::Rewritten);
+        assert_eq!(nat.judge(&mut last, SECOND), Translation::Rewritten);
         assert_eq!((&last[26..30], &last[34..38]), (&OWN[..], &part(3, false)[34..38]));
-        assert_eq!(nat.judge(&mut part(3, false), 31 * SECOND), Ruling::Dropped, "too late");
+        assert_eq!(nat.judge(&mut part(3, false), 31 * SECOND), Translation::Dropped, "too late");
         assert_eq!((nat.counts.parts, nat.counts.untranslatable), (2, 2));
     }
 
     #[test]
     fn bindings_end_when_they_are_not_used() {
         let nat = translator();
-        let noted = |flags, last: u64| Noted { flags, packets: 1, last: last * SECOND };
-        let none = Noted::default();
+        let noted = |flags, last: u64| BindingUsage { flags, packets: 1, last: last * SECOND };
+        let none = BindingUsage::default();
         for (protocol, source, destination, ends) in [
             (UDP, noted(0, 10), none, 310),
             // Packets from outside keep no binding.
@@ -450,7 +456,7 @@ mod tests {
         let keys = [half.0, stranger[0].0.clone(), stranger[1].0.clone(), wrong.0];
         assert_eq!(nat.restore(&entries), keys);
         let mut out = udp([10, 0, 0, 1], FAR, [5000, 53]);
-        assert_eq!((nat.judge(&mut out, 0), nat.counts.made), (Ruling::Rewritten, 0));
+        assert_eq!((nat.judge(&mut out, 0), nat.counts.made), (Translation::Rewritten, 0));
         assert_eq!(nat.table.due(307 * SECOND).next(), Some((inside, external)));
         assert_eq!(nat.table.due(307 * SECOND - 1).next(), None);
     }
@@ -465,7 +471,7 @@ mod tests {
     #[test]
     fn values_of_the_map_are_read() {
         let value = [&[1, 2, 3, 4, 5, 6, 0xf2, 0xff][..], &7u64.to_le_bytes(), &9u64.to_le_bytes()].concat();
-        assert_eq!(Noted::read(&value), Some(Noted { flags: 0x12, packets: 7, last: 9 }));
-        assert_eq!(Noted::read(&value[..23]), None);
+        assert_eq!(BindingUsage::read(&value), Some(BindingUsage { flags: 0x12, packets: 7, last: 9 }));
+        assert_eq!(BindingUsage::read(&value[..23]), None);
     }
 }

@@ -2,14 +2,14 @@
 
 mod pair;
 
-use crate::post::Post;
-use crate::{Interval, Stay};
+use crate::session::RouterSession;
+use crate::{Interval, ResidentArgs};
 use anyhow::{Context, bail, ensure};
 use longwire_lab::splicing::PlainTcp;
 use longwire_lab::{Host, Lab};
 use longwire_report::output;
 use longwire_units::Nanos;
-use pair::Pair;
+use pair::ProxiedConnection;
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -40,7 +40,7 @@ Examples:
   =10.0.2.9:80' --json")]
 pub struct Args {
     #[command(flatten)]
-    beside: Stay,
+    target: ResidentArgs,
 
     /// The router's address and port for clients.
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -84,7 +84,7 @@ impl Backend {
         let (beginning, server) = text.rsplit_once('=').unwrap_or(("", text));
         let server = server
             .parse()
-            .map_err(|_| format!("\"{server}\" is no address and port, such as 10.0.2.9:80"))?;
+            .map_err(|_| format!("\"{server}\" is not an address and port, such as 10.0.2.9:80"))?;
         Ok(Self { beginning: beginning.to_owned(), server })
     }
 }
@@ -95,44 +95,49 @@ impl Args {
     /// # Errors
     /// If the router has no control plane, or the address is not its own.
     pub fn run(self, open_lab: impl FnOnce(&str) -> anyhow::Result<Lab>) -> anyhow::Result<()> {
-        let post = Post::take(&self.beside, self.json)?;
-        let lab = open_lab(post.instance())?;
-        let router = &self.beside.router;
+        let session = RouterSession::take(&self.target, self.json)?;
+        let lab = open_lab(&session.instance())?;
+        let router = &self.target.router;
         let missing =
             || format!("router \"{router}\" has no control plane; give it control-plane = \"netns\"");
         let host = lab.host(router).with_context(missing)?;
         let _plain = PlainTcp::begin(lab.instance(), host)?;
         let listener = host.run(|| TcpListener::bind(self.listen))?;
         let listener = listener.with_context(|| format!("listening at {}", self.listen))?;
-        post.tell(
+        session.tell(
             &json!({ "event": "listening", "address": self.listen.to_string() }),
             &format!("listening at {}", self.listen),
         )?;
         let interval = self.interval.nanos();
-        let lab = Lab::open(post.instance())?;
-        let proxy =
-            Arc::new(Proxy { post, lab, args: self, spliced: Mutex::default(), there: AtomicUsize::new(0) });
+        let lab = Lab::open(&session.instance())?;
+        let proxy = Arc::new(Proxy {
+            session,
+            lab,
+            args: self,
+            spliced: Mutex::default(),
+            there: AtomicUsize::new(0),
+        });
         let accepting = Arc::clone(&proxy);
-        // It waits for clients until the process ends.
+        // The thread accepts clients until the process ends.
         std::thread::Builder::new().name("accept".into()).spawn(move || accept(&accepting, &listener))?;
-        let ended = proxy.post.every(interval, |time| proxy.look(time));
-        proxy.post.leave();
+        let ended = proxy.session.every(interval, |time| proxy.look(time));
+        proxy.session.leave();
         ended
     }
 }
 
 /// State shared by the proxy's threads.
 struct Proxy {
-    post: Post,
+    session: RouterSession,
     lab: Lab,
     args: Args,
-    spliced: Mutex<Vec<Spliced>>,
-    /// Open connections, including spliced ones.
+    spliced: Mutex<Vec<SplicedConnection>>,
+    /// Number of open connections, including spliced ones.
     there: AtomicUsize,
 }
 
 /// A connection on the data path.
-struct Spliced {
+struct SplicedConnection {
     fids: [u32; 2],
     client: SocketAddr,
     server: SocketAddr,
@@ -147,8 +152,8 @@ fn accept(proxy: &Arc<Proxy>, listener: &TcpListener) {
         let client = match listener.accept() {
             Ok((client, _)) => client,
             Err(error) => {
-                // Perhaps there are no descriptors left: other connections may end soon.
-                output::note(&format!("a client could not be taken: {error}"));
+                // There may be no descriptors left: other connections may end soon.
+                output::note(&format!("could not accept a client: {error}"));
                 std::thread::sleep(Duration::from_millis(100));
                 continue;
             }
@@ -161,7 +166,7 @@ fn accept(proxy: &Arc<Proxy>, listener: &TcpListener) {
         let own = Arc::clone(proxy);
         let serving = std::thread::Builder::new().name("serve".into()).spawn(move || {
             let spliced = own.serve(client).unwrap_or_else(|error| {
-                output::note(&format!("a connection has failed: {}", output::chain(error.as_ref())));
+                output::note(&format!("a connection failed: {}", output::chain(error.as_ref())));
                 false
             });
             if !spliced {
@@ -181,21 +186,22 @@ impl Proxy {
         let (server, read) = self.choose(&client)?;
         let connect = || TcpStream::connect_timeout(&server, CONNECT);
         let connected = self.host()?.run(connect)?.with_context(|| format!("connecting to {server}"))?;
-        let pair = Pair::new(client, connected, read)?;
+        let pair = ProxiedConnection::new(client, connected, read)?;
         let [client, near, far, server] = pair.addresses();
         let event = |event: &str| {
             json!({ "event": event, "client": client.to_string(),
             "server": server.to_string() })
         };
-        match pair.splice(&self.post) {
+        match pair.splice(&self.session) {
             Ok(fids) => {
                 let mut told = event("spliced");
                 (told["near"], told["far"]) = (near.to_string().into(), far.to_string().into());
                 told["fids"] = fids.as_slice().into();
                 let [there, back] = fids;
-                self.post
+                self.session
                     .tell(&told, &format!("spliced: {client} to {server} by programs {there} and {back}"))?;
-                let spliced = Spliced { fids, client, server, packets: 0, idle: Duration::ZERO, ended: None };
+                let spliced =
+                    SplicedConnection { fids, client, server, packets: 0, idle: Duration::ZERO, ended: None };
                 self.spliced.lock().unwrap_or_else(PoisonError::into_inner).push(spliced);
                 Ok(true)
             }
@@ -203,9 +209,9 @@ impl Proxy {
                 let why = output::chain(why.as_ref());
                 let mut told = event("relayed");
                 told["why"] = why.as_str().into();
-                self.post.tell(&told, &format!("relayed: {client} to {server}: {why}"))?;
+                self.session.tell(&told, &format!("relayed: {client} to {server}: {why}"))?;
                 pair.relay_to_the_end()?;
-                self.post
+                self.session
                     .tell(&event("ended"), &format!("ended: {client} to {server}, which was relayed"))?;
                 Ok(false)
             }
@@ -230,7 +236,7 @@ impl Proxy {
             client.set_read_timeout(Some(left))?;
             let mut bytes = [0; LONGEST_LINE];
             match client.read(&mut bytes) {
-                Ok(0) => bail!("a client left before it had sent a line"),
+                Ok(0) => bail!("a client disconnected before it sent a line"),
                 Ok(more) => read.extend_from_slice(&bytes[..more]),
                 Err(e)
                     if matches!(
@@ -242,17 +248,17 @@ impl Proxy {
         }
         client.set_read_timeout(None)?;
         let fits = |backend: &&Backend| read.starts_with(backend.beginning.as_bytes());
-        let found = backends.iter().find(fits).context("a client's first line is that of no backend")?;
+        let found = backends.iter().find(fits).context("no backend matches the client's first line")?;
         Ok((found.server, read))
     }
 
     fn host(&self) -> anyhow::Result<&Host> {
-        Ok(self.lab.host(&self.args.beside.router)?)
+        Ok(self.lab.host(&self.args.target.router)?)
     }
 
     /// Removes the programs of ended connections.
     fn look(&self, time: Duration) -> anyhow::Result<()> {
-        let list = self.post.list()?;
+        let list = self.session.list()?;
         let packets = |fid: u32| {
             let listed = list.iter().find(|listed| listed["fid"] == fid);
             listed.and_then(|listed| listed["packets"].as_u64()).unwrap_or(0)
@@ -281,7 +287,7 @@ impl Proxy {
     /// Reason why a connection's programs are no longer needed, if so.
     fn has_ended(
         &self,
-        one: &mut Spliced,
+        one: &mut SplicedConnection,
         packets: [u64; 2],
         time: Duration,
     ) -> anyhow::Result<Option<&'static str>> {
@@ -304,22 +310,22 @@ impl Proxy {
     /// The flags with which a direction has ended.
     fn flags(&self, fid: u32, is_four: bool) -> anyhow::Result<u8> {
         Ok(if is_four {
-            pair::flags(&self.post.data::<28>(fid)?)
+            pair::flags(&self.session.data::<28>(fid)?)
         } else {
-            pair::flags(&self.post.data::<48>(fid)?)
+            pair::flags(&self.session.data::<48>(fid)?)
         })
     }
 
-    fn end(&self, one: &Spliced, why: &str, packets: [u64; 2]) -> anyhow::Result<()> {
+    fn end(&self, one: &SplicedConnection, why: &str, packets: [u64; 2]) -> anyhow::Result<()> {
         for fid in one.fids {
-            self.post.remove(fid)?;
+            self.session.remove(fid)?;
         }
         let (client, server, [there, back]) = (one.client, one.server, packets);
         let event = json!({
             "event": "ended", "why": why, "client": client.to_string(), "server": server.to_string(),
             "packets": Value::from(packets.as_slice()), "fids": Value::from(one.fids.as_slice()),
         });
-        self.post
+        self.session
             .tell(&event, &format!("ended: {client} to {server}, {why}; {there} packets there, {back} back"))
     }
 }
@@ -339,6 +345,6 @@ mod tests {
         let query = Backend::read("GET /a=b=10.0.2.9:81").unwrap();
         assert_eq!((&*query.beginning, query.server.port()), ("GET /a=b", 81));
         let wrong = Backend::read("GET /=b:81").unwrap_err();
-        assert_eq!(wrong, "\"b:81\" is no address and port, such as 10.0.2.9:80");
+        assert_eq!(wrong, "\"b:81\" is not an address and port, such as 10.0.2.9:80");
     }
 }

@@ -1,6 +1,6 @@
-//! Two connections of a proxy, whose bytes it relays until the data path does.
+//! Two connections of the proxy, which relays their bytes until the data path does.
 
-use crate::post::Post;
+use crate::session::RouterSession;
 use anyhow::{Context, bail, ensure};
 use longwire_lab::splicing::{Numbers, Pending, Scales, freeze, pending, plain, thaw};
 use longwire_scenario::{WrittenForwarder, WrittenKey, digits};
@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Time to wait for an idle moment, before segments with data are held back.
+/// Time to wait for an idle moment before segments with data are held back.
 const QUIET: Duration = Duration::from_millis(500);
 /// Time limit for acknowledgements of everything written then.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -20,16 +20,16 @@ const PAUSE: Duration = Duration::from_micros(500);
 
 /// A client's connection to the proxy, and the proxy's to the server.
 #[derive(Debug)]
-pub(super) struct Pair {
-    near: Side,
-    far: Side,
+pub(super) struct ProxiedConnection {
+    near: Leg,
+    far: Leg,
     /// Addresses of: the client, the proxy towards it, the proxy towards the server, the server.
     addresses: [SocketAddr; 4],
 }
 
 /// A connection, and data read from it for the other.
 #[derive(Debug)]
-struct Side {
+struct Leg {
     socket: TcpStream,
     read: Vec<u8>,
     ended: bool,
@@ -44,8 +44,8 @@ enum Relayed {
     Ended,
 }
 
-impl Pair {
-    /// A pair of these connections, with data already read from the client.
+impl ProxiedConnection {
+    /// Pairs the connections; `read` is data already read from the client.
     ///
     /// # Errors
     /// If they are closed.
@@ -61,7 +61,7 @@ impl Pair {
             socket.set_nodelay(true)?;
             socket.set_nonblocking(true)?;
         }
-        let side = |socket, read| Side { socket, read, ended: false };
+        let side = |socket, read| Leg { socket, read, ended: false };
         Ok(Self { near: side(client, read), far: side(server, Vec::new()), addresses: four })
     }
 
@@ -74,51 +74,51 @@ impl Pair {
     /// The connections here are closed.
     ///
     /// # Errors
-    /// Returns the pair for relaying, with the reason.
-    pub(super) fn splice(mut self, post: &Post) -> Result<[u32; 2], (Box<Self>, anyhow::Error)> {
+    /// The reason, with the pair, which is still relayed.
+    pub(super) fn splice(mut self, session: &RouterSession) -> Result<[u32; 2], (Box<Self>, anyhow::Error)> {
         let mut fids = Vec::new();
-        match self.hand_over(post, &mut fids) {
+        match self.hand_over(session, &mut fids) {
             Ok(()) => Ok([fids[0], fids[1]]),
             Err(error) => {
                 for fid in fids {
-                    // Without its programs a pair is relayed as before; if they can't be removed, there is no
-                    // instance.
-                    let _ = post.remove(fid);
+                    // Without its programs a pair is relayed as before; if they can't be removed, the
+                    // instance is gone.
+                    let _ = session.remove(fid);
                 }
                 Err((Box::new(self), error))
             }
         }
     }
 
-    fn hand_over(&mut self, post: &Post, fids: &mut Vec<u32>) -> anyhow::Result<()> {
+    fn hand_over(&mut self, session: &RouterSession, fids: &mut Vec<u32>) -> anyhow::Result<()> {
         let (Some(near_scales), Some(far_scales)) = (plain(&self.near.socket)?, plain(&self.far.socket)?)
         else {
-            bail!("a connection has options that can't be spliced, or ends");
+            bail!("a connection has options that can't be spliced, or is ending");
         };
         let [client, near, far, server] = self.addresses;
-        ensure!(client.is_ipv4() == server.is_ipv4(), "one connection is of IPv4, the other of IPv6");
+        ensure!(client.is_ipv4() == server.is_ipv4(), "one connection uses IPv4, the other IPv6");
         let scalings = scalings(near_scales, far_scales);
         for (ends, scaling) in [[client, near], [server, far]].into_iter().zip(scalings) {
-            fids.push(post.install(&splicer(ends, scaling))?);
+            fids.push(session.install(&splicer(ends, scaling))?);
         }
         // If there is no idle moment, segments are held back.
         self.relay_until_quiet(QUIET, Duration::ZERO)?;
         for &fid in &*fids {
-            post.set(fid, &held(client))?;
+            session.set(fid, &held(client))?;
         }
         let quiet = self.relay_until_quiet(PATIENCE, SILENCE)?;
-        ensure!(quiet, "not all is acknowledged after {} s", PATIENCE.as_secs());
+        ensure!(quiet, "data is still unacknowledged after {} s", PATIENCE.as_secs());
         let states = self.shifts(freeze(&self.near.socket)?, freeze(&self.far.socket)?, scalings);
-        let handed = states.iter().zip(&*fids).try_for_each(|(state, &fid)| post.set(fid, state));
-        // Data that came in between was acknowledged and would be lost; holding back prevents that.
+        let handed = states.iter().zip(&*fids).try_for_each(|(state, &fid)| session.set(fid, state));
+        // Data that arrived in between was acknowledged and would be lost; holding back prevents that.
         let after = self.shifts(freeze(&self.near.socket)?, freeze(&self.far.socket)?, scalings);
         if handed.is_err() || after != states {
             for socket in [&self.near.socket, &self.far.socket] {
-                thaw(socket).context("taking up a connection again")?;
+                thaw(socket).context("resuming a connection")?;
             }
         }
         handed?;
-        ensure!(after == states, "something came at the last moment");
+        ensure!(after == states, "data arrived at the last moment");
         Ok(())
     }
 
@@ -133,13 +133,14 @@ impl Pair {
         ]
     }
 
-    /// Relays until no data is in flight and nothing has come for a while; returns whether that was reached.
+    /// Relays until no data is in flight and nothing has arrived for a while; false if that did not happen in
+    /// time.
     fn relay_until_quiet(&mut self, patience: Duration, silence: Duration) -> anyhow::Result<bool> {
         let begin = Instant::now();
         let mut quiet_since = None;
         while begin.elapsed() < patience {
             match self.relay()? {
-                Relayed::Ended => bail!("one end sends no more"),
+                Relayed::Ended => bail!("one end has finished sending"),
                 Relayed::Nothing if self.is_quiet()? => {
                     let since = *quiet_since.get_or_insert_with(Instant::now);
                     if since.elapsed() >= silence {
@@ -155,7 +156,7 @@ impl Pair {
 
     fn is_quiet(&self) -> io::Result<bool> {
         let done =
-            |side: &Side| Ok::<_, io::Error>(side.read.is_empty() && pending(&side.socket)? == Pending::NONE);
+            |side: &Leg| Ok::<_, io::Error>(side.read.is_empty() && pending(&side.socket)? == Pending::NONE);
         Ok(done(&self.near)? && done(&self.far)?)
     }
 
@@ -189,7 +190,7 @@ impl Pair {
 }
 
 /// Reads from one side, if earlier data was written, and writes to the other; returns whether bytes moved.
-fn move_on(from: &mut Side, to: &TcpStream) -> io::Result<bool> {
+fn move_on(from: &mut Leg, to: &TcpStream) -> io::Result<bool> {
     let mut moved = false;
     if from.read.is_empty() && !from.ended {
         from.read.resize(1 << 16, 0);
@@ -217,7 +218,7 @@ fn move_on(from: &mut Side, to: &TcpStream) -> io::Result<bool> {
 }
 
 /// Copies from one side to the other until it ends, and shuts down the other.
-fn copy(from: &Side, to: &TcpStream) -> io::Result<()> {
+fn copy(from: &Leg, to: &TcpStream) -> io::Result<()> {
     let (mut source, mut sink) = (&from.socket, to);
     sink.write_all(&from.read)?;
     if !from.ended {
@@ -231,7 +232,7 @@ fn copy(from: &Side, to: &TcpStream) -> io::Result<()> {
 }
 
 /// Copies as [`copy`], and closes both sides if it breaks, so that the other direction ends too.
-fn copy_or_break(from: &Side, to: &Side) -> io::Result<()> {
+fn copy_or_break(from: &Leg, to: &Leg) -> io::Result<()> {
     let copied = copy(from, &to.socket);
     if copied.is_err() {
         for side in [from, to] {
@@ -249,8 +250,8 @@ struct Scaling {
     right: u8,
 }
 
-/// Scaling of windows in both directions: each is scaled as its sender has announced to the proxy, and
-/// interpreted as the proxy has announced to the receiver.
+/// Scaling of windows in both directions: from the scale that the sender announced to the proxy to the one
+/// that the proxy announced to the receiver.
 fn scalings(near: Scales, far: Scales) -> [Scaling; 2] {
     [(near.send, far.receive), (far.send, near.receive)].map(|(said, understood)| Scaling {
         left: said.saturating_sub(understood),
@@ -360,7 +361,7 @@ mod tests {
     #[test]
     fn the_clients_next_byte_is_the_servers_next() {
         let [(_client, near), (far, _server)] = [connected(), connected()];
-        let pair = Pair::new(near, far, Vec::new()).unwrap();
+        let pair = ProxiedConnection::new(near, far, Vec::new()).unwrap();
         // The client's next byte is 1000, the server's 50; the proxy's 9 towards the client, 2 before zero
         // towards the server.
         let (near, far) =
@@ -409,7 +410,7 @@ mod tests {
     #[test]
     fn what_is_not_spliced_is_relayed_both_ways() {
         let [(mut client, near), (far, mut server)] = [connected(), connected()];
-        let pair = Pair::new(near, far, b"GET ".to_vec()).unwrap();
+        let pair = ProxiedConnection::new(near, far, b"GET ".to_vec()).unwrap();
         std::thread::scope(|scope| {
             let relay = scope.spawn(|| pair.relay_to_the_end());
             client.write_all(b"/\n").unwrap();

@@ -55,12 +55,10 @@ impl Table {
     /// Deletes, or says why not.
     pub(super) fn delete(&mut self, deletion: &Deletion, line: &Line, notes: &mut Notes) {
         let why = match (self.holds_any(deletion), deletion) {
-            (true, _) if line.maybe => {
-                "it is not known whether it comes: what it would take away is carried over"
-            }
+            (true, _) if line.maybe => "it may not be executed: what it would remove is carried over",
             (true, _) => return self.take_away(deletion, line, notes),
             (false, Deletion::Numbered(numbers)) if numbers.is_empty() => {
-                "it is not carried out: rules are known by their numbers here"
+                "it is not executed: rules are identified by their numbers here"
             }
             (false, Deletion::Numbered(_) | Deletion::Some(..)) => {
                 "there is nothing with this number before it"
@@ -85,7 +83,7 @@ impl Table {
         }
         for line in lines {
             if Deletion::of(line).is_some() {
-                let why = "not carried over: it stands at the end, and takes down what was set up; the links \
+                let why = "not carried over: it is at the end, and removes what was set up; the links \
                     stay as they were";
                 notes.add(line.number, &line.text(), why);
             } else {
@@ -110,17 +108,17 @@ impl Table {
     }
 
     fn take_away(&mut self, deletion: &Deletion, line: &Line, notes: &mut Notes) {
-        let why = format!("line {} takes it away again", line.number);
-        let mut tell = |line: usize, what: &str| notes.add(line, what, &*why);
+        let why = format!("line {} removes it again", line.number);
+        let mut note = |line: usize, what: &str| notes.add(line, what, &*why);
         match deletion {
-            Deletion::Rules => self.without_rules(&[0..=u64::MAX], tell),
-            Deletion::Numbered(gone) => self.without_rules(gone, tell),
+            Deletion::Rules => self.without_rules(&[0..=u64::MAX], note),
+            Deletion::Numbered(gone) => self.without_rules(gone, note),
             Deletion::Pipes => {
                 let Self { pipes, queues, scheds, .. } = self;
                 for (all, object) in [(pipes, "pipe"), (queues, "queue"), (scheds, "sched")] {
                     std::mem::take(all)
                         .iter()
-                        .for_each(|(number, own)| tell(own.line, &format!("{object} {number}")));
+                        .for_each(|(number, own)| note(own.line, &format!("{object} {number}")));
                 }
             }
             Deletion::Some(object, numbers) => {
@@ -131,20 +129,20 @@ impl Table {
                 };
                 for number in numbers {
                     if let Some(own) = all.remove(number) {
-                        tell(own.line, &format!("{object} {number}"));
+                        note(own.line, &format!("{object} {number}"));
                     }
                 }
             }
         }
     }
 
-    fn without_rules(&mut self, gone: &[RangeInclusive<u64>], mut tell: impl FnMut(usize, &str)) {
+    fn without_rules(&mut self, gone: &[RangeInclusive<u64>], mut note: impl FnMut(usize, &str)) {
         let goes = |place: u64| gone.iter().any(|range| range.contains(&place));
         let Self { rules, others, known, .. } = self;
         others.retain(|place| !goes(*place));
         rules.retain(|rule| {
             if goes(rule.place) {
-                tell(rule.line, &rule.text);
+                note(rule.line, &rule.text);
                 known.remove(&(rule.line, rule.text.clone()));
             }
             !goes(rule.place)

@@ -29,7 +29,7 @@ pub(super) struct Carried {
 }
 
 /// Executes deferred commands.
-pub(super) fn carry_out(tcl: &mut Tcl<'_, Script<'_>>) -> Result<(), ImportError> {
+pub(super) fn execute(tcl: &mut Tcl<'_, Script<'_>>) -> Result<(), ImportError> {
     let mut later = std::mem::take(&mut tcl.host.later);
     later.sort_by_key(|command| command.time);
     for Later { line, time, text } in later {
@@ -53,7 +53,7 @@ impl Script<'_> {
                 return Err(ImportError::new(line, what, "import a smaller script"));
             }
             Some(time) => self.later.push(Later { line, time, text: what.clone() }),
-            None => self.tell(
+            None => self.note(
                 line,
                 &["at".into(), when.clone(), what.clone()],
                 "its time is not known before the run: write it in seconds",
@@ -67,7 +67,9 @@ impl Script<'_> {
         let command = words.first().map(|word| word.to_ascii_lowercase()).unwrap_or_default();
         let rest = words.get(1..).unwrap_or_default();
         match command.as_str() {
-            "link" => return self.between(line, rest).map(|(edge, way)| self.handle(Object::Way(edge, way))),
+            "link" => {
+                return self.between(line, rest).map(|(edge, way)| self.handle(Object::Direction(edge, way)));
+            }
             "now" => return Ok(self.clock()),
             "bandwidth" | "delay" => {
                 let (edge, forward) = self.between(line, rest)?;
@@ -81,8 +83,8 @@ impl Script<'_> {
             }
             "rtmodel-at" => return self.switched_at(line, rest),
             "halt" | "stop" | "run" | "flush-trace" => {}
-            "at" => self.tell(line, words, self.again(rest)),
-            _ => self.tell(line, words, "of the network, links and their queues can change during the run"),
+            "at" => self.note(line, words, self.again(rest)),
+            _ => self.note(line, words, "of the network, links and their queues can change during the run"),
         }
         Ok(String::new())
     }
@@ -91,12 +93,12 @@ impl Script<'_> {
     /// something.
     fn again(&self, rest: &[String]) -> &'static str {
         if rest.get(1).is_none_or(|text| first_word(text) != self.carried.command) {
-            "commands that are made during the run are not carried out"
+            "commands that are created during the run are not executed"
         } else if self.topology.changes.len() == self.carried.changes {
-            "it comes again and again to write something down, and changes nothing: longwire ctl stats and \
+            "it repeats to record something, and changes nothing: longwire ctl stats and \
              longwire run --record do that here"
         } else {
-            "it comes again and again, and what it changes is carried over once: write an [[at]] event with \
+            "it repeats, and its changes are carried over once: write an [[at]] event with \
              every"
         }
     }
@@ -135,15 +137,15 @@ impl Script<'_> {
                 self.settle(line, &[edge], [forward, !forward], &[setting])
             }
             (["set", "bandwidth_", _], None) => {
-                self.way(edge, forward).rate = read(line, "bandwidth_", rest.get(2), "1Mb", ns_rate)?;
+                self.direction(edge, forward).rate = read(line, "bandwidth_", rest.get(2), "1Mb", ns_rate)?;
                 Ok(String::new())
             }
             (["set", "delay_", _], None) => {
-                self.way(edge, forward).delay = self.delay(line, rest.get(2))?;
+                self.direction(edge, forward).delay = self.delay(line, rest.get(2))?;
                 Ok(String::new())
             }
             _ => {
-                self.tell(line, rest, "of a link its bandwidth_ and delay_ are carried over");
+                self.note(line, rest, "of a link its bandwidth_ and delay_ are carried over");
                 Ok(String::new())
             }
         }
@@ -161,7 +163,7 @@ impl Script<'_> {
             return self.event_of_queue(line, (edge, forward), key, value);
         }
         let mut queue = self.present(edge, forward).queue.clone();
-        queue.begin(self.way(edge, forward).rate);
+        queue.begin(self.direction(edge, forward).rate);
         if !queue.set(line, key, value)? {
             return Ok(false);
         }
@@ -177,9 +179,9 @@ impl Script<'_> {
         (edge, forward): (usize, bool),
         queue: Queue,
     ) -> Result<(), ImportError> {
-        let way = self.way(edge, forward).clone();
+        let direction = self.direction(edge, forward).clone();
         let mut stage = Stage::default();
-        queue.write(line, self.topology.dialect, (way.rate, way.delay), &mut stage, self.notes);
+        queue.write(line, self.topology.dialect, (direction.rate, direction.delay), &mut stage, self.notes);
         self.present(edge, forward).queue = queue;
         let settings = stage.settings.into_iter().map(|(_, text)| ("queue", text)).collect();
         self.note_change(line, &[edge], [forward, !forward], settings)
@@ -190,29 +192,29 @@ impl Script<'_> {
         &mut self,
         line: usize,
         edges: &[usize],
-        ways: [bool; 2],
+        directions: [bool; 2],
         settings: &[Setting],
     ) -> Result<String, ImportError> {
-        for (edge, forward) in each_way(edges, ways) {
+        for (edge, forward) in each_direction(edges, directions) {
             if !forward && !self.topology.edges[edge].duplex {
                 continue;
             }
             let dialect = self.topology.dialect;
             let mut texts = Vec::new();
             for setting in settings {
-                let way = self.present(edge, forward);
+                let direction = self.present(edge, forward);
                 texts.push(match *setting {
                     Setting::Rate(rate) => {
-                        way.rate = rate;
+                        direction.rate = rate;
                         ("rate", quoted(&written_rate(line, rate, dialect, self.notes)?))
                     }
                     Setting::Delay(delay) => {
-                        way.delay = delay;
+                        direction.delay = delay;
                         ("delay", quoted(&delay.to_string()))
                     }
                     Setting::Loss(loss) => {
-                        way.loss = loss;
-                        ("loss", way.loss_text())
+                        direction.loss = loss;
+                        ("loss", direction.loss_text())
                     }
                     Setting::Up(up) => ("state", quoted(if up { "up" } else { "down" })),
                 });
@@ -228,7 +230,7 @@ impl Script<'_> {
         &mut self,
         line: usize,
         edges: &[usize],
-        mut ways: [bool; 2],
+        mut directions: [bool; 2],
         words: &[String],
     ) -> Result<String, ImportError> {
         let mut settings = Vec::new();
@@ -236,7 +238,7 @@ impl Script<'_> {
         while let Some(word) = rest.next() {
             if word.contains('=') {
                 let parameters: Vec<&String> = words.iter().filter(|word| word.contains('=')).collect();
-                self.modify(line, edges, ways, &parameters)?;
+                self.modify(line, edges, directions, &parameters)?;
                 break;
             }
             let emulab = self.topology.dialect == Dialect::Emulab;
@@ -253,9 +255,9 @@ impl Script<'_> {
                     settings.extend(self.modified(line, "PLR", &value)?);
                 }
                 "modify" | "duplex" => {}
-                "simplex" => ways[1] = false,
+                "simplex" => directions[1] = false,
                 _ => {
-                    self.tell(
+                    self.note(
                         line,
                         words,
                         "of a link its bandwidth, delay, plr, queue, up and down can change",
@@ -264,19 +266,19 @@ impl Script<'_> {
                 }
             }
         }
-        self.tell_of_lans(line, edges, ways, &settings);
-        self.settle(line, edges, ways, &settings)
+        self.note_lans(line, edges, directions, &settings);
+        self.settle(line, edges, directions, &settings)
     }
 
     fn note_change(
         &mut self,
         line: usize,
         edges: &[usize],
-        ways: [bool; 2],
+        directions: [bool; 2],
         settings: Vec<(&'static str, String)>,
     ) -> Result<(), ImportError> {
         let time = self.now.unwrap_or(Nanos::ZERO);
-        self.note_changes(line, edges, Change { time, every: None, edge: 0, ways, settings })
+        self.note_changes(line, edges, Change { time, every: None, edge: 0, directions, settings })
     }
 
     /// Records the change for each of the links.
@@ -296,7 +298,7 @@ impl Script<'_> {
     pub(super) fn switched_at(&mut self, line: usize, rest: &[String]) -> Result<String, ImportError> {
         let [when, what, nodes @ ..] = rest else {
             let fix = "write rtmodel-at 1.0 down $a $b";
-            return Err(ImportError::new(line, "rtmodel-at lacks something", fix));
+            return Err(ImportError::new(line, "rtmodel-at is incomplete", fix));
         };
         let edges = self.edges_between(line, nodes)?;
         let before = self.now.replace(read(line, "rtmodel-at", Some(when), "10.0", seconds)?);
@@ -320,14 +322,14 @@ impl Script<'_> {
     pub(super) fn route_model(&mut self, line: usize, rest: &[String]) -> Result<String, ImportError> {
         let [kind, parameters, nodes @ ..] = rest else {
             let fix = "write rtmodel Deterministic {0.5 2.0 1.0} $a $b";
-            return Err(ImportError::new(line, "rtmodel lacks something", fix));
+            return Err(ImportError::new(line, "rtmodel is incomplete", fix));
         };
         let given = items(parameters);
         let (up, down) = match kind.to_ascii_lowercase().as_str() {
             "manual" => {
                 let [what, when] = &given[..] else {
                     let fix = "write rtmodel Manual {down 1.0} $a $b";
-                    return Err(ImportError::new(line, "rtmodel Manual takes what and when", fix));
+                    return Err(ImportError::new(line, "rtmodel Manual takes a command and a time", fix));
                 };
                 let words: Vec<String> =
                     [when.clone(), what.clone()].into_iter().chain(nodes.iter().cloned()).collect();
@@ -335,7 +337,7 @@ impl Script<'_> {
             }
             "deterministic" => ("2.0", "1.0"),
             "exponential" => {
-                self.tell(
+                self.note(
                     line,
                     &words_of(rest),
                     "its times are drawn there; here they are exactly their means",
@@ -343,7 +345,7 @@ impl Script<'_> {
                 ("10.0", "1.0")
             }
             _ => {
-                self.tell(
+                self.note(
                     line,
                     &words_of(rest),
                     "of route models Deterministic, Exponential and Manual are carried over",
@@ -391,14 +393,18 @@ impl Script<'_> {
             }
             let every = if times == Some(1) { None } else { Some((period, times)) };
             let settings = vec![("state", quoted(switch))];
-            self.note_changes(line, edges, Change { time, every, edge: 0, ways: [true, true], settings })?;
+            self.note_changes(
+                line,
+                edges,
+                Change { time, every, edge: 0, directions: [true, true], settings },
+            )?;
         }
         if let Some(time) = finish.filter(|_| ups < downs) {
             let settings = vec![("state", quoted("up"))];
             self.note_changes(
                 line,
                 edges,
-                Change { time, every: None, edge: 0, ways: [true, true], settings },
+                Change { time, every: None, edge: 0, directions: [true, true], settings },
             )?;
         }
         Ok(String::new())
@@ -406,9 +412,9 @@ impl Script<'_> {
 }
 
 /// The selected directions of links.
-fn each_way(edges: &[usize], ways: [bool; 2]) -> Vec<(usize, bool)> {
+fn each_direction(edges: &[usize], directions: [bool; 2]) -> Vec<(usize, bool)> {
     let both = |edge: &usize| [(*edge, true), (*edge, false)];
-    edges.iter().flat_map(both).filter(|(_, forward)| ways[usize::from(!forward)]).collect()
+    edges.iter().flat_map(both).filter(|(_, forward)| directions[usize::from(!forward)]).collect()
 }
 
 fn first_word(text: &str) -> String {

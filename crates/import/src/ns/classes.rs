@@ -29,7 +29,7 @@ impl Script<'_> {
             }
             _ => {}
         }
-        self.tell(line, words, "the queues here have no such setting");
+        self.note(line, words, "the queues here have no such setting");
         Ok(String::new())
     }
 

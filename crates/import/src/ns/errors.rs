@@ -48,7 +48,7 @@ impl Errors {
 /// Reason why a unit is ignored.
 fn of_unit(name: &str) -> String {
     format!(
-        "errors for each {name} are not carried over, and the link loses nothing by them; see bit-error, \
+        "errors for each {name} are not carried over, and the link drops nothing for them; see bit-error, \
          kind rate"
     )
 }
@@ -74,28 +74,28 @@ impl Script<'_> {
                 let why = format!(
                     "ns-2 has no such variable: packets are lost one by one unless the command is unit {unit}"
                 );
-                self.tell(line, words, &why);
+                self.note(line, words, &why);
                 return Ok(String::new());
             }
             ["ranvar", ..] => {
                 let why = "each packet is lost with the share rate_, whatever the distribution";
-                self.tell(line, words, why);
+                self.note(line, words, why);
                 return Ok(String::new());
             }
             _ => {
-                self.tell(line, words, "error models have no such setting here");
+                self.note(line, words, "error models have no such setting here");
                 return Ok(String::new());
             }
         }
         if let Some(unit) = model.unit.as_ref().filter(|_| self.now.is_some()) {
-            self.tell(line, words, &of_unit(&unit.name));
+            self.note(line, words, &of_unit(&unit.name));
         }
         let loss = model.loss();
         self.objects.insert(words[0].clone(), Object::Errors(model));
         let places: Vec<_> = self.losses.iter().filter(|(model, ..)| *model == words[0]).cloned().collect();
         for (_, edge, forward) in places {
             if self.now.is_none() {
-                self.way(edge, forward).loss = loss;
+                self.direction(edge, forward).loss = loss;
             } else if self.present(edge, forward).loss != loss {
                 self.settle(line, &[edge], [forward, !forward], &[Setting::Loss(loss)])?;
             }
@@ -104,12 +104,12 @@ impl Script<'_> {
     }
 
     /// Notes attached error models with other units than packets, after the set-up.
-    pub(super) fn tell_units(&mut self) {
+    pub(super) fn note_units(&mut self) {
         let attached: Vec<String> = self.losses.iter().map(|(model, ..)| model.clone()).collect();
         for handle in attached {
             if let Some(Object::Errors(Errors { unit: Some(unit), .. })) = self.objects.get(&handle).cloned()
             {
-                self.tell(unit.line, &[handle, "unit".into(), unit.name.clone()], &of_unit(&unit.name));
+                self.note(unit.line, &[handle, "unit".into(), unit.name.clone()], &of_unit(&unit.name));
             }
         }
     }
@@ -121,23 +121,23 @@ impl Script<'_> {
         let model = match rest.first().and_then(|model| self.objects.get(model)) {
             Some(Object::Errors(model)) => model.clone(),
             _ => {
-                self.tell(line, words, "of error models ErrorModel with a rate_ is carried over");
+                self.note(line, words, "of error models ErrorModel with a rate_ is carried over");
                 return Ok(String::new());
             }
         };
         let (edge, forward) = self.between(line, rest.get(1..).unwrap_or_default())?;
         let before = self.losses.len();
-        self.losses.retain(|(_, other, way)| (*other, *way) != (edge, forward));
+        self.losses.retain(|(_, other, direction)| (*other, *direction) != (edge, forward));
         if self.losses.len() < before {
-            self.tell(
+            self.note(
                 line,
                 words,
                 "a direction has one loss here: this model takes the place of the one before",
             );
         }
         self.losses.push((rest[0].clone(), edge, forward));
-        let way = self.way(edge, forward);
-        (way.loss, way.loss_behind) = (model.loss(), behind);
+        let direction = self.direction(edge, forward);
+        (direction.loss, direction.loss_behind) = (model.loss(), behind);
         Ok(String::new())
     }
 }

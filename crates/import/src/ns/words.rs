@@ -62,7 +62,7 @@ impl Script<'_> {
         match &texts[..] {
             [_, "value"] => {
                 if variable.kind != "constant" {
-                    self.tell(line, words, DRAWN);
+                    self.note(line, words, DRAWN);
                 }
                 variable.mean().to_string()
             }
@@ -82,7 +82,7 @@ impl Script<'_> {
 
     /// A note about a command that is not converted, or not exactly. If `words` are the end of the current
     /// command, the note has all of it.
-    pub(crate) fn tell(&mut self, line: usize, words: &[String], why: &str) {
+    pub(crate) fn note(&mut self, line: usize, words: &[String], why: &str) {
         if self.notes.full() {
             return;
         }
@@ -120,7 +120,7 @@ impl Script<'_> {
         };
         match self.objects.get(word) {
             None => word.to_owned(),
-            Some(Object::Way(edge, forward)) => between(*edge, *forward),
+            Some(Object::Direction(edge, forward)) => between(*edge, *forward),
             Some(Object::Queue(edge, forward)) => format!("[{} queue]", between(*edge, *forward)),
             Some(Object::Delay(edge, forward)) => format!("[{} link]", between(*edge, *forward)),
             Some(Object::Link(edges)) if edges.len() == 1 => between(edges[0], true),

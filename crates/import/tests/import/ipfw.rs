@@ -186,8 +186,8 @@ fn units_are_those_of_ipfw() {
 
 #[test]
 fn ipfw_mistakes() {
-    refused(Format::Ipfw, "ipfw pipe 0 config bw 1Mbit/s", "\"0\" is no number of a pipe");
-    refused(Format::Ipfw, "\nipfw pipe 1 config bw 1Xbit/s", "line 2: bw: \"1Xbit/s\" is no bandwidth");
+    refused(Format::Ipfw, "ipfw pipe 0 config bw 1Mbit/s", "\"0\" is not a number of a pipe");
+    refused(Format::Ipfw, "\nipfw pipe 1 config bw 1Xbit/s", "line 2: bw: \"1Xbit/s\" is not a bandwidth");
     refused(Format::Ipfw, "ipfw pipe 1 config delay soon", "delay: \"soon\"");
     refused(Format::Ipfw, "ipfw pipe 1 config colour red", "no option \"colour\"");
     refused(Format::Ipfw, "ipfw add pipe 1 ip to any", "no from");
@@ -208,7 +208,7 @@ const TAKEN: [Taken; 14] = [
         &[SECOND],
         &[FIRST],
         &[
-            "line 3: ipfw add 100 pipe 1 ip from any to any out: line 5 takes it away again",
+            "line 3: ipfw add 100 pipe 1 ip from any to any out: line 5 removes it again",
             "line 1: pipe 1: no rule",
         ],
     ),
@@ -225,15 +225,15 @@ const TAKEN: [Taken; 14] = [
         "ipfw -f flush\nipfw add pipe 2 ip from any to any out",
         &[SECOND],
         &[FIRST],
-        &["line 3: ipfw add 100", "line 4: ipfw add 200", "line 5 takes it away"],
+        &["line 3: ipfw add 100", "line 4: ipfw add 200", "line 5 removes it"],
     ),
     (
         "ipfw pipe 1 delete",
         &[SECOND],
         &[FIRST],
-        &["line 1: pipe 1: line 5 takes it away again", "its pipe is not configured"],
+        &["line 1: pipe 1: line 5 removes it again", "its pipe is not configured"],
     ),
-    ("ipfw pipe delete 2", &[FIRST], &[SECOND], &["line 2: pipe 2: line 5 takes it away again"]),
+    ("ipfw pipe delete 2", &[FIRST], &[SECOND], &["line 2: pipe 2: line 5 removes it again"]),
     (
         "ipfw pipe flush\nipfw pipe 1 config bw 3Mbit/s",
         &[THIRD],
@@ -367,7 +367,7 @@ fn sleeps_between_commands() {
 
 /// Two rules for one pipe, one for each direction, share it as one rule for both does.
 #[test]
-fn one_pipe_for_both_directions_is_told() {
+fn one_pipe_for_both_directions_is_reported() {
     let script =
         "pipe 1 config bw 1Mbit/s\nadd pipe 1 ip from any to any out\nadd pipe 1 ip from any to any in";
     let imported = from(Format::Ipfw, script);

@@ -73,10 +73,13 @@ fn containerlab_without_impairments_and_mistakes() {
         assert!(error.contains(what), "{script}: {error}");
     }
     for (text, what) in [
-        ("topology: [1", "line 1: this is no YAML"),
-        ("just text", "its top is no map"),
+        ("topology: [1", "line 1: this is not YAML"),
+        ("just text", "its top level is not a map"),
         ("name: x", "there is no topology"),
-        ("topology: {nodes: {a: {}}, links: [{endpoints: [\"a:1\", \"b:1\"]}]}", "\"b\", which is no node"),
+        (
+            "topology: {nodes: {a: {}}, links: [{endpoints: [\"a:1\", \"b:1\"]}]}",
+            "\"b\", which is not a node",
+        ),
         ("topology: {nodes: {a: {}}, links: [{endpoints: [\"a:1\"]}]}", "a link has 1 endpoints"),
         ("topology: {nodes: {a: {}, b: {}}, links: [{type: dummy}]}", "no link between two nodes"),
     ] {
@@ -117,7 +120,7 @@ fn compose_files() {
     for (text, what) in [
         ("services: {a: {}}", "no two services in one network"),
         ("services: {a: {x-longwire: {delay: soon}}, b: {}}", "what it would become can't be"),
-        ("services: {a: {x-longwire: {delay: [1]}}, b: {}}", "delay is no text"),
+        ("services: {a: {x-longwire: {delay: [1]}}, b: {}}", "delay is not a text"),
         ("services: {a: {x-longwire: {dealy: 1 ms}}, b: {}}", "what it would become can't be"),
     ] {
         refused(Format::Compose, text, what);
@@ -137,7 +140,7 @@ fn aliases_are_bounded() {
         text += &format!("a{level}: &a{level} [{}]\n", before.trim_end_matches(", "));
     }
     text += "services: {a: {labels: *a11}, b: {}}\n";
-    refused(Format::Compose, &text, "this is no YAML");
+    refused(Format::Compose, &text, "this is not YAML");
     let deep = format!("services: {}", "[".repeat(100_000));
-    refused(Format::Compose, &deep, "this is no YAML");
+    refused(Format::Compose, &deep, "this is not YAML");
 }

@@ -203,7 +203,7 @@ fn abbreviations_are_those_of_tc() {
 
 /// netem averages each draw with the last; with 1% 25% next to nothing is lost.
 #[test]
-fn correlations_are_told() {
+fn correlations_are_reported() {
     let imported = from(
         Format::Netem,
         "delay 100ms 20ms 25% loss 1% 25% duplicate 2% 5% corrupt 1% 10% reorder 25% 50%",

@@ -379,5 +379,5 @@ fn procedures() {
         ],
     );
     assert_eq!(events(&imported), ["time = \"1 s\", link = \"l.forward\", rate = \"500 kbit/s\""]);
-    tells(&imported, &["at 2 s: record: the procedure is carried out up to here only", "set bytes_"]);
+    tells(&imported, &["at 2 s: record: the procedure is executed up to here only", "set bytes_"]);
 }

@@ -223,10 +223,7 @@ fn procedures_that_come_again_end() {
     assert_eq!(events, 1, "{}", imported.scenario);
     tells(
         &imported,
-        &[
-            "vary: it comes again and again, and what it changes is carried over once",
-            "other: commands that are made",
-        ],
+        &["vary: it repeats, and its changes are carried over once", "other: commands that are made"],
     );
 }
 

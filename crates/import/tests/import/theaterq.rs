@@ -24,7 +24,7 @@ fn traces_of_theaterq() {
     let extended = file("x.csv", "1000,5,7,100000,0,10,3,4,2\n");
     tells(&import(Format::Theaterq, &[extended]).unwrap(), &["JITTER", "DUP_PROB", "ROUTE_ID", "cont LOOP"]);
     let error = import(Format::Theaterq, &[file("y.csv", "1,2,3,4,5\n1,2,3\n")]).unwrap_err().to_string();
-    assert!(error.contains("line 2: this is no line of a TheaterQ trace"), "{error}");
+    assert!(error.contains("line 2: this is not a line of a TheaterQ trace"), "{error}");
     refused(Format::Theaterq, "tc qdisc add dev eth0 root theaterq", "there is no trace");
 }
 

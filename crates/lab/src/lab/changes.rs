@@ -1,4 +1,4 @@
-//! Hosts that join a lab that is up, and leave it.
+//! Adds hosts to a lab that is up, and removes them.
 
 use longwire_netlink::{Socket, interface_index, link};
 
@@ -9,10 +9,10 @@ use crate::state::{Guard, State};
 use crate::{HostSpec, LabError};
 
 impl Lab {
-    /// Makes one more host of a lab that is up, as [`Lab::create`] does.
+    /// Adds a host to a lab that is up, as [`Lab::create`] does.
     ///
     /// # Errors
-    /// When the name is taken or a field can't be used, or the kernel refuses; nothing is left behind.
+    /// If the name is taken, a field is invalid, or the kernel refuses; then nothing is left behind.
     pub fn add(&mut self, spec: &HostSpec) -> Result<(), LabError> {
         spec.check()?;
         if self.hosts.iter().any(|host| host.name() == spec.name) {
@@ -40,7 +40,7 @@ impl Lab {
         match made {
             Ok(host) => self.hosts.push(host),
             Err(error) => {
-                // The first error is the one to tell; what can't be removed now, a later sweep will find.
+                // The first error is reported; a later sweep finds what can't be removed now.
                 let _ = self.forget(&spec.name, &guard);
                 return Err(error);
             }
@@ -51,7 +51,7 @@ impl Lab {
     /// Removes a host of a lab that is up: ends the programs inside it, and removes its namespace.
     ///
     /// # Errors
-    /// When there is no such host, or something can't be removed.
+    /// If there is no such host, or something can't be removed.
     pub fn remove(&mut self, name: &str) -> Result<(), LabError> {
         self.host(name)?;
         let guard = Guard::acquire_to_remove()?;
@@ -68,7 +68,7 @@ impl Lab {
                 let doing = LabError::system(format!("removing the wire of host {name}"));
                 let delete = || match interface_index(port) {
                     Ok(index) => link::unless_gone(Socket::route()?.request(link::delete(index))),
-                    // It has gone with the other end.
+                    // It was removed with the other end.
                     Err(_) => Ok(()),
                 };
                 result = result.and(self.core.run(delete).and_then(|removed| removed.map_err(doing)));
@@ -84,7 +84,7 @@ impl Lab {
         result.and(self.state.write(guard)).and(write_hosts_file(&self.state))
     }
 
-    /// The state as it is now: another handle of this lab may have added and removed hosts.
+    /// The current state: another handle of this lab may have added and removed hosts.
     pub(super) fn state_now(&self) -> State {
         State::read(&self.state.instance).ok().flatten().unwrap_or_else(|| self.state.clone())
     }

@@ -1,4 +1,4 @@
-//! Bulk TCP: as much as the path carries.
+//! Bulk TCP transfers, as fast as the path allows.
 
 use super::control::{Answer, BulkOffer, Control, End, Ready, Receiver, Test};
 use super::goodput::Goodput;
@@ -20,27 +20,27 @@ pub use super::goodput::BulkReception;
 pub const MAX_STREAMS: u32 = 64;
 /// The most bytes of one transfer: 2⁵⁰, a day at 100 Gbit/s.
 pub const MAX_BYTES: u64 = 1 << 50;
-/// How often the sender asks TCP for the round-trip time, in nanoseconds.
+/// Interval between samples of TCP's round-trip time, in nanoseconds.
 const SAMPLE_NS: u64 = 50_000_000;
 /// Bytes of one write or read.
 const CHUNK: usize = 256 << 10;
-/// After the sender's end, silence on all connections for so long ends the transfer: a reset may have been
+/// After the sender's end, silence of this length on all connections ends the transfer: a reset may have been
 /// lost.
 const QUIET_NS: u64 = 1_000_000_000;
-/// How long a receiver waits for the connections it was promised, in nanoseconds.
+/// Time limit of a receiver for the announced connections, in nanoseconds.
 pub(super) const CONNECT_NS: u64 = 60_000_000_000;
 
-/// A transfer to make.
+/// A requested transfer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bulk {
-    /// When to stop: after so long, or so many bytes over all connections.
+    /// When to stop: after a time, or a number of bytes over all connections.
     pub until: Until,
     /// Connections that share it, 1 to [`MAX_STREAMS`].
     pub streams: u32,
     /// Congestion control, as in `/proc/sys/net/ipv4/tcp_available_congestion_control`; the system's default
     /// if none.
     pub congestion: Option<String>,
-    /// Goodput is reported for each interval of so many nanoseconds, 1 ms to an hour.
+    /// Interval of goodput reports in nanoseconds, 1 ms to an hour.
     pub interval_ns: u64,
 }
 
@@ -58,19 +58,19 @@ pub struct BulkResult {
     pub bulk: Bulk,
     /// Congestion control in use, as the kernel names it.
     pub congestion: String,
-    /// Bytes handed to TCP; with a duration, those under way at its end are discarded.
+    /// Bytes passed to TCP; with a duration, those in flight at its end are discarded.
     pub sent_bytes: u64,
-    /// Segments sent again, over all connections.
+    /// Retransmitted segments, over all connections.
     pub retransmits: u64,
     /// TCP's smoothed round-trip time, sampled every 50 ms on every connection.
     pub rtt: Option<Distribution>,
-    /// The smallest round-trip time TCP saw, in nanoseconds.
+    /// The smallest round-trip time that TCP measured, in nanoseconds.
     pub min_rtt_ns: Option<u64>,
     /// The receiver's result.
     pub reception: BulkReception,
 }
 
-/// Makes a transfer to a receiver, and returns what both saw.
+/// Makes a transfer to a receiver, and returns both sides' results.
 ///
 /// # Errors
 /// A parameter out of range, a congestion control that the system lacks, a receiver that cannot be reached,
@@ -163,7 +163,7 @@ impl Sender {
             let step = SAMPLE_NS.min(end - now);
             socket::poll(&mut wait, step).map_err(Error::system("waiting for the connections"))?;
             for (stream, ready) in self.streams.iter_mut().zip(&wait) {
-                // A share below 256 KiB is cut to what is left; `most` is met exactly.
+                // The last share is cut to what is left, so that `most` is met exactly.
                 let share = usize::try_from(most - self.sent).unwrap_or(CHUNK).min(CHUNK);
                 if ready.revents == 0 || share == 0 {
                     continue;
@@ -180,21 +180,20 @@ impl Sender {
         }
     }
 
-    /// After a duration the rest is discarded; otherwise each connection ends in order and delivers
-    /// everything.
+    /// After a duration the rest is discarded; otherwise each connection delivers everything.
     fn finish(&mut self, until: Until) -> Result<(), Error> {
         self.next_sample = 0;
         self.sample(monotonic().0);
         match until {
             Until::DurationNs(_) => {
-                // Closing them discards what has not been sent, and resets them.
+                // Closing them discards unsent data, and resets them.
                 let streams = std::mem::take(&mut self.streams);
                 streams
                     .iter()
                     .try_for_each(|stream| set_socket_linger(stream, Some(Duration::ZERO)))
                     .map_err(|e| Error::system("ending the connections")(e.into()))
             }
-            // A connection that the receiver has already closed is told by its result.
+            // The receiver's result reports a connection that it has already closed.
             Until::Count(_) => {
                 self.streams.iter().for_each(|stream| drop(stream.shutdown(Shutdown::Write)));
                 Ok(())
@@ -209,8 +208,8 @@ impl Sender {
         reporter: &mut Reporter<'_>,
         patience: Duration,
     ) -> Result<BulkReception, Error> {
-        // What lies in the sending buffers may take long on a slow link: the receiver gives up when nothing
-        // comes for IDLE_NS.
+        // Sending the buffers may take long on a slow link: the receiver gives up when nothing arrives for
+        // IDLE_NS.
         let slow = if self.streams.is_empty() { 0 } else { MAX_DURATION_NS };
         let end = monotonic().0 + slow + u64::try_from(patience.as_nanos()).unwrap_or(IDLE_NS) + QUIET_NS;
         let answer = control.read_until("result", end, &mut |now| {
@@ -230,7 +229,7 @@ impl Sender {
         }
         self.next_sample = now + SAMPLE_NS;
         for (stream, last) in self.streams.iter().zip(&mut self.last) {
-            // A connection that is gone keeps its last values.
+            // A closed connection keeps its last values.
             if let Ok(info) = socket::tcp_info(stream) {
                 *last = info;
                 if info.rtt_us > 0 {
@@ -246,7 +245,7 @@ fn passing(error: &io::Error) -> bool {
 }
 
 impl BulkOffer {
-    /// What is wrong with it, if anything is.
+    /// Checks the parameters.
     pub fn check(&self) -> Result<(), Error> {
         if !(1..=MAX_STREAMS).contains(&self.streams) {
             return Err(Error::parameter("streams", self.streams, "give 1 to 64"));
@@ -264,7 +263,7 @@ impl BulkOffer {
         Ok(())
     }
 
-    /// Receives the transfer; `stopped` is asked about five times a second.
+    /// Receives the transfer; `stopped` is polled about five times a second.
     pub fn receive(&self, control: &mut Control, stopped: &dyn Fn() -> bool) -> Result<BulkReception, Error> {
         let failed = || Error::system("listening for the transfer");
         let listener = TcpListener::bind(control.local()?).map_err(failed())?;
@@ -302,8 +301,8 @@ impl BulkOffer {
                 match stream.read(&mut buffer) {
                     Ok(count @ 1..) => goodput.arrive(now, count as u64),
                     Err(error) if passing(&error) => {}
-                    // An orderly end, or a reset at the end of a duration; poll(2) leaves negative
-                    // descriptors alone.
+                    // An orderly end, or a reset at the end of a duration; poll(2) ignores negative
+                    // descriptors.
                     Ok(_) | Err(_) => {
                         open -= 1;
                         ready.fd = -1;
@@ -335,7 +334,7 @@ impl BulkOffer {
     }
 }
 
-/// The next connection of this flow, or none if a stranger came; gives up when the monotonic clock shows
+/// The next connection of this flow, or none if it was another; gives up when the monotonic clock shows
 /// `end`.
 pub(super) fn accept(
     listener: &TcpListener,
@@ -360,8 +359,8 @@ pub(super) fn accept(
         if wait[0].revents != 0 {
             break;
         }
-        // A sender that failed is not waited for; the end of a short transfer may come before its connections
-        // are looked at.
+        // A failed sender is not waited for; the end of a short transfer may arrive before its connections
+        // are accepted.
         if wait[1].revents != 0 {
             control.fill("connections of the transfer")?;
         }

@@ -1,4 +1,4 @@
-//! The clocks that traffic is measured with, and waiting for a moment.
+//! Clocks for measuring traffic, and precise waiting.
 
 use longwire_clock::{monotonic, realtime};
 use rustix::thread::{Timespec, clock_nanosleep_absolute, set_current_timer_slack};
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// How long before a moment [`wait_until`] stops sleeping and starts spinning, in nanoseconds: more than a
-/// wake-up takes.
+/// Time before the deadline at which [`wait_until`] starts spinning, in nanoseconds: more than a wake-up
+/// takes.
 const SPIN_NS: u64 = 100_000;
 
 /// The nanoseconds of a time since the clock's start, 0 if before.
@@ -16,10 +16,9 @@ pub(super) fn nanos(time: &libc::timespec) -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// How far the wall clock is ahead of the monotonic one, known ever better the more often it is measured.
+/// The offset of the wall clock from the monotonic one, which improves with each measurement.
 ///
-/// Both clocks run at the same adjusted rate, so that their difference changes only when the wall clock is
-/// set.
+/// Both clocks run at the same adjusted rate: their offset changes only when the wall clock is set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WallOffset {
     offset: i64,
@@ -35,7 +34,7 @@ impl WallOffset {
         Self { offset: wall.wrapping_sub(before + width / 2).cast_signed(), width }
     }
 
-    /// Measures again: the narrower measurement stands, or the later one if both cannot be right.
+    /// Measures again: keeps the narrower measurement, or the later one if they contradict each other.
     pub fn refine(&mut self) {
         *self = self.better(Self::measure());
     }
@@ -51,10 +50,9 @@ impl WallOffset {
     }
 }
 
-/// Lets this thread's sleeps end when they should, rather than up to 50 µs later (prctl(2),
-/// PR_SET_TIMERSLACK).
+/// Makes this thread's sleeps end on time, rather than up to 50 µs later (prctl(2), PR_SET_TIMERSLACK).
 pub(super) fn precise_sleeps() {
-    // Failing only makes them less precise.
+    // Failure only makes them less precise.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
@@ -77,14 +75,14 @@ pub(super) fn wait_until(moment: u64) -> u64 {
 /// Sleeps until the monotonic clock shows `moment`, or a signal comes.
 fn sleep_until(moment: u64) {
     let Ok(time) = Timespec::try_from(Duration::from_nanos(moment)) else { return };
-    // Interrupted sleeps are the caller's to repeat.
+    // The caller repeats interrupted sleeps.
     let _ = clock_nanosleep_absolute(rustix::thread::ClockId::Monotonic, &time);
 }
 
-/// Which clock a process reads: two processes with equal identities read the same one.
+/// Identity of a process's clock: processes with equal identities read the same one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockId {
-    /// The boot that the monotonic clock counts from, as the kernel names it; empty if it does not say.
+    /// The kernel's id of the boot from which the monotonic clock counts; empty if unknown.
     pub boot_id: String,
     /// The time namespace, which may shift the monotonic clock.
     pub time_namespace: String,

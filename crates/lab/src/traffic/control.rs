@@ -1,5 +1,5 @@
-//! The control connection: one line of JSON says what is to come, one answers that it may begin, one tells
-//! the end, one the result.
+//! The control connection: lines of JSON announce a measurement, accept it, and report its end and its
+//! result.
 //!
 //! ```text
 //! sender                                   receiver
@@ -29,25 +29,25 @@ pub const DEFAULT_PORT: u16 = 5309;
 
 /// Version of this protocol.
 const PROTOCOL: u32 = 1;
-/// The longest line a receiver takes: many times what a sender has to say.
+/// The longest line that a receiver accepts.
 pub(super) const SENDER_LINE: usize = 4 << 10;
-/// The longest line a sender takes: results with their intervals.
+/// The longest line that a sender accepts: results with their intervals.
 const RESULT_LINE: usize = 512 << 10;
 
-/// Where a receiver is, and how long to wait for it.
+/// A receiver's addresses and time limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Receiver {
     /// Address and control port.
     pub address: SocketAddr,
-    /// Where packets and data connections go, if not to the receiver's address and the port it names: a
-    /// relay, a forwarded port.
+    /// The destination of packets and data connections, if not the receiver's address and the port that it
+    /// names: a relay, a forwarded port.
     pub data: Option<SocketAddr>,
-    /// How long to wait for each of its answers; more than the path's round trip.
+    /// Time limit for each of its answers; more than the path's round-trip time.
     pub patience: Duration,
 }
 
 impl Receiver {
-    /// A receiver at this address, waited for 30 s.
+    /// A receiver at this address, with a time limit of 30 s.
     pub fn at(address: SocketAddr) -> Self {
         Self { address, data: None, patience: Duration::from_secs(30) }
     }
@@ -101,7 +101,7 @@ pub(super) struct RequestOffer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
-    /// A datagram for each; lost ones are given up after the timeout.
+    /// A datagram for each; lost ones time out.
     Udp,
     /// One connection; nothing is lost, and a timeout ends the measurement.
     Tcp,
@@ -125,7 +125,7 @@ pub(super) enum Answer {
     Request(u64),
 }
 
-/// Where to send, and as what.
+/// The receiver's port and flow.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Ready {
     pub port: u16,
@@ -186,7 +186,7 @@ impl Control {
         self.stream.write_all(&line).map_err(failed())
     }
 
-    /// Waits for a line at most so long.
+    /// Waits for a line, at most for `patience`.
     pub fn read<T: DeserializeOwned>(&mut self, what: &'static str, patience: Duration) -> Result<T, Error> {
         let end = monotonic().0.saturating_add(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
         self.read_until(what, end, &mut |_| Ok(()))?.ok_or(Error::Silent { what, after: patience })
@@ -219,7 +219,7 @@ impl Control {
         }
     }
 
-    /// Takes what the connection holds; to be called when it is readable, so that it does not wait.
+    /// Reads from the connection, which must be readable so that this does not block.
     pub fn fill(&mut self, what: &'static str) -> Result<(), Error> {
         let mut bytes = [0; 4096];
         match self.stream.read(&mut bytes) {
@@ -238,7 +238,7 @@ impl Control {
         }
     }
 
-    /// The next line, if it is all there.
+    /// The next complete line.
     pub fn line<T: DeserializeOwned>(&mut self, what: &'static str) -> Result<Option<T>, Error> {
         let Some(end) = self.line.iter().position(|byte| *byte == b'\n') else {
             return Ok(None);

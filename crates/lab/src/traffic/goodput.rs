@@ -1,8 +1,8 @@
-//! Bytes of a transfer as they arrive, interval by interval.
+//! Received bytes of a transfer, by interval.
 
 use serde::{Deserialize, Serialize};
 
-/// The most intervals a receiver keeps; later bytes count into the last.
+/// Most intervals of a receiver; later bytes are added to the last.
 const MAX_INTERVALS: u64 = 10_000;
 
 /// The receiver's view of a transfer.
@@ -31,13 +31,13 @@ pub(super) struct Goodput {
 }
 
 impl Goodput {
-    /// None yet, for intervals of so many nanoseconds.
+    /// Starts counting with this interval in nanoseconds.
     pub fn new(interval_ns: u64) -> Self {
         let intervals = Vec::with_capacity(MAX_INTERVALS as usize);
         Self { bytes: 0, first_bytes: 0, first: 0, last: 0, interval_ns, intervals }
     }
 
-    /// Counts what has come at this time of the monotonic clock.
+    /// Counts bytes received at this time of the monotonic clock.
     pub fn arrive(&mut self, now: u64, bytes: u64) {
         if self.bytes == 0 {
             (self.first, self.first_bytes) = (now, bytes);
@@ -51,7 +51,6 @@ impl Goodput {
         self.intervals[interval] += bytes;
     }
 
-    /// All of it.
     pub fn reception(self) -> BulkReception {
         let span = self.last - self.first;
         let bits = (self.bytes - self.first_bytes) as f64 * 8.0;

@@ -18,7 +18,7 @@ const VERSION: u8 = 1;
 /// The fields of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    /// Drawn by the receiver for each measurement, so that strays of an earlier one do not count.
+    /// Chosen at random by the receiver for each measurement, so that packets of an earlier one are ignored.
     pub flow: u32,
     /// 0 for the first packet.
     pub sequence: u32,
@@ -30,7 +30,7 @@ impl Header {
     /// Writes it to the beginning of a packet.
     ///
     /// # Panics
-    /// If `packet` is shorter than [`HEADER_BYTES`]: senders check their sizes before they start.
+    /// If `packet` is shorter than [`HEADER_BYTES`]; senders check sizes at the start.
     pub fn write(&self, packet: &mut [u8]) {
         packet[0] = MAGIC;
         packet[1] = VERSION;

@@ -1,16 +1,17 @@
-//! Traffic between hosts of a lab, or between real machines, and what became of it.
+//! Traffic between hosts of a lab or between real machines, with measurements.
 //!
-//! One side runs a [`Server`]; the other calls [`udp::send`], [`bulk::send`] or [`request::send`], which tell
-//! the server over a TCP connection what is to come, send it, and return what both sides saw. [`ping::ping`]
-//! needs no server. Every measurement returns a typed result and turns into rows of a report.
+//! One side runs a [`Server`]; the other calls [`udp::send`], [`bulk::send`] or [`request::send`], which
+//! announce a measurement to the server over a TCP connection, send it, and return both sides' results.
+//! [`ping::ping`] needs no server. Every measurement returns a typed result, which converts to rows of a
+//! report.
 //!
-//! Arrival times of datagrams and echoes are the kernel's receive stamps, so that waking up late is not
-//! measured as delay. One-way delays are absolute where both sides read the same clock (the same boot of the
-//! same machine, namespaces included); between machines clocks are not synchronised, and delays are given
-//! relative to the smallest one seen.
+//! Arrival times of datagrams and echoes are the kernel's receive timestamps, so that late wake-ups are not
+//! measured as delay. One-way delays are absolute if both sides read the same clock (the same boot of the
+//! same machine, including namespaces); between machines clocks are not synchronised, and delays are relative
+//! to the smallest one.
 //!
-//! Functions that run longer than two seconds call the progress function they are given about twice a second;
-//! it can stop them.
+//! Functions that run longer than two seconds call their progress function about twice a second; it can stop
+//! them.
 
 pub mod bulk;
 pub mod clock;
@@ -38,7 +39,7 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// The most packets one measurement sends, so that what both sides keep about them stays below 128 MiB.
+/// Most packets of a measurement, so that both sides' records of them stay below 128 MiB.
 pub const MAX_PACKETS: u64 = 1 << 30;
 /// The longest a measurement lasts, in nanoseconds: a day.
 pub const MAX_DURATION_NS: u64 = 86_400_000_000_000;
@@ -63,13 +64,13 @@ pub enum Error {
         doing: String,
         /// The system's error.
         source: io::Error,
-        /// What may help, with its punctuation, or nothing.
+        /// A possible fix, with its punctuation, or nothing.
         fix: &'static str,
     },
-    /// The other side sent something that is not of this protocol, or too much of it.
+    /// The other side violated the protocol.
     #[error("the other side's control message: {0}; both sides must run the same version of longwire")]
     Protocol(String),
-    /// The other side refused, and said why.
+    /// The other side refused, with this reason.
     #[error("refused by the receiver: {0}")]
     Refused(String),
     /// The other side was silent for too long.
@@ -96,18 +97,18 @@ impl Error {
     }
 }
 
-/// How far a measurement is.
+/// Progress of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// Time since its first packet, in nanoseconds.
     pub elapsed_ns: u64,
-    /// How long it will send altogether, in nanoseconds, if that is known.
+    /// Total duration of sending in nanoseconds, if known.
     pub total_ns: Option<u64>,
-    /// Packets, requests or bytes so far: what the measurement counts.
+    /// Packets, requests or bytes so far.
     pub done: u64,
 }
 
-/// Told about twice a second how far a measurement is; breaks to stop it.
+/// Receives the progress of a measurement about twice a second; breaks to stop it.
 pub type OnProgress<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
 /// A progress function that shows nothing and never stops.
@@ -115,7 +116,7 @@ pub fn quiet(_: Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// Calls the progress function when its time has come.
+/// Calls the progress function when it is due.
 struct Reporter<'a> {
     on_progress: OnProgress<'a>,
     started: u64,
@@ -144,7 +145,7 @@ impl<'a> Reporter<'a> {
     }
 }
 
-/// Which bytes of a datagram count towards a rate.
+/// The bytes of a datagram that count towards a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layer {
@@ -152,7 +153,7 @@ pub enum Layer {
     Payload,
     /// IP packet: payload, UDP header, IP header.
     Ip,
-    /// Ethernet frame with its check sequence, at least 64 bytes: what a link counts unless told otherwise.
+    /// Ethernet frame with its check sequence, at least 64 bytes: the default of links.
     #[default]
     Ethernet,
     /// Ethernet frame with preamble and gap.

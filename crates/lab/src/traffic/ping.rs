@@ -1,4 +1,4 @@
-//! ICMP echo, with requests that need not wait for one another.
+//! ICMP echo, with overlapping requests.
 
 use super::clock::precise_sleeps;
 use super::header::{HEADER_BYTES, Header};
@@ -11,7 +11,7 @@ use std::net::IpAddr;
 
 /// The most requests of one measurement.
 pub const MAX_REQUESTS: u32 = 1 << 24;
-/// The largest payload: an IPv4 packet less its header and the echo header.
+/// The largest payload: an IPv4 packet without its header and the echo header.
 pub const MAX_PAYLOAD: usize = 65_507;
 
 const ICMP_HEADER: usize = 8;
@@ -20,24 +20,24 @@ const ECHO_REPLY: u8 = 0;
 const ECHO_REQUEST_V6: u8 = 128;
 const ECHO_REPLY_V6: u8 = 129;
 
-/// Echo requests to make.
+/// Requested echoes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ping {
     /// The target.
     pub target: IpAddr,
-    /// How many requests, 1 to [`MAX_REQUESTS`].
+    /// Number of requests, 1 to [`MAX_REQUESTS`].
     pub count: u32,
-    /// From one request to the next, in nanoseconds, 10 µs to a minute; they overlap if it is less than the
+    /// Interval between requests in nanoseconds, 10 µs to a minute; they overlap if it is shorter than the
     /// round-trip time.
     pub interval_ns: u64,
     /// Bytes after the echo header, [`HEADER_BYTES`] to [`MAX_PAYLOAD`].
     pub payload: usize,
-    /// How long to wait for replies after the last request, in nanoseconds, at most ten minutes.
+    /// Time limit for replies after the last request, in nanoseconds, at most ten minutes.
     pub timeout_ns: u64,
 }
 
 impl Ping {
-    /// So many requests of 56 bytes, one each millisecond, waiting a second for the last reply.
+    /// Requests of 56 bytes, one per millisecond, with a time limit of a second for the last reply.
     pub fn new(target: IpAddr, count: u32) -> Self {
         Self { target, count, interval_ns: 1_000_000, payload: 56, timeout_ns: 1_000_000_000 }
     }
@@ -74,13 +74,13 @@ pub struct PingResult {
     pub ping: Ping,
     /// Requests sent.
     pub sent: u64,
-    /// Requests that were answered.
+    /// Answered requests.
     pub answered: u64,
-    /// Requests that were not.
+    /// Unanswered requests.
     pub lost: u64,
     /// Replies beyond the first to a request.
     pub duplicates: u64,
-    /// From sending to the kernel's stamp of the reply.
+    /// Round-trip times, from sending to the kernel's timestamp of the reply.
     pub rtt: Option<Distribution>,
 }
 
@@ -133,7 +133,7 @@ struct Pinger<'a> {
     ping: &'a Ping,
     socket: &'a IcmpSocket,
     flow: u32,
-    /// When each request was sent; 0 once it is answered. A reply is not believed about times.
+    /// When each request was sent; 0 once it is answered. Times in replies are not trusted.
     departures: Vec<u64>,
     packet: Vec<u8>,
     incoming: Incoming,
@@ -189,14 +189,14 @@ impl<'a> Pinger<'a> {
     fn request(&mut self) -> Result<(), Error> {
         let now = monotonic().0;
         let header = Header { flow: self.flow, sequence: self.sent, sent: now };
-        // Datagram sockets and ICMPv6 get identifier or checksum from the kernel; what is written here does
-        // no harm.
+        // For datagram sockets and ICMPv6 the kernel sets identifier or checksum, overwriting what is written
+        // here.
         echo_request(&mut self.packet, self.ping.target.is_ipv4(), &header);
         self.departures[self.sent as usize] = now;
         self.sent += 1;
         match self.socket.send(&self.packet) {
             Ok(()) => Ok(()),
-            // Lost on the way out, or an error about an earlier request.
+            // Lost locally, or an error about an earlier request.
             Err(error)
                 if matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::EINTR | libc::ECONNREFUSED)) =>
             {

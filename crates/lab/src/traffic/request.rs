@@ -15,12 +15,12 @@ use std::time::Duration;
 
 pub use super::control::Transport;
 
-/// The most requests that may be under way at a time.
+/// Most outstanding requests.
 pub const MAX_OUTSTANDING: u32 = 1024;
-/// The largest request or response: what UDP carries over IPv4.
+/// The largest request or response: the limit of UDP over IPv4.
 pub const MAX_BYTES: usize = super::udp::MAX_PAYLOAD;
 
-/// Requests to make. A new one is sent as soon as one is answered or given up.
+/// Requested exchanges. A new request is sent as soon as one is answered or times out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requests {
     /// Their transport.
@@ -29,16 +29,16 @@ pub struct Requests {
     pub request: usize,
     /// Bytes of a response, 18 to [`MAX_BYTES`].
     pub response: usize,
-    /// How many are under way at a time, 1 to [`MAX_OUTSTANDING`].
+    /// Number of outstanding requests, 1 to [`MAX_OUTSTANDING`].
     pub outstanding: u32,
-    /// When to stop asking.
+    /// When to stop.
     pub until: Until,
-    /// When to give one up, in nanoseconds; more than the path's round trip.
+    /// Timeout of a request in nanoseconds; more than the path's round-trip time.
     pub timeout_ns: u64,
 }
 
 impl Requests {
-    /// One at a time, 64 bytes each way, given up after a second.
+    /// One at a time, 64 bytes each way, with a timeout of a second.
     pub fn new(transport: Transport, until: Until) -> Self {
         Self { transport, request: 64, response: 64, outstanding: 1, until, timeout_ns: 1_000_000_000 }
     }
@@ -53,15 +53,15 @@ pub struct RequestResult {
     pub sent: u64,
     /// Requests that the receiver answered.
     pub answered: u64,
-    /// Responses that came in time.
+    /// Responses received in time.
     pub completed: u64,
-    /// Requests given up.
+    /// Requests that timed out.
     pub lost: u64,
-    /// Responses to requests that had been given up or answered already, and packets of strangers.
+    /// Responses to requests that had timed out or were already answered, and foreign packets.
     pub stray: u64,
     /// From first request to last response, in nanoseconds.
     pub span_ns: u64,
-    /// From sending a request to having read the whole response, as a program sees it.
+    /// Time from sending a request to having read the whole response, as a program sees it.
     pub latency: Option<Distribution>,
 }
 
@@ -72,7 +72,7 @@ impl RequestResult {
     }
 }
 
-/// Makes requests to a receiver, and returns how long the responses took.
+/// Makes requests to a receiver, and returns their latencies.
 ///
 /// # Errors
 /// A parameter out of range, a receiver that cannot be reached, refuses, or falls silent, or a progress
@@ -119,17 +119,17 @@ enum Line {
     Tcp(TcpStream),
 }
 
-/// The asking side.
+/// The requesting side.
 struct Asker<'a> {
     requests: &'a Requests,
     line: Line,
     flow: u32,
-    /// Requests under way: number and time of sending.
+    /// Outstanding requests: number and time of sending.
     waiting: Vec<(u32, u64)>,
-    /// The request being written, and how much of it has been; TCP may take it in parts.
+    /// The request being written, and the number of written bytes; TCP may accept it in parts.
     out: Vec<u8>,
     written: usize,
-    /// The response being read, and how much of it is there.
+    /// The response being read, and the number of bytes read.
     response: Vec<u8>,
     read: usize,
     sent: u64,
@@ -225,7 +225,7 @@ impl<'a> Asker<'a> {
         Ok(())
     }
 
-    /// Writes what is left of the request in hand.
+    /// Writes the rest of the current request.
     fn flush(&mut self) -> Result<(), Error> {
         while self.written < self.out.len() {
             let rest = &self.out[self.written..];
@@ -255,7 +255,7 @@ impl<'a> Asker<'a> {
         socket::poll(&mut wait, timeout).map_err(Error::system("waiting for responses"))
     }
 
-    /// Reads the responses that are there.
+    /// Reads available responses.
     fn take(&mut self) -> Result<(), Error> {
         loop {
             let rest = &mut self.response[self.read..];
@@ -297,7 +297,7 @@ impl<'a> Asker<'a> {
         self.latency.record(now.saturating_sub(sent).cast_signed());
     }
 
-    /// Gives up requests that have waited too long.
+    /// Drops requests that have timed out.
     fn give_up(&mut self, now: u64) -> Result<(), Error> {
         let before = self.waiting.len();
         let timeout = self.requests.timeout_ns;
@@ -311,13 +311,13 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// Interrupted, or an ICMP error about an earlier packet: the socket goes on.
+/// Interrupted, or an ICMP error about an earlier packet: the socket still works.
 fn passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused)
 }
 
 impl RequestOffer {
-    /// What is wrong with it, if anything is.
+    /// Checks the parameters.
     pub fn check(&self) -> Result<(), Error> {
         for (field, bytes) in [("request", self.request), ("response", self.response)] {
             if !(HEADER_BYTES..=MAX_BYTES).contains(&bytes) {
@@ -327,7 +327,7 @@ impl RequestOffer {
         Ok(())
     }
 
-    /// Answers requests until the sender's end; returns how many. `stopped` is asked about five times a
+    /// Answers requests until the sender's end; returns their number. `stopped` is polled about five times a
     /// second.
     pub fn answer(&self, control: &mut Control, stopped: &dyn Fn() -> bool) -> Result<u64, Error> {
         let failed = || Error::system("opening a socket for requests");
@@ -365,8 +365,8 @@ impl RequestOffer {
         }
     }
 
-    /// Calls `reply` whenever `socket` is readable; it returns how many requests it answered, or none if the
-    /// line has ended.
+    /// Calls `reply` whenever `socket` is readable; `reply` returns the number of answered requests, or none
+    /// at the end of the connection.
     fn serve(
         &self,
         socket: &impl std::os::fd::AsFd,
@@ -407,8 +407,8 @@ impl RequestOffer {
     }
 
     /// Answers a datagram if it is a request of this flow from the address of the control connection. A
-    /// response may be thousands of times as large as its request and UDP proves no address: answering others
-    /// would let whoever knows the flow flood them through this host.
+    /// response may be thousands of times as large as its request, and UDP addresses can be forged: answering
+    /// others would let anyone who knows the flow flood them through this host.
     fn reply(
         &self,
         socket: &UdpSocket,

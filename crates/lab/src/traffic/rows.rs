@@ -1,4 +1,4 @@
-//! Results as rows of a report. Names are stable: tools look rows up by them.
+//! Results as rows of a report. Names are stable, because tools look up rows by name.
 
 use super::bulk::BulkResult;
 use super::ping::PingResult;
@@ -9,7 +9,7 @@ use super::udp::{Pace, UdpResult};
 use longwire_report::Row;
 
 impl Distribution {
-    /// One row: the mean as the value, the rest as further fields `min_ns`, `p50_ns` … `max_ns`.
+    /// A row with the mean as its value, and further fields `min_ns`, `p50_ns` … `max_ns`.
     pub fn row(&self, name: impl Into<String>) -> Row {
         Row::new(name, "ns")
             .measured(self.mean_ns)

@@ -1,4 +1,4 @@
-//! The receiving side: serves senders one after the other.
+//! The receiving side, which serves senders one after the other.
 
 use super::Error;
 use super::bulk::BulkReception;
@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long a sender has to say what it wants.
+/// Time limit for a sender's first message.
 const HELLO: Duration = Duration::from_secs(10);
 
 /// Listens for senders and receives what they send.
@@ -24,24 +24,23 @@ pub struct Server {
 pub struct Session {
     /// The peer.
     pub peer: SocketAddr,
-    /// Its data, or why it failed.
+    /// Its result, or why it failed.
     pub outcome: Result<Outcome, Error>,
 }
 
-/// What a sender sent, as it has been told.
+/// The result of a measurement, as reported to the sender.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// A UDP stream.
     Udp(Box<UdpReception>),
     /// A bulk transfer.
     Bulk(BulkReception),
-    /// Requests, and how many were answered.
+    /// Requests, with the number of answered ones.
     Requests(u64),
 }
 
 impl Server {
-    /// Listens on this address; port 0 takes a free one. `[::]` takes IPv4 as well where the system is set up
-    /// so.
+    /// Listens on this address; port 0 means any free one. `[::]` includes IPv4 if the system is set up so.
     ///
     /// # Errors
     /// The address is not this host's, or its port is in use.
@@ -57,13 +56,13 @@ impl Server {
     /// The address it listens on.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The system refuses.
     pub fn address(&self) -> Result<SocketAddr, Error> {
         self.listener.local_addr().map_err(Error::system("asking for the address"))
     }
 
-    /// Serves senders until `stop` is set, which is seen within a fifth of a second, and tells each session
-    /// when it is over. A sender that does wrong ends its own session only.
+    /// Serves senders until `stop` is set, which is noticed within a fifth of a second, and reports each
+    /// finished session. A misbehaving sender only ends its own session.
     ///
     /// # Errors
     /// The listening socket fails.
@@ -90,7 +89,7 @@ impl Server {
             if wait[0].revents == 0 {
                 continue;
             }
-            // A sender that left before it was accepted is none.
+            // A sender that left before it was accepted is ignored.
             let Ok((stream, peer)) = self.listener.accept() else { continue };
             let outcome = session(stream, &|| stop.load(Ordering::Relaxed));
             return Ok(Some(Session { peer: socket::canonical(peer), outcome }));
@@ -108,7 +107,7 @@ fn session(stream: TcpStream, stopped: &dyn Fn() -> bool) -> Result<Outcome, Err
         Err(error) => Answer::Refused(error.to_string()),
     };
     let told = control.write(&answer);
-    // What went wrong first is what matters.
+    // The first error is the relevant one.
     outcome.and_then(|outcome| told.map(|()| outcome))
 }
 

@@ -1,5 +1,4 @@
-//! Socket calls that the standard library lacks: kernel stamps, batches, buffer sizes, what TCP knows of a
-//! connection.
+//! Socket calls that the standard library lacks: kernel timestamps, batches, buffer sizes, TCP statistics.
 
 #![allow(unsafe_code)]
 
@@ -19,9 +18,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 pub const BATCH: usize = 64;
 /// Bytes kept of each received packet: an IPv4 header with options, an ICMP header and ours.
 const KEPT: usize = 128;
-/// Receive buffer asked for: holds about a tenth of a second at a million small packets a second.
+/// Requested receive buffer: about a tenth of a second at a million small packets per second.
 const RECEIVE_BUFFER: usize = 64 << 20;
-/// SK_MEMINFO_DROPS of linux/sock_diag.h, and how many such values there are.
+/// SK_MEMINFO_DROPS of linux/sock_diag.h, and the number of such values.
 const MEMINFO_DROPS: usize = 8;
 const MEMINFO_VALUES: usize = 9;
 
@@ -29,15 +28,15 @@ fn checked(result: c_int) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// Prepares a socket to receive a stream: kernel stamps, and the largest buffer the system gives.
+/// Prepares a socket to receive a stream: kernel timestamps, and the largest permitted buffer.
 pub fn prepare_to_receive(socket: &impl AsFd) -> io::Result<()> {
     socket_option::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-    // Beyond the system's limit only with CAP_NET_ADMIN; within it always.
+    // Beyond the system's limit with CAP_NET_ADMIN only.
     Ok(sockopt::set_socket_recv_buffer_size_force(socket, RECEIVE_BUFFER)
         .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, RECEIVE_BUFFER))?)
 }
 
-/// How many packets the socket dropped because its buffer was full; 0 if the kernel does not say.
+/// Number of packets that the socket dropped because its buffer was full; 0 if unknown.
 pub fn drops(socket: &impl AsFd) -> u64 {
     let mut values = [0u32; MEMINFO_VALUES];
     match socket_option::read(socket, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut values) {
@@ -51,7 +50,7 @@ pub fn interest(socket: &impl AsFd, events: i16) -> libc::pollfd {
     libc::pollfd { fd: socket.as_fd().as_raw_fd(), events, revents: 0 }
 }
 
-/// Waits until one of the descriptors is ready, `timeout_ns` have passed, or a signal came; readiness is left
+/// Waits until one of the descriptors is ready, `timeout_ns` have passed, or a signal arrives; readiness is
 /// in `revents`.
 pub fn poll(sockets: &mut [libc::pollfd], timeout_ns: u64) -> io::Result<()> {
     // Both parts fit: the quotient is below 2^35 and the remainder below 10^9.
@@ -59,9 +58,8 @@ pub fn poll(sockets: &mut [libc::pollfd], timeout_ns: u64) -> io::Result<()> {
         tv_sec: (timeout_ns / 1_000_000_000) as _,
         tv_nsec: (timeout_ns % 1_000_000_000) as _,
     };
-    // By libc: the descriptors of a measurement are kept from wait to wait, and negative ones among them are
-    // left alone. SAFETY: pointer and length describe `sockets`; the timeout outlives the call; no signal
-    // mask is given.
+    // By libc: the descriptors are reused from wait to wait, and negative ones are ignored. SAFETY: pointer
+    // and length describe `sockets`; the timeout outlives the call; no signal mask is given.
     let result = unsafe {
         libc::ppoll(sockets.as_mut_ptr(), sockets.len() as libc::nfds_t, &timeout, std::ptr::null())
     };
@@ -74,10 +72,10 @@ pub fn poll(sockets: &mut [libc::pollfd], timeout_ns: u64) -> io::Result<()> {
     }
 }
 
-/// Space to receive a batch of packets with their stamps.
+/// Buffers for a batch of received packets with timestamps.
 pub struct Incoming {
     packets: Box<[[u8; KEPT]]>,
-    /// Control messages: a stamp takes 32 bytes.
+    /// Control messages: a timestamp takes 32 bytes.
     control: Box<[[u64; 16]]>,
     places: Box<[libc::iovec]>,
     messages: Box<[libc::mmsghdr]>,
@@ -97,7 +95,7 @@ impl Incoming {
         }
     }
 
-    /// Takes what the socket holds, up to a batch, without waiting; 0 if it holds nothing.
+    /// Receives up to a batch without blocking; returns the number of packets.
     pub fn receive(&mut self, socket: &impl AsFd) -> io::Result<usize> {
         for at in 0..BATCH {
             self.places[at] = libc::iovec { iov_base: self.packets[at].as_mut_ptr().cast(), iov_len: KEPT };
@@ -107,8 +105,8 @@ impl Incoming {
             header.msg_control = self.control[at].as_mut_ptr().cast();
             header.msg_controllen = size_of_val(&self.control[at]) as _;
         }
-        // By libc, as all that is done for each batch: rustix has no recvmmsg, and its messages hold no
-        // stamps. MSG_TRUNC reports the whole length of a packet of which only the beginning is kept.
+        // By libc: rustix has no recvmmsg, and its messages have no timestamps. MSG_TRUNC reports the whole
+        // length of a truncated packet.
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
         // SAFETY: every message points to buffers of the stated lengths, owned by `self` and not moved during
         // the call.
@@ -127,21 +125,21 @@ impl Incoming {
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 Ok(0)
             }
-            // An ICMP error about an earlier packet of ours; the socket goes on.
+            // An ICMP error about an earlier packet of ours; the socket still works.
             Err(error) if error.raw_os_error() == Some(libc::ECONNREFUSED) => Ok(0),
             other => other,
         }
     }
 
-    /// The beginning of packet `at` of the last batch, its whole length, and when it arrived on the monotonic
-    /// clock.
+    /// The beginning of packet `at` of the last batch, its whole length, and its arrival time on the
+    /// monotonic clock.
     pub fn packet(&self, at: usize) -> (&[u8], usize, u64) {
         let length = self.messages[at].msg_len as usize;
         let stamp = self.stamp(at).map(|wall| self.offset.to_monotonic(wall));
         (&self.packets[at][..length.min(KEPT)], length, stamp.unwrap_or_else(|| monotonic().0))
     }
 
-    /// The kernel's receive stamp, on the wall clock.
+    /// The kernel's receive timestamp, on the wall clock.
     fn stamp(&self, at: usize) -> Option<u64> {
         let header = &self.messages[at].msg_hdr;
         // SAFETY: the kernel filled the control buffer of this message, which `self` still owns, up to
@@ -186,7 +184,7 @@ impl Outgoing {
         &mut self.packets[at * self.size..][..self.size]
     }
 
-    /// Sends the packets `from..to` of the batch; returns how many the kernel took, one at least.
+    /// Sends the packets `from..to` of the batch; returns how many the kernel accepted, at least one.
     pub fn send(&mut self, socket: &UdpSocket, from: usize, to: usize) -> io::Result<usize> {
         for at in from..to {
             let base = self.packet(at).as_mut_ptr().cast();
@@ -196,7 +194,7 @@ impl Outgoing {
             header.msg_iovlen = 1;
         }
         let messages = &mut self.messages[from..to];
-        // By libc: rustix would have the messages made anew for each batch. SAFETY: every message points to
+        // By libc: with rustix the messages would be rebuilt for each batch. SAFETY: every message points to
         // bytes of the stated length, owned by `self` and not moved during the call.
         let result =
             unsafe { libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), messages.len() as u32, 0) };
@@ -212,8 +210,7 @@ pub struct TcpInfo {
     pub retransmits: u32,
 }
 
-/// Reads TCP_INFO, whose fields have kept their places since they were added (linux/tcp.h, `struct
-/// tcp_info`).
+/// Reads TCP_INFO, whose fields have fixed offsets (linux/tcp.h, `struct tcp_info`).
 pub fn tcp_info(socket: &TcpStream) -> io::Result<TcpInfo> {
     const RTT: usize = 68 / 4;
     const TOTAL_RETRANS: usize = 100 / 4;
@@ -223,13 +220,13 @@ pub fn tcp_info(socket: &TcpStream) -> io::Result<TcpInfo> {
     let known = (length > MIN_RTT * 4).then_some(words[MIN_RTT]);
     Ok(TcpInfo {
         rtt_us: words[RTT],
-        // The kernel starts from the largest number there is.
+        // The kernel's initial value is the largest number.
         min_rtt_us: known.filter(|rtt| *rtt != u32::MAX),
         retransmits: words[TOTAL_RETRANS],
     })
 }
 
-/// A socket for ICMP echo, and whether it is a raw one.
+/// A socket for ICMP echo, raw or not.
 pub struct IcmpSocket {
     pub fd: OwnedFd,
     pub raw: bool,
@@ -265,7 +262,7 @@ impl IcmpSocket {
     }
 }
 
-/// The address without its IPv6 disguise (`::ffff:192.0.2.1`).
+/// The address, with IPv4-mapped IPv6 (`::ffff:192.0.2.1`) as IPv4.
 pub fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         IpAddr::V4(v4) => SocketAddr::new(IpAddr::V4(v4), address.port()),
@@ -273,7 +270,7 @@ pub fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// A number nobody can guess, to tell this measurement's packets from others.
+/// An unpredictable number that distinguishes this measurement's packets from others.
 pub fn random_u32() -> io::Result<u32> {
     let mut bytes = [0; 4];
     io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;

@@ -1,4 +1,4 @@
-//! How times are spread: exact extremes, mean and deviation, and quantiles from a histogram.
+//! Distributions of times: exact extremes, mean and deviation, and quantiles from a histogram.
 
 use longwire_units::{LogHistogram, Nanos, buckets};
 use serde::{Deserialize, Serialize};
@@ -7,10 +7,10 @@ use std::ops::RangeInclusive;
 /// Distances from the first value, to 1/128 of themselves.
 type Distances = LogHistogram<{ buckets(7) }>;
 
-/// Collects times in nanoseconds in bounded memory, all of it allocated at the start.
+/// Collects times in nanoseconds, in memory allocated at the start.
 ///
-/// The histogram is centred on the first value: a link with 100 ms of delay and 10 µs of jitter gets its
-/// quantiles to a fraction of a microsecond, and clocks that are hours apart do no harm.
+/// The histogram is centred on the first value: quantiles of a link with 100 ms of delay and 10 µs of jitter
+/// are exact to a fraction of a microsecond, whatever the offset of clocks.
 ///
 /// ```
 /// use longwire_lab::traffic::Spread;
@@ -54,12 +54,12 @@ impl Spread {
         side.record(Nanos(distance.unsigned_abs()));
     }
 
-    /// How many times were added.
+    /// Number of times added.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The spread of the times, or none if there are none.
+    /// The distribution of the times; none if there are none.
     pub fn distribution(&self) -> Option<Distribution> {
         if self.count == 0 {
             return None;
@@ -80,7 +80,7 @@ impl Spread {
         })
     }
 
-    /// The smallest time that at least the share `q` of all times do not exceed, to the width of a bucket.
+    /// The `q` quantile, to the width of a bucket.
     fn quantile(&self, q: f64) -> i64 {
         let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count);
         // Distances are at most 2⁶², so that those that were counted fit.
@@ -101,11 +101,11 @@ impl Spread {
     }
 }
 
-/// How times are spread. Minimum, mean, deviation and maximum are exact, quantiles to 0.8 % of their distance
-/// from the first time recorded.
+/// A distribution of times. Minimum, mean, deviation and maximum are exact, quantiles to 0.8 % of their
+/// distance from the first time recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
-    /// How many times.
+    /// Number of times.
     pub count: u64,
     /// The smallest, in nanoseconds.
     pub min_ns: i64,
@@ -126,7 +126,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// The spread with every time less by `shift` nanoseconds.
+    /// The distribution with every time reduced by `shift` nanoseconds.
     pub fn less(self, shift: i64) -> Self {
         Self {
             min_ns: self.min_ns.saturating_sub(shift),

@@ -4,11 +4,11 @@ use super::spread::{Distribution, Spread};
 use super::{Layer, MAX_PACKETS};
 use serde::{Deserialize, Serialize};
 
-/// More than a receive stamp is ever wrong by, in nanoseconds.
+/// Upper bound on the error of a receive timestamp, in nanoseconds.
 const STAMP_ERROR_NS: i64 = 1_000_000;
 
-/// Counts the packets of one flow as they arrive, in memory that is all allocated at the start. Reads no
-/// clock and no socket.
+/// Counts the packets of one flow as they arrive, in memory allocated at the start. Reads no clock and no
+/// socket.
 #[derive(Debug)]
 pub struct Tally {
     seen: Box<[u64]>,
@@ -73,7 +73,7 @@ impl Tally {
         }
     }
 
-    /// Counts something that is no packet of this flow.
+    /// Counts something that is not a packet of this flow.
     pub fn foreign(&mut self) {
         self.foreign += 1;
     }
@@ -124,12 +124,12 @@ impl Tally {
         }
     }
 
-    /// Different packets seen so far.
+    /// Distinct packets so far.
     pub fn unique(&self) -> u64 {
         self.unique
     }
 
-    /// All packets of the flow seen so far.
+    /// All packets of the flow so far.
     pub fn received(&self) -> u64 {
         self.unique + self.duplicates
     }
@@ -139,12 +139,12 @@ impl Tally {
         self.last_arrival
     }
 
-    /// What was seen of `sent` packets, whose rate is counted at `layer`. Delays are absolute if
-    /// `shared_clock`, and otherwise relative to the smallest.
+    /// The result for `sent` packets, with the rate at `layer`. Delays are absolute if `shared_clock`, and
+    /// otherwise relative to the smallest.
     pub fn reception(&self, sent: u64, layer: Layer, shared_clock: bool) -> UdpReception {
         let delays = self.delays.distribution();
-        // A clock that is shared shows no packet arriving before it was sent, but for the error of placing a
-        // stamp. Copies of a virtual machine may have the same boot and yet not the same clock.
+        // With a shared clock no packet arrives before it was sent, except for timestamp errors. Clones of a
+        // virtual machine may have the same boot id without the same clock.
         let shared_clock = shared_clock && delays.is_none_or(|delays| delays.min_ns > -STAMP_ERROR_NS);
         let span = self.last_arrival.saturating_sub(self.first_arrival);
         let bits = (self.counted.all - self.counted.first) as f64 * 8.0;
@@ -183,10 +183,10 @@ impl Tally {
     }
 }
 
-/// How losses cluster.
+/// Runs of lost packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LossRuns {
-    /// How many runs of successive lost packets there were.
+    /// Number of runs of consecutive lost packets.
     pub count: u64,
     /// Packets in the longest.
     pub longest: u64,
@@ -195,9 +195,9 @@ pub struct LossRuns {
 /// The receiver's view of a UDP stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UdpReception {
-    /// Packets that arrived, copies included.
+    /// Packets that arrived, including copies.
     pub received: u64,
-    /// Different packets that arrived.
+    /// Distinct packets that arrived.
     pub unique: u64,
     /// Packets sent that never arrived.
     pub lost: u64,
@@ -211,7 +211,7 @@ pub struct UdpReception {
     pub foreign: u64,
     /// Of the lost packets, those that reached this host and found the receiving socket's buffer full.
     pub receiver_drops: u64,
-    /// How losses cluster.
+    /// Runs of lost packets.
     pub loss_runs: LossRuns,
     /// Payload bytes of all that arrived.
     pub payload_bytes: u64,
@@ -219,13 +219,13 @@ pub struct UdpReception {
     pub span_ns: u64,
     /// Bits at `layer` of all packets but the first, over the span; none with fewer than two arrivals.
     pub rate_bits_per_second: Option<f64>,
-    /// Which bytes count for the rate.
+    /// The bytes that count for the rate.
     pub layer: Layer,
     /// Whether sender and receiver read the same clock.
     pub shared_clock: bool,
     /// One-way delay, if the clock is shared.
     pub delay: Option<Distribution>,
-    /// One-way delay less the smallest one (RFC 5481, packet delay variation).
+    /// One-way delay minus the smallest one (RFC 5481, packet delay variation).
     pub delay_variation: Option<Distribution>,
     /// Jitter at the end, in nanoseconds (RFC 3550).
     pub jitter_ns: f64,

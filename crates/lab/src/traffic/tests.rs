@@ -1,4 +1,4 @@
-//! Whole measurements over loopback, some through a relay that spoils the stream by a pattern.
+//! Whole measurements over loopback, some through a relay that impairs the stream.
 
 use super::bulk::{self, Bulk};
 use super::request::{self, Requests, Transport};

@@ -1,4 +1,4 @@
-//! UDP at a set rate, with everything that can happen to a packet counted at the other end.
+//! UDP at a set rate, with loss, reordering, duplication and delay measured at the other end.
 
 use super::clock::{precise_sleeps, wait_until};
 use super::control::{Answer, Control, End, Ready, Receiver, Test, UdpOffer};
@@ -15,19 +15,19 @@ use std::time::Duration;
 
 /// The largest payload: what IPv4 carries in one packet.
 pub const MAX_PAYLOAD: usize = 65_507;
-/// The longest wait for stragglers: a little more than twice the longest delay of a link.
+/// Longest wait for late packets: slightly more than twice the longest delay of a link.
 const MAX_QUIET_NS: u64 = 210_000_000_000;
 /// The longest gap between two packets of a paced stream.
 const MAX_GAP_NS: u64 = 60_000_000_000;
-/// A sender later than this moves its schedule rather than catch up.
+/// A sender later than this shifts its schedule rather than catch up.
 const SLIP_NS: u64 = 100_000_000;
-/// A sender that was held up catches up at twice its rate, and sends at once at most what that gives in this
-/// time, so that a pause of the machine does not become a burst that fills the queue under test.
+/// A delayed sender catches up at twice its rate, and sends at most this much time's worth at once, so that a
+/// pause of the machine does not become a burst that fills the queue under test.
 const BURST_NS: u64 = 50_000;
-/// A receiver gives up if neither packets nor words come for so long.
+/// A receiver gives up if neither packets nor messages arrive for this long.
 pub(super) const IDLE_NS: u64 = 300_000_000_000;
 
-/// How fast to send.
+/// The sending rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pace {
@@ -35,7 +35,7 @@ pub enum Pace {
     BitsPerSecond(u64),
     /// Packets per second.
     PacketsPerSecond(u64),
-    /// As fast as the system takes them.
+    /// As fast as the system accepts packets.
     Unlimited,
 }
 
@@ -52,7 +52,7 @@ impl Pace {
         u64::try_from(due).unwrap_or(u64::MAX)
     }
 
-    /// How many packets are due within `time` nanoseconds, the first one included.
+    /// Number of packets due within `time` nanoseconds, including the first.
     fn within(self, time: u64, bytes: u64) -> u64 {
         let (bits, per_second) = match self {
             Self::BitsPerSecond(rate) => (u128::from(bytes) * 8, rate),
@@ -65,24 +65,24 @@ impl Pace {
     }
 }
 
-/// A stream to send.
+/// A requested stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UdpStream {
     /// How fast.
     pub pace: Pace,
-    /// Which bytes the rate counts, when sending and when receiving.
+    /// The bytes that count for the rate, when sending and receiving.
     pub layer: Layer,
     /// Bytes of UDP payload, [`HEADER_BYTES`] to [`MAX_PAYLOAD`].
     pub payload: usize,
     /// When to stop.
     pub until: Until,
-    /// The receiver waits for stragglers until so many nanoseconds pass without a packet; more than the
+    /// The receiver waits for late packets until this many nanoseconds pass without a packet; more than the
     /// path's delay.
     pub quiet_ns: u64,
 }
 
 impl UdpStream {
-    /// 1000-byte payloads at this rate for so long, waiting a second for stragglers.
+    /// 1000-byte payloads at this rate for `time`, waiting a second for late packets.
     pub fn new(pace: Pace, time: Duration) -> Self {
         Self {
             pace,
@@ -133,11 +133,11 @@ pub struct UdpResult {
     pub send_span_ns: u64,
     /// Bits at the layer of all packets but the first over the span; none with fewer than two packets.
     pub sent_bits_per_second: Option<f64>,
-    /// How late packets were sent, against the schedule.
+    /// Lateness of sent packets.
     pub lateness: Option<Distribution>,
-    /// How often the sender was so late that it moved its schedule.
+    /// How often the sender was so late that it shifted its schedule.
     pub slips: u64,
-    /// By how much altogether, in nanoseconds.
+    /// Total shift in nanoseconds.
     pub slipped_ns: u64,
     /// The receiver's result.
     pub reception: UdpReception,
@@ -150,10 +150,10 @@ impl UdpResult {
     }
 }
 
-/// Sends a stream to a receiver, and returns what both saw.
+/// Sends a stream to a receiver, and returns both sides' results.
 ///
-/// The calling thread sleeps until 0.1 ms before each packet and then spins. If it was held up, it catches up
-/// at twice the rate. Packets that are due at the same time go out in one system call.
+/// The calling thread sleeps until 0.1 ms before each packet and then spins. When late, it catches up at
+/// twice the rate. Packets due at the same time are sent in one system call.
 ///
 /// # Errors
 /// A parameter out of range, a receiver that cannot be reached, refuses, or falls silent, or a progress
@@ -167,7 +167,7 @@ pub fn send(
     let offer = UdpOffer { packets, layer: stream.layer, quiet_ns: stream.quiet_ns };
     let (mut control, to, ready) = Control::offer(receiver, Test::Udp(offer))?;
     let socket = connected(to)?;
-    // Bounded even if the interface takes nothing.
+    // Bounded even if the interface accepts nothing.
     socket
         .set_write_timeout(Some(receiver.patience))
         .map_err(Error::system("setting up the sending socket"))?;
@@ -211,7 +211,7 @@ struct Sender<'a> {
     flow: u32,
     /// Half the gap between packets, in nanoseconds.
     half_gap: u64,
-    /// Before this the next packet does not leave, however late it is.
+    /// Earliest time of the next packet, however late it is.
     floor: u64,
     out: Outgoing,
     departures: Departures,
@@ -274,7 +274,7 @@ impl<'a> Sender<'a> {
         Ok(self.departures)
     }
 
-    /// Waits for the moment in steps short enough for progress to be told.
+    /// Waits for the due time in steps short enough to report progress.
     fn wait(&self, due: u64, reporter: &mut Reporter<'_>) -> Result<u64, Error> {
         const STEP: u64 = 250_000_000;
         loop {
@@ -287,7 +287,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// How many packets may leave now, the next one included, up to a batch.
+    /// Number of packets that may leave now, including the next one, up to a batch.
     fn plan(&mut self, start: u64, now: u64) -> u64 {
         let first = self.departures.sent;
         let most = (self.packets - first).min(BATCH as u64);
@@ -302,7 +302,7 @@ impl<'a> Sender<'a> {
         count
     }
 
-    /// Sends what may leave now.
+    /// Sends the packets that may leave now.
     fn send_due(&mut self, start: u64, now: u64) -> Result<(), Error> {
         let first = self.departures.sent;
         let count = self.plan(start, now);
@@ -328,9 +328,9 @@ fn send_all(out: &mut Outgoing, socket: &UdpSocket, count: usize) -> Result<(), 
         match out.send(socket, done, count) {
             Ok(sent) => done += sent,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // An ICMP error about an earlier packet, told once; the packet in hand has not been sent.
+            // An ICMP error about an earlier packet, reported once; the current packet has not been sent.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
-            // The packet was sent, and dropped by this host's own queue: it is lost like any other.
+            // This host's own queue dropped the packet: it is lost like any other.
             Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => done += 1,
             Err(error) => return Err(Error::system("sending UDP")(error)),
         }
@@ -339,7 +339,7 @@ fn send_all(out: &mut Outgoing, socket: &UdpSocket, count: usize) -> Result<(), 
 }
 
 impl UdpOffer {
-    /// What is wrong with it, if anything is.
+    /// Checks the parameters.
     pub fn check(&self) -> Result<(), Error> {
         if self.packets == 0 || self.packets > MAX_PACKETS {
             return Err(Error::parameter("packets", self.packets, "give 1 to 2^30"));
@@ -350,7 +350,7 @@ impl UdpOffer {
         Ok(())
     }
 
-    /// Receives the stream; `stopped` is asked about five times a second.
+    /// Receives the stream; `stopped` is polled about five times a second.
     pub fn receive(
         &self,
         control: &mut Control,
@@ -376,7 +376,7 @@ impl UdpOffer {
             socket::poll(&mut wait[..watched], TICK).map_err(Error::system("waiting for packets"))?;
             let before = tally.received();
             self.drain(&socket, flow, local.ip(), &mut incoming, &mut tally)?;
-            // Strangers' packets keep nobody waiting.
+            // Foreign packets don't prolong the wait.
             if tally.received() > before {
                 last_heard = monotonic().0;
             }
@@ -402,7 +402,7 @@ impl UdpOffer {
         }
     }
 
-    /// Takes all packets that wait, at most a hundred batches so that a flood leaves time for the control
+    /// Receives waiting packets, at most a hundred batches, so that a flood leaves time for the control
     /// connection.
     fn drain(
         &self,

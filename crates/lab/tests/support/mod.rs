@@ -1,4 +1,4 @@
-//! What the tests with real namespaces share.
+//! Shared code of tests with real namespaces.
 #![allow(unsafe_code, dead_code)]
 
 use std::io;
@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use longwire_lab::{Namespace, abilities};
 
-/// Whether tests that make namespaces can run; prints why not.
+/// Whether tests that create namespaces can run; prints why not.
 pub fn may_run(test: &str) -> bool {
     // SAFETY: no arguments, no failure.
     let root = unsafe { libc::geteuid() } == 0;
@@ -20,7 +20,7 @@ pub fn may_run(test: &str) -> bool {
     root
 }
 
-/// Whether a test that needs address translation, too, can run.
+/// Whether a test that also needs address translation can run.
 pub fn may_translate(test: &str) -> bool {
     let nft = abilities().nft;
     let program = Command::new("nft").arg("--version").output();
@@ -32,7 +32,7 @@ pub fn may_translate(test: &str) -> bool {
     false
 }
 
-/// A name no other run of the tests uses.
+/// A name that no other test run uses.
 pub fn unique(name: &str) -> String {
     format!("t{}-{name}", std::process::id())
 }
@@ -45,7 +45,7 @@ pub fn output(command: &mut Command) -> String {
     text
 }
 
-/// Copies every frame between two interfaces of one namespace, in place of an engine, until dropped.
+/// Copies frames between two interfaces of a namespace, instead of an engine, until dropped.
 pub struct Wire {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -107,7 +107,7 @@ fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     if bound < 0 || set < 0 { Err(io::Error::last_os_error()) } else { Ok(socket) }
 }
 
-/// Waits for frames, at most a tenth of a second, and copies what has come.
+/// Waits for frames, at most a tenth of a second, and copies them.
 fn copy_waiting(ends: &[OwnedFd; 2]) {
     let mut polls =
         [0, 1].map(|i| libc::pollfd { fd: ends[i].as_raw_fd(), events: libc::POLLIN, revents: 0 });
@@ -127,7 +127,7 @@ fn copy_waiting(ends: &[OwnedFd; 2]) {
     }
 }
 
-/// Names of all namespaces, links of this namespace and firewall tables: what must be the same before and
+/// Names of all namespaces, links of this namespace and firewall tables, which must be the same before and
 /// after.
 pub fn machine_state() -> Vec<String> {
     let list = |path: &str| -> Vec<String> {
@@ -140,7 +140,7 @@ pub fn machine_state() -> Vec<String> {
     if let Ok(tables) = Command::new("nft").args(["list", "tables"]).output() {
         all.extend(String::from_utf8_lossy(&tables.stdout).lines().map(str::to_owned));
     }
-    // Other tests of other processes come and go meanwhile.
+    // Tests of other processes run meanwhile.
     let mine = format!("t{}-", std::process::id());
     all.retain(|line| line.contains(&mine) || line.starts_with("/sys/class/net"));
     all.sort_unstable();

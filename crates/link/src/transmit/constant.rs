@@ -92,17 +92,17 @@ impl Law {
     #[inline(always)]
     pub(crate) fn send(self, start: Nanos, rest: u64, bytes: u64) -> (Nanos, u64) {
         // At an unlimited rate this takes no time, and the remainder delays nothing.
-        let work = rest + bytes * BYTE;
-        let nanos = self.nanos_for(work);
-        (start + Nanos(nanos), work - nanos * self.rate)
+        let (nanos, rest) = self.divide(rest + bytes * BYTE);
+        (start + Nanos(nanos), rest)
     }
 
-    /// Time for this much work, rounded down.
+    /// Time for this much work, rounded down, and the remaining work.
     #[inline(always)]
-    fn nanos_for(self, work: u64) -> u64 {
+    fn divide(self, work: u64) -> (u64, u64) {
         // Work is below 2⁵¹, so the estimate is at most one too small.
         let estimate = ((u128::from(work) * u128::from(self.reciprocal)) >> 64) as u64;
-        estimate + u64::from(work - estimate * self.rate >= self.rate)
+        let rest = work - estimate * self.rate;
+        if rest >= self.rate { (estimate + 1, rest - self.rate) } else { (estimate, rest) }
     }
 }
 
@@ -142,7 +142,7 @@ impl Sender for Constant {
         match self.law.rate {
             0 => Nanos::NEVER,
             u64::MAX => self.start,
-            _ => self.start + Nanos(self.law.nanos_for(self.work)),
+            _ => self.start + Nanos(self.law.divide(self.work).0),
         }
     }
 

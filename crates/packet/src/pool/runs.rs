@@ -124,7 +124,7 @@ impl Pool {
         if let Some(chunk) = self.runs.chunks.get_mut((place >> 4) as usize) {
             chunk.0[(place & END) as usize] = handle.0;
         }
-        run.tail += 1;
+        run.tail = place + 1;
         Place(place)
     }
 

@@ -1,4 +1,4 @@
-//! The drivers, one module each, and those of them that have interfaces in a list.
+//! The drivers, a module each.
 
 pub mod af_packet;
 pub mod af_xdp;
@@ -10,23 +10,23 @@ pub mod source;
 pub mod tap;
 mod wire_frames;
 
-/// What `cargo xtask new driver` begins a driver with, so that it is one.
+/// The template of `cargo xtask new driver`, compiled so that it stays valid.
 #[cfg(test)]
 #[path = "../../../../xtask/templates/port.rs"]
 mod template;
 
-pub use open::{HostEnd, Open, OpenFault, Wanted};
+pub use open::{HostEnd, Open, OpenFault, PortRequest};
 
 use longwire_drivers::Driver;
 
-/// How the ports of each driver are opened that have interfaces.
+/// Openers of the drivers that have interfaces.
 const OPENERS: &[(&Driver, &dyn Open)] = &[
     (&longwire_drivers::af_packet::DRIVER, &af_packet::Opener),
     (&longwire_drivers::af_xdp::DRIVER, &af_xdp::Opener),
     (&longwire_drivers::tap::DRIVER, &tap::Opener),
 ];
 
-/// How the ports of a driver are opened; none if they have no interface.
+/// The opener of a driver; none if its ports have no interface.
 pub fn opener(driver: &Driver) -> Option<&'static dyn Open> {
     OPENERS.iter().find(|(known, _)| *known == driver).map(|(_, open)| *open)
 }

@@ -1,34 +1,34 @@
-//! What is asked of a driver whose ports have interfaces.
+//! The interface of drivers whose ports have network interfaces.
 
 use super::reopening::Reopening;
 use longwire_block::{Port, Values};
 use longwire_drivers::Netns;
 use std::error::Error;
 
-/// Why a port can't be opened; it says what to do.
+/// Why a port can't be opened; the message says what to do.
 pub type OpenFault = Box<dyn Error + Send + Sync>;
 
-/// A port that is to be opened.
+/// A port to be opened.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct PortRequest<'a> {
     /// Its name in the scenario.
     pub name: &'a str,
     /// Its interface.
     pub interface: &'a str,
-    /// The namespace of the interface, which the calling thread is in.
+    /// The namespace of the interface, which is the calling thread's.
     pub netns: &'a Netns,
-    /// By how many ports it is served, each by a queue of its own.
+    /// Number of queues, each of which becomes a port.
     pub queues: u16,
-    /// All its settings, as they were read for the driver's row.
+    /// All its settings, in the order of the driver's declaration.
     pub values: &'a Values,
 }
 
-/// The engine's end of a test host's wire, which is to be opened.
+/// The engine's end of a test host's wire, to be opened.
 #[derive(Debug, Clone)]
 pub struct HostEnd<'a> {
     /// The host's name.
     pub name: &'a str,
-    /// This end of the veth pair, or the device to make, which is the host's interface.
+    /// This end of the veth pair, or the name of the device to create as the host's interface.
     pub interface: String,
     /// The host's hardware address.
     pub mac: [u8; 6],
@@ -38,15 +38,15 @@ pub struct HostEnd<'a> {
 
 /// Opens ports of a driver, in the calling thread's network namespace.
 pub trait Open: Sync {
-    /// Opens the ports of one worker in one namespace, in order, each with a port for each of its queues.
-    /// They go on when their interface was gone and is back.
+    /// Opens the ports of one worker in one namespace, in order: for each a port per queue. They continue
+    /// when their interface was gone and is back.
     ///
     /// # Errors
     /// The first one that can't be opened.
-    fn ports(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Vec<Box<dyn Port>>>, OpenFault>;
+    fn ports(&self, wanted: &[PortRequest<'_>]) -> Result<Vec<Vec<Box<dyn Port>>>, OpenFault>;
 
-    /// Opens the ends of hosts' wires that one worker serves and that are in this namespace, in order. A
-    /// driver that serves no hosts is never asked.
+    /// Opens the ends of hosts' wires that one worker serves in this namespace, in order. Not called for
+    /// drivers that serve no hosts.
     ///
     /// # Errors
     /// The first one that can't be opened.
@@ -56,7 +56,7 @@ pub trait Open: Sync {
     }
 }
 
-/// The queues of a port as the engine takes them.
+/// Boxes the queues of a port for the engine.
 pub(super) fn boxed(queues: Vec<Reopening>) -> Vec<Box<dyn Port>> {
     queues.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect()
 }

@@ -1,5 +1,5 @@
-//! A port that outlives its interface: when that has gone, it looks for another of the same name, and goes on
-//! with it.
+//! A port that outlives its interface: when the interface is gone, the port waits for another with the same
+//! name and continues with it.
 
 use crate::interface::namespace;
 use longwire_block::{Port, PortError, PortStats, Spec, Stamp, Values};
@@ -9,13 +9,13 @@ use longwire_units::Nanos;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// How often it looks whether the interface is back.
+/// Interval between checks whether the interface is back.
 const EVERY: Nanos = Nanos::from_millis(500);
 
 type Open = dyn Fn() -> Option<Box<dyn Port>> + Send + Sync;
 
-/// Whatever driver it has underneath. Opening takes system calls of milliseconds: a thread of its own does
-/// that, and the worker goes on meanwhile.
+/// Works with any driver. Opening takes milliseconds of system calls, so a separate thread does it while the
+/// worker continues.
 pub struct Reopening {
     name: String,
     stamp: Stamp,
@@ -23,15 +23,15 @@ pub struct Reopening {
     open: Arc<Open>,
     attempt: Option<JoinHandle<Option<Box<dyn Port>>>>,
     next_attempt: Nanos,
-    /// How often it was opened again.
+    /// Number of times that it was reopened.
     times: u64,
-    /// What was counted by ports that were closed, and while there was none.
+    /// Counters of closed ports, and of the time without one.
     before: PortStats,
 }
 
 impl Reopening {
-    /// A port that is open, and what opens it again: none if that can't be done now. It is called on a thread
-    /// of its own.
+    /// Wraps an open port. `again` reopens it, or returns none if that is not possible yet; it is called on a
+    /// separate thread.
     pub fn new(
         port: Box<dyn Port>,
         open: impl Fn() -> Option<Box<dyn Port>> + Send + Sync + 'static,
@@ -48,8 +48,8 @@ impl Reopening {
         }
     }
 
-    /// The queues of a port, open, and what opens all of them again in their interface's namespace, in order,
-    /// when one has found its interface gone: the others take theirs when they find that, too.
+    /// Wraps the open queues of a port. `again` reopens all of them, in order, in their interface's
+    /// namespace, when one finds the interface gone; the others take theirs when they find that too.
     pub fn queues<P: Port + 'static>(
         netns: &Netns,
         first: Vec<P>,
@@ -63,10 +63,10 @@ impl Reopening {
             let again = move || {
                 let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
                 if shelf.get(queue)?.is_none() {
-                    // Those that nobody has taken are closed first, for they are in the way.
+                    // Queues that nobody has taken are closed first: they would block the new ones.
                     shelf.iter_mut().for_each(|port| *port = None);
-                    // By its name, for the namespace may have been made anew as well. The thread is one of
-                    // its own.
+                    // By name, because the namespace may have been recreated too. The thread exists only for
+                    // this.
                     namespace::enter(&netns).ok()?;
                     *shelf = open_all()?.into_iter().map(Some).collect();
                 }
@@ -81,7 +81,7 @@ impl Reopening {
         PortError::Vanished { port: self.name.clone() }
     }
 
-    /// Closes the port, so that its interface's name and its claim are free.
+    /// Closes the port, which frees its interface's name and its claim.
     #[cold]
     fn close(&mut self, now: Nanos) {
         if let Some(port) = self.port.take() {
@@ -90,7 +90,7 @@ impl Reopening {
         }
     }
 
-    /// Looks now and then whether the interface is back.
+    /// Checks from time to time whether the interface is back.
     #[cold]
     fn look(&mut self, now: Nanos) {
         match self.attempt.take() {
@@ -110,8 +110,8 @@ impl Reopening {
 }
 
 impl Drop for Reopening {
-    /// What is being opened is closed again before the run ends: it may have settings of its interface to
-    /// restore.
+    /// A port that is being opened is closed before the run ends: it may have to restore settings of its
+    /// interface.
     fn drop(&mut self) {
         drop(self.attempt.take().map(JoinHandle::join));
     }
@@ -196,8 +196,7 @@ mod tests {
         port.transmit(pool, &batch)
     }
 
-    /// Both queues find their interface gone; the first to look opens both again, and the other takes its
-    /// own.
+    /// Both queues find their interface gone; the first reopens both, and the other takes its own.
     #[test]
     fn queues_are_opened_again_together() {
         let mut pool = Pool::new(1 << 20).unwrap();
@@ -232,7 +231,7 @@ mod tests {
         assert!(ends[1].iter_mut().all(|end| end.take().is_some()));
     }
 
-    /// One frame before its interface goes, two that meet nothing, one after it is back.
+    /// One frame before the interface goes, two while it is gone, one after it is back.
     #[test]
     fn it_goes_on_when_the_interface_is_back() {
         let mut pool = Pool::new(1 << 20).unwrap();
@@ -247,7 +246,7 @@ mod tests {
         gone.set_state(State::Gone);
         assert!(matches!(receive(&mut port, &mut pool, 1), Err(PortError::Vanished { .. })));
         assert!(matches!(send(&mut port, &mut pool), Err(PortError::Vanished { .. })));
-        // Nothing is there yet: this attempt fails.
+        // There is no interface yet: this attempt fails.
         let mut at = 1 + EVERY.0;
         assert!(receive(&mut port, &mut pool, at).is_err());
         assert!(send(&mut port, &mut pool).is_err());

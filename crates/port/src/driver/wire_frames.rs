@@ -1,10 +1,10 @@
-//! Packets as the frames that a wire would carry: trains split into their segments, checksums filled in.
+//! Packets as frames of a wire: trains split into segments, checksums completed.
 
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_wire::{finish_checksum, segment};
 
-/// Shows each frame of the packet, whose own checksum may be filled in by this; the packet stays in the pool.
-/// Returns how many frames could not be made, because the pool had no room for a segment.
+/// Passes each frame of the packet, whose checksum may be completed by this, to `show`; the packet stays in
+/// the pool. Returns how many segments found no room in the pool.
 pub(super) fn each_frame(pool: &mut Pool, handle: Handle, mut show: impl FnMut(&Meta, &[u8])) -> u64 {
     let segments = pool.meta(handle).segments;
     if segments <= 1 {
@@ -23,7 +23,7 @@ pub(super) fn each_frame(pool: &mut Pool, handle: Handle, mut show: impl FnMut(&
     missing
 }
 
-/// False if the place of the checksum is not in the frame, which no driver lets in.
+/// False if the checksum is not inside the frame, which drivers reject on receipt.
 fn finish_and_show(pool: &mut Pool, handle: Handle, show: &mut impl FnMut(&Meta, &[u8])) -> bool {
     let (meta, data) = pool.parts_mut(handle);
     let finished = finish_checksum(meta, data).is_ok();

@@ -1,4 +1,4 @@
-//! An interface belongs to one instance at a time.
+//! Claims on interfaces: an interface belongs to one instance at a time.
 
 use super::{Interface, OpenError};
 use longwire_rundir::{Lock, LockError, lock_directory};
@@ -10,25 +10,25 @@ use std::time::{Duration, Instant};
 
 /// The right to use an interface, held until dropped.
 ///
-/// It is a lock on a file in a directory of this user, which nobody else can open: a name that everybody can
-/// take, such as an abstract socket, would let any user keep interfaces from root. The file has the numbers
-/// of the network namespace and of the interface. It goes with the claim; a killed process's is free, and is
-/// removed with the next claim.
+/// It is a lock on a file in a directory of this user, which nobody else can open; with a name that everybody
+/// can take, such as an abstract socket, any user could block root's interfaces. The file's name has the
+/// numbers of the network namespace and the interface. It is removed with the claim; a killed process's claim
+/// is free, and its file is removed with the next claim.
 #[derive(Debug)]
 pub struct Claim {
     _lock: Lock,
 }
 
-/// How long a claim may be held by nobody who lives: by a process that is just ending, or one that looks
-/// whether a file is left over.
+/// How long a claim may be held without a user: by a process that is ending, or one that checks for leftover
+/// files.
 const PARTING: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(1);
 
 impl Claim {
-    /// Claims `interface`. Call it in the namespace of the interface.
+    /// Claims `interface`, in the namespace of which the caller must be.
     ///
     /// # Errors
-    /// It is claimed already: the error names the process.
+    /// It is already claimed: the error names the process.
     pub fn take(interface: &Interface) -> Result<Self, OpenError> {
         let name = interface.name();
         let failed = |error| OpenError::from_io(name, "claim it", error);
@@ -60,7 +60,7 @@ fn file_name(index: u32) -> io::Result<String> {
 const PREFIX: &str = "interface-";
 const SUFFIX: &str = ".lock";
 
-/// Removes what killed processes left of other claims.
+/// Removes other claims' files left by killed processes.
 fn clear_others(directory: &Path, own: &Path) {
     let paths = fs::read_dir(directory).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
     let is_claim = |path: &PathBuf| {
@@ -78,9 +78,9 @@ mod tests {
 
     #[test]
     fn a_second_claim_names_the_holder_and_waits_for_its_end() {
-        // Claims need no privileges, and nobody else claims the loopback.
+        // Claims need no privileges, and nothing else claims the loopback.
         let lo = Interface::open("lo").unwrap();
-        // What anybody can hold is in nobody's way.
+        // A name that anybody can take must not block a claim.
         let name = format!("longwire/port/{}", lo.index());
         let _anybody = UnixListener::bind_addr(&SocketAddr::from_abstract_name(name).unwrap());
         let first = Claim::take(&lo).unwrap();

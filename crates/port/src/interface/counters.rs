@@ -5,12 +5,12 @@ use longwire_netlink::{Message, Reply, Socket, attributes};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Frames the kernel lost on an interface since it was made.
+/// Frames lost by the kernel on an interface since it was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Lost {
-    /// On their way in: receive backlog or receive ring full.
+    /// On receipt: receive backlog or ring full.
     pub(crate) received: u64,
-    /// On their way out: transmit queue full.
+    /// On transmission: transmit queue full.
     pub(crate) sent: u64,
 }
 
@@ -26,26 +26,25 @@ const RX_DROPPED: usize = 6 * 8;
 const TX_DROPPED: usize = 7 * 8;
 const RX_MISSED: usize = 15 * 8;
 
-/// Bytes of `struct if_stats_msg`: family, padding, index, which counters.
+/// Bytes of `struct if_stats_msg`: family, padding, index, counter mask.
 const HEADER: usize = 12;
 const RTM_NEWSTATS: u16 = 92;
 const RTM_GETSTATS: u16 = 94;
 const LINK_64: u16 = 1;
 
 impl Counters {
-    /// Those of `interface`.
     pub(crate) fn of(interface: &Interface) -> Self {
         Self { socket: Arc::clone(&interface.control), question: question(interface.index()).into() }
     }
 
-    /// What the interface has lost, or none if it is gone. Does not allocate.
+    /// The losses of the interface; none if it is gone. Does not allocate.
     pub(crate) fn lost(&self) -> Option<Lost> {
         let mut buffer = [0u8; 1024];
         parse(self.socket.ask(&mut self.question.borrow_mut(), &mut buffer).ok()?)
     }
 }
 
-/// Asks for the 64-bit counters of one interface.
+/// A request for the 64-bit counters of an interface.
 fn question(index: u32) -> Message {
     let mut m = Message::new(RTM_GETSTATS, 0);
     m.bytes(&[0; 4]);
@@ -54,7 +53,6 @@ fn question(index: u32) -> Message {
     m
 }
 
-/// The counters in the answer, if it is one.
 fn parse(answer: Reply<'_>) -> Option<Lost> {
     let mut parts = attributes(answer.body.get(HEADER..)?);
     let (_, counters) = parts.find(|(kind, _)| answer.kind == RTM_NEWSTATS && *kind == LINK_64)?;
@@ -73,7 +71,7 @@ mod tests {
         assert!(counters.lost().is_some());
         let gone = Counters::of(&Interface { index: 1 << 30, ..lo.clone() });
         assert_eq!(gone.lost(), None);
-        // The answer to the one does not disturb the next.
+        // A reply does not disturb the next request.
         assert!(counters.lost().is_some());
     }
 

@@ -1,13 +1,13 @@
-//! Why an interface can't be used.
+//! Errors of interfaces.
 
 use std::io;
 use std::net::IpAddr;
 use thiserror::Error;
 
-/// Why a port can't be opened on an interface, and what to do about it.
+/// Why a port can't be opened on an interface; the message says what to do.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// The name can't be one of an interface.
+    /// The name is not valid for an interface.
     #[error("interface \"{name}\": a name has 1 to 15 bytes, without blanks, \"/\" and \":\"")]
     BadName {
         /// The name as given.
@@ -22,16 +22,16 @@ pub enum OpenError {
         option: &'static str,
         /// Its value as given.
         value: u64,
-        /// The values allowed.
+        /// The allowed values.
         range: &'static str,
     },
-    /// No interface of this name in the network namespace of the caller.
+    /// The caller's network namespace has no interface of this name.
     #[error("interface {name}: there is none of that name in this network namespace; \"ip link\" lists them")]
     Missing {
         /// Name of the interface.
         name: String,
     },
-    /// An interface of this name exists, and can't be made.
+    /// An interface of this name already exists.
     #[error("interface {name}: it exists already; choose another name, or remove it: ip link del {name}")]
     Exists {
         /// Name of the interface.
@@ -43,10 +43,10 @@ pub enum OpenError {
     Claimed {
         /// Name of the interface.
         name: String,
-        /// The process that holds it, where the kernel tells.
+        /// The process that uses it, if the kernel reports it.
         pid: Option<u32>,
     },
-    /// The machine's own stack would answer the frames as well.
+    /// The machine's own stack would also answer the frames.
     #[error(
         "interface {name}: it has the address {address}, so this machine would answer its frames too; move \
          it into a namespace without addresses (ip netns add longwire; ip link set {name} netns longwire), \
@@ -61,12 +61,12 @@ pub enum OpenError {
     /// The network namespace can't be entered.
     #[error("network namespace \"{namespace}\": can't enter it: {source}{}", namespace_fix(source))]
     Namespace {
-        /// As it is written in the scenario.
+        /// As written in the scenario.
         namespace: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is no Ethernet interface.
+    /// It is not an Ethernet interface.
     #[error(
         "interface {name}: it does not carry Ethernet frames (hardware type {kind}); choose another interface"
     )]
@@ -76,7 +76,7 @@ pub enum OpenError {
         /// Its ARPHRD number.
         kind: u16,
     },
-    /// An offload that has to be off stays on.
+    /// An offload that must be off can't be turned off.
     #[error(
         "interface {name}: {feature} can't be turned off here; turn it off with: ethtool -K {name} {feature} \
          off"
@@ -94,7 +94,7 @@ pub enum OpenError {
         name: String,
         /// The attempt.
         action: &'static str,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -105,7 +105,7 @@ impl OpenError {
         Self::from_io(name, action, io::Error::last_os_error())
     }
 
-    /// `source` came of doing `action` to interface `name`.
+    /// Doing `action` to interface `name` failed with `source`.
     pub fn from_io(name: &str, action: &'static str, source: io::Error) -> Self {
         match source.raw_os_error() {
             Some(libc::ENODEV | libc::ENXIO) => Self::Missing { name: name.into() },

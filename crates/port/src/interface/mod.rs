@@ -1,5 +1,4 @@
-//! What a driver must know of a network interface and set on it, through `ioctl` and netlink: no external
-//! commands.
+//! Properties and settings of network interfaces, through `ioctl` and netlink, without external commands.
 #![allow(unsafe_code)]
 
 mod claim;
@@ -19,16 +18,16 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
-/// A network interface of the namespace in which it was looked up, whatever namespace the caller is in later.
+/// A network interface of the namespace in which it was looked up, whatever the caller's namespace is later.
 #[derive(Debug, Clone)]
 pub struct Interface {
-    /// A netlink socket, which also keeps the namespace in which it was made.
+    /// A netlink socket, which also keeps its namespace alive.
     control: Arc<Socket>,
     name: String,
     index: u32,
 }
 
-/// The state of an interface, as far as a port cares.
+/// The state of an interface, as it concerns a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkState {
     /// Up, with a carrier.
@@ -40,10 +39,10 @@ pub enum LinkState {
 }
 
 impl Interface {
-    /// Looks up the interface called `name` in the network namespace of the calling thread.
+    /// Looks up an interface in the calling thread's network namespace.
     ///
     /// # Errors
-    /// No such name, or no socket to be had.
+    /// There is no such interface, or no socket can be opened.
     pub fn open(name: &str) -> Result<Self, OpenError> {
         let mut request = Request::named(name)?;
         let control = Socket::route().map_err(|e| OpenError::from_io(name, "open a control socket", e))?;
@@ -66,7 +65,7 @@ impl Interface {
     /// Its hardware address.
     ///
     /// # Errors
-    /// The interface is gone, or carries no Ethernet.
+    /// The interface is gone, or is not Ethernet.
     pub fn mac(&self) -> Result<[u8; 6], OpenError> {
         let request = self.ask(libc::SIOCGIFHWADDR, "read its hardware address")?;
         let kind = request.half() as u16;
@@ -76,10 +75,10 @@ impl Interface {
         Ok(std::array::from_fn(|i| request.data[2 + i]))
     }
 
-    /// Gives it a hardware address.
+    /// Sets its hardware address.
     ///
     /// # Errors
-    /// The address is a group address or the driver refuses; most want the interface down for this.
+    /// It is a group address, or the driver refuses; most drivers need the interface to be down.
     pub fn set_mac(&self, mac: [u8; 6]) -> Result<(), OpenError> {
         let mut request = self.request()?;
         request.data[..2].copy_from_slice(&libc::ARPHRD_ETHER.to_ne_bytes());
@@ -87,7 +86,7 @@ impl Interface {
         self.tell(request, libc::SIOCSIFHWADDR, "set its hardware address")
     }
 
-    /// The longest payload of an Ethernet frame on it, in bytes.
+    /// Its MTU in bytes.
     ///
     /// # Errors
     /// The interface is gone.
@@ -98,7 +97,7 @@ impl Interface {
     /// Sets the MTU, in bytes.
     ///
     /// # Errors
-    /// Outside the driver's range.
+    /// It is outside the driver's range.
     pub fn set_mtu(&self, mtu: u32) -> Result<(), OpenError> {
         let mut request = self.request()?;
         request.set_word(mtu as i32);
@@ -118,15 +117,15 @@ impl Interface {
         })
     }
 
-    /// Whether it is up. Takes no lock of the kernel's and does not allocate: for the packet path.
+    /// Whether it is up. Takes no kernel lock and does not allocate: for the packet path.
     pub(crate) fn link_up(&self) -> io::Result<bool> {
         let mut request = self.current()?;
         request.call(self.control.as_fd(), libc::SIOCGIFFLAGS)?;
         Ok(i32::from(request.half()) & libc::IFF_UP != 0)
     }
 
-    /// Whether the other end is up and the cable in; true if the driver can't tell. Waits for the kernel's
-    /// lock over all interfaces, because the flag that can be read without it lags up to a second behind.
+    /// Whether it has a carrier; true if the driver can't tell. Waits for the kernel's lock over all
+    /// interfaces, because the flag that can be read without it lags by up to a second.
     pub(crate) fn carrier(&self) -> bool {
         const GLINK: u32 = 0x0a;
         let mut answer = [GLINK, 0];
@@ -143,7 +142,7 @@ impl Interface {
     /// Sets it up or down.
     ///
     /// # Errors
-    /// No right to do so, or the driver refuses.
+    /// It is not permitted, or the driver refuses.
     pub fn set_up(&self, up: bool) -> Result<(), OpenError> {
         let mut request = self.ask(libc::SIOCGIFFLAGS, "read its flags")?;
         let flags = i32::from(request.half());
@@ -152,11 +151,11 @@ impl Interface {
         self.tell(request, libc::SIOCSIFFLAGS, "set it up or down")
     }
 
-    /// Sets how many packets its transmit queue holds (`txqueuelen`). By netlink, because the `ioctl` for it
-    /// is refused in a user namespace.
+    /// Sets the length of its transmit queue (`txqueuelen`) in packets. Uses netlink, because the `ioctl` is
+    /// refused in a user namespace.
     ///
     /// # Errors
-    /// No right to do so.
+    /// It is not permitted.
     pub fn set_queue_length(&self, packets: u32) -> Result<(), OpenError> {
         let settings = LinkSettings { queue_length: Some(packets), ..LinkSettings::default() };
         self.control
@@ -164,7 +163,7 @@ impl Interface {
             .map_err(|e| OpenError::from_io(&self.name, "set its queue length", e))
     }
 
-    /// Name of its driver: `veth`, `tun`, `virtio_net`, … Empty if the driver does not say.
+    /// Name of its driver: `veth`, `tun`, `virtio_net`, … Empty if the driver has none.
     ///
     /// # Errors
     /// The interface is gone.
@@ -185,7 +184,7 @@ impl Interface {
     /// Its addresses in the namespace in which it was looked up.
     ///
     /// # Errors
-    /// The system gives no list.
+    /// The system refuses.
     pub fn addresses(&self) -> Result<Vec<IpAddr>, OpenError> {
         let mut found = Vec::new();
         let mut note = |body: &[u8]| match Address::read(body) {
@@ -198,8 +197,8 @@ impl Interface {
         Ok(found)
     }
 
-    /// Refuses if the machine's own stack would answer frames as well: an IPv4 address, or an IPv6 address
-    /// that is not link-local.
+    /// Fails if the machine's own stack would also answer frames: if it has an IPv4 address, or an IPv6
+    /// address that is not link-local.
     ///
     /// # Errors
     /// There is such an address; the error says how to fix it.
@@ -214,19 +213,19 @@ impl Interface {
         }
     }
 
-    /// Runs an ethtool command: `words` begins with its number and is what the command reads and writes.
+    /// Runs an ethtool command: `words` starts with its number, and holds what it reads and writes.
     pub(crate) fn ethtool(&self, words: &mut [u32]) -> io::Result<()> {
         let name = self.current()?.name;
         let mut request = EthtoolRequest { name, data: words.as_mut_ptr(), rest: [0; 16] };
-        // SAFETY: the request is what SIOCETHTOOL reads; `words` is exclusively ours and at least as long as
-        // its command says, which each caller sees to.
+        // SAFETY: the request is what SIOCETHTOOL reads; `words` is exclusively ours and, as each caller
+        // ensures, long enough for its command.
         let result = unsafe {
             libc::ioctl(self.control.as_fd().as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request)
         };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// A request with the interface's present name.
+    /// A request with the interface's current name.
     fn request(&self) -> Result<Request, OpenError> {
         self.current().map_err(|e| OpenError::from_io(&self.name, "look it up", e))
     }
@@ -272,7 +271,7 @@ struct EthtoolRequest {
 }
 
 impl Request {
-    /// A request about the interface called `name`.
+    /// A request about the interface `name`.
     pub(crate) fn named(name: &str) -> Result<Self, OpenError> {
         let bytes = name.as_bytes();
         let odd = |b: &u8| b.is_ascii_whitespace() || matches!(b, b'/' | b':' | 0);
@@ -284,7 +283,7 @@ impl Request {
         Ok(request)
     }
 
-    /// Makes an `ioctl` that takes a `struct ifreq` without pointers in it.
+    /// Makes an `ioctl` that takes a `struct ifreq` without pointers.
     pub(crate) fn call(&mut self, fd: BorrowedFd<'_>, number: impl Into<u64>) -> io::Result<()> {
         // SAFETY: `self` has the layout of `struct ifreq`, which is all that these requests read and write.
         let result = unsafe { libc::ioctl(fd.as_raw_fd(), number.into() as _, std::ptr::from_mut(self)) };
@@ -309,7 +308,7 @@ impl Request {
     }
 }
 
-/// The text in `bytes` up to the first zero.
+/// The text up to the first zero byte.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()

@@ -1,4 +1,4 @@
-//! Network namespaces other than the caller's, where interfaces are opened.
+//! Opens interfaces in other network namespaces.
 
 use super::OpenError;
 use longwire_drivers::Netns;
@@ -7,20 +7,20 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Moves the calling thread into a namespace, for good. Opened interfaces belong to it, whatever thread uses
-/// them later.
+/// Moves the calling thread into a namespace permanently. Interfaces opened there belong to it, whatever
+/// thread uses them later.
 ///
 /// # Errors
-/// There is no such namespace, or no right to enter it.
+/// There is no such namespace, or entering it is not permitted.
 pub fn enter(netns: &Netns) -> Result<(), OpenError> {
     let Some(path) = netns.path() else { return Ok(()) };
     let failed = |source| OpenError::Namespace { namespace: netns.to_string(), source };
-    // A path may be that of anything: opening a pipe does not wait for the other end.
+    // The path may be a pipe: don't wait for its other end.
     let namespace = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
     move_into(namespace.as_fd()).map_err(failed)
 }
 
-/// Runs `work` on a thread of its own in a namespace, and waits for it.
+/// Runs `work` on a new thread in a namespace, and waits for it.
 ///
 /// # Errors
 /// As [`enter`].
@@ -31,7 +31,7 @@ pub fn visit<T: Send>(netns: &Netns, work: impl FnOnce() -> T + Send) -> Result<
     on_a_thread(|| enter(netns).map(|()| work()))
 }
 
-/// Runs `work` in the namespace behind a descriptor, as [`visit`].
+/// Runs `work` in the namespace of a descriptor, as [`visit`].
 pub(crate) fn visit_open<T: Send>(
     namespace: BorrowedFd<'_>,
     work: impl FnOnce() -> T + Send,
@@ -39,7 +39,7 @@ pub(crate) fn visit_open<T: Send>(
     on_a_thread(|| move_into(namespace).map(|()| work()))
 }
 
-/// A thread's namespace is its own: a new one goes there and ends.
+/// Namespaces belong to threads: a new thread enters it and ends.
 fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| match scope.spawn(work).join() {
         Ok(done) => done,
@@ -48,8 +48,7 @@ fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 }
 
 fn move_into(namespace: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: setns takes no pointers, and changes the calling thread only; the kernel checks that the
-    // descriptor is a network namespace.
+    // SAFETY: setns takes no pointers and only changes the calling thread; the kernel checks the descriptor.
     match unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

@@ -1,6 +1,6 @@
-//! Offloads of an interface: what is on, turning off, and restoring.
+//! Offloads of an interface: querying, turning off, and restoring.
 //!
-//! Features are numbered by the kernel; their names are stable, so they are found by name.
+//! The kernel's feature numbers vary, but their names are stable, so features are found by name.
 
 use super::{Interface, OpenError, text};
 use std::io;
@@ -16,15 +16,15 @@ pub enum Feature {
     Tso,
     /// UDP segmentation left to the device.
     Uso,
-    /// Segmentation put off until just before the device.
+    /// Segmentation deferred until just before the device.
     Gso,
-    /// Segments merged on receipt, exactly undone by segmentation.
+    /// Segments merged on receipt, which segmentation exactly undoes.
     Gro,
-    /// Segments merged on receipt by the device, which loses where they were cut.
+    /// Segments merged on receipt by the device, without their boundaries.
     Lro,
-    /// VLAN tags taken out by the device on receipt.
+    /// VLAN tags removed by the device on receipt.
     RxVlan,
-    /// VLAN tags put in by the device.
+    /// VLAN tags inserted by the device.
     TxVlan,
 }
 
@@ -72,7 +72,7 @@ impl Feature {
     }
 }
 
-/// Which groups of features are on: a group is on if any of its features is.
+/// The groups of features that are on: a group is on if any of its features is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Features(u16);
 
@@ -84,7 +84,7 @@ impl Features {
 }
 
 impl Interface {
-    /// Which offloads are on.
+    /// Reads which offloads are on.
     ///
     /// # Errors
     /// The interface is gone.
@@ -96,19 +96,19 @@ impl Interface {
 
 /// Offloads that were turned off, restored when this is dropped.
 ///
-/// A process that is killed restores nothing; the settings of a namespace of its own vanish with that.
+/// A killed process restores nothing; settings in a namespace vanish with it.
 #[derive(Debug)]
 pub struct OffloadGuard {
     interface: Interface,
-    /// By word of the kernel's feature bits: those we turned off, all of which were on.
+    /// For each word of the kernel's feature bits: those that were turned off here.
     turned_off: Vec<u32>,
 }
 
 impl OffloadGuard {
-    /// Turns `features` off on `interface`; those that are off stay off and are not touched at the end.
+    /// Turns `features` off on `interface`; those already off are not changed at the end either.
     ///
     /// # Errors
-    /// One can't be turned off: what was changed is restored, and the error names the fix.
+    /// One can't be turned off: changes are undone, and the error names the fix.
     pub fn turn_off(interface: &Interface, features: &[Feature]) -> Result<Self, OpenError> {
         let before = Table::read(interface)?;
         let turned_off = before.mask_of_active(features);
@@ -142,7 +142,7 @@ impl OffloadGuard {
 impl Drop for OffloadGuard {
     fn drop(&mut self) {
         if !self.is_idle() {
-            // The interface may be gone, and its settings with it: nobody is left to tell.
+            // The interface may be gone, and its settings with it.
             let _ = self.write(true);
         }
     }
@@ -165,7 +165,7 @@ impl Table {
         const GFEATURES: u32 = 0x3a;
         const FEATURE_NAMES: u32 = 4;
         const NAME_BYTES: usize = 32;
-        // struct ethtool_sset_info: command, reserved, 64-bit mask of sets, then one count a set.
+        // struct ethtool_sset_info: command, reserved, 64-bit mask of sets, then one count per set.
         let mut info = [GSSET_INFO, 0, 0, 0, 0];
         let mask = (1u64 << FEATURE_NAMES).to_ne_bytes();
         info[2] = u32::from_ne_bytes([mask[0], mask[1], mask[2], mask[3]]);
@@ -178,8 +178,8 @@ impl Table {
         interface.ethtool(&mut strings)?;
         let bytes: Vec<u8> = strings[3..].iter().flat_map(|word| word.to_ne_bytes()).collect();
         let names = bytes.chunks_exact(NAME_BYTES).map(text).collect();
-        // struct ethtool_gfeatures: command, blocks, then available, requested, active, never changed a
-        // block.
+        // struct ethtool_gfeatures: command, blocks, then for each block: available, requested, active, never
+        // changed.
         let blocks = count.div_ceil(32);
         let mut features = vec![0u32; 2 + blocks * 4];
         (features[0], features[1]) = (GFEATURES, blocks as u32);

@@ -38,7 +38,7 @@ fn frames_cross_whole_in_order_and_stamped() {
         let mut pool = pool();
         assert_eq!(a.stamp(), Stamp::Kernel);
         assert_eq!(a.describe().contains("with the"), header == Header::Auto, "{}", a.describe());
-        // More than a ring, so that it wraps; fewer at a time than it holds.
+        // More than a ring, so that it wraps; fewer at a time than its capacity.
         for round in 0..9u8 {
             let frames: Vec<_> = (0..200).map(|i| frame(14 + (i * 37 + 5) % 1501, round ^ i as u8)).collect();
             let sent_at = now();
@@ -48,7 +48,7 @@ fn frames_cross_whole_in_order_and_stamped() {
                 got.iter().map(|(bytes, _)| bytes).collect::<Vec<_>>(),
                 frames.iter().collect::<Vec<_>>()
             );
-            // 50 µs for what the two clocks can be apart on a busy machine.
+            // 50 µs for the error of the clock mapping on a busy machine.
             let window = sent_at.0 - 50_000..=now().0;
             assert!(got.iter().all(|(_, arrival)| window.contains(arrival)), "{window:?} {:?}", got[0].1);
             assert!(got.windows(2).all(|pair| pair[0].1 <= pair[1].1));
@@ -66,14 +66,14 @@ fn what_cannot_be_kept_or_sent_is_counted() {
     net.veth("left", "right");
     let (mut a, mut b) = (open(&net, "left", Header::Auto), open(&net, "right", Header::Auto));
     let mut pool = pool();
-    // One byte above the MTU, one tag above it, and one byte above that.
+    // One byte above the MTU, one tag above it, and one byte more.
     let mut tagged = vec![frame(1518, 0), frame(1519, 0)];
     tagged.iter_mut().for_each(|frame| frame[12..16].copy_from_slice(&[0x81, 0, 0, 5]));
     send(&mut a, &mut pool, &[frame(1515, 0), tagged.remove(0), tagged.remove(0)]).unwrap();
     assert_eq!((a.stats().out_oversize, a.stats().out_frames), (2, 1));
     assert_eq!(receive(&mut b, &mut pool, 1)[0].0[12..16], [0x81, 0, 0, 5]);
 
-    // 512 slots are asked for, a few more are given: the rest of 2000 are missed.
+    // 512 slots are requested and a few more allocated: the rest of 2000 frames are lost.
     send(&mut a, &mut pool, &vec![frame(60, 1); 2000]).unwrap();
     let (sent, slots) = (a.stats().out_frames - 1, 512);
     let mut small = Pool::new(1 << 20).unwrap();
@@ -105,7 +105,7 @@ fn a_port_that_goes_down_comes_back_and_one_that_vanishes_stays_away() {
     assert_eq!(down, PortError::Down { port: "left".into(), interface: "left".into() });
     assert!(matches!(send(&mut a, &mut pool, &vec![frame(60, 1); 3]), Err(PortError::Down { .. })));
     assert_eq!((a.stats().out_down, pool.live()), (3, 0));
-    // The other end has lost its carrier, which is no fault of its own.
+    // The other end has lost its carrier, which is not a failure.
     assert!(matches!(send(&mut b, &mut pool, &vec![frame(60, 1); 3]), Err(PortError::Down { .. })));
     assert_eq!((b.stats().out_down, b.stats().out_full), (3, 0));
 
@@ -125,12 +125,11 @@ fn a_port_that_goes_down_comes_back_and_one_that_vanishes_stays_away() {
     }
 }
 
-/// An interface that is deleted and made again is taken again, by its name; what met none meanwhile is
-/// counted.
+/// An interface that is deleted and recreated is reopened by its name; packets sent meanwhile are counted.
 #[test]
 fn a_port_is_opened_again_when_its_interface_is_back() {
     let Some(net) = Net::new() else { return };
-    // All on the namespace's thread: what opens the port again is called on one of its children.
+    // All on the namespace's thread: the port is reopened on one of its children.
     net.run(|| {
         let ip = |arguments: &str| {
             let output = Command::new("ip").args(arguments.split(' ')).output().unwrap();
@@ -173,7 +172,7 @@ fn refuses_what_would_go_wrong() {
         let error = AfPacket::open("left", "left", &strict).err().unwrap();
         assert!(matches!(error, OpenError::HasAddress { .. }), "{error}");
         assert!(error.to_string().contains("10.77.0.1"), "{error}");
-        // Its advice can be followed: no key of a scenario lets addresses be.
+        // Its advice works: no scenario key permits addresses.
         assert!(error.to_string().contains("ip addr flush dev left"), "{error}");
         assert!(!error.to_string().contains("allow"), "{error}");
         let lax = AfPacketOptions { allow_addresses: true, slots: Some(64), ..strict.clone() };
@@ -194,7 +193,7 @@ fn refuses_what_would_go_wrong() {
     });
 }
 
-/// Not a test of its own: the process that [`a_killed_holder_leaves_nothing_behind`] kills.
+/// Not a test: the process that [`a_killed_holder_leaves_nothing_behind`] kills.
 #[test]
 fn hold_an_interface_until_killed() {
     if std::env::var_os("LONGWIRE_TEST_HOLD").is_none() {

@@ -9,7 +9,7 @@ use longwire_port::driver::tap::{Tap, TapOptions};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// Counts what each thread allocates.
+/// Counts each thread's allocations.
 struct Counting;
 
 thread_local! {
@@ -22,7 +22,7 @@ static ALLOCATOR: Counting = Counting;
 // SAFETY: every call is passed on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // A thread that is ending has no counter left, and nobody to ask for it.
+        // A thread that is ending has no counter any more.
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
         // SAFETY: as the caller promises.
         unsafe { System.alloc(layout) }
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Sends batches from one port to the other and back, and gives the allocations this made.
+/// Sends batches from one port to the other and back; returns the number of allocations.
 fn allocations(ports: &mut [Box<dyn Port>; 2]) -> u64 {
     let mut pool = Pool::new(4 << 20).unwrap();
     let bytes = frame(1000, 1);
@@ -50,7 +50,7 @@ fn allocations(ports: &mut [Box<dyn Port>; 2]) -> u64 {
         let mut left = batch.len();
         until("frames to arrive", || {
             let mut batch = Batch::new();
-            // Every look at state and clocks falls due once.
+            // Every check of state and clocks becomes due once.
             let late = now().0 + if round == 25 { 2_000_000_000 } else { 0 };
             ports[to].receive(&mut pool, longwire_units::Nanos(late), &mut batch).unwrap();
             left -= batch.len();

@@ -1,5 +1,5 @@
-//! The drivers for real interfaces, in network namespaces of their own. They need root; without it they say
-//! so and pass.
+//! The drivers for real interfaces, in network namespaces of their own. They need root, and are skipped
+//! without it.
 
 mod af_packet;
 mod allocations;

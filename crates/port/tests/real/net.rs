@@ -10,12 +10,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time after which a test gives up waiting for what must happen.
+/// Time after which a test stops waiting.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 type Job = Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>;
 
-/// A network namespace: a thread that lives in it and does what it is told.
+/// A network namespace: a thread in it that runs jobs.
 pub struct Net {
     jobs: Option<Sender<Job>>,
     results: Receiver<Box<dyn Any + Send>>,
@@ -78,7 +78,7 @@ impl Net {
         self.ip(&format!("link set {b} up"));
     }
 
-    /// A host: a namespace whose interface `eth0`, with this IPv4 address, is the far end of `port` here.
+    /// A host: a namespace whose interface `eth0`, with this IPv4 address, is the far end of `port`.
     pub fn host(&self, port: &str, address: &str) -> Self {
         let host = Self::new().expect("root, as for the first");
         self.ip(&format!("link add {port} type veth peer name eth0 netns {}", host.tid));
@@ -122,7 +122,7 @@ pub fn now() -> Nanos {
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Calls `step` until it gives something.
+/// Calls `step` until it returns something.
 pub fn until<R>(what: &str, mut step: impl FnMut() -> Option<R>) -> R {
     let start = Instant::now();
     loop {
@@ -134,7 +134,7 @@ pub fn until<R>(what: &str, mut step: impl FnMut() -> Option<R>) -> R {
     }
 }
 
-/// A frame of `len` bytes with an EtherType for experiments (IEEE 802, 88b5), its bytes following from
+/// A frame of `len` bytes with an EtherType for experiments (IEEE 802, 88b5); its bytes are derived from
 /// `seed`.
 pub fn frame(len: usize, seed: u8) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..len).map(|i| (i as u8).wrapping_mul(7).wrapping_add(seed)).collect();
@@ -153,7 +153,7 @@ pub fn send(port: &mut dyn Port, pool: &mut Pool, frames: &[Vec<u8>]) -> Result<
     Ok(())
 }
 
-/// Receives until `count` frames have come, and gives each with its arrival time.
+/// Receives `count` frames, with arrival times.
 pub fn receive(port: &mut dyn Port, pool: &mut Pool, count: usize) -> Vec<(Vec<u8>, u64)> {
     let mut frames = Vec::new();
     until("frames to arrive", || {

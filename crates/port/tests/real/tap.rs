@@ -1,4 +1,4 @@
-//! TAP interfaces, the host's end looked at through a packet socket.
+//! TAP interfaces, with a packet socket at the host's end.
 
 use crate::flows;
 use crate::net::{Net, frame, now, receive, send, until};
@@ -61,7 +61,7 @@ fn readable_when_a_frame_waits() {
     }
 }
 
-/// Each flow is received by one queue, and so is its other direction, whichever queue sends what answers it.
+/// Both directions of a flow are received by one queue, whichever queue sends replies.
 #[test]
 fn queues_share_flows() {
     let Some(net) = Net::new() else { return };
@@ -133,7 +133,7 @@ fn a_tap_that_somebody_makes_again_is_taken() {
     until("the port to notice", || tap.receive(&mut pool, now(), &mut Batch::new()).err());
     assert!(matches!(send(&mut tap, &mut pool, &[frame(60, 2)]), Err(PortError::Vanished { .. })));
     net.ip("tuntap add dev t0 mode tap");
-    // Attempts are made by threads of the worker's namespace: each receive goes there.
+    // Ports are reopened by threads in the worker's namespace, so every receive is run there.
     let tap = net.run(move || {
         until("the port to come back", || tap.receive(&mut pool, now(), &mut Batch::new()).ok());
         (tap, pool)

@@ -17,14 +17,14 @@ const BYTES: usize = 32 << 20;
 /// After this long without progress a test fails.
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
 
-/// What crossed: packets from one port to the other, and their segments.
+/// Packets from one port to the other, and their segments.
 #[derive(Debug, Default)]
 struct Crossed {
     packets: u64,
     segments: u64,
 }
 
-/// Moves packets between two ports until told to stop.
+/// Moves packets between two ports until `stop` is set.
 fn forward(ports: &mut [Box<dyn Port>; 2], stop: &AtomicBool) -> Crossed {
     let mut pool = Pool::new(32 << 20).unwrap();
     let mut crossed = Crossed::default();
@@ -99,7 +99,7 @@ fn trains_stay_whole_with_the_header() {
 fn trains_are_split_and_checksums_filled_in_without_the_header() {
     let Some(middle) = Net::new() else { return };
     let [one, two] = hosts(&middle);
-    // Trains from the second host would be too long for its port: the fix that the manual names.
+    // Trains from the second host would be too long for its port: the fix in the manual.
     let _off = two.run(|| {
         let eth0 = Interface::open("eth0").unwrap();
         OffloadGuard::turn_off(&eth0, &[Feature::Tso, Feature::Gso]).unwrap()
@@ -107,7 +107,7 @@ fn trains_are_split_and_checksums_filled_in_without_the_header() {
     let mut ports = [af_packet(&middle, "p1", Header::On), af_packet(&middle, "p2", Header::Off)];
     let crossed = bulk([&one, &two], "10.66.0.2", &mut ports);
     assert!(crossed.segments > 2 * crossed.packets, "{crossed:?}");
-    // And the other way: checksums that only the kernel's flag says are open.
+    // And in the other direction: checksums that only the kernel's flag marks as partial.
     let crossed = bulk(
         [&two, &one],
         "10.66.0.1",
@@ -134,7 +134,7 @@ fn tags_that_the_kernel_takes_out_are_put_back() {
     assert!(crossed.segments > 2 * crossed.packets, "{crossed:?}");
 }
 
-/// Whether the kernel can make VLAN interfaces.
+/// Whether the kernel supports VLAN interfaces.
 fn knows_vlan() -> bool {
     let ip =
         |arguments: &str| Command::new("ip").args(arguments.split(' ')).output().unwrap().status.success();

@@ -1,4 +1,4 @@
-//! Trains made by hand, which no kernel socket here would send.
+//! Hand-made trains, which no kernel socket here would send.
 
 use crate::net::{Net, now, until};
 use longwire_block::Port;
@@ -35,7 +35,7 @@ fn open(net: &Net, interface: &'static str, header: Header) -> AfPacket {
     net.run(move || AfPacket::open(interface, interface, &options)).unwrap()
 }
 
-/// Sends the train from one port to the other, and gives what arrives.
+/// Sends the train from one port to the other, and returns what arrives.
 fn cross(from: &mut AfPacket, to: &mut AfPacket, pool: &mut Pool, packets: usize) -> Vec<Handle> {
     let mut batch = Batch::new();
     batch.push(tagged_train(pool));

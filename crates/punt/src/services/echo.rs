@@ -1,13 +1,12 @@
 //! `echo`: sends UDP packets back to their senders.
 
 use crate::layout::Verdict;
-use crate::service::{Made, Punted, Service};
+use crate::service::{PuntedPacket, Service, ServiceOutput};
 
-/// See the module.
 pub(super) struct Echo;
 
 impl Service for Echo {
-    fn handle(&mut self, packet: &mut Punted<'_>, _made: &mut Made) -> Verdict {
+    fn handle(&mut self, packet: &mut PuntedPacket<'_>, _made: &mut ServiceOutput) -> Verdict {
         let port = packet.facts().in_port;
         if !is_udp(packet.bytes()) {
             return Verdict::Pass;

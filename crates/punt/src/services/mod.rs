@@ -14,12 +14,12 @@ pub struct Native {
     pub name: &'static str,
     /// Summary in one sentence.
     pub summary: &'static str,
-    /// Makes one.
+    /// Creates the service.
     pub make: fn() -> Box<dyn Service>,
 }
 
 impl Native {
-    /// Every one, by name.
+    /// All services, by name.
     pub const ALL: &'static [Self] = &[
         Self {
             name: "echo",
@@ -33,7 +33,7 @@ impl Native {
         },
     ];
 
-    /// The one of this name.
+    /// Finds a service by name.
     pub fn named(name: &str) -> Option<&'static Self> {
         Self::ALL.iter().find(|native| native.name == name)
     }

@@ -3,7 +3,7 @@
 
 use longwire_block::{OUTBOX, Outbox};
 use longwire_packet::{Handle, Pool};
-use longwire_punt::{AttachmentId, Class, Punt, Refused};
+use longwire_punt::{AttachmentId, Class, OfferError, Punt};
 use longwire_units::Nanos;
 use std::time::{Duration, Instant};
 
@@ -53,19 +53,19 @@ impl Below {
     }
 
     /// Offers a frame received by port 0.
-    pub fn offer(&mut self, attachment: AttachmentId, frame: &[u8]) -> Result<(), Refused> {
+    pub fn offer(&mut self, attachment: AttachmentId, frame: &[u8]) -> Result<(), OfferError> {
         self.offer_at(self.now(), attachment, frame)
     }
 
-    pub fn offer_at(&mut self, now: Nanos, attachment: AttachmentId, frame: &[u8]) -> Result<(), Refused> {
+    pub fn offer_at(&mut self, now: Nanos, attachment: AttachmentId, frame: &[u8]) -> Result<(), OfferError> {
         let handle = self.pool.insert(frame).unwrap();
         self.pool.meta_mut(handle).arrival = now.0;
         let class = Class { fid: 5, class: 1, flow: 0x1234, network: 14, transport: 34 };
         let offered = self.punt.offer(&self.pool, handle, attachment, &class);
         match offered {
             Ok(()) => self.up += 1,
-            Err(Refused::Full) => self.full += 1,
-            Err(Refused::Absent | Refused::Gone) => self.gone += 1,
+            Err(OfferError::Full) => self.full += 1,
+            Err(OfferError::Absent | OfferError::Gone) => self.gone += 1,
         }
         if offered.is_err() {
             self.pool.free(handle);

@@ -6,8 +6,8 @@ use etherparse::PacketBuilder;
 use longwire_block::DropReason;
 use longwire_punt::client::{Control, Event, Hello};
 use longwire_punt::{
-    Admission, AttachmentId, Capacity, Expected, Facts, Inline, InlineService, Limits, Listener, Made, Punt,
-    Punted, Service, Turns, Verdict,
+    Admission, AttachmentId, Capacity, Expected, Facts, Inline, InlineService, Limits, Listener, Punt,
+    PuntedPacket, Service, ServiceOutput, Turns, Verdict,
 };
 use longwire_router::{Fid, FlowKey, Installation, Key, Why};
 use longwire_units::Nanos;
@@ -48,7 +48,7 @@ const PATIENCE: u64 = 10_000_000;
 struct Obedient(mpsc::Sender<Facts>);
 
 impl Service for Obedient {
-    fn handle(&mut self, packet: &mut Punted<'_>, made: &mut Made) -> Verdict {
+    fn handle(&mut self, packet: &mut PuntedPacket<'_>, made: &mut ServiceOutput) -> Verdict {
         self.0.send(*packet.facts()).unwrap();
         match packet.bytes()[PAYLOAD] {
             0 => Verdict::Drop,
@@ -169,7 +169,7 @@ fn a_process_decides_while_it_is_there() {
     let attachment = punt.add_control("test", Limits::default()).unwrap();
     let path = std::env::temp_dir().join(format!("longwire-router-{}.sock", std::process::id()));
     let admission = Admission::new(Capacity { packets: 1000, cycles: 1_000_000 });
-    let listener = Listener::open(&path, punt.control_door(1000), admission).unwrap();
+    let listener = Listener::open(&path, punt.control_sender(1000), admission).unwrap();
     listener
         .expect(attachment, Expected { name: "test".into(), limits: Limits::default(), promise: None })
         .unwrap();
@@ -239,7 +239,7 @@ fn a_full_process_refuses_before_the_empty_program_and_behind_others() {
         let attachment = punt.add_control("test", limits).unwrap();
         let path = std::env::temp_dir().join(format!("longwire-router-{name}-{}.sock", std::process::id()));
         let admission = Admission::new(Capacity { packets: 1000, cycles: 1_000_000 });
-        let listener = Listener::open(&path, punt.control_door(1000), admission).unwrap();
+        let listener = Listener::open(&path, punt.control_sender(1000), admission).unwrap();
         listener.expect(attachment, Expected { name: "test".into(), limits, promise: None }).unwrap();
         let mut rig = Rig::new();
         rig.router.set_levels(punt);

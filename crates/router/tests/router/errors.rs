@@ -8,7 +8,7 @@ use crate::threads::{METER, measured, several, until};
 use etherparse::PacketBuilder;
 use longwire_block::DropReason;
 use longwire_punt::{
-    AttachmentId, Inline, InlineService, Limits, Made, Punt, Punted, Service, Turns, Verdict,
+    AttachmentId, Inline, InlineService, Limits, Punt, PuntedPacket, Service, ServiceOutput, Turns, Verdict,
 };
 use longwire_router::{Installation, Key};
 use longwire_units::Nanos;
@@ -132,7 +132,7 @@ fn that_a_neighbour_does_not_answer_is_told_inside() {
 struct Translates;
 
 impl Service for Translates {
-    fn handle(&mut self, packet: &mut Punted<'_>, _: &mut Made) -> Verdict {
+    fn handle(&mut self, packet: &mut PuntedPacket<'_>, _: &mut ServiceOutput) -> Verdict {
         let frame = packet.bytes_mut();
         // No UDP checksum, which would change.
         (frame[40], frame[41]) = (0, 0);

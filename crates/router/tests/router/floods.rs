@@ -4,8 +4,8 @@ use crate::programs::{prepared, program};
 use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
 use longwire_block::{DropReason, Node};
 use longwire_punt::{
-    AttachmentId, Inline, InlineService, Limits as PuntLimits, Made, Punt, Punted, Service, TRIP, Turns,
-    Verdict,
+    AttachmentId, Inline, InlineService, Limits as PuntLimits, Punt, PuntedPacket, Service, ServiceOutput,
+    TRIP, Turns, Verdict,
 };
 use longwire_router::{FlowKey, Installation, InterfaceAddress, Key, Limit, NeighbourLimits, NextHop, Work};
 use longwire_units::Nanos;
@@ -70,7 +70,7 @@ fn exceptional_packets_do_not_touch_regular_ones() {
 struct Passes;
 
 impl Service for Passes {
-    fn handle(&mut self, _packet: &mut Punted<'_>, _made: &mut Made) -> Verdict {
+    fn handle(&mut self, _packet: &mut PuntedPacket<'_>, _made: &mut ServiceOutput) -> Verdict {
         Verdict::Pass
     }
 }

@@ -1,40 +1,36 @@
-//! Objects that are made of blocks, compared: the edits from what one is made of to what another is.
+//! Compares objects by their blocks: the edits that lead from one to the other.
 
-use crate::objects::changing::{Changing, Planned, Words};
+use crate::objects::changing::{LiveObjects, ObjectKind, Planned};
+use longwire_assemble::is_at_start;
 use longwire_block::change::{Blocks, Edit, set_block};
 use longwire_block::{Value, Values};
 use longwire_control::{Kind, SettingDifference};
 use longwire_engine::Change;
 use longwire_link::without;
-use longwire_scenario::{Event, Plan};
+use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-/// The edits that bring an object to what another of its name is made of.
+/// The edits that give an object the blocks of another with its name.
 #[derive(Debug)]
 pub(super) struct ObjectEdits {
     pub(super) name: String,
     pub(super) settings: Vec<SettingDifference>,
     /// The keys of the blocks that differ.
     pub(super) keys: Vec<&'static str>,
-    /// The change, if the object is run.
+    /// The change, if the object is running.
     pub(super) planned: Option<Planned>,
-    /// Why it can't be made.
+    /// Why the change is impossible.
     pub(super) refused: Option<String>,
 }
 
-/// Blocks that later events of the running scenario have changed: whose they are, and their keys.
+/// Blocks that later events of the running scenario have changed: their objects and keys.
 #[derive(Debug, Default)]
 pub(super) struct Kept(HashSet<(Kind, u32, &'static str)>);
 
-/// Whether an event describes the start.
-pub(super) fn is_at_start(event: &Event) -> bool {
-    event.time == Nanos::ZERO && event.repeat.is_none() && event.ramp.is_none()
-}
-
 impl Kept {
-    /// What the events of `plan` have changed `elapsed` after its start.
+    /// The blocks that events of `plan` have changed by `elapsed` after its start.
     pub(super) fn by(plan: &Plan, elapsed: Nanos) -> Self {
         let mut kept = HashSet::new();
         for event in plan.events.iter().filter(|event| !is_at_start(event) && event.time <= elapsed) {
@@ -54,8 +50,8 @@ impl Kept {
     }
 }
 
-impl<W: Words> Changing<W> {
-    /// Notes what `edits` make of the object at this place.
+impl<W: ObjectKind> LiveObjects<W> {
+    /// Records the result of `edits` on the object at this place.
     pub(super) fn edit_known(&self, place: u32, edits: &[Edit]) {
         let mut blocks = (*self.known(place)).clone();
         for edit in edits {
@@ -66,10 +62,10 @@ impl<W: Words> Changing<W> {
         self.note(std::iter::once((place, Arc::new(blocks))));
     }
 
-    /// The edits that bring each object to what the one of its name in `wanted` is made of, where they
-    /// differ. An object that is in one of them only is left out.
+    /// The edits that give each object the blocks of the one with its name in `wanted`, where they differ.
+    /// Objects that exist in only one of them are skipped.
     pub(super) fn edits_to(&self, wanted: &Self, kept: &Kept) -> Vec<ObjectEdits> {
-        // Of a million links most share what they are made of.
+        // Most of a million links share their blocks.
         let mut same = HashMap::new();
         let mut all = Vec::new();
         for (place, name) in (0u32..).zip(&*self.names()) {
@@ -97,15 +93,15 @@ impl<W: Words> Changing<W> {
                 set_block(&mut made, spec, values);
             }
         }
-        let base = self.planned_at(place);
-        let refused = self.words().check(place, &base, &edits).err().map(|error| error.to_string());
-        let settings = settings_between(&self.words().settings(now), &self.words().settings(&made));
+        let planned = self.planned_at(place);
+        let refused = self.kind().check(place, &planned, &edits).err().map(|error| error.to_string());
+        let settings = settings_between(&self.kind().settings(now), &self.kind().settings(&made));
         let target = self.target(place);
         let keys = edits.iter().map(|edit| edit.spec.key).collect();
         let changed = edits.iter().filter_map(|edit| edit.apply(now)).collect();
         let planned = target.map(|target| Planned {
             place,
-            change: Change { target, base, edits, ramp: None },
+            change: Change { target, base: Arc::clone(now), edits, ramp: None },
             made: changed,
         });
         let name = self.names()[place as usize].clone();
@@ -113,7 +109,6 @@ impl<W: Words> Changing<W> {
     }
 }
 
-/// The edits from `now` to `then`.
 fn edits_between(now: &Blocks, then: &Blocks) -> Vec<Edit> {
     let mut edits = Vec::new();
     for (spec, values) in then {

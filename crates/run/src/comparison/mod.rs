@@ -1,28 +1,33 @@
-//! What runs, compared with a scenario: the smallest set of changes from one to the other, and the scenario
-//! that describes what runs.
+//! Compares the running instance with a scenario: the smallest set of changes between them, and the scenario
+//! that describes the instance.
 //!
-//! A scenario's start is what its sections say, changed by its events at time 0. Settings that later events
-//! of the running scenario have changed are theirs: they are neither compared nor written.
+//! A scenario's start is the state of its sections after its events at time 0. Settings that later events of
+//! the running scenario have changed belong to those events: they are neither compared nor written.
 
 mod blocks;
 mod routers;
-mod structure;
 mod written;
+
+pub(crate) use written::without_changes;
 
 use crate::objects::changing::Planned;
 use crate::objects::links::LiveLinks;
 use crate::objects::media::LiveMedia;
 use crate::objects::sources::LiveSources;
 use crate::objects::{ObjectChange, Objects};
+use crate::planned_rewiring::{PlannedRewiring, objects_between};
+use crate::running_state::RunningState;
 use blocks::{Kept, ObjectEdits};
-use longwire_assemble::tolerance;
-use longwire_control::{Comparison, Kind, ObjectDifference, RefusedDifference, SetError};
+use longwire_assemble::{FixedDifference, are_joined_alike, fixed_differences, is_at_start, tolerance};
+use longwire_control::{
+    Comparison, Kind, ObjectDifference, RefusedDifference, Rewired, RewiredObject, ScenarioRequest, SetError,
+};
 use longwire_engine::Remote;
-use longwire_scenario::{Plan, ScenarioError};
+use longwire_scenario::{Plan, ScenarioError, advanced, staged_sections};
 use longwire_units::Nanos;
 use std::sync::Arc;
 
-/// What a scenario's objects are made of at its start.
+/// A scenario's objects at its start.
 #[derive(Debug)]
 struct Start {
     plan: Arc<Plan>,
@@ -31,19 +36,23 @@ struct Start {
     media: LiveMedia,
 }
 
-/// The changes that a comparison asks for.
-struct Changes {
-    shown: Comparison,
+/// The changes of settings that a comparison asks for.
+pub(crate) struct Changes {
+    /// The scenario as it is now.
+    text: Arc<str>,
     in_engine: Vec<(Kind, Planned)>,
     of_routers: Vec<ObjectChange>,
 }
+
+/// What a comparison has found: how it is shown, the changes of settings, and what joins and leaves.
+type Found = (Comparison, Changes, Option<PlannedRewiring>);
 
 impl Start {
     fn of(plan: Arc<Plan>) -> Self {
         let links = LiveLinks::new(&plan, &[]);
         let sources = LiveSources::new(&plan, &[]);
         let media = LiveMedia::new(&plan, &[]);
-        for event in plan.events.iter().filter(|event| blocks::is_at_start(event)) {
+        for event in plan.events.iter().filter(|event| is_at_start(event)) {
             event.links.iter().for_each(|&place| links.edit_known(place, &event.edits));
             event.sources.iter().for_each(|&place| sources.edit_known(place, &event.edits));
             event.media.iter().for_each(|&place| media.edit_known(place, &event.edits));
@@ -52,56 +61,71 @@ impl Start {
     }
 }
 
-/// What runs.
+/// The running instance.
 pub(crate) struct Running<'r> {
-    /// The plan that it was started with.
-    pub(crate) plan: &'r Plan,
-    /// Its objects.
-    pub(crate) objects: &'r Objects,
-    /// The line to its workers.
+    /// Its plan, its objects, and where the engine has them.
+    pub(crate) state: &'r RunningState,
+    /// The handle to its workers.
     pub(crate) remote: &'r Remote,
-    /// How long it has been running.
+    /// Time since the start.
     pub(crate) elapsed: Nanos,
 }
 
 impl Running<'_> {
-    /// How what runs differs from the scenario `toml`.
+    /// Compares the instance with the scenario `toml`.
     ///
     /// # Errors
-    /// If the scenario is wrong, or the workers don't answer.
+    /// If the scenario is invalid, or the workers don't answer.
     pub(crate) fn compared(&self, toml: &str) -> Result<Comparison, SetError> {
-        Ok(self.changes(&self.start_of(toml)?)?.shown)
+        Ok(self.found(&self.start_now(toml)?)?.0)
     }
 
-    /// Makes what runs equal to the scenario `toml`: settings of links, sources and media at one instant,
-    /// then those of each router. What can't change is left if `partial`.
+    /// What makes what runs equal to a scenario, checked. If something can't change and the rest is wanted,
+    /// this is the settings that can: which objects there are stays.
     ///
     /// # Errors
-    /// If the scenario is wrong, something can't change, or a change is refused; of links, sources and media
-    /// nothing has changed then.
-    pub(crate) fn brought_to(&self, toml: &str, partial: bool) -> Result<Comparison, SetError> {
-        let changes = self.changes(&self.start_of(toml)?)?;
-        if !changes.shown.refused.is_empty() && !partial {
-            return Err(SetError::Refused(in_words(&changes.shown.refused)));
+    /// If the scenario is wrong, or something can't change and the rest is not wanted.
+    pub(crate) fn changes_to(&self, wanted: &ScenarioRequest) -> Result<Found, SetError> {
+        let (mut shown, changes, rewiring) = self.found(&self.start_now(&wanted.toml)?)?;
+        if shown.refused.is_empty() {
+            return Ok((shown, changes, rewiring));
         }
-        self.objects.make(self.remote, changes.in_engine)?;
-        for change in changes.of_routers {
-            self.objects.set(self.remote, &[change], None)?;
+        if !wanted.partial {
+            return Err(SetError::Refused(in_words(&shown.refused)));
         }
-        Ok(changes.shown)
+        let left = shown.added.drain(..).chain(shown.removed.drain(..));
+        shown.refused.extend(left.map(|RewiredObject { kind, name }| RefusedDifference {
+            what: format!("{kind} \"{name}\""),
+            reason: "objects are added and removed all or none, and if nothing else is refused".into(),
+        }));
+        shown.paths = false;
+        Ok((shown, changes, None))
     }
 
-    /// The scenario that describes what runs.
+    /// Changes settings: those of links, sources and media at one instant, then those of each router.
+    ///
+    /// # Errors
+    /// If a change is refused; of links, sources and media nothing has changed then.
+    pub(crate) fn make(&self, changes: Changes) -> Result<(), SetError> {
+        let objects = &self.state.objects;
+        objects.make(self.remote, changes.in_engine)?;
+        changes
+            .of_routers
+            .into_iter()
+            .try_for_each(|change| objects.set(self.remote, &[change], None).map(drop))
+    }
+
+    /// The scenario that describes the instance.
     ///
     /// # Errors
     /// If the workers don't answer.
     pub(crate) fn written(&self) -> Result<String, SetError> {
-        // Compared with the start without them, changes that were written before are written again.
-        let base_text = written::without_changes(&self.plan.text);
+        // Compares with the start without earlier written changes, so that these are written again.
+        let base_text = without_changes(&self.state.plan.text);
         let base = self.start_of(base_text)?;
         let kept = self.kept();
         self.look_at_all()?;
-        let Objects { links, sources, media, .. } = self.objects;
+        let Objects { links, sources, media, .. } = &*self.state.objects;
         let mut text = written::Writing::new(base_text);
         text.links(&base.links.edits_to(links, &kept), links);
         text.plain(Kind::Source, &base.sources.edits_to(sources, &kept), sources);
@@ -112,62 +136,90 @@ impl Running<'_> {
         Ok(text.finish())
     }
 
-    /// The start of a scenario that has the running one's folder.
+    /// The start of a scenario in the folder of the running one.
     fn start_of(&self, toml: &str) -> Result<Start, SetError> {
         let wrong = |error: ScenarioError| SetError::Value { key: "toml".into(), reason: error.to_string() };
-        let plan = longwire_scenario::parse(&self.plan.file, toml).map_err(wrong)?;
+        let plan = longwire_scenario::parse_after(&self.state.plan, toml).map_err(wrong)?;
         Ok(Start::of(Arc::new(plan)))
+    }
+
+    /// The start of a scenario after what its events have added and removed by now.
+    fn start_now(&self, toml: &str) -> Result<Start, SetError> {
+        let now = advanced(toml, self.elapsed);
+        self.start_of(now.as_deref().unwrap_or(toml))
     }
 
     /// Settings that events have changed by now.
     fn kept(&self) -> Kept {
-        Kept::by(self.plan, self.elapsed)
+        Kept::by(&self.state.plan, self.elapsed)
     }
 
-    /// Asks the workers what objects are made of now.
+    /// Reads the current blocks of all objects from the workers.
     fn look_at_all(&self) -> Result<(), SetError> {
-        let report = self.remote.report(tolerance(self.plan));
+        let report = self.remote.report(tolerance(&self.state.plan));
         let report = report.map_err(|error| SetError::Unavailable(error.to_string()))?;
-        let Objects { links, sources, media, .. } = self.objects;
+        let Objects { links, sources, media, .. } = &*self.state.objects;
         links.note_report(&report);
         (0..sources.names().len() as u32).for_each(|place| sources.look(self.remote, place));
         (0..media.names().len() as u32).for_each(|place| media.look(self.remote, place));
         Ok(())
     }
 
-    fn changes(&self, wanted: &Start) -> Result<Changes, SetError> {
-        // The plan that runs has what the machine settled, such as its memory.
-        let base = self.start_of(&self.plan.text)?;
-        let refused = structure::differences(&base.plan, &wanted.plan);
-        let mut changes = Changes {
-            shown: Comparison { changes: Vec::new(), refused },
-            in_engine: Vec::new(),
-            of_routers: Vec::new(),
-        };
+    fn found(&self, wanted: &Start) -> Result<Found, SetError> {
+        let state = self.state;
+        // The running plan includes values chosen for the machine, such as memory.
+        let base = self.start_of(&state.plan.text)?;
+        let mut fixed = fixed_differences(&base.plan, &wanted.plan);
+        if staged_sections(&base.plan.text) != staged_sections(&wanted.plan.text) {
+            let (what, reason) = ("[[at]], add and remove".into(), "it is planned before the run".into());
+            fixed.push(FixedDifference { what, reason });
+        }
+        let fixed = fixed.into_iter();
+        let refused = fixed.map(|fixed| RefusedDifference { what: fixed.what, reason: fixed.reason });
+        let Rewired { added, removed } = objects_between(&base.plan, &wanted.plan);
+        let mut shown = Comparison { added, removed, refused: refused.collect(), ..Comparison::default() };
+        let mut rewiring = None;
+        if shown.refused.is_empty() && !are_joined_alike(&base.plan, &wanted.plan) {
+            shown.paths = shown.added.is_empty() && shown.removed.is_empty();
+            match PlannedRewiring::new(&state.plan, &state.layout, &wanted.plan, false) {
+                Ok(planned) => rewiring = Some(planned),
+                Err(error) => shown.refused.push(not_rewired(&shown, error.to_string())),
+            }
+        }
+        let text = Arc::clone(&wanted.plan.text);
+        let mut changes = Changes { text, in_engine: Vec::new(), of_routers: Vec::new() };
         let kept = self.kept();
         self.look_at_all()?;
-        let Objects { links, sources, media, .. } = self.objects;
-        changes.take(Kind::Link, links.edits_to(&wanted.links, &kept));
-        changes.take(Kind::Source, sources.edits_to(&wanted.sources, &kept));
-        changes.take(Kind::Medium, media.edits_to(&wanted.media, &kept));
+        let Objects { links, sources, media, .. } = &*state.objects;
+        let mut of_links = links.edits_to(&wanted.links, &kept);
+        // One with other ends begins anew.
+        of_links.retain(|edits| !shown.removed.iter().any(|gone| gone.is_link(&edits.name)));
+        changes.take(&mut shown, Kind::Link, of_links);
+        changes.take(&mut shown, Kind::Source, sources.edits_to(&wanted.sources, &kept));
+        changes.take(&mut shown, Kind::Medium, media.edits_to(&wanted.media, &kept));
         for change in self.router_changes(&wanted.plan, routers::Toward::Scenario)? {
-            changes.shown.changes.push(change.shown);
+            shown.changes.push(change.shown);
             changes.of_routers.push(change.change);
         }
-        Ok(changes)
+        Ok((shown, changes, rewiring))
     }
 }
 
 impl Changes {
-    fn take(&mut self, kind: Kind, all: Vec<ObjectEdits>) {
+    /// The scenario that is wanted, as it is after what its events have added and removed by now.
+    pub(crate) fn text(&self) -> Arc<str> {
+        Arc::clone(&self.text)
+    }
+
+    fn take(&mut self, shown: &mut Comparison, kind: Kind, all: Vec<ObjectEdits>) {
         for ObjectEdits { name, settings, planned, refused, .. } in all {
             match (refused, planned) {
                 (Some(reason), _) => {
                     let what = format!("{} \"{name}\"", kind.word());
-                    self.shown.refused.push(RefusedDifference { what, reason });
+                    shown.refused.push(RefusedDifference { what, reason });
                 }
                 (None, Some(planned)) => {
-                    self.shown.changes.push(ObjectDifference { kind, name, settings });
+                    shown.changes.push(ObjectDifference { kind, name, settings });
                     self.in_engine.push((kind, planned));
                 }
                 (None, None) => {}
@@ -176,7 +228,18 @@ impl Changes {
     }
 }
 
-/// What can't change, in a sentence.
+/// What would join and leave, and does not.
+fn not_rewired(shown: &Comparison, reason: String) -> RefusedDifference {
+    let mut all = shown.added.iter().chain(&shown.removed);
+    let what = match (all.next(), all.count()) {
+        (None, _) => "[[path]]".into(),
+        (Some(RewiredObject { kind, name }), 0) => format!("{kind} \"{name}\""),
+        (Some(RewiredObject { kind, name }), more) => format!("{kind} \"{name}\" and {more} more"),
+    };
+    RefusedDifference { what, reason }
+}
+
+/// A sentence about what can't change.
 fn in_words(refused: &[RefusedDifference]) -> String {
     const SHOWN: usize = 5;
     let each = refused.iter().take(SHOWN).map(|one| format!("{}: {}", one.what, one.reason));

@@ -1,4 +1,4 @@
-//! Routes of routers and weights of their flows, compared.
+//! Compares routes of routers and weights of their flows.
 
 use super::Running;
 use super::blocks::settings_between;
@@ -8,12 +8,11 @@ use longwire_scenario::{Plan, RouteChange, Router, RouterEvent};
 use longwire_units::Nanos;
 use std::collections::{BTreeMap, HashSet};
 
-/// What a change leads to.
+/// The target state of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Toward {
-    /// The scenario.
     Scenario,
-    /// What runs.
+    /// The running instance.
     Now,
 }
 
@@ -24,11 +23,11 @@ pub(super) struct RouterChange {
     pub(super) change: ObjectChange,
 }
 
-/// The value that takes a route away.
+/// The value that removes a route.
 pub(super) const NONE: &str = "none";
 
 impl Running<'_> {
-    /// The changes between the routers of `wanted` at its start and those of the same names that run.
+    /// The changes between the running routers and those of the same names in `wanted` at its start.
     ///
     /// # Errors
     /// If a router does not answer.
@@ -38,14 +37,14 @@ impl Running<'_> {
         toward: Toward,
     ) -> Result<Vec<RouterChange>, SetError> {
         let mut all = Vec::new();
-        for (place, router) in (0u32..).zip(&self.plan.routers) {
+        for (place, router) in (0u32..).zip(&self.state.plan.routers) {
             let Some(there) = wanted.routers.iter().position(|other| other.name == router.name) else {
                 continue;
             };
-            let kept = Kept::by(self.plan, place, self.elapsed);
-            // One with a control plane has what that says.
+            let kept = Kept::by(&self.state.plan, place, self.elapsed);
+            // Routes of a router with a control plane come from that.
             if !router.control {
-                let mut now = self.objects.routers.settings(self.remote, &router.name)?;
+                let mut now = self.state.objects.routers.settings(self.remote, &router.name)?;
                 let mut then = routes_at_start(wanted, there);
                 let own = own_networks(router);
                 now.retain(|key, way| own.get(key) != Some(way) && !kept.has_route(key));
@@ -58,7 +57,7 @@ impl Running<'_> {
                 if kept.weights.contains(&flow.name) {
                     continue;
                 }
-                let (now, _) = self.objects.routers.flow(self.remote, &name)?;
+                let (now, _) = self.state.objects.routers.flow(self.remote, &name)?;
                 let then = BTreeMap::from([("weight".to_owned(), weight)]);
                 all.extend(changed((Kind::Flow, name), now, then, toward));
             }
@@ -67,7 +66,7 @@ impl Running<'_> {
     }
 }
 
-/// The change from `now` to `then`, or the other way.
+/// The change from `now` to `then`, or the reverse.
 fn changed(
     (kind, name): (Kind, String),
     now: BTreeMap<String, String>,
@@ -87,7 +86,7 @@ fn changed(
     Some(RouterChange { shown: ObjectDifference { kind, name, settings }, change })
 }
 
-/// What later events of the running scenario have changed of a router.
+/// Settings of a router that later events of the running scenario have changed.
 struct Kept {
     networks: HashSet<String>,
     weights: HashSet<Box<str>>,
@@ -120,7 +119,7 @@ impl Kept {
 const ROUTE: &str = "route.";
 const DEFAULTS: [&str; 2] = ["0.0.0.0/0", "::/0"];
 
-/// The routes to a router's own networks, which come by themselves, as its settings.
+/// The implicit routes to a router's own networks, as its settings.
 fn own_networks(router: &Router) -> BTreeMap<String, String> {
     let each = router.ports.iter().flat_map(|port| {
         let networks = port.addresses.iter().map(|network| network.masked());

@@ -1,9 +1,8 @@
-//! What runs, written as a scenario: the text that it was started with, and the changes made since as events
-//! at time 0.
+//! Writes the running instance as a scenario: its original text, and later changes as events at time 0.
 
 use super::blocks::ObjectEdits;
 use super::routers::{NONE, RouterChange};
-use crate::objects::changing::{Changing, Words};
+use crate::objects::changing::{LiveObjects, ObjectKind};
 use crate::objects::links::LiveLinks;
 use longwire_block::Value;
 use longwire_block::change::Blocks;
@@ -11,30 +10,30 @@ use longwire_control::Kind;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// The line that the changes follow.
+/// The line before the changes.
 const MARKER: &str = "# Changes made while it ran, written by longwire; the next time they are replaced.";
 
-/// A scenario without the changes that were written to it before.
-pub(super) fn without_changes(text: &str) -> &str {
+/// A scenario without the changes that were written into it before.
+pub(crate) fn without_changes(text: &str) -> &str {
     match text.find(MARKER) {
         Some(at) if at == 0 || text[..at].ends_with('\n') => text[..at].trim_end_matches('\n'),
         _ => text,
     }
 }
 
-/// A scenario that is being written.
+/// A scenario being written.
 pub(super) struct Writing {
     text: String,
     changes: String,
 }
 
 impl Writing {
-    /// One that begins with `text`.
+    /// Starts with `text`.
     pub(super) fn new(text: &str) -> Self {
         Self { text: text.trim_end_matches('\n').into(), changes: String::new() }
     }
 
-    /// Writes links; those that are changed alike share an entry.
+    /// Writes links; those with equal changes share an entry.
     pub(super) fn links(&mut self, changed: &[ObjectEdits], links: &LiveLinks) {
         let mut entries: Vec<(String, Vec<&str>)> = Vec::new();
         let mut known = HashMap::new();
@@ -53,8 +52,13 @@ impl Writing {
         }
     }
 
-    /// Writes sources or media, whose settings are keys of their own.
-    pub(super) fn plain<W: Words>(&mut self, kind: Kind, changed: &[ObjectEdits], objects: &Changing<W>) {
+    /// Writes sources or media, whose settings are separate keys.
+    pub(super) fn plain<W: ObjectKind>(
+        &mut self,
+        kind: Kind,
+        changed: &[ObjectEdits],
+        objects: &LiveObjects<W>,
+    ) {
         for object in changed {
             let Some(place) = objects.place(&object.name) else { continue };
             let mut text = format!("{} = {}\n", kind.word(), quoted(&object.name));
@@ -109,7 +113,7 @@ impl Writing {
     }
 }
 
-/// The blocks of these keys as lines; of a key without a block, that there is none.
+/// The blocks of these keys as lines, including keys without a block.
 fn block_lines(blocks: &Blocks, keys: &[&'static str]) -> String {
     let mut text = String::new();
     for key in keys {

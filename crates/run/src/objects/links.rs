@@ -1,24 +1,24 @@
-//! The settings of links, as people write them.
+//! Settings of links.
 
-use super::changing::{Changing, Now, Words};
-use super::settings::{Pair, of_ramps, quantity};
+use super::changing::{CurrentObject, LiveObjects, ObjectKind};
+use super::settings::{SettingPair, of_ramps, quantity};
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::path::LinkRef;
 use longwire_block::{Spec, Values};
 use longwire_control::{Kind, Quantity, SetError, Settable};
 use longwire_engine::{Report, Target};
-use longwire_scenario::library::{SHIPPED, Shipped, Way};
+use longwire_scenario::library::{Direction, SHIPPED, Shipped};
 use longwire_scenario::{
-    About, Asked, LinkFault, Plan, ScenarioError, block_meant, called_elsewhere, kind_meant, link_edit,
-    removal_meant, suggestion, unplanned_target, with_defaults,
+    BlockPatch, FaultPlace, LinkFault, Plan, ScenarioError, called_elsewhere, implied_block, implied_kind,
+    implied_removal, link_edit, suggestion, unplanned_target, with_defaults,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The parameter that says which block a key is to have.
+/// The parameter that selects a key's block.
 const KIND: &str = "kind";
-/// A setting that somebody gave: how it is written, the parameter it means (none for a mere value), its text.
+/// A given setting: its name as written, its parameter (none for a block's plain value), and its text.
 struct Setting<'s> {
     written: &'s str,
     name: Option<&'s str>,
@@ -26,27 +26,26 @@ struct Setting<'s> {
 }
 
 /// The links of a run.
-pub type LiveLinks = Changing<LinkWords>;
+pub type LiveLinks = LiveObjects<LinkKind>;
 
-/// How links are set: by the registry of their blocks.
+/// Links, whose settings are those of the registry's blocks.
 #[derive(Debug)]
-pub struct LinkWords {
+pub struct LinkKind {
     registry: Vec<&'static Spec>,
 }
 
 impl LiveLinks {
-    /// The links of `plan`, which the engine finds at `refs`; without these they can be shown, but not
-    /// changed.
+    /// The links of `plan`, with the engine's references. Without these they can be shown but not changed.
     pub fn new(plan: &Plan, refs: &[LinkRef]) -> Self {
         let registry = longwire_link::registry();
         let names = plan.links.iter().map(|link| link.name.to_string()).collect();
         let planned = plan.profiles.iter().map(|profile| with_defaults(&profile.blocks, &registry)).collect();
         let profiles = plan.links.iter().map(|link| link.profile).collect();
         let targets = refs.iter().map(|&link| Target::Link(link)).collect();
-        Self::made(LinkWords { registry }, names, targets, (planned, profiles))
+        Self::made(LinkKind { registry }, names, targets, (planned, profiles))
     }
 
-    /// Notes what links are made of now, as `report` tells.
+    /// Records the links' current blocks from a report.
     pub fn note_report(&self, report: &Report) {
         self.note(
             report.links.iter().filter_map(|link| Some((link.place, Arc::clone(link.changed.as_ref()?)))),
@@ -54,10 +53,10 @@ impl LiveLinks {
     }
 }
 
-impl Words for LinkWords {
+impl ObjectKind for LinkKind {
     const KIND: Kind = Kind::Link;
 
-    fn edits(&self, link: &Now<'_>, pairs: &[&Pair]) -> Result<Vec<Edit>, SetError> {
+    fn edits(&self, link: &CurrentObject<'_>, pairs: &[&SettingPair]) -> Result<Vec<Edit>, SetError> {
         let pairs = with_profile(pairs, link.name)?;
         let edits = self.edits_of(link.blocks, &pairs.iter().collect::<Vec<_>>())?;
         check_ways(link.planned, &edits)?;
@@ -81,37 +80,34 @@ impl Words for LinkWords {
 
     fn settable(&self) -> Vec<Settable> {
         let mut all: Vec<Settable> = Vec::new();
-        let mut add = |key: String, help, takes: &dyn Fn() -> (String, Quantity)| {
-            if all.iter().all(|known| known.key != key) {
-                let (takes, quantity) = takes();
-                all.push(Settable { key, help, takes, quantity });
-            }
+        let words = |key: String, help, words: Vec<&'static str>| {
+            Settable::new(key, help, words.join(", "), Quantity::Words(words))
         };
-        let words = |words: Vec<&'static str>| (words.join(", "), Quantity::Words(words));
         for spec in &self.registry {
             for (index, param) in spec.params.iter().enumerate() {
-                add(self.key(spec, index), param.help, &|| (param.takes(), quantity(param)));
+                let key = self.key(spec, index);
+                Settable::new(key, param.help, param.takes(), quantity(param)).add_to(&mut all);
             }
-            let kinds = || self.registry.iter().filter(|row| row.key == spec.key).map(|row| row.kind);
-            if kinds().count() > 1 {
-                add(format!("{}.{KIND}", spec.key), "which kind it is", &|| words(kinds().collect()));
+            let kinds: Vec<_> =
+                self.registry.iter().filter(|row| row.key == spec.key).map(|row| row.kind).collect();
+            if kinds.len() > 1 {
+                words(format!("{}.{KIND}", spec.key), "which kind it is", kinds).add_to(&mut all);
             }
         }
-        add(PROFILE.into(), "sets what a profile says", &|| {
-            words(SHIPPED.iter().map(|shipped| shipped.name).collect())
-        });
+        let profiles = SHIPPED.iter().map(|shipped| shipped.name).collect();
+        words(PROFILE.into(), "applies a profile", profiles).add_to(&mut all);
         all.into_iter().chain(of_ramps()).collect()
     }
 }
 
-impl LinkWords {
+impl LinkKind {
     /// Settings that a change of a link may name, in any run.
     pub fn known() -> Vec<Settable> {
         Self { registry: longwire_link::registry() }.settable()
     }
 
-    /// The change that `pairs` of key and text mean for a link made of `blocks`.
-    fn edits_of(&self, blocks: &Blocks, pairs: &[&Pair]) -> Result<Vec<Edit>, SetError> {
+    /// The edits that `pairs` of key and text mean for a link with `blocks`.
+    fn edits_of(&self, blocks: &Blocks, pairs: &[&SettingPair]) -> Result<Vec<Edit>, SetError> {
         let mut keys: Vec<(&'static str, Vec<Setting<'_>>)> = Vec::new();
         for (written, text) in pairs {
             let found = self.find(written).or_else(|| self.find_among(written, pairs, blocks));
@@ -128,35 +124,35 @@ impl LinkWords {
         keys.into_iter().map(|(key, settings)| self.edit(blocks, key, &settings)).collect()
     }
 
-    /// The block by the settings of one key.
+    /// The edit of one key's block by its settings.
     fn edit(&self, blocks: &Blocks, key: &'static str, settings: &[Setting<'_>]) -> Result<Edit, SetError> {
         let (kinds, params): (Vec<_>, Vec<_>) =
             settings.iter().partition(|setting| setting.name == Some(KIND));
         let texts: Vec<_> = params.iter().map(|setting| (setting.name, setting.text)).collect();
         let kind = kinds.last();
-        let asked = Asked { key, kind: kind.map(|setting| setting.text), params: &texts };
-        link_edit(&self.registry, blocks, asked, Path::new(".")).map_err(|LinkFault { about, what, fix }| {
-            let written = match about {
-                About::Kind => kind.map(|setting| setting.written),
-                About::Param(number, ..) => Some(params[number].written),
-                About::Whole => None,
+        let patch = BlockPatch { key, kind: kind.map(|setting| setting.text), params: &texts };
+        link_edit(&self.registry, blocks, patch, Path::new(".")).map_err(|LinkFault { place, what, fix }| {
+            let written = match place {
+                FaultPlace::Kind => kind.map(|setting| setting.written),
+                FaultPlace::Param(number, ..) => Some(params[number].written),
+                FaultPlace::Whole => None,
             };
             let reason = if fix.is_empty() { what } else { format!("{what}; {fix}") };
             SetError::Value { key: written.unwrap_or(key).into(), reason }
         })
     }
 
-    /// The kind that a mere value of a key names: one of its blocks, or none.
+    /// The block that a key's plain value names, if it names one.
     fn word_meant(&self, key: &str, text: &str) -> Option<&'static Spec> {
-        removal_meant(key, text).or_else(|| kind_meant(&self.registry, key, text))
+        implied_removal(key, text).or_else(|| implied_kind(&self.registry, key, text))
     }
 
-    /// The parameter that a mere name means which blocks of several keys have: that of the block which the
-    /// same change sets, else that of a block of the link. None if that is not clear.
+    /// The parameter that an unqualified name means, if blocks of several keys have it: that of a block which
+    /// the same change sets, else that of a block of the link. None if that is ambiguous.
     fn find_among<'s>(
         &self,
         written: &'s str,
-        pairs: &[&Pair],
+        pairs: &[&SettingPair],
         blocks: &Blocks,
     ) -> Option<(&'static str, Option<&'s str>)> {
         let has = |spec: &Spec| spec.params.iter().any(|param| param.name == written);
@@ -170,23 +166,23 @@ impl LinkWords {
         only(asked.iter().copied().filter(|spec| has(spec)).collect()).or_else(|| only(own.collect()))
     }
 
-    /// The blocks that a change sets, or sets something of.
-    fn asked(&self, pairs: &[&Pair], blocks: &Blocks) -> Vec<&'static Spec> {
-        let kind_of = |(key, text): &&Pair| {
+    /// The blocks that a change sets or modifies.
+    fn asked(&self, pairs: &[&SettingPair], blocks: &Blocks) -> Vec<&'static Spec> {
+        let kind_of = |(key, text): &&SettingPair| {
             let (key, name) = self.find(key)?;
             let row = self.registry.iter().copied().find(|spec| (spec.key, spec.kind) == (key, text.trim()));
             let own = blocks.iter().map(|(spec, _)| *spec).find(|spec| spec.key == key);
             match name {
                 Some(KIND) => row,
                 None if self.word_meant(key, text).is_some() => self.word_meant(key, text),
-                _ => block_meant(&self.registry, own, key, &[name]),
+                _ => implied_block(&self.registry, own, key, &[name]),
             }
         };
         pairs.iter().filter_map(kind_of).collect()
     }
 
-    /// The key and the parameter that a setting means: a block's key (a mere value), `key.kind`,
-    /// `key.parameter`, or a parameter's name that only one key has.
+    /// The key and parameter of a setting: a block's key (for a plain value), `key.kind`, `key.parameter`, or
+    /// the name of a parameter that only one key has.
     fn find<'s>(&self, written: &'s str) -> Option<(&'static str, Option<&'s str>)> {
         let known = |key: &str| self.registry.iter().map(|spec| spec.key).find(|known| *known == key);
         if let Some(key) = known(written) {
@@ -209,7 +205,7 @@ impl LinkWords {
         keys.all(|key| key == first).then_some(first)
     }
 
-    /// How the parameter at `index` of a block is called in settings.
+    /// The setting's name of a block's parameter.
     fn key(&self, spec: &Spec, index: usize) -> String {
         let name = spec.params[index].name;
         let is_block = self.registry.iter().any(|row| row.key == name);
@@ -223,13 +219,13 @@ impl LinkWords {
         }
     }
 
-    /// Whether a block has to be named as its key's kind: it is not the first.
+    /// Whether a block must be named by its kind because it is not the first of its key.
     fn is_named(&self, spec: &Spec) -> bool {
         self.registry.iter().find(|row| row.key == spec.key).is_some_and(|row| row.kind != spec.kind)
     }
 
-    /// Why a setting is none of a link that is made of `blocks`, or not clear.
-    fn unknown(&self, (key, text): (&str, &str), pairs: &[&Pair], blocks: &Blocks) -> SetError {
+    /// Why a setting is unknown or ambiguous for a link with `blocks`.
+    fn unknown(&self, (key, text): (&str, &str), pairs: &[&SettingPair], blocks: &Blocks) -> SetError {
         let param = |spec: &Spec| spec.params.iter().find(|param| param.name == key);
         let mut rows: Vec<&'static Spec> =
             self.registry.iter().copied().filter(|spec| param(spec).is_some()).collect();
@@ -238,7 +234,7 @@ impl LinkWords {
         }
         let asked = self.asked(pairs, blocks);
         let own = |row: &Spec| blocks.iter().any(|(spec, _)| (spec.key, spec.kind) == (row.key, row.kind));
-        // A block that the same change sets is no other.
+        // Skip blocks that the same change sets.
         let open =
             |row: &&'static Spec| asked.iter().all(|spec| spec.key != row.key || spec.kind == row.kind);
         let takes = |row: &&'static Spec| param(row).is_some_and(|param| param.read(text).is_ok());
@@ -249,7 +245,7 @@ impl LinkWords {
         let set = |row: &Spec| own(row) || asked.iter().any(|spec| spec.key == row.key);
         let mut can: Vec<(&str, String)> = Vec::new();
         for row in rows.iter().filter(|row| set(row) || whole(row)) {
-            // What the link has not comes with its kind.
+            // A block that the link lacks needs its kind.
             let kind = if set(row) { String::new() } else { format!("{}.{KIND}={} ", row.key, row.kind) };
             if can.iter().all(|(block, _)| *block != row.key) {
                 can.push((row.key, format!("{kind}{}.{key}=", row.key)));
@@ -258,15 +254,15 @@ impl LinkWords {
         let reason = if can.is_empty() {
             let kinds: Vec<String> =
                 rows.iter().map(|row| format!("{}.{KIND}={}", row.key, row.kind)).collect();
-            format!("nothing of the link has one; name the kind that has it, too: {}", kinds.join(" or "))
+            format!("no block of the link has it; also name a kind that has it: {}", kinds.join(" or "))
         } else {
             let can: Vec<String> = can.into_iter().map(|(_, text)| text).collect();
-            format!("it is not clear whose it is; write {}", can.join(" or "))
+            format!("it is ambiguous; write {}", can.join(" or "))
         };
         SetError::Value { key: key.into(), reason }
     }
 
-    /// A setting that no link has: of a key that there is, its parameters are known, else all settings.
+    /// The error for an unknown setting: it lists the key's parameters if the key exists, else all settings.
     fn unlisted(&self, key: &str) -> SetError {
         let block = key.split_once('.').map(|(block, _)| block);
         let of_block = |spec: &&&'static Spec| block.is_none_or(|block| block == spec.key);
@@ -285,7 +281,7 @@ impl LinkWords {
     }
 }
 
-/// The key of the block that a setting belongs to, as it is written.
+/// The key of a setting's block, as written.
 fn block_of(setting: &str) -> &str {
     setting.split('.').next().unwrap_or(setting)
 }
@@ -293,23 +289,23 @@ fn block_of(setting: &str) -> &str {
 /// The setting that replaces those of a profile.
 const PROFILE: &str = "profile";
 
-/// `pairs` with those of a profile's way in the place of its name. A queue has a setting of the same name,
-/// too.
-fn with_profile(pairs: &[&Pair], link: &str) -> Result<Vec<Pair>, SetError> {
+/// `pairs` with a profile's name replaced by its settings. Queues also have a setting `profile`.
+fn with_profile(pairs: &[&SettingPair], link: &str) -> Result<Vec<SettingPair>, SetError> {
     let mut all = Vec::new();
     for &(key, text) in pairs {
         let shipped = Shipped::named(text.trim()).filter(|_| key == PROFILE);
         let near = || suggestion(text, SHIPPED.iter().map(|shipped| shipped.name));
         match (shipped, key.as_str()) {
             (Some(shipped), _) => {
-                let backward = link.ends_with(Way::Backward.suffix());
-                let way = if backward { Way::Backward } else { Way::Forward };
+                let backward = link.ends_with(Direction::Backward.suffix());
+                let way = if backward { Direction::Backward } else { Direction::Forward };
                 let settings = shipped.settings(way);
                 let wrong =
                     |error: ScenarioError| SetError::Value { key: key.clone(), reason: error.to_string() };
-                // A key that is given itself is as it is given.
-                let own =
-                    |(setting, _): &Pair| pairs.iter().any(|(key, _)| block_of(key) == block_of(setting));
+                // Keys given explicitly take precedence.
+                let own = |(setting, _): &SettingPair| {
+                    pairs.iter().any(|(key, _)| block_of(key) == block_of(setting))
+                };
                 all.extend(settings.map_err(wrong)?.into_iter().filter(|pair| !own(pair)));
             }
             (None, PROFILE) if near().is_some() => {
@@ -323,12 +319,12 @@ fn with_profile(pairs: &[&Pair], link: &str) -> Result<Vec<Pair>, SetError> {
     Ok(all)
 }
 
-/// Refuses filters that send packets to links over which no way was planned, for a link that was read with
-/// `planned`.
+/// Refuses filters that steer packets to links to which no path was planned; `planned` are the link's blocks
+/// at the start.
 fn check_ways(planned: &Blocks, edits: &[Edit]) -> Result<(), SetError> {
     let Some(target) = edits.iter().find_map(|edit| unplanned_target(planned, edit)) else { return Ok(()) };
     let reason = format!(
-        "it steers to \"{target}\", where the filter of the scenario does not; ways are planned before the \
+        "it steers to \"{target}\", where the filter of the scenario does not; paths are planned before the \
          run, so steer to the same links in the same order"
     );
     Err(SetError::Value { key: "filter".into(), reason })
@@ -351,12 +347,12 @@ mod tests {
         let links = links();
         let pairs: Vec<_> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
         let pairs: Vec<_> = pairs.iter().collect();
-        let (blocks, words) = (&*links.known(0), links.words());
-        let edits = words.edits_of(blocks, &pairs).map_err(|e| e.to_string())?;
+        let (blocks, link_kind) = (&*links.known(0), links.kind());
+        let edits = link_kind.edits_of(blocks, &pairs).map_err(|e| e.to_string())?;
         let shown = edits.iter().map(|edit| {
             let (spec, values) = edit.apply(blocks).unwrap();
             let texts = spec.params.iter().zip(values.as_slice()).map(|(p, v)| v.print(p.kind));
-            let kind = if words.is_named(spec) { format!(" ({})", spec.kind) } else { String::new() };
+            let kind = if link_kind.is_named(spec) { format!(" ({})", spec.kind) } else { String::new() };
             format!("{}{kind}: {}", spec.key, texts.collect::<Vec<_>>().join(", "))
         });
         Ok(shown.collect())
@@ -402,7 +398,8 @@ mod tests {
             let pairs: Vec<_> = given.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
             with_profile(&pairs.iter().collect::<Vec<_>>(), link).map_err(|error| error.to_string())
         };
-        let text = |pairs: Vec<Pair>| pairs.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>();
+        let text =
+            |pairs: Vec<SettingPair>| pairs.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>();
         let down = text(pairs(&[("profile", "adsl")], "up.forward").unwrap());
         let up = text(pairs(&[("profile", "adsl")], "up.backward").unwrap());
         assert_ne!(down, up);
@@ -442,7 +439,7 @@ mod tests {
             ]
         );
         let remade: Vec<_> = settings.into_iter().collect();
-        let edits = links.words().edits_of(&links.known(0), &remade.iter().collect::<Vec<_>>()).unwrap();
+        let edits = links.kind().edits_of(&links.known(0), &remade.iter().collect::<Vec<_>>()).unwrap();
         assert!(edits.len() >= 3);
     }
 
@@ -452,7 +449,7 @@ mod tests {
         let planned = &*links.known(0);
         let edits = |rules: &str| {
             let pairs = [("filter".to_string(), rules.to_string())];
-            links.words().edits_of(planned, &pairs.iter().collect::<Vec<_>>()).unwrap()
+            links.kind().edits_of(planned, &pairs.iter().collect::<Vec<_>>()).unwrap()
         };
         let error = check_ways(planned, &edits("steer other if udp")).unwrap_err().to_string();
         assert!(
@@ -466,7 +463,7 @@ mod tests {
         });
         assert_eq!(check_ways(&with_filter, &edits("drop if tcp\nsteer one")), Ok(()));
         assert_eq!(check_ways(&with_filter, &edits("steer one if tcp\nsteer two")), Ok(()));
-        // The engine knows targets by their number.
+        // The engine identifies targets by number.
         assert!(check_ways(&with_filter, &edits("steer two if udp\nsteer one")).is_err());
         assert!(check_ways(&with_filter, &edits("steer one\nsteer two\nsteer three")).is_err());
     }
@@ -483,7 +480,7 @@ mod tests {
         assert!(error.contains("\"codle\" is not a limit"), "{error}");
         assert!(error.ends_with("did you mean the kind \"codel\"?"), "{error}");
         let error = changed(&[("queue", "nonsense")]).unwrap_err();
-        assert!(error.contains("it is no kind either; there are tail-drop, head-drop, red,"), "{error}");
+        assert!(error.contains("it is not a kind either; there are tail-drop, head-drop, red,"), "{error}");
         assert!(changed(&[("queue", "")]).unwrap_err().contains("a link always has a queue"));
         let red = changed(&[("queue.kind", "red"), ("queue", "60 packets"), ("max-p", "2 %")]).unwrap();
         assert!(red[0].starts_with("queue (red): 60 packets, ") && red[0].contains("2 %"), "{red:?}");
@@ -495,28 +492,28 @@ mod tests {
         assert!(error.contains("needs \"p\"") && error.ends_with("; give loss.p, too"), "{error}");
     }
 
-    /// Rates, losses and queues have a `burst`: it is that of the block which the same change sets, or which
-    /// the link has.
+    /// Rates, losses and queues have a `burst`: it means that of the block which the same change sets, or
+    /// which the link has.
     #[test]
     fn parameters_that_several_have() {
         let bucket = changed(&[("rate.kind", "token-bucket"), ("rate", "1mbit"), ("burst", "10kB")]).unwrap();
         assert!(bucket[0].starts_with("rate (token-bucket): 1 Mbit/s, 10 kB, "), "{bucket:?}");
         let pie = changed(&[("queue", "pie"), ("burst", "80ms")]).unwrap();
         assert!(pie[0].starts_with("queue (pie): ") && pie[0].contains(", 80 ms, "), "{pie:?}");
-        // Only what can take the value is offered, and what the link can have.
+        // Suggestions fit the value and the link.
         let table: [(&[(&str, &str)], &str); 6] = [
             (
                 &[("burst", "10kB")],
-                "burst: nothing of the link has one; name the kind that has it, too: rate.kind=token-bucket",
+                "burst: no block of the link has it; also name a kind that has it: rate.kind=token-bucket",
             ),
-            (&[("burst", "80ms")], "burst: it is not clear whose it is; write queue.kind=pie queue.burst="),
+            (&[("burst", "80ms")], "burst: it is ambiguous; write queue.kind=pie queue.burst="),
             (
                 &[("queue.kind", "red"), ("burst", "3.5")],
-                "burst: nothing of the link has one; name the kind that has it, too: loss.kind=burst",
+                "burst: no block of the link has it; also name a kind that has it: loss.kind=burst",
             ),
             (
                 &[("loss", "2 %"), ("duplicate", "1 %"), ("where", "wire")],
-                "where: it is not clear whose it is; write loss.where= or duplicate.where=",
+                "where: it is ambiguous; write loss.where= or duplicate.where=",
             ),
             (&[("queue.kind", "red"), ("queue.burts", "5")], "a link has no \"queue.burts\""),
             (
@@ -529,17 +526,17 @@ mod tests {
             let error = changed(pairs).unwrap_err();
             assert!(error.starts_with(wanted), "{pairs:?}: {error}");
         }
-        // Losses and duplicates have a place, the link a loss.
+        // Losses and duplicates have `where`, and the link has a loss.
         let copies = changed(&[("duplicate", "1 %"), ("where", "queue")]).unwrap();
         assert!(copies.len() == 1 && copies[0].starts_with("duplicate: 1 %, "), "{copies:?}");
         assert_eq!(changed(&[("loss", "2 %"), ("where", "wire")]).unwrap(), ["loss: 2 %, wire, no"]);
-        // A rate is the link's own: background traffic has to be named.
+        // `rate` means the link's own: background traffic must be qualified.
         let error = changed(&[("background.kind", "cbr"), ("rate", "2mbit")]).unwrap_err();
         assert!(error.contains("needs \"rate\"") && error.ends_with("give background.rate, too"), "{error}");
     }
 
     #[test]
-    fn what_a_link_can_be_without_is_taken_away() {
+    fn what_a_link_can_be_without_is_removed() {
         for text in ["", "none", "[]"] {
             for key in ["loss", "mtu", "bit-error", "duplicate", "reorder", "background"] {
                 assert_eq!(changed(&[(key, text)]).unwrap(), [format!("{key} (none): ")]);
@@ -555,6 +552,6 @@ mod tests {
             );
         }
         let error = changed(&[("loss", ""), ("loss.where", "wire")]).unwrap_err();
-        assert!(error.contains("takes loss away"), "{error}");
+        assert!(error.contains("removes loss"), "{error}");
     }
 }

@@ -1,7 +1,7 @@
-//! The settings of shared media, as people write them.
+//! Settings of shared media.
 
-use super::changing::{Changing, Now, Words};
-use super::settings::{Pair, of_ramps, quantity};
+use super::changing::{CurrentObject, LiveObjects, ObjectKind};
+use super::settings::{SettingPair, of_ramps, quantity};
 use longwire_block::change::{Blocks, Edit};
 use longwire_control::{Kind, SetError, Settable};
 use longwire_engine::{MediumRef, Target};
@@ -10,26 +10,26 @@ use longwire_scenario::{Plan, medium_edit};
 use std::collections::BTreeMap;
 
 /// The media of a run.
-pub type LiveMedia = Changing<MediumWords>;
+pub type LiveMedia = LiveObjects<MediumKind>;
 
-/// How media are set: by the settings of their kinds.
+/// Media, whose settings are those of their kinds.
 #[derive(Debug)]
-pub struct MediumWords;
+pub struct MediumKind;
 
 impl LiveMedia {
-    /// The media of `plan`, which the engine finds at `refs`.
+    /// The media of `plan`, with the engine's references.
     pub fn new(plan: &Plan, refs: &[MediumRef]) -> Self {
         let names = plan.media.iter().map(|medium| medium.name.to_string()).collect();
         let planned = plan.media.iter().map(longwire_scenario::Medium::blocks).collect();
         let targets = refs.iter().map(|&medium| Target::Medium(medium)).collect();
-        Self::made(MediumWords, names, targets, (planned, (0..plan.media.len() as u32).collect()))
+        Self::made(MediumKind, names, targets, (planned, (0..plan.media.len() as u32).collect()))
     }
 }
 
-impl Words for MediumWords {
+impl ObjectKind for MediumKind {
     const KIND: Kind = Kind::Medium;
 
-    fn edits(&self, medium: &Now<'_>, pairs: &[&Pair]) -> Result<Vec<Edit>, SetError> {
+    fn edits(&self, medium: &CurrentObject<'_>, pairs: &[&SettingPair]) -> Result<Vec<Edit>, SetError> {
         let texts: Vec<_> = pairs.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
         let edit = medium_edit(medium.blocks, &texts);
         Ok(vec![edit.map_err(|(key, reason)| SetError::Value { key, reason })?])
@@ -42,12 +42,21 @@ impl Words for MediumWords {
 
     fn settable(&self) -> Vec<Settable> {
         let mut all: Vec<Settable> = Vec::new();
-        for param in MEDIA.iter().flat_map(|spec| spec.params) {
-            if all.iter().all(|known| known.key != param.name) {
-                let (takes, quantity) = (param.takes(), quantity(param));
-                all.push(Settable { key: param.name.into(), help: param.help, takes, quantity });
-            }
+        // Of some kinds, only what a new one is given.
+        for param in MEDIA.iter().flat_map(|spec| spec.params).filter(|param| param.live) {
+            Settable::new(param.name, param.help, param.takes(), quantity(param)).add_to(&mut all);
         }
         all.into_iter().chain(of_ramps()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_new_medium_alone_is_given_is_no_change() {
+        let keys: Vec<String> = MediumKind.settable().into_iter().map(|setting| setting.key).collect();
+        assert!(keys.contains(&"rate".into()) && !keys.contains(&"slot".into()), "{keys:?}");
     }
 }

@@ -1,5 +1,5 @@
 //! The objects of a running instance, by kind and name: shown, and changed together at one instant. Scenario
-//! events, `longwire ctl`, the API and NESP mean the same by them.
+//! events, `longwire ctl`, the API and NESP address them alike.
 
 pub mod changing;
 pub mod links;
@@ -14,39 +14,39 @@ use links::LiveLinks;
 use longwire_block::path::LinkRef;
 use longwire_control::{Kind, SetError, Settable};
 use longwire_engine::Remote;
-use longwire_scenario::Plan;
+use longwire_scenario::{Plan, Port};
 use longwire_units::Nanos;
 use media::LiveMedia;
 use routers::LiveRouters;
-use settings::{Pair, refusal};
+use settings::{SettingPair, refusal};
 use sources::LiveSources;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What was changed, for those who keep a log or the state of a run.
+/// A change, for logs and for saving the state of a run.
 #[derive(Debug, Clone)]
-pub enum Noticed {
+pub enum ChangeNotice {
     /// Settings of objects.
     Set(Vec<ObjectChange>),
-    /// Everything that differed from a scenario.
+    /// A scenario was applied.
     Applied {
-        /// How many objects were changed.
+        /// Number of changed objects.
         changed: usize,
-        /// Dropped when the change is kept, which whoever asked for it waits for.
+        /// Dropped when the change has been saved, for which the requester waits.
         done: Sender<()>,
     },
 }
 
-/// Settings of one object, to be changed.
+/// Changed settings of one object.
 #[derive(Debug, Clone)]
 pub struct ObjectChange {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its name.
     pub name: String,
     /// Settings and their new values.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<SettingPair>,
 }
 
 /// The objects of a run.
@@ -61,10 +61,10 @@ pub struct Objects {
     pub media: Arc<LiveMedia>,
     /// The routers, their flows and their programs.
     pub routers: Arc<LiveRouters>,
-    /// Held while a change is made, so that changes take effect in the order in which they are noted.
+    /// Held during a change, so that changes take effect in the order in which they are recorded.
     changing: Arc<Mutex<()>>,
-    /// Who wants to know of changes.
-    told: Option<Sender<Noticed>>,
+    /// Receives changes.
+    told: Option<Sender<ChangeNotice>>,
 }
 
 impl Objects {
@@ -78,19 +78,19 @@ impl Objects {
         Self { plan, links, sources, media, routers, changing, told: None }
     }
 
-    /// These objects, whose changes `told` receives.
-    pub fn telling(self, told: Option<Sender<Noticed>>) -> Self {
+    /// These objects, with a receiver of changes.
+    pub fn telling(self, told: Option<Sender<ChangeNotice>>) -> Self {
         Self { told, ..self }
     }
 
-    pub(crate) fn tell(&self, noticed: impl FnOnce() -> Noticed) {
+    pub(crate) fn tell(&self, noticed: impl FnOnce() -> ChangeNotice) {
         if let Some(told) = &self.told {
-            // At the end of a run nobody listens any more.
+            // At the end of a run the receiver is gone.
             let _ = told.send(noticed());
         }
     }
 
-    /// These objects in another plan, whose links the engine finds at `refs`; `fresh` ones were added.
+    /// These objects in another plan, with the engine's references to its links; `fresh` links were added.
     pub(crate) fn moved_to(&self, plan: &Arc<Plan>, refs: &[LinkRef], fresh: &HashSet<u32>) -> Self {
         Self {
             plan: Arc::clone(plan),
@@ -109,18 +109,30 @@ impl Objects {
             Kind::Link => self.links.names(),
             Kind::Source => self.sources.names(),
             Kind::Medium => self.media.names(),
-            Kind::Port => self.plan.ports.iter().map(|port| port.name.to_string()).collect(),
+            Kind::Port => {
+                let ports = self.plan.ports.iter().filter(|port| !port.is_vacant());
+                ports.map(|port| port.name.to_string()).collect()
+            }
             Kind::Router => self.routers.names().into(),
             Kind::Flow => self.routers.flow_names().into(),
             Kind::Forwarder => self.routers.program_names(remote).into(),
         }
     }
 
-    /// The names of the objects that `name` means, if it is not that of one object: the directions of a
-    /// duplex link, or what fits a pattern.
+    /// The number of objects of a kind.
+    pub fn count(&self, remote: &Remote, kind: Kind) -> usize {
+        match kind {
+            Kind::Port => self.plan.ports.len(),
+            Kind::Router => self.plan.routers.len(),
+            _ => self.names(remote, kind).len(),
+        }
+    }
+
+    /// The names of the objects that `name` matches, unless it is the name of one: the directions of a duplex
+    /// link, or the matches of a pattern.
     ///
     /// # Errors
-    /// If it means nothing, or too many.
+    /// If it matches none, or too many.
     pub fn members(&self, kind: Kind, name: &str) -> Result<Option<Vec<String>>, SetError> {
         match kind {
             Kind::Link => self.links.members(name),
@@ -130,11 +142,11 @@ impl Objects {
         }
     }
 
-    /// An object's settings as of now, as text that setting them would take. A duplex link is none here, but
-    /// its directions are.
+    /// An object's current settings, as text that can be set. A duplex link is not an object here, but each
+    /// direction is.
     ///
     /// # Errors
-    /// If there is no such object, the name means several programs, or a router does not answer.
+    /// If there is no such object, the name matches several programs, or a router does not answer.
     pub fn settings(
         &self,
         remote: &Remote,
@@ -159,7 +171,8 @@ impl Objects {
                 self.media.settings(place)
             }
             Kind::Port => {
-                let port = self.plan.ports.iter().find(|port| &*port.name == name).ok_or_else(none)?;
+                let named = |port: &&Port| &*port.name == name && !port.is_vacant();
+                let port = self.plan.ports.iter().find(named).ok_or_else(none)?;
                 BTreeMap::from([("queues".into(), port.queues.to_string())])
             }
             Kind::Router => self.routers.settings(remote, name)?,
@@ -170,11 +183,11 @@ impl Objects {
 
     /// Settings that a change of an object may name.
     pub fn settable(&self, kind: Kind) -> Vec<Settable> {
-        use changing::Words;
+        use changing::ObjectKind;
         match kind {
-            Kind::Link => self.links.words().settable(),
-            Kind::Source => self.sources.words().settable(),
-            Kind::Medium => self.media.words().settable(),
+            Kind::Link => self.links.kind().settable(),
+            Kind::Source => self.sources.kind().settable(),
+            Kind::Medium => self.media.kind().settable(),
             Kind::Port => Vec::new(),
             Kind::Router => router_settings::of_routers(),
             Kind::Flow => router_settings::of_flows(),
@@ -182,12 +195,12 @@ impl Objects {
         }
     }
 
-    /// Makes all changes at one instant, at the time `at` of the engine's clock or at once, and answers the
-    /// instant. Links, sources and media go together, and so do a router and its flows; a forwarder stands
-    /// alone.
+    /// Makes all changes at one instant, at the time `at` on the engine's clock or at once, and returns that
+    /// instant. Links, sources and media can be combined, as can a router and its flows; a forwarder can't be
+    /// combined.
     ///
     /// # Errors
-    /// If one of them can't be made; nothing has changed then.
+    /// If one of them is impossible; then nothing has changed.
     pub fn set(
         &self,
         remote: &Remote,
@@ -195,7 +208,7 @@ impl Objects {
         at: Option<Nanos>,
     ) -> Result<Nanos, SetError> {
         let instant = self.set_alone(remote, changes, at)?;
-        self.tell(|| Noticed::Set(changes.to_vec()));
+        self.tell(|| ChangeNotice::Set(changes.to_vec()));
         Ok(instant)
     }
 
@@ -215,14 +228,15 @@ impl Objects {
         let of_router = |change: &ObjectChange| matches!(change.kind, Kind::Router | Kind::Flow);
         match changes {
             _ if at.is_some() => {
-                Err(SetError::Refused("routers, flows and forwarders change at once: name no time".into()))
+                Err(SetError::Refused("routers, flows and forwarders change at once: give no time".into()))
             }
             [ObjectChange { kind: Kind::Forwarder, name, pairs }] => {
                 self.routers.set_program(remote, name, pairs).map(|()| now)
             }
             [ObjectChange { kind: Kind::Port, name, pairs }] => {
                 let settings = self.settings(remote, Kind::Port, name)?;
-                let key = pairs.first().map_or_else(String::new, |(key, _)| key.clone());
+                let Some((key, _)) = pairs.first() else { return Ok(now) };
+                let key = key.clone();
                 if settings.contains_key(&key) {
                     let reason = "it can't change while it runs: change the scenario and start again";
                     return Err(SetError::Value { key, reason: reason.into() });
@@ -231,7 +245,7 @@ impl Objects {
             }
             _ if changes.iter().all(of_router) => self.routers.set(remote, changes).map(|()| now),
             _ => Err(SetError::Refused(
-                "links, sources and media change together, and a router with its flows; all else one by one"
+                "links, sources and media change together, as do a router and its flows; others one by one"
                     .into(),
             )),
         }
@@ -255,10 +269,10 @@ impl Objects {
         self.make_alone(remote, all, at)
     }
 
-    /// Makes changes of links, sources and media that were checked, at one instant.
+    /// Makes checked changes of links, sources and media at one instant.
     ///
     /// # Errors
-    /// If one of them can't be made; nothing has changed then.
+    /// If one of them is impossible; then nothing has changed.
     pub(crate) fn make(&self, remote: &Remote, changes: Vec<(Kind, Planned)>) -> Result<(), SetError> {
         let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         self.make_alone(remote, changes, None).map(drop)

@@ -1,18 +1,20 @@
-//! Routers, their flows and their programs as settings by name.
+//! Settings of routers, their flows and their programs.
 //!
-//! A router has a setting `route.NETWORK` for each of its routes, whose value is what `ip route` writes
-//! behind the network. A flow with a name that shares its processors is called `ROUTER/FLOW` and has a
-//! setting `weight`. A program is called `ROUTER/NAME`.
+//! A router has a setting `route.NETWORK` for each of its routes, with a value as `ip route` writes it after
+//! the network. A named flow that shares its processors is the object `ROUTER/FLOW`, with a setting `weight`.
+//! A program is the object `ROUTER/NAME`.
 
 use super::ObjectChange;
 use super::routers::{LiveRouters, gone};
-use super::settings::Pair;
+use super::settings::SettingPair;
 use crate::programs::wrong;
 use longwire_assemble::change_router;
-use longwire_control::{ForwarderAsk, Kind, NewForwarder, Quantity, SetError, Settable, State, Typed};
+use longwire_control::{
+    Bounds, Kind, NewForwarder, ProgramRequest, Quantity, SetError, Settable, State, TypeQuery,
+};
 use longwire_engine::Remote;
 use longwire_router::Router;
-use longwire_scenario::{RouteChange, RoutedTo, WrittenForwarder, WrittenRoute};
+use longwire_scenario::{RouteChange, RouteTarget, WrittenForwarder, WrittenRoute};
 use longwire_sched::Weight;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -21,19 +23,19 @@ use std::collections::BTreeMap;
 const ROUTE: &str = "route.";
 /// The setting of a flow.
 const WEIGHT: &str = "weight";
-/// The setting that installs a program or removes it, and that of its state.
+/// The setting that installs or removes a program, and that of its state.
 const PROGRAM: &str = "program";
 const DATA: &str = "data";
-/// What takes something away.
+/// The value that removes something.
 const NONE: &str = "none";
-/// The longest state that is shown: two digits a byte fit the longest value.
+/// The longest state that is shown: its digits, two per byte, fit the longest value.
 const LONGEST_DATA: usize = longwire_nesp::MOST_TEXT / 2;
 /// Settings of a new program besides its state.
 const PLAIN: [&str; 5] = [PROGRAM, "state", "port", "via", "queue"];
 const KEY: [&str; 5] = ["source", "source-port", "destination", "destination-port", "protocol"];
 
 impl LiveRouters {
-    /// A router's settings: its routes, but for those to its own addresses.
+    /// A router's settings: its routes, except for those to its own addresses.
     ///
     /// # Errors
     /// If there is no such router, or it does not answer.
@@ -43,7 +45,7 @@ impl LiveRouters {
         let mut settings = BTreeMap::new();
         for route in self.known_routes(remote, place)? {
             let (to, written) = (route.to.to_string(), router.written(&route));
-            // Those to its own addresses can't be changed.
+            // Routes to its own addresses can't be changed.
             let way = match written.split_once(' ') {
                 Some((first, way)) if first == to => way,
                 Some(("blackhole", _)) => "blackhole",
@@ -54,7 +56,7 @@ impl LiveRouters {
         Ok(settings)
     }
 
-    /// The names of the flows that share routers' processors, `ROUTER/FLOW`.
+    /// The names, `ROUTER/FLOW`, of the flows that share routers' processors.
     pub fn flow_names(&self) -> Vec<String> {
         let each = self.plan().routers.iter().flat_map(|router| {
             let flows = router.sharing.iter().flat_map(|sharing| &sharing.flows);
@@ -63,7 +65,7 @@ impl LiveRouters {
         each.collect()
     }
 
-    /// A flow's weight, and what it has counted.
+    /// A flow's weight and counters.
     ///
     /// # Errors
     /// If there is no such flow, or its router does not answer.
@@ -72,12 +74,13 @@ impl LiveRouters {
         let processors = remote.at_node(self.node(place), |router: &mut Router, _| router.processors());
         let flows = processors.map_err(|error| gone(&error))?.map(|all| all.flows).unwrap_or_default();
         let found = flows.iter().find(|known| *known.flow == *flow);
-        let found = found.ok_or_else(|| SetError::Unavailable("the router does not know it now".into()))?;
+        let found =
+            found.ok_or_else(|| SetError::Unavailable("the router does not know it at present".into()))?;
         let settings = BTreeMap::from([(WEIGHT.to_owned(), found.weight.to_string())]);
         Ok((settings, serde_json::to_value(found).unwrap_or_default()))
     }
 
-    /// A flow's router by its place in the plan, and its name there.
+    /// A flow's router, by place in the plan, and its name there.
     fn flow_place<'n>(&self, name: &'n str) -> Result<(usize, &'n str), SetError> {
         let none = || SetError::Unknown { kind: Kind::Flow, name: name.into() };
         let (router, flow) = name.split_once('/').ok_or_else(none)?;
@@ -86,10 +89,10 @@ impl LiveRouters {
         if flows.any(|known| *known.name == *flow) { Ok((place, flow)) } else { Err(none()) }
     }
 
-    /// Changes routes of a router and weights of its flows: all at one instant, or none.
+    /// Changes routes of a router and weights of its flows: all at one instant or none.
     ///
     /// # Errors
-    /// If there is no such router or flow, they are of several routers, or something can't be so.
+    /// If there is no such router or flow, they belong to several routers, or a value is invalid.
     pub fn set(&self, remote: &Remote, changes: &[ObjectChange]) -> Result<(), SetError> {
         let (mut routes, mut weights, mut places) = (Vec::new(), Vec::new(), Vec::new());
         for ObjectChange { kind, name, pairs } in changes {
@@ -125,7 +128,7 @@ impl LiveRouters {
     fn route_change(&self, place: usize, to: &str, value: &str) -> Result<RouteChange, String> {
         let router = &self.plan().routers[place];
         if matches!(value.trim(), "" | NONE) {
-            return router.removal(to.parse::<RoutedTo>()?);
+            return router.removal(to.parse::<RouteTarget>()?);
         }
         let text = match value.trim() {
             word @ ("blackhole" | "unreachable") => format!("{word} {to}"),
@@ -134,8 +137,7 @@ impl LiveRouters {
         WrittenRoute::read(&text).and_then(|route| router.route(&route)).map(RouteChange::Add)
     }
 
-    /// The names of all programs, `ROUTER/NAME`: first those of the first router. A name that several have is
-    /// there once.
+    /// The names, `ROUTER/NAME`, of all programs, router by router. Duplicates are removed.
     pub fn program_names(&self, remote: &Remote) -> Vec<String> {
         let mut names = Vec::new();
         for (router, table) in self.plan().routers.iter().zip(self.programs(remote)) {
@@ -169,27 +171,26 @@ impl LiveRouters {
             };
             settings.insert(key.to_owned(), text);
         }
-        let held = self.forwarders(remote, router, &ForwarderAsk::Get(fid, Typed::default()))?;
-        // A part of it would be taken for all.
+        let held = self.forwarders(remote, router, &ProgramRequest::Get(fid, TypeQuery::default()))?;
+        // A truncated state would be mistaken for the whole.
         if let Some(data) = held["data"].as_str().filter(|data| data.len() <= 2 * LONGEST_DATA) {
             settings.insert(DATA.into(), data.to_owned());
         }
         Ok(Some(settings))
     }
 
-    /// Installs a program that comes with Longwire under a name that no other has, removes the one with that
-    /// name, or writes its state.
+    /// Installs a shipped program under a unique name, removes the one with that name, or writes its state.
     ///
     /// # Errors
-    /// If there is no such router or program, there is one where one is to be installed, or it can't be;
-    /// nothing has changed then.
-    pub fn set_program(&self, remote: &Remote, name: &str, pairs: &[Pair]) -> Result<(), SetError> {
+    /// If there is no such router or program, the name of a new one is taken, or the router refuses; then
+    /// nothing has changed.
+    pub fn set_program(&self, remote: &Remote, name: &str, pairs: &[SettingPair]) -> Result<(), SetError> {
         let program = pairs.iter().rev().find(|(key, _)| key == PROGRAM).map(|(_, value)| value.trim());
         let there = self.program(remote, name)?;
         let none = |there: &str| wrong(PROGRAM, format!("there is {there} program \"{name}\""));
         let (router, ask) = match (program, there) {
             (Some("" | NONE), Some((router, found))) if pairs.len() == 1 => {
-                (router, ForwarderAsk::Remove(number_of(&found)?))
+                (router, ProgramRequest::Remove(number_of(&found)?))
             }
             (Some("" | NONE), Some(_)) => {
                 return Err(wrong(PROGRAM, "what is removed has no settings".into()));
@@ -199,12 +200,13 @@ impl LiveRouters {
             (Some(_), None) => {
                 let (router, called) = self.named(name)?;
                 let forwarder = written(called, pairs)?;
-                (router, ForwarderAsk::Install(NewForwarder { forwarder, ..NewForwarder::default() }))
+                (router, ProgramRequest::Install(NewForwarder { forwarder, ..NewForwarder::default() }))
             }
             (None, Some((router, found))) => match pairs {
-                [(key, data)] if key == DATA => {
-                    (router, ForwarderAsk::Set(number_of(&found)?, State { data: data.clone(), kind: None }))
-                }
+                [(key, data)] if key == DATA => (
+                    router,
+                    ProgramRequest::Set(number_of(&found)?, State { data: data.clone(), kind: None }),
+                ),
                 _ => {
                     let reason = "of a program that is there only data can be set; all else is chosen when \
                         it is installed";
@@ -215,7 +217,7 @@ impl LiveRouters {
         self.forwarders(remote, router, &ask).map(drop)
     }
 
-    /// The router's name and the program's.
+    /// The names of the router and the program.
     fn named<'n>(&self, name: &'n str) -> Result<(&'n str, &'n str), SetError> {
         let both = name
             .split_once('/')
@@ -223,16 +225,16 @@ impl LiveRouters {
         both.ok_or_else(|| SetError::Unknown { kind: Kind::Forwarder, name: name.into() })
     }
 
-    /// A program by its name, as it is listed, and its router; none if there is no such program.
+    /// A program by name, as it is listed, and its router; none if there is no such program.
     fn program<'n>(&self, remote: &Remote, name: &'n str) -> Result<Option<(&'n str, Value)>, SetError> {
         let (router, called) = self.named(name)?;
-        let mut list = self.forwarders(remote, router, &ForwarderAsk::List)?;
+        let mut list = self.forwarders(remote, router, &ProgramRequest::List)?;
         let all = list["forwarders"].as_array_mut().map(std::mem::take).unwrap_or_default();
         let mut same = all.into_iter().filter(|one| one["name"] == called);
         let first = same.next();
         if same.next().is_some() {
             let reason =
-                format!("several programs are called \"{name}\": longwire forwarder knows them by number");
+                format!("several programs are named \"{name}\": longwire forwarder addresses them by number");
             return Err(wrong(PROGRAM, reason));
         }
         Ok(first.map(|program| (router, program)))
@@ -241,39 +243,27 @@ impl LiveRouters {
 
 /// Settings that a change of a router may name.
 pub(super) fn of_routers() -> Vec<Settable> {
-    let takes = "where it leads, as ip route writes it: via 10.0.0.2; none to remove it".to_owned();
-    vec![Settable {
-        key: "route.NETWORK".into(),
-        help: "a route to that network",
-        takes,
-        quantity: Quantity::Other,
-    }]
+    let takes = "its target, as ip route writes it: via 10.0.0.2; none removes it".to_owned();
+    vec![Settable::new("route.NETWORK", "a route to that network", takes, Quantity::Other)]
 }
 
 /// Settings that a change of a flow may name.
 pub(super) fn of_flows() -> Vec<Settable> {
-    let takes = "a whole number from 1 to 65535".to_owned();
-    vec![Settable {
-        key: WEIGHT.into(),
-        help: "its share compared with others'",
-        takes,
-        quantity: Quantity::Other,
-    }]
+    let takes = "an integer from 1 to 65535".to_owned();
+    let weights = Quantity::Integer(Bounds { least: 1, most: Weight::MOST.number().into() });
+    vec![Settable::new(WEIGHT, "its share relative to others", takes, weights)]
 }
 
 /// Settings that a change of a forwarder may name.
 pub(super) fn of_forwarders() -> Vec<Settable> {
-    let setting = |key: &str, help, takes: &str| {
-        let (key, takes) = (key.into(), takes.into());
-        Settable { key, help, takes, quantity: Quantity::Other }
+    let setting = |key: &str, help, takes: &str| Settable {
+        only_new: true,
+        ..Settable::new(key, help, takes.into(), Quantity::Other)
     };
+    let data = "hexadecimal digits, two a byte";
     let mut all = vec![
-        setting(DATA, "what its state holds", "hexadecimal digits, two a byte"),
-        setting(
-            PROGRAM,
-            "installs a program that comes with Longwire; none removes it",
-            "a program's name, or none",
-        ),
+        Settable { only_new: false, ..setting(DATA, "what its state holds", data) },
+        setting(PROGRAM, "installs a shipped program; none removes it", "a program's name, or none"),
         setting("constants.NAME", "a constant of a new program", "a number, or several"),
         setting("maps.NAME", "the size of a map of a new program", "a number of entries"),
     ];
@@ -283,7 +273,7 @@ pub(super) fn of_forwarders() -> Vec<Settable> {
     all.extend(KEY.map(|key| {
         setting(
             &format!("key.{key}"),
-            "of a new program: whose packets it gets",
+            "of a new program: the key of its packets",
             "an address, a port or a protocol",
         )
     }));
@@ -296,7 +286,7 @@ fn weight(key: &str, value: &str) -> Result<Weight, SetError> {
         return Err(SetError::UnknownKey { kind: Kind::Flow, key: key.into(), known });
     }
     let number = value.trim().parse().ok().and_then(|weight| Weight::new(weight).ok());
-    number.ok_or_else(|| wrong(key, format!("\"{value}\" is no weight; give a whole number, 1 to 65535")))
+    number.ok_or_else(|| wrong(key, format!("\"{value}\" is not a weight; give an integer from 1 to 65535")))
 }
 
 fn number_of(program: &Value) -> Result<u32, SetError> {
@@ -304,8 +294,8 @@ fn number_of(program: &Value) -> Result<u32, SetError> {
     fid.ok_or_else(|| SetError::Unavailable("the router's list of programs can't be read".into()))
 }
 
-/// A program that is to be installed, as scenarios write it.
-fn written(called: &str, pairs: &[Pair]) -> Result<Value, SetError> {
+/// A program to be installed, in a scenario's form.
+fn written(called: &str, pairs: &[SettingPair]) -> Result<Value, SetError> {
     let mut all = Map::from_iter([("name".to_owned(), Value::from(called))]);
     for (key, value) in pairs {
         let (within, field) = key.split_once('.').unwrap_or(("", key));
@@ -332,7 +322,7 @@ fn written(called: &str, pairs: &[Pair]) -> Result<Value, SetError> {
         place.insert(field.to_owned(), value.trim().into());
     }
     let forwarder = Value::Object(all);
-    // Says what is wrong before anything is asked of the router.
+    // Reports errors before the router is asked.
     serde_json::from_value::<WrittenForwarder>(forwarder.clone())
         .map_err(|error| wrong(PROGRAM, error.to_string()))?;
     Ok(forwarder)
@@ -346,7 +336,7 @@ mod tests {
     #[test]
     fn settings_of_a_new_program_become_what_a_scenario_says() {
         let of = |pairs: &[(&str, &str)]| {
-            let pairs: Vec<Pair> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+            let pairs: Vec<SettingPair> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
             written("mark", &pairs).map_err(|error| error.to_string())
         };
         let pairs = [

@@ -1,4 +1,4 @@
-//! The routers of a run by name, with their routes as of now, and changes to them as people write them.
+//! The routers of a run by name, with their current routes and changes of them.
 
 use crate::programs::leases::Leases;
 use crate::programs::rows::Installed;
@@ -11,7 +11,7 @@ use longwire_scenario::{Network, Plan, RouterRoute};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Most routes that are shown at once: to list more would keep packets waiting.
+/// Most routes shown at once: listing more would delay packets.
 const MOST_SHOWN: usize = 2000;
 
 /// The routers of a run.
@@ -24,8 +24,7 @@ pub struct LiveRouters {
 }
 
 impl LiveRouters {
-    /// The routers of `plan`, which the engine finds at `refs`, with what is above each; nothing is above any
-    /// if that is empty.
+    /// The routers of `plan`, with the engine's references and the levels above each router, if any.
     pub fn new(plan: Arc<Plan>, refs: Vec<NodeRef>, levels: Vec<Levels>) -> Self {
         Self { plan, refs, levels: levels.into_iter().map(Mutex::new).collect(), leases: Leases::default() }
     }
@@ -35,7 +34,7 @@ impl LiveRouters {
         self.plan.routers.iter().map(|router| router.name.to_string()).collect()
     }
 
-    /// A router's routes, those of its own networks included: IPv4 first, each in order.
+    /// A router's routes, including those to its own networks: IPv4 first, each in order.
     ///
     /// # Errors
     /// If there is no such router, or it does not answer.
@@ -47,8 +46,7 @@ impl LiveRouters {
         Ok(RoutePage { routes, more: list.len() > MOST_SHOWN })
     }
 
-    /// The routes of the router at this place in the plan: as many as are shown, and one more if there is
-    /// one.
+    /// Up to one more route than are shown of a router.
     pub(crate) fn known_routes(&self, remote: &Remote, place: usize) -> Result<Vec<RouterRoute>, SetError> {
         let list = remote.at_node(self.refs[place], |router: &mut Router, _| {
             let v4 = router.routes_v4().map(|(to, way)| route(v4(to), way));
@@ -58,7 +56,7 @@ impl LiveRouters {
         list.map_err(|error| gone(&error))
     }
 
-    /// Whether a router's routes are changed here.
+    /// Checks that a router's routes may be changed here.
     ///
     /// # Errors
     /// If it follows its control plane.
@@ -83,35 +81,33 @@ impl LiveRouters {
         self.refs.iter().map(table).collect()
     }
 
-    /// For how long programs of theirs are there.
+    /// The leases of their programs.
     pub const fn leases(&self) -> &Leases {
         &self.leases
     }
 
-    /// The plan.
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The engine's place of the router at this place in the plan.
+    /// The engine's reference to a router.
     pub(crate) fn node(&self, place: usize) -> NodeRef {
         self.refs[place]
     }
 
-    /// What is above the router at this place in the plan, if the run has levels. Nothing that holds it
-    /// panics.
+    /// The levels above a router, if the run has any. No holder of the lock panics.
     pub(crate) fn levels(&self, place: usize) -> Option<MutexGuard<'_, Levels>> {
         Some(self.levels.get(place)?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The place in the plan of the router called `name`.
+    /// The place in the plan of the router `name`.
     pub(crate) fn place(&self, name: &str) -> Result<usize, SetError> {
         let place = self.plan.routers.iter().position(|router| &*router.name == name);
         place.ok_or_else(|| SetError::Unknown { kind: Kind::Router, name: name.into() })
     }
 }
 
-/// A run that does not answer.
+/// The error for a run that does not answer.
 pub(crate) fn gone(error: &RemoteError) -> SetError {
     SetError::Unavailable(error.to_string())
 }

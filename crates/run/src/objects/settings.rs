@@ -1,27 +1,27 @@
-//! Settings as people give them, and why they can't be made.
+//! Ramps, refusals and quantities of settings.
 
 use longwire_block::change::Ramp;
 use longwire_block::{Param, ParamKind};
-use longwire_control::{Quantity, SetError, Settable};
+use longwire_control::{Bounds, Quantity, SetError, Settable};
 use longwire_engine::RemoteError;
 use longwire_units::Nanos;
 
-/// The settings that make a ramp of the others, and say how far apart its steps are.
+/// The settings that turn the others into a ramp, and set the interval of its steps.
 const RAMP: &str = "ramp";
 const STEP: &str = "ramp.step";
 /// Most steps of a ramp, as of a scenario's.
 const MOST_STEPS: u64 = 1_000_000;
 
 /// A pair of setting and text.
-pub type Pair = (String, String);
+pub type SettingPair = (String, String);
 
-/// The ramp that pairs of setting and text ask for, and the other pairs.
-pub(crate) fn ramp_of(pairs: &[Pair]) -> Result<(Option<Ramp>, Vec<&Pair>), SetError> {
+/// Splits pairs of setting and text into the ramp and the others.
+pub(crate) fn ramp_of(pairs: &[SettingPair]) -> Result<(Option<Ramp>, Vec<&SettingPair>), SetError> {
     let time = |name: &str| {
         let Some((_, text)) = pairs.iter().find(|(key, _)| key == name) else { return Ok(None) };
         let wrong = |reason: String| SetError::Value { key: name.into(), reason };
         match text.parse::<Nanos>() {
-            Ok(Nanos::ZERO) => Err(wrong("it has to be longer than 0; write 5s, say".into())),
+            Ok(Nanos::ZERO) => Err(wrong("it must be longer than 0, such as 5s".into())),
             Ok(time) => Ok(Some(time)),
             Err(error) => Err(wrong(error.to_string())),
         }
@@ -29,7 +29,7 @@ pub(crate) fn ramp_of(pairs: &[Pair]) -> Result<(Option<Ramp>, Vec<&Pair>), SetE
     let wrong = |reason: String| Err(SetError::Value { key: STEP.into(), reason });
     let ramp = match (time(RAMP)?, time(STEP)?) {
         (None, None) => None,
-        (None, Some(_)) => return wrong("a step has no meaning without a ramp; add one of 5s, say".into()),
+        (None, Some(_)) => return wrong("a step needs a ramp; add one, such as 5s".into()),
         (Some(over), None) => Some(Ramp::new(over)),
         (Some(over), Some(step)) => Some(Ramp { over, step }),
     };
@@ -49,29 +49,30 @@ pub(crate) fn refusal(error: RemoteError, ramp: Option<Ramp>) -> SetError {
     }
 }
 
-/// What the values of a parameter measure.
+/// The quantity of a parameter's values.
 pub(super) fn quantity(param: &Param) -> Quantity {
     match param.kind {
         ParamKind::Rate => Quantity::Rate,
-        ParamKind::Time { .. } => Quantity::Time,
+        ParamKind::Time { min, max } => Quantity::Time(Bounds { least: min.0, most: max.0 }),
         ParamKind::Probability => Quantity::Share,
+        ParamKind::Integer { min, max } => Quantity::Integer(Bounds { least: min, most: max }),
+        ParamKind::Decimal { min, max } => Quantity::Decimal(Bounds { least: min, most: max }),
+        ParamKind::Size { min, max } => Quantity::Size(Bounds { least: min.0, most: max.0 }),
+        ParamKind::Limit => Quantity::Limit,
         ParamKind::Choice(words) => Quantity::Words(words.to_vec()),
-        _ => Quantity::Other,
+        ParamKind::Parsed(_) => Quantity::Other,
     }
 }
 
 /// The settings of a ramp, as a change may name them.
 pub(super) fn of_ramps() -> [Settable; 2] {
     let setting = |key: &str, help| {
-        let takes = "a time such as \"5 s\"".into();
-        Settable { key: key.into(), help, takes, quantity: Quantity::Time }
+        let over = Quantity::Time(Bounds { least: 1, most: u64::MAX });
+        Settable::new(key, help, "a time such as \"5 s\"".into(), over)
     };
     [
-        setting(RAMP, "lets the other values move there step by step, over so long a time"),
-        setting(
-            STEP,
-            "how far apart the steps are; without it 100 ms, or a fiftieth of the ramp if that is less",
-        ),
+        setting(RAMP, "moves the other values to their targets step by step, over this time"),
+        setting(STEP, "the interval of steps; default: 100 ms, or a fiftieth of the ramp if that is less"),
     ]
 }
 

@@ -1,11 +1,11 @@
-//! The settings of traffic sources, as people write them.
+//! Settings of traffic sources.
 
-use super::changing::{Changing, Now, Words};
-use super::settings::{Pair, of_ramps, quantity};
+use super::changing::{CurrentObject, LiveObjects, ObjectKind};
+use super::settings::{SettingPair, of_ramps, quantity};
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::flow::Course;
 use longwire_block::{ParamKind, Value};
-use longwire_control::{Kind, Quantity, SetError, Settable};
+use longwire_control::{Bounds, Kind, Quantity, SetError, Settable};
 use longwire_engine::{SourceRef, Target};
 use longwire_scenario::{Plan, SourceSite, source_edits, source_rows};
 use std::collections::{BTreeMap, HashSet};
@@ -16,18 +16,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const MODEL: &str = "model";
 
 /// The sources of a run.
-pub type LiveSources = Changing<SourceWords>;
+pub type LiveSources = LiveObjects<SourceKind>;
 
-/// How sources are set: by their models, and where in the plan they are.
+/// Sources, whose settings are those of their models and their flow.
 #[derive(Debug)]
-pub struct SourceWords {
+pub struct SourceKind {
     plan: Arc<Plan>,
-    /// The ports that people let a source send to, with its place.
+    /// Ports to which changes have directed a source, with the source's place.
     aims: Mutex<Vec<(u32, u16)>>,
 }
 
-/// Why a source is not run in real time, if it is not: a host's or an interface's frames come from elsewhere.
-/// It says what the source is ("not run …"), without its name.
+/// Why a source does not run in real time, if so: frames of a host or interface come from elsewhere. The text
+/// ("not run …") does not include the name.
 pub fn why_silent(plan: &Plan, source: &longwire_scenario::Source) -> Option<String> {
     let port = &plan.ports[usize::from(source.in_port)];
     if !plan.has_interface(port) {
@@ -42,43 +42,43 @@ pub fn why_silent(plan: &Plan, source: &longwire_scenario::Source) -> Option<Str
 }
 
 impl LiveSources {
-    /// The sources of `plan`, which the engine finds at `refs`.
+    /// The sources of `plan`, with the engine's references.
     pub fn new(plan: &Arc<Plan>, refs: &[SourceRef]) -> Self {
         Self::of(plan, refs.iter().map(|&source| Target::Source(source)).collect(), Vec::new())
     }
 
-    /// These sources in another plan, which has all of them.
+    /// These sources in another plan that has all of them.
     pub(super) fn in_plan(&self, plan: &Arc<Plan>) -> Self {
-        let aims = self.words().lock().clone();
+        let aims = self.kind().lock().clone();
         Self::of(plan, self.targets().to_vec(), aims).after(self, &HashSet::new())
     }
 
     fn of(plan: &Arc<Plan>, targets: Vec<Target>, aims: Vec<(u32, u16)>) -> Self {
         let names = plan.sources.iter().map(|source| source.name.to_string()).collect();
         let planned = plan.sources.iter().map(|source| source.blocks(&plan.ports)).collect();
-        let words = SourceWords { plan: Arc::clone(plan), aims: Mutex::new(aims) };
-        Self::made(words, names, targets, (planned, (0..plan.sources.len() as u32).collect()))
+        let kind = SourceKind { plan: Arc::clone(plan), aims: Mutex::new(aims) };
+        Self::made(kind, names, targets, (planned, (0..plan.sources.len() as u32).collect()))
     }
 }
 
-impl SourceWords {
-    /// The ports that people have let a source send to.
+impl SourceKind {
+    /// The ports to which changes have directed a source.
     pub fn aims(&self, place: usize) -> Vec<u16> {
         let aims = self.lock();
         let own = aims.iter().filter(|(other, _)| *other as usize == place);
         own.map(|(_, port)| *port).collect()
     }
 
-    /// The notes are consistent even if a holder of the lock panicked.
+    /// The data are consistent even if a holder of the lock panicked.
     fn lock(&self) -> MutexGuard<'_, Vec<(u32, u16)>> {
         self.aims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Words for SourceWords {
+impl ObjectKind for SourceKind {
     const KIND: Kind = Kind::Source;
 
-    fn edits(&self, now: &Now<'_>, pairs: &[&Pair]) -> Result<Vec<Edit>, SetError> {
+    fn edits(&self, now: &CurrentObject<'_>, pairs: &[&SettingPair]) -> Result<Vec<Edit>, SetError> {
         self.check(now.place, now.planned, &[])?;
         let source = &self.plan.sources[now.place as usize];
         let texts: Vec<_> = pairs.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
@@ -113,24 +113,20 @@ impl Words for SourceWords {
     }
 
     fn settable(&self) -> Vec<Settable> {
-        let setting =
-            |key: &str, help, takes: String, quantity| Settable { key: key.into(), help, takes, quantity };
         let models = source_rows().filter(|spec| spec.key == "background").map(|spec| spec.kind);
         let models = models.collect::<Vec<_>>();
         let pause = "the time between two packets, instead of a rate";
         let mut all = vec![
-            setting(
+            Settable::new(
                 MODEL,
                 "when packets come, and how large they are",
                 models.join(", "),
                 Quantity::Words(models),
             ),
-            setting("interval", pause, "a time".into(), Quantity::Time),
+            Settable::new("interval", pause, "a time".into(), Quantity::Time(Bounds::NONE)),
         ];
         for param in source_rows().flat_map(|spec| spec.params) {
-            if all.iter().all(|known| known.key != param.name) {
-                all.push(setting(param.name, param.help, param.takes(), quantity(param)));
-            }
+            Settable::new(param.name, param.help, param.takes(), quantity(param)).add_to(&mut all);
         }
         all.into_iter().chain(of_ramps()).collect()
     }

@@ -1,24 +1,24 @@
 //! The compact format of packet logs, `.lwlog`.
 //!
-//! A file begins with a header of 32 bytes: the magic number, the version and the bytes of a row (32 bits
-//! each, little endian), the time of the run's start (64 bits, nanoseconds since 1970, 0 in virtual time),
-//! and 8 bytes of zeros. Records follow: 56 bytes as in [`Row::encode`], and as many bytes behind them as
-//! their last field says. The byte of the event is that of a row, or [`LINK_NAME`] or [`REASON_NAME`]: a
-//! name for the number in the link's or the reason's field, which precedes the first row that needs it.
+//! A file begins with a header of 32 bytes: the magic number, the version and the size of a row in bytes (32
+//! bits each, little endian), the time of the run's start (64 bits, nanoseconds since 1970, 0 in virtual
+//! time), and 8 zero bytes. Records follow: 56 bytes as in [`Row::encode`], and then as many bytes as their
+//! last field says. The event's byte is that of a row, or [`LINK_NAME`] or [`REASON_NAME`]: a name for the
+//! number in the link or reason field, which precedes the first row that needs it.
 
 use super::row::{NO_LINK, NO_REASON, NO_TIME, ROW_BYTES, Row};
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-/// The first bytes of a file.
+/// The magic number.
 pub const MAGIC: [u8; 8] = *b"LWLOG\r\n\x1a";
 /// The version of the format.
 pub const VERSION: u32 = 1;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 32;
-/// The event's byte of a record that names a link.
+/// The event byte of a record that names a link.
 pub const LINK_NAME: u8 = 254;
-/// The event's byte of a record that names a reason.
+/// The event byte of a record that names a reason.
 pub const REASON_NAME: u8 = 253;
 
 /// Writes rows, and the names that they need.
@@ -41,7 +41,7 @@ impl BinaryWriter {
         Ok(HEADER_BYTES as u64)
     }
 
-    /// Writes a row, whose link has this name, and returns its length.
+    /// Writes a row with the names of its link and reason, and returns its length.
     pub fn write(&mut self, out: &mut dyn Write, row: &Row, (link, reason): (&str, &str)) -> io::Result<u64> {
         let mut length = ROW_BYTES as u64;
         if row.link != NO_LINK && self.named_links.insert(row.link) {

@@ -1,4 +1,4 @@
-//! The file of a packet log: its format, and a new file when it has become too large.
+//! The file of a packet log: its format and rotation.
 
 use super::binary::BinaryWriter;
 use super::pcapng::PcapngWriter;
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// How a log is written.
+/// The format of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// `.lwlog`
@@ -17,20 +17,20 @@ pub enum Format {
     Pcapng,
 }
 
-/// Sizes at which a log begins another file.
+/// Rotation of log files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rotation {
-    /// Bytes of a file, about.
+    /// Approximate size of a file in bytes.
     pub size: u64,
-    /// How many files are kept, the one being written included.
+    /// Number of files kept, including the current one.
     pub files: u32,
 }
 
 impl Format {
-    /// The format that a file's name says.
+    /// The format according to a file's name.
     ///
     /// # Errors
-    /// If it says none.
+    /// If the extension is unknown.
     pub fn of(file: &Path) -> anyhow::Result<Self> {
         let extension = file.extension().map(|text| text.to_string_lossy().to_lowercase());
         match extension.as_deref() {
@@ -49,7 +49,7 @@ enum Writer {
     Pcapng(PcapngWriter),
 }
 
-/// A log that is being written.
+/// A log being written.
 pub struct LogFile {
     path: PathBuf,
     format: Format,
@@ -61,15 +61,15 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// Makes the file, in the format that its name says.
+    /// Creates the file, in the format of its extension.
     ///
     /// # Errors
-    /// If the name says none, or the file can't be made.
+    /// If the extension is unknown, or the file can't be created.
     pub fn create(path: &Path, rotation: Option<Rotation>, start_since_1970: u64) -> anyhow::Result<Self> {
         let format = Format::of(path)?;
-        ensure!(rotation.is_none_or(|rotation| rotation.files > 0), "a log has one file at least");
+        ensure!(rotation.is_none_or(|rotation| rotation.files > 0), "a log has at least one file");
         let (writer, written) = open(path, format, start_since_1970)
-            .with_context(|| format!("the log {} can't be written", path.display()))?;
+            .with_context(|| format!("can't write the log {}", path.display()))?;
         Ok(Self { path: path.into(), format, rotation, start_since_1970, writer, written })
     }
 
@@ -88,7 +88,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// Writes out what is buffered.
+    /// Flushes the buffer.
     ///
     /// # Errors
     /// Those of the system.
@@ -99,7 +99,7 @@ impl LogFile {
         }
     }
 
-    /// Renames the files, the oldest away, and begins a new one.
+    /// Renames the files, replacing the oldest, and begins a new one.
     fn rotate(&mut self) -> io::Result<()> {
         self.flush()?;
         let files = self.rotation.map_or(1, |rotation| rotation.files);
@@ -115,7 +115,7 @@ impl LogFile {
     }
 }
 
-/// Makes a file, and returns how long it is.
+/// Creates a file, and returns its length.
 fn open(path: &Path, format: Format, start_since_1970: u64) -> io::Result<(Writer, u64)> {
     let file = File::create(path)?;
     match format {

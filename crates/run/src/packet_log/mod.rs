@@ -1,11 +1,12 @@
-//! The packet log of a run: what happened to each packet at chosen links, when, and why (decision 56).
+//! The packet log of a run: events of each packet at chosen links, with times and reasons (decision 56).
 //!
-//! Each worker has a recorder, which sends rows through a bounded ring (`ring`) to one thread, which
-//! writes them to a file ([`mod@file`]). The packet path never waits for it in real time: what the ring can't
-//! hold is counted. [`reading`] reads both formats.
+//! Each worker has a recorder, which sends rows through a bounded ring (`ring`) to one thread, which writes
+//! them to a file ([`mod@file`]). In real time the packet path never waits: events without room in the ring
+//! are counted. [`reading`] reads both formats.
 
 pub mod binary;
 pub mod file;
+pub mod links;
 pub mod pcapng;
 pub mod reading;
 mod recorder;
@@ -15,12 +16,12 @@ pub mod row;
 use crate::link_pattern::LinkPattern;
 use anyhow::Context;
 use file::{Format, LogFile, Rotation};
+use links::LoggedLinks;
 use longwire_block::DropReason;
-use longwire_block::path::LinkRef;
 use longwire_engine::Observer;
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
-use recorder::{LinkNumbers, Recorder};
+use recorder::Recorder;
 use ring::{RowReceiver, WhenFull, ring};
 use row::{Event, NO_LINK, NO_REASON, NO_TIME, Row};
 use std::path::PathBuf;
@@ -31,7 +32,7 @@ use std::time::Duration;
 
 /// Bytes of a worker's ring.
 const RING_BYTES: usize = 8 << 20;
-/// Bytes of a frame that a capture keeps: headers, and the beginning of what they carry.
+/// Bytes of a frame in a capture: headers and the start of the payload.
 const FRAME_BYTES: usize = 256;
 /// Pause of the writer when there is nothing to write.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -41,13 +42,13 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub struct LogOptions {
     /// The file, `.pcapng` or `.lwlog`.
     pub file: PathBuf,
-    /// Which links; all if none are named, and then also drops outside links.
+    /// The logged links; default: all, and drops outside links.
     pub links: Option<LinkPattern>,
-    /// When to begin another file.
+    /// Rotation of the file.
     pub rotation: Option<Rotation>,
 }
 
-/// What was logged.
+/// The result of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logged {
     /// The file.
@@ -56,12 +57,12 @@ pub struct Logged {
     pub events: u64,
     /// Events that found no room in a ring, or could not be written.
     pub lost: u64,
-    /// The first error of writing.
+    /// The first write error.
     pub error: Option<String>,
 }
 
 impl Logged {
-    /// What is wrong with the log, if anything.
+    /// A warning if the log is incomplete.
     pub fn complaint(&self) -> Option<String> {
         let file = self.file.display();
         match &self.error {
@@ -72,10 +73,9 @@ impl Logged {
     }
 }
 
-/// A log that is being written. Dropping it ends it.
+/// A log being written. Dropping it ends it.
 pub struct PacketLog {
-    links: Arc<OnceLock<LinkNumbers>>,
-    chosen: Vec<u32>,
+    links: Arc<LoggedLinks>,
     base: Arc<OnceLock<Nanos>>,
     stop: Arc<AtomicBool>,
     writer: Option<JoinHandle<Logged>>,
@@ -83,36 +83,37 @@ pub struct PacketLog {
 }
 
 impl PacketLog {
-    /// Makes the file, a recorder for each worker of `plan`, and the thread that writes.
+    /// Creates the file, a recorder for each worker of `plan`, and the writing thread.
     ///
     /// # Errors
-    /// If no link is chosen, or the file can't be made.
+    /// If no link matches, or the file can't be created.
     pub fn start(options: LogOptions, plan: &Plan, is_virtual: bool) -> anyhow::Result<Self> {
-        let chosen = match &options.links {
-            None => (0..plan.links.len() as u32).collect(),
-            Some(pattern) => pattern.places(plan)?,
-        };
+        if let Some(pattern) = &options.links {
+            pattern.places(plan)?;
+        }
         let start_since_1970 = if is_virtual { 0 } else { since_1970() };
         let file = LogFile::create(&options.file, options.rotation, start_since_1970)?;
         let frame_bytes = if Format::of(&options.file)? == Format::Pcapng { FRAME_BYTES } else { 0 };
-        let (links, base) = (Arc::<OnceLock<LinkNumbers>>::default(), Arc::<OnceLock<Nanos>>::default());
+        let base = Arc::<OnceLock<Nanos>>::default();
+        let outside = options.links.is_none();
+        let links = Arc::new(LoggedLinks::new(options.links, plan.engine.workers));
         let when_full = if is_virtual { WhenFull::Wait } else { WhenFull::Lose };
         let (mut recorders, mut receivers) = (Vec::new(), Vec::new());
         for worker in 0..plan.engine.workers {
             let (sender, receiver) = ring(RING_BYTES, when_full);
-            let what = (frame_bytes, options.links.is_none());
-            let links = Arc::clone(&links);
-            recorders.push(Some(Recorder::new(worker, plan.engine.pool.0, sender, links, what)));
+            let what = (frame_bytes, outside);
+            let placing = links.placing(worker);
+            recorders.push(Some(Recorder::new(worker, plan.engine.pool.0, sender, placing, what)));
             receivers.push(receiver);
         }
         let stop = Arc::<AtomicBool>::default();
-        let names = chosen.iter().map(|&place| plan.links[place as usize].name.to_string()).collect();
         let logged = Logged { file: options.file, events: 0, lost: 0, error: None };
-        let writer = Writer { file, names, receivers, base: Arc::clone(&base), logged };
+        let (names, of_links) = (Vec::new(), Arc::clone(&links));
+        let writer = Writer { file, names, links: of_links, receivers, base: Arc::clone(&base), logged };
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("packet log".into());
         let writer = thread.spawn(move || writer.run(&stopped)).context("the thread of the log")?;
-        Ok(Self { links, chosen, base, stop, writer: Some(writer), recorders })
+        Ok(Self { links, base, stop, writer: Some(writer), recorders })
     }
 
     /// The observer of a worker.
@@ -121,27 +122,17 @@ impl PacketLog {
         Some(Box::new(recorder))
     }
 
-    /// Says where the links are, by their places in the plan, before the first packet.
-    pub fn place(&self, links: &[LinkRef]) {
-        let mut numbers = LinkNumbers::new();
-        for (number, &place) in self.chosen.iter().enumerate() {
-            let Some(link) = links.get(place as usize) else { continue };
-            let (worker, local) = (link.worker() as usize, link.local() as usize);
-            numbers.resize(numbers.len().max(worker + 1), Vec::new());
-            let own = &mut numbers[worker];
-            own.resize(own.len().max(local + 1), NO_LINK);
-            own[local] = number as u32;
-        }
-        // Links are placed once.
-        let _ = self.links.set(numbers);
+    /// The links that it logs. Their places must be said before the first packet.
+    pub const fn links(&self) -> &Arc<LoggedLinks> {
+        &self.links
     }
 
-    /// Says when the run began, on the engine's clock. Nothing is written before.
+    /// Sets the start of the run on the engine's clock. Nothing is written before.
     pub fn begin(&self, start: Nanos) {
         let _ = self.base.set(start);
     }
 
-    /// Writes what is left, after the workers have ended.
+    /// Writes the rest after the workers have ended.
     pub fn finish(mut self) -> Option<Logged> {
         self.end()
     }
@@ -166,10 +157,12 @@ fn since_1970() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The thread that writes.
+/// The writing thread.
 struct Writer {
     file: LogFile,
+    /// The names of logged links, as far as they were needed.
     names: Vec<String>,
+    links: Arc<LoggedLinks>,
     receivers: Vec<RowReceiver>,
     base: Arc<OnceLock<Nanos>>,
     logged: Logged,
@@ -178,7 +171,7 @@ struct Writer {
 impl Writer {
     fn run(mut self, stop: &AtomicBool) -> Logged {
         loop {
-            // Read first: what was sent before the end is then seen below.
+            // Read first, so that everything sent before the end is seen below.
             let stopped = stop.load(Ordering::Acquire);
             if !self.write_waiting() {
                 if stopped {
@@ -191,10 +184,10 @@ impl Writer {
         self.logged
     }
 
-    /// Writes what waits in the rings, and returns whether there was anything.
+    /// Writes the rows in the rings, and returns whether there were any.
     fn write_waiting(&mut self) -> bool {
         let Some(&base) = self.base.get() else { return false };
-        let Self { file, names, receivers, logged, .. } = self;
+        let Self { file, names, links, receivers, logged, .. } = self;
         let mut any = false;
         for receiver in receivers {
             let mut last = 0;
@@ -202,6 +195,9 @@ impl Writer {
                 let since = |time: u64| if time == NO_TIME { NO_TIME } else { Nanos(time).since(base).0 };
                 let (time, arrival, leave) = (since(row.time), since(row.arrival), since(row.leave));
                 let row = Row { time, arrival, leave, ..row };
+                if row.link != NO_LINK && row.link as usize >= names.len() {
+                    links.add_names(names);
+                }
                 logged.write(file, &row, (names_of(names, &row), frame));
                 (last, any) = (time, true);
             }
@@ -223,7 +219,7 @@ impl Logged {
         *(if written { &mut self.events } else { &mut self.lost }) += u64::from(is_event);
     }
 
-    /// Keeps the first error, and returns whether there was none.
+    /// Keeps the first error, and returns whether this write succeeded.
     fn note(&mut self, written: std::io::Result<()>) -> bool {
         let done = written.is_ok();
         if let Err(error) = written {
@@ -240,7 +236,7 @@ fn names_of<'a>(links: &'a [String], row: &Row) -> (&'a str, &'static str) {
     (link, reason)
 }
 
-/// The row that says that so many events are missing before it.
+/// The row that reports lost events.
 fn gap(lost: u64, time: u64) -> Row {
     Row {
         time,

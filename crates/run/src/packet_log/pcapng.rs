@@ -1,5 +1,5 @@
-//! Packet logs as captures: a packet for each event, on an interface with the link's name, with what happened
-//! as its comment. Wireshark and tshark show and filter it (`frame.comment contains "drop"`).
+//! Packet logs as captures: a packet for each event, on an interface named after the link, with the event as
+//! its comment. Wireshark and tshark show and filter it (`frame.comment contains "drop"`).
 
 use super::row::{Event, NO_LINK, NO_REASON, NO_TIME, Row};
 use pcap_file::DataLink;
@@ -18,12 +18,12 @@ use std::time::Duration;
 
 /// The interface of events outside links.
 pub const OUTSIDE: &str = "(outside links)";
-/// As tcpdump writes it: more than any frame has.
+/// Larger than any frame; the value that tcpdump writes.
 const SNAPLEN: u32 = 262_144;
-/// Bytes of a packet block beside its frame, comment and padding.
+/// Bytes of a packet block besides its frame, comment and padding.
 const BLOCK_BYTES: u64 = 44;
 
-/// A capture that is being written.
+/// A capture being written.
 pub struct PcapngWriter {
     writer: PcapNgWriter<BufWriter<File>>,
     interfaces: HashMap<u32, u32>,
@@ -53,7 +53,7 @@ impl PcapngWriter {
         Ok(length)
     }
 
-    /// The interface of a link, made when it is first needed.
+    /// The interface of a link, created when it is first needed.
     fn interface(&mut self, link: u32, name: &str) -> io::Result<u32> {
         let next = self.interfaces.len() as u32;
         if let Some(&known) = self.interfaces.get(&link) {
@@ -68,13 +68,13 @@ impl PcapngWriter {
         Ok(next)
     }
 
-    /// Writes out what is buffered.
+    /// Flushes the buffer.
     pub fn flush(&mut self) -> io::Result<()> {
         self.writer.get_mut().flush()
     }
 }
 
-/// What happened, in words that [`super::reading`] reads back.
+/// The event as text that [`super::reading`] parses.
 fn comment(row: &Row, reason: &str) -> String {
     let mut text = row.event.name().to_owned();
     if row.reason != NO_REASON {

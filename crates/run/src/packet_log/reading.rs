@@ -1,5 +1,5 @@
-//! Reading packet logs, in both formats. What is read is foreign: a mistake is an error, never more memory
-//! than the file has bytes.
+//! Reads packet logs in both formats. Input is untrusted: invalid data are errors, and memory use is bounded
+//! by the file's size.
 
 use super::binary::{HEADER_BYTES, LINK_NAME, MAGIC, REASON_NAME, VERSION};
 use super::pcapng::OUTSIDE;
@@ -18,7 +18,7 @@ use std::rc::Rc;
 /// The longest name that a record may have.
 const LONGEST_NAME: u32 = 4096;
 
-/// A row of a log with names.
+/// An entry of a log, with names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Nanoseconds since the start of the run.
@@ -27,26 +27,26 @@ pub struct Entry {
     pub event: Event,
     /// The link; none outside links.
     pub link: Option<Rc<str>>,
-    /// The packet's number, or how many events were lost.
+    /// The packet's number, or the number of lost events.
     pub id: u64,
-    /// Bytes of its frame, of all segments together.
+    /// Bytes of its frame, all segments together.
     pub length: u32,
     /// Segments of a train that the event concerns.
     pub segments: u16,
-    /// Why it was dropped.
+    /// The drop reason.
     pub reason: Option<Rc<str>>,
-    /// When it arrived at the link.
+    /// Arrival time at the link.
     pub arrival_ns: Option<u64>,
-    /// When it left.
+    /// Departure time.
     pub leave_ns: Option<u64>,
-    /// Bytes that waited in the link's queue when it arrived.
+    /// Bytes in the link's queue at its arrival.
     pub queue_bytes: u64,
 }
 
 /// Reads a log, in either format, and passes each entry to `then` until that returns false.
 ///
 /// # Errors
-/// If the file can't be read, is no packet log, or is damaged; what precedes the damage has been passed.
+/// If the file can't be read, is not a packet log, or is damaged; entries before the damage have been passed.
 pub fn read(file: &Path, then: &mut dyn FnMut(Entry) -> anyhow::Result<bool>) -> anyhow::Result<()> {
     let what = || format!("{}", file.display());
     let mut input = BufReader::with_capacity(1 << 18, File::open(file).with_context(what)?);
@@ -59,10 +59,10 @@ pub fn read(file: &Path, then: &mut dyn FnMut(Entry) -> anyhow::Result<bool>) ->
         let input = first.chain(input);
         return read_pcapng(input, then).with_context(what);
     }
-    bail!("{} is no packet log: longwire run --log makes them", file.display())
+    bail!("{} is not a packet log; longwire run --log writes them", file.display())
 }
 
-/// Reads until the slice is full or the file ends, and returns how many bytes.
+/// Reads until the slice is full or the file ends, and returns the number of bytes.
 fn read_up_to(input: &mut dyn Read, bytes: &mut [u8]) -> std::io::Result<usize> {
     let mut got = 0;
     while got < bytes.len() {
@@ -110,7 +110,7 @@ fn read_binary(
         let Some((row, data)) = Row::decode(&bytes) else {
             bail!("the record at byte {at} has the unknown event {kind}");
         };
-        ensure!(data == 0, "the record at byte {at} is followed by {data} bytes, where none can be");
+        ensure!(data == 0, "the record at byte {at} is followed by {data} bytes instead of none");
         at += ROW_BYTES as u64;
         if !then(entry(&row, &links, &reasons))? {
             return Ok(());
@@ -118,7 +118,7 @@ fn read_binary(
     }
 }
 
-/// A row with its names; a number without one is shown as such.
+/// An entry from a row; a number without a name is shown as such.
 fn entry(row: &Row, links: &HashMap<u32, Rc<str>>, reasons: &HashMap<u8, Rc<str>>) -> Entry {
     let link = links.get(&row.link).cloned().unwrap_or_else(|| format!("#{}", row.link).into());
     let reason = reasons.get(&row.reason).cloned().unwrap_or_else(|| format!("#{}", row.reason).into());
@@ -152,7 +152,7 @@ fn read_pcapng(input: impl Read, then: &mut dyn FnMut(Entry) -> anyhow::Result<b
             }
             Block::EnhancedPacket(packet) => {
                 let entry = of_packet(&packet, &names)
-                    .context("a packet has no comment of a packet log: longwire run --log makes them")?;
+                    .context("a packet has no comment of a packet log; longwire run --log writes them")?;
                 if !then(entry)? {
                     return Ok(());
                 }
@@ -163,7 +163,7 @@ fn read_pcapng(input: impl Read, then: &mut dyn FnMut(Entry) -> anyhow::Result<b
     Ok(())
 }
 
-/// What the comment of a packet says; none if that is nothing of ours.
+/// Parses a packet's comment; none if it is not ours.
 fn of_packet(packet: &EnhancedPacketBlock<'_>, names: &[Rc<str>]) -> Option<Entry> {
     let comment = packet.options.iter().find_map(|option| match option {
         EnhancedPacketOption::Common(CommonOption::Comment(comment)) => Some(&**comment),

@@ -1,72 +1,77 @@
-//! A worker's observer that sends what it sees to the writer of the log.
+//! A worker's observer, which sends events to the log's writer.
 
+use super::links::{Numbers, Placing, take_over};
 use super::ring::RowSender;
 use super::row::{Event, NO_LINK, NO_REASON, NO_TIME, Row};
 use longwire_block::DropReason;
 use longwire_block::path::LinkRef;
-use longwire_engine::{Observer, Sight};
+use longwire_engine::{Observer, PacketView};
 use longwire_packet::{Handle, Meta, PacketEvent};
-use std::collections::HashSet;
-use std::sync::{Arc, OnceLock};
 
-/// The numbers of logged links in the log, by worker and index there; [`NO_LINK`] for others.
-pub type LinkNumbers = Vec<Vec<u32>>;
-
-/// What is known of a packet in the pool.
+/// State of packets in the pool, by handle.
 struct Visits {
     /// Its number; 0 if it has none yet.
     ids: Vec<u64>,
-    /// When it arrived at the link where it is, or was last.
+    /// Arrival time at its current or last link.
     arrivals: Vec<u64>,
-    /// When it left it; [`NO_TIME`] while it is there.
+    /// Departure time from there; [`NO_TIME`] before.
     leaves: Vec<u64>,
-    /// Bytes that waited there when it arrived.
+    /// Bytes in the queue there at its arrival.
     queues: Vec<u64>,
 }
 
-/// See the module.
+/// The observer of a worker for the packet log.
 pub struct Recorder {
     sender: RowSender,
-    links: Arc<OnceLock<LinkNumbers>>,
-    /// Links whose places others have taken since: these are not logged.
-    replaced: HashSet<LinkRef>,
+    placing: Placing,
+    /// The numbers of links, once the first are known.
+    numbers: Option<Numbers>,
     /// Whether drops outside links are logged.
     outside: bool,
-    /// Bytes of a frame that are kept.
+    /// Bytes of a frame to keep.
     frame_bytes: usize,
     visits: Visits,
     last_id: u64,
-    /// The latest time seen.
+    /// Time of the latest event.
     latest: u64,
 }
 
 impl Recorder {
-    /// The recorder of the worker with this number, whose pool has `pool` bytes. `links` are known before the
-    /// first packet.
+    /// The recorder of the worker with this number, whose pool has `pool` bytes. The first links are
+    /// placed before the first packet.
     pub fn new(
         worker: u32,
         pool: u64,
         sender: RowSender,
-        links: Arc<OnceLock<LinkNumbers>>,
+        placing: Placing,
         (frame_bytes, outside): (usize, bool),
     ) -> Self {
-        // A packet takes two lines of 64 bytes at least. Memory that is all zeros is not touched.
+        // A packet takes at least two lines of 64 bytes. Zeroed memory is not touched.
         let packets = (pool / 128) as usize + 1;
         let column = || vec![0; packets];
         let visits = Visits { ids: column(), arrivals: column(), leaves: column(), queues: column() };
         let last_id = u64::from(worker) << 48;
-        let replaced = HashSet::new();
-        Self { sender, links, replaced, outside, frame_bytes, visits, last_id, latest: 0 }
+        let numbers = None;
+        Self { sender, placing, numbers, outside, frame_bytes, visits, last_id, latest: 0 }
     }
 
     /// The number of a logged link.
-    fn number(&self, link: Option<LinkRef>) -> Option<u32> {
-        let link = link.filter(|link| self.replaced.is_empty() || !self.replaced.contains(link))?;
-        let &number = self.links.get()?.get(link.worker() as usize)?.get(link.local() as usize)?;
+    fn number(&mut self, link: Option<LinkRef>) -> Option<u32> {
+        let &number = self.numbers().get(link?.local() as usize)?;
         (number != NO_LINK).then_some(number)
     }
 
-    /// The number of a packet that is at a link, new if it has come into being there.
+    /// The numbers of the worker's links.
+    fn numbers(&mut self) -> &mut Numbers {
+        let Self { placing, numbers, .. } = self;
+        numbers.get_or_insert_with(|| {
+            let mut first = Numbers::new();
+            take_over(placing, &mut first);
+            first
+        })
+    }
+
+    /// The number of a packet at a link; new if the packet was created there.
     fn id_at_link(&mut self, handle: Handle) -> u64 {
         let at = (handle.0 / 2) as usize;
         let Visits { ids, leaves, .. } = &mut self.visits;
@@ -92,10 +97,10 @@ impl Recorder {
     }
 
     /// Sends a row of an event at a link.
-    fn log(&mut self, event: Event, time: u64, sight: &Sight<'_>, dropped: Option<(u8, u16, u32)>) {
-        let id = self.id_at_link(sight.handle);
-        let Some(link) = self.number(sight.link) else { return };
-        let (at, meta) = ((sight.handle.0 / 2) as usize, sight.meta);
+    fn log(&mut self, event: Event, time: u64, view: &PacketView<'_>, dropped: Option<(u8, u16, u32)>) {
+        let id = self.id_at_link(view.handle);
+        let Some(link) = self.number(view.link) else { return };
+        let (at, meta) = ((view.handle.0 / 2) as usize, view.meta);
         let known = |column: &[u64]| column.get(at).copied().unwrap_or_default();
         let arrival = known(&self.visits.arrivals);
         let bytes = u32::try_from(meta.segment_bytes()).unwrap_or(u32::MAX);
@@ -112,16 +117,16 @@ impl Recorder {
             event,
             reason,
         };
-        self.send(&row, sight.frame);
+        self.send(&row, view.frame);
     }
 
     fn send(&mut self, row: &Row, frame: &[u8]) {
         self.sender.send(row, &frame[..frame.len().min(self.frame_bytes)]);
     }
 
-    /// Logs a drop outside links, of a packet that may have been at one.
-    fn refused(&mut self, reason: u8, sight: &Sight<'_>) {
-        let (at, meta) = ((sight.handle.0 / 2) as usize, sight.meta);
+    /// Logs a drop outside links; the packet may have been at one before.
+    fn refused(&mut self, reason: u8, view: &PacketView<'_>) {
+        let (at, meta) = ((view.handle.0 / 2) as usize, view.meta);
         let id = self.visits.ids.get(at).copied().filter(|&id| id != 0);
         if self.outside {
             let id = id.unwrap_or_else(|| {
@@ -142,7 +147,7 @@ impl Recorder {
                 event: Event::Drop,
                 reason,
             };
-            self.send(&row, sight.frame);
+            self.send(&row, view.frame);
         }
         self.visits.end(at);
     }
@@ -157,7 +162,7 @@ impl Visits {
         }
     }
 
-    /// Forgets a packet that is no more.
+    /// Forgets a freed packet.
     fn end(&mut self, at: usize) {
         if let Some(id) = self.ids.get_mut(at) {
             *id = 0;
@@ -166,38 +171,38 @@ impl Visits {
 }
 
 impl Observer for Recorder {
-    fn see(&mut self, event: PacketEvent, sight: &Sight<'_>) {
-        let (at, meta) = ((sight.handle.0 / 2) as usize, sight.meta);
+    fn see(&mut self, event: PacketEvent, view: &PacketView<'_>) {
+        let (at, meta) = ((view.handle.0 / 2) as usize, view.meta);
         match event {
             PacketEvent::Arrived { queue_bytes } => {
                 self.latest = self.latest.max(meta.arrival);
-                self.arrived(sight.handle, meta, queue_bytes);
-                self.log(Event::Arrive, meta.arrival, sight, None);
+                self.arrived(view.handle, meta, queue_bytes);
+                self.log(Event::Arrive, meta.arrival, view, None);
             }
             PacketEvent::Left => {
                 self.latest = self.latest.max(meta.leave());
-                // A link's reply to a sender has come into being outside its path.
+                // A link's reply to a sender was created outside its path.
                 if meta.flags & Meta::REPLY != 0 {
                     return;
                 }
                 let event = if meta.flags & Meta::DIVERTED == 0 { Event::Leave } else { Event::Steer };
-                self.log(event, meta.leave(), sight, None);
+                self.log(event, meta.leave(), view, None);
                 if let Some(leave) = self.visits.leaves.get_mut(at) {
                     *leave = meta.leave();
                 }
             }
-            PacketEvent::Marked { time } => self.log(Event::Mark, time, sight, None),
+            PacketEvent::Marked { time } => self.log(Event::Mark, time, view, None),
             PacketEvent::Dropped { time, reason, segments, bytes } => {
-                // What is stopped has been there until the end.
+                // Packets dropped as stopped were there until the end.
                 let stopped = reason == DropReason::Stopped as u8;
                 let time = if stopped { self.latest } else { time };
                 self.latest = self.latest.max(time);
-                self.log(Event::Drop, time, sight, Some((reason, segments, bytes)));
+                self.log(Event::Drop, time, view, Some((reason, segments, bytes)));
                 if segments == meta.segments {
                     self.visits.end(at);
                 }
             }
-            PacketEvent::Refused { reason } => self.refused(reason, sight),
+            PacketEvent::Refused { reason } => self.refused(reason, view),
             PacketEvent::Departed => self.visits.end(at),
         }
     }
@@ -206,7 +211,10 @@ impl Observer for Recorder {
         true
     }
 
-    fn replaced(&mut self, link: LinkRef) {
-        self.replaced.insert(link);
+    fn links_joined(&mut self) {
+        self.numbers();
+        if let Some(numbers) = &mut self.numbers {
+            take_over(&self.placing, numbers);
+        }
     }
 }

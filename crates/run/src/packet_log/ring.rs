@@ -1,16 +1,16 @@
-//! The bounded ring from a worker to the thread that writes the log: rows, each with some bytes of its frame.
+//! The bounded ring from a worker to the log's writer: rows, each with some bytes of its frame.
 
 use super::row::{ROW_BYTES, Row};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What to do with a row for which the ring has no room.
+/// What to do with a row when the ring is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenFull {
-    /// Count it as lost: the machine's clock does not wait.
+    /// Count it as lost: real time does not wait.
     Lose,
-    /// Wait for the writer: the simulated clock stands still.
+    /// Wait for the writer: virtual time stands still.
     Wait,
 }
 
@@ -25,12 +25,12 @@ pub struct RowSender {
 pub struct RowReceiver {
     ring: Consumer<u8>,
     lost: Arc<AtomicU64>,
-    /// Lost rows that have been reported.
+    /// Lost rows already reported.
     known: u64,
     data: Vec<u8>,
 }
 
-/// A ring of this many bytes.
+/// Creates a ring of this many bytes.
 pub fn ring(bytes: usize, when_full: WhenFull) -> (RowSender, RowReceiver) {
     let (producer, consumer) = RingBuffer::new(bytes);
     let lost = Arc::<AtomicU64>::default();
@@ -57,7 +57,7 @@ impl RowSender {
     }
 }
 
-/// Writes bytes into two slices as if they were one, from `at` on.
+/// Writes bytes at `at` into two slices as if they were one.
 fn put((first, second): (&mut [u8], &mut [u8]), at: usize, bytes: &[u8]) {
     let split = first.len().saturating_sub(at).min(bytes.len());
     let (head, tail) = bytes.split_at(split);
@@ -88,7 +88,7 @@ impl RowReceiver {
         Some((row, &self.data[ROW_BYTES..]))
     }
 
-    /// How many rows were lost since the last call.
+    /// Number of rows lost since the last call.
     pub fn newly_lost(&mut self) -> u64 {
         let lost = self.lost.load(Ordering::Relaxed);
         lost - std::mem::replace(&mut self.known, lost)

@@ -1,8 +1,8 @@
-//! A row of a packet log: an event of a packet, in fixed columns.
+//! A row of a packet log: a packet's event in fixed columns.
 
 /// Bytes of an encoded row.
 pub const ROW_BYTES: usize = 56;
-/// A time that is not known, or does not apply.
+/// A time that is unknown or does not apply.
 pub const NO_TIME: u64 = u64::MAX;
 /// The link of an event outside links.
 pub const NO_LINK: u32 = u32::MAX;
@@ -22,12 +22,12 @@ pub enum Event {
     Mark,
     /// A filter sent it to another link.
     Steer,
-    /// Not a packet's: so many events before this one could not be logged.
+    /// Not an event of a packet: events before this one were lost.
     Lost,
 }
 
 impl Event {
-    /// Every event; the place is its number.
+    /// All events, by number.
     pub const ALL: [Self; 6] = [Self::Arrive, Self::Leave, Self::Drop, Self::Mark, Self::Steer, Self::Lost];
 
     /// Its name.
@@ -57,11 +57,11 @@ pub struct Row {
     pub arrival: u64,
     /// When it left the link, or [`NO_TIME`].
     pub leave: u64,
-    /// The packet's number; for [`Event::Lost`], how many events were lost.
+    /// The packet's number; for [`Event::Lost`], the number of lost events.
     pub id: u64,
-    /// Bytes that waited in the link's queue when it arrived.
+    /// Bytes in the link's queue at its arrival.
     pub queue_bytes: u64,
-    /// Bytes of its frame, of all segments together.
+    /// Bytes of its frame, all segments together.
     pub length: u32,
     /// The link's number, or [`NO_LINK`].
     pub link: u32,
@@ -74,7 +74,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The row in bytes, in front of `data` bytes of the frame.
+    /// Encodes the row, which `data` bytes of the frame follow.
     pub fn encode(&self, data: u32) -> [u8; ROW_BYTES] {
         let mut bytes = [0; ROW_BYTES];
         let words = [self.time, self.arrival, self.leave, self.id, self.queue_bytes];
@@ -89,7 +89,7 @@ impl Row {
         bytes
     }
 
-    /// The row, and the number of bytes behind it; none if there is no such event.
+    /// Decodes a row and the number of bytes after it; none if the event is unknown.
     pub fn decode(bytes: &[u8; ROW_BYTES]) -> Option<(Self, u32)> {
         let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
         let short = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));

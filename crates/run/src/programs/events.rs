@@ -1,4 +1,4 @@
-//! The records that a run's programs have written into their rings: taken out, and shown as people read them.
+//! Records that programs have written into their rings: taken out and formatted.
 
 use super::wrong;
 use super::{fields, maps};
@@ -9,11 +9,11 @@ use longwire_router::Forwarder;
 use longwire_scenario::digits;
 use serde_json::{Value, json};
 
-/// Most records, and most bytes of them, that are taken out at once.
+/// Most records, and most bytes of them, taken out at once.
 const MOST_RECORDS: usize = 4096;
 const MOST_BYTES: usize = 1 << 20;
 
-/// Takes records out of a program's rings, or of one, the oldest first, by the fields of this type, too.
+/// Takes records out of one or all of a program's rings, the oldest first, with fields if a type is named.
 ///
 /// # Errors
 /// If there is no such ring or type, or the program has no ring.
@@ -32,13 +32,13 @@ pub fn taken(forwarder: &Forwarder, name: Option<&str>, kind: Option<&str>) -> R
     if let Some(other) = rings.iter().find(|map| map.ring_stats().is_none()) {
         let kind = other.spec().kind.name();
         let why = format!(
-            "{} is no ring but a {kind}: longwire forwarder map shows its entries",
+            "{} is not a ring but a {kind}: longwire forwarder map shows its entries",
             other.spec().name
         );
         return Err(wrong("map", why));
     }
     if rings.is_empty() {
-        let why = "the program has no ring: maps of type ringbuf and perf_event_array are such";
+        let why = "the program has no ring (a map of type ringbuf or perf_event_array)";
         return Err(wrong("map", why.into()));
     }
     let mut all = Vec::new();
@@ -59,7 +59,7 @@ pub fn taken(forwarder: &Forwarder, name: Option<&str>, kind: Option<&str>) -> R
     }))
 }
 
-/// The first records of a ring, which stay there, and how many bytes they have.
+/// The first records of a ring, which stay there, and their size in bytes.
 pub fn waiting(forwarder: &Forwarder, map: &Map, records: usize, bytes: usize) -> (Value, usize) {
     let found = map.peek(records, bytes);
     let shown = json!({

@@ -1,15 +1,15 @@
-//! Bytes of a program's memory as the fields of their type, and back: JSON, as `forwarder map` shows and
-//! takes it.
+//! Converts bytes of a program's memory to the fields of their type and back: JSON, as `forwarder map` shows
+//! and accepts it.
 
 use longwire_program::{Field, Shape};
 use longwire_scenario::{digits, hexadecimal};
 use serde_json::{Map, Value};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Why fields are not those of a type: where, and what is wrong.
+/// Why fields don't match a type.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FieldFault {
-    /// The field, as `source.port[2]`; empty if it is the whole.
+    /// The field, as `source.port[2]`; empty for the whole value.
     path: String,
     why: String,
 }
@@ -23,16 +23,16 @@ impl std::fmt::Display for FieldFault {
     }
 }
 
-/// A value by its fields. Bytes that are missing are 0.
+/// A value by its fields; missing bytes are 0.
 pub fn shown(shape: &Shape, bytes: &[u8]) -> Value {
     show(shape, &Bytes { bytes, first: 0 }, 0)
 }
 
-/// The bytes of what a person has written: digits if they are exactly as many as the type has bytes, else
-/// JSON, or the text of a name or an address.
+/// Parses a value: hexadecimal digits, if they have exactly the type's size, else JSON, or the text of a name
+/// or address.
 ///
 /// # Errors
-/// If it is none of them.
+/// If it is none of these.
 pub fn read(shape: &Shape, text: &str) -> Result<Vec<u8>, FieldFault> {
     let size = usize::try_from(shape.size()).unwrap_or(0);
     if let Ok(bytes) = hexadecimal(text)
@@ -42,7 +42,7 @@ pub fn read(shape: &Shape, text: &str) -> Result<Vec<u8>, FieldFault> {
     }
     let value =
         serde_json::from_str(text).or_else(|error| match text.trim_start().starts_with(['{', '[', '"']) {
-            true => Err(fault(format!("it is no JSON: {error}"))),
+            true => Err(fault(format!("it is not JSON: {error}"))),
             false => Ok(Value::from(text.trim())),
         })?;
     let mut bytes = vec![0; size];
@@ -50,7 +50,7 @@ pub fn read(shape: &Shape, text: &str) -> Result<Vec<u8>, FieldFault> {
     Ok(bytes)
 }
 
-/// Bytes, of which those from `first` on are the value's.
+/// Bytes, with the value at `first`.
 struct Bytes<'b> {
     bytes: &'b [u8],
     first: usize,
@@ -70,7 +70,7 @@ impl Bytes<'_> {
         Self { bytes: self.bytes, first: self.first + offset }
     }
 
-    /// A number of so many bytes, and its sign if it has one.
+    /// A number of `size` bytes.
     fn number(&self, size: u32, network: bool) -> u64 {
         let mut all: [u8; 8] = self.take();
         let size = size.min(8) as usize;
@@ -121,7 +121,6 @@ fn show(shape: &Shape, at: &Bytes<'_>, bit: u32) -> Value {
     }
 }
 
-/// A number of so many bits.
 fn number(value: u64, bits: u32, signed: bool) -> Value {
     match signed && (1..=64).contains(&bits) {
         true => ((value << (64 - bits)) as i64 >> (64 - bits)).into(),
@@ -129,7 +128,7 @@ fn number(value: u64, bits: u32, signed: bool) -> Value {
     }
 }
 
-/// Bits from the lowest of a byte on, which may go on into others.
+/// Bits from the lowest of a byte on, which may continue in other bytes.
 fn bits(at: &Bytes<'_>, bit: u32, width: u32) -> u64 {
     let mut all = [0; 16];
     all[..9].copy_from_slice(&at.take::<9>());
@@ -137,7 +136,7 @@ fn bits(at: &Bytes<'_>, bit: u32, width: u32) -> u64 {
     (u128::from_le_bytes(all) >> bit) as u64 & mask
 }
 
-/// Characters up to the first 0, if nothing but zeros follows and all of them can be shown.
+/// The text up to the first 0, if only zeros follow and all characters are printable.
 fn text(bytes: &[u8]) -> Option<&str> {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     let (before, behind) = bytes.split_at(end);
@@ -145,7 +144,7 @@ fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(before).ok().filter(|_| plain && behind.iter().all(|&byte| byte == 0))
 }
 
-/// Bytes that are written, from `first` on.
+/// Bytes to be written, with the value at `first`.
 struct Target<'b> {
     bytes: &'b mut [u8],
     first: usize,
@@ -199,7 +198,7 @@ fn write(shape: &Shape, value: &Value, to: &mut Target<'_>, bit: u32) -> Result<
                 Some((_, number)) => *number as u64,
                 None => whole(value, size * 8, *signed).map_err(|_| {
                     let known: Vec<&str> = names.iter().map(|(name, _)| &**name).collect();
-                    fault(format!("{value} is none of {}, and no number of {size} bytes", known.join(", ")))
+                    fault(format!("{value} is none of {}nor a number of {size} bytes", known.join(", ")))
                 })?,
             };
             to.put(&number.to_le_bytes()[..*size as usize]);
@@ -213,7 +212,7 @@ fn write(shape: &Shape, value: &Value, to: &mut Target<'_>, bit: u32) -> Result<
             to.put(&text_of(element, value, *count as usize)?);
         }
         Shape::Array { element, count } => {
-            let wrong = || fault(format!("{value} is no list of {count}"));
+            let wrong = || fault(format!("{value} is not a list of {count}"));
             let all = value.as_array().filter(|all| all.len() <= *count as usize).ok_or_else(wrong)?;
             for (index, one) in all.iter().enumerate() {
                 let mut place = to.at(index * element.size() as usize);
@@ -222,7 +221,7 @@ fn write(shape: &Shape, value: &Value, to: &mut Target<'_>, bit: u32) -> Result<
         }
         Shape::Struct { fields, .. } => {
             let names = || fields.iter().map(|field| &*field.name).collect::<Vec<_>>().join(", ");
-            let wrong = || fault(format!("{value} is no object with {}", names()));
+            let wrong = || fault(format!("{value} is not an object with {}", names()));
             for (name, value) in value.as_object().ok_or_else(wrong)? {
                 let unknown =
                     || fault(format!("there is no field \"{}\"; there are {}", name.escape_debug(), names()));
@@ -235,7 +234,7 @@ fn write(shape: &Shape, value: &Value, to: &mut Target<'_>, bit: u32) -> Result<
     Ok(())
 }
 
-/// The low bits of a whole number that fits into so many: a JSON number, or a text of one, as `0x1f`.
+/// The low bits of an integer that fits: a JSON number, or its text, as `0x1f`.
 fn whole(value: &Value, bits: u32, signed: bool) -> Result<u64, FieldFault> {
     let read = |text: &str| match text.strip_prefix("0x") {
         Some(digits) => i128::from_str_radix(digits, 16).ok(),
@@ -252,7 +251,7 @@ fn whole(value: &Value, bits: u32, signed: bool) -> Result<u64, FieldFault> {
     let number = number.filter(|number| (low..=high).contains(number));
     number
         .map(|number| number as u64)
-        .ok_or_else(|| fault(format!("{value} is no whole number from {low} to {high}")))
+        .ok_or_else(|| fault(format!("{value} is not an integer from {low} to {high}")))
 }
 
 fn address_v4(value: &Value) -> Result<[u8; 4], FieldFault> {
@@ -262,17 +261,17 @@ fn address_v4(value: &Value) -> Result<[u8; 4], FieldFault> {
     let number = whole(value, 32, false);
     number
         .map(|number| (number as u32).to_be_bytes())
-        .map_err(|_| fault(format!("{value} is no IPv4 address")))
+        .map_err(|_| fault(format!("{value} is not an IPv4 address")))
 }
 
 fn address_v6(value: &Value) -> Result<[u8; 16], FieldFault> {
-    // Of an IPv4 address the mapped one, in which the forwarders that come with Longwire keep it.
+    // An IPv4 address becomes the mapped one, as in Longwire's own forwarders.
     let mapped = |text: &str| text.parse::<Ipv4Addr>().ok().map(|address| address.to_ipv6_mapped());
     let address = value.as_str().and_then(|text| text.parse().ok().or_else(|| mapped(text)));
-    address.map(|address| address.octets()).ok_or_else(|| fault(format!("{value} is no IPv6 address")))
+    address.map(|address| address.octets()).ok_or_else(|| fault(format!("{value} is not an IPv6 address")))
 }
 
-/// Bytes of digits; colons between them are allowed.
+/// Bytes from hexadecimal digits; colons between them are allowed.
 fn bytes_of(value: &Value, size: usize) -> Result<Vec<u8>, FieldFault> {
     let bytes = value.as_str().and_then(|text| hexadecimal(&text.replace(':', "")).ok());
     bytes
@@ -280,7 +279,7 @@ fn bytes_of(value: &Value, size: usize) -> Result<Vec<u8>, FieldFault> {
         .ok_or_else(|| fault(format!("{value} is not {size} bytes in hexadecimal digits")))
 }
 
-/// Bytes of a text: characters, with zeros behind them; else an address of this length, or digits.
+/// Bytes from a text: characters padded with zeros; else an address of this length, or digits.
 fn text_of(element: &Shape, value: &Value, count: usize) -> Result<Vec<u8>, FieldFault> {
     let text = value.as_str().unwrap_or_default();
     if *element == Shape::Character {
@@ -324,7 +323,7 @@ mod tests {
         Shape::Array { element: Box::new(element), count }
     }
 
-    /// A bit of everything, in 48 bytes.
+    /// A structure with all kinds of fields, 48 bytes.
     fn flow() -> Shape {
         let state =
             Shape::Enum { size: 4, signed: false, names: Box::new([("NEW".into(), 0), ("OLD".into(), 7)]) };
@@ -367,17 +366,17 @@ mod tests {
         bytes[4..6].copy_from_slice(&[0, 53]);
         assert_eq!(read(&flow(), r#"{"port": 53}"#), Ok(bytes));
         for (text, message) in [
-            (r#"{"port": 65536}"#, "port: 65536 is no whole number from 0 to 65535"),
-            (r#"{"port": -1}"#, "port: -1 is no whole number from 0 to 65535"),
-            (r#"{"low": 16}"#, "low: 16 is no whole number from 0 to 15"),
-            (r#"{"high": 2048}"#, "high: 2048 is no whole number from -2048 to 2047"),
-            (r#"{"source": "10.0.0"}"#, "source: \"10.0.0\" is no IPv4 address"),
-            (r#"{"counts": [1, 2, 3]}"#, "counts: [1,2,3] is no list of 2"),
-            (r#"{"counts": [1, "x"]}"#, "counts[1]: \"x\" is no whole number from 0 to 65535"),
-            (r#"{"state": "YOUNG"}"#, "state: \"YOUNG\" is none of NEW, OLD, and no number of 4 bytes"),
+            (r#"{"port": 65536}"#, "port: 65536 is not an integer from 0 to 65535"),
+            (r#"{"port": -1}"#, "port: -1 is not an integer from 0 to 65535"),
+            (r#"{"low": 16}"#, "low: 16 is not an integer from 0 to 15"),
+            (r#"{"high": 2048}"#, "high: 2048 is not an integer from -2048 to 2047"),
+            (r#"{"source": "10.0.0"}"#, "source: \"10.0.0\" is not an IPv4 address"),
+            (r#"{"counts": [1, 2, 3]}"#, "counts: [1,2,3] is not a list of 2"),
+            (r#"{"counts": [1, "x"]}"#, "counts[1]: \"x\" is not an integer from 0 to 65535"),
+            (r#"{"state": "YOUNG"}"#, "state: \"YOUNG\" is none of NEW, OLDnor a number of 4 bytes"),
             (r#"{"name": "wlp0s20f3"}"#, "name: \"wlp0s20f3\" has more than 8 characters"),
             (r#"{"mac": "0200"}"#, "mac: \"0200\" is not 6 bytes in hexadecimal digits"),
-            ("{", "it is no JSON: EOF while parsing an object at line 1 column 1"),
+            ("{", "it is not JSON: EOF while parsing an object at line 1 column 1"),
         ] {
             assert_eq!(read(&flow(), text).unwrap_err().to_string(), message);
         }
@@ -390,7 +389,7 @@ mod tests {
         let word = Shape::Number { size: 4, signed: false, network: false };
         assert_eq!(read(&word, "5"), Ok(vec![5, 0, 0, 0]));
         assert_eq!(read(&word, "0x1ff"), Ok(vec![0xff, 1, 0, 0]));
-        // As many digits as there would be for bytes are bytes.
+        // As many digits as the bytes have mean bytes.
         assert_eq!(read(&word, "12345678"), Ok(vec![0x12, 0x34, 0x56, 0x78]));
         assert_eq!(read(&word, "\"12345678\""), Ok(12_345_678u32.to_le_bytes().to_vec()));
         assert_eq!(read(&Shape::AddressV4, "10.0.0.1"), Ok(vec![10, 0, 0, 1]));

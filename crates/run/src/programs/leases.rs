@@ -1,4 +1,4 @@
-//! Programs that are there for a time only, unless who installed them says that they are to stay.
+//! Leases: programs that are removed unless their installer renews them.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 /// Shortest and longest lease in seconds.
 pub const LENGTHS: std::ops::RangeInclusive<u64> = 1..=3600;
 
-/// A router's place in the plan, and its program's number.
-pub type Leased = (usize, u32);
+/// A router's place in the plan, and a program's number.
+pub type LeaseKey = (usize, u32);
 
 /// The leases of a run.
 #[derive(Debug, Default)]
 pub struct Leases {
-    held: Mutex<BTreeMap<Leased, Lease>>,
-    /// Rung when there is another one.
+    held: Mutex<BTreeMap<LeaseKey, Lease>>,
+    /// Signals a new lease.
     bell: OnceLock<Sender<()>>,
 }
 
@@ -26,52 +26,52 @@ struct Lease {
 }
 
 impl Leases {
-    /// What is to be waited at for new leases. Only the first who asks gets a line that is rung.
+    /// A receiver of signals about new leases. Only the first caller gets a live one.
     pub fn line(&self) -> Receiver<()> {
         let (bell, line) = channel();
-        // A second line ends at once, which is what who waits at it does then.
+        // A second receiver is disconnected at once.
         let _ = self.bell.set(bell);
         line
     }
 
-    /// Gives a program one from now on.
-    pub fn give(&self, leased: Leased, length: Duration, now: Instant) {
-        self.held().insert(leased, Lease { length, until: now + length });
+    /// Gives a program a lease that starts now.
+    pub fn give(&self, key: LeaseKey, length: Duration, now: Instant) {
+        self.held().insert(key, Lease { length, until: now + length });
         if let Some(bell) = self.bell.get() {
-            // Where nobody waits, the run has ended.
+            // Without a receiver the run has ended.
             let _ = bell.send(());
         }
     }
 
-    /// Lets one begin again. False if the program has none.
-    pub fn renew(&self, leased: Leased, now: Instant) -> bool {
+    /// Renews a lease. False if the program has none.
+    pub fn renew(&self, key: LeaseKey, now: Instant) -> bool {
         let mut held = self.held();
-        let Some(lease) = held.get_mut(&leased) else { return false };
+        let Some(lease) = held.get_mut(&key) else { return false };
         lease.until = now + lease.length;
         true
     }
 
-    /// How long a program's lease is, and how much of it is left. None if it has none.
-    pub fn of(&self, leased: Leased, now: Instant) -> Option<(Duration, Duration)> {
-        let Lease { length, until } = *self.held().get(&leased)?;
+    /// The length and remainder of a program's lease, if it has one.
+    pub fn of(&self, key: LeaseKey, now: Instant) -> Option<(Duration, Duration)> {
+        let Lease { length, until } = *self.held().get(&key)?;
         Some((length, until.saturating_duration_since(now)))
     }
 
-    /// Forgets one.
-    pub fn end(&self, leased: Leased) {
-        self.held().remove(&leased);
+    /// Ends a lease.
+    pub fn end(&self, key: LeaseKey) {
+        self.held().remove(&key);
     }
 
-    /// Takes out those that are over, and says how long it is until the next one is.
-    pub fn over(&self, now: Instant) -> (Vec<Leased>, Option<Duration>) {
+    /// Removes expired leases; returns them and the time until the next one expires.
+    pub fn over(&self, now: Instant) -> (Vec<LeaseKey>, Option<Duration>) {
         let mut held = self.held();
-        let over = held.extract_if(.., |_, lease| lease.until <= now).map(|(leased, _)| leased).collect();
+        let over = held.extract_if(.., |_, lease| lease.until <= now).map(|(key, _)| key).collect();
         let next = held.values().map(|lease| lease.until.saturating_duration_since(now)).min();
         (over, next)
     }
 
-    /// Nothing that holds them panics.
-    fn held(&self) -> MutexGuard<'_, BTreeMap<Leased, Lease>> {
+    /// No holder of the lock panics.
+    fn held(&self) -> MutexGuard<'_, BTreeMap<LeaseKey, Lease>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -85,8 +85,8 @@ mod tests {
         let (leases, begin) = (Leases::default(), Instant::now());
         let at = |seconds| begin + Duration::from_secs(seconds);
         let line = leases.line();
-        for (leased, length) in [((0, 1), 10), ((0, 2), 10), ((1, 1), 20), ((1, 2), 5)] {
-            leases.give(leased, Duration::from_secs(length), at(0));
+        for (key, length) in [((0, 1), 10), ((0, 2), 10), ((1, 1), 20), ((1, 2), 5)] {
+            leases.give(key, Duration::from_secs(length), at(0));
         }
         assert_eq!(line.try_iter().count(), 4);
         assert!(leases.renew((0, 2), at(4)) && !leases.renew((2, 1), at(4)));

@@ -1,4 +1,4 @@
-//! The maps of a run's programs: looked at and changed as people write them.
+//! Maps of programs: shown and changed.
 
 use super::fields;
 use super::{bytes, in_bytes, wrong};
@@ -9,7 +9,7 @@ use longwire_router::Forwarder;
 use longwire_scenario::digits;
 use serde_json::{Value, json};
 
-/// Most entries of a map that are shown at once: as many as any forwarder has that comes with Longwire.
+/// Most entries of a map shown at once: as many as any shipped forwarder has.
 const MOST_ENTRIES: usize = 65_536;
 
 /// The entries of a program's map, or one entry.
@@ -41,16 +41,16 @@ pub fn shown(
     Ok(contents(forwarder, map, MOST_ENTRIES, by_fields))
 }
 
-/// The maps of a program by what they were made of.
+/// The maps of a program with their properties.
 pub fn all(forwarder: &Forwarder) -> Value {
     forwarder.maps().all().iter().map(|map| described(map)).collect()
 }
 
-/// The first `most` entries of a program's map, and how many are left out.
+/// The first `most` entries of a program's map, and the number of the others.
 pub fn contents(forwarder: &Forwarder, map: &Map, most: usize, by_fields: bool) -> Value {
     let shapes = Shapes::of(forwarder, map);
     let entries = map.first(most);
-    // Where there is room for more, there were no more: some may have come or gone meanwhile.
+    // With room for more, these were all: the number may have changed meanwhile.
     let left_out = if entries.len() < most { 0 } else { (map.len() as usize).saturating_sub(most) };
     let shown = entries.iter().map(|(key, values)| {
         let mut entry = json!({ "key": digits(key), "value": all_digits(values) });
@@ -70,7 +70,7 @@ pub fn contents(forwarder: &Forwarder, map: &Map, most: usize, by_fields: bool) 
     })
 }
 
-/// The values of keys, null for those that are not there.
+/// The values of keys, null for missing ones.
 ///
 /// # Errors
 /// If there is no such map, or its keys have another length.
@@ -81,16 +81,15 @@ pub fn values(forwarder: &Forwarder, name: &str, keys: &[String]) -> Result<Valu
     Ok(json!({ "fid": forwarder.fid().0, "map": name, "values": values }))
 }
 
-/// Removes entries as far as they are there, then writes others, each in this order.
+/// Removes entries, ignoring missing ones, then writes others, in the given order.
 ///
 /// # Errors
-/// If there is no such map, its keys or values have other lengths, it has no such number, it is full, it
-/// holds constants, or entries are to be removed that are always there; what comes before the wrong one is
-/// done.
+/// If there is no such map, keys or values have another length, an index is out of range, the map is full, it
+/// holds constants, or its entries can't be removed; changes before the wrong one have been made.
 pub fn write(forwarder: &Forwarder, name: &str, change: &MapChange) -> Result<Value, SetError> {
     let map = named(forwarder, name)?;
     if map.spec().kind.is_array() && !change.remove.is_empty() {
-        let why = format!("{name} is an array, whose entries are always there: write zeros instead");
+        let why = format!("{name} is an array, whose entries can't be removed: write zeros instead");
         return Err(wrong("map", why));
     }
     for key in &change.remove {
@@ -101,7 +100,7 @@ pub fn write(forwarder: &Forwarder, name: &str, change: &MapChange) -> Result<Va
     Ok(json!({ "fid": fid, "map": name, "removed": change.remove.len(), "written": change.write.len() }))
 }
 
-/// Removes all entries, or makes them zero if they stay.
+/// Removes all entries, or zeroes them if they can't be removed.
 ///
 /// # Errors
 /// If there is no such map, or it holds constants.
@@ -122,7 +121,7 @@ pub fn clear(forwarder: &Forwarder, name: &str) -> Result<Value, SetError> {
     Ok(json!({ "fid": forwarder.fid().0, "map": name }))
 }
 
-/// Who has not come for long may have made room meanwhile.
+/// An entry that was not used for long may have been evicted.
 fn removed(map: &Map, done: Result<(), Refusal>) -> Result<(), SetError> {
     match done {
         Ok(()) | Err(Refusal::NotFound) => Ok(()),
@@ -153,18 +152,18 @@ fn write_one(forwarder: &Forwarder, map: &Map, (key, value): (&str, &str)) -> Re
     })
 }
 
-/// Whether a value is written as a number and the name of a program: `1:stamp`.
+/// Whether a value is a number and the name of a program: `1:stamp`.
 fn is_led(map: &Map, text: &str) -> bool {
     map.spec().has_exits() && text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Such a value's bytes; `1:` is without a program.
+/// The bytes of such a value; `1:` has no program.
 fn led(map: &Map, first: &str, exit: &str) -> Result<Vec<u8>, SetError> {
     let spec = map.spec();
     let number = first.parse().map_err(|_| {
         wrong(
             "value",
-            format!("\"{}\" is no number: write NUMBER:PROGRAM, such as 1:stamp", first.escape_debug()),
+            format!("\"{}\" is not a number: write NUMBER:PROGRAM, such as 1:stamp", first.escape_debug()),
         )
     })?;
     let value = spec.leading(number, Some(exit).filter(|exit| !exit.is_empty())).ok_or_else(|| {
@@ -180,8 +179,8 @@ fn led(map: &Map, first: &str, exit: &str) -> Result<Vec<u8>, SetError> {
     Ok(value.to_vec())
 }
 
-/// An entry of a map whose values have room for a program, if the object does not say how they lie:
-/// `1:stamp`, or `1` without a program.
+/// An entry of a map whose values have room for a program, if the object has no types: `1:stamp`, or `1`
+/// without a program.
 fn led_fields(map: &Map, key: &[u8]) -> Option<Value> {
     let number = key.try_into().map(u32::from_le_bytes).ok().filter(|_| map.spec().has_exits())?;
     let target = map.target(number)?;
@@ -192,7 +191,7 @@ fn led_fields(map: &Map, key: &[u8]) -> Option<Value> {
     Some(json!({ "key": number, "value": value }))
 }
 
-/// A map by what it was made of, and of a ring what became of its records.
+/// A map's properties, and the counters of a ring's records.
 fn described(map: &Map) -> Value {
     let spec = map.spec();
     if let Some(stats) = map.ring_stats() {
@@ -209,7 +208,7 @@ fn described(map: &Map) -> Value {
     })
 }
 
-/// The settings of a ring, and the fate of its records.
+/// The settings of a ring, and the counters of its records.
 pub fn ring(map: &Map, stats: &RingStats) -> Value {
     json!({
         "name": map.spec().name,
@@ -229,7 +228,7 @@ pub(crate) fn named<'f>(forwarder: &'f Forwarder, name: &str) -> Result<&'f Map,
     })
 }
 
-/// How a map's keys and values lie, if its object says so in a way that can be shown.
+/// Types of a map's keys and values, if its object has types that can be shown.
 struct Shapes {
     key: Shape,
     value: Shape,
@@ -238,7 +237,7 @@ struct Shapes {
 impl Shapes {
     fn of(forwarder: &Forwarder, map: &Map) -> Option<Self> {
         let key = Self::key(forwarder, map).ok().or_else(|| {
-            // Arrays are by number, whether the object says so or not.
+            // Arrays are indexed by number, even without types.
             let number = Shape::Number { size: 4, signed: false, network: false };
             map.spec().kind.is_array().then_some(number)
         })?;
@@ -253,7 +252,7 @@ impl Shapes {
         types(forwarder).value(place(forwarder, map), map.spec())
     }
 
-    /// An entry by its fields; of several values a list.
+    /// An entry by its fields; several values are a list.
     fn shown(&self, key: &[u8], values: &[Vec<u8>]) -> Value {
         let value = |value: &Vec<u8>| fields::shown(&self.value, value);
         let values = match values {
@@ -273,15 +272,15 @@ fn place(forwarder: &Forwarder, map: &Map) -> usize {
     all.position(|one| std::ptr::eq(&raw const **one, map)).unwrap_or(usize::MAX)
 }
 
-/// A type of a program's object by its name.
+/// A type of a program's object by name.
 ///
 /// # Errors
-/// If it has none, or one whose values can't be shown.
+/// If there is none, or its values can't be shown.
 pub fn named_type(forwarder: &Forwarder, name: &str) -> Result<Shape, SetError> {
     types(forwarder).named(name).map_err(|error| wrong("type", error.to_string()))
 }
 
-/// Bytes that are written as digits, or by fields where it is known how they lie.
+/// Bytes from digits, or from fields if the type is known.
 fn bytes_of(what: &str, text: &str, shape: Result<Shape, ShapeError>) -> Result<Vec<u8>, SetError> {
     match shape {
         Ok(shape) => fields::read(&shape, text).map_err(|fault| wrong(what, fault.to_string())),
@@ -292,7 +291,7 @@ fn bytes_of(what: &str, text: &str, shape: Result<Shape, ShapeError>) -> Result<
     }
 }
 
-/// A key that the map may have: of its length, and of an array a number that it has.
+/// A valid key of the map: of its length, and for an array within range.
 fn key_of(forwarder: &Forwarder, map: &Map, text: &str) -> Result<Vec<u8>, SetError> {
     let spec = map.spec();
     if spec.kind.is_ring() {
@@ -321,8 +320,7 @@ fn key_of(forwarder: &Forwarder, map: &Map, text: &str) -> Result<Vec<u8>, SetEr
     }
 }
 
-/// The values of one key: the worker's, then those of processors that are threads, if they have values of
-/// their own.
+/// The values of a key: the worker's, then those of processor threads, if they have separate values.
 fn all_digits(values: &[Vec<u8>]) -> String {
     values.iter().map(|value| digits(value)).collect::<Vec<_>>().join(" ")
 }

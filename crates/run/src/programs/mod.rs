@@ -1,4 +1,4 @@
-//! The programs of a run's routers: looked at, installed, removed and changed as people write them.
+//! Programs of routers: listed, installed, removed and changed.
 
 pub mod events;
 pub(crate) mod fields;
@@ -12,7 +12,7 @@ use leases::LENGTHS;
 
 use longwire_assemble::{Levels, LevelsError};
 use longwire_block::Node;
-use longwire_control::{Entries, ForwarderAsk, NewForwarder, Rings, SetError, State, Typed};
+use longwire_control::{Entries, NewForwarder, ProgramRequest, Rings, SetError, State, TypeQuery};
 use longwire_engine::{NodeRef, Remote};
 use longwire_program::{Resource, Shipped};
 use longwire_punt::AttachmentId;
@@ -26,33 +26,33 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often an installation begins again because the router's programs were changed meanwhile.
+/// How often an installation is retried because the router's programs were changed meanwhile.
 const TRIES: usize = 8;
 
 impl LiveRouters {
-    /// Asks about a router's programs, or changes them.
+    /// Queries or changes a router's programs.
     ///
     /// # Errors
-    /// If there is no such router, program or map, or it can't be; nothing has changed then.
-    pub fn forwarders(&self, remote: &Remote, name: &str, ask: &ForwarderAsk) -> Result<Value, SetError> {
+    /// If there is no such router, program or map, or the request is impossible; then nothing has changed.
+    pub fn forwarders(&self, remote: &Remote, name: &str, ask: &ProgramRequest) -> Result<Value, SetError> {
         let node = self.node(self.place(name)?);
         self.forwarders_at(&Running { remote, node }, name, ask)
     }
 
-    /// Carries out a request for forwarders, wherever the router is.
+    /// Executes a request about programs at any router.
     ///
     /// # Errors
     /// As [`LiveRouters::forwarders`].
-    pub fn forwarders_at<R: Reached>(
+    pub fn forwarders_at<R: RouterAccess>(
         &self,
         router: &R,
         name: &str,
-        ask: &ForwarderAsk,
+        ask: &ProgramRequest,
     ) -> Result<Value, SetError> {
-        let (place, at) = (self.place(name)?, At { router });
+        let (place, at) = (self.place(name)?, RouterHandle { router });
         match ask {
-            ForwarderAsk::List => at.table().map(|table| self.listed(place, &table)),
-            ForwarderAsk::Install(new) => {
+            ProgramRequest::List => at.table().map(|table| self.listed(place, &table)),
+            ProgramRequest::Install(new) => {
                 let lease = new.lease.as_deref().map(lease_of).transpose()?;
                 let installed = self.install(&at, place, new)?;
                 let fid = installed["fid"].as_u64().and_then(|fid| u32::try_from(fid).ok());
@@ -61,11 +61,11 @@ impl LiveRouters {
                 }
                 Ok(installed)
             }
-            ForwarderAsk::Replace(fid, new) => self.replace(&at, place, *fid, new),
-            ForwarderAsk::Renew(fids) => self.renew(place, fids),
-            ForwarderAsk::Levels => self.attachments(&at, place),
-            ForwarderAsk::Remove(fid) => self.remove(&at, place, *fid),
-            ForwarderAsk::Get(fid, Typed { kind }) => {
+            ProgramRequest::Replace(fid, new) => self.replace(&at, place, *fid, new),
+            ProgramRequest::Renew(fids) => self.renew(place, fids),
+            ProgramRequest::Levels => self.attachments(&at, place),
+            ProgramRequest::Remove(fid) => self.remove(&at, place, *fid),
+            ProgramRequest::Get(fid, TypeQuery { kind }) => {
                 let fid = *fid;
                 let forwarder = at.forwarder(fid)?;
                 let shape = kind.as_deref().map(|kind| maps::named_type(&forwarder, kind)).transpose()?;
@@ -76,23 +76,23 @@ impl LiveRouters {
                 }
                 Ok(answer)
             }
-            ForwarderAsk::Set(fid, State { data, kind }) => at.set(*fid, data, kind.as_deref()),
-            ForwarderAsk::Events(fid, Rings { map, kind }) => {
+            ProgramRequest::Set(fid, State { data, kind }) => at.set(*fid, data, kind.as_deref()),
+            ProgramRequest::Events(fid, Rings { map, kind }) => {
                 events::taken(&*at.forwarder(*fid)?, map.as_deref(), kind.as_deref())
             }
-            ForwarderAsk::Maps(fid) => Ok(json!({ "fid": fid, "maps": maps::all(&*at.forwarder(*fid)?) })),
-            ForwarderAsk::Map(fid, map, Entries { key, fields }) => {
+            ProgramRequest::Maps(fid) => Ok(json!({ "fid": fid, "maps": maps::all(&*at.forwarder(*fid)?) })),
+            ProgramRequest::Map(fid, map, Entries { key, fields }) => {
                 maps::shown(&*at.forwarder(*fid)?, (map, key.as_deref()), *fields)
             }
-            ForwarderAsk::Write(fid, map, change) => maps::write(&*at.forwarder(*fid)?, map, change),
-            ForwarderAsk::Values(fid, map, keys) => maps::values(&*at.forwarder(*fid)?, map, keys),
-            ForwarderAsk::Clear(fid, map) => maps::clear(&*at.forwarder(*fid)?, map),
+            ProgramRequest::Write(fid, map, change) => maps::write(&*at.forwarder(*fid)?, map, change),
+            ProgramRequest::Values(fid, map, keys) => maps::values(&*at.forwarder(*fid)?, map, keys),
+            ProgramRequest::Clear(fid, map) => maps::clear(&*at.forwarder(*fid)?, map),
         }
     }
 
-    fn install<R: Reached>(
+    fn install<R: RouterAccess>(
         &self,
-        at: &At<'_, R>,
+        at: &RouterHandle<'_, R>,
         place: usize,
         new: &NewForwarder,
     ) -> Result<Value, SetError> {
@@ -124,7 +124,7 @@ impl LiveRouters {
         Ok(installed)
     }
 
-    /// What is asked for, read by the words of a scenario, and what it is.
+    /// The requested program, parsed in a scenario's form.
     pub(crate) fn requested(
         &self,
         place: usize,
@@ -134,7 +134,7 @@ impl LiveRouters {
             .map_err(|error| wrong("forwarder", error.to_string()))?;
         let object = match object.as_deref() {
             Some(digits) => bytes("object", digits)?.into(),
-            // The instance reads no files that others name.
+            // The instance reads no files named in requests.
             None if Shipped::named(&written.program).is_none() && !written.lets_all_pass() => {
                 let name = written.program.escape_debug();
                 let near = near_shipped(&written.program);
@@ -149,8 +149,13 @@ impl LiveRouters {
         Ok((written, request))
     }
 
-    /// Removes a program, and the attachment that its packets went to.
-    fn remove<R: Reached>(&self, at: &At<'_, R>, place: usize, fid: u32) -> Result<Value, SetError> {
+    /// Removes a program and the attachment for its packets.
+    fn remove<R: RouterAccess>(
+        &self,
+        at: &RouterHandle<'_, R>,
+        place: usize,
+        fid: u32,
+    ) -> Result<Value, SetError> {
         let attachment = at.forwarder(fid)?.installation().above;
         let removed = at.change(|table| {
             let left = table.without(Fid(fid)).ok_or_else(|| unknown(fid))?;
@@ -163,33 +168,31 @@ impl LiveRouters {
         Ok(removed)
     }
 
-    /// Lets leases begin again: all that there are of those named.
+    /// Renews the leases of those programs that have one.
     fn renew(&self, place: usize, fids: &[u32]) -> Result<Value, SetError> {
         let now = Instant::now();
         let without = fids.iter().filter(|&&fid| !self.leases().renew((place, fid), now));
         match without.collect::<Vec<_>>().first() {
             None => Ok(json!({ "fids": fids })),
-            Some(fid) => {
-                Err(wrong("fid", format!("the router has no program with the number {fid} that has a lease")))
-            }
+            Some(fid) => Err(wrong("fid", format!("the router has no program {fid} with a lease"))),
         }
     }
 
-    /// Removes the programs whose leases are over, and says how long it is until the next one is.
+    /// Removes programs with expired leases, and returns the time until the next one expires.
     pub fn end_leases(&self, remote: &Remote) -> Option<Duration> {
         let (over, next) = self.leases().over(Instant::now());
         for (place, fid) in over {
             let router = Running { remote, node: self.node(place) };
-            // Where it is gone, or the run is, nothing is to be removed.
-            let _ = self.remove(&At { router: &router }, place, fid);
+            // If the program or the run is gone, there is nothing to remove.
+            let _ = self.remove(&RouterHandle { router: &router }, place, fid);
         }
         next
     }
 
-    /// Makes an attachment above the router, and gives it to who asks for it.
-    fn give_attachment<R: Reached>(
+    /// Creates an attachment above the router, for a program.
+    fn give_attachment<R: RouterAccess>(
         &self,
-        at: &At<'_, R>,
+        at: &RouterHandle<'_, R>,
         place: usize,
         above: &AboveRequest,
     ) -> Result<AttachmentId, SetError> {
@@ -210,9 +213,9 @@ impl LiveRouters {
         Ok(attachment)
     }
 
-    fn take_attachment<R: Reached>(
+    fn take_attachment<R: RouterAccess>(
         &self,
-        at: &At<'_, R>,
+        at: &RouterHandle<'_, R>,
         place: usize,
         attachment: AttachmentId,
     ) -> Result<(), SetError> {
@@ -223,7 +226,7 @@ impl LiveRouters {
         Ok(())
     }
 
-    /// All programs, and what a packet may need.
+    /// All programs, and a packet's worst-case cost.
     fn listed(&self, place: usize, table: &Forwarders) -> Value {
         let router = &self.plan().routers[place];
         let now = Instant::now();
@@ -246,8 +249,12 @@ impl LiveRouters {
         })
     }
 
-    /// Who is above a router.
-    fn attachments<R: Reached>(&self, at: &At<'_, R>, place: usize) -> Result<Value, SetError> {
+    /// The attachments above a router.
+    fn attachments<R: RouterAccess>(
+        &self,
+        at: &RouterHandle<'_, R>,
+        place: usize,
+    ) -> Result<Value, SetError> {
         let stats = at.ask(|router| Node::stats(router))?.unwrap_or_default();
         let levels = self.levels(place);
         let socket = levels.as_ref().and_then(|levels| levels.socket());
@@ -256,25 +263,25 @@ impl LiveRouters {
     }
 }
 
-/// A router at which something can be done between two batches of packets.
-pub trait Reached {
-    /// Does it, and answers what that gives.
+/// Access to a router between two batches of packets.
+pub trait RouterAccess {
+    /// Runs `act` on the router, and returns its result.
     ///
     /// # Errors
-    /// If the router is there no more, or does not answer.
+    /// If the router is gone or does not answer.
     fn ask<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Router) -> T + Send + 'static,
     ) -> Result<T, SetError>;
 }
 
-/// A router of a run that goes on on threads of its own.
+/// A router of a running engine.
 struct Running<'r> {
     remote: &'r Remote,
     node: NodeRef,
 }
 
-impl Reached for Running<'_> {
+impl RouterAccess for Running<'_> {
     fn ask<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Router) -> T + Send + 'static,
@@ -285,12 +292,12 @@ impl Reached for Running<'_> {
     }
 }
 
-/// A router that is asked.
-pub(crate) struct At<'r, R> {
+/// A router to which requests are sent.
+pub(crate) struct RouterHandle<'r, R> {
     router: &'r R,
 }
 
-impl<R: Reached> At<'_, R> {
+impl<R: RouterAccess> RouterHandle<'_, R> {
     fn ask<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Router) -> T + Send + 'static,
@@ -323,8 +330,8 @@ impl<R: Reached> At<'_, R> {
         if done { Ok(json!({ "fid": fid, "bytes": size })) } else { Err(unknown(fid)) }
     }
 
-    /// Puts the table that `made` makes in the place of the router's, and answers what it says, with how long
-    /// the router's packets waited for that, in nanoseconds.
+    /// Replaces the router's table by the one that `made` returns; returns its result, and how long the
+    /// router's packets waited, in nanoseconds.
     pub(crate) fn change(
         &self,
         made: impl Fn(&Forwarders) -> Result<(Value, Arc<Forwarders>), SetError>,
@@ -343,7 +350,7 @@ impl<R: Reached> At<'_, R> {
                 return Ok(answer);
             }
         }
-        Err(SetError::Unavailable("others keep changing the router's programs; try again".into()))
+        Err(SetError::Unavailable("other requests keep changing the router's programs; try again".into()))
     }
 }
 
@@ -387,8 +394,8 @@ pub(crate) fn one(router: &longwire_scenario::Router, forwarder: &Forwarder) -> 
     })
 }
 
-/// The measured time of a program per packet beside its worst case, in nanoseconds; nothing was
-/// measured in virtual time.
+/// A program's measured time per packet and its worst case, in nanoseconds; nothing is measured in virtual
+/// time.
 fn cost(forwarder: &Forwarder) -> Value {
     let ns = |picoseconds: u64| picoseconds.saturating_add(500) / 1000;
     let measured = forwarder.measured();
@@ -405,7 +412,7 @@ pub(crate) fn refused(fault: ForwarderFault) -> SetError {
     wrong(fault.field, fault.why)
 }
 
-/// The numbers of a constant: one, or a list. They are 64 bits wide at most, signed or not.
+/// The values of a constant: one, or a list. They have at most 64 bits, signed or unsigned.
 fn written(numbers: &[i128]) -> Value {
     let number = |&number: &i128| i64::try_from(number).map_or_else(|_| (number as u64).into(), Value::from);
     match numbers {
@@ -424,7 +431,7 @@ fn lease_of(text: &str) -> Result<Duration, SetError> {
 }
 
 pub(crate) fn unknown(fid: u32) -> SetError {
-    wrong("fid", format!("the router has no program with the number {fid}"))
+    wrong("fid", format!("the router has no program {fid}"))
 }
 
 pub(crate) fn wrong(key: &str, reason: String) -> SetError {
@@ -436,7 +443,7 @@ pub(crate) fn bytes(key: &str, text: &str) -> Result<Vec<u8>, SetError> {
     hexadecimal(text).map_err(|fault| wrong(key, fault.why))
 }
 
-/// A length as it is said: `1 byte`, `2 bytes`.
+/// A length as text: `1 byte`, `2 bytes`.
 pub(crate) fn in_bytes(length: usize) -> String {
     format!("{length} byte{}", if length == 1 { "" } else { "s" })
 }

@@ -1,6 +1,6 @@
-//! A program of a run's router in the place of another: what it keeps, and what is new.
+//! Replaces a program of a router: what is kept, and what is new.
 
-use super::{At, Reached, refused, unknown, wrong};
+use super::{RouterAccess, RouterHandle, refused, unknown, wrong};
 use crate::objects::routers::LiveRouters;
 use longwire_control::{NewForwarder, SetError};
 use longwire_router::{Fid, Forwarder};
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use std::time::Instant;
 
 impl LiveRouters {
-    /// Puts a program in the place of the one with this number, whose key and way it gets.
-    pub(crate) fn replace<R: Reached>(
+    /// Replaces the program with this number; the new one gets its key and exit.
+    pub(crate) fn replace<R: RouterAccess>(
         &self,
-        at: &At<'_, R>,
+        at: &RouterHandle<'_, R>,
         place: usize,
         fid: u32,
         new: &NewForwarder,
@@ -43,7 +43,7 @@ impl LiveRouters {
     }
 }
 
-/// Which maps a program has taken over, which are new, and which are gone; and what became of the state.
+/// Which maps were kept, are new, or are gone, and whether the state was kept.
 fn kept(before: &Forwarder, after: &Forwarder) -> Value {
     let names = |of: &Forwarder, other: &Forwarder, wanted: bool| -> Vec<String> {
         let maps = of.maps().all().iter().filter(|map| other.maps().has(map) == wanted);

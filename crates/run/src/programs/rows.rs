@@ -1,5 +1,5 @@
-//! Programs of routers in the report of a run. What `forwarder list`, `get` and `map` say of one while it
-//! runs is in its row, in the same fields.
+//! Programs of routers in the report of a run. A row has the same fields as `forwarder list`, `get` and
+//! `map`.
 
 use super::one;
 use super::{events, maps};
@@ -9,22 +9,22 @@ use longwire_scenario::{Plan, Router, digits};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Most entries of a map that a row has.
+/// Most entries of a map in a row.
 const MOST_ENTRIES: usize = 1000;
-/// Most bytes of a map's keys and values that a row has.
+/// Most bytes of a map's keys and values in a row.
 const MOST_BYTES: usize = 64 << 10;
-/// Most bytes of keys and values that the rows of a run have together.
+/// Most bytes of keys and values in all rows of a run.
 const MOST_IN_ALL: usize = 16 << 20;
 
-/// The programs of each router, by its place in the plan; none of one that did not answer.
+/// The programs of each router, by place in the plan; none if it did not answer.
 pub type Installed = Vec<Option<Arc<Forwarders>>>;
 
-/// A row for each program with what it has done.
+/// A row with counters for each program.
 pub fn counted(plan: &Plan, installed: &Installed) -> Vec<Row> {
     each(plan, installed).map(|(router, forwarder)| row(router, forwarder)).collect()
 }
 
-/// A row for each program with its state and its maps: when nothing runs it any more, so that they are whole.
+/// A row with state and maps for each program, when it no longer runs and they are consistent.
 pub fn whole(plan: &Plan, installed: &Installed) -> Vec<Row> {
     let mut room = MOST_IN_ALL;
     each(plan, installed)
@@ -51,12 +51,12 @@ fn row(router: &Router, forwarder: &Forwarder) -> Row {
         .extra("router", &*router.name);
     let listed = one(router, forwarder);
     listed.as_object().into_iter().flatten().fold(row, |row, (field, value)| {
-        // A row has a name of its own.
+        // Rows have their own `name`.
         row.extra(if field == "name" { "program" } else { field.as_str() }, value.clone())
     })
 }
 
-/// Adds state and maps, with entries for which there is room: what they take is taken from that.
+/// Adds state and maps, with as many entries as `room` allows, which is reduced accordingly.
 fn with_memory(row: Row, forwarder: &Forwarder, room: &mut usize) -> Row {
     let mut contents = Vec::new();
     for map in forwarder.maps().all() {
@@ -77,8 +77,7 @@ fn with_memory(row: Row, forwarder: &Forwarder, room: &mut usize) -> Row {
         .extra("contents", contents)
 }
 
-/// Which constants a program has, where packets go that it lets pass, and how long it is there, as far as
-/// that is said.
+/// A program's constants, the exit of packets that it passes, and its lease, as far as they are set.
 pub fn rest(one: &Map<String, Value>) -> String {
     let field = |name: &str| one.get(name).unwrap_or(&Value::Null);
     let mut rest = String::new();
@@ -124,14 +123,15 @@ mod tests {
     use longwire_router::{Installation, RouterPrices};
     use serde_json::json;
 
-    /// A program with an array of so many values of so many bytes.
+    /// A program with an array.
     fn with_array(max_entries: u32, value_size: u32) -> Forwarder {
         let spec = MapSpec::new("m", MapKind::Array, 4, value_size, max_entries);
         let program = Program::new("p", assemble("r0 = 2\n exit").unwrap(), [spec]);
         Forwarder::prepare(program, Installation::default(), &RouterPrices::default(), 1).unwrap()
     }
 
-    /// How many entries a row has of such a map, how many it says are left out, and what room is left.
+    /// The number of entries that a row has of such a map, the reported number of omitted ones, and the
+    /// remaining room.
     fn shown(max_entries: u32, value_size: u32, mut room: usize) -> (usize, Value, usize) {
         let forwarder = with_array(max_entries, value_size);
         let row = with_memory(Row::new("r", ""), &forwarder, &mut room);
@@ -146,10 +146,10 @@ mod tests {
         let all = MOST_IN_ALL;
         assert_eq!(shown(1000, 4, all), (1000, json!(0), all - 8000));
         assert_eq!(shown(1500, 4, all), (1000, json!(500), all - 8000));
-        // Of 40 000 bytes and a key, one goes into 65 536.
+        // Of entries with 40 000 bytes and a key, one fits 65 536.
         assert_eq!(shown(3, 40_000, all), (1, json!(2), all - 40_004));
         assert_eq!(shown(2, 70_000, all), (0, json!(2), all));
-        // Little is left by those before it.
+        // Little room is left by earlier maps.
         assert_eq!(shown(10, 4, 17), (2, json!(8), 1));
     }
 

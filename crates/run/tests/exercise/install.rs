@@ -1,17 +1,17 @@
-//! What must hold for any requests about a router's programs, with packets and time in between; also the fuzz
-//! target of this name.
+//! Invariants under arbitrary requests about a router's programs, with packets and time in between; also the
+//! fuzz target of this name.
 //!
-//! The bytes are lines: a request as the API takes it (`{"action": "remove", "fid": 1}`), a frame that comes
-//! in (`< 2 0200…`, the port and pairs of hexadecimal digits, `^` for the router's own link address), or
-//! nanoseconds that pass (`+ 1000000`). Whatever else is none.
+//! The bytes are lines: a request of the API (`{"action": "remove", "fid": 1}`), a received frame (`< 2
+//! 0200…`, the port and pairs of hexadecimal digits, `^` for the router's own link address), or nanoseconds
+//! that pass (`+ 1000000`). Other lines are ignored.
 
 use longwire_block::{CONSUMED, KEPT, Node, Outbox, refusal};
-use longwire_control::{ForwarderAsk, SetError, State};
+use longwire_control::{ProgramRequest, SetError, State};
 use longwire_packet::{Batch, Handle, Pool};
 use longwire_program::Resource;
 use longwire_router::{Fid, Forwarders, InterfaceAddress, Router, RouterConfig, RouterPort};
 use longwire_run::objects::routers::LiveRouters;
-use longwire_run::programs::Reached;
+use longwire_run::programs::RouterAccess;
 use longwire_scenario::{Network, Plan, hexadecimal, plan_of};
 use longwire_units::Nanos;
 use serde_json::Value;
@@ -19,7 +19,7 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
 
-/// Most lines that are obeyed.
+/// Most lines that are executed.
 const MOST_LINES: usize = 64;
 
 static PLAN: LazyLock<Arc<Plan>> = LazyLock::new(|| {
@@ -53,7 +53,7 @@ static PLAN: LazyLock<Arc<Plan>> = LazyLock::new(|| {
     Arc::new(plan_of(scenario))
 });
 
-/// What the lines left behind, so that it can be seen that they did something.
+/// Effects of the lines, to check that they did something.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Done {
     /// Programs that were installed, and removed.
@@ -67,8 +67,8 @@ pub struct Done {
     pub dropped: u64,
 }
 
-/// Obeys the lines. Every request is answered or refused in words; one that is refused changes nothing; what
-/// is installed fits the budget; numbers are not used again; and every packet goes somewhere.
+/// Executes the lines. Every request is answered or refused with a reason; a refused one changes nothing;
+/// installed programs fit the budget; numbers are not reused; and every packet is accounted for.
 pub fn run(bytes: &[u8]) -> Done {
     let mut bench = Bench::new();
     for line in bytes.split(|&byte| byte == b'\n').take(MOST_LINES) {
@@ -90,7 +90,7 @@ pub fn run(bytes: &[u8]) -> Done {
     Done { forwarded: stats.forwarded, dropped: stats.dropped, ..bench.done }
 }
 
-/// A router without a run: it is asked at once.
+/// A router without a run, accessed directly.
 struct Here(RefCell<Router>);
 
 impl Here {
@@ -99,7 +99,7 @@ impl Here {
     }
 }
 
-impl Reached for Here {
+impl RouterAccess for Here {
     fn ask<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Router) -> T + Send + 'static,
@@ -132,7 +132,7 @@ impl Bench {
     }
 
     fn ask(&mut self, line: &[u8]) {
-        let Ok(ask) = serde_json::from_slice::<ForwarderAsk>(line) else { return };
+        let Ok(ask) = serde_json::from_slice::<ProgramRequest>(line) else { return };
         let before = self.router.borrow().forwarders();
         match self.live.forwarders_at(&self.router, "r1", &ask) {
             Ok(answer) => {
@@ -147,11 +147,11 @@ impl Bench {
         }
     }
 
-    /// Looks whether what was answered is so.
-    fn heed(&mut self, ask: &ForwarderAsk, answer: &Value, before: &Arc<Forwarders>) {
+    /// Checks an answer.
+    fn heed(&mut self, ask: &ProgramRequest, answer: &Value, before: &Arc<Forwarders>) {
         let now = self.router.borrow().forwarders();
         match ask {
-            ForwarderAsk::Install(_) => {
+            ProgramRequest::Install(_) => {
                 let fid = answer["fid"].as_u64().expect("an installation has a number") as u32;
                 assert!(fid > self.last_fid && before.forwarder(Fid(fid)).is_none());
                 assert!(now.forwarder(Fid(fid)).is_some() && now.all().len() == before.all().len() + 1);
@@ -162,15 +162,15 @@ impl Bench {
                 self.last_fid = fid;
                 self.done.installed += 1;
             }
-            ForwarderAsk::Remove(fid) => {
+            ProgramRequest::Remove(fid) => {
                 assert!(before.forwarder(Fid(*fid)).is_some() && now.forwarder(Fid(*fid)).is_none());
                 self.done.removed += 1;
             }
-            ForwarderAsk::Set(fid, State { data, .. }) => {
+            ProgramRequest::Set(fid, State { data, .. }) => {
                 let kept = self.router.borrow().data(Fid(*fid));
                 assert_eq!(kept, hexadecimal(data).ok());
             }
-            ForwarderAsk::List => {
+            ProgramRequest::List => {
                 assert_eq!(answer["forwarders"].as_array().map(Vec::len), Some(now.all().len()));
             }
             _ => {}
@@ -201,7 +201,7 @@ impl Bench {
 
     fn pass(&mut self, line: &str) {
         let Ok(time) = line.trim().parse::<u64>() else { return };
-        // Ten seconds are more than anything waits.
+        // Ten seconds exceed every timeout.
         let until = Nanos(self.now.saturating_add(time.min(10_000_000_000)));
         while self.router.borrow().deadline() <= until {
             let deadline = self.router.borrow().deadline();
@@ -230,7 +230,6 @@ impl Bench {
         }
     }
 
-    /// Nothing vanishes.
     fn check(&self) {
         let stats = self.router.borrow().stats();
         assert_eq!(self.pool.live(), stats.kept);
@@ -256,12 +255,12 @@ fn router(plan: &Plan) -> Router {
     let admission = written.admission.clone();
     let mut router =
         Router::new(RouterConfig { ports, admission, ..RouterConfig::default() }).expect("it can be");
-    // The host behind the second port is known; the other one has to be asked for, and never answers.
+    // The host behind the second port is known; the other one must be resolved, and never answers.
     assert!(router.set_neighbour(1, IpAddr::from([10, 0, 2, 9]), [2, 0, 0, 0, 0, 9]));
     router
 }
 
-/// Gives a frame of IPv4 a right checksum, or nothing but that would be tried.
+/// Corrects the checksum of an IPv4 frame: otherwise only the check would be tested.
 fn fix(frame: &mut [u8]) {
     if frame.len() >= 34 && frame[12..14] == [8, 0] {
         let end = (14 + usize::from(frame[14] & 15) * 4).clamp(34, frame.len());

@@ -1,17 +1,17 @@
-//! Which addresses lie behind which port.
+//! Addresses behind each port.
 
 use super::nodes::Nodes;
 use super::{Entry, Resolver};
 use crate::address::{Network, number};
 use std::net::IpAddr;
 
-/// Ranges of addresses and the ports they lie behind; ascending, without overlap.
+/// Address ranges and their ports; ascending, without overlap.
 pub(super) struct Owners {
     ranges: Vec<(bool, u128, u128, u16)>,
 }
 
 impl Owners {
-    /// The port that `address` lies behind, if the scenario says.
+    /// The port of `address`, if the scenario says.
     pub(super) fn port(&self, address: IpAddr) -> Option<u16> {
         let key = (address.is_ipv6(), number(address));
         let after = self.ranges.partition_point(|(v6, first, ..)| (*v6, *first) <= key);
@@ -21,7 +21,7 @@ impl Owners {
 }
 
 impl Resolver<'_, '_> {
-    /// Collects what lies where; each address may lie behind one port only.
+    /// Collects the addresses of all ports; each address belongs to one port only.
     pub(super) fn owners(&mut self, nodes: &Nodes) -> Owners {
         let mut ranges = Vec::new();
         for (place, port) in nodes.ports.iter().enumerate() {
@@ -43,7 +43,7 @@ impl Resolver<'_, '_> {
                 let entry = Entry { section, name: Some(&nodes.ports[usize::from(late)].name), n: None };
                 let which = shared(&nodes.ports[usize::from(late)].addresses, first);
                 let what = match early == late {
-                    true => format!("{which} stands twice, or lies within another of its addresses"),
+                    true => format!("{which} is given twice, or is within another of its addresses"),
                     false => format!(
                         "{which} overlaps what lies behind \"{}\" (line {})",
                         nodes.ports[usize::from(early)].name,
@@ -58,7 +58,7 @@ impl Resolver<'_, '_> {
     }
 }
 
-/// The network of `nets` that the address with this number lies in.
+/// The network of `nets` with the address of this number.
 fn shared(nets: &[Network], at: u128) -> Network {
     let holds = |net: &&Network| {
         let (first, last) = net.range();

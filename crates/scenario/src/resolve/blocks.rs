@@ -3,7 +3,7 @@
 use super::delays::delays;
 use super::{Entry, Resolver};
 use crate::file::BlockText;
-use crate::link_edit::{About, Asked, link_edit};
+use crate::link_edit::{BlockPatch, FaultPlace, link_edit};
 use crate::plan::Profile;
 use crate::read::BESIDE_RATE;
 use crate::template;
@@ -12,7 +12,7 @@ use longwire_block::{Spec, Values};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Profiles so far, each once.
+/// Distinct profiles so far.
 #[derive(Default)]
 pub(super) struct Profiles {
     pub(super) list: Vec<Profile>,
@@ -20,7 +20,7 @@ pub(super) struct Profiles {
 }
 
 impl Resolver<'_, '_> {
-    /// The profile that these texts make. None after an error.
+    /// The profile of these texts. None after an error.
     pub(super) fn profile(
         &mut self,
         entry: &Entry<'_>,
@@ -49,7 +49,7 @@ impl Resolver<'_, '_> {
         Some(number)
     }
 
-    /// The texts, expanded, as one key: links that agree in it are made alike.
+    /// The expanded texts as a key: links that agree in it share a profile.
     fn signature(&mut self, entry: &Entry<'_>, texts: &[&BlockText], histogram: bool) -> Option<String> {
         let mut signature = String::from(if histogram { "h" } else { "-" });
         for block in texts {
@@ -78,14 +78,11 @@ impl Resolver<'_, '_> {
     ) -> Option<String> {
         match template::expand(text, entry.n) {
             Ok(text) => Some(text.into_owned()),
-            Err(what) => {
-                self.error(span, entry, key, what, "");
-                None
-            }
+            Err(what) => self.refuse(span, entry, key, what, ""),
         }
     }
 
-    /// Reads the blocks, with `framing` and `overhead` moved into the rate's block.
+    /// The texts, with `framing` and `overhead` moved into the rate's block.
     pub(super) fn beside_merged(
         &mut self,
         entry: &Entry<'_>,
@@ -106,13 +103,11 @@ impl Resolver<'_, '_> {
         for block in beside {
             let [(None, text, span)] = &block.params[..] else {
                 let fix = format!("write {} = \"…\" with one value", block.key);
-                self.error(&block.span, entry, &block.key, "a table can't stand here", fix);
-                return None;
+                return self.refuse(&block.span, entry, &block.key, "a table is not allowed here", fix);
             };
             if rate.params.iter().any(|(name, ..)| name.as_ref() == Some(&block.key)) {
-                let what = format!("{} stands here and in rate", block.key);
-                self.error(span, entry, &block.key, what, "remove one of the two");
-                return None;
+                let what = format!("{} is set here and in rate", block.key);
+                return self.refuse(span, entry, &block.key, what, "remove one of the two");
             }
             rate.params.push((Some(block.key.clone()), text.clone(), span.clone()));
         }
@@ -121,13 +116,13 @@ impl Resolver<'_, '_> {
         Some(merged)
     }
 
-    /// The block that a text makes: what it would change a link to that has none. None after an error.
+    /// The block of a text: its edit of a link without blocks. None after an error.
     fn block(&mut self, entry: &Entry<'_>, text: &BlockText) -> Option<(&'static Spec, Values)> {
         let edit = self.edit(entry, text, &Blocks::new())?;
         Some((edit.spec, edit.fresh?))
     }
 
-    /// What a text means for a link that is made of `now`. None after an error.
+    /// The edit that a text makes on a link with the blocks `now`. None after an error.
     pub(super) fn edit(&mut self, entry: &Entry<'_>, text: &BlockText, now: &Blocks) -> Option<Edit> {
         let mut texts = Vec::new();
         for (name, value, span) in &text.params {
@@ -135,18 +130,19 @@ impl Resolver<'_, '_> {
         }
         let params: Vec<_> = texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
         let kind = text.kind.as_ref().map(|(kind, _)| kind.as_str());
-        let asked = Asked { key: &text.key, kind, params: &params };
-        let fault = match link_edit(self.registry, now, asked, &self.folder) {
+        let patch = BlockPatch { key: &text.key, kind, params: &params };
+        let fault = match link_edit(self.registry, now, patch, &self.folder) {
             Ok(edit) => return Some(edit),
             Err(fault) => fault,
         };
-        let (span, key) = match fault.about {
-            About::Kind => (text.kind.as_ref().map(|(_, span)| span), format!("{}.kind", text.key)),
-            About::Param(number, key, None) => (Some(&text.params[number].2), key.into()),
-            About::Param(number, key, Some(name)) => (Some(&text.params[number].2), format!("{key}.{name}")),
-            About::Whole => (None, text.key.clone()),
+        let (span, key) = match fault.place {
+            FaultPlace::Kind => (text.kind.as_ref().map(|(_, span)| span), format!("{}.kind", text.key)),
+            FaultPlace::Param(number, key, None) => (Some(&text.params[number].2), key.into()),
+            FaultPlace::Param(number, key, Some(name)) => {
+                (Some(&text.params[number].2), format!("{key}.{name}"))
+            }
+            FaultPlace::Whole => (None, text.key.clone()),
         };
-        self.error(span.unwrap_or(&text.span), entry, &key, fault.what, fault.fix);
-        None
+        self.refuse(span.unwrap_or(&text.span), entry, &key, fault.what, fault.fix)
     }
 }

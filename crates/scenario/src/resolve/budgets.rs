@@ -1,4 +1,4 @@
-//! What a router's packets may cost: the keys `profile` and `line-rate` of `[[router]]`.
+//! Packet budgets: the keys `profile` and `line-rate` of `[[router]]`.
 
 use super::{Entry, Resolver};
 use crate::file_router;
@@ -8,8 +8,8 @@ use longwire_units::Rate;
 use std::ops::Range;
 
 impl Resolver<'_, '_> {
-    /// What there is for a packet: what a profile says, or a line's rate leaves, less so many nanoseconds of
-    /// each second that are set aside for moving packets to other levels.
+    /// The budget of a packet: that of a profile, or the time at a line rate, less `set_aside` ns per second
+    /// for moving packets to other levels.
     pub(super) fn admission(
         &mut self,
         entry: &Entry<'_>,
@@ -25,14 +25,19 @@ impl Resolver<'_, '_> {
             }
             (Some(_), Some(_)) => {
                 let what = "a router's budget is that of a profile or of a line rate";
-                self.error(written.span("profile")?, entry, "profile", what, "leave one of the two out");
-                return None;
+                return self.refuse(
+                    written.span("profile")?,
+                    entry,
+                    "profile",
+                    what,
+                    "leave one of the two out",
+                );
             }
         };
         Some(Admission { budget, prices })
     }
 
-    /// What a line's rate leaves, which is a promise: refused, if the router's own work alone takes longer.
+    /// The budget at a line rate. It is a guarantee: refused if the router's own work alone takes longer.
     fn line_rate(
         &mut self,
         entry: &Entry<'_>,
@@ -60,7 +65,6 @@ impl Resolver<'_, '_> {
             }
             (_, Ok(_)) => return Some(admission),
         };
-        self.error(span, entry, "line-rate", what, fix);
-        None
+        self.refuse(span, entry, "line-rate", what, fix)
     }
 }

@@ -1,4 +1,4 @@
-//! Links that routers' programs may send packets into.
+//! Links that routers' programs may choose.
 
 use super::Resolver;
 use super::links::Links;
@@ -8,10 +8,9 @@ use longwire_router::LinkChoice;
 use std::collections::HashMap;
 
 impl Resolver<'_, '_> {
-    /// Tells each router of the links that begin at its ports, and finds the ways over those that only
-    /// programs choose.
+    /// Lists each router's links, and finds which links can be replaced by links for programs only.
     pub(super) fn choices(&mut self, nodes: &mut Nodes, links: &Links) -> Vec<LinkRequest> {
-        let mut known: HashMap<(End, End), Known> = HashMap::new();
+        let mut known: HashMap<(End, End), SameEnds> = HashMap::new();
         for (place, link) in links.links.iter().enumerate() {
             let of_ends = known.entry((link.from, link.to)).or_default();
             of_ends.matched |= links.matched[place] && !links.spare[place];
@@ -35,12 +34,12 @@ impl Resolver<'_, '_> {
             if spare && ends.usual.is_empty() {
                 let what = "it is for programs only, and no other link has the same two ends";
                 let fix =
-                    "leave only = \"programs\" away: programs may name any link that begins at their router";
+                    "leave only = \"programs\" out: programs may name any link that begins at their router";
                 self.at_link(links, place as u32, what.into(), fix);
                 continue;
             }
             if next == u16::MAX || !spare && ends.matched {
-                // One beside which addresses choose others: a program would not get their packets onto it.
+                // Where addresses choose among links, a program could not move those packets.
                 if spare {
                     let what = format!("there are more than {} links that programs may name", u16::MAX);
                     self.at_link(links, place as u32, what, "leave this one out");
@@ -64,17 +63,17 @@ impl Resolver<'_, '_> {
     }
 }
 
-/// What is known of links with the same two ends.
+/// Links with the same two ends.
 #[derive(Default)]
-struct Known {
+struct SameEnds {
     /// Those that are not for programs only.
     usual: Vec<u32>,
-    /// Whether addresses choose some of them.
+    /// Whether some are chosen by addresses.
     matched: bool,
 }
 
-/// If a router's packets come to a link with these ends: the router, the port that they leave it by, and the
-/// one that they have come in by, if the link begins there.
+/// For a link that a router's packets can take: the router, the output port, and the input port if the link
+/// begins there.
 fn beginning(nodes: &Nodes, from: End, to: End) -> Option<(u32, u16, Option<u16>)> {
     let End::Port(from) = from else { return None };
     let router = |place: u16| nodes.ports[usize::from(place)].router;

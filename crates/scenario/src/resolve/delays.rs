@@ -1,4 +1,4 @@
-//! Delays of a link's blocks.
+//! The delays of a link's blocks.
 
 use crate::plan::Delays;
 use longwire_block::{Settings, Spec, Values};
@@ -17,13 +17,13 @@ pub(super) fn delays(blocks: Blocks<'_>) -> Delays {
     let (mean, longest) =
         block(blocks, "delay").and_then(|(spec, values)| times(spec, values)).unwrap_or_default();
     let before_queue = block(blocks, "delay").is_some_and(|(spec, values)| before_queue(spec, values));
-    // What travels before the queue may leave as soon as it is sent: it can't be let go ahead of its time.
+    // After a delay before the queue, a packet may leave as soon as it is sent.
     let least = if before_queue { Nanos::ZERO } else { least(blocks) };
     Delays { least, mean, held: held(blocks, longest), before_queue }
 }
 
 impl Delays {
-    /// Of a link that has one and then the other.
+    /// The union of two delays of one link over time.
     pub(crate) fn or(self, other: Self) -> Self {
         let (mean, held) = (self.mean.max(other.mean), self.held.max(other.held));
         let before_queue = self.before_queue || other.before_queue;
@@ -35,7 +35,7 @@ fn block<'b>(blocks: Blocks<'b>, key: &str) -> Option<&'b (&'static Spec, Values
     blocks.iter().find(|(spec, _)| spec.key == key)
 }
 
-/// That of a constant delay which no packet may cut short.
+/// The constant delay, unless packets may skip it.
 fn least(blocks: Blocks<'_>) -> Nanos {
     match block(blocks, "delay") {
         Some((spec, values)) if spec.kind == "constant" && block(blocks, "reorder").is_none() => {
@@ -77,7 +77,7 @@ fn times(spec: &Spec, values: &Values) -> Option<(Nanos, Nanos)> {
     }
 }
 
-/// With the copies of packets, which may travel longer.
+/// The longest delay with that of copies.
 fn held(blocks: Blocks<'_>, longest: Nanos) -> Nanos {
     let Some((_, values)) = block(blocks, "duplicate") else { return longest };
     let DuplicateSettings { probability, delay, .. } = DuplicateSettings::of(values);

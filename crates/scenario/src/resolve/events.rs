@@ -1,13 +1,11 @@
-//! Section `[[at]]`: changes while the run goes on, as they are written. Sources have the places after those
-//! of the links, and media those after them.
+//! Section `[[at]]`: changes during the run. Sources have places after those of links, and media after those.
 
-use super::foresight::Foresight;
+use super::dry_run::DryRun;
+use super::event_request::{EventRequest, ObjectKind, Objects, ResolvedEvents, first_places};
 use super::links::Links;
 use super::stages::rewires;
-use super::wanted::{Others, ResolvedEvents, Wanted, Whose, firsts};
 use super::{Entry, Resolver};
 use crate::file::{At, File};
-use crate::finding::suggestion;
 
 use crate::written::{Name, Written};
 
@@ -15,7 +13,7 @@ use crate::written::{Name, Written};
 const MOST_EVENTS: usize = 100_000;
 
 impl Resolver<'_, '_> {
-    pub(super) fn events(&mut self, file: &File, links: &Links, others: Others<'_>) -> ResolvedEvents {
+    pub(super) fn events(&mut self, file: &File, links: &Links, others: Objects<'_>) -> ResolvedEvents {
         let mut wanted = Vec::new();
         for written in file.at.iter().filter(|at| at.router.is_none() && !rewires(at)) {
             let entry = Entry { section: "at", name: written.text("time"), n: None };
@@ -33,25 +31,24 @@ impl Resolver<'_, '_> {
         if self.findings.failed() || wanted.is_empty() {
             return ResolvedEvents::default();
         }
-        Foresight::new(self, links, others).all(&wanted)
+        DryRun::new(self, links, others).all(&wanted)
     }
 
-    /// What one entry asks for. None after an error.
+    /// The request of one entry. None after an error.
     fn wanted<'f>(
         &mut self,
         entry: Entry<'f>,
         written: &'f At,
         links: &Links,
-        others: Others<'_>,
-    ) -> Option<Wanted<'f>> {
+        others: Objects<'_>,
+    ) -> Option<EventRequest<'f>> {
         let settings = self.row(&entry, written);
         let repeat = settings.as_ref().and_then(|settings| self.repeat(&entry, written, settings));
-        let (whose, mut places) = self.changing(&entry, written, links, others)?;
+        let (object, mut places) = self.changing(&entry, written, links, others)?;
         let texts = self.beside_merged(&entry, &written.blocks.iter().collect::<Vec<_>>())?;
         if texts.is_empty() {
-            let fix = format!("add what changes, as in a {}: rate = \"1 Mbit/s\", say", whose.word());
-            self.error(&written.span, &entry, "", "nothing changes", fix);
-            return None;
+            let fix = format!("add settings of a {}, such as rate = \"1 Mbit/s\"", object.word());
+            return self.refuse(&written.span, &entry, "", "nothing changes", fix);
         }
         self.no_station(&entry, &texts, (&places, links))?;
         places.sort_unstable();
@@ -66,42 +63,41 @@ impl Resolver<'_, '_> {
         profiles.dedup();
         let planned =
             profiles.into_iter().map(|profile| links.profiles[profile as usize].blocks.clone()).collect();
-        Some(Wanted {
+        Some(EventRequest {
             entry,
             written,
             time: settings.time,
             repeat: repeat?,
             ramp,
             places,
-            whose,
+            object,
             texts,
             planned,
         })
     }
 
-    /// What an entry changes, and the places.
+    /// The kind of object that an entry changes, and the places.
     fn changing(
         &mut self,
         entry: &Entry<'_>,
         written: &At,
         links: &Links,
-        (sources, media, _): Others<'_>,
-    ) -> Option<(Whose, Vec<u32>)> {
+        (sources, media, _): Objects<'_>,
+    ) -> Option<(ObjectKind, Vec<u32>)> {
         let each = [
-            (Whose::Links, &written.link),
-            (Whose::Sources, &written.source),
-            (Whose::Media, &written.medium),
+            (ObjectKind::Links, &written.link),
+            (ObjectKind::Sources, &written.source),
+            (ObjectKind::Media, &written.medium),
         ];
-        let given = || each.iter().filter_map(|(whose, names)| Some((*whose, names.as_ref()?)));
+        let given = || each.iter().filter_map(|(object, names)| Some((*object, names.as_ref()?)));
         if let [_, (second, names), ..] = &given().collect::<Vec<_>>()[..] {
             let span = names.0.first().map_or(&written.span, |name| &name.span);
-            let words: Vec<_> = given().map(|(whose, _)| format!("{}s", whose.word())).collect();
+            let words: Vec<_> = given().map(|(object, _)| format!("{}s", object.word())).collect();
             let what = format!("it names {}", words.join(" and "));
-            self.error(span, entry, second.word(), what, "write an entry for each");
-            return None;
+            return self.refuse(span, entry, second.word(), what, "write an entry for each");
         }
-        let Some((whose, names)) = given().next().filter(|(_, names)| !names.0.is_empty()) else {
-            // What is about a router has been told so.
+        let Some((object, names)) = given().next().filter(|(_, names)| !names.0.is_empty()) else {
+            // For keys of routers, an error was reported.
             if super::router_events::only_of_routers(written).is_none() {
                 let fix =
                     "add link = \"…\", source = \"…\" or medium = \"…\" with a name, or a list of names";
@@ -110,18 +106,24 @@ impl Resolver<'_, '_> {
             return None;
         };
         let mut places = Vec::new();
-        let (first_source, first_medium) = firsts(links, sources);
+        let (first_source, first_medium) = first_places(links, sources);
         for name in &names.0 {
-            match whose {
-                Whose::Links => places.extend(self.link_places(entry, name, links)?),
-                Whose::Sources => places.push(first_source + self.source_place(entry, name, sources)?),
-                Whose::Media => places.push(first_medium + self.medium_place(entry, name, media)?),
+            match object {
+                ObjectKind::Links => places.extend(self.link_places(entry, name, links)?),
+                ObjectKind::Sources => places.push(
+                    first_source
+                        + self.place_named(entry, "source", name, sources.iter().map(|own| &*own.name))?,
+                ),
+                ObjectKind::Media => places.push(
+                    first_medium
+                        + self.place_named(entry, "medium", name, media.iter().map(|own| &*own.name))?,
+                ),
             }
         }
-        Some((whose, places))
+        Some((object, places))
     }
 
-    /// The places of the link, or of both directions of the duplex link, that a name means.
+    /// The place of a link, or both of a duplex link.
     fn link_places(&mut self, entry: &Entry<'_>, written: &Written<Name>, links: &Links) -> Option<Vec<u32>> {
         let name = self.term(entry, "link", written)?.0;
         if let Some(&place) = links.names.get(&name) {
@@ -131,12 +133,7 @@ impl Resolver<'_, '_> {
         if let (Some(forward), Some(backward)) = (way(".forward"), way(".backward")) {
             return Some(vec![forward, backward]);
         }
-        let known = || links.links.iter().map(|link| &*link.name);
-        let fix = match suggestion(&name, known()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!("there are {}", super::some(&known().collect::<Vec<_>>())),
-        };
-        self.error(&written.span, entry, "link", format!("there is no link \"{name}\""), fix);
-        None
+        let known: Vec<&str> = links.links.iter().map(|link| &*link.name).collect();
+        self.no_such(entry, (&written.span, "link"), &name, &known)
     }
 }

@@ -1,16 +1,15 @@
-//! Section `[[forwarder]]`: programs of routers, verified, compiled and held against the budget.
+//! Section `[[forwarder]]`: programs of routers, verified, compiled and checked against the budget.
 
-use super::{Entry, Resolver, some};
+use super::{Entry, Resolver};
 use crate::file::File;
 use crate::file_forwarder::{Forwarder as WrittenEntry, ForwarderKey};
-use crate::finding::suggestion;
 use crate::forwarder_plan::{
     ForwarderFault, ForwarderRequest, PlannedForwarder, WrittenForwarder, WrittenKey,
 };
-use crate::level_plan::{AboveRequest, Promises, Who};
+use crate::level_plan::{AboveRequest, Promises, Receiver};
 use crate::plan::Plan;
 use crate::router_plan::Router;
-use crate::written::{Name, Written};
+use crate::written::Written;
 use longwire_punt::AttachmentId;
 use longwire_router::Forwarders;
 use std::ops::Range;
@@ -30,7 +29,7 @@ impl Resolver<'_, '_> {
         let mut planned = Vec::new();
         for written in &file.forwarder {
             let entry = Entry { section: "forwarder", name: written.called(), n: None };
-            let Some(index) = self.forwarders_router(&entry, &written.router) else { continue };
+            let Some(index) = self.router_named(&entry, &written.router) else { continue };
             let router = &routers[index as usize];
             let before = tables[index as usize].take().unwrap_or_else(|| table(router));
             let read = self.forwarder(written, router, &before);
@@ -49,7 +48,7 @@ impl Resolver<'_, '_> {
         planned
     }
 
-    /// Notes where a queue is chosen and there is but one.
+    /// Warns where a queue is chosen although there is only one.
     pub(super) fn queues_of_forwarders(&mut self, file: &File, plan: &Plan) {
         for (written, planned) in file.forwarder.iter().zip(&plan.forwarders) {
             if let (Some(queue), Some(odd)) = (written.span("queue"), plan.one_queue(planned.router)) {
@@ -72,25 +71,9 @@ impl Resolver<'_, '_> {
         let (_, after) = table.with(forwarder).map_err(|error| fault(error.to_string()))?;
         Ok((request, after))
     }
-
-    fn forwarders_router(&mut self, entry: &Entry<'_>, written: &Written<Name>) -> Option<u32> {
-        if let Some(&index) = self.routers.get(written.text.as_str()) {
-            return Some(index);
-        }
-        let mut known: Vec<&str> = self.routers.keys().map(AsRef::as_ref).collect();
-        known.sort_unstable();
-        let fix = match suggestion(&written.text, known.iter().copied()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None if known.is_empty() => "declare it as [[router]]".into(),
-            None => format!("there are {}", some(&known)),
-        };
-        let what = format!("there is no router \"{}\"", written.text);
-        self.error(&written.span, entry, "router", what, fix);
-        None
-    }
 }
 
-/// The attachments of a router that are given away: numbered from 0 on each level.
+/// Numbers of a router's attachments, from 0 on each level.
 #[derive(Debug, Clone, Copy, Default)]
 struct AttachmentCounts {
     services: usize,
@@ -99,16 +82,16 @@ struct AttachmentCounts {
 
 impl AttachmentCounts {
     fn next(&mut self, above: Option<&AboveRequest>) -> Option<AttachmentId> {
-        let (count, attachment): (_, fn(usize) -> AttachmentId) = match above?.who {
-            Who::Service(_) => (&mut self.services, AttachmentId::slow),
-            Who::Process => (&mut self.processes, AttachmentId::control),
+        let (count, attachment): (_, fn(usize) -> AttachmentId) = match above?.receiver {
+            Receiver::Service(_) => (&mut self.services, AttachmentId::slow),
+            Receiver::Process => (&mut self.processes, AttachmentId::control),
         };
         *count += 1;
         Some(attachment(*count - 1))
     }
 }
 
-/// What a forwarder needs above is there.
+/// Admits a forwarder to the level above.
 fn promised<T>(
     (request, after): (ForwarderRequest, T),
     promises: &mut Promises,
@@ -167,13 +150,13 @@ impl WrittenEntry {
         }
     }
 
-    /// What errors call it.
+    /// Its name in errors.
     fn called(&self) -> Option<&str> {
         let called = self.name.as_ref().or(self.program.as_ref()).or(self.service.as_ref());
         called.map(|written| &*written.text)
     }
 
-    /// Where a key of it stands; of what was left out, where the program is named, or the level.
+    /// The place of a key; for an absent one, that of the program or the level.
     fn span_of(&self, field: &str) -> Range<usize> {
         fn place<T>(written: Option<&Written<T>>) -> Option<Range<usize>> {
             written.map(|written| written.span.clone())

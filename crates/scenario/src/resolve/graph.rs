@@ -1,5 +1,4 @@
-//! Bridges and the links between them: which port hangs where, which bridges learn together, loops, shortest
-//! ways.
+//! The graph of bridges and links: ports of bridges, segments, loops, shortest paths.
 
 use super::links::Links;
 use super::nodes::Nodes;
@@ -17,12 +16,11 @@ use std::ops::Range;
 struct Edge {
     to: u32,
     delay: u64,
-    /// The link; none where links chosen by addresses join bridges that no other link does: what none of them
-    /// takes crosses unimpaired.
+    /// The link; none where only links chosen by addresses join the bridges: other packets cross unimpaired.
     link: Option<u32>,
 }
 
-/// The links as ways that packets can take.
+/// The links as a graph.
 pub(super) struct Graph {
     pub(super) routing: Routing,
     pub(super) segments: Vec<Segment>,
@@ -35,7 +33,7 @@ pub(super) struct Graph {
     pub(super) direct: HashMap<(u16, u16), u32>,
 }
 
-/// Shortest ways from one bridge to all others.
+/// Shortest paths from one bridge to all others.
 pub(super) struct Tree {
     start: u32,
     /// The bridge before, and the link from there.
@@ -43,8 +41,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// The links on the way to `bridge`; none if there is no way.
-    pub(super) fn way(&self, bridge: u32) -> Option<Vec<u32>> {
+    /// The links on the path to `bridge`; none if there is no path.
+    pub(super) fn path(&self, bridge: u32) -> Option<Vec<u32>> {
         let mut links = Vec::new();
         let mut at = bridge;
         while at != self.start {
@@ -58,7 +56,7 @@ impl Tree {
 }
 
 impl Graph {
-    /// Shortest ways from `start` by delay, then number of links, then place of the links (Dijkstra).
+    /// Shortest paths from `start` by delay, then number of links, then place of the links (Dijkstra).
     pub(super) fn tree(&self, start: u32) -> Tree {
         let mut best = vec![(u64::MAX, u32::MAX); self.edges.len()];
         let mut before = vec![None; self.edges.len()];
@@ -89,7 +87,7 @@ impl Resolver<'_, '_> {
         links: &Links,
         routing: Routing,
     ) -> Option<Graph> {
-        self.hang_ports(nodes, links)?;
+        self.attach_ports(nodes, links)?;
         let roots = self.join(nodes, links, routing)?;
         let segments = self.segments(nodes, &roots, file);
         let mut graph = Graph {
@@ -105,7 +103,7 @@ impl Resolver<'_, '_> {
     }
 
     /// Finds each port's bridge: the one it names, that of its link, or the only one.
-    fn hang_ports(&mut self, nodes: &mut Nodes, links: &Links) -> Option<()> {
+    fn attach_ports(&mut self, nodes: &mut Nodes, links: &Links) -> Option<()> {
         let mut linked: Vec<Option<u32>> = vec![None; nodes.ports.len()];
         for (place, link) in links.links.iter().enumerate() {
             let (port, bridge) = match (link.from, link.to) {
@@ -125,7 +123,7 @@ impl Resolver<'_, '_> {
                     &nodes.bridges[other as usize].name,
                 ];
                 let what = format!(
-                    "it joins \"{name}\" to the bridge \"{here}\", but \"{name}\" hangs on \"{there}\""
+                    "it joins \"{name}\" to the bridge \"{here}\", but \"{name}\" is attached to \"{there}\""
                 );
                 let fix =
                     "a host or port has one cable: link the bridges with each other, or correct the bridge";
@@ -133,7 +131,7 @@ impl Resolver<'_, '_> {
             }
         }
         for (place, port) in nodes.ports.iter_mut().enumerate() {
-            if port.router.is_some() {
+            if port.router.is_some() || port.is_vacant() {
                 port.bridge = Port::NO_BRIDGE;
                 continue;
             }
@@ -147,7 +145,7 @@ impl Resolver<'_, '_> {
                     let section = if port.attachment.driven().is_none() { "host" } else { "port" };
                     let entry = Entry { section, name: Some(&port.name), n: None };
                     let known: Vec<&str> = nodes.bridges.iter().map(|bridge| &*bridge.name).collect();
-                    let what = format!("it is not said which bridge it hangs on; there are {}", some(&known));
+                    let what = format!("it names no bridge; there are {}", some(&known));
                     self.error(
                         &nodes.spans[place],
                         &entry,
@@ -161,14 +159,13 @@ impl Resolver<'_, '_> {
         (!self.findings.failed()).then_some(())
     }
 
-    /// Joins bridges that links connect; the root of each one's group. A loop is an error unless routing
-    /// allows it.
+    /// Joins bridges by links into groups; returns each one's root. A loop is an error unless routing allows
+    /// it.
     fn join(&mut self, nodes: &Nodes, links: &Links, routing: Routing) -> Option<Vec<u32>> {
         let count = nodes.bridges.len();
         let mut roots: Vec<u32> = (0..count as u32).collect();
         let mut cables: Vec<Vec<u32>> = vec![Vec::new(); count];
-        // Links of a pair of bridges that are not chosen by addresses: from the lower to the higher, and
-        // back.
+        // By pair of bridges: links not chosen by addresses, from the lower to the higher, and back.
         let mut pairs: HashMap<(u32, u32), [u32; 2]> = HashMap::new();
         for (place, link) in links.links.iter().enumerate() {
             let (End::Bridge(from), End::Bridge(to)) = (link.from, link.to) else { continue };
@@ -181,7 +178,7 @@ impl Resolver<'_, '_> {
             let closes = double || (fresh && a == b);
             if closes && routing == Routing::Tree {
                 let round = if double { vec![from, to] } else { ring(&cables, from, to) };
-                self.tell_loop(nodes, links, place as u32, &round);
+                self.report_loop(nodes, links, place as u32, &round);
                 return None;
             }
             if fresh {
@@ -193,7 +190,7 @@ impl Resolver<'_, '_> {
         Some((0..count as u32).map(|bridge| root(&mut roots, bridge)).collect())
     }
 
-    fn tell_loop(&mut self, nodes: &Nodes, links: &Links, place: u32, round: &[u32]) {
+    fn report_loop(&mut self, nodes: &Nodes, links: &Links, place: u32, round: &[u32]) {
         let mut names: Vec<&str> =
             round.iter().map(|bridge| &*nodes.bridges[*bridge as usize].name).collect();
         names.push(names[0]);
@@ -227,7 +224,7 @@ impl Resolver<'_, '_> {
             if bridge.ageing != segment.ageing {
                 let span = file.bridge.first().map_or(0..0, |first| first.name.span.clone());
                 let what =
-                    "bridges that links join learn as one, but their ageing differs: the shortest counts";
+                    "bridges that links join learn as one, but their ageing differs: the shortest applies";
                 self.findings.note(span, "bridge", what.into(), "give them the same ageing");
             }
             bridge.segment = number as u32;
@@ -244,7 +241,7 @@ impl Resolver<'_, '_> {
             let (bridges, ageing, table) = (Vec::new(), Nanos::NEVER, 0);
             segments.push(Segment { router, bridges, ports, ageing, table, wire: false });
         }
-        for port in &mut nodes.ports {
+        for port in nodes.ports.iter_mut().filter(|port| !port.is_vacant()) {
             port.segment = match port.router {
                 Some(router) => nodes.routers[router as usize].segment,
                 None => nodes.bridges[port.bridge as usize].segment,
@@ -257,7 +254,7 @@ impl Resolver<'_, '_> {
         segments
     }
 
-    /// Whether a segment is a wire; finds fault with one that does not have two ends.
+    /// Whether a segment is a wire; one without exactly two ends is an error.
     fn is_wire(&mut self, segment: &Segment, nodes: &Nodes, file: &File) -> bool {
         let bridges = segment.bridges.iter().map(|&bridge| &nodes.bridges[bridge as usize]);
         let Some(wire) = bridges.clone().find(|bridge| bridge.wire) else { return false };
@@ -268,7 +265,7 @@ impl Resolver<'_, '_> {
         };
         let wires = || file.bridge.iter().filter(|written| written.span("wire").is_some());
         let own = wires().find(|written| *written.name.text == *wire.name);
-        // A template's name is not that of each bridge.
+        // A template's name differs from each bridge's.
         let written = own.or_else(|| wires().next());
         let nowhere = 0..0;
         let span = written.and_then(|written| written.span("wire")).unwrap_or(&nowhere);
@@ -295,7 +292,7 @@ impl Resolver<'_, '_> {
                 }
                 (End::Port(from), End::Port(to)) => {
                     if nodes.ports[usize::from(from)].segment != nodes.ports[usize::from(to)].segment {
-                        let what = "its ends hang on bridges that no link joins: nothing would take it";
+                        let what = "its ends are on bridges that no link joins: no packet would take it";
                         self.at_link(
                             links,
                             at,
@@ -328,7 +325,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// An error of the link at `place`.
+    /// Reports an error of the link at `place`.
     pub(super) fn at_link(&mut self, links: &Links, place: u32, what: String, fix: &str) {
         let span: Range<usize> = links.spans[place as usize].clone();
         let entry = Entry { section: "link", name: Some(&links.links[place as usize].name), n: None };
@@ -336,7 +333,7 @@ impl Resolver<'_, '_> {
     }
 }
 
-/// The root of a bridge's group, with the ways there shortened.
+/// The root of a bridge's group, halving the path.
 fn root(roots: &mut [u32], mut at: u32) -> u32 {
     while roots[at as usize] != at {
         roots[at as usize] = roots[roots[at as usize] as usize];
@@ -345,7 +342,7 @@ fn root(roots: &mut [u32], mut at: u32) -> u32 {
     at
 }
 
-/// The bridges on the way from `from` to `to` along `cables`, which is a tree.
+/// The bridges on the path from `from` to `to` along `cables`, which is a tree.
 fn ring(cables: &[Vec<u32>], from: u32, to: u32) -> Vec<u32> {
     let mut before: Vec<Option<u32>> = vec![None; cables.len()];
     let mut waiting = std::collections::VecDeque::from([from]);

@@ -1,4 +1,4 @@
-//! What the levels above a router can do: `slow-path` and `control` of `[[router]]`.
+//! Capacities of the levels above a router: `slow-path` and `control` of `[[router]]`.
 
 use super::{Entry, Resolver};
 use crate::file_router;
@@ -12,14 +12,14 @@ use std::ops::Range;
 const SECOND: u64 = 1_000_000_000;
 
 impl Resolver<'_, '_> {
-    /// None after an error.
+    /// The levels. None after an error.
     pub(super) fn levels(
         &mut self,
         entry: &Entry<'_>,
         written: &file_router::Router,
     ) -> Option<RouterLevels> {
-        let slow: SlowPathSettings = self.inner(entry, "slow-path", written.slow_path.as_ref())?;
-        let control: ControlSettings = self.inner(entry, "control", written.control.as_ref())?;
+        let slow: SlowPathSettings = self.subtable(entry, "slow-path", written.slow_path.as_ref())?;
+        let control: ControlSettings = self.subtable(entry, "control", written.control.as_ref())?;
         let place = |key| written.slow_path.as_ref().and_then(|table| table.span(key));
         let reserved = self.worker(entry, "slow-path.worker", (slow.worker, place("worker")), 0)?;
         let capacity = (slow.packets, place("packets"), slow.cycles);
@@ -37,8 +37,7 @@ impl Resolver<'_, '_> {
         })
     }
 
-    /// What is set aside of the worker's time, in nanoseconds a second, if anything is said; something is
-    /// left beside what others have.
+    /// Worker time to reserve in ns per second, if given; some must remain besides `others`.
     #[expect(clippy::option_option, reason = "none after an error, and then none if nothing is said")]
     fn worker(
         &mut self,
@@ -53,12 +52,10 @@ impl Resolver<'_, '_> {
             return Some(Some(reserved));
         }
         let what = "nothing of the worker is left for the data path".to_owned();
-        self.error(span, entry, key, what, "set less than 100 % aside, both levels together");
-        None
+        self.refuse(span, entry, key, what, "set less than 100 % aside, both levels together")
     }
 
-    /// Packets and cycles a second. Where the worker's time is set aside, no more packets can be promised
-    /// than it moves in that.
+    /// The capacity. Where worker time is reserved, no more packets are guaranteed than it can move.
     fn capacity(
         &mut self,
         entry: &Entry<'_>,
@@ -74,8 +71,7 @@ impl Resolver<'_, '_> {
                 packets.saturating_mul(TRIP) / 1000,
                 reserved.unwrap_or_default() / 1000
             );
-            self.error(span, entry, key, what, format!("write at most {most}, or set more aside"));
-            return None;
+            return self.refuse(span, entry, key, what, format!("write at most {most}, or set more aside"));
         }
         Some(Capacity { packets: packets.min(most), cycles })
     }

@@ -1,7 +1,7 @@
-//! Links, each direction for itself.
+//! Links: one for each direction.
 
 use super::blocks::Profiles;
-use super::named::{Shelf, beneath};
+use super::profile_files::{ProfileCache, merged};
 use super::{Entry, Resolver};
 use crate::file::{self, BlockText, File};
 use crate::plan::{End, Link, Profile, Route};
@@ -12,29 +12,29 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::Range;
 
-/// A pair of addresses whose packets take a link, or a path: source, destination, place in the file.
+/// An address pair whose packets take a link or path: source, destination, place in the file.
 pub(super) type Pair = (IpAddr, IpAddr, Range<usize>);
 
-/// Links by place, with what later steps ask about them.
+/// Links by place, with what later steps need.
 #[derive(Default)]
 pub(super) struct Links {
     pub(super) links: Vec<Link>,
     pub(super) profiles: Vec<Profile>,
-    /// Where each stands in the file.
+    /// The place of each in the file.
     pub(super) spans: Vec<Range<usize>>,
     pub(super) names: HashMap<Box<str>, u32>,
-    /// The address pairs that links are chosen by: link, and the pair.
+    /// Address pairs that choose links.
     pub(super) matches: Vec<(u32, Pair)>,
-    /// Whether a link is only taken by what chooses it, by place: addresses, filters that steer, programs.
+    /// By place: whether packets take a link only if chosen, by addresses, filters or programs.
     pub(super) matched: Vec<bool>,
-    /// Whether a link is for routers' programs only, by place; it is one that is chosen, too.
+    /// By place: whether a link is for routers' programs only; such links are also `matched`.
     pub(super) spare: Vec<bool>,
-    /// The name of the medium by which a link sends, and its place in the file, by the link's place.
+    /// By place: the name of a link's medium, and its place in the file.
     pub(super) media: Vec<Option<(Box<str>, Range<usize>)>>,
 }
 
-/// One direction that an entry asks for.
-struct Way<'e> {
+/// One direction of an entry.
+struct LinkDirection<'e> {
     suffix: &'static str,
     ends: (End, End),
     overrides: Option<&'e file::Direction>,
@@ -42,7 +42,7 @@ struct Way<'e> {
 }
 
 impl Resolver<'_, '_> {
-    /// Checks that there are not too many, before any is made. None after an error.
+    /// Checks the number of links before any is made. None after an error.
     pub(super) fn link_count(&mut self, file: &File) -> Option<()> {
         let mut sum = 0i128;
         for written in &file.link {
@@ -55,8 +55,7 @@ impl Resolver<'_, '_> {
                 let span = written.repeats().span("count").unwrap_or(&written.span);
                 let what = format!("with these there are {sum} links, and {} is the limit", Route::MAX_LINKS);
                 let fix = "make fewer; a duplex link (between) is two";
-                self.error(span, &entry, "count", what, fix);
-                return None;
+                return self.refuse(span, &entry, "count", what, fix);
             }
         }
         Some(())
@@ -65,7 +64,7 @@ impl Resolver<'_, '_> {
     pub(super) fn links(&mut self, file: &File) -> Links {
         let mut links = Links::default();
         let mut profiles = Profiles::default();
-        let mut shelf = Shelf::new();
+        let mut cache = ProfileCache::new();
         for written in &file.link {
             let ends = match (&written.from, &written.to, &written.between) {
                 (Some(from), Some(to), _) => Some(format!("{}-{}", from.text, to.text)),
@@ -78,7 +77,7 @@ impl Resolver<'_, '_> {
             let entry = Entry { section: "link", name: name.map(String::as_str), n: None };
             for n in self.numbers(&entry, written) {
                 if self
-                    .link(&Entry { n, ..entry }, written, &mut links, (&mut profiles, &mut shelf))
+                    .link(&Entry { n, ..entry }, written, &mut links, (&mut profiles, &mut cache))
                     .is_none()
                 {
                     break;
@@ -89,47 +88,54 @@ impl Resolver<'_, '_> {
         links
     }
 
-    /// What one entry makes. None after an error.
+    /// Adds the links of one entry. None after an error.
     fn link(
         &mut self,
         entry: &Entry<'_>,
         written: &file::Link,
         links: &mut Links,
-        (profiles, shelf): (&mut Profiles, &mut Shelf),
+        (profiles, cache): (&mut Profiles, &mut ProfileCache),
     ) -> Option<()> {
-        let ways = self.ways(entry, written);
+        let directions = self.directions(entry, written);
         let matches = self.matches(entry, &written.matches);
         let LinkSettings { only, histogram } = self.row(entry, written)?;
-        let (ways, matches) = (ways?, matches?);
+        let (directions, matches) = (directions?, matches?);
         if let (Some(only), Some(first)) = (only, matches.first()) {
             let what = format!("it is for {only} only, and match chooses packets for it");
-            self.error(&first.2, entry, "match", what, "leave one of the two away");
-            return None;
+            return self.refuse(&first.2, entry, "match", what, "leave one of the two out");
         }
-        for way in ways {
-            let texts = overlaid(&written.blocks, way.overrides.map_or(&[][..], |way| &way.blocks));
-            let name = way.overrides.and_then(|way| way.profile.as_ref()).or(written.profile.as_ref());
+        for direction in directions {
+            let texts =
+                overlaid(&written.blocks, direction.overrides.map_or(&[][..], |direction| &direction.blocks));
+            let name = direction
+                .overrides
+                .and_then(|direction| direction.profile.as_ref())
+                .or(written.profile.as_ref());
             let named = match name {
-                Some(name) => self.named(entry, name, way.back, shelf)?,
+                Some(name) => self.profile_texts(entry, name, direction.back, cache)?,
                 None => Vec::new(),
             };
-            let texts = beneath(&named, texts);
+            let texts = merged(&named, texts);
             let own: DirectionSettings =
-                self.inner(entry, way.suffix.trim_start_matches('.'), way.overrides)?;
+                self.subtable(entry, direction.suffix.trim_start_matches('.'), direction.overrides)?;
             let profile = self.profile(entry, &texts, own.histogram.unwrap_or(histogram), profiles)?;
-            let medium = match way.overrides.and_then(|way| way.medium.as_ref()).or(written.medium.as_ref()) {
+            let medium = match direction
+                .overrides
+                .and_then(|direction| direction.medium.as_ref())
+                .or(written.medium.as_ref())
+            {
                 Some(medium) => Some((self.term(entry, "medium", medium)?, medium.span.clone())),
                 None => None,
             };
-            let name = self.link_name(entry, written, &way, links)?;
+            let name = self.link_name(entry, written, &direction, links)?;
             let place = links.links.len() as u32;
             for (source, destination, span) in &matches {
                 let (source, destination) =
-                    if way.back { (destination, source) } else { (source, destination) };
+                    if direction.back { (destination, source) } else { (source, destination) };
                 links.matches.push((place, (*source, *destination, span.clone())));
             }
             links.names.insert(name.clone(), place);
-            links.links.push(Link { name, profile, from: way.ends.0, to: way.ends.1 });
+            links.links.push(Link { name, profile, from: direction.ends.0, to: direction.ends.1 });
             links.spans.push(written.name.as_ref().map_or(&written.span, |name| &name.span).clone());
             links.media.push(medium.map(|(Name(medium), span)| (medium, span)));
             links.matched.push(!matches.is_empty() || only.is_some());
@@ -138,9 +144,13 @@ impl Resolver<'_, '_> {
         Some(())
     }
 
-    /// The directions that an entry asks for.
-    fn ways<'w>(&mut self, entry: &Entry<'_>, written: &'w file::Link) -> Option<Vec<Way<'w>>> {
-        let simplex = |ends| vec![Way { suffix: "", ends, overrides: None, back: false }];
+    /// The directions of an entry.
+    fn directions<'w>(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &'w file::Link,
+    ) -> Option<Vec<LinkDirection<'w>>> {
+        let simplex = |ends| vec![LinkDirection { suffix: "", ends, overrides: None, back: false }];
         let (ends, duplex) = match (&written.from, &written.to, &written.between) {
             (Some(from), Some(to), None) => {
                 let (from, to) = (self.end(entry, "from", from), self.end(entry, "to", to));
@@ -150,8 +160,13 @@ impl Resolver<'_, '_> {
                 let [one, two] = &between.0[..] else {
                     let span = between.0.first().map_or(&written.span, |first| &first.span);
                     let what = format!("between names {} ends", between.0.len());
-                    self.error(span, entry, "between", what, "name two, as in between = [\"a\", \"b\"]");
-                    return None;
+                    return self.refuse(
+                        span,
+                        entry,
+                        "between",
+                        what,
+                        "name two, as in between = [\"a\", \"b\"]",
+                    );
                 };
                 let (one, two) = (self.end(entry, "between", one), self.end(entry, "between", two));
                 ((one?, two?), true)
@@ -159,38 +174,40 @@ impl Resolver<'_, '_> {
             _ => {
                 let what = "a link has either from and to (simplex), or between (duplex)";
                 let fix = "write from = \"a\" and to = \"b\", or between = [\"a\", \"b\"]";
-                self.error(&written.span, entry, "", what, fix);
-                return None;
+                return self.refuse(&written.span, entry, "", what, fix);
             }
         };
         if ends.0 == ends.1 {
-            self.error(
+            return self.refuse(
                 &written.span,
                 entry,
                 "",
                 "it begins and ends at the same place",
                 "name two different ends",
             );
-            return None;
         }
         if !duplex {
             if written.forward.is_some() || written.backward.is_some() {
                 let what = "forward and backward belong to a duplex link";
-                self.error(
+                return self.refuse(
                     &written.span,
                     entry,
                     "",
                     what,
                     "write between = [\"a\", \"b\"] instead of from and to",
                 );
-                return None;
             }
             return Some(simplex(ends));
         }
         let back = (ends.1, ends.0);
         Some(vec![
-            Way { suffix: ".forward", ends, overrides: written.forward.as_ref(), back: false },
-            Way { suffix: ".backward", ends: back, overrides: written.backward.as_ref(), back: true },
+            LinkDirection { suffix: ".forward", ends, overrides: written.forward.as_ref(), back: false },
+            LinkDirection {
+                suffix: ".backward",
+                ends: back,
+                overrides: written.backward.as_ref(),
+                back: true,
+            },
         ])
     }
 
@@ -198,19 +215,19 @@ impl Resolver<'_, '_> {
         &mut self,
         entry: &Entry<'_>,
         written: &file::Link,
-        way: &Way<'_>,
+        direction: &LinkDirection<'_>,
         links: &Links,
     ) -> Option<Box<str>> {
         let span = written.name.as_ref().map_or(&written.span, |name| &name.span);
         let name: Box<str> = match &written.name {
             Some(name) => {
                 let Name(name) = self.term(entry, "name", name)?;
-                if way.suffix.is_empty() { name } else { format!("{name}{}", way.suffix).into() }
+                if direction.suffix.is_empty() { name } else { format!("{name}{}", direction.suffix).into() }
             }
             None => {
                 let ends = match (&written.from, &written.to, &written.between) {
                     (Some(from), Some(to), _) => [&from.text, &to.text],
-                    (_, _, Some(between)) if way.back => [&between.0[1].text, &between.0[0].text],
+                    (_, _, Some(between)) if direction.back => [&between.0[1].text, &between.0[0].text],
                     (_, _, Some(between)) => [&between.0[0].text, &between.0[1].text],
                     _ => return None,
                 };
@@ -218,8 +235,7 @@ impl Resolver<'_, '_> {
                 match Name::read(&format!("{from}-{to}")) {
                     Ok(Name(name)) => name,
                     Err(what) => {
-                        self.error(span, entry, "name", what, "give the link a name");
-                        return None;
+                        return self.refuse(span, entry, "name", what, "give the link a name");
                     }
                 }
             }
@@ -230,8 +246,7 @@ impl Resolver<'_, '_> {
                 (Some(_), Some(_)) => "put {n} into the name, so that each has its own",
                 (None, _) => "give each a name of its own",
             };
-            self.error(span, entry, "name", format!("there are two links named \"{name}\""), fix);
-            return None;
+            return self.refuse(span, entry, "name", format!("there are two links named \"{name}\""), fix);
         }
         Some(name)
     }
@@ -245,8 +260,7 @@ impl Resolver<'_, '_> {
             if source.is_ipv4() != destination.is_ipv4() {
                 let what = format!("{source} and {destination} are of different families");
                 let fix = "no packet has both: write two IPv4 or two IPv6 addresses";
-                self.error(&written.destination.span, entry, "match", what, fix);
-                return None;
+                return self.refuse(&written.destination.span, entry, "match", what, fix);
             }
             pairs.push((source, destination, written.source.span.clone()));
         }
@@ -254,7 +268,7 @@ impl Resolver<'_, '_> {
     }
 }
 
-/// The texts of a link with those of one direction in place of theirs.
+/// The texts of a link, overridden by those of one direction.
 fn overlaid<'b>(shared: &'b [BlockText], own: &'b [BlockText]) -> Vec<&'b BlockText> {
     let kept = shared.iter().filter(|block| !own.iter().any(|other| other.key == block.key));
     kept.chain(own).collect()

@@ -1,31 +1,31 @@
-//! Section `[[medium]]`: what links share.
+//! Section `[[medium]]`: shared media.
 
 use super::links::Links;
 use super::{Entry, Resolver, some};
 use crate::file::{self, BlockText, File};
-use crate::finding::suggestion;
-use crate::link_edit::{About, Asked, LinkFault, link_edit, no_such_parameter};
-use crate::meant::bare;
+use crate::finding::name_hint;
+use crate::implied::bare;
+use crate::link_edit::{BlockPatch, FaultPlace, LinkFault, link_edit, no_such_parameter};
 use crate::plan::Medium;
-use crate::written::{Name, Written};
+use crate::written::Name;
 use longwire_block::change::{Blocks, Edit};
 use longwire_block::{Spec, Values};
 use longwire_link::{MEDIA, check_medium, medium_profiles};
 use std::path::Path;
 
-/// Most stations of a medium: what happens there costs time with their number.
+/// Most stations of a medium: costs grow with their number.
 const MOST_STATIONS: usize = 4096;
 
-/// What `pairs` of parameter and text mean for a medium that is made of `now`.
+/// The edit that `pairs` of parameter and text make on a medium with the blocks `now`.
 ///
 /// # Errors
-/// The parameter that can't be, and why not.
+/// The faulty parameter, and the fault.
 pub fn medium_edit(now: &Blocks, pairs: &[(&str, &str)]) -> Result<Edit, (String, String)> {
     let Some((spec, _)) = now.first() else { return Err((String::new(), "there is no medium".into())) };
     let params: Vec<_> = pairs.iter().map(|(name, text)| (Some(*name), *text)).collect();
-    let asked = Asked { key: spec.key, kind: Some(spec.kind), params: &params };
-    let edit = link_edit(MEDIA, now, asked, Path::new(".")).map_err(|LinkFault { about, what, fix }| {
-        let name = if let About::Param(number, ..) = about { pairs[number].0 } else { "" };
+    let patch = BlockPatch { key: spec.key, kind: Some(spec.kind), params: &params };
+    let edit = link_edit(MEDIA, now, patch, Path::new(".")).map_err(|LinkFault { place, what, fix }| {
+        let name = if let FaultPlace::Param(number, ..) = place { pairs[number].0 } else { "" };
         (name.into(), if fix.is_empty() { what } else { format!("{what}; {fix}") })
     })?;
     if let Some((spec, values)) = edit.apply(now) {
@@ -35,7 +35,7 @@ pub fn medium_edit(now: &Blocks, pairs: &[(&str, &str)]) -> Result<Edit, (String
 }
 
 impl Resolver<'_, '_> {
-    /// The media with the links that share them. Incomplete after an error.
+    /// The media with their links. Incomplete after an error.
     pub(super) fn media(&mut self, file: &File, links: &Links) -> Vec<Medium> {
         let mut media: Vec<Medium> = Vec::new();
         for written in &file.medium {
@@ -63,18 +63,14 @@ impl Resolver<'_, '_> {
         media
     }
 
-    /// What a medium is. None after an error.
+    /// The kind and settings of a medium. None after an error.
     fn medium(&mut self, entry: &Entry<'_>, written: &file::Medium) -> Option<(&'static Spec, Values)> {
         let kind = &written.kind.text;
         let Some(spec) = MEDIA.iter().copied().find(|spec| spec.kind == kind) else {
             let kinds: Vec<&str> = MEDIA.iter().map(|spec| spec.kind).collect();
             let what = format!("there is no medium of the kind \"{}\"", kind.escape_debug());
-            let fix = match suggestion(kind, kinds.iter().copied()) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => format!("there are {}", kinds.join(", ")),
-            };
-            self.error(&written.kind.span, entry, "kind", what, fix);
-            return None;
+            let fix = name_hint(kind, &kinds);
+            return self.refuse(&written.kind.span, entry, "kind", what, fix);
         };
         let mut given: Vec<(&str, &str)> = Vec::new();
         if let Some(profile) = &written.profile {
@@ -84,20 +80,17 @@ impl Resolver<'_, '_> {
                 let what = format!("there is no profile \"{}\" of {kind}", profile.text.escape_debug());
                 let fix =
                     if names.is_empty() { "remove it".into() } else { format!("there are {}", some(&names)) };
-                self.error(&profile.span, entry, "profile", what, fix);
-                return None;
+                return self.refuse(&profile.span, entry, "profile", what, fix);
             };
             given.extend_from_slice(values);
         }
         for (name, text, span) in &written.params {
             let Some(param) = spec.params.iter().find(|param| param.name == *name) else {
                 let (what, fix) = no_such_parameter(spec, name);
-                self.error(span, entry, spec.key, what, fix);
-                return None;
+                return self.refuse(span, entry, spec.key, what, fix);
             };
             if let Err(error) = param.read(text) {
-                self.error(span, entry, name, bare(&error), "");
-                return None;
+                return self.refuse(span, entry, name, bare(&error), "");
             }
             given.push((name, text));
         }
@@ -108,18 +101,16 @@ impl Resolver<'_, '_> {
         let values = match Values::read(spec, &given) {
             Ok(values) => values,
             Err(error) => {
-                self.error(&written.name.span, entry, "", error.to_string(), "");
-                return None;
+                return self.refuse(&written.name.span, entry, "", error.to_string(), "");
             }
         };
         if let Err((name, what)) = check_medium(spec, &values) {
-            self.error(&span(name), entry, name, what, "");
-            return None;
+            return self.refuse(&span(name), entry, name, what, "");
         }
         Some((spec, values))
     }
 
-    /// Looks at the links that name a medium.
+    /// Checks the links that name a medium.
     fn stations(&mut self, file: &File, links: &Links) {
         let known: Vec<&str> = file.medium.iter().map(|medium| medium.name.text.as_str()).collect();
         for (place, medium) in links.media.iter().enumerate() {
@@ -127,11 +118,7 @@ impl Resolver<'_, '_> {
             let link = &links.links[place];
             let entry = Entry { section: "link", name: Some(&link.name), n: None };
             if !known.contains(&&**name) {
-                let fix = match suggestion(name, known.iter().copied()) {
-                    Some(near) => format!("did you mean \"{near}\"?"),
-                    None => "declare it as [[medium]]".into(),
-                };
-                self.error(span, &entry, "medium", format!("there is no medium \"{name}\""), fix);
+                self.no_such::<()>(&entry, (span, "medium"), name, &known);
             } else if links.profiles[link.profile as usize].value("rate").is_some() {
                 let what = "its medium decides its rate";
                 self.error(span, &entry, "rate", what, "remove rate, framing and overhead, or medium");
@@ -139,14 +126,14 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// Refuses a change of the rate of links that have a medium. None after an error.
+    /// Refuses a change of the rate of a medium's stations. None after an error.
     pub(super) fn no_station(
         &mut self,
         entry: &Entry<'_>,
         texts: &[BlockText],
         (places, links): (&[u32], &Links),
     ) -> Option<()> {
-        // Sources have places behind those of the links.
+        // Places after those of the links are sources.
         let of = |place: u32| links.media.get(place as usize).is_some_and(Option::is_some);
         let station = places.iter().find(|&&place| of(place));
         let rate = texts.iter().find(|text| text.key == "rate");
@@ -154,32 +141,10 @@ impl Resolver<'_, '_> {
         let what = format!("the medium of \"{}\" decides its rate", links.links[station as usize].name);
         let medium = links.media[station as usize].as_ref().map_or("", |(name, _)| name);
         let fix = format!("write medium = \"{medium}\" instead of the link, with its rate");
-        self.error(&rate.span, entry, "rate", what, fix);
-        None
+        self.refuse(&rate.span, entry, "rate", what, fix)
     }
 
-    /// The place of the medium of a name.
-    pub(super) fn medium_place(
-        &mut self,
-        entry: &Entry<'_>,
-        written: &Written<Name>,
-        media: &[Medium],
-    ) -> Option<u32> {
-        let name = self.term(entry, "medium", written)?.0;
-        if let Some(place) = media.iter().position(|medium| medium.name == name) {
-            return Some(place as u32);
-        }
-        let known = || media.iter().map(|medium| &*medium.name);
-        let fix = match suggestion(&name, known()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None if media.is_empty() => "add a [[medium]]".into(),
-            None => format!("there are {}", some(&known().collect::<Vec<_>>())),
-        };
-        self.error(&written.span, entry, "medium", format!("there is no medium \"{name}\""), fix);
-        None
-    }
-
-    /// What a text means for a medium that is made of `now`. None after an error.
+    /// The edit that a text makes on a medium with the blocks `now`. None after an error.
     pub(super) fn medium_edit(&mut self, entry: &Entry<'_>, text: &BlockText, now: &Blocks) -> Option<Edit> {
         let mut pairs = Vec::new();
         for (name, value, span) in &text.params {
@@ -191,8 +156,7 @@ impl Resolver<'_, '_> {
             Ok(edit) => Some(edit),
             Err((name, what)) => {
                 let at = text.params.iter().find(|(other, ..)| other.as_deref() == Some(&*name));
-                self.error(at.map_or(&text.span, |(.., span)| span), entry, &name, what, "");
-                None
+                self.refuse(at.map_or(&text.span, |(.., span)| span), entry, &name, what, "")
             }
         }
     }

@@ -6,62 +6,64 @@ mod budgets;
 mod choices;
 mod control_planes;
 mod delays;
-mod doubts;
+mod dry_run;
+mod event_request;
 mod events;
-mod foresight;
 mod forwarders;
 mod graph;
-mod joints;
+mod kept_places;
 mod levels;
 mod links;
 mod media;
-mod named;
 mod nesp;
 mod nodes;
-mod pace;
 mod paths;
 mod port_queues;
 mod processors;
+mod profile_files;
+mod repeats;
 mod router_events;
+mod router_ports;
 mod routers;
 mod routes;
 mod rules;
 mod settings;
-mod sharing_doubts;
+mod sharing_warnings;
 mod source_events;
 mod sources;
 mod stages;
 mod steers;
-mod wanted;
+mod warnings;
 
+pub(crate) use kept_places::KeptPlaces;
 pub use media::medium_edit;
-pub(crate) use stages::WantedStage;
+pub(crate) use stages::StageRequest;
 
 use crate::file::File;
-use crate::finding::{Findings, suggestion};
+use crate::finding::{Findings, did_you_mean};
 use crate::plan::{End, Plan, Routes};
 use crate::row::Repeated;
 use crate::settings::{RepeatSettings, ScenarioSettings};
 use crate::template;
-use crate::written::{Term, Whole, Written};
+use crate::written::{Name, Term, Whole, Written};
 use longwire_block::Spec;
 use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The plan that `file` describes, and what is added and removed while it runs; complete only if `findings`
-/// has no error in the end.
+/// The plan that `file` describes, whose ports have the `kept` places, and what is added and removed while it
+/// runs; complete only if `findings` has no error in the end.
 pub(crate) fn resolve(
-    file: &File,
+    (file, kept): (&File, KeptPlaces),
     name: &str,
     registry: &[&'static Spec],
     findings: &mut Findings<'_>,
-) -> Option<(Plan, Vec<WantedStage>)> {
+) -> Option<(Plan, Vec<StageRequest>)> {
     let mut resolver = Resolver::new(registry, findings, name);
     let (engine, fidelity) = (resolver.engine(file), resolver.fidelity(file));
     let whole: Option<ScenarioSettings> = resolver.row(&Entry::root(), &file.whole);
-    let mut nodes = resolver.nodes(file);
+    let mut nodes = resolver.nodes(file, kept);
     resolver.link_count(file)?;
     let mut links = resolver.links(file);
     let steers = resolver.steers(&mut links);
@@ -82,7 +84,7 @@ pub(crate) fn resolve(
     if resolver.findings.failed() {
         return None;
     }
-    let known = paths::Known { nodes: &nodes, links: &links, graph: &graph };
+    let known = paths::Topology { nodes: &nodes, links: &links, graph: &graph };
     let mut routes = Routes::default();
     let pair_rules = resolver.pair_rules(&nodes, &graph, &given, &mut routes)?;
     let address_rules = resolver.address_rules(known, &given, &owners, &mut routes);
@@ -118,7 +120,7 @@ pub(crate) fn resolve(
         nesp: resolver.nesp(file),
         notes: Vec::new(),
     };
-    resolver.doubts(&mut plan, &links.spans, &nodes.spans);
+    resolver.warnings(&mut plan, &links.spans, &nodes.spans);
     resolver.queues(file, &plan, &nodes.queue_spans);
     Some((plan, stages))
 }
@@ -127,11 +129,11 @@ pub(crate) fn resolve(
 struct Resolver<'d, 'f> {
     registry: &'d [&'static Spec],
     findings: &'d mut Findings<'f>,
-    /// Hosts, ports and bridges by name: they share one space of names.
+    /// Hosts, ports and bridges by name: one namespace.
     nodes: HashMap<Box<str>, End>,
-    /// Routers by name, in the same space of names.
+    /// Routers by name, in the same namespace.
     routers: HashMap<Box<str>, u32>,
-    /// The scenario's folder: relative names of files count from there.
+    /// The scenario's folder, to which file names are relative.
     folder: PathBuf,
 }
 
@@ -143,7 +145,7 @@ impl<'d, 'f> Resolver<'d, 'f> {
     }
 }
 
-/// One of what an entry of the file makes, as errors call it.
+/// An object made by an entry of the file, as errors call it.
 #[derive(Clone, Copy)]
 struct Entry<'e> {
     section: &'static str,
@@ -152,7 +154,7 @@ struct Entry<'e> {
 }
 
 impl Entry<'_> {
-    /// The keys outside all sections.
+    /// Keys outside of all sections.
     const fn root() -> Self {
         Self { section: "", name: None, n: None }
     }
@@ -183,25 +185,34 @@ impl Resolver<'_, '_> {
         self.findings.error(span.clone(), &entry.field(key), what.into(), fix);
     }
 
-    /// Reads a value, its template expanded.
+    /// Reports an error and returns none.
+    fn refuse<T>(
+        &mut self,
+        span: &Range<usize>,
+        entry: &Entry<'_>,
+        key: &str,
+        what: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Option<T> {
+        self.error(span, entry, key, what, fix);
+        None
+    }
+
+    /// Reads a value after expanding its template. None after an error.
     fn term<T: Term>(&mut self, entry: &Entry<'_>, key: &str, written: &Written<T>) -> Option<T> {
         let text = match template::expand(&written.text, entry.n) {
             Ok(text) => text,
             Err(what) => {
-                self.error(&written.span, entry, key, what, "");
-                return None;
+                return self.refuse(&written.span, entry, key, what, "");
             }
         };
         match T::read(&text) {
             Ok(value) => Some(value),
-            Err(what) => {
-                self.error(&written.span, entry, key, what, "");
-                None
-            }
+            Err(what) => self.refuse(&written.span, entry, key, what, ""),
         }
     }
 
-    /// Reads a term, or returns `default` if nothing is written. None only after an error.
+    /// Reads a value; `default` if none is written. None after an error.
     fn term_or<T: Term>(
         &mut self,
         entry: &Entry<'_>,
@@ -215,7 +226,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// Reads a whole number within a range.
+    /// Reads a whole number within a range. None after an error.
     fn whole_or(
         &mut self,
         entry: &Entry<'_>,
@@ -230,11 +241,10 @@ impl Resolver<'_, '_> {
             return Some(value);
         }
         let what = format!("{value} is out of range: {} to {}", range.start(), range.end());
-        self.error(&written.span, entry, key, what, "");
-        None
+        self.refuse(&written.span, entry, key, what, "")
     }
 
-    /// The numbers of an entry's repetitions: a single none if it has no count.
+    /// The numbers of an entry's repetitions: a single `None` without a count.
     fn numbers<T>(
         &mut self,
         entry: &Entry<'_>,
@@ -243,7 +253,7 @@ impl Resolver<'_, '_> {
         let repeats = written.repeats();
         if let (None, Some(first)) = (repeats.span("count"), repeats.span("first")) {
             let what = "first has no meaning without count";
-            self.error(first, entry, "first", what, "add count = 10, say");
+            self.error(first, entry, "first", what, "add one such as count = 10");
         }
         match self.row(entry, repeats) {
             Some(RepeatSettings { count: None, .. }) => Box::new(std::iter::once(None)),
@@ -252,8 +262,8 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// The end that a name means.
-    fn end(&mut self, entry: &Entry<'_>, key: &str, written: &Written<crate::written::Name>) -> Option<End> {
+    /// The end of this name.
+    fn end(&mut self, entry: &Entry<'_>, key: &str, written: &Written<Name>) -> Option<End> {
         let text = template::expand(&written.text, entry.n);
         if let Some(end) = text.as_ref().ok().and_then(|text| self.nodes.get(text.as_ref())) {
             return Some(*end);
@@ -262,40 +272,78 @@ impl Resolver<'_, '_> {
         if self.routers.contains_key(&name.0) {
             let what = format!("\"{}\" is a router, and links are joined to its ports", name.0);
             let fix = "name one of its own ports: one that is neither a host nor a declared port";
-            self.error(&written.span, entry, key, what, fix);
-            return None;
+            return self.refuse(&written.span, entry, key, what, fix);
         }
         let mut known: Vec<&str> = self.nodes.keys().map(AsRef::as_ref).collect();
         known.sort_unstable();
-        let fix = match suggestion(&name.0, known.iter().copied()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None if known.is_empty() => "declare it as [[host]], [[port]] or [[bridge]]".into(),
-            None => format!("there are {}; or declare it as [[host]], [[port]] or [[bridge]]", some(&known)),
-        };
-        self.error(
+        let declare = "declare it as [[host]], [[port]] or [[bridge]]";
+        let fix = did_you_mean(&name.0, known.iter().copied()).unwrap_or_else(|| match &known[..] {
+            [] => declare.into(),
+            _ => format!("there are {}; or {declare}", some(&known)),
+        });
+        self.refuse(
             &written.span,
             entry,
             key,
             format!("there is no host, port or bridge \"{}\"", name.0),
             fix,
-        );
-        None
+        )
     }
 
-    /// Finds a host or a port.
-    fn port(&mut self, entry: &Entry<'_>, key: &str, written: &Written<crate::written::Name>) -> Option<u16> {
+    /// The place of the object with this name among those with `names`. None after an error.
+    fn place_named<'n>(
+        &mut self,
+        entry: &Entry<'_>,
+        key: &str,
+        written: &Written<Name>,
+        names: impl Iterator<Item = &'n str> + Clone,
+    ) -> Option<u32> {
+        let name = self.term(entry, key, written)?.0;
+        let place = names.clone().position(|other| *other == *name);
+        place
+            .map(|place| place as u32)
+            .or_else(|| self.no_such(entry, (&written.span, key), &name, &names.collect::<Vec<_>>()))
+    }
+
+    /// The router of this name. None after an error.
+    fn router_named(&mut self, entry: &Entry<'_>, written: &Written<Name>) -> Option<u32> {
+        let name = self.term(entry, "router", written)?.0;
+        self.routers.get(&name).copied().or_else(|| {
+            let routers: Vec<_> = self.routers.keys().cloned().collect();
+            let mut known: Vec<&str> = routers.iter().map(AsRef::as_ref).collect();
+            known.sort_unstable();
+            self.no_such(entry, (&written.span, "router"), &name, &known)
+        })
+    }
+
+    /// Reports that none of the `known` objects has this name.
+    fn no_such<T>(
+        &mut self,
+        entry: &Entry<'_>,
+        (span, key): (&Range<usize>, &str),
+        name: &str,
+        known: &[&str],
+    ) -> Option<T> {
+        let fix = did_you_mean(name, known.iter().copied()).unwrap_or_else(|| match known {
+            [] => format!("declare it as [[{key}]]"),
+            _ => format!("there are {}", some(known)),
+        });
+        self.refuse(span, entry, key, format!("there is no {key} \"{name}\""), fix)
+    }
+
+    /// The host or port of this name.
+    fn port(&mut self, entry: &Entry<'_>, key: &str, written: &Written<Name>) -> Option<u16> {
         match self.end(entry, key, written)? {
             End::Port(place) => Some(place),
             End::Bridge(_) => {
-                let what = format!("\"{}\" is a bridge; a host or a port has to stand here", written.text);
-                self.error(&written.span, entry, key, what, "name a host or a port");
-                None
+                let what = format!("\"{}\" is a bridge; a host or a port is needed here", written.text);
+                self.refuse(&written.span, entry, key, what, "name a host or a port")
             }
         }
     }
 }
 
-/// A list of names, not too long.
+/// A list of names, shortened.
 fn some(names: &[&str]) -> String {
     const MOST: usize = 8;
     let list = names[..names.len().min(MOST)].join(", ");

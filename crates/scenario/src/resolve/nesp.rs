@@ -51,7 +51,7 @@ impl Resolver<'_, '_> {
         Some(Nesp { key_file: key_file?, ports, udp, udp6, allow })
     }
 
-    /// The address and port of a UDP form: those that `read` finds in the text.
+    /// The address and port of NESP over UDP, as parsed by `read`.
     fn udp_form<A>(
         &mut self,
         entry: &Entry<'_>,

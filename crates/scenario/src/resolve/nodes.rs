@@ -1,5 +1,6 @@
 //! Hosts, ports and bridges.
 
+use super::kept_places::{KeptPlaces, Side};
 use super::{Entry, Resolver};
 use crate::address::{Mac, Network};
 use crate::file::{self, File};
@@ -7,6 +8,7 @@ use crate::plan::{Attachment, Bridge, BridgeSettings, Driven, End, Host, HostRou
 use crate::router_plan::Router;
 use crate::row::Params;
 use crate::settings::HostSettings;
+use crate::template;
 use crate::written::{Listed, Name, Text, Written};
 use longwire_block::{MAX_PORTS, Settings};
 use longwire_drivers::{Backend, Netns};
@@ -16,33 +18,65 @@ use std::ops::Range;
 
 const MOST_BRIDGES: usize = 1 << 16;
 
-/// A router's own port: its place, and the bridge it asks for.
-pub(super) struct Inner {
+/// A router's own port: its place, and the bridge it names.
+pub(super) struct OwnPort {
     pub(super) place: u16,
     pub(super) wanted_bridge: Option<(u32, Range<usize>)>,
 }
 
-/// What ports hang on, and what is behind them. Their bridges are known once the links are.
+/// Hosts, ports, bridges and routers. Ports' bridges are known once the links are.
 #[derive(Default)]
 pub(super) struct Nodes {
     pub(super) hosts: Vec<Host>,
     pub(super) ports: Vec<Port>,
     pub(super) bridges: Vec<Bridge>,
-    /// Where each port, and the bridge it asks for, stands in the file.
+    /// Places of each port in the file, and the bridges they name.
     pub(super) spans: Vec<Range<usize>>,
-    pub(super) wanted_bridges: Vec<Option<(u32, Range<usize>)>>,
+    pub(super) wanted_bridges: Vec<WantedBridge>,
     pub(super) routers: Vec<Router>,
     /// Routers' own ports.
-    pub(super) inner: Vec<Inner>,
+    pub(super) own_ports: Vec<OwnPort>,
     pub(super) macs: HashMap<Mac, u16>,
-    /// Where the number of a port's queues stands, by the port's place.
+    /// By port: the place of its key `queues`.
     pub(super) queue_spans: HashMap<u16, Range<usize>>,
     interfaces: HashMap<(Netns, String), u16>,
+    kept: KeptPlaces,
 }
 
+impl Nodes {
+    /// Nodes whose ports have the `kept` places.
+    fn with(kept: KeptPlaces) -> Self {
+        let count = kept.names.len();
+        let ports = kept.names.iter().cloned().map(Port::vacant).collect();
+        let (spans, wanted_bridges) = (vec![0..0; count], vec![None; count]);
+        Self { ports, spans, wanted_bridges, kept, ..Self::default() }
+    }
+
+    /// The place of the port called `name`: the one that it had, or a new one. None if there are too many.
+    pub(super) fn place_of(&self, name: &str, side: Side) -> Option<u16> {
+        let fresh = (self.ports.len() < MAX_PORTS).then_some(self.ports.len() as u16);
+        self.kept.get(name, side).or(fresh)
+    }
+
+    /// Puts a port at its place, with where it stands in the file and the bridge it asks for.
+    pub(super) fn put(&mut self, place: u16, port: Port, span: Range<usize>, bridge: WantedBridge) {
+        let at = usize::from(place);
+        if at == self.ports.len() {
+            self.ports.push(port);
+            self.spans.push(span);
+            self.wanted_bridges.push(bridge);
+        } else {
+            (self.ports[at], self.spans[at], self.wanted_bridges[at]) = (port, span, bridge);
+        }
+    }
+}
+
+/// The bridge that a port names, and where.
+type WantedBridge = Option<(u32, Range<usize>)>;
+
 impl Resolver<'_, '_> {
-    pub(super) fn nodes(&mut self, file: &File) -> Nodes {
-        let mut nodes = Nodes::default();
+    pub(super) fn nodes(&mut self, file: &File, kept: KeptPlaces) -> Nodes {
+        let mut nodes = Nodes::with(kept);
         self.bridges(file, &mut nodes);
         for written in &file.host {
             let entry = Entry { section: "host", name: Some(&written.name.text), n: None };
@@ -61,14 +95,14 @@ impl Resolver<'_, '_> {
             }
         }
         self.routers(file, &mut nodes);
-        if nodes.ports.is_empty() && !self.findings.failed() {
+        if nodes.ports.iter().all(Port::is_vacant) && !self.findings.failed() {
             let fix = "add [[host]] or [[port]] entries; docs/book/scenario.md has examples";
             self.error(&(0..0), &Entry::root(), "", "there is no host and no port: nothing can send", fix);
         }
         nodes
     }
 
-    /// Gives a node its name. None after an error.
+    /// Names a node. None after an error.
     fn name(&mut self, entry: &Entry<'_>, written: &Written<Name>, end: End) -> Option<Box<str>> {
         let Name(name) = self.term(entry, "name", written)?;
         if self.nodes.insert(name.clone(), end).is_some() {
@@ -78,8 +112,7 @@ impl Resolver<'_, '_> {
             } else {
                 "hosts, ports and bridges share one space of names: rename one"
             };
-            self.error(&written.span, entry, "name", what, fix);
-            return None;
+            return self.refuse(&written.span, entry, "name", what, fix);
         }
         Some(name)
     }
@@ -96,32 +129,12 @@ impl Resolver<'_, '_> {
                 }
                 let settings = self.row(&entry, written);
                 let name = self.name(&entry, &written.name, End::Bridge(nodes.bridges.len() as u32));
-                let (Some(BridgeSettings { ageing, table, wire }), Some(name)) = (settings, name) else {
-                    break;
-                };
-                nodes.bridges.push(Bridge {
-                    name,
-                    ageing,
-                    table,
-                    wire,
-                    ports: Vec::new(),
-                    segment: 0,
-                    declared: true,
-                });
+                let (Some(settings), Some(name)) = (settings, name) else { break };
+                nodes.bridges.push(Bridge::new(name, settings, true));
             }
         }
         if file.bridge.is_empty() {
-            let name = "bridge".into();
-            let BridgeSettings { ageing, table, wire } = BridgeSettings::defaults();
-            nodes.bridges.push(Bridge {
-                name,
-                ageing,
-                table,
-                wire,
-                ports: Vec::new(),
-                segment: 0,
-                declared: false,
-            });
+            nodes.bridges.push(Bridge::new("bridge".into(), BridgeSettings::defaults(), false));
         }
     }
 
@@ -130,12 +143,12 @@ impl Resolver<'_, '_> {
         let name = self.name(entry, &written.name, End::Port(place));
         let addresses = self.host_addresses(entry, written);
         let settings = self.row(entry, written);
-        let mac = self.mac(entry, written.mac.as_ref(), &written.name, nodes);
+        let mac = self.mac(entry, written.mac.as_ref(), (&written.name, place), nodes);
         let wanted_bridge = self.wanted_bridge(entry, written.bridge.as_ref());
         let (name, addresses, mac) = (name?, addresses?, mac?);
         let (gateways, routes) = self.host_routes(entry, written, &addresses)?;
         let host = nodes.hosts.len() as u32;
-        nodes.ports.push(Port {
+        let port = Port {
             name: name.clone(),
             attachment: Attachment::Host(host),
             addresses: addresses.iter().map(|net| Network::single(net.address)).collect(),
@@ -144,9 +157,8 @@ impl Resolver<'_, '_> {
             segment: 0,
             router: None,
             queues: 1,
-        });
-        nodes.spans.push(written.name.span.clone());
-        nodes.wanted_bridges.push(wanted_bridge?);
+        };
+        nodes.put(place, port, written.name.span.clone(), wanted_bridge?);
         let HostSettings { driver, mtu } = settings?;
         nodes.hosts.push(Host { name, port: place, driver, addresses, mac, mtu, gateways, routes });
         Some(())
@@ -214,7 +226,7 @@ impl Resolver<'_, '_> {
         gateways.push(gateway);
     }
 
-    /// An address that has to lie in one of the host's networks.
+    /// An address in one of the host's networks.
     fn neighbour(
         &mut self,
         entry: &Entry<'_>,
@@ -243,7 +255,7 @@ impl Resolver<'_, '_> {
         let driven = self.driven(entry, written);
         let queues_span = written.params.iter().find(|(name, ..)| *name == "queues").map(|(.., span)| span);
         let addresses = self.networks(entry, &written.addresses);
-        let mac = self.mac(entry, written.mac.as_ref(), &written.name, nodes);
+        let mac = self.mac(entry, written.mac.as_ref(), (&written.name, place), nodes);
         let wanted_bridge = self.wanted_bridge(entry, written.bridge.as_ref());
         let (name, driven) = (name?, driven?);
         if let Some(interface) = driven.interface()
@@ -261,9 +273,8 @@ impl Resolver<'_, '_> {
         }
         let queues = driven.setting("queues").unwrap_or(1);
         let (attachment, bridge, segment, router) = (Attachment::Driven(driven), 0, 0, None);
-        nodes.ports.push(Port { name, attachment, addresses, mac, bridge, segment, router, queues });
-        nodes.spans.push(written.name.span.clone());
-        nodes.wanted_bridges.push(wanted_bridge?);
+        let port = Port { name, attachment, addresses, mac, bridge, segment, router, queues };
+        nodes.put(place, port, written.name.span.clone(), wanted_bridge?);
         Some(())
     }
 
@@ -281,7 +292,7 @@ impl Resolver<'_, '_> {
                 self.error(span, entry, key, what, "remove it, or choose another driver");
                 continue;
             }
-            // A text that is there says something.
+            // A value that is given must not be empty.
             self.term(entry, key, &Written::<Text>::new(span.clone(), text.clone()))?;
             params.push((key, text.clone(), span.clone()));
         }
@@ -294,22 +305,22 @@ impl Resolver<'_, '_> {
     }
 
     pub(super) fn place(&mut self, entry: &Entry<'_>, name: &Written<Name>, nodes: &Nodes) -> Option<u16> {
-        if nodes.ports.len() == MAX_PORTS {
+        let expanded = template::expand(&name.text, entry.n).unwrap_or_default();
+        let place = nodes.place_of(&expanded, Side::Near);
+        if place.is_none() {
             let what = format!("there are more than {MAX_PORTS} hosts and ports");
             self.error(&name.span, entry, "", what, "let several addresses share a port (see link, match)");
-            return None;
         }
-        Some(nodes.ports.len() as u16)
+        place
     }
 
     fn mac(
         &mut self,
         entry: &Entry<'_>,
         written: Option<&Written<Mac>>,
-        name: &Written<Name>,
+        (name, place): (&Written<Name>, u16),
         nodes: &mut Nodes,
     ) -> Option<Mac> {
-        let place = nodes.ports.len() as u16;
         let mac = self.term_or(entry, "mac", written, Mac::of_port(place))?;
         if let Some(other) = nodes.macs.insert(mac, place) {
             let other = nodes.ports.get(usize::from(other)).map_or("another", |port| &port.name);
@@ -331,16 +342,12 @@ impl Resolver<'_, '_> {
         if let Some(End::Bridge(index)) = self.nodes.get(&name) {
             return Some(Some((*index, written.span.clone())));
         }
-        let mut known: Vec<&str> = Vec::new();
+        let mut known: Vec<Box<str>> = Vec::new();
         known.extend(
-            self.nodes.iter().filter(|(_, end)| matches!(end, End::Bridge(_))).map(|(name, _)| name.as_ref()),
+            self.nodes.iter().filter(|(_, end)| matches!(end, End::Bridge(_))).map(|(name, _)| name.clone()),
         );
         known.sort_unstable();
-        let fix = match crate::finding::suggestion(&name, known.iter().copied()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!("declare it: [[bridge]] with name = \"{name}\""),
-        };
-        self.error(&written.span, entry, "bridge", format!("there is no bridge \"{name}\""), fix);
-        None
+        let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+        self.no_such(entry, (&written.span, "bridge"), &name, &known)
     }
 }

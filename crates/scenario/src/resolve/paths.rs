@@ -1,20 +1,20 @@
-//! Section `[[path]]`: ways that are given instead of found.
+//! Section `[[path]]`: paths that are set instead of computed.
 
 use super::graph::Graph;
 use super::links::{Links, Pair};
 use super::nodes::Nodes;
 use super::{Entry, Resolver};
 use crate::file::{self, File};
-use crate::finding::suggestion;
+use crate::finding::did_you_mean;
 use crate::plan::End;
 use crate::template;
 use crate::written::{Name, Written};
 use std::collections::HashMap;
 
-/// The ways that are given.
+/// The paths of the file.
 #[derive(Default)]
-pub(super) struct Given {
-    /// Links by (in, out) port.
+pub(super) struct DeclaredPaths {
+    /// Links by (input, output) port.
     pub(super) by_ports: HashMap<(u16, u16), Vec<u32>>,
     /// Links by address pair.
     pub(super) by_addresses: Vec<(Vec<u32>, Pair)>,
@@ -22,21 +22,27 @@ pub(super) struct Given {
 
 /// The results of earlier steps.
 #[derive(Clone, Copy)]
-pub(super) struct Known<'k> {
+pub(super) struct Topology<'k> {
     pub(super) nodes: &'k Nodes,
     pub(super) links: &'k Links,
     pub(super) graph: &'k Graph,
 }
 
 impl Resolver<'_, '_> {
-    pub(super) fn paths(&mut self, file: &File, nodes: &Nodes, links: &Links, graph: &Graph) -> Given {
-        let mut given = Given::default();
+    pub(super) fn paths(
+        &mut self,
+        file: &File,
+        nodes: &Nodes,
+        links: &Links,
+        graph: &Graph,
+    ) -> DeclaredPaths {
+        let mut given = DeclaredPaths::default();
         for written in &file.path {
             let entry = Entry { section: "path", name: None, n: None };
             for n in self.numbers(&entry, written) {
                 let name = format!("{}-{}", written.from.text, written.to.text);
                 let entry = Entry { n, name: Some(&name), ..entry };
-                if self.path(&entry, written, Known { nodes, links, graph }, &mut given).is_none() {
+                if self.path(&entry, written, Topology { nodes, links, graph }, &mut given).is_none() {
                     break;
                 }
             }
@@ -48,25 +54,29 @@ impl Resolver<'_, '_> {
         &mut self,
         entry: &Entry<'_>,
         written: &file::Path,
-        known: Known<'_>,
-        given: &mut Given,
+        known: Topology<'_>,
+        given: &mut DeclaredPaths,
     ) -> Option<()> {
         let (from, to) = (self.port(entry, "from", &written.from), self.port(entry, "to", &written.to));
         let (from, to) = (from?, to?);
         if [from, to].iter().any(|port| known.nodes.ports[usize::from(*port)].router.is_some()) {
-            let what = "a router sits there, which chooses the way itself";
-            self.error(
+            let what = "a router is there, which chooses the path itself";
+            return self.refuse(
                 &written.from.span,
                 entry,
                 "from",
                 what,
                 "give the router a route, or join ports by a link",
             );
-            return None;
         }
         if from == to {
-            self.error(&written.to.span, entry, "to", "it ends where it begins", "name another host or port");
-            return None;
+            return self.refuse(
+                &written.to.span,
+                entry,
+                "to",
+                "it ends where it begins",
+                "name another host or port",
+            );
         }
         let mut places = Vec::with_capacity(written.links.0.len());
         for name in &written.links.0 {
@@ -81,8 +91,7 @@ impl Resolver<'_, '_> {
         if given.by_ports.insert((from, to), places).is_some() {
             let what =
                 format!("there is a path from \"{}\" to \"{}\" already", written.from.text, written.to.text);
-            self.error(&written.from.span, entry, "", what, "keep one, or give them match");
-            return None;
+            return self.refuse(&written.from.span, entry, "", what, "keep one, or give them match");
         }
         Some(())
     }
@@ -97,13 +106,10 @@ impl Resolver<'_, '_> {
         let fix = if links.names.contains_key(halves[0].as_str()) {
             format!("it is a duplex link: write \"{}\" or \"{}\"", halves[0], halves[1])
         } else {
-            match suggestion(&name, links.links.iter().take(10_000).map(|link| &*link.name)) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None => "declare it as [[link]]".into(),
-            }
+            did_you_mean(&name, links.links.iter().take(10_000).map(|link| &*link.name))
+                .unwrap_or_else(|| "declare it as [[link]]".into())
         };
-        self.error(&written.span, entry, "links", format!("there is no link \"{name}\""), fix);
-        None
+        self.refuse(&written.span, entry, "links", format!("there is no link \"{name}\""), fix)
     }
 
     /// Checks that each link begins where the one before ends.
@@ -113,15 +119,15 @@ impl Resolver<'_, '_> {
         written: &file::Path,
         (from, to): (u16, u16),
         places: &[u32],
-        known: Known<'_>,
+        known: Topology<'_>,
     ) -> Option<()> {
-        let Known { nodes, links, graph } = known;
+        let Topology { nodes, links, graph } = known;
         let bridge = |port: u16| End::Bridge(nodes.ports[usize::from(port)].bridge);
         let name = |end: End| match end {
             End::Bridge(index) => &nodes.bridges[index as usize].name,
             End::Port(place) => &nodes.ports[usize::from(place)].name,
         };
-        // A port without a link to its bridge is as good as on it.
+        // A port without a link to its bridge is at the bridge.
         let mut at = End::Port(from);
         let on_bridge = graph.up[usize::from(from)].is_none();
         for (index, place) in places.iter().enumerate() {
@@ -135,15 +141,13 @@ impl Resolver<'_, '_> {
                     name(at)
                 );
                 let fix = "name the links in order, each beginning where the one before ends";
-                self.error(&written.links.0[index].span, entry, "links", what, fix);
-                return None;
+                return self.refuse(&written.links.0[index].span, entry, "links", what, fix);
             }
             at = link.to;
             if matches!(at, End::Port(_)) && index + 1 < places.len() {
                 let what = format!("\"{}\" ends at \"{}\", which forwards nothing", link.name, name(at));
                 let fix = "lead the path over bridges, up to its last link";
-                self.error(&written.links.0[index].span, entry, "links", what, fix);
-                return None;
+                return self.refuse(&written.links.0[index].span, entry, "links", what, fix);
             }
         }
         if places.is_empty() && on_bridge {

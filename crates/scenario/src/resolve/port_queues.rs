@@ -1,4 +1,4 @@
-//! Whether ports may have as many queues as the file says.
+//! Checks of the number of ports' queues.
 
 use super::{Entry, Resolver};
 use crate::file::File;
@@ -8,25 +8,24 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 impl Resolver<'_, '_> {
-    /// Checks queues, of ports and of routers' programs, which are of the whole plan. `spans` is where those
-    /// of ports stand.
+    /// Checks queues of ports and programs, which need the whole plan. `spans` has the places of ports' keys.
     pub(super) fn queues(&mut self, file: &File, plan: &Plan, spans: &HashMap<u16, Range<usize>>) {
         self.port_queues(plan, spans);
         self.queues_of_forwarders(file, plan);
     }
 
-    /// A queue has a worker of its own, with a node of its own. That is exact only where a node decides about
-    /// a frame by that frame alone: as a relay between two ports.
+    /// Each queue has its own worker with its own node. That is exact only where a node decides by each frame
+    /// alone: as a relay between two ports.
     fn port_queues(&mut self, plan: &Plan, spans: &HashMap<u16, Range<usize>>) {
         let mut several: Vec<_> =
             spans.iter().filter(|(place, _)| plan.ports[usize::from(**place)].queues > 1).collect();
         several.sort_unstable_by_key(|(place, _)| **place);
         for (&place, span) in several {
             let port = &plan.ports[usize::from(place)];
-            let wrong = no_workers(plan, port)
+            let fault = no_workers(plan, port)
                 .or_else(|| no_relay(plan, &plan.segments[port.segment as usize], place))
                 .or_else(|| takes_settings(plan, place));
-            if let Some((what, fix)) = wrong {
+            if let Some((what, fix)) = fault {
                 let entry = Entry { section: "port", name: Some(&port.name), n: None };
                 self.error(span, &entry, "queues", what, fix);
             }
@@ -35,10 +34,10 @@ impl Resolver<'_, '_> {
 }
 
 /// The fault and its fix.
-type Wrong = Option<(String, String)>;
+type Fault = Option<(String, String)>;
 
-/// Whether there is a worker for each queue.
-fn no_workers(plan: &Plan, port: &Port) -> Wrong {
+/// The fault if there is not a worker for each queue.
+fn no_workers(plan: &Plan, port: &Port) -> Fault {
     let (queues, workers) = (port.queues, plan.engine.workers);
     if u32::from(queues) > workers {
         let s = if workers == 1 { "" } else { "s" };
@@ -52,8 +51,8 @@ fn no_workers(plan: &Plan, port: &Port) -> Wrong {
     })
 }
 
-/// Whether copies of the port's node do together what one would.
-fn no_relay(plan: &Plan, segment: &Segment, place: u16) -> Wrong {
+/// The fault if copies of the port's node can't replace a single one.
+fn no_relay(plan: &Plan, segment: &Segment, place: u16) -> Fault {
     let port = &plan.ports[usize::from(place)];
     if let Some(router) = segment.router {
         let what = format!(
@@ -93,8 +92,8 @@ fn no_relay(plan: &Plan, segment: &Segment, place: u16) -> Wrong {
     }
 }
 
-/// Whether its frames may change settings: a session's frames would meet several workers.
-fn takes_settings(plan: &Plan, place: u16) -> Wrong {
+/// The fault if its frames may change settings: those of one session would reach several workers.
+fn takes_settings(plan: &Plan, place: u16) -> Fault {
     let is_named = plan.nesp.as_ref().is_some_and(|nesp| nesp.ports.contains(&place));
     is_named.then(|| {
         let what = "[nesp] lets frames of this port change settings, and one worker has to see all of them";

@@ -1,4 +1,4 @@
-//! What a `[[router]]` section says of its processors: who shares them, and how.
+//! Processors of `[[router]]` that flows share.
 
 use super::{Entry, Resolver};
 use crate::file_router;
@@ -16,19 +16,19 @@ use std::ops::Range;
 
 /// The scheduler with one queue for all.
 pub(super) const FIRST_COME: &str = "fifo";
-/// How long a program may take unless it is said, in microseconds.
+/// Default budget of a program in microseconds.
 const BUDGET: u64 = 100;
-/// What a round gives where nothing is known of what packets cost.
+/// Default quantum where no cost is known.
 const QUANTUM: Nanos = Nanos::from_micros(20);
-/// How many packets are inside where that is not said: so many for each flow known at once, within these
-/// bounds. The most of them take half of the memory that packets have at first.
+/// Default number of packets inside: `EACH` for each flow known at once, within these bounds. The maximum
+/// takes half of the initial packet memory.
 const EACH: u32 = 4;
 const PACKETS: (u32, u32) = (4096, 65_536);
-/// Bytes of Ethernet's header, which an MTU does not count.
+/// Ethernet header in bytes, which an MTU excludes.
 const ETHERNET: u32 = 14;
 
 impl Resolver<'_, '_> {
-    /// How a router's processors are shared; none within if they are not, none after an error.
+    /// How a router's processors are shared, if they are. None after an error.
     pub(super) fn processors(
         &mut self,
         entry: &Entry<'_>,
@@ -40,8 +40,7 @@ impl Resolver<'_, '_> {
             let what = format!("{key} is about processors that flows share, and there is no scheduler");
             let fix = "add one, such as scheduler = \"gmr3\" (docs/book/sharing.md says which there are), or \
                        leave it out";
-            self.error(span, entry, key, what, fix);
-            return None;
+            return self.refuse(span, entry, key, what, fix);
         };
         let flows = self.named_flows(entry, written)?;
         let longest = ports.iter().map(|port| port.mtu + ETHERNET).max().unwrap_or_default();
@@ -49,13 +48,13 @@ impl Resolver<'_, '_> {
         let mut settings = self.scheduling(entry, written, settings, longest)?;
         settings.ports = u16::try_from(ports.len()).unwrap_or(u16::MAX);
         if scheduler == FIRST_COME && written.span("flow-limit").is_none() {
-            // With a limit for each flow, flows that are over it would all get the same, whoever comes first.
+            // A limit per flow would even out flows regardless of arrival order.
             settings.flow_limit = settings.packets;
         }
         let config = SharingConfig {
             scheduler: scheduler.into(),
             fields: self.flow_fields(entry, written)?,
-            rings: self.inner::<_, RingSettings>(entry, "rings", written.rings.as_ref())?.rings(),
+            rings: self.subtable::<_, RingSettings>(entry, "rings", written.rings.as_ref())?.rings(),
             settings,
             flows,
             cycles,
@@ -63,7 +62,7 @@ impl Resolver<'_, '_> {
         self.checked(entry, written, config, prices).map(Some)
     }
 
-    /// Why these processors can't be threads, as they are in real time.
+    /// Why these processors can't be threads in real time.
     pub(super) fn beyond_threads(
         &self,
         entry: &Entry<'_>,
@@ -86,7 +85,7 @@ impl Resolver<'_, '_> {
         ))
     }
 
-    /// What the scheduler is told.
+    /// The scheduler's settings.
     fn scheduling(
         &mut self,
         entry: &Entry<'_>,
@@ -99,8 +98,7 @@ impl Resolver<'_, '_> {
         let budget = settings.budget.unwrap_or((BUDGET * u64::from(*settings.clock)).min(1 << 30));
         if let Some(first) = settings.first_estimate.filter(|first| *first > budget) {
             let what = format!("{first} is out of range: 0 to {budget}");
-            self.error(written.span("first-estimate")?, entry, "first-estimate", what, "");
-            return None;
+            return self.refuse(written.span("first-estimate")?, entry, "first-estimate", what, "");
         }
         let enough = (EACH * settings.flow_table).clamp(PACKETS.0, PACKETS.1);
         Some(Settings {
@@ -144,8 +142,13 @@ impl Resolver<'_, '_> {
                 _ => {
                     let fix = "give source, source-port, destination, destination-port, protocol, or several \
                         of them";
-                    self.error(&text.span, entry, "flow-key", format!("packets have no \"{name}\""), fix);
-                    return None;
+                    return self.refuse(
+                        &text.span,
+                        entry,
+                        "flow-key",
+                        format!("packets have no \"{name}\""),
+                        fix,
+                    );
                 }
             };
             *field = true;
@@ -159,33 +162,36 @@ impl Resolver<'_, '_> {
             let Name(name) = self.term(entry, "flows.name", &flow.name)?;
             if flows.iter().any(|other| other.name == name) {
                 let what = format!("there are two flows named \"{name}\"");
-                self.error(&flow.name.span, entry, "flows.name", what, "give each a name of its own");
-                return None;
+                return self.refuse(
+                    &flow.name.span,
+                    entry,
+                    "flows.name",
+                    what,
+                    "give each a name of its own",
+                );
             }
             let key = match flow.key.text().read() {
                 Ok(key) => key,
                 Err(ForwarderFault { why, .. }) => {
-                    self.error(&flow.name.span, entry, "flows.key", why, "");
-                    return None;
+                    return self.refuse(&flow.name.span, entry, "flows.key", why, "");
                 }
             };
             if let Some(other) = flows.iter().find(|other| other.key == key) {
                 let what = format!(
-                    "flow \"{name}\" has the key of flow \"{}\", whose packets they all are",
+                    "flow \"{name}\" has the same key as flow \"{}\", which gets all the packets",
                     other.name
                 );
                 let fix = "give it a key of its own, or leave it out";
                 self.findings.note(flow.name.span.clone(), &entry.field("flows.key"), what, fix);
             }
-            let FlowSettings { weight, cycles } = self.inner(entry, "flows", Some(flow))?;
+            let FlowSettings { weight, cycles } = self.subtable(entry, "flows", Some(flow))?;
             let weight = Weight::new(weight.into()).ok()?;
             flows.push(NamedFlow { name, key, weight, cycles: cycles.as_deref().copied() });
         }
         Some(flows)
     }
 
-    /// Looks at it all together: a quantum that was not given becomes the largest cost that is known of, and
-    /// one that is below that is warned of.
+    /// Checks the whole: a missing quantum becomes the largest known cost, and a smaller one is warned of.
     fn checked(
         &mut self,
         entry: &Entry<'_>,
@@ -202,10 +208,15 @@ impl Resolver<'_, '_> {
                 counted(flows as u64, "flow"),
                 places(config.flows.len() as u64, ports as u64)
             );
-            self.error(span("flow-table"), entry, "flow-table", what, format!("give {} or more", named + 1));
-            return None;
+            return self.refuse(
+                span("flow-table"),
+                entry,
+                "flow-table",
+                what,
+                format!("give {} or more", named + 1),
+            );
         }
-        // A small one of the same kind says what is wrong, and what a packet costs.
+        // A small scheduler of the same kind reports errors and the cost of a packet.
         let (most, is_most) = most_cycles(&config, written.span("budget").is_some(), prices);
         let budget = most.min(config.settings.budget);
         let small = Settings {
@@ -218,8 +229,7 @@ impl Resolver<'_, '_> {
         let scheduler = match Scheduler::new(&config.scheduler, &small) {
             Ok(scheduler) => scheduler,
             Err(error) => {
-                self.error(span("scheduler"), entry, "scheduler", error.to_string(), "");
-                return None;
+                return self.refuse(span("scheduler"), entry, "scheduler", error.to_string(), "");
             }
         };
         if written.span("quantum").is_none()
@@ -232,7 +242,7 @@ impl Resolver<'_, '_> {
             let Warning::QuantumBelowCost { field, quantum, largest, .. } = warning;
             let is_time = field == "quantum";
             let key = if is_time { "quantum" } else { "quantum-bytes" };
-            // What was not given has been made large enough.
+            // A default is large enough.
             let Some(place) = written.span(key) else { continue };
             let told = |number| if is_time { Nanos(number).to_string() } else { counted(number, "byte") };
             let (quantum, largest) = (told(quantum), told(largest));
@@ -241,17 +251,17 @@ impl Resolver<'_, '_> {
             );
             self.findings.note(place.clone(), &entry.field(key), what, format!("give {largest} or more"));
         }
-        self.sharing_doubts(entry, written, &config);
+        self.sharing_warnings(entry, written, &config);
         Some(config)
     }
 }
 
-/// So many of them: `1 packet`, `2 packets`.
+/// A count with its noun: `1 packet`, `2 packets`.
 pub(super) fn counted(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// How many places so many flows with names take, one for each port that they may go to.
+/// The places that named flows take, one per port.
 fn places(named: u64, ports: u64) -> String {
     let flows = counted(named, "flow");
     let (have, each) = if named == 1 { ("has a name", "with") } else { ("have names", "each with") };
@@ -261,7 +271,7 @@ fn places(named: u64, ports: u64) -> String {
     }
 }
 
-/// What the most expensive packet takes in cycles, as far as anything says so, and whether none takes more.
+/// The most expensive packet in cycles, as far as known, and whether that is a bound.
 fn most_cycles(config: &SharingConfig, has_budget: bool, prices: &RouterPrices) -> (u64, bool) {
     let longest = u64::from(config.settings.longest);
     let most = |demand: Demand| match demand {
@@ -271,15 +281,15 @@ fn most_cycles(config: &SharingConfig, has_budget: bool, prices: &RouterPrices) 
         Demand::Endless => u64::MAX,
     };
     let of_all = config.cycles.map(most).or(has_budget.then_some(config.settings.budget));
-    // The router's own work, in picoseconds: programs come on top of it.
+    // The router's own work in picoseconds, without programs.
     let own =
         || (prices.classify + prices.forward).saturating_mul(config.settings.clock_mhz.into()) / 1_000_000;
     let named = config.flows.iter().filter_map(|flow| flow.cycles).map(most);
     (named.fold(of_all.unwrap_or_else(own), u64::max), of_all.is_some())
 }
 
-/// The first key of a section that is about processors, besides the scheduler: settings that are declared
-/// after it, and what has names.
+/// The first key of a section that concerns processors, besides the scheduler: settings declared after it,
+/// flows and rings.
 fn about_processors(written: &file_router::Router) -> Option<(&'static str, &Range<usize>)> {
     let settings = RouterSettings::SPEC.params.iter().map(|param| param.name);
     let settings = settings.skip_while(|name| *name != "scheduler").skip(1);

@@ -1,8 +1,8 @@
-//! Entries of `[[at]]` that change routes of routers, and weights of flows there.
+//! Entries of `[[at]]` that change routers' routes and flow weights.
 
 use super::{Entry, Resolver, some};
 use crate::file::{At, File};
-use crate::finding::suggestion;
+use crate::finding::did_you_mean;
 use crate::router_plan::{RouteChange, Router, RouterEvent, WrittenRoute};
 use crate::settings::AtSettings;
 use crate::written::{Name, Text, Written};
@@ -24,7 +24,7 @@ pub(super) fn only_of_routers(written: &At) -> Option<(&'static str, &Range<usiz
 }
 
 impl Resolver<'_, '_> {
-    /// The changes of routes, in the file's order.
+    /// The changes of routers, in the file's order.
     pub(super) fn router_events(&mut self, file: &File, routers: &[Router]) -> Vec<RouterEvent> {
         let mut events = Vec::new();
         for written in file.at.iter().filter(|at| at.router.is_none()) {
@@ -46,7 +46,7 @@ impl Resolver<'_, '_> {
         events
     }
 
-    /// What is only said of routers.
+    /// Refuses keys of routers in an entry without a router.
     fn routers_alone(&mut self, written: &At, routers: &[Router]) {
         if let Some((key, span)) = only_of_routers(written) {
             let entry = Entry { section: "at", name: written.text("time"), n: None };
@@ -61,21 +61,11 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// None after an error.
+    /// An event. None after an error.
     fn router_event(&mut self, entry: &Entry<'_>, written: &At, routers: &[Router]) -> Option<RouterEvent> {
         let settings: AtSettings = self.row(entry, written)?;
         let name = written.router.as_ref()?;
-        let text = self.term(entry, "router", name)?.0;
-        let Some(&router) = self.routers.get(&text) else {
-            let known: Vec<&str> = routers.iter().map(|router| &*router.name).collect();
-            let fix = match suggestion(&text, known.iter().copied()) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None if known.is_empty() => "declare it as [[router]]".into(),
-                None => format!("there are {}", some(&known)),
-            };
-            self.error(&name.span, entry, "router", format!("there is no router \"{text}\""), fix);
-            return None;
-        };
+        let router = self.router_named(entry, name)?;
         let others = [
             ("link", written.link.is_some()),
             ("source", written.source.is_some()),
@@ -87,17 +77,18 @@ impl Resolver<'_, '_> {
         let other = others.iter().find(|(_, given)| *given).map(|(key, _)| *key);
         if let Some(key) = other.or_else(|| written.blocks.first().map(|block| &*block.key)) {
             let what = format!("{key} does not go with router");
-            let fix = "a router changes at once and once: write an entry for each change";
-            self.error(&written.span, entry, key, what, fix);
-            return None;
+            let fix = "changes of a router have no ramp and no repetition: write an entry for each change";
+            return self.refuse(&written.span, entry, key, what, fix);
         }
         let known = &routers[router as usize];
         let routes_change = !(written.add_route.0.is_empty() && written.remove_route.0.is_empty());
         if known.control && routes_change {
-            let what = format!("router \"{text}\" follows its control plane, which decides about its routes");
-            let fix = "take the entry away, or control-plane from the router";
-            self.error(&name.span, entry, "router", what, fix);
-            return None;
+            let what = format!(
+                "router \"{}\" follows its control plane, which decides about its routes",
+                known.name
+            );
+            let fix = "remove the entry, or the router's control-plane";
+            return self.refuse(&name.span, entry, "router", what, fix);
         }
         let mut changes = Vec::new();
         for text in &written.remove_route.0 {
@@ -113,13 +104,12 @@ impl Resolver<'_, '_> {
         if changes.is_empty() && weight.is_none() {
             let fix = "add add-route = \"10.1.0.0/16 via 10.0.0.2\", remove-route = \"10.1.0.0/16\", or flow \
                 and weight";
-            self.error(&written.span, entry, "", "nothing changes", fix);
-            return None;
+            return self.refuse(&written.span, entry, "", "nothing changes", fix);
         }
         Some(RouterEvent { time: settings.time, router, changes, weight })
     }
 
-    /// None within if no flow is named, none after an error.
+    /// The new weight of a flow, if one is named. None after an error.
     fn weight_to_give(
         &mut self,
         entry: &Entry<'_>,
@@ -130,27 +120,23 @@ impl Resolver<'_, '_> {
             (None, None) => return Some(None),
             (Some(flow), Some(weight)) => (flow, weight),
             (Some(flow), None) => {
-                self.error(&flow.span, entry, "flow", "its weight is missing", "add weight = 2");
-                return None;
+                return self.refuse(&flow.span, entry, "flow", "its weight is missing", "add weight = 2");
             }
             (None, Some(_)) => {
                 let what = "it does not say of which flow";
-                self.error(written.span("weight")?, entry, "weight", what, "add flow = \"…\"");
-                return None;
+                return self.refuse(written.span("weight")?, entry, "weight", what, "add flow = \"…\"");
             }
         };
         let (Name(name), weight) = (self.term(entry, "flow", flow)?, Weight::new(weight.into()).ok()?);
         let flows = router.sharing.iter().flat_map(|sharing| &sharing.flows);
         let known: Vec<&str> = flows.map(|flow| &*flow.name).collect();
         if !known.contains(&&*name) {
-            let fix = match suggestion(&name, known.iter().copied()) {
-                Some(near) => format!("did you mean \"{near}\"?"),
-                None if known.is_empty() => "name it in the router's flows, beside a scheduler".into(),
-                None => format!("there are {}", some(&known)),
-            };
+            let fix = did_you_mean(&name, known.iter().copied()).unwrap_or_else(|| match &known[..] {
+                [] => "name it in the router's flows, beside a scheduler".into(),
+                _ => format!("there are {}", some(&known)),
+            });
             let what = format!("router \"{}\" has no flow named \"{name}\"", router.name);
-            self.error(&flow.span, entry, "flow", what, fix);
-            return None;
+            return self.refuse(&flow.span, entry, "flow", what, fix);
         }
         Some(Some((name, weight)))
     }

@@ -1,11 +1,11 @@
 //! Section `[[router]]`: ports, addresses, routes, neighbours, limits.
 
-use super::nodes::{Inner, Nodes};
+use super::nodes::{Nodes, OwnPort};
 use super::{Entry, Resolver, some};
 use crate::address::{Mac, Network};
 use crate::file::File;
 use crate::file_router::{self, RouterNeighbour as WrittenNeighbour};
-use crate::finding::suggestion;
+use crate::finding::did_you_mean;
 use crate::places::Places;
 use crate::plan::{End, Port};
 use crate::router_plan::{Router, RouterNeighbour, RouterPort};
@@ -28,7 +28,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// None after an error.
+    /// Adds a router. None after an error.
     fn router(&mut self, entry: &Entry<'_>, written: &file_router::Router, nodes: &mut Nodes) -> Option<()> {
         let Name(name) = self.term(entry, "name", &written.name)?;
         let number = nodes.routers.len();
@@ -36,8 +36,7 @@ impl Resolver<'_, '_> {
         if taken || self.routers.insert(name.clone(), number as u32).is_some() {
             let what = format!("there are two nodes named \"{name}\"");
             let fix = "hosts, ports, bridges and routers share one space of names: rename one";
-            self.error(&written.name.span, entry, "name", what, fix);
-            return None;
+            return self.refuse(&written.name.span, entry, "name", what, fix);
         }
         if written.ports.is_empty() || number == MOST_ROUTERS {
             let (what, fix) = match number {
@@ -47,8 +46,7 @@ impl Resolver<'_, '_> {
                     "add ports = [{ port = \"a\", addresses = \"10.0.0.1/24\" }]",
                 ),
             };
-            self.error(&written.name.span, entry, "ports", what, fix);
-            return None;
+            return self.refuse(&written.name.span, entry, "ports", what, fix);
         }
         let mut ports = Vec::with_capacity(written.ports.len());
         for port in &written.ports {
@@ -57,7 +55,7 @@ impl Resolver<'_, '_> {
         self.apart(entry, written, &ports)?;
         let control = self.control_plane(entry, written, (number as u32, &mut ports), nodes)?;
         let settings = self.row::<_, RouterSettings>(entry, written)?;
-        let police = self.inner::<_, PoliceSettings>(entry, "police", written.police.as_ref())?.limits();
+        let police = self.subtable::<_, PoliceSettings>(entry, "police", written.police.as_ref())?.limits();
         let levels = self.levels(entry, written)?;
         let admission = self.admission(entry, (written, &settings), levels.set_aside())?;
         let sharing = self.processors(entry, (written, &settings), (&ports, &admission.prices))?;
@@ -106,17 +104,14 @@ impl Resolver<'_, '_> {
             Some(End::Bridge(_)) => {
                 let what = format!("\"{name}\" is a bridge");
                 let fix = format!("give the port a name of its own, and write bridge = \"{name}\"");
-                self.error(&written.port.span, entry, "ports.port", what, fix);
-                return None;
+                return self.refuse(&written.port.span, entry, "ports.port", what, fix);
             }
             Some(End::Port(place)) => self.sit_on(entry, written, (&name, *place), nodes)?,
             None => {
                 let place = self.place(entry, &written.port, nodes)?;
                 self.nodes.insert(name.clone(), End::Port(place));
-                nodes.ports.push(Port::inner(name.clone(), place));
-                nodes.spans.push(written.port.span.clone());
-                nodes.wanted_bridges.push(None);
-                nodes.inner.push(Inner { place, wanted_bridge });
+                nodes.put(place, Port::inner(name.clone(), place), written.port.span.clone(), None);
+                nodes.own_ports.push(OwnPort { place, wanted_bridge });
                 place
             }
         };
@@ -135,7 +130,7 @@ impl Resolver<'_, '_> {
             );
             mac = Mac::of_router(place);
         }
-        let RouterPortSettings { mtu } = self.inner(entry, "ports", Some(written))?;
+        let RouterPortSettings { mtu } = self.subtable(entry, "ports", Some(written))?;
         let mut addresses: Vec<Network> = Vec::new();
         for text in &written.addresses.0 {
             let net: Network = self.term(entry, "ports.addresses", text)?;
@@ -154,7 +149,7 @@ impl Resolver<'_, '_> {
         Some(RouterPort { name, place, mac, mtu, addresses, control: None })
     }
 
-    /// Checks that a router can sit on a host or port.
+    /// Checks that a host or port can be a router's port.
     fn sit_on(
         &mut self,
         entry: &Entry<'_>,
@@ -162,7 +157,7 @@ impl Resolver<'_, '_> {
         (name, place): (&str, u16),
         nodes: &Nodes,
     ) -> Option<u16> {
-        // One whose own entry is wrong has a name, but is not there.
+        // A port whose own entry has errors is named but absent.
         let port = nodes.ports.get(usize::from(place)).filter(|port| &*port.name == name)?;
         let (what, fix) = if let Some(router) = port.router {
             let other = nodes.routers.get(router as usize).map_or("this one", |router| &router.name);
@@ -172,22 +167,21 @@ impl Resolver<'_, '_> {
             )
         } else if nodes.wanted_bridges.get(usize::from(place)).is_some_and(Option::is_some) {
             (
-                format!("\"{}\" hangs on a bridge", port.name),
-                "take its bridge away, or give the router a port of its own on that bridge".to_owned(),
+                format!("\"{}\" is attached to a bridge", port.name),
+                "remove its bridge, or give the router a port of its own on that bridge".to_owned(),
             )
         } else if let Some(bridge) = &written.bridge {
             (
-                format!("\"{}\" is a host or port, on which the router sits", port.name),
-                format!("take bridge away, or give the port a name of its own on \"{}\"", bridge.text),
+                format!("\"{}\" is a host or port", port.name),
+                format!("remove bridge, or give the port a name of its own on \"{}\"", bridge.text),
             )
         } else {
             return Some(place);
         };
-        self.error(&written.port.span, entry, "ports.port", what, fix);
-        None
+        self.refuse(&written.port.span, entry, "ports.port", what, fix)
     }
 
-    /// Checks that no two ports have a network in common.
+    /// Checks that no two ports have overlapping networks.
     fn apart(
         &mut self,
         entry: &Entry<'_>,
@@ -213,8 +207,7 @@ impl Resolver<'_, '_> {
                     format!("the networks of \"{}\" and \"{}\" overlap", ports[early].name, ports[late].name);
                 let fix = "give each port a network of its own: addresses in one can be distinguished by \
                     ports only";
-                self.error(&written.ports[late].port.span, entry, "ports.addresses", what, fix);
-                return None;
+                return self.refuse(&written.ports[late].port.span, entry, "ports.addresses", what, fix);
             }
             if widest.is_none_or(|(v6, _, last, _)| v6 != net.0 || net.2 > last) {
                 widest = Some(net);
@@ -240,8 +233,7 @@ impl Resolver<'_, '_> {
                 Some(port) => port.place,
                 None => {
                     let what = router.no_network(address);
-                    self.error(&written.address.span, entry, "neighbours.address", what, "");
-                    return None;
+                    return self.refuse(&written.address.span, entry, "neighbours.address", what, "");
                 }
             },
         };
@@ -260,25 +252,22 @@ impl Resolver<'_, '_> {
             return Some(port);
         }
         let known: Vec<&str> = router.ports.iter().map(|port| &*port.name).collect();
-        let fix = match suggestion(&name, known.iter().copied()) {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None => format!("there are {}", some(&known)),
-        };
-        self.error(&written.span, entry, key, format!("the router has no port \"{name}\""), fix);
-        None
+        let fix = did_you_mean(&name, known.iter().copied())
+            .unwrap_or_else(|| format!("there are {}", some(&known)));
+        self.refuse(&written.span, entry, key, format!("the router has no port \"{name}\""), fix)
     }
 }
 
-/// The first and the last address of a network are not those of a station.
+/// Whether the address is the first or last of its network, which no station has.
 fn is_edge(net: &Network) -> bool {
     let (first, last) = net.range();
     let own = crate::address::number(net.address);
     own == first || own == last
 }
 
-/// Gives hosts without a gateway the one router that has an address in their network.
+/// Sets the default gateway of hosts without one, where a single router has an address in their network.
 pub(super) fn give_gateways(nodes: &mut Nodes) {
-    // By segment: the addresses that routers have there.
+    // By segment: the addresses of routers.
     let mut near: HashMap<u32, Vec<Network>> = HashMap::new();
     for port in nodes.routers.iter().flat_map(|router| &router.ports) {
         let place = &nodes.ports[usize::from(port.place)];
@@ -313,12 +302,12 @@ pub(super) fn give_gateways(nodes: &mut Nodes) {
 }
 
 impl Nodes {
-    /// What sources are among.
+    /// The nodes that sources can address.
     pub(super) fn places(&self) -> Places<'_> {
         Places { ports: &self.ports, hosts: &self.hosts, routers: &self.routers }
     }
 
-    /// Whether the port with this place is a router's own.
+    /// Whether this port is a router's own.
     pub(super) fn is_inner_of_router(&self, place: u16) -> bool {
         let port = &self.ports[usize::from(place)];
         port.router.is_some() && port.attachment.far().is_some()

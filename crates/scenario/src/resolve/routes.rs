@@ -1,4 +1,4 @@
-//! Routes of `[[router]]`: those of the file, and those of a file of routes.
+//! Routes of `[[router]]`, from the scenario and from a file of routes.
 
 use super::{Entry, Resolver};
 use crate::address::Network;
@@ -16,7 +16,7 @@ use std::ops::Range;
 const LONGEST_ROUTES: u64 = 256 << 20;
 
 impl Resolver<'_, '_> {
-    /// A route of `routes`; none after an error. Networks that are `known` have one already.
+    /// A route of `routes`; `known` networks have one already. None after an error.
     pub(super) fn router_route(
         &mut self,
         entry: &Entry<'_>,
@@ -29,13 +29,18 @@ impl Resolver<'_, '_> {
         if written.via.is_some() || written.port.is_some() {
             if !written.next_hops.is_empty() {
                 let what = "it has next-hops, and via or port beside them";
-                self.error(&written.to.span, entry, "routes", what, "name all next hops in next-hops");
-                return None;
+                return self.refuse(
+                    &written.to.span,
+                    entry,
+                    "routes",
+                    what,
+                    "name all next hops in next-hops",
+                );
             }
             hops.push(self.next_hop(entry, (&written.via, &written.port), 1, router)?);
         }
         for hop in &written.next_hops {
-            let HopSettings { weight } = self.inner(entry, "routes", Some(hop))?;
+            let HopSettings { weight } = self.subtable(entry, "routes", Some(hop))?;
             hops.push(self.next_hop(entry, (&hop.via, &hop.port), weight, router)?);
         }
         let to = to.by(hops.iter().filter_map(|hop| hop.via));
@@ -47,10 +52,7 @@ impl Resolver<'_, '_> {
                 self.note_unforwarded(entry, ("routes", &written.to.span), to);
                 Some(route)
             }
-            Err(what) => {
-                self.error(&written.to.span, entry, "routes", what, "");
-                None
-            }
+            Err(what) => self.refuse(&written.to.span, entry, "routes", what, ""),
         }
     }
 
@@ -72,7 +74,7 @@ impl Resolver<'_, '_> {
         Some(WrittenHop { via, port, weight })
     }
 
-    /// Notes a route by which no packet goes.
+    /// Warns about a route that is never used.
     pub(super) fn note_unforwarded(
         &mut self,
         entry: &Entry<'_>,
@@ -84,7 +86,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// The routes of a file, one a line. Lines that are empty or begin with # are read over.
+    /// The routes of a file, one per line; empty lines and comments (#) are skipped.
     pub(super) fn routes_file(
         &mut self,
         entry: &Entry<'_>,
@@ -105,8 +107,7 @@ impl Resolver<'_, '_> {
         };
         if let Some(fault) = fault {
             let fix = "name a file with a route on each line, as \"ip route\" prints them";
-            self.error(&written.span, entry, "routes-file", format!("{name}: {fault}"), fix);
-            return None;
+            return self.refuse(&written.span, entry, "routes-file", format!("{name}: {fault}"), fix);
         }
         let mut routes = Vec::new();
         let mut unused = None;
@@ -118,16 +119,21 @@ impl Resolver<'_, '_> {
                 unused.get_or_insert((line, what, 0)).2 += 1;
             }
             match route {
-                // Of routes with several metrics the first is the best.
+                // Of routes with several metrics, the first is the best.
                 Ok(route) if known.insert(route.to) => routes.push(route),
                 Ok(_) => {}
                 Err(what) => {
-                    self.error(&written.span, entry, "routes-file", format!("{name}:{line}: {what}"), "");
-                    return None;
+                    return self.refuse(
+                        &written.span,
+                        entry,
+                        "routes-file",
+                        format!("{name}:{line}: {what}"),
+                        "",
+                    );
                 }
             }
         }
-        // One note for all: what "ip route" prints has a route to fe80::/64 for each interface.
+        // One warning for all: "ip route" prints a route to fe80::/64 for each interface.
         if let Some((line, what, count)) = unused {
             let what = format!("{name}:{line}: {what}");
             let fix = match count {
@@ -140,8 +146,7 @@ impl Resolver<'_, '_> {
     }
 }
 
-/// The lines of a file of routes that are some, with their numbers. What begins with "nexthop" belongs to the
-/// line before it.
+/// The lines with routes, with their numbers. "nexthop" lines continue the line before.
 fn joined(text: &str) -> Vec<(usize, Cow<'_, str>)> {
     let mut lines: Vec<(usize, Cow<'_, str>)> = Vec::new();
     for (line, text) in text.lines().enumerate().map(|(line, text)| (line + 1, text.trim())) {

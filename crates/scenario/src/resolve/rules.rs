@@ -1,27 +1,27 @@
-//! Routes of all pairs of ports, and of the address pairs that links and paths are chosen by.
+//! Routes of all port pairs, and of address pairs that choose links and paths.
 
 use super::addresses::Owners;
 use super::graph::{Graph, Tree};
 use super::nodes::Nodes;
-use super::paths::{Given, Known};
+use super::paths::{DeclaredPaths, Topology};
 use super::{Entry, Resolver};
 use crate::plan::{AddressRule, End, Link, PairRule, Route, Routes, Segment};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::Range;
 
-/// Most pairs of ports that may have a route of their own.
+/// Most port pairs with a route of their own.
 const MOST_PAIRS: usize = 1 << 24;
-/// Most links in the table of routes, over all routes.
+/// Most links in the table, over all routes.
 const MOST_LISTED: usize = 1 << 27;
 
 impl Resolver<'_, '_> {
-    /// The rules by ports, ascending. None after an error.
+    /// The rules by port, ascending. None after an error.
     pub(super) fn pair_rules(
         &mut self,
         nodes: &Nodes,
         graph: &Graph,
-        given: &Given,
+        given: &DeclaredPaths,
         routes: &mut Routes,
     ) -> Option<Vec<PairRule>> {
         let mut rules = Vec::new();
@@ -37,8 +37,7 @@ impl Resolver<'_, '_> {
                 let what = format!("more than {MOST_PAIRS} pairs of ports have links between them");
                 let fix = "use fewer ports: let several addresses share one, and choose links by match";
                 let first = nodes.spans[usize::from(graph.segments[number].ports[0])].clone();
-                self.error(&first, &Entry::root(), "", what, fix);
-                return None;
+                return self.refuse(&first, &Entry::root(), "", what, fix);
             }
         }
         for ((in_port, out_port), route) in special {
@@ -51,7 +50,7 @@ impl Resolver<'_, '_> {
         Some(rules)
     }
 
-    /// The rules of a segment with cables or several bridges. None if there are too many.
+    /// The rules of a segment with links or several bridges. None if there are too many.
     fn pairs_of(
         &mut self,
         segment: &Segment,
@@ -67,7 +66,7 @@ impl Resolver<'_, '_> {
         for here in manned() {
             let tree = graph.tree(here);
             for there in manned() {
-                let core = tree.way(there);
+                let core = tree.path(there);
                 let shared = core.as_ref().filter(|core| !core.is_empty()).map(|core| routes.add(core));
                 for &in_port in &nodes.bridges[here as usize].ports {
                     for &out_port in nodes.bridges[there as usize].ports.iter().filter(|out| **out != in_port)
@@ -94,12 +93,12 @@ impl Resolver<'_, '_> {
                 }
             }
         }
-        self.tell_unreachable(&unreachable, nodes);
+        self.report_unreachable(&unreachable, nodes);
         Some(())
     }
 
-    /// The rules of what goes out by routers' own ports to other routers, over the links there; of what the
-    /// router itself makes, too. None if there are too many.
+    /// The rules between routers: packets that leave by a router's own port take the link there, including
+    /// those that the router makes. None if there are too many.
     fn out_of_routers(
         &mut self,
         nodes: &Nodes,
@@ -117,8 +116,13 @@ impl Resolver<'_, '_> {
                 if rules.len() + router.ports.len() > MOST_PAIRS {
                     let what = format!("more than {MOST_PAIRS} pairs of ports have links between them");
                     let span = nodes.spans[usize::from(out_port)].clone();
-                    self.error(&span, &Entry::root(), "", what, "use more routers with fewer ports each");
-                    return None;
+                    return self.refuse(
+                        &span,
+                        &Entry::root(),
+                        "",
+                        what,
+                        "use more routers with fewer ports each",
+                    );
                 }
                 let route = routes.add(&[link]);
                 let pair = |in_port| PairRule { in_port, out_port, route };
@@ -128,7 +132,7 @@ impl Resolver<'_, '_> {
         Some(())
     }
 
-    fn tell_unreachable(&mut self, unreachable: &Unreachable, nodes: &Nodes) {
+    fn report_unreachable(&mut self, unreachable: &Unreachable, nodes: &Nodes) {
         let Some((from, to)) = unreachable.first else { return };
         let [from, to] = [from, to].map(usize::from);
         let others = match unreachable.count {
@@ -136,7 +140,7 @@ impl Resolver<'_, '_> {
             more => format!(" (nor do {} other pairs)", more - 1),
         };
         let what = format!(
-            "no links lead from here to \"{}\"{others}: such packets are dropped",
+            "there is no path from here to \"{}\"{others}: such packets are dropped",
             nodes.ports[to].name
         );
         let section = if nodes.ports[from].attachment.host().is_some() { "host" } else { "port" };
@@ -149,12 +153,11 @@ impl Resolver<'_, '_> {
         );
     }
 
-    /// The rules by addresses: those that the file gives, and those of hosts with a link or a path between
-    /// them.
+    /// The rules by address: those of the file, and those of hosts with a link or path between them.
     pub(super) fn address_rules(
         &mut self,
-        known: Known<'_>,
-        given: &Given,
+        known: Topology<'_>,
+        given: &DeclaredPaths,
         owners: &Owners,
         routes: &mut Routes,
     ) -> Vec<AddressRule> {
@@ -181,20 +184,20 @@ impl Resolver<'_, '_> {
             rules.push(AddressRule { source: *source, destination: *destination, route: routes.add(&way) });
             spans.push(span.clone());
         }
-        self.tell_twice(&rules, &spans);
-        if known.nodes.inner.is_empty() {
+        self.report_duplicates(&rules, &spans);
+        if known.nodes.own_ports.is_empty() {
             self.add_hosts(known, given, routes, &mut rules);
         }
         rules
     }
 
-    /// Whether the addresses lie behind the ports where the link begins and ends, as far as that is known.
+    /// Whether the addresses are behind the link's ends, as far as known.
     fn belongs(
         &mut self,
         link: &Link,
         addresses: (IpAddr, IpAddr),
         ends: (Option<u16>, Option<u16>),
-        known: Known<'_>,
+        known: Topology<'_>,
         span: &Range<usize>,
     ) -> bool {
         let sides = [(addresses.0, ends.0, link.from, "begins"), (addresses.1, ends.1, link.to, "ends")];
@@ -215,8 +218,8 @@ impl Resolver<'_, '_> {
         true
     }
 
-    /// Each pair of addresses has one route only.
-    fn tell_twice(&mut self, rules: &[AddressRule], spans: &[Range<usize>]) {
+    /// Reports address pairs with several routes.
+    fn report_duplicates(&mut self, rules: &[AddressRule], spans: &[Range<usize>]) {
         let key = |index: &u32| {
             let rule = &rules[*index as usize];
             (rule.source, rule.destination)
@@ -233,11 +236,11 @@ impl Resolver<'_, '_> {
         }
     }
 
-    /// Pairs of hosts with a link or a path of their own: one rule for each pair of their addresses.
+    /// Adds host pairs with a link or path of their own: a rule for each pair of their addresses.
     fn add_hosts(
         &mut self,
-        known: Known<'_>,
-        given: &Given,
+        known: Topology<'_>,
+        given: &DeclaredPaths,
         routes: &mut Routes,
         rules: &mut Vec<AddressRule>,
     ) {
@@ -269,7 +272,7 @@ impl Resolver<'_, '_> {
     }
 }
 
-/// Pairs of ports without a way.
+/// Port pairs without a path.
 #[derive(Default)]
 struct Unreachable {
     first: Option<(u16, u16)>,
@@ -283,37 +286,39 @@ impl Unreachable {
     }
 }
 
-/// The pairs of ports with a link or a path of their own.
-fn special(graph: &Graph, given: &Given, routes: &mut Routes) -> HashMap<(u16, u16), Route> {
+/// Port pairs with a link or path of their own.
+fn special(graph: &Graph, given: &DeclaredPaths, routes: &mut Routes) -> HashMap<(u16, u16), Route> {
     let direct = graph.direct.iter().map(|(pair, link)| (*pair, std::slice::from_ref(link)));
     let mut all: Vec<((u16, u16), &[u32])> =
         direct.chain(given.by_ports.iter().map(|(p, l)| (*p, &l[..]))).collect();
-    // In order, so that the table of routes is the same each time. Where there are both, the path comes
-    // second and stays.
+    // In order, so that the table of routes is deterministic. If a pair has both, the path comes second and
+    // stays.
     all.sort_by_key(|(pair, _)| *pair);
     all.into_iter().map(|(pair, links)| (pair, routes.add(links))).collect()
 }
 
-/// The whole way of packets that a link is chosen for: what leads to the link, the link, and what leads on.
-/// None if nothing does.
+/// The whole path of packets for which a link is chosen: to the link, over it, and on. None if there is none.
 fn around(
     link: &Link,
     place: u32,
     (source, destination): (Option<u16>, Option<u16>),
-    known: Known<'_>,
+    known: Topology<'_>,
     trees: &mut HashMap<u32, Tree>,
 ) -> Option<Vec<u32>> {
-    let Known { nodes, graph, .. } = known;
+    let Topology { nodes, graph, .. } = known;
     let mut way = Vec::new();
     if let (End::Bridge(begin), Some(port)) = (link.from, source) {
         let start = nodes.ports[usize::from(port)].bridge;
         way.extend(graph.up[usize::from(port)]);
-        way.extend(trees.entry(start).or_insert_with(|| graph.tree(start)).way(begin)?);
+        way.extend(trees.entry(start).or_insert_with(|| graph.tree(start)).path(begin)?);
     }
     way.push(place);
     if let (End::Bridge(end), Some(port)) = (link.to, destination) {
         way.extend(
-            trees.entry(end).or_insert_with(|| graph.tree(end)).way(nodes.ports[usize::from(port)].bridge)?,
+            trees
+                .entry(end)
+                .or_insert_with(|| graph.tree(end))
+                .path(nodes.ports[usize::from(port)].bridge)?,
         );
         way.extend(graph.down[usize::from(port)]);
     }

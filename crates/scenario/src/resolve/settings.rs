@@ -1,10 +1,10 @@
-//! Settings of rows as they are written; sections `[engine]` and `[fidelity]`.
+//! Reading of declared settings; sections `[engine]` and `[fidelity]`.
 
 use super::{Entry, Resolver};
 use crate::file::{self, File};
-use crate::meant::{bare, near};
+use crate::implied::{bare, near};
 use crate::plan::{EngineSettings, Fidelity};
-use crate::row::{Given, Row, With};
+use crate::row::{Row, SettingText, WithSettings};
 use crate::words::Mapping;
 use crate::written::{Whole, Written};
 use longwire_block::{Settings, Spec, Values};
@@ -35,29 +35,33 @@ impl Resolver<'_, '_> {
         Some(engine)
     }
 
-    /// The settings of an entry as they are written, with their templates expanded. None after an error.
-    pub(super) fn row<T, S: Settings>(&mut self, entry: &Entry<'_>, written: &With<T, S>) -> Option<S> {
+    /// Reads the settings of an entry, with templates expanded. None after an error.
+    pub(super) fn row<T, S: Settings>(
+        &mut self,
+        entry: &Entry<'_>,
+        written: &WithSettings<T, S>,
+    ) -> Option<S> {
         self.values(entry, "", &S::SPEC, &written.row).map(|values| S::of(&values))
     }
 
-    /// The settings of a table within an entry, which need not be there. None after an error.
-    pub(super) fn inner<T, S: Settings>(
+    /// Reads the settings of an optional table within an entry. None after an error.
+    pub(super) fn subtable<T, S: Settings>(
         &mut self,
         entry: &Entry<'_>,
         table: &str,
-        written: Option<&With<T, S>>,
+        written: Option<&WithSettings<T, S>>,
     ) -> Option<S> {
         let row = written.map_or(&[][..], |written| &written.row);
         self.values(entry, &format!("{table}."), &S::SPEC, row).map(|values| S::of(&values))
     }
 
-    /// Values of a row as they are written, with their templates expanded. None after an error.
+    /// Reads the values of a spec, with templates expanded. None after an error.
     pub(super) fn values(
         &mut self,
         entry: &Entry<'_>,
         table: &str,
         spec: &Spec,
-        row: &[Given],
+        row: &[SettingText],
     ) -> Option<Values> {
         let mut given = Vec::new();
         for (name, text, span) in row {
@@ -79,7 +83,7 @@ impl Resolver<'_, '_> {
         for written in list {
             let cpu = self.whole_or(entry, "cpus", Some(written), 0, 0..=MOST_CPUS)? as u32;
             if cpus.contains(&cpu) {
-                let what = format!("processor {cpu} stands twice");
+                let what = format!("processor {cpu} is given twice");
                 self.error(&written.span, entry, "cpus", what, "give each worker a processor of its own");
             }
             cpus.push(cpu);

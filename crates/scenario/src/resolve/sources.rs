@@ -1,4 +1,4 @@
-//! Section `[[source]]`: traffic that Longwire sends.
+//! Section `[[source]]`: traffic sources.
 
 use super::nodes::Nodes;
 use super::{Entry, Resolver};
@@ -15,16 +15,16 @@ use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::ops::Range;
 
-/// What sources are set to so far, each once: a capture is read once for all that replay it.
-type Known = HashMap<Vec<String>, (&'static Spec, Values)>;
+/// Distinct settings of sources so far: a capture is read once for all that replay it.
+type ModelCache = HashMap<Vec<String>, (&'static Spec, Values)>;
 
 /// The model that `poisson = true` means.
 const POISSON: &str = "poisson";
 
-/// What can change of a source, as it is written, templates expanded.
+/// The changeable settings of a source as written, templates expanded.
 type Pairs<'w> = Vec<(&'static str, String, &'w Range<usize>)>;
 
-/// How many frames a source sends, how long, and whether it does so from the start.
+/// How many frames a source sends, for how long, and whether from the start.
 struct Sending {
     count: Option<u64>,
     duration: Option<Nanos>,
@@ -34,7 +34,7 @@ struct Sending {
 impl Resolver<'_, '_> {
     pub(super) fn sources(&mut self, file: &File, nodes: &Nodes) -> Vec<Source> {
         let mut sources = Vec::new();
-        let (mut names, mut known) = (HashSet::new(), Known::new());
+        let (mut names, mut known) = (HashSet::new(), ModelCache::new());
         for written in &file.source {
             let ends = format!("{}-{}", written.from.text, written.to.text);
             let name = written.name.as_ref().map_or(ends.as_str(), |name| &name.text);
@@ -55,14 +55,14 @@ impl Resolver<'_, '_> {
         sources
     }
 
-    /// None after an error.
+    /// A source. None after an error.
     fn source(
         &mut self,
         entry: &Entry<'_>,
         written: &file::Source,
         name: &str,
         nodes: &Nodes,
-        known: &mut Known,
+        known: &mut ModelCache,
     ) -> Option<Source> {
         let name = Written::new(written.from.span.clone(), name.into());
         let name = self.term::<Name>(entry, "name", written.name.as_ref().unwrap_or(&name));
@@ -71,19 +71,18 @@ impl Resolver<'_, '_> {
         let [ingress, egress] = [in_port, out_port].map(|place| &nodes.ports[usize::from(place)]);
         if in_port == out_port || (ingress.segment != egress.segment && nodes.routers.is_empty()) {
             let what = format!("nothing leads from \"{}\" to \"{}\"", ingress.name, egress.name);
-            self.error(
+            return self.refuse(
                 &written.to.span,
                 entry,
                 "to",
                 what,
                 "name two hosts or ports that bridges and links join",
             );
-            return None;
         }
         let (source, destination) = self.addresses(entry, written, (in_port, out_port), nodes)?;
         let mac = nodes.places().first_hop((in_port, out_port), destination);
         if mac.is_none() {
-            let what = "no router there, or several, could be the first on its way";
+            let what = "its first hop is not clear: there is no router, or there are several";
             let fix = "begin at a host with a gateway that is a router's address, or at a router's port";
             self.error(&written.from.span, entry, "from", what, fix);
         }
@@ -112,7 +111,7 @@ impl Resolver<'_, '_> {
         })
     }
 
-    /// The addresses: those given, else the first of each side that are of one family.
+    /// The addresses: as given, or the first of each side in a common family.
     fn addresses(
         &mut self,
         entry: &Entry<'_>,
@@ -136,8 +135,7 @@ impl Resolver<'_, '_> {
         {
             if list.is_empty() {
                 let fix = format!("add {key} = \"10.0.0.1\", or addresses to the port");
-                self.error(span, entry, key, "the port has no address to take", fix);
-                return None;
+                return self.refuse(span, entry, key, "the port has no address to take", fix);
             }
         }
         let family = |source: &IpAddr| destinations.iter().find(|to| to.is_ipv4() == source.is_ipv4());
@@ -149,7 +147,7 @@ impl Resolver<'_, '_> {
         pair
     }
 
-    /// What is written of a source that can change.
+    /// The changeable settings as written.
     fn pairs<'w>(
         &mut self,
         entry: &Entry<'_>,
@@ -164,21 +162,20 @@ impl Resolver<'_, '_> {
         match (poisson, named) {
             (Some(true), None) => pairs.push((MODEL, POISSON.into(), &written.from.span)),
             (Some(poisson), Some((_, model, span))) if poisson != (model == POISSON) => {
-                let what = format!("poisson says otherwise than model = \"{}\"", model.escape_debug());
-                self.error(span, entry, MODEL, what, "remove the key poisson");
-                return None;
+                let what = format!("poisson contradicts model = \"{}\"", model.escape_debug());
+                return self.refuse(span, entry, MODEL, what, "remove the key poisson");
             }
             _ => {}
         }
         Some(pairs)
     }
 
-    /// The model and what it is set to.
+    /// The model and its settings.
     fn model(
         &self,
         pairs: &Pairs<'_>,
         source: IpAddr,
-        known: &mut Known,
+        known: &mut ModelCache,
     ) -> Result<(&'static Spec, Values), SourceFault> {
         let of_model = |(key, ..): &&(&str, _, _)| FLOW.params.iter().all(|param| param.name != *key);
         let pairs: Vec<_> =

@@ -6,9 +6,9 @@ use crate::settings::AtSettings;
 use longwire_units::Nanos;
 use std::ops::Range;
 
-/// What an entry asks for.
-pub(crate) struct WantedStage {
-    /// Where it stands.
+/// The request of an entry.
+pub(crate) struct StageRequest {
+    /// Its place in the file.
     pub(crate) span: Range<usize>,
     pub(crate) time: Nanos,
     /// Sections to add.
@@ -18,22 +18,22 @@ pub(crate) struct WantedStage {
     pub(crate) drain: bool,
 }
 
-/// Whether an entry adds or removes something.
+/// Whether an entry adds or removes objects.
 pub(super) fn rewires(written: &At) -> bool {
     written.add.is_some() || written.remove.is_some()
 }
 
 impl Resolver<'_, '_> {
-    /// What is added and removed, by time.
-    pub(super) fn stages(&mut self, file: &File) -> Vec<WantedStage> {
+    /// Additions and removals by time.
+    pub(super) fn stages(&mut self, file: &File) -> Vec<StageRequest> {
         let entries = file.at.iter().filter(|at| rewires(at));
         let mut stages: Vec<_> = entries.filter_map(|written| self.stage(written)).collect();
         stages.sort_by_key(|stage| stage.time);
         stages
     }
 
-    /// None after an error.
-    fn stage(&mut self, written: &At) -> Option<WantedStage> {
+    /// A request. None after an error.
+    fn stage(&mut self, written: &At) -> Option<StageRequest> {
         let entry = Entry { section: "at", name: written.text("time"), n: None };
         let others = written.link.is_some()
             || written.source.is_some()
@@ -45,14 +45,13 @@ impl Resolver<'_, '_> {
         if others || repeated {
             let what = "it adds or removes something, which stands alone and happens once";
             let fix = "write an entry for each time, and others for what else changes";
-            self.error(&written.span, &entry, "", what, fix);
-            return None;
+            return self.refuse(&written.span, &entry, "", what, fix);
         }
         let AtSettings { time, drain, .. } = self.row(&entry, written)?;
         let names = written.remove.iter().flat_map(|names| &names.0);
         let remove = names.map(|name| Some(self.term(&entry, "remove", name)?.0.into_string()));
         let remove: Vec<String> = remove.collect::<Option<_>>()?;
         let add = written.add.as_ref().map(|text| text.text.clone()).unwrap_or_default();
-        Some(WantedStage { span: written.span.clone(), time, add, remove, drain })
+        Some(StageRequest { span: written.span.clone(), time, add, remove, drain })
     }
 }

@@ -1,4 +1,4 @@
-//! Links that filters send packets to.
+//! Links that filters steer packets to.
 
 use super::links::Links;
 use super::{Entry, Resolver};
@@ -7,13 +7,11 @@ use crate::steering::targets;
 
 /// Most targets of a link's filter.
 const MOST: usize = 256;
-/// Most times that a packet is steered, from link to link. The engine drops what is steered more than 1024
-/// times.
+/// Most times that a packet is steered from link to link; the engine's limit is 1024.
 const MOST_IN_A_ROW: usize = 256;
 
 impl Resolver<'_, '_> {
-    /// Finds the targets of all filters. A link that is one carries nothing else, unless it has matches of
-    /// its own.
+    /// Finds the targets of all filters. A target carries nothing else, unless it has matches.
     pub(super) fn steers(&mut self, links: &mut Links) -> Vec<Steer> {
         let mut steers: Vec<Steer> = Vec::new();
         for place in 0..links.links.len() {
@@ -34,10 +32,9 @@ impl Resolver<'_, '_> {
         steers
     }
 
-    /// No packet may be steered in a circle: it would never arrive, whatever the rules' conditions say today.
-    /// Nor by more links than the engine allows for.
+    /// Refuses steering in a circle, whatever the rules' conditions, and chains that are too long.
     fn steers_end(&mut self, links: &Links, steers: &[Steer]) {
-        // By link: how many times a packet that enters it is steered at the most, once that is known.
+        // By link: most times that a packet entering it is steered, once known.
         let mut depths: Vec<Option<usize>> =
             vec![None; if steers.is_empty() { 0 } else { links.links.len() }];
         let of_link = |link: u32| {
@@ -45,7 +42,7 @@ impl Resolver<'_, '_> {
             steers[begin..].iter().take_while(move |steer| steer.link == link).map(|steer| steer.target)
         };
         for first in steers.iter().filter(|steer| steer.number == 0).map(|steer| steer.link) {
-            // The links on the way here, and the targets of each that are left to follow.
+            // The links on the path here, and their targets still to follow.
             let mut way = vec![(first, of_link(first))];
             while let Some((link, targets)) = way.last_mut() {
                 let link = *link;
@@ -57,26 +54,26 @@ impl Resolver<'_, '_> {
                 };
                 if let Some(begin) = way.iter().position(|(on_way, _)| *on_way == target) {
                     let circle: Vec<u32> = way[begin..].iter().map(|(link, _)| *link).collect();
-                    return self.tell_circle(links, &circle);
+                    return self.report_circle(links, &circle);
                 }
                 if way.len() > MOST_IN_A_ROW {
-                    return self.tell_too_many_in_a_row(links, first);
+                    return self.report_long_chain(links, first);
                 }
                 way.push((target, of_link(target)));
             }
             if depths[first as usize].is_some_and(|depth| depth > MOST_IN_A_ROW) {
-                return self.tell_too_many_in_a_row(links, first);
+                return self.report_long_chain(links, first);
             }
         }
     }
 
-    fn tell_too_many_in_a_row(&mut self, links: &Links, first: u32) {
+    fn report_long_chain(&mut self, links: &Links, first: u32) {
         let what = format!("packets are steered from it more than {MOST_IN_A_ROW} times in a row");
-        let fix = "steer to the last link at once, by a rule with the conditions of all";
+        let fix = "steer directly to the last link, by a rule with the conditions of all";
         self.steer_error(links, first as usize, what, fix.into());
     }
 
-    fn tell_circle(&mut self, links: &Links, circle: &[u32]) {
+    fn report_circle(&mut self, links: &Links, circle: &[u32]) {
         const SHOWN: usize = 8;
         let name = |link: &u32| format!("\"{}\"", links.links[*link as usize].name);
         let mut names: Vec<String> = circle.iter().take(SHOWN).map(name).collect();
@@ -90,8 +87,7 @@ impl Resolver<'_, '_> {
         self.steer_error(links, circle[0] as usize, what, fix.into());
     }
 
-    /// The link called `name`, or the direction of a duplex link of that name, that goes where the one at
-    /// `place` goes.
+    /// The link `name`, or the direction of a duplex link `name`, with the ends of the one at `place`.
     fn target(&mut self, links: &Links, place: usize, name: &str) -> Option<u32> {
         let from = &links.links[place];
         let directions = [name.to_owned(), format!("{name}.forward"), format!("{name}.backward")];

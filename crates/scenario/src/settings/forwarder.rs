@@ -3,7 +3,7 @@
 use longwire_settings::{Choice, Settings};
 use longwire_units::{Bytes, Nanos};
 
-/// A program on a router's path of packets.
+/// A program on a router's data path.
 #[derive(Debug, Clone, Settings)]
 #[settings(key = "forwarder", kind = "forwarder", source = "Longwire's own")]
 pub(crate) struct ForwarderSettings {

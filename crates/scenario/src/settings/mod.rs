@@ -1,5 +1,5 @@
-//! Settings of a scenario's sections: each is declared here, once. Reading, ranges, defaults, help, the
-//! schema and the reference page come from it.
+//! Settings of a scenario's sections, each declared once. Reading, ranges, defaults, help, the schema and the
+//! reference page come from here.
 
 mod forwarder;
 mod router;
@@ -23,7 +23,7 @@ pub const LARGEST_POOL: Bytes = Bytes(256 << 30);
 /// Most entries that one count makes.
 const MOST_REPEATED: u64 = 1 << 24;
 
-/// What concerns the whole scenario: keys before its first section.
+/// Settings of the whole scenario: keys before its first section.
 #[derive(Debug, Clone, Copy, Settings)]
 #[settings(key = "scenario", kind = "scenario", source = "Longwire's own")]
 pub(crate) struct ScenarioSettings {

@@ -1,4 +1,4 @@
-//! Settings of routers: what their packets may cost, how flows share their processors, what is above them.
+//! Settings of routers: packet budgets, shared processors, levels above the data path.
 
 use crate::frequency::{FREQUENCY, Frequency};
 use crate::prices_file::{Calibrated, PRICES};
@@ -11,13 +11,13 @@ use longwire_settings::{Choice, Setting, Settings, Value};
 use longwire_units::{Nanos, Probability, Rate};
 use std::sync::Arc;
 
-/// The longest time that is charged: schedulers compute in 32 bits.
+/// The longest time that can be charged: schedulers compute in 32 bits.
 pub(crate) const LONGEST: Nanos = Nanos::from_micros(4_290_000);
-/// The most cycles that a program may take.
+/// Most cycles of a program.
 const MOST_BUDGET: u64 = 1 << 30;
 /// Most messages of a ring.
 const MOST_MESSAGES: u64 = 1 << 16;
-/// Most packets and cycles a second of a level.
+/// Most packets and cycles per second of a level.
 const MOST_PACKETS: u64 = 1_000_000_000;
 const MOST_CYCLES: u64 = 1_000_000_000_000;
 
@@ -108,7 +108,7 @@ pub(crate) struct HopSettings {
     pub weight: u16,
 }
 
-/// A flow with a name that shares a router's processors.
+/// A named flow that shares a router's processors.
 #[derive(Debug, Settings)]
 #[settings(key = "router", kind = "flows", source = "Longwire's own")]
 pub(crate) struct FlowSettings {
@@ -145,7 +145,7 @@ pub(crate) struct RingSettings {
 }
 
 impl RingSettings {
-    /// As a router takes them.
+    /// As the router's type.
     pub(crate) const fn rings(&self) -> Rings {
         let Self { input, requests, feedback, ready, step } = *self;
         Rings { input, requests, feedback, ready, step }
@@ -192,7 +192,7 @@ pub(crate) struct PoliceSettings {
 }
 
 impl PoliceSettings {
-    /// As a router takes them; where no burst is given, it is that of the default.
+    /// As the router's type; a missing burst is that of the default.
     pub(crate) fn limits(&self) -> Limits {
         let default = Self::defaults();
         let limit = |of: fn(&Self) -> &Frequency| of(self).limit(*of(&default));
@@ -251,13 +251,13 @@ pub(crate) struct ControlSettings {
     pub worker: Option<Probability>,
 }
 
-/// A budget for packets that has a name.
+/// A named budget for packets.
 #[derive(Debug, Clone, Copy, Choice)]
 pub(crate) enum CostProfile {
     Vrp,
 }
 
-/// One of the schedulers' names.
+/// The name of a scheduler.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SchedulerName(pub(crate) &'static str);
 

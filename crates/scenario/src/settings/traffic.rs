@@ -1,10 +1,10 @@
-//! Settings of links, traffic sources, changes, and of requests by frames.
+//! Settings of links, traffic sources, changes, and access by frames.
 
 use crate::words::{NespAllow, Only};
 use longwire_settings::Settings;
 use longwire_units::Nanos;
 
-/// What a link is besides its blocks.
+/// Settings of a link besides its blocks.
 #[derive(Debug, Clone, Copy, Settings)]
 #[settings(key = "link", kind = "link", source = "Longwire's own")]
 pub(crate) struct LinkSettings {
@@ -17,7 +17,7 @@ pub(crate) struct LinkSettings {
     pub histogram: bool,
 }
 
-/// What one direction of a duplex link is besides its blocks.
+/// Settings of one direction of a duplex link besides its blocks.
 #[derive(Debug, Clone, Copy, Settings)]
 #[settings(key = "link", kind = "forward and backward", source = "Longwire's own")]
 pub(crate) struct DirectionSettings {
@@ -26,7 +26,7 @@ pub(crate) struct DirectionSettings {
     pub histogram: Option<bool>,
 }
 
-/// What a traffic source is besides its model.
+/// Settings of a traffic source besides its model.
 #[derive(Debug, Clone, Copy, Settings)]
 #[settings(key = "source", kind = "source", source = "Longwire's own")]
 pub(crate) struct SourceSettings {

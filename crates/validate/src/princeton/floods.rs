@@ -12,7 +12,8 @@ use longwire_bench::{BenchError, Sample};
 use longwire_packet::BATCH;
 use longwire_punt::client::{Control, Hello};
 use longwire_punt::{
-    AttachmentId, Counts, Inline, InlineService, Limits, Made, Punt, Punted, Service, TRIP, Turns, Verdict,
+    AttachmentId, Counts, Inline, InlineService, Limits, Punt, PuntedPacket, Service, ServiceOutput, TRIP,
+    Turns, Verdict,
 };
 use longwire_report::Row;
 use longwire_router::Admission;
@@ -274,7 +275,7 @@ struct Flooded {
 struct Passes;
 
 impl Service for Passes {
-    fn handle(&mut self, _: &mut Punted<'_>, _: &mut Made) -> Verdict {
+    fn handle(&mut self, _: &mut PuntedPacket<'_>, _: &mut ServiceOutput) -> Verdict {
         Verdict::Pass
     }
 }

@@ -6,7 +6,7 @@ use crate::book::{Book, paper};
 use longwire_bench::guest::{Work, turns_of};
 use longwire_bench::punt::{Level, up_and_back};
 use longwire_bench::{BenchError, Sample};
-use longwire_punt::Waiting;
+use longwire_punt::WaitMode;
 use longwire_report::{Row, Scalar};
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ struct Case {
 
 fn cases() -> [Case; 5] {
     let case = |name, level, len, body, rate, spare| Case { name, level, len, body, rate, spare };
-    let (polling, woken) = (Level::Slow(Waiting::Polling), Level::Slow(Waiting::Woken));
+    let (polling, woken) = (Level::Slow(WaitMode::Polling), Level::Slow(WaitMode::Woken));
     [
         case("section 3.6: slow path, polling, 64 bytes", polling, 60, false, 526_000.into(), Some(0)),
         case(

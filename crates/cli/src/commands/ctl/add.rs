@@ -1,18 +1,22 @@
 //! `longwire ctl add`
 
-use super::{Setting, connect};
+use super::Setting;
+use super::elsewhere::Elsewhere;
 use crate::{Json, Outcome, outcome};
 use anyhow::{Context, ensure};
-use longwire_control::{RewireAsk, Rewired, RewiredObject, section};
+use longwire_control::{RewireRequest, Rewired, RewiredObject, section};
 use longwire_report::{Report, Row};
 use longwire_scenario::read_text;
 use std::path::PathBuf;
 
-/// Add a link or a host while it runs, or all that a file has
+/// What can be added.
+const KINDS: [&str; 4] = ["link", "host", "port", "bridge"];
+
+/// Add a link, host, port or bridge while it runs, or all that a file has
 ///
 /// What is added is checked as a part of the scenario that runs, and begins at one instant. Packets of other
-/// links are not disturbed. Keys are those of a [[link]] or [[host]] in a scenario; with --link, keys that
-/// begin with link. are those of the host's link.
+/// links are not disturbed. Keys are those of the section in a scenario; with --link, keys that begin with
+/// link. are those of the link.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -21,10 +25,11 @@ Examples:
   longwire ctl add link r from=a to=b queue.kind=red queue.limit=200
   longwire ctl add host c address=10.0.0.3/24
   longwire ctl add host c address=10.0.0.3/24 --link a link.delay=5ms
+  longwire ctl add port vm driver=tap interface=lw-vm0 --link a
   longwire ctl add -f more.toml")]
 pub struct Args {
     /// What it is.
-    #[arg(value_name = "KIND", value_parser = ["link", "host"], required_unless_present = "file")]
+    #[arg(value_name = "KIND", value_parser = KINDS, required_unless_present = "file")]
     kind: Option<String>,
 
     /// Its name.
@@ -35,7 +40,7 @@ pub struct Args {
     #[arg(value_name = "KEY=VALUE")]
     settings: Vec<Setting>,
 
-    /// With a host: a duplex link between it and this host, port or bridge, named HOST-PEER.
+    /// With a host, port or bridge: a duplex link between it and this one, named NAME-PEER.
     #[arg(long, value_name = "PEER", conflicts_with = "file")]
     link: Option<String>,
 
@@ -56,29 +61,29 @@ impl Args {
     ///
     /// # Errors
     /// If the instance refuses or does not answer, or the file can't be read.
-    pub fn run(self) -> anyhow::Result<Outcome> {
+    pub fn run(self, at: &Elsewhere) -> anyhow::Result<Outcome> {
         let add = match (&self.file, &self.kind, &self.name) {
             (Some(file), ..) => read_text(file)?,
             (None, Some(kind), Some(name)) => self.sections(kind, name)?,
             // The parser of arguments sees to it.
-            _ => return Err(anyhow::anyhow!("say what to add: a link, or -f FILE")),
+            _ => return Err(anyhow::anyhow!("say what to add: a link, say, or -f FILE")),
         };
         ensure!(!add.trim().is_empty(), "the file is empty: there is nothing to add");
-        let ask = RewireAsk { add, ..RewireAsk::default() };
-        let done = connect(self.instance.as_deref())?.rewire(&ask).context("nothing was added")?;
+        let ask = RewireRequest { add, ..RewireRequest::default() };
+        let done = at.connect(self.instance.as_deref())?.rewire(&ask).context("nothing was added")?;
         tell("ctl add", &done, self.json)
     }
 }
 
 impl Args {
-    /// The sections of what the arguments name.
+    /// The sections described by the arguments.
     fn sections(&self, kind: &str, name: &str) -> anyhow::Result<String> {
         let given = self.settings.iter().map(|Setting(key, value)| (key.as_str(), value.as_str()));
         let own = |key: &str| self.link.is_none() || !key.starts_with("link.");
         let pairs: Vec<_> =
             [("name", name)].into_iter().chain(given.clone().filter(|(key, _)| own(key))).collect();
         let Some(peer) = &self.link else { return Ok(section(kind, &pairs)) };
-        ensure!(kind == "host", "--link belongs to a host; a link has from and to, or between");
+        ensure!(kind != "link", "--link joins a host, port or bridge; a link has from and to, or between");
         let (called, between) = (format!("{name}-{peer}"), format!("{name},{peer}"));
         let ends = [("name", called.as_str()), ("between", between.as_str())];
         let of_link = given.filter_map(|(key, value)| Some((key.strip_prefix("link.")?, value)));
@@ -87,7 +92,7 @@ impl Args {
     }
 }
 
-/// Says what was added and removed.
+/// Reports what was added and removed.
 pub(super) fn tell(command: &str, done: &Rewired, json: Json) -> anyhow::Result<Outcome> {
     let mut report = Report::new(command);
     for (names, what) in [(&done.removed, "removed"), (&done.added, "added")] {

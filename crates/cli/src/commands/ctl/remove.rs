@@ -1,14 +1,16 @@
 //! `longwire ctl remove`
 
-use super::{add, connect};
+use super::add;
+use super::elsewhere::Elsewhere;
 use crate::{Json, Outcome};
 use anyhow::Context;
-use longwire_control::RewireAsk;
+use longwire_control::RewireRequest;
 
-/// Remove links and hosts while it runs
+/// Remove links, hosts, ports and bridges while it runs
 ///
 /// Packets that they hold are dropped as link-removed, or sent with --drain; packets of other links are not
-/// disturbed. Programs in a removed host are ended. What links have counted stays in the sums of the run.
+/// disturbed. Programs in a removed host are ended, and a removed port's interface is let go. What links have
+/// counted stays in the sums of the run.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -16,11 +18,12 @@ Examples:
   longwire ctl remove up down --drain
   longwire ctl remove c")]
 pub struct Args {
-    /// Names of links and hosts; a duplex link by its own name. A host's links go with it.
+    /// Names of links, hosts, ports and bridges; a duplex link by its own name. The links of the others go
+    /// with them.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
-    /// Let them send what they hold.
+    /// Send the packets that they hold.
     #[arg(long)]
     drain: bool,
 
@@ -37,9 +40,9 @@ impl Args {
     ///
     /// # Errors
     /// If the instance refuses or does not answer.
-    pub fn run(self) -> anyhow::Result<Outcome> {
-        let ask = RewireAsk { remove: self.names, drain: self.drain, ..RewireAsk::default() };
-        let done = connect(self.instance.as_deref())?.rewire(&ask).context("nothing was removed")?;
+    pub fn run(self, at: &Elsewhere) -> anyhow::Result<Outcome> {
+        let ask = RewireRequest { remove: self.names, drain: self.drain, ..RewireRequest::default() };
+        let done = at.connect(self.instance.as_deref())?.rewire(&ask).context("nothing was removed")?;
         add::tell("ctl remove", &done, self.json)
     }
 }

@@ -1,7 +1,8 @@
 //! `longwire ctl route`
 
+use super::elsewhere::Elsewhere;
 use crate::{Json, Outcome, outcome};
-use longwire_control::{Client, Kind, directory};
+use longwire_control::{Client, Kind};
 use longwire_report::{Report, Row};
 use longwire_scenario::WrittenRoute;
 use serde_json::Map;
@@ -69,7 +70,7 @@ struct Add {
     json: Json,
 }
 
-/// Remove the route to a network; a port's own network is then behind its port again
+/// Remove the route to a network; a connected network gets its own route back
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -96,25 +97,25 @@ impl Args {
     ///
     /// # Errors
     /// If no instance is selected, or it refuses or does not answer.
-    pub fn run(self) -> anyhow::Result<Outcome> {
+    pub fn run(self, at: &Elsewhere) -> anyhow::Result<Outcome> {
         match self.action {
-            Action::List(args) => list(&args),
+            Action::List(args) => list(&args, at),
             Action::Add(Add { router, route, instance, json }) => {
                 let route = route.join(" ");
                 if let Some(odd) = unused(&route) {
                     outcome::note(&format!("note: {odd}; leave it out"));
                 }
-                make("ctl route add", instance.as_deref(), &router, pair(&route), json)
+                make("ctl route add", &at.connect(instance.as_deref())?, &router, pair(&route), json)
             }
             Action::Remove(Remove { router, network, instance, json }) => {
                 let change = (format!("route.{network}"), String::new());
-                make("ctl route remove", instance.as_deref(), &router, change, json)
+                make("ctl route remove", &at.connect(instance.as_deref())?, &router, change, json)
             }
         }
     }
 }
 
-/// A route as `ip route` writes it as a router's setting: `blackhole 10.3.0.0/16` is
+/// A route in the syntax of `ip route` as a router's setting: `blackhole 10.3.0.0/16` is
 /// `route.10.3.0.0/16=blackhole`.
 fn pair(route: &str) -> (String, String) {
     let (first, rest) = route.trim().split_once(' ').unwrap_or((route.trim(), ""));
@@ -128,12 +129,11 @@ fn pair(route: &str) -> (String, String) {
 /// Makes a change.
 fn make(
     command: &str,
-    instance: Option<&str>,
+    client: &Client,
     router: &str,
     change: (String, String),
     json: Json,
 ) -> anyhow::Result<Outcome> {
-    let client = Client::connect(&directory(), instance)?;
     client.set(Some(Kind::Router), router, std::slice::from_ref(&change))?;
     let mut report = Report::new(command);
     let settings = Map::from_iter([(change.0, change.1.into())]);
@@ -146,8 +146,8 @@ fn unused(route: &str) -> Option<String> {
     WrittenRoute::read(route).ok()?.to.unused_route()
 }
 
-fn list(args: &List) -> anyhow::Result<Outcome> {
-    let page = Client::connect(&directory(), args.instance.as_deref())?.routes(&args.router)?;
+fn list(args: &List, at: &Elsewhere) -> anyhow::Result<Outcome> {
+    let page = at.connect(args.instance.as_deref())?.routes(&args.router)?;
     if args.json.on {
         let mut report = Report::new("ctl route list");
         let row = Row::new(&*args.router, "routes").measured(page.routes.len() as u64);

@@ -1,16 +1,16 @@
 //! `longwire ctl diff`, `apply` and `save`
 
-use super::connect;
+use super::elsewhere::Elsewhere;
 use crate::{Json, Outcome, outcome};
 use anyhow::Context;
-use longwire_control::{Comparison, ObjectDifference, WantedScenario};
+use longwire_control::{Comparison, ObjectDifference, RewiredObject, ScenarioRequest};
 use longwire_report::{Report, Row};
 use std::path::PathBuf;
 
-/// Show how what runs differs from a scenario; exit status 1 if it does
+/// Show how the running scenario differs from a file; exit status 1 if it does
 ///
-/// Relative file names in the scenario are relative to the folder of the scenario that runs. Settings that
-/// events of the scenario ([[at]]) have changed meanwhile are left out.
+/// Relative file names in the file are relative to the folder of the running scenario. Settings that events
+/// ([[at]]) have changed meanwhile are left out.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -21,11 +21,12 @@ pub(super) struct Diff {
     whose: Whose,
 }
 
-/// Bring what runs to a scenario by the fewest changes
+/// Change the running scenario to that of a file by the fewest changes
 ///
-/// Settings of links, sources and media change at one instant, then those of each router; nothing else is
-/// touched, and no packet is lost by it. Which objects there are, and how they are joined, can't change:
-/// nothing is applied then, unless the rest is wanted.
+/// Settings of links, sources and media change at one instant, then those of each router. Then links and
+/// hosts that are new join and those that are gone leave, at one instant. Nothing else is touched, and no
+/// packet elsewhere is lost by it. All is checked first: if something can't change, nothing is applied,
+/// unless the other settings are wanted (--partial).
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -36,7 +37,7 @@ pub(super) struct Apply {
     #[command(flatten)]
     whose: Whose,
 
-    /// Make the changes that can be made if others can't.
+    /// Change the settings that can change if something else can't; nothing is added or removed then.
     #[arg(long)]
     partial: bool,
 }
@@ -54,10 +55,10 @@ struct Whose {
     json: Json,
 }
 
-/// Write what runs as a scenario
+/// Write the running scenario to a file
 ///
-/// It is the scenario that was started or applied last, and at its end the changes made since, as events
-/// ([[at]]) at time 0. Programs that were installed while it ran, and their state, are not in it.
+/// It is the scenario that was started or applied last, with the changes made since as events ([[at]]) at
+/// time 0 at its end. Programs that were installed while it ran, and their state, are not included.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -89,6 +90,20 @@ impl Whose {
                 outcome::print(&line(change))?;
             }
         }
+        for (objects, what) in [(&comparison.removed, "removed"), (&comparison.added, "added")] {
+            for RewiredObject { kind, name } in objects {
+                report.push(Row::new(name.as_str(), "").extra("kind", kind.as_str()).extra("done", what));
+                if !self.json.on {
+                    outcome::print(&format!("{kind} {name}: {what}"))?;
+                }
+            }
+        }
+        if comparison.paths {
+            report.push(Row::new("paths", "").extra("kind", "paths"));
+            if !self.json.on {
+                outcome::print("paths: packets take other ones")?;
+            }
+        }
         for refused in &comparison.refused {
             report.push(Row::new(&*refused.what, "").extra("kind", "refused").note(&*refused.reason));
             if !self.json.on {
@@ -99,7 +114,7 @@ impl Whose {
     }
 }
 
-/// A changed object in a line: `link up.forward: delay 20 ms -> 40 ms, loss none -> 1 %`.
+/// A changed object on one line: `link up.forward: delay 20 ms -> 40 ms, loss none -> 1 %`.
 fn line(change: &ObjectDifference) -> String {
     let value = |text: &Option<String>| match text.as_deref() {
         None => "none".to_owned(),
@@ -114,9 +129,9 @@ fn line(change: &ObjectDifference) -> String {
 }
 
 impl Diff {
-    pub(super) fn run(&self) -> anyhow::Result<Outcome> {
+    pub(super) fn run(&self, at: &Elsewhere) -> anyhow::Result<Outcome> {
         let toml = self.whose.text()?;
-        let comparison = connect(self.whose.name.as_deref())?.compare(&toml)?;
+        let comparison = at.connect(self.whose.name.as_deref())?.compare(&toml)?;
         let mut report = self.whose.show("ctl diff", &comparison)?;
         if !report.rows.is_empty() {
             report.fail("what runs differs from the scenario");
@@ -128,9 +143,9 @@ impl Diff {
 }
 
 impl Apply {
-    pub(super) fn run(&self) -> anyhow::Result<Outcome> {
-        let wanted = WantedScenario { toml: self.whose.text()?, partial: self.partial };
-        let comparison = connect(self.whose.name.as_deref())?.apply(&wanted)?;
+    pub(super) fn run(&self, at: &Elsewhere) -> anyhow::Result<Outcome> {
+        let wanted = ScenarioRequest { toml: self.whose.text()?, partial: self.partial };
+        let comparison = at.connect(self.whose.name.as_deref())?.apply(&wanted)?;
         let report = self.whose.show("ctl apply", &comparison)?;
         if report.rows.is_empty() && !self.whose.json.on {
             outcome::note("nothing differs");
@@ -140,8 +155,8 @@ impl Apply {
 }
 
 impl Save {
-    pub(super) fn run(&self) -> anyhow::Result<Outcome> {
-        let client = connect(self.name.as_deref())?;
+    pub(super) fn run(&self, at: &Elsewhere) -> anyhow::Result<Outcome> {
+        let client = at.connect(self.name.as_deref())?;
         let toml = client.scenario()?;
         if let Some(file) = &self.output {
             std::fs::write(file, &toml).with_context(|| format!("can't write {}", file.display()))?;
@@ -149,7 +164,7 @@ impl Save {
             outcome::print(toml.trim_end())?;
         }
         let mut report = Report::new("ctl save");
-        report.push(Row::new(&*client.found().name, "").extra("kind", "instance").extra("toml", toml));
+        report.push(Row::new(client.name(), "").extra("kind", "instance").extra("toml", toml));
         outcome::print_if_json(&report, self.json)
     }
 }

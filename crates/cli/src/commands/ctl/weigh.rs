@@ -1,7 +1,8 @@
 //! `longwire ctl weigh`
 
+use super::elsewhere::Elsewhere;
 use crate::{Json, Outcome, outcome};
-use longwire_control::{Client, Kind, directory};
+use longwire_control::Kind;
 use longwire_report::{Report, Row};
 
 /// Change the weight of a flow that shares a router's processors while it runs
@@ -36,11 +37,11 @@ impl Args {
     ///
     /// # Errors
     /// If no instance is selected, or it refuses or does not answer.
-    pub fn run(self) -> anyhow::Result<Outcome> {
+    pub fn run(self, at: &Elsewhere) -> anyhow::Result<Outcome> {
         let Self { router, flow, weight, instance, json } = self;
         let name = format!("{router}/{flow}");
         let change = ("weight".to_owned(), weight.to_string());
-        let client = Client::connect(&directory(), instance.as_deref())?;
+        let client = at.connect(instance.as_deref())?;
         client.set(Some(Kind::Flow), &name, &[change])?;
         let mut report = Report::new("ctl weigh");
         let row = Row::new(name, "").extra("kind", "flow").extra("router", router);

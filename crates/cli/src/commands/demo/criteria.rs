@@ -79,8 +79,8 @@ impl Configured {
         loss("loss", self.loss, losses)
     }
 
-    /// `bandwidth`: what arrives when more is sent than the link carries, as Ethernet frames with their check
-    /// sequence.
+    /// `bandwidth`: the rate of arrivals when more is sent than the link carries, as Ethernet frames with
+    /// their check sequence.
     pub fn bandwidth(&self, measured: Option<f64>, sent: f64) -> Row {
         let row = Row::new("bandwidth", "bit/s").expected(self.rate).extra("layer", "ethernet");
         let row = match measured {

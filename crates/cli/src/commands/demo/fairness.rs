@@ -1,7 +1,7 @@
 //! `longwire demo fairness`: an expensive flow beside a cheap one, under several schedulers.
 
-use super::fairness_traffic::{Arrived, Pace, exchange};
-use super::{Way, find_way, say};
+use super::fairness_traffic::{Arrivals, Pace, exchange};
+use super::{Mode, find_mode, say};
 use crate::stop_flag::stop_flag;
 use crate::{Outcome, outcome};
 use anyhow::Context;
@@ -27,14 +27,14 @@ pub const SCENARIO: &str = include_str!("../../../../../scenarios/fairness.toml"
 const SCHEDULERS: [&str; 3] = ["fifo", "cbcs", "gmr3"];
 /// The flows by name.
 const FLOWS: [&str; 2] = ["heavy", "cheap"];
-/// The loop body of the expensive program, on numbers that are only known at run time: each division waits
-/// for the previous one.
+/// The loop body of the expensive program, on values only known at run time: each division waits for the
+/// previous one.
 const STEP: &str = "r1 |= r3\nr1 %= r2\n";
 /// Number of iterations: about a tenth of a millisecond.
 const STEPS: usize = 20_000;
 /// Processor demand of the flows, as shares: the expensive one exceeds the processor, the cheap one needs
 /// less than half.
-const ASKED: [f64; 2] = [2.0, 0.2];
+const DEMAND: [f64; 2] = [2.0, 0.2];
 /// Highest packet rate of each flow, so that only the processor is the bottleneck.
 const MOST: [f64; 2] = [40_000.0, 10_000.0];
 const TIME: Duration = Duration::from_millis(1200);
@@ -49,12 +49,12 @@ const THROUGH: f64 = 0.9;
 const HALF: f64 = 0.4;
 
 /// Result of a scheduler.
-struct Seen {
+struct Trial {
     scheduler: &'static str,
     /// By flow: packets sent, and the router's counters.
     flows: [(u64, FlowStats); 2],
     /// Arrivals at host b; none in virtual time.
-    arrived: Option<[Arrived; 2]>,
+    arrived: Option<[Arrivals; 2]>,
 }
 
 /// Runs it and prints the result.
@@ -64,11 +64,11 @@ pub fn run(json: bool, is_virtual: bool) -> anyhow::Result<Outcome> {
         "a router between hosts a and b; two flows, of which one's packets cost its processor many times the \
          other's",
     );
-    let way = if is_virtual { Way::Virtual("as asked".into()) } else { find_way()? };
+    let mode = if is_virtual { Mode::Virtual("as requested".into()) } else { find_mode()? };
     let stop = stop_flag()?;
-    let (mode, seen) = match way {
-        Way::Real(driver) => ("real", real(&plan, driver, &stop)?),
-        Way::Virtual(reason) => {
+    let (mode, seen) = match mode {
+        Mode::Real(driver) => ("real", real(&plan, driver, &stop)?),
+        Mode::Virtual(reason) => {
             say(&format!("in virtual time, with traffic sources instead of programs: {reason}"));
             ("virtual", SCHEDULERS.into_iter().map(|name| simulated(&plan, name)).collect::<Result<_, _>>()?)
         }
@@ -78,7 +78,7 @@ pub fn run(json: bool, is_virtual: bool) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Status(130));
     }
     let mut report = Report::new("demo fairness").with("mode", mode);
-    report.extend(seen.iter().map(Seen::row));
+    report.extend(seen.iter().map(Trial::row));
     if json {
         return outcome::print_report(&report, true);
     }
@@ -87,10 +87,10 @@ pub fn run(json: bool, is_virtual: bool) -> anyhow::Result<Outcome> {
 }
 
 /// On real packets: first measures their cost, then runs each scheduler.
-fn real(plan: &Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result<Vec<Seen>> {
+fn real(plan: &Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result<Vec<Trial>> {
     let mut plan = plan.clone();
     plan.hosts.iter_mut().for_each(|host| host.driver = driver);
-    plan.forwarders.push(dear_program(&plan)?);
+    plan.forwarders.push(expensive_program(&plan)?);
     say("finding out what packets cost");
     let trial = measure(&with(&plan, "fifo"), "fifo", [TRIAL; 2], stop)?;
     let costs =
@@ -101,7 +101,7 @@ fn real(plan: &Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result<Ve
         time(costs[0]),
         time(costs[1])
     ));
-    let per_second = [0, 1].map(|flow| (ASKED[flow] * 1e9 / costs[flow].max(1.0)).min(MOST[flow]));
+    let per_second = [0, 1].map(|flow| (DEMAND[flow] * 1e9 / costs[flow].max(1.0)).min(MOST[flow]));
     let paces = per_second.map(|per_second| Pace { per_second, time: TIME });
     let mut all = Vec::new();
     for name in SCHEDULERS {
@@ -124,7 +124,7 @@ fn measure(
     scheduler: &'static str,
     paces: [Pace; 2],
     stop: &AtomicBool,
-) -> anyhow::Result<Seen> {
+) -> anyhow::Result<Trial> {
     let name = format!("demo-{}", std::process::id());
     let hosts = TestHosts::make(&name, plan)?;
     let run = RealRun::start(plan.clone(), hosts, RealOptions { name, ..RealOptions::default() })?;
@@ -136,14 +136,14 @@ fn measure(
     let counted = run.stop().counted;
     let (sent, arrived) = exchanged?;
     let [heavy, cheap] = flows(&counted)?;
-    Ok(Seen { scheduler, flows: [(sent[0], heavy), (sent[1], cheap)], arrived: Some(arrived) })
+    Ok(Trial { scheduler, flows: [(sent[0], heavy), (sent[1], cheap)], arrived: Some(arrived) })
 }
 
-fn simulated(plan: &Plan, scheduler: &'static str) -> anyhow::Result<Seen> {
+fn simulated(plan: &Plan, scheduler: &'static str) -> anyhow::Result<Trial> {
     let plan = Arc::new(with(plan, scheduler));
     let counted = simulate(&plan, &PortFiles::new(&plan, &[], &[])?, None, RecordOptions::default())?.counted;
     let flows = flows(&counted)?.map(|flow| (flow.in_packets + flow.refused, flow));
-    Ok(Seen { scheduler, flows, arrived: None })
+    Ok(Trial { scheduler, flows, arrived: None })
 }
 
 /// The plan with this scheduler. First come, first served has one queue for all, as in routers without flows.
@@ -159,7 +159,7 @@ fn with(plan: &Plan, scheduler: &str) -> Plan {
 }
 
 /// A program of the expensive flow, which only takes time.
-fn dear_program(plan: &Plan) -> anyhow::Result<PlannedForwarder> {
+fn expensive_program(plan: &Plan) -> anyhow::Result<PlannedForwarder> {
     // The port number is the input of the computation, and the result is stored, so that no compiler removes
     // the work.
     let begin = "r1 = *(u32 *)(r1 + 12)\nr2 = r1\nr2 += 12345\nr3 = r2\nr3 <<= 40\n";
@@ -188,7 +188,7 @@ fn flows(counted: &Counted) -> anyhow::Result<[FlowStats; 2]> {
     Ok([of(FLOWS[0])?, of(FLOWS[1])?])
 }
 
-impl Seen {
+impl Trial {
     /// Share of a flow's packets that the router forwarded.
     fn delivered(&self, flow: usize) -> f64 {
         let (_, stats) = &self.flows[flow];
@@ -238,7 +238,7 @@ impl Seen {
 }
 
 /// Bars of each flow's delivered share.
-fn picture(seen: &[Seen]) -> String {
+fn picture(seen: &[Trial]) -> String {
     const WIDTH: f64 = 30.0;
     let mut lines = vec!["\nof what each flow sends, the router delivers".to_owned()];
     for one in seen {
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     /// Of 1000 packets each; the expensive ones cost 100 times as much.
-    fn seen(scheduler: &'static str, delivered: [u64; 2]) -> Seen {
+    fn seen(scheduler: &'static str, delivered: [u64; 2]) -> Trial {
         let flow = |out_packets: u64, cost| {
             let refused = 1000 - out_packets;
             let processor_ns = out_packets * cost;
@@ -282,11 +282,11 @@ mod tests {
                 },
             )
         };
-        Seen { scheduler, flows: [flow(delivered[0], 100), flow(delivered[1], 1)], arrived: None }
+        Trial { scheduler, flows: [flow(delivered[0], 100), flow(delivered[1], 1)], arrived: None }
     }
 
     #[test]
-    fn fair_is_told_from_unfair_however_quick_the_machine_is() {
+    fn fair_and_unfair_are_distinguished_on_any_machine() {
         for (scheduler, delivered, pass) in [
             ("fifo", [450, 450], Some(true)),
             ("fifo", [90, 100], Some(true)),
@@ -312,9 +312,9 @@ mod tests {
     }
 
     #[test]
-    fn the_dear_program_is_one_that_can_be_installed() {
+    fn the_expensive_program_can_be_installed() {
         let plan = longwire_scenario::plan_of(SCENARIO);
-        let planned = dear_program(&plan).unwrap();
+        let planned = expensive_program(&plan).unwrap();
         let prices = &plan.routers[0].admission.prices;
         let prepared = planned.request.prepare(prices, 1).unwrap();
         assert!(prepared.demand().amount(longwire_program::Resource::Cycles) as usize > 2 * STEPS);

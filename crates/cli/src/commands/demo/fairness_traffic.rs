@@ -28,7 +28,7 @@ pub struct Pace {
 
 /// Packets of a flow that arrived.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Arrived {
+pub struct Arrivals {
     pub packets: u64,
     /// Median from sending to receiving by the program there.
     pub median_ns: u64,
@@ -41,7 +41,7 @@ pub fn exchange(
     sources: [IpAddr; 2],
     paces: [Pace; 2],
     stop: &AtomicBool,
-) -> anyhow::Result<([u64; 2], [Arrived; 2])> {
+) -> anyhow::Result<([u64; 2], [Arrivals; 2])> {
     let address = to.spec().addresses.first().context("the receiving host has no address")?.address();
     let target = SocketAddr::new(address, PORT);
     let socket = to.run(|| UdpSocket::bind(target))?.context("the receiver's socket")?;
@@ -112,7 +112,7 @@ fn receive(
     sources: [IpAddr; 2],
     reached: &AtomicBool,
     done: &AtomicBool,
-) -> [Arrived; 2] {
+) -> [Arrivals; 2] {
     let mut delays: [Vec<u64>; 2] = [Vec::new(), Vec::new()];
     let mut payload = [0; PAYLOAD];
     while !done.load(Ordering::Relaxed) {
@@ -128,6 +128,6 @@ fn receive(
     delays.map(|mut delays| {
         delays.sort_unstable();
         let median_ns = delays.get(delays.len() / 2).copied().unwrap_or_default();
-        Arrived { packets: delays.len() as u64, median_ns }
+        Arrivals { packets: delays.len() as u64, median_ns }
     })
 }

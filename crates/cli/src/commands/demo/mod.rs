@@ -20,7 +20,7 @@ use longwire_run::test_hosts::TestHosts;
 use longwire_scenario::Plan;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What the demo runs.
+/// The scenario of the demo.
 const SCENARIO: &str = include_str!("../../../../../scenarios/demo.toml");
 /// File name in its error messages.
 const FILE: &str = "demo.toml";
@@ -49,9 +49,9 @@ Examples:
   longwire demo fairness
   longwire demo --scenario > demo.toml; longwire run demo.toml --virtual")]
 pub struct Args {
-    /// What to see.
+    /// The demo.
     #[arg(default_value = "link")]
-    what: What,
+    what: Demo,
 
     #[command(flatten)]
     json: Json,
@@ -67,7 +67,7 @@ pub struct Args {
 
 /// The demos.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum What {
+enum Demo {
     /// A link of 10 Mbit/s, 20 ms and 2 % loss.
     Link,
     /// Flows that share a router's processor.
@@ -89,19 +89,19 @@ impl Args {
     /// If the hosts can't be made, or something between them fails.
     pub fn run(self) -> anyhow::Result<Outcome> {
         if self.scenario {
-            let scenario = if self.what == What::Link { SCENARIO } else { fairness::SCENARIO };
+            let scenario = if self.what == Demo::Link { SCENARIO } else { fairness::SCENARIO };
             return outcome::print(scenario.trim_end()).map(|()| Outcome::Well);
         }
-        if self.what == What::Fairness {
+        if self.what == Demo::Fairness {
             return fairness::run(self.json.on, self.r#virtual);
         }
         let plan = longwire_scenario::parse(FILE, SCENARIO).context("the demo's own scenario")?;
         say(LINK);
-        let way = if self.r#virtual { Way::Virtual("as asked".into()) } else { find_way()? };
+        let mode = if self.r#virtual { Mode::Virtual("as requested".into()) } else { find_mode()? };
         let stop = stop_flag()?;
-        let measured = match way {
-            Way::Real(driver) => real(plan, driver, &stop),
-            Way::Virtual(reason) => {
+        let measured = match mode {
+            Mode::Real(driver) => real(plan, driver, &stop),
+            Mode::Virtual(reason) => {
                 say(&format!("in virtual time, with traffic sources instead of programs: {reason}"));
                 simulated(&plan)
             }
@@ -122,7 +122,7 @@ impl Args {
 }
 
 /// How the demo can run on this system.
-enum Way {
+enum Mode {
     /// On test hosts with this wiring.
     Real(HostDriver),
     /// Without any, for this reason.
@@ -131,17 +131,17 @@ enum Way {
 
 /// Enters a user namespace if test hosts are only possible there. Must be called before a second thread
 /// starts.
-fn find_way() -> anyhow::Result<Way> {
+fn find_mode() -> anyhow::Result<Mode> {
     let mut can = abilities();
     if !can.namespaces.available {
         if !can.user_namespaces.available {
             let reasons = format!("{}; {}", can.namespaces.reason, can.user_namespaces.reason);
-            return Ok(Way::Virtual(reasons));
+            return Ok(Mode::Virtual(reasons));
         }
         enter_user_namespace()?;
         can = abilities();
     }
-    Ok(Way::Real(if can.tap.available { HostDriver::TAP } else { HostDriver::VETH }))
+    Ok(Mode::Real(if can.tap.available { HostDriver::TAP } else { HostDriver::VETH }))
 }
 
 fn real(mut plan: Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result<Measured> {

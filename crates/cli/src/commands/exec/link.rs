@@ -4,7 +4,7 @@ use anyhow::{anyhow, ensure};
 use longwire_block::Value;
 use longwire_import::{LinkText, NetemLinks, Note, links_between, netem_links};
 use longwire_lab::{FAR, NEAR};
-use longwire_scenario::library::Way;
+use longwire_scenario::library::Direction;
 use longwire_scenario::{Plan, ScenarioError, parse};
 use longwire_units::{Nanos, Probability, Rate};
 use std::collections::BTreeMap;
@@ -31,8 +31,7 @@ pub struct LinkArgs {
     #[arg(long, value_name = "SHARE")]
     loss: Option<Probability>,
 
-    /// How much the delay varies each way, by a normal distribution; packets keep their order: 5ms. Default:
-    /// not at all.
+    /// Jitter each way, normally distributed; packets keep their order: 5ms. Default: none.
     #[arg(long, value_name = "TIME", requires = "delay")]
     jitter: Option<Nanos>,
 
@@ -95,7 +94,7 @@ impl FromStr for Settings {
             let key = key.trim();
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             if key.is_empty() || !key.chars().all(plain) {
-                return Err(format!("\"{key}\" is no key; `longwire blocks` lists them"));
+                return Err(format!("\"{key}\" is not a key; `longwire blocks` lists them"));
             }
             if settings.insert(key.to_owned(), value.trim().to_owned()).is_some() {
                 return Err(format!("\"{key}\" is given twice"));
@@ -115,8 +114,8 @@ impl LinkArgs {
             // Writing to a String can't fail.
             let _ = writeln!(text, "[[host]]\nname = \"{host}\"\naddress = \"{address}\"\nmtu = {mtu}");
         }
-        let up = self.way(&self.up, self.trace_up.as_ref(), Way::Backward)?;
-        let down = self.way(&self.down, self.trace_down.as_ref(), Way::Forward)?;
+        let up = self.way(&self.up, self.trace_up.as_ref(), Direction::Backward)?;
+        let down = self.way(&self.down, self.trace_down.as_ref(), Direction::Forward)?;
         text += &links_between((NEAR, FAR), ("up", "down"), up, down);
         parse(command, &text).map_err(|error| explained(&error))
     }
@@ -128,7 +127,7 @@ impl LinkArgs {
 
     /// The links of one direction: netem's, or one with a profile and the common settings; then a trace's;
     /// then its own settings.
-    fn way(&self, own: &Settings, trace: Option<&String>, way: Way) -> anyhow::Result<Vec<LinkText>> {
+    fn way(&self, own: &Settings, trace: Option<&String>, way: Direction) -> anyhow::Result<Vec<LinkText>> {
         let mut links = match &self.netem {
             Some(netem) => netem.links.clone(),
             None => vec![LinkText { settings: self.common()? }],
@@ -186,8 +185,8 @@ impl LinkArgs {
 /// Bytes of a ping's frame, as `ping` sends it by default.
 const PING: u64 = 98;
 
-/// What ping will show if nothing waits: the delays of all links, and the time that its frame takes to be
-/// sent. None if a rate changes while it runs.
+/// The round trip of an idle ping: the delays of all links, and the transmission time of its frame. None if a
+/// rate changes while it runs.
 pub fn round_trip(plan: &Plan) -> Option<Nanos> {
     let each = (0..plan.links.len()).map(|link| {
         let profile = plan.profile(link);
@@ -228,7 +227,7 @@ fn explained(error: &ScenarioError) -> anyhow::Error {
     anyhow!(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// The least MTU that hosts have here.
+/// The smallest MTU of hosts here.
 pub const LEAST_MTU: u32 = 576;
 /// The largest.
 pub const LARGEST_MTU: u32 = 65_521;
@@ -236,7 +235,8 @@ pub const LARGEST_MTU: u32 = 65_521;
 /// Parses an MTU of hosts.
 pub fn mtu(text: &str) -> Result<u32, String> {
     const RANGE: std::ops::RangeInclusive<u32> = LEAST_MTU..=LARGEST_MTU;
-    let bytes: u32 = text.parse().map_err(|_| format!("\"{text}\" is no number of bytes, such as 1400"))?;
+    let bytes: u32 =
+        text.parse().map_err(|_| format!("\"{text}\" is not a number of bytes, such as 1400"))?;
     if RANGE.contains(&bytes) {
         return Ok(bytes);
     }
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn netem_goes_both_ways() {
+    fn netem_applies_to_both_directions() {
         let options = netem("delay 30ms rate 2mbit limit 20").unwrap();
         let common = LinkArgs { rate: None, delay: None, queue: None, ..args("1mbit", "delay=5ms") };
         let given = LinkArgs { netem: Some(options), ..common };
@@ -332,7 +332,7 @@ mod tests {
         std::fs::write(&file, "1\n2\n").unwrap();
         let trace = Some(file.display().to_string());
         let given = LinkArgs { rate: None, trace, ..args("1mbit", "") };
-        let ways = [(&given.up, Way::Backward), (&given.down, Way::Forward)]
+        let ways = [(&given.up, Direction::Backward), (&given.down, Direction::Forward)]
             .map(|(own, way)| given.way(own, None, way).unwrap().swap_remove(0));
         assert!(
             ways.iter()

@@ -15,7 +15,7 @@ use longwire_lab::{
 };
 use longwire_report::shown;
 use longwire_run::fitted::fit_pool;
-use longwire_run::real_run::{Ended, RealOptions, RealRun};
+use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
 use longwire_run::test_hosts::{TestHosts, wiring};
 use serve::Services;
 use std::ffi::OsString;
@@ -28,7 +28,7 @@ const CANNOT_RUN: u8 = 126;
 const NOT_FOUND: u8 = 127;
 /// The largest MTU of Ethernet with jumbo frames.
 const LARGEST_FRAME: u32 = 9216;
-/// What a command that succeeded exits with if the emulation was not faithful, and that is required.
+/// The exit status of a successful command if the emulation had to be faithful and was not.
 const NOT_FAITHFUL: u8 = 3;
 
 /// Run a command behind an emulated link to this machine's network
@@ -37,10 +37,9 @@ const NOT_FAITHFUL: u8 = 3;
 /// and loss you choose. Any program works unmodified: a browser, a test suite, a shell. Its exit code,
 /// terminal and signals are kept.
 ///
-/// As root the far end of the link is this machine, which forwards packets under its own addresses.
-/// Without root, pasta (package passt) or slirp4netns carries them, if installed; else the far end is a
-/// separate host with what --serve starts there. In all cases it is called $LONGWIRE_FAR in the command,
-/// which runs as you.
+/// As root the far end of the link is this machine, which forwards packets under its own addresses. Without
+/// root, pasta (package passt) or slirp4netns carries them, if installed; else the far end is a separate host
+/// with what --serve starts there. In all cases its name is $LONGWIRE_FAR in the command, which runs as you.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -104,7 +103,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     json: Option<PathBuf>,
 
-    /// Keep what crosses the link, as a capture: FILE.pcapng.
+    /// Record the packets that cross the link: FILE.pcapng.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
@@ -115,15 +114,15 @@ pub struct Args {
     #[command(flatten)]
     records: RecordArgs,
 
-    /// Write what Longwire says to a file instead of standard error.
+    /// Write messages to a file instead of standard error.
     #[arg(long, value_name = "FILE", conflicts_with = "quiet")]
     messages: Option<PathBuf>,
 
-    /// Say more: the settings of the link, and the whole verdict.
+    /// Print more: the settings of the link, and the whole verdict.
     #[arg(long, short, conflicts_with = "quiet")]
     verbose: bool,
 
-    /// Say nothing but errors.
+    /// Print only errors.
     #[arg(long, short)]
     quiet: bool,
 
@@ -132,13 +131,13 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-/// Where the command runs.
+/// The two ends, and how they reach the outside.
 struct Ends {
     far: FarEnd,
     driver: HostDriver,
-    /// Who the user is, if this process is root in a namespace only.
+    /// The user, if this process is root in a namespace only.
     own_user: Option<OwnUser>,
-    /// What carries packets for such a user, as long as the run.
+    /// The user-mode network of such a user, for the whole run.
     network: Option<UserNetwork>,
 }
 
@@ -169,7 +168,7 @@ impl Args {
             self.say(&format!("round trip will be about {}", shown::time(time.0 as f64)));
         }
         self.link.notes().iter().for_each(|note| self.say(&format!("--netem: {note}")));
-        // Caught from here on, so that a signal while the ends are made leaves nothing behind.
+        // From here on a signal while the ends are made leaves nothing behind.
         let attendant = Attendant::begin().context("keeping signals for the command")?;
         let ends = self.ends()?;
         for host in &mut plan.hosts {
@@ -204,7 +203,7 @@ impl Args {
                 can.namespaces.reason,
                 can.user_namespaces.reason
             );
-            // Started where there is a way out, for where there will be none.
+            // Started in the network with a way out, before entering one without.
             let network = if self.private { None } else { UserNetwork::prepare()? };
             ends.own_user = Some(enter_user_namespace()?);
             if !self.private {
@@ -217,7 +216,7 @@ impl Args {
         Ok(ends)
     }
 
-    /// Starts what carries packets for a user; says so if nothing does.
+    /// Starts a user-mode network; reports if there is none.
     fn find_way_out(&self, network: Option<UserNetwork>, ends: &mut Ends) {
         let Some(mut network) = network else {
             return self.say(
@@ -305,7 +304,7 @@ impl Args {
     }
 
     /// Says how faithful it was, writes the report, and answers the exit code.
-    fn report(&self, ended: Ended, code: u8) -> anyhow::Result<u8> {
+    fn report(&self, ended: RealRunOutcome, code: u8) -> anyhow::Result<u8> {
         let fields = ended.recorded.fields();
         let ran = ended.ran();
         let faithful = ran.counted.fidelity.as_ref().is_none_or(|fidelity| fidelity.faithful);
@@ -333,19 +332,18 @@ impl Args {
         }
     }
 
-    /// Says it even where only errors are said.
+    /// Prints a message even if only errors are wanted.
     fn tell(&self, what: &str) {
         match &self.messages {
-            // A log that can't be written to is no reason to stop the command: it was made at the start.
+            // A failing log is no reason to stop the command: it could be written at the start.
             Some(file) => drop(append(file, &format!("{what}\n"))),
             None => outcome::note(&format!("longwire: {what}")),
         }
     }
 }
 
-/// The MTU of a link to a machine whose packets leave by an interface of this one: the same, so that nothing
-/// has to be fragmented behind the link. Interfaces that are no way out to a network, such as the loopback,
-/// have MTUs that no network has.
+/// The MTU of a link on a machine whose packets leave by this interface: the same, so that nothing is
+/// fragmented behind the link. Interfaces such as the loopback have MTUs that no network has.
 fn usual_mtu(way_out: Option<u32>) -> u32 {
     way_out.filter(|mtu| (link::LEAST_MTU..=LARGEST_FRAME).contains(mtu)).unwrap_or(1500)
 }

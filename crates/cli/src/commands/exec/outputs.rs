@@ -1,4 +1,4 @@
-//! Files that `exec` writes: where it runs as root by sudo, they are the caller's.
+//! Files that `exec` writes: as root by sudo, they are made for the caller.
 
 use anyhow::Context;
 use longwire_rundir::own_uid;
@@ -7,8 +7,7 @@ use std::io;
 use std::os::unix::fs::fchown;
 use std::path::PathBuf;
 
-/// Makes those of the files that are not there yet, if this process is root for another user. Those that are
-/// there keep their owner.
+/// Makes the missing files, if this process is root for another user. Existing ones keep their owner.
 pub fn make_for_caller(files: &[&Option<PathBuf>]) -> anyhow::Result<()> {
     let number = |variable: &str| std::env::var(variable).ok()?.parse::<u32>().ok();
     let (Some(uid), Some(gid)) = (number("SUDO_UID"), number("SUDO_GID")) else { return Ok(()) };
@@ -17,7 +16,7 @@ pub fn make_for_caller(files: &[&Option<PathBuf>]) -> anyhow::Result<()> {
     }
     for file in files.iter().copied().flatten().filter(|file| file.as_os_str() != "-") {
         match OpenOptions::new().write(true).create_new(true).open(file) {
-            // By its descriptor: another file may have the name by now.
+            // By its descriptor: the name may mean another file by now.
             Ok(made) => fchown(made, Some(uid), Some(gid)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(error),

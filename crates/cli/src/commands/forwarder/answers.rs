@@ -1,7 +1,7 @@
 //! Answers of an instance in the common report format.
 
-use super::text;
-use crate::{Json, Outcome, outcome};
+use super::{Target, text};
+use crate::{Outcome, outcome};
 use longwire_report::{Report, Row};
 use serde_json::Value;
 
@@ -54,11 +54,12 @@ pub(super) fn about_one(command: &str, router: &str, answer: Value) -> Report {
 }
 
 /// Reports which programs were changed, if JSON is requested.
-pub(super) fn done(command: &str, router: &str, fids: &[u32], json: Json) -> anyhow::Result<Outcome> {
-    let mut report = Report::new(command).with("router", router);
+pub(super) fn done(command: &str, target: &Target, fids: &[u32]) -> anyhow::Result<Outcome> {
+    let Target { router, json, .. } = target;
+    let mut report = Report::new(command).with("router", router.as_str());
     report
         .extend(fids.iter().map(|&fid| program_row(router, Fields::from_iter([("fid".into(), fid.into())]))));
-    outcome::print_if_json(&report, json)
+    outcome::print_if_json(&report, *json)
 }
 
 /// A row for a map of a program, or an entry of one, named by the field `name`.

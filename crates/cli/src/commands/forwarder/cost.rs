@@ -1,6 +1,6 @@
 //! `longwire forwarder cost`
 
-use super::chosen::Chosen;
+use super::program_args::ProgramArgs;
 use crate::{Json, Outcome, outcome};
 use longwire_program::{Resource, Verified, verify};
 use longwire_report::shown::{columns, count};
@@ -36,7 +36,7 @@ pub struct Args {
     program: String,
 
     #[command(flatten)]
-    chosen: Chosen,
+    chosen: ProgramArgs,
 
     /// A line rate to be guaranteed, besides 1 Gbit/s.
     #[arg(long, value_name = "RATE")]
@@ -94,7 +94,7 @@ impl Args {
         for (name, budget) in budgets(&rates, self.set_aside) {
             let admission = Admission { budget, prices: prices.clone() };
             let tried = Forwarders::none(admission, &[PORT], 1).with(prepared()?);
-            verdicts.push(Tried { name, budget, tried: tried.map(|(_, table)| table) });
+            verdicts.push(Trial { name, budget, tried: tried.map(|(_, table)| table) });
         }
         let cost = Cost { forwarder, prices, verdicts, path: self.path };
         if self.json.on {
@@ -112,13 +112,13 @@ const PORT: u16 = 0;
 struct Cost {
     forwarder: Forwarder,
     prices: RouterPrices,
-    verdicts: Vec<Tried>,
+    verdicts: Vec<Trial>,
     /// Whether the worst-case path is requested.
     path: bool,
 }
 
 /// A budget, and a router with it that has only this program.
-struct Tried {
+struct Trial {
     name: String,
     budget: Budget,
     tried: Result<Arc<Forwarders>, InstallError>,
@@ -165,7 +165,7 @@ impl Cost {
         lines.extend(columns(&items(self.verified(), &self.prices)));
         lines.extend(self.exits());
         lines.extend(self.path().iter().map(|place| format!("  {place}")));
-        for Tried { name, budget, tried } in &self.verdicts {
+        for Trial { name, budget, tried } in &self.verdicts {
             lines.push(match tried {
                 Ok(table) => {
                     let amounts = Resource::ALL.iter().filter_map(|&resource| {
@@ -189,7 +189,7 @@ impl Cost {
             let all = each.saturating_mul(times.into());
             Row::new(item.name(), "ps").measured(all).extra("times", times).extra("each_ps", each)
         });
-        let budgets = self.verdicts.iter().map(|Tried { name, budget, tried }| {
+        let budgets = self.verdicts.iter().map(|Trial { name, budget, tried }| {
             let amounts = |amount: &dyn Fn(Resource) -> u64| -> Map<String, Value> {
                 let limited = Resource::ALL.iter().filter(|&&resource| budget.limit(resource).is_some());
                 limited.map(|&resource| (resource.name().to_owned(), amount(resource).into())).collect()

@@ -1,9 +1,9 @@
 //! `longwire forwarder events`
 
-use super::{ask, text};
+use super::{Target, text};
 use crate::stop_flag::stop_flag;
-use crate::{Json, Outcome, outcome};
-use longwire_control::{ForwarderAsk, Rings};
+use crate::{Outcome, outcome};
+use longwire_control::{ProgramRequest, Rings};
 use longwire_halves::Interval;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,8 +23,8 @@ Examples:
   longwire forwarder events r1 1 flows --type flow_event --json
   longwire forwarder events r1 1 --once")]
 pub struct Args {
-    /// The router.
-    router: String,
+    #[command(flatten)]
+    target: Target,
 
     /// The program's number.
     fid: u32,
@@ -44,13 +44,6 @@ pub struct Args {
     /// Print the available records and end.
     #[arg(long)]
     once: bool,
-
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
-
-    #[command(flatten)]
-    json: Json,
 }
 
 /// Longest pause between checks whether to stop.
@@ -63,10 +56,11 @@ impl Args {
     /// If no instance is selected, it no longer answers, or has no such program, ring or type.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let stop = stop_flag()?;
-        let asked = ForwarderAsk::Events(self.fid, Rings { map: self.map.clone(), kind: self.kind.clone() });
+        let asked =
+            ProgramRequest::Events(self.fid, Rings { map: self.map.clone(), kind: self.kind.clone() });
         let mut lost = Vec::new();
         while !stop.load(Ordering::Relaxed) {
-            let answer = ask(self.instance.as_deref(), &self.router, &asked)?;
+            let answer = self.target.ask(&asked)?;
             for record in answer["records"].as_array().into_iter().flatten() {
                 outcome::print(&self.line(record))?;
             }
@@ -83,7 +77,7 @@ impl Args {
     }
 
     fn line(&self, record: &Value) -> String {
-        if self.json.on {
+        if self.target.json.on {
             let mut line = record.clone();
             line["event"] = "record".into();
             return line.to_string();
@@ -109,7 +103,7 @@ impl Args {
             if more == 0 {
                 continue;
             }
-            match self.json.on {
+            match self.target.json.on {
                 true => outcome::print(
                     &json!({ "event": "lost", "map": ring["name"], "records": more }).to_string(),
                 )?,

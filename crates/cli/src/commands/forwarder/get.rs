@@ -1,9 +1,9 @@
 //! `longwire forwarder get`
 
 use super::answers::about_one;
-use super::{ask, text};
-use crate::{Json, Outcome, outcome};
-use longwire_control::{ForwarderAsk, Typed};
+use super::{Target, text};
+use crate::{Outcome, outcome};
+use longwire_control::{ProgramRequest, TypeQuery};
 use serde_json::Value;
 
 /// Print a program's state
@@ -14,8 +14,8 @@ Examples:
   longwire forwarder get r1 1 --type limits
   longwire forwarder get r1 1 --json")]
 pub struct Args {
-    /// The router.
-    router: String,
+    #[command(flatten)]
+    target: Target,
 
     /// The program's number.
     fid: u32,
@@ -24,13 +24,6 @@ pub struct Args {
     /// digits.
     #[arg(long = "type", value_name = "NAME")]
     kind: Option<String>,
-
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
-
-    #[command(flatten)]
-    json: Json,
 }
 
 impl Args {
@@ -39,13 +32,9 @@ impl Args {
     /// # Errors
     /// If no instance is selected, or it does not answer, or has no such program.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let answer = ask(
-            self.instance.as_deref(),
-            &self.router,
-            &ForwarderAsk::Get(self.fid, Typed { kind: self.kind }),
-        )?;
-        if self.json.on {
-            return outcome::print_report(&about_one("forwarder get", &self.router, answer), true);
+        let answer = self.target.ask(&ProgramRequest::Get(self.fid, TypeQuery { kind: self.kind }))?;
+        if self.target.json.on {
+            return outcome::print_report(&about_one("forwarder get", &self.target.router, answer), true);
         }
         match &answer["fields"] {
             Value::Null => outcome::print(text(&answer["data"]))?,

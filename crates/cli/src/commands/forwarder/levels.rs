@@ -1,10 +1,10 @@
 //! `longwire forwarder levels`
 
 use super::answers::{Fields, report};
-use super::{ask, text};
-use crate::{Json, Outcome, outcome};
+use super::{Target, text};
+use crate::{Outcome, outcome};
 use anyhow::Context;
-use longwire_control::ForwarderAsk;
+use longwire_control::ProgramRequest;
 use longwire_report::Row;
 use longwire_report::shown::{columns, count};
 use serde_json::Value;
@@ -34,19 +34,12 @@ Examples:
   longwire forwarder levels r1 --socket
   python3 control.py $(longwire forwarder levels r1 --socket) monitor")]
 pub struct Args {
-    /// The router.
-    router: String,
-
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
+    #[command(flatten)]
+    target: Target,
 
     /// Print only the path of the socket for control processes.
     #[arg(long, conflicts_with = "json")]
     socket: bool,
-
-    #[command(flatten)]
-    json: Json,
 }
 
 impl Args {
@@ -55,17 +48,17 @@ impl Args {
     /// # Errors
     /// If no instance is selected, or it does not answer, or there is no socket.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let answer = ask(self.instance.as_deref(), &self.router, &ForwarderAsk::Levels)?;
+        let answer = self.target.ask(&ProgramRequest::Levels)?;
         let socket = answer["socket"].as_str();
         if self.socket {
-            let none = "no control process is expected there: install a forwarder with --where control";
+            let none = "the router expects no control process: install a forwarder with --where control";
             outcome::print(socket.context(none)?)?;
             return Ok(Outcome::Well);
         }
-        if self.json.on {
-            let row = |attachment| level_row(&self.router, attachment);
+        if self.target.json.on {
+            let row = |attachment| level_row(&self.target.router, attachment);
             return outcome::print_report(
-                &report("forwarder levels", &self.router, answer, "attachments", row),
+                &report("forwarder levels", &self.target.router, answer, "attachments", row),
                 true,
             );
         }
@@ -80,7 +73,7 @@ impl Args {
         }
         outcome::print(&columns(&lines).join("\n"))?;
         if let Some(socket) = socket {
-            outcome::print(&format!("control processes come by {socket}"))?;
+            outcome::print(&format!("control processes attach at {socket}"))?;
         }
         Ok(Outcome::Well)
     }

@@ -1,9 +1,9 @@
 //! `longwire forwarder list`: a line per program.
 
 use super::answers::{program_row, report};
-use super::{List, ask, text};
+use super::{List, text};
 use crate::{Outcome, outcome};
-use longwire_control::ForwarderAsk;
+use longwire_control::ProgramRequest;
 use longwire_report::shown::{columns, count};
 use longwire_run::programs::rows::rest;
 use serde_json::Value;
@@ -13,10 +13,10 @@ use serde_json::Value;
 /// # Errors
 /// If no instance is selected, or it does not answer, or it has no such router.
 pub(super) fn list(args: &List) -> anyhow::Result<Outcome> {
-    let answer = ask(args.instance.as_deref(), &args.router, &ForwarderAsk::List)?;
-    if args.json.on {
-        let report = report("forwarder list", &args.router, answer, "forwarders", |one| {
-            program_row(&args.router, one)
+    let answer = args.target.ask(&ProgramRequest::List)?;
+    if args.target.json.on {
+        let report = report("forwarder list", &args.target.router, answer, "forwarders", |one| {
+            program_row(&args.target.router, one)
         });
         return outcome::print_report(&report, true);
     }

@@ -1,21 +1,21 @@
 //! `longwire forwarder`
 
 mod answers;
-mod chosen;
 mod cost;
 mod events;
 mod get;
 mod levels;
 mod list;
+mod program_args;
 mod replace;
 
 use crate::{Json, Outcome, outcome};
 use answers::{about_one, done, named_row, report};
-use chosen::{Chosen, sent};
-use longwire_control::{Client, Entries, ForwarderAsk, MapChange, NewForwarder, State, directory};
+use longwire_control::{Client, Entries, MapChange, NewForwarder, ProgramRequest, State, directory};
 use longwire_halves::FlowEnds;
 use longwire_report::Report;
 use longwire_scenario::{WrittenForwarder, WrittenKey};
+use program_args::{ProgramArgs, sent};
 use serde_json::Value;
 
 /// Install programs on a running router, inspect and change them, and compute their cost
@@ -54,6 +54,26 @@ enum Action {
     Map(Map),
 }
 
+/// The router of a command, and the format of its answer.
+#[derive(Debug, clap::Args)]
+struct Target {
+    /// The router.
+    router: String,
+
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    instance: Option<String>,
+
+    #[command(flatten)]
+    json: Json,
+}
+
+impl Target {
+    fn ask(&self, ask: &ProgramRequest) -> anyhow::Result<Value> {
+        Ok(Client::connect(&directory(), self.instance.as_deref())?.forwarders(&self.router, ask)?)
+    }
+}
+
 /// Install a program while packets flow
 ///
 /// It is verified and compiled first; the router's packets only wait for the change of a pointer. Prints the
@@ -74,8 +94,8 @@ Examples:
   longwire forwarder install r1 --where control --name monitor --packets 1000 --cycles 50000 \
   --destination-port 53")]
 struct Install {
-    /// The router.
-    router: String,
+    #[command(flatten)]
+    target: Target,
 
     /// A built-in program, or an object file. Packets that it passes go up, if --where says so; without a
     /// program, all packets with the key do.
@@ -116,7 +136,7 @@ struct Install {
     otherwise: Option<String>,
 
     #[command(flatten)]
-    chosen: Chosen,
+    chosen: ProgramArgs,
 
     /// Its name, by which a control process attaches. Default: the program's or the service's name.
     #[arg(long)]
@@ -156,13 +176,6 @@ struct Install {
     /// Remove it after this time, unless it is renewed; 1 s to 1 h. Default: never.
     #[arg(long, value_name = "TIME")]
     lease: Option<String>,
-
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
-
-    #[command(flatten)]
-    json: Json,
 }
 
 /// Renew the leases of programs that were installed with --lease
@@ -172,19 +185,12 @@ Examples:
   longwire forwarder install r1 syn-monitor --lease '30 s'
   longwire forwarder renew r1 1")]
 struct Renew {
-    /// The router.
-    router: String,
+    #[command(flatten)]
+    target: Target,
 
     /// The programs' numbers.
     #[arg(required = true)]
     fids: Vec<u32>,
-
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
-
-    #[command(flatten)]
-    json: Json,
 }
 
 /// List a router's programs, their counters, and their worst-case cost per packet
@@ -194,15 +200,8 @@ Examples:
   longwire forwarder list r1
   longwire forwarder list r1 --json")]
 struct List {
-    /// The router.
-    router: String,
-
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
-
     #[command(flatten)]
-    json: Json,
+    target: Target,
 }
 
 /// Write all of a program's state, between two batches of packets
@@ -212,8 +211,8 @@ Examples:
   longwire forwarder set r1 1 '00000000'
   longwire forwarder set r1 1 '{\"limit\": 100}' --type limits")]
 struct Set {
-    /// The router.
-    router: String,
+    #[command(flatten)]
+    target: Target,
 
     /// The program's number.
     fid: u32,
@@ -224,13 +223,6 @@ struct Set {
     /// The type of its object, such as the name of a structure, that defines the fields.
     #[arg(long = "type", value_name = "NAME")]
     kind: Option<String>,
-
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
-
-    #[command(flatten)]
-    json: Json,
 }
 
 /// Remove a program while packets flow
@@ -239,18 +231,11 @@ struct Set {
 Examples:
   longwire forwarder remove r1 1")]
 struct Remove {
-    /// The router.
-    router: String,
+    #[command(flatten)]
+    target: Target,
 
     /// The program's number.
     fid: u32,
-
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
-
-    #[command(flatten)]
-    json: Json,
 }
 
 /// List a program's maps, print or write their entries
@@ -272,8 +257,8 @@ Examples:
   longwire forwarder map r1 1 filters 00000000000000000000ffff0a000009 --delete
   longwire forwarder map r1 1 filters --clear")]
 struct Map {
-    /// The router.
-    router: String,
+    #[command(flatten)]
+    target: Target,
 
     /// The program's number.
     fid: u32,
@@ -298,13 +283,6 @@ struct Map {
     /// Print keys and values as hexadecimal digits.
     #[arg(long)]
     hex: bool,
-
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
-
-    #[command(flatten)]
-    json: Json,
 }
 
 impl Args {
@@ -320,18 +298,18 @@ impl Args {
             Action::Levels(args) => args.run(),
             Action::Get(args) => args.run(),
             Action::Events(args) => args.run(),
-            Action::Set(Set { router, fid, data, kind, instance, json }) => {
-                ask(instance.as_deref(), &router, &ForwarderAsk::Set(fid, State { data, kind }))?;
-                done("forwarder set", &router, &[fid], json)
+            Action::Set(Set { target, fid, data, kind }) => {
+                target.ask(&ProgramRequest::Set(fid, State { data, kind }))?;
+                done("forwarder set", &target, &[fid])
             }
             Action::Replace(args) => args.run(),
-            Action::Renew(Renew { router, fids, instance, json }) => {
-                ask(instance.as_deref(), &router, &ForwarderAsk::Renew(fids.clone()))?;
-                done("forwarder renew", &router, &fids, json)
+            Action::Renew(Renew { target, fids }) => {
+                target.ask(&ProgramRequest::Renew(fids.clone()))?;
+                done("forwarder renew", &target, &fids)
             }
-            Action::Remove(Remove { router, fid, instance, json }) => {
-                ask(instance.as_deref(), &router, &ForwarderAsk::Remove(fid))?;
-                done("forwarder remove", &router, &[fid], json)
+            Action::Remove(Remove { target, fid }) => {
+                target.ask(&ProgramRequest::Remove(fid))?;
+                done("forwarder remove", &target, &[fid])
             }
             Action::Map(args) => map(args),
         }
@@ -348,10 +326,6 @@ fn constant(text: &str) -> Result<(String, String), String> {
 fn entries(text: &str) -> Result<(String, String), String> {
     let (name, entries) = text.split_once('=').ok_or("write NAME=ENTRIES, such as counts=64")?;
     Ok((name.trim().to_owned(), entries.trim().to_owned()))
-}
-
-fn ask(instance: Option<&str>, router: &str, ask: &ForwarderAsk) -> anyhow::Result<Value> {
-    Ok(Client::connect(&directory(), instance)?.forwarders(router, ask)?)
 }
 
 fn install(args: Install) -> anyhow::Result<Outcome> {
@@ -377,12 +351,12 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
     };
     let (forwarder, object) = sent(&written)?;
     let new = NewForwarder { forwarder, object, lease: args.lease };
-    let installed = ask(args.instance.as_deref(), &args.router, &ForwarderAsk::Install(new))?;
+    let installed = args.target.ask(&ProgramRequest::Install(new))?;
     for odd in installed["notes"].as_array().into_iter().flatten() {
         outcome::note(&format!("note: {}", text(odd)));
     }
-    if args.json.on {
-        return outcome::print_report(&about_one("forwarder install", &args.router, installed), true);
+    if args.target.json.on {
+        return outcome::print_report(&about_one("forwarder install", &args.target.router, installed), true);
     }
     outcome::print(&installed["fid"].to_string())?;
     Ok(Outcome::Well)
@@ -391,29 +365,31 @@ fn install(args: Install) -> anyhow::Result<Outcome> {
 fn map(args: Map) -> anyhow::Result<Outcome> {
     let fid = args.fid;
     let asked = match (args.map, args.key, args.value) {
-        (None, ..) => ForwarderAsk::Maps(fid),
-        (Some(map), None, _) if args.clear => ForwarderAsk::Clear(fid, map),
+        (None, ..) => ProgramRequest::Maps(fid),
+        (Some(map), None, _) if args.clear => ProgramRequest::Clear(fid, map),
         (Some(map), Some(key), _) if args.delete => {
-            ForwarderAsk::Write(fid, map, MapChange { remove: vec![key], write: Vec::new() })
+            ProgramRequest::Write(fid, map, MapChange { remove: vec![key], write: Vec::new() })
         }
         (Some(map), Some(key), Some(value)) => {
-            ForwarderAsk::Write(fid, map, MapChange { remove: Vec::new(), write: vec![(key, value)] })
+            ProgramRequest::Write(fid, map, MapChange { remove: Vec::new(), write: vec![(key, value)] })
         }
-        (Some(map), key, _) => ForwarderAsk::Map(fid, map, Entries { key, fields: !args.hex }),
+        (Some(map), key, _) => ProgramRequest::Map(fid, map, Entries { key, fields: !args.hex }),
     };
-    let answer = ask(args.instance.as_deref(), &args.router, &asked)?;
-    if args.json.on {
+    let answer = args.target.ask(&asked)?;
+    if args.target.json.on {
         let report = match answer.get("value") {
             // A single entry was requested.
             Some(_) => {
-                let mut report = Report::new("forwarder map").with("router", &*args.router);
+                let mut report = Report::new("forwarder map").with("router", &*args.target.router);
                 report.extend(answer.as_object().cloned().map(|entry| named_row(entry, "key")));
                 report
             }
             None if answer.get("maps").is_some() => {
-                report("forwarder map", &args.router, answer, "maps", |map| named_row(map, "name"))
+                report("forwarder map", &args.target.router, answer, "maps", |map| named_row(map, "name"))
             }
-            None => report("forwarder map", &args.router, answer, "entries", |entry| named_row(entry, "key")),
+            None => report("forwarder map", &args.target.router, answer, "entries", |entry| {
+                named_row(entry, "key")
+            }),
         };
         return outcome::print_report(&report, true);
     }

@@ -1,10 +1,10 @@
 //! `longwire forwarder replace`
 
 use super::answers::about_one;
-use super::chosen::{Chosen, sent};
-use super::{ask, text};
-use crate::{Json, Outcome, outcome};
-use longwire_control::{ForwarderAsk, NewForwarder};
+use super::program_args::{ProgramArgs, sent};
+use super::{Target, text};
+use crate::{Outcome, outcome};
+use longwire_control::{NewForwarder, ProgramRequest};
 use longwire_scenario::WrittenForwarder;
 use serde_json::Value;
 
@@ -20,8 +20,8 @@ Examples:
   longwire forwarder replace r1 1 syn-monitor
   longwire forwarder replace r1 1 mine.o --function count --constant limit=200 --json")]
 pub struct Args {
-    /// The router.
-    router: String,
+    #[command(flatten)]
+    target: Target,
 
     /// The number of the old program.
     fid: u32,
@@ -30,7 +30,7 @@ pub struct Args {
     program: String,
 
     #[command(flatten)]
-    chosen: Chosen,
+    chosen: ProgramArgs,
 
     /// Its name. Default: that of the old one.
     #[arg(long)]
@@ -39,13 +39,6 @@ pub struct Args {
     /// Size of its state. Default: as large as the program uses.
     #[arg(long, value_name = "SIZE")]
     state: Option<String>,
-
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
-
-    #[command(flatten)]
-    json: Json,
 }
 
 impl Args {
@@ -56,10 +49,10 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Outcome> {
         let written = WrittenForwarder { name: self.name, state: self.state, ..self.chosen.of(self.program) };
         let (forwarder, object) = sent(&written)?;
-        let asked = ForwarderAsk::Replace(self.fid, NewForwarder { forwarder, object, lease: None });
-        let answer = ask(self.instance.as_deref(), &self.router, &asked)?;
-        if self.json.on {
-            return outcome::print_report(&about_one("forwarder replace", &self.router, answer), true);
+        let asked = ProgramRequest::Replace(self.fid, NewForwarder { forwarder, object, lease: None });
+        let answer = self.target.ask(&asked)?;
+        if self.target.json.on {
+            return outcome::print_report(&about_one("forwarder replace", &self.target.router, answer), true);
         }
         for what in ["kept", "new", "gone"] {
             let maps = answer["maps"][what].as_array().into_iter().flatten();

@@ -1,6 +1,6 @@
 //! `longwire lab down`
 
-use super::{Found, find, labs, unknown};
+use super::{LabEntry, find, labs, unknown};
 use crate::outcome::{print_report, print_with};
 use crate::{Json, Outcome, outcome, run_text};
 use anyhow::ensure;
@@ -40,16 +40,16 @@ impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
         if let Some(name) = &self.lab {
             let Some(lab) = find(name)? else {
-                // One that ended by itself has left its reason.
-                let log = LastWords::all_of(name).ok_or_else(|| unknown(name))?;
+                // A lab that ended by itself has left its reason.
+                let log = LabLog::all_of(name).ok_or_else(|| unknown(name))?;
                 let words = log.read()?;
-                return self.tell(&[Ended { name: name.clone(), pid: None, words, by_itself: true }]);
+                return self.tell(&[EndedLab { name: name.clone(), pid: None, words, by_itself: true }]);
             };
             return self.tell(&[take_down(&lab)?]);
         }
         // Runs and commands behind a link have labs, too, which must be ended by their own processes.
         let kept =
-            |lab: &Found| lab.info.dead || lab.info.owner.is_none() || log_of(&lab.info.instance).exists();
+            |lab: &LabEntry| lab.info.dead || lab.info.owner.is_none() || log_of(&lab.info.instance).exists();
         let all: Vec<_> = labs()?.into_iter().filter(kept).collect();
         if self.json.on {
             return self.tell(&all.iter().map(take_down).collect::<anyhow::Result<Vec<_>>>()?);
@@ -61,29 +61,29 @@ impl Args {
         Ok(Outcome::Well)
     }
 
-    fn tell(&self, ended: &[Ended]) -> anyhow::Result<Outcome> {
+    fn tell(&self, ended: &[EndedLab]) -> anyhow::Result<Outcome> {
         if !self.json.on {
-            ended.iter().try_for_each(Ended::print)?;
+            ended.iter().try_for_each(EndedLab::print)?;
             return Ok(Outcome::Well);
         }
         let mut report = Report::new("lab down");
-        report.extend(ended.iter().map(Ended::row));
+        report.extend(ended.iter().map(EndedLab::row));
         print_report(&report, true)
     }
 }
 
 /// A lab that was taken down.
-pub(crate) struct Ended {
+pub(crate) struct EndedLab {
     name: String,
     /// The process that kept it up.
     pid: Option<u32>,
     /// The final output of that process.
-    words: Words,
+    words: FinalOutput,
     /// Whether it had ended before.
     by_itself: bool,
 }
 
-impl Ended {
+impl EndedLab {
     /// A row for the lab, with the report of its run, if there is one.
     pub(crate) fn row(&self) -> Row {
         let row = Row::new(&*self.name, "").extra("kind", "lab").extra("pid", self.pid);
@@ -103,14 +103,14 @@ impl Ended {
     }
 }
 
-/// What a log says.
+/// The contents of a lab's log.
 #[derive(Default)]
-struct Words {
+struct FinalOutput {
     text: String,
     report: Option<Report>,
 }
 
-impl Words {
+impl FinalOutput {
     /// Parses a log: lines of text, and the report on a line of its own.
     fn of(log: &str) -> Self {
         let mut words = Self::default();
@@ -124,9 +124,9 @@ impl Words {
     }
 }
 
-pub(super) fn take_down(lab: &Found) -> anyhow::Result<Ended> {
+pub(super) fn take_down(lab: &LabEntry) -> anyhow::Result<EndedLab> {
     let name = &lab.info.instance;
-    let words = LastWords::from_now(name);
+    let words = LabLog::from_now(name);
     let sockets = longwire_control::directory();
     match lab.info.owner {
         None => Lab::open(name)?.down()?,
@@ -135,7 +135,7 @@ pub(super) fn take_down(lab: &Found) -> anyhow::Result<Ended> {
             // Selected by process, too: another run may have the same name.
             let asked =
                 Client::connect(&sockets, Some(&format!("{name}-{pid}"))).and_then(|client| client.stop());
-            // A lab that is still being made, or does not answer, gets SIGTERM.
+            // A lab that is still being made or does not answer gets SIGTERM.
             if asked.is_err() {
                 lab.info.ask_to_end();
             }
@@ -154,36 +154,36 @@ pub(super) fn take_down(lab: &Found) -> anyhow::Result<Ended> {
     if let Some(pid) = lab.info.owner {
         wait_until_silent(&sockets, pid)?;
     }
-    let words = words.map_or_else(|| Ok(Words::default()), LastWords::read)?;
-    Ok(Ended { name: name.clone(), pid: lab.info.owner, words, by_itself: false })
+    let words = words.map_or_else(|| Ok(FinalOutput::default()), LabLog::read)?;
+    Ok(EndedLab { name: name.clone(), pid: lab.info.owner, words, by_itself: false })
 }
 
-/// The open log of a lab: its process writes its report there at the end, and removes the file.
-struct LastWords {
+/// The open log of a lab: its process writes its report there at the end, then removes the file.
+struct LabLog {
     log: File,
     name: String,
 }
 
-impl LastWords {
-    /// A reader of what is written from now on.
+impl LabLog {
+    /// Reads what is written from now on.
     fn from_now(name: &str) -> Option<Self> {
         let mut words = Self::all_of(name)?;
         words.log.seek(SeekFrom::End(0)).ok().map(|_| words)
     }
 
-    /// Everything.
+    /// Reads everything.
     fn all_of(name: &str) -> Option<Self> {
         let log = File::open(log_of(name)).ok()?;
         Some(Self { log, name: name.to_owned() })
     }
 
     /// Reads the log after the last write.
-    fn read(mut self) -> anyhow::Result<Words> {
+    fn read(mut self) -> anyhow::Result<FinalOutput> {
         let mut text = Vec::new();
         self.log.read_to_end(&mut text)?;
         // Left by a killed process.
         remove_log(&self.name);
-        Ok(Words::of(&String::from_utf8_lossy(&text)))
+        Ok(FinalOutput::of(&String::from_utf8_lossy(&text)))
     }
 }
 

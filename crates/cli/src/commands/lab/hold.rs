@@ -32,7 +32,7 @@ pub struct Args {
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
         longwire_lab::detach().context("leaving the terminal")?;
-        // Behind the change of the directory its file is still found.
+        // The file is still found after the change of directory.
         let file = std::fs::canonicalize(&self.scenario).unwrap_or_else(|_| self.scenario.clone());
         let mut plan = longwire_scenario::load(&file)?;
         fit_pool(&mut plan);
@@ -41,13 +41,13 @@ impl Args {
         gain_privileges(&mut plan)?;
         let signals = StopSignals::catch().context("catching signals")?;
         let hosts = TestHosts::make(&self.name, &plan)?;
-        // If the caller has ended, the lab is not wanted, and the next steps take seconds.
-        ensure!(has_reader(&io::stdout()), "nobody waits for the lab any more");
+        // If the caller has ended, the lab is not needed, and the next steps take seconds.
+        ensure!(has_reader(&io::stdout()), "the process that started the lab has ended");
         let options = RealOptions { name: self.name.clone(), ..RealOptions::default() };
         let run = RealRun::start(plan, hosts, options)?;
         let mut log = File::create(log_of(&self.name)).context("making the log file")?;
         writeln!(log, "lab {} is up (process {})", self.name, std::process::id())?;
-        // The caller may have ended meanwhile: then the lab is not wanted.
+        // The caller may have ended meanwhile: then the lab is not needed.
         let wanted = writeln!(io::stdout(), "{READY}").and_then(|()| io::stdout().flush()).is_ok();
         while wanted && signals.came().is_none() && !run.has_ended() {
             if run.stopped().recv_timeout(LOOK).is_ok() {

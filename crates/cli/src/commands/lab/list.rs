@@ -1,6 +1,6 @@
 //! `longwire lab list`
 
-use super::{Found, labs};
+use super::{LabEntry, labs};
 use crate::outcome::print_report;
 use crate::{Json, Outcome, outcome};
 use longwire_report::shown::columns;
@@ -36,11 +36,11 @@ impl Args {
     }
 }
 
-fn hosts(lab: &Found) -> Vec<String> {
+fn hosts(lab: &LabEntry) -> Vec<String> {
     lab.info.hosts.iter().map(|host| host.name.clone()).collect()
 }
 
-fn line(lab: &Found) -> Vec<String> {
+fn line(lab: &LabEntry) -> Vec<String> {
     let process = lab.info.owner.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
     let state = match lab.info.owner {
         _ if lab.info.dead => " (left by a killed process)",
@@ -50,7 +50,7 @@ fn line(lab: &Found) -> Vec<String> {
     vec![lab.info.instance.clone(), process, hosts(lab).join(", ") + state]
 }
 
-fn row(lab: &Found) -> Row {
+fn row(lab: &LabEntry) -> Row {
     Row::new(lab.info.instance.clone(), "hosts")
         .measured(lab.info.hosts.len())
         .extra("hosts", hosts(lab))

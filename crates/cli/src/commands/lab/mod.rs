@@ -9,7 +9,7 @@ mod up;
 use crate::Outcome;
 use anyhow::{anyhow, bail, ensure};
 use clap::Subcommand;
-pub(crate) use down::Ended;
+pub(crate) use down::EndedLab;
 use longwire_lab::{Lab, LabError, LabInfo, join_user_namespace, private_labs};
 use longwire_run::test_hosts::log_of;
 use std::io;
@@ -54,14 +54,14 @@ impl Args {
 }
 
 /// A lab, or the remains of one whose process was killed.
-struct Found {
+struct LabEntry {
     info: LabInfo,
     /// Whether it was made without privileges, in its own user namespace.
     private: bool,
 }
 
 /// All labs: those of this machine, and those that this user made without privileges.
-fn labs() -> anyhow::Result<Vec<Found>> {
+fn labs() -> anyhow::Result<Vec<LabEntry>> {
     let open = match Lab::list() {
         // The machine's labs belong to root; other users can neither see nor use them.
         Err(LabError::System { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
@@ -69,14 +69,14 @@ fn labs() -> anyhow::Result<Vec<Found>> {
         }
         other => other?,
     };
-    let open = open.into_iter().map(|info| Found { info, private: false });
-    Ok(open.chain(private_labs().into_iter().map(|info| Found { info, private: true })).collect())
+    let open = open.into_iter().map(|info| LabEntry { info, private: false });
+    Ok(open.chain(private_labs().into_iter().map(|info| LabEntry { info, private: true })).collect())
 }
 
 /// The names of all labs, each with its hosts.
 pub(crate) fn names() -> anyhow::Result<Vec<(String, Vec<String>)>> {
     let hosts = |info: &LabInfo| info.hosts.iter().map(|host| host.name.to_string()).collect();
-    Ok(labs()?.into_iter().map(|Found { info, .. }| (info.instance.clone(), hosts(&info))).collect())
+    Ok(labs()?.into_iter().map(|LabEntry { info, .. }| (info.instance.clone(), hosts(&info))).collect())
 }
 
 /// The error for an unknown lab.
@@ -87,7 +87,7 @@ fn unknown(name: &str) -> anyhow::Error {
     )
 }
 
-fn find(name: &str) -> anyhow::Result<Option<Found>> {
+fn find(name: &str) -> anyhow::Result<Option<LabEntry>> {
     Ok(labs()?.into_iter().find(|lab| lab.info.instance == name))
 }
 
@@ -110,8 +110,8 @@ pub(crate) fn open(name: &str) -> anyhow::Result<Lab> {
 }
 
 /// Takes down the lab that this instance keeps up, if any, as `lab down` does.
-pub(crate) fn end_kept(instance: &longwire_control::Found) -> anyhow::Result<Option<Ended>> {
-    let is_it = |lab: &Found| lab.info.instance == instance.name && lab.info.owner == Some(instance.pid);
+pub(crate) fn end_kept(instance: &longwire_control::Found) -> anyhow::Result<Option<EndedLab>> {
+    let is_it = |lab: &LabEntry| lab.info.instance == instance.name && lab.info.owner == Some(instance.pid);
     match labs()?.into_iter().find(is_it).filter(|lab| log_of(&lab.info.instance).exists()) {
         Some(lab) => down::take_down(&lab).map(Some),
         None => Ok(None),

@@ -119,8 +119,8 @@ fn in_words(plan: &Plan, name: &str, pid: u32) -> String {
         let router = &router.name;
         format!("  control plane of router {router}: longwire lab exec {name} {router} -- COMMAND")
     }));
-    lines.push(format!("  what it does: longwire ctl stats {name}"));
-    lines.push(format!("  its end: longwire lab down {name}"));
+    lines.push(format!("  statistics: longwire ctl stats {name}"));
+    lines.push(format!("  to end it: longwire lab down {name}"));
     lines.join("\n")
 }
 

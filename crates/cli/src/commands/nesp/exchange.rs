@@ -12,13 +12,13 @@ use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-/// What messages go by.
+/// The transport of messages.
 enum Carrier {
     Ethernet { socket: RawSocket, interface: String },
     Udp { socket: UdpSocket, to: SocketAddr },
 }
 
-/// See the module.
+/// A client's session.
 pub(super) struct Exchange {
     carrier: Carrier,
     client: Client,
@@ -108,7 +108,7 @@ impl Exchange {
             match retry.due(monotonic().0) {
                 Due::Send => self.carrier.send(message)?,
                 Due::GiveUp => bail!(
-                    "nobody answers at {}, after {} messages in {:?}; does the instance allow NESP from here \
+                    "no answer from {} after {} messages in {:?}; does the instance allow NESP from here \
                      ([nesp] ports), and is the key the same?",
                     self.carrier.name(),
                     retry.sent,

@@ -222,7 +222,7 @@ fn object(text: &str) -> Item<'static> {
 
 fn setting(text: &str) -> anyhow::Result<Item<'static>> {
     let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-        bail!("\"{text}\" is no setting; write KEY=VALUE, such as rate=5mbit");
+        bail!("\"{text}\" is not a setting; write KEY=VALUE, such as rate=5mbit");
     };
     let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
     // A longer name would be truncated, and mean something else.

@@ -1,4 +1,4 @@
-//! The log of a service: one line an event, with its time, on standard error.
+//! The log of a service on standard error: a line per event, with its time.
 
 use longwire_report::printable;
 use longwire_units::Nanos;
@@ -6,23 +6,23 @@ use serde_json::{Map, Value};
 use std::io::Write;
 use std::sync::Mutex;
 
-/// How lines are written.
+/// Formats of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// The time, the level, the event, then its fields as KEY=VALUE.
     Text,
-    /// An object a line, with the time as text and as nanoseconds since 1970.
+    /// A JSON object per line, with the time as text and as nanoseconds since 1970.
     Json,
 }
 
-/// How grave an event is.
+/// The severity of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// Something happened as it was meant to.
+    /// Something happened as intended.
     Info,
-    /// Something was not done, and the service goes on.
+    /// Something was not done; the service goes on.
     Warning,
-    /// Something broke.
+    /// Something failed.
     Error,
 }
 
@@ -36,7 +36,7 @@ impl Level {
     }
 }
 
-/// Writes events. Threads write whole lines.
+/// Writes events as whole lines.
 #[derive(Debug)]
 pub struct EventLog {
     format: Format,
@@ -52,17 +52,17 @@ impl EventLog {
         Self { format, writing: Mutex::new(()) }
     }
 
-    /// Writes that something happened as it was meant to.
+    /// Logs something that happened as intended.
     pub fn info(&self, event: &str, fields: &[Field<'_>]) {
         self.write(Level::Info, event, fields);
     }
 
-    /// Writes that something was not done.
+    /// Logs something that was not done.
     pub fn warning(&self, event: &str, fields: &[Field<'_>]) {
         self.write(Level::Warning, event, fields);
     }
 
-    /// Writes that something broke.
+    /// Logs a failure.
     pub fn error(&self, event: &str, fields: &[Field<'_>]) {
         self.write(Level::Error, event, fields);
     }
@@ -97,7 +97,7 @@ fn line(format: Format, now: Nanos, (level, event): (Level, &str), fields: &[Fie
     }
 }
 
-/// A value without quotes where it is one word.
+/// A value, without quotes if it is one word.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text)
@@ -109,7 +109,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A time since 1970 as RFC 3339 writes it, in UTC with milliseconds.
+/// A time since 1970 in RFC 3339 format, in UTC with milliseconds.
 pub fn timestamp(time: Nanos) -> String {
     let (seconds, millis) = (time.0 / 1_000_000_000, time.0 / 1_000_000 % 1000);
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
@@ -118,7 +118,7 @@ pub fn timestamp(time: Nanos) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
-/// Year, month and day of a day since 1970 in the Gregorian calendar.
+/// Year, month and day of a day since 1970, Gregorian.
 const fn date(mut days: u64) -> (u64, u64, u64) {
     let mut year = 1970;
     while days >= days_of(year) {

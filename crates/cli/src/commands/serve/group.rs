@@ -3,7 +3,7 @@
 use anyhow::Context;
 use std::fs;
 
-/// The number of a group that is given by name or number.
+/// The number of a group, by name or number.
 ///
 /// # Errors
 /// If there is no such group.

@@ -10,7 +10,7 @@ mod state;
 use crate::Outcome;
 use anyhow::Context;
 use event_log::{EventLog, Format};
-use longwire_control::{Tokens, Web, WebAddress, WebError};
+use longwire_control::{Tls, TlsFiles, Tokens, Web, WebAddress, WebError};
 use longwire_run::test_hosts::sweep;
 use longwire_rundir::StopSignals;
 use notify::Manager;
@@ -34,7 +34,8 @@ Examples:
   longwire serve scenarios/two-hosts.toml
   longwire serve dsl=access.toml core.toml --log-format json
   longwire serve scenarios/two-hosts.toml --listen 8399
-  longwire serve core.toml --listen 192.0.2.1:8399 --tokens /etc/longwire/tokens
+  longwire serve core.toml --listen 192.0.2.1:8399 --tokens tokens --tls-cert my.pem --tls-key my.key
+  longwire serve a.toml --listen 8399 --tokens tokens --tls-cert my.pem --tls-key my.key --tls-clients ca.pem
   longwire serve /etc/longwire --group longwire --state /var/lib/longwire")]
 pub struct Args {
     /// The scenarios: a file, NAME=FILE to name it, or a folder for all its files that end in .toml. Default
@@ -51,40 +52,58 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<WebAddress>,
 
-    /// Let those who bear a token of this file use what --listen serves, from any address. Each line is a
-    /// scope (read, steer or install) and a token; nobody but its owner may read the file.
+    /// Let those who bear a token of this file use what --listen serves, and those with a certificate that it
+    /// names. Each line is a scope (read, steer or install) and a token, or name:NAME or sha256:FINGERPRINT
+    /// of a certificate; nobody but its owner may read the file. SIGHUP reads it again.
     #[arg(long, value_name = "FILE", requires = "listen")]
     tokens: Option<PathBuf>,
+
+    /// Serve --listen by TLS 1.3, with this certificate and those that lead to its authority (PEM). SIGHUP
+    /// reads it again.
+    #[arg(long, value_name = "FILE", requires = "listen", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// The key of that certificate (PEM).
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+
+    /// Let in only clients with a certificate that one of these authorities has signed (PEM). What they may
+    /// do is in the file of --tokens.
+    #[arg(long, value_name = "FILE", requires = "tls_cert", requires = "tokens")]
+    tls_clients: Option<PathBuf>,
+
+    /// Let tokens cross a network without TLS: one that encrypts, as WireGuard does, or that nobody else
+    /// uses.
+    #[arg(long, requires = "tokens", conflicts_with = "tls_cert")]
+    cleartext: bool,
 
     /// Keep what runs in this directory, and start from that the next time, as long as the scenario's file is
     /// the same. Default: STATE_DIRECTORY of the environment, which systemd sets; without it nothing is kept.
     #[arg(long, value_name = "DIRECTORY")]
     state: Option<PathBuf>,
 
-    /// How the log on standard error is written.
+    /// Format of the log on standard error.
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
     log_format: Format,
 }
 
-/// Interval between looks at what runs.
+/// Interval between checks of the scenarios.
 const LOOK: Duration = Duration::from_millis(50);
 
 impl Args {
     /// Runs the scenarios until a signal comes, or all have been stopped.
     ///
     /// # Errors
-    /// If a scenario is wrong or can't be started; none runs then.
+    /// If a scenario has errors or can't be started; then none runs.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let log = Arc::new(EventLog::new(self.log_format));
         let group = self.group.as_deref().map(group::group_id).transpose()?;
         let mut manager = Manager::from_environment().context("the service manager's NOTIFY_SOCKET")?;
         let folder = state::folder(self.state.as_deref());
-        let tokens = self.tokens.as_deref().map(Tokens::read).transpose()?.map(Arc::new);
-        let web = self.listen.map(|address| Web { address, tokens });
-        web.as_ref().map(Web::check).transpose()?;
+        let web = self.web()?;
         let mut prepared = Vec::new();
         for named in scenarios::named(&self.scenarios)? {
-            // Before the first thread: it may enter a user namespace.
+            // Before the first thread, since it may enter a user namespace.
             prepared.push(Prepared::new(named, folder.as_deref(), &log)?);
         }
         let reload = Arc::new(AtomicBool::new(false));
@@ -101,28 +120,49 @@ impl Args {
         }
         log.info("ready", &[("scenarios", all.len().into()), ("pid", std::process::id().into())]);
         manager.ready(&status(&all));
-        let outcome = watch(&mut all, (&signals, &reload), &mut manager, &log);
+        let outcome = watch(&mut all, (&signals, &reload, web.as_ref()), &mut manager, &log);
         manager.stopping();
         all.iter_mut().for_each(|served| served.stop(&log));
         Ok(outcome)
     }
 }
 
-/// Waits until a signal comes, a scenario breaks, or none runs any more.
+impl Args {
+    /// Where it serves on TCP, and whom.
+    fn web(&self) -> anyhow::Result<Option<Web>> {
+        let Some(address) = self.listen else { return Ok(None) };
+        let tokens = self.tokens.as_deref().map(Tokens::read).transpose()?.map(Arc::new);
+        let tls = match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => {
+                let (certificate, key) = (certificate.clone(), key.clone());
+                Some(Arc::new(Tls::read(TlsFiles { certificate, key, clients: self.tls_clients.clone() })?))
+            }
+            _ => None,
+        };
+        let web = Web { address, tokens, tls, is_cleartext_safe: self.cleartext };
+        web.check()?;
+        Ok(Some(web))
+    }
+}
+
+/// Waits for a signal, the failure of a scenario, or the end of all.
 fn watch(
     all: &mut [Served],
-    (signals, reload): (&StopSignals, &AtomicBool),
+    (signals, reload, web): (&StopSignals, &AtomicBool, Option<&Web>),
     manager: &mut Manager,
     log: &EventLog,
 ) -> Outcome {
     while !signals.within(LOOK) {
         if reload.swap(false, Ordering::Relaxed) {
             manager.reloading();
+            if let Some(error) = web.and_then(|web| web.read_again().err()) {
+                log.error("access-not-reloaded", &[("error", error.to_string().into())]);
+            }
             all.iter().for_each(|served| served.read_again(log));
             manager.ready(&status(all));
         }
         if all.iter().any(Served::is_broken) {
-            // Whoever started the service starts it anew.
+            // The service manager restarts it.
             return Outcome::Failed;
         }
         if let Some(stopped) = all.iter_mut().find(|served| served.is_asked_to_stop()) {
@@ -140,7 +180,7 @@ fn watch(
     Outcome::Well
 }
 
-/// The service in a line, for the service manager.
+/// A line about the service, for the service manager.
 fn status(all: &[Served]) -> String {
     let names: Vec<&str> = all.iter().filter(|served| served.runs()).map(Served::name).collect();
     match names.len() {

@@ -1,4 +1,4 @@
-//! Reports to the service manager (sd_notify(3)): datagrams to the socket that `NOTIFY_SOCKET` names.
+//! Reports to the service manager (sd_notify(3)): datagrams to the socket in `NOTIFY_SOCKET`.
 
 use std::ffi::OsStr;
 use std::io;
@@ -16,7 +16,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// The manager that the environment names.
+    /// The manager named by the environment.
     ///
     /// # Errors
     /// If its socket can't be used.
@@ -41,28 +41,28 @@ impl Manager {
         Ok(Self { socket, watchdog, next: Instant::now() })
     }
 
-    /// The service has started, or has finished reloading.
+    /// Reports that the service has started, or has reloaded.
     pub fn ready(&self, status: &str) {
         self.send(&format!("READY=1\nSTATUS={status}"));
     }
 
-    /// The service reads its files again.
+    /// Reports that the service is reloading.
     pub fn reloading(&self) {
         let micros = longwire_clock::monotonic().0 / 1000;
         self.send(&format!("RELOADING=1\nMONOTONIC_USEC={micros}"));
     }
 
-    /// The service ends.
+    /// Reports that the service is stopping.
     pub fn stopping(&self) {
         self.send("STOPPING=1");
     }
 
-    /// Whether the watchdog wants to hear something: twice in its time.
+    /// Whether the watchdog's next message is due: two per period.
     pub fn is_due(&self) -> bool {
         self.watchdog.is_some() && Instant::now() >= self.next
     }
 
-    /// The service is alive.
+    /// Sends the watchdog's message.
     pub fn alive(&mut self) {
         self.send("WATCHDOG=1");
         self.next = Instant::now() + self.watchdog.unwrap_or_default() / 2;
@@ -70,7 +70,7 @@ impl Manager {
 
     fn send(&self, text: &str) {
         if let Some((socket, address)) = &self.socket {
-            // A manager that is not there any more misses nothing.
+            // If the manager is gone, there is nobody to tell.
             let _ = socket.send_to_addr(text.as_bytes(), address);
         }
     }
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manager_hears_what_it_asked_for() {
+    fn the_manager_receives_its_messages() {
         let name = format!("longwire-notify-{}", std::process::id());
         let listening =
             UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name.as_bytes()).unwrap()).unwrap();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_manager_nobody_is_told() {
+    fn without_a_manager_nothing_is_sent() {
         let manager = Manager::new(None, None).unwrap();
         assert!(!manager.is_due());
         manager.stopping();

@@ -1,4 +1,4 @@
-//! The scenarios that a service runs: which files, under which names.
+//! The scenarios of a service: files and names.
 
 use anyhow::Context;
 use longwire_run::real_run::instance_name;
@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// A file or folder of the command line, and the name that it gives.
+/// A file or folder of the command line, and its name, if given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Given {
     name: Option<String>,
@@ -16,7 +16,7 @@ pub struct Given {
 /// A scenario with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// The name, by which `longwire ctl` finds it.
+    /// Its name, by which `longwire ctl` finds it.
     pub name: String,
     /// The file.
     pub file: PathBuf,

@@ -1,13 +1,13 @@
-//! A scenario of a service: started, changed by its file, kept as a state, stopped.
+//! A scenario of a service: started, changed by its file, saved, stopped.
 
 use super::event_log::{EventLog, Field};
 use super::scenarios::Named;
 use super::state::State;
 use anyhow::Context;
-use longwire_control::{Instance, WantedScenario, Web};
+use longwire_control::{Instance, ScenarioRequest, Web};
 use longwire_run::fitted::fit_pool;
 use longwire_run::instance::RunningInstance;
-use longwire_run::objects::Noticed;
+use longwire_run::objects::ChangeNotice;
 use longwire_run::real_run::{RealOptions, RealRun};
 use longwire_run::test_hosts::{TestHosts, gain_privileges};
 use longwire_scenario::Plan;
@@ -16,14 +16,14 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Weak};
 
-/// A scenario that can be started.
+/// A scenario ready to start.
 pub struct Prepared {
     named: Named,
     plan: Plan,
     state: Option<Arc<State>>,
 }
 
-/// A scenario that runs, or has run.
+/// A scenario that runs or has run.
 pub struct Served {
     named: Named,
     state: Option<Arc<State>>,
@@ -31,10 +31,10 @@ pub struct Served {
 }
 
 impl Prepared {
-    /// Reads a scenario, or what ran of it last, and gains what it needs of this process.
+    /// Reads a scenario, or its saved state, and acquires the privileges it needs.
     ///
     /// # Errors
-    /// If it is wrong, or can't be run here.
+    /// If it has errors, or can't run here.
     pub fn new(named: Named, states: Option<&Path>, log: &EventLog) -> anyhow::Result<Self> {
         let file = named.file.display().to_string();
         let text = longwire_scenario::read_text(&named.file)?;
@@ -113,7 +113,7 @@ impl Served {
         self.run.as_ref().is_some_and(RealRun::has_ended)
     }
 
-    /// Whether somebody has asked over its API that it end.
+    /// Whether its end was requested over its API.
     pub fn is_asked_to_stop(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.stopped().try_recv().is_ok())
     }
@@ -128,9 +128,9 @@ impl Served {
         let Some(run) = &self.run else { return };
         let read = longwire_scenario::read_text(&self.named.file).map_err(|error| error.to_string());
         let applied = read.and_then(|toml| {
-            let wanted = WantedScenario { toml, partial: false };
+            let wanted = ScenarioRequest { toml, partial: false };
             let done = run.instance().apply(&wanted).map_err(|error| error.to_string())?;
-            Ok((done.changes.len(), wanted.toml))
+            Ok((done.count(), wanted.toml))
         });
         match applied {
             Ok((changed, toml)) => {
@@ -174,7 +174,7 @@ impl Served {
     }
 }
 
-/// Logs that a state was not written.
+/// Logs that a state could not be written.
 fn tell_of(written: anyhow::Result<()>, field: Field<'_>, log: &EventLog) {
     if let Err(error) = written {
         log.error("not-saved", &[field, ("error", crate::causes::chain(&error).into())]);
@@ -191,25 +191,25 @@ struct Keeper {
 
 impl Keeper {
     /// Keeps it until the instance is gone.
-    fn keep(&self, noticed: &Receiver<Noticed>) {
+    fn keep(&self, noticed: &Receiver<ChangeNotice>) {
         while let Ok(first) = noticed.recv() {
             let mut saved = Vec::new();
-            // What has come meanwhile is in the same state.
+            // Changes that have come meanwhile are in the same state.
             for noticed in std::iter::once(first).chain(noticed.try_iter()) {
                 saved.extend(self.note(noticed));
             }
             if let (Some(state), Some(instance)) = (&self.state, self.instance.upgrade()) {
                 tell_of(state.write(&*instance), self.field(), &self.log);
             }
-            // Dropped, they tell who waits that it is done.
+            // Dropping them wakes those who wait.
             drop(saved);
         }
     }
 
     /// Logs a change, and returns what whoever made it waits for.
-    fn note(&self, noticed: Noticed) -> Option<std::sync::mpsc::Sender<()>> {
+    fn note(&self, noticed: ChangeNotice) -> Option<std::sync::mpsc::Sender<()>> {
         match noticed {
-            Noticed::Set(changes) => {
+            ChangeNotice::Set(changes) => {
                 for change in changes {
                     let settings: Map<String, Value> =
                         change.pairs.into_iter().map(|(key, text)| (key, text.into())).collect();
@@ -225,7 +225,7 @@ impl Keeper {
                 }
                 None
             }
-            Noticed::Applied { changed, done } => {
+            ChangeNotice::Applied { changed, done } => {
                 self.log.info("applied", &[self.field(), ("changed", changed.into())]);
                 Some(done)
             }

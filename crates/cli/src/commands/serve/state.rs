@@ -1,5 +1,5 @@
-//! The state of a service: for each scenario the file as it was given, and what ran last. It survives any end
-//! of the process, since a file is replaced as a whole.
+//! The state of a service: for each scenario its file as given, and the scenario that ran last. Files are
+//! replaced as a whole, so that it survives any end of the process.
 
 use anyhow::Context;
 use longwire_control::Instance;
@@ -15,13 +15,13 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug)]
 pub struct State {
     path: PathBuf,
-    /// The scenario's file as it was last applied.
+    /// The scenario's file as last applied.
     given: Mutex<String>,
-    /// Held so that no second service writes the same state.
+    /// Keeps a second service from writing the same state.
     _lock: Lock,
 }
 
-/// The folder of states: the one that was asked for, else that of the service manager, if it has one.
+/// The folder of states: as requested, else the service manager's, if any.
 pub fn folder(asked: Option<&Path>) -> Option<PathBuf> {
     let managed = || {
         let all = std::env::var("STATE_DIRECTORY").ok()?;
@@ -31,11 +31,11 @@ pub fn folder(asked: Option<&Path>) -> Option<PathBuf> {
 }
 
 impl State {
-    /// The state of the scenario `name` in `folder`, which is made if it is missing. `given` is the text of
-    /// the scenario's file now.
+    /// The state of the scenario `name` in `folder`, made if missing. `given` is the present text of the
+    /// scenario's file.
     ///
     /// # Errors
-    /// If the folder is no place for it, or another service has it.
+    /// If the folder can't hold it, or another service has it.
     pub fn open(folder: &Path, name: &str, given: &str) -> anyhow::Result<Self> {
         prepare(folder).with_context(|| format!("the state directory {}", folder.display()))?;
         let path = folder.join(format!("{name}.lock"));
@@ -47,7 +47,7 @@ impl State {
         Ok(Self { path: folder.join(format!("{name}.json")), given, _lock: lock })
     }
 
-    /// What ran last, as a scenario, if the file is what it was then.
+    /// The scenario that ran last, if its file has not changed since.
     ///
     /// # Errors
     /// If there is a state that can't be read.
@@ -63,30 +63,30 @@ impl State {
         Ok(state["running"].as_str().filter(|_| same).map(String::from))
     }
 
-    /// The scenario's file is this from now on.
+    /// Sets the text of the scenario's file.
     pub fn give(&self, given: &str) {
         *self.given() = given.into();
     }
 
-    /// Writes what runs.
+    /// Writes the running scenario.
     ///
     /// # Errors
-    /// If it can't be asked for, or not written.
+    /// If it can't be read or written.
     pub fn write(&self, instance: &dyn Instance) -> anyhow::Result<()> {
-        // Held until it is written, so that an older state does not replace a newer one.
+        // Held while writing, so that an older state does not replace a newer one.
         let given = self.given();
         let state = json!({ "given": *given, "running": instance.scenario()? });
         replace(&self.path, &state.to_string())
             .with_context(|| format!("can't write {}", self.path.display()))
     }
 
-    /// A text that a panic left is whole.
+    /// The text is valid even after a panic of another thread.
     fn given(&self) -> std::sync::MutexGuard<'_, String> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Replaces a file by one with this text, which is on the disk when it gets its name.
+/// Replaces a file atomically: the text is on the disk before it gets the name.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension("new");
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;

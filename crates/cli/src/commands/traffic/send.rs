@@ -20,11 +20,11 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: Protocol,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Protocol {
     Udp(Udp),
     Tcp(Tcp),
     Request(Request),
@@ -33,7 +33,7 @@ enum What {
 
 /// Destination and output format.
 #[derive(Debug, clap::Args)]
-struct To {
+struct Destination {
     /// The receiver: a name or an address.
     host: String,
 
@@ -64,13 +64,13 @@ Examples:
 The rate counts whole Ethernet frames unless --layer says otherwise.")]
 struct Udp {
     #[command(flatten)]
-    to: To,
+    to: Destination,
 
     /// The sending rate, or "unlimited". Default: 1 Mbit/s.
     #[arg(long, conflicts_with = "packets_per_second")]
     rate: Option<Rate>,
 
-    /// How fast, in packets.
+    /// The sending rate in packets per second.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     packets_per_second: Option<u64>,
 
@@ -83,7 +83,7 @@ struct Udp {
     layer: Counted,
 
     #[command(flatten)]
-    until: HowLong,
+    until: StopCondition,
 
     /// Time to wait for stragglers; more than the path's delay.
     #[arg(long, value_name = "TIME", default_value = "1 s")]
@@ -105,7 +105,7 @@ enum Counted {
 
 /// When to stop.
 #[derive(Debug, clap::Args)]
-struct HowLong {
+struct StopCondition {
     /// Duration. Default: 10 s.
     #[arg(long = "for", value_name = "TIME", conflicts_with = "count")]
     time: Option<Nanos>,
@@ -124,7 +124,7 @@ Examples:
   longwire traffic send tcp 192.0.2.7 --bytes 100MB --json")]
 struct Tcp {
     #[command(flatten)]
-    to: To,
+    to: Destination,
 
     /// Duration. Default: 10 s.
     #[arg(long = "for", value_name = "TIME", conflicts_with = "bytes")]
@@ -151,7 +151,7 @@ Examples:
   longwire traffic send request 192.0.2.7 --over udp --request 200B --response 10kB --parallel 8 --for 5s")]
 struct Request {
     #[command(flatten)]
-    to: To,
+    to: Destination,
 
     /// Their transport.
     #[arg(long, value_enum, default_value_t = Carrier::Tcp)]
@@ -170,7 +170,7 @@ struct Request {
     parallel: u32,
 
     #[command(flatten)]
-    until: HowLong,
+    until: StopCondition,
 
     /// Time after which a request is given up; more than the path's round trip.
     #[arg(long, value_name = "TIME", default_value = "1 s")]
@@ -194,9 +194,9 @@ Examples:
   longwire traffic send ping 192.0.2.7 --count 1000 --interval 1ms --json")]
 struct Echo {
     #[command(flatten)]
-    to: To,
+    to: Destination,
 
-    /// How many requests.
+    /// Number of requests.
     #[arg(long, value_name = "N", default_value_t = 10)]
     count: u32,
 
@@ -216,10 +216,10 @@ struct Echo {
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
         match self.what {
-            What::Udp(udp) => udp.run(),
-            What::Tcp(tcp) => tcp.run(),
-            What::Request(request) => request.run(),
-            What::Ping(echo) => echo.run(),
+            Protocol::Udp(udp) => udp.run(),
+            Protocol::Tcp(tcp) => tcp.run(),
+            Protocol::Request(request) => request.run(),
+            Protocol::Ping(echo) => echo.run(),
         }
     }
 }
@@ -293,13 +293,13 @@ impl Echo {
     }
 }
 
-impl HowLong {
+impl StopCondition {
     fn get(&self) -> Until {
         self.count.map_or_else(|| for_time(self.time), Until::Count)
     }
 }
 
-impl To {
+impl Destination {
     /// Resolves the host, measures, and prints the rows.
     fn measure(
         &self,

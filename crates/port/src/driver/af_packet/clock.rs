@@ -1,21 +1,21 @@
-//! Kernel receive stamps, which are in CLOCK_REALTIME, mapped to CLOCK_MONOTONIC.
+//! Kernel receive timestamps, in CLOCK_REALTIME, mapped to CLOCK_MONOTONIC.
 //!
-//! Both clocks run at the same (disciplined) rate; only steps of the real-time clock change their distance.
-//! So the tightest measurement made yet stays, until one disagrees with it by more than the two can be wrong.
+//! Both clocks run at the same (disciplined) rate; only steps of the real-time clock change their offset. The
+//! tightest measurement is kept until one differs from it by more than the error of both.
 
 use longwire_clock::{monotonic, realtime};
 
-/// The distance between the clocks, and how well it is known.
+/// The offset between the clocks, and its error.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mapping {
-    /// Monotonic less real time, in nanoseconds.
+    /// Monotonic minus real time, in nanoseconds.
     offset: i64,
-    /// Width of the bracket in which it was measured, in nanoseconds.
+    /// Duration of the measurement, which bounds its error, in nanoseconds.
     width: i64,
 }
 
 impl Mapping {
-    /// Measures the distance.
+    /// Measures the offset.
     pub(crate) fn measure() -> Self {
         let mut best = Self { offset: 0, width: i64::MAX };
         for _ in 0..5 {

@@ -1,8 +1,8 @@
-//! Several sockets on one interface, each of which receives a part of the flows: `PACKET_FANOUT`.
+//! Several sockets on one interface, each of which receives some of the flows: `PACKET_FANOUT`.
 //!
-//! The kernel chooses the socket by a hash that is the same for both directions of a flow. It does not put
-//! fragments together for that (`PACKET_FANOUT_FLAG_DEFRAG`): an emulator has to see the packets that were
-//! sent. All fragments of a datagram have one hash, that of their addresses.
+//! The kernel chooses the socket by a hash that is the same for both directions of a flow. Without
+//! `PACKET_FANOUT_FLAG_DEFRAG` it does not reassemble fragments for that: an emulator must see the packets
+//! that were sent. All fragments of a datagram have one hash, that of their addresses.
 
 use super::set_option;
 use crate::interface::{Claim, Interface, OffloadGuard, OpenError};
@@ -10,11 +10,11 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::AtomicU64;
 
-/// What all sockets on an interface have in common. It goes with the last of them.
+/// State shared by all sockets on an interface, dropped with the last one.
 pub(super) struct Shared {
-    /// How many sockets there are.
+    /// Number of sockets.
     pub(super) queues: u16,
-    /// Frames taken in that the kernel's counter of lost frames has all the same.
+    /// Received frames that are also in the kernel's counter of lost ones.
     pub(super) unhandled: AtomicU64,
     pub(super) offloads: OffloadGuard,
     pub(super) _claim: Claim,
@@ -24,11 +24,12 @@ pub(super) struct Shared {
 #[derive(Default)]
 pub(super) struct Group(Option<u16>);
 
-/// Of Linux 6.4 on; before, the kernel knows own frames by the socket that has sent them.
+/// Since Linux 6.4; before, the kernel recognises own frames by the sending socket.
 const IGNORE_OUTGOING: u32 = 0x4000;
 
 impl Group {
-    /// Lets a socket that receives all frames of the interface receive its part. The first makes the group.
+    /// Restricts a socket that receives all frames of the interface to its flows. The first socket creates
+    /// the group.
     pub(super) fn join(&mut self, socket: BorrowedFd<'_>, interface: &Interface) -> Result<(), OpenError> {
         let failed = |e| OpenError::from_io(interface.name(), "share its frames among sockets", e);
         let kind = libc::PACKET_FANOUT_HASH | IGNORE_OUTGOING;
@@ -54,11 +55,11 @@ fn number(socket: BorrowedFd<'_>) -> io::Result<u16> {
     }
 }
 
-/// A socket that receives nothing while this lives: between its binding and its joining a group it would
-/// receive what other sockets of the group receive, too.
-pub(super) struct Deaf<'s>(BorrowedFd<'s>);
+/// A socket that receives nothing while this lives: between binding and joining a group it would also receive
+/// the frames of the group's other sockets.
+pub(super) struct MutedSocket<'s>(BorrowedFd<'s>);
 
-impl<'s> Deaf<'s> {
+impl<'s> MutedSocket<'s> {
     pub(super) fn new(socket: &'s impl AsFd) -> io::Result<Self> {
         // Accepts no byte of any frame.
         let mut nothing = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0 };
@@ -68,17 +69,14 @@ impl<'s> Deaf<'s> {
         Ok(Self(socket))
     }
 
-    /// Ends it.
-    pub(super) fn hear(self) -> io::Result<()> {
+    pub(super) fn unmute(self) -> io::Result<()> {
         set_filter(self.0, libc::SO_DETACH_FILTER, &0i32)
     }
 }
 
-/// Sets an option for filters, whose value is a `T`.
 fn set_filter<T>(socket: BorrowedFd<'_>, option: libc::c_int, value: &T) -> io::Result<()> {
     let (fd, length) = (socket.as_raw_fd(), size_of::<T>() as libc::socklen_t);
-    // SAFETY: `value` is of `length` bytes, and what it points to is there during the call; the kernel copies
-    // it.
+    // SAFETY: `value` has `length` bytes, and what it points to outlives the call; the kernel copies it.
     match unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, option, std::ptr::from_ref(value).cast(), length) }
     {
         0 => Ok(()),

@@ -1,9 +1,8 @@
-//! Real interfaces and veth through packet sockets: a receive ring, one system call a batch to send.
+//! Real interfaces and veth through packet sockets: a receive ring, and one system call per batch to send.
 //!
-//! With the virtio header (`PACKET_VNET_HDR`) trains and open checksums cross as they are; without it the
-//! interface's receive offloads are turned off while the port is open, trains are split and checksums filled
-//! in. The machine's own stack receives each frame as well, which is why an interface with addresses is
-//! refused.
+//! With the virtio header (`PACKET_VNET_HDR`) trains and partial checksums pass unchanged; without it the
+//! interface's receive offloads are off while the port is open, trains are split and checksums completed. The
+//! machine's own stack also receives each frame, so an interface with addresses is refused.
 #![allow(unsafe_code)]
 
 pub(super) mod clock;
@@ -15,48 +14,48 @@ mod send;
 pub use open::Opener;
 
 use crate::interface::{Claim, Counters, Feature, Interface, OffloadGuard, OpenError};
-use crate::vnet::{ETHERNET, Found};
+use crate::vnet::{ETHERNET, RawFrame};
 use clock::Mapping;
-use fanout::{Deaf, Group, Shared};
+use fanout::{Group, MutedSocket, Shared};
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_clock::monotonic;
 use longwire_packet::{BATCH_BYTES, Batch, Checksum, Handle, MAX_FRAME, Pool};
 use longwire_units::Nanos;
 use longwire_wire::{ethertype, finish_checksum, segment};
 use ring::{Ring, Slot, statistics};
-use send::{Sender, Stuck};
+use send::{SendFailure, Sender};
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How often the interface's state is looked at, in nanoseconds.
+/// Interval between checks of the interface's state, in nanoseconds.
 const STATE_EVERY: u64 = 50_000_000;
-/// How often clocks and MTU are looked at, in nanoseconds.
+/// Interval between checks of clocks and MTU, in nanoseconds.
 const CLOCK_EVERY: u64 = 1_000_000_000;
 
 /// Whether frames carry a virtio header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Header {
-    /// If the interface is virtual or has an offload on: then trains or open checksums may come.
+    /// If the interface is virtual or has an offload on, so that trains or partial checksums may arrive.
     #[default]
     Auto,
-    /// Yes.
+    /// Always.
     On,
-    /// No: receive offloads are turned off while the port is open. Trains sent by the far end of a veth pair
-    /// are longer than the MTU and are counted as bad: turn them off there.
+    /// Never: receive offloads are turned off while the port is open. Trains from the far end of a veth pair
+    /// exceed the MTU and are counted as bad: turn segmentation offload off there.
     Off,
 }
 
-/// How to open an interface.
+/// Options of a packet socket port.
 #[derive(Debug, Clone, Default)]
 pub struct AfPacketOptions {
-    /// Open it though the machine's own stack has addresses on it, and will answer as well.
+    /// Open the interface even if it has addresses, so that the machine's own stack also answers.
     pub allow_addresses: bool,
     /// Whether frames carry a virtio header.
     pub header: Header,
-    /// Frames the receive ring holds, 64 to 65536. None: 1024 with the virtio header (68 MiB), else 4096 (7
+    /// Frames in the receive ring, 64 to 65536. Default: 1024 with the virtio header (68 MiB), else 4096 (7
     /// MiB at an MTU of 1500).
     pub slots: Option<u32>,
 }
@@ -70,20 +69,20 @@ pub struct AfPacket {
     sender: Sender,
     with_header: bool,
     mapping: Mapping,
-    /// When it was opened: no stamp is earlier.
+    /// When it was opened: no timestamp is earlier.
     opened: u64,
     mtu: u32,
     state: State,
-    /// Whether there is a carrier, if asked since the last look.
+    /// Whether there is a carrier, if read since the last check.
     carrier: Option<bool>,
     next_state: u64,
     next_clock: u64,
     stats: PortStats,
-    /// The kernel's counters of the interface, at one of its sockets only.
+    /// The kernel's counters of the interface, in one of its ports only.
     counters: Option<Counters>,
-    /// What the kernel had lost before.
+    /// Frames that the kernel had lost before.
     lost_before: u64,
-    /// Frames that found the ring full, and frames lost before it.
+    /// Frames lost because the ring was full, and frames lost before it.
     ring_full: Cell<u64>,
     lost: Cell<u64>,
     shared: Arc<Shared>,
@@ -97,18 +96,18 @@ enum State {
 }
 
 impl AfPacket {
-    /// Opens `interface` of the calling thread's network namespace as the port called `name`.
+    /// Opens `interface` in the calling thread's network namespace as port `name`.
     ///
     /// # Errors
-    /// No such interface, no Ethernet, addresses on it, another instance has it, or the system refuses; each
-    /// says what to do.
+    /// No such interface, not Ethernet, it has addresses, another instance uses it, or the system refuses;
+    /// each error says what to do.
     pub fn open(name: &str, interface: &str, options: &AfPacketOptions) -> Result<Self, OpenError> {
         let sockets = Self::open_queues(name, interface, options, 1)?;
         sockets.into_iter().next().ok_or_else(|| OpenError::Missing { name: interface.into() })
     }
 
-    /// Opens it by so many sockets, each a port of its own that receives a part of the flows: both directions
-    /// of a flow belong to the same one.
+    /// Opens several sockets, each a port that receives some of the flows; both directions of a flow belong
+    /// to the same one.
     ///
     /// # Errors
     /// As [`AfPacket::open`].
@@ -157,10 +156,10 @@ impl AfPacket {
         let filtered = |e| OpenError::from_io(interface.name(), "set the filter of a socket", e);
         match group {
             Some(group) => {
-                let deaf = Deaf::new(&socket).map_err(filtered)?;
+                let deaf = MutedSocket::new(&socket).map_err(filtered)?;
                 join(socket.as_fd(), &interface)?;
                 group.join(socket.as_fd(), &interface)?;
-                deaf.hear().map_err(filtered)?;
+                deaf.unmute().map_err(filtered)?;
             }
             None => join(socket.as_fd(), &interface)?,
         }
@@ -187,9 +186,9 @@ impl AfPacket {
         })
     }
 
-    /// Takes what is in the ring.
+    /// Takes the frames in the ring.
     fn drain(&mut self, pool: &mut Pool, now: u64, batch: &mut Batch) {
-        // Frames that are not kept count too, so that a flood of bad ones can't hold the loop.
+        // Rejected frames count too, so that a flood of bad ones can't keep the loop running.
         let enough = self.stats.in_bytes + BATCH_BYTES;
         for _ in 0..batch.room() {
             if self.stats.in_bytes >= enough {
@@ -200,8 +199,8 @@ impl AfPacket {
                 Slot::Cut => self.stats.in_bad += 1,
                 Slot::Frame(mut found, seconds, nanoseconds) => {
                     let stamp = self.mapping.monotonic(seconds, nanoseconds).max(self.opened as i64) as u64;
-                    // A frame may have come after the poll began: it must not leave early. One from the
-                    // future is from a clock that was just set.
+                    // A frame may have arrived after the poll began: it must not leave early. A timestamp in
+                    // the future means that the clock was just set.
                     found.arrival = if stamp > now { stamp.min(monotonic().0) } else { stamp };
                     if is_unhandled(&found) {
                         self.shared.unhandled.fetch_add(1, Ordering::Relaxed);
@@ -213,7 +212,7 @@ impl AfPacket {
         }
     }
 
-    /// Looks at what changes seldom.
+    /// Checks what changes rarely.
     #[cold]
     fn look(&mut self, now: u64) {
         self.next_state = now + STATE_EVERY;
@@ -241,16 +240,16 @@ impl AfPacket {
         }
     }
 
-    /// Sends as they are, trains whole.
+    /// Sends packets unchanged, trains whole.
     fn send(&mut self, pool: &Pool, frames: &[Handle]) -> Result<(), PortError> {
         let full_before = self.stats.out_full;
         let result = self.sender.send(self.socket.as_fd(), pool, frames, self.mtu, &mut self.stats);
         match result {
             Ok(()) => return Ok(()),
-            Err(Stuck::Down) => self.state = State::Down,
-            Err(Stuck::Gone) => self.state = State::Gone,
-            Err(Stuck::Full) => {
-                // The kernel says the same of a missing carrier, which is nobody's slowness.
+            Err(SendFailure::Down) => self.state = State::Down,
+            Err(SendFailure::Gone) => self.state = State::Gone,
+            Err(SendFailure::Full) => {
+                // The kernel returns the same for a missing carrier, which is not an overload.
                 if *self.carrier.get_or_insert_with(|| self.interface.carrier()) {
                     return Ok(());
                 }
@@ -261,20 +260,20 @@ impl AfPacket {
         Err(self.error())
     }
 
-    /// Sends single frames with finished checksums.
+    /// Sends single frames with complete checksums.
     fn send_finished(&mut self, pool: &mut Pool, frames: &[Handle]) -> Result<(), PortError> {
         for &handle in frames {
             let (meta, frame) = pool.parts_mut(handle);
             if finish_checksum(meta, frame).is_err() {
-                // Drivers check the place of a checksum on the way in, so the frame is one made here: send it
-                // as is.
+                // Drivers check the checksum's offset on receipt, so this frame was created here: send it as
+                // it is.
                 meta.checksum = Checksum::Unknown as u8;
             }
         }
         self.send(pool, frames)
     }
 
-    /// Sends a train as its single frames.
+    /// Sends a train as single frames.
     fn send_split(&mut self, pool: &mut Pool, train: Handle) -> Result<(), PortError> {
         let count = pool.meta(train).segments;
         let mut next = 0;
@@ -362,11 +361,11 @@ impl Port for AfPacket {
     }
 }
 
-/// Whether the kernel counts a frame as dropped though a packet socket has it: one with a VLAN tag for which
-/// no protocol is left to care (`__netif_receive_skb_core` delivers tagged frames to sockets early, and
-/// forgets it).
+/// Whether the kernel counts a frame as dropped although a packet socket received it: one with a VLAN tag
+/// that no protocol handles (`__netif_receive_skb_core` delivers tagged frames to sockets early, and then
+/// ignores that).
 #[inline]
-fn is_unhandled(found: &Found<'_>) -> bool {
+fn is_unhandled(found: &RawFrame<'_>) -> bool {
     const CARED_FOR: [u16; 3] = [ethertype::IPV4, ethertype::ARP, ethertype::IPV6];
     match (found.tag, found.bytes.get(12..14)) {
         (Some(_), Some(&[a, b])) => !CARED_FOR.contains(&u16::from_be_bytes([a, b])),
@@ -374,7 +373,7 @@ fn is_unhandled(found: &Found<'_>) -> bool {
     }
 }
 
-/// Whether trains or open checksums may come.
+/// Whether trains or partial checksums may arrive.
 fn wants_header(interface: &Interface, header: Header) -> Result<bool, OpenError> {
     const OFFLOADS: [Feature; 6] =
         [Feature::Gro, Feature::Tso, Feature::Uso, Feature::Gso, Feature::TxChecksum, Feature::RxChecksum];
@@ -382,14 +381,14 @@ fn wants_header(interface: &Interface, header: Header) -> Result<bool, OpenError
         Header::On => Ok(true),
         Header::Off => Ok(false),
         Header::Auto => {
-            // What the far end of a veth pair leaves open can't be seen from here.
+            // The offloads of the far end of a veth pair can't be seen from here.
             let features = interface.features()?;
             Ok(interface.driver()? == "veth" || OFFLOADS.iter().any(|&feature| features.is_on(feature)))
         }
     }
 }
 
-/// How many slots, for frames of how many bytes.
+/// Number of slots, and bytes of each.
 fn dimensions(
     interface: &Interface,
     options: &AfPacketOptions,
@@ -402,16 +401,16 @@ fn dimensions(
         let value = slots.into();
         return Err(OpenError::BadOption { name, option: "slots", value, range: "64 to 65536" });
     }
-    // Two tags may add to what the MTU says.
+    // Two VLAN tags may be added to the MTU.
     let longest = if with_header { MAX_FRAME } else { (mtu as usize + ETHERNET + 8).min(MAX_FRAME) };
     Ok((slots, longest))
 }
 
-/// A packet socket that receives nothing yet.
+/// Creates a packet socket that receives nothing yet.
 fn prepared_socket(interface: &Interface, with_header: bool) -> Result<OwnedFd, OpenError> {
     let name = interface.name();
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: socket takes no pointers; the descriptor it returns is owned by nobody else.
+    // SAFETY: socket takes no pointers; nothing else owns the descriptor that it returns.
     let socket = unsafe {
         match libc::socket(libc::AF_PACKET, kind, 0) {
             fd if fd >= 0 => OwnedFd::from_raw_fd(fd),
@@ -433,7 +432,7 @@ fn prepared_socket(interface: &Interface, with_header: bool) -> Result<OwnedFd, 
     Ok(socket)
 }
 
-/// Room for a few hundred trains on their way. What the system refuses here costs retries, nothing else.
+/// Makes room for a few hundred trains. A refusal only costs retries.
 fn grow_send_buffer(socket: BorrowedFd<'_>) {
     let bytes = 16i32 << 20;
     let length = size_of::<i32>() as libc::socklen_t;
@@ -446,7 +445,7 @@ fn grow_send_buffer(socket: BorrowedFd<'_>) {
     }
 }
 
-/// Starts receiving every frame on the interface.
+/// Starts receiving all frames on the interface.
 fn join(socket: BorrowedFd<'_>, interface: &Interface) -> Result<(), OpenError> {
     let everything = libc::packet_mreq {
         mr_ifindex: interface.index() as i32,
@@ -473,8 +472,8 @@ fn join(socket: BorrowedFd<'_>, interface: &Interface) -> Result<(), OpenError> 
     Ok(())
 }
 
-/// Takes the error that going down leaves on the socket, which would otherwise end every wait for frames at
-/// once.
+/// Clears the error that an interface going down leaves on the socket, which would otherwise end every wait
+/// for frames at once.
 fn clear_error(socket: BorrowedFd<'_>) {
     let mut error = 0i32;
     let mut length = size_of::<i32>() as libc::socklen_t;
@@ -483,7 +482,7 @@ fn clear_error(socket: BorrowedFd<'_>) {
     unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, value, &raw mut length) };
 }
 
-/// Sets a packet-socket option whose value is a `T`.
+/// Sets a packet socket option.
 fn set_option<T: Copy>(socket: BorrowedFd<'_>, option: libc::c_int, value: &T) -> io::Result<()> {
     let length = size_of::<T>() as libc::socklen_t;
     let value = std::ptr::from_ref(value).cast();

@@ -1,7 +1,7 @@
-//! Ports of the scenario on packet sockets.
+//! Opens the scenario's ports on packet sockets.
 
 use super::{AfPacket, AfPacketOptions};
-use crate::driver::open::{HostEnd, Open, OpenFault, Wanted, boxed};
+use crate::driver::open::{HostEnd, Open, OpenFault, PortRequest, boxed};
 use crate::driver::reopening::Reopening;
 use longwire_block::Port;
 
@@ -9,8 +9,8 @@ use longwire_block::Port;
 pub struct Opener;
 
 impl Open for Opener {
-    fn ports(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Vec<Box<dyn Port>>>, OpenFault> {
-        let open = |wanted: &Wanted<'_>| {
+    fn ports(&self, wanted: &[PortRequest<'_>]) -> Result<Vec<Vec<Box<dyn Port>>>, OpenFault> {
+        let open = |wanted: &PortRequest<'_>| {
             let (name, interface, queues) =
                 (wanted.name.to_owned(), wanted.interface.to_owned(), wanted.queues);
             let open = move || AfPacket::open_queues(&name, &interface, &AfPacketOptions::default(), queues);

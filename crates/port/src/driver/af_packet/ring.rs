@@ -1,16 +1,16 @@
-//! The receive ring (TPACKET_V2, Documentation/networking/packet_mmap.rst): slots shared with the kernel, one
-//! frame each.
+//! The receive ring (TPACKET_V2, Documentation/networking/packet_mmap.rst): slots shared with the kernel,
+//! with a frame each.
 
 use crate::interface::OpenError;
-use crate::vnet::{self, ETHERNET, Found, TAG};
+use crate::vnet::{self, ETHERNET, RawFrame, TAG};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Memory the kernel allocates at a time; slots do not straddle it.
+/// Bytes of a block of the ring; slots do not cross block boundaries.
 const BLOCK: usize = 1 << 20;
-/// What stands before the frame in a slot: the kernel's header and address, the virtio header, and alignment.
+/// Bytes before the frame in a slot: the kernel's header and address, the virtio header, and alignment.
 const BEFORE: usize = libc::TPACKET2_HDRLEN + vnet::LEN + 32;
 
 /// A mapped receive ring.
@@ -19,27 +19,27 @@ pub(crate) struct Ring {
     blocks: usize,
     slot: usize,
     slots_a_block: usize,
-    /// The slot the kernel fills next, or has filled.
+    /// The slot that the kernel fills next or has filled.
     block: usize,
     place: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone and is reached only through it.
+// SAFETY: the mapping belongs to this value and is accessed only through it.
 unsafe impl Send for Ring {}
 
 /// The contents of a slot.
 pub(crate) enum Slot<'a> {
-    /// The kernel has put nothing in yet.
+    /// Not filled yet.
     Empty,
     /// A frame longer than the slot.
     Cut,
-    /// A frame, with its stamp in seconds and nanoseconds of real time.
-    Frame(Found<'a>, u32, u32),
+    /// A frame, with its timestamp in seconds and nanoseconds of real time.
+    Frame(RawFrame<'a>, u32, u32),
 }
 
 impl Ring {
-    /// Gives `socket`, whose TPACKET version and virtio header are set already, at least `slots` slots for
-    /// frames of up to `longest` bytes.
+    /// Creates a ring of at least `slots` slots for frames of up to `longest` bytes. The socket's TPACKET
+    /// version and virtio header must be set.
     pub(crate) fn map(
         socket: BorrowedFd<'_>,
         slots: u32,
@@ -59,7 +59,7 @@ impl Ring {
             .map_err(|e| OpenError::from_io(name, "make its receive ring", e))?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
-        // SAFETY: a new mapping at an address of the kernel's choice, as long as the ring just made.
+        // SAFETY: a new mapping at an address that the kernel chooses, of the size of the ring.
         let base = unsafe {
             libc::mmap(std::ptr::null_mut(), blocks * BLOCK, protection, flags, socket.as_raw_fd(), 0)
         };
@@ -71,12 +71,12 @@ impl Ring {
         }
     }
 
-    /// How many frames it holds.
+    /// Capacity in frames.
     pub(crate) fn slots(&self) -> usize {
         self.blocks * self.slots_a_block
     }
 
-    /// What is in the present slot. It stays ours until [`Ring::release`].
+    /// The contents of the current slot, which stays ours until [`Ring::release`].
     #[inline]
     pub(crate) fn peek(&self, with_header: bool) -> Slot<'_> {
         let slot = self.at(self.block, self.place);
@@ -90,14 +90,13 @@ impl Ring {
         if head.tp_len != head.tp_snaplen || start < vnet::LEN || start + len > self.slot {
             return Slot::Cut;
         }
-        // SAFETY: start + len lies within the slot, as just checked; the kernel does not write to a slot of
-        // ours.
+        // SAFETY: start + len lies within the slot, as just checked; the kernel does not write to our slots.
         let bytes = unsafe { std::slice::from_raw_parts(slot.as_ptr().add(start), len) };
         let header = with_header.then(|| {
-            // SAFETY: the virtio header ends where the frame begins, and `start` leaves room for it.
+            // SAFETY: the virtio header ends where the frame starts, and `start` leaves room for it.
             unsafe { slot.as_ptr().add(start - vnet::LEN).cast::<[u8; vnet::LEN]>().read_unaligned() }
         });
-        let found = Found {
+        let found = RawFrame {
             header,
             bytes,
             tag: tag_of(head, len),
@@ -107,7 +106,7 @@ impl Ring {
         Slot::Frame(found, head.tp_sec, head.tp_nsec)
     }
 
-    /// Gives the present slot back to the kernel and moves on to the next.
+    /// Returns the current slot to the kernel and advances to the next.
     #[inline]
     pub(crate) fn release(&mut self) {
         self.status(self.at(self.block, self.place)).store(libc::TP_STATUS_KERNEL, Ordering::Release);
@@ -116,7 +115,7 @@ impl Ring {
             self.place = 0;
             self.block = (self.block + 1) % self.blocks;
         }
-        // Slots lie far apart: without this each costs a miss or two.
+        // Slots are far apart: without the prefetch each costs a cache miss or two.
         let next = self.at(self.block, (self.place + 2).min(self.slots_a_block - 1));
         // SAFETY: both lines lie in the mapping; AtomicU32 allows shared access to memory the kernel writes.
         unsafe {
@@ -127,7 +126,7 @@ impl Ring {
 
     #[inline]
     fn at(&self, block: usize, place: usize) -> NonNull<u8> {
-        // SAFETY: `block` and `place` are kept below their counts, so this lies in the mapping.
+        // SAFETY: `block` and `place` stay below their counts, so this is in the mapping.
         unsafe { self.base.add(block * BLOCK + place * self.slot) }
     }
 
@@ -141,7 +140,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `map` with this length, and nothing borrows from it any more.
+        // SAFETY: `map` created the mapping with this length, and nothing borrows from it any more.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.blocks * BLOCK) };
     }
 }
@@ -160,7 +159,7 @@ fn tag_of(head: &libc::tpacket2_hdr, len: usize) -> Option<[u8; TAG]> {
     Some([a, b, c, d])
 }
 
-/// What went through the ring, and what found it full, since last asked.
+/// Frames received and dropped by the ring since the last call.
 pub(super) fn statistics(socket: BorrowedFd<'_>) -> io::Result<libc::tpacket_stats> {
     let mut counted = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;

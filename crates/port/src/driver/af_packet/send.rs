@@ -1,4 +1,4 @@
-//! Sending a group of frames with one system call, gathered straight from the pool.
+//! Sends a batch of frames with one system call, gathered directly from the pool.
 
 use crate::vnet;
 use longwire_block::PortStats;
@@ -7,14 +7,14 @@ use longwire_wire::virtio;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Attempts in one call that may make no progress: together some ten microseconds.
+/// Attempts without progress per call: about ten microseconds together.
 const PATIENCE: u32 = 16;
 /// Attempts for one frame.
 const TRIES: u32 = 4;
 
-/// Why frames of a group can't be sent.
+/// Why frames of a batch were not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stuck {
+pub(crate) enum SendFailure {
     /// The interface is down.
     Down,
     /// The interface is gone.
@@ -23,7 +23,7 @@ pub(crate) enum Stuck {
     Full,
 }
 
-/// Message headers and vectors for a batch, made once.
+/// Message headers and vectors for a batch, allocated once.
 pub(crate) struct Sender {
     arrays: Box<Arrays>,
     with_header: bool,
@@ -35,7 +35,7 @@ struct Arrays {
     headers: [[u8; vnet::LEN]; BATCH],
     vectors: [[libc::iovec; 2]; BATCH],
     messages: [libc::mmsghdr; BATCH],
-    /// By frame: its segments and their bytes.
+    /// For each frame: its segments and their bytes.
     worth: [(u64, u64); BATCH],
 }
 
@@ -43,7 +43,7 @@ struct Arrays {
 unsafe impl Send for Sender {}
 
 impl Sender {
-    /// Sends with a virtio header before each frame, or without.
+    /// Creates a sender, with or without a virtio header before each frame.
     pub(crate) fn new(with_header: bool) -> Self {
         let nothing = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
         // SAFETY: all-zero bytes are a valid mmsghdr: null pointers and zero lengths.
@@ -64,11 +64,11 @@ impl Sender {
         Self { arrays, with_header, used: 0 }
     }
 
-    /// Sends up to a batch of frames in order. Each is counted in `stats`: sent, too long for `mtu`, or not
-    /// taken. The frames stay the caller's.
+    /// Sends up to a batch of frames in order. Each is counted in `stats` as sent, too long for `mtu`, or not
+    /// taken. The caller keeps the frames.
     ///
     /// # Errors
-    /// Why some were not sent; they are counted as full, or as down.
+    /// Why some were not sent; these are counted as full or as down.
     pub(crate) fn send(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -76,7 +76,7 @@ impl Sender {
         frames: &[Handle],
         mtu: u32,
         stats: &mut PortStats,
-    ) -> Result<(), Stuck> {
+    ) -> Result<(), SendFailure> {
         self.used = 0;
         for &handle in frames {
             let (meta, data) = (pool.meta(handle), pool.data(handle));
@@ -96,9 +96,8 @@ impl Sender {
         self.push(socket, stats)
     }
 
-    /// Hands the gathered frames to the kernel. Runs only while `send` holds the pool, so that the frames
-    /// stay put.
-    fn push(&mut self, socket: BorrowedFd<'_>, stats: &mut PortStats) -> Result<(), Stuck> {
+    /// Passes the gathered frames to the kernel. `send` holds the pool meanwhile, so that frames don't move.
+    fn push(&mut self, socket: BorrowedFd<'_>, stats: &mut PortStats) -> Result<(), SendFailure> {
         let full_before = stats.out_full;
         let (mut at, mut tries, mut patience, mut asked_again) = (0, 0, PATIENCE, false);
         while at < self.used {
@@ -114,7 +113,7 @@ impl Sender {
             };
             match error.raw_os_error() {
                 Some(libc::EINTR) => {}
-                // An interface that was down and is up again leaves this answer behind, once.
+                // After an interface was down and is up again, the first call still returns this.
                 Some(libc::ENETDOWN) if !asked_again => asked_again = true,
                 Some(libc::ENOBUFS | libc::EAGAIN | libc::ENOMEM) if patience == 0 => {
                     stats.out_full += self.worth(at..self.used).0;
@@ -134,18 +133,18 @@ impl Sender {
                 Some(code) => {
                     stats.out_down += self.worth(at..self.used).0;
                     let gone = matches!(code, libc::ENXIO | libc::ENODEV);
-                    return Err(if gone { Stuck::Gone } else { Stuck::Down });
+                    return Err(if gone { SendFailure::Gone } else { SendFailure::Down });
                 }
                 None => unreachable!("a failed system call has a number"),
             }
         }
-        if stats.out_full == full_before { Ok(()) } else { Err(Stuck::Full) }
+        if stats.out_full == full_before { Ok(()) } else { Err(SendFailure::Full) }
     }
 
-    /// One attempt to send the frames from `at` on; returns how many went out, at least one.
+    /// Tries once to send the frames from `at` on; returns how many were sent, at least one.
     fn call(&mut self, socket: BorrowedFd<'_>, at: usize) -> io::Result<usize> {
         let messages = &mut self.arrays.messages[at..self.used];
-        // SAFETY: each message points to its vectors in the same box, these to headers in the box and to
+        // SAFETY: each message points to its vectors in the same box, and these to headers in the box and
         // frames of the pool that `send` borrows; the kernel reads them before the call returns.
         let sent = unsafe {
             libc::sendmmsg(
@@ -158,7 +157,7 @@ impl Sender {
         if sent > 0 { Ok(sent as usize) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Frames and bytes of some of the gathered packets, segments counting one each.
+    /// Frames and bytes of a range of gathered packets, counting segments.
     fn worth(&self, range: std::ops::Range<usize>) -> (u64, u64) {
         self.arrays.worth[range].iter().fold((0, 0), |(frames, bytes), (f, b)| (frames + f, bytes + b))
     }

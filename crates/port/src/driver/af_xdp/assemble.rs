@@ -1,10 +1,10 @@
-//! Putting ports together: what each interface must be, then memory, sockets and programs for all of them.
+//! Assembly of ports: checks each interface, then creates memory, sockets and programs for all of them.
 
 use super::error::AfXdpError;
 use super::far_end::{Lost, Queues, prepare, prepare_generic, queues};
 use super::program::{Attach, Redirect};
 use super::sender::Sender;
-use super::socket::{Buffers, Mode, Sizes, Socket};
+use super::socket::{Buffers, Mode, RingSizes, Socket};
 use super::umem::{Frames, Umem};
 use super::{AfXdpPlan, AfXdpPort, Condition, MAX_MTU, Shared};
 use crate::interface::{Claim, Interface, OffloadGuard, OpenError};
@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An interface that is fit and ours.
+/// An interface that was checked and claimed.
 struct Ready {
     name: String,
     interface: Interface,
@@ -23,20 +23,20 @@ struct Ready {
     guards: Vec<OffloadGuard>,
     lost: Lost,
     queues: Queues,
-    /// How many ports share them.
+    /// Number of ports that share them.
     ports: u32,
     mtu: u32,
     ring: u32,
 }
 
 /// The sockets and the program of one interface.
-struct Wired {
+struct InterfaceSockets {
     redirect: Redirect,
     attach: Attach,
-    /// Why the driver's own XDP was not to be had.
+    /// Why native XDP was not possible.
     not_native: Option<String>,
     sockets: Vec<Socket>,
-    /// One for each port.
+    /// One per port.
     senders: Vec<Sender>,
 }
 
@@ -72,10 +72,10 @@ pub(super) fn open_all(plans: Vec<AfXdpPlan>) -> Result<Vec<AfXdpPort>, AfXdpErr
     Ok(ports)
 }
 
-/// Makes the ports of an interface.
+/// Creates the ports of an interface.
 fn deal(
     ready: Ready,
-    wired: Wired,
+    wired: InterfaceSockets,
     umem: &Arc<Umem>,
     (description, buffers): (String, Buffers),
     ports: &mut Vec<AfXdpPort>,
@@ -117,7 +117,7 @@ impl Ready {
             return Err(AfXdpError::Ring { name: name(), ring: plan.ring });
         }
         let claim = Claim::take(&interface)?;
-        // Only Ethernet has the hardware address that this asks for.
+        // Fails if it is not Ethernet.
         interface.mac()?;
         let mtu = interface.mtu()?;
         if mtu > MAX_MTU {
@@ -140,19 +140,24 @@ impl Ready {
         })
     }
 
-    /// Frames for each receive queue, and for each port to send.
+    /// Number of frames: a ring's worth for each receive queue and for each port's sending.
     fn frames(&self) -> u32 {
         self.ring * (self.queues.count + self.ports)
     }
 
-    /// The frames from `first` on of a receive queue, or, behind those, of a port that sends.
+    /// The frames, from `first` on, of a receive queue or, after those, of a sending port.
     fn part(&self, first: u64, number: u32) -> Frames {
         Frames { first: first + u64::from(self.ring * number) * FRAME, count: self.ring }
     }
 }
 
-/// Memory, sockets and programs for all ports. Zero-copy is a property of the memory, so all have it or none.
-fn wire_all(ready: &[Ready], mode: Mode, buffers: Buffers) -> Result<(Arc<Umem>, Vec<Wired>), Failure> {
+/// Creates memory, sockets and programs for all ports. Zero-copy is a property of the memory, so all have it
+/// or none.
+fn wire_all(
+    ready: &[Ready],
+    mode: Mode,
+    buffers: Buffers,
+) -> Result<(Arc<Umem>, Vec<InterfaceSockets>), Failure> {
     let total = ready.iter().map(|port| port.frames() as usize).sum();
     let umem = Umem::new(total).map_err(|source| Failure {
         port: 0,
@@ -160,7 +165,7 @@ fn wire_all(ready: &[Ready], mode: Mode, buffers: Buffers) -> Result<(Arc<Umem>,
         source,
     })?;
     let umem = Arc::new(umem);
-    let mut wired: Vec<Wired> = Vec::with_capacity(ready.len());
+    let mut wired: Vec<InterfaceSockets> = Vec::with_capacity(ready.len());
     let mut first = 0;
     for (port, fit) in ready.iter().enumerate() {
         let shared = wired.first().and_then(|wired| wired.sockets.first()).map(|socket| socket.fd.as_fd());
@@ -172,7 +177,7 @@ fn wire_all(ready: &[Ready], mode: Mode, buffers: Buffers) -> Result<(Arc<Umem>,
         let senders = (0..fit.ports)
             .map(|port| Sender::new(&fit.part(first, fit.queues.count + port), buffers))
             .collect();
-        wired.push(Wired { redirect, attach, not_native, sockets, senders });
+        wired.push(InterfaceSockets { redirect, attach, not_native, sockets, senders });
         first += u64::from(fit.frames()) * FRAME;
     }
     Ok((umem, wired))
@@ -180,7 +185,8 @@ fn wire_all(ready: &[Ready], mode: Mode, buffers: Buffers) -> Result<(Arc<Umem>,
 
 const FRAME: u64 = super::umem::FRAME as u64;
 
-/// A socket on each receive queue, its frames from `first` on. The very first one brings the memory.
+/// Binds a socket to each receive queue, with frames from `first` on. The very first one registers the
+/// memory.
 fn bind(
     ready: &Ready,
     umem: &Umem,
@@ -191,12 +197,12 @@ fn bind(
     let mut sockets: Vec<Socket> = Vec::with_capacity(ready.queues.count as usize);
     for queue in 0..ready.queues.count {
         let owner = shared.or_else(|| sockets.first().map(|socket| socket.fd.as_fd()));
-        let sizes = Sizes { receive: ready.ring, transmit: (queue < ready.ports).then_some(ready.ring) };
+        let sizes = RingSizes { receive: ready.ring, transmit: (queue < ready.ports).then_some(ready.ring) };
         let mut socket = Socket::open(owner.is_none().then_some(umem), sizes)?;
         socket.offer(&ready.part(first, queue));
         match socket.bind(ready.interface.index(), queue, how, owner) {
             Ok(()) => sockets.push(socket),
-            // There are fewer queues in use than the interface could have.
+            // Fewer queues are in use than the interface supports.
             Err(error)
                 if error.raw_os_error() == Some(libc::EINVAL)
                     && !ready.queues.is_exact
@@ -210,12 +216,12 @@ fn bind(
     Ok(sockets)
 }
 
-/// What this process has just closed is still open for a moment in a child that another thread is starting,
-/// until that runs its command. So it is waited for, this often and this long.
+/// A descriptor that this process has just closed may still be open in a child that another thread is
+/// starting, until the child runs its command. Attempts to wait for that, and the time between them.
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Attaches the program: in the driver if that can be, else after it.
+/// Attaches the program: in the driver if possible, else generically.
 fn attach(
     ready: &Ready,
     sockets: &[Socket],
@@ -255,7 +261,7 @@ impl Failure {
             Some(libc::EBUSY | libc::EEXIST) if is_attaching => AfXdpError::Occupied { name },
             // veth_xdp_set in the kernel's drivers/net/veth.c.
             Some(libc::ERANGE) if is_attaching => AfXdpError::FarMtu { name, max: buffers.max_mtu() },
-            // The kernel, or the driver, knows nothing of frames in several pieces.
+            // The kernel or the driver does not support frames in several buffers.
             Some(libc::EINVAL | libc::EOPNOTSUPP) if buffers == Buffers::Several => {
                 let mtu = ready.iter().map(|port| port.mtu).max().unwrap_or(0);
                 let long = ready.iter().find(|port| port.mtu == mtu);
@@ -267,7 +273,7 @@ impl Failure {
     }
 }
 
-fn describe(ready: &Ready, wired: &Wired, mode: Mode, not_zero_copy: Option<&str>) -> String {
+fn describe(ready: &Ready, wired: &InterfaceSockets, mode: Mode, not_zero_copy: Option<&str>) -> String {
     let native = match (&wired.attach, &wired.not_native) {
         (Attach::Native, _) => "native".into(),
         (Attach::Generic, None) => "generic".into(),
@@ -287,18 +293,18 @@ fn describe(ready: &Ready, wired: &Wired, mode: Mode, not_zero_copy: Option<&str
     format!("af_xdp on {}, {native}, {copy}, {queues} queue{s}{workers}", ready.interface.name())
 }
 
-/// A descriptor that becomes readable when a frame waits on any of the sockets.
+/// A descriptor that becomes readable when a frame waits at any of the sockets.
 fn readable(sockets: &[Socket]) -> io::Result<OwnedFd> {
     // SAFETY: epoll_create1 takes no pointers.
     let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: just made, owned by nobody else.
+    // SAFETY: new, owned by nothing else.
     let epoll = unsafe { OwnedFd::from_raw_fd(fd) };
     for socket in sockets {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
-        // SAFETY: `event` is read during the call only.
+        // SAFETY: `event` is only read during the call.
         let result = unsafe {
             libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, socket.fd.as_raw_fd(), &raw mut event)
         };

@@ -1,15 +1,15 @@
-//! Why AF_XDP can't be had.
+//! Errors of AF_XDP ports.
 
 use crate::interface::OpenError;
 use thiserror::Error;
 
-/// Why an AF_XDP port can't be opened, and what to do about it.
+/// Why an AF_XDP port can't be opened; the message says what to do.
 #[derive(Debug, Error)]
 pub enum AfXdpError {
-    /// The interface can't be used, by this driver or any.
+    /// The interface can't be used by any driver.
     #[error(transparent)]
     Interface(#[from] OpenError),
-    /// The ring is no power of two in range.
+    /// The ring's size is not a power of two in range.
     #[error("interface {name}: ring is {ring}; it must be a power of two from 64 to 32768")]
     Ring {
         /// The interface.
@@ -17,7 +17,7 @@ pub enum AfXdpError {
         /// The request.
         ring: u32,
     },
-    /// Its frames would not fit.
+    /// The MTU is too large.
     #[error(
         "interface {name}: its MTU is {mtu}, but AF_XDP carries at most {max}: ip link set {name} mtu {max}"
     )]
@@ -26,7 +26,7 @@ pub enum AfXdpError {
         name: String,
         /// Its MTU.
         mtu: u32,
-        /// The highest that fits.
+        /// The largest possible MTU.
         max: u32,
     },
     /// The other end of a veth pair has a larger MTU than XDP allows.
@@ -37,7 +37,7 @@ pub enum AfXdpError {
     FarMtu {
         /// The interface.
         name: String,
-        /// The highest that fits.
+        /// The largest possible MTU.
         max: u32,
     },
     /// Another XDP program is attached.
@@ -58,7 +58,7 @@ pub enum AfXdpError {
         /// The interface.
         name: String,
     },
-    /// It has not as many queues as there are to be ports.
+    /// It has fewer queues than the requested ports.
     #[error(
         "interface {name}: queues = {ports}, but it has {receive} to receive and {transmit} to transmit; \
          give it more (ethtool -L {name} combined {ports}, or rx {ports} tx {ports}), or write fewer queues"
@@ -66,7 +66,7 @@ pub enum AfXdpError {
     Queues {
         /// The interface.
         name: String,
-        /// How many ports it is to have.
+        /// Requested number of ports.
         ports: u32,
         /// Its receive queues.
         receive: u32,

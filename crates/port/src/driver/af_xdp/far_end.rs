@@ -1,8 +1,8 @@
-//! What must be off at both ends of the wire, so that frames are whole when they come in.
+//! Offloads that must be off at both ends of the wire, so that frames arrive complete.
 //!
-//! AF_XDP sees bytes only: a checksum left to the device, a train or a VLAN tag kept beside the packet are
-//! lost to it. On a real wire there are none of these. On a veth pair the other end hands over its packets as
-//! they are.
+//! AF_XDP transfers only bytes: a checksum left to the device, a train, or a VLAN tag kept beside the packet
+//! is lost. A real wire has none of these, but the other end of a veth pair passes its packets on as they
+//! are.
 
 use super::error::AfXdpError;
 use crate::interface::Counters;
@@ -10,25 +10,25 @@ use crate::interface::{Feature, Interface, OffloadGuard, OpenError};
 use longwire_netlink::{LONGEST, Link, Socket, interface_name, link};
 use std::io;
 
-/// The other end of a veth pair; of no meaning for other interfaces.
+/// The other end of a veth pair; ignored for other interfaces.
 #[derive(Debug, Default)]
 pub enum FarEnd {
-    /// Look for it in this namespace; refuse if it is in another.
+    /// Look it up in this namespace; an error if it is in another.
     #[default]
     Find,
-    /// It is this one, looked up in whatever namespace it is in.
+    /// It is this one, in whatever namespace.
     Given(Interface),
-    /// It is in another namespace, and its offloads are known to be off.
+    /// It is in another namespace, with its offloads off.
     Trusted,
 }
 
-/// Offload settings that are restored when this is dropped, and the other end if it can be asked from here.
+/// Offload settings that are restored when this is dropped, and the other end if it is accessible.
 pub(super) struct Prepared {
     pub(super) guards: Vec<OffloadGuard>,
     pub(super) found: Option<Interface>,
 }
 
-/// Turns off what AF_XDP can't carry, on the interface and on the other end.
+/// Turns off the offloads that AF_XDP can't carry, at both ends.
 pub(super) fn prepare(own: &Interface, far: FarEnd) -> Result<Prepared, AfXdpError> {
     let mut guards = vec![OffloadGuard::turn_off(own, &[Feature::Lro, Feature::RxVlan])?];
     if own.driver()? != "veth" {
@@ -47,14 +47,14 @@ pub(super) fn prepare(own: &Interface, far: FarEnd) -> Result<Prepared, AfXdpErr
     Ok(Prepared { guards, found })
 }
 
-/// Turns off what joins frames before a generic XDP program sees them.
+/// Turns off offloads that merge frames before a generic XDP program sees them.
 pub(super) fn prepare_generic(own: &Interface) -> Result<OffloadGuard, OpenError> {
     OffloadGuard::turn_off(own, &[Feature::Gro])
 }
 
-/// What the kernel loses on the way to the sockets, by its own counters. Of a veth pair these are the
-/// other end's, whose frames are lost when our receive queue is full; the sockets also count what the near
-/// end counts.
+/// Frames that the kernel loses before the sockets, by its own counters. For a veth pair these are the other
+/// end's, whose frames are lost when our receive queue is full; the sockets count the near end's losses
+/// themselves.
 pub(super) struct Lost {
     counters: Option<Counters>,
     is_far: bool,
@@ -62,7 +62,7 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    /// Counts from now on; `far` is the other end of a veth pair, if it is in the calling thread's namespace.
+    /// Starts counting; `far` is the other end of a veth pair, if it is in the calling thread's namespace.
     pub(super) fn new(own: &Interface, far: Option<&Interface>) -> Result<Self, OpenError> {
         let near = if own.driver()? == "veth" { None } else { Some(own) };
         let counters = far.or(near).map(Counters::of);
@@ -85,9 +85,9 @@ impl Lost {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Queues {
     pub(super) count: u32,
-    /// Queues that it transmits by.
+    /// Transmit queues.
     transmit: u32,
-    /// False if the driver does not say, and this is the most there can be.
+    /// False if the driver does not report the number, and these are the maxima.
     pub(super) is_exact: bool,
 }
 
@@ -104,7 +104,7 @@ pub(super) fn queues(own: &Interface) -> Result<Queues, OpenError> {
 }
 
 impl Queues {
-    /// Refuses if there is not one to receive and one to transmit for each of `ports`.
+    /// Fails without a receive and a transmit queue for each of `ports`.
     pub(super) fn suffice(&self, ports: u32, interface: &str) -> Result<(), AfXdpError> {
         let Self { count: receive, transmit, .. } = *self;
         if ports <= receive.min(transmit) {
@@ -117,14 +117,14 @@ impl Queues {
 /// The other end of a veth pair, if it is in the calling thread's namespace.
 fn peer(own: &Interface) -> Result<Option<Interface>, OpenError> {
     let link = link(own)?;
-    // With a namespace's number beside it, the index is one of that namespace.
+    // If a namespace number is reported, the index belongs to that namespace.
     if link.peer_is_elsewhere || link.peer == 0 {
         return Ok(None);
     }
     interface_name(link.peer).map_or(Ok(None), |name| Interface::open(&name).map(Some))
 }
 
-/// What the kernel says of a link in the calling thread's namespace.
+/// The kernel's data on a link in the calling thread's namespace.
 fn link(own: &Interface) -> Result<Link, OpenError> {
     let ask = || {
         let mut buffer = vec![0; LONGEST];

@@ -1,16 +1,15 @@
-//! Ports on interfaces through AF_XDP: frames go past the kernel's stack, between the driver and memory
-//! shared with it.
+//! Ports on interfaces through AF_XDP: frames bypass the kernel's stack, between the driver and shared
+//! memory.
 //!
-//! All ports of a worker share one memory area. There is a socket on every receive queue of an interface,
-//! since a frame on a queue without one would pass it by. A port has all of them, or shares them with others
-//! of its interface that are opened with it; its first one sends, so that frames keep their order. Zero-copy
-//! is tried first, then copying; the driver's own XDP first, then the generic one. [`AfXdpPort::describe`]
-//! tells what it came to.
+//! All ports of a worker share one memory area. Every receive queue of an interface has a socket, because
+//! frames of a queue without one go to the kernel's stack. A port has all of them, or shares them with other
+//! ports of the interface that are opened with it; its first one sends, so that frames keep their order.
+//! Zero-copy is tried before copying, and native XDP before generic XDP; [`AfXdpPort::describe`] reports the
+//! result.
 //!
-//! Every frame is copied into the packet pool when it comes in, and out of it when it leaves: a frame that
-//! waits in a link would hold a page of the shared memory for so long, and until it is classified nobody
-//! knows which will. Leaving in place the frames that leave in their own batch is an addition that this
-//! layout allows for.
+//! Frames are copied into the packet pool when they arrive, and out of it when they leave: otherwise a frame
+//! waiting in a link would hold a page of the shared memory, and which frames wait is unknown until they are
+//! classified.
 #![allow(unsafe_code)]
 
 mod assemble;
@@ -44,32 +43,32 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use umem::{FRAME, Umem};
 
-/// The highest MTU, where kernel and driver can have frames in several pieces; else it is 3506.
+/// The largest MTU, if kernel and driver support frames in several buffers; else it is 3506.
 pub const MAX_MTU: u32 = 65521;
 
-/// The shortest frame that is one: an Ethernet header.
+/// Shortest valid frame: an Ethernet header.
 const MIN_FRAME: usize = 14;
-/// How often an idle port looks whether its interface is still there and up.
+/// Interval at which an idle port checks its interface.
 const CHECK: Nanos = Nanos::from_millis(10);
 
-/// The specification of a port.
+/// Specification of a port.
 #[derive(Debug)]
 pub struct AfXdpPlan {
     /// Its name in the scenario.
     pub name: String,
     /// The interface, in the calling thread's network namespace.
     pub interface: String,
-    /// The other end, if the interface is one of a veth pair.
+    /// The other end, if the interface belongs to a veth pair.
     pub far_end: FarEnd,
     /// Slots of each ring, and frames of 4 KiB for each receive queue and for sending: a power of two, 64 to
     /// 32768.
     pub ring: u32,
-    /// How many ports are made of it: of n ports, the first has the receive queues 0, n, 2n, …, and so on.
+    /// Number of ports n to create: the first has the receive queues 0, n, 2n, …, and so on.
     pub queues: u16,
 }
 
 impl AfXdpPlan {
-    /// A port named as its interface, with rings of 2048 slots.
+    /// A port named after its interface, with rings of 2048 slots.
     pub fn on(interface: &str) -> Self {
         Self {
             name: interface.into(),
@@ -81,40 +80,40 @@ impl AfXdpPlan {
     }
 }
 
-/// The port.
+/// A port on AF_XDP sockets.
 ///
-/// Dropping the last one of an interface detaches the program first, so that the machine's own stack takes
+/// Dropping the last port of an interface first detaches the program, so that the machine's own stack takes
 /// over, and restores the offloads last.
 pub struct AfXdpPort {
     name: String,
     description: String,
     _shared: Arc<Shared>,
-    /// By receive queue; the first one sends.
+    /// One per receive queue; the first one sends.
     sockets: Vec<Socket>,
     sender: Sender,
     umem: Arc<Umem>,
     readable: OwnedFd,
     interface: Interface,
-    /// What is lost on the way to all sockets of the interface, at one of its ports only.
+    /// Losses before all sockets of the interface, in one of its ports only.
     lost: Option<Lost>,
     mtu: u32,
-    /// The highest MTU that it can carry as it was opened.
+    /// The largest MTU that it can carry as opened.
     max_mtu: u32,
-    /// The queue that is looked at first, in turn.
+    /// The queue that is polled first, in turn.
     turn: usize,
     check_at: Nanos,
     condition: Condition,
     stats: PortStats,
 }
 
-/// What all ports of an interface have in common. It goes with the last of them.
+/// State shared by all ports of an interface, dropped with the last one.
 struct Shared {
     _redirect: Redirect,
     _guards: Vec<OffloadGuard>,
     _claim: Claim,
 }
 
-/// The state of the interface.
+/// State of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Condition {
     Up,
@@ -123,7 +122,7 @@ enum Condition {
 }
 
 impl Condition {
-    /// What the answer of a system call on a socket says of its interface.
+    /// The state of the interface according to the result of a system call on a socket.
     fn of(result: &io::Result<()>) -> Self {
         match result.as_ref().err().and_then(io::Error::raw_os_error) {
             Some(libc::ENETDOWN) => Self::Down,
@@ -138,7 +137,7 @@ impl AfXdpPort {
     /// Opens ports, in order, on one memory area: those of one worker, or those of one interface for several.
     ///
     /// # Errors
-    /// One of them can't be had; what was done to the others is undone.
+    /// One of them can't be opened; all changes are undone.
     pub fn open_all(plans: Vec<AfXdpPlan>) -> Result<Vec<Self>, AfXdpError> {
         assemble::open_all(plans)
     }
@@ -163,7 +162,7 @@ impl AfXdpPort {
         }
     }
 
-    /// Looks after the interface, now and then.
+    /// Checks the interface from time to time.
     fn check(&mut self, now: Nanos) {
         self.check_at = now + CHECK;
         if let Some(socket) = self.sockets.first() {
@@ -189,9 +188,9 @@ impl AfXdpPort {
         if socket.receive.filled(1) == 0 {
             return;
         }
-        // Not the time of the poll: a frame that came after it must not leave early.
+        // Not the time of the poll: a frame that arrived after it must not leave early.
         let arrival = monotonic().0;
-        // Frames that are not kept count too, so that a flood of bad ones can't hold the loop.
+        // Rejected frames count too, so that a flood of bad ones can't keep the loop running.
         let enough = self.stats.in_bytes + BATCH_BYTES;
         for _ in 0..batch.room() {
             let pieces = pieces(&mut socket.receive);
@@ -210,12 +209,12 @@ impl AfXdpPort {
             let mut room = handle.map_or(&mut [][..], |handle| pool.data_mut(handle));
             for _ in 0..pieces {
                 let slot = socket.receive.take();
-                // SAFETY: the kernel has given us this frame of ours, until we offer it again below.
+                // SAFETY: the kernel has given us this frame, until we offer it again below.
                 let data = unsafe { self.umem.bytes(slot.addr, slot.len as usize) }.unwrap_or_default();
                 let (piece, rest) = room.split_at_mut(data.len().min(room.len()));
                 piece.copy_from_slice(&data[..piece.len()]);
                 room = rest;
-                // There are as many frames as slots, so there is one for each.
+                // There are as many frames as slots.
                 socket.fill.put(slot.addr & !(FRAME as u64 - 1));
             }
             if let Some(handle) = handle {
@@ -228,12 +227,12 @@ impl AfXdpPort {
         socket.receive.publish_taken();
         socket.fill.publish_filled();
         if socket.fill.wants_wakeup() {
-            // Whether the interface is well is asked in `check`.
+            // `check` finds out about the interface.
             let _ = socket.wake_receive();
         }
     }
 
-    /// Has the kernel send what is in the ring.
+    /// Makes the kernel send the frames in the ring.
     fn kick(&mut self) {
         let Some(socket) = self.sockets.first_mut() else { return };
         let result = self.sender.kick(socket);
@@ -317,7 +316,7 @@ impl Port for AfXdpPort {
     }
 }
 
-/// Of how many pieces the next frame is; zero if there is none that is whole.
+/// Number of buffers of the next frame; zero if there is no complete one.
 fn pieces(receive: &mut Ring<libc::xdp_desc>) -> u32 {
     let mut count = 0;
     while receive.filled(count + 1) > count {

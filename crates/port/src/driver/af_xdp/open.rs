@@ -1,7 +1,7 @@
-//! Ports of the scenario on AF_XDP sockets. Those of one worker share their memory.
+//! Opens the scenario's ports on AF_XDP sockets. Those of a worker share their memory.
 
 use super::{AfXdpPlan, AfXdpPort, FarEnd};
-use crate::driver::open::{HostEnd, Open, OpenFault, Wanted, boxed};
+use crate::driver::open::{HostEnd, Open, OpenFault, PortRequest, boxed};
 use crate::driver::reopening::Reopening;
 use longwire_block::Port;
 
@@ -9,8 +9,8 @@ use longwire_block::Port;
 pub struct Opener;
 
 impl Open for Opener {
-    fn ports(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Vec<Box<dyn Port>>>, OpenFault> {
-        let plan = |wanted: &Wanted<'_>| {
+    fn ports(&self, wanted: &[PortRequest<'_>]) -> Result<Vec<Vec<Box<dyn Port>>>, OpenFault> {
+        let plan = |wanted: &PortRequest<'_>| {
             let (name, interface, queues) =
                 (wanted.name.to_owned(), wanted.interface.to_owned(), wanted.queues);
             move || AfXdpPlan { name: name.clone(), queues, ..AfXdpPlan::on(&interface) }
@@ -22,7 +22,7 @@ impl Open for Opener {
         let mut ports = Vec::with_capacity(plans.len());
         for (wanted, plan) in wanted.iter().zip(plans) {
             let shares = plan().queues == 1;
-            // On memory of its own when it is back: the others' goes on without it.
+            // A reopened port has its own memory, because the others still use the shared one.
             let own = move || AfXdpPort::open_all(vec![plan()]);
             let opened = if shares { sharing.next().into_iter().collect() } else { own()? };
             ports.push(boxed(Reopening::queues(wanted.netns, opened, move || own().ok())));
@@ -31,7 +31,7 @@ impl Open for Opener {
     }
 
     fn hosts(&self, ends: &[HostEnd<'_>]) -> Result<Vec<Box<dyn Port>>, OpenFault> {
-        // The lab has turned the offloads of its hosts off.
+        // The lab has turned off the offloads of its hosts.
         let plan = |end: &HostEnd<'_>| AfXdpPlan {
             name: end.name.into(),
             far_end: FarEnd::Trusted,

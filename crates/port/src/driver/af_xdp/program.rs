@@ -1,11 +1,11 @@
-//! The XDP program that hands each frame to the socket of its receive queue, and how it is attached.
+//! The XDP program that passes each frame to the socket of its receive queue.
 
 use super::socket::Buffers;
 use crate::bpf::{self, Arguments, Instruction, Kind};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-// linux/bpf.h; libc has none of these.
+// From linux/bpf.h; missing in libc.
 const MAP_CREATE: libc::c_int = 0;
 const MAP_UPDATE: libc::c_int = 2;
 const LINK_CREATE: libc::c_int = 28;
@@ -19,22 +19,21 @@ const HAS_FRAGMENTS: u32 = 1 << 5;
 /// How the program is attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attach {
-    /// In the driver, before the kernel makes a packet of the frame.
+    /// In the driver, before the kernel allocates a packet.
     Native = 1 << 2,
     /// After that, for drivers without XDP.
     Generic = 1 << 1,
 }
 
-/// The program with its table of sockets, attached until dropped, however the process ends.
+/// The program with its table of sockets. It is detached when this is dropped or the process ends.
 pub(super) struct Redirect {
-    /// Detaches when closed.
     _link: OwnedFd,
     _map: OwnedFd,
 }
 
 impl Redirect {
-    /// Attaches the program to the interface with this index, in the caller's namespace; `sockets` by receive
-    /// queue.
+    /// Attaches the program to the interface with this index in the caller's namespace; `sockets` are by
+    /// receive queue.
     pub(super) fn attach(
         index: u32,
         sockets: &[BorrowedFd<'_>],
@@ -65,7 +64,7 @@ impl Redirect {
 }
 
 /// Six instructions: `return bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS)`. A frame of a queue
-/// without a socket goes on into the machine's own stack, as if nothing were attached.
+/// without a socket goes on to the machine's own stack.
 fn load(map: libc::c_int, buffers: Buffers) -> io::Result<OwnedFd> {
     let flags = if buffers == Buffers::Several { HAS_FRAGMENTS } else { 0 };
     let instruction = |code, registers, offset, immediate| Instruction { code, registers, offset, immediate };

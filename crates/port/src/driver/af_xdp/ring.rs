@@ -1,12 +1,11 @@
-//! The four rings of a socket, shared with the kernel: one side produces, the other consumes, with an index
-//! each.
+//! The four rings of a socket, shared with the kernel: one side produces and the other consumes.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A mapped ring of `T`; which end is ours, the methods called say.
+/// A mapped ring of `T`. A ring uses either the producing or the consuming methods.
 pub(super) struct Ring<T> {
     base: NonNull<u8>,
     bytes: usize,
@@ -15,13 +14,13 @@ pub(super) struct Ring<T> {
     flags: NonNull<AtomicU32>,
     slots: NonNull<T>,
     mask: u32,
-    /// Our own index, ahead of the one that the kernel sees until we publish it.
+    /// Our index, ahead of the published one.
     own: u32,
-    /// The kernel's index as we last saw it, so that its cache line is read only when needed.
+    /// The kernel's index when it was last read, so that its cache line is read only when needed.
     seen: u32,
 }
 
-// SAFETY: the mapping stays where it is, and this end of the ring is used through one `Ring` only.
+// SAFETY: the mapping does not move, and this end of the ring is used through one `Ring` only.
 unsafe impl<T: Send> Send for Ring<T> {}
 
 impl<T: Copy> Ring<T> {
@@ -34,7 +33,7 @@ impl<T: Copy> Ring<T> {
     ) -> io::Result<Self> {
         let bytes = offsets.desc as usize + size as usize * size_of::<T>();
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
-        // SAFETY: a new mapping overlaps nothing; the kernel made the ring of at least this size.
+        // SAFETY: a new mapping overlaps nothing; the kernel's ring has at least this size.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -49,7 +48,7 @@ impl<T: Copy> Ring<T> {
             Some(base) if base.as_ptr().cast() != libc::MAP_FAILED => base,
             _ => return Err(io::Error::last_os_error()),
         };
-        // SAFETY: the kernel's offsets lie inside the mapping, and are aligned for what stands there.
+        // SAFETY: the kernel's offsets are inside the mapping and aligned for their contents.
         let index = |offset: u64| unsafe { base.add(offset as usize).cast::<AtomicU32>() };
         Ok(Self {
             base,
@@ -64,12 +63,12 @@ impl<T: Copy> Ring<T> {
         })
     }
 
-    /// Whether the kernel wants a system call to go on.
+    /// Whether the kernel needs a system call to continue.
     pub(super) fn wants_wakeup(&self) -> bool {
         self.load(self.flags, Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 
-    /// Producing: slots that can be filled, looked up only if fewer than `wanted` are known.
+    /// Producer: number of free slots, read from the kernel only if fewer than `wanted` are known.
     pub(super) fn room(&mut self, wanted: u32) -> u32 {
         let size = self.mask + 1;
         let known = size - self.own.wrapping_sub(self.seen);
@@ -80,30 +79,30 @@ impl<T: Copy> Ring<T> {
         size - self.own.wrapping_sub(self.seen)
     }
 
-    /// Producing: fills the next slot. Only after [`Ring::room`] has said there is one.
+    /// Producer: fills the next slot, of those found by [`Ring::room`].
     pub(super) fn put(&mut self, value: T) {
         // SAFETY: the masked index is inside the ring, and the slot is ours until published.
         unsafe { self.slots.add((self.own & self.mask) as usize).write(value) };
         self.own = self.own.wrapping_add(1);
     }
 
-    /// Producing: shows the kernel what was filled.
+    /// Producer: publishes filled slots.
     pub(super) fn publish_filled(&self) {
         self.store(self.producer);
     }
 
-    /// Producing: the place after the last slot filled; places count on and on, and wrap at 2³².
+    /// Producer: position after the last filled slot; positions wrap at 2³².
     pub(super) fn end(&self) -> u32 {
         self.own
     }
 
-    /// Producing: the place up to which the kernel says it has taken the slots.
+    /// Producer: position up to which the kernel has taken slots.
     pub(super) fn taken(&mut self) -> u32 {
         self.seen = self.load(self.consumer, Ordering::Acquire);
         self.seen
     }
 
-    /// Consuming: slots that are filled, looked up only if fewer than `wanted` are known.
+    /// Consumer: number of filled slots, read from the kernel only if fewer than `wanted` are known.
     pub(super) fn filled(&mut self, wanted: u32) -> u32 {
         let known = self.seen.wrapping_sub(self.own);
         if known >= wanted {
@@ -113,27 +112,25 @@ impl<T: Copy> Ring<T> {
         self.seen.wrapping_sub(self.own)
     }
 
-    /// Consuming: what is in the slot so many places after the next. Only after [`Ring::filled`] has said
-    /// there is one.
+    /// Consumer: the contents of a slot ahead of the next, of those found by [`Ring::filled`].
     pub(super) fn ahead(&self, places: u32) -> T {
         self.slot(self.own.wrapping_add(places))
     }
 
-    /// Consuming: takes the next slot. Only after [`Ring::filled`] has said there is one.
+    /// Consumer: takes the next slot, of those found by [`Ring::filled`].
     pub(super) fn take(&mut self) -> T {
         let value = self.slot(self.own);
         self.own = self.own.wrapping_add(1);
         value
     }
 
-    /// Consuming: gives the slots taken back to the kernel.
+    /// Consumer: returns taken slots to the kernel.
     pub(super) fn publish_taken(&self) {
         self.store(self.consumer);
     }
 
     fn slot(&self, index: u32) -> T {
-        // SAFETY: the masked index is inside the ring; the other side does not write a slot that is not its
-        // own.
+        // SAFETY: the masked index is inside the ring; the other side does not write our slots.
         unsafe { self.slots.add((index & self.mask) as usize).read() }
     }
 

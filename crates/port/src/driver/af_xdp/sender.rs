@@ -1,24 +1,24 @@
-//! The sending side of a port: frames into the shared memory, descriptors into the ring, system calls to have
-//! them sent.
+//! The sending side of a port: it puts frames into the shared memory and descriptors into the ring, and makes
+//! system calls to send them.
 
 use super::socket::{Buffers, Socket, wake_transmit};
 use super::umem::{FRAME, Frames, Umem};
 use std::io;
 use std::os::fd::AsFd;
 
-/// The state of the sending side.
+/// State of the sending side.
 pub(super) struct Sender {
-    /// Frames that the kernel does not hold.
+    /// Free frames.
     free: Vec<u64>,
-    /// By slot of the ring: the length of the frame whose last piece is there, or zero.
+    /// For each slot of the ring: length of the frame whose last buffer is there, or zero.
     ends: Box<[u32]>,
-    /// The most pieces of a frame.
+    /// Most buffers of a frame.
     most: usize,
-    /// The place in the ring up to which the kernel is, as far as can be told.
+    /// The kernel's position in the ring, as far as it is known.
     position: u32,
-    /// Descriptors were left in the ring: the kernel could not take more just then.
+    /// Descriptors are left in the ring because the kernel could not take more.
     stuck: bool,
-    /// Frames given to the kernel, less those that it has dropped.
+    /// Frames passed to the kernel minus those that it dropped.
     pub(super) sent: Count,
     /// Frames that the kernel has dropped.
     pub(super) dropped: u64,
@@ -32,7 +32,7 @@ pub(super) struct Count {
 }
 
 impl Sender {
-    /// Sends from `frames`, as many as the ring has slots.
+    /// Creates a sender with these frames, as many as the ring has slots.
     pub(super) fn new(frames: &Frames, buffers: Buffers) -> Self {
         let address = |frame| frames.first + u64::from(frame) * FRAME as u64;
         Self {
@@ -46,12 +46,12 @@ impl Sender {
         }
     }
 
-    /// Whether the kernel has to be asked again to send.
+    /// Whether the kernel must be asked to send again.
     pub(super) fn is_stuck(&self) -> bool {
         self.stuck
     }
 
-    /// Puts a frame into the ring, in pieces of [`FRAME`]. False if there is no room, or it has too many.
+    /// Puts a frame into the ring, in buffers of [`FRAME`]. False without room, or if it needs too many.
     pub(super) fn put(&mut self, socket: &mut Socket, umem: &Umem, data: &[u8]) -> io::Result<bool> {
         let pieces = data.len().div_ceil(FRAME);
         if pieces > self.most {
@@ -68,8 +68,7 @@ impl Sender {
         let mut rest = data;
         while let Some(address) = self.free.pop() {
             let (piece, behind) = rest.split_at(rest.len().min(FRAME));
-            // SAFETY: the place is one of this sender's that the kernel does not hold: it was on the free
-            // list.
+            // SAFETY: the address is that of a free frame of this sender, which the kernel does not hold.
             let is_written = unsafe { umem.write(address, piece) };
             debug_assert!(is_written, "addresses on the free list are in the memory");
             let (end, options) =
@@ -87,7 +86,7 @@ impl Sender {
         Ok(true)
     }
 
-    /// Shows the kernel what was put, and has it sent, as far as it goes without waiting.
+    /// Publishes the frames, and makes the kernel send as many as it can without waiting.
     ///
     /// # Errors
     /// The interface is down or gone.
@@ -99,9 +98,8 @@ impl Sender {
             let result = wake_transmit(socket.fd.as_fd());
             let taken = ring.taken();
             match result.as_ref().err().and_then(io::Error::raw_os_error) {
-                // The device has dropped a frame, and the next may fare better (net/xdp/xsk.c,
-                // __xsk_generic_xmit). Only if frames were sent before it does the kernel say how far it is,
-                // this frame included.
+                // The device dropped a frame; the next may succeed (net/xdp/xsk.c, __xsk_generic_xmit). The
+                // kernel updates its position, this frame included, only if it sent frames before it.
                 Some(libc::EBUSY) => {
                     let mut refused = if self.follow(taken) { taken.wrapping_sub(1) } else { self.position };
                     while self.length(refused) == 0 {
@@ -112,7 +110,7 @@ impl Sender {
                     self.dropped += 1;
                     self.position = refused.wrapping_add(1);
                 }
-                // It may stop early; without progress the rest waits for room in the device or for memory.
+                // It may stop early; without progress the rest waits for room in the device or memory.
                 None | Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR) => {
                     if !self.follow(taken) {
                         break;
@@ -125,7 +123,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Takes back the frames that the kernel is done with.
+    /// Takes back completed frames.
     pub(super) fn reap(&mut self, socket: &mut Socket) {
         loop {
             let done = socket.completion.filled(1);
@@ -140,7 +138,7 @@ impl Sender {
         }
     }
 
-    /// Counts the frames that are still in the ring as not sent, since nobody will send them.
+    /// Counts the frames that are still in the ring as not sent.
     pub(super) fn abandon(&mut self, socket: &mut Socket) -> u64 {
         let Some(ring) = socket.transmit.as_mut() else { return 0 };
         let mut left = 0;
@@ -156,7 +154,7 @@ impl Sender {
         left
     }
 
-    /// Notes how far the kernel says it is; whether that is further than was known.
+    /// Records the kernel's position; returns whether it has advanced.
     fn follow(&mut self, taken: u32) -> bool {
         let is_ahead = (taken.wrapping_sub(self.position) as i32) > 0;
         if is_ahead {
@@ -165,7 +163,7 @@ impl Sender {
         is_ahead
     }
 
-    /// The length of the frame whose last piece is at this place of the ring, or zero.
+    /// The length of the frame whose last buffer is at this position of the ring, or zero.
     fn length(&self, place: u32) -> u64 {
         u64::from(self.ends[place as usize & (self.ends.len() - 1)])
     }

@@ -1,4 +1,4 @@
-//! One AF_XDP socket: options, rings, binding to a queue.
+//! An AF_XDP socket: options, rings, binding to a queue.
 
 use super::ring::Ring;
 use super::umem::{Frames, Umem};
@@ -6,35 +6,34 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// linux/if_xdp.h, since Linux 6.17; libc does not have it yet.
+/// From linux/if_xdp.h, since Linux 6.17; missing in libc.
 const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
-/// Tries of a binding that finds its queue still held by a socket that is being closed, and the time between
-/// them.
+/// Attempts to bind to a queue that a socket being closed still holds, and the time between them.
 const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(10);
-/// A native program without fragments wants headroom, frame and the kernel's notes in one page of memory.
+/// A native program without fragments needs headroom, frame and the kernel's data in one page.
 const MAX_MTU_OF_ONE: u32 = 3506;
 
 /// How the kernel moves frames between the device and the shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// The device writes and reads it.
+    /// The device accesses the memory.
     ZeroCopy,
     /// The kernel copies.
     Copy,
 }
 
-/// How many pieces of shared memory a frame may take.
+/// Number of buffers of shared memory that a frame may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Buffers {
-    /// One: any kernel and driver can do that.
+    /// One: supported by every kernel and driver.
     One,
-    /// Several (`XDP_USE_SG`, Linux 6.6): for an MTU that one has no room for.
+    /// Several (`XDP_USE_SG`, Linux 6.6): for larger MTUs.
     Several,
 }
 
 impl Buffers {
-    /// The sizes for this MTU.
+    /// The buffers for this MTU.
     pub(super) const fn for_mtu(mtu: u32) -> Self {
         if mtu > MAX_MTU_OF_ONE { Self::Several } else { Self::One }
     }
@@ -46,7 +45,7 @@ impl Buffers {
         }
     }
 
-    /// The most pieces of a frame to send.
+    /// Most buffers of a frame to send.
     pub(super) const fn most(self) -> usize {
         match self {
             Self::One => 1,
@@ -55,7 +54,7 @@ impl Buffers {
     }
 }
 
-/// A socket and the rings it has. Every socket has a fill ring and a completion ring, as binding demands.
+/// A socket with its rings. Binding requires a fill ring and a completion ring.
 pub(super) struct Socket {
     pub(super) fd: OwnedFd,
     pub(super) fill: Ring<u64>,
@@ -67,20 +66,21 @@ pub(super) struct Socket {
 
 /// Sizes of a socket's rings, powers of two.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sizes {
+pub(super) struct RingSizes {
     pub(super) receive: u32,
     pub(super) transmit: Option<u32>,
 }
 
 impl Socket {
-    /// A socket with its rings, not yet bound. The first of a worker brings the shared memory with it.
-    pub(super) fn open(own: Option<&Umem>, sizes: Sizes) -> io::Result<Self> {
+    /// Opens a socket with its rings, not yet bound. The first socket of a worker registers the shared
+    /// memory.
+    pub(super) fn open(own: Option<&Umem>, sizes: RingSizes) -> io::Result<Self> {
         // SAFETY: socket takes no pointers.
         let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: just made, owned by nobody else.
+        // SAFETY: new, owned by nothing else.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let socket = fd.as_fd();
         if let Some(umem) = own {
@@ -94,7 +94,7 @@ impl Socket {
             };
             set(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &registration)?;
         }
-        // A completion ring must be there; two slots are the least.
+        // A completion ring is required; two slots are the minimum.
         let completions = sizes.transmit.unwrap_or(2);
         set(socket, libc::SOL_XDP, libc::XDP_UMEM_FILL_RING, &sizes.receive)?;
         set(socket, libc::SOL_XDP, libc::XDP_UMEM_COMPLETION_RING, &completions)?;
@@ -120,7 +120,7 @@ impl Socket {
         })
     }
 
-    /// Gives all of `frames` to the kernel to receive into.
+    /// Passes all of `frames` to the kernel for receiving.
     pub(super) fn offer(&mut self, frames: &Frames) {
         for frame in 0..frames.count.min(self.fill.room(frames.count)) {
             self.fill.put(frames.first + u64::from(frame) * super::umem::FRAME as u64);
@@ -129,7 +129,7 @@ impl Socket {
     }
 
     /// Binds to a queue of the interface with this index. `shared` is the socket whose memory is used; its
-    /// mode and its buffers go for this one too, and no flag but that of sharing may be passed.
+    /// mode and buffers also apply to this one, and no other flag may be passed.
     pub(super) fn bind(
         &self,
         index: u32,
@@ -157,7 +157,7 @@ impl Socket {
                 return Ok(());
             }
             let error = io::Error::last_os_error();
-            // The kernel lets go of a queue some time after its socket is closed.
+            // The kernel releases a queue some time after its socket is closed.
             if error.raw_os_error() != Some(libc::EBUSY) {
                 return Err(error);
             }
@@ -166,15 +166,14 @@ impl Socket {
         Err(io::Error::from_raw_os_error(libc::EBUSY))
     }
 
-    /// Asks the kernel to go on receiving. Also the cheapest way to learn that the interface is down or gone.
+    /// Makes the kernel continue receiving; also the cheapest way to find that the interface is down or gone.
     pub(super) fn wake_receive(&self) -> io::Result<()> {
         // SAFETY: no buffer is passed.
         let result = unsafe { libc::recv(self.fd.as_raw_fd(), std::ptr::null_mut(), 0, libc::MSG_DONTWAIT) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Frames for this queue that the kernel dropped because no frame or no slot was free, or one was too
-    /// long.
+    /// Frames for this queue that the kernel dropped: no frame or slot was free, or they were too long.
     pub(super) fn lost(&self) -> u64 {
         let statistics: io::Result<[u64; 6]> = read(self.fd.as_fd(), libc::XDP_STATISTICS);
         // struct xdp_statistics: rx_dropped first, rx_ring_full fourth.
@@ -182,18 +181,17 @@ impl Socket {
     }
 }
 
-/// Asks the kernel to send what is in the transmit ring.
+/// Makes the kernel send the frames in the transmit ring.
 pub(super) fn wake_transmit(socket: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no buffer is passed.
     let result = unsafe { libc::send(socket.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Lets one system call send the whole ring: by default it sends 32 frames, and fewer once their memory adds
-/// up.
+/// Lets one system call send the whole ring, instead of 32 frames or fewer.
 fn roomy(socket: BorrowedFd<'_>, size: u32) {
     let bytes: libc::c_int = 64 << 20;
-    // An old kernel, or one that does not let us, costs only speed.
+    // Failure, as on old kernels, only costs speed.
     let _ = set(socket, libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &size);
     if set(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &bytes).is_err() {
         let _ = set(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes);
@@ -211,7 +209,7 @@ fn offsets(socket: BorrowedFd<'_>) -> io::Result<libc::xdp_mmap_offsets> {
     Ok(libc::xdp_mmap_offsets { rx: ring(0), tx: ring(4), fr: ring(8), cr: ring(12) })
 }
 
-/// Reads an option that is an array of 64-bit words. A kernel that knows fewer words is too old.
+/// Reads an option that is an array of 64-bit words. A kernel that returns fewer words is too old.
 fn read<const N: usize>(socket: BorrowedFd<'_>, option: libc::c_int) -> io::Result<[u64; N]> {
     let mut words = [0; N];
     let mut length = size_of_val(&words) as libc::socklen_t;
@@ -229,7 +227,7 @@ fn read<const N: usize>(socket: BorrowedFd<'_>, option: libc::c_int) -> io::Resu
 
 fn set<T>(socket: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
     let length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: `value` is `length` bytes, all of them initialised: the types passed have no padding.
+    // SAFETY: `value` has `length` initialised bytes: the types passed have no padding.
     let result = unsafe {
         libc::setsockopt(socket.as_raw_fd(), level, option, std::ptr::from_ref(value).cast(), length)
     };

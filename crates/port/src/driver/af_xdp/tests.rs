@@ -7,11 +7,11 @@ use std::os::fd::{AsFd, FromRawFd};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A protocol that nobody speaks (IEEE 802, for experiments): tells our frames from the kernel's own.
+/// An EtherType for experiments (IEEE 802), which distinguishes our frames from the kernel's own.
 const OURS: [u8; 2] = [0x88, 0xb5];
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Runs `test` in a network namespace of its own, which ends with its thread and what the thread holds.
+/// Runs `test` in its own network namespace, which ends with its thread and the thread's objects.
 fn in_namespace(test: fn()) {
     let thread = std::thread::spawn(move || {
         // SAFETY: unshare takes no pointers; it changes this thread only.
@@ -75,7 +75,7 @@ impl Far {
         }
     }
 
-    /// The next frame of ours, or of IP, within [`PATIENCE`].
+    /// The next frame of ours or of IP, within [`PATIENCE`].
     fn receive(&self) -> Vec<u8> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
@@ -127,7 +127,7 @@ impl Driven {
         result.map(|()| frames)
     }
 
-    /// So many frames of ours, within [`PATIENCE`].
+    /// Receives `count` frames of ours, within [`PATIENCE`].
     fn receive(&mut self, count: usize) -> Vec<Vec<u8>> {
         let deadline = Instant::now() + PATIENCE;
         let mut frames = Vec::new();
@@ -161,7 +161,7 @@ impl Driven {
     }
 }
 
-/// The `number`-th frame: its length and bytes tell which.
+/// The frame with this number, which its length and bytes encode.
 fn frame(number: usize) -> Vec<u8> {
     let mut frame = vec![number as u8; 60 + number * 37 % 1455];
     frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
@@ -246,7 +246,7 @@ fn two_ports_share_their_memory_and_forward() {
     });
 }
 
-/// A datagram of a flow of its own, as far as a device that spreads flows over its queues can see.
+/// A datagram of a separate flow, as a device that spreads flows over queues sees it.
 fn datagram(flow: u16) -> Vec<u8> {
     let mut frame = vec![0; 60];
     frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
@@ -331,7 +331,7 @@ fn frames_that_cannot_be_kept_or_sent_are_counted() {
         veth("near", "far", 1);
         let far = Far::on("far");
         let mut near = Driven::open(AfXdpPlan { ring: 64, ..AfXdpPlan::on("near") });
-        // More than ring and device queue hold, while nobody takes them out.
+        // More than ring and device queue hold, while nobody receives.
         let small = &frame(0)[..60];
         (0..2000).for_each(|_| {
             far.send(small);
@@ -377,7 +377,7 @@ fn down_and_gone_are_told_and_up_again_fixes() {
         while near.poll().is_err() {
             assert!(Instant::now() < deadline);
         }
-        // The far end learns of the carrier a little later, and drops what it sends until then.
+        // The far end learns of the carrier a little later, and drops frames until then.
         let deadline = Instant::now() + PATIENCE;
         let came = loop {
             assert!(Instant::now() < deadline);
@@ -400,7 +400,7 @@ fn down_and_gone_are_told_and_up_again_fixes() {
 #[test]
 fn a_driver_that_refuses_native_xdp_gets_the_generic_one() {
     in_namespace(|| {
-        // A veth device wants as many receive queues as its other end has for sending.
+        // A veth device needs as many receive queues as its other end has transmit queues.
         ip("link add near numrxqueues 1 numtxqueues 1 type veth peer name far numrxqueues 1 numtxqueues 2");
         for name in ["near", "far"] {
             ip(&format!("link set {name} addrgenmode none"));
@@ -449,7 +449,7 @@ fn what_cannot_be_is_refused_with_the_fix() {
 
         let near = Interface::open("near").unwrap();
         let socket =
-            Socket::open(Some(&Umem::new(64).unwrap()), socket::Sizes { receive: 64, transmit: None })
+            Socket::open(Some(&Umem::new(64).unwrap()), socket::RingSizes { receive: 64, transmit: None })
                 .unwrap();
         let other = Redirect::attach(
             near.index(),
@@ -460,7 +460,7 @@ fn what_cannot_be_is_refused_with_the_fix() {
         .unwrap();
         assert!(error(AfXdpPlan::on("near")).contains("ip link set near xdp off"));
         drop(other);
-        // The failures above have let go of everything, and a queue let go of late is waited for.
+        // The failures above have released everything, and a queue that is released late is waited for.
         for _ in 0..3 {
             AfXdpPort::open(AfXdpPlan::on("near")).unwrap();
         }

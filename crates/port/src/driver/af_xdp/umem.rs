@@ -1,33 +1,32 @@
-//! The memory that the kernel and all AF_XDP ports of a worker share.
+//! The memory shared by the kernel and all AF_XDP ports of a worker.
 
 use std::io;
 use std::ptr::NonNull;
 
-/// Bytes of a frame; also of a memory page, which native XDP wants a frame to be in.
+/// Bytes of a frame, and of a memory page: native XDP needs a frame to be in one page.
 pub(super) const FRAME: usize = 4096;
 
-/// Frames next to each other. Each belongs to one port for good, so that ports share nothing but the mapping.
+/// Consecutive frames. Each belongs to one port permanently, so that ports share only the mapping.
 pub(super) struct Umem {
     base: NonNull<u8>,
     bytes: usize,
 }
 
-/// The part of a [`Umem`] that belongs to one ring pair: nobody else touches it.
+/// The part of a [`Umem`] that belongs to one pair of rings.
 pub(super) struct Frames {
     /// Address of the first frame, from the start of the memory.
     pub(super) first: u64,
-    /// How many there are.
+    /// Number of frames.
     pub(super) count: u32,
 }
 
-// SAFETY: the mapping is plain memory that stays where it is; who may touch which part is settled by
-// `Frames`.
+// SAFETY: the mapping is plain memory that does not move; `Frames` divides it among users.
 unsafe impl Send for Umem {}
-// SAFETY: as above: threads touch different frames.
+// SAFETY: as above: threads use different frames.
 unsafe impl Sync for Umem {}
 
 impl Umem {
-    /// Maps room for so many frames, and touches it.
+    /// Maps memory for this number of frames, and touches it.
     pub(super) fn new(frames: usize) -> io::Result<Self> {
         let bytes = frames * FRAME;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
@@ -49,13 +48,13 @@ impl Umem {
         self.bytes as u64
     }
 
-    /// The `len` bytes at `at`, or none if they are not all in the memory.
+    /// The `len` bytes at `at`; none if they are not all in the memory.
     ///
     /// # Safety
-    /// The bytes lie in a frame of the caller that the kernel does not hold at present.
+    /// The bytes are in a frame of the caller that the kernel does not hold.
     pub(super) unsafe fn bytes(&self, at: u64, len: usize) -> Option<&[u8]> {
         self.contains(at, len).then(|| {
-            // SAFETY: inside the mapping, and the caller sees to it that nobody writes there.
+            // SAFETY: inside the mapping, and the caller ensures that nobody writes there.
             unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at as usize), len) }
         })
     }
@@ -63,11 +62,11 @@ impl Umem {
     /// Copies `data` to `at`; false if it does not fit there.
     ///
     /// # Safety
-    /// `at` lies in a frame of the caller that the kernel does not hold at present.
+    /// `at` is in a frame of the caller that the kernel does not hold.
     pub(super) unsafe fn write(&self, at: u64, data: &[u8]) -> bool {
         let fits = self.contains(at, data.len());
         if fits {
-            // SAFETY: inside the mapping, and the caller sees to it that nobody else looks there.
+            // SAFETY: inside the mapping, and the caller ensures that nobody else accesses it.
             unsafe {
                 std::ptr::copy_nonoverlapping(data.as_ptr(), self.base.as_ptr().add(at as usize), data.len());
             };
@@ -82,7 +81,8 @@ impl Umem {
 
 impl Drop for Umem {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no slice of it outlives us; the kernel holds its pages by itself.
+        // SAFETY: the mapping is ours, and no slice of it outlives `self`; the kernel holds its own reference
+        // to the pages.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }

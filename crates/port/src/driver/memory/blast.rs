@@ -1,8 +1,7 @@
-//! A generator and a sink in one port, for benchmarks of the engine: they cost a few nanoseconds a packet, so
-//! that what is measured is the engine.
+//! A generator and a sink in one port, for benchmarks of the engine. They cost a few nanoseconds per packet,
+//! so that the engine dominates.
 //!
-//! Every packet is a buffer of its own, written by the source and read by the sink; nothing is shared or
-//! skipped.
+//! Every packet is a separate buffer, written by the source and read by the sink.
 
 use longwire_block::{Dice, Port, PortError, PortStats, Stamp};
 use longwire_packet::{Batch, FirstLine, Handle, Pool};
@@ -26,21 +25,20 @@ pub type Pair = (Ipv4Addr, Ipv4Addr);
 pub struct BlastPlan {
     /// Length of each frame in bytes, without FCS: 42 (Ethernet, IPv4 and UDP headers) to 9000.
     pub frame_bytes: usize,
-    /// Addresses of the packets, one pair after the other, again and again. Empty: the port only takes
-    /// packets.
+    /// Addresses of the packets, used in a cycle. Empty: the port only takes packets.
     pub pairs: Vec<Pair>,
-    /// Shuffles the pairs once with this seed; else they are used as they stand.
+    /// Shuffles the pairs once with this seed; else they keep their order.
     pub shuffle: Option<u64>,
-    /// How many packets there are, [`u64::MAX`] for no end.
+    /// Number of packets; [`u64::MAX`] for no end.
     pub count: u64,
-    /// The n-th packet arrives at n times this, as in a capture. None: as fast as it is asked, stamped with
-    /// `now`.
+    /// Gap between packets: the n-th arrives at n gaps. None: packets arrive as fast as the port is polled,
+    /// stamped with `now`.
     pub gap: Option<Nanos>,
     /// Destination and source MAC address.
     pub macs: ([u8; 6], [u8; 6]),
 }
 
-/// A [`BlastPlan`] that can't be.
+/// An invalid [`BlastPlan`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BlastError {
     /// The frame's length is out of range.
@@ -48,16 +46,16 @@ pub enum BlastError {
     FrameBytes(usize),
 }
 
-/// What changes from packet to packet: bytes 24 to 34 of the frame, IPv4 checksum and addresses, in network
+/// The bytes that differ between packets: 24 to 34 of the frame, IPv4 checksum and addresses, in network
 /// order.
 #[derive(Clone, Copy)]
 struct Patch([u8; 10]);
 
-/// The port.
+/// A port that generates and takes packets.
 pub struct Blast {
     name: String,
     template: Box<[u8]>,
-    /// As much of it as a packet's first line holds.
+    /// The part of it in a packet's first line.
     first_line: FirstLine,
     patches: Box<[Patch]>,
     cursor: usize,
@@ -69,7 +67,7 @@ pub struct Blast {
 }
 
 impl BlastPlan {
-    /// A port that only takes packets.
+    /// Creates a port that only takes packets.
     pub fn sink() -> Self {
         Self {
             frame_bytes: 60,
@@ -83,7 +81,7 @@ impl BlastPlan {
 }
 
 impl Blast {
-    /// A port that sends what `plan` says and takes whatever comes. Allocates all it needs.
+    /// Creates a port that sends according to `plan` and takes everything. Allocates all that it needs.
     ///
     /// # Errors
     /// The frame's length is out of range.
@@ -113,17 +111,17 @@ impl Blast {
         })
     }
 
-    /// Packets that are still to be sent.
+    /// Number of packets still to be sent.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// The sum of the first five words of all packets taken: proof that they were read.
+    /// The sum of the first five words of all packets taken, which proves that they were read.
     pub fn sum(&self) -> u64 {
         self.sum
     }
 
-    /// How many packets arrive by `now`, as far as their gap says.
+    /// Number of packets that arrive by `now`, according to their gap.
     fn due(&self, now: Nanos) -> u64 {
         match self.gap {
             None => u64::MAX,
@@ -134,8 +132,8 @@ impl Blast {
         }
     }
 
-    /// Gives packets of a paced source their times. What the pool had no room for is lost, as on a card, one
-    /// for each time that it is asked; an unpaced source has not made it yet, and waits.
+    /// Stamps the packets of a paced source. Packets for which the pool had no room are lost, as on a network
+    /// card; an unpaced source sends them later.
     fn stamp_in_turn(&mut self, pool: &mut Pool, packets: &[Handle], gap: Nanos, missing: u64) {
         for &handle in packets {
             pool.meta_mut(handle).arrival = self.next.0;
@@ -236,7 +234,7 @@ impl Patch {
     }
 }
 
-/// A UDP datagram over IPv4 without addresses and checksums (0 means none in UDP, RFC 768).
+/// A UDP datagram over IPv4 without addresses and checksums (0 means no checksum in UDP, RFC 768).
 fn template(plan: &BlastPlan) -> Box<[u8]> {
     let mut frame = vec![0; plan.frame_bytes];
     frame[..6].copy_from_slice(&plan.macs.0);
@@ -253,7 +251,7 @@ fn template(plan: &BlastPlan) -> Box<[u8]> {
     frame.into()
 }
 
-/// Fisher and Yates, with draws of our own so that a seed always gives the same order.
+/// The Fisher–Yates shuffle with our own generator, so that a seed always gives the same order.
 fn shuffle(pairs: &mut [Pair], seed: u64) {
     let mut dice = Dice::named(seed, "blast/order");
     for last in (1..pairs.len()).rev() {
@@ -289,7 +287,7 @@ mod tests {
                 let data = pool.data(handle);
                 assert_eq!(data.len(), 64);
                 assert_eq!(&data[..14], [2, 2, 2, 2, 2, 2, 4, 4, 4, 4, 4, 4, 8, 0]);
-                // A right header sums to all ones, its checksum included.
+                // A valid header, with its checksum, sums to all ones.
                 let words = data[14..34].chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])));
                 let sum: u32 = words.sum();
                 assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);

@@ -1,4 +1,4 @@
-//! Ports without a device: rings in the process, for tests, and a generator with its sink, for benchmarks.
+//! Ports without a device: rings in the process for tests, and a generator with its sink for benchmarks.
 
 mod blast;
 mod pair;

@@ -1,8 +1,8 @@
-//! A port whose wire ends in this process: what the far end pushes comes in, what is transmitted the far end
-//! takes.
+//! A port whose other end is in this process: frames that the far end pushes are received, and it takes the
+//! transmitted ones.
 //!
-//! Two rings a direction, one of bytes and one of facts about them, all allocated at the start: neither side
-//! allocates when running, and they may live in different threads.
+//! Each direction has a ring of bytes and a ring of metadata, allocated at the start. The two ends may be in
+//! different threads.
 
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_packet::{Batch, MAX_FRAME, Meta, Pool, Train};
@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// A frame's metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
-    /// On the way in: when it arrives, or [`Nanos::NEVER`] for whenever the port next looks. On the way out:
-    /// when it left its last link (or arrived, if it crossed none).
+    /// Received frames: arrival time, or [`Nanos::NEVER`] for the port's next poll. Sent frames: when it left
+    /// its last link (or arrived, if it crossed none).
     pub time: Nanos,
-    /// Bytes the frame really had; 0 for as many as are given.
+    /// Original length of the frame in bytes; 0 if none are missing.
     pub wire_len: u32,
     /// Segments of a train; 0 or 1 for an ordinary frame.
     pub segments: u16,
@@ -25,9 +25,9 @@ pub struct Facts {
     pub gso_size: u16,
     /// See [`Train::header_len`].
     pub header_len: u16,
-    /// See [`Meta::open_checksum`]: where it begins to count, if `checksum` is partial.
+    /// See [`Meta::open_checksum`]: where the checksum starts, if it is partial.
     pub csum_start: u16,
-    /// Where it goes, from there.
+    /// Offset of the checksum from there.
     pub csum_offset: u16,
     /// See [`Train::gso`].
     pub gso: u8,
@@ -81,34 +81,34 @@ impl Facts {
     }
 }
 
-/// A frame as the far end takes it out.
+/// A frame taken by the far end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     /// Its bytes, from the Ethernet header on.
     pub bytes: Vec<u8>,
-    /// What else is known of it.
+    /// Its metadata.
     pub facts: Facts,
 }
 
-/// Whether the port can be used: the far end says.
+/// State of the port, set by the far end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
     /// It carries frames.
     Up = 0,
-    /// Its wire is unplugged.
+    /// The wire is unplugged.
     Down = 1,
-    /// It is gone.
+    /// The interface is gone.
     Gone = 2,
 }
 
-/// One direction's writing end.
+/// The writing end of a direction.
 struct Sender {
     facts: Producer<(Facts, u32)>,
     bytes: Producer<u8>,
 }
 
-/// One direction's reading end.
+/// The reading end of a direction.
 struct Receiver {
     facts: Consumer<(Facts, u32)>,
     bytes: Consumer<u8>,
@@ -124,7 +124,7 @@ pub struct MemoryPort {
     stats: PortStats,
 }
 
-/// The end of whoever tests the engine.
+/// The test's end.
 pub struct FarEnd {
     incoming: Receiver,
     outgoing: Sender,
@@ -132,10 +132,11 @@ pub struct FarEnd {
 }
 
 impl MemoryPort {
-    /// A port and its far end, with room for `frames` frames of together `bytes` bytes in each direction.
+    /// Creates a port and its far end, with room for `frames` frames of `bytes` bytes in total in each
+    /// direction.
     ///
-    /// With [`Stamp::Source`] the frames already pushed are all that will come: `next_arrival` is then exact,
-    /// and [`Nanos::NEVER`] when there is none left. With the other stamps it does not know.
+    /// With [`Stamp::Source`] no frames follow those already pushed: `next_arrival` is exact, and
+    /// [`Nanos::NEVER`] when none is left. With other stamps it is unknown.
     pub fn pair(name: &str, stamp: Stamp, frames: usize, bytes: usize) -> (Self, FarEnd) {
         let (to_port, from_far) = ring(frames, bytes);
         let (to_far, from_port) = ring(frames, bytes);
@@ -161,18 +162,18 @@ impl MemoryPort {
 }
 
 impl FarEnd {
-    /// Pushes a frame that arrives whenever the port next looks. False if the ring is full.
+    /// Pushes a frame that arrives at the port's next poll. False if the ring is full.
     pub fn push(&mut self, bytes: &[u8]) -> bool {
         self.push_with(bytes, Facts::default())
     }
 
-    /// Pushes a frame that arrives at `time` of the engine's clock; times must not decrease. False if the
+    /// Pushes a frame that arrives at `time` on the engine's clock; times must not decrease. False if the
     /// ring is full.
     pub fn push_at(&mut self, time: Nanos, bytes: &[u8]) -> bool {
         self.push_with(bytes, Facts { time, ..Facts::default() })
     }
 
-    /// Pushes a frame with all that is known of it. False if the ring is full.
+    /// Pushes a frame with its metadata. False if the ring is full.
     pub fn push_with(&mut self, bytes: &[u8], facts: Facts) -> bool {
         self.outgoing.push(bytes, facts)
     }
@@ -184,8 +185,8 @@ impl FarEnd {
         Some(Frame { bytes, facts })
     }
 
-    /// Takes the oldest frame that the port has sent into `bytes`, which is cleared first and can be used
-    /// again, so that nothing is allocated once it has grown.
+    /// Takes the oldest frame that the port has sent into `bytes`, which is cleared first. Reusing it avoids
+    /// allocation.
     pub fn take_into(&mut self, bytes: &mut Vec<u8>) -> Option<Facts> {
         let (facts, len) = self.incoming.facts.pop().ok()?;
         bytes.clear();
@@ -209,14 +210,14 @@ impl Sender {
         let (head, tail) = bytes.split_at(first.len());
         first.copy_from_slice(head);
         second.copy_from_slice(tail);
-        // The bytes before their facts: whoever sees the facts finds the bytes.
+        // Bytes before metadata: who sees the metadata finds the bytes.
         chunk.commit_all();
         self.facts.push((facts, bytes.len() as u32)).is_ok()
     }
 }
 
 impl Receiver {
-    /// Shows the next `len` bytes in one or two parts and removes them.
+    /// Passes the next `len` bytes to `show`, in one or two parts, and removes them.
     fn read(&mut self, len: usize, mut show: impl FnMut(&[u8])) {
         if let Ok(chunk) = self.bytes.read_chunk(len) {
             let (first, second) = chunk.as_slices();
@@ -297,7 +298,7 @@ impl Port for MemoryPort {
 
     fn next_arrival(&mut self) -> Option<Nanos> {
         match self.stamp {
-            // A frame without a time arrives as soon as the port looks.
+            // A frame without a time arrives at the next poll.
             Stamp::Source => Some(match self.incoming.facts.peek() {
                 Ok((facts, _)) if facts.time == Nanos::NEVER => Nanos::ZERO,
                 Ok((facts, _)) => facts.time,

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// A capture that can't be read or written, or not to its end.
+/// Why a capture can't be read or written to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PcapError {
     /// The file can't be opened, made or written.
@@ -16,7 +16,7 @@ pub enum PcapError {
         /// The system's error.
         what: String,
     },
-    /// It is no capture.
+    /// The file is not a capture.
     #[error("{} is no pcap or pcapng file{hint}", .path.display())]
     NoCapture {
         /// The file.
@@ -24,7 +24,7 @@ pub enum PcapError {
         /// What it may be instead.
         hint: &'static str,
     },
-    /// Its frames are not Ethernet frames.
+    /// Its link type is not Ethernet.
     #[error(
         "{}: its link type is {link_type}, but Longwire reads Ethernet only; capture on one interface, not \
          on \"any\"",
@@ -36,7 +36,7 @@ pub enum PcapError {
         /// Its link type.
         link_type: String,
     },
-    /// The interface asked for is not in the file.
+    /// The file lacks the requested interface.
     #[error("{} has no interface {wanted}; it has {known}", .path.display())]
     NoInterface {
         /// The file.
@@ -46,14 +46,14 @@ pub enum PcapError {
         /// The known ones.
         known: String,
     },
-    /// It is cut short or corrupt: what came before is good.
+    /// The file is truncated or corrupt: earlier frames are good.
     #[error("{} is damaged after {frames} good frames: {what}; those are used", .path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
         /// Frames before the damage.
         frames: u64,
-        /// The fault.
+        /// Description of the damage.
         what: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Reading captures, one frame ahead.
+//! Reads captures, one frame ahead.
 
 use super::error::{PcapError, in_full};
 use longwire_packet::MAX_FRAME;
@@ -16,9 +16,9 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
-/// Bytes read at a time; no block of a pcapng file may be longer.
+/// Bytes read at a time, and the longest block of a pcapng file.
 const BUFFER: usize = 1 << 20;
-/// The shortest frame that is one: an Ethernet header.
+/// Shortest valid frame: an Ethernet header.
 const MIN_FRAME: usize = 14;
 
 /// One interface of a pcapng file.
@@ -26,31 +26,30 @@ const MIN_FRAME: usize = 14;
 pub enum Select {
     /// By its name (`if_name`).
     Name(String),
-    /// By its place in its section, from 0.
+    /// By its index in its section, from 0.
     Index(u32),
 }
 
-/// Peculiarities of a capture.
+/// Statistics and anomalies of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InputReport {
-    /// Frames read so far and good, the one ahead included.
+    /// Good frames read so far, including the one ahead.
     pub frames: u64,
-    /// Of these, how many the capture cut short: they count with their original length.
+    /// Of these, frames truncated by the capture: they have their original length.
     pub cut_short: u64,
-    /// Frames left out because they are longer than the MTU or the pool holds: most likely trains, which the
-    /// capturing machine's segmentation offload had not split or already joined.
+    /// Skipped frames longer than the MTU or the pool allows: probably trains that the capturing machine's
+    /// offloads had not split yet, or had merged.
     pub oversize: u64,
-    /// The longest of them, in bytes of its frame.
+    /// Length of the longest of them in bytes.
     pub largest_oversize: u32,
-    /// Frames left out because not even their Ethernet header is there.
+    /// Skipped frames without a complete Ethernet header.
     pub too_short: u64,
-    /// Frames whose time was before that of their predecessor, or before the epoch: they got that time
-    /// instead.
+    /// Frames with a time before their predecessor's or the epoch, which got that time instead.
     pub backwards: u64,
 }
 
 impl InputReport {
-    /// Frames left out.
+    /// Number of skipped frames.
     pub fn refused(&self) -> u64 {
         self.oversize + self.too_short
     }
@@ -61,11 +60,11 @@ enum Reader {
     Ng(PcapNgReader<Nanoseconds<File>>),
 }
 
-/// A frame as it stands in the file: its absolute time, its original length; the bytes are in `Input::bytes`.
-struct Found {
+/// A frame in the file: its absolute time and original length; the bytes are in `Input::bytes`.
+struct FileFrame {
     time: Nanos,
     original: u32,
-    /// Bytes in the file, if they fit in the buffer.
+    /// Number of bytes in the file, if they fit in the buffer.
     len: Option<usize>,
 }
 
@@ -76,7 +75,7 @@ enum End {
     LinkType(String),
 }
 
-/// A capture that is being read.
+/// A capture being read.
 pub(super) struct Input {
     path: PathBuf,
     reader: Reader,
@@ -86,27 +85,27 @@ pub(super) struct Input {
     epoch: Nanos,
     mtu: Option<u32>,
     bytes: Box<[u8]>,
-    /// Time and original length of the frame ahead, and how many of its bytes there are.
+    /// Time, original length and number of captured bytes of the frame ahead.
     ahead: Option<(Nanos, u32, usize)>,
     last: Nanos,
     report: InputReport,
     damage: Option<PcapError>,
 }
 
-/// The absolute time of a capture's first frame (since 1970); none if it has no frame.
+/// The absolute time (since 1970) of a capture's first frame; none if it has no frame.
 ///
 /// # Errors
-/// As for opening it as a port.
+/// The same as for opening it as a port.
 pub fn first_stamp(path: &Path, select: Option<Select>) -> Result<Option<Nanos>, PcapError> {
     let input = Input::open(path, select, Nanos::ZERO, None)?;
     Ok(input.ahead.map(|(time, ..)| time))
 }
 
-/// The names of the interfaces that a pcapng file describes before its first frame, in order, unnamed ones
-/// empty. A pcap file has one, unnamed.
+/// The names of the interfaces that a pcapng file describes before its first frame, in order; unnamed ones
+/// are empty. A pcap file has one unnamed interface.
 ///
 /// # Errors
-/// The file can't be opened or is no capture.
+/// The file can't be opened or is not a capture.
 pub fn interfaces(path: &Path) -> Result<Vec<String>, PcapError> {
     let mut reader = match Reader::open(path)? {
         Reader::Pcap(_) => return Ok(vec![String::new()]),
@@ -172,7 +171,7 @@ impl Input {
         input.check_pcap()?;
         input.advance();
         match &input.damage {
-            // What stops the first frame is no damage to live with.
+            // An error at the first frame makes the whole file useless.
             Some(error @ PcapError::LinkType { .. }) => return Err(error.clone()),
             Some(_) => {}
             None if input.ahead.is_none() => input.check_selected()?,
@@ -193,12 +192,12 @@ impl Input {
         self.damage.as_ref()
     }
 
-    /// The frame ahead: when it arrives on the engine's clock, its original length, its bytes.
+    /// The frame ahead: arrival time on the engine's clock, original length, and bytes.
     pub(super) fn ahead(&self) -> Option<(Nanos, u32, &[u8])> {
         self.ahead.map(|(time, original, len)| (time, original, &self.bytes[..len]))
     }
 
-    /// Goes to the next good frame, if there is one.
+    /// Advances to the next good frame, if any.
     pub(super) fn advance(&mut self) {
         self.ahead = None;
         while self.ahead.is_none() && self.damage.is_none() {
@@ -219,8 +218,8 @@ impl Input {
         }
     }
 
-    /// Puts a frame ahead, unless it is none.
-    fn accept(&mut self, found: &Found) {
+    /// Accepts a frame as the one ahead if it is valid.
+    fn accept(&mut self, found: &FileFrame) {
         let Some(len) = found.len else { return self.oversize(found.original) };
         if len < MIN_FRAME {
             self.report.too_short += 1;
@@ -245,14 +244,14 @@ impl Input {
         self.report.largest_oversize = self.report.largest_oversize.max(original);
     }
 
-    fn find(&mut self) -> Result<Found, End> {
+    fn find(&mut self) -> Result<FileFrame, End> {
         match &mut self.reader {
             Reader::Pcap(reader) => find_pcap(reader, &mut self.bytes),
             Reader::Ng(reader) => find_ng(reader, self.select.as_ref(), &mut self.selected, &mut self.bytes),
         }
     }
 
-    /// A pcap file says at its start what it holds.
+    /// Checks the header of a pcap file.
     fn check_pcap(&self) -> Result<(), PcapError> {
         let Reader::Pcap(reader) = &self.reader else { return Ok(()) };
         let link_type = reader.header().datalink;
@@ -314,9 +313,8 @@ fn name(interfaces: &[Description], index: usize) -> &str {
     name.unwrap_or_default()
 }
 
-/// The next frame of a pcap file. The raw record is taken, since the file's own limit (snaplen) is often
-/// wrong.
-fn find_pcap(reader: &mut PcapReader<File>, bytes: &mut [u8]) -> Result<Found, End> {
+/// The next frame of a pcap file. Reads raw records, because the file's own limit (snaplen) is often wrong.
+fn find_pcap(reader: &mut PcapReader<File>, bytes: &mut [u8]) -> Result<FileFrame, End> {
     let nanos = match reader.header().ts_resolution {
         PcapTsResolution::MicroSecond => 1000,
         PcapTsResolution::NanoSecond => 1,
@@ -340,7 +338,7 @@ fn find_ng(
     select: Option<&Select>,
     selected: &mut bool,
     bytes: &mut [u8],
-) -> Result<Found, End> {
+) -> Result<FileFrame, End> {
     loop {
         let (block, state) = match reader.next_raw_block() {
             None => return Err(End::File),
@@ -368,8 +366,8 @@ fn find_ng(
     }
 }
 
-/// The fields of an enhanced (or obsolete) packet block. Read here, since the library's reading of options
-/// allocates.
+/// The fields of an enhanced (or obsolete) packet block. Parsed here, because the library allocates for
+/// options.
 struct NgPacket<'a> {
     interface: u32,
     time: Nanos,
@@ -405,11 +403,11 @@ impl<'a> NgPacket<'a> {
     }
 }
 
-fn found(time: Nanos, original: u32, data: &[u8], bytes: &mut [u8]) -> Found {
+fn found(time: Nanos, original: u32, data: &[u8], bytes: &mut [u8]) -> FileFrame {
     let place = bytes.get_mut(..data.len());
     let len = place.map(|place| place.copy_from_slice(data)).map(|()| data.len());
-    // A capture's length can't be more than the original; some writers leave that 0.
-    Found { time, original: original.max(data.len() as u32), len }
+    // The original length is at least the captured one; some writers leave it 0.
+    FileFrame { time, original: original.max(data.len() as u32), len }
 }
 
 fn damage(error: &dyn std::error::Error) -> End {

@@ -1,8 +1,8 @@
-//! Captures as ports: frames come in from a pcap or pcapng file at their recorded times, frames sent go into
-//! another.
+//! Captures as ports: frames arrive from a pcap or pcapng file at their recorded times, and sent frames go
+//! into another.
 //!
-//! Times in files are absolute, times in the engine count from an epoch that all files of a run share (the
-//! first stamp of the earliest, see [`first_stamp`]); outputs get absolute times again.
+//! Times in files are absolute. Times in the engine count from an epoch that all files of a run share: the
+//! first timestamp of the earliest (see [`first_stamp`]).
 
 mod error;
 mod input;
@@ -21,24 +21,24 @@ use longwire_units::Nanos;
 use output::Output;
 use std::path::PathBuf;
 
-/// The files of a port and how they are read.
+/// The files of a port.
 #[derive(Debug, Clone, Default)]
 pub struct PcapPlan {
-    /// Where frames come from; none: no frame comes in.
+    /// The file from which frames arrive, if any.
     pub input: Option<PathBuf>,
-    /// Which of a pcapng file's interfaces; none: all of them.
+    /// The interface of a pcapng file; default: all.
     pub interface: Option<Select>,
-    /// Where frames go: pcapng if the name ends in `.pcapng`, else pcap, both with nanoseconds. None: they
-    /// are counted.
+    /// The file for sent frames: pcapng if the name ends in `.pcapng`, else pcap, both with nanoseconds.
+    /// Without it they are only counted.
     pub output: Option<PathBuf>,
     /// The absolute time (since 1970) that is time 0 of the engine.
     pub epoch: Nanos,
-    /// IP packets longer than this, in bytes, are no frames of the wire that was recorded, but trains: they
-    /// are left out and reported. None: only what the pool can't hold is.
+    /// Longest IP packet of the recorded wire, in bytes: longer ones are trains, and are skipped and
+    /// reported. Default: the limit of the pool.
     pub mtu: Option<u32>,
 }
 
-/// The port.
+/// A port on capture files.
 pub struct PcapPort {
     name: String,
     input: Option<Input>,
@@ -48,10 +48,10 @@ pub struct PcapPort {
 }
 
 impl PcapPort {
-    /// Opens the files. The output is made anew.
+    /// Opens the files; the output is overwritten.
     ///
     /// # Errors
-    /// A file can't be opened or made, is no capture, or its first frame can't be used.
+    /// A file can't be opened or created, is not a capture, or its first frame is unusable.
     pub fn open(name: &str, plan: &PcapPlan) -> Result<Self, PortError> {
         let failed = |error: PcapError| PortError::Failed { port: name.into(), what: error.to_string() };
         let open = |path: &PathBuf| Input::open(path, plan.interface.clone(), plan.epoch, plan.mtu);
@@ -61,12 +61,12 @@ impl PcapPort {
         Ok(Self { name: name.into(), input, output, epoch: plan.epoch, stats: PortStats::default() })
     }
 
-    /// What was unusual about the input so far. Whole and final once `next_arrival` says [`Nanos::NEVER`].
+    /// The report on the input so far; final once `next_arrival` is [`Nanos::NEVER`].
     pub fn input_report(&self) -> InputReport {
         self.input.as_ref().map(Input::report).unwrap_or_default()
     }
 
-    /// Why reading or writing stopped early, if it did: a file cut short or corrupt, a full disk.
+    /// Why reading or writing stopped early, if it did: a truncated or corrupt file, a full disk.
     pub fn damage(&self) -> Option<&PcapError> {
         let read = self.input.as_ref().and_then(Input::damage);
         read.or_else(|| self.output.as_ref().and_then(Output::damage))

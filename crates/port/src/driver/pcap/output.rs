@@ -1,4 +1,4 @@
-//! Writing captures, with nanoseconds.
+//! Writes captures with nanoseconds.
 
 use super::error::{PcapError, in_full};
 use longwire_units::Nanos;
@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// More than any frame has, as tcpdump writes it.
+/// Larger than any frame; the value that tcpdump writes.
 const SNAPLEN: u32 = 262_144;
 const BUFFER: usize = 1 << 18;
 
@@ -24,7 +24,7 @@ enum Writer {
     Ng(PcapNgWriter<BufWriter<File>>),
 }
 
-/// A capture that is being written.
+/// A capture being written.
 pub(super) struct Output {
     path: PathBuf,
     writer: Writer,
@@ -32,7 +32,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Makes the file: pcapng if its name says so, with these interfaces, else pcap.
+    /// Creates the file: pcapng with these interfaces if its name ends in `.pcapng`, else pcap.
     pub(super) fn create(path: &Path, interfaces: &[&str]) -> Result<Self, PcapError> {
         let is_ng = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pcapng"));
         if is_ng { Self::create_ng(path, interfaces) } else { Self::create_pcap(path) }
@@ -69,12 +69,12 @@ impl Output {
         &self.path
     }
 
-    /// The first error; nothing is written after it.
+    /// The first error, after which nothing is written.
     pub(super) fn damage(&self) -> Option<&PcapError> {
         self.damage.as_ref()
     }
 
-    /// Writes a frame with its absolute time and its original length. False if that failed, now or before.
+    /// Writes a frame with its absolute time and original length. False if this or an earlier write failed.
     pub(super) fn write(&mut self, interface: u32, time: Nanos, original_len: u32, data: &[u8]) -> bool {
         if self.damage.is_some() {
             return false;
@@ -100,7 +100,7 @@ impl Output {
         self.note(result)
     }
 
-    /// Writes out what is buffered.
+    /// Flushes the buffer.
     pub(super) fn flush(&mut self) {
         let result: Result<(), Box<dyn Error>> = match &mut self.writer {
             Writer::Pcap(writer) => writer.flush().map_err(Into::into),

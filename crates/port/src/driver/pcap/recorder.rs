@@ -1,4 +1,4 @@
-//! A record of what came in during a run, to be replayed in virtual time, or of what a port sent.
+//! Records the arrivals of a run, for replay in virtual time, or the frames that a port sent.
 
 use super::super::wire_frames::each_frame;
 use super::error::PcapError;
@@ -7,8 +7,8 @@ use longwire_packet::{Checksum, Handle, Pool};
 use longwire_units::Nanos;
 use std::path::Path;
 
-/// Writes arrivals into a pcapng file with one interface for each port, in the order in which they are given,
-/// with the engine's own stamps to the nanosecond. A port's arrivals are read back by its name.
+/// Writes frames to a pcapng file with an interface for each port, in call order, with the engine's
+/// timestamps to the nanosecond. A port's frames are read back by its name.
 pub struct Recorder {
     output: Output,
     epoch: Nanos,
@@ -16,31 +16,30 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Makes the file with an interface for each of `ports`; `epoch` is the absolute time (since 1970) of the
-    /// engine's time 0.
+    /// Creates the file with an interface for each of `ports`; `epoch` is the absolute time (since 1970) of
+    /// the engine's time 0.
     ///
     /// # Errors
-    /// The file can't be made.
+    /// The file can't be created.
     pub fn create(path: &Path, ports: &[&str], epoch: Nanos) -> Result<Self, PcapError> {
         Ok(Self { output: Output::create_ng(path, ports)?, epoch, missed: 0 })
     }
 
-    /// Makes a capture of one port: pcapng if the name ends so, else pcap.
+    /// Creates a capture of one port: pcapng if the name ends in `.pcapng`, else pcap.
     ///
     /// # Errors
-    /// The file can't be made.
+    /// The file can't be created.
     pub fn of_port(path: &Path, port: &str, epoch: Nanos) -> Result<Self, PcapError> {
         Ok(Self { output: Output::create(path, &[port])?, epoch, missed: 0 })
     }
 
-    /// Records a packet at its arrival, by a port given by its place among `ports`.
+    /// Records a packet at its arrival time. `port` is the index among the ports of the file.
     pub fn record(&mut self, pool: &mut Pool, port: u16, packet: Handle) {
         self.record_at(pool, port, packet, Nanos(pool.meta(packet).arrival));
     }
 
-    /// Records a packet at `time` on the engine's clock. A train is written as its
-    /// segments, all at that time; the packet itself is left as it is. Needs room in the pool for a copy if
-    /// the packet is a train or its checksum unfinished.
+    /// Records a packet at `time` on the engine's clock, a train as its segments. The packet is not changed.
+    /// A train, or a partial checksum, needs room in the pool for a copy.
     pub fn record_at(&mut self, pool: &mut Pool, port: u16, packet: Handle, time: Nanos) {
         let meta = *pool.meta(packet);
         let time = self.epoch + time;
@@ -61,15 +60,15 @@ impl Recorder {
         pool.free(copy);
     }
 
-    /// Frames that could not be recorded: the pool was full or the disk.
+    /// Frames that were not recorded because the pool or the disk was full.
     pub fn missed(&self) -> u64 {
         self.missed
     }
 
-    /// Writes out what is buffered.
+    /// Flushes the buffer.
     ///
     /// # Errors
-    /// The first error of writing, now or before.
+    /// The first write error, if any.
     pub fn finish(&mut self) -> Result<(), PcapError> {
         self.output.flush();
         self.output.damage().map_or(Ok(()), |error| Err(error.clone()))

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A file in the system's temporary directory, removed at the end.
+/// A file in the system's temporary directory, removed on drop.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -145,7 +145,7 @@ fn reads_one_interface_of_a_pcapng_file_or_all() {
         bytes.extend(order.interface(1, "right", 6));
         // 2⁻¹⁰ s: 976 562.5 ns.
         bytes.extend(order.interface(1, "binary", 0x80 | 10));
-        // Finer than a nanosecond.
+        // Resolution finer than a nanosecond.
         bytes.extend(order.interface(1, "pico", 12));
         bytes.extend(order.interface(1, "finer", 0x80 | 32));
         bytes.extend(order.packet(0, 1000, 60, &[1; 60]));
@@ -267,7 +267,7 @@ fn what_is_no_ethernet_capture_is_refused() {
     assert!(PcapPort::open("a", &missing).err().unwrap().to_string().contains("No such file"));
 }
 
-/// A train of two and a half segments of 1000 bytes, its checksum to be finished.
+/// A train of two and a half segments of 1000 bytes, with a partial checksum.
 fn train(pool: &mut Pool) -> longwire_packet::Handle {
     let mut frame = vec![0; 54 + 2500];
     frame[12..14].copy_from_slice(&[8, 0]);

@@ -1,8 +1,8 @@
 //! Flows and their frames.
 //!
-//! The payload begins with 18 bytes: a mark that goes with the flow's number (2), that number (2), the
-//! packet's sequence number (6) and the time at which it was due (8), all in network order; zeros follow. So
-//! a frame fits in 60 bytes, the least Ethernet carries.
+//! The payload begins with 18 bytes in network order: a mark derived from the flow's number (2), that number
+//! (2), the packet's sequence number (6) and its due time (8); zeros follow. So a frame fits in 60 bytes, the
+//! minimum of Ethernet.
 
 use longwire_random::process::Model;
 use longwire_units::Nanos;
@@ -26,33 +26,33 @@ const MAX_FRAME: usize = ETHERNET + 65_535;
 /// A flow of UDP datagrams.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flow {
-    /// What it is changed by: see [`Port::change_source`](longwire_block::Port::change_source).
+    /// The name by which it is changed; see [`Port::change_source`](longwire_block::Port::change_source).
     pub name: String,
-    /// Its number among all flows of the run, from 0.
+    /// Its number among the flows of the run, from 0.
     pub id: u16,
-    /// The destination of its frames.
+    /// Destination address of its frames.
     pub destination_mac: [u8; 6],
-    /// Their source.
+    /// Source address of its frames.
     pub source_mac: [u8; 6],
-    /// Address and port they come from.
+    /// Source address and port.
     pub source: SocketAddr,
-    /// Address and port they go to, of the same family.
+    /// Destination address and port, of the same family.
     pub destination: SocketAddr,
-    /// When its packets come, counted from the start, and how long they are: bytes of a frame from its
-    /// Ethernet header on, without FCS, from [`MIN_FRAME_V4`] or [`MIN_FRAME_V6`] to 65 549. Shorter ones of
-    /// a replay are sent with that length.
+    /// Times of its packets, from the start, and their lengths: bytes of a frame from its Ethernet header on,
+    /// without FCS, from [`MIN_FRAME_V4`] or [`MIN_FRAME_V6`] to 65 549. Shorter packets of a replay are sent
+    /// with the minimum length.
     pub model: Model,
-    /// When it begins, on the engine's clock.
+    /// Start time on the engine's clock.
     pub start: Nanos,
-    /// No packet is sent at this time or later.
+    /// End time: no packet is sent at this time or later.
     pub until: Nanos,
-    /// How many packets there are at most.
+    /// Most packets.
     pub count: u64,
-    /// Whether it sends from the beginning on, and not only when a change lets it.
+    /// Whether it sends from the start, and not only after a change.
     pub up: bool,
 }
 
-/// A flow that can't be.
+/// An invalid flow.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FlowError {
     /// Source and destination are of different families.
@@ -82,32 +82,31 @@ pub enum FlowError {
         /// The most.
         max: usize,
     },
-    /// The number is not below that of the run's flows.
+    /// Its number is not below the number of flows.
     #[error("flow {id}: its number must be below the number of flows, {count}")]
     Id {
         /// The flow.
         id: u16,
-        /// How many flows the run has.
+        /// Number of flows of the run.
         count: u16,
     },
 }
 
-/// A flow's frame up to its tag, all but lengths, sequence number, time and checksums.
+/// A flow's frame up to its tag, without lengths, sequence number, time and checksums.
 pub(super) struct Template {
     head: Box<[u8]>,
     udp: usize,
-    /// Sums of all 16-bit words that never change: those of an IPv4 header, and those that the UDP checksum
-    /// covers.
+    /// Checksums of the words that never change: in the IPv4 header, and under the UDP checksum.
     ip_sum: Option<Sum>,
     udp_sum: Sum,
 }
 
-/// What a frame of some flow says.
+/// A frame of a flow, as received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
-    /// It came as it was sent.
-    Whole { flow: u16, sequence: u64, time: Nanos },
-    /// Bits of it have changed; whose it is, is sure.
+pub(super) enum FlowFrame {
+    /// Unchanged.
+    Intact { flow: u16, sequence: u64, time: Nanos },
+    /// Some of its bits have changed, but its flow is certain.
     Corrupt { flow: u16 },
 }
 
@@ -138,13 +137,12 @@ impl Template {
         Ok(Self { ip_sum, udp_sum: pseudo.bytes(&head[udp..]), head: head.into(), udp })
     }
 
-    /// How long a frame is that should have `size` bytes.
+    /// Length of a frame for a requested `size` in bytes.
     pub(super) fn len(&self, size: u32) -> usize {
         (size as usize).clamp(self.head.len(), MAX_FRAME)
     }
 
-    /// Writes the packet with this sequence number, due at `time`, into `frame`, which is as long as
-    /// [`Template::len`] says.
+    /// Writes the packet with this sequence number, due at `time`, into `frame` of [`Template::len`] bytes.
     pub(super) fn write(&self, frame: &mut [u8], sequence: u64, time: Nanos) {
         let datagram = (frame.len() - self.udp) as u16;
         let (head, payload) = frame.split_at_mut(self.head.len());
@@ -163,8 +161,8 @@ impl Template {
         let tag = self.udp + UDP;
         head[tag + 4..tag + 10].copy_from_slice(&sequence.to_be_bytes()[2..]);
         head[tag + 10..tag + 18].copy_from_slice(&time.0.to_be_bytes());
-        // The length stands in the pseudo-header and in UDP's own. A sum of 0 is sent as all ones: 0 means
-        // for no checksum (RFC 768), which IPv6 forbids (RFC 8200, 8.1).
+        // The length is in the pseudo-header and in the UDP header. A sum of 0 is sent as all ones: 0 means
+        // no checksum (RFC 768), which IPv6 forbids (RFC 8200, section 8.1).
         let sum = self.udp_sum.short(datagram).short(datagram);
         let checksum = match sum.bytes(&head[tag + 4..tag + 18]).checksum() {
             0 => 0xffff,
@@ -174,9 +172,9 @@ impl Template {
     }
 }
 
-impl Said {
-    /// Reads what a frame of `wire_len` bytes says, if it is one of a flow. Of a frame cut short, what is
-    /// there counts.
+impl FlowFrame {
+    /// Parses a frame of `wire_len` bytes, if it belongs to a flow. A truncated frame is judged by what is
+    /// there.
     pub(super) fn read(frame: &[u8], wire_len: u32) -> Option<Self> {
         [ETHERNET + 20, ETHERNET + 40].into_iter().find_map(|udp| {
             let tag = frame.get(udp + UDP..udp + UDP + TAG)?;
@@ -186,15 +184,15 @@ impl Said {
             }
             let (sequence, time) = (number(&tag[4..10]), Nanos(number(&tag[10..])));
             Some(match is_whole(frame, udp, wire_len as usize) {
-                true => Self::Whole { flow, sequence, time },
+                true => Self::Intact { flow, sequence, time },
                 false => Self::Corrupt { flow },
             })
         })
     }
 }
 
-/// The mark of a flow's frames: one bit of the flow's number changes several of it, so that what is wrong in
-/// either shows.
+/// The mark of a flow's frames: a bit of the flow's number changes several bits of it, so that errors in
+/// either are detected.
 fn mark(flow: u16) -> u16 {
     MARK ^ flow.wrapping_mul(0x9e37)
 }
@@ -203,8 +201,8 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte))
 }
 
-/// Whether a frame whose UDP header stands at `udp` is what a flow sends: header checksum, lengths, UDP
-/// checksum, and zeros behind the tag. What else its IP header says may have changed on the way.
+/// Whether a frame with its UDP header at `udp` is unchanged: header checksum, lengths, UDP checksum, and
+/// zeros after the tag. Other fields of its IP header may change on the way.
 fn is_whole(frame: &[u8], udp: usize, wire_len: usize) -> bool {
     let ip = &frame[ETHERNET..udp];
     let word = |at: usize| number(&frame[at..at + 2]) as usize;
@@ -277,7 +275,7 @@ mod tests {
         }
     }
 
-    /// The sum of 16-bit words as RFC 1071 defines it.
+    /// The sum of 16-bit words of RFC 1071.
     fn words(bytes: &[u8]) -> u64 {
         bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0))).sum()
     }
@@ -299,8 +297,8 @@ mod tests {
             let mut frame = vec![0xee; bytes];
             template.write(&mut frame, 0x0001_0203_0405, Nanos(0x1122_3344_5566_7788));
             let time = Nanos(0x1122_3344_5566_7788);
-            let wanted = Said::Whole { flow: 7, sequence: 0x0001_0203_0405, time };
-            assert_eq!(Said::read(&frame, bytes as u32), Some(wanted));
+            let wanted = FlowFrame::Intact { flow: 7, sequence: 0x0001_0203_0405, time };
+            assert_eq!(FlowFrame::read(&frame, bytes as u32), Some(wanted));
             let (pseudo, udp) = if source.starts_with('[') {
                 assert_eq!(usize::from(u16::from_be_bytes([frame[18], frame[19]])), bytes - 54);
                 (words(&frame[22..54]), 54)
@@ -331,7 +329,7 @@ mod tests {
         assert_eq!((template.len(1), template.len(80), template.len(2000)), (80, 80, 2000));
     }
 
-    /// Any bit from the EtherType on: the frame is then reported as its own flow's, or not at all.
+    /// For any bit from the EtherType on, the frame is attributed to its own flow or to none.
     #[test]
     fn a_frame_with_a_wrong_bit_is_never_whole() {
         for (source, destination, bytes) in
@@ -342,13 +340,15 @@ mod tests {
             template.write(&mut frame, 5, Nanos(6));
             let mut unknown = 0;
             for bit in 12 * 8..frame.len() * 8 {
-                // The traffic class and the flow label of IPv6, and its hop limit, no checksum covers.
+                // No checksum covers the traffic class, flow label and hop limit of IPv6.
                 let free = source.starts_with('[') && ((116..144).contains(&bit) || bit / 8 == 21);
                 frame[bit / 8] ^= 0x80 >> (bit % 8);
-                match Said::read(&frame, 200) {
+                match FlowFrame::read(&frame, 200) {
                     None => unknown += 1,
-                    Some(Said::Corrupt { flow: 7 }) => {}
-                    other => assert!(free && matches!(other, Some(Said::Whole { .. })), "{bit}: {other:?}"),
+                    Some(FlowFrame::Corrupt { flow: 7 }) => {}
+                    other => {
+                        assert!(free && matches!(other, Some(FlowFrame::Intact { .. })), "{bit}: {other:?}");
+                    }
                 }
                 frame[bit / 8] ^= 0x80 >> (bit % 8);
             }
@@ -359,7 +359,7 @@ mod tests {
     proptest! {
         #[test]
         fn reading_never_panics(frame in proptest::collection::vec(any::<u8>(), 0..100), wire_len: u32) {
-            Said::read(&frame, wire_len);
+            FlowFrame::read(&frame, wire_len);
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Packets sent and received by a port, by flow.
 
-use super::flow::Said;
-use super::seen::Seen;
+use super::flow::FlowFrame;
+use super::sequence_set::SequenceSet;
 use longwire_units::Nanos;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A port's sent packets of a flow.
+/// Packets of a flow sent by a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
     /// Packets.
@@ -21,15 +21,15 @@ pub struct Sent {
     pub last: Nanos,
 }
 
-/// What arrived of a flow at one port. All but `copies` and `corrupt` is of packets that came as they were
-/// sent, each counted when it came first.
+/// Packets of a flow received by a port. All fields but `copies` and `corrupt` count intact packets, each at
+/// its first arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
     /// Packets.
     pub packets: u64,
-    /// Packets that had come before.
+    /// Copies of packets that had arrived before.
     pub copies: u64,
-    /// Frames that had other bits than were sent: nothing else is taken from them.
+    /// Frames with changed bits, which are not counted otherwise.
     pub corrupt: u64,
     /// Their frames' bytes, without FCS.
     pub bytes: u64,
@@ -48,17 +48,17 @@ pub struct Received {
     next_sequence: u64,
 }
 
-/// The figures of one port, shared between the port and whoever reports.
+/// A port's counters, shared by the port and reports.
 #[derive(Debug, Clone)]
 pub struct Tally(Arc<Mutex<Table>>);
 
 #[derive(Debug)]
 pub(super) struct Table {
-    /// Flows of the whole run. Of each that the port has met it keeps figures, of the others nothing: ports
-    /// times flows may be a lot.
+    /// Number of flows of the run. Only flows that the port has sent or received have entries: ports times
+    /// flows may be many.
     flows: u16,
     sent: HashMap<u16, Sent>,
-    received: HashMap<u16, (Received, Seen)>,
+    received: HashMap<u16, (Received, SequenceSet)>,
     others: u64,
 }
 
@@ -67,8 +67,8 @@ impl Sent {
     pub const NONE: Self =
         Self { packets: 0, bytes: 0, first_bytes: 0, first: Nanos::NEVER, last: Nanos::ZERO };
 
-    /// Bits a second of frames, from when the first was due to when the last was, the first one's excluded:
-    /// what it offered over its time. None if there were not two at different times.
+    /// Offered rate in bits per second: bits of all frames but the first, over the time from the first's due
+    /// time to the last's. None without two different times.
     pub fn offered(&self) -> Option<f64> {
         let time = self.last.since(self.first);
         (self.packets > 1 && time.0 > 0).then(|| (self.bytes - self.first_bytes) as f64 * 8e9 / time.0 as f64)
@@ -91,19 +91,18 @@ impl Received {
         next_sequence: 0,
     };
 
-    /// How many are missing of `sent` packets: those that did not come, came only with wrong bits, or are
-    /// still under way.
+    /// How many of `sent` packets are missing: not arrived, arrived only corrupt, or still in transit.
     pub fn lost(&self, sent: u64) -> u64 {
         sent.saturating_sub(self.packets)
     }
 
-    /// Bits a second of what was sent that arrived, over the time in which it was sent: what was offered,
-    /// less what is missing. None as [`Sent::offered`].
+    /// Delivered rate in bits per second: the offered rate without missing packets. None as
+    /// [`Sent::offered`].
     pub fn delivered(&self, sent: &Sent) -> Option<f64> {
         sent.offered().map(|offered| offered * self.bytes as f64 / sent.bytes as f64)
     }
 
-    /// Adds what arrived of the flow at another port.
+    /// Adds the packets of the flow received by another port.
     pub fn add(&mut self, other: &Self) {
         self.packets += other.packets;
         self.copies += other.copies;
@@ -129,27 +128,27 @@ impl Tally {
         Self(Arc::new(Mutex::new(Table::new(flows))))
     }
 
-    /// How many packets of a flow the port has sent; 0 for a flow it does not know.
+    /// Number of packets of a flow sent by the port.
     pub fn packets_sent(&self, flow: u16) -> u64 {
         self.sent(flow).packets
     }
 
-    /// The port's sent packets of a flow.
+    /// Packets of a flow sent by the port.
     pub fn sent(&self, flow: u16) -> Sent {
         self.lock().sent.get(&flow).copied().unwrap_or(Sent::NONE)
     }
 
-    /// Arrived packets of a flow at the port.
+    /// Packets of a flow received by the port.
     pub fn received(&self, flow: u16) -> Received {
         self.lock().received.get(&flow).map_or(Received::NONE, |(received, _)| *received)
     }
 
-    /// Packets that arrived and belong to no flow of the run.
+    /// Received packets that belong to no flow of the run.
     pub fn others(&self) -> u64 {
         self.lock().others
     }
 
-    /// Counters stay meaningful whatever the thread that held them did.
+    /// Counters are valid even if a thread panicked while it held the lock.
     pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -160,7 +159,7 @@ impl Table {
         Self { flows, sent: HashMap::new(), received: HashMap::new(), others: 0 }
     }
 
-    /// Counts a packet of so many bytes that the port has sent.
+    /// Counts a sent packet.
     pub(super) fn give(&mut self, flow: u16, time: Nanos, bytes: usize) {
         if flow >= self.flows {
             return;
@@ -174,28 +173,28 @@ impl Table {
         sent.last = time;
     }
 
-    /// Counts a frame of `wire_len` bytes that arrived at `time`.
+    /// Counts a received frame of `wire_len` bytes.
     pub(super) fn take(&mut self, time: Nanos, wire_len: u32, frame: &[u8]) {
-        let said = Said::read(frame, wire_len);
+        let said = FlowFrame::read(frame, wire_len);
         let known = said.and_then(|said| {
-            let (Said::Whole { flow, .. } | Said::Corrupt { flow }) = said;
+            let (FlowFrame::Intact { flow, .. } | FlowFrame::Corrupt { flow }) = said;
             let of_flow = (flow < self.flows).then(|| self.received.entry(flow))?;
-            Some((said, of_flow.or_insert_with(|| (Received::NONE, Seen::default()))))
+            Some((said, of_flow.or_insert_with(|| (Received::NONE, SequenceSet::default()))))
         });
         let Some((said, (received, seen))) = known else {
             self.others += 1;
             return;
         };
         match said {
-            Said::Corrupt { .. } => received.corrupt += 1,
-            Said::Whole { sequence, .. } if !seen.note(sequence) => received.copies += 1,
-            Said::Whole { sequence, time: due, .. } => received.take(time, wire_len, sequence, due),
+            FlowFrame::Corrupt { .. } => received.corrupt += 1,
+            FlowFrame::Intact { sequence, .. } if !seen.note(sequence) => received.copies += 1,
+            FlowFrame::Intact { sequence, time: due, .. } => received.take(time, wire_len, sequence, due),
         }
     }
 }
 
 impl Received {
-    /// Counts a packet that came for the first time, as it was sent.
+    /// Counts the first arrival of an intact packet.
     fn take(&mut self, time: Nanos, wire_len: u32, sequence: u64, due: Nanos) {
         let delay = time.since(due);
         self.packets += 1;
@@ -214,7 +213,8 @@ impl Received {
 mod tests {
     use super::*;
 
-    /// What is not met takes nothing: 10 000 ports and flows would be 10⁸ entries.
+    /// Flows that a port neither sends nor receives take no memory: 10 000 ports and flows would be 10⁸
+    /// entries.
     #[test]
     fn flows_that_a_port_does_not_meet_take_no_room() {
         let mut table = Table::new(10_000);
@@ -227,14 +227,14 @@ mod tests {
     #[test]
     fn what_is_offered_and_what_of_it_arrives() {
         let mut table = Table::new(1);
-        table.received.insert(0, (Received::NONE, Seen::default()));
+        table.received.insert(0, (Received::NONE, SequenceSet::default()));
         table.give(0, Nanos(1_000_000_000), 500);
         assert_eq!(table.sent[&0].offered(), None);
-        // 10 frames of 1000 bytes, 1 ms apart, behind one of 500: 8 Mbit/s.
+        // 10 frames of 1000 bytes, 1 ms apart, after one of 500: 8 Mbit/s.
         (1..=10).for_each(|n| table.give(0, Nanos(1_000_000_000 + n * 1_000_000), 1000));
         let sent = table.sent[&0];
         assert_eq!((sent.packets, sent.bytes, sent.offered()), (11, 10_500, Some(8e6)));
-        // A third of the bytes, all within a moment at the end: that is no rate of 2800 Mbit/s.
+        // A third of the bytes, all arriving at the end, is not a rate of 2800 Mbit/s.
         let (received, _) = table.received.get_mut(&0).unwrap();
         (7..=9).for_each(|n| received.take(Nanos(1_010_000_000 + n), 1000, n, Nanos(1_000_000_000)));
         received.take(Nanos(1_010_000_010), 500, 0, Nanos(1_000_000_000));

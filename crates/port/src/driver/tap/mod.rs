@@ -1,5 +1,5 @@
 //! TAP interfaces: the kernel's end is the host's interface, this end a port. With the virtio header and
-//! every offload, so that the host's stack leaves trains whole and checksums open.
+//! every offload, so that the host's stack sends whole trains and partial checksums.
 #![allow(unsafe_code)]
 
 mod open;
@@ -25,20 +25,19 @@ use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// How often the interface's state is looked at, in nanoseconds.
+/// Interval between checks of the interface's state, in nanoseconds.
 const STATE_EVERY: u64 = 50_000_000;
 
-/// How to make a TAP interface.
+/// Options of a TAP interface.
 #[derive(Debug, Clone)]
 pub struct TapOptions {
-    /// Its hardware address. None: one the kernel draws.
+    /// Its hardware address. Default: a random one from the kernel.
     pub mac: Option<[u8; 6]>,
-    /// Its MTU in bytes, 68 to 65521. To change it later use [`Tap::set_mtu`]: the port sends no longer
-    /// frames.
+    /// Its MTU in bytes, 68 to 65521; the port sends no longer frames. Change it with [`Tap::set_mtu`].
     pub mtu: u32,
-    /// Packets that wait in each queue for Longwire, 1 to 65536; more are lost.
+    /// Length of each queue towards Longwire, 1 to 65536 packets; further ones are lost.
     pub queue_length: u32,
-    /// Whether to set it up at once. Leave it down if it is to move into another namespace first.
+    /// Whether to set it up at once, and not after it has moved into another namespace.
     pub up: bool,
     /// How frames are written.
     pub writes: Writes,
@@ -50,13 +49,13 @@ impl Default for TapOptions {
     }
 }
 
-/// A port at this end of a TAP interface, with a queue of it. The interface vanishes with its last one,
+/// A port at this end of a TAP interface, with one of its queues. The interface vanishes with its last queue,
 /// wherever it was moved.
 pub struct Tap {
     name: String,
     interface: String,
     queue: OwnedFd,
-    /// How many queues the interface has.
+    /// Number of queues of the interface.
     queues: u16,
     sender: Sender,
     reader: Reader,
@@ -64,13 +63,14 @@ pub struct Tap {
     state: State,
     next_state: u64,
     stats: PortStats,
-    /// The kernel's own counters, in the namespace where the interface was last seen, and what they last
-    /// said. One port of an interface has them.
-    counters: Option<RefCell<Missed>>,
+    /// The kernel's counters, in the namespace where the interface was last seen, and their last value; in
+    /// one port of the interface only.
+    counters: Option<RefCell<DropCounter>>,
 }
 
-/// Where the kernel's counters are, if the interface is still there, and how many frames they said were lost.
-type Missed = (Option<Counters>, u64);
+/// The kernel's counters, if the interface still exists, and the number of lost frames when they were last
+/// read.
+type DropCounter = (Option<Counters>, u64);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -82,28 +82,29 @@ enum State {
 /// The origin of a TAP interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// It is made: there must be none of its name.
+    /// Created here: the name must be free.
     Made,
-    /// Somebody else has made it.
+    /// Created by somebody else.
     Found,
 }
 
 impl Tap {
-    /// Makes the TAP interface `interface` (or the first free one of a pattern like `lw%d`) in the calling
-    /// thread's network namespace; `name` is the port's. It may be moved into another namespace afterwards.
+    /// Creates the TAP interface `interface` (or the first free one of a pattern like `lw%d`) in the calling
+    /// thread's network namespace; `name` is the port's. It may then be moved into another namespace.
     ///
     /// # Errors
-    /// An option out of range, an interface of that name, no `/dev/net/tun`, or no right to use it.
+    /// An option is out of range, an interface of that name exists, or `/dev/net/tun` is missing or not
+    /// permitted.
     pub fn create(name: &str, interface: &str, options: &TapOptions) -> Result<Self, OpenError> {
         let queues = Self::create_queues(name, interface, options, 1)?;
         queues.into_iter().next().ok_or_else(|| OpenError::Missing { name: interface.into() })
     }
 
-    /// Makes it with so many queues, 1 to 256, each a port of its own that receives a part of the flows: both
-    /// directions of a flow belong to the same one.
+    /// Creates it with 1 to 256 queues, each a port that receives some of the flows; both directions of a
+    /// flow belong to the same one.
     ///
     /// # Errors
-    /// As [`Tap::create`], or the system does not let the flows be spread.
+    /// As [`Tap::create`], or the system can't spread flows.
     pub fn create_queues(
         name: &str,
         interface: &str,
@@ -113,9 +114,9 @@ impl Tap {
         Self::open(name, interface, (options, queues), Origin::Made)
     }
 
-    /// Opens the device as [`Tap::create_queues`] does in `netns`, which the calling thread is in, and
-    /// continues when the interface was removed and made again by somebody else (`ip tuntap add`): it is not
-    /// made again, since who took it away may not want it back.
+    /// Opens the device as [`Tap::create_queues`] does, in `netns`, which must be the calling thread's, and
+    /// continues when the interface was removed and somebody else has created it again (`ip tuntap add`). It
+    /// is not recreated here, because whoever removed it may not want it back.
     ///
     /// # Errors
     /// As [`Tap::create_queues`].
@@ -191,7 +192,7 @@ impl Tap {
         Ok(queues.into_iter().map(tap).collect())
     }
 
-    /// The name the interface was made with.
+    /// The name with which the interface was created.
     pub fn interface_name(&self) -> &str {
         &self.interface
     }
@@ -199,7 +200,7 @@ impl Tap {
     /// The interface, in whatever namespace and under whatever name it is now.
     ///
     /// # Errors
-    /// It is gone, or there is no right to look into its namespace.
+    /// It is gone, or entering its namespace is not permitted.
     pub fn interface(&self) -> Result<Interface, OpenError> {
         let failed = |e| OpenError::from_io(&self.interface, "find it", e);
         let queue = self.queue.as_fd();
@@ -211,20 +212,20 @@ impl Tap {
         found.map_err(|e| OpenError::from_io(&current, "enter its network namespace", e))?
     }
 
-    /// Sets the interface's MTU, in bytes, and with it what this port sends.
+    /// Sets the MTU of the interface and of this port, in bytes.
     ///
     /// # Errors
-    /// Not 68 to 65521, or as [`Tap::interface`].
+    /// It is not 68 to 65521, or as [`Tap::interface`].
     pub fn set_mtu(&mut self, mtu: u32) -> Result<(), OpenError> {
         self.interface()?.set_mtu(mtu)?;
         self.mtu = mtu;
         Ok(())
     }
 
-    /// Takes what waits in the queue.
+    /// Takes the frames in the queue.
     fn drain(&mut self, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
         let Self { queue, reader, stats, .. } = self;
-        // Frames that are not kept count too, so that a flood of bad ones can't hold the loop.
+        // Rejected frames count too, so that a flood of bad ones can't keep the loop running.
         let enough = stats.in_bytes + BATCH_BYTES;
         for _ in 0..batch.room() {
             if stats.in_bytes >= enough {
@@ -238,8 +239,7 @@ impl Tap {
         Ok(())
     }
 
-    /// Looks whether the interface is up: a queue is writable only then, whatever namespace the interface is
-    /// in.
+    /// Checks whether the interface is up: only then is a queue writable, whatever its namespace.
     #[cold]
     fn look(&mut self, now: u64) {
         self.next_state = now + STATE_EVERY;
@@ -259,7 +259,7 @@ impl Tap {
         match self.state {
             State::Up => Ok(()),
             State::Down => {
-                // A host's has been given another name.
+                // A host's interface has been renamed.
                 let found = self.interface();
                 let interface =
                     found.map_or_else(|_| self.interface.clone(), |found| found.name().to_owned());
@@ -323,7 +323,7 @@ impl Port for Tap {
         let (place, missed) = &mut *counters;
         let mut lost = place.as_ref().and_then(Counters::lost);
         if lost.is_none() && place.is_some() {
-            // Not where it was: it was moved, or is gone.
+            // It was moved or is gone.
             *place = self.interface().ok().as_ref().map(Counters::of);
             lost = place.as_ref().and_then(Counters::lost);
         }

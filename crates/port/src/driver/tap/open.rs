@@ -1,15 +1,15 @@
-//! Ports of the scenario on TAP devices.
+//! Opens the scenario's ports on TAP devices.
 
 use super::{Tap, TapOptions};
-use crate::driver::open::{HostEnd, Open, OpenFault, Wanted, boxed};
+use crate::driver::open::{HostEnd, Open, OpenFault, PortRequest, boxed};
 use longwire_block::Port;
 
-/// Makes TAP devices.
+/// Opens TAP devices.
 pub struct Opener;
 
 impl Open for Opener {
-    fn ports(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Vec<Box<dyn Port>>>, OpenFault> {
-        let open = |wanted: &Wanted<'_>| {
+    fn ports(&self, wanted: &[PortRequest<'_>]) -> Result<Vec<Vec<Box<dyn Port>>>, OpenFault> {
+        let open = |wanted: &PortRequest<'_>| {
             let options = TapOptions { up: true, ..TapOptions::default() };
             Ok(boxed(Tap::reopening(wanted.name, wanted.interface, wanted.netns, &options, wanted.queues)?))
         };

@@ -1,19 +1,19 @@
-//! Queues of a TAP interface: descriptors of `/dev/net/tun` and what they are asked.
+//! Queues of a TAP interface: descriptors of `/dev/net/tun`.
 
 use crate::interface::{OpenError, Request};
 use crate::vnet;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Opens a queue of the interface, which must not be there if it is the `first`. Returns the interface's name
-/// besides.
+/// Opens a queue of the interface, which must not exist if this is the `first`. Also returns the interface's
+/// name.
 pub(super) fn open_queue(
     interface: &str,
     several: bool,
     first: bool,
 ) -> Result<(OwnedFd, String), OpenError> {
     let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NONBLOCK;
-    // SAFETY: the path is a C string; the descriptor returned is owned by nobody else.
+    // SAFETY: the path is a C string; nothing else owns the returned descriptor.
     let queue = unsafe {
         match libc::open(c"/dev/net/tun".as_ptr(), flags) {
             fd if fd >= 0 => OwnedFd::from_raw_fd(fd),
@@ -38,7 +38,8 @@ pub(super) fn open_queue(
     Ok((queue, request.name()))
 }
 
-/// Lets the host leave checksums open and trains whole, as far as this kernel can: UDP since Linux 6.2.
+/// Lets the host send partial checksums and whole trains, as far as this kernel supports it: UDP since Linux
+/// 6.2.
 fn accept_offloads(queue: BorrowedFd<'_>, interface: &str) -> Result<(), OpenError> {
     let tcp = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
     for offloads in [tcp | libc::TUN_F_USO4 | libc::TUN_F_USO6, tcp] {
@@ -55,9 +56,9 @@ fn tun_error(interface: &str, action: &'static str) -> OpenError {
     OpenError::System { name: interface.into(), action, source: io::Error::last_os_error() }
 }
 
-/// The network namespace in which the interface behind `queue` is.
+/// The network namespace of the interface of `queue`.
 pub(super) fn namespace_of(queue: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    // SAFETY: TUNGETDEVNETNS takes no argument; the descriptor it returns is owned by nobody else.
+    // SAFETY: TUNGETDEVNETNS takes no argument; nothing else owns the descriptor that it returns.
     unsafe {
         match libc::ioctl(queue.as_raw_fd(), libc::TUNGETDEVNETNS) {
             fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd)),

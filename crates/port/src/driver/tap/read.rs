@@ -1,18 +1,18 @@
-//! Receiving a frame: into a buffer, and from there into as much of the pool as it takes; or, where long
-//! trains come one after the other, straight into the pool.
+//! Receives a frame: into a buffer, and from there into as much of the pool as it needs; or, when long trains
+//! arrive in succession, directly into the pool.
 
-use crate::vnet::{self, Found};
+use crate::vnet::{self, RawFrame};
 use longwire_block::PortStats;
 use longwire_clock::monotonic;
 use longwire_packet::{Batch, Handle, MAX_FRAME, Pool};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// What receives from the queues of an interface.
+/// Receives from the queues of an interface.
 pub(super) struct Reader {
     /// A virtio header and a frame.
     buffer: Box<[u8]>,
-    /// The frame before took the longest place there is in the pool: the next one is likely to.
+    /// The previous frame needed the largest buffer of the pool, and the next probably does too.
     expects_long: bool,
 }
 
@@ -21,10 +21,10 @@ impl Reader {
         Self { buffer: vec![0; vnet::LEN + MAX_FRAME].into(), expects_long: false }
     }
 
-    /// Takes one frame into the pool and the batch, which must have room, or counts why not.
+    /// Takes a frame into the pool and the batch, which must have room, or counts why not.
     ///
     /// # Errors
-    /// None waits, or the interface is down or gone.
+    /// No frame waits, or the interface is down or gone.
     pub(super) fn read(
         &mut self,
         queue: BorrowedFd<'_>,
@@ -32,7 +32,7 @@ impl Reader {
         stats: &mut PortStats,
         batch: &mut Batch,
     ) -> io::Result<()> {
-        // Without room for the longest the frame may fit all the same.
+        // Without room for the longest frame this one may still fit.
         let place = if self.expects_long { pool.alloc(MAX_FRAME) } else { None };
         match place {
             Some(place) => self.read_in_place(queue, place, pool, stats, batch),
@@ -48,23 +48,23 @@ impl Reader {
         batch: &mut Batch,
     ) -> io::Result<()> {
         let buffer = &mut *self.buffer;
-        // SAFETY: the buffer is ours and as long as said.
+        // SAFETY: the buffer is ours and has this length.
         let read = unsafe { libc::read(queue.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
         let read = usize::try_from(read).map_err(|_| io::Error::last_os_error())?;
         let Some((&header, bytes)) = buffer[..read].split_first_chunk() else {
             stats.in_bad += 1;
             return Ok(());
         };
-        // Not the time of the poll: a frame that came after it was looked up must not leave early.
+        // Not the time of the poll: a frame that arrived after it must not leave early.
         let arrival = monotonic().0;
         self.expects_long = is_longest(bytes.len());
-        let found = Found { header: Some(header), bytes, tag: None, open_checksum: false, arrival };
+        let found = RawFrame { header: Some(header), bytes, tag: None, open_checksum: false, arrival };
         found.keep(pool, stats, batch);
         Ok(())
     }
 
-    /// Reads into `place`, which has room for any frame. A frame that needs less is moved, so that it does
-    /// not hold more of the pool than one that was copied would.
+    /// Reads into `place`, which has room for any frame. A shorter frame is moved, so that it holds no more
+    /// of the pool than a copied one.
     fn read_in_place(
         &mut self,
         queue: BorrowedFd<'_>,
@@ -79,7 +79,7 @@ impl Reader {
             libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: header.len() },
             libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: frame.len() },
         ];
-        // SAFETY: both vectors are memory of ours, as long as said, that outlives the call.
+        // SAFETY: both vectors are our memory, of these lengths, and outlive the call.
         let read = unsafe { libc::readv(queue.as_raw_fd(), vectors.as_ptr(), 2) };
         let Ok(read) = usize::try_from(read) else {
             let error = io::Error::last_os_error();
@@ -102,13 +102,13 @@ impl Reader {
             stats.in_bad += 1;
             return Ok(());
         }
-        let found = Found { header: Some(header), bytes, tag: None, open_checksum: false, arrival };
+        let found = RawFrame { header: Some(header), bytes, tag: None, open_checksum: false, arrival };
         found.keep(pool, stats, batch);
         Ok(())
     }
 }
 
-/// Whether a frame of so many bytes takes as much of the pool as the longest.
+/// Whether a frame of this length needs as much of the pool as the longest.
 fn is_longest(len: usize) -> bool {
     Pool::cost_of(len) == Pool::cost_of(MAX_FRAME)
 }
@@ -119,7 +119,7 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixDatagram;
 
-    /// Reads a datagram of a header and so many bytes, and gives what the packet holds of the pool.
+    /// Reads a datagram of a header and `len` bytes; returns how much of the pool the packet holds.
     fn pass(reader: &mut Reader, pool: &mut Pool, stats: &mut PortStats, len: usize) -> Option<u64> {
         let (near, far) = UnixDatagram::pair().unwrap();
         near.set_nonblocking(true).unwrap();

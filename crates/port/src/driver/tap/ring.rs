@@ -1,90 +1,90 @@
-//! Many writes to one descriptor with one system call, by io_uring.
+//! Many writes to one descriptor with one system call, through io_uring.
 //!
-//! Every request says that it must not wait (`RWF_NOWAIT`), so the kernel answers it while it is handed over,
-//! in order, and keeps nothing of ours. [`Ring::write`] returns only when that is so, whatever goes wrong.
+//! Requests must not wait (`RWF_NOWAIT`), so the kernel completes them during submission, in order, and keeps
+//! no reference to our memory. [`Ring::write`] returns only when that is the case, whatever fails.
 
 use io_uring::{IoUring, opcode, types};
 use longwire_packet::BATCH;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// The result of a request that the kernel has not taken.
+/// Result of a request that the kernel has not taken.
 pub(super) const UNANSWERED: i32 = i32::MIN;
-/// System calls in a row that may take no request.
+/// Consecutive system calls that may take no request.
 const PATIENCE: u32 = 16;
 /// `IORING_ENTER_GETEVENTS` (linux/io_uring.h).
 const WAIT: u32 = 1;
 
-/// One frame to write: one piece of memory, or two.
+/// A frame to write, in one or two pieces of memory.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pieces {
+pub(super) struct FrameVectors {
     pub(super) vectors: [libc::iovec; 2],
     pub(super) count: usize,
 }
 
-impl Pieces {
+impl FrameVectors {
     pub(super) const NONE: Self =
         Self { vectors: [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; 2], count: 1 };
 }
 
-/// A ring that holds a batch of requests.
+/// A ring with room for a batch of requests.
 pub(super) struct Ring {
     ring: IoUring,
 }
 
 impl Ring {
-    /// A ring for writes to `fd`, a TAP queue.
+    /// Creates a ring for writes to `fd`, a TAP queue.
     ///
     /// # Errors
-    /// The kernel has no io_uring or refuses it, or it can't write to a TAP queue without waiting (before
-    /// Linux 5.11).
+    /// The kernel has no io_uring, refuses it, or can't write to a TAP queue without waiting (before Linux
+    /// 5.11).
     pub(super) fn open(fd: BorrowedFd<'_>) -> io::Result<Self> {
         let mut ring = Self::new()?;
-        // Since Linux 5.9. Before 5.6 the answer below would be the same for a request that is not known.
+        // Since Linux 5.9. Before 5.6 an unknown request would get the same answer as below.
         if !ring.ring.params().is_feature_poll_32bits() {
             return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
         }
         let mut result = [UNANSWERED];
         // SAFETY: no bytes are read.
-        unsafe { ring.write(fd, &[Pieces::NONE], &mut result) }?;
+        unsafe { ring.write(fd, &[FrameVectors::NONE], &mut result) }?;
         match result[0] {
-            // It was tried, and nothing is too short for a frame.
+            // The write was executed: an empty frame is too short.
             answer if answer == -libc::EINVAL => Ok(ring),
             answer if answer < 0 => Err(io::Error::from_raw_os_error(-answer)),
             _ => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
         }
     }
 
-    /// A ring for writes to what can be written to without waiting.
+    /// Creates a ring for writes that need not wait.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self { ring: IoUring::new(BATCH as u32)? })
     }
 
-    /// Writes the frames, at most a batch, in order. `results` gets for each what `write` would return, with
-    /// the error as a negative number.
+    /// Writes the frames, at most a batch, in order. `results` gets the return value of `write` for each,
+    /// with errors as negative numbers.
     ///
     /// # Errors
-    /// The ring is of no more use. The frames at the end that are [`UNANSWERED`] were not written.
+    /// The ring is unusable from now on. Frames at the end that are [`UNANSWERED`] were not written.
     ///
     /// # Safety
-    /// The pieces are memory that may be read until this returns.
+    /// The pieces are readable memory until this returns.
     pub(super) unsafe fn write(
         &mut self,
         fd: BorrowedFd<'_>,
-        frames: &[Pieces],
+        frames: &[FrameVectors],
         results: &mut [i32],
     ) -> io::Result<()> {
         results.fill(UNANSWERED);
         let queue = types::Fd(fd.as_raw_fd());
         let mut submission = self.ring.submission();
-        for (at, Pieces { vectors, count }) in frames.iter().enumerate() {
+        for (at, FrameVectors { vectors, count }) in frames.iter().enumerate() {
             let entry = match count {
                 1 => opcode::Write::new(queue, vectors[0].iov_base.cast(), vectors[0].iov_len as u32)
                     .rw_flags(libc::RWF_NOWAIT)
                     .build(),
                 _ => opcode::Writev::new(queue, vectors.as_ptr(), 2).rw_flags(libc::RWF_NOWAIT).build(),
             };
-            // SAFETY: what it points to stays until this returns, and no request outlives that.
+            // SAFETY: what it points to lives until this returns, and no request outlives that.
             if unsafe { submission.push(&entry.user_data(at as u64)) }.is_err() {
                 break;
             }
@@ -93,11 +93,11 @@ impl Ring {
         self.submit(frames.len(), results)
     }
 
-    /// Hands over what is in the queue, and waits for the answers.
+    /// Submits the queue, and waits for completions.
     fn submit(&mut self, frames: usize, results: &mut [i32]) -> io::Result<()> {
         let (mut answered, mut patience) = (0, PATIENCE);
         let broken = loop {
-            // Asking it to wait costs time, and the answers are there as a rule.
+            // Waiting costs time, and usually everything is complete.
             let waiting = self.taken(frames) - answered;
             let result = self.ring.submit_and_wait(waiting);
             let before = answered;
@@ -112,24 +112,23 @@ impl Ring {
                 _ => {}
             }
         };
-        // What the kernel has taken it may still read. It has answered by now, so this is for the day that it
-        // has not.
+        // The kernel may still read what it has taken. Normally all of it is complete by now.
         let taken = self.taken(frames);
         while answered < taken {
             let nothing: Option<&libc::sigset_t> = None;
-            // SAFETY: no argument is passed, and nothing is handed over.
+            // SAFETY: no argument is passed, and nothing is submitted.
             let _ = unsafe { self.ring.submitter().enter(0, (taken - answered) as u32, WAIT, nothing) };
             answered += self.collect(results);
         }
         Err(broken)
     }
 
-    /// How many of the frames the kernel has taken from the queue.
+    /// Number of frames that the kernel has taken from the queue.
     fn taken(&mut self, frames: usize) -> usize {
         frames.saturating_sub(self.ring.submission().len())
     }
 
-    /// Takes the answers that are there, and says how many.
+    /// Takes the available completions, and returns their number.
     fn collect(&mut self, results: &mut [i32]) -> usize {
         let mut count = 0;
         for answer in self.ring.completion() {
@@ -142,7 +141,7 @@ impl Ring {
     }
 }
 
-/// Whether the same call may do better at once.
+/// Whether repeating the call may succeed at once.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY))
 }

@@ -1,6 +1,6 @@
-//! Sending a batch of frames: gathered from the pool with their headers, then written together or one by one.
+//! Sends a batch of frames: gathered from the pool with their headers, then written together or one by one.
 
-use super::ring::{Pieces, Ring, UNANSWERED};
+use super::ring::{FrameVectors, Ring, UNANSWERED};
 use crate::vnet;
 use longwire_block::PortStats;
 use longwire_packet::{BATCH, Batch, Pool};
@@ -8,21 +8,21 @@ use longwire_wire::virtio;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Attempts to write one frame that the kernel would not take at once.
+/// Attempts to write a frame that the kernel does not take at once.
 const TRIES: u32 = 4;
-/// Fewer frames than this are written one by one, which is then cheaper (decision 41).
+/// Batches below this size are written one by one, which is cheaper (decision 41).
 const FEW: usize = 4;
-/// A header and a frame up to this length are put together, which is cheaper for the kernel to read than two
-/// pieces.
+/// A header and frame up to this total length are copied together: one piece is cheaper for the kernel than
+/// two.
 const SLOT: usize = 256;
 
 /// How a batch of frames is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Writes {
-    /// With one system call, by io_uring, where the kernel allows it; else as below.
+    /// With one system call, through io_uring, where the kernel allows it; else as below.
     #[default]
     Together,
-    /// With a system call each.
+    /// With one system call per frame.
     Single,
 }
 
@@ -38,11 +38,11 @@ pub(super) enum Answer {
 }
 
 impl Answer {
-    /// By what `write` returns, with the error as a negative number.
+    /// From the return value of `write`, with errors as negative numbers.
     fn of(result: i32, length: usize) -> Self {
         match result {
             written if usize::try_from(written) == Ok(length) => Self::Sent,
-            // A queue takes a frame whole. One that was cut off is no frame.
+            // A queue takes frames whole, so the frame was truncated.
             0.. => Self::Oversize,
             UNANSWERED => Self::Full,
             _ => match -result {
@@ -55,11 +55,11 @@ impl Answer {
     }
 }
 
-/// Memory for a batch, made once, and how it is written.
+/// Buffers for a batch, allocated once, and how it is written.
 pub(super) struct Sender {
     arrays: Box<Arrays>,
     ring: Option<Ring>,
-    /// Why there is no ring, if there should be one.
+    /// Why there is no ring, if one was requested.
     refused: Option<io::Error>,
     /// Frames in the arrays.
     used: usize,
@@ -68,14 +68,14 @@ pub(super) struct Sender {
 struct Arrays {
     /// Header and frame, or only the header.
     slots: [[u8; SLOT]; BATCH],
-    pieces: [Pieces; BATCH],
+    pieces: [FrameVectors; BATCH],
     results: [i32; BATCH],
-    /// By frame: bytes to write, its segments and their bytes.
-    worth: [Worth; BATCH],
+    /// For each frame: bytes to write, its segments and their bytes.
+    worth: [FrameSize; BATCH],
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Worth {
+struct FrameSize {
     length: usize,
     segments: u64,
     bytes: u64,
@@ -85,7 +85,6 @@ struct Worth {
 unsafe impl Send for Sender {}
 
 impl Sender {
-    /// Writes to `queue`.
     pub(super) fn new(queue: BorrowedFd<'_>, writes: Writes) -> Self {
         let (ring, refused) = match writes {
             Writes::Together => match Ring::open(queue) {
@@ -94,10 +93,10 @@ impl Sender {
             },
             Writes::Single => (None, None),
         };
-        let nothing = Worth { length: 0, segments: 0, bytes: 0 };
+        let nothing = FrameSize { length: 0, segments: 0, bytes: 0 };
         let arrays = Box::new(Arrays {
             slots: [[0; SLOT]; BATCH],
-            pieces: [Pieces::NONE; BATCH],
+            pieces: [FrameVectors::NONE; BATCH],
             results: [UNANSWERED; BATCH],
             worth: [nothing; BATCH],
         });
@@ -112,8 +111,8 @@ impl Sender {
         }
     }
 
-    /// Sends the frames in order. Each is counted: sent, too long for `mtu`, or not taken. They stay the
-    /// caller's. Returns what the interface is, if it is not up.
+    /// Sends the frames in order. Each is counted as sent, too long for `mtu`, or not taken. The caller keeps
+    /// them. Returns the state of the interface if it is not up.
     pub(super) fn send(
         &mut self,
         queue: BorrowedFd<'_>,
@@ -127,7 +126,7 @@ impl Sender {
         let Arrays { pieces, results, .. } = &mut *self.arrays;
         results[..used].fill(UNANSWERED);
         if let Some(ring) = self.ring.as_mut().filter(|_| used >= FEW) {
-            // SAFETY: the pieces are in the arrays, or are frames of the pool that this borrows.
+            // SAFETY: the pieces are in the arrays, or are frames of the borrowed pool.
             if let Err(error) = unsafe { ring.write(queue, &pieces[..used], &mut results[..used]) } {
                 (self.ring, self.refused) = (None, Some(error));
             }
@@ -135,12 +134,12 @@ impl Sender {
         self.settle(queue, stats)
     }
 
-    /// Counts what became of each of the gathered frames, and writes those that were not taken, as far as
-    /// that keeps their order.
+    /// Counts the outcome of each gathered frame, and retries frames that were not taken, as far as that
+    /// keeps the order.
     fn settle(&self, queue: BorrowedFd<'_>, stats: &mut PortStats) -> Option<Answer> {
         let used = self.used;
         let mut not_up = None;
-        // What was refused in front of a frame that is out can't follow it.
+        // A frame refused before one that was sent can't be sent after it.
         let is_sent = |at: &usize| self.answer(*at) == Answer::Sent;
         let retry_from = (0..used).rev().find(is_sent).map_or(0, |at| at + 1);
         for at in 0..used {
@@ -148,7 +147,7 @@ impl Sender {
             if answer == Answer::Full && at >= retry_from {
                 answer = self.write(queue, at);
             }
-            let Worth { segments, bytes, .. } = self.arrays.worth[at];
+            let FrameSize { segments, bytes, .. } = self.arrays.worth[at];
             match answer {
                 Answer::Sent => {
                     stats.out_frames += segments;
@@ -165,7 +164,7 @@ impl Sender {
         not_up
     }
 
-    /// Puts down where each frame and its header are.
+    /// Records where each frame and its header are.
     fn gather(&mut self, pool: &Pool, batch: &Batch, mtu: u32, stats: &mut PortStats) {
         let Arrays { slots, pieces, worth, .. } = &mut *self.arrays;
         let mut used = 0;
@@ -179,7 +178,7 @@ impl Sender {
             let length = vnet::LEN + frame.len();
             let slot = &mut slots[used];
             slot[..vnet::LEN].copy_from_slice(&virtio::Header::write(meta));
-            let Pieces { vectors, count } = &mut pieces[used];
+            let FrameVectors { vectors, count } = &mut pieces[used];
             vectors[0].iov_base = slot.as_mut_ptr().cast();
             if let Some(room) = slot.get_mut(vnet::LEN..length) {
                 room.copy_from_slice(frame);
@@ -189,7 +188,7 @@ impl Sender {
                 vectors[1] = libc::iovec { iov_base: base, iov_len: frame.len() };
                 (vectors[0].iov_len, *count) = (vnet::LEN, 2);
             }
-            worth[used] = Worth { length, segments, bytes: meta.segment_bytes() };
+            worth[used] = FrameSize { length, segments, bytes: meta.segment_bytes() };
             used += 1;
         }
         self.used = used;
@@ -199,9 +198,9 @@ impl Sender {
         Answer::of(self.arrays.results[at], self.arrays.worth[at].length)
     }
 
-    /// Writes one of the gathered frames. Runs only while `send` holds the pool, so that the frames stay put.
+    /// Writes one of the gathered frames. `send` holds the pool meanwhile, so that frames don't move.
     fn write(&self, queue: BorrowedFd<'_>, at: usize) -> Answer {
-        let Pieces { vectors, count } = &self.arrays.pieces[at];
+        let FrameVectors { vectors, count } = &self.arrays.pieces[at];
         for _ in 0..TRIES {
             // SAFETY: both vectors point to memory that outlives the call and is only read.
             let written = unsafe {
@@ -254,7 +253,7 @@ mod tests {
         batch
     }
 
-    /// The numbers of the frames that wait, which are as long as they should be.
+    /// The numbers of the waiting frames, whose lengths are checked.
     fn drain(far: &UnixDatagram) -> Vec<u8> {
         let mut numbers = Vec::new();
         let mut buffer = [0; 2048];
@@ -282,7 +281,7 @@ mod tests {
 
     #[test]
     fn what_a_full_queue_does_not_take_is_counted_and_the_rest_in_order() {
-        // Datagrams are taken whole or not at all, as by a TAP queue, and only a few can wait.
+        // Like a TAP queue, the socket takes datagrams whole or not at all, and only a few fit.
         let (near, far) = UnixDatagram::pair().unwrap();
         near.set_nonblocking(true).unwrap();
         far.set_nonblocking(true).unwrap();

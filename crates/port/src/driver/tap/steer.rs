@@ -1,9 +1,8 @@
-//! Which queue of a TAP interface a frame of the host waits in: always the same for both directions of a
-//! flow.
+//! Assigns frames of the host to queues of a TAP interface: both directions of a flow have the same queue.
 //!
-//! Without a program the kernel sends a flow to the queue by which its other direction was written last. That
-//! is the queue of the worker that has the link, and it changes when the first answer comes, so that frames
-//! could overtake others.
+//! Without a program the kernel puts a flow into the queue through which its other direction was last
+//! written. That is the queue of the worker that has the link, and it changes with the first reply, so that
+//! frames could overtake others.
 
 use crate::bpf::{self, Instruction, Kind};
 use std::io;
@@ -16,7 +15,7 @@ const V4: i16 = 26;
 const PORTS: i16 = 41;
 const DONE: i16 = 45;
 
-/// Spreads the flows of the interface behind `queue` over its queues.
+/// Spreads the flows of `queue`'s interface over its queues.
 pub(super) fn by_flow(queue: BorrowedFd<'_>) -> io::Result<()> {
     let program = bpf::load(Kind::SocketFilter, &program(), 0)?;
     let fd = program.as_raw_fd();
@@ -27,8 +26,8 @@ pub(super) fn by_flow(queue: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Returns a hash of the addresses, and of the ports of TCP and UDP packets that are no fragments; of other
-/// frames zero. The kernel takes it modulo the number of queues. A load from behind the end of the frame ends
+/// The program hashes the addresses, and the ports of unfragmented TCP and UDP packets; the result is zero
+/// for other frames. The kernel takes it modulo the number of queues. A load beyond the end of the frame ends
 /// the program with zero.
 fn program() -> Vec<Instruction> {
     let instruction = |code, registers, offset, immediate| Instruction { code, registers, offset, immediate };
@@ -40,7 +39,7 @@ fn program() -> Vec<Instruction> {
     // r7 ^= r0.
     let mix = instruction(0xaf, 0x07, 0, 0);
     let mut all = vec![
-        // r6 = the packet, by which loads find it; r7 = 0.
+        // r6 = the packet, for loads; r7 = 0.
         instruction(0xbf, 0x16, 0, 0),
         instruction(0xb7, 7, 0, 0),
         half(12),
@@ -55,14 +54,14 @@ fn program() -> Vec<Instruction> {
     jump(&mut all, EQUAL, 0x0800, V4);
     jump(&mut all, UNEQUAL, 0x86dd, DONE);
     (22..54).step_by(4).for_each(|at| all.extend([word(at), mix]));
-    // r8 = where the ports are.
+    // r8 = offset of the ports.
     all.extend([byte(20), instruction(0xb7, 8, 0, 54)]);
     jump(&mut all, EQUAL, libc::IPPROTO_TCP, PORTS);
     jump(&mut all, EQUAL, libc::IPPROTO_UDP, PORTS);
     jump(&mut all, ALWAYS, 0, DONE);
     debug_assert_eq!(all.len(), V4 as usize);
     all.extend([word(26), mix, word(30), mix, half(20)]);
-    // More fragments follow, or this is not the first: r0 &= 0x3fff.
+    // Fragments: r0 &= 0x3fff.
     all.push(instruction(0x57, 0, 0, 0x3fff));
     jump(&mut all, UNEQUAL, 0, DONE);
     // r8 = 14 + (r0 & 0xf) * 4.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 const NAME: &str = "t0";
 
-/// Runs `test` in a network namespace of its own, which ends with its thread.
+/// Runs `test` in its own network namespace, which ends with its thread.
 fn in_namespace(test: fn()) {
     let thread = std::thread::spawn(move || {
         // SAFETY: unshare takes no pointers; it changes this thread only.
@@ -40,7 +40,7 @@ fn frame(len: usize, seed: u8) -> Vec<u8> {
     bytes
 }
 
-/// A batch of frames of several lengths, those in one piece and those in two among them.
+/// A batch of frames of several lengths, some in one piece and some in two.
 fn batch(pool: &mut Pool) -> (Batch, Vec<Vec<u8>>) {
     let frames: Vec<_> = (0..BATCH).map(|at| frame(14 + at * 23, at as u8)).collect();
     let mut batch = Batch::new();
@@ -48,7 +48,7 @@ fn batch(pool: &mut Pool) -> (Batch, Vec<Vec<u8>>) {
     (batch, frames)
 }
 
-/// Receives so many frames.
+/// Receives `count` frames.
 fn receive(port: &mut dyn Port, pool: &mut Pool, count: usize) -> Vec<Vec<u8>> {
     let (start, mut frames) = (Instant::now(), Vec::new());
     while frames.len() < count {
@@ -63,7 +63,7 @@ fn receive(port: &mut dyn Port, pool: &mut Pool, count: usize) -> Vec<Vec<u8>> {
     frames
 }
 
-/// Has this thread's system calls of one number fail with EPERM from now on.
+/// Makes a system call fail with EPERM in this thread from now on.
 fn forbid(call: libc::c_long) {
     let statement =
         |code: u32, jump_else, k| libc::sock_filter { code: code as u16, jt: 0, jf: jump_else, k };
@@ -147,7 +147,7 @@ fn what_the_kernel_refuses_in_a_batch_holds_nothing_up() {
     in_namespace(|| {
         let (mut tap, mut host, mut pool) = (tap(), host(), pool());
         let (batch, mut frames) = batch(&mut pool);
-        // The checksum would be behind the frame's end, which no driver lets in.
+        // The checksum would be beyond the frame's end, which drivers reject on receipt.
         for at in [40, 20, 0] {
             pool.meta_mut(batch.as_slice()[at]).set_open_checksum(60_000, 16);
             frames.remove(at);
@@ -172,7 +172,7 @@ fn a_batch_for_an_interface_that_is_down_or_gone_is_counted() {
         assert!(matches!(tap.transmit(&mut pool, &sent), Err(PortError::Vanished { .. })));
         let stats = tap.stats();
         assert_eq!((stats.out_down, stats.out_frames, pool.live()), (2 * BATCH as u64, 0, 0));
-        // The name is free at once, whatever the ring was last used for.
+        // The name is free at once, whatever the ring's last use was.
         drop(tap);
         drop(self::tap());
         drop(self::tap());

@@ -76,15 +76,15 @@ fn who_asks_for_bodies_and_reads_none_is_cut_off() {
             break;
         }
     }
-    assert_eq!(bench.attachment.counts.last_cut, Some(Cut::Stalled));
+    assert_eq!(bench.attachment.counts.last_cut, Some(CutReason::Stalled));
 }
 
-/// A thousandth of the worker's time is set aside: 10 us at once, 25 trips, and 1 us per millisecond: work
+/// A thousandth of the worker's time is set aside: 10 us at once, 25 trips, and 1 us per millisecond. Work
 /// begun with a small balance is finished.
 #[test]
 fn packets_go_up_as_far_as_time_is_set_aside() {
     let mut bench = Bench::new(Limits::default(), 1_000_000_000);
-    bench.common = Common(Allowance::new(1_000_000));
+    bench.common = SharedAllowance(Allowance::new(1_000_000));
     let up = (0..200).filter(|_| bench.offer(MS, &frame(60)).is_ok()).count();
     assert_eq!(
         (up, bench.attachment.counts.over_time, bench.attachment.counts.worker_ns),
@@ -110,7 +110,7 @@ fn packets_go_up_as_far_as_time_is_set_aside() {
 fn what_is_asked_for_waits_for_time() {
     let limits = Limits { answer_within: Nanos(200 * MS), ..Limits::default() };
     let mut bench = Bench::new(limits, 1_000_000);
-    bench.common = Common(Allowance::new(1_000_000));
+    bench.common = SharedAllowance(Allowance::new(1_000_000));
     bench.offer(MS, &frame(1500)).unwrap();
     bench.told().unwrap();
     for _ in 0..100 {

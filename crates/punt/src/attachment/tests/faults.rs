@@ -30,8 +30,8 @@ fn what_is_not_answered_in_time_is_passed_and_silence_ends() {
             break;
         }
     }
-    assert_eq!(bench.attachment.counts.last_cut, Some(Cut::Stalled));
-    assert_eq!(bench.offer(2000 * MS, &frame(60)), Err(Refused::Gone));
+    assert_eq!(bench.attachment.counts.last_cut, Some(CutReason::Stalled));
+    assert_eq!(bench.offer(2000 * MS, &frame(60)), Err(OfferError::Gone));
 }
 
 #[test]
@@ -73,7 +73,10 @@ fn who_answers_late_is_not_cut_off_and_who_says_more_than_that_is() {
     }
     (0..18).for_each(|_| bench.answer(next, Verdict::Drop));
     bench.collect(20_020 * MS);
-    assert_eq!((bench.attachment.counts.faults, bench.attachment.counts.last_cut), (21, Some(Cut::Flood)));
+    assert_eq!(
+        (bench.attachment.counts.faults, bench.attachment.counts.last_cut),
+        (21, Some(CutReason::Flood))
+    );
 }
 
 #[test]
@@ -99,20 +102,23 @@ fn packets_given_back_are_late_and_no_fault() {
 #[test]
 fn who_leaves_or_writes_nonsense_is_cut_off_and_nothing_is_lost() {
     type Deed = fn(&mut Bench);
-    let deeds: [(Deed, Cut); 6] = [
-        (|bench| bench.status.leave(Cut::Left), Cut::Left),
-        (|bench| bench.memory.words()[DOWN_HEAD].store(u64::MAX, Ordering::Relaxed), Cut::Broken),
-        (|bench| bench.say(99, [0; 3], &[]), Cut::Broken),
+    let deeds: [(Deed, CutReason); 6] = [
+        (|bench| bench.status.leave(CutReason::Left), CutReason::Left),
+        (|bench| bench.memory.words()[DOWN_HEAD].store(u64::MAX, Ordering::Relaxed), CutReason::Broken),
+        (|bench| bench.say(99, [0; 3], &[]), CutReason::Broken),
         (
             |bench| {
                 bench.down.line(0, &[u64::MAX; 8]);
                 bench.down.advance(1);
                 bench.down.publish();
             },
-            Cut::Broken,
+            CutReason::Broken,
         ),
-        (|bench| (0..250).for_each(|_| bench.answer(1 << 40, Verdict::Drop)), Cut::Flood),
-        (|bench| (0..250).for_each(|_| bench.say(down::NEW, [0, send(9).word(), 0], &[0; 60])), Cut::Flood),
+        (|bench| (0..250).for_each(|_| bench.answer(1 << 40, Verdict::Drop)), CutReason::Flood),
+        (
+            |bench| (0..250).for_each(|_| bench.say(down::NEW, [0, send(9).word(), 0], &[0; 60])),
+            CutReason::Flood,
+        ),
     ];
     for (at, (deed, why)) in deeds.into_iter().enumerate() {
         let limits = Limits { faults: 100, ..Limits::default() };
@@ -167,7 +173,7 @@ fn words_that_change_while_they_are_read_do_no_harm() {
             scribbler.join().unwrap();
             bench.collect(now);
             assert!(bench.attachment.counts.cut > 0, "round {round}: it was noticed");
-            bench.attachment.cut(Cut::Stopped);
+            bench.attachment.cut(CutReason::Stopped);
             bench.collect(now);
             assert_eq!(bench.pool.live(), 0);
         }
@@ -181,7 +187,7 @@ fn scribble(memory: &Memory, seed: u64) {
         dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         dice >> 33
     };
-    let sizes = Sizes::at_least(0, 0);
+    let sizes = RingSizes::at_least(0, 0);
     let first = sizes.down_place().first;
     for _ in 0..SCRIBBLES {
         let line = first + (roll() % 4096) as usize * 8;
@@ -267,7 +273,7 @@ proptest! {
             came += left as u64 - (bench.attachment.counts.made - made);
             prop_assert_eq!(bench.attachment.kept(), went - came);
         }
-        bench.attachment.cut(Cut::Stopped);
+        bench.attachment.cut(CutReason::Stopped);
         let rest = bench.collect(now).passed.len() as u64;
         prop_assert_eq!((bench.pool.live(), went), (0, came + rest));
         let Counts { up, verdicts, late, returned, .. } = bench.attachment.counts;

@@ -4,7 +4,7 @@ mod bodies;
 mod faults;
 
 use super::*;
-use crate::layout::{DOWN_HEAD, ENDED, MAX_FRAME, Sizes};
+use crate::layout::{DOWN_HEAD, ENDED, MAX_FRAME, RingSizes};
 use crate::ring::{Reader, Writer};
 use crate::shared::Memory;
 use crate::wire::{Bell, Status};
@@ -23,7 +23,7 @@ struct Bench {
     pool: Pool,
     out: Outbox,
     passed: Vec<Handle>,
-    common: Common,
+    common: SharedAllowance,
     memory: Arc<Memory>,
     up: Reader,
     down: Writer,
@@ -43,7 +43,7 @@ struct Back {
 
 impl Bench {
     fn new(limits: Limits, rate: u64) -> Self {
-        let sizes = Sizes::at_least(0, 0);
+        let sizes = RingSizes::at_least(0, 0);
         let memory = Arc::new(Memory::create(sizes.words()).unwrap());
         let (here, there) = UnixStream::pair().unwrap();
         let status = Arc::new(Status::default());
@@ -57,7 +57,7 @@ impl Bench {
             pool: Pool::new(4 << 20).unwrap(),
             out: Outbox::default(),
             passed: Vec::with_capacity(longwire_block::OUTBOX),
-            common: Common(Allowance::UNBOUNDED),
+            common: SharedAllowance(Allowance::UNBOUNDED),
             up: Reader::new(Arc::clone(&memory), sizes.up_place()),
             down: Writer::new(Arc::clone(&memory), sizes.down_place()),
             memory,
@@ -66,7 +66,7 @@ impl Bench {
         }
     }
 
-    fn offer(&mut self, at: u64, frame: &[u8]) -> Result<(), Refused> {
+    fn offer(&mut self, at: u64, frame: &[u8]) -> Result<(), OfferError> {
         let handle = self.pool.insert(frame).unwrap();
         self.pool.meta_mut(handle).arrival = at;
         let class = Class { fid: 9, class: 2, flow: 77, network: 14, transport: 34 };
@@ -165,9 +165,9 @@ fn what_is_not_to_go_on_without_an_answer_is_dropped() {
     let dropped = || Back { dropped: 1, ..Back::default() };
     assert_eq!(bench.collect(30 * MS), dropped(), "late");
     bench.offer(31 * MS, &frame(60)).unwrap();
-    bench.attachment.cut(Cut::Left);
+    bench.attachment.cut(CutReason::Left);
     assert_eq!(bench.collect(32 * MS), dropped(), "who had it is gone");
-    assert_eq!(bench.offer(33 * MS, &frame(60)), Err(Refused::Absent), "nobody is there");
+    assert_eq!(bench.offer(33 * MS, &frame(60)), Err(OfferError::Absent), "nobody is there");
     let Counts { late, returned, absent, .. } = bench.attachment.counts;
     assert_eq!((late, returned, absent), (1, 1, 1));
 }
@@ -223,11 +223,11 @@ fn full_and_beyond_the_promise_are_refused() {
     let limits = Limits { packets: 16, ..Limits::default() };
     let mut bench = Bench::new(limits, 1_000_000);
     (0..16).for_each(|n| bench.offer(n, &frame(60)).unwrap());
-    assert_eq!(bench.offer(20, &frame(60)), Err(Refused::Full));
+    assert_eq!(bench.offer(20, &frame(60)), Err(OfferError::Full));
     // The oldest blocks those after it.
     (1..16).for_each(|token| bench.answer(token, Verdict::Drop));
     assert_eq!(bench.collect(MS).dropped, 15);
-    assert_eq!(bench.offer(MS, &frame(60)), Err(Refused::Full));
+    assert_eq!(bench.offer(MS, &frame(60)), Err(OfferError::Full));
     bench.answer(0, Verdict::Drop);
     bench.collect(MS);
     assert_eq!(bench.offer(MS, &frame(60)), Ok(()));

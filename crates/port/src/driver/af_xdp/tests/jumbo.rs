@@ -1,4 +1,4 @@
-//! Tests of frames that take several pieces of the shared memory.
+//! Tests of frames that need several buffers of the shared memory.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn pair(mtu: u32) -> Far {
     Far::on("far")
 }
 
-/// Opens `near`, or says why this kernel can't.
+/// Opens `near`; prints why if this kernel can't.
 fn open(plan: AfXdpPlan) -> Option<Driven> {
     match AfXdpPort::open(plan) {
         Ok(port) => Some(Driven::from(port)),
@@ -65,7 +65,7 @@ fn what_small_rings_have_no_room_for_is_counted() {
         assert_eq!((stats.out_frames + stats.out_full, stats.out_oversize), (500, 1));
         assert_eq!(stats.out_bytes, stats.out_frames * 9014);
 
-        // While nobody takes them out, three pieces each.
+        // While nobody receives, three buffers each.
         (0..500).for_each(|_| {
             far.send(&frame(9014, 2));
         });
@@ -77,7 +77,7 @@ fn what_small_rings_have_no_room_for_is_counted() {
             came += frames.len() as u64;
         }
         assert_eq!(came + near.port.stats().in_missed, 500);
-        // And all places are there again.
+        // Afterwards all buffers are free again.
         for _ in 0..10 {
             far.send(&frame(9000, 3));
             assert!(near.receive(1) == [frame(9000, 3)]);

@@ -1,0 +1,165 @@
+//! What can't change while a scenario runs, compared: objects that neither join nor leave, settings that are
+//! fixed, and those of the engine.
+
+use longwire_scenario::{Event, Plan, Router};
+use longwire_units::Nanos;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+const AGAIN: &str = "start the instance again";
+
+/// A difference that can't be removed while packets flow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FixedDifference {
+    /// What differs.
+    pub what: String,
+    /// Why it can't change, and what to do.
+    pub reason: String,
+}
+
+/// Whether an event describes the start.
+pub fn is_at_start(event: &Event) -> bool {
+    event.time == Nanos::ZERO && event.repeat.is_none() && event.ramp.is_none()
+}
+
+/// Whether two plans have the same links between the same ends, the same hosts, ports and bridges, and
+/// the same paths.
+pub fn are_joined_alike(now: &Plan, wanted: &Plan) -> bool {
+    let link = |plan: &Plan, place: usize| {
+        let link = &plan.links[place];
+        (link.name.clone(), [link.from, link.to].map(|end| plan.end_name(end).to_owned()))
+    };
+    now.links.len() == wanted.links.len()
+        && (0..now.links.len()).all(|place| link(now, place) == link(wanted, place))
+        && outer_ports(now).eq(outer_ports(wanted))
+        && now.bridges == wanted.bridges
+        && paths(now) == paths(wanted)
+}
+
+/// The names of hosts and declared ports, by place.
+fn outer_ports(plan: &Plan) -> impl Iterator<Item = (usize, &str)> {
+    let outer = plan.ports.iter().enumerate().filter(|(_, port)| port.attachment.is_outer());
+    outer.map(|(place, port)| (place, &*port.name))
+}
+
+/// The differences of two plans that remain when links, hosts and ports have joined and left, and settings
+/// have changed.
+pub fn fixed_differences(now: &Plan, wanted: &Plan) -> Vec<FixedDifference> {
+    let mut all = Vec::new();
+    let mut single = |what: &str, differs: bool| {
+        if differs {
+            let reason = format!("it is fixed when the instance starts: {AGAIN}");
+            all.push(FixedDifference { what: what.into(), reason });
+        }
+    };
+    single("seed", now.seed != wanted.seed);
+    single("routing", now.routing != wanted.routing);
+    single("[engine]", text(&now.engine) != text(&wanted.engine));
+    single("[fidelity]", text(&now.fidelity) != text(&wanted.fidelity));
+    single("[nesp]", text(&now.nesp) != text(&wanted.nesp));
+    single("[[forwarder]]", text(&now.forwarders) != text(&wanted.forwarders));
+    single("[[at]]", events(now) != events(wanted));
+    for (kind, list) in LISTS {
+        compare(kind, &list(now), &list(wanted), &mut all);
+    }
+    all
+}
+
+/// The objects of a section by name, each with its fixed part.
+type List = fn(&Plan) -> Vec<(String, String)>;
+
+const LISTS: [(&str, List); 5] = [
+    ("host", |plan| {
+        let of = |host: &longwire_scenario::Host| {
+            let fixed = (&host.addresses, host.mac, host.mtu, &host.gateways, &host.routes, &host.driver);
+            (host.name.to_string(), text(&fixed))
+        };
+        plan.hosts.iter().map(of).collect()
+    }),
+    ("port", |plan| {
+        let files = plan.ports.iter().filter(|port| port.attachment.driven().is_some());
+        let of = |port: &longwire_scenario::Port| {
+            (port.name.to_string(), text(&(&port.attachment, &port.addresses, port.mac, port.queues)))
+        };
+        files.map(of).collect()
+    }),
+    ("router", |plan| {
+        plan.routers.iter().map(|router| (router.name.to_string(), text(&fixed(router)))).collect()
+    }),
+    ("medium", |plan| {
+        let links = |medium: &longwire_scenario::Medium| {
+            let names = medium.links.iter().map(|&place| &plan.links[place as usize].name);
+            text(&(medium.spec.kind, names.collect::<Vec<_>>()))
+        };
+        plan.media.iter().map(|medium| (medium.name.to_string(), links(medium))).collect()
+    }),
+    ("source", |plan| {
+        let of = |source: &longwire_scenario::Source| {
+            let from = &plan.ports[usize::from(source.in_port)].name;
+            (source.name.to_string(), text(&(from, source.source, source.start)))
+        };
+        plan.sources.iter().map(of).collect()
+    }),
+];
+
+/// A router without its changeable part.
+fn fixed(router: &Router) -> Router {
+    let mut router = Router { segment: 0, ..router.clone() };
+    if !router.control {
+        router.routes.clear();
+    }
+    let flows = router.sharing.iter_mut().flat_map(|sharing| &mut sharing.flows);
+    flows.for_each(|flow| flow.weight = longwire_sched::Weight::ONE);
+    router
+}
+
+/// Objects of a kind that differ; hosts and ports may be in one of the plans only.
+fn compare(
+    kind: &str,
+    now: &[(String, String)],
+    wanted: &[(String, String)],
+    all: &mut Vec<FixedDifference>,
+) {
+    let by_name = |list: &[(String, String)]| list.iter().cloned().collect::<BTreeMap<_, _>>();
+    let (there, then) = (by_name(now), by_name(wanted));
+    let comes_and_goes = ["host", "port"].contains(&kind);
+    let mut refuse = |name: &String, reason: String| {
+        all.push(FixedDifference { what: format!("{kind} \"{name}\""), reason });
+    };
+    for (name, fixed) in now {
+        match then.get(name) {
+            None if comes_and_goes => {}
+            None => refuse(name, format!("it is not in the scenario any more: {AGAIN}")),
+            Some(other) if other != fixed && comes_and_goes => {
+                refuse(
+                    name,
+                    "its addresses or other fixed settings differ: remove it, and then add it".into(),
+                );
+            }
+            Some(other) if other != fixed => {
+                refuse(name, format!("its addresses or other fixed settings differ: {AGAIN}"));
+            }
+            Some(_) => {}
+        }
+    }
+    for (name, _) in wanted.iter().filter(|(name, _)| !comes_and_goes && !there.contains_key(name)) {
+        refuse(name, format!("it is new: {AGAIN}"));
+    }
+}
+
+/// The events after the start, in order.
+fn events(plan: &Plan) -> Vec<(Nanos, String)> {
+    let events = plan.events.iter().filter(|event| !is_at_start(event));
+    let of_routers = plan.router_events.iter().filter(|event| event.time > Nanos::ZERO);
+    let events = events.map(|event| (event.time, event.describe(plan)));
+    events.chain(of_routers.map(|event| (event.time, event.describe(&plan.routers)))).collect()
+}
+
+fn paths(plan: &Plan) -> String {
+    let Plan { routes, address_rules, pair_rules, steers, link_requests, .. } = plan;
+    text(&(routes, address_rules, pair_rules, steers, link_requests))
+}
+
+fn text(value: &impl Debug) -> String {
+    format!("{value:?}")
+}

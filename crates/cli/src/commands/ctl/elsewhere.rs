@@ -1,0 +1,70 @@
+//! Which instance `longwire ctl` means: one of this machine, or one that is served elsewhere.
+
+use anyhow::ensure;
+use longwire_control::{Client, RemoteFiles, RemoteInstance, RemoteUrl, directory};
+use std::path::PathBuf;
+
+/// An instance that `longwire serve --listen` serves on TCP, instead of one of this machine.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "An instance on another machine")]
+pub struct Elsewhere {
+    /// Use the instance that is served at this address: https://HOST:PORT, or http:// to this machine.
+    #[arg(long, global = true, value_name = "URL")]
+    remote: Option<RemoteUrl>,
+
+    /// The authorities that sign the server's certificate, or that certificate (PEM).
+    #[arg(long, global = true, value_name = "FILE")]
+    ca: Option<PathBuf>,
+
+    /// The certificate to show the server (PEM).
+    #[arg(long, global = true, value_name = "FILE")]
+    cert: Option<PathBuf>,
+
+    /// The key of that certificate (PEM).
+    #[arg(long, global = true, value_name = "FILE")]
+    key: Option<PathBuf>,
+
+    /// A file with the token to send.
+    #[arg(long, global = true, value_name = "FILE")]
+    token: Option<PathBuf>,
+}
+
+impl Elsewhere {
+    /// Selects the instance: the remote one, or the one of this machine with this name, or the only one.
+    ///
+    /// # Errors
+    /// If there is none, the name is ambiguous, or a file can't be used.
+    pub fn connect(&self, name: Option<&str>) -> anyhow::Result<Client> {
+        let Self { remote, ca, cert, key, token } = self;
+        let Some(url) = remote else {
+            self.check_alone()?;
+            return Ok(Client::connect(&directory(), name)?);
+        };
+        if let Some(name) = name {
+            anyhow::bail!("--remote says which instance: leave out \"{name}\"");
+        }
+        let (ca, certificate) = (ca.clone(), cert.clone());
+        let files = RemoteFiles { ca, certificate, key: key.clone(), token: token.clone() };
+        Ok(Client::of_remote(RemoteInstance::new(url.clone(), &files)?)?)
+    }
+
+    /// The client of the remote instance, if one is meant.
+    ///
+    /// # Errors
+    /// If a file can't be used.
+    pub fn remote(&self) -> anyhow::Result<Option<Client>> {
+        self.check_alone()?;
+        self.remote.is_some().then(|| self.connect(None)).transpose()
+    }
+
+    /// Checks that what is for an instance elsewhere is given with that.
+    fn check_alone(&self) -> anyhow::Result<()> {
+        let Self { remote, ca, cert, key, token } = self;
+        let is_alone = [ca, cert, key, token].into_iter().all(Option::is_none);
+        ensure!(
+            is_alone || remote.is_some(),
+            "--ca, --cert, --key and --token are for an instance elsewhere: add --remote URL"
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,272 @@
+//! `longwire ctl apply` and SIGHUP, where files add and remove links and hosts.
+
+mod support;
+
+use longwire_lab::Lab;
+use serde_json::Value;
+use std::process::{Child, Stdio};
+use support::service::Service;
+use support::{Folder, json, row, stderr, stdout};
+
+const SOURCES: &str = "\
+    [[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.1\"\n\n\
+    [[port]]\nname = \"b\"\ndriver = \"source\"\naddresses = \"10.0.1.2\"\n\n\
+    [[port]]\nname = \"c\"\ndriver = \"source\"\naddresses = \"10.0.1.3\"\n\n\
+    [[source]]\nname = \"video\"\nfrom = \"a\"\nto = \"b\"\nmodel = \"cbr\"\nrate = \"1 Mbit/s\"\n";
+
+fn link(name: &str, ends: [&str; 2], keys: &str) -> String {
+    format!("\n[[link]]\nname = \"{name}\"\nfrom = \"{}\"\nto = \"{}\"\n{keys}\n", ends[0], ends[1])
+}
+
+fn settings(service: &Service, link: &str) -> Value {
+    let get = json(&service.ctl(&["get", link, "--json"]), 0);
+    row(&get, &format!("link {link}"))["settings"].clone()
+}
+
+#[test]
+fn files_add_and_remove_links_among_other_changes() {
+    let folder = Folder::new("apply-links");
+    let up = |delay: &str| link("up", ["a", "b"], &format!("delay = \"{delay}\""));
+    let before = format!("{SOURCES}{}{}", up("10 ms"), link("old", ["b", "c"], ""));
+    let after = format!("{SOURCES}{}{}", up("25 ms"), link("new", ["c", "b"], "rate = \"5 Mbit/s\""));
+    let after = after.replace("\"1 Mbit/s\"", "\"2 Mbit/s\"");
+    let (file, state) = (folder.write("net.toml", &before), folder.text("state"));
+    let mut service = Service::start(&folder, &[&file, "--state", &state]);
+    let edited = folder.write("edited.toml", &after);
+    let diff = |service: &Service, file: &str| stdout(&service.ctl(&["diff", file]));
+    let text = diff(&service, &edited);
+    for line in
+        ["link up: delay 10 ms -> 25 ms", "source video: rate", "link old: removed", "link new: added"]
+    {
+        assert!(text.contains(line), "{line}:\n{text}");
+    }
+    assert_eq!(text.lines().count(), 4, "{text}");
+
+    // One part is refused: no other is made, and with --partial the settings only.
+    let refused = folder.write("refused.toml", format!("seed = 9\n{after}"));
+    let output = service.ctl(&["apply", &refused]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("seed: it is fixed"), "{}", stderr(&output));
+    assert_eq!(diff(&service, &edited), text);
+    let wrong = folder.write("wrong.toml", after.replace("5 Mbit/s", "fast"));
+    assert!(stderr(&service.ctl(&["apply", &wrong])).contains("\"fast\""));
+    let partial = json(&service.ctl(&["apply", &refused, "--partial", "--json"]), 0);
+    assert_eq!(row(&partial, "link \"new\"")["kind"], "refused");
+    assert_eq!(row(&partial, "up")["settings"][0]["wanted"], "25 ms");
+    assert_eq!(diff(&service, &edited).lines().count(), 2);
+
+    folder.write("net.toml", &after);
+    service.signal("HUP");
+    assert_eq!(service.event("reloaded")["changed"], 2);
+    assert!(service.ctl(&["diff", &file]).status.success(), "{}", diff(&service, &file));
+    assert_eq!(settings(&service, "new")["rate"], "5 Mbit/s");
+    assert!(stderr(&service.ctl(&["get", "old"])).contains("no link or other object \"old\""));
+    // What a link that joined is set to is kept, too, and applied where it is not there yet.
+    assert!(service.ctl(&["set", "new", "loss=3%"]).status.success());
+    let saved = folder.text("saved.toml");
+    assert!(service.ctl(&["save", "--output", &saved]).status.success());
+    assert!(service.ctl(&["apply", &folder.write("before.toml", &before)]).status.success());
+    let text = diff(&service, &saved);
+    assert!(text.contains("link new: added") && text.contains("link old: removed"), "{text}");
+    assert!(service.ctl(&["apply", &saved]).status.success());
+    assert!(service.ctl(&["diff", &saved]).status.success(), "{}", diff(&service, &saved));
+    assert_eq!(settings(&service, "new")["loss"], "3 %");
+
+    // What is added behind written changes, and changed then, is saved with them.
+    assert!(service.ctl(&["add", "link", "more", "from=c", "to=a", "delay=4ms"]).status.success());
+    assert!(service.ctl(&["set", "new", "delay=6ms"]).status.success());
+    assert_eq!(settings(&service, "new")["loss"], "3 %");
+    assert!(service.ctl(&["save", "--output", &saved]).status.success());
+    assert!(service.ctl(&["apply", &saved]).status.success());
+
+    service.child.kill().unwrap();
+    service.child.wait().unwrap();
+    let service = Service::begin_at(&folder, &[&file, "--state", &state]);
+    assert_eq!(service.event("restored")["scenario"], "net");
+    service.event("ready");
+    assert!(service.ctl(&["diff", &saved]).status.success(), "{}", diff(&service, &saved));
+    assert_eq!(
+        (&settings(&service, "new")["loss"], &settings(&service, "new")["delay"]),
+        (&"3 %".into(), &"6 ms".into())
+    );
+    assert_eq!(settings(&service, "more")["delay"], "4 ms");
+    assert!(!service.ctl(&["get", "old"]).status.success());
+    assert_eq!(service.end(), Some(0));
+}
+
+/// What an event has added is saved and restored, and a file that has the event is the same.
+#[test]
+fn what_events_have_added_is_saved_and_restored() {
+    let folder = Folder::new("apply-stage");
+    let event = "[[at]]\ntime = \"50 ms\"\nremove = \"up\"\n[at.add.link]\nname = \"late\"\nfrom = \"b\"\n\
+        to = \"c\"\nrate = \"3 Mbit/s\"\n";
+    let file = folder.write("net.toml", format!("{SOURCES}{}\n{event}", link("up", ["a", "b"], "")));
+    let state = folder.text("state");
+    let mut service = Service::start(&folder, &[&file, "--state", &state]);
+    while !service.ctl(&["get", "late"]).status.success() {}
+    let diff = service.ctl(&["diff", &file]);
+    assert!(diff.status.success(), "{}", stdout(&diff));
+    assert!(service.ctl(&["set", "late", "loss=2%"]).status.success());
+    let saved = folder.text("saved.toml");
+    assert!(service.ctl(&["save", "--output", &saved]).status.success());
+    let check = support::longwire(&["check", &saved]);
+    assert_ne!(check.status.code(), Some(2), "{}", stderr(&check));
+    let diff = stdout(&service.ctl(&["diff", &file]));
+    assert!(diff.starts_with("link late: loss 2 % -> none") && diff.lines().count() == 1, "{diff}");
+    // Another event can't be planned now.
+    let other = folder.write("other.toml", std::fs::read_to_string(&file).unwrap().replace("50 ms", "900 s"));
+    let text = stdout(&service.ctl(&["diff", &other]));
+    assert!(text.contains("[[at]], add and remove: it is planned"), "{text}");
+    // Applying is answered when the state is kept.
+    assert!(service.ctl(&["apply", &saved]).status.success());
+    service.child.kill().unwrap();
+    service.child.wait().unwrap();
+    let service = Service::begin_at(&folder, &[&file, "--state", &state]);
+    service.event("restored");
+    service.event("ready");
+    let get = json(&service.ctl(&["get", "late", "--json"]), 0);
+    assert_eq!(row(&get, "link late")["settings"]["loss"], "2 %");
+    assert!(!service.ctl(&["get", "up"]).status.success());
+    assert_eq!(service.end(), Some(0));
+}
+
+#[test]
+fn a_link_with_other_ends_is_another_link_and_other_paths_are_taken() {
+    let folder = Folder::new("apply-ends");
+    let text = |ends, keys: &str| format!("{SOURCES}{}", link("up", ends, keys));
+    let file = folder.write("net.toml", text(["a", "b"], "delay = \"1 s\""));
+    let service = Service::start(&folder, &[&file]);
+    let moved = folder.write("moved.toml", text(["c", "b"], "delay = \"2 s\""));
+    let diff = stdout(&service.ctl(&["diff", &moved]));
+    assert_eq!(diff.trim(), "link up: removed\nlink up: added");
+    assert!(service.ctl(&["apply", &moved]).status.success());
+    let matched = "delay = \"2 s\"\nmatch = [{ source = \"10.0.1.3\", destination = \"10.0.1.2\" }]";
+    let matched = folder.write("matched.toml", text(["c", "b"], matched));
+    let diff = stdout(&service.ctl(&["diff", &matched]));
+    assert_eq!(diff.trim(), "paths: packets take other ones");
+    assert!(service.ctl(&["apply", &matched]).status.success());
+    assert!(service.ctl(&["diff", &matched]).status.success());
+    assert_eq!(service.end(), Some(0));
+}
+
+/// A ping of `count` packets from a host.
+fn ping(lab: &str, from: &str, to: &str, count: u32) -> Child {
+    let mut command = Lab::open(lab).unwrap().host(from).unwrap().command("ping").unwrap();
+    command.args(["-n", "-q", "-c", &count.to_string(), "-i", "0.01", "-W", "20", to]);
+    command.stdout(Stdio::piped()).spawn().unwrap()
+}
+
+fn lost_nothing(ping: Child) {
+    let text = stdout(&ping.wait_with_output().unwrap());
+    assert!(text.contains(" 0% packet loss"), "{text}");
+}
+
+#[test]
+fn nothing_is_lost_elsewhere_while_files_come_and_go() {
+    let ability = longwire_lab::abilities().namespaces;
+    if !ability.available {
+        println!("nothing_is_lost_elsewhere_while_files_come_and_go: skipped: {}", ability.reason);
+        return;
+    }
+    let folder = Folder::new("apply-hosts");
+    let name = format!("ta{}", std::process::id());
+    let host =
+        |name: &str, last: u32| format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.0.{last}/24\"\n");
+    let four: String = ["a", "b", "c", "d"].iter().zip(1..).map(|(name, last)| host(name, last)).collect();
+    let steady = "[[link]]\nname = \"steady\"\nbetween = [\"a\", \"b\"]\ndelay = \"5 ms\"\n";
+    let other =
+        |delay: u32| format!("[[link]]\nname = \"cd\"\nbetween = [\"c\", \"d\"]\ndelay = \"{delay} ms\"\n");
+    let more = "[[link]]\nname = \"ac\"\nbetween = [\"a\", \"c\"]\ndelay = \"3 ms\"\n";
+    let with_e = host("e", 5) + "[[link]]\nname = \"ea\"\nbetween = [\"e\", \"a\"]\ndelay = \"7 ms\"\n";
+    let versions = [
+        format!("{four}{steady}{}", other(1)),
+        format!("{four}{steady}{}{more}", other(20)),
+        format!("{four}{with_e}{steady}{}", other(2)),
+        format!("{four}{steady}{more}"),
+    ];
+    let file = folder.write("net.toml", &versions[0]);
+    let mut service = Service::start(&folder, &[&format!("{name}={file}"), "--state", &folder.text("state")]);
+    let beside = ping(&name, "a", "10.0.0.2", 400);
+    for round in 0..12 {
+        folder.write("net.toml", &versions[round % 4]);
+        if round % 2 == 0 {
+            service.signal("HUP");
+            service.event("reloaded");
+        } else {
+            let output = service.ctl(&["apply", &file, &name]);
+            assert!(output.status.success(), "{}", stderr(&output));
+        }
+        assert!(service.ctl(&["diff", &file, &name]).status.success());
+        if round % 4 == 2 {
+            lost_nothing(ping(&name, "e", "10.0.0.1", 3));
+        }
+    }
+    lost_nothing(beside);
+    // Killed with a host that a file has added, it has that host again.
+    std::fs::write(folder.path("net.toml"), &versions[2]).unwrap();
+    service.signal("HUP");
+    service.event("reloaded");
+    service.child.kill().unwrap();
+    service.child.wait().unwrap();
+    let service = Service::start(&folder, &[&format!("{name}={file}"), "--state", &folder.text("state")]);
+    lost_nothing(ping(&name, "e", "10.0.0.1", 3));
+    let stats = json(&service.ctl(&["stats", &name, "--json"]), 0);
+    assert_eq!(row(&stats, "packets accounted for")["pass"], Value::Bool(true));
+    assert_eq!(service.end(), Some(0));
+    assert!(!Lab::list().unwrap().iter().any(|lab| lab.instance == name));
+}
+
+/// Hosts and a bridge come and go beside a router, and one leaves from the middle.
+#[test]
+fn hosts_and_bridges_come_and_go_beside_a_router() {
+    let ability = longwire_lab::abilities().namespaces;
+    if !ability.available {
+        println!("hosts_and_bridges_come_and_go_beside_a_router: skipped: {}", ability.reason);
+        return;
+    }
+    let folder = Folder::new("apply-router");
+    let name = format!("tr{}", std::process::id());
+    let host = |name: &str, address: &str, gateway: &str, keys: &str| {
+        format!("[[host]]\nname = \"{name}\"\naddress = \"{address}/24\"\ngateway = \"{gateway}\"\n{keys}\n")
+    };
+    let text = [
+        "[[bridge]]\nname = \"x\"\n".to_owned(),
+        host("a", "10.0.1.2", "10.0.1.1", "bridge = \"x\""),
+        host("b", "10.0.1.3", "10.0.1.1", "bridge = \"x\""),
+        host("w", "10.0.2.2", "10.0.2.1", ""),
+        "[[router]]\nname = \"r\"\nports = [\n\
+         { port = \"lan\", bridge = \"x\", addresses = \"10.0.1.1/24\" },\n\
+         { port = \"w\", addresses = \"10.0.2.1/24\" },\n]\n"
+            .to_owned(),
+    ];
+    let scenario = format!("{name}={}", folder.write("net.toml", text.concat()));
+    let service = Service::start(&folder, &[&scenario]);
+    let beside = ping(&name, "b", "10.0.2.2", 300);
+    let ctl = |words: &[&str]| {
+        let output = service.ctl(&[words, &["--instance", &name]].concat());
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+    };
+    let more = [
+        "[[bridge]]\nname = \"y\"\n".to_owned(),
+        host("d", "10.0.1.5", "10.0.1.1", "bridge = \"y\""),
+        "[[link]]\nname = \"xy\"\nbetween = [\"x\", \"y\"]\ndelay = \"2 ms\"\n".to_owned(),
+    ];
+    let more = folder.write("more.toml", more.concat());
+    for _ in 0..2 {
+        ctl(&["add", "host", "c", "address=10.0.1.4/24", "gateway=10.0.1.1", "bridge=x"]);
+        lost_nothing(ping(&name, "c", "10.0.2.2", 3));
+        ctl(&["add", "-f", &more]);
+        lost_nothing(ping(&name, "d", "10.0.2.2", 3));
+        lost_nothing(ping(&name, "d", "10.0.1.4", 3));
+        ctl(&["remove", "a"]);
+        lost_nothing(ping(&name, "c", "10.0.1.5", 3));
+        ctl(&["remove", "d", "y"]);
+        ctl(&["remove", "c"]);
+        ctl(&["add", "host", "a", "address=10.0.1.2/24", "gateway=10.0.1.1", "bridge=x"]);
+        lost_nothing(ping(&name, "a", "10.0.1.3", 3));
+    }
+    lost_nothing(beside);
+    let stats = json(&service.ctl(&["stats", &name, "--json"]), 0);
+    assert_eq!(row(&stats, "packets accounted for")["pass"], Value::Bool(true));
+    assert_eq!(service.end(), Some(0));
+}

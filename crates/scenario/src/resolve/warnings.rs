@@ -1,0 +1,257 @@
+//! Warnings: valid settings that look like mistakes.
+
+use super::{Entry, Resolver};
+use crate::plan::{Host, Plan, Port, Profile};
+use longwire_block::Value;
+use longwire_units::{Nanos, Rate};
+use std::ops::Range;
+
+/// An Ethernet header.
+const HEADER: u64 = 14;
+/// Most hosts that are compared with each other.
+const MOST_COMPARED: usize = 1000;
+/// The longest packet of most networks.
+const USUAL_MTU: u64 = 1500;
+
+impl Resolver<'_, '_> {
+    pub(super) fn warnings(&mut self, plan: &mut Plan, links: &[Range<usize>], ports: &[Range<usize>]) {
+        if plan.ports.len() == 1 {
+            self.warn(
+                &ports[0],
+                "port",
+                &plan.ports[0].name,
+                "it is the only one: nothing can cross",
+                "add another",
+            );
+        }
+        if plan.links.is_empty() && plan.routers.is_empty() {
+            let fix = "add [[link]] entries";
+            self.warn(&(0..0), "", "", "there is no link: everything crosses unimpaired", fix);
+        }
+        let longest = plan.hosts.iter().map(|host| u64::from(host.mtu)).max();
+        let mut told = vec![false; plan.profiles.len()];
+        for (place, link) in plan.links.iter().enumerate() {
+            if std::mem::replace(&mut told[link.profile as usize], true) {
+                continue;
+            }
+            if let Some(what) = estimated_slots(plan.profile(place)) {
+                self.warn(&links[place], "link", &link.name, &what, ESTIMATE_FIX);
+            }
+            for (what, fix) in odd(plan.profile(place), plan.rate(place), longest) {
+                self.warn(&links[place], "link", &link.name, &what, fix);
+            }
+        }
+        for medium in plan.media.iter().filter(|medium| medium.spec.kind != "half-duplex") {
+            let mut stations = medium.links.iter().map(|link| *link as usize);
+            let Some(place) = stations.find(|place| computes_with_rate(plan.profile(*place))) else {
+                continue;
+            };
+            let what = format!(
+                "its queue computes with the rate at which packets leave, which on the {} \"{}\" is an \
+                 estimate: an equal share of what all its stations sent of late",
+                medium.spec.kind, medium.name
+            );
+            self.warn(&links[place], "link", &plan.links[place].name, &what, ESTIMATE_FIX);
+        }
+        self.idle(plan, links);
+        self.apart_from_links(plan, ports);
+        self.without_router(plan, ports);
+    }
+
+    /// Hosts that no link leads to, where others have links.
+    fn apart_from_links(&mut self, plan: &Plan, ports: &[Range<usize>]) {
+        if plan.links.is_empty() || !plan.routers.is_empty() || plan.hosts.len() > MOST_COMPARED {
+            return;
+        }
+        let mut linked = vec![false; plan.ports.len()];
+        for rule in plan.pair_rules.iter().filter(|rule| !plan.routes.links(&rule.route).is_empty()) {
+            linked[usize::from(rule.in_port)] = true;
+            linked[usize::from(rule.out_port)] = true;
+        }
+        for rule in &plan.address_rules {
+            let holds = |port: &Port| {
+                port.addresses.iter().any(|net| net.contains(rule.source) || net.contains(rule.destination))
+            };
+            plan.ports.iter().zip(&mut linked).for_each(|(port, linked)| *linked |= holds(port));
+        }
+        for host in plan.hosts.iter().filter(|host| !linked[usize::from(host.port)]) {
+            let (what, fix) = ("no link leads to it or from it", "add a [[link]], or remove the host");
+            self.warn(&ports[usize::from(host.port)], "host", &host.name, what, fix);
+        }
+    }
+
+    /// Hosts in networks without neighbours, where there is no router.
+    fn without_router(&mut self, plan: &Plan, ports: &[Range<usize>]) {
+        let others_know = plan.ports.iter().any(|port| port.attachment.driven().is_some());
+        if !plan.routers.is_empty() || others_know || plan.hosts.len() > MOST_COMPARED {
+            return;
+        }
+        for (at, host) in plan.hosts.iter().enumerate() {
+            let segment = plan.ports[usize::from(host.port)].segment;
+            let others = || {
+                let others = plan.hosts.iter().enumerate().filter(|(other, _)| *other != at);
+                others
+                    .map(|(_, other)| other)
+                    .filter(|other| plan.ports[usize::from(other.port)].segment == segment)
+            };
+            let near = |other: &Host| {
+                let addresses = || other.addresses.iter().map(|net| net.address);
+                host.addresses.iter().any(|net| addresses().any(|address| net.contains(address)))
+            };
+            if others().next().is_some()
+                && !others().any(near)
+                && host.gateways.is_empty()
+                && host.routes.is_empty()
+            {
+                let what = "no other host is in a network of it, and no router joins them";
+                let fix = "give hosts addresses of one network, such as 10.0.0.1/24 and 10.0.0.2/24, or add \
+                    a [[router]]";
+                self.warn(&ports[usize::from(host.port)], "host", &host.name, what, fix);
+            }
+        }
+    }
+
+    /// Links without packets.
+    fn idle(&mut self, plan: &Plan, links: &[Range<usize>]) {
+        let mut used = vec![false; plan.links.len()];
+        let by_address = plan.address_rules.iter().map(|rule| &rule.route);
+        for route in by_address.chain(plan.pair_rules.iter().map(|rule| &rule.route)) {
+            for place in plan.routes.links(route).iter().filter(|_| route.exists()) {
+                used[*place as usize] = true;
+            }
+        }
+        for steer in &plan.steers {
+            used[steer.target as usize] = true;
+        }
+        for request in &plan.link_requests {
+            used[request.target as usize] = true;
+        }
+        for place in (0..used.len()).filter(|place| !used[*place]) {
+            let name = &plan.links[place].name;
+            let fix = "another path is shorter, or nothing is behind it; give a [[path]], or remove it";
+            self.warn(&links[place], "link", name, "no packets take it", fix);
+        }
+    }
+
+    fn warn(&mut self, span: &Range<usize>, section: &'static str, name: &str, what: &str, fix: &str) {
+        let name = (!name.is_empty()).then_some(name);
+        self.findings.note(span.clone(), &Entry { section, name, n: None }.field(""), what.into(), fix);
+    }
+}
+
+/// The fix where a queue's rate is an estimate.
+const ESTIMATE_FIX: &str =
+    "expect waits to differ from the limit or target; a limit in packets or bytes, or codel, needs no rate";
+
+/// Whether a link's queue depends on its departure rate: it has a limit in time, or such an algorithm.
+fn computes_with_rate(profile: &Profile) -> bool {
+    const BY_RATE: [&str; 5] = ["pie", "red", "ared", "rio", "fred"];
+    profile.blocks.iter().filter(|(spec, _)| spec.key == "queue").any(|(spec, values)| {
+        let mut all = (0..spec.params.len()).map(|at| values.at(at));
+        BY_RATE.contains(&spec.kind) || all.any(|value| matches!(value, Value::Waiting(_)))
+    })
+}
+
+/// Slots limited in bytes send as many packets as fit and one more, which depends on sizes.
+fn estimated_slots(profile: &Profile) -> Option<String> {
+    let [Some(Value::Integer(bytes)), Some(Value::Time(_))] =
+        params(profile, "rate", "slotted", ["bytes", "min"])
+    else {
+        return None;
+    };
+    (bytes > 0 && computes_with_rate(profile)).then(|| {
+        "its queue computes with the rate at which packets leave, which for slots limited in bytes is an \
+         estimate where packets differ in size"
+            .to_owned()
+    })
+}
+
+/// Odd settings of a link, and the fixes.
+fn odd(profile: &Profile, rate: Rate, longest: Option<u64>) -> Vec<(String, &'static str)> {
+    let mut found = Vec::new();
+    let mtu = match profile.value("mtu") {
+        Some(Value::Integer(mtu)) => Some(mtu),
+        _ => None,
+    };
+    if let (Some(mtu), Some(longest)) = (mtu, longest)
+        && mtu < longest
+    {
+        let what = format!("it drops packets above {mtu} bytes, but hosts send up to {longest}");
+        found.push((what, "give the hosts mtu = the link's, unless that is what is tested"));
+    }
+    let frame = mtu.or(longest).unwrap_or(USUAL_MTU) + HEADER;
+    match profile.value("queue") {
+        Some(Value::Packets(0)) => {
+            found.push(("a queue of 0 packets drops everything".into(), "write \"1 packet\" or more"));
+        }
+        Some(Value::Bytes(bytes)) if bytes.0 < frame => {
+            let what = format!("a queue of {bytes} has no room for one frame of {frame} bytes");
+            found.push((what, "make it larger than the longest frame"));
+        }
+        Some(Value::Waiting(_)) if rate == Rate::UNLIMITED => {
+            found.push((
+                "a queue limited in time never fills at an unlimited rate".into(),
+                "give the link a rate",
+            ));
+        }
+        Some(Value::Waiting(time)) if time < sending(frame, rate) => {
+            let what = format!("one frame of {frame} bytes takes longer to send than the queue's {time}");
+            found.push((what, "make the limit longer than the time to send a few frames"));
+        }
+        _ => {}
+    }
+    found.extend(contradictions(profile));
+    found
+}
+
+/// Conflicting parameters of one block, and the fixes.
+fn contradictions(profile: &Profile) -> Vec<(String, &'static str)> {
+    let mut found = Vec::new();
+    if let [Some(Value::Time(delay)), Some(Value::Time(jitter))] =
+        params(profile, "delay", "jitter", ["delay", "jitter"])
+        && jitter > delay
+    {
+        let what = format!("a delay of {delay} can't vary by {jitter}: what would be below 0 is 0");
+        found.push((what, "make the delay longer than the jitter, unless that is what is meant"));
+    }
+    if let [Some(Value::Integer(min)), Some(Value::Integer(max))] =
+        params(profile, "queue", "red", ["min", "max"])
+        && min >= max
+    {
+        let what = "its queue's max is not above its min: all is dropped or nothing".to_owned();
+        found.push((what, "make max two or three times min"));
+    }
+    if let [Some(Value::Rate(rate)), Some(Value::Rate(peak))] =
+        params(profile, "rate", "token-bucket", ["rate", "peak"])
+        && peak < rate
+    {
+        let what = format!("it never sends faster than its peak of {peak}, and the rate of {rate} is more");
+        found.push((what, "make the peak higher than the rate"));
+    }
+    if let [Some(Value::Integer(0)), Some(Value::Parsed(list))] =
+        params(profile, "loss", "pattern", ["every", "list"])
+        && list.text.is_empty()
+    {
+        found.push(("its pattern never drops anything".into(), "write every = 100, or list = \"3, 7\""));
+    }
+    if profile.delays.before_queue
+        && let [Some(Value::Choice(0)), _] = params(profile, "reorder", "independent", ["past", "by"])
+    {
+        let what = "packets that overtake cut the delay behind the queue short, and there is none".to_owned();
+        found.push((what, "write before = \"leaving\", or jitter with order = \"reorder\""));
+    }
+    found
+}
+
+/// Two parameters of the block for `key`, if it is of this kind.
+fn params(profile: &Profile, key: &str, kind: &str, names: [&str; 2]) -> [Option<Value>; 2] {
+    names.map(|name| {
+        let (spec, values) = profile.blocks.iter().find(|(spec, _)| spec.key == key && spec.kind == kind)?;
+        Some(values.at(spec.params.iter().position(|param| param.name == name)?))
+    })
+}
+
+/// Transmission time of `bytes` at `rate`.
+fn sending(bytes: u64, rate: Rate) -> Nanos {
+    Nanos(bytes.saturating_mul(8_000_000_000).checked_div(rate.0).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,87 @@
+//! A scenario's text at a time of its run: what events (`[[at]]`) have added is in it, what they have removed
+//! is not, and these events are not either, since they have happened.
+
+use crate::edit::{EditError, edited, header, sections_of, without_lines};
+use longwire_units::Nanos;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// An event that adds or removes something.
+struct Staged {
+    /// Its place among the events.
+    index: usize,
+    time: Nanos,
+    add: String,
+    remove: Vec<String>,
+}
+
+impl Staged {
+    fn of(index: usize, entry: &DeValue<'_>) -> Option<Self> {
+        let DeValue::Table(table) = entry else { return None };
+        let value = |key: &str| table.get(key).map(Spanned::get_ref);
+        value("add").or_else(|| value("remove"))?;
+        let time = value("time")?.as_str()?.parse().ok()?;
+        let add = match value("add") {
+            Some(DeValue::Table(sections)) => sections_of(sections),
+            Some(DeValue::String(text)) => text.to_string(),
+            _ => String::new(),
+        };
+        let remove = match value("remove") {
+            Some(DeValue::Array(names)) => {
+                names.iter().filter_map(|name| name.get_ref().as_str().map(String::from)).collect()
+            }
+            Some(DeValue::String(name)) => vec![name.to_string()],
+            _ => Vec::new(),
+        };
+        Some(Self { index, time, add, remove })
+    }
+}
+
+/// The first event of a scenario that adds or removes something.
+fn first(text: &str) -> Option<Staged> {
+    let (root, _) = DeTable::parse_recoverable(text);
+    let DeValue::Array(entries) = root.get_ref().get("at")?.get_ref() else { return None };
+    let all = entries.iter().enumerate().filter_map(|(index, entry)| Staged::of(index, entry.get_ref()));
+    all.min_by_key(|staged| staged.time)
+}
+
+/// The text of a scenario that has been running for `time`.
+///
+/// # Errors
+/// If something that is to be removed is not there.
+pub fn advanced(text: &str, time: Nanos) -> Result<String, EditError> {
+    let mut text = text.to_owned();
+    while let Some(staged) = first(&text).filter(|staged| staged.time <= time) {
+        let Some(lines) = header(&text, "at", staged.index) else {
+            return Err(EditError::Inline("at".into()));
+        };
+        text = edited(&without_lines(&text, lines), &staged.add, &staged.remove)?;
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_events_add_and_remove_is_in_the_text_and_they_are_not() {
+        let text = "[[link]]\nname = \"a\"\n\n# Later.\n[[at]]\ntime = \"2 s\"\nremove = [\"b\"]\n\n\
+            [[at]]\ntime = \"1 s\"\nremove = \"a\"\n[at.add.link]\nname = \"b\"\nfrom = \"x\"\n\n\
+            [[at]]\ntime = \"1 s\"\nlink = \"c\"\nloss = \"1 %\"\n";
+        assert_eq!(advanced(text, Nanos::from_millis(999)).unwrap(), text);
+        let one = advanced(text, Nanos::from_secs(1)).unwrap();
+        assert!(
+            !one.contains("name = \"a\"") && one.contains("[[link]]\nname = \"b\"\nfrom = \"x\""),
+            "{one}"
+        );
+        assert!(
+            one.contains("# Later.") && one.contains("loss") && one.matches("[[at]]").count() == 2,
+            "{one}"
+        );
+        let two = advanced(&one, Nanos::from_secs(2)).unwrap();
+        assert!(!two.contains("\"b\"") && !two.contains("# Later") && two.contains("loss"), "{two}");
+        assert_eq!(advanced(text, Nanos::from_secs(9)).unwrap(), two);
+        assert!(advanced("[[at]]\ntime = \"1 s\"\nremove = \"a\"\n", Nanos::from_secs(1)).is_err());
+    }
+}

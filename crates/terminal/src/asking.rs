@@ -1,0 +1,121 @@
+//! The thread that asks the instance.
+
+use crate::watched::{WatchError, Watched};
+use longwire_control::{EventPage, Kind, Object, ObjectPage, ObjectQuery, Summary};
+use serde_json::Value;
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// Routers whose programs are asked for at a time.
+const MOST_ROUTERS: usize = 12;
+
+/// What the screen shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// The table, if it is one of objects.
+    pub(crate) kind: Option<Kind>,
+    /// Its rows.
+    pub(crate) choice: ObjectQuery,
+    /// The last entry of the log that is known.
+    pub(crate) after: u64,
+}
+
+/// A question.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    /// How things are.
+    Look(Wanted),
+    /// A change of an object.
+    Set { kind: Kind, name: String, changes: Vec<(String, String)> },
+}
+
+/// How things are.
+#[derive(Debug, Clone)]
+pub(crate) struct Look {
+    pub(crate) wanted: Wanted,
+    pub(crate) summary: Summary,
+    /// The rows, if the table is one of objects.
+    pub(crate) page: Option<ObjectPage>,
+    pub(crate) events: EventPage,
+    /// The answers about programs of routers, by the routers' names, where programs are shown.
+    pub(crate) programs: Vec<(String, Value)>,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// How many links there are, at the start.
+    Links(usize),
+    /// The description of the API, at the start.
+    Described(Value),
+    /// How things are.
+    Looked(Result<Box<Look>, WatchError>),
+    /// The result of a change.
+    Set(Result<Object, WatchError>),
+}
+
+/// The line to the thread, which ends when this is dropped and its last question is answered.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    pub(crate) asks: Sender<Ask>,
+    pub(crate) answers: Receiver<Answer>,
+}
+
+impl Asking {
+    /// Starts the thread. The first answers need no question.
+    pub(crate) fn start(watched: Box<dyn Watched>) -> io::Result<Self> {
+        let (asks, asked) = channel();
+        let (answering, answers) = channel();
+        let answer = move || answer_all(&*watched, &asked, &answering);
+        std::thread::Builder::new().name("view".into()).spawn(answer)?;
+        Ok(Self { asks, answers })
+    }
+}
+
+fn answer_all(watched: &dyn Watched, asked: &Receiver<Ask>, answers: &Sender<Answer>) {
+    let send = |answer| answers.send(answer).is_ok();
+    if let Ok(links) = watched.links() {
+        send(Answer::Links(links));
+    }
+    if let Ok(description) = watched.description() {
+        send(Answer::Described(description));
+    }
+    while let Ok(ask) = asked.recv() {
+        let goes_on = match ask {
+            Ask::Look(wanted) => send(Answer::Looked(look(watched, wanted).map(Box::new))),
+            Ask::Set { kind, name, changes } => send(Answer::Set(watched.set(kind, &name, &changes))),
+        };
+        if !goes_on {
+            return;
+        }
+    }
+}
+
+fn look(watched: &dyn Watched, wanted: Wanted) -> Result<Look, WatchError> {
+    let page = wanted.kind.map(|kind| watched.page(kind, &wanted.choice)).transpose()?;
+    let programs = match (wanted.kind, &page) {
+        (Some(Kind::Router), Some(page)) => {
+            let names = page.objects.iter().take(MOST_ROUTERS).map(|router| router.name.clone());
+            budgets(watched, names)
+        }
+        (Some(Kind::Forwarder), Some(page)) => {
+            let mut names: Vec<String> = page.objects.iter().filter_map(router_of).collect();
+            names.dedup();
+            names.truncate(MOST_ROUTERS);
+            budgets(watched, names.into_iter())
+        }
+        _ => Vec::new(),
+    };
+    let (summary, events) = (watched.summary()?, watched.events(wanted.after)?);
+    Ok(Look { wanted, summary, page, events, programs })
+}
+
+/// The router of a program, which is called `ROUTER/NAME`.
+fn router_of(program: &Object) -> Option<String> {
+    program.name.rsplit_once('/').map(|(router, _)| router.to_owned())
+}
+
+fn budgets(watched: &dyn Watched, routers: impl Iterator<Item = String>) -> Vec<(String, Value)> {
+    // One that has gone meanwhile is left out.
+    routers.filter_map(|router| watched.programs(&router).ok().map(|answer| (router, answer))).collect()
+}
