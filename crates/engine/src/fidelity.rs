@@ -2,8 +2,7 @@
 
 use crate::pause::{Pause, PauseCause};
 use longwire_block::PortStats;
-use longwire_link::Histogram;
-use longwire_units::Nanos;
+use longwire_units::{Histogram, Nanos};
 use std::sync::Arc;
 
 /// Required fidelity: the share of packets that must leave within a tolerance of their time.

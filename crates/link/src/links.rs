@@ -8,7 +8,6 @@ use crate::delay::{Delay, before_queue};
 use crate::fate::Arrival;
 use crate::fifo::Fifo;
 use crate::has;
-use crate::histogram::Histogram;
 use crate::link::{Link, Surroundings};
 use crate::medium::Medium;
 use crate::profile::{Loss, Profile};
@@ -18,7 +17,7 @@ use crate::registry::LinkConfig;
 use crate::transmit::Transmit;
 use longwire_block::{Dice, DropReason, Spec, Values};
 use longwire_packet::{Handle, Pool, huge_vec, prefetch, prefetch_whole};
-use longwire_units::Nanos;
+use longwire_units::{Histogram, Nanos};
 use std::sync::Arc;
 
 /// Number of recently added link profiles that are remembered.

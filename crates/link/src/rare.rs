@@ -2,11 +2,10 @@
 
 use crate::background::Background;
 use crate::front::Front;
-use crate::histogram::Histogram;
 use crate::line::Heaps;
 use crate::medium::StationRef;
 use longwire_block::DropCounts;
-use longwire_units::Nanos;
+use longwire_units::{Histogram, Nanos};
 
 /// Rare state of a link.
 #[derive(Debug, Default)]

@@ -6,12 +6,14 @@
 
 mod bytes;
 mod decimal;
+mod histogram;
 mod nanos;
 mod probability;
 mod rate;
 
 pub use bytes::Bytes;
 pub use decimal::UnitError;
+pub use histogram::{Histogram, LogHistogram, buckets};
 pub use nanos::Nanos;
 pub use probability::Probability;
 pub use rate::Rate;

@@ -8,10 +8,9 @@ use longwire_bench::punctual::Punctual;
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_clock::monotonic;
 use longwire_engine::Report;
-use longwire_link::Histogram;
 use longwire_packet::{Batch, Pool};
 use longwire_port::driver::memory::{Blast, BlastPlan};
-use longwire_units::Nanos;
+use longwire_units::{Histogram, Nanos};
 use std::time::Duration;
 
 /// The load.

@@ -1,14 +1,11 @@
 //! Distributions of times: exact extremes, mean and deviation, and quantiles from a histogram.
 
+use longwire_units::{LogHistogram, Nanos, buckets};
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 
-/// Buckets for each doubling: quantiles are exact to 1/128 of their distance from the first value.
-const PER_OCTAVE: usize = 128;
-const OCTAVE_BITS: u32 = PER_OCTAVE.trailing_zeros();
-/// Distances from the first value are distinguished up to 2⁴² ns, 73 minutes; larger ones share the last
-/// bucket.
-const LARGEST_BITS: u32 = 42;
-const BUCKETS: usize = PER_OCTAVE * (LARGEST_BITS - OCTAVE_BITS + 1) as usize;
+/// Distances from the first value, to 1/128 of themselves.
+type Distances = LogHistogram<{ buckets(7) }>;
 
 /// Collects times in nanoseconds, in memory allocated at the start.
 ///
@@ -23,7 +20,7 @@ const BUCKETS: usize = PER_OCTAVE * (LARGEST_BITS - OCTAVE_BITS + 1) as usize;
 /// assert_eq!((times.min_ns, times.max_ns, times.mean_ns), (1_000, 1_000_000, 500_500.0));
 /// assert!((times.p50_ns - 500_000).abs() < 5_000);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Spread {
     count: u64,
     origin: i64,
@@ -32,21 +29,14 @@ pub struct Spread {
     /// Sums of distances from the origin, and of their squares.
     sum: i128,
     squares: u128,
-    below: Box<[u64]>,
-    above: Box<[u64]>,
-}
-
-impl Default for Spread {
-    fn default() -> Self {
-        Self::new()
-    }
+    below: Distances,
+    above: Distances,
 }
 
 impl Spread {
     /// An empty collection.
     pub fn new() -> Self {
-        let empty = || vec![0; BUCKETS].into_boxed_slice();
-        Self { count: 0, origin: 0, min: 0, max: 0, sum: 0, squares: 0, below: empty(), above: empty() }
+        Self::default()
     }
 
     /// Adds a time in nanoseconds. Distances of more than 2⁶² ns from the first are cut to that.
@@ -61,7 +51,7 @@ impl Spread {
         self.sum += i128::from(distance);
         self.squares = self.squares.saturating_add(u128::from(distance.unsigned_abs()).pow(2));
         let side = if distance < 0 { &mut self.below } else { &mut self.above };
-        side[bucket(distance.unsigned_abs())] += 1;
+        side.record(Nanos(distance.unsigned_abs()));
     }
 
     /// Number of times added.
@@ -93,8 +83,13 @@ impl Spread {
     /// The `q` quantile, to the width of a bucket.
     fn quantile(&self, q: f64) -> i64 {
         let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count);
-        let below = self.below.iter().enumerate().rev().map(|(at, count)| (-middle(at), count));
-        let above = self.above.iter().enumerate().map(|(at, count)| (middle(at), count));
+        // Distances are at most 2⁶², so that those that were counted fit.
+        let middle = |values: RangeInclusive<u64>| {
+            (values.start() + (values.end() - values.start()).div_ceil(2)) as i64
+        };
+        let counted = |(_, count): &(RangeInclusive<u64>, u64)| *count > 0;
+        let below = self.below.iter().rev().filter(counted).map(|(values, count)| (-middle(values), count));
+        let above = self.above.iter().filter(counted).map(|(values, count)| (middle(values), count));
         let mut seen = 0;
         for (distance, count) in below.chain(above) {
             seen += count;
@@ -104,20 +99,6 @@ impl Spread {
         }
         self.max
     }
-}
-
-/// Distances below 256 have a bucket each; after that each doubling has 128.
-fn bucket(distance: u64) -> usize {
-    let distance = distance.min((1 << LARGEST_BITS) - 1);
-    let shift = (u64::BITS - distance.leading_zeros()).saturating_sub(OCTAVE_BITS + 1);
-    // The quotient is below 256 and the shift below 36.
-    PER_OCTAVE * shift as usize + (distance >> shift) as usize
-}
-
-fn middle(bucket: usize) -> i64 {
-    let shift = (bucket / PER_OCTAVE).saturating_sub(1);
-    let low = ((bucket - PER_OCTAVE * shift) as i64) << shift;
-    low + ((1i64 << shift) >> 1)
 }
 
 /// A distribution of times. Minimum, mean, deviation and maximum are exact, quantiles to 0.8 % of their
@@ -192,15 +173,6 @@ mod tests {
         assert!((spread.p50_ns - base).abs() <= 400, "{spread:?}");
         let shifted = spread.less(spread.min_ns);
         assert_eq!((shifted.min_ns, shifted.max_ns), (0, 100_000));
-    }
-
-    #[test]
-    fn buckets_tile_the_range() {
-        assert_eq!((bucket(0), bucket(255), bucket(256), bucket(257), bucket(258)), (0, 255, 256, 256, 257));
-        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
-        for index in 0..BUCKETS {
-            assert_eq!(bucket(middle(index).unsigned_abs()), index);
-        }
     }
 
     proptest! {

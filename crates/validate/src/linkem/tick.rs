@@ -4,8 +4,8 @@ use crate::book::{Book, paper};
 use crate::experiment::links;
 use crate::memory::Load;
 use crate::plot::{Plot, Style};
-use longwire_link::Histogram;
 use longwire_report::Row;
+use longwire_units::Histogram;
 use std::time::Duration;
 
 /// A tick of 8192 Hz, in ns.

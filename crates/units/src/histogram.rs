@@ -1,27 +1,45 @@
 //! Histogram of times.
 
-use longwire_units::Nanos;
+use crate::Nanos;
+use std::ops::RangeInclusive;
 
-/// Counts of times in buckets that are at most an eighth of their value wide: exact up to 15 ns, up to 584
-/// years.
+/// A histogram whose buckets are at most an eighth of their value wide: exact up to 15 ns.
+pub type Histogram = LogHistogram<{ buckets(3) }>;
+
+/// Counts of times of up to 584 years, in buckets whose width grows with their value.
+///
+/// `BUCKETS` is [`buckets`] of the precision.
 #[derive(Debug, Clone)]
-pub struct Histogram {
+pub struct LogHistogram<const BUCKETS: usize> {
     counts: Box<[u64; BUCKETS]>,
     max: u64,
 }
 
-const SUB_BITS: u32 = 3;
-const BUCKETS: usize = (64 - SUB_BITS as usize + 1) << SUB_BITS;
+/// Number of buckets that are at most 2⁻ᵇⁱᵗˢ of their value wide, for all of `u64`.
+pub const fn buckets(bits: u32) -> usize {
+    (64 - bits as usize + 1) << bits
+}
 
-impl Default for Histogram {
+/// The precision that leads to a number of buckets.
+const fn precision(count: usize) -> u32 {
+    let mut bits = 0;
+    while buckets(bits) < count {
+        bits += 1;
+    }
+    assert!(buckets(bits) == count, "no precision has this number of buckets");
+    bits
+}
+
+impl<const BUCKETS: usize> Default for LogHistogram<BUCKETS> {
     fn default() -> Self {
         Self { counts: Box::new([0; BUCKETS]), max: 0 }
     }
 }
 
-impl Histogram {
+impl<const BUCKETS: usize> LogHistogram<BUCKETS> {
     /// Memory of a histogram in bytes.
     pub const BYTES: usize = size_of::<Self>() + size_of::<[u64; BUCKETS]>();
+    const BITS: u32 = precision(BUCKETS);
 
     /// Counts a time.
     #[inline]
@@ -32,7 +50,7 @@ impl Histogram {
     /// Counts a time `count` times, at least once.
     #[inline]
     pub fn record_all(&mut self, time: Nanos, count: u64) {
-        self.counts[bucket(time.0)] += count;
+        self.counts[Self::bucket(time.0)] += count;
         if time.0 > self.max {
             self.raise(time.0);
         }
@@ -60,18 +78,24 @@ impl Histogram {
         let total = self.total();
         let wanted = ((total as f64 * share).ceil() as u64).clamp(1, total.max(1));
         let mut seen = 0;
-        for (index, count) in self.counts.iter().enumerate() {
+        for (values, count) in self.iter() {
             seen += count;
             if seen >= wanted {
-                return Nanos(upper_edge(index).min(self.max));
+                return Nanos((*values.end()).min(self.max));
             }
         }
         Nanos(self.max)
     }
 
+    /// The buckets in the order of their values, each with its values and its count.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (RangeInclusive<u64>, u64)> {
+        let values = |index: usize| Self::lower_edge(index)..=Self::upper_edge(index);
+        self.counts.iter().enumerate().map(move |(index, &count)| (values(index), count))
+    }
+
     /// Number of times above `limit`; those in the limit's own bucket are not included.
     pub fn above(&self, limit: Nanos) -> u64 {
-        self.counts[bucket(limit.0) + 1..].iter().sum()
+        self.counts[Self::bucket(limit.0) + 1..].iter().sum()
     }
 
     /// Adds another's counts.
@@ -93,30 +117,33 @@ impl Histogram {
         fresh.counts.iter_mut().zip(earlier.counts.iter()).for_each(|(now, then)| *now -= then);
         if self.max == earlier.max {
             let last = fresh.counts.iter().rposition(|&count| count > 0);
-            fresh.max = last.map_or(0, |index| upper_edge(index).min(self.max));
+            fresh.max = last.map_or(0, |index| Self::upper_edge(index).min(self.max));
         }
         fresh
     }
-}
 
-#[inline]
-fn bucket(value: u64) -> usize {
-    if value < 1 << SUB_BITS {
-        return value as usize;
+    #[inline]
+    const fn bucket(value: u64) -> usize {
+        if value < 1 << Self::BITS {
+            return value as usize;
+        }
+        let top = 63 - value.leading_zeros();
+        let sub = (value >> (top - Self::BITS)) as usize & ((1 << Self::BITS) - 1);
+        ((top - Self::BITS + 1) as usize) << Self::BITS | sub
     }
-    let top = 63 - value.leading_zeros();
-    let sub = (value >> (top - SUB_BITS)) as usize & ((1 << SUB_BITS) - 1);
-    ((top - SUB_BITS + 1) as usize) << SUB_BITS | sub
-}
 
-/// The largest value in the bucket.
-fn upper_edge(index: usize) -> u64 {
-    if index < 1 << SUB_BITS {
-        return index as u64;
+    const fn lower_edge(index: usize) -> u64 {
+        if index < 1 << Self::BITS {
+            return index as u64;
+        }
+        let shift = (index >> Self::BITS) as u32 - 1;
+        ((index & ((1 << Self::BITS) - 1)) as u64 + (1 << Self::BITS)) << shift
     }
-    let shift = (index >> SUB_BITS) as u32 - 1;
-    let sub = (index & ((1 << SUB_BITS) - 1)) as u64 + (1 << SUB_BITS);
-    ((u128::from(sub) + 1) << shift).saturating_sub(1).min(u64::MAX.into()) as u64
+
+    const fn upper_edge(index: usize) -> u64 {
+        let shift = (index >> Self::BITS).saturating_sub(1) as u32;
+        Self::lower_edge(index) + ((1 << shift) - 1)
+    }
 }
 
 #[cfg(test)]
@@ -129,16 +156,25 @@ mod tests {
         for shift in 0..64u32 {
             for near in [0u64, 1, 2] {
                 let value = (1u64 << shift).saturating_add(near << shift.saturating_sub(2));
-                let index = bucket(value);
+                let index = Histogram::bucket(value);
                 assert!(index >= last || value < 8, "{value}");
-                assert!(
-                    upper_edge(index) >= value && upper_edge(index) <= value.saturating_add(value / 8),
-                    "{value}"
-                );
+                let (low, high) = (Histogram::lower_edge(index), Histogram::upper_edge(index));
+                assert!(low <= value && value <= high && high <= value.saturating_add(value / 8), "{value}");
                 last = last.max(index);
             }
         }
-        assert!(bucket(u64::MAX) < BUCKETS);
+        assert_eq!(Histogram::upper_edge(Histogram::bucket(u64::MAX)), u64::MAX);
+    }
+
+    #[test]
+    fn buckets_tile_all_values() {
+        let histogram = LogHistogram::<{ buckets(7) }>::default();
+        let mut next = Some(0);
+        for (values, _) in histogram.iter() {
+            assert_eq!(Some(*values.start()), next);
+            next = values.end().checked_add(1);
+        }
+        assert_eq!((next, histogram.iter().count()), (None, buckets(7)));
     }
 
     #[test]
