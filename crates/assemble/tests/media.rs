@@ -169,7 +169,7 @@ fn mistakes_are_reported() {
         ),
         (
             format!("{link}{medium}[[at]]\ntime = \"1 s\"\nmedium = \"m\"\n"),
-            "add what changes, as in a medium",
+            "add settings of a medium, such as",
         ),
         (
             format!(

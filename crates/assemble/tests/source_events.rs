@@ -240,10 +240,10 @@ fn mistakes_are_named_with_their_fix() {
     let at = "[[at]]\ntime = \"1 s\"\nsource = \"s\"\n";
     let table = [
         ("[[at]]\ntime = \"1 s\"\nsource = \"z\"\nrate = \"1 Mbit/s\"\n".into(), "there is no source \"z\""),
-        (at.to_string(), "add what changes, as in a source"),
+        (at.to_string(), "add settings of a source, such as"),
         (format!("{at}delay = \"1 ms\"\n"), "there is no key \"delay\""),
         (format!("{at}on = \"1 s\"\n"), "at \"1 s\", on: the model cbr has no on"),
-        (format!("{at}interval = \"0 ms\"\n"), "frames can't come at once"),
+        (format!("{at}interval = \"0 ms\"\n"), "frames can't be 0 apart"),
         (format!("{at}interval = \"1 ms\"\nrate = \"1 Mbit/s\"\n"), "either a rate or an interval"),
         (format!("{at}model = \"mmpp\"\ninterval = \"1 ms\"\n"), "the model mmpp has no interval"),
         (format!("{at}to = \"z\"\n"), "at \"1 s\", to: there is no host or port \"z\""),

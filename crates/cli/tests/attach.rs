@@ -214,7 +214,7 @@ fn impossible_requests_are_reported() {
     assert!(error(&["--netns", "/etc/passwd"]).contains("/etc/passwd"));
     assert!(error(&["--pid", "0"]).contains("there is no process 0"));
     assert!(error(&["--container", "--help"]).contains("--container"));
-    assert!(error(&["--container", "a b"]).contains("no container's name"));
+    assert!(error(&["--container", "a b"]).contains("is not a container's name"));
     let other = error(&[&inside[..], &["--interface", "eth7"]].concat());
     assert!(other.contains("interface eth7: there is none") && other.contains("lo, eth0"), "{other}");
     assert!(error(&[&inside[..], &["--interface", "lo"]].concat()).contains("no Ethernet"));

@@ -390,7 +390,7 @@ fn services_run_in_virtual_time_and_processes_do_not() {
     let both = folder.write("both.toml", format!("{text}\n{source}"));
     let refused = longwire(&["run", "--virtual", &both]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(stderr(&refused).contains("\"echo\" is to be a control process"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("\"echo\" is a control process"), "{}", stderr(&refused));
     let check = longwire(&["check", &both]);
     assert!(stderr(&check).contains("in real time only"), "{}", stderr(&check));
 

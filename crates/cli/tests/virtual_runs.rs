@@ -34,7 +34,7 @@ fn frames(times: &[u64]) -> Vec<Frame> {
 const REAL_ONLY: [(&str, &str); 3] = [
     ("control-halves.toml", "has a control plane"),
     ("control-plane.toml", "has a control plane"),
-    ("levels.toml", "is to be a control process"),
+    ("levels.toml", "is a control process"),
 ];
 
 #[test]

@@ -60,7 +60,7 @@ impl Qdisc {
         let mut netem = Netem::read(&mut Words::new(last.line, &last.options), notes)?;
         let names = kept.map(|kept| netem.keep(&kept)).unwrap_or_default();
         if !names.is_empty() {
-            let why = format!("it keeps as set before, as in the kernel: {}", names.join(", "));
+            let why = format!("it keeps these as set before, as in the kernel: {}", names.join(", "));
             notes.add(last.line, &last.command, why);
         }
         Ok(netem)

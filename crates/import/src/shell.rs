@@ -640,7 +640,7 @@ mod tests {
         let doubled = format!("A=xxxxxxxx\n{}tc $A", "A=$A$A\n".repeat(60));
         assert!(run(&doubled, |_| false, &mut notes).unwrap_err().what.contains("too much text"));
         let loops = "for a in 1 2 3 4 5 6 7 8 9 10; do\n".repeat(6) + "x\n" + &"done\n".repeat(6);
-        assert!(run(&loops, |_| false, &mut notes).unwrap_err().what.contains("carries out more"));
+        assert!(run(&loops, |_| false, &mut notes).unwrap_err().what.contains("executes more"));
         let deep = "for a in 1; do\n".repeat(50);
         assert!(run(&deep, |_| false, &mut notes).unwrap_err().what.contains("nests"));
         assert!(run("f() { f; }\nf", |_| false, &mut notes).unwrap_err().what.contains("nests"));

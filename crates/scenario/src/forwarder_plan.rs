@@ -684,7 +684,7 @@ mod tests {
             (WrittenForwarder { data: text("0"), ..monitor() }, "data: write bytes as pairs"),
             (
                 WrittenForwarder { data: text("00"), state: text("12 B"), ..monitor() },
-                "data: it is 1 bytes, and",
+                "data: it has 1 bytes, and",
             ),
             (
                 WrittenForwarder { port: text("south"), ..monitor() },

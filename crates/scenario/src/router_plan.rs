@@ -619,7 +619,7 @@ mod tests {
             ("blackhole 10.1.0.0/16 via 10.0.0.2", "leave them out"),
             ("blackhole 10.1.0.0/16 dev east", "leave them out"),
             ("10.1.0.0/33 dev east", "prefix length"),
-            ("10.1.0.0/16 via 0.0.0.0 dev east", "no neighbour's address"),
+            ("10.1.0.0/16 via 0.0.0.0 dev east", "not a neighbour's address"),
         ] {
             assert!(read(text).unwrap_err().contains(why), "{text}: {:?}", read(text));
         }

@@ -234,7 +234,12 @@ fn nodes() {
     let host = |name: &str, rest: &str| format!("[[host]]\nname = \"{name}\"\n{rest}\n");
     let a = host("a", "address = \"10.0.0.1/24\"");
     let table = [
-        (host("b", "address = \"10.0.0.300/24\""), "6:11", "host \"b\", address: ", &["no address"][..]),
+        (
+            host("b", "address = \"10.0.0.300/24\""),
+            "6:11",
+            "host \"b\", address: ",
+            &["is not an address"][..],
+        ),
         (
             host("b", "address = \"10.0.0.2\""),
             "6:11",
@@ -315,7 +320,7 @@ fn bridges_and_paths() {
         &link("[\"a\", \"b\"]"),
         "5:8",
         "link \"ab.forward\": ",
-        &["hang on bridges that no link joins"],
+        &["its ends are on bridges that no link joins"],
     );
     check(
         &BRIDGES.replace(", bridge = \"x\"", ""),
@@ -373,7 +378,7 @@ fn engine_and_sources() {
             "source",
             &["can't send at unlimited"],
         ),
-        ("[[source]]\nfrom = \"a\"\nto = \"b\"\ninterval = \"0 ms\"", "6:12", "source", &["at once"]),
+        ("[[source]]\nfrom = \"a\"\nto = \"b\"\ninterval = \"0 ms\"", "6:12", "source", &["0 apart"]),
         (
             "[[source]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\nsize = \"9 B\"",
             "7:8",
@@ -441,7 +446,7 @@ fn models_of_sources() {
             "[[source]]\nfrom = \"a\"\nto = \"b\"\nmodel = \"cbr\"\npoisson = true\nrate = \"1 Mbit/s\"",
             "6:9",
             "source \"a-b\", model: ",
-            &["poisson says otherwise"],
+            &["poisson contradicts"],
         ),
     ];
     for (snippet, place, field, wanted) in table {

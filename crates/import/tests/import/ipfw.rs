@@ -220,7 +220,7 @@ const TAKEN: [Taken; 14] = [
     ),
     ("ipfw delete 150-250", &[FIRST], &[SECOND], &["line 4: ipfw add 200"]),
     ("ipfw delete 300", &[FIRST, SECOND], &[], &["ipfw delete 300: there is nothing with this number"]),
-    ("ipfw delete set 3", &[FIRST, SECOND], &[], &["ipfw delete set 3: it is not carried out"]),
+    ("ipfw delete set 3", &[FIRST, SECOND], &[], &["ipfw delete set 3: it is not executed"]),
     (
         "ipfw -f flush\nipfw add pipe 2 ip from any to any out",
         &[SECOND],
@@ -265,13 +265,13 @@ const TAKEN: [Taken; 14] = [
         "ipfw show\nipfw -f flush\nipfw pipe flush",
         &[FIRST, SECOND],
         &[],
-        &["line 6: ipfw -f flush: not carried over: it stands at the end", "line 7: ipfw pipe flush"],
+        &["line 6: ipfw -f flush: not carried over: it is at the end", "line 7: ipfw pipe flush"],
     ),
     (
         "if [ $1 = stop ]; then ipfw -f flush; ipfw pipe flush; exit; fi\nipfw add allow ip from any to any",
         &[FIRST, SECOND],
         &[],
-        &["ipfw -f flush: it is not known whether it comes"],
+        &["ipfw -f flush: it may not be executed"],
     ),
 ];
 
@@ -345,7 +345,7 @@ fn starts_and_restarts() {
                   restart|reload) stop; start ;;\n  *) echo usage; exit 1 ;;\nesac\n";
     let imported = from(Format::Ipfw, script);
     has(&imported, &["rate = \"1 Mbit/s\"", "delay = \"100 ms\""]);
-    tells(&imported, &["line 5: dnctl -q flush: it is not known whether it comes"]);
+    tells(&imported, &["line 5: dnctl -q flush: it may not be executed"]);
     silent(&imported, &["in place of", "an earlier rule", "usage", "exit"]);
     plan(&imported);
 }

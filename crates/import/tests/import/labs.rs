@@ -118,7 +118,7 @@ fn compose_files() {
     // Of each network, what the one sends and the other receives.
     assert_eq!(way(&plan, 2, 3), ["browser--front.forward", "web-front--front.backward"]);
     for (text, what) in [
-        ("services: {a: {}}", "no two services in one network"),
+        ("services: {a: {}}", "no network in it has two services"),
         ("services: {a: {x-longwire: {delay: soon}}, b: {}}", "what it would become can't be"),
         ("services: {a: {x-longwire: {delay: [1]}}, b: {}}", "delay is not a text"),
         ("services: {a: {x-longwire: {dealy: 1 ms}}, b: {}}", "what it would become can't be"),

@@ -234,7 +234,7 @@ fn later_commands_for_one_interface() {
         &imported,
         &[
             "line 2: sleep 10: what follows it comes 10 s after the beginning there",
-            "line 3: tc qdisc change dev eth0 root netem delay 50ms: it leaves as it was set before, as in \
+            "line 3: tc qdisc change dev eth0 root netem delay 50ms: it keeps these as set before, as in \
              the kernel: rate",
             "line 3: tc qdisc change dev eth0 root netem delay 50ms: it is taken in place of line 1",
             "an [[at]] event with time, link = \"eth0\"",

@@ -212,7 +212,7 @@ fn procedures_that_come_again_end() {
     let imported = from(Format::Ns, trace);
     has(&imported, &["rate = \"3 Mbit/s\"", "delay = \"10 ms\""]);
     assert!(!lines(&imported).contains(&"[[at]]"), "{}", imported.scenario);
-    tells(&imported, &["plotWindow $tcp $W: it comes again and again to write something down"]);
+    tells(&imported, &["plotWindow $tcp $W: it repeats to record something"]);
     let again = "set ns [new Simulator]\nset a [$ns node]\nset b [$ns node]\n\
         $ns duplex-link $a $b 3Mb 10ms DropTail\n\
         proc vary {} {\n global ns a b\n $ns bandwidth $a $b 1Mb\n $ns at [expr [$ns now] + 1] vary\n $ns at \
@@ -223,7 +223,7 @@ fn procedures_that_come_again_end() {
     assert_eq!(events, 1, "{}", imported.scenario);
     tells(
         &imported,
-        &["vary: it repeats, and its changes are carried over once", "other: commands that are made"],
+        &["vary: it repeats, and its changes are carried over once", "other: commands that are created"],
     );
 }
 

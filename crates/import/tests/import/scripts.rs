@@ -42,7 +42,7 @@ fn scripts_of_tc() {
              $TC qdisc add dev ifb0 root netem delay ${DELAY_MS}ms\n\
              $TC qdisc add dev $DEV root netem delay $((DELAY_MS / 2))ms",
             &["name = \"ifb0\"", "delay = \"20 ms\"", "name = \"enp3s0\"", "delay = \"10 ms\""],
-            &["ip link set dev ifb0 up", "what comes in is shaped where it leaves", "tc filter add"],
+            &["ip link set dev ifb0 up", "incoming packets are shaped where they leave", "tc filter add"],
         ),
         // Both branches of an if, and a case.
         (
@@ -51,7 +51,7 @@ fn scripts_of_tc() {
              stop|down)\n    tc qdisc del dev eth1 root\n    ;;\nesac",
             &["delay = \"200 ms\""],
             &[
-                "line 1: case $1 in: what stands in it",
+                "line 1: case $1 in: its contents",
                 "line 3: if [ -n $2 ]",
                 "line 8: tc qdisc del dev eth1 root: not carried over",
             ],
@@ -272,7 +272,7 @@ fn shells_around_commands() {
     let imported = from(Format::Netem, script);
     has(&imported, &["delay = \"150 ms\""]);
     assert_eq!(imported.notes.len(), 1, "{:?}", imported.notes);
-    tells(&imported, &["case $1 in: what stands in it is taken as carried out once"]);
+    tells(&imported, &["case $1 in: its contents are treated as executed once"]);
     let slots = from(Format::Netem, "tc qdisc add dev eth0 root netem slot 800us 1ms packets 32 bytes 64k");
     assert!(slots.scenario.contains("packets = \"32\", bytes = \"65536\""), "{}", slots.scenario);
     refused(
@@ -287,5 +287,5 @@ fn shells_around_commands() {
     let several = "for d in 10 20; do mm-delay $d ping x; done";
     let imported = from(Format::Mahimahi, several);
     has(&imported, &["delay = \"10 ms\""]);
-    tells(&imported, &["mm-delay 20 ping x: it stands alone there"]);
+    tells(&imported, &["mm-delay 20 ping x: it runs by itself there"]);
 }
