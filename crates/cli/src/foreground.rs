@@ -50,7 +50,7 @@ pub struct Foreground {
 /// What the two ends of the links are.
 pub enum Wiring {
     /// Hosts, and the driver that wires them.
-    Hosts(TestHosts, HostDriver),
+    Hosts(Box<TestHosts>, HostDriver),
     /// Ports of this process.
     Ports(OwnPorts),
 }
@@ -79,7 +79,7 @@ impl Foreground {
         let (hosts, ports) = match ends {
             Wiring::Hosts(hosts, driver) => {
                 plan.hosts.iter_mut().for_each(|host| host.driver = driver);
-                (Some(hosts), OwnPorts::default())
+                (Some(*hosts), OwnPorts::default())
             }
             Wiring::Ports(ports) => (None, ports),
         };

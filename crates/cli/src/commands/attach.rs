@@ -92,7 +92,7 @@ impl Args {
         let created =
             found.namespace.run(|| Attachment::create(&instance, interface)).and_then(|created| created);
         let hosts = TestHosts::Attached(created.map_err(of)?);
-        let run = self.foreground.start(instance, plan, Wiring::Hosts(hosts, HostDriver::VETH))?;
+        let run = self.foreground.start(instance, plan, Wiring::Hosts(Box::new(hosts), HostDriver::VETH))?;
         let attachment = attached(&run)?;
         let diversion = attachment.divert().map_err(of)?;
         self.foreground.say(&format!("a link is on {name} of {}; Ctrl-C takes it off", found.name));

@@ -172,7 +172,7 @@ impl Args {
         sweep()?;
         let spec = ExecSpec { far: FarEnd::Private, wiring: wiring(driver.wire), mtu: MTU };
         let hosts = TestHosts::Exec(ExecNet::create(&instance(), &spec)?);
-        let run = self.foreground.start(instance(), plan, Wiring::Hosts(hosts, driver))?;
+        let run = self.foreground.start(instance(), plan, Wiring::Hosts(Box::new(hosts), driver))?;
         let relays = relays(&run, entrance, outside, service)?;
         Ok(Up { run, relays: (relays.into(), None) })
     }
