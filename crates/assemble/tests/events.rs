@@ -152,7 +152,7 @@ fn mistakes_are_named_with_their_fix() {
         (format!("{at}rat = \"0\"\n"), "did you mean \"rate\"?"),
         (
             format!("{at}burst = \"5\"\n"),
-            "it belongs to loss, queue or rate: write rate = { burst = \"…\" }, say",
+            "it belongs to loss, queue or rate: write rate = { burst = \"…\" }, for example",
         ),
         (format!("{at}jitter = \"5 ms\"\n"), "it belongs to delay: write delay = { jitter = \"…\" }"),
         (at.to_string(), "nothing changes"),

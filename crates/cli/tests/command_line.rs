@@ -68,15 +68,19 @@ fn every_command_has_an_example_and_every_example_parses() {
     }
 }
 
-/// The commands in a page's blocks of code, without their output.
-fn commands_in(page: &str) -> Vec<&str> {
+/// The commands in a page's blocks of code, without their output; each is one line.
+fn commands_in(page: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut in_code = false;
-    for line in page.lines().map(str::trim) {
+    let mut lines = page.lines().map(str::trim);
+    while let Some(line) = lines.next() {
         if line.starts_with("```") {
             in_code = !in_code;
         }
-        let command = line.trim_start_matches("$ ");
+        let mut command = line.trim_start_matches("$ ").to_owned();
+        while let Some(beginning) = command.strip_suffix(" \\") {
+            command = format!("{beginning} {}", lines.next().unwrap());
+        }
         // A report begins with the program's name and version.
         let is_report =
             command.split(' ').nth(1).is_some_and(|word| word.starts_with(|c: char| c.is_ascii_digit()));
@@ -96,7 +100,7 @@ fn every_command_in_the_book_parses() {
     {
         let text = std::fs::read_to_string(&path).unwrap();
         for command in commands_in(&text) {
-            assert_parses(command, &path.display().to_string());
+            assert_parses(&command, &path.display().to_string());
             seen += 1;
         }
     }

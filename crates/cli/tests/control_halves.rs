@@ -326,7 +326,7 @@ fn programs_of_a_half_that_is_killed_are_removed() {
     let fid = String::from_utf8(leased.stdout).unwrap();
     assert!(stays.status.success() && own(&["renew", "r1", fid.trim()]).status.success());
     let without = own(&["renew", "r1", String::from_utf8(stays.stdout).unwrap().trim()]);
-    assert!(stderr(&without).contains("that has a lease"), "{}", stderr(&without));
+    assert!(stderr(&without).contains("with a lease"), "{}", stderr(&without));
     let refused = own(&["install", "r1", "syn-monitor", "--lease", "2 h"]);
     assert!(stderr(&refused).contains("lease"), "{}", stderr(&refused));
     own(&["install", "r1", "wavelet", "--lease", "1 s"]);
@@ -564,7 +564,7 @@ fn impossible_values_are_reported() {
         (&["control", "wavelet", "r1", "--link", "x", "--layers", "1"], "--layers 1 is outside 2 to 256"),
         (
             &["control", "splice", "r1", "--listen", "10.0.0.1:1", "--backend", "b"],
-            "\"b\" is no address and port",
+            "\"b\" is not an address and port",
         ),
         (&["control", "monitor", "r1", "--by", "colour"], "write port, protocol, flags"),
         (&["control", "monitor", "r1", "--interval", "1 us"], "1 us is too short: the minimum is 10 ms"),

@@ -263,7 +263,7 @@ fn a_token_is_asked_for_and_kept_in_the_tab() {
     browser.wait(&format!("{}?.value === '10 ms'", field("delay")));
     write(&mut browser, "delay", "30 ms");
     let wrong = "document.querySelector('#settings .wrong:not([hidden])')";
-    browser.wait(&format!("{wrong}?.textContent.includes('needs scope steer; the token')"));
+    browser.wait(&format!("{wrong}?.textContent.includes('your scope is read, and this needs steer')"));
     assert_eq!(browser.value("sessionStorage.getItem('longwire-token')"), read.as_str());
     assert_eq!(browser.value("localStorage.length + document.cookie.length"), 0);
 
@@ -389,7 +389,7 @@ fn objects_of_every_kind_are_changed_in_place() {
     );
     logged(&mut browser, "r/voice: weight 65535");
     write(&mut browser, "weight", "70000");
-    browser.wait(&format!("{wrong}?.includes('out of range: write a whole number from 1 to 65535')"));
+    browser.wait(&format!("{wrong}?.includes('out of range; write a whole number from 1 to 65535')"));
     assert!(stdout(&service.ctl(&["get", "r/voice"])).contains("65535"));
 
     // A route that is not there yet, and one that can't be.

@@ -952,7 +952,7 @@ fn entries_are_shown_and_written_by_fields(lab: &Up, fid: &str, ends: &Value) {
     );
     for (args, why) in [
         (&["kinds", "4", "OTHER"][..], "it is number 4, and map kinds has 0 to 3"),
-        (&["kinds", "0", "ELSE"], "\"ELSE\" is none of NOTHING, DATAGRAM, OTHER nor a number of 4 bytes"),
+        (&["kinds", "0", "ELSE"], "\"ELSE\" is none of NOTHING, DATAGRAM, OTHER, nor a number of 4 bytes"),
         (
             &["last", "{\"sources\": 1}"],
             "there is no field \"sources\"; there are source, destination, ports",

@@ -132,6 +132,8 @@ pub const VICTIMS: &[Victim] = &[
     Victim::of("proxy --listen 127.0.0.1:0 --to localhost:9 --delay 1ms").endless(),
     Victim::of("check FILE"),
     Victim::of("import netem --output OUT delay 100ms 20ms loss 1%"),
+    // Without a terminal it only says so; crates/cli/tests/terminal.rs kills it on one.
+    Victim::of("top LAB"),
     Victim::of("ctl list"),
     Victim::of("ctl stats LAB"),
     Victim::of("ctl get l --instance LAB"),

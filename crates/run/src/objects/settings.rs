@@ -93,8 +93,8 @@ mod tests {
             of(&[("ramp", "10 s"), ("ramp.step", "2s"), ("delay", "1ms")]),
             Ok((ramp(10_000, 2000), 1))
         );
-        assert!(of(&[("ramp", "0s")]).unwrap_err().starts_with("ramp: it has to be longer than 0"));
-        assert!(of(&[("ramp.step", "1s")]).unwrap_err().starts_with("ramp.step: a step has no meaning"));
+        assert!(of(&[("ramp", "0s")]).unwrap_err().starts_with("ramp: it must be longer than 0"));
+        assert!(of(&[("ramp.step", "1s")]).unwrap_err().starts_with("ramp.step: a step needs a ramp"));
         assert!(of(&[("ramp", "2000 s"), ("ramp.step", "1ms")]).unwrap_err().contains("2000000 steps"));
     }
 }

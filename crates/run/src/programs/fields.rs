@@ -198,7 +198,7 @@ fn write(shape: &Shape, value: &Value, to: &mut Target<'_>, bit: u32) -> Result<
                 Some((_, number)) => *number as u64,
                 None => whole(value, size * 8, *signed).map_err(|_| {
                     let known: Vec<&str> = names.iter().map(|(name, _)| &**name).collect();
-                    fault(format!("{value} is none of {}nor a number of {size} bytes", known.join(", ")))
+                    fault(format!("{value} is none of {}, nor a number of {size} bytes", known.join(", ")))
                 })?,
             };
             to.put(&number.to_le_bytes()[..*size as usize]);
@@ -373,7 +373,7 @@ mod tests {
             (r#"{"source": "10.0.0"}"#, "source: \"10.0.0\" is not an IPv4 address"),
             (r#"{"counts": [1, 2, 3]}"#, "counts: [1,2,3] is not a list of 2"),
             (r#"{"counts": [1, "x"]}"#, "counts[1]: \"x\" is not an integer from 0 to 65535"),
-            (r#"{"state": "YOUNG"}"#, "state: \"YOUNG\" is none of NEW, OLDnor a number of 4 bytes"),
+            (r#"{"state": "YOUNG"}"#, "state: \"YOUNG\" is none of NEW, OLD, nor a number of 4 bytes"),
             (r#"{"name": "wlp0s20f3"}"#, "name: \"wlp0s20f3\" has more than 8 characters"),
             (r#"{"mac": "0200"}"#, "mac: \"0200\" is not 6 bytes in hexadecimal digits"),
             ("{", "it is not JSON: EOF while parsing an object at line 1 column 1"),

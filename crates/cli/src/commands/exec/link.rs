@@ -400,7 +400,7 @@ mod tests {
             args("4mbit", "dealy=1ms").plan("exec", 1, Ends::Hosts { mtu: 1500 }).unwrap_err().to_string();
         assert!(error.contains("dealy") && error.contains("delay"), "{error}");
         for (text, part) in
-            [("rate", "no KEY=VALUE"), ("a b=1", "no key"), ("rate=1mbit,rate=2mbit", "twice")]
+            [("rate", "no KEY=VALUE"), ("a b=1", "not a key"), ("rate=1mbit,rate=2mbit", "twice")]
         {
             assert!(text.parse::<Settings>().unwrap_err().contains(part), "{text}");
         }
