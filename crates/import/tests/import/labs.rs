@@ -119,9 +119,9 @@ fn compose_files() {
     assert_eq!(way(&plan, 2, 3), ["browser--front.forward", "web-front--front.backward"]);
     for (text, what) in [
         ("services: {a: {}}", "no network in it has two services"),
-        ("services: {a: {x-longwire: {delay: soon}}, b: {}}", "what it would become can't be"),
+        ("services: {a: {x-longwire: {delay: soon}}, b: {}}", "the result is not valid"),
         ("services: {a: {x-longwire: {delay: [1]}}, b: {}}", "delay is not a text"),
-        ("services: {a: {x-longwire: {dealy: 1 ms}}, b: {}}", "what it would become can't be"),
+        ("services: {a: {x-longwire: {dealy: 1 ms}}, b: {}}", "the result is not valid"),
     ] {
         refused(Format::Compose, text, what);
     }
