@@ -389,7 +389,7 @@ fn objects_of_every_kind_are_changed_in_place() {
     );
     logged(&mut browser, "r/voice: weight 65535");
     write(&mut browser, "weight", "70000");
-    browser.wait(&format!("{wrong}?.includes('out of range; write a whole number from 1 to 65535')"));
+    browser.wait(&format!("{wrong}?.includes('out of range: write an integer from 1 to 65535')"));
     assert!(stdout(&service.ctl(&["get", "r/voice"])).contains("65535"));
 
     // A route that is not there yet, and one that can't be.

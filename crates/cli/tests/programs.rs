@@ -416,7 +416,7 @@ fn what_can_not_be_asked_for_above_is_a_mistake_of_the_scenario() {
             "make 600000000 of 500000000: 100000000 too many; ask for at most 833 packets/s",
         ),
         ("service = \"echo\"", "service = \"ecco\"", "there is no service \"ecco\"; there are echo, witness"),
-        ("name = \"echo\"", "", "a control process comes by a name"),
+        ("name = \"echo\"", "", "a control process attaches by its name"),
         (
             "where = \"control\"",
             "where = \"pentium\"",
@@ -722,7 +722,7 @@ fn entries_name_programs(lab: &Up) {
     for (wrong, why) in [
         ("1:nothing", "map ports can't lead to program \"nothing\"; there are stamp, refuse"),
         ("1:let_pass", "map ports can't lead to program \"let_pass\""),
-        ("1x:stamp", "\"1x\" is no number"),
+        ("1x:stamp", "\"1x\" is not a number"),
         ("one:stamp", "hexadecimal"),
     ] {
         let told = lab.refused(&["map", "r1", fid, "ports", "00000000", wrong]);

@@ -136,7 +136,7 @@ fn at_once_is_one_instant_and_waiting_is_bounded() {
     for _ in 0..256 {
         remote.change(vec![delay(1, 0, "1 ms")], far).unwrap();
     }
-    assert!(refused(&remote, vec![delay(1, 0, "1 ms")], far).contains("256 changes wait"));
+    assert!(refused(&remote, vec![delay(1, 0, "1 ms")], far).contains("256 changes are pending"));
     let at = remote.change(vec![delay(1, 0, "30 ms"), delay(1, 1, "40 ms")], None).unwrap();
     assert!(at <= monotonic());
     let time = monotonic().0 + 50 * MS;

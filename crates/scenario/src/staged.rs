@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(advanced(text, Nanos::from_millis(999)).unwrap(), text);
         let one = advanced(text, Nanos::from_secs(1)).unwrap();
         assert!(
-            !one.contains("name = \"a\"") && one.contains("[[link]]\nname = \"b\"\nfrom = \"x\""),
+            !one.contains("name = \"a\"") && one.contains("[[link]]\nfrom = \"x\"\nname = \"b\""),
             "{one}"
         );
         assert!(

@@ -327,7 +327,7 @@ fn bridges_and_paths() {
         "",
         "1:18",
         "host \"a\": ",
-        &["which bridge", "bridge = \"x\""],
+        &["it names no bridge; there are x, y, z", "bridge = \"x\""],
     );
 
     let chain = BRIDGES.to_string() + &link("[\"x\", \"y\"]") + &link("[\"y\", \"z\"]");

@@ -107,7 +107,10 @@ mod tests {
     #[test]
     fn links_keep_their_numbers_and_indices_are_used_again() {
         let plan = |names: &[&str]| {
-            let link = |name| format!("[[link]]\nname = \"{name}\"\nfrom = \"a\"\nto = \"b\"\n");
+            let link = |name: &&str| {
+                let [from, to] = if *name == "y" { ["b", "a"] } else { ["a", "b"] };
+                format!("[[link]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\n")
+            };
             let ports = ["a", "b"].map(|name| format!("[[port]]\nname = \"{name}\"\ndriver = \"memory\"\n"));
             plan_of(&(ports.concat() + &names.iter().map(link).collect::<String>()))
         };
