@@ -243,16 +243,18 @@ impl EntryName {
     }
 }
 
-/// The lines of the section's entry with this index.
+/// The lines of the section's entry with this index, without comments above the next section's header.
 pub(crate) fn header(text: &str, section: &str, index: usize) -> Option<Range<usize>> {
     let mut begin = None;
     let (mut seen, mut at) = (0, 0);
+    // Where the comments begin that follow the last line of another kind.
+    let mut comments = None;
     for line in text.split_inclusive('\n') {
         let trimmed = line.trim_start();
         if let Some(key) = key_of(trimmed) {
             let own = key.strip_prefix(section).is_some_and(|rest| rest.starts_with('.'));
             if begin.is_some() && !own {
-                return begin.map(|begin| begin..at);
+                return begin.map(|begin| begin..comments.unwrap_or(at));
             }
             if trimmed.starts_with("[[") && key == section {
                 if seen == index {
@@ -260,6 +262,11 @@ pub(crate) fn header(text: &str, section: &str, index: usize) -> Option<Range<us
                 }
                 seen += 1;
             }
+        }
+        if trimmed.starts_with('#') {
+            comments = comments.or(Some(at));
+        } else if !trimmed.is_empty() {
+            comments = None;
         }
         at += line.len();
     }
