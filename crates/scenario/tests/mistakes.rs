@@ -230,7 +230,7 @@ fn where_links_lead() {
 }
 
 #[test]
-fn nodes() {
+fn hosts() {
     let host = |name: &str, rest: &str| format!("[[host]]\nname = \"{name}\"\n{rest}\n");
     let a = host("a", "address = \"10.0.0.1/24\"");
     let table = [
@@ -278,6 +278,10 @@ fn nodes() {
     for (snippet, place, field, wanted) in table {
         check(&a, &snippet, place, field, wanted);
     }
+}
+
+#[test]
+fn ports() {
     let port = |rest: &str| format!("[[port]]\nname = \"p\"\n{rest}");
     let table = [
         (
