@@ -7,7 +7,7 @@ use crate::{BenchError, Sample, Settings};
 use longwire_engine::Report;
 use longwire_lab::traffic::bulk::{Bulk, BulkResult, send};
 use longwire_lab::traffic::ping::{Ping, ping_each};
-use longwire_lab::traffic::{self, DEFAULT_PORT, Receiver, Server, Until};
+use longwire_lab::traffic::{self, DEFAULT_PORT, Receiver, Server, StopAfter};
 use longwire_report::Row;
 use std::net::SocketAddr;
 use std::panic::resume_unwind;
@@ -169,7 +169,7 @@ fn traffic(
 ) -> Result<(Vec<BulkResult>, Sample), BenchError> {
     let (a, b) = (world.host("a")?, world.host("b")?);
     let bulk =
-        Bulk { congestion: Some(congestion.to_owned()), ..Bulk::new(Until::duration(settings.time(TIME))) };
+        Bulk { congestion: Some(congestion.to_owned()), ..Bulk::new(StopAfter::duration(settings.time(TIME))) };
     let stop = AtomicBool::new(false);
     let addresses = (0..trial.flows).map(|flow| SocketAddr::from(([10, 0, 0, 2], DEFAULT_PORT + flow)));
     let servers: Result<Vec<_>, _> =

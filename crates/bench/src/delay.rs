@@ -3,7 +3,7 @@
 use crate::world::{Driver, World, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_engine::Report;
-use longwire_lab::traffic::udp::{Pace, UdpResult, UdpStream, send};
+use longwire_lab::traffic::udp::{SendingRate, UdpResult, UdpStream, send};
 use longwire_lab::traffic::{Distribution, Layer};
 use longwire_report::Row;
 use std::time::Duration;
@@ -95,7 +95,7 @@ fn measure(
         layer: Layer::Ethernet,
         payload: size - HEADERS,
         quiet_ns: 300_000_000,
-        ..UdpStream::new(Pace::PacketsPerSecond(PER_SECOND), settings.time(Duration::from_secs(5)))
+        ..UdpStream::new(SendingRate::PacketsPerSecond(PER_SECOND), settings.time(Duration::from_secs(5)))
     };
     let result = world.with_receiver(|receiver| send(receiver, &stream, &mut settings.progress()));
     let report = run.stop();

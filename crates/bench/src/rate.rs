@@ -4,7 +4,7 @@
 use crate::world::{Driver, World, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_lab::traffic::Layer;
-use longwire_lab::traffic::udp::{Pace, UdpStream, send};
+use longwire_lab::traffic::udp::{SendingRate, UdpStream, send};
 use longwire_report::Row;
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ fn measure(
     let stream = UdpStream {
         layer: Layer::Ethernet,
         payload,
-        ..UdpStream::new(Pace::BitsPerSecond(rate / 10 * 11), settings.time(Duration::from_secs(10)))
+        ..UdpStream::new(SendingRate::BitsPerSecond(rate / 10 * 11), settings.time(Duration::from_secs(10)))
     };
     let result = world.with_receiver(|receiver| send(receiver, &stream, &mut settings.progress()));
     let report = run.stop();

@@ -5,7 +5,7 @@ use crate::ports::forward;
 use crate::world::{Driver, World, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_engine::Report;
-use longwire_lab::traffic::Until;
+use longwire_lab::traffic::StopAfter;
 use longwire_lab::traffic::bulk::{Bulk, BulkResult, send};
 use longwire_report::Row;
 use std::time::Duration;
@@ -107,7 +107,7 @@ fn goodput(result: &BulkResult) -> f64 {
 
 fn transfer(settings: &Settings<'_>, world: &World) -> Result<BulkResult, BenchError> {
     let time = settings.time(Duration::from_secs(3));
-    let bulk = Bulk { congestion: congestion(), ..Bulk::new(Until::duration(time)) };
+    let bulk = Bulk { congestion: congestion(), ..Bulk::new(StopAfter::duration(time)) };
     world.with_receiver(|receiver| send(receiver, &bulk, &mut settings.progress()))
 }
 

@@ -11,11 +11,11 @@ use longwire_netlink::{Link, Socket, interface_index, link};
 
 use crate::diversion::{Detour, Diversion};
 use crate::exec_net::{FAR, NEAR};
-use crate::host::{Chatter, HostState};
+use crate::host::{KernelTraffic, HostState};
 use crate::lab::new_state;
 use crate::names::{check_instance, is_interface};
 use crate::namespace::Namespace;
-use crate::state::{Attached, Guard, State};
+use crate::state::{AttachedInterface, LabLock, LabState};
 use crate::{Host, HostSpec, Lab, LabError, Mac, Wiring};
 
 /// Longest packets that a veth pair carries.
@@ -79,10 +79,10 @@ impl Attachment {
     /// If it already has a link, or the kernel refuses; then nothing is left behind.
     pub fn create(instance: &str, interface: Interface) -> Result<Self, LabError> {
         check_instance(instance)?;
-        let guard = Guard::acquire()?;
-        let attached = Attached { namespace: Namespace::current()?.id(), interface: interface.name.clone() };
-        let others = State::read_all()?;
-        let same = |s: &&State| s.attached.as_ref() == Some(&attached) && s.instance != instance;
+        let guard = LabLock::acquire()?;
+        let attached = AttachedInterface { namespace: Namespace::current()?.id(), interface: interface.name.clone() };
+        let others = LabState::read_all()?;
+        let same = |s: &&LabState| s.attached.as_ref() == Some(&attached) && s.instance != instance;
         if let Some(other) = others.iter().find(same).filter(|other| !other.is_left()) {
             let reason = format!(
                 "it has a link already ({0}); end that first, with `longwire ctl stop {0}`",
@@ -100,13 +100,13 @@ impl Attachment {
                 gateways: Vec::new(),
                 routes: Vec::new(),
                 wiring: Wiring::Veth { offload: true },
-                chatter: Chatter::None,
+                kernel_traffic: KernelTraffic::None,
             },
             namespace: None,
             interface: interface_name,
             port: Some(name.to_owned()),
         });
-        let state = State { attached: Some(attached), ..new_state(instance, hosts.collect())? };
+        let state = LabState { attached: Some(attached), ..new_state(instance, hosts.collect())? };
         let lab = Lab::build(state, &guard, |_| Ok(()))?;
         Ok(Self { interface, lab })
     }
@@ -156,7 +156,7 @@ impl Attachment {
 }
 
 /// Names that no interface here has and no other lab has planned.
-fn free_names(others: &[State]) -> impl Iterator<Item = String> {
+fn free_names(others: &[LabState]) -> impl Iterator<Item = String> {
     let taken = |name: &String| {
         others.iter().any(|other| other.forwarding.as_ref().is_some_and(|f| f.uplink == *name))
             || interface_index(name).is_ok()

@@ -12,14 +12,14 @@ use longwire_netlink::{Neighbour, Socket, interface_index, neighbour};
 
 use crate::firewall;
 use crate::free_network::{Networks, free_name, has_way_out_by_ipv6};
-use crate::host::{Chatter, HostState, INTERFACE};
+use crate::host::{KernelTraffic, HostState, INTERFACE};
 use crate::lab::new_state;
 use crate::machine;
 use crate::names::check_instance;
 use crate::namespace::Namespace;
 use crate::relay::Relay;
 use crate::resolver::Resolver;
-use crate::state::{Forwarding, Guard, State, folder_of, write_whole};
+use crate::state::{Forwarding, LabLock, LabState, folder_of, write_whole};
 use crate::{Cidr, Host, HostSpec, Lab, LabError, Mac, Wiring};
 
 /// Name of the near end, as a host of the lab.
@@ -79,7 +79,7 @@ impl ExecNet {
     /// If no network is free, or the kernel refuses; then nothing is left behind.
     pub fn create(instance: &str, spec: &ExecSpec) -> Result<Self, LabError> {
         check_instance(instance)?;
-        let guard = Guard::acquire()?;
+        let guard = LabLock::acquire()?;
         let (state, far) = plan(instance, spec)?;
         let resolver = match spec.far {
             FarEnd::Machine => Resolver::here(),
@@ -201,7 +201,7 @@ impl ExecNet {
     /// If something can't be restored.
     pub fn close_way_out(&self) -> Result<(), LabError> {
         let Some(forwarding) = self.lab.forwarding() else { return Ok(()) };
-        machine::close(self.lab.instance(), forwarding, &Guard::acquire_to_remove()?)
+        machine::close(self.lab.instance(), forwarding, &LabLock::acquire_to_remove()?)
     }
 
     /// Takes both ends down.
@@ -248,8 +248,8 @@ impl ExecNet {
 }
 
 /// The planned state, and the far end's addresses.
-fn plan(instance: &str, spec: &ExecSpec) -> Result<(State, Vec<IpAddr>), LabError> {
-    let others: Vec<Forwarding> = State::read_all()?.into_iter().filter_map(|s| s.forwarding).collect();
+fn plan(instance: &str, spec: &ExecSpec) -> Result<(LabState, Vec<IpAddr>), LabError> {
+    let others: Vec<Forwarding> = LabState::read_all()?.into_iter().filter_map(|s| s.forwarding).collect();
     let networks = Networks::free(&others, spec.mtu >= LEAST_MTU_OF_IPV6)?;
     let (far, near) = (networks.hosts(1)?, networks.hosts(2)?);
     let out_by_ipv6 = spec.far != FarEnd::Private && has_way_out_by_ipv6() && machine::can_forward_ipv6();
@@ -259,7 +259,7 @@ fn plan(instance: &str, spec: &ExecSpec) -> Result<(State, Vec<IpAddr>), LabErro
             mac: Some(Mac::of_place(place)),
             mtu: spec.mtu,
             wiring: spec.wiring,
-            chatter: Chatter::None,
+            kernel_traffic: KernelTraffic::None,
             ..HostSpec::new(name, addresses[0])
         },
         namespace: Some(format!("lw-{instance}-{name}")),
@@ -279,5 +279,5 @@ fn plan(instance: &str, spec: &ExecSpec) -> Result<(State, Vec<IpAddr>), LabErro
         forwarding = Some(Forwarding { machine: Namespace::current()?.id(), uplink, networks, out_by_ipv6 });
     }
     near.spec.check()?;
-    Ok((State { forwarding, ..new_state(instance, vec![near, far_end])? }, far))
+    Ok((LabState { forwarding, ..new_state(instance, vec![near, far_end])? }, far))
 }

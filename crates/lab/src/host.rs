@@ -45,12 +45,12 @@ pub struct HostSpec {
     pub wiring: Wiring,
     /// Packets that its kernel sends by itself.
     #[serde(default)]
-    pub chatter: Chatter,
+    pub kernel_traffic: KernelTraffic,
 }
 
 /// Packets that a host's kernel sends by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Chatter {
+pub enum KernelTraffic {
     /// The usual ones: address resolution, reports of multicast groups.
     #[default]
     Usual,
@@ -71,7 +71,7 @@ impl HostSpec {
             gateways: Vec::new(),
             routes: Vec::new(),
             wiring: Wiring::Veth { offload: true },
-            chatter: Chatter::Usual,
+            kernel_traffic: KernelTraffic::Usual,
         }
     }
 
@@ -257,7 +257,7 @@ impl Host {
                 offload::turn_off(name).map_err(doing(format!("turning offloads off on {name}")))?;
             }
             let mac = spec.mac.map(|mac| mac.0);
-            let (mtu, without_arp) = (Some(spec.mtu), spec.chatter == Chatter::None);
+            let (mtu, without_arp) = (Some(spec.mtu), spec.kernel_traffic == KernelTraffic::None);
             let settings = LinkSettings { mac, mtu, up: true, without_arp, ..LinkSettings::default() };
             let done = |request, what| socket.request(request).map_err(doing(what));
             done(link::change(index, &settings), format!("bringing {name} up"))?;

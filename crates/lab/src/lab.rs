@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use longwire_netlink::{LinkSettings, Socket, interface_index, link};
 use rustix::process::Signal;
 
-use crate::host::{Chatter, HostState, INTERFACE};
+use crate::host::{KernelTraffic, HostState, INTERFACE};
 use crate::machine;
 use crate::names::check_instance;
 use crate::namespace::Namespace;
 use crate::processes;
 use crate::quiet;
-use crate::state::{Forwarding, Guard, Owner, State, folder_of, write_whole};
+use crate::state::{Forwarding, LabLock, OwnerProcess, LabState, folder_of, write_whole};
 use crate::{Host, HostSpec, LabError, Mac, Wiring};
 
 /// The interface group of the engine's ends in the core namespace.
@@ -31,7 +31,7 @@ const LOCAL_NAMES: &str = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-
 /// [`Lab::persist`].
 #[derive(Debug)]
 pub struct Lab {
-    state: State,
+    state: LabState,
     core: Namespace,
     hosts: Vec<Host>,
     owned: bool,
@@ -55,7 +55,7 @@ impl Lab {
             }
         }
         let hosts = (0u32..).zip(hosts).map(|(i, spec)| host_state(instance, i, spec)).collect();
-        let guard = Guard::acquire()?;
+        let guard = LabLock::acquire()?;
         Self::build(new_state(instance, hosts)?, &guard, |state| {
             write_hosts_file(state)?;
             let folder = folder_of(&state.instance);
@@ -67,9 +67,9 @@ impl Lab {
 
     /// Creates what a state describes; `prepare` writes the files shown inside the hosts.
     pub(crate) fn build(
-        state: State,
-        guard: &Guard,
-        prepare: impl FnOnce(&State) -> Result<(), LabError>,
+        state: LabState,
+        guard: &LabLock,
+        prepare: impl FnOnce(&LabState) -> Result<(), LabError>,
     ) -> Result<Self, LabError> {
         claim(&state.instance, guard)?;
         if let Some(taken) = state.namespaces().find(|n| Namespace::exists(n)) {
@@ -93,7 +93,7 @@ impl Lab {
     /// If no lab of this name is up, or its namespaces can't be opened.
     pub fn open(instance: &str) -> Result<Self, LabError> {
         check_instance(instance)?;
-        let state = State::read(instance)?.ok_or_else(|| LabError::UnknownLab(instance.to_owned()))?;
+        let state = LabState::read(instance)?.ok_or_else(|| LabError::UnknownLab(instance.to_owned()))?;
         let core = Namespace::open(&state.core)?;
         let hosts = state.hosts.iter().map(|h| open_host(&state, h)).collect::<Result<_, _>>()?;
         Ok(Self { state, core, hosts, owned: false })
@@ -160,7 +160,7 @@ impl Lab {
     /// # Errors
     /// If the lab's state can't be written; the lab is then taken down.
     pub fn persist(mut self) -> Result<(), LabError> {
-        let guard = Guard::acquire()?;
+        let guard = LabLock::acquire()?;
         self.state.owner = None;
         self.state.write(&guard)?;
         self.owned = false;
@@ -172,8 +172,8 @@ impl Lab {
     /// # Errors
     /// If the lab's state can't be written.
     pub fn take_over(&mut self) -> Result<(), LabError> {
-        let guard = Guard::acquire()?;
-        self.state.owner = Some(Owner::this_process()?);
+        let guard = LabLock::acquire()?;
+        self.state.owner = Some(OwnerProcess::this_process()?);
         self.state.write(&guard)?;
         self.owned = true;
         Ok(())
@@ -185,7 +185,7 @@ impl Lab {
     /// If something can't be removed; the rest is still removed.
     pub fn down(mut self) -> Result<(), LabError> {
         self.owned = false;
-        let guard = Guard::acquire_to_remove()?;
+        let guard = LabLock::acquire_to_remove()?;
         take_down(&self.state_now(), &guard)
     }
 
@@ -194,7 +194,7 @@ impl Lab {
     /// # Errors
     /// If the folder of states can't be read.
     pub fn list() -> Result<Vec<LabInfo>, LabError> {
-        Ok(State::read_all()?.into_iter().map(LabInfo::of).collect())
+        Ok(LabState::read_all()?.into_iter().map(LabInfo::of).collect())
     }
 }
 
@@ -202,7 +202,7 @@ impl Drop for Lab {
     fn drop(&mut self) {
         if self.owned {
             // Errors can't be reported; what can't be removed stays in the state for a later sweep.
-            let _ = Guard::acquire_to_remove().and_then(|guard| take_down(&self.state_now(), &guard));
+            let _ = LabLock::acquire_to_remove().and_then(|guard| take_down(&self.state_now(), &guard));
         }
     }
 }
@@ -223,16 +223,16 @@ pub struct LabInfo {
 }
 
 impl LabInfo {
-    fn of(state: State) -> Self {
-        let process = state.owner.as_ref().and_then(Owner::hold).map(Arc::new);
+    fn of(state: LabState) -> Self {
+        let process = state.owner.as_ref().and_then(OwnerProcess::hold).map(Arc::new);
         Self::held(state, process)
     }
 
-    pub(crate) fn held(state: State, process: Option<Arc<OwnedFd>>) -> Self {
+    pub(crate) fn held(state: LabState, process: Option<Arc<OwnedFd>>) -> Self {
         Self {
             process,
             instance: state.instance,
-            dead: state.owner.as_ref().is_some_and(Owner::is_dead),
+            dead: state.owner.as_ref().is_some_and(OwnerProcess::is_dead),
             owner: state.owner.map(|o| o.pid),
             hosts: state.hosts.into_iter().map(|h| h.spec).collect(),
         }
@@ -261,10 +261,10 @@ impl LabInfo {
 /// If something can't be removed; the rest is still removed.
 pub fn sweep() -> Result<Vec<String>, LabError> {
     crate::bind_guard::sweep();
-    if !State::read_all()?.iter().any(State::is_left) && State::unfinished()?.is_empty() {
+    if !LabState::read_all()?.iter().any(LabState::is_left) && LabState::unfinished()?.is_empty() {
         return Ok(Vec::new());
     }
-    let guard = match Guard::acquire() {
+    let guard = match LabLock::acquire() {
         // Leftovers of root are root's to remove, and harmless.
         Err(LabError::System { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
             return Ok(Vec::new());
@@ -272,8 +272,8 @@ pub fn sweep() -> Result<Vec<String>, LabError> {
         other => other?,
     };
     let mut swept = Vec::new();
-    let mut result = State::remove_unfinished(&guard);
-    for state in State::read_all()?.into_iter().filter(State::is_left) {
+    let mut result = LabState::remove_unfinished(&guard);
+    for state in LabState::read_all()?.into_iter().filter(LabState::is_left) {
         result = result.and(take_down(&state, &guard));
         swept.push(state.instance);
     }
@@ -281,10 +281,10 @@ pub fn sweep() -> Result<Vec<String>, LabError> {
 }
 
 /// The state of a lab owned by this process.
-pub(crate) fn new_state(instance: &str, hosts: Vec<HostState>) -> Result<State, LabError> {
-    Ok(State {
+pub(crate) fn new_state(instance: &str, hosts: Vec<HostState>) -> Result<LabState, LabError> {
+    Ok(LabState {
         instance: instance.to_owned(),
-        owner: Some(Owner::this_process()?),
+        owner: Some(OwnerProcess::this_process()?),
         core: format!("lw-{instance}-core"),
         hosts,
         forwarding: None,
@@ -293,8 +293,8 @@ pub(crate) fn new_state(instance: &str, hosts: Vec<HostState>) -> Result<State, 
 }
 
 /// Ensures that no other lab has this name, and removes leftovers of a killed one.
-fn claim(instance: &str, guard: &Guard) -> Result<(), LabError> {
-    match State::read(instance)? {
+fn claim(instance: &str, guard: &LabLock) -> Result<(), LabError> {
+    match LabState::read(instance)? {
         None => Ok(()),
         Some(state) if state.is_left() => take_down(&state, guard),
         Some(state) => Err(LabError::InUse {
@@ -304,7 +304,7 @@ fn claim(instance: &str, guard: &Guard) -> Result<(), LabError> {
     }
 }
 
-fn make(state: &State) -> Result<(Namespace, Vec<Host>), LabError> {
+fn make(state: &LabState) -> Result<(Namespace, Vec<Host>), LabError> {
     let core = Namespace::create(&state.core)?;
     core.run(|| {
         quiet::without_ipv6();
@@ -333,7 +333,7 @@ fn make_namespace(host: &HostState) -> Result<(), LabError> {
             quiet::as_router();
         } else if !host.spec.has_ipv6() {
             quiet::without_ipv6();
-        } else if host.spec.chatter == Chatter::None {
+        } else if host.spec.kernel_traffic == KernelTraffic::None {
             quiet::with_silent_ipv6();
         } else {
             quiet::with_fixed_ipv6();
@@ -351,7 +351,7 @@ fn wire_up(core: &Namespace, host: &Host) -> Result<(), LabError> {
 }
 
 /// Writes the names by which hosts know each other.
-fn write_hosts_file(state: &State) -> Result<(), LabError> {
+fn write_hosts_file(state: &LabState) -> Result<(), LabError> {
     let file = folder_of(&state.instance).join("hosts");
     let doing = LabError::system(format!("writing {}", file.display()));
     write_whole(&file, hosts_file(state).as_bytes()).map_err(doing)
@@ -384,7 +384,7 @@ fn wire(core: &Namespace, host: &Host, port: &str) -> Result<(), LabError> {
     .map_err(LabError::system(format!("wiring host {} with a veth pair", spec.name)))
 }
 
-fn open_host(state: &State, host: &HostState) -> Result<Host, LabError> {
+fn open_host(state: &LabState, host: &HostState) -> Result<Host, LabError> {
     let namespace = match &host.namespace {
         Some(name) => Namespace::open(name)?,
         None => machine_of(state)?,
@@ -403,14 +403,14 @@ fn open_host(state: &State, host: &HostState) -> Result<Host, LabError> {
 }
 
 /// The namespace of a host without its own: the one in which the lab was created.
-fn machine_of(state: &State) -> Result<Namespace, LabError> {
+fn machine_of(state: &LabState) -> Result<Namespace, LabError> {
     let attached = state.attached.as_ref().map(|attached| attached.namespace);
     let id = state.forwarding.as_ref().map(|forwarding| forwarding.machine).or(attached);
     let found = id.and_then(machine::find);
     found.map_or_else(Namespace::current, Ok)
 }
 
-fn hosts_file(state: &State) -> String {
+fn hosts_file(state: &LabState) -> String {
     let mut text = LOCAL_NAMES.to_owned();
     for spec in state.hosts.iter().map(|h| &h.spec) {
         for address in &spec.addresses {
@@ -423,7 +423,7 @@ fn hosts_file(state: &State) -> String {
 
 /// Removes everything in a state. Missing parts are not an error; after a failure the rest is still removed,
 /// and the state stays for another try.
-fn take_down(state: &State, guard: &Guard) -> Result<(), LabError> {
+fn take_down(state: &LabState, guard: &LabLock) -> Result<(), LabError> {
     processes::end_all_in(state.namespaces());
     let mut result = match &state.forwarding {
         Some(forwarding) => machine::restore(&state.instance, forwarding, guard),
@@ -439,7 +439,7 @@ fn take_down(state: &State, guard: &Guard) -> Result<(), LabError> {
 
 /// Removes the veth pairs at once: a namespace is cleared only in the background, and not while an engine has
 /// sockets in it.
-fn delete_ports(state: &State) -> Result<(), LabError> {
+fn delete_ports(state: &LabState) -> Result<(), LabError> {
     let Ok(core) = Namespace::open(&state.core) else { return Ok(()) };
     let entered = core.run(|| link::unless_gone(Socket::route()?.request(link::delete_group(PORTS))));
     match entered {

@@ -8,7 +8,7 @@
 //! What the command sends to `::1` can't leave its namespace. A relay beside the command takes it and sends
 //! it to 127.0.0.1, with which it goes on as above.
 //!
-//! In a user namespace the machine is out of reach for all but sockets that were made there: see [`Dial`].
+//! In a user namespace the machine is out of reach for all but sockets that were made there: see [`SocketNetwork`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,7 +26,7 @@ use longwire_netlink::interface_index;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
-use crate::port_relay::{Dial, PortRelay};
+use crate::port_relay::{SocketNetwork, PortRelay};
 use crate::redirection::{Redirections, RelayPorts, redirect};
 use crate::{ExecNet, LabError, Namespace, quiet, socket_option};
 
@@ -85,14 +85,14 @@ impl Ports {
 
 /// The machine's loopback services that the command can reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reached {
+pub enum LoopbackServices {
     /// Those at these ports, whether they already listen or not.
     Listed(Ports),
     /// All that listen at the time.
     Listening,
 }
 
-impl FromStr for Reached {
+impl FromStr for LoopbackServices {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -104,7 +104,7 @@ impl FromStr for Reached {
 #[derive(Debug)]
 pub struct Localhost {
     // Ends first, because it creates further relays.
-    _watch: Option<Watch>,
+    _watch: Option<ListenerWatch>,
     _relays: Vec<PortRelay>,
 }
 
@@ -116,9 +116,9 @@ impl Localhost {
     /// When the kernel refuses.
     pub fn start(
         net: &ExecNet,
-        reached: Option<&Reached>,
-        published: Published,
-        machine: Dial,
+        reached: Option<&LoopbackServices>,
+        published: PublishedPorts,
+        machine: SocketNetwork,
     ) -> Result<Self, LabError> {
         let (near, far) = (net.near(), net.far());
         let addresses = [near, far].map(|end| end.spec().addresses[0].address());
@@ -128,12 +128,12 @@ impl Localhost {
         near.run(|| quiet::with_loopback_by(near.interface()))?;
         let doing = || LabError::system("relaying ports of the loopback");
         let back = published.0.iter().map(|(port, ..)| *port..=*port).collect();
-        let mut relays = published.relays(own, Dial::inside(far.namespace())?).map_err(doing())?;
-        let mut ends = Ends {
+        let mut relays = published.relays(own, SocketNetwork::inside(far.namespace())?).map_err(doing())?;
+        let mut ends = LoopbackRelays {
             near: near.namespace().again()?,
             far: far.namespace().again()?,
             machine: Arc::new(machine),
-            beside: Arc::new(Dial::inside(near.namespace())?),
+            beside: Arc::new(SocketNetwork::inside(near.namespace())?),
             index,
             addresses: [own, other],
             back,
@@ -141,10 +141,10 @@ impl Localhost {
             by_ipv6: BTreeMap::new(),
         };
         let watch = match reached {
-            Some(Reached::Listening) => Some(Watch::start(ends).map_err(doing())?),
+            Some(LoopbackServices::Listening) => Some(ListenerWatch::start(ends).map_err(doing())?),
             _ => {
                 let listed = match reached {
-                    Some(Reached::Listed(ports)) => ports.clone(),
+                    Some(LoopbackServices::Listed(ports)) => ports.clone(),
                     _ => Ports::default(),
                 };
                 ends.reach(&listed.each().collect()).map_err(doing())?;
@@ -160,9 +160,9 @@ impl Localhost {
 
 /// Ports of the machine's loopback that are to lead to the command's, taken.
 #[derive(Debug, Default)]
-pub struct Published(Vec<(u16, TcpListener, UdpSocket)>);
+pub struct PublishedPorts(Vec<(u16, TcpListener, UdpSocket)>);
 
-impl Published {
+impl PublishedPorts {
     /// Takes the ports in the network of the calling thread.
     ///
     /// # Errors
@@ -177,7 +177,7 @@ impl Published {
     }
 
     /// Relays from the ports to the near end.
-    fn relays(self, near: Ipv4Addr, dial: Dial) -> io::Result<Vec<PortRelay>> {
+    fn relays(self, near: Ipv4Addr, dial: SocketNetwork) -> io::Result<Vec<PortRelay>> {
         let dial = Arc::new(dial);
         let mut relays = Vec::new();
         for (port, tcp, udp) in self.0 {
@@ -191,13 +191,13 @@ impl Published {
 
 /// Both ends, and the relays at them by their ports.
 #[derive(Debug)]
-struct Ends {
+struct LoopbackRelays {
     near: Namespace,
     far: Namespace,
     /// Makes sockets of the machine's network.
-    machine: Arc<Dial>,
+    machine: Arc<SocketNetwork>,
     /// Makes sockets of the near end's.
-    beside: Arc<Dial>,
+    beside: Arc<SocketNetwork>,
     /// The far end's interface.
     index: u32,
     /// The near end's and the far end's.
@@ -208,7 +208,7 @@ struct Ends {
     by_ipv6: BTreeMap<u16, (RelayPorts, Vec<PortRelay>)>,
 }
 
-impl Ends {
+impl LoopbackRelays {
     /// Has relays for these ports, and for no others. A port at which a service listens on every address of
     /// the machine needs none at the far end.
     fn reach(&mut self, ports: &BTreeSet<u16>) -> io::Result<()> {
@@ -237,7 +237,7 @@ impl Ends {
     /// The ports at which the machine's services listen, without published ones.
     fn listening(&self) -> io::Result<BTreeSet<u16>> {
         let mut ports = match &*self.machine {
-            Dial::Outside(outside) => listening(&outside.tables()),
+            SocketNetwork::Outside(outside) => listening(&outside.tables()),
             _ => self.far.run(|| listening(Path::new("/proc/thread-self/net"))).map_err(io::Error::other)?,
         };
         ports.retain(|port| !self.back.iter().any(|published| published.contains(port)));
@@ -258,13 +258,13 @@ impl Ends {
 
 /// Watches for services that begin to listen.
 #[derive(Debug)]
-struct Watch {
+struct ListenerWatch {
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Watch {
-    fn start(mut ends: Ends) -> io::Result<Self> {
+impl ListenerWatch {
+    fn start(mut ends: LoopbackRelays) -> io::Result<Self> {
         let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
         let stopped = stop.try_clone()?;
         let mut known = ends.follow()?;
@@ -289,7 +289,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for ListenerWatch {
     fn drop(&mut self) {
         // Eight bytes, as eventfd(2) requires; the first write can neither block nor fail.
         let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
@@ -300,7 +300,7 @@ impl Drop for Watch {
 }
 
 /// Relays at the near end from a port of `::1` to the same of 127.0.0.1; none where there is no IPv6.
-fn from_ipv6(port: u16, beside: &Arc<Dial>) -> Option<(u16, (RelayPorts, Vec<PortRelay>))> {
+fn from_ipv6(port: u16, beside: &Arc<SocketNetwork>) -> Option<(u16, (RelayPorts, Vec<PortRelay>))> {
     const ANY: (Ipv6Addr, u16) = (Ipv6Addr::LOCALHOST, 0);
     let to = SocketAddr::from((LOOPBACK, port));
     let (tcp, udp) = (TcpListener::bind(ANY).ok()?, UdpSocket::bind(ANY).ok()?);
@@ -311,7 +311,7 @@ fn from_ipv6(port: u16, beside: &Arc<Dial>) -> Option<(u16, (RelayPorts, Vec<Por
 }
 
 /// Relays from a port of the far end to the loopback of its machine: none where somebody listens already.
-fn receive((at, index): (Ipv4Addr, u32), port: u16, machine: &Arc<Dial>) -> io::Result<Vec<PortRelay>> {
+fn receive((at, index): (Ipv4Addr, u32), port: u16, machine: &Arc<SocketNetwork>) -> io::Result<Vec<PortRelay>> {
     let to = [IpAddr::V4(LOOPBACK), IpAddr::V6(Ipv6Addr::LOCALHOST)].map(|to| SocketAddr::new(to, port));
     let socket = |kind| {
         let socket = socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)?;
@@ -380,7 +380,7 @@ mod tests {
         }
         assert!("1-1024".parse::<Ports>().is_ok());
         assert!("1-1025".parse::<Ports>().unwrap_err().contains("1024"));
-        assert_eq!("all".parse(), Ok(Reached::Listening));
+        assert_eq!("all".parse(), Ok(LoopbackServices::Listening));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::firewall::Restriction;
 use crate::namespace::{NAMES, Namespace, NamespaceId};
 use crate::nftables::{IPV4, IPV6};
-use crate::state::{Forwarding, Guard, ROOT, write_whole};
+use crate::state::{Forwarding, LabLock, ROOT, write_whole};
 use crate::{LabError, firewall};
 
 /// A family's settings for forwarding.
@@ -47,9 +47,9 @@ pub fn can_forward_ipv6() -> bool {
 }
 
 /// Lets packets from behind the uplink out, with the machine's own addresses.
-pub fn prepare(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result<(), LabError> {
+pub fn prepare(instance: &str, forwarding: &Forwarding, guard: &LabLock) -> Result<(), LabError> {
     let machine = Namespace::current()?;
-    let mut shared = Shared::read(machine.id())?;
+    let mut shared = SavedSettings::read(machine.id())?;
     let families = if forwarding.out_by_ipv6 { vec![V4, V6] } else { vec![V4] };
     shared.users.push(instance.to_owned());
     for family in &families {
@@ -68,20 +68,20 @@ pub fn prepare(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result
 }
 
 /// Undoes [`prepare`], complete or not, and removes the uplink.
-pub fn restore(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result<(), LabError> {
+pub fn restore(instance: &str, forwarding: &Forwarding, guard: &LabLock) -> Result<(), LabError> {
     close(instance, forwarding, guard)?;
     find(forwarding.machine).map_or(Ok(()), |machine| machine.run(|| delete_link(&forwarding.uplink))?)
 }
 
 /// Undoes [`prepare`]. Idempotent.
-pub fn close(instance: &str, forwarding: &Forwarding, guard: &Guard) -> Result<(), LabError> {
+pub fn close(instance: &str, forwarding: &Forwarding, guard: &LabLock) -> Result<(), LabError> {
     let id = forwarding.machine;
     let Some(machine) = find(id) else {
         // The namespace is gone and its settings with it.
-        return Shared::default().write(id, guard);
+        return SavedSettings::default().write(id, guard);
     };
     machine.run(|| {
-        let mut shared = Shared::read(id)?;
+        let mut shared = SavedSettings::read(id)?;
         shared.users.retain(|user| user != instance);
         let is_last = shared.users.is_empty();
         if is_last {
@@ -104,12 +104,12 @@ fn delete_link(name: &str) -> Result<(), LabError> {
 
 /// Previous values, kept while forwarding is in use in a namespace.
 #[derive(Default, Serialize, Deserialize)]
-struct Shared {
+struct SavedSettings {
     users: Vec<String>,
     before: BTreeMap<PathBuf, String>,
 }
 
-impl Shared {
+impl SavedSettings {
     fn path(id: NamespaceId) -> PathBuf {
         Path::new(ROOT).join(format!(".forwarding-{}", id.inode()))
     }
@@ -126,7 +126,7 @@ impl Shared {
     }
 
     /// Without users there is nothing to keep.
-    fn write(&self, id: NamespaceId, _guard: &Guard) -> Result<(), LabError> {
+    fn write(&self, id: NamespaceId, _guard: &LabLock) -> Result<(), LabError> {
         let path = Self::path(id);
         let written = if self.users.is_empty() {
             match fs::remove_file(&path) {

@@ -8,7 +8,7 @@ use rustix::ioctl::{Opcode, Updater, ioctl};
 
 /// `struct ethtool_value` of linux/ethtool.h.
 #[repr(C)]
-struct Value {
+struct EthtoolValue {
     command: u32,
     data: u32,
 }
@@ -29,7 +29,7 @@ pub fn turn_off(interface: &str) -> io::Result<()> {
     // Any socket carries interface requests.
     let socket = std::net::UdpSocket::bind(("127.0.0.1", 0))?;
     for command in SETTINGS {
-        let mut value = Value { command, data: 0 };
+        let mut value = EthtoolValue { command, data: 0 };
         // SAFETY: an all-zero ifreq is valid.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in request.ifr_name.iter_mut().take(libc::IFNAMSIZ - 1).zip(interface.bytes()) {

@@ -21,12 +21,12 @@ const ROOM: usize = rustix::cmsg_space!(ScmRights(1));
 
 /// The child, until dropped.
 #[derive(Debug)]
-pub struct Outside {
+pub struct OutsideSockets {
     line: Mutex<Option<OwnedFd>>,
     child: Pid,
 }
 
-impl Outside {
+impl OutsideSockets {
     /// Leaves a child in this process's network. Must be called before a second thread exists.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Outside {
     }
 }
 
-impl Drop for Outside {
+impl Drop for OutsideSockets {
     fn drop(&mut self) {
         // The child ends with the connection.
         self.line.lock().unwrap_or_else(PoisonError::into_inner).take();

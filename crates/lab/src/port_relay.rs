@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 
-use crate::outside::Outside;
+use crate::outside::OutsideSockets;
 use crate::{LabError, Namespace};
 
 /// Most connections of a relay; further ones are closed at once.
@@ -32,16 +32,16 @@ const LARGEST: usize = 65_535;
 
 /// The network in which a relay opens its sockets.
 #[derive(Debug)]
-pub enum Dial {
+pub enum SocketNetwork {
     /// In the network of this process.
     Here,
     /// In a namespace.
     Inside(Namespace),
     /// In this process's network before it entered a user namespace.
-    Outside(Outside),
+    Outside(OutsideSockets),
 }
 
-impl Dial {
+impl SocketNetwork {
     /// In a namespace, which is held open.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl PortRelay {
     ///
     /// # Errors
     /// If the system refuses a thread or a descriptor.
-    pub fn tcp(listener: TcpListener, dial: Arc<Dial>, to: Vec<SocketAddr>) -> io::Result<Self> {
+    pub fn tcp(listener: TcpListener, dial: Arc<SocketNetwork>, to: Vec<SocketAddr>) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let relay = Arc::new(Streams { dial, to, open: Mutex::default() });
         Self::start("relay-tcp", move |stop| accept(&relay, &listener, stop))
@@ -91,7 +91,7 @@ impl PortRelay {
     ///
     /// # Errors
     /// If the system refuses a thread or a descriptor.
-    pub fn udp(socket: UdpSocket, dial: Arc<Dial>, to: SocketAddr) -> io::Result<Self> {
+    pub fn udp(socket: UdpSocket, dial: Arc<SocketNetwork>, to: SocketAddr) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let mut relay = Datagrams { socket, dial, to, senders: Vec::new() };
         Self::start("relay-udp", move |stop| relay.run(stop))
@@ -118,20 +118,20 @@ impl Drop for PortRelay {
 
 /// Connections, each with two threads: one per direction.
 struct Streams {
-    dial: Arc<Dial>,
+    dial: Arc<SocketNetwork>,
     to: Vec<SocketAddr>,
     /// Both ends of each connection, to end it.
-    open: Mutex<Open>,
+    open: Mutex<OpenStreams>,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenStreams {
     next: u64,
     ends: HashMap<u64, Vec<TcpStream>>,
 }
 
 impl Streams {
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenStreams> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -257,12 +257,12 @@ fn accept(relay: &Arc<Streams>, listener: &TcpListener, stop: &OwnedFd) {
 /// Datagrams, with a socket for each sender, so that replies reach it.
 struct Datagrams {
     socket: UdpSocket,
-    dial: Arc<Dial>,
+    dial: Arc<SocketNetwork>,
     to: SocketAddr,
-    senders: Vec<Sender>,
+    senders: Vec<DatagramSender>,
 }
 
-struct Sender {
+struct DatagramSender {
     address: SocketAddr,
     socket: UdpSocket,
     heard: Instant,
@@ -317,12 +317,12 @@ impl Datagrams {
             let oldest = (0..self.senders.len()).min_by_key(|&at| self.senders[at].heard)?;
             self.senders.swap_remove(oldest);
         }
-        self.senders.push(Sender { address, socket, heard: Instant::now() });
+        self.senders.push(DatagramSender { address, socket, heard: Instant::now() });
         Some(self.senders.len() - 1)
     }
 }
 
-impl Sender {
+impl DatagramSender {
     fn answer(&mut self, through: &UdpSocket, buffer: &mut [u8]) {
         while let Ok(length) = self.socket.recv(buffer) {
             self.heard = Instant::now();
@@ -346,7 +346,7 @@ mod tests {
     fn both_directions_and_each_end_pass() {
         let (server, to) = listener();
         let (listener, at) = listener();
-        let relay = PortRelay::tcp(listener, Arc::new(Dial::Here), vec![to]).unwrap();
+        let relay = PortRelay::tcp(listener, Arc::new(SocketNetwork::Here), vec![to]).unwrap();
         let mut client = TcpStream::connect(at).unwrap();
         client.write_all(b"question").unwrap();
         client.shutdown(Shutdown::Write).unwrap();
@@ -373,11 +373,11 @@ mod tests {
         drop(dead);
         let (server, to) = listener();
         let (first, at) = listener();
-        let _relay = PortRelay::tcp(first, Arc::new(Dial::Here), vec![refused, to]).unwrap();
+        let _relay = PortRelay::tcp(first, Arc::new(SocketNetwork::Here), vec![refused, to]).unwrap();
         let _client = TcpStream::connect(at).unwrap();
         server.accept().unwrap();
         let (second, at) = listener();
-        let _relay = PortRelay::tcp(second, Arc::new(Dial::Here), vec![refused]).unwrap();
+        let _relay = PortRelay::tcp(second, Arc::new(SocketNetwork::Here), vec![refused]).unwrap();
         let error = TcpStream::connect(at).unwrap().read(&mut [0]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
     }
@@ -387,7 +387,7 @@ mod tests {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         let relay = UdpSocket::bind("127.0.0.1:0").unwrap();
         let at = relay.local_addr().unwrap();
-        let _relay = PortRelay::udp(relay, Arc::new(Dial::Here), server.local_addr().unwrap()).unwrap();
+        let _relay = PortRelay::udp(relay, Arc::new(SocketNetwork::Here), server.local_addr().unwrap()).unwrap();
         let clients = [0, 1].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
         let mut buffer = [0; 16];
         for (client, text) in clients.iter().zip([b"a", b"b"]) {

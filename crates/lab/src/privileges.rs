@@ -26,7 +26,7 @@ const USERS: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
 
 /// What a command does until it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Duty {
+pub enum CommandRole {
     /// It carries packets, and starts no program.
     Carries,
     /// It carries packets, starts no program, and gives its socket to a group.
@@ -35,7 +35,7 @@ pub enum Duty {
     StartsProgram,
 }
 
-impl Duty {
+impl CommandRole {
     const fn needed(self) -> CapabilitySet {
         let all = NETWORK.union(PROCESSES).union(FILES).union(RESOURCES);
         match self {
@@ -52,7 +52,7 @@ impl Duty {
 ///
 /// # Errors
 /// When the kernel refuses.
-pub fn keep_for(duty: Duty) -> io::Result<()> {
+pub fn keep_for(duty: CommandRole) -> io::Result<()> {
     if !geteuid().is_root() {
         return Ok(());
     }
@@ -64,7 +64,7 @@ pub fn keep_for(duty: Duty) -> io::Result<()> {
         inheritable: held.inheritable & needed,
     };
     set_capabilities(None, kept)?;
-    if duty != Duty::StartsProgram {
+    if duty != CommandRole::StartsProgram {
         set_no_new_privs(true)?;
     }
     Ok(())

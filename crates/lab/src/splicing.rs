@@ -15,7 +15,7 @@ use rustix::io::ioctl_fionread;
 use rustix::ioctl::{Getter, Opcode, ioctl};
 use serde::{Deserialize, Serialize};
 
-use crate::state::{Guard, Owner, folder_of, write_whole};
+use crate::state::{LabLock, OwnerProcess, folder_of, write_whole};
 use crate::{Host, LabError, socket_option};
 
 /// Numbers of linux/tcp.h and linux/sockios.h that are not among libc's on every platform.
@@ -33,7 +33,7 @@ const ESTABLISHED: u8 = 1;
 
 /// Sequence numbers of this side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Numbers {
+pub struct SequenceNumbers {
     /// The sequence number of the next byte that it would send.
     pub send: u32,
     /// The sequence number of the next byte that it expects.
@@ -42,14 +42,14 @@ pub struct Numbers {
 
 /// Pending bytes of a connection, which prevent others from continuing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingBytes {
     /// Received and not read.
     pub unread: u32,
     /// Written and not acknowledged.
     pub unacknowledged: u32,
 }
 
-impl Pending {
+impl PendingBytes {
     /// Nothing is pending.
     pub const NONE: Self = Self { unread: 0, unacknowledged: 0 };
 }
@@ -58,17 +58,17 @@ impl Pending {
 ///
 /// # Errors
 /// If the kernel refuses.
-pub fn pending(socket: &TcpStream) -> io::Result<Pending> {
+pub fn pending(socket: &TcpStream) -> io::Result<PendingBytes> {
     // SIOCINQ and SIOCOUTQ have these numbers, too (linux/sockios.h).
     let unread = ioctl_fionread(socket)? as u32;
     // SAFETY: the kernel writes one int.
     let unacknowledged = unsafe { ioctl(socket, Getter::<UNACKNOWLEDGED, libc::c_int>::new()) }?;
-    Ok(Pending { unread, unacknowledged: unacknowledged.unsigned_abs() })
+    Ok(PendingBytes { unread, unacknowledged: unacknowledged.unsigned_abs() })
 }
 
 /// Window scale shifts of a connection (RFC 7323, section 2); 0 if windows are not scaled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Scales {
+pub struct WindowScales {
     /// The shift of the other end's windows.
     pub send: u8,
     /// The shift of this end's windows.
@@ -80,7 +80,7 @@ pub struct Scales {
 ///
 /// # Errors
 /// If the kernel refuses.
-pub fn plain(socket: &TcpStream) -> io::Result<Option<Scales>> {
+pub fn plain(socket: &TcpStream) -> io::Result<Option<WindowScales>> {
     /// The window scale option (linux/tcp.h, `TCPI_OPT_WSCALE`).
     const SCALED: u8 = 4;
     // `struct tcp_info` begins with the state; the options are its sixth byte, the scales the next, in two
@@ -91,7 +91,7 @@ pub fn plain(socket: &TcpStream) -> io::Result<Option<Scales>> {
     let info = [first, second].concat();
     let halves = [info[6] & 15, info[6] >> 4];
     let [send, receive] = if cfg!(target_endian = "little") { halves } else { [halves[1], halves[0]] };
-    Ok((info[0] == ESTABLISHED && info[5] & !SCALED == 0).then_some(Scales { send, receive }))
+    Ok((info[0] == ESTABLISHED && info[5] & !SCALED == 0).then_some(WindowScales { send, receive }))
 }
 
 /// Puts a connection into repair mode, and returns its sequence numbers. From now on it sends no data, and
@@ -99,13 +99,13 @@ pub fn plain(socket: &TcpStream) -> io::Result<Option<Scales>> {
 ///
 /// # Errors
 /// If the kernel refuses.
-pub fn freeze(socket: &TcpStream) -> io::Result<Numbers> {
+pub fn freeze(socket: &TcpStream) -> io::Result<SequenceNumbers> {
     set(socket, TCP_REPAIR, REPAIR_ON)?;
     let number = |queue| {
         set(socket, TCP_REPAIR_QUEUE, queue)?;
         number(socket)
     };
-    Ok(Numbers { send: number(SEND_QUEUE)?, receive: number(RECEIVE_QUEUE)? })
+    Ok(SequenceNumbers { send: number(SEND_QUEUE)?, receive: number(RECEIVE_QUEUE)? })
 }
 
 /// Takes a connection out of repair mode: it continues as before.
@@ -124,18 +124,18 @@ pub fn thaw(socket: &TcpStream) -> io::Result<()> {
 pub struct PlainTcp<'l> {
     instance: &'l str,
     host: &'l Host,
-    user: Owner,
+    user: OwnerProcess,
 }
 
 /// The saved state of a host.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Kept {
+struct SavedHost {
     before: BTreeMap<String, String>,
-    users: Vec<Owner>,
+    users: Vec<OwnerProcess>,
 }
 
 /// The saved state of a lab's hosts, by their names.
-type AllKept = BTreeMap<String, Kept>;
+type SavedHosts = BTreeMap<String, SavedHost>;
 
 /// The settings, which must be off for connections that others continue.
 const SETTINGS: [&str; 3] = ["tcp_timestamps", "tcp_sack", "tcp_ecn"];
@@ -148,7 +148,7 @@ impl<'l> PlainTcp<'l> {
     /// # Errors
     /// If the settings or the lab's state can't be read or written.
     pub fn begin(instance: &'l str, host: &'l Host) -> Result<Self, LabError> {
-        let own = Self { instance, host, user: Owner::this_process()? };
+        let own = Self { instance, host, user: OwnerProcess::this_process()? };
         own.change(|kept| {
             kept.users.retain(|user| !user.is_dead());
             for setting in SETTINGS {
@@ -169,11 +169,11 @@ impl<'l> PlainTcp<'l> {
     }
 
     /// Changes the host's saved state, in its namespace, one process at a time.
-    fn change(&self, act: impl FnOnce(&mut Kept) -> io::Result<()> + Send) -> Result<(), LabError> {
-        let _guard = Guard::acquire()?;
+    fn change(&self, act: impl FnOnce(&mut SavedHost) -> io::Result<()> + Send) -> Result<(), LabError> {
+        let _guard = LabLock::acquire()?;
         let path = folder_of(self.instance).join(KEPT);
-        let mut all: AllKept = match fs::read(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => AllKept::new(),
+        let mut all: SavedHosts = match fs::read(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => SavedHosts::new(),
             text => serde_json::from_slice(&text.map_err(doing())?)
                 .map_err(|e| LabError::State { path: path.clone(), reason: e.to_string() })?,
         };
@@ -243,13 +243,13 @@ mod tests {
     #[test]
     fn what_is_pending_is_told() {
         let (mut near, mut far) = pair();
-        assert_eq!(pending(&near).unwrap(), Pending::NONE);
+        assert_eq!(pending(&near).unwrap(), PendingBytes::NONE);
         near.write_all(b"seven b").unwrap();
         // Peeking waits until they are there.
         far.peek(&mut [0; 7]).unwrap();
         assert_eq!(pending(&far).unwrap().unread, 7);
         far.read_exact(&mut [0; 7]).unwrap();
-        assert_eq!(pending(&far).unwrap(), Pending::NONE);
+        assert_eq!(pending(&far).unwrap(), PendingBytes::NONE);
         // With the machine's unchanged settings, they have at least SACK.
         assert_eq!(plain(&far).unwrap(), None);
     }

@@ -26,11 +26,11 @@ const NEW: &str = "state.new";
 
 /// Everything that a lab has created or is about to create: written before anything is created.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct State {
+pub struct LabState {
     /// The lab's name.
     pub instance: String,
     /// The process that takes it down; `None` for a lab left up until `longwire lab down`.
-    pub owner: Option<Owner>,
+    pub owner: Option<OwnerProcess>,
     /// The namespace that holds the engine's ends of the wires.
     pub core: String,
     /// The hosts, in the order of the plan.
@@ -39,10 +39,10 @@ pub struct State {
     pub forwarding: Option<Forwarding>,
     /// The existing interface whose packets are diverted, if any.
     #[serde(default)]
-    pub attached: Option<Attached>,
+    pub attached: Option<AttachedInterface>,
 }
 
-impl State {
+impl LabState {
     /// Names of the namespaces that this lab creates.
     pub fn namespaces(&self) -> impl Iterator<Item = &str> {
         self.hosts.iter().filter_map(|h| h.namespace.as_deref()).chain([self.core.as_str()])
@@ -50,11 +50,11 @@ impl State {
 
     /// Whether its owner has ended without taking it down.
     pub fn is_left(&self) -> bool {
-        self.owner.as_ref().is_some_and(Owner::is_dead)
+        self.owner.as_ref().is_some_and(OwnerProcess::is_dead)
     }
 
     /// Writes the state, atomically for readers.
-    pub fn write(&self, _guard: &Guard) -> Result<(), LabError> {
+    pub fn write(&self, _guard: &LabLock) -> Result<(), LabError> {
         let folder = folder_of(&self.instance);
         let doing = || LabError::system(format!("writing {}", folder.display()));
         fs::create_dir_all(&folder).map_err(doing())?;
@@ -161,7 +161,7 @@ impl State {
     }
 
     /// Removes unfinished states of killed processes. Nobody writes one now: that requires the guard.
-    pub fn remove_unfinished(_guard: &Guard) -> Result<(), LabError> {
+    pub fn remove_unfinished(_guard: &LabLock) -> Result<(), LabError> {
         for folder in Self::unfinished()? {
             let new = folder.join(NEW);
             let removed = if new.exists() { fs::remove_file(new) } else { Ok(()) };
@@ -173,7 +173,7 @@ impl State {
     }
 
     /// Removes the state, last of all.
-    pub fn remove(&self, _guard: &Guard) -> Result<(), LabError> {
+    pub fn remove(&self, _guard: &LabLock) -> Result<(), LabError> {
         let folder = folder_of(&self.instance);
         match fs::remove_dir_all(&folder) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
@@ -199,7 +199,7 @@ pub struct Forwarding {
 
 /// A link on an existing interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attached {
+pub struct AttachedInterface {
     /// The namespace it is in.
     pub namespace: NamespaceId,
     /// Its name.
@@ -220,7 +220,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// The process that takes a lab down when it ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Owner {
+pub struct OwnerProcess {
     /// Its process id.
     pub pid: u32,
     /// Its start time in clock ticks since boot, which distinguishes it from a later process with the same
@@ -231,7 +231,7 @@ pub struct Owner {
     boot: String,
 }
 
-impl Owner {
+impl OwnerProcess {
     /// This process.
     pub fn this_process() -> Result<Self, LabError> {
         let pid = std::process::id();
@@ -294,14 +294,14 @@ fn parse_started(stat: &str) -> Option<u64> {
 
 /// Held while labs are created, listed for removal or removed: one process at a time.
 #[derive(Debug)]
-pub struct Guard {
+pub struct LabLock {
     _lock: Lock,
 }
 
 /// Time limit for another process: creating or removing ten thousand hosts takes a minute.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-impl Guard {
+impl LabLock {
     /// Waits for the lock, unless the user ends this process.
     pub fn acquire() -> Result<Self, LabError> {
         Self::within(Patience { limit: PATIENCE, interruptible: true })
@@ -347,7 +347,7 @@ mod tests {
             interface: "eth0".to_owned(),
             port: Some("port0".to_owned()),
         };
-        let good = State {
+        let good = LabState {
             instance: "x".to_owned(),
             owner: None,
             core: "lw-x-core".to_owned(),
@@ -356,7 +356,7 @@ mod tests {
             attached: None,
         };
         assert_eq!(good.check("x"), Ok(()));
-        let refused = |change: &dyn Fn(&mut State)| {
+        let refused = |change: &dyn Fn(&mut LabState)| {
             let mut state = good.clone();
             change(&mut state);
             state.check("x").unwrap_err()
@@ -372,11 +372,11 @@ mod tests {
 
     #[test]
     fn an_owner_is_known_by_its_start_not_only_its_id() {
-        let owner = Owner::this_process().unwrap();
+        let owner = OwnerProcess::this_process().unwrap();
         assert!(!owner.is_dead() && owner.hold().is_some());
-        let later = Owner { started: owner.started + 1, ..owner.clone() };
+        let later = OwnerProcess { started: owner.started + 1, ..owner.clone() };
         assert!(later.hold().is_none() && !later.is_process(owner.pid), "a process with the same id");
-        assert!(Owner { started: owner.started + 1, ..owner.clone() }.is_dead());
-        assert!(Owner { boot: "another".to_owned(), ..owner }.is_dead());
+        assert!(OwnerProcess { started: owner.started + 1, ..owner.clone() }.is_dead());
+        assert!(OwnerProcess { boot: "another".to_owned(), ..owner }.is_dead());
     }
 }

@@ -26,7 +26,7 @@ use crate::lab::loopback_up;
 use crate::names::check_instance;
 use crate::namespace::{NAMES, unshare};
 use crate::state::ROOT;
-use crate::world::World;
+use crate::process_namespaces::ProcessNamespaces;
 use crate::{LabError, LabInfo};
 
 const RUN: &str = "/run";
@@ -96,12 +96,12 @@ pub fn enter_user_namespace() -> Result<OwnUser, LabError> {
 /// If the process has several threads, or isn't allowed in.
 pub fn join_user_namespace(instance: &str) -> Result<bool, LabError> {
     check_instance(instance)?;
-    let holds = |world: &World| world.states().iter().any(|state| state.instance == instance);
-    let Some(world) = World::all().find(holds) else { return Ok(false) };
+    let holds = |namespaces: &ProcessNamespaces| namespaces.states().iter().any(|state| state.instance == instance);
+    let Some(namespaces) = ProcessNamespaces::all().find(holds) else { return Ok(false) };
     check_single_thread()?;
-    let pid = world.pid();
+    let pid = namespaces.pid();
     let doing = format!("joining the namespaces of process {pid}, which holds lab {instance}");
-    world.enter().map_err(LabError::system(doing))?;
+    namespaces.enter().map_err(LabError::system(doing))?;
     Ok(true)
 }
 
@@ -110,9 +110,9 @@ pub fn join_user_namespace(instance: &str) -> Result<bool, LabError> {
 #[must_use]
 pub fn private_labs() -> Vec<LabInfo> {
     let mut found = Vec::new();
-    for world in World::all() {
-        let states = world.states();
-        let process = Arc::new(world.into_process());
+    for namespaces in ProcessNamespaces::all() {
+        let states = namespaces.states();
+        let process = Arc::new(namespaces.into_process());
         found.extend(states.into_iter().map(|state| LabInfo::held(state, Some(Arc::clone(&process)))));
     }
     found

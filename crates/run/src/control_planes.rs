@@ -5,7 +5,7 @@ use crate::carriers::{CarrierCounts, CarrierWatch, Wire, Wires};
 use anyhow::Context;
 use longwire_block::path::LinkRef;
 use longwire_engine::{NodeRef, Remote};
-use longwire_lab::{Chatter, Cidr, HostSpec, Lab, LabError, Wiring};
+use longwire_lab::{KernelTraffic, Cidr, HostSpec, Lab, LabError, Wiring};
 use longwire_mirror::{
     Carriers, Change, Destination, HopSpec, Mirror, MirrorStats, Pair, PortSpec, RouteSpec, Target,
     configure, routes_of,
@@ -31,7 +31,7 @@ pub fn host_spec(router: &Router) -> Result<HostSpec, LabError> {
         gateways: Vec::new(),
         routes: Vec::new(),
         wiring: Wiring::Own,
-        chatter: Chatter::Usual,
+        kernel_traffic: KernelTraffic::Usual,
     })
 }
 

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use longwire_drivers::{HostDriver, Wire};
 use longwire_lab::{
-    Attachment, Chatter, Cidr, ExecNet, HostSpec, Lab, LabError, Mac, Route, Wiring, abilities,
+    Attachment, KernelTraffic, Cidr, ExecNet, HostSpec, Lab, LabError, Mac, Route, Wiring, abilities,
     enter_user_namespace, may_make_hosts, taps,
 };
 use longwire_scenario::{Host, Network, Plan};
@@ -152,7 +152,7 @@ pub fn host_spec(host: &Host) -> Result<HostSpec, LabError> {
         gateways: host.gateways.clone(),
         routes: routes.collect::<Result<_, LabError>>()?,
         wiring: wiring(host.driver.wire),
-        chatter: Chatter::Usual,
+        kernel_traffic: KernelTraffic::Usual,
     })
 }
 

@@ -17,7 +17,7 @@ use crate::world::{Driver, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings, ports};
 use longwire_engine::Run;
 use longwire_lab::traffic::Layer;
-use longwire_lab::traffic::udp::{Pace, UdpResult, UdpStream, send};
+use longwire_lab::traffic::udp::{SendingRate, UdpResult, UdpStream, send};
 use longwire_report::Row;
 use longwire_units::Rate;
 use program::Program;
@@ -225,7 +225,7 @@ fn delay_error(settings: &Settings<'_>, bed: &Testbed, nominal_ms: u64) -> Resul
     let stream = UdpStream {
         payload: SHORT_PAYLOAD,
         quiet_ns: 300_000_000,
-        ..UdpStream::new(Pace::PacketsPerSecond(1000), settings.time(Duration::from_secs(5)))
+        ..UdpStream::new(SendingRate::PacketsPerSecond(1000), settings.time(Duration::from_secs(5)))
     };
     let delay = traffic(settings, bed, &stream)?.reception.delay;
     let delay = delay.ok_or_else(|| failed("no one-way delays were measured"))?;
@@ -238,7 +238,7 @@ fn rate(settings: &Settings<'_>, bed: &Testbed, overhead: u32) -> Result<(f64, O
     let stream = UdpStream {
         layer: Layer::Ip,
         payload: PAYLOAD,
-        ..UdpStream::new(Pace::BitsPerSecond(RATE / 10 * 11), settings.time(Duration::from_secs(10)))
+        ..UdpStream::new(SendingRate::BitsPerSecond(RATE / 10 * 11), settings.time(Duration::from_secs(10)))
     };
     let result = traffic(settings, bed, &stream)?;
     let rate = result.reception.rate_bits_per_second;

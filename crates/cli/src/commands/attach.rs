@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::foreground::{Foreground, Wiring};
 use anyhow::{Context, anyhow, ensure};
 use longwire_drivers::HostDriver;
-use longwire_lab::{Attachment, Duty, Interface, Namespace, abilities, keep_for, path_of};
+use longwire_lab::{Attachment, CommandRole, Interface, Namespace, abilities, keep_for, path_of};
 use longwire_report::shown;
 use longwire_run::real_run::RealRun;
 use longwire_run::test_hosts::{TestHosts, sweep};
@@ -84,7 +84,7 @@ impl Args {
         let plan = self.link.plan("attach", self.foreground.seed, Ends::Hosts { mtu })?;
         self.link.notes().iter().for_each(|note| self.foreground.say(&format!("--netem: {note}")));
         let more = round_trip(&plan);
-        keep_for(Duty::Carries).context("giving up what root need not keep")?;
+        keep_for(CommandRole::Carries).context("giving up what root need not keep")?;
         // From here on a signal while the ends are made leaves nothing behind.
         let signals = StopSignals::catch().context("catching signals")?;
         sweep()?;

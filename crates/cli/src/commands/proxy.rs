@@ -6,7 +6,7 @@ use crate::foreground::{Foreground, Wiring};
 use anyhow::{Context, ensure};
 use longwire_drivers::HostDriver;
 use longwire_lab::{
-    Dial, Duty, ExecNet, ExecSpec, FAR, FarEnd, NEAR, Outside, PortRelay, abilities, enter_user_namespace,
+    SocketNetwork, CommandRole, ExecNet, ExecSpec, FAR, FarEnd, NEAR, OutsideSockets, PortRelay, abilities, enter_user_namespace,
     keep_for, may_make_hosts, taps,
 };
 use longwire_report::shown;
@@ -80,7 +80,7 @@ enum Entrance {
 /// How the two ends are made.
 enum Means {
     /// In namespaces: from where the service is reached, and the wiring.
-    Kernel(Dial, HostDriver),
+    Kernel(SocketNetwork, HostDriver),
     /// In this process.
     Process,
 }
@@ -109,7 +109,7 @@ impl Args {
             .with_context(|| format!("can't listen on {}", self.listen))?;
         let at = entrance.address()?;
         let means = self.means()?;
-        keep_for(Duty::Carries).context("giving up what root need not keep")?;
+        keep_for(CommandRole::Carries).context("giving up what root need not keep")?;
         // From here on a signal while the ends are made leaves nothing behind.
         let signals = StopSignals::catch().context("catching signals")?;
         let (whose, ends) = match means {
@@ -144,13 +144,13 @@ impl Args {
         }
         let driver = || if taps().available { HostDriver::TAP } else { HostDriver::VETH };
         if may_make_hosts() {
-            return Ok(Means::Kernel(Dial::Here, driver()));
+            return Ok(Means::Kernel(SocketNetwork::Here, driver()));
         }
         let can = abilities();
         if can.user_namespaces.available {
-            let outside = Outside::stay().context("keeping this network's sockets at hand")?;
+            let outside = OutsideSockets::stay().context("keeping this network's sockets at hand")?;
             enter_user_namespace()?;
-            return Ok(Means::Kernel(Dial::Outside(outside), driver()));
+            return Ok(Means::Kernel(SocketNetwork::Outside(outside), driver()));
         }
         let reason = format!("{}; {}", can.namespaces.reason, can.user_namespaces.reason);
         ensure!(
@@ -166,7 +166,7 @@ impl Args {
         &self,
         plan: Plan,
         entrance: Entrance,
-        (outside, driver): (Dial, HostDriver),
+        (outside, driver): (SocketNetwork, HostDriver),
         service: SocketAddr,
     ) -> anyhow::Result<Up> {
         sweep()?;
@@ -225,14 +225,14 @@ fn instance() -> String {
 fn relays(
     run: &RealRun,
     entrance: Entrance,
-    outside: Dial,
+    outside: SocketNetwork,
     service: SocketAddr,
 ) -> anyhow::Result<[PortRelay; 2]> {
     let Some(TestHosts::Exec(net)) = run.hosts() else { anyhow::bail!("the two ends are not up") };
     let across = SocketAddr::new(net.far_address(), service.port());
     let is_udp = matches!(entrance, Entrance::Udp(_));
     let exit = net.far().run(|| Entrance::open(is_udp, across))?.context("listening at the far end")?;
-    let near = Dial::inside(net.near().namespace())?;
+    let near = SocketNetwork::inside(net.near().namespace())?;
     Ok([exit.relay(outside, service)?, entrance.relay(near, across)?])
 }
 
@@ -248,7 +248,7 @@ impl Entrance {
         }
     }
 
-    fn relay(self, dial: Dial, to: SocketAddr) -> std::io::Result<PortRelay> {
+    fn relay(self, dial: SocketNetwork, to: SocketAddr) -> std::io::Result<PortRelay> {
         match self {
             Self::Tcp(listener) => PortRelay::tcp(listener, Arc::new(dial), vec![to]),
             Self::Udp(socket) => PortRelay::udp(socket, Arc::new(dial), to),

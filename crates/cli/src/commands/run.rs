@@ -7,7 +7,7 @@ use crate::record_args::RecordArgs;
 use crate::{Json, Outcome, outcome, run_text};
 use anyhow::Context;
 use longwire_control::{Instance, WebAddress};
-use longwire_lab::{Duty, keep_for};
+use longwire_lab::{CommandRole, keep_for};
 use longwire_run::fitted::fit_pool;
 use longwire_run::objects::links::LiveLinks;
 use longwire_run::objects::sources::why_silent;
@@ -156,7 +156,7 @@ impl Args {
 
     fn run_real(self, mut plan: Plan) -> anyhow::Result<Outcome> {
         gain_privileges(&mut plan)?.iter().for_each(|note| outcome::note(&format!("note: {note}")));
-        keep_for(Duty::Carries).context("giving up what root need not keep")?;
+        keep_for(CommandRole::Carries).context("giving up what root need not keep")?;
         let silent =
             plan.sources.iter().filter_map(|source| Some((&source.name, why_silent(&plan, source)?)));
         silent.for_each(|(name, why)| outcome::note(&format!("note: source \"{name}\" is {why}")));

@@ -2,7 +2,7 @@
 
 use crate::session::RouterSession;
 use anyhow::{Context, bail, ensure};
-use longwire_lab::splicing::{Numbers, Pending, Scales, freeze, pending, plain, thaw};
+use longwire_lab::splicing::{SequenceNumbers, PendingBytes, WindowScales, freeze, pending, plain, thaw};
 use longwire_scenario::{WrittenForwarder, WrittenKey, digits};
 use longwire_wire::checksum::change;
 use std::io::{self, ErrorKind, Read, Write};
@@ -123,7 +123,7 @@ impl ProxiedConnection {
     }
 
     /// The programs' changes to segments in both directions.
-    fn shifts(&self, near: Numbers, far: Numbers, scalings: [Scaling; 2]) -> [Vec<u8>; 2] {
+    fn shifts(&self, near: SequenceNumbers, far: SequenceNumbers, scalings: [Scaling; 2]) -> [Vec<u8>; 2] {
         let [client, own_near, own_far, server] = self.addresses;
         let there = (far.send.wrapping_sub(near.receive), far.receive.wrapping_sub(near.send));
         let back = (near.send.wrapping_sub(far.receive), near.receive.wrapping_sub(far.send));
@@ -156,7 +156,7 @@ impl ProxiedConnection {
 
     fn is_quiet(&self) -> io::Result<bool> {
         let done =
-            |side: &Leg| Ok::<_, io::Error>(side.read.is_empty() && pending(&side.socket)? == Pending::NONE);
+            |side: &Leg| Ok::<_, io::Error>(side.read.is_empty() && pending(&side.socket)? == PendingBytes::NONE);
         Ok(done(&self.near)? && done(&self.far)?)
     }
 
@@ -252,7 +252,7 @@ struct Scaling {
 
 /// Scaling of windows in both directions: from the scale that the sender announced to the proxy to the one
 /// that the proxy announced to the receiver.
-fn scalings(near: Scales, far: Scales) -> [Scaling; 2] {
+fn scalings(near: WindowScales, far: WindowScales) -> [Scaling; 2] {
     [(near.send, far.receive), (far.send, near.receive)].map(|(said, understood)| Scaling {
         left: said.saturating_sub(understood),
         right: understood.saturating_sub(said),
@@ -365,8 +365,8 @@ mod tests {
         // The client's next byte is 1000, the server's 50; the proxy's 9 towards the client, 2 before zero
         // towards the server.
         let (near, far) =
-            (Numbers { send: 9, receive: 1000 }, Numbers { send: 2u32.wrapping_neg(), receive: 50 });
-        let scalings = scalings(Scales { send: 7, receive: 7 }, Scales { send: 3, receive: 9 });
+            (SequenceNumbers { send: 9, receive: 1000 }, SequenceNumbers { send: 2u32.wrapping_neg(), receive: 50 });
+        let scalings = scalings(WindowScales { send: 7, receive: 7 }, WindowScales { send: 3, receive: 9 });
         let [there, back] = pair.shifts(near, far, scalings);
         let numbers = |state: &[u8]| {
             [12, 16].map(|place| u32::from_le_bytes(state[place..place + 4].try_into().unwrap()))

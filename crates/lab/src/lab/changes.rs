@@ -5,7 +5,7 @@ use longwire_netlink::{Socket, interface_index, link};
 use super::{Lab, host_state, make_namespace, open_host, wire_up, write_hosts_file};
 use crate::namespace::Namespace;
 use crate::processes;
-use crate::state::{Guard, State};
+use crate::state::{LabLock, LabState};
 use crate::{HostSpec, LabError};
 
 impl Lab {
@@ -19,7 +19,7 @@ impl Lab {
             let reason = "a host has this name; choose another".to_owned();
             return Err(LabError::Host { host: spec.name.clone(), field: "name", reason });
         }
-        let guard = Guard::acquire()?;
+        let guard = LabLock::acquire()?;
         let taken = |number: &u32| {
             let port = format!("port{number}");
             self.state.hosts.iter().any(|host| host.port.as_deref() == Some(&port))
@@ -54,11 +54,11 @@ impl Lab {
     /// If there is no such host, or something can't be removed.
     pub fn remove(&mut self, name: &str) -> Result<(), LabError> {
         self.host(name)?;
-        let guard = Guard::acquire_to_remove()?;
+        let guard = LabLock::acquire_to_remove()?;
         self.forget(name, &guard)
     }
 
-    fn forget(&mut self, name: &str, guard: &Guard) -> Result<(), LabError> {
+    fn forget(&mut self, name: &str, guard: &LabLock) -> Result<(), LabError> {
         self.hosts.retain(|host| host.name() != name);
         let gone: Vec<_> = self.state.hosts.extract_if(.., |host| host.spec.name == name).collect();
         processes::end_all_in(gone.iter().filter_map(|host| host.namespace.as_deref()));
@@ -85,7 +85,7 @@ impl Lab {
     }
 
     /// The current state: another handle of this lab may have added and removed hosts.
-    pub(super) fn state_now(&self) -> State {
-        State::read(&self.state.instance).ok().flatten().unwrap_or_else(|| self.state.clone())
+    pub(super) fn state_now(&self) -> LabState {
+        LabState::read(&self.state.instance).ok().flatten().unwrap_or_else(|| self.state.clone())
     }
 }

@@ -6,7 +6,7 @@ use super::header::{HEADER_BYTES, Header};
 use super::socket::{self, TcpInfo};
 use super::spread::{Distribution, Spread};
 use super::udp::IDLE_NS;
-use super::{Error, MAX_DURATION_NS, OnProgress, Reporter, Until};
+use super::{Error, MAX_DURATION_NS, OnProgress, Reporter, StopAfter};
 use longwire_clock::monotonic;
 use rustix::net::sockopt::{set_socket_linger, set_tcp_congestion, tcp_congestion};
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ pub(super) const CONNECT_NS: u64 = 60_000_000_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bulk {
     /// When to stop: after a time, or a number of bytes over all connections.
-    pub until: Until,
+    pub until: StopAfter,
     /// Connections that share it, 1 to [`MAX_STREAMS`].
     pub streams: u32,
     /// Congestion control, as in `/proc/sys/net/ipv4/tcp_available_congestion_control`; the system's default
@@ -46,7 +46,7 @@ pub struct Bulk {
 
 impl Bulk {
     /// One connection, the system's congestion control, intervals of 100 ms.
-    pub fn new(until: Until) -> Self {
+    pub fn new(until: StopAfter) -> Self {
         Self { until, streams: 1, congestion: None, interval_ns: 100_000_000 }
     }
 }
@@ -139,12 +139,12 @@ impl Sender {
     }
 
     /// Writes to whichever connection takes it, until the end.
-    fn push(&mut self, started: u64, until: Until, reporter: &mut Reporter<'_>) -> Result<(), Error> {
+    fn push(&mut self, started: u64, until: StopAfter, reporter: &mut Reporter<'_>) -> Result<(), Error> {
         let chunk = vec![0; CHUNK];
         let mut wait: Vec<_> = self.streams.iter().map(|s| socket::interest(s, libc::POLLOUT)).collect();
         let (most, end) = match until {
-            Until::Count(bytes) => (bytes, u64::MAX),
-            Until::DurationNs(time) => (u64::MAX, started.saturating_add(time)),
+            StopAfter::Count(bytes) => (bytes, u64::MAX),
+            StopAfter::DurationNs(time) => (u64::MAX, started.saturating_add(time)),
         };
         let mut last_sent = started;
         loop {
@@ -181,11 +181,11 @@ impl Sender {
     }
 
     /// After a duration the rest is discarded; otherwise each connection delivers everything.
-    fn finish(&mut self, until: Until) -> Result<(), Error> {
+    fn finish(&mut self, until: StopAfter) -> Result<(), Error> {
         self.next_sample = 0;
         self.sample(monotonic().0);
         match until {
-            Until::DurationNs(_) => {
+            StopAfter::DurationNs(_) => {
                 // Closing them discards unsent data, and resets them.
                 let streams = std::mem::take(&mut self.streams);
                 streams
@@ -194,7 +194,7 @@ impl Sender {
                     .map_err(|e| Error::system("ending the connections")(e.into()))
             }
             // The receiver's result reports a connection that it has already closed.
-            Until::Count(_) => {
+            StopAfter::Count(_) => {
                 self.streams.iter().for_each(|stream| drop(stream.shutdown(Shutdown::Write)));
                 Ok(())
             }

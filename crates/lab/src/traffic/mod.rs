@@ -202,14 +202,14 @@ impl Layer {
 /// When a sender stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Until {
+pub enum StopAfter {
     /// After this many packets, requests or bytes.
     Count(u64),
     /// After this many nanoseconds.
     DurationNs(u64),
 }
 
-impl Until {
+impl StopAfter {
     /// After this time.
     pub fn duration(time: Duration) -> Self {
         Self::DurationNs(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))

@@ -6,7 +6,7 @@ use super::header::{HEADER_BYTES, Header};
 use super::socket;
 use super::spread::{Distribution, Spread};
 use super::udp::{IDLE_NS, connected};
-use super::{Error, MAX_DURATION_NS, MAX_PACKETS, OnProgress, Reporter, Until};
+use super::{Error, MAX_DURATION_NS, MAX_PACKETS, OnProgress, Reporter, StopAfter};
 use longwire_clock::monotonic;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -32,14 +32,14 @@ pub struct Requests {
     /// Number of outstanding requests, 1 to [`MAX_OUTSTANDING`].
     pub outstanding: u32,
     /// When to stop.
-    pub until: Until,
+    pub until: StopAfter,
     /// Timeout of a request in nanoseconds; more than the path's round-trip time.
     pub timeout_ns: u64,
 }
 
 impl Requests {
     /// One at a time, 64 bytes each way, with a timeout of a second.
-    pub fn new(transport: Transport, until: Until) -> Self {
+    pub fn new(transport: Transport, until: StopAfter) -> Self {
         Self { transport, request: 64, response: 64, outstanding: 1, until, timeout_ns: 1_000_000_000 }
     }
 }
@@ -96,7 +96,7 @@ pub fn send(
         return Err(Error::parameter("timeout", requests.timeout_ns, "give more than 0 and at most a day"));
     }
     let (mut control, to, ready) = Control::offer(receiver, Test::Request(offer))?;
-    let mut asker = Asker::new(requests, to, ready, receiver.patience)?;
+    let mut asker = Requester::new(requests, to, ready, receiver.patience)?;
     asker.run(on_progress)?;
     control.write(&End { sent: asker.sent })?;
     let Answer::Request(answered) = control.read("result", receiver.patience)? else {
@@ -114,15 +114,15 @@ pub fn send(
     })
 }
 
-enum Line {
+enum RequestSocket {
     Udp(UdpSocket),
     Tcp(TcpStream),
 }
 
 /// The requesting side.
-struct Asker<'a> {
+struct Requester<'a> {
     requests: &'a Requests,
-    line: Line,
+    line: RequestSocket,
     flow: u32,
     /// Outstanding requests: number and time of sending.
     waiting: Vec<(u32, u64)>,
@@ -141,14 +141,14 @@ struct Asker<'a> {
     latency: Spread,
 }
 
-impl<'a> Asker<'a> {
+impl<'a> Requester<'a> {
     fn new(requests: &'a Requests, to: SocketAddr, ready: Ready, patience: Duration) -> Result<Self, Error> {
         let failed = || Error::system(format!("connecting to {to} for requests"));
         let line = match requests.transport {
             Transport::Udp => {
                 let socket = connected(to)?;
                 socket.set_nonblocking(true).map_err(failed())?;
-                Line::Udp(socket)
+                RequestSocket::Udp(socket)
             }
             Transport::Tcp => {
                 let mut stream = TcpStream::connect_timeout(&to, patience).map_err(failed())?;
@@ -157,7 +157,7 @@ impl<'a> Asker<'a> {
                 Header { flow: ready.flow, sequence: 0, sent: 0 }.write(&mut greeting);
                 stream.write_all(&greeting).map_err(failed())?;
                 stream.set_nonblocking(true).map_err(failed())?;
-                Line::Tcp(stream)
+                RequestSocket::Tcp(stream)
             }
         };
         Ok(Self {
@@ -182,8 +182,8 @@ impl<'a> Asker<'a> {
     fn run(&mut self, on_progress: OnProgress<'_>) -> Result<(), Error> {
         let started = monotonic().0;
         let (most, end) = match self.requests.until {
-            Until::Count(count) => (count, u64::MAX),
-            Until::DurationNs(time) => (MAX_PACKETS, started.saturating_add(time)),
+            StopAfter::Count(count) => (count, u64::MAX),
+            StopAfter::DurationNs(time) => (MAX_PACKETS, started.saturating_add(time)),
         };
         let mut reporter = Reporter::new(on_progress, started, self.requests.until.duration_ns());
         loop {
@@ -230,8 +230,8 @@ impl<'a> Asker<'a> {
         while self.written < self.out.len() {
             let rest = &self.out[self.written..];
             let result = match &mut self.line {
-                Line::Udp(socket) => socket.send(rest),
-                Line::Tcp(stream) => stream.write(rest),
+                RequestSocket::Udp(socket) => socket.send(rest),
+                RequestSocket::Tcp(stream) => stream.write(rest),
             };
             match result {
                 Ok(count) => self.written += count,
@@ -249,8 +249,8 @@ impl<'a> Asker<'a> {
         let timeout = (oldest + self.requests.timeout_ns).saturating_sub(now).min(TICK);
         let events = if writing { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
         let mut wait = [match &self.line {
-            Line::Udp(socket) => socket::interest(socket, events),
-            Line::Tcp(stream) => socket::interest(stream, events),
+            RequestSocket::Udp(socket) => socket::interest(socket, events),
+            RequestSocket::Tcp(stream) => socket::interest(stream, events),
         }];
         socket::poll(&mut wait, timeout).map_err(Error::system("waiting for responses"))
     }
@@ -260,21 +260,21 @@ impl<'a> Asker<'a> {
         loop {
             let rest = &mut self.response[self.read..];
             let result = match &mut self.line {
-                Line::Udp(socket) => socket.recv(rest),
-                Line::Tcp(stream) => stream.read(rest),
+                RequestSocket::Udp(socket) => socket.recv(rest),
+                RequestSocket::Tcp(stream) => stream.read(rest),
             };
             match (result, &self.line) {
-                (Ok(0), Line::Tcp(_)) => {
+                (Ok(0), RequestSocket::Tcp(_)) => {
                     return Err(Error::Protocol("the connection ended before the response".into()));
                 }
-                (Ok(count), Line::Tcp(_)) => {
+                (Ok(count), RequestSocket::Tcp(_)) => {
                     self.read += count;
                     if self.read == self.response.len() {
                         self.read = 0;
                         self.responded(self.response.len());
                     }
                 }
-                (Ok(count), Line::Udp(_)) => self.responded(count),
+                (Ok(count), RequestSocket::Udp(_)) => self.responded(count),
                 (Err(error), _) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 (Err(error), _) if passing(&error) => {}
                 (Err(error), _) => return Err(Error::system("receiving a response")(error)),

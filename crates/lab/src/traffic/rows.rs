@@ -5,7 +5,7 @@ use super::ping::PingResult;
 use super::request::RequestResult;
 use super::spread::Distribution;
 use super::tally::UdpReception;
-use super::udp::{Pace, UdpResult};
+use super::udp::{SendingRate, UdpResult};
 use longwire_report::Row;
 
 impl Distribution {
@@ -51,7 +51,7 @@ impl UdpResult {
         let few = "fewer than two packets";
         let mut sent_rate =
             optional("sent rate", "bit/s", self.sent_bits_per_second, few).extra("layer", layer);
-        if let Pace::BitsPerSecond(rate) = self.stream.pace {
+        if let SendingRate::BitsPerSecond(rate) = self.stream.pace {
             sent_rate = sent_rate.expected(rate);
         }
         if self.slips > 0 {

@@ -20,7 +20,7 @@ pub struct Tally {
     latest_by: u64,
     next_expected: u64,
     payload: u64,
-    counted: Counted,
+    counted: LayerBytes,
     first_arrival: u64,
     last_arrival: u64,
     delays: Spread,
@@ -30,7 +30,7 @@ pub struct Tally {
 
 /// Bytes at the layer of the rate.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counted {
+struct LayerBytes {
     all: u64,
     first: u64,
 }
@@ -64,7 +64,7 @@ impl Tally {
             latest_by: 0,
             next_expected: 0,
             payload: 0,
-            counted: Counted::default(),
+            counted: LayerBytes::default(),
             first_arrival: 0,
             last_arrival: 0,
             delays: Spread::new(),

@@ -3,7 +3,7 @@
 use super::bulk::{self, Bulk};
 use super::request::{self, Requests, Transport};
 use super::server::Outcome;
-use super::udp::{self, Pace, UdpStream};
+use super::udp::{self, SendingRate, UdpStream};
 use super::*;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
@@ -30,9 +30,9 @@ fn with_server<T>(client: impl FnOnce(Receiver) -> T) -> (T, Vec<Session>) {
 
 fn stream(count: u64) -> UdpStream {
     UdpStream {
-        until: Until::Count(count),
+        until: StopAfter::Count(count),
         payload: 100,
-        ..UdpStream::new(Pace::PacketsPerSecond(10_000), Duration::from_secs(1))
+        ..UdpStream::new(SendingRate::PacketsPerSecond(10_000), Duration::from_secs(1))
     }
 }
 
@@ -176,7 +176,7 @@ fn everything_at_once_is_counted() {
 fn a_duration_ends_a_stream() {
     let time = Duration::from_millis(100);
     let (result, _) = with_server(|receiver| {
-        udp::send(&receiver, &UdpStream::new(Pace::BitsPerSecond(8_000_000), time), &mut quiet).unwrap()
+        udp::send(&receiver, &UdpStream::new(SendingRate::BitsPerSecond(8_000_000), time), &mut quiet).unwrap()
     });
     // 1046 bytes at 8 Mbit/s: 95.6 packets fit, so 96 are due; fewer if the machine paused.
     assert!((1..=96).contains(&result.sent), "{}", result.sent);
@@ -186,7 +186,7 @@ fn a_duration_ends_a_stream() {
 #[test]
 fn tcp_delivers_every_byte() {
     for streams in [1, 3] {
-        let asked = Bulk { streams, congestion: Some("reno".into()), ..Bulk::new(Until::Count(3_000_001)) };
+        let asked = Bulk { streams, congestion: Some("reno".into()), ..Bulk::new(StopAfter::Count(3_000_001)) };
         let (result, sessions) = with_server(|receiver| bulk::send(&receiver, &asked, &mut quiet).unwrap());
         assert_eq!((result.sent_bytes, result.reception.bytes), (3_000_001, 3_000_001));
         assert_eq!(result.reception.intervals.iter().sum::<u64>(), 3_000_001);
@@ -199,7 +199,7 @@ fn tcp_delivers_every_byte() {
 
 #[test]
 fn tcp_ends_after_a_duration() {
-    let asked = Bulk::new(Until::duration(Duration::from_millis(200)));
+    let asked = Bulk::new(StopAfter::duration(Duration::from_millis(200)));
     let (result, _) = with_server(|receiver| bulk::send(&receiver, &asked, &mut quiet).unwrap());
     assert!(result.reception.bytes > 0 && result.reception.bytes <= result.sent_bytes);
     assert!(result.reception.goodput_bits_per_second.unwrap() > 0.0);
@@ -208,7 +208,7 @@ fn tcp_ends_after_a_duration() {
 
 #[test]
 fn unknown_congestion_control_is_named() {
-    let asked = Bulk { congestion: Some("vegetable".into()), ..Bulk::new(Until::Count(1)) };
+    let asked = Bulk { congestion: Some("vegetable".into()), ..Bulk::new(StopAfter::Count(1)) };
     let (error, sessions) = with_server(|receiver| {
         let error = bulk::send(&receiver, &asked, &mut quiet).unwrap_err().to_string();
         // The receiver does not wait for connections of a sender that has gone.
@@ -223,7 +223,7 @@ fn unknown_congestion_control_is_named() {
 fn requests_are_answered() {
     for transport in [Transport::Udp, Transport::Tcp] {
         for (outstanding, request, response) in [(1, 18, 18), (8, 100, 2000), (64, 60_000, 60_000)] {
-            let mut asked = Requests::new(transport, Until::Count(300));
+            let mut asked = Requests::new(transport, StopAfter::Count(300));
             (asked.outstanding, asked.request, asked.response) = (outstanding, request, response);
             // Slow machines are not what is tested.
             asked.timeout_ns = 60_000_000_000;
@@ -243,7 +243,7 @@ fn requests_are_answered() {
 #[test]
 fn unanswered_requests_are_given_up() {
     let deaf = UdpSocket::bind(LOOPBACK).unwrap();
-    let mut asked = Requests::new(Transport::Udp, Until::Count(10));
+    let mut asked = Requests::new(Transport::Udp, StopAfter::Count(10));
     (asked.outstanding, asked.timeout_ns) = (4, 1_000_000);
     let (result, _) = with_server(|mut receiver| {
         receiver.data = Some(deaf.local_addr().unwrap());
@@ -257,8 +257,8 @@ fn unanswered_requests_are_given_up() {
 fn a_server_serves_kinds_one_after_the_other() {
     let ((), sessions) = with_server(|receiver| {
         udp::send(&receiver, &stream(10), &mut quiet).unwrap();
-        bulk::send(&receiver, &Bulk::new(Until::Count(10)), &mut quiet).unwrap();
-        request::send(&receiver, &Requests::new(Transport::Tcp, Until::Count(10)), &mut quiet).unwrap();
+        bulk::send(&receiver, &Bulk::new(StopAfter::Count(10)), &mut quiet).unwrap();
+        request::send(&receiver, &Requests::new(Transport::Tcp, StopAfter::Count(10)), &mut quiet).unwrap();
         udp::send(&receiver, &stream(10), &mut quiet).unwrap();
     });
     assert_eq!(sessions.len(), 4);
@@ -426,7 +426,7 @@ fn nobody_there_is_said_with_the_fix() {
 #[test]
 fn progress_is_told_and_can_stop() {
     let mut told = 0;
-    let asked = UdpStream::new(Pace::PacketsPerSecond(100), Duration::from_secs(60));
+    let asked = UdpStream::new(SendingRate::PacketsPerSecond(100), Duration::from_secs(60));
     let (error, sessions) = with_server(|receiver| {
         let stop = &mut |progress: Progress| {
             told += 1;

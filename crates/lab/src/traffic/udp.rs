@@ -6,7 +6,7 @@ use super::header::{HEADER_BYTES, Header};
 use super::socket::{self, BATCH, Incoming, Outgoing};
 use super::spread::{Distribution, Spread};
 use super::tally::{Arrival, Tally, UdpReception};
-use super::{Error, Layer, MAX_DURATION_NS, MAX_PACKETS, OnProgress, Reporter, Until};
+use super::{Error, Layer, MAX_DURATION_NS, MAX_PACKETS, OnProgress, Reporter, StopAfter};
 use longwire_clock::monotonic;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -30,7 +30,7 @@ pub(super) const IDLE_NS: u64 = 300_000_000_000;
 /// The sending rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Pace {
+pub enum SendingRate {
     /// Bits per second, at the layer of the stream.
     BitsPerSecond(u64),
     /// Packets per second.
@@ -39,7 +39,7 @@ pub enum Pace {
     Unlimited,
 }
 
-impl Pace {
+impl SendingRate {
     /// When packet `number` is due, in nanoseconds after the first, rounded down; packets have `bytes` bytes
     /// at the layer of the rate.
     fn due(self, number: u64, bytes: u64) -> u64 {
@@ -69,13 +69,13 @@ impl Pace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UdpStream {
     /// How fast.
-    pub pace: Pace,
+    pub pace: SendingRate,
     /// The bytes that count for the rate, when sending and receiving.
     pub layer: Layer,
     /// Bytes of UDP payload, [`HEADER_BYTES`] to [`MAX_PAYLOAD`].
     pub payload: usize,
     /// When to stop.
-    pub until: Until,
+    pub until: StopAfter,
     /// The receiver waits for late packets until this many nanoseconds pass without a packet; more than the
     /// path's delay.
     pub quiet_ns: u64,
@@ -83,12 +83,12 @@ pub struct UdpStream {
 
 impl UdpStream {
     /// 1000-byte payloads at this rate for `time`, waiting a second for late packets.
-    pub fn new(pace: Pace, time: Duration) -> Self {
+    pub fn new(pace: SendingRate, time: Duration) -> Self {
         Self {
             pace,
             layer: Layer::default(),
             payload: 1000,
-            until: Until::duration(time),
+            until: StopAfter::duration(time),
             quiet_ns: 1_000_000_000,
         }
     }
@@ -108,8 +108,8 @@ impl UdpStream {
             ));
         }
         let packets = match self.until {
-            Until::Count(count) => count,
-            Until::DurationNs(time) => self.pace.within(time, bytes).clamp(1, MAX_PACKETS),
+            StopAfter::Count(count) => count,
+            StopAfter::DurationNs(time) => self.pace.within(time, bytes).clamp(1, MAX_PACKETS),
         };
         if self.pace.due(packets, bytes) > MAX_DURATION_NS {
             return Err(Error::parameter(
@@ -204,7 +204,7 @@ pub(super) fn connected(to: SocketAddr) -> Result<UdpSocket, Error> {
 
 struct Sender<'a> {
     socket: &'a UdpSocket,
-    pace: Pace,
+    pace: SendingRate,
     packets: u64,
     duration: u64,
     bytes: u64,
@@ -249,7 +249,7 @@ impl<'a> Sender<'a> {
         let mut start = monotonic().0;
         let end = start.saturating_add(self.duration);
         let total = match self.pace {
-            Pace::Unlimited => (self.duration < u64::MAX).then_some(self.duration),
+            SendingRate::Unlimited => (self.duration < u64::MAX).then_some(self.duration),
             pace => Some(pace.due(self.packets, self.bytes)),
         };
         let mut reporter = Reporter::new(on_progress, start, total);
@@ -261,7 +261,7 @@ impl<'a> Sender<'a> {
                 break;
             }
             let late = now - due;
-            if self.pace != Pace::Unlimited {
+            if self.pace != SendingRate::Unlimited {
                 self.departures.lateness.record(late.cast_signed());
                 if late > SLIP_NS {
                     self.departures.slips += 1;
@@ -442,13 +442,13 @@ mod tests {
     #[test]
     fn schedule_by_hand() {
         // 1000 bytes at 8 Mbit/s: a packet a millisecond.
-        let pace = Pace::BitsPerSecond(8_000_000);
+        let pace = SendingRate::BitsPerSecond(8_000_000);
         assert_eq!([0, 1, 2, 1000].map(|k| pace.due(k, 1000)), [0, 1_000_000, 2_000_000, 1_000_000_000]);
         assert_eq!(pace.within(1_000_000_000, 1000), 1000);
         assert_eq!(pace.within(1, 1000), 1);
         // A third of a nanosecond never adds up to an error.
-        assert_eq!(Pace::PacketsPerSecond(3).due(3_000_000, 1), 1_000_000_000_000_000);
-        assert_eq!(Pace::PacketsPerSecond(3).due(1, 1), 333_333_333);
+        assert_eq!(SendingRate::PacketsPerSecond(3).due(3_000_000, 1), 1_000_000_000_000_000);
+        assert_eq!(SendingRate::PacketsPerSecond(3).due(1, 1), 333_333_333);
     }
 
     #[test]
@@ -465,7 +465,7 @@ mod tests {
             (200_000, 10_000, 21),
             (10_000_000, 10_000, 64),
         ] {
-            let stream = UdpStream::new(Pace::PacketsPerSecond(rate), Duration::from_secs(10));
+            let stream = UdpStream::new(SendingRate::PacketsPerSecond(rate), Duration::from_secs(10));
             let mut sender = Sender::new(&socket, &stream, 1_000_000, ready, address);
             let (start, now) = (1_000_000_000, 1_000_000_000 + late * 1000);
             assert_eq!(sender.plan(start, now), count, "{rate} {late}");
@@ -475,18 +475,18 @@ mod tests {
 
     #[test]
     fn streams_are_checked() {
-        let good = UdpStream::new(Pace::PacketsPerSecond(10), Duration::from_secs(1));
+        let good = UdpStream::new(SendingRate::PacketsPerSecond(10), Duration::from_secs(1));
         let address = IpAddr::from([127, 0, 0, 1]);
         assert_eq!(good.check(address).unwrap(), 10);
         let bad = [
             UdpStream { payload: 17, ..good },
             UdpStream { payload: 65_508, ..good },
-            UdpStream { until: Until::Count(0), ..good },
-            UdpStream { until: Until::Count(MAX_PACKETS + 1), ..good },
-            UdpStream { until: Until::DurationNs(0), ..good },
-            UdpStream { until: Until::DurationNs(u64::MAX), ..good },
-            UdpStream { pace: Pace::BitsPerSecond(0), ..good },
-            UdpStream { until: Until::Count(1_000_000), ..good },
+            UdpStream { until: StopAfter::Count(0), ..good },
+            UdpStream { until: StopAfter::Count(MAX_PACKETS + 1), ..good },
+            UdpStream { until: StopAfter::DurationNs(0), ..good },
+            UdpStream { until: StopAfter::DurationNs(u64::MAX), ..good },
+            UdpStream { pace: SendingRate::BitsPerSecond(0), ..good },
+            UdpStream { until: StopAfter::Count(1_000_000), ..good },
         ];
         for stream in bad {
             assert!(matches!(stream.check(address), Err(Error::Parameter { .. })), "{stream:?}");

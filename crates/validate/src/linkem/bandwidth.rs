@@ -16,7 +16,7 @@ use longwire_bench::BenchError;
 use longwire_bench::world::{HOSTS, World, settle_beside};
 use longwire_clock::monotonic;
 use longwire_lab::traffic::bulk::{Bulk, BulkResult, send};
-use longwire_lab::traffic::{Progress, Until};
+use longwire_lab::traffic::{Progress, StopAfter};
 use longwire_packet::Pool;
 use longwire_report::Row;
 use longwire_units::{Nanos, Rate};
@@ -193,7 +193,7 @@ fn flows(
     let end = begin + Nanos(time_ns);
     let ended = AtomicBool::new(false);
     // The flows outlast the count, so that the links are full to its end.
-    let bulk = Bulk::new(Until::duration(time + Duration::from_millis(200)));
+    let bulk = Bulk::new(StopAfter::duration(time + Duration::from_millis(200)));
     std::thread::scope(|scope| {
         let counting = scope.spawn(|| -> Result<Vec<Meter>, BenchError> {
             settle_beside();

@@ -6,8 +6,8 @@ use anyhow::{Context, bail};
 use longwire_lab::Host;
 use longwire_lab::traffic::bulk::{self, Bulk, BulkResult};
 use longwire_lab::traffic::ping::{self, Ping, PingResult};
-use longwire_lab::traffic::udp::{self, Pace, UdpResult, UdpStream};
-use longwire_lab::traffic::{DEFAULT_PORT, Layer, Receiver, Server, Until};
+use longwire_lab::traffic::udp::{self, SendingRate, UdpResult, UdpStream};
+use longwire_lab::traffic::{DEFAULT_PORT, Layer, Receiver, Server, StopAfter};
 use longwire_report::Row;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,7 +68,7 @@ fn all(to: IpAddr, link: &Configured, stop: &AtomicBool, say: &dyn Fn(&str)) -> 
         layer: Layer::Ethernet,
         payload,
         quiet_ns: nanos(STRAGGLERS),
-        ..UdpStream::new(Pace::BitsPerSecond(rate), time)
+        ..UdpStream::new(SendingRate::BitsPerSecond(rate), time)
     };
     let small = udp::send(&receiver, &stream(RATE, TIME, PAYLOAD), &mut until(stop))?;
     say(&format!(
@@ -79,7 +79,7 @@ fn all(to: IpAddr, link: &Configured, stop: &AtomicBool, say: &dyn Fn(&str)) -> 
     let large = udp::send(&receiver, &stream(OVERLOAD, OVERLOAD_TIME, OVERLOAD_PAYLOAD), &mut until(stop))?;
     let congestion = congestion_control();
     say(&format!("TCP: {congestion} for {} s", TCP_TIME.as_secs_f64()));
-    let transfer = Bulk { congestion: Some(congestion.into()), ..Bulk::new(Until::duration(TCP_TIME)) };
+    let transfer = Bulk { congestion: Some(congestion.into()), ..Bulk::new(StopAfter::duration(TCP_TIME)) };
     let tcp = bulk::send(&receiver, &transfer, &mut until(stop))?;
     Ok(rows(link, &echoes, &small, &large, &tcp))
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, ensure};
 use link::LinkArgs;
 use longwire_drivers::HostDriver;
 use longwire_lab::{
-    Attendant, Dial, Duty, ExecNet, ExecSpec, FarEnd, Localhost, Outside, OwnUser, Ports, Published, Reached,
+    Attendant, SocketNetwork, CommandRole, ExecNet, ExecSpec, FarEnd, Localhost, OutsideSockets, OwnUser, Ports, PublishedPorts, LoopbackServices,
     User, UserNetwork, abilities, enter_user_namespace, exit_code, keep_for, may_change_user, may_make_hosts,
     sweep, taps, way_out_mtu,
 };
@@ -80,7 +80,7 @@ pub struct Args {
     /// (8000,5432,9000-9010), or all that listen.
     #[arg(long, value_name = "PORTS", num_args = 0..=1, require_equals = true, default_missing_value = "all",
         conflicts_with = "private")]
-    localhost: Option<Reached>,
+    localhost: Option<LoopbackServices>,
 
     /// Have these ports of this machine's loopback lead to the command's localhost, through the link: a
     /// server that the command runs is reached from outside.
@@ -145,7 +145,7 @@ struct Ends {
     /// The user-mode network of such a user, for the whole run.
     network: Option<UserNetwork>,
     /// Makes sockets of this machine's network.
-    machine: Dial,
+    machine: SocketNetwork,
 }
 
 /// Users other than this one.
@@ -156,8 +156,8 @@ struct Users {
 
 /// What is reached on the loopback from the other side of the link.
 struct Loopback {
-    published: Published,
-    machine: Dial,
+    published: PublishedPorts,
+    machine: SocketNetwork,
 }
 
 impl Args {
@@ -192,9 +192,9 @@ impl Args {
         let mut ends = self.ends()?;
         // Root of a user namespace has nothing to give up that is worth anything outside.
         if ends.own_user.is_none() {
-            keep_for(Duty::StartsProgram).context("giving up what root need not keep")?;
+            keep_for(CommandRole::StartsProgram).context("giving up what root need not keep")?;
         }
-        let loopback = Loopback { published, machine: std::mem::replace(&mut ends.machine, Dial::Here) };
+        let loopback = Loopback { published, machine: std::mem::replace(&mut ends.machine, SocketNetwork::Here) };
         for host in &mut plan.hosts {
             host.driver = ends.driver;
         }
@@ -222,16 +222,16 @@ impl Args {
     }
 
     /// Takes the ports that --publish names, in this machine's network.
-    fn published(&self) -> anyhow::Result<Published> {
-        let Some(ports) = &self.publish else { return Ok(Published::default()) };
-        if let Some(Reached::Listed(reached)) = &self.localhost
+    fn published(&self) -> anyhow::Result<PublishedPorts> {
+        let Some(ports) = &self.publish else { return Ok(PublishedPorts::default()) };
+        if let Some(LoopbackServices::Listed(reached)) = &self.localhost
             && let Some(port) = reached.shared_with(ports)
         {
             anyhow::bail!(
                 "port {port} can't be this machine's and the command's: take it off --localhost or --publish"
             );
         }
-        Ok(Published::take(ports)?)
+        Ok(PublishedPorts::take(ports)?)
     }
 
     /// The far end, and the wiring of both. Enters a user namespace if hosts are only possible there, which
@@ -239,7 +239,7 @@ impl Args {
     fn ends(&self) -> anyhow::Result<Ends> {
         let (own_user, network) = (None, None);
         let mut ends =
-            Ends { far: FarEnd::Private, driver: HostDriver::VETH, own_user, network, machine: Dial::Here };
+            Ends { far: FarEnd::Private, driver: HostDriver::VETH, own_user, network, machine: SocketNetwork::Here };
         if may_make_hosts() {
             if !self.private {
                 ends.far = FarEnd::Machine;
@@ -254,8 +254,8 @@ impl Args {
             );
             // First, so that the process that is left behind holds nothing of the others.
             if self.localhost.is_some() || self.publish.is_some() {
-                let outside = Outside::stay().context("keeping this machine's sockets at hand")?;
-                ends.machine = Dial::Outside(outside);
+                let outside = OutsideSockets::stay().context("keeping this machine's sockets at hand")?;
+                ends.machine = SocketNetwork::Outside(outside);
             }
             // Started in the network with a way out, before entering one without.
             let network = if self.private { None } else { UserNetwork::prepare()? };

@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use anyhow::{Context, ensure};
-use longwire_lab::{Duty, has_reader, keep_for};
+use longwire_lab::{CommandRole, has_reader, keep_for};
 use longwire_run::fitted::fit_pool;
 use longwire_run::real_run::{RealOptions, RealRun};
 use longwire_run::test_hosts::{TestHosts, gain_privileges, log_of, remove_log};
@@ -39,7 +39,7 @@ impl Args {
         // A working directory on a file system would prevent unmounting it.
         std::env::set_current_dir("/")?;
         gain_privileges(&mut plan)?;
-        keep_for(Duty::Carries).context("giving up what root need not keep")?;
+        keep_for(CommandRole::Carries).context("giving up what root need not keep")?;
         let signals = StopSignals::catch().context("catching signals")?;
         let hosts = TestHosts::make(&self.name, &plan)?;
         // If the caller has ended, the lab is not needed, and the next steps take seconds.

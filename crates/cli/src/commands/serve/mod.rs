@@ -11,7 +11,7 @@ use crate::Outcome;
 use anyhow::Context;
 use event_log::{EventLog, Format};
 use longwire_control::{Tls, TlsFiles, Tokens, Web, WebAddress, WebError};
-use longwire_lab::{Duty, keep_for};
+use longwire_lab::{CommandRole, keep_for};
 use longwire_run::test_hosts::sweep;
 use longwire_rundir::StopSignals;
 use notify::Manager;
@@ -107,7 +107,7 @@ impl Args {
             // Before the first thread, since it may enter a user namespace.
             prepared.push(Prepared::new(named, folder.as_deref(), &log)?);
         }
-        let duty = if group.is_some() { Duty::ServesGroup } else { Duty::Carries };
+        let duty = if group.is_some() { CommandRole::ServesGroup } else { CommandRole::Carries };
         keep_for(duty).context("giving up what root need not keep")?;
         let reload = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(SIGHUP, Arc::clone(&reload)).context("catching SIGHUP")?;

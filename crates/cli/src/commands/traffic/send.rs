@@ -9,8 +9,8 @@ use clap::{Subcommand, ValueEnum};
 use longwire_lab::traffic::bulk::{self, Bulk};
 use longwire_lab::traffic::ping::{self, Ping};
 use longwire_lab::traffic::request::{self, Requests, Transport};
-use longwire_lab::traffic::udp::{self, Pace, UdpStream};
-use longwire_lab::traffic::{DEFAULT_PORT, Layer, OnProgress, Receiver, Until};
+use longwire_lab::traffic::udp::{self, SendingRate, UdpStream};
+use longwire_lab::traffic::{DEFAULT_PORT, Layer, OnProgress, Receiver, StopAfter};
 use longwire_report::{Report, Row};
 use longwire_units::{Bytes, Nanos, Rate};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -227,12 +227,12 @@ impl Args {
 impl Udp {
     fn run(self) -> anyhow::Result<Outcome> {
         let pace = match (self.rate, self.packets_per_second) {
-            (_, Some(packets)) => Pace::PacketsPerSecond(packets),
-            (Some(Rate::UNLIMITED), _) => Pace::Unlimited,
+            (_, Some(packets)) => SendingRate::PacketsPerSecond(packets),
+            (Some(Rate::UNLIMITED), _) => SendingRate::Unlimited,
             (rate, None) => {
                 let rate = rate.unwrap_or(Rate(1_000_000));
                 ensure!(rate != Rate::STALLED, "--rate: nothing is sent at {rate}; give a rate above 0");
-                Pace::BitsPerSecond(rate.0)
+                SendingRate::BitsPerSecond(rate.0)
             }
         };
         let layer = match self.layer {
@@ -250,7 +250,7 @@ impl Udp {
 impl Tcp {
     fn run(self) -> anyhow::Result<Outcome> {
         let until = match self.bytes {
-            Some(bytes) => Until::Count(bytes.0),
+            Some(bytes) => StopAfter::Count(bytes.0),
             None => for_time(self.time),
         };
         let bulk = Bulk { streams: self.parallel, congestion: self.congestion.clone(), ..Bulk::new(until) };
@@ -279,7 +279,7 @@ impl Request {
 
 impl Echo {
     fn run(self) -> anyhow::Result<Outcome> {
-        let until = Until::DurationNs(self.interval.0.saturating_mul(u64::from(self.count)));
+        let until = StopAfter::DurationNs(self.interval.0.saturating_mul(u64::from(self.count)));
         let ping = |target| Ping {
             target,
             count: self.count,
@@ -294,8 +294,8 @@ impl Echo {
 }
 
 impl StopCondition {
-    fn get(&self) -> Until {
-        self.count.map_or_else(|| for_time(self.time), Until::Count)
+    fn get(&self) -> StopAfter {
+        self.count.map_or_else(|| for_time(self.time), StopAfter::Count)
     }
 }
 
@@ -304,14 +304,14 @@ impl Destination {
     fn measure(
         &self,
         what: &str,
-        how_long: Until,
+        how_long: StopAfter,
         send: impl FnOnce(&Receiver, OnProgress<'_>) -> anyhow::Result<Vec<Row>>,
     ) -> anyhow::Result<Outcome> {
         let receiver = Receiver::at(self.address()?);
         let stop = stop_flag()?;
         let expected = match how_long {
-            Until::DurationNs(time) => Some(Duration::from_nanos(time)),
-            Until::Count(_) => None,
+            StopAfter::DurationNs(time) => Some(Duration::from_nanos(time)),
+            StopAfter::Count(_) => None,
         };
         let progress = Progress::start(format!("{what} to {}", receiver.address.ip()), expected);
         let rows = send(&receiver, &mut until(&stop));
@@ -337,8 +337,8 @@ impl Destination {
     }
 }
 
-fn for_time(time: Option<Nanos>) -> Until {
-    Until::DurationNs(time.unwrap_or(Nanos::from_secs(10)).0)
+fn for_time(time: Option<Nanos>) -> StopAfter {
+    StopAfter::DurationNs(time.unwrap_or(Nanos::from_secs(10)).0)
 }
 
 /// Converts a size to a length; a size that is too large exceeds every range.

@@ -24,7 +24,7 @@ use rustix::thread::{
 use crate::directory::Directory;
 use crate::namespace::NamespaceId;
 use crate::processes;
-use crate::state::{ROOT, State};
+use crate::state::{ROOT, LabState};
 
 /// From `linux/nsfs.h`: `_IO(0xb7, 1)` and `_IO(0xb7, 4)`.
 const NS_GET_USERNS: libc::c_ulong = 0xb701;
@@ -32,7 +32,7 @@ const NS_GET_OWNER_UID: Opcode = 0xb704;
 
 /// The namespaces of a process of this user, held with the process so that none of them can be exchanged.
 #[derive(Debug)]
-pub struct World {
+pub struct ProcessNamespaces {
     pid: u32,
     process: OwnedFd,
     user: File,
@@ -41,7 +41,7 @@ pub struct World {
     root: Directory,
 }
 
-impl World {
+impl ProcessNamespaces {
     /// The namespaces of all of this user's processes with their own user namespace.
     pub fn all() -> impl Iterator<Item = Self> {
         let entries = std::fs::read_dir("/proc").into_iter().flatten();
@@ -79,13 +79,13 @@ impl World {
 
     /// The labs that this process owns. Labs of another process in the same namespaces are found with that
     /// process.
-    pub fn states(&self) -> Vec<State> {
+    pub fn states(&self) -> Vec<LabState> {
         let mut root = Ok(&self.root).and_then(|root| root.inside("run"));
         for name in ROOT.split('/').skip(2) {
             root = root.and_then(|directory| directory.inside(name));
         }
-        let states = root.and_then(|root| State::read_all_in(&root)).unwrap_or_default();
-        let is_holder = |state: &State| state.owner.as_ref().is_some_and(|o| o.is_process(self.pid));
+        let states = root.and_then(|root| LabState::read_all_in(&root)).unwrap_or_default();
+        let is_holder = |state: &LabState| state.owner.as_ref().is_some_and(|o| o.is_process(self.pid));
         states.into_iter().filter(is_holder).collect()
     }
 
@@ -266,6 +266,6 @@ mod tests {
 
     #[test]
     fn the_world_that_this_process_is_in_is_no_other() {
-        assert!(World::of(std::process::id()).is_none());
+        assert!(ProcessNamespaces::of(std::process::id()).is_none());
     }
 }
