@@ -120,14 +120,14 @@ struct Load {
 
 /// Rates of a link.
 #[derive(Clone, Copy)]
-pub(crate) struct Pace {
+pub(crate) struct LinkRates {
     /// As its queue computes.
     rate: Rate,
     /// The highest sustained rate.
     pub highest: Rate,
 }
 
-impl Pace {
+impl LinkRates {
     pub fn of(profile: &Profile, frame: Bytes) -> Self {
         let Some(sender) = profile.sender() else {
             return Self { rate: Rate::UNLIMITED, highest: Rate::UNLIMITED };
@@ -233,14 +233,14 @@ fn load(plan: &Plan, frame: Bytes) -> Load {
     }
     let mut load = Load::default();
     for (profile, links) in plan.profiles.iter().zip(count).filter(|(_, links)| *links > 0) {
-        load.add(profile, Pace::of(profile, frame), links, frame);
+        load.add(profile, LinkRates::of(profile, frame), links, frame);
     }
     for medium in &plan.media {
         load.add_shared(plan, medium, frame);
     }
     for (&place, delays) in &plan.changing_delays {
         let profile = plan.profile(place as usize);
-        load.hold_longer(profile.delays.held, delays, Pace::of(profile, frame), frame);
+        load.hold_longer(profile.delays.held, delays, LinkRates::of(profile, frame), frame);
     }
     load
 }
@@ -252,8 +252,8 @@ fn sent_in(time: Nanos, rate: Rate, frame: Bytes) -> u128 {
 
 impl Load {
     /// Adds `links` links of this pace.
-    fn add(&mut self, profile: &Profile, pace: Pace, links: u128, frame: Bytes) {
-        let (Pace { rate, highest }, delay) = (pace, profile.delays.held);
+    fn add(&mut self, profile: &Profile, pace: LinkRates, links: u128, frame: Bytes) {
+        let (LinkRates { rate, highest }, delay) = (pace, profile.delays.held);
         self.longest_delay = self.longest_delay.max(delay);
         if highest == Rate::UNLIMITED {
             self.unlimited = true;
@@ -282,7 +282,7 @@ impl Load {
     }
 
     /// Adds the longer delays of a link at other times.
-    fn hold_longer(&mut self, first: Nanos, delays: &Delays, pace: Pace, frame: Bytes) {
+    fn hold_longer(&mut self, first: Nanos, delays: &Delays, pace: LinkRates, frame: Bytes) {
         let held = delays.held;
         self.longest_delay = self.longest_delay.max(held);
         if pace.highest == Rate::UNLIMITED || delays.before_queue {
@@ -299,7 +299,7 @@ impl Load {
         for &link in &medium.links {
             (self.packets, self.delayed) = (packets, delayed);
             let rate = medium_rate(&medium.values);
-            self.add(plan.profile(link as usize), Pace { rate, highest: rate }, 1, frame);
+            self.add(plan.profile(link as usize), LinkRates { rate, highest: rate }, 1, frame);
             (most_packets, most_delayed) = (most_packets.max(self.packets), most_delayed.max(self.delayed));
         }
         (self.packets, self.delayed) = (most_packets, most_delayed);

@@ -1,12 +1,12 @@
 //! Predicted load of each worker and port, computed by hand for a given file of prices.
 
 use longwire_assemble::{Capacity, predict};
-use longwire_scenario::{Calibrated, EnginePrices, Price, plan_of, read_prices, write_prices};
+use longwire_scenario::{MachinePrices, EnginePrices, Price, plan_of, read_prices, write_prices};
 use longwire_units::{Bytes, Nanos};
 
 /// A file with these prices in picoseconds, and zero for all others.
 fn prices(given: &[(&str, u64)]) -> EnginePrices {
-    let mut all = Calibrated::default();
+    let mut all = MachinePrices::default();
     EnginePrices::required().for_each(|name| all.engine.set(name, Price::exact(0)));
     given.iter().for_each(|(name, price)| all.engine.set(name, Price::exact(*price)));
     read_prices(&write_prices(&all, "a machine")).unwrap_or_else(|error| panic!("{error}")).engine

@@ -4,7 +4,7 @@ use crate::forwarder::{ProgramRequest, segment};
 use crate::instance::{Info, RoutePage};
 use crate::object::{Kind, Object, ObjectPage, ObjectQuery};
 use crate::overview::{EventPage, Summary};
-use crate::place::{self, Found};
+use crate::place::{self, InstanceSocket};
 use crate::problem::Problem;
 use crate::remote::{RemoteInstance, Stream};
 use crate::rewire::{RewireRequest, Rewired};
@@ -40,7 +40,7 @@ pub struct Client {
 #[derive(Debug)]
 enum Place {
     /// On its socket.
-    Socket(Found),
+    Socket(InstanceSocket),
     /// On TCP.
     Remote(RemoteInstance),
 }
@@ -94,7 +94,7 @@ fn meant(near: Option<&(Kind, String)>) -> String {
 ///
 /// # Errors
 /// If the directory can't be read. A missing one is treated as empty.
-pub fn list(directory: &Path) -> Result<Vec<Found>, ClientError> {
+pub fn list(directory: &Path) -> Result<Vec<InstanceSocket>, ClientError> {
     let runtime = runtime(directory)?;
     let mut found = place::sockets(directory)?;
     found.retain(|found| match runtime.block_on(UnixStream::connect(&found.path)) {
@@ -137,7 +137,7 @@ impl Client {
     ///
     /// # Errors
     /// If the system can't provide timers or sockets.
-    pub fn of(found: Found, patience: Duration) -> Result<Self, ClientError> {
+    pub fn of(found: InstanceSocket, patience: Duration) -> Result<Self, ClientError> {
         Ok(Self { runtime: runtime(&found.path)?, place: Place::Socket(found), patience })
     }
 
@@ -151,7 +151,7 @@ impl Client {
     }
 
     /// The chosen instance, if it is one of this machine's.
-    pub fn found(&self) -> Option<&Found> {
+    pub fn found(&self) -> Option<&InstanceSocket> {
         match &self.place {
             Place::Socket(found) => Some(found),
             Place::Remote(_) => None,
@@ -442,10 +442,10 @@ fn body_of(changes: &[(String, String)]) -> String {
     format!("{{{}}}", pairs.join(","))
 }
 
-fn full_name(found: &Found) -> String {
+fn full_name(found: &InstanceSocket) -> String {
     format!("{}-{}", found.name, found.pid)
 }
 
-fn names(found: &[Found]) -> String {
+fn names(found: &[InstanceSocket]) -> String {
     found.iter().map(full_name).collect::<Vec<_>>().join(", ")
 }

@@ -41,7 +41,7 @@ pub use object::{
 pub use overview::{
     EventPage, EventQuery, LoggedEvent, PlannedEvent, PoolUse, Summary, Topology, TopologyLink, TopologyNode,
 };
-pub use place::{Found, control_socket};
+pub use place::{InstanceSocket, control_socket};
 pub use problem::Problem;
 pub use remote::{RemoteError, RemoteFiles, RemoteInstance, RemoteUrl};
 pub use rewire::{RewireRequest, Rewired, RewiredObject, section};

@@ -13,7 +13,7 @@ const MAX_ROUTER: usize = 20;
 
 /// A running instance's socket.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Found {
+pub struct InstanceSocket {
     /// The instance's name.
     pub name: String,
     /// Its process id in its own PID namespace.
@@ -43,7 +43,7 @@ pub fn control_socket(directory: &Path, name: &str, router: &str) -> PathBuf {
 
 /// The sockets in a directory and in its shared sibling for groups, by name, without checking that they are
 /// served.
-pub(crate) fn sockets(directory: &Path) -> Result<Vec<Found>, PlaceError> {
+pub(crate) fn sockets(directory: &Path) -> Result<Vec<InstanceSocket>, PlaceError> {
     let mut found = sockets_in(directory)?;
     // Another user's files there must not prevent listing.
     found.extend(sockets_in(&shared_directory(directory)).unwrap_or_default());
@@ -51,7 +51,7 @@ pub(crate) fn sockets(directory: &Path) -> Result<Vec<Found>, PlaceError> {
     Ok(found)
 }
 
-fn sockets_in(directory: &Path) -> Result<Vec<Found>, PlaceError> {
+fn sockets_in(directory: &Path) -> Result<Vec<InstanceSocket>, PlaceError> {
     let failed = |source| PlaceError::Io { path: directory.into(), source };
     // Another user who could place a socket there would receive this user's requests.
     if !is_usable(directory)? {
@@ -68,13 +68,13 @@ fn sockets_in(directory: &Path) -> Result<Vec<Found>, PlaceError> {
     for entry in entries {
         let path = entry.map_err(failed)?.path();
         let name = path.file_name().and_then(|n| n.to_str()).and_then(parse_file_name);
-        found.extend(name.map(|(name, pid)| Found { name, pid, path }));
+        found.extend(name.map(|(name, pid)| InstanceSocket { name, pid, path }));
     }
     Ok(found)
 }
 
 /// Removes the sockets of a killed instance, including those of its routers for control processes.
-pub(crate) fn clear(found: &Found) {
+pub(crate) fn clear(found: &InstanceSocket) {
     // Another client may have removed any of them meanwhile.
     let _ = fs::remove_file(&found.path);
     let (Some(directory), Some(own)) = (found.path.parent(), found.path.file_stem().and_then(|n| n.to_str()))
@@ -113,7 +113,7 @@ mod tests {
         let path = directory.join(file_name("a", pid));
         let files = others.iter().map(|name| directory.join(name)).chain([own.clone(), path.clone()]);
         files.for_each(|file| fs::write(file, "").unwrap());
-        clear(&Found { name: "a".into(), pid, path: path.clone() });
+        clear(&InstanceSocket { name: "a".into(), pid, path: path.clone() });
         assert!(!path.exists() && !own.exists());
         assert!(others.iter().all(|name| directory.join(name).exists()));
         fs::remove_dir_all(&directory).unwrap();

@@ -130,7 +130,7 @@ async fn summary(State(instance): Running) -> Result<Json<Summary>, Problem> {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-struct Joined {
+struct GraphQuery {
     /// Index of the first one.
     from: Option<usize>,
     /// Number of links: at most 10000.
@@ -143,7 +143,7 @@ struct Joined {
     sort: Option<Sort>,
 }
 
-impl Joined {
+impl GraphQuery {
     fn choice(self) -> Option<ObjectQuery> {
         let Self { from, count, name, sort } = self;
         let all = from.is_none() && count.is_none() && name.is_none() && sort.is_none();
@@ -154,11 +154,11 @@ impl Joined {
 
 /// Shows the graph: hosts, ports, bridges and routers, and the links between them. With parameters, it is
 /// what these links join.
-#[utoipa::path(get, path = "/v1/topology", params(Joined),
+#[utoipa::path(get, path = "/v1/topology", params(GraphQuery),
     responses((status = OK, body = Topology), Refusals))]
 async fn topology(
     State(instance): Running,
-    InQuery(joined): InQuery<Joined>,
+    InQuery(joined): InQuery<GraphQuery>,
 ) -> Result<Json<Topology>, Problem> {
     if let Some(count) = joined.count {
         check_count(count).map_err(|problem| *problem)?;

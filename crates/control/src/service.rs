@@ -35,7 +35,7 @@ const END_TIME: Duration = Duration::from_secs(1);
 /// Accepts connections.
 pub(crate) trait Accept: Send + 'static {
     /// A connection.
-    type Connection: Accepted;
+    type Connection: AcceptedConnection;
     /// Most connections at a time; further ones wait.
     const MOST: usize;
 
@@ -44,7 +44,7 @@ pub(crate) trait Accept: Send + 'static {
 }
 
 /// A connection that was accepted.
-pub(crate) trait Accepted: Send + 'static {
+pub(crate) trait AcceptedConnection: Send + 'static {
     /// What requests are read from.
     type Stream: AsyncRead + AsyncWrite + Send + 'static;
 
@@ -53,7 +53,7 @@ pub(crate) trait Accepted: Send + 'static {
     fn open(self) -> impl Future<Output = io::Result<(Self::Stream, Option<Certificate>)>> + Send;
 }
 
-impl Accepted for UnixStream {
+impl AcceptedConnection for UnixStream {
     type Stream = Self;
 
     async fn open(self) -> io::Result<(Self, Option<Certificate>)> {
@@ -61,7 +61,7 @@ impl Accepted for UnixStream {
     }
 }
 
-impl Accepted for TcpStream {
+impl AcceptedConnection for TcpStream {
     type Stream = Self;
 
     async fn open(self) -> io::Result<(Self, Option<Certificate>)> {
@@ -154,7 +154,7 @@ async fn serve<A: Accept>(listener: A, router: Router, mut ended: oneshot::Recei
 }
 
 /// A connection that is served.
-type Served<S> = http1::Connection<TokioIo<Pin<Box<TimeoutStream<S>>>>, OfClient>;
+type ServedConnection<S> = http1::Connection<TokioIo<Pin<Box<TimeoutStream<S>>>>, OfClient>;
 
 /// What answers the requests of one client, which are marked with its certificate.
 #[derive(Debug, Clone)]
@@ -181,7 +181,7 @@ fn connection<S: AsyncRead + AsyncWrite + Send + 'static>(
     stream: S,
     router: Router,
     certificate: Option<Certificate>,
-) -> Served<S> {
+) -> ServedConnection<S> {
     let router = TowerToHyperService::new(router);
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(READER_TIME));

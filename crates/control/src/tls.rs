@@ -3,7 +3,7 @@
 //! TLS 1.3 only. Sessions are not resumed, so every connection proves anew who its client is.
 
 use crate::certificate::Certificate;
-use crate::service::{Accept, Accepted};
+use crate::service::{Accept, AcceptedConnection};
 use std::fs;
 use std::future::poll_fn;
 use std::io;
@@ -173,22 +173,22 @@ pub(crate) struct TlsListener {
 }
 
 impl Accept for TlsListener {
-    type Connection = Unproven;
+    type Connection = BeforeHandshake;
     const MOST: usize = TcpListener::MOST;
 
-    async fn next(&self) -> io::Result<Unproven> {
+    async fn next(&self) -> io::Result<BeforeHandshake> {
         let stream = self.listener.next().await?;
-        Ok(Unproven { stream, acceptor: self.tls.acceptor() })
+        Ok(BeforeHandshake { stream, acceptor: self.tls.acceptor() })
     }
 }
 
 /// A connection before its handshake.
-pub(crate) struct Unproven {
+pub(crate) struct BeforeHandshake {
     stream: TcpStream,
     acceptor: TlsAcceptor,
 }
 
-impl Accepted for Unproven {
+impl AcceptedConnection for BeforeHandshake {
     type Stream = TlsStream<TcpStream>;
 
     async fn open(self) -> io::Result<(Self::Stream, Option<Certificate>)> {

@@ -27,12 +27,12 @@ pub enum Scope {
 #[derive(Debug)]
 pub struct Tokens {
     path: PathBuf,
-    known: RwLock<Known>,
+    known: RwLock<Credentials>,
 }
 
 /// What a file says.
 #[derive(Debug, Default)]
-struct Known {
+struct Credentials {
     /// Tokens as their hashes: the same time is needed for any that is wrong.
     tokens: Vec<(Scope, [u8; 32])>,
     certificates: Vec<(Scope, Holder)>,
@@ -96,7 +96,7 @@ impl Tokens {
     /// # Errors
     /// If others can access it, or a line is invalid.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
-        Ok(Self { path: path.into(), known: RwLock::new(Known::read(path)?) })
+        Ok(Self { path: path.into(), known: RwLock::new(Credentials::read(path)?) })
     }
 
     /// Reads the file again: what it says is true of the next request.
@@ -104,7 +104,7 @@ impl Tokens {
     /// # Errors
     /// As [`Tokens::read`]; what was read before stays.
     pub fn read_again(&self) -> Result<(), TokenError> {
-        let known = Known::read(&self.path)?;
+        let known = Credentials::read(&self.path)?;
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
         Ok(())
     }
@@ -144,7 +144,7 @@ impl Tokens {
     }
 }
 
-impl Known {
+impl Credentials {
     fn read(path: &Path) -> Result<Self, TokenError> {
         let failed = |source| TokenError::Unreadable { path: path.into(), source };
         let mode = fs::metadata(path).map_err(failed)?.mode() & 0o777;
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn scopes_include_those_before_them() {
-        let known = RwLock::new(Known::parse(Path::new("tokens"), FILE).unwrap());
+        let known = RwLock::new(Credentials::parse(Path::new("tokens"), FILE).unwrap());
         let tokens = Tokens { path: "tokens".into(), known };
         let status = |letter: &str, method: Method, path: &str| {
             let mut headers = HeaderMap::new();
@@ -294,7 +294,7 @@ mod tests {
         let hash = "ab".repeat(32);
         let text =
             format!("read name:alice\nsteer sha256:{hash}\ninstall name:bob\nsteer {}\n", "t".repeat(32));
-        let known = RwLock::new(Known::parse(Path::new("tokens"), &text).unwrap());
+        let known = RwLock::new(Credentials::parse(Path::new("tokens"), &text).unwrap());
         let tokens = Tokens { path: "tokens".into(), known };
         let check = |certificate: &Certificate, method: Method, headers: &HeaderMap| {
             tokens.check(&method, "/v1/links/up", headers, Some(certificate))
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_wrong_is_refused() {
-        let error = |text: &str| Known::parse(Path::new("t"), text).unwrap_err().to_string();
+        let error = |text: &str| Credentials::parse(Path::new("t"), text).unwrap_err().to_string();
         assert_eq!(
             error("read x\n").split(';').next(),
             Some("t, line 1: a token must have 32 to 512 characters")

@@ -10,8 +10,8 @@ use crate::nesp_counts::NespCounts;
 use crate::objects::{ChangeNotice, ObjectChange};
 use crate::overview::{come, planned, sorted_links};
 use crate::packet_log::links::LoggedLinks;
-use crate::programs::rows::{self, Installed};
-use crate::replay_port::Watch;
+use crate::programs::rows::{self, InstalledPrograms};
+use crate::replay_port::PortWatch;
 use crate::run_report::{ReportInput, fidelity_json, window_json};
 use crate::running_state::{CurrentState, Earlier, RunningState, StateGuard};
 use crate::window_watch::WindowWatch;
@@ -49,7 +49,7 @@ pub struct RunningInstance {
     pub(crate) logged: OnceLock<Arc<LoggedLinks>>,
     planes: ControlPlanes,
     remote: RemoteLine,
-    watches: Vec<Option<Watch>>,
+    watches: Vec<Option<PortWatch>>,
     started: Nanos,
     nesp: Option<NespCounts>,
     window: WindowWatch,
@@ -76,7 +76,7 @@ impl RunningInstance {
         state: RunningState,
         planes: ControlPlanes,
         run: &Run,
-        watches: Vec<Option<Watch>>,
+        watches: Vec<Option<PortWatch>>,
         nesp: Option<NespCounts>,
         stop: Sender<()>,
     ) -> std::io::Result<Self> {
@@ -184,7 +184,7 @@ impl RunningInstance {
     }
 
     /// The programs of its routers.
-    pub(crate) fn programs(&self) -> Installed {
+    pub(crate) fn programs(&self) -> InstalledPrograms {
         let routers = Arc::clone(&self.state().objects.routers);
         routers.programs(self.remote())
     }

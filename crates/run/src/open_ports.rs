@@ -2,7 +2,7 @@
 
 use crate::control_planes::open_port;
 use crate::port_files::{Captures, PortFiles};
-use crate::replay_port::{ReplayPort, StartTime, Watch};
+use crate::replay_port::{ReplayPort, StartTime, PortWatch};
 use crate::test_hosts::TestHosts;
 use anyhow::{Context, bail, ensure};
 use longwire_assemble::port_workers;
@@ -13,7 +13,7 @@ use longwire_port::driver::pcap::{PcapPlan, PcapPort};
 use longwire_port::driver::source::{Flow, SourcePort};
 use longwire_port::driver::{HostEnd, Open, PortRequest, opener};
 use longwire_port::interface::namespace;
-use longwire_scenario::{Driven, Plan, Source};
+use longwire_scenario::{DriverSettings, Plan, Source};
 use longwire_units::Nanos;
 use std::fmt;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ pub struct OpenPorts {
     /// Ports for the engine: in real time one per queue.
     pub ports: Vec<Box<dyn Port>>,
     /// Handles to ports without an interface, by place in the plan.
-    pub watches: Vec<Option<Watch>>,
+    pub watches: Vec<Option<PortWatch>>,
 }
 
 /// Ports of the process itself, opened by whoever holds their far sides; the plan's ports have their names.
@@ -102,7 +102,7 @@ pub fn open_real(
     let origin = Origin { epoch: files.epoch.unwrap_or(now), start_time: StartTime::default() };
     let flows = flows(plan)?;
     let mut ports: Vec<Vec<Box<dyn Port>>> = plan.ports.iter().map(|_| Vec::new()).collect();
-    let mut watches: Vec<Option<Watch>> = vec![None; plan.ports.len()];
+    let mut watches: Vec<Option<PortWatch>> = vec![None; plan.ports.len()];
     for (place, port) in plan.ports.iter().enumerate() {
         if plan.has_interface(port) {
             continue;
@@ -147,7 +147,7 @@ pub(crate) fn open_added(
             continue;
         }
         let driver = plan.driver_of(port).context("a port with an interface has a driver")?;
-        let netns = port.attachment.driven().map(Driven::netns).unwrap_or_default();
+        let netns = port.attachment.driven().map(DriverSettings::netns).unwrap_or_default();
         let of_hosts = port.attachment.host().is_some();
         let group = Group { driver, worker: 0, of_hosts, netns, places: vec![place] };
         group.open(plan, hosts.as_deref_mut(), &mut ports)?;
@@ -197,7 +197,7 @@ fn groups(plan: &Plan) -> Vec<Group> {
     for (place, port) in plan.ports.iter().enumerate().filter(|(_, port)| plan.has_interface(port)) {
         let Some(driver) = plan.driver_of(port) else { continue };
         let (worker, of_hosts) = (workers[place], port.attachment.host().is_some());
-        let netns = port.attachment.driven().map(Driven::netns).unwrap_or_default();
+        let netns = port.attachment.driven().map(DriverSettings::netns).unwrap_or_default();
         let alike = |group: &&mut Group| {
             group.driver == driver
                 && (group.worker, group.of_hosts) == (worker, of_hosts)

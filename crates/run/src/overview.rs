@@ -84,8 +84,8 @@ pub(crate) fn sorted_links(
     let named = report.links.iter().filter_map(|link| Some((all.get(link.place as usize)?, link)));
     let fitting = named.filter(|(name, _)| choice.has(name));
     let mut found: Vec<_> = fitting.map(|(name, link)| (Reverse(key(link)), link.place, name)).collect();
-    type Found<'a> = (Reverse<u64>, u32, &'a String);
-    let order = |a: &Found<'_>, b: &Found<'_>| {
+    type RankedLink<'a> = (Reverse<u64>, u32, &'a String);
+    let order = |a: &RankedLink<'_>, b: &RankedLink<'_>| {
         let order = if sort == Sort::Name { a.2.cmp(b.2) } else { (a.0, a.1).cmp(&(b.0, b.1)) };
         if choice.reverse { order.reverse() } else { order }
     };

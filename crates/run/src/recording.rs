@@ -29,7 +29,7 @@ impl Recording {
         let recorder = Arc::new(Mutex::new(Recorder::create(file, &names, epoch())?));
         let recorded = |(place, port)| {
             let recorder = Arc::clone(&recorder);
-            Box::new(InterceptedPort::new(port, Recorded { place, recorder })) as Box<dyn Port>
+            Box::new(InterceptedPort::new(port, RecordingPort { place, recorder })) as Box<dyn Port>
         };
         let ports = plan.queue_places().zip(ports).map(recorded).collect();
         Ok((Self(recorder), ports))
@@ -119,12 +119,12 @@ impl Interceptor for OutputRecorder {
 }
 
 /// Records a port's arrivals.
-struct Recorded {
+struct RecordingPort {
     place: u16,
     recorder: Arc<Mutex<Recorder>>,
 }
 
-impl Interceptor for Recorded {
+impl Interceptor for RecordingPort {
     fn describe(&self, port: &dyn Port) -> String {
         format!("{}, recorded", port.describe())
     }

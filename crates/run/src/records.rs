@@ -2,7 +2,7 @@
 
 use crate::instance::RunningInstance;
 use crate::packet_log::links::LoggedLinks;
-use crate::packet_log::{LogOptions, Logged, PacketLog};
+use crate::packet_log::{LogOptions, LogResult, PacketLog};
 use crate::port_files::PortFiles;
 use crate::recording::{Recording, record_outputs};
 use crate::series::{RealSeries, SeriesFile, SeriesOptions, VirtualSeries};
@@ -37,7 +37,7 @@ impl RecordOptions {
 #[derive(Debug, Clone, Default)]
 pub struct Recorded {
     /// The packet log.
-    pub log: Option<Logged>,
+    pub log: Option<LogResult>,
     /// The file of the time series, and its rows.
     pub series: Option<(PathBuf, u64)>,
     /// Write errors.
@@ -82,7 +82,7 @@ impl Log {
 
     fn finish(&mut self, recorded: &mut Recorded) {
         recorded.log = self.0.take().and_then(PacketLog::finish);
-        recorded.errors.extend(recorded.log.as_ref().and_then(Logged::complaint));
+        recorded.errors.extend(recorded.log.as_ref().and_then(LogResult::complaint));
     }
 }
 

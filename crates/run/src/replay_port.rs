@@ -20,12 +20,12 @@ pub struct CaptureReport {
 
 /// The handle to a port that has moved to its worker.
 #[derive(Debug, Clone)]
-pub struct Watch {
+pub struct PortWatch {
     tally: Tally,
     capture: Arc<Mutex<CaptureReport>>,
 }
 
-impl Watch {
+impl PortWatch {
     /// Counters of packets sent by its traffic sources, and of received ones.
     pub const fn tally(&self) -> &Tally {
         &self.tally
@@ -90,8 +90,8 @@ impl ReplayPort {
     }
 
     /// The handle to it.
-    pub fn watch(&self) -> Watch {
-        Watch { tally: self.source.tally(), capture: Arc::clone(&self.shared) }
+    pub fn watch(&self) -> PortWatch {
+        PortWatch { tally: self.source.tally(), capture: Arc::clone(&self.shared) }
     }
 
     /// Writes copies of the packets to the output, which frees what it has written.

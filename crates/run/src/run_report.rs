@@ -1,7 +1,7 @@
 //! The report at the end of a run. `run_text` prints it.
 
 use crate::objects::sources::why_silent;
-use crate::replay_port::Watch;
+use crate::replay_port::PortWatch;
 use crate::router_rows::{self, in_order, is_far_side, level_rows, router_row};
 use longwire_control::Kind;
 use longwire_engine::{
@@ -26,7 +26,7 @@ pub struct ReportInput<'a> {
     /// The engine's counters.
     pub counted: Arc<longwire_engine::Report>,
     /// What is left of ports without an interface, by place in the plan.
-    pub watches: Vec<Option<Watch>>,
+    pub watches: Vec<Option<PortWatch>>,
     /// `real` or `virtual`.
     pub mode: &'static str,
     /// Duration on its own clock.
@@ -44,7 +44,7 @@ pub struct ReportInput<'a> {
 }
 
 /// A traffic source's sent packets, and the received ones unless they went to a host or interface.
-struct Delivered<'a> {
+struct SourceDelivery<'a> {
     source: &'a Source,
     sent: Sent,
     received: Option<Received>,
@@ -110,18 +110,18 @@ impl ReportInput<'_> {
         self.elapsed.0 as f64 / 1e9
     }
 
-    fn delivered(&self) -> impl Iterator<Item = Delivered<'_>> {
+    fn delivered(&self) -> impl Iterator<Item = SourceDelivery<'_>> {
         (0..self.plan.sources.len()).filter_map(|id| self.delivered_of(id))
     }
 
     /// What the source at this place in the plan has sent; none if it has not run, and nobody needs to know
     /// why.
-    fn delivered_of(&self, id: usize) -> Option<Delivered<'_>> {
+    fn delivered_of(&self, id: usize) -> Option<SourceDelivery<'_>> {
         let source = &self.plan.sources[id];
         let watch = |place: u16| self.watches.get(usize::from(place))?.as_ref();
         let Some(own) = watch(source.in_port) else {
             let silent = Some(why_silent(&self.plan, source)?);
-            return Some(Delivered { source, sent: Sent::NONE, received: None, silent });
+            return Some(SourceDelivery { source, sent: Sent::NONE, received: None, silent });
         };
         let sent = own.tally().sent(id as u16);
         let mut ends = self.plan.aims(id);
@@ -129,10 +129,10 @@ impl ReportInput<'_> {
         ends.sort_unstable();
         ends.dedup();
         let mut received: Option<Received> = None;
-        for tally in ends.into_iter().filter_map(watch).map(Watch::tally) {
+        for tally in ends.into_iter().filter_map(watch).map(PortWatch::tally) {
             received.get_or_insert(Received::NONE).add(&tally.received(id as u16));
         }
-        Some(Delivered { source, sent, received, silent: None })
+        Some(SourceDelivery { source, sent, received, silent: None })
     }
 
     /// Mean output rate of a link in bits per second.
@@ -293,8 +293,8 @@ pub(crate) fn window_json(window: &WindowVerdicts) -> Value {
     })
 }
 
-fn source_row(delivered: &Delivered<'_>) -> Row {
-    let Delivered { source, sent, received, silent } = delivered;
+fn source_row(delivered: &SourceDelivery<'_>) -> Row {
+    let SourceDelivery { source, sent, received, silent } = delivered;
     let rounded = |rate: Option<f64>| rate.map(f64::round);
     let row = Row::new(&*source.name, "packets")
         .expected(sent.packets)
@@ -323,8 +323,8 @@ fn by_reason(drops: &[(&'static str, u64)]) -> Map<String, Value> {
 }
 
 /// Notes on a port's captures.
-fn capture_notes(watch: Option<&Watch>) -> Vec<String> {
-    let Some(report) = watch.map(Watch::capture) else { return Vec::new() };
+fn capture_notes(watch: Option<&PortWatch>) -> Vec<String> {
+    let Some(report) = watch.map(PortWatch::capture) else { return Vec::new() };
     let input = report.input;
     let notes = [
         (

@@ -4,7 +4,7 @@ use crate::open_ports::{open_sinks, open_virtual};
 use crate::port_files::PortFiles;
 use crate::programs::rows;
 use crate::records::{RecordOptions, Recorded, VirtualRecords};
-use crate::replay_port::Watch;
+use crate::replay_port::PortWatch;
 use anyhow::bail;
 use longwire_assemble::{TO_THE_END, build, rewirings};
 use longwire_block::change::set_block;
@@ -22,7 +22,7 @@ pub struct Simulated {
     /// The engine's counters.
     pub counted: Report,
     /// What is left of the ports, by place in the plan.
-    pub watches: Vec<Option<Watch>>,
+    pub watches: Vec<Option<PortWatch>>,
     /// The simulated duration.
     pub elapsed: Nanos,
     /// A row for each program of its routers.

@@ -10,7 +10,7 @@ pub enum Attachment {
     /// A host, by index.
     Host(u32),
     /// A port driver.
-    Driven(Driven),
+    Driven(DriverSettings),
     /// The control plane of a router: an interface in its namespace.
     Control(ControlEnd),
     /// Another node: packets sent here arrive at the port with the place `far`.
@@ -24,7 +24,7 @@ pub enum Attachment {
 
 /// A driver with its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Driven {
+pub struct DriverSettings {
     /// The driver.
     pub driver: &'static Driver,
     /// Its settings.
@@ -66,7 +66,7 @@ impl Attachment {
     }
 
     /// The driver, if the scenario names one; hosts have theirs.
-    pub const fn driven(&self) -> Option<&Driven> {
+    pub const fn driven(&self) -> Option<&DriverSettings> {
         match self {
             Self::Driven(driven) => Some(driven),
             _ => None,
@@ -79,7 +79,7 @@ impl Attachment {
     }
 }
 
-impl Driven {
+impl DriverSettings {
     /// The setting of this name, if the driver has it.
     pub fn setting<T: Setting>(&self, name: &str) -> Option<T> {
         self.driver.setting(&self.values, name)

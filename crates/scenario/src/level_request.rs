@@ -2,7 +2,7 @@
 
 use crate::forwarder_plan::{ForwarderFault, WrittenForwarder, fault};
 use crate::level_plan::{AboveRequest, Receiver};
-use crate::settings::{ForwarderSettings, Level, Unanswered};
+use crate::settings::{ForwarderSettings, Level, UnansweredPackets};
 use longwire_program::{Program, assemble};
 use longwire_punt::Request;
 use longwire_punt::services::Native;
@@ -47,7 +47,7 @@ impl WrittenForwarder {
             request: Request { packets, cycles },
             share: settings.share,
             within: settings.within,
-            drops: settings.otherwise == Unanswered::Drop,
+            drops: settings.otherwise == UnansweredPackets::Drop,
         }))
     }
 

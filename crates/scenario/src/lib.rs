@@ -69,12 +69,12 @@ pub use link_edit::{BlockPatch, FaultPlace, LinkFault, link_edit};
 pub use nesp_plan::Nesp;
 pub use places::Places;
 pub use plan::{
-    AddressRule, Attachment, Bridge, ControlEnd, Delays, Driven, End, EngineSettings, Fidelity, Host,
+    AddressRule, Attachment, Bridge, ControlEnd, Delays, DriverSettings, End, EngineSettings, Fidelity, Host,
     HostRoute, LARGEST_POOL, Link, LinkRequest, Medium, PairRule, Plan, Port, Profile, Route, Routes,
     Segment, Source, Stage, Steer,
 };
 pub use prices_file::{
-    Calibrated, PricesError, named_prices, own_prices, prices_of, read_prices, write_prices,
+    MachinePrices, PricesError, named_prices, own_prices, prices_of, read_prices, write_prices,
 };
 pub use program_plan::{LONGEST_OBJECT, near_shipped};
 pub use reference::reference;

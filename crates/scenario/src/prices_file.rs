@@ -24,7 +24,7 @@ const THIS_FORMAT: u64 = 3;
 
 /// The measured prices of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Calibrated {
+pub struct MachinePrices {
     /// Programs on routers.
     pub router: RouterPrices,
     /// The engine's stages, the blocks of links, and port drivers.
@@ -92,7 +92,7 @@ pub fn named_prices(prices: &RouterPrices) -> impl Iterator<Item = (&'static str
 ///
 /// # Errors
 /// The faulty line, or the missing price.
-pub fn read_prices(text: &str) -> Result<Calibrated, PricesError> {
+pub fn read_prices(text: &str) -> Result<MachinePrices, PricesError> {
     let mut found = vec![None; names().count()];
     let mut engine = EnginePrices::default();
     let mut lines = text.lines().enumerate().map(|(line, text)| (line + 1, text.trim()));
@@ -121,7 +121,7 @@ pub fn read_prices(text: &str) -> Result<Calibrated, PricesError> {
     }
     match EnginePrices::required().find(|name| !engine.is_measured(name)) {
         Some(name) => Err(PricesError::Missing(name)),
-        None => Ok(Calibrated { router, engine }),
+        None => Ok(MachinePrices { router, engine }),
     }
 }
 
@@ -152,7 +152,7 @@ fn read_price(name: &str, numbers: &str, line: usize) -> Result<Price, PricesErr
     }
 }
 
-/// A setting of prices: a [`Calibrated`].
+/// A setting of prices: a [`MachinePrices`].
 pub(crate) const PRICES: Grammar = Grammar {
     wanted: "\"assumed\", \"calibrated\", or a file of prices",
     read: |text, folder| {
@@ -168,11 +168,11 @@ pub(crate) const PRICES: Grammar = Grammar {
 ///
 /// # Errors
 /// The file can't be read, or is not a list of prices.
-pub fn prices_of(meant: &str, folder: &Path) -> Result<Calibrated, String> {
+pub fn prices_of(meant: &str, folder: &Path) -> Result<MachinePrices, String> {
     /// Longest file in bytes.
     const LONGEST: u64 = 64 << 10;
     let path = match meant {
-        "assumed" => return Ok(Calibrated::default()),
+        "assumed" => return Ok(MachinePrices::default()),
         "calibrated" => own_prices().ok_or(
             "neither XDG_CONFIG_HOME nor HOME is set, so the file of this machine's prices is unknown",
         )?,
@@ -186,7 +186,7 @@ pub fn prices_of(meant: &str, folder: &Path) -> Result<Calibrated, String> {
 }
 
 /// Writes a list of prices, headed by a description of the machine.
-pub fn write_prices(prices: &Calibrated, machine: &str) -> String {
+pub fn write_prices(prices: &MachinePrices, machine: &str) -> String {
     let mut text = String::from("# Prices in picoseconds, measured by \"longwire calibrate\".\n");
     text.extend(machine.lines().map(|line| format!("# {line}\n")));
     text += &format!("{FORMAT} = {THIS_FORMAT}\n# Programs on routers.\n");
@@ -213,8 +213,8 @@ pub fn own_prices() -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn measured() -> Calibrated {
-        let mut all = Calibrated::default();
+    fn measured() -> MachinePrices {
+        let mut all = MachinePrices::default();
         for name in EnginePrices::required() {
             all.engine.set(name, Price { median: 20, least: 10, most: 40 });
         }

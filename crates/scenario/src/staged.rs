@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// An event that adds or removes something.
-struct Staged {
+struct StagedEvent {
     /// Its place among the events.
     index: usize,
     time: Nanos,
@@ -15,7 +15,7 @@ struct Staged {
     remove: Vec<String>,
 }
 
-impl Staged {
+impl StagedEvent {
     fn of(index: usize, entry: &DeValue<'_>) -> Option<Self> {
         let DeValue::Table(table) = entry else { return None };
         let value = |key: &str| table.get(key).map(Spanned::get_ref);
@@ -38,10 +38,10 @@ impl Staged {
 }
 
 /// The first event of a scenario that adds or removes something.
-fn first(text: &str) -> Option<Staged> {
+fn first(text: &str) -> Option<StagedEvent> {
     let (root, _) = DeTable::parse_recoverable(text);
     let DeValue::Array(entries) = root.get_ref().get("at")?.get_ref() else { return None };
-    let all = entries.iter().enumerate().filter_map(|(index, entry)| Staged::of(index, entry.get_ref()));
+    let all = entries.iter().enumerate().filter_map(|(index, entry)| StagedEvent::of(index, entry.get_ref()));
     all.min_by_key(|staged| staged.time)
 }
 

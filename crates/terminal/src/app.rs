@@ -1,6 +1,6 @@
 //! What the view knows: the last answers, what is selected, and what is being typed.
 
-use crate::asking::{Answer, Ask, Look, Wanted};
+use crate::asking::{Answer, Ask, Look, ViewRequest};
 use crate::fields;
 use crate::history::History;
 use crate::input::Edit;
@@ -18,11 +18,11 @@ const MOST_COUNTED: usize = 100_000;
 
 /// Whose instance is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
+pub enum InstanceOwner {
     /// The run of this process, which ends with it.
-    Own,
+    ThisProcess,
     /// Another process's.
-    Other,
+    OtherProcess,
 }
 
 /// A table.
@@ -89,7 +89,7 @@ pub(crate) enum Mode {
 
 /// See the module.
 pub(crate) struct App {
-    pub(crate) owner: Owner,
+    pub(crate) owner: InstanceOwner,
     pub(crate) name: String,
     /// Where the dashboard is, if there is one.
     pub(crate) dashboard: Option<String>,
@@ -117,7 +117,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(owner: Owner, name: String, dashboard: Option<String>) -> Self {
+    pub(crate) fn new(owner: InstanceOwner, name: String, dashboard: Option<String>) -> Self {
         Self {
             owner,
             name,
@@ -145,9 +145,9 @@ impl App {
     }
 
     /// What the screen shows, to be asked for.
-    pub(crate) fn wanted(&mut self) -> Wanted {
+    pub(crate) fn wanted(&mut self) -> ViewRequest {
         let choice = self.list().choice();
-        Wanted { kind: self.tab.kind(), choice, after: self.after }
+        ViewRequest { kind: self.tab.kind(), choice, after: self.after }
     }
 
     pub(crate) fn summary(&self) -> Option<&Summary> {

@@ -1,6 +1,6 @@
 //! The thread that asks the instance.
 
-use crate::watched::{WatchError, Watched};
+use crate::watched::{WatchError, WatchedInstance};
 use longwire_control::{EventPage, Kind, Object, ObjectPage, ObjectQuery, Summary};
 use serde_json::Value;
 use std::io;
@@ -11,7 +11,7 @@ const MOST_ROUTERS: usize = 12;
 
 /// What the screen shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct ViewRequest {
     /// The table, if it is one of objects.
     pub(crate) kind: Option<Kind>,
     /// Its rows.
@@ -24,7 +24,7 @@ pub(crate) struct Wanted {
 #[derive(Debug)]
 pub(crate) enum Ask {
     /// How things are.
-    Look(Wanted),
+    Look(ViewRequest),
     /// A change of an object.
     Set { kind: Kind, name: String, changes: Vec<(String, String)> },
 }
@@ -32,7 +32,7 @@ pub(crate) enum Ask {
 /// How things are.
 #[derive(Debug, Clone)]
 pub(crate) struct Look {
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: ViewRequest,
     pub(crate) summary: Summary,
     /// The rows, if the table is one of objects.
     pub(crate) page: Option<ObjectPage>,
@@ -63,7 +63,7 @@ pub(crate) struct Asking {
 
 impl Asking {
     /// Starts the thread. The first answers need no question.
-    pub(crate) fn start(watched: Box<dyn Watched>) -> io::Result<Self> {
+    pub(crate) fn start(watched: Box<dyn WatchedInstance>) -> io::Result<Self> {
         let (asks, asked) = channel();
         let (answering, answers) = channel();
         let answer = move || answer_all(&*watched, &asked, &answering);
@@ -72,7 +72,7 @@ impl Asking {
     }
 }
 
-fn answer_all(watched: &dyn Watched, asked: &Receiver<Ask>, answers: &Sender<Answer>) {
+fn answer_all(watched: &dyn WatchedInstance, asked: &Receiver<Ask>, answers: &Sender<Answer>) {
     let send = |answer| answers.send(answer).is_ok();
     if let Ok(links) = watched.links() {
         send(Answer::Links(links));
@@ -91,7 +91,7 @@ fn answer_all(watched: &dyn Watched, asked: &Receiver<Ask>, answers: &Sender<Ans
     }
 }
 
-fn look(watched: &dyn Watched, wanted: Wanted) -> Result<Look, WatchError> {
+fn look(watched: &dyn WatchedInstance, wanted: ViewRequest) -> Result<Look, WatchError> {
     let page = wanted.kind.map(|kind| watched.page(kind, &wanted.choice)).transpose()?;
     let programs = match (wanted.kind, &page) {
         (Some(Kind::Router), Some(page)) => {
@@ -115,7 +115,7 @@ fn router_of(program: &Object) -> Option<String> {
     program.name.rsplit_once('/').map(|(router, _)| router.to_owned())
 }
 
-fn budgets(watched: &dyn Watched, routers: impl Iterator<Item = String>) -> Vec<(String, Value)> {
+fn budgets(watched: &dyn WatchedInstance, routers: impl Iterator<Item = String>) -> Vec<(String, Value)> {
     // One that has gone meanwhile is left out.
     routers.filter_map(|router| watched.programs(&router).ok().map(|answer| (router, answer))).collect()
 }

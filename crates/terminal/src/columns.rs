@@ -9,14 +9,14 @@ use serde_json::Value;
 
 /// A row that is shown.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Seen<'a> {
+pub(crate) struct ShownRow<'a> {
     pub(crate) object: &'a Object,
     pub(crate) track: Option<&'a Track>,
     /// What its router says of it, if it is a program.
     pub(crate) program: Option<&'a Value>,
 }
 
-impl Seen<'_> {
+impl ShownRow<'_> {
     fn stat(&self, field: &str) -> Option<u64> {
         self.object.stats[field].as_u64()
     }
@@ -52,14 +52,14 @@ pub(crate) struct Column {
     rank: u8,
     /// The width that its usual cells take, so that the columns stay where they are.
     usual: usize,
-    pub(crate) cell: fn(&Seen<'_>) -> Cell,
+    pub(crate) cell: fn(&ShownRow<'_>) -> Cell,
 }
 
 const fn column(
     title: &'static str,
     (rank, usual): (u8, usize),
     sort: Option<Sort>,
-    cell: fn(&Seen<'_>) -> Cell,
+    cell: fn(&ShownRow<'_>) -> Cell,
 ) -> Column {
     Column { title, sort, rank, usual, cell }
 }
@@ -115,12 +115,12 @@ const LINKS: &[Column] = &[
     column("loss", (14, 6), None, |seen| plain(seen.setting("loss"))),
 ];
 
-fn delays(seen: &Seen<'_>) -> Option<(u64, u64)> {
+fn delays(seen: &ShownRow<'_>) -> Option<(u64, u64)> {
     seen.track?.delays()
 }
 
 /// What a link is doing, in a word.
-fn state(seen: &Seen<'_>) -> Cell {
+fn state(seen: &ShownRow<'_>) -> Cell {
     if seen.object.stats["down"] == true {
         return ("down".into(), Mood::Bad);
     }
@@ -159,7 +159,7 @@ const PORTS: &[Column] = &[
     column("driver", (6, 12), None, |seen| plain(seen.object.stats["driver"].as_str().unwrap_or("-"))),
 ];
 
-fn port_state(seen: &Seen<'_>) -> Cell {
+fn port_state(seen: &ShownRow<'_>) -> Cell {
     match seen.object.stats["fault"].as_str() {
         Some(_) => ("fault".into(), Mood::Bad),
         None => ("up".into(), Mood::Good),
@@ -206,7 +206,7 @@ const FORWARDERS: &[Column] = &[
     }),
 ];
 
-fn of_program(seen: &Seen<'_>, field: &str) -> Cell {
+fn of_program(seen: &ShownRow<'_>, field: &str) -> Cell {
     or_none(seen.program.and_then(|program| program[field].as_u64()), count)
 }
 

@@ -20,12 +20,12 @@ pub(crate) struct Edit {
     fields: Vec<Field>,
     /// How the object is set.
     settings: BTreeMap<String, String>,
-    offered: Option<Offered>,
+    offered: Option<Completions>,
 }
 
 /// Completions, of which one is in the line.
 #[derive(Debug, Clone)]
-struct Offered {
+struct Completions {
     texts: Vec<String>,
     at: usize,
 }
@@ -81,7 +81,7 @@ impl Edit {
 
     /// Completes what is at the cursor: as far as that is clear, then each possibility in turn.
     pub(crate) fn complete(&mut self) {
-        if let Some(Offered { texts, at }) = &mut self.offered {
+        if let Some(Completions { texts, at }) = &mut self.offered {
             let before = texts[*at].chars().count();
             *at = (*at + 1) % texts.len();
             return self.line.replace_before(before, &texts[*at]);
@@ -100,7 +100,7 @@ impl Edit {
             _ if common.chars().count() > length => self.line.replace_before(length, &common),
             _ => {
                 self.line.replace_before(length, &texts[0]);
-                self.offered = Some(Offered { texts, at: 0 });
+                self.offered = Some(Completions { texts, at: 0 });
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What keys do.
 
-use crate::app::{App, Mode, Owner, Tab};
+use crate::app::{App, Mode, InstanceOwner, Tab};
 use crate::asking::Ask;
 use crate::columns;
 use crate::line_edit::LineEdit;
@@ -68,7 +68,7 @@ pub(crate) fn paste(app: &mut App, text: &str) {
 fn watch(app: &mut App, key: KeyEvent) -> Action {
     app.done = None;
     match key.code {
-        KeyCode::Char('q') if app.owner == Owner::Other => return Action::End,
+        KeyCode::Char('q') if app.owner == InstanceOwner::OtherProcess => return Action::End,
         KeyCode::Char('q') => app.mode = Mode::Leave,
         KeyCode::Char('?' | 'h') | KeyCode::F(1) => app.mode = Mode::Help(0),
         KeyCode::Char('p') => app.paused = !app.paused,

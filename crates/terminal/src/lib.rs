@@ -1,7 +1,7 @@
 //! The view of a running instance on a terminal: tables of its objects, sorted and searched, with the last
 //! minutes of the one that is selected, which can be changed.
 //!
-//! [`view`] shows whatever is [`Watched`]: the run of this process, or another one through its API. What it
+//! [`view`] shows whatever is [`WatchedInstance`]: the run of this process, or another one through its API. What it
 //! asks for is one page of one table, so its cost does not grow with the number of links. Questions are asked
 //! on a thread of their own, so that keys are answered at once.
 #![forbid(unsafe_code)]
@@ -26,6 +26,6 @@ mod watched;
 #[cfg(test)]
 mod tests;
 
-pub use app::Owner;
-pub use screen::{Left, fits, view};
-pub use watched::{OfProcess, WatchError, Watched};
+pub use app::InstanceOwner;
+pub use screen::{ViewEnd, fits, view};
+pub use watched::{OfProcess, WatchError, WatchedInstance};

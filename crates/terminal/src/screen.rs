@@ -1,11 +1,11 @@
 //! The terminal while the view has it, and the loop that reads keys and shows answers.
 
-use crate::app::{App, Owner};
-use crate::asking::{Answer, Ask, Asking, Wanted};
+use crate::app::{App, InstanceOwner};
+use crate::asking::{Answer, Ask, Asking, ViewRequest};
 use crate::draw::draw;
 use crate::keys::{self, Action};
 use crate::theme::Theme;
-use crate::watched::Watched;
+use crate::watched::WatchedInstance;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, Event};
@@ -27,7 +27,7 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// How the view ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Left {
+pub enum ViewEnd {
     /// Somebody wants the end: of the run, if it is of this process.
     End,
     /// Somebody wants to leave the view; a run of this process goes on.
@@ -57,20 +57,20 @@ fn in_foreground() -> bool {
 /// # Errors
 /// If the terminal can't be used.
 pub fn view(
-    watched: Box<dyn Watched>,
-    owner: Owner,
+    watched: Box<dyn WatchedInstance>,
+    owner: InstanceOwner,
     (name, dashboard): (String, Option<String>),
     mut over: impl FnMut() -> bool,
-) -> io::Result<Left> {
+) -> io::Result<ViewEnd> {
     let theme = Theme::of_environment();
     let asking = Asking::start(watched)?;
     let mut app = App::new(owner, name, dashboard);
     let mut screen = Screen::enter()?;
-    let mut pace = Pace::new();
+    let mut pace = PollSchedule::new();
     let mut stale = true;
     loop {
         if over() {
-            return Ok(Left::Over);
+            return Ok(ViewEnd::Over);
         }
         while let Ok(answer) = asking.answers.try_recv() {
             pace.answered(&answer);
@@ -78,11 +78,11 @@ pub fn view(
             stale = true;
         }
         if let Some(reason) = app.gone.take() {
-            return Ok(Left::Gone(reason));
+            return Ok(ViewEnd::Gone(reason));
         }
         // A panic of another thread has restored the terminal.
         if !ACTIVE.load(Ordering::Relaxed) {
-            return Ok(Left::Detached);
+            return Ok(ViewEnd::Detached);
         }
         if std::mem::take(&mut stale) {
             screen.terminal.draw(|frame| draw(&mut app, theme, frame))?;
@@ -105,13 +105,13 @@ pub fn view(
         match action {
             Action::None => {}
             Action::Ask(question) => ask(&asking, question)?,
-            Action::End => return Ok(Left::End),
-            Action::Detach => return Ok(Left::Detached),
+            Action::End => return Ok(ViewEnd::End),
+            Action::Detach => return Ok(ViewEnd::Detached),
             // The terminal makes no signal of it while the view has it.
             Action::Interrupt => raise(SIGINT)?,
             Action::Suspend => {
                 if !screen.suspend()? {
-                    return Ok(Left::Detached);
+                    return Ok(ViewEnd::Detached);
                 }
             }
         }
@@ -124,14 +124,14 @@ fn ask(asking: &Asking, question: Ask) -> io::Result<()> {
 }
 
 /// When the instance is asked how things are: one question at a time.
-struct Pace {
+struct PollSchedule {
     waiting: bool,
     /// It has said how many links there are.
     knows_links: bool,
-    last: Option<(Instant, Wanted)>,
+    last: Option<(Instant, ViewRequest)>,
 }
 
-impl Pace {
+impl PollSchedule {
     const fn new() -> Self {
         Self { waiting: false, knows_links: false, last: None }
     }
@@ -144,7 +144,7 @@ impl Pace {
     }
 
     /// The question that is due.
-    fn next(&mut self, app: &mut App) -> Option<Wanted> {
+    fn next(&mut self, app: &mut App) -> Option<ViewRequest> {
         if self.waiting || !self.knows_links {
             return None;
         }

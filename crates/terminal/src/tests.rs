@@ -1,12 +1,12 @@
 //! The whole view against an instance that is made up, on a terminal that is a buffer.
 
-use crate::app::{App, Mode, Owner, Tab};
-use crate::asking::{Answer, Ask, Asking, Wanted};
+use crate::app::{App, Mode, InstanceOwner, Tab};
+use crate::asking::{Answer, Ask, Asking, ViewRequest};
 use crate::draw::draw;
 use crate::fields::tests::description;
 use crate::keys::{self, Action};
 use crate::theme::Theme;
-use crate::watched::{WatchError, Watched};
+use crate::watched::{WatchError, WatchedInstance};
 use longwire_control::{
     EventPage, Kind, LoggedEvent, Object, ObjectPage, ObjectQuery, PlannedEvent, PoolUse, Sort, Summary, fits,
 };
@@ -58,7 +58,7 @@ impl Fake {
     }
 }
 
-impl Watched for Fake {
+impl WatchedInstance for Fake {
     fn links(&self) -> Result<usize, WatchError> {
         Ok(self.links)
     }
@@ -168,7 +168,7 @@ impl Shown {
     fn new(size: (u16, u16), links: usize) -> Self {
         let asked = Arc::<Mutex<_>>::default();
         let fake = Fake { links, looks: AtomicU64::new(0), asked: Arc::clone(&asked) };
-        let app = App::new(Owner::Own, "subscribers".into(), Some("http://127.0.0.1:8399/".into()));
+        let app = App::new(InstanceOwner::ThisProcess, "subscribers".into(), Some("http://127.0.0.1:8399/".into()));
         let terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
         let asking = Asking::start(Box::new(fake)).unwrap();
         let mut shown = Self { app, asking, terminal, asked };
@@ -419,7 +419,7 @@ fn leaving_the_own_run_is_a_question() {
     assert!(matches!(shown.key(KeyCode::Char('d')), Action::Detach));
     shown.app.mode = Mode::Leave;
     assert!(matches!(shown.key(KeyCode::Char('y')), Action::End));
-    shown.app.owner = Owner::Other;
+    shown.app.owner = InstanceOwner::OtherProcess;
     shown.app.mode = Mode::Watch;
     assert!(matches!(shown.key(KeyCode::Char('q')), Action::End));
     let control = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
@@ -462,7 +462,7 @@ fn the_help_fits_every_screen() {
 
 #[test]
 fn very_many_links_are_counted_on_request() {
-    let mut app = App::new(Owner::Own, "all".into(), None);
+    let mut app = App::new(InstanceOwner::ThisProcess, "all".into(), None);
     app.take(Answer::Links(1_000_000));
     assert!(app.paused);
     let mut terminal = Terminal::new(TestBackend::new(120, 24)).unwrap();
@@ -484,11 +484,11 @@ fn without_colours_there_are_none() {
 
 #[test]
 fn an_instance_that_has_ended_is_gone() {
-    let mut app = App::new(Owner::Other, "all".into(), None);
+    let mut app = App::new(InstanceOwner::OtherProcess, "all".into(), None);
     app.take(Answer::Looked(Err(WatchError { reason: "no socket".into(), gone: false })));
     assert_eq!((app.trouble.as_deref(), app.gone.as_deref()), (Some("no socket"), None));
     app.take(Answer::Looked(Err(WatchError { reason: "no socket".into(), gone: true })));
     assert_eq!(app.gone.as_deref(), Some("no socket"));
-    let wanted: Wanted = app.wanted();
+    let wanted: ViewRequest = app.wanted();
     assert_eq!(wanted.kind, Some(Kind::Link));
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// A running instance, as the view asks it. The methods may block, and are called on a thread of their own.
-pub trait Watched: Send {
+pub trait WatchedInstance: Send {
     /// How many links it has: quick, however many there are.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl From<SetError> for WatchError {
 /// The run of this process.
 pub struct OfProcess(pub Arc<dyn Instance>);
 
-impl Watched for OfProcess {
+impl WatchedInstance for OfProcess {
     fn links(&self) -> Result<usize, WatchError> {
         Ok(self.0.names(Kind::Link).len())
     }
@@ -101,7 +101,7 @@ impl Watched for OfProcess {
 }
 
 /// Another process's, through its control socket.
-impl Watched for Client {
+impl WatchedInstance for Client {
     fn links(&self) -> Result<usize, WatchError> {
         self.instance().map(|info| info.links).map_err(|error| failed(self, &error))
     }

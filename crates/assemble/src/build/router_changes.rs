@@ -93,8 +93,8 @@ impl Before {
 
 pub(super) fn add_route(router: &mut Router, route: &RouterRoute) -> Result<(), RouteError> {
     match prefix(route.to) {
-        Either::V4(prefix) => router.add_route_v4(prefix, route.way.clone()),
-        Either::V6(prefix) => router.add_route_v6(prefix, route.way.clone()),
+        AnyPrefix::V4(prefix) => router.add_route_v4(prefix, route.way.clone()),
+        AnyPrefix::V6(prefix) => router.add_route_v6(prefix, route.way.clone()),
     }
 }
 
@@ -102,22 +102,22 @@ pub(super) fn add_route(router: &mut Router, route: &RouterRoute) -> Result<(), 
 /// back.
 fn withdraw(router: &mut Router, to: Network) -> Result<bool, String> {
     let withdrawn = match prefix(to) {
-        Either::V4(prefix) => router.withdraw_route_v4(prefix),
-        Either::V6(prefix) => router.withdraw_route_v6(prefix),
+        AnyPrefix::V4(prefix) => router.withdraw_route_v4(prefix),
+        AnyPrefix::V6(prefix) => router.withdraw_route_v6(prefix),
     };
     withdrawn.map_err(|error| error.to_string())
 }
 
-enum Either {
+enum AnyPrefix {
     V4(Prefix<u32>),
     V6(Prefix<u128>),
 }
 
-fn prefix(network: Network) -> Either {
+fn prefix(network: Network) -> AnyPrefix {
     let checked = "a network's prefix is no longer than its address";
     match network.address {
-        IpAddr::V4(address) => Either::V4(Prefix::new(address.into(), network.prefix).expect(checked)),
-        IpAddr::V6(address) => Either::V6(Prefix::new(address.into(), network.prefix).expect(checked)),
+        IpAddr::V4(address) => AnyPrefix::V4(Prefix::new(address.into(), network.prefix).expect(checked)),
+        IpAddr::V6(address) => AnyPrefix::V6(Prefix::new(address.into(), network.prefix).expect(checked)),
     }
 }
 

@@ -5,7 +5,7 @@ mod advice;
 mod cost;
 mod paths;
 
-use crate::price::{Pace, Shortfall};
+use crate::price::{LinkRates, Shortfall};
 use cost::{Costs, Sums};
 use longwire_link::medium_rate;
 use longwire_scenario::{EnginePrices, Plan};
@@ -153,7 +153,7 @@ impl Bounds {
         let bits = (frame.0.max(SHORTEST) + CHECK_SEQUENCE) * 8;
         let at = |rate: Rate| (rate != Rate::UNLIMITED).then(|| rate.0 / bits);
         let of_profiles: Vec<Option<u64>> =
-            plan.profiles.iter().map(|profile| at(Pace::of(profile, frame).highest)).collect();
+            plan.profiles.iter().map(|profile| at(LinkRates::of(profile, frame).highest)).collect();
         let own = |link: &longwire_scenario::Link| (of_profiles[link.profile as usize], 0);
         let mut bounds = Self { links: plan.links.iter().map(own).collect() };
         for medium in &plan.media {

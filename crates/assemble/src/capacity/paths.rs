@@ -286,9 +286,9 @@ mod tests {
         "[[port]]\nname = \"a\"\ndriver = \"memory\"\n[[port]]\nname = \"b\"\ndriver = \"memory\"\n";
 
     /// From, to, links, number of segments, and offered packet rate.
-    type Found = (u16, u16, Vec<u32>, usize, Option<u64>);
+    type OfferedPath = (u16, u16, Vec<u32>, usize, Option<u64>);
 
-    fn paths(text: &str) -> Vec<Found> {
+    fn paths(text: &str) -> Vec<OfferedPath> {
         let plan = longwire_scenario::plan_of(text);
         let mut found = Vec::new();
         Paths::of(&plan).each(|path| {

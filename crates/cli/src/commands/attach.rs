@@ -1,6 +1,6 @@
 //! `longwire attach`
 
-use super::exec::link::{Ends, LARGEST_MTU, LEAST_MTU, LinkArgs, round_trip};
+use super::exec::link::{LinkEnds, LARGEST_MTU, LEAST_MTU, LinkArgs, round_trip};
 use crate::Outcome;
 use crate::foreground::{Foreground, Wiring};
 use anyhow::{Context, anyhow, ensure};
@@ -81,7 +81,7 @@ impl Args {
         let of = |error| anyhow!("{}: {error}", found.name);
         let interface = found.namespace.run(|| Interface::find(name)).and_then(|found| found).map_err(of)?;
         let mtu = interface.mtu().clamp(LEAST_MTU, LARGEST_MTU);
-        let plan = self.link.plan("attach", self.foreground.seed, Ends::Hosts { mtu })?;
+        let plan = self.link.plan("attach", self.foreground.seed, LinkEnds::Hosts { mtu })?;
         self.link.notes().iter().for_each(|note| self.foreground.say(&format!("--netem: {note}")));
         let more = round_trip(&plan);
         keep_for(CommandRole::Carries).context("giving up what root need not keep")?;
@@ -135,13 +135,13 @@ fn drain(run: &RealRun) {
 }
 
 /// A namespace, and how it was found.
-struct Found {
+struct FoundNamespace {
     name: String,
     path: PathBuf,
     namespace: Namespace,
 }
 
-impl Found {
+impl FoundNamespace {
     /// The reason why the link has to end, if any.
     fn is_over(&self, attachment: &Attachment) -> Option<String> {
         if !self.namespace.is_at(&self.path) {
@@ -152,7 +152,7 @@ impl Found {
 }
 
 impl Target {
-    fn find(&self) -> anyhow::Result<Found> {
+    fn find(&self) -> anyhow::Result<FoundNamespace> {
         let (name, path) = match self {
             Self { netns: Some(netns), .. } => {
                 let is_name = netns.components().count() == 1 && !netns.has_root();
@@ -167,7 +167,7 @@ impl Target {
         };
         ensure!(path.exists(), "there is no {name}");
         let namespace = Namespace::at(&path).map_err(|error| anyhow!("{name}: {error}"))?;
-        Ok(Found { name, path, namespace })
+        Ok(FoundNamespace { name, path, namespace })
     }
 }
 

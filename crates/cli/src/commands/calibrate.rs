@@ -8,7 +8,7 @@ use anyhow::Context;
 use longwire_bench::Settings;
 use longwire_report::{Report, Row};
 use longwire_router::RouterPrices;
-use longwire_scenario::{Calibrated, EnginePrices, named_prices, own_prices, write_prices};
+use longwire_scenario::{MachinePrices, EnginePrices, named_prices, own_prices, write_prices};
 use std::path::{Path, PathBuf};
 
 /// Measure the cost of packets, links, ports and programs on this machine
@@ -56,7 +56,7 @@ impl Args {
         let (engine, skipped) = longwire_bench::capacity::prices(&settings)?;
         let router = longwire_bench::calibrate::prices(&settings)?;
         drop(progress);
-        let prices = Calibrated { router, engine };
+        let prices = MachinePrices { router, engine };
         let mut report = Report::new("calibrate").with("quick", self.quick);
         report.extend(rows(&prices));
         for (driver, why) in &skipped {
@@ -83,7 +83,7 @@ impl Args {
 }
 
 /// A row for each price.
-fn rows(prices: &Calibrated) -> Vec<Row> {
+fn rows(prices: &MachinePrices) -> Vec<Row> {
     let ns = |picoseconds: u64| picoseconds as f64 / 1e3;
     let row = |name: &str, price: u64, assumed: u64| {
         let row = Row::new(name, "ns").extra("picoseconds", price).measured(ns(price));

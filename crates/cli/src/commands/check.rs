@@ -5,7 +5,7 @@ use longwire_assemble::{Calibration, Capacity, Pricing, predict, price};
 use longwire_report::{Report, Row};
 use longwire_run::fitted::fit_pool;
 use longwire_run::objects::sources::why_silent;
-use longwire_scenario::{Calibrated, Plan, Receiver, own_prices, prices_of};
+use longwire_scenario::{MachinePrices, Plan, Receiver, own_prices, prices_of};
 use longwire_units::Bytes;
 use std::path::{Path, PathBuf};
 
@@ -123,20 +123,20 @@ impl Args {
     }
 
     /// The selected prices, and their source.
-    fn prices(&self) -> anyhow::Result<(Calibrated, String)> {
+    fn prices(&self) -> anyhow::Result<(MachinePrices, String)> {
         let here = Path::new("");
         if let Some(meant) = &self.prices {
             let prices = prices_of(meant, here).map_err(|why| anyhow::anyhow!("--prices: {why}"))?;
             return Ok((prices, meant.clone()));
         }
         let Some(place) = own_prices().filter(|place| place.exists()) else {
-            return Ok((Calibrated::default(), "assumed".into()));
+            return Ok((MachinePrices::default(), "assumed".into()));
         };
         match prices_of("calibrated", here) {
             Ok(prices) => Ok((prices, place.display().to_string())),
             Err(why) => {
                 outcome::note(&format!("note: {why}"));
-                Ok((Calibrated::default(), "assumed".into()))
+                Ok((MachinePrices::default(), "assumed".into()))
             }
         }
     }

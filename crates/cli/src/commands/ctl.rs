@@ -10,7 +10,7 @@ mod weigh;
 use crate::commands::lab;
 use crate::{Json, Outcome, outcome, run_text};
 use elsewhere::Elsewhere;
-use longwire_control::{Client, Found, Info, Kind, Object, RowFilter, directory};
+use longwire_control::{Client, InstanceSocket, Info, Kind, Object, RowFilter, directory};
 use longwire_report::shown::columns;
 use longwire_report::{Report, Row, cells};
 use std::str::FromStr;
@@ -315,9 +315,9 @@ fn list_remote(args: &List, client: &Client) -> anyhow::Result<Outcome> {
 
 /// Queries all instances at once, so that a hanging one delays the answer only briefly. None for those that
 /// have not answered by then; those that have ended meanwhile are left out.
-fn ask_all(found: Vec<Found>) -> Vec<(Found, Option<Info>)> {
+fn ask_all(found: Vec<InstanceSocket>) -> Vec<(InstanceSocket, Option<Info>)> {
     // The outer none means an instance that has ended.
-    let ask = |found: &Found| -> Option<Option<Info>> {
+    let ask = |found: &InstanceSocket| -> Option<Option<Info>> {
         let client = Client::of(found.clone(), MOMENT).ok()?;
         let info = client.instance().ok();
         (info.is_some() || !client.has_ended()).then_some(info)

@@ -1,6 +1,6 @@
 //! `longwire proxy`
 
-use super::exec::link::{Ends, LinkArgs, round_trip};
+use super::exec::link::{LinkEnds, LinkArgs, round_trip};
 use crate::Outcome;
 use crate::foreground::{Foreground, Wiring};
 use anyhow::{Context, ensure};
@@ -52,7 +52,7 @@ pub struct Args {
     /// Whose TCP/IP makes the packets: the kernel's, in namespaces, or one in this process, which needs
     /// nothing of the system. Default: the kernel's, where namespaces are allowed.
     #[arg(long, value_name = "WHOSE")]
-    stack: Option<Whose>,
+    stack: Option<StackKind>,
 
     #[command(flatten)]
     link: Box<LinkArgs>,
@@ -63,7 +63,7 @@ pub struct Args {
 
 /// Whose TCP/IP makes the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Whose {
+enum StackKind {
     Kernel,
     Process,
 }
@@ -78,7 +78,7 @@ enum Entrance {
 }
 
 /// How the two ends are made.
-enum Means {
+enum ProxyEnds {
     /// In namespaces: from where the service is reached, and the wiring.
     Kernel(SocketNetwork, HostDriver),
     /// In this process.
@@ -86,7 +86,7 @@ enum Means {
 }
 
 /// A link that is up, and the relays at its ends.
-struct Up {
+struct RunningProxy {
     run: RealRun,
     relays: Relays,
 }
@@ -101,7 +101,7 @@ impl Args {
     /// If an address can't be used, or the system forbids it.
     pub fn run(self) -> anyhow::Result<Outcome> {
         // What is wrong with the options is said before anything is made.
-        self.link.plan("proxy", self.foreground.seed, Ends::Process)?;
+        self.link.plan("proxy", self.foreground.seed, LinkEnds::Process)?;
         self.link.notes().iter().for_each(|note| self.foreground.say(&format!("--netem: {note}")));
         let service = self.service()?;
         // In this network, not in that of the ends.
@@ -113,16 +113,16 @@ impl Args {
         // From here on a signal while the ends are made leaves nothing behind.
         let signals = StopSignals::catch().context("catching signals")?;
         let (whose, ends) = match means {
-            Means::Kernel(..) => ("kernel", Ends::Hosts { mtu: MTU }),
-            Means::Process => ("process", Ends::Process),
+            ProxyEnds::Kernel(..) => ("kernel", LinkEnds::Hosts { mtu: MTU }),
+            ProxyEnds::Process => ("process", LinkEnds::Process),
         };
         let plan = self.link.plan("proxy", self.foreground.seed, ends)?;
         let trip = round_trip(&plan);
         let up = match means {
-            Means::Kernel(outside, driver) => {
+            ProxyEnds::Kernel(outside, driver) => {
                 self.in_namespaces(plan, entrance, (outside, driver), service)?
             }
-            Means::Process => self.in_process(plan, entrance, service)?,
+            ProxyEnds::Process => self.in_process(plan, entrance, service)?,
         };
         let packets = if whose == "kernel" { "the kernel's packets" } else { "packets of this process" };
         self.foreground
@@ -138,19 +138,19 @@ impl Args {
 
     /// How the ends are made. Enters a user namespace if namespaces are only possible there, which must
     /// happen before a second thread starts.
-    fn means(&self) -> anyhow::Result<Means> {
-        if self.stack == Some(Whose::Process) {
-            return Ok(Means::Process);
+    fn means(&self) -> anyhow::Result<ProxyEnds> {
+        if self.stack == Some(StackKind::Process) {
+            return Ok(ProxyEnds::Process);
         }
         let driver = || if taps().available { HostDriver::TAP } else { HostDriver::VETH };
         if may_make_hosts() {
-            return Ok(Means::Kernel(SocketNetwork::Here, driver()));
+            return Ok(ProxyEnds::Kernel(SocketNetwork::Here, driver()));
         }
         let can = abilities();
         if can.user_namespaces.available {
             let outside = OutsideSockets::stay().context("keeping this network's sockets at hand")?;
             enter_user_namespace()?;
-            return Ok(Means::Kernel(SocketNetwork::Outside(outside), driver()));
+            return Ok(ProxyEnds::Kernel(SocketNetwork::Outside(outside), driver()));
         }
         let reason = format!("{}; {}", can.namespaces.reason, can.user_namespaces.reason);
         ensure!(
@@ -158,7 +158,7 @@ impl Args {
             "the kernel's TCP/IP needs namespaces: {reason}; --stack process needs none"
         );
         self.foreground.say(&format!("TCP/IP is this process's own, as there are no namespaces: {reason}"));
-        Ok(Means::Process)
+        Ok(ProxyEnds::Process)
     }
 
     /// Two namespaces, with a relay in each.
@@ -168,17 +168,17 @@ impl Args {
         entrance: Entrance,
         (outside, driver): (SocketNetwork, HostDriver),
         service: SocketAddr,
-    ) -> anyhow::Result<Up> {
+    ) -> anyhow::Result<RunningProxy> {
         sweep()?;
         let spec = ExecSpec { far: FarEnd::Private, wiring: wiring(driver.wire), mtu: MTU };
         let hosts = TestHosts::Exec(ExecNet::create(&instance(), &spec)?);
         let run = self.foreground.start(instance(), plan, Wiring::Hosts(Box::new(hosts), driver))?;
         let relays = relays(&run, entrance, outside, service)?;
-        Ok(Up { run, relays: (relays.into(), None) })
+        Ok(RunningProxy { run, relays: (relays.into(), None) })
     }
 
     /// Two ends in this process.
-    fn in_process(&self, plan: Plan, entrance: Entrance, service: SocketAddr) -> anyhow::Result<Up> {
+    fn in_process(&self, plan: Plan, entrance: Entrance, service: SocketAddr) -> anyhow::Result<RunningProxy> {
         let [near, far] = [0, 1].map(|place: usize| plan.ports[place].mac.0);
         let made =
             StackPort::pair(NEAR, near, far).and_then(|one| Ok((one, StackPort::pair(FAR, far, near)?)));
@@ -190,7 +190,7 @@ impl Args {
             Entrance::Tcp(listener) => Stack::tcp(wires, listener, service),
             Entrance::Udp(socket) => Stack::udp(wires, socket, service),
         };
-        Ok(Up { run, relays: (Vec::new(), Some(stack?)) })
+        Ok(RunningProxy { run, relays: (Vec::new(), Some(stack?)) })
     }
 
     /// The service's address: the first of its name.

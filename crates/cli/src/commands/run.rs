@@ -19,7 +19,7 @@ use longwire_run::test_hosts::{TestHosts, gain_privileges};
 use longwire_run::virtual_run::simulate;
 use longwire_rundir::StopSignals;
 use longwire_scenario::Plan;
-use longwire_terminal::{Left, OfProcess, Owner};
+use longwire_terminal::{ViewEnd, OfProcess, InstanceOwner};
 use longwire_units::Nanos;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -220,14 +220,14 @@ impl Args {
         let instance = Arc::clone(run.instance());
         let name = instance.name();
         let watched = Box::new(OfProcess(instance));
-        match longwire_terminal::view(watched, Owner::Own, (name, dashboard(run)), is_over) {
-            Ok(Left::End | Left::Over) => false,
-            Ok(Left::Detached) => {
+        match longwire_terminal::view(watched, InstanceOwner::ThisProcess, (name, dashboard(run)), is_over) {
+            Ok(ViewEnd::End | ViewEnd::Over) => false,
+            Ok(ViewEnd::Detached) => {
                 announce(run);
                 outcome::note("the run goes on; Ctrl-C ends it, longwire top shows it");
                 true
             }
-            Ok(Left::Gone(reason)) => {
+            Ok(ViewEnd::Gone(reason)) => {
                 outcome::note(&format!("note: no view any more: {reason}"));
                 true
             }

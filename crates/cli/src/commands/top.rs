@@ -4,7 +4,7 @@ use crate::commands::ctl::elsewhere::Elsewhere;
 use crate::{Outcome, outcome};
 use anyhow::Context;
 use longwire_rundir::StopSignals;
-use longwire_terminal::{Left, Owner};
+use longwire_terminal::{ViewEnd, InstanceOwner};
 
 /// Watch a running instance on the terminal, and change its objects
 ///
@@ -44,9 +44,9 @@ impl Args {
         // So that the terminal is restored.
         let signals = StopSignals::catch().context("catching signals")?;
         let over = || signals.came().is_some();
-        match longwire_terminal::view(Box::new(client), Owner::Other, (name.clone(), None), over)? {
-            Left::Gone(_) => outcome::note(&format!("{name} has ended")),
-            Left::End | Left::Detached | Left::Over => {}
+        match longwire_terminal::view(Box::new(client), InstanceOwner::OtherProcess, (name.clone(), None), over)? {
+            ViewEnd::Gone(_) => outcome::note(&format!("{name} has ended")),
+            ViewEnd::End | ViewEnd::Detached | ViewEnd::Over => {}
         }
         Ok(Outcome::Well)
     }

@@ -1,6 +1,6 @@
 //! Compares objects by their blocks: the edits that lead from one to the other.
 
-use crate::objects::changing::{LiveObjects, ObjectKind, Planned};
+use crate::objects::changing::{LiveObjects, ObjectKind, PlannedChange};
 use longwire_assemble::is_at_start;
 use longwire_block::change::{Blocks, Edit, set_block};
 use longwire_block::{Value, Values};
@@ -20,16 +20,16 @@ pub(super) struct ObjectEdits {
     /// The keys of the blocks that differ.
     pub(super) keys: Vec<&'static str>,
     /// The change, if the object is running.
-    pub(super) planned: Option<Planned>,
+    pub(super) planned: Option<PlannedChange>,
     /// Why the change is impossible.
     pub(super) refused: Option<String>,
 }
 
 /// Blocks that later events of the running scenario have changed: their objects and keys.
 #[derive(Debug, Default)]
-pub(super) struct Kept(HashSet<(Kind, u32, &'static str)>);
+pub(super) struct ChangedLater(HashSet<(Kind, u32, &'static str)>);
 
-impl Kept {
+impl ChangedLater {
     /// The blocks that events of `plan` have changed by `elapsed` after its start.
     pub(super) fn by(plan: &Plan, elapsed: Nanos) -> Self {
         let mut kept = HashSet::new();
@@ -64,7 +64,7 @@ impl<W: ObjectKind> LiveObjects<W> {
 
     /// The edits that give each object the blocks of the one with its name in `wanted`, where they differ.
     /// Objects that exist in only one of them are skipped.
-    pub(super) fn edits_to(&self, wanted: &Self, kept: &Kept) -> Vec<ObjectEdits> {
+    pub(super) fn edits_to(&self, wanted: &Self, kept: &ChangedLater) -> Vec<ObjectEdits> {
         // Most of a million links share their blocks.
         let mut same = HashMap::new();
         let mut all = Vec::new();
@@ -99,7 +99,7 @@ impl<W: ObjectKind> LiveObjects<W> {
         let target = self.target(place);
         let keys = edits.iter().map(|edit| edit.spec.key).collect();
         let changed = edits.iter().filter_map(|edit| edit.apply(now)).collect();
-        let planned = target.map(|target| Planned {
+        let planned = target.map(|target| PlannedChange {
             place,
             change: Change { target, base: Arc::clone(now), edits, ramp: None },
             made: changed,

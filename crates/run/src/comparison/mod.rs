@@ -10,14 +10,14 @@ mod written;
 
 pub(crate) use written::without_changes;
 
-use crate::objects::changing::Planned;
+use crate::objects::changing::PlannedChange;
 use crate::objects::links::LiveLinks;
 use crate::objects::media::LiveMedia;
 use crate::objects::sources::LiveSources;
 use crate::objects::{ObjectChange, Objects};
 use crate::planned_rewiring::{PlannedRewiring, objects_between};
 use crate::running_state::RunningState;
-use blocks::{Kept, ObjectEdits};
+use blocks::{ChangedLater, ObjectEdits};
 use longwire_assemble::{FixedDifference, are_joined_alike, fixed_differences, is_at_start, tolerance};
 use longwire_control::{
     Comparison, Kind, ObjectDifference, RefusedDifference, Rewired, RewiredObject, ScenarioRequest, SetError,
@@ -40,12 +40,12 @@ struct Start {
 pub(crate) struct Changes {
     /// The scenario as it is now.
     text: Arc<str>,
-    in_engine: Vec<(Kind, Planned)>,
+    in_engine: Vec<(Kind, PlannedChange)>,
     of_routers: Vec<ObjectChange>,
 }
 
 /// What a comparison has found: how it is shown, the changes of settings, and what joins and leaves.
-type Found = (Comparison, Changes, Option<PlannedRewiring>);
+type ComparisonResult = (Comparison, Changes, Option<PlannedRewiring>);
 
 impl Start {
     fn of(plan: Arc<Plan>) -> Self {
@@ -85,7 +85,7 @@ impl Running<'_> {
     ///
     /// # Errors
     /// If the scenario is wrong, or something can't change and the rest is not wanted.
-    pub(crate) fn changes_to(&self, wanted: &ScenarioRequest) -> Result<Found, SetError> {
+    pub(crate) fn changes_to(&self, wanted: &ScenarioRequest) -> Result<ComparisonResult, SetError> {
         let (mut shown, changes, rewiring) = self.found(&self.start_now(&wanted.toml)?)?;
         if shown.refused.is_empty() {
             return Ok((shown, changes, rewiring));
@@ -150,8 +150,8 @@ impl Running<'_> {
     }
 
     /// Settings that events have changed by now.
-    fn kept(&self) -> Kept {
-        Kept::by(&self.state.plan, self.elapsed)
+    fn kept(&self) -> ChangedLater {
+        ChangedLater::by(&self.state.plan, self.elapsed)
     }
 
     /// Reads the current blocks of all objects from the workers.
@@ -165,7 +165,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn found(&self, wanted: &Start) -> Result<Found, SetError> {
+    fn found(&self, wanted: &Start) -> Result<ComparisonResult, SetError> {
         let state = self.state;
         // The running plan includes values chosen for the machine, such as memory.
         let base = self.start_of(&state.plan.text)?;

@@ -41,7 +41,7 @@ impl Running<'_> {
             let Some(there) = wanted.routers.iter().position(|other| other.name == router.name) else {
                 continue;
             };
-            let kept = Kept::by(&self.state.plan, place, self.elapsed);
+            let kept = ChangedLater::by(&self.state.plan, place, self.elapsed);
             // Routes of a router with a control plane come from that.
             if !router.control {
                 let mut now = self.state.objects.routers.settings(self.remote, &router.name)?;
@@ -87,12 +87,12 @@ fn changed(
 }
 
 /// Settings of a router that later events of the running scenario have changed.
-struct Kept {
+struct ChangedLater {
     networks: HashSet<String>,
     weights: HashSet<Box<str>>,
 }
 
-impl Kept {
+impl ChangedLater {
     fn by(plan: &Plan, router: u32, elapsed: Nanos) -> Self {
         let past = |event: &&RouterEvent| {
             event.router == router && event.time > Nanos::ZERO && event.time <= elapsed

@@ -192,7 +192,7 @@ impl<W: ObjectKind> LiveObjects<W> {
         remote: &Remote,
         name: &str,
         pairs: &[SettingPair],
-    ) -> Result<Vec<Planned>, SetError> {
+    ) -> Result<Vec<PlannedChange>, SetError> {
         let meant = self.meant(name)?;
         let (ramp, pairs) = ramp_of(pairs)?;
         meant.into_iter().map(|place| self.change(remote, place, ramp, &pairs)).collect()
@@ -204,7 +204,7 @@ impl<W: ObjectKind> LiveObjects<W> {
         place: u32,
         ramp: Option<Ramp>,
         pairs: &[&SettingPair],
-    ) -> Result<Planned, SetError> {
+    ) -> Result<PlannedChange, SetError> {
         let target = self.target(place);
         let target = target.ok_or_else(|| SetError::Unavailable("the run has ended".into()))?;
         let now = remote.made_of(target).map_err(|error| refusal(error, ramp))?;
@@ -221,7 +221,7 @@ impl<W: ObjectKind> LiveObjects<W> {
             return Err(SetError::Value { key: edit.spec.key.into(), reason: reason.into() });
         }
         let made: Blocks = edits.iter().filter_map(|edit| edit.apply(&now)).collect();
-        Ok(Planned { place, change: Change { target, base: now, edits, ramp }, made })
+        Ok(PlannedChange { place, change: Change { target, base: now, edits, ramp }, made })
     }
 
     /// The object's blocks at the start.
@@ -260,7 +260,7 @@ fn are_alike(one: &Blocks, other: &Blocks) -> bool {
 
 /// A checked change.
 #[derive(Debug)]
-pub struct Planned {
+pub struct PlannedChange {
     /// Place in the plan of its object.
     pub place: u32,
     /// The engine's change.

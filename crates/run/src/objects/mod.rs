@@ -9,7 +9,7 @@ pub mod routers;
 pub(crate) mod settings;
 pub mod sources;
 
-use changing::Planned;
+use changing::PlannedChange;
 use links::LiveLinks;
 use longwire_block::path::LinkRef;
 use longwire_control::{Kind, SetError, Settable};
@@ -273,7 +273,7 @@ impl Objects {
     ///
     /// # Errors
     /// If one of them is impossible; then nothing has changed.
-    pub(crate) fn make(&self, remote: &Remote, changes: Vec<(Kind, Planned)>) -> Result<(), SetError> {
+    pub(crate) fn make(&self, remote: &Remote, changes: Vec<(Kind, PlannedChange)>) -> Result<(), SetError> {
         let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         self.make_alone(remote, changes, None).map(drop)
     }
@@ -281,11 +281,11 @@ impl Objects {
     fn make_alone(
         &self,
         remote: &Remote,
-        changes: Vec<(Kind, Planned)>,
+        changes: Vec<(Kind, PlannedChange)>,
         at: Option<Nanos>,
     ) -> Result<Nanos, SetError> {
         let (mut all, mut noted, mut ramp) = (Vec::new(), Vec::new(), None);
-        for (kind, Planned { place, change, made }) in changes {
+        for (kind, PlannedChange { place, change, made }) in changes {
             ramp = ramp.or(change.ramp);
             all.push(change);
             noted.push((kind, place, made));

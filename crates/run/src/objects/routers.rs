@@ -1,7 +1,7 @@
 //! The routers of a run by name, with their current routes and changes of them.
 
 use crate::programs::leases::Leases;
-use crate::programs::rows::Installed;
+use crate::programs::rows::InstalledPrograms;
 use longwire_assemble::Levels;
 use longwire_control::{Kind, RoutePage, SetError};
 use longwire_engine::{NodeRef, Remote, RemoteError};
@@ -76,7 +76,7 @@ impl LiveRouters {
     }
 
     /// The programs of each router, by its place in the plan.
-    pub fn programs(&self, remote: &Remote) -> Installed {
+    pub fn programs(&self, remote: &Remote) -> InstalledPrograms {
         let table = |&node| remote.at_node(node, |router: &mut Router, _| router.forwarders()).ok();
         self.refs.iter().map(table).collect()
     }

@@ -14,13 +14,13 @@ pub type Numbers = Vec<u32>;
 /// The numbers that a worker's recorder takes over, one list for each time that links are placed. The lists
 /// that it had are freed by whoever places links next.
 #[derive(Debug, Default)]
-pub struct Placed {
+pub struct PlacedNumbers {
     next: VecDeque<Numbers>,
     spent: Vec<Numbers>,
 }
 
 /// What workers' recorders take over.
-pub type Placing = Arc<Mutex<Placed>>;
+pub type Placing = Arc<Mutex<PlacedNumbers>>;
 
 /// See the module.
 #[derive(Debug)]

@@ -50,7 +50,7 @@ pub struct LogOptions {
 
 /// The result of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Logged {
+pub struct LogResult {
     /// The file.
     pub file: PathBuf,
     /// Events written.
@@ -61,7 +61,7 @@ pub struct Logged {
     pub error: Option<String>,
 }
 
-impl Logged {
+impl LogResult {
     /// A warning if the log is incomplete.
     pub fn complaint(&self) -> Option<String> {
         let file = self.file.display();
@@ -78,7 +78,7 @@ pub struct PacketLog {
     links: Arc<LoggedLinks>,
     base: Arc<OnceLock<Nanos>>,
     stop: Arc<AtomicBool>,
-    writer: Option<JoinHandle<Logged>>,
+    writer: Option<JoinHandle<LogResult>>,
     recorders: Vec<Option<Recorder>>,
 }
 
@@ -107,7 +107,7 @@ impl PacketLog {
             receivers.push(receiver);
         }
         let stop = Arc::<AtomicBool>::default();
-        let logged = Logged { file: options.file, events: 0, lost: 0, error: None };
+        let logged = LogResult { file: options.file, events: 0, lost: 0, error: None };
         let (names, of_links) = (Vec::new(), Arc::clone(&links));
         let writer = Writer { file, names, links: of_links, receivers, base: Arc::clone(&base), logged };
         let stopped = Arc::clone(&stop);
@@ -133,11 +133,11 @@ impl PacketLog {
     }
 
     /// Writes the rest after the workers have ended.
-    pub fn finish(mut self) -> Option<Logged> {
+    pub fn finish(mut self) -> Option<LogResult> {
         self.end()
     }
 
-    fn end(&mut self) -> Option<Logged> {
+    fn end(&mut self) -> Option<LogResult> {
         self.stop.store(true, Ordering::Release);
         self.writer.take().and_then(|writer| {
             writer.thread().unpark();
@@ -165,11 +165,11 @@ struct Writer {
     links: Arc<LoggedLinks>,
     receivers: Vec<RowReceiver>,
     base: Arc<OnceLock<Nanos>>,
-    logged: Logged,
+    logged: LogResult,
 }
 
 impl Writer {
-    fn run(mut self, stop: &AtomicBool) -> Logged {
+    fn run(mut self, stop: &AtomicBool) -> LogResult {
         loop {
             // Read first, so that everything sent before the end is seen below.
             let stopped = stop.load(Ordering::Acquire);
@@ -211,7 +211,7 @@ impl Writer {
     }
 }
 
-impl Logged {
+impl LogResult {
     /// Writes a row, with its names and its frame, and counts it.
     fn write(&mut self, file: &mut LogFile, row: &Row, (names, frame): ((&str, &str), &[u8])) {
         let is_event = row.event != Event::Lost;

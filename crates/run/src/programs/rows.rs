@@ -17,15 +17,15 @@ const MOST_BYTES: usize = 64 << 10;
 const MOST_IN_ALL: usize = 16 << 20;
 
 /// The programs of each router, by place in the plan; none if it did not answer.
-pub type Installed = Vec<Option<Arc<Forwarders>>>;
+pub type InstalledPrograms = Vec<Option<Arc<Forwarders>>>;
 
 /// A row with counters for each program.
-pub fn counted(plan: &Plan, installed: &Installed) -> Vec<Row> {
+pub fn counted(plan: &Plan, installed: &InstalledPrograms) -> Vec<Row> {
     each(plan, installed).map(|(router, forwarder)| row(router, forwarder)).collect()
 }
 
 /// A row with state and maps for each program, when it no longer runs and they are consistent.
-pub fn whole(plan: &Plan, installed: &Installed) -> Vec<Row> {
+pub fn whole(plan: &Plan, installed: &InstalledPrograms) -> Vec<Row> {
     let mut room = MOST_IN_ALL;
     each(plan, installed)
         .map(|(router, forwarder)| with_memory(row(router, forwarder), forwarder, &mut room))
@@ -35,7 +35,7 @@ pub fn whole(plan: &Plan, installed: &Installed) -> Vec<Row> {
 /// In the order of routers, then of numbers.
 fn each<'a>(
     plan: &'a Plan,
-    installed: &'a Installed,
+    installed: &'a InstalledPrograms,
 ) -> impl Iterator<Item = (&'a Router, &'a Arc<Forwarder>)> {
     let of_router = |(router, table): (&'a Router, &'a Option<Arc<Forwarders>>)| {
         table.iter().flat_map(|table| table.all()).map(move |forwarder| (router, forwarder))

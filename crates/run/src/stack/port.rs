@@ -152,7 +152,7 @@ impl Wire {
 }
 
 /// A packet that has come.
-pub struct Received<'a>(&'a [u8]);
+pub struct ReceivedPacket<'a>(&'a [u8]);
 
 /// Room for one that goes.
 pub struct Sending<'a> {
@@ -161,7 +161,7 @@ pub struct Sending<'a> {
     has_sent: &'a mut bool,
 }
 
-impl RxToken for Received<'_> {
+impl RxToken for ReceivedPacket<'_> {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
         f(self.0)
     }
@@ -178,10 +178,10 @@ impl TxToken for Sending<'_> {
 }
 
 impl Device for Wire {
-    type RxToken<'a> = Received<'a>;
+    type RxToken<'a> = ReceivedPacket<'a>;
     type TxToken<'a> = Sending<'a>;
 
-    fn receive(&mut self, _now: Instant) -> Option<(Received<'_>, Sending<'_>)> {
+    fn receive(&mut self, _now: Instant) -> Option<(ReceivedPacket<'_>, Sending<'_>)> {
         // A packet may be answered at once.
         if !self.frames.has_room(HEADER + MTU) {
             self.is_full = true;
@@ -196,7 +196,7 @@ impl Device for Wire {
         }
         let sending =
             Sending { frames: &mut self.frames, buffer: &mut self.sending, has_sent: &mut self.has_sent };
-        Some((Received(&self.received[HEADER..]), sending))
+        Some((ReceivedPacket(&self.received[HEADER..]), sending))
     }
 
     fn transmit(&mut self, _now: Instant) -> Option<Sending<'_>> {

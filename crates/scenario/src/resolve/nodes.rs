@@ -4,7 +4,7 @@ use super::kept_places::{KeptPlaces, Side};
 use super::{Entry, Resolver};
 use crate::address::{Mac, Network};
 use crate::file::{self, File};
-use crate::plan::{Attachment, Bridge, BridgeSettings, Driven, End, Host, HostRoute, Port};
+use crate::plan::{Attachment, Bridge, BridgeSettings, DriverSettings, End, Host, HostRoute, Port};
 use crate::router_plan::Router;
 use crate::row::Params;
 use crate::settings::HostSettings;
@@ -283,7 +283,7 @@ impl Resolver<'_, '_> {
     }
 
     /// The driver that a port names, with its settings. None after an error.
-    fn driven(&mut self, entry: &Entry<'_>, written: &file::Port) -> Option<Driven> {
+    fn driven(&mut self, entry: &Entry<'_>, written: &file::Port) -> Option<DriverSettings> {
         let driver = self.term(entry, "driver", &written.driver)?;
         let mut params = Params::new();
         for (key, text, span) in &written.params {
@@ -301,7 +301,7 @@ impl Resolver<'_, '_> {
             params.push(("interface", written.name.text.clone(), written.name.span.clone()));
         }
         let values = self.values(entry, "", &driver.spec, &params)?;
-        Some(Driven { driver, values })
+        Some(DriverSettings { driver, values })
     }
 
     pub(super) fn place(&mut self, entry: &Entry<'_>, name: &Written<Name>, nodes: &Nodes) -> Option<u16> {

@@ -39,7 +39,7 @@ pub(crate) struct ForwarderSettings {
     /// Treatment of packets that are not answered in time, or without a process: the default forwarder takes
     /// them (pass), or they are dropped.
     #[setting(default = "pass")]
-    pub otherwise: Unanswered,
+    pub otherwise: UnansweredPackets,
 }
 
 /// Where a program's packets go.
@@ -52,7 +52,7 @@ pub(crate) enum Level {
 
 /// Treatment of packets without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Choice)]
-pub(crate) enum Unanswered {
+pub(crate) enum UnansweredPackets {
     Pass,
     Drop,
 }

@@ -5,7 +5,7 @@ mod forwarder;
 mod router;
 mod traffic;
 
-pub(crate) use forwarder::{ForwarderSettings, Level, Unanswered};
+pub(crate) use forwarder::{ForwarderSettings, Level, UnansweredPackets};
 pub(crate) use router::{
     ControlSettings, CostProfile, FlowSettings, HopSettings, LONGEST, PoliceSettings, RingSettings,
     RouterPortSettings, RouterSettings, SchedulerName, SlowPathSettings,

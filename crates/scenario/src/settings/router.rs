@@ -1,7 +1,7 @@
 //! Settings of routers: packet budgets, shared processors, levels above the data path.
 
 use crate::frequency::{FREQUENCY, Frequency};
-use crate::prices_file::{Calibrated, PRICES};
+use crate::prices_file::{MachinePrices, PRICES};
 use crate::processor_terms::{CLOCK, CYCLES, ESTIMATOR, PORT_RATE};
 use crate::words::LevelWait;
 use longwire_router::{LEAST_MTU, Limits, MOST_WEIGHT, Rings};
@@ -34,7 +34,7 @@ pub(crate) struct RouterSettings {
     /// Prices: "calibrated" for those that longwire calibrate has measured on this machine, or a file that it
     /// wrote.
     #[setting(default = "assumed", grammar = PRICES)]
-    pub prices: Arc<Calibrated>,
+    pub prices: Arc<MachinePrices>,
     /// Scheduler of its processors.
     #[setting(default_is = "packets are forwarded when they arrive, and processors are not modelled")]
     pub scheduler: Option<SchedulerName>,

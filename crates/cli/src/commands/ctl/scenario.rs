@@ -18,7 +18,7 @@ Examples:
   longwire ctl diff net.toml two-hosts --json")]
 pub(super) struct Diff {
     #[command(flatten)]
-    whose: Whose,
+    whose: ScenarioArgs,
 }
 
 /// Change the running scenario to that of a file by the fewest changes
@@ -35,7 +35,7 @@ Examples:
   longwire ctl diff net.toml")]
 pub(super) struct Apply {
     #[command(flatten)]
-    whose: Whose,
+    whose: ScenarioArgs,
 
     /// Change the settings that can change if something else can't; nothing is added or removed then.
     #[arg(long)]
@@ -44,7 +44,7 @@ pub(super) struct Apply {
 
 /// The scenario and the instance.
 #[derive(Debug, clap::Args)]
-struct Whose {
+struct ScenarioArgs {
     /// The scenario file; - is standard input.
     file: PathBuf,
 
@@ -76,7 +76,7 @@ pub(super) struct Save {
     json: Json,
 }
 
-impl Whose {
+impl ScenarioArgs {
     fn text(&self) -> anyhow::Result<String> {
         Ok(longwire_scenario::read_text(&self.file)?)
     }

@@ -13,7 +13,7 @@ const SEGMENT: (f64, f64) = (1448.0, 1518.0);
 
 /// Configuration of the link, in each direction.
 #[derive(Debug, Clone, Copy)]
-pub struct Configured {
+pub struct LinkConfiguration {
     /// Bits per second.
     rate: f64,
     /// Nanoseconds.
@@ -29,7 +29,7 @@ pub struct Losses {
     pub lost: u64,
 }
 
-impl Configured {
+impl LinkConfiguration {
     /// Reads the first link of the plan.
     pub fn of(plan: &Plan) -> Self {
         let blocks = plan.links.first().map(|_| plan.profile(0).blocks.as_slice()).unwrap_or_default();
@@ -185,7 +185,7 @@ fn binomial_interval(draws: u64, probability: f64, coverage: f64) -> (u64, u64) 
 mod tests {
     use super::*;
 
-    const LINK: Configured = Configured { rate: 10e6, delay: 20e6, loss: 0.02 };
+    const LINK: LinkConfiguration = LinkConfiguration { rate: 10e6, delay: 20e6, loss: 0.02 };
 
     #[test]
     fn intervals_by_hand() {
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(row.expected, Some(2_508_010.0.into()));
         assert_eq!((row.pass, LINK.goodput(Some(7e6), "cubic").pass), (Some(true), Some(false)));
         assert_eq!(LINK.goodput(None, "cubic").pass, None);
-        let clean = Configured { loss: 1e-6, ..LINK };
+        let clean = LinkConfiguration { loss: 1e-6, ..LINK };
         assert_eq!(clean.goodput(Some(9.4e6), "cubic").expected, Some(9_538_867.0.into()));
     }
 

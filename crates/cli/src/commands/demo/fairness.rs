@@ -1,6 +1,6 @@
 //! `longwire demo fairness`: an expensive flow beside a cheap one, under several schedulers.
 
-use super::fairness_traffic::{Arrivals, Pace, exchange};
+use super::fairness_traffic::{Arrivals, FlowLoad, exchange};
 use super::{Mode, find_mode, say};
 use crate::stop_flag::stop_flag;
 use crate::{Outcome, outcome};
@@ -39,7 +39,7 @@ const DEMAND: [f64; 2] = [2.0, 0.2];
 const MOST: [f64; 2] = [40_000.0, 10_000.0];
 const TIME: Duration = Duration::from_millis(1200);
 /// Packets for measuring costs.
-const TRIAL: Pace = Pace { per_second: 500.0, time: Duration::from_millis(300) };
+const TRIAL: FlowLoad = FlowLoad { per_second: 500.0, time: Duration::from_millis(300) };
 /// With first come, first served both flows lose equally: the cheap flow's delivered share is at most this
 /// multiple of the expensive one's.
 const ALIKE: f64 = 1.5;
@@ -102,7 +102,7 @@ fn real(plan: &Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result<Ve
         time(costs[1])
     ));
     let per_second = [0, 1].map(|flow| (DEMAND[flow] * 1e9 / costs[flow].max(1.0)).min(MOST[flow]));
-    let paces = per_second.map(|per_second| Pace { per_second, time: TIME });
+    let paces = per_second.map(|per_second| FlowLoad { per_second, time: TIME });
     let mut all = Vec::new();
     for name in SCHEDULERS {
         if stop.load(Ordering::Relaxed) {
@@ -122,7 +122,7 @@ fn real(plan: &Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result<Ve
 fn measure(
     plan: &Plan,
     scheduler: &'static str,
-    paces: [Pace; 2],
+    paces: [FlowLoad; 2],
     stop: &AtomicBool,
 ) -> anyhow::Result<Trial> {
     let name = format!("demo-{}", std::process::id());

@@ -21,7 +21,7 @@ const REACH: Duration = Duration::from_secs(10);
 
 /// Packet rate and duration.
 #[derive(Debug, Clone, Copy)]
-pub struct Pace {
+pub struct FlowLoad {
     pub per_second: f64,
     pub time: Duration,
 }
@@ -39,7 +39,7 @@ pub struct Arrivals {
 pub fn exchange(
     (from, to): (&Host, &Host),
     sources: [IpAddr; 2],
-    paces: [Pace; 2],
+    paces: [FlowLoad; 2],
     stop: &AtomicBool,
 ) -> anyhow::Result<([u64; 2], [Arrivals; 2])> {
     let address = to.spec().addresses.first().context("the receiving host has no address")?.address();
@@ -60,7 +60,7 @@ pub fn exchange(
 fn send(
     target: SocketAddr,
     sources: [IpAddr; 2],
-    paces: [Pace; 2],
+    paces: [FlowLoad; 2],
     (reached, stop): (&AtomicBool, &AtomicBool),
 ) -> anyhow::Result<[u64; 2]> {
     let socket = |source: IpAddr| -> anyhow::Result<UdpSocket> {
@@ -85,7 +85,7 @@ fn send(
         let elapsed = monotonic().since(begin).0;
         let mut over = true;
         for flow in 0..2 {
-            let Pace { per_second, time } = paces[flow];
+            let FlowLoad { per_second, time } = paces[flow];
             let time = time.as_nanos() as u64;
             over &= elapsed >= time;
             let due = (elapsed.min(time) as f64 * per_second / 1e9) as u64;

@@ -1,6 +1,6 @@
 //! The demo on real packets: ping, UDP and TCP between two hosts.
 
-use super::criteria::{Configured, Losses};
+use super::criteria::{LinkConfiguration, Losses};
 use crate::stop_flag::until;
 use anyhow::{Context, bail};
 use longwire_lab::Host;
@@ -34,7 +34,7 @@ const PING_OVERHEAD: u64 = 14 + 20 + 8 + 4;
 pub fn measure(
     a: &Host,
     b: &Host,
-    link: &Configured,
+    link: &LinkConfiguration,
     stop: &AtomicBool,
     say: &(dyn Fn(&str) + Sync),
 ) -> anyhow::Result<Vec<Row>> {
@@ -55,7 +55,7 @@ pub fn measure(
 }
 
 /// Runs inside host a.
-fn all(to: IpAddr, link: &Configured, stop: &AtomicBool, say: &dyn Fn(&str)) -> anyhow::Result<Vec<Row>> {
+fn all(to: IpAddr, link: &LinkConfiguration, stop: &AtomicBool, say: &dyn Fn(&str)) -> anyhow::Result<Vec<Row>> {
     reach(to, stop)?;
     let receiver = Receiver::at(SocketAddr::new(to, DEFAULT_PORT));
     say(&format!("ping: {PINGS} of them, one every {} ms", PING_INTERVAL.as_millis()));
@@ -97,7 +97,7 @@ fn reach(to: IpAddr, stop: &AtomicBool) -> anyhow::Result<()> {
 }
 
 fn rows(
-    link: &Configured,
+    link: &LinkConfiguration,
     echoes: &PingResult,
     small: &UdpResult,
     large: &UdpResult,

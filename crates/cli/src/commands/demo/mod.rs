@@ -9,7 +9,7 @@ mod simulated;
 use crate::stop_flag::stop_flag;
 use crate::{Json, Outcome, outcome, verdict};
 use anyhow::Context;
-use criteria::Configured;
+use criteria::LinkConfiguration;
 use longwire_drivers::HostDriver;
 use longwire_engine::Fidelity;
 use longwire_lab::{abilities, enter_user_namespace};
@@ -75,7 +75,7 @@ enum Demo {
 }
 
 /// Measurements of the demo.
-struct Measured {
+struct DemoReport {
     mode: &'static str,
     rows: Vec<Row>,
     fidelity: Option<Fidelity>,
@@ -144,18 +144,18 @@ fn find_mode() -> anyhow::Result<Mode> {
     Ok(Mode::Real(if can.tap.available { HostDriver::TAP } else { HostDriver::VETH }))
 }
 
-fn real(mut plan: Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result<Measured> {
+fn real(mut plan: Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result<DemoReport> {
     for host in &mut plan.hosts {
         host.driver = driver;
     }
-    let link = Configured::of(&plan);
+    let link = LinkConfiguration::of(&plan);
     let name = format!("demo-{}", std::process::id());
     let hosts = TestHosts::make(&name, &plan)?;
     let run = RealRun::start(plan, hosts, RealOptions { name, ..RealOptions::default() })?;
     let lab = run.hosts().context("the demo's hosts")?.lab();
     let rows = measured::measure(lab.host("a")?, lab.host("b")?, &link, stop, &say);
     let counted = run.stop().counted;
-    Ok(Measured {
+    Ok(DemoReport {
         mode: "real",
         rows: rows?,
         fidelity: counted.fidelity.clone(),
@@ -163,9 +163,9 @@ fn real(mut plan: Plan, driver: HostDriver, stop: &AtomicBool) -> anyhow::Result
     })
 }
 
-fn simulated(plan: &Plan) -> anyhow::Result<Measured> {
+fn simulated(plan: &Plan) -> anyhow::Result<DemoReport> {
     let (rows, fidelity) = simulated::run(plan)?;
-    Ok(Measured { mode: "virtual", rows, fidelity, errors: Vec::new() })
+    Ok(DemoReport { mode: "virtual", rows, fidelity, errors: Vec::new() })
 }
 
 /// A line of progress.
@@ -181,7 +181,7 @@ fn indented_scenario() -> String {
     lines.collect::<Vec<_>>().join("\n").trim_end().trim_start_matches('\n').to_owned() + "\n"
 }
 
-impl Measured {
+impl DemoReport {
     fn report(&self) -> Report {
         let mut report = Report::new("demo")
             .with("mode", self.mode)

@@ -1,7 +1,7 @@
 //! The demo in virtual time, if this system allows neither namespaces nor TAP: traffic sources replace
 //! programs.
 
-use super::criteria::{Configured, Losses};
+use super::criteria::{LinkConfiguration, Losses};
 use longwire_engine::Fidelity;
 use longwire_port::driver::source::Received;
 use longwire_report::Row;
@@ -18,7 +18,7 @@ const CHECK: u64 = 4;
 pub fn run(plan: &Plan) -> anyhow::Result<(Vec<Row>, Option<Fidelity>)> {
     let run =
         simulate(&Arc::new(plan.clone()), &PortFiles::new(plan, &[], &[])?, None, RecordOptions::default())?;
-    let link = Configured::of(plan);
+    let link = LinkConfiguration::of(plan);
     let mut rows = Vec::new();
     let flow = |name: &str| {
         let id = plan.sources.iter().position(|source| &*source.name == name)?;

@@ -80,7 +80,7 @@ pub struct LinkArgs {
 
 /// What the links are between.
 #[derive(Debug, Clone, Copy)]
-pub enum Ends {
+pub enum LinkEnds {
     /// Hosts with this MTU.
     Hosts { mtu: u32 },
     /// Ports of this process.
@@ -115,17 +115,17 @@ impl FromStr for Settings {
 
 impl LinkArgs {
     /// The plan of a command: the two ends, and the links in both directions.
-    pub fn plan(&self, command: &str, seed: u64, ends: Ends) -> anyhow::Result<Plan> {
+    pub fn plan(&self, command: &str, seed: u64, ends: LinkEnds) -> anyhow::Result<Plan> {
         let seed = self.netem.as_ref().and_then(|netem| netem.seed).unwrap_or(seed);
         let mut text = format!("seed = {seed}\n");
         // The final addresses of hosts are chosen when they are made.
         for (end, address) in [(NEAR, "100.64.0.2"), (FAR, "100.64.0.1")] {
             // Writing to a String can't fail.
             let _ = match ends {
-                Ends::Hosts { mtu } => {
+                LinkEnds::Hosts { mtu } => {
                     writeln!(text, "[[host]]\nname = \"{end}\"\naddress = \"{address}/30\"\nmtu = {mtu}")
                 }
-                Ends::Process => {
+                LinkEnds::Process => {
                     writeln!(
                         text,
                         "[[port]]\nname = \"{end}\"\ndriver = \"memory\"\naddresses = \"{address}\""
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn one_direction_can_differ() {
-        let plan = args("4mbit", "rate=1mbit, loss=2%").plan("exec", 1, Ends::Hosts { mtu: 1500 }).unwrap();
+        let plan = args("4mbit", "rate=1mbit, loss=2%").plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap();
         assert_eq!(settings(&plan, 0), ["delay=60 ms", "loss=2 %", "queue=50 ms", "rate=1 Mbit/s"]);
         assert_eq!(settings(&plan, 1), ["delay=60 ms", "queue=50 ms", "rate=4 Mbit/s"]);
         assert_eq!(plan.links.iter().map(|l| &*l.name).collect::<Vec<_>>(), ["up", "down"]);
@@ -313,7 +313,7 @@ mod tests {
             corrupt: share("3%"),
             ..args("10mbit", "")
         };
-        let plan = given.plan("exec", 1, Ends::Hosts { mtu: 1500 }).unwrap();
+        let plan = given.plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap();
         let wanted =
             ["bit-error=3 %", "delay=60 ms", "duplicate=2 %", "queue=50 ms", "rate=10 Mbit/s", "reorder=1 %"];
         assert_eq!(settings(&plan, 0), wanted);
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(round_trip(&plan), Some(Nanos(120_156_800)));
         let unlimited = LinkArgs { rate: None, ..args("1mbit", "delay=1ms") };
         assert_eq!(
-            round_trip(&unlimited.plan("exec", 1, Ends::Hosts { mtu: 1500 }).unwrap()),
+            round_trip(&unlimited.plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap()),
             Some(Nanos::from_millis(61))
         );
     }
@@ -331,7 +331,7 @@ mod tests {
         let options = netem("delay 30ms rate 2mbit limit 20").unwrap();
         let common = LinkArgs { rate: None, delay: None, queue: None, ..args("1mbit", "delay=5ms") };
         let given = LinkArgs { netem: Some(options), ..common };
-        let plan = given.plan("exec", 1, Ends::Hosts { mtu: 1500 }).unwrap();
+        let plan = given.plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap();
         assert_eq!(
             plan.links.iter().map(|l| &*l.name).collect::<Vec<_>>(),
             ["up-1", "up-2", "down-1", "down-2"]
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(settings(&plan, 1), ["queue=20 packets", "rate=2 Mbit/s"]);
         assert!(given.notes()[0].to_string().contains("limit 20"));
         let error = LinkArgs { trace: Some("x".into()), ..given }
-            .plan("exec", 1, Ends::Hosts { mtu: 1500 })
+            .plan("exec", 1, LinkEnds::Hosts { mtu: 1500 })
             .unwrap_err()
             .to_string();
         assert!(error.contains("netem's rate and a trace"), "{error}");
@@ -362,9 +362,9 @@ mod tests {
             ways.iter()
                 .all(|way| way.settings.iter().any(|(key, value)| key == "rate" && value.contains("trace")))
         );
-        assert_eq!(given.plan("exec", 1, Ends::Hosts { mtu: 1500 }).unwrap().links.len(), 2);
+        assert_eq!(given.plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap().links.len(), 2);
         std::fs::remove_file(&file).unwrap();
-        let missing = given.plan("exec", 1, Ends::Hosts { mtu: 1500 }).unwrap_err().to_string();
+        let missing = given.plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap_err().to_string();
         assert!(missing.contains("rate"), "{missing}");
     }
 
@@ -372,7 +372,7 @@ mod tests {
     fn a_profile_is_down_to_the_command() {
         let common = LinkArgs { rate: None, delay: None, queue: None, ..args("1mbit", "") };
         let given = LinkArgs { profile: Some("adsl".into()), ..common };
-        let plan = given.plan("exec", 1, Ends::Hosts { mtu: 1500 }).unwrap();
+        let plan = given.plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap();
         assert_eq!(settings(&plan, 0), ["delay=10 ms", "queue=500 ms", "rate=640 kbit/s"]);
         assert_eq!(settings(&plan, 1), ["delay=10 ms", "queue=200 ms", "rate=6.144 Mbit/s"]);
         let rate = |plan: &Plan, place| {
@@ -381,11 +381,11 @@ mod tests {
         assert_eq!(rate(&plan, 0).1.as_slice()[1..], [Value::Choice(3), Value::Integer(32)]);
         let given =
             LinkArgs { delay: Some("1 ms".parse().unwrap()), up: "rate=2mbit".parse().unwrap(), ..given };
-        let plan = given.plan("exec", 1, Ends::Hosts { mtu: 1500 }).unwrap();
+        let plan = given.plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap();
         assert_eq!(settings(&plan, 0), ["delay=1 ms", "queue=500 ms", "rate=2 Mbit/s"]);
         assert_eq!(rate(&plan, 0).1.as_slice()[1..], [Value::Choice(3), Value::Integer(32)], "still cells");
         let error = LinkArgs { profile: Some("adls".into()), ..given }
-            .plan("exec", 1, Ends::Hosts { mtu: 1500 })
+            .plan("exec", 1, LinkEnds::Hosts { mtu: 1500 })
             .unwrap_err()
             .to_string();
         assert!(error.contains("did you mean \"adsl\"?"), "{error}");
@@ -394,17 +394,17 @@ mod tests {
     #[test]
     fn mistakes_name_direction_key_and_fix() {
         let error =
-            args("4mbit", "rate=10Mbitt").plan("exec", 1, Ends::Hosts { mtu: 1500 }).unwrap_err().to_string();
+            args("4mbit", "rate=10Mbitt").plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap_err().to_string();
         assert!(error.contains("up") && error.contains("rate") && error.contains("Mbit/s"), "{error}");
         let error =
-            args("4mbit", "dealy=1ms").plan("exec", 1, Ends::Hosts { mtu: 1500 }).unwrap_err().to_string();
+            args("4mbit", "dealy=1ms").plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap_err().to_string();
         assert!(error.contains("dealy") && error.contains("delay"), "{error}");
         for (text, part) in
             [("rate", "no KEY=VALUE"), ("a b=1", "not a key"), ("rate=1mbit,rate=2mbit", "twice")]
         {
             assert!(text.parse::<Settings>().unwrap_err().contains(part), "{text}");
         }
-        assert!(args("4mbit", "queue=\"]\\").plan("exec", 1, Ends::Hosts { mtu: 1500 }).is_err());
+        assert!(args("4mbit", "queue=\"]\\").plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).is_err());
         assert_eq!((mtu("1400"), mtu("100").is_err(), mtu("x").is_err()), (Ok(1400), true, true));
     }
 }

@@ -137,7 +137,7 @@ pub struct Args {
 }
 
 /// The two ends, and how they reach the outside.
-struct Ends {
+struct ExecEnds {
     far: FarEnd,
     driver: HostDriver,
     /// The user, if this process is root in a namespace only.
@@ -180,7 +180,7 @@ impl Args {
             std::fs::write(file, "").with_context(|| format!("can't write {}", file.display()))?;
         }
         let mtu = self.mtu.unwrap_or_else(|| usual_mtu(way_out_mtu()));
-        let mut plan = self.link.plan("exec", self.seed, link::Ends::Hosts { mtu })?;
+        let mut plan = self.link.plan("exec", self.seed, link::LinkEnds::Hosts { mtu })?;
         fit_pool(&mut plan);
         if let Some(time) = link::round_trip(&plan) {
             self.say(&format!("round trip will be about {}", shown::time(time.0 as f64)));
@@ -236,10 +236,10 @@ impl Args {
 
     /// The far end, and the wiring of both. Enters a user namespace if hosts are only possible there, which
     /// must happen before a second thread starts.
-    fn ends(&self) -> anyhow::Result<Ends> {
+    fn ends(&self) -> anyhow::Result<ExecEnds> {
         let (own_user, network) = (None, None);
         let mut ends =
-            Ends { far: FarEnd::Private, driver: HostDriver::VETH, own_user, network, machine: SocketNetwork::Here };
+            ExecEnds { far: FarEnd::Private, driver: HostDriver::VETH, own_user, network, machine: SocketNetwork::Here };
         if may_make_hosts() {
             if !self.private {
                 ends.far = FarEnd::Machine;
@@ -271,7 +271,7 @@ impl Args {
     }
 
     /// Starts a user-mode network; reports if there is none.
-    fn find_way_out(&self, network: Option<UserNetwork>, ends: &mut Ends) {
+    fn find_way_out(&self, network: Option<UserNetwork>, ends: &mut ExecEnds) {
         let Some(mut network) = network else {
             return self.say(
                 "without root nothing outside can be reached: install pasta (package passt) or slirp4netns, \

@@ -110,7 +110,7 @@ pub(crate) fn open(name: &str) -> anyhow::Result<Lab> {
 }
 
 /// Takes down the lab that this instance keeps up, if any, as `lab down` does.
-pub(crate) fn end_kept(instance: &longwire_control::Found) -> anyhow::Result<Option<EndedLab>> {
+pub(crate) fn end_kept(instance: &longwire_control::InstanceSocket) -> anyhow::Result<Option<EndedLab>> {
     let is_it = |lab: &LabEntry| lab.info.instance == instance.name && lab.info.owner == Some(instance.pid);
     match labs()?.into_iter().find(is_it).filter(|lab| log_of(&lab.info.instance).exists()) {
         Some(lab) => down::take_down(&lab).map(Some),

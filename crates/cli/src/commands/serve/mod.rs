@@ -15,8 +15,8 @@ use longwire_lab::{CommandRole, keep_for};
 use longwire_run::test_hosts::sweep;
 use longwire_rundir::StopSignals;
 use notify::Manager;
-use scenarios::Given;
-use served::{Prepared, Served};
+use scenarios::ScenarioArg;
+use served::{PreparedScenario, ServedScenario};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub struct Args {
     /// The scenarios: a file, NAME=FILE to name it, or a folder for all its files that end in .toml. Default
     /// name: the file's.
     #[arg(required = true, value_name = "[NAME=]FILE")]
-    scenarios: Vec<Given>,
+    scenarios: Vec<ScenarioArg>,
 
     /// Let a group's members use the API: its name or number. Default: only this user.
     #[arg(long)]
@@ -105,7 +105,7 @@ impl Args {
         let mut prepared = Vec::new();
         for named in scenarios::named(&self.scenarios)? {
             // Before the first thread, since it may enter a user namespace.
-            prepared.push(Prepared::new(named, folder.as_deref(), &log)?);
+            prepared.push(PreparedScenario::new(named, folder.as_deref(), &log)?);
         }
         let duty = if group.is_some() { CommandRole::ServesGroup } else { CommandRole::Carries };
         keep_for(duty).context("giving up what root need not keep")?;
@@ -150,7 +150,7 @@ impl Args {
 
 /// Waits for a signal, the failure of a scenario, or the end of all.
 fn watch(
-    all: &mut [Served],
+    all: &mut [ServedScenario],
     (signals, reload, web): (&StopSignals, &AtomicBool, Option<&Web>),
     manager: &mut Manager,
     log: &EventLog,
@@ -164,7 +164,7 @@ fn watch(
             all.iter().for_each(|served| served.read_again(log));
             manager.ready(&status(all));
         }
-        if all.iter().any(Served::is_broken) {
+        if all.iter().any(ServedScenario::is_broken) {
             // The service manager restarts it.
             return Outcome::Failed;
         }
@@ -172,10 +172,10 @@ fn watch(
             stopped.stop(log);
             manager.ready(&status(all));
         }
-        if !all.iter().any(Served::runs) {
+        if !all.iter().any(ServedScenario::runs) {
             return Outcome::Well;
         }
-        if manager.is_due() && all.iter().all(Served::answers) {
+        if manager.is_due() && all.iter().all(ServedScenario::answers) {
             manager.alive();
         }
     }
@@ -184,8 +184,8 @@ fn watch(
 }
 
 /// A line about the service, for the service manager.
-fn status(all: &[Served]) -> String {
-    let names: Vec<&str> = all.iter().filter(|served| served.runs()).map(Served::name).collect();
+fn status(all: &[ServedScenario]) -> String {
+    let names: Vec<&str> = all.iter().filter(|served| served.runs()).map(ServedScenario::name).collect();
     match names.len() {
         0..=8 => format!("running {}", names.join(", ")),
         count => format!("running {count} scenarios"),

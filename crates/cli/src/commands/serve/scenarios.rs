@@ -8,21 +8,21 @@ use std::str::FromStr;
 
 /// A file or folder of the command line, and its name, if given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
+pub struct ScenarioArg {
     name: Option<String>,
     path: PathBuf,
 }
 
 /// A scenario with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedScenario {
     /// Its name, by which `longwire ctl` finds it.
     pub name: String,
     /// The file.
     pub file: PathBuf,
 }
 
-impl FromStr for Given {
+impl FromStr for ScenarioArg {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
@@ -40,9 +40,9 @@ impl FromStr for Given {
 ///
 /// # Errors
 /// If a folder can't be read or has none, or two scenarios have the same name.
-pub fn named(given: &[Given]) -> anyhow::Result<Vec<Named>> {
-    let mut all: Vec<Named> = Vec::new();
-    for Given { name, path } in given {
+pub fn named(given: &[ScenarioArg]) -> anyhow::Result<Vec<NamedScenario>> {
+    let mut all: Vec<NamedScenario> = Vec::new();
+    for ScenarioArg { name, path } in given {
         for file in files(path)? {
             let name = name.clone().unwrap_or_else(|| instance_name(&file));
             if let Some(other) = all.iter().find(|other| other.name == name) {
@@ -53,7 +53,7 @@ pub fn named(given: &[Given]) -> anyhow::Result<Vec<Named>> {
                     file.display()
                 );
             }
-            all.push(Named { name, file });
+            all.push(NamedScenario { name, file });
         }
     }
     Ok(all)
@@ -77,7 +77,7 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 mod tests {
     use super::*;
 
-    fn given(texts: &[&str]) -> Vec<Given> {
+    fn given(texts: &[&str]) -> Vec<ScenarioArg> {
         texts.iter().map(|text| text.parse().unwrap()).collect()
     }
 

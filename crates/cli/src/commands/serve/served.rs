@@ -1,7 +1,7 @@
 //! A scenario of a service: started, changed by its file, saved, stopped.
 
 use super::event_log::{EventLog, Field};
-use super::scenarios::Named;
+use super::scenarios::NamedScenario;
 use super::state::State;
 use anyhow::Context;
 use longwire_control::{Instance, ScenarioRequest, Web};
@@ -17,25 +17,25 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Weak};
 
 /// A scenario ready to start.
-pub struct Prepared {
-    named: Named,
+pub struct PreparedScenario {
+    named: NamedScenario,
     plan: Plan,
     state: Option<Arc<State>>,
 }
 
 /// A scenario that runs or has run.
-pub struct Served {
-    named: Named,
+pub struct ServedScenario {
+    named: NamedScenario,
     state: Option<Arc<State>>,
     run: Option<RealRun>,
 }
 
-impl Prepared {
+impl PreparedScenario {
     /// Reads a scenario, or its saved state, and acquires the privileges it needs.
     ///
     /// # Errors
     /// If it has errors, or can't run here.
-    pub fn new(named: Named, states: Option<&Path>, log: &EventLog) -> anyhow::Result<Self> {
+    pub fn new(named: NamedScenario, states: Option<&Path>, log: &EventLog) -> anyhow::Result<Self> {
         let file = named.file.display().to_string();
         let text = longwire_scenario::read_text(&named.file)?;
         let mut plan = longwire_scenario::parse(&file, &text)?;
@@ -64,7 +64,7 @@ impl Prepared {
     ///
     /// # Errors
     /// If its hosts can't be made, its ports not opened, or its state not written.
-    pub fn start(self, group: Option<u32>, web: Option<Web>, log: &Arc<EventLog>) -> anyhow::Result<Served> {
+    pub fn start(self, group: Option<u32>, web: Option<Web>, log: &Arc<EventLog>) -> anyhow::Result<ServedScenario> {
         let Self { named, plan, state } = self;
         let failed = || format!("can't start \"{}\"", named.name);
         let links = plan.links.len();
@@ -87,7 +87,7 @@ impl Prepared {
         spawned.context("the thread that keeps the state")?;
         let socket = run.socket().map(|path| path.display().to_string()).unwrap_or_default();
         let address = run.web().map(|web| web.address().to_string());
-        let served = Served { named, state, run: Some(run) };
+        let served = ServedScenario { named, state, run: Some(run) };
         let file = served.named.file.display().to_string();
         let mut fields =
             vec![served.field(), ("file", file.into()), ("links", links.into()), ("socket", socket.into())];
@@ -97,7 +97,7 @@ impl Prepared {
     }
 }
 
-impl Served {
+impl ServedScenario {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.named.name

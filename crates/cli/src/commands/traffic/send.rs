@@ -79,8 +79,8 @@ struct Udp {
     size: Bytes,
 
     /// The bytes that the rate counts.
-    #[arg(long, value_enum, default_value_t = Counted::Ethernet)]
-    layer: Counted,
+    #[arg(long, value_enum, default_value_t = RateLayer::Ethernet)]
+    layer: RateLayer,
 
     #[command(flatten)]
     until: StopCondition,
@@ -92,7 +92,7 @@ struct Udp {
 
 /// Bytes counted by a rate.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Counted {
+enum RateLayer {
     /// UDP payload only.
     Payload,
     /// IP packets.
@@ -236,10 +236,10 @@ impl Udp {
             }
         };
         let layer = match self.layer {
-            Counted::Payload => Layer::Payload,
-            Counted::Ip => Layer::Ip,
-            Counted::Ethernet => Layer::Ethernet,
-            Counted::Wire => Layer::Wire,
+            RateLayer::Payload => Layer::Payload,
+            RateLayer::Ip => Layer::Ip,
+            RateLayer::Ethernet => Layer::Ethernet,
+            RateLayer::Wire => Layer::Wire,
         };
         let until = self.until.get();
         let stream = UdpStream { pace, layer, payload: size(self.size), until, quiet_ns: self.wait.0 };
