@@ -27,7 +27,7 @@ pub enum Scope {
 #[derive(Debug)]
 pub struct Tokens {
     path: PathBuf,
-    known: RwLock<Credentials>,
+    credentials: RwLock<Credentials>,
 }
 
 /// What a file says.
@@ -96,7 +96,7 @@ impl Tokens {
     /// # Errors
     /// If others can access it, or a line is invalid.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
-        Ok(Self { path: path.into(), known: RwLock::new(Credentials::read(path)?) })
+        Ok(Self { path: path.into(), credentials: RwLock::new(Credentials::read(path)?) })
     }
 
     /// Reads the file again: what it says is true of the next request.
@@ -104,8 +104,8 @@ impl Tokens {
     /// # Errors
     /// As [`Tokens::read`]; what was read before stays.
     pub fn read_again(&self) -> Result<(), TokenError> {
-        let known = Credentials::read(&self.path)?;
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
+        let credentials = Credentials::read(&self.path)?;
+        *self.credentials.write().unwrap_or_else(PoisonError::into_inner) = credentials;
         Ok(())
     }
 
@@ -122,8 +122,8 @@ impl Tokens {
     ) -> Result<(), Box<Problem>> {
         let Some(needed) = needed(method, path) else { return Ok(()) };
         let refused = |status, detail: String| Err(Box::new(Problem::new(status, detail)));
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let scope = known.scope_of_token(headers).max(certificate.and_then(|of| known.scope_of(of)));
+        let credentials = self.credentials.read().unwrap_or_else(PoisonError::into_inner);
+        let scope = credentials.scope_of_token(headers).max(certificate.and_then(|of| credentials.scope_of(of)));
         match (scope, certificate) {
             (Some(scope), _) if scope >= needed => Ok(()),
             (Some(scope), _) => {
@@ -250,8 +250,8 @@ mod tests {
 
     #[test]
     fn scopes_include_those_before_them() {
-        let known = RwLock::new(Credentials::parse(Path::new("tokens"), FILE).unwrap());
-        let tokens = Tokens { path: "tokens".into(), known };
+        let credentials = RwLock::new(Credentials::parse(Path::new("tokens"), FILE).unwrap());
+        let tokens = Tokens { path: "tokens".into(), credentials };
         let status = |letter: &str, method: Method, path: &str| {
             let mut headers = HeaderMap::new();
             if !letter.is_empty() {
@@ -294,8 +294,8 @@ mod tests {
         let hash = "ab".repeat(32);
         let text =
             format!("read name:alice\nsteer sha256:{hash}\ninstall name:bob\nsteer {}\n", "t".repeat(32));
-        let known = RwLock::new(Credentials::parse(Path::new("tokens"), &text).unwrap());
-        let tokens = Tokens { path: "tokens".into(), known };
+        let credentials = RwLock::new(Credentials::parse(Path::new("tokens"), &text).unwrap());
+        let tokens = Tokens { path: "tokens".into(), credentials };
         let check = |certificate: &Certificate, method: Method, headers: &HeaderMap| {
             tokens.check(&method, "/v1/links/up", headers, Some(certificate))
         };
@@ -335,7 +335,7 @@ mod tests {
         assert!(matches!(Tokens::read(&path), Err(TokenError::Open { mode: 0o644, .. })));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         let tokens = Tokens::read(&path).unwrap();
-        let count = || tokens.known.read().unwrap().tokens.len();
+        let count = || tokens.credentials.read().unwrap().tokens.len();
         assert_eq!(count(), 3);
         // A change that is wrong leaves what was read.
         fs::write(&path, "read").unwrap();

@@ -18,7 +18,7 @@ Examples:
   longwire ctl diff net.toml two-hosts --json")]
 pub(super) struct Diff {
     #[command(flatten)]
-    whose: ScenarioArgs,
+    scenario: ScenarioArgs,
 }
 
 /// Change the running scenario to that of a file by the fewest changes
@@ -35,7 +35,7 @@ Examples:
   longwire ctl diff net.toml")]
 pub(super) struct Apply {
     #[command(flatten)]
-    whose: ScenarioArgs,
+    scenario: ScenarioArgs,
 
     /// Change the settings that can change if something else can't; nothing is added or removed then.
     #[arg(long)]
@@ -130,27 +130,27 @@ fn line(change: &ObjectDifference) -> String {
 
 impl Diff {
     pub(super) fn run(&self, at: &Elsewhere) -> anyhow::Result<Outcome> {
-        let toml = self.whose.text()?;
-        let comparison = at.connect(self.whose.name.as_deref())?.compare(&toml)?;
-        let mut report = self.whose.show("ctl diff", &comparison)?;
+        let toml = self.scenario.text()?;
+        let comparison = at.connect(self.scenario.name.as_deref())?.compare(&toml)?;
+        let mut report = self.scenario.show("ctl diff", &comparison)?;
         if !report.rows.is_empty() {
             report.fail("what runs differs from the scenario");
         }
         let pass = report.pass;
-        outcome::print_if_json(&report, self.whose.json)?;
+        outcome::print_if_json(&report, self.scenario.json)?;
         Ok(Outcome::of(pass))
     }
 }
 
 impl Apply {
     pub(super) fn run(&self, at: &Elsewhere) -> anyhow::Result<Outcome> {
-        let wanted = ScenarioRequest { toml: self.whose.text()?, partial: self.partial };
-        let comparison = at.connect(self.whose.name.as_deref())?.apply(&wanted)?;
-        let report = self.whose.show("ctl apply", &comparison)?;
-        if report.rows.is_empty() && !self.whose.json.on {
+        let wanted = ScenarioRequest { toml: self.scenario.text()?, partial: self.partial };
+        let comparison = at.connect(self.scenario.name.as_deref())?.apply(&wanted)?;
+        let report = self.scenario.show("ctl apply", &comparison)?;
+        if report.rows.is_empty() && !self.scenario.json.on {
             outcome::note("nothing differs");
         }
-        outcome::print_if_json(&report, self.whose.json)
+        outcome::print_if_json(&report, self.scenario.json)
     }
 }
 
