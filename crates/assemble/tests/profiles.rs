@@ -6,7 +6,7 @@ mod support;
 
 use longwire_assemble::TO_THE_END;
 use longwire_engine::Report;
-use longwire_scenario::library::{SHIPPED, Shipped};
+use longwire_scenario::library::{SHIPPED, ShippedProfile};
 use longwire_scenario::{Plan, parse, plan_of};
 use std::fmt::Write;
 use std::path::Path;
@@ -244,5 +244,5 @@ fn a_file_can_be_a_profile() {
         assert!(error.contains(wanted), "{text}: {error}");
     }
     std::fs::remove_dir_all(&folder).unwrap();
-    assert!(Shipped::named("lte").is_some() && Shipped::named("mine").is_none());
+    assert!(ShippedProfile::named("lte").is_some() && ShippedProfile::named("mine").is_none());
 }

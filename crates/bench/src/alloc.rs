@@ -53,7 +53,7 @@ fn is_counting() -> bool {
 fn measure(settings: &Settings<'_>, case: &Case) -> Result<(u64, u64), BenchError> {
     let counts = Arc::new(LastCounts::default());
     let shown = Arc::clone(&counts);
-    let (setup, _) = setup(case, move |port| Box::new(Watched { port, counts: shown }))?;
+    let (setup, _) = setup(case, move |port| Box::new(AllocationCountingPort { port, counts: shown }))?;
     let run = setup.start();
     let wait = || settings.pause(case.time);
     // No requests to the worker meanwhile: its answers would allocate.
@@ -81,12 +81,12 @@ impl LastCounts {
 }
 
 /// A port that reports the allocations of its worker's thread.
-struct Watched {
+struct AllocationCountingPort {
     port: Box<dyn Port>,
     counts: Arc<LastCounts>,
 }
 
-impl Port for Watched {
+impl Port for AllocationCountingPort {
     fn name(&self) -> &str {
         self.port.name()
     }

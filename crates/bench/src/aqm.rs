@@ -2,7 +2,7 @@
 //! scenarios of RFC 7928: TCP-friendly senders (section 5.1), delay and goodput judged together (section 2),
 //! without and with ECN.
 
-use crate::world::{Driver, World, require_hosts, with_losses};
+use crate::world::{Driver, BenchHosts, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_engine::Report;
 use longwire_lab::traffic::bulk::{Bulk, BulkResult, send};
@@ -132,7 +132,7 @@ struct Results {
 /// A bottleneck from `a` to `b`, delay both ways, and fresh hosts, so that TCP has no metrics of earlier
 /// trials.
 fn measure(settings: &Settings<'_>, trial: &Trial, congestion: &str) -> Result<Results, BenchError> {
-    let world = World::new(Driver::Tap, true)?;
+    let world = BenchHosts::new(Driver::Tap, true)?;
     for host in world.hosts() {
         let value = if trial.ecn { "1" } else { "0" };
         host.run(|| std::fs::write("/proc/sys/net/ipv4/tcp_ecn", value))?
@@ -165,7 +165,7 @@ fn traffic(
     settings: &Settings<'_>,
     trial: &Trial,
     congestion: &str,
-    world: &World,
+    world: &BenchHosts,
 ) -> Result<(Vec<BulkResult>, Sample), BenchError> {
     let (a, b) = (world.host("a")?, world.host("b")?);
     let bulk =
@@ -201,7 +201,7 @@ fn traffic(
 }
 
 /// Waiting times of pings during the last three quarters of the transfers, after slow start.
-fn pings(settings: &Settings<'_>, world: &World) -> Result<Sample, BenchError> {
+fn pings(settings: &Settings<'_>, world: &BenchHosts) -> Result<Sample, BenchError> {
     const INTERVAL: Duration = Duration::from_millis(10);
     let time = settings.time(TIME);
     settings.pause(time / 4)?;

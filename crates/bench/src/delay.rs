@@ -1,6 +1,6 @@
 //! Errors of one-way delays between two hosts on real ports.
 
-use crate::world::{Driver, World, require_hosts, with_losses};
+use crate::world::{Driver, BenchHosts, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_engine::Report;
 use longwire_lab::traffic::udp::{SendingRate, UdpResult, UdpStream, send};
@@ -37,7 +37,7 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
 }
 
 fn of_driver(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchError> {
-    let world = World::new(driver, true)?;
+    let world = BenchHosts::new(driver, true)?;
     let mut rows = Vec::new();
     for delay in DELAYS {
         for size in SIZES {
@@ -86,7 +86,7 @@ fn judge(name: &str, delay: u64, errors: &[Distribution], last: Option<&(UdpResu
 
 fn measure(
     settings: &Settings<'_>,
-    world: &World,
+    world: &BenchHosts,
     delay: u64,
     size: usize,
 ) -> Result<(UdpResult, Report), BenchError> {

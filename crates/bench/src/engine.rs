@@ -11,8 +11,8 @@ use crate::{BenchError, Sample, Settings};
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{DropReason, Node, Port};
 use longwire_engine::{
-    Agenda, Between, FlowStats, InnerPorts, Map, PortLocation, PortSetup, Remote, RemoteError, Report, Setup,
-    Steered, Tolerance, Wait, WorkerSetup,
+    Agenda, RingKind, FlowStats, InnerPorts, Map, PortLocation, PortSetup, Remote, RemoteError, Report, Setup,
+    SteeredPaths, Tolerance, Wait, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
@@ -287,13 +287,13 @@ pub(crate) fn setup(
             paths,
             port_locations,
             floods: HashMap::new(),
-            steered: Steered::default(),
-            requested: Steered::default(),
+            steered: SteeredPaths::default(),
+            requested: SteeredPaths::default(),
             inner_ports: InnerPorts::default(),
         },
         tolerance: Tolerance::default(),
         wait: Wait::Spin,
-        between: Between::default(),
+        between: RingKind::default(),
         lead: Nanos::NEVER,
     };
     Ok((setup, memory))

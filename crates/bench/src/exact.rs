@@ -74,7 +74,7 @@ fn simulate(rate: u64, delay: u64, packets: u64) -> Result<Book, BenchError> {
     ];
     let book = Arc::new(Mutex::new(Book::default()));
     let shown = Arc::clone(&book);
-    let watch = Watch { rate, delay, ..Watch::new(shown) };
+    let watch = DepartureCheck { rate, delay, ..DepartureCheck::new(shown) };
     let mut watch = Some(Box::new(watch) as Box<dyn Observer>);
     let built = longwire_assemble::build(&plan, ports, |_| watch.take())?;
     let report = built.setup.simulate(longwire_assemble::TO_THE_END);
@@ -114,7 +114,7 @@ struct Book {
 }
 
 /// Computes each packet's departure time, and compares.
-struct Watch {
+struct DepartureCheck {
     rate: u64,
     delay: u64,
     /// Start of the busy period, bits sent since, and end of its last packet.
@@ -125,7 +125,7 @@ struct Watch {
     book: Arc<Mutex<Book>>,
 }
 
-impl Watch {
+impl DepartureCheck {
     fn new(book: Arc<Mutex<Book>>) -> Self {
         Self { rate: 1, delay: 0, begin: 0, bits: 0, end: 0, expected: VecDeque::new(), book }
     }
@@ -146,7 +146,7 @@ impl Watch {
     }
 }
 
-impl Observer for Watch {
+impl Observer for DepartureCheck {
     fn see(&mut self, event: PacketEvent, &PacketView { meta, frame, .. }: &PacketView<'_>) {
         match event {
             PacketEvent::Arrived { .. } => self.arrived(meta, frame),
@@ -156,7 +156,7 @@ impl Observer for Watch {
     }
 }
 
-impl Watch {
+impl DepartureCheck {
     fn arrived(&mut self, meta: &Meta, frame: &[u8]) {
         self.book().queued += u64::from(meta.arrival < self.end);
         // The link counts the frame with FCS, at least 64 bytes.
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn the_formula_by_hand() {
         // One bit each at 3 bit/s: thirds of a second, whose remainders carry until the link is idle.
-        let mut watch = Watch { rate: 3, ..Watch::new(Arc::default()) };
+        let mut watch = DepartureCheck { rate: 3, ..DepartureCheck::new(Arc::default()) };
         let ends: Vec<_> = [0, 0, 0, 5_000_000_000].map(|arrival| watch.finish(arrival, 1)).into();
         assert_eq!(ends, [333_333_333, 666_666_666, 1_000_000_000, 5_333_333_333]);
     }

@@ -1,7 +1,7 @@
 //! A generator for real ports: as many frames as a packet socket can send, with a system call per batch.
 
 use crate::BenchError;
-use crate::world::{Driver, World, settle_beside};
+use crate::world::{Driver, BenchHosts, settle_beside};
 use longwire_block::Port;
 use longwire_lab::Host;
 use longwire_packet::{Batch, Pool};
@@ -30,7 +30,7 @@ impl Flood {
     ///
     /// # Errors
     /// If one can't be opened.
-    pub fn open(world: &World) -> Result<Self, BenchError> {
+    pub fn open(world: &BenchHosts) -> Result<Self, BenchError> {
         let options = AfPacketOptions { allow_addresses: true, header: Header::Off, slots: Some(64) };
         let open = |name: &str| -> Result<(AfPacket, [u8; 6]), BenchError> {
             let host = world.host(name)?;
@@ -95,7 +95,7 @@ fn send(port: &mut AfPacket, pool: &mut Pool, frames: &mut Blast) -> Result<(), 
 ///
 /// # Errors
 /// If the kernel does not report it.
-pub fn received(world: &World) -> Result<(u64, Nanos), BenchError> {
+pub fn received(world: &BenchHosts) -> Result<(u64, Nanos), BenchError> {
     received_by(world.host("b")?)
 }
 
@@ -117,7 +117,7 @@ pub fn received_by(host: &Host) -> Result<(u64, Nanos), BenchError> {
 ///
 /// # Errors
 /// If the kernel does not report it.
-pub fn counted(world: &World) -> Result<Vec<(u64, Nanos)>, BenchError> {
+pub fn counted(world: &BenchHosts) -> Result<Vec<(u64, Nanos)>, BenchError> {
     world.hosts().iter().map(received_by).collect()
 }
 

@@ -3,7 +3,7 @@
 use crate::BenchError;
 use crate::world::settle_beside;
 use longwire_punt::client::{ClientError, Control, Event, Hello};
-use longwire_punt::{Admission, AttachmentId, Capacity, Expected, HEAD, Limits, Listener, Punt, Verdict};
+use longwire_punt::{Admission, AttachmentId, Capacity, ExpectedProcess, HEAD, Limits, Listener, Punt, Verdict};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -20,7 +20,7 @@ pub const RATE: u64 = 100_000_000;
 
 /// Work per packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct PacketWork {
     /// Iterations of an empty loop: see [`turns_of`].
     pub turns: u32,
     /// Whether the whole packet is requested first.
@@ -29,7 +29,7 @@ pub struct Work {
     pub pass: bool,
 }
 
-impl Work {
+impl PacketWork {
     fn text(self) -> String {
         format!("{} {} {}", self.turns, u8::from(self.body), u8::from(self.pass))
     }
@@ -70,12 +70,12 @@ pub fn turns_of(time: Duration) -> u32 {
 /// Acts as the control process of a bench if this process was started as one; returns false otherwise.
 pub fn play_control_process() -> bool {
     let Some(path) = std::env::var_os(PLACE) else { return false };
-    let work = std::env::var(WORK).ok().and_then(|text| Work::read(&text)).unwrap_or_default();
+    let work = std::env::var(WORK).ok().and_then(|text| PacketWork::read(&text)).unwrap_or_default();
     settle_beside();
     let hello = Hello { name: NAME.into(), packets: RATE, cycles: 0, share: 1 };
     // It ends when its host closes the socket. Other failures show up at the host as a disconnection.
     let _ = Control::connect(Path::new(&path), &hello).map(|mut control| {
-        if work == Work::default() {
+        if work == PacketWork::default() {
             control.echo().map(|_| ())
         } else {
             serve(&mut control, work).map(|_| ())
@@ -85,7 +85,7 @@ pub fn play_control_process() -> bool {
 }
 
 /// Handles packets until disconnected.
-fn serve(control: &mut Control, work: Work) -> Result<Infallible, ClientError> {
+fn serve(control: &mut Control, work: PacketWork) -> Result<Infallible, ClientError> {
     /// Unsuccessful polls before it sleeps, and the number of answers per notification of the router.
     const LOOKS: u32 = 10_000;
     const TOGETHER: u32 = 32;
@@ -149,7 +149,7 @@ impl Guest {
         let attachment = punt.add_control(NAME, limits).unwrap_or(AttachmentId::control(0));
         let admission = Admission::new(Capacity { packets: RATE, cycles: u64::MAX });
         let listener = Listener::open(&socket(), punt.control_sender(RATE), admission)?;
-        let expected = Expected { name: NAME.into(), limits, promise: None };
+        let expected = ExpectedProcess { name: NAME.into(), limits, promise: None };
         listener.expect(attachment, expected).map_err(|error| BenchError::NotHere(error.to_string()))?;
         Ok((Self { listener: Some(listener), child: None }, attachment))
     }
@@ -163,7 +163,7 @@ impl Guest {
     ///
     /// # Errors
     /// If it can't be started.
-    pub fn start(&mut self, work: Work) -> Result<(), BenchError> {
+    pub fn start(&mut self, work: PacketWork) -> Result<(), BenchError> {
         let program = std::env::current_exe()
             .map_err(|source| BenchError::System { doing: "finding this program", source })?;
         let mut command = Command::new(program);
@@ -209,10 +209,10 @@ mod tests {
 
     #[test]
     fn work_is_told_in_a_text() {
-        let work = Work { turns: 70, body: true, pass: false };
-        assert_eq!(Work::read(&work.text()), Some(work));
-        assert_eq!(Work::read("7 1"), None);
-        assert_eq!(Work::read(""), None);
+        let work = PacketWork { turns: 70, body: true, pass: false };
+        assert_eq!(PacketWork::read(&work.text()), Some(work));
+        assert_eq!(PacketWork::read("7 1"), None);
+        assert_eq!(PacketWork::read(""), None);
     }
 
     #[test]

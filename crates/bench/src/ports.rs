@@ -2,7 +2,7 @@
 //! alternating.
 
 use crate::flood::{Flood, PATIENCE, description, received};
-use crate::world::{Driver, World, require_hosts};
+use crate::world::{Driver, BenchHosts, require_hosts};
 use crate::{BenchError, Sample, Settings};
 use longwire_block::Port;
 use longwire_packet::{Batch, Pool};
@@ -32,7 +32,7 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
 }
 
 fn compare(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchError> {
-    let world = World::new(driver, false)?;
+    let world = BenchHosts::new(driver, false)?;
     let (mut bare, mut engine, mut ports) = (Vec::new(), Vec::new(), String::new());
     // Frames refused by the port's full queue: proof that the generator was faster.
     let mut missed = (0, 0);
@@ -85,7 +85,7 @@ fn compare(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchErr
 }
 
 /// Floods the first port, and measures frames per second at the second.
-pub(crate) fn flooded(settings: &Settings<'_>, world: &World) -> Result<f64, BenchError> {
+pub(crate) fn flooded(settings: &Settings<'_>, world: &BenchHosts) -> Result<f64, BenchError> {
     let mut flood = Flood::open(world)?;
     flood.greet()?;
     let stop = AtomicBool::new(false);
@@ -99,7 +99,7 @@ pub(crate) fn flooded(settings: &Settings<'_>, world: &World) -> Result<f64, Ben
     })
 }
 
-fn measure(settings: &Settings<'_>, world: &World) -> Result<f64, BenchError> {
+fn measure(settings: &Settings<'_>, world: &BenchHosts) -> Result<f64, BenchError> {
     rate(|| received(world), |time| settings.pause(settings.time(time)))
 }
 

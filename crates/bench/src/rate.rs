@@ -1,7 +1,7 @@
 //! Errors of bandwidth between two hosts on real ports, at the link layer: bits of all arrivals but the first
 //! over the time from first to last arrival.
 
-use crate::world::{Driver, World, require_hosts, with_losses};
+use crate::world::{Driver, BenchHosts, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_lab::traffic::Layer;
 use longwire_lab::traffic::udp::{SendingRate, UdpStream, send};
@@ -29,7 +29,7 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
 }
 
 fn of_driver(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchError> {
-    let world = World::new(driver, true)?;
+    let world = BenchHosts::new(driver, true)?;
     let mut rows = Vec::new();
     for (rate, payload) in LINKS {
         let name = format!("rate: {}, {}", driver.name(), longwire_units::Rate(rate));
@@ -60,7 +60,7 @@ fn judge(row: Row, rate: u64, rates: &Sample) -> Row {
 /// Offers a tenth more than the link's rate, and measures arrivals.
 fn measure(
     settings: &Settings<'_>,
-    world: &World,
+    world: &BenchHosts,
     rate: u64,
     payload: usize,
     row: Row,

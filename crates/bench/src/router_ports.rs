@@ -3,7 +3,7 @@
 
 use crate::flood::{counted, description, rate_between};
 use crate::rig::{FrameSpec, PORTS, host_mac, router_mac};
-use crate::world::{Driver, World, require_hosts, settle_beside, with_losses};
+use crate::world::{Driver, BenchHosts, require_hosts, settle_beside, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_block::Port;
 use longwire_clock::monotonic;
@@ -39,7 +39,7 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
 }
 
 /// Results of a router between real ports.
-pub struct Carried {
+pub struct RouterResult {
     /// Packets per second received at the far ends.
     pub rate: f64,
     /// Frames refused by a port's full queue, which the router did not see.
@@ -50,7 +50,7 @@ pub struct Carried {
     pub report: Report,
 }
 
-impl Carried {
+impl RouterResult {
     /// The row with its losses, which fail it.
     pub fn told(&self, row: Row) -> Row {
         let row = with_losses(row, &self.report).extra("missed", self.missed).extra("lost", self.lost);
@@ -97,9 +97,9 @@ pub fn carry(
     rate: Option<u64>,
     time: Duration,
     go_on: impl Fn() -> Result<(), BenchError>,
-) -> Result<Carried, BenchError> {
+) -> Result<RouterResult, BenchError> {
     require_hosts("a router between real ports")?;
-    let world = World::of(driver, PORTS.into(), false)?;
+    let world = BenchHosts::of(driver, PORTS.into(), false)?;
     let run = world.start_scenario(&scenario())?;
     let stop = AtomicBool::new(false);
     let measured = std::thread::scope(|scope| {
@@ -114,12 +114,12 @@ pub fn carry(
     let stopped = longwire_block::DropReason::Stopped.name();
     let drops = report.flow.drops.iter().filter(|(reason, _)| *reason != stopped);
     let lost = drops.map(|(_, packets)| packets).sum();
-    Ok(Carried { rate: measured?, missed, lost, report })
+    Ok(RouterResult { rate: measured?, missed, lost, report })
 }
 
 /// Frames per second received by all far ends.
 fn measure(
-    world: &World,
+    world: &BenchHosts,
     time: Duration,
     go_on: &impl Fn() -> Result<(), BenchError>,
 ) -> Result<f64, BenchError> {
@@ -142,7 +142,7 @@ fn wait(time: Duration, go_on: &impl Fn() -> Result<(), BenchError>) -> Result<(
 }
 
 /// Sends a batch from each host in turn, on the processor that the engine leaves free.
-fn send(world: &World, rate: Option<u64>, stop: &AtomicBool) -> Result<(), BenchError> {
+fn send(world: &BenchHosts, rate: Option<u64>, stop: &AtomicBool) -> Result<(), BenchError> {
     settle_beside();
     let options = AfPacketOptions { allow_addresses: true, header: Header::Off, slots: Some(64) };
     let mut far = Vec::new();

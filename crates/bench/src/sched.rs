@@ -21,7 +21,7 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     for (flows, inside, most) in SIZES {
         for spec in SPECS {
             let name = format!("sched: {}, {flows} flows", spec.name);
-            let mut world = World::new(spec, flows, inside)?;
+            let mut world = BenchHosts::new(spec, flows, inside)?;
             let mut times = Vec::new();
             for _ in 0..settings.runs(300) {
                 settings.next(&name)?;
@@ -40,14 +40,14 @@ pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
 }
 
 /// A scheduler with a constant number of packets inside, from flows in random order.
-struct World {
+struct BenchHosts {
     scheduler: Scheduler,
     /// Flow and length of arriving packets, and cycles of processed ones, drawn before timing starts.
     coming: Vec<(u32, u32, u64)>,
     at: usize,
 }
 
-impl World {
+impl BenchHosts {
     fn new(spec: &Spec, flows: u32, inside: u32) -> Result<Self, BenchError> {
         let settings = longwire_sched::Settings {
             flows,
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn as_many_packets_leave_as_come() {
         for spec in SPECS {
-            let mut world = World::new(spec, 16, 64).unwrap();
+            let mut world = BenchHosts::new(spec, 16, 64).unwrap();
             let before = world.scheduler.totals().out_packets;
             assert!(world.run(1000) > 0.0);
             assert_eq!(world.scheduler.totals().out_packets - before, 1000, "{}", spec.name);

@@ -2,7 +2,7 @@
 //! forwarding loop on the same drivers, alternating.
 
 use crate::ports::forward;
-use crate::world::{Driver, World, require_hosts, with_losses};
+use crate::world::{Driver, BenchHosts, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_engine::Report;
 use longwire_lab::traffic::StopAfter;
@@ -41,7 +41,7 @@ struct Turns {
 }
 
 fn measure(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchError> {
-    let world = World::new(driver, true)?;
+    let world = BenchHosts::new(driver, true)?;
     let mut turns = Turns::default();
     for round in 1..=settings.runs(5) {
         settings.next(&format!("tcp: {}, round {round}, bare loop", driver.name()))?;
@@ -105,7 +105,7 @@ fn goodput(result: &BulkResult) -> f64 {
     result.reception.goodput_bits_per_second.unwrap_or(0.0)
 }
 
-fn transfer(settings: &Settings<'_>, world: &World) -> Result<BulkResult, BenchError> {
+fn transfer(settings: &Settings<'_>, world: &BenchHosts) -> Result<BulkResult, BenchError> {
     let time = settings.time(Duration::from_secs(3));
     let bulk = Bulk { congestion: congestion(), ..Bulk::new(StopAfter::duration(time)) };
     world.with_receiver(|receiver| send(receiver, &bulk, &mut settings.progress()))

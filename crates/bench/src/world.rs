@@ -61,14 +61,14 @@ pub fn address(place: usize) -> Ipv4Addr {
 }
 
 /// Hosts, the first of [`HOSTS`], and the engine's ends of their wires. Removed when dropped.
-pub struct World {
+pub struct BenchHosts {
     lab: Lab,
     driver: Driver,
     mtu: u32,
     packet: AfPacketOptions,
 }
 
-impl World {
+impl BenchHosts {
     /// Two hosts, `a` and `b`; without addresses they answer nothing.
     ///
     /// # Errors
@@ -197,7 +197,7 @@ impl World {
         self.start_by(self.driver, forward)
     }
 
-    /// As [`World::start`], on ports opened by [`World::open_by`].
+    /// As [`BenchHosts::start`], on ports opened by [`BenchHosts::open_by`].
     ///
     /// # Errors
     /// If something can't be opened or built.
@@ -239,7 +239,7 @@ impl World {
     /// Runs `f` in one host with a traffic receiver in another.
     ///
     /// # Errors
-    /// As for [`World::with_receiver`].
+    /// As for [`BenchHosts::with_receiver`].
     pub fn between<R: Send>(
         &self,
         from: usize,

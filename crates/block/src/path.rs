@@ -47,7 +47,7 @@ pub struct Branch {
 }
 
 /// A path to a port: the port's place in the plan, and the links, or none if there is no path.
-pub type Way<'a> = (u16, Option<&'a [LinkRef]>);
+pub type PortPath<'a> = (u16, Option<&'a [LinkRef]>);
 
 impl LinkRef {
     /// The link at `local` of `worker`.
@@ -98,7 +98,7 @@ impl Paths {
 
     /// Adds the tree of the paths from one port to others, in the order of their places. None if no two paths
     /// begin with the same link, so that copies can be made at once.
-    pub fn add_tree(&mut self, ways: &[Way<'_>]) -> Option<Fork> {
+    pub fn add_tree(&mut self, ways: &[PortPath<'_>]) -> Option<Fork> {
         let groups = groups(ways);
         if groups.iter().all(|group| group.len() == 1) {
             return None;
@@ -121,7 +121,7 @@ impl Paths {
 
     /// Adds a branch for one path or for paths that begin with the same link. For several, their fork joins
     /// those that wait for their branches.
-    fn add_branch<'a>(&mut self, group: &[Way<'a>], waiting: &mut Vec<(Fork, Vec<Vec<Way<'a>>>)>) -> Branch {
+    fn add_branch<'a>(&mut self, group: &[PortPath<'a>], waiting: &mut Vec<(Fork, Vec<Vec<PortPath<'a>>>)>) -> Branch {
         let (first, links) = group[0];
         let Some(links) = links else { return Branch { path: NOWHERE, port: first, first } };
         if group.len() == 1 {
@@ -130,7 +130,7 @@ impl Paths {
         let shared =
             |at: usize| group.iter().all(|(_, way)| way.and_then(|way| way.get(at)) == links.get(at));
         let together = (1..links.len()).find(|&at| !shared(at)).unwrap_or(links.len());
-        let rests: Vec<Way<'a>> =
+        let rests: Vec<PortPath<'a>> =
             group.iter().map(|&(port, way)| (port, way.map(|way| &way[together..]))).collect();
         let fork = self.new_fork();
         waiting.push((fork, groups(&rests)));
@@ -225,8 +225,8 @@ impl Paths {
 }
 
 /// Groups paths by their first link, in order of appearance; each path without links is a group by itself.
-fn groups<'a>(ways: &[Way<'a>]) -> Vec<Vec<Way<'a>>> {
-    let mut groups: Vec<Vec<Way<'a>>> = Vec::new();
+fn groups<'a>(ways: &[PortPath<'a>]) -> Vec<Vec<PortPath<'a>>> {
+    let mut groups: Vec<Vec<PortPath<'a>>> = Vec::new();
     let mut places: HashMap<LinkRef, usize> = HashMap::new();
     for &way in ways {
         match way.1.and_then(<[LinkRef]>::first).map(|link| places.entry(*link)) {
@@ -276,7 +276,7 @@ mod tests {
         let lists: Vec<Vec<LinkRef>> = [&[7][..], &[7, 8, 9], &[7, 8, 10], &[], &[11]]
             .map(|list| list.iter().map(|&n| link(n)).collect())
             .into();
-        let mut ways: Vec<Way<'_>> =
+        let mut ways: Vec<PortPath<'_>> =
             lists.iter().enumerate().map(|(at, list)| (at as u16 + 1, Some(&list[..]))).collect();
         ways.push((6, None));
         let mut paths = Paths::default();
@@ -312,7 +312,7 @@ mod tests {
         const DEPTH: u16 = 3000;
         let links: Vec<LinkRef> = (0..u32::from(DEPTH)).map(|n| LinkRef::new(0, n)).collect();
         let depth = move || {
-            let ways: Vec<Way<'_>> = (1..=DEPTH).map(|at| (at, Some(&links[..usize::from(at)]))).collect();
+            let ways: Vec<PortPath<'_>> = (1..=DEPTH).map(|at| (at, Some(&links[..usize::from(at)]))).collect();
             let mut paths = Paths::default();
             let root = paths.add_tree(&ways).unwrap();
             let mut branches = paths.branches(root).to_vec();

@@ -5,7 +5,7 @@ mod support;
 
 use longwire_lab::{Lab, abilities};
 use longwire_nesp::{
-    Client, ETHERTYPE, Ends, GROUP_ADDRESS, Item, Key, Kind, MessageKind, Operation, Request, Tags, Welcome,
+    Client, ETHERTYPE, MessageEnds, GROUP_ADDRESS, Item, Key, Kind, MessageKind, Operation, Request, Tags, Welcome,
     seal, wrap,
 };
 use longwire_port::raw::RawSocket;
@@ -260,7 +260,7 @@ struct Speaker {
 
 impl Speaker {
     fn send(&self, message: &[u8]) {
-        let ends = Ends { tags: self.tags, ..Ends::ethernet(self.socket.mac(), GROUP_ADDRESS) };
+        let ends = MessageEnds { tags: self.tags, ..MessageEnds::ethernet(self.socket.mac(), GROUP_ADDRESS) };
         self.socket.send(&wrap(&ends, message)).unwrap();
     }
 

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Kind of rings between workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Between {
+pub enum RingKind {
     /// One ring per ordered pair of workers: no contention, but memory grows quadratically.
     #[default]
     Private,
@@ -141,9 +141,9 @@ pub(crate) struct RingSender {
 }
 
 /// Creates the queues between `count` workers, at most 64: each worker's sending and receiving ends.
-pub(crate) fn connect(count: usize, between: Between) -> Vec<(Outbound, Inbox)> {
+pub(crate) fn connect(count: usize, between: RingKind) -> Vec<(Outbound, Inbox)> {
     let others = count.saturating_sub(1);
-    let most = if between == Between::Shared { BATCH * others } else { BATCH };
+    let most = if between == RingKind::Shared { BATCH * others } else { BATCH };
     let mut outbound: Vec<_> = (0..count).map(|_| Outbound { outlets: Vec::new(), waiting: 0 }).collect();
     let mut inboxes = Vec::with_capacity(count);
     for to in 0..count {
@@ -160,14 +160,14 @@ pub(crate) fn connect(count: usize, between: Between) -> Vec<(Outbound, Inbox)> 
 }
 
 /// The rings of a class to one worker, and the sending ends for the others.
-fn rings_of(class: &Class, others: usize, between: Between) -> (Vec<RingSender>, ClassRings) {
+fn rings_of(class: &Class, others: usize, between: RingKind) -> (Vec<RingSender>, ClassRings) {
     let (senders, rings): (Vec<_>, Vec<_>) = match between {
-        Between::Private => (0..others).map(|_| ring::private(class.bytes)).unzip(),
-        Between::Shared if others > 0 => {
+        RingKind::Private => (0..others).map(|_| ring::private(class.bytes)).unzip(),
+        RingKind::Shared if others > 0 => {
             let (senders, receiver) = ring::shared(class.bytes, others);
             (senders, vec![receiver])
         }
-        Between::Shared => (vec![], vec![]),
+        RingKind::Shared => (vec![], vec![]),
     };
     let ready = Arc::<Ready>::default();
     let ends = senders.into_iter().enumerate().map(|(number, sender)| {
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
     use crate::events::Agenda;
     use crate::worker::Worker;
-    use crate::{InnerPorts, Map, Setup, Steered, Tolerance, Wait, WorkerSetup};
+    use crate::{InnerPorts, Map, Setup, SteeredPaths, Tolerance, Wait, WorkerSetup};
     use longwire_block::DropReason;
     use longwire_block::path::Paths;
     use longwire_link::Links;
@@ -209,7 +209,7 @@ mod tests {
     use longwire_units::Nanos;
     use std::collections::HashMap;
 
-    const BOTH: [Between; 2] = [Between::Private, Between::Shared];
+    const BOTH: [RingKind; 2] = [RingKind::Private, RingKind::Shared];
 
     fn pool() -> Pool {
         Pool::new(1 << 20).unwrap()
@@ -217,7 +217,7 @@ mod tests {
 
     /// The queues for ordinary packets from each of `count - 1` workers to the last, and the last one's
     /// inbox.
-    fn senders_to_last(count: usize, between: Between) -> (Vec<RingSender>, Inbox) {
+    fn senders_to_last(count: usize, between: RingKind) -> (Vec<RingSender>, Inbox) {
         let mut all = connect(count, between);
         let (_, inbox) = all.pop().unwrap();
         let ordinary = |(mut out, _): (Outbound, Inbox)| {
@@ -249,7 +249,7 @@ mod tests {
 
     /// Number of packets from two senders that a receiver misses. The receiver takes the bits and then reads;
     /// the senders publish and then set the bit, or the reverse. `order` says whose step is next.
-    fn forgotten(order: &[usize], between: Between, publish_first: bool, pools: &mut [Pool; 2]) -> usize {
+    fn forgotten(order: &[usize], between: RingKind, publish_first: bool, pools: &mut [Pool; 2]) -> usize {
         const RECEIVER: usize = 2;
         let (mut senders, mut inbox) = senders_to_last(3, between);
         let [here, there] = pools;
@@ -347,7 +347,7 @@ mod tests {
     }
 
     /// Workers on the machine's clock that have only packet memory.
-    fn workers(count: usize, between: Between) -> Vec<Worker> {
+    fn workers(count: usize, between: RingKind) -> Vec<Worker> {
         let setup = || WorkerSetup {
             cpu: None,
             pool: Pool::new(8 << 20).unwrap(),
@@ -367,8 +367,8 @@ mod tests {
                 paths: Paths::default(),
                 port_locations: vec![],
                 floods: HashMap::new(),
-                steered: Steered::default(),
-                requested: Steered::default(),
+                steered: SteeredPaths::default(),
+                requested: SteeredPaths::default(),
                 inner_ports: InnerPorts::default(),
             },
             tolerance: Tolerance::default(),
@@ -422,7 +422,7 @@ mod tests {
     /// 63 senders use all bits that a worker can have.
     #[test]
     fn there_may_be_64_workers() {
-        for (between, rings) in [(Between::Private, 63), (Between::Shared, 1)] {
+        for (between, rings) in [(RingKind::Private, 63), (RingKind::Shared, 1)] {
             let (mut senders, mut inbox) = senders_to_last(64, between);
             assert_eq!((senders.len(), inbox.sides[ORDINARY].rings.len()), (63, rings));
             assert_eq!(inbox.most_in_a_step(), 2 * 63 * BATCH);
@@ -436,6 +436,6 @@ mod tests {
             }
             assert_eq!(came, 63);
         }
-        assert!(connect(1, Between::Private).iter().all(|(_, inbox)| inbox.is_alone() && inbox.is_empty()));
+        assert!(connect(1, RingKind::Private).iter().all(|(_, inbox)| inbox.is_alone() && inbox.is_empty()));
     }
 }

@@ -9,9 +9,9 @@ use longwire_link::Fifo;
 /// Packets released by links whose turn is still to come: few links at a time, usually none. Sorted, with the
 /// first in the plan at the end.
 #[derive(Debug)]
-pub(crate) struct Due(Vec<(u32, Fifo)>);
+pub(crate) struct DueReleases(Vec<(u32, Fifo)>);
 
-impl Due {
+impl DueReleases {
     /// For a worker with `links` links.
     pub fn new(links: usize) -> Self {
         const USUAL: usize = 256;

@@ -1,7 +1,7 @@
 //! The links of a worker, and the timing wheel that schedules them. Each link and each medium has at most one
 //! entry, at its deadline.
 
-use crate::due::Due;
+use crate::due::DueReleases;
 use crate::order::COPIES;
 use crate::wheel::{Entry, Wheel};
 use longwire_block::change::Blocks;
@@ -15,7 +15,7 @@ pub(crate) struct Emulation {
     /// Links that have a packet on an empty line and must be scheduled.
     pub firsts: Firsts,
     /// Packets released by links whose turn comes later at this instant.
-    pub due: Due,
+    pub due: DueReleases,
     /// Sequence number of the next packet that leaves a link, where links are served in exact order.
     pub seq: u64,
     /// Simulated runs: time of the last event, or change with packets in flight.
@@ -32,7 +32,7 @@ impl Emulation {
     pub fn new(mut links: Links, start: Nanos, simulated: bool, ahead: Option<(Lead, Vec<bool>)>) -> Self {
         links.start(start);
         let noisy = (0..links.len() as u32).filter(|&link| links.has_background(link)).collect();
-        let (wheel, due) = (Wheel::new(links.slots(), start), Due::new(links.slots()));
+        let (wheel, due) = (Wheel::new(links.slots(), start), DueReleases::new(links.slots()));
         Self {
             links,
             wheel,

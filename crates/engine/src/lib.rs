@@ -38,7 +38,7 @@ mod wheel;
 mod windows;
 mod worker;
 
-pub use between::Between;
+pub use between::RingKind;
 pub use events::{Agenda, Changes, Event, SourceSetup};
 pub use fidelity::{
     Fidelity, JudgedWindow, LatenessSummary, OwnLosses, Quantiles, Tolerance, WindowVerdicts,
@@ -55,6 +55,6 @@ pub use run::Run;
 pub use setup::{PortSetup, Setup, TO_THE_END, Wait, WorkerSetup};
 pub use sliding::SlidingWindow;
 pub use stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
-pub use steering::Steered;
+pub use steering::SteeredPaths;
 pub use together::Change;
 pub use turns::InnerPorts;

@@ -1,6 +1,6 @@
 //! The data that workers forward by.
 
-use crate::steering::Steered;
+use crate::steering::SteeredPaths;
 use crate::turns::InnerPorts;
 use longwire_block::path::{Fork, Paths};
 use longwire_link::classify::Classifier;
@@ -17,10 +17,10 @@ pub struct Map {
     /// Flooding trees, by the input port's place in the plan, where paths begin with the same link.
     pub floods: HashMap<u16, Fork>,
     /// Paths of packets steered to other links by filters.
-    pub steered: Steered,
+    pub steered: SteeredPaths,
     /// Paths of packets steered by nodes, by the numbers of
     /// [`Meta::requested_link`](longwire_packet::Meta::requested_link).
-    pub requested: Steered,
+    pub requested: SteeredPaths,
     /// Ports that connect nodes.
     pub inner_ports: InnerPorts,
 }

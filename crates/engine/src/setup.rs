@@ -1,7 +1,7 @@
 //! Construction data of an engine.
 
 use crate::bell::Bell;
-use crate::between::{Between, Inbox, Outbound, connect};
+use crate::between::{RingKind, Inbox, Outbound, connect};
 use crate::events::Agenda;
 use crate::fidelity::Tolerance;
 use crate::map::Map;
@@ -70,7 +70,7 @@ pub struct Setup {
     /// How workers wait in real time.
     pub wait: Wait,
     /// Kind of rings between workers.
-    pub between: Between,
+    pub between: RingKind,
     /// The lowest delay of the links that lead to another worker's links, which bounds the windows of
     /// simulated runs.
     pub lead: Nanos,

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 
 /// Paths of packets that are steered to another link than the first of their path.
 #[derive(Debug, Clone, Default)]
-pub struct Steered {
+pub struct SteeredPaths {
     paths: HashMap<(u32, u16), u32>,
 }
 
-impl Steered {
+impl SteeredPaths {
     /// Adds a rule: a packet on `path`, in front of the link from which a filter or a node steers it to
     /// target number `target`, continues on `instead`.
     pub fn add(&mut self, path: u32, target: u16, instead: u32) {

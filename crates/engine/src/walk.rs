@@ -23,7 +23,7 @@ const USUAL: usize = 256;
 
 /// The next step for a packet.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Next {
+pub(crate) enum NextStep {
     /// Enter the first link of its path.
     Enter,
     /// It has left a link.
@@ -38,7 +38,7 @@ pub(crate) enum Next {
 
 #[derive(Debug)]
 pub(crate) struct Step {
-    pub next: Next,
+    pub next: NextStep,
     pub handle: Handle,
     pub turns: u16,
 }
@@ -70,7 +70,7 @@ impl Walk {
         self.under_way
     }
 
-    pub fn push(&mut self, next: Next, handle: Handle) {
+    pub fn push(&mut self, next: NextStep, handle: Handle) {
         self.steps.push(Step { next, handle, turns: self.turns });
     }
 

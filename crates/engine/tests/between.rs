@@ -5,7 +5,7 @@
 mod support;
 
 use longwire_block::{Port, Stamp};
-use longwire_engine::{Between, Report, TO_THE_END};
+use longwire_engine::{RingKind, Report, TO_THE_END};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_units::Nanos;
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ fn frame(to: u8, from: u8, number: u32) -> Vec<u8> {
 }
 
 /// Departure time of each frame, and its bytes.
-fn simulated(workers: u32, between: Between) -> (Report, Vec<(Nanos, Vec<u8>)>) {
+fn simulated(workers: u32, between: RingKind) -> (Report, Vec<(Nanos, Vec<u8>)>) {
     let (ports, mut ends) = ports(Stamp::Source);
     assert!(ends[2].push_at(Nanos(1), &frame(0, 2, 0)));
     for number in 0..EACH {
@@ -56,11 +56,11 @@ fn simulated(workers: u32, between: Between) -> (Report, Vec<(Nanos, Vec<u8>)>) 
 
 #[test]
 fn the_trace_is_the_same_in_simulated_time() {
-    let (one, expected) = simulated(1, Between::Private);
+    let (one, expected) = simulated(1, RingKind::Private);
     let lost: u64 = one.links.iter().map(|link| link.stats.dropped()).sum();
     assert!(expected.len() > 100 && lost > 10, "{} left, {lost} were dropped", expected.len());
     for workers in [2, 3] {
-        for between in [Between::Private, Between::Shared] {
+        for between in [RingKind::Private, RingKind::Shared] {
             let (report, out) = simulated(workers, between);
             assert!(report.flow.handed_over > 100, "{workers} workers");
             assert!(out == expected, "{workers} workers, {between:?}");
@@ -74,7 +74,7 @@ fn the_trace_is_the_same_in_simulated_time() {
 #[test]
 fn nothing_is_lost_uncounted_in_real_time() {
     for workers in [2, 3] {
-        for between in [Between::Private, Between::Shared] {
+        for between in [RingKind::Private, RingKind::Shared] {
             let (ports, mut ends) = ports(Stamp::Poll);
             let mut setup = TestBed { workers, ..BED }.setup(ports);
             (setup.between, setup.wait) = (between, longwire_engine::Wait::Sleep);

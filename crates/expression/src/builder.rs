@@ -179,7 +179,7 @@ fn implied(question: Question, answer: bool, next: Question) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::question::Known;
+    use crate::question::PacketMetadata;
 
     fn byte(builder: &mut Builder, at: u32, value: u32) -> Block {
         builder.compare(Load::Frame { at, width: Width::Byte }, u32::MAX, Relation::Equal, value)
@@ -198,7 +198,7 @@ mod tests {
         for bits in 0..8u8 {
             let frame = [bits & 1, bits >> 1 & 1, bits >> 2];
             let wanted = (frame[0] == 1 && frame[1] != 1) || frame[2] == 1;
-            assert_eq!(program.matches(&frame, Known::default()), wanted, "{frame:?}");
+            assert_eq!(program.matches(&frame, PacketMetadata::default()), wanted, "{frame:?}");
         }
     }
 
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!((program.tests[1].no, program.tests[0].no), (5, 2));
         for (a, b) in (0..6).flat_map(|a| (0..6).map(move |b| (a, b))) {
             assert_eq!(
-                program.matches(&[a, b], Known::default()),
+                program.matches(&[a, b], PacketMetadata::default()),
                 matches!((a, b), (1, 2) | (3, 4) | (1, 5)),
                 "{a} {b}"
             );

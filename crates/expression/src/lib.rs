@@ -44,7 +44,7 @@ pub use error::{ExpressionError, Fault, quoted};
 pub use names::code_point;
 
 use program::Program;
-use question::Known;
+use question::PacketMetadata;
 use std::fmt;
 use std::str::FromStr;
 
@@ -90,7 +90,7 @@ impl Expression {
     /// Whether a frame with a mark matches; the mark is 0 if no program has set one.
     #[inline]
     pub fn matches_marked(&self, frame: &[u8], wire_len: u32, mark: u32) -> bool {
-        self.program.matches(frame, Known { wire_len, mark })
+        self.program.matches(frame, PacketMetadata { wire_len, mark })
     }
 
     /// Whether it reads the mark.

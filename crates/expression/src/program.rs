@@ -1,7 +1,7 @@
 //! Compiled form of an expression: tests on a frame, each with the next test after a yes and after a no.
 //! These have higher numbers, so every evaluation ends; nothing is allocated, and no input can cause a panic.
 
-use crate::question::{Known, Load, Question, Step, Test};
+use crate::question::{PacketMetadata, Load, Question, Step, Test};
 use crate::window::{self, Window};
 
 /// A test number that means a match.
@@ -22,7 +22,7 @@ pub(crate) struct Program {
 
 impl Program {
     #[inline]
-    pub fn matches(&self, frame: &[u8], known: Known) -> bool {
+    pub fn matches(&self, frame: &[u8], known: PacketMetadata) -> bool {
         let mut next = if self.tests.is_empty() { MATCH } else { 0 };
         while let Some(window) = self.windows.get(usize::from(next)) {
             let at = window.at as usize;
@@ -37,7 +37,7 @@ impl Program {
 
     /// Where a test leads.
     #[inline(never)]
-    fn next(&self, number: u16, frame: &[u8], known: Known) -> u16 {
+    fn next(&self, number: u16, frame: &[u8], known: PacketMetadata) -> u16 {
         let Some(test) = self.tests.get(usize::from(number)) else { return MISS };
         if self.answer(test.question, frame, known) { test.yes } else { test.no }
     }
@@ -50,7 +50,7 @@ impl Program {
     }
 
     #[inline]
-    fn answer(&self, question: Question, frame: &[u8], known: Known) -> bool {
+    fn answer(&self, question: Question, frame: &[u8], known: PacketMetadata) -> bool {
         match question {
             Question::Compare { load, mask, relation, value } => {
                 load.read(frame, known, 0).is_some_and(|found| relation.holds(found & mask, value))
@@ -64,7 +64,7 @@ impl Program {
     }
 
     /// The value of some steps: none if they read beyond the frame's end or divide by zero.
-    fn compute(&self, start: u32, end: u32, frame: &[u8], known: Known) -> Option<u32> {
+    fn compute(&self, start: u32, end: u32, frame: &[u8], known: PacketMetadata) -> Option<u32> {
         let mut stack = [0u32; MAX_STACK];
         let mut held = 0;
         for step in self.steps.get(start as usize..end as usize)? {

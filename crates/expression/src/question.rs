@@ -74,7 +74,7 @@ pub(crate) struct Test {
 
 /// Packet metadata besides its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Known {
+pub(crate) struct PacketMetadata {
     pub wire_len: u32,
     pub mark: u32,
 }
@@ -82,7 +82,7 @@ pub(crate) struct Known {
 impl Load {
     /// Reads with the additional offset `index`; sums are modulo 2³², as in the kernel's packet filter.
     #[inline]
-    pub fn read(self, frame: &[u8], known: Known, index: u32) -> Option<u32> {
+    pub fn read(self, frame: &[u8], known: PacketMetadata, index: u32) -> Option<u32> {
         let (at, width) = match self {
             Self::Length => return Some(known.wire_len),
             Self::Mark => return Some(known.mark),
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn reads_end_with_the_frame() {
         let frame = [0x45, 1, 2, 3, 4];
-        let known = Known { wire_len: 60, mark: 7 };
+        let known = PacketMetadata { wire_len: 60, mark: 7 };
         let read = |at, width| Load::Frame { at, width }.read(&frame, known, 0);
         assert_eq!(read(1, Width::Word), Some(0x0102_0304));
         assert_eq!(read(2, Width::Word), None);

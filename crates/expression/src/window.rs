@@ -111,7 +111,7 @@ impl Window {
 mod tests {
     use super::*;
     use crate::program::{MATCH, MISS, Program};
-    use crate::question::Known;
+    use crate::question::PacketMetadata;
 
     /// Compares with the test itself, for bytes within a frame, at its end and beyond, and for values that do
     /// not fit.
@@ -137,7 +137,7 @@ mod tests {
                             };
                             let without = Program { windows: Box::new([Window::NONE]), ..with.clone() };
                             let [with, without] =
-                                [with, without].map(|program| program.matches(&frame, Known::default()));
+                                [with, without].map(|program| program.matches(&frame, PacketMetadata::default()));
                             assert_eq!(with, without, "{question:?}");
                             answered[usize::from(with)] += 1;
                         }
@@ -203,7 +203,7 @@ mod tests {
                 frame[ports + 3] = if bit(5) { 53 } else { 80 };
                 frame[ports + 13] = 2;
                 let len = 64 - (bits as usize >> 6) * 4;
-                let known = Known { wire_len: len as u32 * 2, mark: 0 };
+                let known = PacketMetadata { wire_len: len as u32 * 2, mark: 0 };
                 let [found, wanted] = [&with, &without].map(|program| program.matches(&frame[..len], known));
                 assert_eq!(found, wanted, "{text} {:x?}", &frame[..len]);
                 answered[usize::from(found)] += 1;

@@ -88,7 +88,7 @@ impl Args {
             ..WrittenForwarder::default()
         })?;
         let is_screen = !self.json && std::io::stdout().is_terminal();
-        let mut watch = Watch {
+        let mut watch = HitterWatch {
             session: &session,
             args: &self,
             fid,
@@ -212,7 +212,7 @@ impl fmt::Display for Flow {
 }
 
 /// A flow with a policer, or one that was refused.
-struct Policed {
+struct PolicedFlow {
     /// The policer's number; none if it was refused.
     fid: Option<u32>,
     /// Packets dropped by it.
@@ -221,7 +221,7 @@ struct Policed {
     calm: Duration,
 }
 
-struct Watch<'p> {
+struct HitterWatch<'p> {
     session: &'p RouterSession,
     args: &'p Args,
     fid: u32,
@@ -229,11 +229,11 @@ struct Watch<'p> {
     /// Bytes per interval from which a flow is in the table.
     threshold: u64,
     limit: Option<Limit>,
-    policed: HashMap<Flow, Policed>,
+    policed: HashMap<Flow, PolicedFlow>,
     is_screen: bool,
 }
 
-impl Watch<'_> {
+impl HitterWatch<'_> {
     fn look(&mut self, time: Duration) -> anyhow::Result<()> {
         let entries = self.session.entries(self.fid, "top")?;
         let missed = double_at(&self.session.data::<24>(self.fid)?, 16).unwrap_or(0);
@@ -314,7 +314,7 @@ impl Watch<'_> {
             }
         };
         event["fid"] = fid.into();
-        self.policed.insert(flow, Policed { fid, dropped: 0, calm: Duration::ZERO });
+        self.policed.insert(flow, PolicedFlow { fid, dropped: 0, calm: Duration::ZERO });
         let text = format!("{flow} sends {}; {what}", shown::rate(rate as f64));
         self.session.tell(&event, &text)
     }
@@ -336,7 +336,7 @@ impl Watch<'_> {
         }
         over.sort_unstable();
         for flow in over {
-            let Some(Policed { fid: Some(fid), dropped, .. }) = self.policed.remove(&flow) else { continue };
+            let Some(PolicedFlow { fid: Some(fid), dropped, .. }) = self.policed.remove(&flow) else { continue };
             self.session.remove(fid)?;
             let mut event = flow.json();
             event["event"] = "released".into();

@@ -91,7 +91,7 @@ impl Args {
             &format!("watching {}", self.target.router),
         )?;
         let mut watch =
-            Watch { session: &session, args: &self, fid, filtered: HashMap::new(), settled: HashMap::new() };
+            IntrusionWatch { session: &session, args: &self, fid, filtered: HashMap::new(), settled: HashMap::new() };
         session.every(self.interval.nanos(), |_| watch.look())?;
         Ok(())
     }
@@ -101,23 +101,23 @@ impl Args {
     }
 }
 
-struct Watch<'p> {
+struct IntrusionWatch<'p> {
     session: &'p RouterSession,
     args: &'p Args,
     fid: u32,
     /// When each filter ends.
     filtered: HashMap<IpAddr, Instant>,
     /// For each filtered source: its packets and the time of its last packet when it was filtered.
-    settled: HashMap<IpAddr, Settled>,
+    settled: HashMap<IpAddr, FilteredSource>,
 }
 
 #[derive(Default)]
-struct Settled {
+struct FilteredSource {
     packets: HashMap<u32, u64>,
     until: u64,
 }
 
-impl Watch<'_> {
+impl IntrusionWatch<'_> {
     fn look(&mut self) -> anyhow::Result<()> {
         self.expire()?;
         let events = self.session.entries(self.fid, "events")?;

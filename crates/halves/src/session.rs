@@ -29,7 +29,7 @@ pub(super) struct RouterSession {
     router: String,
     json: bool,
     lease: Nanos,
-    installed: Arc<Installed>,
+    installed: Arc<InstalledIds>,
     signals: Mutex<StopSignals>,
     /// Dropping it ends the thread that renews leases.
     _renewing: Sender<()>,
@@ -37,7 +37,7 @@ pub(super) struct RouterSession {
 
 /// The installed programs. None after leaving: nothing may be installed then, because nothing would remove
 /// it.
-type Installed = Mutex<Option<BTreeSet<u32>>>;
+type InstalledIds = Mutex<Option<BTreeSet<u32>>>;
 
 /// An entry of a map: its key and its value.
 pub(super) type Entry = (Vec<u8>, Vec<u8>);
@@ -288,7 +288,7 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Renews the leases of installed programs until the session is dropped.
-fn renew(target: &RouterArgs, installed: &Installed, interval: Duration, ended: &Receiver<()>) {
+fn renew(target: &RouterArgs, installed: &InstalledIds, interval: Duration, ended: &Receiver<()>) {
     while ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
         let fids: Vec<u32> = held(installed).iter().flatten().copied().collect();
         if !fids.is_empty() {

@@ -20,7 +20,7 @@ const DOWN: &str = "down";
 
 /// Impairments of a cable in each direction: of packets that a service sends, and receives.
 #[derive(Debug, Clone, Default)]
-struct Impaired {
+struct CableImpairments {
     up: Stage,
     down: Stage,
 }
@@ -28,7 +28,7 @@ struct Impaired {
 /// A service's place in a network.
 struct Member<'v> {
     service: &'v str,
-    impaired: Impaired,
+    impaired: CableImpairments,
 }
 
 /// The scenario of a Compose file.
@@ -42,7 +42,7 @@ pub(super) fn import(source: &str, notes: &mut Notes) -> Result<Sheet, ImportErr
             continue;
         }
         for (network, own) in memberships(&document, name) {
-            let mut impaired = Impaired::default();
+            let mut impaired = CableImpairments::default();
             let of_network = document.get("networks").and_then(|all| all.get(network));
             for value in [of_network, document["services"].get(name), own].into_iter().flatten() {
                 impaired.read(value, notes)?;
@@ -96,7 +96,7 @@ fn memberships<'v>(document: &'v Map<String, Value>, service: &str) -> Vec<(&'v 
     }
 }
 
-impl Impaired {
+impl CableImpairments {
     /// Adds the impairments of a service, a network, or a service's network.
     fn read(&mut self, of: &Value, notes: &mut Notes) -> Result<(), ImportError> {
         let labels = labels(of);

@@ -24,12 +24,12 @@ pub(super) struct Line {
     /// Whether it may not be executed, because it is in an `if` or the like.
     pub(super) maybe: bool,
     /// The operator between it and the previous command.
-    pub(super) joined: Joined,
+    pub(super) joined: CommandCondition,
 }
 
 /// Dependence of a command's execution on the result of the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Joined {
+pub(super) enum CommandCondition {
     #[default]
     Not,
     /// `&&`
@@ -75,7 +75,7 @@ pub(super) fn marked(text: &str) -> Result<Vec<Line>, ImportError> {
         parentheses: 0,
         cases: 0,
         alternatives: 0,
-        joined: Joined::Not,
+        joined: CommandCondition::Not,
     };
     while let Some(c) = reader.next() {
         reader.take(c)?;
@@ -99,7 +99,7 @@ struct Reader<'t> {
     /// Number of last commands that end with a bar: in a `case` they may be patterns.
     alternatives: usize,
     /// The operator before the next command.
-    joined: Joined,
+    joined: CommandCondition,
 }
 
 impl Reader<'_> {
@@ -145,12 +145,12 @@ impl Reader<'_> {
                 self.end_command()?;
                 self.alternatives = before;
                 if self.chars.peek() == Some(&'|') {
-                    self.joined = Joined::Or;
+                    self.joined = CommandCondition::Or;
                 }
             }
             '&' if self.chars.peek() == Some(&'&') => {
                 self.end_command()?;
-                self.joined = Joined::And;
+                self.joined = CommandCondition::And;
             }
             '\n' | ';' | '&' => self.end_command()?,
             c if c.is_whitespace() => self.end_word()?,

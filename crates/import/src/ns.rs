@@ -16,7 +16,7 @@ use super::sheet::Sheet;
 use super::tcl::{Host, Tcl, items};
 use super::topology::{Direction, Edge, Node, Topology};
 use super::{ImportError, Notes};
-use at::{Carried, Later, execute};
+use at::{DeferredCommand, Later, execute};
 use errors::Errors;
 use longwire_units::Nanos;
 use std::collections::HashMap;
@@ -65,7 +65,7 @@ pub(super) struct Script<'n> {
     /// Commands deferred to times of the run, and the current one during execution.
     later: Vec<Later>,
     pub(super) now: Option<Nanos>,
-    carried: Carried,
+    carried: DeferredCommand,
     /// Directions as changed by events, by edge and direction.
     pub(super) present: HashMap<(usize, bool), Direction>,
     /// Names of handles, and the current command, for notes.
@@ -99,7 +99,7 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
         losses: Vec::new(),
         later: Vec::new(),
         now: None,
-        carried: Carried::default(),
+        carried: DeferredCommand::default(),
         present: HashMap::new(),
         names: HashMap::new(),
         said: Vec::new(),

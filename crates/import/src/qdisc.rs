@@ -13,15 +13,15 @@ const MOST_CHANGES: usize = 100;
 pub(super) struct Qdisc {
     place: String,
     /// The command that created it, and those that changed it.
-    sets: Vec<Set>,
+    sets: Vec<QdiscCommand>,
     /// The previous qdisc in its place.
-    before: Option<Set>,
+    before: Option<QdiscCommand>,
     /// The command that deletes it.
     deleted: Option<(usize, String)>,
 }
 
 /// The settings of one command.
-struct Set {
+struct QdiscCommand {
     line: usize,
     command: String,
     kind: String,
@@ -37,11 +37,11 @@ pub(super) struct Device {
 impl Qdisc {
     /// The settings of a command.
     pub(super) fn new(line: &Line, kind: &str, place: &str, options: &[String]) -> Self {
-        let set = Set { line: line.number, command: line.text(), kind: kind.into(), options: options.into() };
+        let set = QdiscCommand { line: line.number, command: line.text(), kind: kind.into(), options: options.into() };
         Self { place: place.into(), sets: vec![set], before: None, deleted: None }
     }
 
-    fn last(&self) -> &Set {
+    fn last(&self) -> &QdiscCommand {
         &self.sets[self.sets.len() - 1]
     }
 

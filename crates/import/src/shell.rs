@@ -5,7 +5,7 @@
 //! note. A branch that the script alone rules out does not change variables that have a value.
 
 use super::condition;
-use super::lines::{Joined, Line, MOST_COMMANDS, MOST_WORDS, PLAIN_DOLLAR, QUOTED_DOLLAR, marked};
+use super::lines::{CommandCondition, Line, MOST_COMMANDS, MOST_WORDS, PLAIN_DOLLAR, QUOTED_DOLLAR, marked};
 use super::shell_branch::Branch;
 use super::{ImportError, Notes, tcl_value};
 use std::collections::{HashMap, HashSet};
@@ -150,7 +150,7 @@ impl Shell<'_> {
             at += 1;
             if let Some(body) = self.functions.get(&name).filter(|_| !self.called.contains(&name)).cloned() {
                 let head =
-                    Line { number, words: vec![format!("{name}()")], maybe: true, joined: Joined::Not };
+                    Line { number, words: vec![format!("{name}()")], maybe: true, joined: CommandCondition::Not };
                 self.open(&head, UNCALLED);
                 self.all(&body, 1)?;
                 self.blocks.clear();
@@ -233,12 +233,12 @@ impl Shell<'_> {
     ) -> Result<Option<Vec<String>>, ImportError> {
         let before = std::mem::take(&mut self.ended);
         match (line.joined, before) {
-            (Joined::And, Some(false)) | (Joined::Or, Some(true)) => {
+            (CommandCondition::And, Some(false)) | (CommandCondition::Or, Some(true)) => {
                 self.ended = before;
                 return Ok(None);
             }
             // A command let through by a test is assumed to succeed.
-            (Joined::And | Joined::Or, Some(_)) => self.ended = Some(true),
+            (CommandCondition::And | CommandCondition::Or, Some(_)) => self.ended = Some(true),
             _ => {}
         }
         let words = self.words(line.number, words)?;

@@ -1,6 +1,6 @@
 //! Branches of `if`s that the script alone determines.
 
-use super::lines::Joined;
+use super::lines::CommandCondition;
 
 /// Position in an `if`, and what is known about it: a script is assumed to start without arguments.
 #[derive(Debug, Clone, Copy)]
@@ -32,8 +32,8 @@ impl Branch {
     }
 
     /// Records the result of a command of the condition.
-    pub(super) fn read(&mut self, joined: Joined, holds: Option<bool>) {
-        self.test = if self.first && joined == Joined::Not { holds } else { None };
+    pub(super) fn read(&mut self, joined: CommandCondition, holds: Option<bool>) {
+        self.test = if self.first && joined == CommandCondition::Not { holds } else { None };
         self.first = false;
     }
 
@@ -79,12 +79,12 @@ mod tests {
         ] {
             let mut branch = Branch::new(true);
             let mut carried = Vec::new();
-            branch.read(Joined::Not, tests[0]);
+            branch.read(CommandCondition::Not, tests[0]);
             assert!(branch.reads() && branch.carried().is_none());
             branch.begin();
             carried.push(branch.carried());
             branch.end(true);
-            branch.read(Joined::Not, tests[1]);
+            branch.read(CommandCondition::Not, tests[1]);
             branch.begin();
             carried.push(branch.carried());
             branch.end(false);
@@ -92,8 +92,8 @@ mod tests {
             assert_eq!(carried, wanted, "{tests:?}");
         }
         let mut branch = Branch::new(true);
-        branch.read(Joined::Not, yes);
-        branch.read(Joined::And, yes);
+        branch.read(CommandCondition::Not, yes);
+        branch.read(CommandCondition::And, yes);
         branch.begin();
         assert_eq!(branch.carried(), None, "two conditions");
     }

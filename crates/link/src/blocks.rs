@@ -3,7 +3,7 @@
 
 use crate::chain::Chain;
 use crate::delay::{Delay, Order};
-use crate::queue::{Books, Queue};
+use crate::queue::{WaitingList, Queue};
 use crate::transmit::Transmit;
 use longwire_packet::Handle;
 use longwire_units::Nanos;
@@ -24,12 +24,12 @@ pub(crate) struct Blocks {
     pub last: Nanos,
     /// The packet being sent, or none; always none on a decided link.
     pub sending: Handle,
-    pub books: Books,
+    pub books: WaitingList,
 }
 
 impl Blocks {
     pub(crate) fn new(chain: Chain, queue: Queue, transmit: Transmit, delay: Delay) -> Self {
-        let (order, last, books) = (Order::InOrder, Nanos::ZERO, Books::default());
+        let (order, last, books) = (Order::InOrder, Nanos::ZERO, WaitingList::default());
         let wire = Chain::None;
         Self { transmit, queue, delay, chain, wire, order, last, sending: Handle::NONE, books }
     }

@@ -8,12 +8,12 @@ use longwire_units::Nanos;
 
 /// A filter or an impairment.
 #[derive(Debug)]
-pub(crate) enum Either {
+pub(crate) enum AnyJudge {
     Filter(Filter),
     Impair(Impair),
 }
 
-impl Either {
+impl AnyJudge {
     /// The block for `spec`, if it is a judge.
     pub(crate) fn build(spec: &Spec, values: &Values, dice: impl Fn() -> Dice) -> Option<Self> {
         let filter = Filter::build(spec, values, &dice).map(Self::Filter);
@@ -83,13 +83,13 @@ impl Either {
 pub(crate) enum Chain {
     #[default]
     None,
-    One(Either),
-    Many(Box<[Either]>),
+    One(AnyJudge),
+    Many(Box<[AnyJudge]>),
 }
 
 impl Chain {
-    pub(crate) fn new(mut judges: Vec<Either>) -> Self {
-        judges.sort_by_key(Either::place);
+    pub(crate) fn new(mut judges: Vec<AnyJudge>) -> Self {
+        judges.sort_by_key(AnyJudge::place);
         match judges.len() {
             0 => Self::None,
             1 => judges.pop().map_or(Self::None, Self::One),
@@ -97,7 +97,7 @@ impl Chain {
         }
     }
 
-    pub(crate) fn into_vec(self) -> Vec<Either> {
+    pub(crate) fn into_vec(self) -> Vec<AnyJudge> {
         match self {
             Self::None => Vec::new(),
             Self::One(judge) => vec![judge],
@@ -105,7 +105,7 @@ impl Chain {
         }
     }
 
-    pub(crate) fn as_slice(&self) -> &[Either] {
+    pub(crate) fn as_slice(&self) -> &[AnyJudge] {
         match self {
             Self::None => &[],
             Self::One(judge) => std::slice::from_ref(judge),
@@ -114,7 +114,7 @@ impl Chain {
     }
 
     #[inline]
-    pub(crate) fn as_mut_slice(&mut self) -> &mut [Either] {
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [AnyJudge] {
         match self {
             Self::None => &mut [],
             Self::One(judge) => std::slice::from_mut(judge),
@@ -148,8 +148,8 @@ impl Chain {
     #[inline(always)]
     pub(crate) fn judge_one(&mut self, offer: &mut Offer<'_>) -> Verdict {
         let verdict = match self {
-            Self::One(Either::Impair(impair)) => impair.judge(offer),
-            Self::One(Either::Filter(filter)) => filter.judge(offer),
+            Self::One(AnyJudge::Impair(impair)) => impair.judge(offer),
+            Self::One(AnyJudge::Filter(filter)) => filter.judge(offer),
             _ => return self.judge(offer),
         };
         match verdict {

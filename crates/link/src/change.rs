@@ -2,7 +2,7 @@
 
 use crate::background::Background;
 use crate::blocks::Blocks;
-use crate::chain::{Chain, Either};
+use crate::chain::{Chain, AnyJudge};
 use crate::delay::{Delay, Order, before_queue};
 use crate::fifo::Fifo;
 use crate::has;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// The time of a change, and parameters for new blocks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct When {
+pub(crate) struct ChangeContext {
     pub now: Nanos,
     pub begin: Nanos,
     pub seed: u64,
@@ -83,7 +83,7 @@ impl Links {
         link.pick_up_dice(self.dice.get_mut(number as usize));
         link.serve(pool, now);
         for (spec, values) in changes {
-            let when = When { now, begin: self.begin, seed: self.seed, place, spread: self.spread };
+            let when = ChangeContext { now, begin: self.begin, seed: self.seed, place, spread: self.spread };
             apply(link, pool, (spec, values), when);
         }
         // A new rate may have ended the transmission at this very moment.
@@ -98,7 +98,7 @@ impl Links {
 }
 
 /// Gives `link`, which is caught up to `when.now`, new parameters for a block, or a block of another kind.
-pub(crate) fn apply(link: &mut Link, pool: &mut Pool, change: (&'static Spec, &Values), when: When) {
+pub(crate) fn apply(link: &mut Link, pool: &mut Pool, change: (&'static Spec, &Values), when: ChangeContext) {
     let (spec, values) = change;
     let place = when.place;
     let dice = || Dice::named(when.seed, &format!("links/added-{place}/{}", spec.key));
@@ -130,7 +130,7 @@ fn change_transmit(
     link: &mut Link,
     pool: &mut Pool,
     (spec, values): (&'static Spec, &Values),
-    when: When,
+    when: ChangeContext,
     dice: impl Fn() -> Dice,
 ) {
     let busy = !link.blocks().sending.is_none();
@@ -167,7 +167,7 @@ fn change_transmit(
 fn change_delay(
     link: &mut Link,
     (spec, values): (&'static Spec, &Values),
-    when: When,
+    when: ChangeContext,
     dice: impl Fn() -> Dice,
 ) {
     let before = before_queue(spec, values);
@@ -199,7 +199,7 @@ fn change_queue(
     link: &mut Link,
     pool: &mut Pool,
     (spec, values): (&'static Spec, &Values),
-    when: When,
+    when: ChangeContext,
     dice: impl Fn() -> Dice,
 ) {
     if spec.is(link.blocks().queue.spec()) {
@@ -225,7 +225,7 @@ fn change_queue(
 fn change_judges(
     link: &mut Link,
     (spec, values): (&'static Spec, &Values),
-    when: When,
+    when: ChangeContext,
     dice: impl Fn() -> Dice,
 ) {
     let mut judges = link.take_judges();
@@ -233,7 +233,7 @@ fn change_judges(
         Some(judge) => judge.change(values),
         None => {
             judges.retain(|judge| judge.spec().key != spec.key);
-            let added = Either::build(spec, values, dice);
+            let added = AnyJudge::build(spec, values, dice);
             judges.extend(added.map(|mut judge| {
                 judge.start(when.begin);
                 judge
@@ -264,7 +264,7 @@ impl Link {
     }
 
     /// Takes out all judges, before the queue and on the wire, for [`Link::place_judges`].
-    pub(crate) fn take_judges(&mut self) -> Vec<Either> {
+    pub(crate) fn take_judges(&mut self) -> Vec<AnyJudge> {
         let Blocks { chain, wire, .. } = self.blocks();
         let mut judges = std::mem::take(chain).into_vec();
         judges.extend(std::mem::take(wire).into_vec());
@@ -272,14 +272,14 @@ impl Link {
     }
 
     /// Puts each judge into its sequence.
-    pub(crate) fn place_judges(&mut self, judges: Vec<Either>) {
+    pub(crate) fn place_judges(&mut self, judges: Vec<AnyJudge>) {
         let (mut wire, mut before) = (Vec::new(), Vec::new());
         for judge in judges {
             if judge.on_wire() { wire.push(judge) } else { before.push(judge) }
         }
         self.blocks().chain = Chain::new(before);
         self.line.features &= !(has::WIRE | has::AHEAD);
-        if wire.iter().any(Either::hastens) {
+        if wire.iter().any(AnyJudge::hastens) {
             self.line.features |= has::AHEAD;
         }
         if !wire.is_empty() {

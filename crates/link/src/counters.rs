@@ -1,7 +1,7 @@
 //! Counters of a link.
 
 use crate::link::Link;
-use crate::rare::{Rare, Taken};
+use crate::rare::{Rare, PartlyTaken};
 use longwire_block::DropReason;
 use longwire_units::Nanos;
 use serde::Serialize;
@@ -62,7 +62,7 @@ impl Link {
         let dropped = |reason: DropReason| rare.map_or(0, |rare| rare.drops[reason as usize]);
         let drops = DropReason::ALL.iter().map(|&reason| (reason.name(), dropped(reason)));
         let rarely = |of: fn(&Rare) -> u64| rare.map_or(0, of);
-        let taken = rare.map_or(Taken::default(), |rare| rare.taken);
+        let taken = rare.map_or(PartlyTaken::default(), |rare| rare.taken);
         // On a decided link, waiting packets are on the line.
         let waiting_on_line = if self.is_decided() { self.waiting.packets } else { 0 };
         LinkStats {

@@ -12,7 +12,7 @@ use crate::has;
 use crate::line::Line;
 use crate::profile::{Draws, Profile};
 use crate::queue::{Joining, Waiting};
-use crate::rare::Taken;
+use crate::rare::PartlyTaken;
 use crate::transmit::framing::Framing;
 use longwire_block::{DropReason, Offer, Verdict};
 use longwire_packet::{Handle, Meta, Pool};
@@ -355,7 +355,7 @@ impl Link {
         }
         self.waiting = Waiting::default();
         if let Some(rare) = self.known_rare_mut() {
-            (rare.phantoms, rare.taken, rare.background) = (0, Taken::default(), None);
+            (rare.phantoms, rare.taken, rare.background) = (0, PartlyTaken::default(), None);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::background::Background;
 use crate::blocks::Blocks;
-use crate::chain::{Chain, Either};
+use crate::chain::{Chain, AnyJudge};
 use crate::counters::LinkStats;
 use crate::delay::{Delay, before_queue};
 use crate::fate::Arrival;
@@ -70,7 +70,7 @@ impl Links {
         let (mut judges, mut queue, mut transmit, mut delay) = (Vec::new(), None, None, None);
         let (mut background, mut before) = (None, false);
         for (spec, values) in config.blocks() {
-            if let Some(judge) = Either::build(spec, values, || dice(spec)) {
+            if let Some(judge) = AnyJudge::build(spec, values, || dice(spec)) {
                 judges.push(judge);
             } else if let Some(block) = Queue::build(spec, values, || dice(spec)) {
                 queue = Some(block);

@@ -9,7 +9,7 @@
 use crate::has;
 use crate::link::Link;
 use crate::queue::Next;
-use crate::rare::Taken;
+use crate::rare::PartlyTaken;
 use longwire_packet::Pool;
 use longwire_units::Nanos;
 
@@ -74,7 +74,7 @@ impl Link {
         }
         let meta = pool.meta(self.blocks().sending);
         self.waiting.unqueue(meta);
-        self.rare().taken = Taken { packets: meta.segments.into(), bytes: meta.counted() };
+        self.rare().taken = PartlyTaken { packets: meta.segments.into(), bytes: meta.counted() };
     }
 
     /// Counts the packet being sent as waiting until it is sent, as on other links.

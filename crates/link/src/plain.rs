@@ -8,7 +8,7 @@
 //! same path; packets that are not decided on arrival are left to others, unchanged.
 
 use crate::blocks::Blocks;
-use crate::chain::{Chain, Either};
+use crate::chain::{Chain, AnyJudge};
 use crate::fate::{Affected, Arrival, Coming, Fate};
 use crate::fifo::Fifo;
 use crate::has;
@@ -23,13 +23,13 @@ use longwire_units::Nanos;
 
 /// Verdict of the judges on an arriving packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Judged {
+enum JudgesVerdict {
     Passes,
     Lost(DropReason),
     Affected,
 }
 
-impl Judged {
+impl JudgesVerdict {
     /// Fate of a packet that does not simply pass.
     #[inline(always)]
     fn fate(self) -> Fate {
@@ -83,7 +83,7 @@ pub enum Stop {
 
 /// A packet that leaves a link at the moment of its arrival.
 #[derive(Debug, Clone, Copy)]
-pub struct Passed {
+pub struct Departed {
     /// The packet.
     pub handle: Handle,
     /// The time.
@@ -106,7 +106,7 @@ impl Links {
         here: u32,
         packets: &[Handle],
         firsts: &mut Firsts,
-        mut pass: impl FnMut(Passed) -> bool,
+        mut pass: impl FnMut(Departed) -> bool,
     ) -> (usize, Stop) {
         let mut affected = None;
         let (links, dice) = (self.links.as_mut_slice(), self.dice.as_mut_slice());
@@ -119,7 +119,7 @@ impl Links {
             let at = number as usize;
             let Some(link) = links.get_mut(at) else { return (entered(rest), Stop::Elsewhere) };
             rest = behind;
-            let mut full = |link: &Link| pass(Passed { handle, leave: link.latest, link: number, out_port });
+            let mut full = |link: &Link| pass(Departed { handle, leave: link.latest, link: number, out_port });
             // The common case, with or without blocks that were asked.
             let fate = match link.arrive_plain(|| dice.get_mut(at), pool, handle, &mut affected) {
                 Fate::Through if full(link) => return (entered(rest), Stop::Full),
@@ -208,7 +208,7 @@ impl Link {
                 Some(false) => meta,
                 Some(true) => return Fate::Dropped(DropReason::Loss),
                 None => match self.judge(pool, handle, Coming { now, frame }, affected) {
-                    Judged::Passes => pool.meta_mut(handle),
+                    JudgesVerdict::Passes => pool.meta_mut(handle),
                     judged => return judged.fate(),
                 },
             };
@@ -229,7 +229,7 @@ impl Link {
             Some(false) => meta,
             Some(true) => return Fate::Dropped(DropReason::Loss),
             None => match self.judge(pool, handle, Coming { now, frame }, affected) {
-                Judged::Passes => pool.meta_mut(handle),
+                JudgesVerdict::Passes => pool.meta_mut(handle),
                 judged => return judged.fate(),
             },
         };
@@ -253,7 +253,7 @@ impl Link {
             Some(false) => {}
             Some(true) => return Fate::Dropped(DropReason::Loss),
             None => match self.judge(pool, handle, Coming { now, frame }, affected) {
-                Judged::Passes => {}
+                JudgesVerdict::Passes => {}
                 judged => return judged.fate(),
             },
         }
@@ -270,14 +270,14 @@ impl Link {
         handle: Handle,
         Coming { now, frame }: Coming,
         affected: &mut Option<Affected>,
-    ) -> Judged {
+    ) -> JudgesVerdict {
         let mut offer = Offer::pooled(now, frame, pool, handle);
         let verdict = self.blocks().chain.judge_one(&mut offer);
         if let Some(&effects) = offer.done() {
             *affected = Some((verdict, effects));
-            return Judged::Affected;
+            return JudgesVerdict::Affected;
         }
-        if let Verdict::Drop(reason) = verdict { Judged::Lost(reason) } else { Judged::Passes }
+        if let Verdict::Drop(reason) = verdict { JudgesVerdict::Lost(reason) } else { JudgesVerdict::Passes }
     }
 
     /// Handles a packet with a band, which matters if the queue is replaced later.
@@ -321,7 +321,7 @@ impl Link {
     fn own_dice(&mut self) -> Option<&mut Dice> {
         let Blocks { chain, wire, .. } = self.blocks();
         [chain, wire].into_iter().find_map(|judges| match judges {
-            Chain::One(Either::Impair(Impair::Independent(loss))) => Some(loss.dice()),
+            Chain::One(AnyJudge::Impair(Impair::Independent(loss))) => Some(loss.dice()),
             _ => None,
         })
     }

@@ -1,7 +1,7 @@
 //! Shared properties of links: a million of them differ in their state, not in their configuration.
 
 use crate::blocks::Blocks;
-use crate::chain::{Chain, Either};
+use crate::chain::{Chain, AnyJudge};
 use crate::delay::Delay;
 use crate::delay::constant::Constant as ConstantDelay;
 use crate::impair::Impair;
@@ -81,7 +81,7 @@ impl Profile {
         let chain = match self.loss {
             Loss::Chance(probability) => {
                 let loss = Independent::new(probability, Dice::seeded(0));
-                Chain::One(Either::Impair(Impair::Independent(loss)))
+                Chain::One(AnyJudge::Impair(Impair::Independent(loss)))
             }
             Loss::None | Loss::Judges => Chain::None,
         };
@@ -98,7 +98,7 @@ impl Loss {
     pub(crate) fn of(judges: &Chain) -> Self {
         match judges {
             Chain::None => Self::None,
-            Chain::One(Either::Impair(Impair::Independent(loss))) => {
+            Chain::One(AnyJudge::Impair(Impair::Independent(loss))) => {
                 loss.drops().map_or(Self::Judges, Self::Chance)
             }
             _ => Self::Judges,

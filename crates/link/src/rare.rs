@@ -30,7 +30,7 @@ pub(crate) struct Rare {
     /// Time at which a non-empty queue will have a packet for the transmitter.
     pub resume: Nanos,
     /// The packet being sent, if it has left the queue.
-    pub taken: Taken,
+    pub taken: PartlyTaken,
     /// Background packets in the queue.
     pub phantoms: u32,
     /// Source of background packets.
@@ -43,7 +43,7 @@ pub(crate) struct Rare {
 
 /// A packet partly taken by opportunities: it no longer waits, and is not sent yet.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Taken {
+pub(crate) struct PartlyTaken {
     /// One, or none.
     pub packets: u32,
     /// Its counted size.

@@ -12,12 +12,12 @@ use longwire_packet::{Handle, Pool};
 use longwire_units::{Nanos, Rate};
 
 /// A link whose discipline is temporarily taken out.
-pub(crate) struct Served<'a> {
+pub(crate) struct ServedLink<'a> {
     pub(crate) link: &'a mut Link,
     pub(crate) pool: &'a mut Pool,
 }
 
-impl Service for Served<'_> {
+impl Service for ServedLink<'_> {
     #[inline(always)]
     fn enter<Q: Discipline>(&mut self, queue: &mut Q, (handle, now, bytes): (Handle, Nanos, u64)) -> Verdict {
         let packet = Joining { handle, now, bytes };
@@ -82,10 +82,10 @@ impl Link {
     pub(crate) fn with_queue<T>(
         &mut self,
         pool: &mut Pool,
-        work: impl FnOnce(&mut Queue, &mut Served<'_>) -> T,
+        work: impl FnOnce(&mut Queue, &mut ServedLink<'_>) -> T,
     ) -> T {
         let mut queue = self.take_queue();
-        let done = work(&mut queue, &mut Served { link: self, pool });
+        let done = work(&mut queue, &mut ServedLink { link: self, pool });
         self.give_back(queue);
         done
     }
@@ -119,7 +119,7 @@ impl Link {
     pub(crate) fn enter(&mut self, pool: &mut Pool, packet: Joining) -> bool {
         let Joining { handle, now, bytes } = packet;
         let mut queue = self.take_queue();
-        let verdict = queue.enter(&mut Served { link: self, pool }, handle, now, bytes);
+        let verdict = queue.enter(&mut ServedLink { link: self, pool }, handle, now, bytes);
         self.give_back(queue);
         match verdict {
             Verdict::Drop(reason) => {
@@ -216,7 +216,7 @@ impl Link {
     /// Puts the packet in flight whose last bit is sent at `finish`, and begins the next.
     pub(crate) fn send_off(&mut self, pool: &mut Pool, finish: Nanos) {
         let mut queue = self.take_queue();
-        queue.send(&mut Served { link: self, pool }, finish);
+        queue.send(&mut ServedLink { link: self, pool }, finish);
         self.give_back(queue);
     }
 

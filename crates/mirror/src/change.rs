@@ -1,7 +1,7 @@
 //! Changes for a router, and their execution.
 
 use longwire_router::prefix::Prefix;
-use longwire_router::{InterfaceAddress, Known, Router, Way};
+use longwire_router::{InterfaceAddress, Confirmation, Router, RouteHops};
 use longwire_units::Nanos;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -75,7 +75,7 @@ pub enum Change {
         /// The network.
         to: Destination,
         /// The destination of packets.
-        way: Option<Way>,
+        way: Option<RouteHops>,
     },
     /// The link address of a neighbour; none if it is no longer known.
     Neighbour {
@@ -84,7 +84,7 @@ pub enum Change {
         /// Its address.
         address: IpAddr,
         /// Its link address with its state.
-        mac: Option<([u8; 6], Known)>,
+        mac: Option<([u8; 6], Confirmation)>,
     },
 }
 
@@ -107,7 +107,7 @@ impl Change {
     }
 }
 
-fn route(router: &mut Router, to: Destination, way: Option<Way>) -> bool {
+fn route(router: &mut Router, to: Destination, way: Option<RouteHops>) -> bool {
     match to.address {
         IpAddr::V4(address) => {
             let Ok(prefix) = Prefix::<u32>::new(address.to_bits(), to.prefix) else { return false };
@@ -133,7 +133,7 @@ fn route(router: &mut Router, to: Destination, way: Option<Way>) -> bool {
 }
 
 /// All routes of a router.
-pub fn routes_of(router: &Router) -> Vec<(Destination, Way)> {
+pub fn routes_of(router: &Router) -> Vec<(Destination, RouteHops)> {
     let v4 = router
         .routes_v4()
         .filter_map(|(to, way)| Some((Destination::new(IpAddr::V4(to.address().into()), to.bits())?, way)));
@@ -146,7 +146,7 @@ pub fn routes_of(router: &Router) -> Vec<(Destination, Way)> {
 /// The recipient of changes, which applies them between two batches of packets.
 pub trait Target: Send {
     /// The routes of the router; none if it has ended.
-    fn routes(&mut self) -> Option<Vec<(Destination, Way)>>;
+    fn routes(&mut self) -> Option<Vec<(Destination, RouteHops)>>;
 
     /// Applies changes in order, and returns which succeeded; none if the router has ended.
     fn apply(&mut self, changes: Vec<Change>) -> Option<Vec<bool>>;

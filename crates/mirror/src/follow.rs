@@ -6,7 +6,7 @@ use crate::stats::{Counters, MirrorStats, count};
 use crate::view::View;
 use longwire_lab::{LabError, Namespace};
 use longwire_netlink::{LONGEST, Socket, address, link, neighbour, route, split_reply};
-use longwire_router::Way;
+use longwire_router::RouteHops;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -127,7 +127,7 @@ struct Follower {
     asked: Socket,
     view: View,
     /// Routes of the router.
-    told: BTreeMap<Destination, Way>,
+    told: BTreeMap<Destination, RouteHops>,
     /// Whether the view is complete: the last dump was finished.
     sound: bool,
     target: Box<dyn Target>,

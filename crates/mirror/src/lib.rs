@@ -6,7 +6,7 @@
 //!   addresses and routes.
 //! - A [`Mirror`] listens to the kernel: first a dump of everything, then changes, and another dump when
 //!   messages were lost.
-//! - Each message is [`read`] once, with every length checked, into [`Told`]. A [`View`] keeps the current
+//! - Each message is [`read`] once, with every length checked, into [`KernelMessage`]. A [`View`] keeps the current
 //!   state and derives the router's.
 //! - [`Carriers`] switch off the carrier of an interface whose link is down.
 //! - Differences to the router's state become [`Change`]s, which a [`Target`] applies a few at a time between
@@ -25,6 +25,6 @@ pub use carrier::Carriers;
 pub use change::{Change, Destination, Target, routes_of};
 pub use configure::{HopSpec, PortSpec, RouteSpec, configure};
 pub use follow::{Mirror, Pair};
-pub use message::{KernelHop, KernelMember, KernelRoute, Told, read};
+pub use message::{KernelHop, KernelMember, KernelRoute, KernelMessage, read};
 pub use stats::MirrorStats;
 pub use view::View;

@@ -3,12 +3,12 @@
 
 use crate::change::Destination;
 use longwire_netlink::{Address, Hop, Link, Malformed, Neighbour, Route};
-use longwire_router::Known;
+use longwire_router::Confirmation;
 use std::net::IpAddr;
 
 /// A message of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum KernelMessage {
     /// An interface exists.
     Link {
         /// Its index.
@@ -52,7 +52,7 @@ pub enum Told {
         /// The neighbour's address.
         address: IpAddr,
         /// Its link address with its state; none if it is no longer known.
-        mac: Option<([u8; 6], Known)>,
+        mac: Option<([u8; 6], Confirmation)>,
         /// Whether its resolution failed.
         failed: bool,
     },
@@ -109,7 +109,7 @@ const NO_ROUTE: u32 = u32::MAX;
 ///
 /// # Errors
 /// It is too short, or has impossible contents.
-pub fn read(kind: u16, flags: u16, body: &[u8]) -> Result<Option<Told>, Malformed> {
+pub fn read(kind: u16, flags: u16, body: &[u8]) -> Result<Option<KernelMessage>, Malformed> {
     match kind {
         libc::RTM_NEWLINK | libc::RTM_DELLINK => link(kind == libc::RTM_NEWLINK, body),
         libc::RTM_NEWADDR | libc::RTM_DELADDR => address(kind == libc::RTM_NEWADDR, body),
@@ -118,26 +118,26 @@ pub fn read(kind: u16, flags: u16, body: &[u8]) -> Result<Option<Told>, Malforme
             let there = kind == libc::RTM_NEWROUTE;
             Ok(match route(body)? {
                 // It exists but is unused; the one it replaced is gone.
-                Some(route) if there && is_dead(&route) => replaces.then_some(Told::RoutesUncertain),
-                route => route.map(|route| Told::Route { route, there, replaces: there && replaces }),
+                Some(route) if there && is_dead(&route) => replaces.then_some(KernelMessage::RoutesUncertain),
+                route => route.map(|route| KernelMessage::Route { route, there, replaces: there && replaces }),
             })
         }
         libc::RTM_NEWNEIGH | libc::RTM_DELNEIGH => neighbour(kind == libc::RTM_NEWNEIGH, body),
-        RTM_DELNEXTHOP => Ok(Some(Told::RoutesUncertain)),
+        RTM_DELNEXTHOP => Ok(Some(KernelMessage::RoutesUncertain)),
         _ => Ok(None),
     }
 }
 
-fn link(there: bool, body: &[u8]) -> Result<Option<Told>, Malformed> {
+fn link(there: bool, body: &[u8]) -> Result<Option<KernelMessage>, Malformed> {
     let told = |link: Link| match (there, link.index) {
-        (true, index) => Told::Link { index, up: link.is_up(), carrier: link.has_carrier() },
-        (false, index) => Told::LinkGone { index },
+        (true, index) => KernelMessage::Link { index, up: link.is_up(), carrier: link.has_carrier() },
+        (false, index) => KernelMessage::LinkGone { index },
     };
     Ok(Link::read(body)?.map(told))
 }
 
-fn address(there: bool, body: &[u8]) -> Result<Option<Told>, Malformed> {
-    let told = |Address { index, address, prefix }| Told::Address { index, address, prefix, there };
+fn address(there: bool, body: &[u8]) -> Result<Option<KernelMessage>, Malformed> {
+    let told = |Address { index, address, prefix }| KernelMessage::Address { index, address, prefix, there };
     Ok(Address::read(body)?.map(told))
 }
 
@@ -190,19 +190,19 @@ fn is_within_link(to: &Destination) -> bool {
     }
 }
 
-fn neighbour(there: bool, body: &[u8]) -> Result<Option<Told>, Malformed> {
+fn neighbour(there: bool, body: &[u8]) -> Result<Option<KernelMessage>, Malformed> {
     let Some(Neighbour { index, address, mac, state }) = Neighbour::read(body)? else { return Ok(None) };
     if address.is_multicast() || state & libc::NUD_NOARP != 0 {
         return Ok(None);
     }
     let known = match state {
-        state if state & libc::NUD_PERMANENT != 0 => Some(Known::Permanent),
-        state if state & libc::NUD_REACHABLE != 0 => Some(Known::Answered),
-        state if state & (libc::NUD_STALE | libc::NUD_DELAY | libc::NUD_PROBE) != 0 => Some(Known::Doubtful),
+        state if state & libc::NUD_PERMANENT != 0 => Some(Confirmation::Permanent),
+        state if state & libc::NUD_REACHABLE != 0 => Some(Confirmation::Answered),
+        state if state & (libc::NUD_STALE | libc::NUD_DELAY | libc::NUD_PROBE) != 0 => Some(Confirmation::Doubtful),
         _ => None,
     };
     let is_station = |mac: &[u8; 6]| mac[0] & 1 == 0 && *mac != [0; 6];
     let mac = mac.filter(|mac| there && is_station(mac)).zip(known);
     let failed = there && state & libc::NUD_FAILED != 0;
-    Ok(Some(Told::Neighbour { index, address, mac, failed }))
+    Ok(Some(KernelMessage::Neighbour { index, address, mac, failed }))
 }

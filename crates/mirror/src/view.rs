@@ -1,8 +1,8 @@
 //! The current state of the kernel according to its messages, and the router's state derived from it.
 
 use crate::change::{Change, Destination};
-use crate::message::{KernelHop, KernelMember, KernelRoute, Told};
-use longwire_router::{InterfaceAddress, Known, MOST_MEMBERS, Member, NextHop, Way};
+use crate::message::{KernelHop, KernelMember, KernelRoute, KernelMessage};
+use longwire_router::{InterfaceAddress, Confirmation, MOST_MEMBERS, Member, NextHop, RouteHops};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -18,12 +18,12 @@ pub struct View {
     links: BTreeMap<u32, (bool, bool)>,
     addresses: BTreeMap<u32, BTreeSet<(IpAddr, u8)>>,
     routes: BTreeMap<Destination, Vec<KernelRoute>>,
-    neighbours: BTreeMap<(u32, IpAddr), ([u8; 6], Known)>,
-    touched: Touched,
+    neighbours: BTreeMap<(u32, IpAddr), ([u8; 6], Confirmation)>,
+    touched: ChangedEntries,
 }
 
 #[derive(Debug, Default)]
-struct Touched {
+struct ChangedEntries {
     links: BTreeSet<u32>,
     addresses: BTreeSet<u32>,
     routes: BTreeSet<Destination>,
@@ -56,21 +56,21 @@ impl View {
     /// Applies a message of the kernel. Returns false if the view may be incomplete from now on, and a dump
     /// is needed.
     #[must_use]
-    pub fn note(&mut self, told: Told) -> bool {
+    pub fn note(&mut self, told: KernelMessage) -> bool {
         match told {
-            Told::Link { index, up, carrier } => {
+            KernelMessage::Link { index, up, carrier } => {
                 let before = self.links.insert(index, (up, carrier));
                 self.touched.links.insert(index);
                 // The kernel removes the IPv4 routes of an interface, and takes its next hops out of routes
                 // and back in, without individual messages.
                 before.is_none_or(|before| before == (up, carrier))
             }
-            Told::LinkGone { index } => {
+            KernelMessage::LinkGone { index } => {
                 self.links.remove(&index);
                 self.touched.links.insert(index);
                 false
             }
-            Told::Address { index, address, prefix, there } => {
+            KernelMessage::Address { index, address, prefix, there } => {
                 let own = self.addresses.entry(index).or_default();
                 let changed =
                     if there { own.insert((address, prefix)) } else { own.remove(&(address, prefix)) };
@@ -79,9 +79,9 @@ impl View {
                 }
                 there || !changed
             }
-            Told::Route { route, there, replaces } => self.note_route(route, there, replaces),
-            Told::RoutesUncertain => false,
-            Told::Neighbour { index, address, mac, failed } => {
+            KernelMessage::Route { route, there, replaces } => self.note_route(route, there, replaces),
+            KernelMessage::RoutesUncertain => false,
+            KernelMessage::Neighbour { index, address, mac, failed } => {
                 self.note_neighbour((index, address), mac, failed);
                 true
             }
@@ -112,7 +112,7 @@ impl View {
         sound
     }
 
-    fn note_neighbour(&mut self, key: (u32, IpAddr), mac: Option<([u8; 6], Known)>, failed: bool) {
+    fn note_neighbour(&mut self, key: (u32, IpAddr), mac: Option<([u8; 6], Confirmation)>, failed: bool) {
         if !self.ports.contains_key(&key.0) {
             return;
         }
@@ -122,7 +122,7 @@ impl View {
         }
         // The kernel forgets neighbours to which it has not sent for a while; the router may be sending all
         // the time.
-        let is_idle = mac.is_none() && !failed && before.is_some_and(|(_, known)| known != Known::Permanent);
+        let is_idle = mac.is_none() && !failed && before.is_some_and(|(_, known)| known != Confirmation::Permanent);
         if !is_idle {
             self.touched.neighbours.insert(key);
         }
@@ -133,7 +133,7 @@ impl View {
     }
 
     /// The next hops of a network.
-    pub fn way(&self, to: &Destination) -> Option<Way> {
+    pub fn way(&self, to: &Destination) -> Option<RouteHops> {
         let list = self.routes.get(to)?;
         let best = list.iter().min_by_key(|route| (!route.is_local_table, route.metric))?;
         let members = match &best.hop {
@@ -150,7 +150,7 @@ impl View {
         });
         let reached = members.chain(others).filter_map(|member| self.reached(member)).take(MOST_MEMBERS);
         // Interfaces without a port of the router lead nowhere.
-        Some(Way::among(reached).unwrap_or(NextHop::Discard.into()))
+        Some(RouteHops::among(reached).unwrap_or(NextHop::Discard.into()))
     }
 
     /// A next hop behind a port of the router.

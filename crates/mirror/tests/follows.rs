@@ -6,7 +6,7 @@ use longwire_mirror::{
     Change, Destination, HopSpec, Mirror, Pair, PortSpec, RouteSpec, Target, configure, routes_of,
 };
 use longwire_netlink::{Message, Socket, interface_index};
-use longwire_router::{Member, NextHop, Router, RouterConfig, RouterPort, Way};
+use longwire_router::{Member, NextHop, Router, RouterConfig, RouterPort, RouteHops};
 use longwire_units::Nanos;
 use std::net::IpAddr;
 use std::process::Command;
@@ -39,11 +39,11 @@ enum Event {
     /// The mirror waits to update the router.
     Waits,
     /// It has updated the router.
-    Told,
+    KernelMessage,
 }
 
 impl Target for Direct {
-    fn routes(&mut self) -> Option<Vec<(Destination, Way)>> {
+    fn routes(&mut self) -> Option<Vec<(Destination, RouteHops)>> {
         Some(routes_of(&self.router.lock().unwrap()))
     }
 
@@ -119,7 +119,7 @@ impl World {
         sh(&self.namespace, script);
     }
 
-    fn way(&self, to: &str) -> Option<Way> {
+    fn way(&self, to: &str) -> Option<RouteHops> {
         let routes = routes_of(&self.router.lock().unwrap());
         routes.into_iter().find(|(known, _)| known.to_string() == to).map(|(_, way)| way)
     }
@@ -127,7 +127,7 @@ impl World {
     /// The next hop of a route that has only one.
     fn hop(&self, to: &str) -> Option<NextHop> {
         match self.way(to) {
-            Some(Way::One(hop)) => Some(hop),
+            Some(RouteHops::One(hop)) => Some(hop),
             _ => None,
         }
     }
@@ -206,10 +206,10 @@ fn what_is_there_then_what_changes() {
     assert_eq!((stats.malformed, stats.refused, stats.foreign), (0, 0, 0), "{stats:?}");
 }
 
-fn ways(members: &[(&str, u16)]) -> Option<Way> {
+fn ways(members: &[(&str, u16)]) -> Option<RouteHops> {
     let member =
         |&(via, weight): &(&str, u16)| Member { hop: NextHop::via(PLACE, via.parse().unwrap()), weight };
-    Way::among(members.iter().map(member)).ok()
+    RouteHops::among(members.iter().map(member)).ok()
 }
 
 #[test]
@@ -253,8 +253,8 @@ fn next_hops_that_were_dead_come_back() {
         NextHop::via(PLACE, IpAddr::from([10, 0, 0, 2])),
         NextHop::via(PLACE + 1, IpAddr::from([10, 5, 0, 2])),
     );
-    let both = Way::among([near, far].map(|hop| Member { hop, weight: 1 })).ok();
-    let one = Some(Way::One(near));
+    let both = RouteHops::among([near, far].map(|hop| Member { hop, weight: 1 })).ok();
+    let one = Some(RouteHops::One(near));
     world.sh("ip link set far up; ip link set other up; ip addr add 10.5.0.1/24 dev other");
     world.sh("ip route add 10.6.0.0/16 nexthop via 10.0.0.2 nexthop via 10.5.0.2; ip route add 10.7.0.0/16 \
         via 10.5.0.2");
@@ -267,11 +267,11 @@ fn next_hops_that_were_dead_come_back() {
     // A next hop without a carrier is used, unless that is disabled.
     world.sh("echo 1 > /proc/sys/net/ipv4/conf/other/ignore_routes_with_linkdown; ip route add 10.7.0.0/16 \
         via 10.5.0.2");
-    world.until("a single next hop", |w| w.way("10.7.0.0/16") == Some(Way::One(far)));
+    world.until("a single next hop", |w| w.way("10.7.0.0/16") == Some(RouteHops::One(far)));
     world.sh("ip link set far down");
     world.until("no carrier", |w| w.way("10.6.0.0/16") == one && w.way("10.7.0.0/16").is_none());
     world.sh("ip link set far up");
-    world.until("a carrier", |w| w.way("10.6.0.0/16") == both && w.way("10.7.0.0/16") == Some(Way::One(far)));
+    world.until("a carrier", |w| w.way("10.6.0.0/16") == both && w.way("10.7.0.0/16") == Some(RouteHops::One(far)));
     let stats = world.mirror.stats();
     assert_eq!((stats.malformed, stats.refused, stats.foreign), (0, 0, 0), "{stats:?}");
 }

@@ -1,8 +1,8 @@
 //! Handmade, truncated and arbitrary messages of the kernel.
 
-use longwire_mirror::{Change, KernelHop, KernelMember, Told, View, read};
+use longwire_mirror::{Change, KernelHop, KernelMember, KernelMessage, View, read};
 use longwire_netlink::Malformed;
-use longwire_router::{Known, Member, NextHop, Way};
+use longwire_router::{Confirmation, Member, NextHop, RouteHops};
 use proptest::prelude::*;
 use std::net::IpAddr;
 
@@ -31,7 +31,7 @@ const MAIN: u8 = libc::RT_TABLE_MAIN;
 const UNICAST: u8 = libc::RTN_UNICAST;
 const THIRD: [u8; 4] = 3u32.to_ne_bytes();
 
-fn told(body: &[u8]) -> Option<Told> {
+fn told(body: &[u8]) -> Option<KernelMessage> {
     read(libc::RTM_NEWROUTE, 0, body).unwrap()
 }
 
@@ -70,7 +70,7 @@ fn via(last: u8, metric: u32) -> Vec<u8> {
 }
 
 /// The changes of the next hops for 10.1.0.0/16.
-fn changes(view: &mut View) -> Vec<Option<Way>> {
+fn changes(view: &mut View) -> Vec<Option<RouteHops>> {
     let hop = |change| match change {
         Change::Route { to, way } if to.to_string() == "10.1.0.0/16" => Some(way),
         _ => None,
@@ -117,7 +117,7 @@ fn routes_are_read() {
     ];
     for (what, body, hop) in table {
         let read = told(&body).map(|told| match told {
-            Told::Route { route, there: true, replaces: false } => {
+            KernelMessage::Route { route, there: true, replaces: false } => {
                 assert_eq!(route.to.to_string(), what);
                 route.hop
             }
@@ -140,7 +140,7 @@ fn of_several_next_hops_all_count_that_are_not_dead() {
         [next_hop(1, 0, 3, "10.0.0.2"), next_hop(0, 0, 9, "10.0.0.6"), next_hop(0, 255, 3, "10.0.0.7")]
             .concat();
     let body = route_v4(16, MAIN, UNICAST, &[(libc::RTA_DST, &[10, 1, 0, 0]), (libc::RTA_MULTIPATH, &list)]);
-    let Some(Told::Route { route, .. }) = told(&body) else { panic!("no route") };
+    let Some(KernelMessage::Route { route, .. }) = told(&body) else { panic!("no route") };
     let member = |index, last: u8, weight| KernelMember {
         index,
         gateway: Some(IpAddr::from([10, 0, 0, last])),
@@ -155,7 +155,7 @@ fn of_several_next_hops_all_count_that_are_not_dead() {
     let body = route_v4(16, MAIN, UNICAST, &[(libc::RTA_DST, &[10, 1, 0, 0]), (libc::RTA_MULTIPATH, &list)]);
     assert!(view.note(read(libc::RTM_NEWROUTE, libc::NLM_F_REPLACE as u16, &body).unwrap().unwrap()));
     let several = |members: &[(&str, u16)]| {
-        Way::among(
+        RouteHops::among(
             members.iter().map(|&(gateway, weight)| Member { hop: NextHop::via(10, ip(gateway)), weight }),
         )
         .unwrap()
@@ -183,7 +183,7 @@ fn routes_whose_next_hops_are_all_dead_are_left_out() {
     for body in [&single, &several] {
         assert_eq!(told(body), None);
         let replaced = read(libc::RTM_NEWROUTE, libc::NLM_F_REPLACE as u16, body).unwrap();
-        assert_eq!(replaced, Some(Told::RoutesUncertain));
+        assert_eq!(replaced, Some(KernelMessage::RoutesUncertain));
         let mut view = view();
         let gone = || read(libc::RTM_DELROUTE, 0, body).unwrap().unwrap();
         assert!(view.note(gone()), "it was not known");
@@ -214,7 +214,7 @@ fn ipv6_next_hops_come_and_go_alone_and_share_flows() {
     };
     let (a, b, c) = ("fe80::a", "fe80::b", "fe80::c");
     let way = |members: &[(&str, u16)]| {
-        Way::among(
+        RouteHops::among(
             members.iter().map(|&(gateway, weight)| Member { hop: NextHop::via(10, ip(gateway)), weight }),
         )
         .ok()
@@ -275,7 +275,7 @@ fn what_can_not_be_is_malformed() {
 #[test]
 fn of_routes_to_one_network_the_lowest_metric_counts() {
     let mut view = view();
-    let hop = |last: u8| Some(Way::One(NextHop::via(10, IpAddr::from([10, 0, 0, last]))));
+    let hop = |last: u8| Some(RouteHops::One(NextHop::via(10, IpAddr::from([10, 0, 0, last]))));
     let mut note = |kind: u16, flags: i32, body: &[u8]| {
         let sound = read(kind, flags as u16, body).unwrap().is_none_or(|told| view.note(told));
         (sound, changes(&mut view))
@@ -341,11 +341,11 @@ fn links_addresses_and_neighbours_become_changes_of_ports() {
     let mac = [2, 0, 0, 0, 0, 9];
     // (type, state, update of the router): idle neighbours that the kernel forgets stay in the router.
     for (kind, state, expected) in [
-        (libc::RTM_NEWNEIGH, libc::NUD_REACHABLE, Some(Some((mac, Known::Answered)))),
+        (libc::RTM_NEWNEIGH, libc::NUD_REACHABLE, Some(Some((mac, Confirmation::Answered)))),
         (libc::RTM_NEWNEIGH, libc::NUD_REACHABLE, None),
-        (libc::RTM_NEWNEIGH, libc::NUD_STALE, Some(Some((mac, Known::Doubtful)))),
+        (libc::RTM_NEWNEIGH, libc::NUD_STALE, Some(Some((mac, Confirmation::Doubtful)))),
         (libc::RTM_DELNEIGH, libc::NUD_STALE, None),
-        (libc::RTM_NEWNEIGH, libc::NUD_PERMANENT, Some(Some((mac, Known::Permanent)))),
+        (libc::RTM_NEWNEIGH, libc::NUD_PERMANENT, Some(Some((mac, Confirmation::Permanent)))),
         (libc::RTM_DELNEIGH, libc::NUD_PERMANENT, Some(None)),
         (libc::RTM_NEWNEIGH, libc::NUD_NOARP, None),
     ] {
@@ -359,11 +359,11 @@ fn links_addresses_and_neighbours_become_changes_of_ports() {
 }
 
 trait NoteIf {
-    fn note_if(&mut self, told: Option<Told>) -> bool;
+    fn note_if(&mut self, told: Option<KernelMessage>) -> bool;
 }
 
 impl NoteIf for View {
-    fn note_if(&mut self, told: Option<Told>) -> bool {
+    fn note_if(&mut self, told: Option<KernelMessage>) -> bool {
         told.is_none_or(|told| self.note(told))
     }
 }

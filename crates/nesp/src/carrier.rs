@@ -32,7 +32,7 @@ const SHORTEST_FRAME: usize = 60;
 
 /// Addresses that an emulator's port listens for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ListenAddresses {
     /// Address and port for UDP over IPv4, if enabled.
     pub udp: Option<(Ipv4Addr, u16)>,
     /// Address and port for UDP over IPv6, if enabled.
@@ -78,7 +78,7 @@ impl Tags {
 
 /// Both ends of a message from the sender's view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ends {
+pub struct MessageEnds {
     /// Hardware addresses: from, to.
     pub macs: ([u8; 6], [u8; 6]),
     /// The frame's VLAN tags.
@@ -106,7 +106,7 @@ pub enum UdpEnds {
     },
 }
 
-impl Ends {
+impl MessageEnds {
     /// The ends of an Ethernet frame without tags.
     pub fn ethernet(from: [u8; 6], to: [u8; 6]) -> Self {
         Self { macs: (from, to), tags: Tags::default(), udp: None }
@@ -130,7 +130,7 @@ pub(crate) fn payload(frame: &[u8]) -> Option<(u16, usize)> {
 /// Whether a frame is for the emulator itself, and its carrier. Frames with the EtherType but without a
 /// message's beginning belong to another experiment, as do those to other addresses.
 #[inline]
-pub fn carried(frame: &[u8], wanted: &Wanted) -> Option<Carrier> {
+pub fn carried(frame: &[u8], wanted: &ListenAddresses) -> Option<Carrier> {
     let (ethertype, at) = payload(frame)?;
     let packet = &frame[at..];
     match ethertype {
@@ -159,13 +159,13 @@ pub fn carried(frame: &[u8], wanted: &Wanted) -> Option<Carrier> {
 }
 
 /// The ends of the answer, and the message, of a frame that is [`carried`] in this way.
-pub fn unwrap<'f>(frame: &'f [u8], wanted: &Wanted) -> Option<(Ends, &'f [u8])> {
+pub fn unwrap<'f>(frame: &'f [u8], wanted: &ListenAddresses) -> Option<(MessageEnds, &'f [u8])> {
     let carrier = carried(frame, wanted)?;
     let from_mac: [u8; 6] = *frame.get(6..)?.first_chunk()?;
     let (ethertype, at) = payload(frame)?;
     let (tags, packet) = (Tags::read(&frame[12..at - 2])?, &frame[at..]);
     if carrier == Carrier::Ethernet {
-        return Some((Ends { macs: (OWN_ADDRESS, from_mac), tags, udp: None }, packet));
+        return Some((MessageEnds { macs: (OWN_ADDRESS, from_mac), tags, udp: None }, packet));
     }
     if carrier == Carrier::Resolution {
         return None;
@@ -182,7 +182,7 @@ pub fn unwrap<'f>(frame: &'f [u8], wanted: &Wanted) -> Option<(Ends, &'f [u8])> 
         let peer = (Ipv6Addr::from_octets(*ip[8..].first_chunk()?), port_at(datagram, 0));
         (UdpEnds::V6 { from: wanted.udp6?, to: peer }, datagram)
     };
-    Some((Ends { macs: (own_mac, from_mac), tags, udp: Some(udp) }, &datagram[8..]))
+    Some((MessageEnds { macs: (own_mac, from_mac), tags, udp: Some(udp) }, &datagram[8..]))
 }
 
 /// The port at an offset of a complete UDP header.
@@ -219,7 +219,7 @@ fn datagram(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// A frame with a message from one end to the other.
-pub fn wrap(ends: &Ends, message: &[u8]) -> Vec<u8> {
+pub fn wrap(ends: &MessageEnds, message: &[u8]) -> Vec<u8> {
     let (from, to) = ends.macs;
     let mut frame = Vec::with_capacity(14 + 8 + IPV6_HEADER + 8 + message.len());
     frame.extend([&to[..], &from, ends.tags.as_slice()].concat());
@@ -282,38 +282,38 @@ mod tests {
     use super::*;
 
     const SIX: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0xfe);
-    const WANTED: Wanted =
-        Wanted { udp: Some((Ipv4Addr::new(10, 0, 0, 254), PORT)), udp6: Some((SIX, PORT)) };
+    const WANTED: ListenAddresses =
+        ListenAddresses { udp: Some((Ipv4Addr::new(10, 0, 0, 254), PORT)), udp6: Some((SIX, PORT)) };
     const HOST: [u8; 6] = [2, 0, 0, 0, 0, 1];
     /// VLAN 5 within VLAN 7 of a provider.
     const TAGGED: [u8; 8] = [0x88, 0xa8, 0, 7, 0x81, 0, 0x20, 5];
 
-    fn udp4() -> Ends {
+    fn udp4() -> MessageEnds {
         let to = WANTED.udp.unwrap();
         let udp = UdpEnds::V4 { from: (Ipv4Addr::new(10, 0, 0, 1), 4000), to };
-        Ends { udp: Some(udp), ..Ends::ethernet(HOST, OWN_ADDRESS) }
+        MessageEnds { udp: Some(udp), ..MessageEnds::ethernet(HOST, OWN_ADDRESS) }
     }
 
-    fn udp6() -> Ends {
+    fn udp6() -> MessageEnds {
         let from = ("fd00::1".parse().unwrap(), 4000);
         let udp = UdpEnds::V6 { from, to: WANTED.udp6.unwrap() };
-        Ends { udp: Some(udp), ..Ends::ethernet(HOST, OWN_ADDRESS) }
+        MessageEnds { udp: Some(udp), ..MessageEnds::ethernet(HOST, OWN_ADDRESS) }
     }
 
     /// The ends of the answer.
-    fn turned(ends: Ends) -> Ends {
+    fn turned(ends: MessageEnds) -> MessageEnds {
         let udp = ends.udp.map(|udp| match udp {
             UdpEnds::V4 { from, to } => UdpEnds::V4 { from: to, to: from },
             UdpEnds::V6 { from, to } => UdpEnds::V6 { from: to, to: from },
         });
-        Ends { macs: (OWN_ADDRESS, HOST), udp, ..ends }
+        MessageEnds { macs: (OWN_ADDRESS, HOST), udp, ..ends }
     }
 
     #[test]
     fn frames_lead_there_and_back() {
-        for ends in [Ends::ethernet(HOST, GROUP_ADDRESS), udp4(), udp6()] {
+        for ends in [MessageEnds::ethernet(HOST, GROUP_ADDRESS), udp4(), udp6()] {
             for tags in [&[][..], &TAGGED[4..], &TAGGED] {
-                let ends = Ends { tags: Tags::read(tags).unwrap(), ..ends };
+                let ends = MessageEnds { tags: Tags::read(tags).unwrap(), ..ends };
                 let frame = wrap(&ends, b"NESP and more");
                 let (back, message) = unwrap(&frame, &WANTED).unwrap();
                 assert_eq!(back, turned(ends));
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn others_frames_are_left_alone() {
-        let others = |ends: Ends, carrier: Carrier, changes: &[(usize, u8)], whole: usize| {
+        let others = |ends: MessageEnds, carrier: Carrier, changes: &[(usize, u8)], whole: usize| {
             let ours = wrap(&ends, b"NESP");
             assert_eq!(carried(&ours, &WANTED), Some(carrier));
             for &(at, byte) in changes {
@@ -351,10 +351,10 @@ mod tests {
             }
             ours
         };
-        let group = Ends::ethernet(HOST, GROUP_ADDRESS);
+        let group = MessageEnds::ethernet(HOST, GROUP_ADDRESS);
         others(group, Carrier::Ethernet, &[(0, 5), (13, 0xb6), (14, b'n')], 18);
         // Three tags are too many, and half a tag is invalid.
-        let tagged = Ends { tags: Tags::read(&TAGGED).unwrap(), ..group };
+        let tagged = MessageEnds { tags: Tags::read(&TAGGED).unwrap(), ..group };
         let tagged = others(tagged, Carrier::Ethernet, &[(12, 0x91), (20, 0x89), (22, b'n')], 26);
         let thrice = [&tagged[..12], &TAGGED[..4], &tagged[12..]].concat();
         assert_eq!(carried(&thrice, &WANTED), None);
@@ -373,11 +373,11 @@ mod tests {
             (39, 7),
         ];
         let ours = others(udp4(), Carrier::Udp, &changes, 46);
-        assert_eq!(carried(&ours, &Wanted { udp: None, ..WANTED }), None);
+        assert_eq!(carried(&ours, &ListenAddresses { udp: None, ..WANTED }), None);
         // Version, the protocol (an extension header among others), address, port, lengths.
         let changes =
             [(14, 0x45), (20, 6), (20, 0), (20, 44), (53, 253), (57, 1), (18, 9), (19, 9), (58, 9), (59, 7)];
         let ours = others(udp6(), Carrier::Udp, &changes, 66);
-        assert_eq!(carried(&ours, &Wanted { udp6: None, ..WANTED }), None);
+        assert_eq!(carried(&ours, &ListenAddresses { udp6: None, ..WANTED }), None);
     }
 }

@@ -23,20 +23,20 @@ struct Session {
 
 /// A request that was refused, with the emulator's reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct RequestRefusal {
     /// Kind of reason.
     pub code: ErrorCode,
     /// The reason.
     pub why: String,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RequestRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.why)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for RequestRefusal {}
 
 impl Client {
     /// A client without a session; `nonce` is random.
@@ -88,16 +88,16 @@ impl Client {
 
 impl Answer<'_> {
     /// The reason, if it was refused.
-    pub fn refusal(&self) -> Option<Refused> {
+    pub fn refusal(&self) -> Option<RequestRefusal> {
         if self.status != Status::Refused {
             return None;
         }
         let reason = self.items.iter().find_map(|item| match item {
-            Item::Error(code, why) => Some(Refused { code: *code, why: why.clone().into_owned() }),
+            Item::Error(code, why) => Some(RequestRefusal { code: *code, why: why.clone().into_owned() }),
             _ => None,
         });
         Some(
-            reason.unwrap_or_else(|| Refused {
+            reason.unwrap_or_else(|| RequestRefusal {
                 code: ErrorCode::BadRequest,
                 why: "no reason was given".into(),
             }),

@@ -17,7 +17,7 @@ pub(crate) struct Group {
 }
 
 /// Outcome of a part.
-pub(crate) enum Assembled {
+pub(crate) enum GroupState {
     /// Other parts are missing.
     Partial,
     /// The last part: all items, in the order of the parts.
@@ -28,10 +28,10 @@ pub(crate) enum Assembled {
 
 /// Adds a part to a session's open group. A part of another group starts that one, and discards the previous
 /// group.
-pub(crate) fn add(open: &mut Option<Group>, request: Request<'_>, now: u64) -> Assembled {
+pub(crate) fn add(open: &mut Option<Group>, request: Request<'_>, now: u64) -> GroupState {
     let items = request.items.into_iter().map(Item::into_owned).collect();
     if request.parts == 1 {
-        return Assembled::Whole(items);
+        return GroupState::Whole(items);
     }
     let current =
         |group: &&mut Group| group.number == request.group && now.saturating_sub(group.begun) <= PATIENCE;
@@ -44,20 +44,20 @@ pub(crate) fn add(open: &mut Option<Group>, request: Request<'_>, now: u64) -> A
             begun: now,
         });
     }
-    let Some(group) = open else { return Assembled::Partial };
+    let Some(group) = open else { return GroupState::Partial };
     let same = (group.operation, group.time, group.parts.len())
         == (request.operation, request.time, usize::from(request.parts));
     if !same {
         *open = None;
-        return Assembled::Refused(
+        return GroupState::Refused(
             ErrorCode::BadRequest,
             "the parts of a group differ in operation, time or number",
         );
     }
     group.parts[usize::from(request.part)] = Some(items);
     if group.parts.iter().any(Option::is_none) {
-        return Assembled::Partial;
+        return GroupState::Partial;
     }
     let parts = open.take().map(|group| group.parts).unwrap_or_default();
-    Assembled::Whole(parts.into_iter().flatten().flatten().collect())
+    GroupState::Whole(parts.into_iter().flatten().flatten().collect())
 }

@@ -20,13 +20,13 @@ mod window;
 
 pub use body::{Answer, Operation, Request, Status, Welcome};
 pub use carrier::{
-    Carrier, ETHERTYPE, Ends, GROUP_ADDRESS, PORT, Tags, UdpEnds, Wanted, carried, resolution_answer, unwrap,
+    Carrier, ETHERTYPE, MessageEnds, GROUP_ADDRESS, PORT, Tags, UdpEnds, ListenAddresses, carried, resolution_answer, unwrap,
     wrap,
 };
-pub use client::{Client, Refused};
+pub use client::{Client, RequestRefusal};
 pub use item::{ErrorCode, Item, Items, Kind, MOST_NAME, MOST_TEXT};
 pub use key::{Key, KeyError, MacKey, SHORTEST_KEY, TAG};
 pub use message::{MAGIC, MOST, Malformed, Message, MessageKind, VERSION, seal};
-pub use retry::{Due, Retry};
+pub use retry::{RetryAction, Retry};
 pub use server::{Counters, Job, Outcome, Server};
 pub use window::{Freshness, Window};

@@ -2,7 +2,7 @@
 
 /// The next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Due {
+pub enum RetryAction {
     /// Send it.
     Send,
     /// Wait until this time for an answer.
@@ -32,18 +32,18 @@ impl Retry {
         Self { end: now.saturating_add(patience), next: now, wait: FIRST, sent: 0 }
     }
 
-    /// The action at `now`. After [`Due::Send`] the message is treated as sent.
-    pub fn due(&mut self, now: u64) -> Due {
+    /// The action at `now`. After [`RetryAction::Send`] the message is treated as sent.
+    pub fn due(&mut self, now: u64) -> RetryAction {
         if now >= self.end {
-            return Due::GiveUp;
+            return RetryAction::GiveUp;
         }
         if now < self.next {
-            return Due::Wait(self.next.min(self.end));
+            return RetryAction::Wait(self.next.min(self.end));
         }
         self.next = now.saturating_add(self.wait);
         self.wait = (self.wait * 2).min(LONGEST);
         self.sent += 1;
-        Due::Send
+        RetryAction::Send
     }
 }
 
@@ -57,9 +57,9 @@ mod tests {
         let mut retry = Retry::new(now, 9_000_000_000);
         loop {
             match retry.due(now) {
-                Due::Send => sent.push((now - 1_000) / 1_000_000),
-                Due::Wait(until) => now = until,
-                Due::GiveUp => break,
+                RetryAction::Send => sent.push((now - 1_000) / 1_000_000),
+                RetryAction::Wait(until) => now = until,
+                RetryAction::GiveUp => break,
             }
         }
         assert_eq!(sent, [0, 200, 600, 1400, 3000, 5000, 7000]);

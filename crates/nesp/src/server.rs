@@ -7,7 +7,7 @@
 //! that was idle for longest ends, and all numbers up to its own become invalid.
 
 use crate::body::{Answer, Operation, Request, Status, Welcome};
-use crate::group::{Assembled, Group, add};
+use crate::group::{GroupState, Group, add};
 use crate::item::{ErrorCode, Item, Items};
 use crate::key::TAG;
 use crate::key::{Key, MacKey};
@@ -216,15 +216,15 @@ impl Session {
         counters.requests += 1;
         let (operation, time) = (request.operation, request.time);
         match add(&mut self.group, request, now) {
-            Assembled::Whole(items) => {
+            GroupState::Whole(items) => {
                 let (session, sequence, tag) = (self.number, message.sequence, *message.tag);
                 Outcome::Work(Job { session, sequence, tag, operation, time, items })
             }
-            Assembled::Partial => {
+            GroupState::Partial => {
                 let answer = Answer { status: Status::Partial, time: now, items: Vec::new() };
                 self.answer(message.sequence, *message.tag, &answer).map_or(Outcome::Nothing, Outcome::Reply)
             }
-            Assembled::Refused(code, why) => self.refuse(message, now, code, why),
+            GroupState::Refused(code, why) => self.refuse(message, now, code, why),
         }
     }
 

@@ -2,7 +2,7 @@
 
 mod page;
 
-use longwire_nesp::{Ends, GROUP_ADDRESS, wrap};
+use longwire_nesp::{MessageEnds, GROUP_ADDRESS, wrap};
 use std::process::Command;
 
 const HOST: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -65,10 +65,10 @@ fn tshark_shows_the_vectors() {
         "page-answer",
     ];
     let mut frames: Vec<_> =
-        names.iter().map(|name| wrap(&Ends::ethernet(HOST, GROUP_ADDRESS), &page[name])).collect();
+        names.iter().map(|name| wrap(&MessageEnds::ethernet(HOST, GROUP_ADDRESS), &page[name])).collect();
     frames.extend(["vlan", "udp", "udp6"].map(|name| page[name].clone()));
     // Truncated within an item, and of another version.
-    let mut cut = wrap(&Ends::ethernet(HOST, GROUP_ADDRESS), &page["set"]);
+    let mut cut = wrap(&MessageEnds::ethernet(HOST, GROUP_ADDRESS), &page["set"]);
     cut[14 + 37..14 + 39].copy_from_slice(&[1, 0]);
     frames.push(cut);
     let file = std::env::temp_dir().join(format!("longwire-nesp-{}.pcap", std::process::id()));

@@ -3,7 +3,7 @@
 mod page;
 
 use longwire_nesp::{
-    Answer, Client, Ends, ErrorCode, GROUP_ADDRESS, Item, Key, Kind, Operation, Outcome, Request, Server,
+    Answer, Client, MessageEnds, ErrorCode, GROUP_ADDRESS, Item, Key, Kind, Operation, Outcome, Request, Server,
     Status, Tags, UdpEnds, Welcome, resolution_answer, unwrap, wrap,
 };
 use page::vectors;
@@ -71,12 +71,12 @@ fn spoken() -> BTreeMap<&'static str, Vec<u8>> {
         assert_eq!(client.take_answer(&reply).unwrap(), answer);
         said.extend([(name, sealed), (answer_name, reply)]);
     }
-    let group = Ends::ethernet(HOST, GROUP_ADDRESS);
-    let tagged = Ends { tags: Tags::read(&[0x81, 0, 0, 5]).unwrap(), ..group };
-    let host = Ends::ethernet(HOST, [2, 0x4e, 0x45, 0x53, 0x50, 1]);
+    let group = MessageEnds::ethernet(HOST, GROUP_ADDRESS);
+    let tagged = MessageEnds { tags: Tags::read(&[0x81, 0, 0, 5]).unwrap(), ..group };
+    let host = MessageEnds::ethernet(HOST, [2, 0x4e, 0x45, 0x53, 0x50, 1]);
     let v4 = UdpEnds::V4 { from: (Ipv4Addr::new(10, 0, 0, 1), 40_000), to: (SERVER, 8805) };
     let v6 = UdpEnds::V6 { from: ("fd00::1".parse().unwrap(), 40_000), to: (SERVER6, 8805) };
-    let (udp, udp6) = (Ends { udp: Some(v4), ..host }, Ends { udp: Some(v6), ..host });
+    let (udp, udp6) = (MessageEnds { udp: Some(v4), ..host }, MessageEnds { udp: Some(v6), ..host });
     for (name, ends) in [("ethernet", group), ("vlan", tagged), ("udp", udp), ("udp6", udp6)] {
         said.insert(name, wrap(&ends, &said["hello"]));
     }
@@ -100,7 +100,7 @@ fn the_page_s_vectors_are_what_both_sides_say() {
 #[test]
 fn the_page_s_frames_carry_its_messages() {
     let page = vectors();
-    let wanted = longwire_nesp::Wanted { udp: Some((SERVER, 8805)), udp6: Some((SERVER6, 8805)) };
+    let wanted = longwire_nesp::ListenAddresses { udp: Some((SERVER, 8805)), udp6: Some((SERVER6, 8805)) };
     for name in ["ethernet", "vlan", "udp", "udp6"] {
         let (_, message) = unwrap(&page[name], &wanted).unwrap();
         assert!(message.starts_with(&page["hello"]), "{name}");

@@ -16,14 +16,14 @@ const STEP: usize = 2 << 20;
 /// Keeps [`AHEAD`] of an arena's memory resident beyond what is in use. Dropping it ends the thread; that
 /// must happen before the arena goes.
 pub(crate) struct Growth {
-    shared: Arc<Shared>,
+    shared: Arc<GrowthState>,
     thread: Option<JoinHandle<()>>,
     /// As in `shared`, for comparing.
     wanted: usize,
     bytes: usize,
 }
 
-struct Shared {
+struct GrowthState {
     /// Bytes from the start of the arena that are to be resident.
     wanted: AtomicUsize,
     has_ended: AtomicBool,
@@ -35,7 +35,7 @@ impl Growth {
     pub fn start(arena: &Arena) -> Self {
         let bytes = arena.len() * LINE;
         let wanted = bytes.min(AHEAD);
-        let shared = Arc::new(Shared { wanted: wanted.into(), has_ended: false.into() });
+        let shared = Arc::new(GrowthState { wanted: wanted.into(), has_ended: false.into() });
         let start = arena.as_ptr().expose_provenance();
         let (theirs, memory) = (Arc::clone(&shared), start..start + bytes);
         let builder = std::thread::Builder::new().name("memory".into());
@@ -71,7 +71,7 @@ impl Drop for Growth {
 }
 
 /// Makes memory resident as it is wanted, until the end; `done` bytes are.
-fn grow(shared: &Shared, memory: &Range<usize>, mut done: usize) {
+fn grow(shared: &GrowthState, memory: &Range<usize>, mut done: usize) {
     while !shared.has_ended.load(Ordering::Relaxed) {
         if done >= shared.wanted.load(Ordering::Relaxed) {
             std::thread::park();

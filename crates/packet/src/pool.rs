@@ -17,7 +17,7 @@ use crate::arena::{Arena, LINE, Line, PoolError};
 use crate::class::{CLASSES, EXACT_LINES, class_of, lines_of_class};
 use crate::growth::{AHEAD, Growth};
 use crate::hints::prefetch;
-use crate::shelf::{LOT, Shelf};
+use crate::shelf::{LOT, FreeSlots};
 use crate::{Batch, Handle, Meta};
 use runs::Chunks;
 use std::ops::Range;
@@ -53,7 +53,7 @@ pub struct Pool {
     arena: Arena,
     pages: Box<[Page]>,
     /// One per exact class.
-    shelves: Box<[Shelf]>,
+    shelves: Box<[FreeSlots]>,
     /// Pages that serve no class.
     empty: Vec<u32>,
     /// By class: first page with room.
@@ -101,7 +101,7 @@ impl Pool {
             growth: None,
             arena,
             pages: vec![idle; pages as usize].into(),
-            shelves: (0..=EXACT_LINES).map(|_| Shelf::empty()).collect(),
+            shelves: (0..=EXACT_LINES).map(|_| FreeSlots::empty()).collect(),
             empty: (0..pages as u32).rev().collect(),
             room: [NONE; CLASSES],
             class_lines: std::array::from_fn(lines_of_class),
@@ -123,7 +123,7 @@ impl Pool {
             return None;
         }
         let class = class_of(len);
-        let index = match self.shelves.get_mut(class).and_then(Shelf::pop) {
+        let index = match self.shelves.get_mut(class).and_then(FreeSlots::pop) {
             Some(index) => index,
             None => self.take(class)?,
         };

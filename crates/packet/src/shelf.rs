@@ -8,12 +8,12 @@ pub(crate) const LOT: usize = 512;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct FreeSlots {
     count: usize,
     slots: Box<[u32]>,
 }
 
-impl Shelf {
+impl FreeSlots {
     pub fn empty() -> Self {
         Self { count: 0, slots: vec![0; SHELF].into() }
     }
@@ -47,7 +47,7 @@ impl Shelf {
         &self.slots[self.count - most.min(self.count)..self.count]
     }
 
-    /// Removes the last `taken` slots, after they were read through [`Shelf::last`].
+    /// Removes the last `taken` slots, after they were read through [`FreeSlots::last`].
     #[inline]
     pub fn forget(&mut self, taken: usize) {
         self.count -= taken;
@@ -59,7 +59,7 @@ impl Shelf {
         &mut self.slots[self.count..]
     }
 
-    /// Keeps the first `added` slots that were written to [`Shelf::room`].
+    /// Keeps the first `added` slots that were written to [`FreeSlots::room`].
     #[inline]
     pub fn keep(&mut self, added: usize) {
         self.count += added;

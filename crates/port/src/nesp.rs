@@ -6,7 +6,7 @@
 
 use crate::intercepted::{InterceptedPort, Interceptor};
 use longwire_block::{Port, PortError, PortStats};
-use longwire_nesp::{Wanted, carried};
+use longwire_nesp::{ListenAddresses, carried};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -75,7 +75,7 @@ impl NespEnd {
 /// Takes messages out of a port's received packets.
 pub struct NespInterceptor {
     place: u16,
-    wanted: Wanted,
+    wanted: ListenAddresses,
     messages: SyncSender<NespFrame>,
     answers: Consumer<Vec<u8>>,
     intake: Arc<Intake>,
@@ -90,7 +90,7 @@ impl NespInterceptor {
     pub fn wrap(
         port: Box<dyn Port>,
         place: u16,
-        wanted: Wanted,
+        wanted: ListenAddresses,
         messages: SyncSender<NespFrame>,
     ) -> (InterceptedPort<Self>, NespEnd) {
         let (sender, answers) = RingBuffer::new(ANSWERS);
@@ -171,7 +171,7 @@ impl NespInterceptor {
     }
 }
 
-fn is_message(pool: &Pool, handle: longwire_packet::Handle, wanted: &Wanted) -> bool {
+fn is_message(pool: &Pool, handle: longwire_packet::Handle, wanted: &ListenAddresses) -> bool {
     !pool.meta(handle).is_train() && carried(pool.data(handle), wanted).is_some()
 }
 
@@ -208,16 +208,16 @@ mod tests {
     use super::*;
     use crate::driver::memory::MemoryPort;
     use longwire_block::Stamp;
-    use longwire_nesp::{Ends, GROUP_ADDRESS, wrap};
+    use longwire_nesp::{MessageEnds, GROUP_ADDRESS, wrap};
     use std::sync::mpsc::sync_channel;
 
     #[test]
     fn messages_leave_the_path_within_limits_and_answers_enter_it() {
         let (inner, mut far) = MemoryPort::pair("p", Stamp::Source, 512, 1 << 17);
         let (messages, arrived) = sync_channel(512);
-        let (mut port, mut end) = NespInterceptor::wrap(Box::new(inner), 7, Wanted::default(), messages);
+        let (mut port, mut end) = NespInterceptor::wrap(Box::new(inner), 7, ListenAddresses::default(), messages);
         let mut pool = Pool::new(4 << 20).unwrap();
-        let message = wrap(&Ends::ethernet([2; 6], GROUP_ADDRESS), b"NESP");
+        let message = wrap(&MessageEnds::ethernet([2; 6], GROUP_ADDRESS), b"NESP");
         let other = [&[2; 12][..], &[0x88, 0xb5], &[0; 46]].concat();
         let mut passed = 0;
         // A hundred at once: as many as the bucket holds; then one per millisecond.

@@ -69,7 +69,7 @@ pub use memory::{Fault, Region};
 pub use object::{LinkFault, Object, ObjectError};
 pub use packet::{MIN_PACKET, Packet};
 pub use program::{Exit, Function, Line, Program};
-pub use shipped::Shipped;
+pub use shipped::ShippedForwarder;
 pub use stack::Stack;
 pub use state::State;
 pub use verdict::{ABORTED, Abort, DROP, PASS, REDIRECT, TRANSMIT, Verdict};

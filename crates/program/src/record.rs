@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use crate::map::Map;
 use crate::map::ring::{End, MAX_RECORD};
 use crate::memory::{Fault, Region};
-use crate::reserved::Reserved;
+use crate::reserved::ReservedRecord;
 
 /// Errors that helpers return, as in errno(3).
 const E2BIG: i64 = 7;
@@ -32,7 +32,7 @@ impl Machine<'_> {
         let place = length.and_then(|length| map.reserve(0, length).map(|place| (place, length)));
         let Some((place, length)) = place else { return Ok(0) };
         let address = Region::Map(index).address(place);
-        self.stack.records.add(Reserved { address, length });
+        self.stack.records.add(ReservedRecord { address, length });
         Ok(address)
     }
 
@@ -103,7 +103,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn finish(&self, Reserved { address, length }: Reserved, end: End) {
+    fn finish(&self, ReservedRecord { address, length }: ReservedRecord, end: End) {
         if let Some((Region::Map(map), place)) = Region::of(address)
             && let Some(map) = self.maps.at(u32::from(map))
         {

@@ -3,7 +3,7 @@
 
 /// A forwarder that ships with Longwire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shipped {
+pub struct ShippedForwarder {
     /// Its name in scenarios: `syn-monitor`.
     pub name: &'static str,
     /// The function in its object.
@@ -14,7 +14,7 @@ pub struct Shipped {
 
 macro_rules! shipped {
     ($($name:literal $function:literal)+) => {
-        impl Shipped {
+        impl ShippedForwarder {
             /// All of them, by name.
             pub const ALL: &'static [Self] = &[
                 $(Self {
@@ -47,7 +47,7 @@ shipped! {
     "wavelet" "wavelet"
 }
 
-impl Shipped {
+impl ShippedForwarder {
     /// The forwarder of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         Self::ALL.iter().find(|shipped| shipped.name == name)
@@ -61,13 +61,13 @@ mod tests {
 
     #[test]
     fn each_holds_the_function_that_it_names() {
-        for shipped in Shipped::ALL {
+        for shipped in ShippedForwarder::ALL {
             let object = Object::parse(shipped.object).unwrap();
             assert_eq!(&*object.program(shipped.function).unwrap().name, shipped.function);
             assert_eq!(shipped.name, shipped.function.replace('_', "-"));
-            assert_eq!(Shipped::named(shipped.name), Some(shipped));
+            assert_eq!(ShippedForwarder::named(shipped.name), Some(shipped));
         }
-        assert!(Shipped::ALL.is_sorted_by_key(|shipped| shipped.name));
-        assert_eq!(Shipped::named("firewall"), None);
+        assert!(ShippedForwarder::ALL.is_sorted_by_key(|shipped| shipped.name));
+        assert_eq!(ShippedForwarder::named("firewall"), None);
     }
 }

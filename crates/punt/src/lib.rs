@@ -36,7 +36,7 @@ pub use inline::{Inline, InlineService};
 pub use layout::{Class, Facts, HEAD, MAGIC, MAX_FRAME, RingSizes, VERSION, Verdict};
 pub use level::{AttachmentId, AttachmentView};
 pub use limits::Limits;
-pub use listener::{Expected, Listener, ListenerError};
+pub use listener::{ExpectedProcess, Listener, ListenerError};
 pub use punt::{AttachSender, Punt};
 pub use ring::CorruptRing;
 pub use service::{PuntedPacket, Service, ServiceOutput};

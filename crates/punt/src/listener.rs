@@ -56,7 +56,7 @@ pub enum ListenerError {
 
 /// A process that may attach.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedProcess {
     /// The name that the process must use; up to 32 bytes.
     pub name: String,
     /// Limits of its attachment.
@@ -69,7 +69,7 @@ pub struct Expected {
 /// Expected processes, by attachment numbers, and all guarantees.
 #[derive(Debug)]
 struct AdmissionTable {
-    attachments: Vec<Option<Expected>>,
+    attachments: Vec<Option<ExpectedProcess>>,
     admission: Admission,
 }
 
@@ -119,7 +119,7 @@ impl Listener {
     ///
     /// # Errors
     /// The request does not fit, with the computation; or the name is in use.
-    pub fn expect(&self, attachment: AttachmentId, expected: Expected) -> Result<(), DoesNotFit> {
+    pub fn expect(&self, attachment: AttachmentId, expected: ExpectedProcess) -> Result<(), DoesNotFit> {
         let AttachmentId(_, number) = attachment;
         let mut admissions = lock(&self.admissions);
         let name = &expected.name;
@@ -318,7 +318,7 @@ impl Host {
         let hello = Hello::read(hello)?;
         let admissions = Arc::clone(&self.admissions);
         let mut admissions = lock(&admissions);
-        let of_name = |attachment: &Option<Expected>| {
+        let of_name = |attachment: &Option<ExpectedProcess>| {
             attachment.as_ref().is_some_and(|attachment| attachment.name == hello.name)
         };
         let Some(number) = admissions.attachments.iter().position(of_name) else {
@@ -335,7 +335,7 @@ impl Host {
         if self.peers.iter().any(is_attached) {
             return Err(format!("{} is there already", hello.name));
         }
-        let Some(Expected { limits, promise, .. }) = admissions.attachments[number].clone() else {
+        let Some(ExpectedProcess { limits, promise, .. }) = admissions.attachments[number].clone() else {
             return Err("nobody is expected any more".into());
         };
         let asked = Request { packets: hello.packets, cycles: hello.cycles };

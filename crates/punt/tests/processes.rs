@@ -5,7 +5,7 @@ mod support;
 
 use longwire_punt::client::{ClientError, Control, Event, Hello};
 use longwire_punt::{
-    Admission, AttachmentId, Capacity, Counts, CutReason, Expected, Limits, Listener, Punt, Request, Verdict,
+    Admission, AttachmentId, Capacity, Counts, CutReason, ExpectedProcess, Limits, Listener, Punt, Request, Verdict,
 };
 use longwire_units::Nanos;
 use std::io::{Read, Write};
@@ -33,7 +33,7 @@ impl Router {
         let admission = Admission::new(Capacity { packets: 1_000_000, cycles: 1_000_000_000 });
         let sender = punt.control_sender(admission.capacity().packets);
         let listener = Listener::open(&path, sender, admission).unwrap();
-        listener.expect(attachment, Expected { name: "test".into(), limits, promise: None }).unwrap();
+        listener.expect(attachment, ExpectedProcess { name: "test".into(), limits, promise: None }).unwrap();
         Self { below: Below::new(punt), attachment, listener }
     }
 
@@ -281,7 +281,7 @@ fn what_was_promised_beforehand_is_kept_and_no_more_is_given() {
     let mut expect = |name: &str, packets, cycles| {
         let attachment = router.below.punt.add_control(name, Limits::default()).unwrap();
         let promise = Some((Request { packets, cycles }, 1));
-        let expected = Expected { name: name.into(), limits: Limits::default(), promise };
+        let expected = ExpectedProcess { name: name.into(), limits: Limits::default(), promise };
         (attachment, router.listener.expect(attachment, expected).map_err(|error| error.to_string()))
     };
     let (early, done) = expect("early", 700_000, 1000);
@@ -311,7 +311,7 @@ fn what_was_promised_beforehand_is_kept_and_no_more_is_given() {
         let promise = Some((Request { packets, cycles: 100 }, 1));
         router
             .listener
-            .expect(attachment, Expected { name: "other".into(), limits: Limits::default(), promise })
+            .expect(attachment, ExpectedProcess { name: "other".into(), limits: Limits::default(), promise })
     };
     assert!(expect(400_000).is_err());
     router.listener.forget(early);

@@ -6,7 +6,7 @@
 use longwire_block::{Node, Outbox};
 use longwire_packet::{BATCH, Batch, Pool};
 use longwire_program::map::{MapKind, MapSpec};
-use longwire_program::{Object, Program, Shipped, assemble};
+use longwire_program::{Object, Program, ShippedForwarder, assemble};
 use longwire_router::{
     FlowKey, Forwarder, Installation, InterfaceAddress, Key, NextHop, Router, RouterConfig, RouterPort,
     RouterPrices,
@@ -82,7 +82,7 @@ fn install(router: &mut Router, what: &str) -> Result<(), Failure> {
 }
 
 fn program(what: &str) -> Result<Program, Failure> {
-    if let Some(shipped) = Shipped::named(what) {
+    if let Some(shipped) = ShippedForwarder::named(what) {
         return Ok(Object::parse(shipped.object)?.program(shipped.function)?);
     }
     let lookup = "r1 = 0\n *(u32 *)(r10 - 4) = r1\n r2 = r10\n r2 += -4\n r1 = map[0] ll\n call 1";

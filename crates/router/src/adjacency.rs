@@ -45,7 +45,7 @@ impl Adjacency {
 mod tests {
     use crate::router::{Router, RouterConfig};
     use crate::support::{frame_v4, host_mac, three_ports};
-    use crate::{NextHop, Way};
+    use crate::{NextHop, RouteHops};
     use longwire_block::{DropReason, Node, Outbox, refusal};
     use longwire_packet::{Batch, Pool};
     use std::net::IpAddr;
@@ -72,7 +72,7 @@ mod tests {
         let mut router = Router::new(config).unwrap();
         let prefix = "20.0.0.0/8".parse().unwrap();
         let gateway = |number: u8| IpAddr::from([10, 0, number, 9]);
-        let way = |number: u8| Way::One(NextHop::via(10 + 10 * u16::from(number), gateway(number)));
+        let way = |number: u8| RouteHops::One(NextHop::via(10 + 10 * u16::from(number), gateway(number)));
         router.set_neighbour(20, gateway(1), host_mac(1));
         router.set_neighbour(30, gateway(2), host_mac(2));
         router.add_route_v4(prefix, way(1)).unwrap();

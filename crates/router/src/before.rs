@@ -8,7 +8,7 @@ use longwire_packet::{BATCH, FirstLine, Handle, Pool};
 
 /// The first bytes of a packet, and its length.
 #[derive(Debug, Clone, Copy)]
-struct Noted {
+struct OriginalBytes {
     handle: Handle,
     len: u32,
     line: FirstLine,
@@ -17,9 +17,9 @@ struct Noted {
 /// Copies for packets being decided about, and for some that wait.
 #[derive(Debug)]
 pub(crate) struct Before {
-    noted: Box<[Noted; BATCH]>,
+    noted: Box<[OriginalBytes; BATCH]>,
     count: usize,
-    held: Vec<Noted>,
+    held: Vec<OriginalBytes>,
 }
 
 /// Capacity for waiting packets. Errors about others that wait quote them as they are.
@@ -27,7 +27,7 @@ const HELD: usize = 512;
 
 impl Before {
     pub fn new() -> Self {
-        let none = Noted { handle: Handle::NONE, len: 0, line: [0; size_of::<FirstLine>()] };
+        let none = OriginalBytes { handle: Handle::NONE, len: 0, line: [0; size_of::<FirstLine>()] };
         Self { noted: Box::new([none; BATCH]), count: 0, held: Vec::new() }
     }
 
@@ -41,7 +41,7 @@ impl Before {
     #[inline]
     pub fn note_as(&mut self, pool: &Pool, handle: Handle, line: FirstLine) {
         if let Some(place) = self.noted.get_mut(self.count) {
-            *place = Noted { handle, len: pool.meta(handle).len, line };
+            *place = OriginalBytes { handle, len: pool.meta(handle).len, line };
             self.count += 1;
         }
     }
@@ -84,7 +84,7 @@ impl Before {
         }
     }
 
-    fn noted(&self) -> &[Noted] {
+    fn noted(&self) -> &[OriginalBytes] {
         &self.noted[..self.count]
     }
 }

@@ -34,7 +34,7 @@ pub enum Class {
         hop: HopId,
     },
     /// Something for full IP.
-    Exceptional(Why),
+    Exceptional(FullIpReason),
     /// Nothing a router forwards.
     Dropped(DropReason),
 }
@@ -42,7 +42,7 @@ pub enum Class {
 /// Reason why a packet needs full IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Why {
+pub enum FullIpReason {
     /// An IPv4 header with options.
     Options,
     /// An IPv6 hop-by-hop header.
@@ -65,7 +65,7 @@ pub enum Why {
     Unresolved,
 }
 
-impl Why {
+impl FullIpReason {
     /// Every reason, in order of its number.
     pub const ALL: [Self; 10] = [
         Self::Options,
@@ -132,10 +132,10 @@ impl IpClassifier {
         let class = match u16::from_be_bytes([ethernet[12], ethernet[13]]) {
             ethertype::IPV4 => v4(packet, on_wire),
             ethertype::IPV6 => v6(packet, on_wire),
-            ethertype::ARP => return Class::Exceptional(Why::Arp),
+            ethertype::ARP => return Class::Exceptional(FullIpReason::Arp),
             _ => Class::Dropped(DropReason::Unserved),
         };
-        if to_group && !matches!(class, Class::Dropped(_)) { Class::Exceptional(Why::Group) } else { class }
+        if to_group && !matches!(class, Class::Dropped(_)) { Class::Exceptional(FullIpReason::Group) } else { class }
     }
 }
 
@@ -181,17 +181,17 @@ fn v4(packet: &[u8], on_wire: usize) -> Class {
             return Class::Dropped(DropReason::Martian);
         }
         if destination >= 0xe000_0000 {
-            return Class::Exceptional(Why::Group);
+            return Class::Exceptional(FullIpReason::Group);
         }
         if is_link_local_v4(source) || is_link_local_v4(destination) {
-            return Class::Exceptional(Why::LinkLocal);
+            return Class::Exceptional(FullIpReason::LinkLocal);
         }
     }
     if header_len > 20 {
-        return Class::Exceptional(Why::Options);
+        return Class::Exceptional(FullIpReason::Options);
     }
     if header[8] <= 1 {
-        return Class::Exceptional(Why::Expired);
+        return Class::Exceptional(FullIpReason::Expired);
     }
     Class::V4 { destination }
 }
@@ -237,19 +237,19 @@ fn v6(packet: &[u8], on_wire: usize) -> Class {
         return Class::Dropped(DropReason::Martian);
     }
     if destination >> 120 == 0xff {
-        return Class::Exceptional(Why::Group);
+        return Class::Exceptional(FullIpReason::Group);
     }
     if is_link_local(source) || is_link_local(destination) {
-        return Class::Exceptional(Why::LinkLocal);
+        return Class::Exceptional(FullIpReason::LinkLocal);
     }
     if source == 0 {
         return Class::Dropped(DropReason::Martian);
     }
     if header[6] == protocol::HOP_BY_HOP {
-        return Class::Exceptional(Why::HopByHop);
+        return Class::Exceptional(FullIpReason::HopByHop);
     }
     if header[7] <= 1 {
-        return Class::Exceptional(Why::Expired);
+        return Class::Exceptional(FullIpReason::Expired);
     }
     Class::V6 { destination }
 }
@@ -291,25 +291,25 @@ mod tests {
             ("total below header", changed(&[(3, 19)]), drop(DropReason::BadHeader)),
             ("shorter than the frame", changed(&[(3, 30)]), Class::V4 { destination: 0x0a00_0109 }),
             ("longer than the frame", changed(&[(3, 47)]), drop(DropReason::BadHeader)),
-            ("options", changed(&[(0, 0x46)]), Class::Exceptional(Why::Options)),
-            ("one hop", changed(&[(8, 1)]), Class::Exceptional(Why::Expired)),
-            ("no hop", changed(&[(8, 0)]), Class::Exceptional(Why::Expired)),
+            ("options", changed(&[(0, 0x46)]), Class::Exceptional(FullIpReason::Options)),
+            ("one hop", changed(&[(8, 1)]), Class::Exceptional(FullIpReason::Expired)),
+            ("no hop", changed(&[(8, 0)]), Class::Exceptional(FullIpReason::Expired)),
             ("from 0.x", changed(&[(12, 0)]), drop(DropReason::Martian)),
             ("from 127.x", changed(&[(12, 127)]), drop(DropReason::Martian)),
             ("from a group", changed(&[(12, 224)]), drop(DropReason::Martian)),
             ("from 240.x", changed(&[(12, 240)]), drop(DropReason::Martian)),
             ("to 0.x", changed(&[(16, 0)]), drop(DropReason::Martian)),
             ("to 127.x", changed(&[(16, 127)]), drop(DropReason::Martian)),
-            ("within a link", changed(&[(12, 169), (13, 254)]), Class::Exceptional(Why::LinkLocal)),
-            ("to within a link", changed(&[(16, 169), (17, 254)]), Class::Exceptional(Why::LinkLocal)),
+            ("within a link", changed(&[(12, 169), (13, 254)]), Class::Exceptional(FullIpReason::LinkLocal)),
+            ("to within a link", changed(&[(16, 169), (17, 254)]), Class::Exceptional(FullIpReason::LinkLocal)),
             ("beside that", changed(&[(12, 169), (13, 253)]), Class::V4 { destination: 0x0a00_0109 }),
             (
                 "within a link to a group",
                 changed(&[(12, 169), (13, 254), (16, 224)]),
-                Class::Exceptional(Why::Group),
+                Class::Exceptional(FullIpReason::Group),
             ),
-            ("to a group", changed(&[(16, 224)]), Class::Exceptional(Why::Group)),
-            ("to all", changed(&[(16, 255)]), Class::Exceptional(Why::Group)),
+            ("to a group", changed(&[(16, 224)]), Class::Exceptional(FullIpReason::Group)),
+            ("to all", changed(&[(16, 255)]), Class::Exceptional(FullIpReason::Group)),
         ];
         for (what, class, expected) in table {
             assert_eq!(class, expected, "{what}");
@@ -363,11 +363,11 @@ mod tests {
             ("regular", changed(&[]), Class::V6 { destination: 0xfd01 << 112 | 9 }),
             ("version", changed(&[(0, 0x40)]), Class::Dropped(DropReason::BadHeader)),
             ("too long", changed(&[(5, 9)]), Class::Dropped(DropReason::BadHeader)),
-            ("one hop", changed(&[(7, 1)]), Class::Exceptional(Why::Expired)),
-            ("hop-by-hop", changed(&[(6, 0)]), Class::Exceptional(Why::HopByHop)),
+            ("one hop", changed(&[(7, 1)]), Class::Exceptional(FullIpReason::Expired)),
+            ("hop-by-hop", changed(&[(6, 0)]), Class::Exceptional(FullIpReason::HopByHop)),
             ("from a group", changed(&[(8, 0xff)]), Class::Dropped(DropReason::Martian)),
-            ("to a group", changed(&[(24, 0xff)]), Class::Exceptional(Why::Group)),
-            ("link-local", changed(&[(8, 0xfe), (9, 0x80)]), Class::Exceptional(Why::LinkLocal)),
+            ("to a group", changed(&[(24, 0xff)]), Class::Exceptional(FullIpReason::Group)),
+            ("link-local", changed(&[(8, 0xfe), (9, 0x80)]), Class::Exceptional(FullIpReason::LinkLocal)),
             ("from nobody", changed(&[(8, 0), (9, 0), (23, 0)]), Class::Dropped(DropReason::Martian)),
             ("to loopback", changed(&[(24, 0), (25, 0), (39, 1)]), Class::Dropped(DropReason::Martian)),
         ];
@@ -382,14 +382,14 @@ mod tests {
         frame[5] ^= 1;
         assert_eq!(class(&frame), Class::Dropped(DropReason::OtherStation));
         frame[..6].fill(0xff);
-        assert_eq!(class(&frame), Class::Exceptional(Why::Group));
+        assert_eq!(class(&frame), Class::Exceptional(FullIpReason::Group));
         frame[12..14].copy_from_slice(&[8, 6]);
-        assert_eq!(class(&frame), Class::Exceptional(Why::Arp));
+        assert_eq!(class(&frame), Class::Exceptional(FullIpReason::Arp));
         frame[12] = 0x81;
         assert_eq!(class(&frame), Class::Dropped(DropReason::Unserved));
         frame[6] = 1;
         assert_eq!(class(&frame), Class::Dropped(DropReason::BadFrame));
         assert_eq!(class(&frame[..13]), Class::Dropped(DropReason::BadFrame));
-        assert_eq!(Why::ALL.map(|why| why as usize), std::array::from_fn(|at| at));
+        assert_eq!(FullIpReason::ALL.map(|why| why as usize), std::array::from_fn(|at| at));
     }
 }

@@ -5,7 +5,7 @@
 mod changes;
 mod path;
 
-use crate::police::Work;
+use crate::police::PolicedWork;
 use longwire_units::Nanos;
 
 /// A router's port, and the port beside it that leads to the control plane.
@@ -19,7 +19,7 @@ pub struct ControlPort {
 
 /// State of a neighbour in the control plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Known {
+pub enum Confirmation {
     /// Known from elsewhere, or not confirmed for a while.
     Doubtful,
     /// Just confirmed.
@@ -29,8 +29,8 @@ pub enum Known {
 }
 
 /// Classes of packets for the control plane, in the order of their counters.
-pub(crate) const PUNTED: [Work; 4] =
-    [Work::ControlRouting, Work::ControlPing, Work::ControlOptions, Work::ControlOther];
+pub(crate) const PUNTED: [PolicedWork; 4] =
+    [PolicedWork::ControlRouting, PolicedWork::ControlPing, PolicedWork::ControlOptions, PolicedWork::ControlOther];
 
 /// Maximum number of pending neighbour requests of the control plane.
 const AWAITED: usize = 64;
@@ -38,7 +38,7 @@ const AWAITED: usize = 64;
 const PATIENCE: Nanos = Nanos::from_secs(3);
 
 #[derive(Debug, Clone, Copy)]
-struct Awaited {
+struct AwaitedAnswer {
     until: Nanos,
     port: u16,
     neighbour: u128,
@@ -48,7 +48,7 @@ struct Awaited {
 #[derive(Debug)]
 pub(crate) struct Control {
     ports: Vec<ControlPort>,
-    awaited: [Awaited; AWAITED],
+    awaited: [AwaitedAnswer; AWAITED],
     next: usize,
     /// Packets passed to it, in the order of [`PUNTED`].
     pub punted: [u64; PUNTED.len()],
@@ -58,7 +58,7 @@ pub(crate) struct Control {
 
 impl Control {
     pub fn new(ports: Vec<ControlPort>) -> Self {
-        let none = Awaited { until: Nanos::ZERO, port: 0, neighbour: 0 };
+        let none = AwaitedAnswer { until: Nanos::ZERO, port: 0, neighbour: 0 };
         Self { ports, awaited: [none; AWAITED], next: 0, punted: [0; PUNTED.len()], sent: 0 }
     }
 
@@ -72,7 +72,7 @@ impl Control {
     }
 
     fn await_answer(&mut self, port: u16, neighbour: u128, now: Nanos) {
-        self.awaited[self.next] = Awaited { until: now + PATIENCE, port, neighbour };
+        self.awaited[self.next] = AwaitedAnswer { until: now + PATIENCE, port, neighbour };
         self.next = (self.next + 1) % AWAITED;
     }
 

@@ -10,7 +10,7 @@ const ROUTER_ALERT: u8 = 5;
 
 /// A packet for the router itself, after its extension headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Opened {
+pub(crate) struct OwnPacket {
     /// Protocol number.
     pub protocol: u8,
     /// Offset of the field with this number, from the first byte of the IPv6 header.
@@ -21,7 +21,7 @@ pub(crate) struct Opened {
 
 /// Reason why a packet for the router itself is not processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unopened {
+pub(crate) enum NotProcessed {
     /// An option says to drop it.
     Option(BadOptionV6),
     /// A routing header asks to forward the packet; its type is at `kind_at`, from the first byte of the IPv6
@@ -48,7 +48,7 @@ pub(crate) enum Telling {
     IfUnicast,
 }
 
-impl Unopened {
+impl NotProcessed {
     /// The option that caused this, if any.
     pub fn option(self) -> Option<BadOptionV6> {
         match self {
@@ -60,21 +60,21 @@ impl Unopened {
 
 /// Parses a packet for the router itself up to the protocol after its extension headers. An atomic fragment
 /// is treated as a whole packet (RFC 6946).
-pub(crate) fn open(packet: &[u8]) -> Result<Opened, Unopened> {
+pub(crate) fn open(packet: &[u8]) -> Result<OwnPacket, NotProcessed> {
     const FRAGMENT: usize = 8;
     /// Mask of the fragment offset and the more-fragments flag.
     const PART: u16 = 0xfff9;
-    let ip = Ipv6::check(packet).map_err(|_| Unopened::Unreadable)?;
+    let ip = Ipv6::check(packet).map_err(|_| NotProcessed::Unreadable)?;
     let packet = &packet[..FIXED + ip.payload().len()];
-    let mut at = Opened { protocol: ip.next_header(), named_at: NEXT_HEADER, offset: FIXED };
+    let mut at = OwnPacket { protocol: ip.next_header(), named_at: NEXT_HEADER, offset: FIXED };
     for _ in 0..=MAX_EXTENSIONS {
-        let rest = packet.get(at.offset..).ok_or(Unopened::Unreadable)?;
+        let rest = packet.get(at.offset..).ok_or(NotProcessed::Unreadable)?;
         let len = match (at.protocol, rest) {
             (protocol::HOP_BY_HOP | protocol::DESTINATION, _) => options_len(rest, at.offset)?,
             // With no segments left it is skipped, whatever its type.
             (protocol::ROUTING, [_, len, _, 0, ..]) => 8 + usize::from(*len) * 8,
             (protocol::ROUTING, [_, _, _, _, ..]) => {
-                return Err(Unopened::Routed { kind_at: at.offset as u32 + 2 });
+                return Err(NotProcessed::Routed { kind_at: at.offset as u32 + 2 });
             }
             (protocol::MOBILITY, [_, len, ..]) => 8 + usize::from(*len) * 8,
             (protocol::AUTHENTICATION, [_, len, ..]) => 8 + usize::from(*len) * 4,
@@ -88,12 +88,12 @@ pub(crate) fn open(packet: &[u8]) -> Result<Opened, Unopened> {
                 | protocol::ROUTING
                 | protocol::NONE,
                 _,
-            ) => return Err(Unopened::Unreadable),
+            ) => return Err(NotProcessed::Unreadable),
             _ => return Ok(at),
         };
-        at = Opened { protocol: rest[0], named_at: at.offset as u32, offset: at.offset + len };
+        at = OwnPacket { protocol: rest[0], named_at: at.offset as u32, offset: at.offset + len };
     }
-    Err(Unopened::Unreadable)
+    Err(NotProcessed::Unreadable)
 }
 
 /// The hop-by-hop option that requires dropping the packet, if any.
@@ -101,7 +101,7 @@ pub(crate) fn bad_hop_by_hop(packet: &[u8]) -> Option<BadOptionV6> {
     let ip = Ipv6::check(packet).ok().filter(|ip| ip.next_header() == protocol::HOP_BY_HOP)?;
     match options_len(ip.payload(), FIXED) {
         Ok(_) => None,
-        Err(Unopened::Option(bad)) => Some(bad),
+        Err(NotProcessed::Option(bad)) => Some(bad),
         // The packet is truncated within them.
         Err(_) => Some(BadOptionV6 { at: FIXED as u32, telling: Telling::Never }),
     }
@@ -109,8 +109,8 @@ pub(crate) fn bad_hop_by_hop(packet: &[u8]) -> Option<BadOptionV6> {
 
 /// Length of an options header at `offset`, whose first bytes are `bytes`, if all options let the packet
 /// pass. The two highest bits of an unknown option say what to do (RFC 8200, 4.2).
-fn options_len(bytes: &[u8], offset: usize) -> Result<usize, Unopened> {
-    let options = Ipv6Options::check(bytes).map_err(|_| Unopened::Unreadable)?;
+fn options_len(bytes: &[u8], offset: usize) -> Result<usize, NotProcessed> {
+    let options = Ipv6Options::check(bytes).map_err(|_| NotProcessed::Unreadable)?;
     let len = options.header_len();
     for option in options {
         let (at, telling) = match option {
@@ -123,7 +123,7 @@ fn options_len(bytes: &[u8], offset: usize) -> Result<usize, Unopened> {
                 _ => (offset + option.offset, Telling::IfUnicast),
             },
         };
-        return Err(Unopened::Option(BadOptionV6 { at: at as u32, telling }));
+        return Err(NotProcessed::Option(BadOptionV6 { at: at as u32, telling }));
     }
     Ok(len)
 }
@@ -139,11 +139,11 @@ mod tests {
         bytes
     }
 
-    fn opened(next: u8, payload: &[u8]) -> Result<(u8, u32, usize), Unopened> {
+    fn opened(next: u8, payload: &[u8]) -> Result<(u8, u32, usize), NotProcessed> {
         open(&packet(next, payload)).map(|opened| (opened.protocol, opened.named_at, opened.offset))
     }
 
-    const UNREADABLE: Result<(u8, u32, usize), Unopened> = Err(Unopened::Unreadable);
+    const UNREADABLE: Result<(u8, u32, usize), NotProcessed> = Err(NotProcessed::Unreadable);
 
     #[test]
     fn headers_are_walked_over() {
@@ -165,9 +165,9 @@ mod tests {
         let routing = |left: u8| [58, 2, 4, left, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2];
         assert_eq!(opened(43, &routing(0)), Ok((58, 40, 64)));
         for left in [1, 2, 255] {
-            assert_eq!(opened(43, &routing(left)), Err(Unopened::Routed { kind_at: 42 }), "{left}");
+            assert_eq!(opened(43, &routing(left)), Err(NotProcessed::Routed { kind_at: 42 }), "{left}");
             let behind = [&[43, 0, 1, 4, 0, 0, 0, 0], &routing(left)[..]].concat();
-            assert_eq!(opened(60, &behind), Err(Unopened::Routed { kind_at: 50 }), "{left}");
+            assert_eq!(opened(60, &behind), Err(NotProcessed::Routed { kind_at: 50 }), "{left}");
         }
         assert_eq!(opened(43, &[58, 0, 4]), UNREADABLE, "it ends within it");
         assert_eq!(opened(60, &[58, 1, 1, 4, 0, 0, 0, 0]), UNREADABLE, "it ends within them");
@@ -189,12 +189,12 @@ mod tests {
             assert_eq!(bad_hop_by_hop(&packet(0, &header)), bad, "{kind:x}");
             assert_eq!(bad_hop_by_hop(&packet(60, &header)), None, "they are for the destination");
             for next in [0, 60] {
-                assert_eq!(opened(next, &header).err().and_then(Unopened::option), bad, "{kind:x}");
+                assert_eq!(opened(next, &header).err().and_then(NotProcessed::option), bad, "{kind:x}");
             }
             // After an atomic fragment header, and after padding.
             let behind = [&[60, 0, 0, 0, 0, 0, 0, 9][..], &[58, 0, 0, 1, 0, kind, 1, 0]].concat();
             let bad = bad.map(|bad| BadOptionV6 { at: 53, ..bad });
-            assert_eq!(opened(44, &behind).err().and_then(Unopened::option), bad, "{kind:x}");
+            assert_eq!(opened(44, &behind).err().and_then(NotProcessed::option), bad, "{kind:x}");
         }
         let malformed = BadOptionV6 { at: 40, telling: Telling::Never };
         assert_eq!(bad_hop_by_hop(&packet(0, &[58, 0, 5, 9, 0, 0, 0, 0])), Some(malformed));

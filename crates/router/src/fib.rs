@@ -3,7 +3,7 @@
 
 use crate::adjacency::Adjacency;
 use crate::cache::Cache;
-use crate::group::Way;
+use crate::group::RouteHops;
 use crate::hops::NextHops;
 use crate::next_hop::NextHop;
 use crate::own::{OwnSources, To, folded};
@@ -89,14 +89,14 @@ impl Fib {
         }
     }
 
-    pub fn insert_v4(&mut self, prefix: Prefix<u32>, way: &Way) -> Result<(), RouteError> {
+    pub fn insert_v4(&mut self, prefix: Prefix<u32>, way: &RouteHops) -> Result<(), RouteError> {
         let id = self.hops.take_way(way).ok_or(RouteError::TooManyHops)?;
         let before = self.v4.insert(prefix, id);
         self.note_own(to_v4(prefix), &before, Some(self.hops.at(id)));
         self.settle(before, id)
     }
 
-    pub fn insert_v6(&mut self, prefix: Prefix<u128>, way: &Way) -> Result<(), RouteError> {
+    pub fn insert_v6(&mut self, prefix: Prefix<u128>, way: &RouteHops) -> Result<(), RouteError> {
         let id = self.hops.take_way(way).ok_or(RouteError::TooManyHops)?;
         let before = self.v6.insert(prefix, id);
         self.note_own(to_v6(prefix), &before, Some(self.hops.at(id)));
@@ -263,11 +263,11 @@ impl Fib {
         CacheStats { v4_hits, v4_misses, v6_hits, v6_misses }
     }
 
-    pub fn routes_v4(&self) -> impl Iterator<Item = (Prefix<u32>, Way)> {
+    pub fn routes_v4(&self) -> impl Iterator<Item = (Prefix<u32>, RouteHops)> {
         self.v4.iter().map(|(prefix, id)| (prefix, self.hops.way(self.hops.at(id))))
     }
 
-    pub fn routes_v6(&self) -> impl Iterator<Item = (Prefix<u128>, Way)> {
+    pub fn routes_v6(&self) -> impl Iterator<Item = (Prefix<u128>, RouteHops)> {
         self.v6.iter().map(|(prefix, id)| (prefix, self.hops.way(self.hops.at(id))))
     }
 

@@ -1,13 +1,13 @@
 //! Full IP: everything beyond minimal IP, from the beginning. It follows RFC 1812 (section 5.2) and RFC 8200.
 
-use crate::classify::{ETHERNET, Why};
-use crate::extension::{BadOptionV6, Telling, Unopened, bad_hop_by_hop, open};
+use crate::classify::{ETHERNET, FullIpReason};
+use crate::extension::{BadOptionV6, Telling, NotProcessed, bad_hop_by_hop, open};
 use crate::icmp::UNKNOWN_OPTION;
 use crate::link_local::{is_link_local, is_link_local_v4};
 use crate::minimal::{Hops, longest_packet, lower_hop_limit, lower_ttl};
 use crate::next_hop::{NextHop, v4_key};
 use crate::options::{BadOption, check_options, write_options};
-use crate::police::Work;
+use crate::police::PolicedWork;
 use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{Handle, Pool};
@@ -22,13 +22,13 @@ impl Core {
     /// Decides about a packet that minimal IP did not.
     #[cold]
     #[inline(never)]
-    pub fn exceptional(&mut self, pool: &mut Pool, handle: Handle, why: Why, out: &mut Outbox) -> Fate {
+    pub fn exceptional(&mut self, pool: &mut Pool, handle: Handle, why: FullIpReason, out: &mut Outbox) -> Fate {
         self.counts.exceptions[why as usize] += u64::from(pool.meta(handle).segments);
         out.because_of(pool.meta(handle));
         let in_port = pool.meta(handle).in_port;
         if let Some(reason) = too_much(why)
             && !self.is_for_control(pool, handle, why)
-            && !self.allows(in_port, Work::Exceptions, out)
+            && !self.allows(in_port, PolicedWork::Exceptions, out)
         {
             return Fate::Dropped(reason);
         }
@@ -107,7 +107,7 @@ impl Core {
         out: &mut Outbox,
     ) -> Option<DropReason> {
         let in_port = pool.meta(handle).in_port;
-        if !self.allows(in_port, Work::Options, out) {
+        if !self.allows(in_port, PolicedWork::Options, out) {
             return Some(DropReason::SlowPath);
         }
         let own = self.ports.source_v4(place).unwrap_or_default();
@@ -145,7 +145,7 @@ impl Core {
         if meta.is_train() || meta.wire_len != meta.len {
             return Some(DropReason::Mtu);
         }
-        (!self.allows(meta.in_port, Work::Fragments, out)).then_some(DropReason::SlowPath)
+        (!self.allows(meta.in_port, PolicedWork::Fragments, out)).then_some(DropReason::SlowPath)
     }
 
     fn full_v6(&mut self, pool: &mut Pool, handle: Handle, out: &mut Outbox) -> Fate {
@@ -176,7 +176,7 @@ impl Core {
             return Fate::Dropped(DropReason::HopLimit);
         }
         if next_header == protocol::HOP_BY_HOP {
-            if !self.allows(in_port, Work::Options, out) {
+            if !self.allows(in_port, PolicedWork::Options, out) {
                 return Fate::Dropped(DropReason::SlowPath);
             }
             if let Some(bad) = bad_hop_by_hop(&pool.data(handle)[ETHERNET..]) {
@@ -223,7 +223,7 @@ impl Core {
                 self.control.is_some() || self.ports.at(place).is_some_and(|port| port.hears(destination));
             // Destination options do not concern those that are not destinations.
             let bad =
-                if hears { open(packet).err().and_then(Unopened::option) } else { bad_hop_by_hop(packet) };
+                if hears { open(packet).err().and_then(NotProcessed::option) } else { bad_hop_by_hop(packet) };
             if let Some(bad) = bad {
                 return self.refuse_option_v6(pool, handle, bad, out);
             }
@@ -271,7 +271,7 @@ impl Core {
         const BAD_FIELD: u8 = 0;
         const UNKNOWN_HEADER: u8 = 1;
         let opened = open(&pool.data(handle)[ETHERNET..]);
-        if let Err(Unopened::Option(bad)) = opened {
+        if let Err(NotProcessed::Option(bad)) = opened {
             return self.refuse_option_v6(pool, handle, bad, out);
         }
         let is_own = opened.is_ok_and(|opened| opened.protocol == protocol::ICMPV6);
@@ -280,7 +280,7 @@ impl Core {
         }
         let message = match opened {
             // It is no waypoint of source routes (RFC 8200, 4.4; RFC 5095).
-            Err(Unopened::Routed { kind_at }) => (icmpv6_kind::PARAMETER, BAD_FIELD, kind_at),
+            Err(NotProcessed::Routed { kind_at }) => (icmpv6_kind::PARAMETER, BAD_FIELD, kind_at),
             Err(_) => return Fate::Dropped(DropReason::Unserved),
             Ok(opened) => match opened.protocol {
                 protocol::ICMPV6 => return self.local_icmp_v6(pool, handle, opened.offset, out),
@@ -293,7 +293,7 @@ impl Core {
     }
 
     /// Whether policing allows another operation because of a packet from this port.
-    pub fn allows(&mut self, place: u16, work: Work, out: &Outbox) -> bool {
+    pub fn allows(&mut self, place: u16, work: PolicedWork, out: &Outbox) -> bool {
         let number = self.ports.number(place);
         number.is_some_and(|number| self.police.allows(number, work, out.time()))
     }
@@ -306,11 +306,11 @@ fn echo_request(packet: &[u8]) -> Option<usize> {
 }
 
 /// The drop reason of packets policed before they are parsed; none for those policed by their content.
-const fn too_much(why: Why) -> Option<DropReason> {
+const fn too_much(why: FullIpReason) -> Option<DropReason> {
     match why {
-        Why::Arp | Why::Group | Why::LinkLocal => None,
-        Why::NoRoute => Some(DropReason::NoRoute),
-        Why::Expired => Some(DropReason::HopLimit),
+        FullIpReason::Arp | FullIpReason::Group | FullIpReason::LinkLocal => None,
+        FullIpReason::NoRoute => Some(DropReason::NoRoute),
+        FullIpReason::Expired => Some(DropReason::HopLimit),
         _ => Some(DropReason::SlowPath),
     }
 }

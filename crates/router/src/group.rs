@@ -17,7 +17,7 @@ pub const MOST_WEIGHT: u16 = 256;
 
 /// The destination of a route.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum RouteHops {
     /// To one next hop.
     One(NextHop),
     /// To several, among which flows are divided.
@@ -61,19 +61,19 @@ pub enum WayError {
     NoNeighbour,
 }
 
-impl From<NextHop> for Way {
+impl From<NextHop> for RouteHops {
     fn from(hop: NextHop) -> Self {
         Self::One(hop)
     }
 }
 
-impl PartialEq<NextHop> for Way {
+impl PartialEq<NextHop> for RouteHops {
     fn eq(&self, hop: &NextHop) -> bool {
         *self == Self::One(*hop)
     }
 }
 
-impl Way {
+impl RouteHops {
     /// A destination with these next hops.
     ///
     /// # Errors
@@ -220,8 +220,8 @@ mod tests {
     }
 
     fn shares(members: &[Member]) -> Shares {
-        match Way::among(members.iter().copied()) {
-            Ok(Way::Several(group)) => Shares::new(&group),
+        match RouteHops::among(members.iter().copied()) {
+            Ok(RouteHops::Several(group)) => Shares::new(&group),
             other => panic!("{other:?}"),
         }
     }
@@ -234,20 +234,20 @@ mod tests {
     #[test]
     fn ways_are_put_in_order() {
         let direct = NextHop::Direct { port: 1 };
-        let one = Way::among([via(2, 3), via(2, 4)]).unwrap();
-        assert_eq!(one, Way::One(via(2, 1).hop));
-        let Ok(Way::Several(group)) = Way::among([via(3, 1), via(2, 2), via(3, 5)]) else { panic!() };
+        let one = RouteHops::among([via(2, 3), via(2, 4)]).unwrap();
+        assert_eq!(one, RouteHops::One(via(2, 1).hop));
+        let Ok(RouteHops::Several(group)) = RouteHops::among([via(3, 1), via(2, 2), via(3, 5)]) else { panic!() };
         assert_eq!(group.members(), [via(2, 2), via(3, 6)]);
-        assert_eq!(Way::among([]), Err(WayError::None));
-        assert_eq!(Way::among([via(2, 0)]), Err(WayError::Weight { weight: 0 }));
-        assert_eq!(Way::among([via(2, 257)]), Err(WayError::Weight { weight: 257 }));
+        assert_eq!(RouteHops::among([]), Err(WayError::None));
+        assert_eq!(RouteHops::among([via(2, 0)]), Err(WayError::Weight { weight: 0 }));
+        assert_eq!(RouteHops::among([via(2, 257)]), Err(WayError::Weight { weight: 257 }));
         let local = Member { hop: NextHop::Local, weight: 1 };
-        assert_eq!(Way::among([local]), Ok(NextHop::Local.into()));
-        assert_eq!(Way::among([local, via(2, 1)]), Err(WayError::NoNeighbour));
+        assert_eq!(RouteHops::among([local]), Ok(NextHop::Local.into()));
+        assert_eq!(RouteHops::among([local, via(2, 1)]), Err(WayError::NoNeighbour));
         let many = |most: u16| (0..most).map(|port| Member { hop: NextHop::Direct { port }, weight: 1 });
-        assert!(Way::among(many(256)).is_ok_and(|way| way.hops().count() == 256));
-        assert_eq!(Way::among(many(257)), Err(WayError::TooMany));
-        assert_eq!(Way::from(direct).hops().collect::<Vec<_>>(), [direct]);
+        assert!(RouteHops::among(many(256)).is_ok_and(|way| way.hops().count() == 256));
+        assert_eq!(RouteHops::among(many(257)), Err(WayError::TooMany));
+        assert_eq!(RouteHops::from(direct).hops().collect::<Vec<_>>(), [direct]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Next hops of routes, each stored once.
 
 use crate::adjacency::Adjacency;
-use crate::group::{Group, Shares, Way};
+use crate::group::{Group, Shares, RouteHops};
 use crate::next_hop::{GroupId, NextHop};
 use crate::prefix::HopId;
 use std::collections::BTreeMap;
@@ -40,10 +40,10 @@ impl NextHops {
     }
 
     /// Takes a reference to a destination's number; none if there are already 65535.
-    pub fn take_way(&mut self, way: &Way) -> Option<HopId> {
+    pub fn take_way(&mut self, way: &RouteHops) -> Option<HopId> {
         match way {
-            Way::One(hop) => self.take(*hop),
-            Way::Several(group) => {
+            RouteHops::One(hop) => self.take(*hop),
+            RouteHops::Several(group) => {
                 let id = self.groups.take(group)?;
                 let taken = self.take(NextHop::Group(id));
                 // Its number was new, or the next hop's would have been known.
@@ -56,12 +56,12 @@ impl NextHops {
     }
 
     /// The destination of a next hop's route.
-    pub fn way(&self, hop: NextHop) -> Way {
+    pub fn way(&self, hop: NextHop) -> RouteHops {
         let several = match hop {
             NextHop::Group(id) => self.groups.list[usize::from(id.0)].0.clone(),
             _ => None,
         };
-        several.map_or(Way::One(hop), Way::Several)
+        several.map_or(RouteHops::One(hop), RouteHops::Several)
     }
 
     /// The next hop of a flow with this hash, among several.
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn groups_are_shared_and_numbers_used_again() {
         let group = |ports: std::ops::Range<u16>| {
-            Way::among(ports.map(|port| Member { hop: NextHop::Direct { port }, weight: 1 })).unwrap()
+            RouteHops::among(ports.map(|port| Member { hop: NextHop::Direct { port }, weight: 1 })).unwrap()
         };
         let mut hops = NextHops::new();
         let (one, other) = (group(1..3), group(2..5));
@@ -182,7 +182,7 @@ mod tests {
         let again = hops.take_way(&group(7..9)).unwrap();
         assert_eq!((again, hops.at(again)), (first, hop), "both numbers were free");
         assert_eq!(hops.member(hop, 0), NextHop::Direct { port: 7 });
-        assert_eq!(hops.way(NextHop::Local), Way::One(NextHop::Local));
+        assert_eq!(hops.way(NextHop::Local), RouteHops::One(NextHop::Local));
     }
 
     #[test]

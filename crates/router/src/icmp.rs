@@ -4,7 +4,7 @@ use crate::classify::ETHERNET;
 use crate::link_local::{is_link_local, is_link_local_v4};
 use crate::next_hop::{NextHop, key_v4, v4_key};
 use crate::options::{BadOption, echoed, write_checksum};
-use crate::police::Work;
+use crate::police::PolicedWork;
 use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{Handle, Pool};
@@ -31,7 +31,7 @@ type Message = (u8, u8, u32);
 
 /// Addresses and options of an IPv4 packet that the router originates.
 #[derive(Debug, Clone, Copy)]
-struct Ends<'a> {
+struct ReplyHeader<'a> {
     /// The address that was asked; without one, the address of the output port.
     source: Option<u32>,
     destination: u32,
@@ -59,14 +59,14 @@ impl Core {
             return;
         }
         let asked = self.asked_v4(place, ip.destination());
-        if self.ports.source_v4(place).is_none() || !self.allows(place, Work::Errors, out) {
+        if self.ports.source_v4(place).is_none() || !self.allows(place, PolicedWork::Errors, out) {
             return;
         }
         let quoted = len.min(LONGEST_V4 - V4 - ICMP);
         let Some(handle) = self.make(pool, place, ETHERNET + V4 + ICMP + quoted, out) else { return };
         pool.copy(cause, ETHERNET..ETHERNET + quoted, handle, ETHERNET + V4 + ICMP);
         self.counts.errors += 1;
-        let ends = Ends { source: asked, destination: source, options: &[] };
+        let ends = ReplyHeader { source: asked, destination: source, options: &[] };
         self.send_icmp_v4(pool, handle, &ends, message, INTERNETWORK, out);
     }
 
@@ -84,7 +84,7 @@ impl Core {
             return;
         }
         let asked = self.asked_v6(place, ip.destination());
-        if !self.allows(place, Work::Errors, out) {
+        if !self.allows(place, PolicedWork::Errors, out) {
             return;
         }
         let quoted = len.min(LONGEST_V6 - V6 - ICMP);
@@ -106,7 +106,7 @@ impl Core {
         }
         let (from, to, rest) = (ip.destination(), ip.source(), icmp.rest_of_header());
         let (start, class) = (ETHERNET + ip.header_len() + ICMP, ip.traffic_class());
-        if !self.allows(meta.in_port, Work::Echo, out) {
+        if !self.allows(meta.in_port, PolicedWork::Echo, out) {
             return Fate::Dropped(DropReason::SlowPath);
         }
         if meta.is_train() || payload.len() < whole || Sum::ZERO.bytes(payload).checksum() != 0 {
@@ -120,7 +120,7 @@ impl Core {
             }
             Err(BadOption::SourceRoute) => return Fate::Dropped(DropReason::Options),
         };
-        let ends = Ends { source: Some(from), destination: to, options: &options[..len] };
+        let ends = ReplyHeader { source: Some(from), destination: to, options: &options[..len] };
         let (echoed, before) = (whole - ICMP, ETHERNET + V4 + len + ICMP);
         if let Some(reply) = self.make(pool, meta.in_port, before + echoed, out) {
             pool.copy(handle, start..start + echoed, reply, before);
@@ -154,7 +154,7 @@ impl Core {
         let sum = pseudo_v6(to, asked, protocol::ICMPV6, payload.len() as u32).bytes(payload);
         let from = self.asked_v6(meta.in_port, asked);
         let intact = !meta.is_train() && sum.checksum() == 0;
-        if !self.allows(meta.in_port, Work::Echo, out) {
+        if !self.allows(meta.in_port, PolicedWork::Echo, out) {
             return Fate::Dropped(DropReason::SlowPath);
         }
         if !intact {
@@ -205,12 +205,12 @@ impl Core {
         &mut self,
         pool: &mut Pool,
         handle: Handle,
-        ends: &Ends<'_>,
+        ends: &ReplyHeader<'_>,
         message: Message,
         traffic_class: u8,
         out: &mut Outbox,
     ) {
-        let Ends { source, destination, options } = *ends;
+        let ReplyHeader { source, destination, options } = *ends;
         let place = pool.meta(handle).in_port;
         let frame = pool.data_mut(handle);
         // Until their length is set, the header's options are treated as payload.

@@ -37,19 +37,19 @@ mod state;
 mod support;
 
 pub use bridge::{Bridge, DEFAULT_AGEING, DEFAULT_STATIONS};
-pub use classify::{Class, Classify, IpClassifier, Why};
-pub use control::{ControlPort, Known};
+pub use classify::{Class, Classify, IpClassifier, FullIpReason};
+pub use control::{ControlPort, Confirmation};
 pub use fib::{CacheStats, FibLimits, RouteError};
 pub use forwarder::{
     Admission, Fid, FlowKey, Forwarder, ForwarderStats, Forwarders, InstallError, Installation, Key,
     KeyAddress, KeyError, LinkChoice, MOST_FORWARDERS, MeasuredCost, PrepareError, REASONS, RouterPrices,
 };
-pub use group::{Group, MOST_MEMBERS, MOST_WEIGHT, Member, Way, WayError};
+pub use group::{Group, MOST_MEMBERS, MOST_WEIGHT, Member, RouteHops, WayError};
 pub use longwire_program::Budget;
 pub use meter::Meter;
 pub use neighbour::NeighbourLimits;
 pub use next_hop::{GroupId, NextHop, neighbour_key};
-pub use police::{Limit, Limits, Work};
+pub use police::{Limit, Limits, PolicedWork};
 pub use ports::{InterfaceAddress, LEAST_MTU, PortsError, RouterPort};
 pub use router::{Router, RouterConfig, RouterError, RouterStats};
 pub use sharing::{FlowFields, NamedFlow, ReweighError, Rings, SharingConfig, SharingError};

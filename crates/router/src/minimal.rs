@@ -4,10 +4,10 @@
 
 use crate::above::Above;
 use crate::adjacency::Adjacency;
-use crate::classify::{Class, Classify, ETHERNET, Why};
+use crate::classify::{Class, Classify, ETHERNET, FullIpReason};
 use crate::fib::Ahead;
 use crate::forwarder::Programs;
-use crate::neighbour::Found;
+use crate::neighbour::Resolution;
 use crate::next_hop::{NextHop, v4_key};
 use crate::ports::RouterPort;
 use crate::prefix::HopId;
@@ -211,11 +211,11 @@ impl Core {
         let fate = match class {
             Class::V4 { destination } => match self.bound_way(self.fib.way_v4(destination)) {
                 Some(way) => self.pass_on_by(pool, handle, (way, v4_key(destination)), (Hops::V4, None), out),
-                None => self.exceptional(pool, handle, Why::NoRoute, out),
+                None => self.exceptional(pool, handle, FullIpReason::NoRoute, out),
             },
             Class::V6 { destination } => match self.bound_way(self.fib.way_v6(destination)) {
                 Some(way) => self.pass_on_by(pool, handle, (way, destination), (Hops::V6, None), out),
-                None => self.exceptional(pool, handle, Why::NoRoute, out),
+                None => self.exceptional(pool, handle, FullIpReason::NoRoute, out),
             },
             _ => self.decide(pool, handle, class, out),
         };
@@ -241,12 +241,12 @@ impl Core {
         hops: Hops,
         out: &mut Outbox,
     ) -> Fate {
-        let Some(id) = id else { return self.exceptional(pool, handle, Why::NoRoute, out) };
+        let Some(id) = id else { return self.exceptional(pool, handle, FullIpReason::NoRoute, out) };
         let adjacency = self.fib.adjacency(id);
         let (meta, frame) = pool.head_mut(handle);
         if adjacency.holds(self.revision(), Nanos(meta.arrival)) {
             return send(meta, frame, adjacency, hops)
-                .unwrap_or_else(|| self.exceptional(pool, handle, Why::TooBig, out));
+                .unwrap_or_else(|| self.exceptional(pool, handle, FullIpReason::TooBig, out));
         }
         self.pass_on_by(pool, handle, (self.fib.hop(id), destination), (hops, Some(id)), out)
     }
@@ -269,13 +269,13 @@ impl Core {
                 let hop = self.chosen(hop, pool.data(handle));
                 return self.pass_on_by(pool, handle, (hop, destination), (hops, None), out);
             }
-            NextHop::Local => return self.exceptional(pool, handle, Why::Local, out),
-            NextHop::Broadcast => return self.exceptional(pool, handle, Why::Group, out),
+            NextHop::Local => return self.exceptional(pool, handle, FullIpReason::Local, out),
+            NextHop::Broadcast => return self.exceptional(pool, handle, FullIpReason::Group, out),
             NextHop::Discard => return Fate::Dropped(DropReason::Discard),
         };
         let Some(port) = self.ports.at(place) else { return Fate::Dropped(DropReason::PortDown) };
         let now = Nanos(pool.meta(handle).arrival);
-        let (Found::Known(mac), until) = self.neighbours.find_until(place, neighbour, now) else {
+        let (Resolution::Known(mac), until) = self.neighbours.find_until(place, neighbour, now) else {
             return self.exceptional_hop(pool, handle, (place, neighbour), hops == Hops::Label, out);
         };
         let adjacency = Adjacency::new(port, (mac, until), self.revision());
@@ -284,7 +284,7 @@ impl Core {
         }
         let (meta, frame) = pool.head_mut(handle);
         send(meta, frame, &adjacency, hops)
-            .unwrap_or_else(|| self.exceptional(pool, handle, Why::TooBig, out))
+            .unwrap_or_else(|| self.exceptional(pool, handle, FullIpReason::TooBig, out))
     }
 
     /// Revision of ports and neighbours: it grows with every change of these.
@@ -307,7 +307,7 @@ impl Core {
             out.because_of(pool.meta(handle));
             return self.resolve(pool, handle, (place, neighbour, true), out);
         }
-        self.exceptional(pool, handle, Why::Unresolved, out)
+        self.exceptional(pool, handle, FullIpReason::Unresolved, out)
     }
 }
 

@@ -64,7 +64,7 @@ impl Default for NeighbourLimits {
 
 /// The state of a next hop's resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum Resolution {
     Known([u8; 6]),
     /// Known, but due for a probe.
     Doubtful([u8; 6]),
@@ -84,7 +84,7 @@ pub(crate) struct AnswerFlags {
 
 /// Work that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Due {
+pub(crate) enum DueWork {
     /// Send a request: to its MAC address if that is known.
     Ask { port: u16, address: u128, mac: Option<[u8; 6]>, is_gateway: bool },
     /// The control plane knows it; these packets waited for it.
@@ -204,23 +204,23 @@ impl Neighbours {
 
     /// The MAC address of a neighbour.
     #[inline]
-    pub fn find(&self, port: u16, address: u128, now: Nanos) -> Found {
+    pub fn find(&self, port: u16, address: u128, now: Nanos) -> Resolution {
         self.find_until(port, address, now).0
     }
 
     /// The MAC address of a neighbour and the end of its validity, while [`Neighbours::revision`] is
     /// unchanged.
     #[inline]
-    pub fn find_until(&self, port: u16, address: u128, now: Nanos) -> (Found, Nanos) {
-        let Some(at) = self.place(port, address) else { return (Found::Unknown, Nanos::NEVER) };
+    pub fn find_until(&self, port: u16, address: u128, now: Nanos) -> (Resolution, Nanos) {
+        let Some(at) = self.place(port, address) else { return (Resolution::Unknown, Nanos::NEVER) };
         let slot = &self.slots[at];
         let until = match slot.state {
             State::Permanent | State::Probe => Nanos::NEVER,
             State::Reachable => slot.confirmed + self.limits.reachable,
             State::Stale => now,
-            State::Free | State::Incomplete => return (Found::Unknown, Nanos::NEVER),
+            State::Free | State::Incomplete => return (Resolution::Unknown, Nanos::NEVER),
         };
-        if now < until { (Found::Known(slot.mac), until) } else { (Found::Doubtful(slot.mac), until) }
+        if now < until { (Resolution::Known(slot.mac), until) } else { (Resolution::Doubtful(slot.mac), until) }
     }
 
     /// A number that grows whenever the result of [`Neighbours::find`] may change, other than with time.
@@ -359,7 +359,7 @@ impl Neighbours {
     }
 
     /// The next work due by `now`.
-    pub fn next_due(&mut self, now: Nanos) -> Option<Due> {
+    pub fn next_due(&mut self, now: Nanos) -> Option<DueWork> {
         if self.due > now {
             return None;
         }
@@ -377,7 +377,7 @@ impl Neighbours {
             let waiting = self.unqueue(at);
             self.asked.remove(first);
             self.note_due();
-            return Some(Due::Noted { port, mac, waiting });
+            return Some(DueWork::Noted { port, mac, waiting });
         }
         if slot.tries < self.limits.tries {
             slot.tries += 1;
@@ -385,13 +385,13 @@ impl Neighbours {
             let is_gateway = slot.is_gateway;
             self.asked[first].due = due.max(now) + self.limits.retransmit;
             self.note_due();
-            return Some(Due::Ask { port, address, mac, is_gateway });
+            return Some(DueWork::Ask { port, address, mac, is_gateway });
         }
         let waiting = self.unqueue(at);
         self.remove(at);
         self.asked.remove(first);
         self.note_due();
-        Some(Due::GivenUp { port, address, waiting })
+        Some(DueWork::GivenUp { port, address, waiting })
     }
 
     /// Packets that wait; segments of a train count one each.
@@ -495,21 +495,21 @@ mod tests {
     #[test]
     fn what_is_known_holds_until_it_is_said_to() {
         let mut table = Neighbours::new(NeighbourLimits::default(), &PORTS, 1);
-        assert_eq!(table.find_until(3, A, at(1)).0, Found::Unknown);
+        assert_eq!(table.find_until(3, A, at(1)).0, Resolution::Unknown);
         let mut last = table.revision();
         let mut has_changed = |table: &Neighbours| std::mem::replace(&mut last, table.revision()) != last;
         table.learn(3, A, MAC, AnswerFlags { creates: true, ..ANSWER }, at(1));
         assert!(has_changed(&table));
         table.learn(3, A, MAC, ANSWER, at(1));
         assert!(has_changed(&table));
-        assert_eq!(table.find_until(3, A, at(5)), (Found::Known(MAC), at(31)));
+        assert_eq!(table.find_until(3, A, at(5)), (Resolution::Known(MAC), at(31)));
         assert!(!has_changed(&table));
-        assert_eq!(table.find_until(3, A, at(31)), (Found::Doubtful(MAC), at(31)));
+        assert_eq!(table.find_until(3, A, at(31)), (Resolution::Doubtful(MAC), at(31)));
         assert!(table.probe(3, A, at(31)) && has_changed(&table));
-        assert_eq!(table.find_until(3, A, at(31)), (Found::Known(MAC), Nanos::NEVER));
+        assert_eq!(table.find_until(3, A, at(31)), (Resolution::Known(MAC), Nanos::NEVER));
         (32..40).for_each(|second| while table.next_due(at(second)).is_some() {});
         assert!(has_changed(&table));
-        assert_eq!(table.find_until(3, A, at(31)).0, Found::Unknown);
+        assert_eq!(table.find_until(3, A, at(31)).0, Resolution::Unknown);
     }
 
     #[test]
@@ -522,10 +522,10 @@ mod tests {
         assert_eq!((keep(0), keep(1), keep(2)), (Some(true), Some(false), None));
         assert_eq!((table.kept(), table.deadline(), table.counts()), (2, at(2), (1, 1)));
         assert!(table.is_asked(3, A) && !table.is_asked(4, A));
-        assert_eq!(table.find(3, A, at(1)), Found::Unknown);
+        assert_eq!(table.find(3, A, at(1)), Resolution::Unknown);
         let answered = table.learn(3, A, MAC, ANSWER, at(1));
         assert_eq!(waiting(&pool, answered), packets[..2]);
-        assert_eq!((table.find(3, A, at(1)), table.find(4, A, at(1))), (Found::Known(MAC), Found::Unknown));
+        assert_eq!((table.find(3, A, at(1)), table.find(4, A, at(1))), (Resolution::Known(MAC), Resolution::Unknown));
         assert_eq!((table.deadline(), table.counts()), (Nanos::NEVER, (1, 0)));
     }
 
@@ -535,10 +535,10 @@ mod tests {
         let mut table = Neighbours::new(NeighbourLimits::default(), &PORTS, 1);
         let packet = pool.alloc(60).unwrap();
         table.keep(&mut pool, (3, A, false), packet, at(1));
-        let ask = Some(Due::Ask { port: 3, address: A, mac: None, is_gateway: false });
+        let ask = Some(DueWork::Ask { port: 3, address: A, mac: None, is_gateway: false });
         assert_eq!(table.next_due(Nanos(at(2).0 - 1)), None);
         assert_eq!((table.next_due(at(2)), table.next_due(at(2)), table.next_due(at(3))), (ask, None, ask));
-        let Some(Due::GivenUp { waiting: packets, .. }) = table.next_due(at(4)) else { panic!() };
+        let Some(DueWork::GivenUp { waiting: packets, .. }) = table.next_due(at(4)) else { panic!() };
         assert_eq!(waiting(&pool, packets), [packet]);
         assert_eq!((table.deadline(), table.counts()), (Nanos::NEVER, (0, 0)));
     }
@@ -547,22 +547,22 @@ mod tests {
     fn a_stale_neighbour_is_used_and_asked() {
         let mut table = Neighbours::new(NeighbourLimits::default(), &PORTS, 1);
         table.learn(3, A, MAC, QUESTION, at(0));
-        assert_eq!(table.find(3, A, at(0)), Found::Doubtful(MAC));
+        assert_eq!(table.find(3, A, at(0)), Resolution::Doubtful(MAC));
         assert!(table.probe(3, A, at(0)));
-        assert_eq!(table.find(3, A, at(0)), Found::Known(MAC), "while it is asked");
+        assert_eq!(table.find(3, A, at(0)), Resolution::Known(MAC), "while it is asked");
         assert_eq!(
             table.next_due(at(1)),
-            Some(Due::Ask { port: 3, address: A, mac: Some(MAC), is_gateway: false })
+            Some(DueWork::Ask { port: 3, address: A, mac: Some(MAC), is_gateway: false })
         );
         table.learn(3, A, MAC, ANSWER, at(1));
-        assert_eq!(table.find(3, A, Nanos(at(31).0 - 1)), Found::Known(MAC));
-        assert_eq!(table.find(3, A, at(31)), Found::Doubtful(MAC));
+        assert_eq!(table.find(3, A, Nanos(at(31).0 - 1)), Resolution::Known(MAC));
+        assert_eq!(table.find(3, A, at(31)), Resolution::Doubtful(MAC));
         // Without an answer it is removed.
         assert!(table.probe(3, A, at(31)));
-        let ask = Some(Due::Ask { port: 3, address: A, mac: Some(MAC), is_gateway: false });
+        let ask = Some(DueWork::Ask { port: 3, address: A, mac: Some(MAC), is_gateway: false });
         assert_eq!((table.next_due(at(32)), table.next_due(at(33))), (ask, ask));
-        assert!(matches!(table.next_due(at(34)), Some(Due::GivenUp { .. })));
-        assert_eq!(table.find(3, A, at(34)), Found::Unknown);
+        assert!(matches!(table.next_due(at(34)), Some(DueWork::GivenUp { .. })));
+        assert_eq!(table.find(3, A, at(34)), Resolution::Unknown);
     }
 
     #[test]
@@ -570,14 +570,14 @@ mod tests {
         let mut table = Neighbours::new(NeighbourLimits::default(), &PORTS, 1);
         table.learn(3, A, MAC, QUESTION, at(0));
         table.learn(3, A, MAC, ANSWER, at(0));
-        assert_eq!(table.find(3, A, at(0)), Found::Known(MAC));
+        assert_eq!(table.find(3, A, at(0)), Resolution::Known(MAC));
         table.learn(3, A, OTHER, AnswerFlags { overrides: false, ..ANSWER }, at(0));
-        assert_eq!(table.find(3, A, at(0)), Found::Doubtful(MAC));
+        assert_eq!(table.find(3, A, at(0)), Resolution::Doubtful(MAC));
         table.learn(3, A, OTHER, ANSWER, at(0));
-        assert_eq!(table.find(3, A, at(0)), Found::Known(OTHER));
+        assert_eq!(table.find(3, A, at(0)), Resolution::Known(OTHER));
         assert!(table.set(3, A, MAC));
         table.learn(3, A, OTHER, ANSWER, at(0));
-        assert_eq!(table.find(3, A, at(9999)), Found::Known(MAC), "for good");
+        assert_eq!(table.find(3, A, at(9999)), Resolution::Known(MAC), "for good");
     }
 
     #[test]
@@ -601,7 +601,7 @@ mod tests {
             kept
         });
         assert_eq!(kept.count(), 16);
-        assert!((0..32).all(|address| table.find(3, A + address, at(2)) == Found::Known(MAC)));
+        assert!((0..32).all(|address| table.find(3, A + address, at(2)) == Resolution::Known(MAC)));
     }
 
     #[test]
@@ -611,7 +611,7 @@ mod tests {
         let learn = |table: &mut Neighbours, port, n, now| {
             table.learn(port, A + n, MAC, QUESTION, now);
             table.learn(port, A + n, MAC, ANSWER, now);
-            table.find(port, A + n, now) == Found::Known(MAC)
+            table.find(port, A + n, now) == Resolution::Known(MAC)
         };
         // Ten at another port, then a station that answers for any address.
         assert!((0..10).all(|n| learn(&mut table, 4, n, at(0))));
@@ -620,8 +620,8 @@ mod tests {
         // Sixteen are a port's share: it gets them at the other's cost, and no more.
         assert!((10..16).all(|n| learn(&mut table, 4, n, at(2))));
         assert!((16..50).all(|n| !learn(&mut table, 4, n, at(2))));
-        assert!((0..16).all(|n| table.find(4, A + n, at(2)) == Found::Known(MAC)));
-        let left = (0..5000).filter(|n| table.find(3, A + 1000 + n, at(2)) == Found::Known(MAC)).count();
+        assert!((0..16).all(|n| table.find(4, A + n, at(2)) == Resolution::Known(MAC)));
+        let left = (0..5000).filter(|n| table.find(3, A + 1000 + n, at(2)) == Resolution::Known(MAC)).count();
         assert_eq!((left, table.counts()), (48, (64, 0)));
         // A new neighbour replaces an unused one of the same port; none is unused right away.
         let mut pool = Pool::new(1 << 20).unwrap();
@@ -635,7 +635,7 @@ mod tests {
         };
         assert!((16..24).all(|n| !ask(&mut table, n, at(59))));
         assert!((16..24).all(|n| ask(&mut table, n, at(62))));
-        assert!((16..24).all(|n| table.find(4, A + n, at(62)) == Found::Known(MAC)));
+        assert!((16..24).all(|n| table.find(4, A + n, at(62)) == Resolution::Known(MAC)));
         assert!((24..50).all(|n| !learn(&mut table, 4, n, at(62))), "who was not asked takes nobody's place");
         let left = (0..24).filter(|&n| table.forget(4, A + n)).count();
         assert_eq!((left, table.counts()), (16, (48, 0)));
@@ -674,7 +674,7 @@ mod tests {
             // The attack goes on; they are the oldest, yet most stay: the search for a victim nearly always
             // finds more of the other family.
             assert!((632..1232).all(|n| ask(&mut table, many + u128::from(n), later(n))));
-            let left = (0..32).filter(|n| table.find(3, few + n, later(1232)) != Found::Unknown).count();
+            let left = (0..32).filter(|n| table.find(3, few + n, later(1232)) != Resolution::Unknown).count();
             assert!(left >= 16 && table.counts() == (256, 0), "{left}");
         }
     }

@@ -4,7 +4,7 @@ use longwire_units::Nanos;
 
 /// Kinds of policed work, with separate limits for each port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Work {
+pub enum PolicedWork {
     /// Packets for full IP, except multicast and neighbour messages.
     Exceptions,
     /// ICMP errors sent (RFC 1812, 4.3.2.8; RFC 4443, 2.4 f).
@@ -22,7 +22,7 @@ pub enum Work {
     /// Packets of routing protocols passed to the control plane.
     ControlRouting,
     /// ICMP passed to the control plane: replies to its own pings, and errors. Pings of the router are
-    /// [`Work::Echo`].
+    /// [`PolicedWork::Echo`].
     ControlPing,
     /// Packets with IP options or hop-by-hop headers passed to the control plane.
     ControlOptions,
@@ -30,7 +30,7 @@ pub enum Work {
     ControlOther,
 }
 
-impl Work {
+impl PolicedWork {
     /// Every kind.
     pub const ALL: [Self; 11] = [
         Self::Exceptions,
@@ -76,27 +76,27 @@ pub struct Limit {
 /// The limits of each kind of work for each port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// See [`Work::Exceptions`].
+    /// See [`PolicedWork::Exceptions`].
     pub exceptions: Limit,
-    /// See [`Work::Errors`].
+    /// See [`PolicedWork::Errors`].
     pub errors: Limit,
-    /// See [`Work::Echo`].
+    /// See [`PolicedWork::Echo`].
     pub echo: Limit,
-    /// See [`Work::Options`].
+    /// See [`PolicedWork::Options`].
     pub options: Limit,
-    /// See [`Work::Fragments`].
+    /// See [`PolicedWork::Fragments`].
     pub fragments: Limit,
-    /// See [`Work::Neighbours`].
+    /// See [`PolicedWork::Neighbours`].
     pub neighbours: Limit,
-    /// See [`Work::Requests`].
+    /// See [`PolicedWork::Requests`].
     pub requests: Limit,
-    /// See [`Work::ControlRouting`].
+    /// See [`PolicedWork::ControlRouting`].
     pub control_routing: Limit,
-    /// See [`Work::ControlPing`].
+    /// See [`PolicedWork::ControlPing`].
     pub control_ping: Limit,
-    /// See [`Work::ControlOptions`].
+    /// See [`PolicedWork::ControlOptions`].
     pub control_options: Limit,
-    /// See [`Work::ControlOther`].
+    /// See [`PolicedWork::ControlOther`].
     pub control_other: Limit,
 }
 
@@ -123,19 +123,19 @@ impl Default for Limits {
 }
 
 impl Limits {
-    const fn of(&self, work: Work) -> Limit {
+    const fn of(&self, work: PolicedWork) -> Limit {
         match work {
-            Work::Exceptions => self.exceptions,
-            Work::Errors => self.errors,
-            Work::Echo => self.echo,
-            Work::Options => self.options,
-            Work::Fragments => self.fragments,
-            Work::Neighbours => self.neighbours,
-            Work::Requests => self.requests,
-            Work::ControlRouting => self.control_routing,
-            Work::ControlPing => self.control_ping,
-            Work::ControlOptions => self.control_options,
-            Work::ControlOther => self.control_other,
+            PolicedWork::Exceptions => self.exceptions,
+            PolicedWork::Errors => self.errors,
+            PolicedWork::Echo => self.echo,
+            PolicedWork::Options => self.options,
+            PolicedWork::Fragments => self.fragments,
+            PolicedWork::Neighbours => self.neighbours,
+            PolicedWork::Requests => self.requests,
+            PolicedWork::ControlRouting => self.control_routing,
+            PolicedWork::ControlPing => self.control_ping,
+            PolicedWork::ControlOptions => self.control_options,
+            PolicedWork::ControlOther => self.control_other,
         }
     }
 }
@@ -172,26 +172,26 @@ impl Bucket {
 /// Remaining allowances of all ports, and counts of refusals.
 #[derive(Debug)]
 pub(crate) struct Police {
-    buckets: Vec<[Bucket; Work::ALL.len()]>,
-    refused: [u64; Work::ALL.len()],
+    buckets: Vec<[Bucket; PolicedWork::ALL.len()]>,
+    refused: [u64; PolicedWork::ALL.len()],
 }
 
 impl Police {
     pub fn new(limits: &Limits, ports: usize) -> Self {
-        let each = Work::ALL.map(|work| Bucket::new(limits.of(work)));
-        Self { buckets: vec![each; ports], refused: [0; Work::ALL.len()] }
+        let each = PolicedWork::ALL.map(|work| Bucket::new(limits.of(work)));
+        Self { buckets: vec![each; ports], refused: [0; PolicedWork::ALL.len()] }
     }
 
     /// Whether another operation is allowed at `now`, because of a packet from the router's port number
     /// `port`.
-    pub fn allows(&mut self, port: usize, work: Work, now: Nanos) -> bool {
+    pub fn allows(&mut self, port: usize, work: PolicedWork, now: Nanos) -> bool {
         let allowed = self.buckets[port][work as usize].take(now);
         self.refused[work as usize] += u64::from(!allowed);
         allowed
     }
 
-    /// Number of refusals of each kind of work, in the order of [`Work::ALL`].
-    pub const fn refused(&self) -> [u64; Work::ALL.len()] {
+    /// Number of refusals of each kind of work, in the order of [`PolicedWork::ALL`].
+    pub const fn refused(&self) -> [u64; PolicedWork::ALL.len()] {
         self.refused
     }
 }
@@ -231,9 +231,9 @@ mod tests {
         let (echo, errors) = (Limit { rate: 0, burst: 9 }, Limit { rate: 1, burst: 1 });
         let limits = Limits { echo, errors, ..Limits::default() };
         let mut police = Police::new(&limits, 2);
-        assert!(!police.allows(0, Work::Echo, Nanos(5)));
-        assert!(police.allows(0, Work::Errors, Nanos(5)) && !police.allows(0, Work::Errors, Nanos(5)));
-        assert!(police.allows(1, Work::Errors, Nanos(5)) && police.allows(0, Work::Options, Nanos(5)));
+        assert!(!police.allows(0, PolicedWork::Echo, Nanos(5)));
+        assert!(police.allows(0, PolicedWork::Errors, Nanos(5)) && !police.allows(0, PolicedWork::Errors, Nanos(5)));
+        assert!(police.allows(1, PolicedWork::Errors, Nanos(5)) && police.allows(0, PolicedWork::Options, Nanos(5)));
         assert_eq!(police.refused(), [0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::classify::ETHERNET;
 use crate::minimal::{Hops, longest_packet, trim_packet};
-use crate::neighbour::{AnswerFlags, Due, Found, Waiting};
+use crate::neighbour::{AnswerFlags, DueWork, Resolution, Waiting};
 use crate::next_hop::{key_v4, v4_key};
-use crate::police::Work;
+use crate::police::PolicedWork;
 use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{Handle, Pool};
@@ -31,14 +31,14 @@ impl Core {
     ) -> Fate {
         let now = out.time();
         match self.neighbours.find(place, neighbour, now) {
-            Found::Known(mac) => self.transmit(pool, handle, (place, mac), out),
-            Found::Doubtful(mac) => {
+            Resolution::Known(mac) => self.transmit(pool, handle, (place, mac), out),
+            Resolution::Doubtful(mac) => {
                 if self.neighbours.probe(place, neighbour, now) {
                     self.ask(pool, (place, neighbour, Some(mac)), is_gateway, out);
                 }
                 self.transmit(pool, handle, (place, mac), out)
             }
-            Found::Unknown => {
+            Resolution::Unknown => {
                 match self.neighbours.keep(pool, (place, neighbour, is_gateway), handle, now) {
                     None => return Fate::Dropped(DropReason::NeighbourFull),
                     Some(true) => self.ask(pool, (place, neighbour, None), is_gateway, out),
@@ -93,7 +93,7 @@ impl Core {
         is_gateway: bool,
         out: &mut Outbox,
     ) {
-        if mac.is_none() && !is_gateway && !self.allows(place, Work::Requests, out) {
+        if mac.is_none() && !is_gateway && !self.allows(place, PolicedWork::Requests, out) {
             return;
         }
         let Some(port) = self.ports.at(place) else { return };
@@ -163,7 +163,7 @@ impl Core {
         let key = v4_key(address);
         let solicited = operation == REPLY && self.neighbours.is_asked(place, key);
         let awaited = operation == REPLY && self.is_awaited(place, key, out.time());
-        if !solicited && !awaited && !self.allows(place, Work::Neighbours, out) {
+        if !solicited && !awaited && !self.allows(place, PolicedWork::Neighbours, out) {
             return Fate::Dropped(DropReason::SlowPath);
         }
         if !plausible {
@@ -204,7 +204,7 @@ impl Core {
         let asked = !message.is_solicitation && self.neighbours.is_asked(place, address);
         let solicited = asked && message.is_solicited;
         let awaited = !message.is_solicitation && self.is_awaited(place, address, out.time());
-        if !asked && !awaited && !self.allows(place, Work::Neighbours, out) {
+        if !asked && !awaited && !self.allows(place, PolicedWork::Neighbours, out) {
             return Some(Fate::Dropped(DropReason::SlowPath));
         }
         if !plausible {
@@ -240,11 +240,11 @@ impl Core {
         out.at(now);
         while let Some(due) = self.neighbours.next_due(now) {
             match due {
-                Due::Ask { port, address, mac, is_gateway } => {
+                DueWork::Ask { port, address, mac, is_gateway } => {
                     self.ask(pool, (port, address, mac), is_gateway, out);
                 }
-                Due::Noted { port, mac, waiting } => self.send_waiting(pool, waiting, (port, mac), out),
-                Due::GivenUp { mut waiting, .. } => {
+                DueWork::Noted { port, mac, waiting } => self.send_waiting(pool, waiting, (port, mac), out),
+                DueWork::GivenUp { mut waiting, .. } => {
                     while let Some(handle) = waiting.pop(pool) {
                         self.neighbours.release(pool.meta(handle).segments);
                         self.before.resume(handle);

@@ -2,15 +2,15 @@
 
 use crate::above::Above;
 use crate::before::Before;
-use crate::classify::{Classify, IpClassifier, Why};
+use crate::classify::{Classify, IpClassifier, FullIpReason};
 use crate::control::{Control, ControlPort, PUNTED};
 use crate::fib::{CacheStats, Fib, FibLimits, RouteError};
 use crate::forwarder::{Admission, Fid, Forwarder, Forwarders, InstallError, Programs};
-use crate::group::Way;
+use crate::group::RouteHops;
 use crate::meter::Meter;
 use crate::neighbour::{NeighbourLimits, Neighbours};
 use crate::next_hop::{NextHop, neighbour_key};
-use crate::police::{Limits, Police, Work};
+use crate::police::{Limits, Police, PolicedWork};
 use crate::ports::{Ports, PortsError, RouterPort};
 use crate::prefix::{HopId, Prefix, PrefixError};
 use crate::sharing::{Host, ReweighError, Sharing, SharingConfig, SharingError};
@@ -84,10 +84,10 @@ pub struct RouterStats {
     pub errors: u64,
     /// Packets not created because of lack of room.
     pub unmade: u64,
-    /// Passed to full IP, by reason in the order of [`Why::ALL`].
-    pub exceptions: [u64; Why::ALL.len()],
-    /// Refused by policing, in the order of [`Work::ALL`].
-    pub policed: [u64; Work::ALL.len()],
+    /// Passed to full IP, by reason in the order of [`FullIpReason::ALL`].
+    pub exceptions: [u64; FullIpReason::ALL.len()],
+    /// Refused by policing, in the order of [`PolicedWork::ALL`].
+    pub policed: [u64; PolicedWork::ALL.len()],
     /// Passed to the control plane: routing protocols, ICMP, with options, others.
     pub punted: [u64; PUNTED.len()],
     /// Received from the control plane.
@@ -104,8 +104,8 @@ pub struct RouterStats {
 
 impl From<RouterStats> for NodeStats {
     fn from(stats: RouterStats) -> Self {
-        let exceptions = Why::ALL.iter().map(|why| why.name()).zip(stats.exceptions);
-        let policed = Work::ALL.iter().map(|work| work.name()).zip(stats.policed);
+        let exceptions = FullIpReason::ALL.iter().map(|why| why.name()).zip(stats.exceptions);
+        let policed = PolicedWork::ALL.iter().map(|work| work.name()).zip(stats.policed);
         let punted = PUNTED.iter().map(|work| work.name()).zip(stats.punted);
         Self {
             received: stats.received,
@@ -183,11 +183,11 @@ impl<C: Classify> Router<C> {
         Ok(Self { classifier, core, programs: Programs::new(none), above: None, sharing })
     }
 
-    /// Adds or replaces an IPv4 route: to a next hop, or to several ([`Way::among`]).
+    /// Adds or replaces an IPv4 route: to a next hop, or to several ([`RouteHops::among`]).
     ///
     /// # Errors
     /// If a port is not the router's, or a table is full.
-    pub fn add_route_v4(&mut self, prefix: Prefix<u32>, way: impl Into<Way>) -> Result<(), RouteError> {
+    pub fn add_route_v4(&mut self, prefix: Prefix<u32>, way: impl Into<RouteHops>) -> Result<(), RouteError> {
         let way = way.into();
         way.hops().try_for_each(|hop| self.check(hop))?;
         self.core.fib.insert_v4(prefix, &way)
@@ -197,7 +197,7 @@ impl<C: Classify> Router<C> {
     ///
     /// # Errors
     /// As [`Router::add_route_v4`].
-    pub fn add_route_v6(&mut self, prefix: Prefix<u128>, way: impl Into<Way>) -> Result<(), RouteError> {
+    pub fn add_route_v6(&mut self, prefix: Prefix<u128>, way: impl Into<RouteHops>) -> Result<(), RouteError> {
         let way = way.into();
         way.hops().try_for_each(|hop| self.check(hop))?;
         self.core.fib.insert_v6(prefix, &way)
@@ -214,12 +214,12 @@ impl<C: Classify> Router<C> {
     }
 
     /// The IPv4 routes in order, those of own networks and addresses included.
-    pub fn routes_v4(&self) -> impl Iterator<Item = (Prefix<u32>, Way)> {
+    pub fn routes_v4(&self) -> impl Iterator<Item = (Prefix<u32>, RouteHops)> {
         self.core.fib.routes_v4()
     }
 
     /// The IPv6 routes in order, those of own networks and addresses included.
-    pub fn routes_v6(&self) -> impl Iterator<Item = (Prefix<u128>, Way)> {
+    pub fn routes_v6(&self) -> impl Iterator<Item = (Prefix<u128>, RouteHops)> {
         self.core.fib.routes_v6()
     }
 

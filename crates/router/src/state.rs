@@ -1,7 +1,7 @@
 //! The state shared by minimal and full IP, and their counters.
 
 use crate::before::Before;
-use crate::classify::Why;
+use crate::classify::FullIpReason;
 use crate::control::Control;
 use crate::fib::Fib;
 use crate::neighbour::Neighbours;
@@ -51,7 +51,7 @@ pub(crate) struct Counts {
     pub errors: u64,
     /// Not created because of lack of room.
     pub unmade: u64,
-    pub exceptions: [u64; Why::ALL.len()],
+    pub exceptions: [u64; FullIpReason::ALL.len()],
 }
 
 impl Counts {

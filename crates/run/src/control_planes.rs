@@ -12,7 +12,7 @@ use longwire_mirror::{
 };
 use longwire_port::driver::tap::{Tap, TapOptions};
 use longwire_report::Row;
-use longwire_router::{Member, Router as Node, Way};
+use longwire_router::{Member, Router as Node, RouteHops};
 use longwire_scenario::{Network, Plan, Router, RouterRoute, gateway_of};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -132,7 +132,7 @@ struct RemoteRouter {
 }
 
 impl Target for RemoteRouter {
-    fn routes(&mut self) -> Option<Vec<(Destination, Way)>> {
+    fn routes(&mut self) -> Option<Vec<(Destination, RouteHops)>> {
         self.remote.at_node(self.node, |router: &mut Node, _| routes_of(router)).ok()
     }
 
@@ -160,8 +160,8 @@ fn route_spec(router: &Router, route: &RouterRoute) -> Result<RouteSpec, LabErro
         Some(HopSpec { via: gateway_of(hop), port: port.name.to_string(), weight })
     };
     let hops = match &route.way {
-        Way::One(hop) => spec(Member { hop: *hop, weight: 1 }).into_iter().collect(),
-        Way::Several(group) => group.members().iter().copied().filter_map(spec).collect(),
+        RouteHops::One(hop) => spec(Member { hop: *hop, weight: 1 }).into_iter().collect(),
+        RouteHops::Several(group) => group.members().iter().copied().filter_map(spec).collect(),
     };
     Ok(RouteSpec { to: cidr(&route.to)?, hops })
 }

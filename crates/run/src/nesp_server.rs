@@ -9,7 +9,7 @@ use longwire_block::Port;
 use longwire_clock::monotonic;
 use longwire_control::{Kind, SetError};
 use longwire_nesp::{
-    self as nesp, Answer, ErrorCode, Item, Items, Job, Key, Operation, Outcome, Server, Status, Wanted,
+    self as nesp, Answer, ErrorCode, Item, Items, Job, Key, Operation, Outcome, Server, Status, ListenAddresses,
     resolution_answer, unwrap, wrap,
 };
 use longwire_port::nesp::{NespEnd, NespFrame, NespInterceptor};
@@ -49,7 +49,7 @@ impl NespSetup {
         let server = Server::new(Key::read(&key)?, random()?);
         let (sender, messages) = sync_channel(WAITING * nesp.ports.len());
         let mut ends = Vec::new();
-        let wanted = Wanted { udp: nesp.udp, udp6: nesp.udp6 };
+        let wanted = ListenAddresses { udp: nesp.udp, udp6: nesp.udp6 };
         let each = plan.queue_places().zip(ports).map(|(place, inner)| {
             if !nesp.ports.contains(&place) {
                 return inner;
@@ -81,7 +81,7 @@ impl NespSetup {
     }
 
     fn serve(mut self, instance: &Weak<RunningInstance>, started: Nanos) {
-        let wanted = Wanted { udp: self.nesp.udp, udp6: self.nesp.udp6 };
+        let wanted = ListenAddresses { udp: self.nesp.udp, udp6: self.nesp.udp6 };
         while let Ok(arrived) = self.messages.recv() {
             let Some(instance) = instance.upgrade() else { return };
             let reply = match unwrap(arrived.frame(), &wanted) {

@@ -14,7 +14,7 @@ use longwire_units::Rate;
 
 /// A profile shipped with the program.
 #[derive(Debug, Clone, Copy)]
-pub struct Shipped {
+pub struct ShippedProfile {
     /// Its name, as in `profile = "lte"`.
     pub name: &'static str,
     /// The file.
@@ -25,8 +25,8 @@ pub struct Shipped {
 macro_rules! shipped {
     ($($name:literal,)+) => {
         /// All of them, the slowest technology first.
-        pub const SHIPPED: &[Shipped] = &[
-            $(Shipped { name: $name, text: include_str!(concat!("../../../profiles/", $name, ".toml")) },)+
+        pub const SHIPPED: &[ShippedProfile] = &[
+            $(ShippedProfile { name: $name, text: include_str!(concat!("../../../profiles/", $name, ".toml")) },)+
         ];
     };
 }
@@ -96,7 +96,7 @@ pub struct Figures {
     pub queue: String,
 }
 
-impl Shipped {
+impl ShippedProfile {
     /// The profile of that name.
     pub fn named(name: &str) -> Option<&'static Self> {
         SHIPPED.iter().find(|shipped| shipped.name == name)

@@ -2,7 +2,7 @@
 
 use crate::finding::suggestion;
 use crate::forwarder_plan::{ForwarderFault, WrittenForwarder, fault};
-use longwire_program::{Object, ObjectError, Program, Shipped};
+use longwire_program::{Object, ObjectError, Program, ShippedForwarder};
 use std::borrow::Cow;
 use std::io::Read;
 use std::path::Path;
@@ -19,7 +19,7 @@ impl WrittenForwarder {
         if self.lets_all_pass() {
             return Ok(Cow::Borrowed(&[]));
         }
-        if let Some(shipped) = Shipped::named(&self.program) {
+        if let Some(shipped) = ShippedForwarder::named(&self.program) {
             return Ok(shipped.object.into());
         }
         if self.program.is_empty() {
@@ -112,7 +112,7 @@ impl WrittenForwarder {
 
     /// The name of the function.
     fn function_of(&self, read: &Object<'_>) -> Result<String, ForwarderFault> {
-        let shipped = Shipped::named(&self.program).map(|shipped| shipped.function);
+        let shipped = ShippedForwarder::named(&self.program).map(|shipped| shipped.function);
         let mut programs = read.programs().map(|(name, _)| name);
         let function = match (self.function.as_deref().or(shipped), programs.next(), programs.next()) {
             (Some(function), _, _) | (None, Some(function), None) => function,
@@ -131,12 +131,12 @@ impl WrittenForwarder {
 }
 
 fn shipped_names() -> String {
-    Shipped::ALL.iter().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ")
+    ShippedForwarder::ALL.iter().map(|shipped| shipped.name).collect::<Vec<_>>().join(", ")
 }
 
 /// A suggestion of a shipped program as the beginning of a fix; empty if none is near.
 pub fn near_shipped(given: &str) -> String {
-    match suggestion(given, Shipped::ALL.iter().map(|shipped| shipped.name)) {
+    match suggestion(given, ShippedForwarder::ALL.iter().map(|shipped| shipped.name)) {
         Some(near) => format!("did you mean \"{near}\"? Or "),
         None => String::new(),
     }

@@ -3,7 +3,7 @@
 use crate::address::{Mac, Network, RouteTarget, is_within_a_link};
 use crate::finding::Finding;
 use crate::level_plan::RouterLevels;
-use longwire_router::{Admission, Limits, LinkChoice, MOST_WEIGHT, Member, NextHop, SharingConfig, Way};
+use longwire_router::{Admission, Limits, LinkChoice, MOST_WEIGHT, Member, NextHop, SharingConfig, RouteHops};
 use longwire_sched::Weight;
 use longwire_units::Nanos;
 use std::fmt;
@@ -61,7 +61,7 @@ pub struct RouterRoute {
     /// Destination, without host bits.
     pub to: Network,
     /// The next hops.
-    pub way: Way,
+    pub way: RouteHops,
 }
 
 /// A change of a router's routes or flow weights at an exact time.
@@ -320,7 +320,7 @@ impl Router {
         }
         let member = |hop: &WrittenHop<'_>| Ok(Member { hop: self.next_hop(hop)?, weight: hop.weight });
         let members = written.hops.iter().map(member).collect::<Result<Vec<_>, String>>()?;
-        let way = Way::among(members).map_err(|error| error.to_string())?;
+        let way = RouteHops::among(members).map_err(|error| error.to_string())?;
         Ok(RouterRoute { to, way })
     }
 
@@ -434,11 +434,11 @@ impl Router {
     pub fn written(&self, route: &RouterRoute) -> String {
         let to = route.to;
         match &route.way {
-            Way::One(NextHop::Local) => format!("local {to}"),
-            Way::One(NextHop::Broadcast) => format!("broadcast {to}"),
-            Way::One(NextHop::Discard) => format!("blackhole {to}"),
-            Way::One(hop) => format!("{to}{}", self.written_hop(*hop)),
-            Way::Several(group) => {
+            RouteHops::One(NextHop::Local) => format!("local {to}"),
+            RouteHops::One(NextHop::Broadcast) => format!("broadcast {to}"),
+            RouteHops::One(NextHop::Discard) => format!("blackhole {to}"),
+            RouteHops::One(hop) => format!("{to}{}", self.written_hop(*hop)),
+            RouteHops::Several(group) => {
                 let each = group.members().iter();
                 let each =
                     each.map(|one| format!(" nexthop{} weight {}", self.written_hop(one.hop), one.weight));

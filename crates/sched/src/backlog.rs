@@ -1,7 +1,7 @@
 //! Flows and their packets: lists of preallocated slots, so that nothing is allocated while packets flow.
 
 use crate::cost::Prices;
-use crate::counters::{Counters, Happened, Rare};
+use crate::counters::{Counters, RareCounters, Rare};
 use crate::estimate::Memory;
 use crate::idle::Idle;
 use crate::ports::Ports;
@@ -13,7 +13,7 @@ use longwire_packet::{huge_vec, prefetch};
 
 /// An admitted packet.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Admitted {
+pub(crate) struct AdmittedPacket {
     pub slot: u32,
     /// Whether its flow's queue was empty.
     pub first: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Backlog {
     pub links: [Vec<u32>; 2],
     /// Counters of evicted flows, and of packets without a flow.
     pub gone: Counters,
-    pub happened: Happened,
+    pub happened: RareCounters,
     pub prices: Prices,
     /// Most turns of a flow that may be in progress.
     pub turns_ahead: u32,
@@ -88,7 +88,7 @@ impl Backlog {
             rare: Vec::with_capacity(flows),
             links: [links(0), links(1)],
             gone: Counters::default(),
-            happened: Happened::default(),
+            happened: RareCounters::default(),
             prices: Prices::new(settings),
             turns_ahead: settings.under_way.unwrap_or(0).max(settings.processors),
             port_limit: settings.ready_limit.filter(|_| stages < 2),
@@ -231,7 +231,7 @@ impl Backlog {
         handle: u32,
         bytes: u32,
         arrived: u64,
-    ) -> Result<Admitted, Refusal> {
+    ) -> Result<AdmittedPacket, Refusal> {
         let place = &mut self.flows[flow as usize];
         if place.waiting_packets >= self.settings.flow_limit {
             self.happened.queue_full += 1;
@@ -265,7 +265,7 @@ impl Backlog {
         self.inside += 1;
         let estimate =
             if place.is_measured { place.estimate } else { self.prices.processing(self.lately >> 16) };
-        Ok(Admitted { slot, first: place.waiting_packets == 1, estimate, weight: place.weight })
+        Ok(AdmittedPacket { slot, first: place.waiting_packets == 1, estimate, weight: place.weight })
     }
 
     /// Totals of all flows ever. Visits every flow.

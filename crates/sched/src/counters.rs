@@ -64,7 +64,7 @@ impl Counters {
 
 /// Events that belong to no flow, or should be rare.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Happened {
+pub struct RareCounters {
     /// Packets refused because their flow's queue was full.
     pub queue_full: u64,
     /// Packets refused because all known flows were busy, or had assigned weights or ports.

@@ -28,11 +28,11 @@ mod settings;
 mod table;
 mod weight;
 
-pub use counters::{Counters, Happened};
+pub use counters::{Counters, RareCounters};
 pub use discipline::{SPECS, Spec};
 pub use estimate::Estimator;
 pub use per_byte::PerByte;
 pub use refusal::Refusal;
-pub use scheduler::{FlowError, FlowView, Granted, INVALID_HANDLE, Resource, Scheduler, Ticket};
+pub use scheduler::{FlowError, FlowView, GrantedPacket, INVALID_HANDLE, Resource, Scheduler, Ticket};
 pub use settings::{Settings, SettingsError, Warning};
 pub use weight::{Weight, WeightError};

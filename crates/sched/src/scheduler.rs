@@ -1,7 +1,7 @@
 //! The scheduler for a router: packets come, processors and ports request the next one.
 
-use crate::backlog::{Admitted, Backlog, Gone, State};
-use crate::counters::{Counters, Happened};
+use crate::backlog::{AdmittedPacket, Backlog, Gone, State};
+use crate::counters::{Counters, RareCounters};
 use crate::discipline::{SPECS, Spec};
 use crate::lines::Lines;
 use crate::table::NONE;
@@ -56,7 +56,7 @@ pub enum Resource {
 
 /// A packet that was selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Granted {
+pub struct GrantedPacket {
     /// For reporting that it has been processed. Invalid for a packet that goes to a port.
     pub ticket: Ticket,
     /// What the caller put in.
@@ -188,7 +188,7 @@ impl Scheduler {
             self.backlog.gone.refused += 1;
             return Err(Refusal::TableFull);
         };
-        let Admitted { slot, first, estimate, weight } = self.backlog.admit(flow, handle, bytes, now.0)?;
+        let AdmittedPacket { slot, first, estimate, weight } = self.backlog.admit(flow, handle, bytes, now.0)?;
         let processor = match cycles {
             Some(cycles) => {
                 let cycles = self.backlog.within_budget(cycles);
@@ -227,7 +227,7 @@ impl Scheduler {
     /// processor, if the scheduler waits for the port's progress (MR³, GMR³): then try again after a packet
     /// was passed to the port.
     #[inline]
-    pub fn dequeue(&mut self, resource: Resource) -> Option<Granted> {
+    pub fn dequeue(&mut self, resource: Resource) -> Option<GrantedPacket> {
         match resource {
             Resource::Processor => self.next_for_processor(),
             Resource::Port(port) => self.next_for_port(port),
@@ -235,13 +235,13 @@ impl Scheduler {
     }
 
     #[inline]
-    fn next_for_processor(&mut self) -> Option<Granted> {
+    fn next_for_processor(&mut self) -> Option<GrantedPacket> {
         let slot = self.lines.next(&mut self.backlog)?;
         Some(self.granted(slot))
     }
 
     #[inline]
-    fn next_for_port(&mut self, port: u16) -> Option<Granted> {
+    fn next_for_port(&mut self, port: u16) -> Option<GrantedPacket> {
         if self.backlog.ready(port) == 0 {
             return None;
         }
@@ -252,9 +252,9 @@ impl Scheduler {
     }
 
     #[inline]
-    fn granted(&self, slot: u32) -> Granted {
+    fn granted(&self, slot: u32) -> GrantedPacket {
         let place = self.backlog.slot(slot);
-        Granted {
+        GrantedPacket {
             ticket: Ticket(slot),
             handle: place.handle,
             key: self.backlog.flow(place.flow).key,
@@ -460,7 +460,7 @@ impl Scheduler {
     }
 
     /// Events that belong to no flow, or should be rare.
-    pub fn happened(&self) -> Happened {
+    pub fn happened(&self) -> RareCounters {
         self.backlog.happened
     }
 

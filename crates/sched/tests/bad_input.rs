@@ -1,6 +1,6 @@
 //! Wrong calls and misbehaving flows: a clear error or a counted drop, without harm to other flows.
 
-use longwire_sched::model::{Closed, Demand, FlowPlan, Machine, Refill, Setup};
+use longwire_sched::model::{ClosedArrivals, Demand, FlowPlan, Machine, Refill, Setup};
 use longwire_sched::{Estimator, FlowError, Refusal, Resource, SPECS, Scheduler, Settings, Weight};
 use longwire_units::Nanos;
 
@@ -258,7 +258,7 @@ fn a_program_that_never_ends_is_stopped_and_the_others_go_on() {
             ..Setup::new(spec.name, settings)
         };
         let mut machine = Machine::new(setup).unwrap();
-        let mut traffic = Closed::new(flows, 50, Refill::SameFlow, 1);
+        let mut traffic = ClosedArrivals::new(flows, 50, Refill::SameFlow, 1);
         let mut sent = [0u64; 5];
         machine.run(&mut traffic, Nanos::from_millis(50), &mut |departure| {
             sent[departure.packet.key as usize] += 1;

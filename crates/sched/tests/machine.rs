@@ -2,7 +2,7 @@
 
 use longwire_sched::fairness::{Service, jain};
 use longwire_sched::model::{
-    Closed, Demand, Departure, FlowPlan, Machine, Open, Packet, Refill, Setup, table_7,
+    ClosedArrivals, Demand, Departure, FlowPlan, Machine, OpenArrivals, Packet, Refill, Setup, table_7,
 };
 use longwire_sched::{Estimator, PerByte, SPECS, Settings};
 use longwire_units::Nanos;
@@ -37,7 +37,7 @@ fn times(packets: &[(u64, Packet)], setup: Setup) -> Vec<(u32, u64)> {
     let mut machine = Machine::new(setup).unwrap();
     let packets = packets.iter().map(|(time, packet)| (Nanos(*time), *packet)).collect();
     let mut seen = Vec::new();
-    machine.run(&mut Open::new(packets), Nanos::NEVER, &mut |departure| {
+    machine.run(&mut OpenArrivals::new(packets), Nanos::NEVER, &mut |departure| {
         seen.push((departure.packet.key, departure.sent.0));
     });
     seen
@@ -80,7 +80,7 @@ fn processors_and_port_are_used_up() {
                 .map(|key| FlowPlan { key, bytes: (bytes, bytes), demand: Demand::PerPacket(cycles) })
                 .collect();
             let mut machine = Machine::new(paper(spec.name)).unwrap();
-            let mut traffic = Closed::new(flows, 200, Refill::SameFlow, 1);
+            let mut traffic = ClosedArrivals::new(flows, 200, Refill::SameFlow, 1);
             machine.run(&mut traffic, Nanos::from_millis(20), &mut |_| ());
             let sent = machine.stats().sent * 50;
             assert!(sent.abs_diff(per_second) * 100 < per_second, "{}: {sent} of {per_second}", spec.name);
@@ -94,7 +94,7 @@ fn dominant(scheduler: &str, factor: u64) -> Vec<f64> {
     setup.settings.budget = 100_000 * factor;
     setup.settings.quantum = Nanos(25_000 * factor);
     let mut machine = Machine::new(setup).unwrap();
-    let mut traffic = Closed::new(table_7(factor), 16 * 32, Refill::SameFlow, 1);
+    let mut traffic = ClosedArrivals::new(table_7(factor), 16 * 32, Refill::SameFlow, 1);
     let mut service: BTreeMap<u32, Service> = BTreeMap::new();
     machine.run(&mut traffic, Nanos::from_millis(600), &mut |departure: &Departure| {
         let own = service.entry(departure.packet.key).or_default();
@@ -176,7 +176,7 @@ proptest! {
             });
             let mut last = BTreeMap::new();
             let mut in_order = true;
-            machine.run(&mut Open::new(list.collect()), Nanos::NEVER, &mut |departure| {
+            machine.run(&mut OpenArrivals::new(list.collect()), Nanos::NEVER, &mut |departure| {
                 let before = last.insert(departure.packet.key, departure.arrived);
                 in_order &= before.is_none_or(|before| before <= departure.arrived);
             });

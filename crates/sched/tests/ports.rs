@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use longwire_block::Dice;
-use longwire_sched::model::{Machine, Open, Packet, Setup};
+use longwire_sched::model::{Machine, OpenArrivals, Packet, Setup};
 use longwire_sched::{PerByte, SPECS, Settings, Weight};
 use longwire_units::Nanos;
 
@@ -85,7 +85,7 @@ fn served(scheduler: &str, processors: u32, flows: &[Flow]) -> Vec<f64> {
     }
     packets.sort_by_key(|(time, _)| *time);
     let mut served = vec![0.0; flows.len()];
-    machine.run(&mut Open::new(packets), Nanos(TIME), &mut |departure| {
+    machine.run(&mut OpenArrivals::new(packets), Nanos(TIME), &mut |departure| {
         served[departure.packet.key as usize] += departure.packet.cycles as f64;
     });
     served
@@ -126,7 +126,7 @@ fn bytes_of_two(ready: u32, cycles: u64, lengths: [u32; 2]) -> [u64; 2] {
         each.map(move |packet| (Nanos(step * 8000), packet)).collect::<Vec<_>>()
     });
     let mut sent = [0; 2];
-    machine.run(&mut Open::new(packets.collect()), Nanos(TIME), &mut |departure| {
+    machine.run(&mut OpenArrivals::new(packets.collect()), Nanos(TIME), &mut |departure| {
         sent[departure.packet.key as usize] += u64::from(departure.packet.bytes);
     });
     sent

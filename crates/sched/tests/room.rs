@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use longwire_sched::fairness::jain;
-use longwire_sched::model::{Machine, Open, Packet, Setup};
+use longwire_sched::model::{Machine, OpenArrivals, Packet, Setup};
 use longwire_sched::{PerByte, SPECS, Settings, Spec, Weight};
 use longwire_units::Nanos;
 use std::ops::Range;
@@ -41,7 +41,7 @@ fn greedy(flows: Range<u32>, every: u64, until: u64, cost: impl Fn(u32) -> u64) 
 }
 
 fn run(machine: &mut Machine, packets: Vec<(Nanos, Packet)>, until: u64) {
-    machine.run(&mut Open::new(packets), Nanos(until), &mut |_| ());
+    machine.run(&mut OpenArrivals::new(packets), Nanos(until), &mut |_| ());
 }
 
 #[test]

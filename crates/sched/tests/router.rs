@@ -1,7 +1,7 @@
 //! Schedulers in a router: several ports, weighted flows on several processors, unknown flows.
 #![forbid(unsafe_code)]
 
-use longwire_sched::model::{Departure, Machine, Open, Packet, Setup};
+use longwire_sched::model::{Departure, Machine, OpenArrivals, Packet, Setup};
 use longwire_sched::{PerByte, SPECS, Settings, Weight};
 use longwire_units::Nanos;
 
@@ -33,7 +33,7 @@ fn stream(key: u32, port: u16, bytes: u32, cycles: u64, every: u64, until: u64) 
 /// What leaves until then.
 fn departures(machine: &mut Machine, packets: Vec<(Nanos, Packet)>, until: u64) -> Vec<Departure> {
     let mut sent = Vec::new();
-    machine.run(&mut Open::new(packets), Nanos(until), &mut |departure| sent.push(*departure));
+    machine.run(&mut OpenArrivals::new(packets), Nanos(until), &mut |departure| sent.push(*departure));
     sent
 }
 
@@ -325,7 +325,7 @@ fn a_weight_that_is_lowered_counts_at_once() {
         let mut machine = Machine::new(processors(spec.name, 1)).unwrap();
         machine.scheduler().set_weight(0, Weight::new(1000).unwrap()).unwrap();
         let packets = || (0..2).flat_map(|key| stream(key, 0, 100, 3000, 1500, 20 * MS));
-        let mut all = Open::new(packets().collect());
+        let mut all = OpenArrivals::new(packets().collect());
         let mut had = [[0u64; 2]; 2];
         for (part, until) in [10 * MS, 20 * MS].into_iter().enumerate() {
             machine.run(&mut all, Nanos(until), &mut |departure| {

@@ -1,7 +1,7 @@
 //! Loads a trace from a text or a file, in any format.
 
 use crate::list::{self, Quantity};
-use crate::shipped::{self, Shipped};
+use crate::shipped::{self, ShippedTrace};
 use crate::{MAX_FILE, Opportunities, Rates, Series, Steps, TraceError, theaterq};
 use longwire_units::{Nanos, Probability, Rate};
 use std::any::{Any, TypeId};
@@ -56,7 +56,7 @@ pub fn losses(text: &str, base: &Path) -> Result<Arc<Series<Probability>>, Trace
 
 /// The shipped trace of that name.
 fn named(name: &str) -> Result<Arc<Rates>, TraceError> {
-    let Some(shipped) = Shipped::named(name) else {
+    let Some(shipped) = ShippedTrace::named(name) else {
         let known: Vec<&str> = shipped::ALL.iter().map(|shipped| shipped.name).collect();
         let what = format!(
             "there is no trace \"{}\"; {} comes before {}",
@@ -137,21 +137,21 @@ fn is_inline<Q: Quantity>(text: &str, path: &Path) -> bool {
 }
 
 /// A file, and the type of the value made from it.
-type Known = (PathBuf, TypeId);
+type CacheKey = (PathBuf, TypeId);
 /// Modification time and length of a file.
 type State = (Option<SystemTime>, u64);
-type Shelf = BTreeMap<Known, (State, Weak<dyn Any + Send + Sync>)>;
+type Cache = BTreeMap<CacheKey, (State, Weak<dyn Any + Send + Sync>)>;
 
 /// Traces that were read and are still in use: thousands of links may name the same file.
-static SHELF: Mutex<Shelf> = Mutex::new(BTreeMap::new());
+static SHELF: Mutex<Cache> = Mutex::new(BTreeMap::new());
 
-fn recall<T: Send + Sync + 'static>(known: &Known, state: State) -> Option<Arc<T>> {
+fn recall<T: Send + Sync + 'static>(known: &CacheKey, state: State) -> Option<Arc<T>> {
     let shelf = SHELF.lock().unwrap_or_else(PoisonError::into_inner);
     let (then, trace) = shelf.get(known)?;
     if *then == state { trace.upgrade()?.downcast().ok() } else { None }
 }
 
-fn remember<T: Send + Sync + 'static>(known: Known, state: State, trace: &Arc<T>) {
+fn remember<T: Send + Sync + 'static>(known: CacheKey, state: State, trace: &Arc<T>) {
     let mut shelf = SHELF.lock().unwrap_or_else(PoisonError::into_inner);
     shelf.retain(|_, (_, trace)| trace.strong_count() > 0);
     let trace: Arc<dyn Any + Send + Sync> = Arc::<T>::clone(trace);

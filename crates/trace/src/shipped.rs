@@ -15,7 +15,7 @@ pub const LENGTH: Nanos = Nanos::from_secs(60);
 
 /// A trace available by name.
 #[derive(Debug)]
-pub struct Shipped {
+pub struct ShippedTrace {
     /// Its name, without the prefix.
     pub name: &'static str,
     /// Parameters of the model.
@@ -28,7 +28,7 @@ pub struct Shipped {
 /// second and the outages are typical of what Winstein, Sivaraman and Balakrishnan saw in moving cars (NSDI
 /// 2013, section 3), not measured for these links. The rate varies so much that the mean of a minute is up to
 /// a fifth off: the seeds are the first ones with a mean within 1 %.
-pub static ALL: [Shipped; 6] = [
+pub static ALL: [ShippedTrace; 6] = [
     radio("3g-down", Rate(1_500_000), 2, 6),
     radio("3g-up", Rate(500_000), 2, 6),
     radio("lte-down", Rate(13_000_000), 1, 2),
@@ -38,14 +38,14 @@ pub static ALL: [Shipped; 6] = [
 ];
 
 /// A radio link with this percentage of outage, in outages of a fifth of a second.
-const fn radio(name: &'static str, mean: Rate, percent_out: u64, seed: u64) -> Shipped {
+const fn radio(name: &'static str, mean: Rate, percent_out: u64, seed: u64) -> ShippedTrace {
     let outage = Probability::from_bits(Probability::ONE.bits() / 100 * percent_out);
     let coherence = Nanos::from_secs(1);
     let link = Cellular { mean, coherence, outage, outage_length: Nanos::from_millis(200) };
-    Shipped { name, link, seed }
+    ShippedTrace { name, link, seed }
 }
 
-impl Shipped {
+impl ShippedTrace {
     /// The trace with that name, with or without the prefix.
     pub fn named(name: &str) -> Option<&'static Self> {
         let name = name.strip_prefix(PREFIX).unwrap_or(name);
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn has_the_mean_that_its_row_says() {
-        let first = |shipped: &Shipped| {
+        let first = |shipped: &ShippedTrace| {
             let mean = |seed: &u64| {
                 let trace = Opportunities::parse(&shipped.link.mahimahi(LENGTH, *seed)).unwrap();
                 assert_eq!(trace.length(), LENGTH);
@@ -79,8 +79,8 @@ mod tests {
 
     #[test]
     fn is_found_with_and_without_the_prefix() {
-        assert_eq!(Shipped::named("profile:lte-up").unwrap().name, "lte-up");
-        assert_eq!(Shipped::named("lte-up").unwrap().name, "lte-up");
-        assert!(Shipped::named("profile:6g-up").is_none());
+        assert_eq!(ShippedTrace::named("profile:lte-up").unwrap().name, "lte-up");
+        assert_eq!(ShippedTrace::named("lte-up").unwrap().name, "lte-up");
+        assert!(ShippedTrace::named("profile:6g-up").is_none());
     }
 }

@@ -5,7 +5,7 @@ use crate::Settings;
 use crate::ends::{EndPort, Shared};
 use crate::meter::Meter;
 use crate::trust::{trusted, void};
-use longwire_bench::world::{World, settle_beside};
+use longwire_bench::world::{BenchHosts, settle_beside};
 use longwire_bench::{BenchError, world};
 use longwire_block::Port;
 use longwire_clock::monotonic;
@@ -48,7 +48,7 @@ pub(crate) struct Experiment {
 }
 
 /// Results.
-pub(crate) struct Observed {
+pub(crate) struct ExperimentResult {
     /// Arrivals at each end.
     pub meters: Vec<Meter>,
     /// The engine's report.
@@ -144,7 +144,7 @@ pub(crate) fn numbered(every: Interval, frame_bytes: usize, count: u64) -> Resul
 
 impl Experiment {
     /// Runs it according to the settings. `world` has the test hosts, created on first use.
-    pub(crate) fn run(self, settings: &Settings<'_>, world: &mut Hosts) -> Result<Observed, BenchError> {
+    pub(crate) fn run(self, settings: &Settings<'_>, world: &mut Hosts) -> Result<ExperimentResult, BenchError> {
         if settings.simulate { self.simulate() } else { self.on_ports(settings, world) }
     }
 
@@ -154,7 +154,7 @@ impl Experiment {
     }
 
     /// In virtual time, to the end.
-    pub(crate) fn simulate(self) -> Result<Observed, BenchError> {
+    pub(crate) fn simulate(self) -> Result<ExperimentResult, BenchError> {
         let plan = longwire_scenario::parse("validate", &self.text())?;
         let mut ports: Vec<Box<dyn Port>> = Vec::new();
         let mut meters = Vec::new();
@@ -166,18 +166,18 @@ impl Experiment {
         let built = longwire_assemble::build(&plan, ports, |_| None)?;
         let report = built.setup.simulate(longwire_assemble::TO_THE_END);
         let meters = meters.iter().map(|meter| std::mem::take(&mut *meter.lock())).collect();
-        Ok(Observed { meters, report, missed: 0 })
+        Ok(ExperimentResult { meters, report, missed: 0 })
     }
 
     /// In real time, on test hosts.
-    fn on_ports(self, settings: &Settings<'_>, hosts: &mut Hosts) -> Result<Observed, BenchError> {
+    fn on_ports(self, settings: &Settings<'_>, hosts: &mut Hosts) -> Result<ExperimentResult, BenchError> {
         let text = self.text();
         let world = hosts.world(settings, self.ends.len(), false)?;
         let run = world.start_scenario(&text)?;
         let seen = far_ends(settings, world, self);
         let report = run.stop();
         let (meters, missed) = seen?;
-        Ok(Observed { meters, report, missed })
+        Ok(ExperimentResult { meters, report, missed })
     }
 }
 
@@ -201,7 +201,7 @@ pub(crate) fn scenario(ends: usize, links: &str) -> String {
 
 /// Test hosts that several experiments share.
 #[derive(Default)]
-pub(crate) struct Hosts(Option<(World, usize, bool)>);
+pub(crate) struct Hosts(Option<(BenchHosts, usize, bool)>);
 
 impl Hosts {
     /// This many hosts, with or without addresses: the existing ones if they fit, or new ones.
@@ -210,13 +210,13 @@ impl Hosts {
         settings: &Settings<'_>,
         count: usize,
         addresses: bool,
-    ) -> Result<&World, BenchError> {
+    ) -> Result<&BenchHosts, BenchError> {
         settings.require_real("this row")?;
         let same = self.0.as_ref().is_some_and(|(_, number, with)| (*number, *with) == (count, addresses));
         if !same {
             // The old ones are removed first: they may have the same names.
             self.0 = None;
-            let world = World::of(settings.driver, count, addresses)?;
+            let world = BenchHosts::of(settings.driver, count, addresses)?;
             let world = if addresses { world } else { world.with_packet_options(deep()) };
             self.0 = Some((world, count, addresses));
         }
@@ -239,7 +239,7 @@ pub(crate) struct Far {
 
 impl Far {
     /// Opens it in this host; `slots` frames may wait to be counted.
-    pub(crate) fn open(world: &World, place: usize, end: End, slots: u32) -> Result<Self, BenchError> {
+    pub(crate) fn open(world: &BenchHosts, place: usize, end: End, slots: u32) -> Result<Self, BenchError> {
         let options = AfPacketOptions { allow_addresses: true, header: Header::Off, slots: Some(slots) };
         let host = &world.hosts()[place];
         let port = host.run(|| AfPacket::open("far", host.interface(), &options))??;
@@ -287,7 +287,7 @@ const SLOTS: u32 = 8192;
 /// Sends and counts at all far ends, in one thread on the processor that the engine leaves free.
 fn far_ends(
     settings: &Settings<'_>,
-    world: &World,
+    world: &BenchHosts,
     experiment: Experiment,
 ) -> Result<(Vec<Meter>, u64), BenchError> {
     let (end, settling) = (experiment.time + experiment.drain, experiment.settling);
@@ -320,7 +320,7 @@ fn far_ends(
     })
 }
 
-impl Observed {
+impl ExperimentResult {
     /// The row, void if the run was not faithful, or packets were lost outside links: then it did not measure
     /// the link.
     pub(crate) fn checked(&self, row: Row) -> Row {
@@ -366,7 +366,7 @@ mod tests {
         let experiment = Experiment { seed: 1, links, ends, time, settling: Nanos::ZERO, drain: Nanos::ZERO };
         let mut seen = experiment.simulate().unwrap();
         let row = || Row::new("x", "packets").expected(1).measured(1).within(0.0);
-        let verdict = |seen: &Observed| crate::trust::sealed(seen.checked(row())).pass;
+        let verdict = |seen: &ExperimentResult| crate::trust::sealed(seen.checked(row())).pass;
         assert_eq!(verdict(&seen), Some(true));
         seen.report.ports[0].stats.out_full = 1;
         assert_eq!(verdict(&seen), Some(false), "lost by a port");
@@ -379,7 +379,7 @@ mod tests {
         });
         assert_eq!(verdict(&seen), Some(false), "not faithful");
         seen.report.fidelity = None;
-        assert_eq!(verdict(&Observed { missed: 1, ..seen }), Some(false), "not counted");
+        assert_eq!(verdict(&ExperimentResult { missed: 1, ..seen }), Some(false), "not counted");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::meter::Meter;
 use crate::trust::{trusted, whole};
 use longwire_bench::BenchError;
 use longwire_bench::flood::{counted, rate_between};
-use longwire_bench::world::{World, settle_beside};
+use longwire_bench::world::{BenchHosts, settle_beside};
 use longwire_clock::monotonic;
 use longwire_packet::Pool;
 use longwire_port::driver::memory::BlastPlan;
@@ -35,7 +35,7 @@ impl Flood<'_> {
     pub(crate) fn carry(
         &self,
         settings: &Settings<'_>,
-        world: &World,
+        world: &BenchHosts,
         row: Row,
     ) -> Result<(f64, u64, Row), BenchError> {
         let run = world.start_scenario(&scenario(world.hosts().len(), self.links))?;
@@ -54,7 +54,7 @@ impl Flood<'_> {
     }
 
     /// The partners of senders send one frame each, so that nothing is flooded.
-    fn plans(&self, world: &World) -> Vec<(usize, BlastPlan)> {
+    fn plans(&self, world: &BenchHosts) -> Vec<(usize, BlastPlan)> {
         let plan = |place: usize| {
             let plan = blast(place, self.links_a_port, self.size - 4);
             match self.rate {
@@ -70,7 +70,7 @@ impl Flood<'_> {
 
 /// Sends while `measure` runs.
 fn send<R>(
-    world: &World,
+    world: &BenchHosts,
     plans: Vec<(usize, BlastPlan)>,
     measure: impl FnOnce() -> Result<R, BenchError>,
 ) -> Result<R, BenchError> {

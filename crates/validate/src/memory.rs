@@ -28,12 +28,12 @@ pub(crate) struct Load {
 }
 
 /// Results.
-pub(crate) struct Carried {
+pub(crate) struct MemoryResult {
     pub packets_per_second: f64,
     pub report: Report,
 }
 
-impl Carried {
+impl MemoryResult {
     /// Checks conservation.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl Load {
     }
 
     /// Carries it for `time`, after half as long a warm-up.
-    pub(crate) fn carry(&self, settings: &Settings<'_>, time: Duration) -> Result<Carried, BenchError> {
+    pub(crate) fn carry(&self, settings: &Settings<'_>, time: Duration) -> Result<MemoryResult, BenchError> {
         self.carry_through(settings, time, self.ports()?)
     }
 
@@ -87,7 +87,7 @@ impl Load {
         settings: &Settings<'_>,
         time: Duration,
         ports: Vec<Box<dyn Port>>,
-    ) -> Result<Carried, BenchError> {
+    ) -> Result<MemoryResult, BenchError> {
         let plan = longwire_scenario::parse("validate", &scenario(self.ends(), &self.links))?;
         let run = longwire_assemble::build(&plan, ports, |_| None)?.setup.start();
         let remote = run.remote();
@@ -100,7 +100,7 @@ impl Load {
         };
         let packets_per_second = measured();
         let report = run.stop();
-        Carried { packets_per_second: packets_per_second?, report }.checked()
+        MemoryResult { packets_per_second: packets_per_second?, report }.checked()
     }
 
     /// Histogram of its packets' lateness over `time`.

@@ -30,7 +30,7 @@ pub struct Transport {
 
 /// Result of walking over an IPv6 packet's headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reached {
+pub enum Ipv6Payload {
     /// A transport header.
     Transport(Transport),
     /// The bytes of a later fragment.
@@ -113,25 +113,25 @@ impl<'a> Ipv6<'a> {
     #[inline]
     pub fn transport(&self) -> Option<Transport> {
         match self.walk() {
-            Reached::Transport(found) => Some(found),
-            Reached::Later { .. } | Reached::Closed { .. } | Reached::Beyond { .. } => None,
+            Ipv6Payload::Transport(found) => Some(found),
+            Ipv6Payload::Later { .. } | Ipv6Payload::Closed { .. } | Ipv6Payload::Beyond { .. } => None,
         }
     }
 
     /// Walks over at most [`MAX_EXTENSIONS`] headers.
     #[inline]
-    pub fn walk(&self) -> Reached {
+    pub fn walk(&self) -> Ipv6Payload {
         let mut found =
             Transport { protocol: self.next_header(), offset: 0, is_fragment: false, is_routed: false };
         let reached = self.walk_on(&mut found);
         let Transport { protocol, is_fragment, .. } = found;
-        reached.unwrap_or(Reached::Beyond { protocol, is_fragment })
+        reached.unwrap_or(Ipv6Payload::Beyond { protocol, is_fragment })
     }
 
     /// Continues the walk at a header. None if there are too many, or the packet ends within them; `found`
     /// keeps what was read so far.
     #[inline]
-    fn walk_on(&self, found: &mut Transport) -> Option<Reached> {
+    fn walk_on(&self, found: &mut Transport) -> Option<Ipv6Payload> {
         for _ in 0..=MAX_EXTENSIONS {
             let rest = self.payload.get(found.offset..)?;
             let len = match found.protocol {
@@ -142,18 +142,18 @@ impl<'a> Ipv6<'a> {
                 protocol::FRAGMENT => {
                     let [_, _, high, low, ..] = *rest else { return None };
                     if u16::from_be_bytes([high, low]) & 0xfff8 != 0 {
-                        return Some(Reached::Later { protocol: rest[0] });
+                        return Some(Ipv6Payload::Later { protocol: rest[0] });
                     }
                     found.is_fragment = true;
                     8
                 }
                 protocol::ENCRYPTED | protocol::NONE => {
-                    return Some(Reached::Closed {
+                    return Some(Ipv6Payload::Closed {
                         protocol: found.protocol,
                         is_fragment: found.is_fragment,
                     });
                 }
-                _ => return Some(Reached::Transport(Transport { offset: HEADER + found.offset, ..*found })),
+                _ => return Some(Ipv6Payload::Transport(Transport { offset: HEADER + found.offset, ..*found })),
             };
             found.is_routed |= found.protocol == protocol::ROUTING;
             found.protocol = rest[0];
@@ -215,13 +215,13 @@ mod tests {
             Ipv6::check(&bytes).unwrap().walk()
         };
         // Fragments of UDP, of options before UDP, and of ESP.
-        assert_eq!(reached(44, &[17, 0, 0, 8, 0, 0, 0, 9]), Reached::Later { protocol: 17 });
-        assert_eq!(reached(44, &[60, 0, 0, 8, 0, 0, 0, 9]), Reached::Later { protocol: 60 });
-        let closed = |protocol, is_fragment| Reached::Closed { protocol, is_fragment };
+        assert_eq!(reached(44, &[17, 0, 0, 8, 0, 0, 0, 9]), Ipv6Payload::Later { protocol: 17 });
+        assert_eq!(reached(44, &[60, 0, 0, 8, 0, 0, 0, 9]), Ipv6Payload::Later { protocol: 60 });
+        let closed = |protocol, is_fragment| Ipv6Payload::Closed { protocol, is_fragment };
         assert_eq!(reached(44, &[50, 0, 0, 1, 0, 0, 0, 9]), closed(50, true));
         assert_eq!(reached(59, &[]), closed(59, false));
         // The walk ends before the result is known: within the first header, or before the second.
-        let beyond = |protocol, is_fragment| Reached::Beyond { protocol, is_fragment };
+        let beyond = |protocol, is_fragment| Ipv6Payload::Beyond { protocol, is_fragment };
         assert_eq!(reached(44, &[17, 0, 0]), beyond(44, false));
         assert_eq!(reached(60, &[]), beyond(60, false));
         assert_eq!(reached(44, &[60, 0, 0, 1, 0, 0, 0, 9, 17]), beyond(60, true));

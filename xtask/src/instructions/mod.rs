@@ -57,7 +57,7 @@ const STAGES: &[(&str, &str)] = &[
 
 /// The request.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Asked<'a> {
+struct CountRequest<'a> {
     json: bool,
     /// Store the counts instead of comparing them.
     keep: bool,
@@ -87,8 +87,8 @@ pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
     let mut counts = BTreeMap::new();
     for name in all.iter().filter(|name| asked.names.is_empty() || asked.names.contains(&name.as_str())) {
         let stages = match count(&program, name, PACKETS[usize::from(asked.tests)])? {
-            Counted::Stages(stages) => stages,
-            Counted::NotHere(why) => {
+            RowCounts::Stages(stages) => stages,
+            RowCounts::NotHere(why) => {
                 eprintln!("left out: {name}: {why}");
                 continue;
             }
@@ -123,15 +123,15 @@ pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
     Ok(report.pass)
 }
 
-impl Asked<'_> {
+impl CountRequest<'_> {
     /// The table that stores the counts.
     const fn table(&self) -> &'static str {
         if self.tests { "tests" } else { "release" }
     }
 }
 
-fn asked<'a>(words: &[&'a str]) -> Result<Asked<'a>> {
-    let mut asked = Asked::default();
+fn asked<'a>(words: &[&'a str]) -> Result<CountRequest<'a>> {
+    let mut asked = CountRequest::default();
     for word in words {
         match *word {
             "--json" => asked.json = true,
@@ -169,17 +169,17 @@ fn names(program: &Path) -> Result<Vec<String>> {
 }
 
 /// Result of counting a row.
-enum Counted {
+enum RowCounts {
     /// Instructions per packet by stage.
     Stages(BTreeMap<&'static str, f64>),
     /// This machine lacks something that the row needs.
     NotHere(String),
 }
 
-fn count(program: &Path, name: &str, packets: [u64; 2]) -> Result<Counted> {
+fn count(program: &Path, name: &str, packets: [u64; 2]) -> Result<RowCounts> {
     let (few, many) = match (profile(program, name, packets[0])?, profile(program, name, packets[1])?) {
         (Ok(few), Ok(many)) => (few, many),
-        (Err(why), _) | (_, Err(why)) => return Ok(Counted::NotHere(why)),
+        (Err(why), _) | (_, Err(why)) => return Ok(RowCounts::NotHere(why)),
     };
     let packets = (packets[1] - packets[0]) as f64;
     let mut stages = BTreeMap::new();
@@ -189,7 +189,7 @@ fn count(program: &Path, name: &str, packets: [u64; 2]) -> Result<Counted> {
         *stages.entry(stage(file)).or_default() += more;
     }
     stages.retain(|_, instructions| *instructions >= 0.05);
-    Ok(Counted::Stages(stages))
+    Ok(RowCounts::Stages(stages))
 }
 
 fn stage(file: &str) -> &'static str {
@@ -330,8 +330,8 @@ mod tests {
     #[test]
     fn options_are_read() {
         let all = asked(&["--json", "plain", "--keep", "--tests"]).unwrap();
-        assert_eq!(all, Asked { json: true, keep: true, tests: true, names: vec!["plain"] });
-        assert_eq!([all.table(), Asked::default().table()], ["tests", "release"]);
+        assert_eq!(all, CountRequest { json: true, keep: true, tests: true, names: vec!["plain"] });
+        assert_eq!([all.table(), CountRequest::default().table()], ["tests", "release"]);
         assert!(asked(&["--nothing"]).is_err());
     }
 }

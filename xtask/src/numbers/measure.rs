@@ -155,7 +155,7 @@ pub(super) fn run(root: &Path, names: &[&str]) -> Result<bool> {
         steps.len(),
         seconds.div_ceil(60)
     );
-    let made = Made { commit: commit(root)?, date: said(root, "date", &["-u", "+%F"])? };
+    let made = ResultOrigin { commit: commit(root)?, date: said(root, "date", &["-u", "+%F"])? };
     std::fs::create_dir_all(root.join(FOLDER)).context("can't make docs/results")?;
     for step in steps {
         println!("== {} (about {} s)", line(step), step.seconds);
@@ -179,13 +179,13 @@ pub(super) fn run(root: &Path, names: &[&str]) -> Result<bool> {
 }
 
 /// Origin of a result.
-struct Made {
+struct ResultOrigin {
     commit: String,
     date: String,
 }
 
 /// The report with the data for making it again.
-fn kept(step: &Step, mut report: Value, made: &Made, seconds: u64) -> Value {
+fn kept(step: &Step, mut report: Value, made: &ResultOrigin, seconds: u64) -> Value {
     report["result"] = json!({
         "command": line(step),
         "commit": made.commit,
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_result_says_how_it_is_made_again() {
-        let made = Made { commit: "abc1234".into(), date: "2026-11-23".into() };
+        let made = ResultOrigin { commit: "abc1234".into(), date: "2026-11-23".into() };
         let step = STEPS.iter().find(|step| step.name == "linkem").unwrap();
         let result = kept(step, json!({ "version": "0.1.0", "rows": [] }), &made, 7);
         assert_eq!(result["version"], "0.1.0");

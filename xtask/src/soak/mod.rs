@@ -6,7 +6,7 @@ mod process;
 
 use anyhow::{Context, Result, bail, ensure};
 use longwire_report::{Report, Row};
-use process::{Sample, Started};
+use process::{Sample, SoakRun};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
     let (time, binary) = options(root, words)?;
     let scenario = root.join("xtask/src/soak/scenario.toml");
     println!("soak: {} s of mixed traffic, a change of a link every 100 ms, flaps", time.as_secs());
-    let mut run = Started::new(&binary, &scenario, time)?;
+    let mut run = SoakRun::new(&binary, &scenario, time)?;
     let pings = pings(time)?;
     let soaked = soak(&mut run, time);
     for mut ping in pings {
@@ -116,7 +116,7 @@ fn pings(time: Duration) -> Result<Vec<std::process::Child>> {
 }
 
 /// What was seen.
-struct Soaked {
+struct SoakResult {
     samples: Vec<Sample>,
     changes: u64,
     flaps: u64,
@@ -125,8 +125,8 @@ struct Soaked {
 }
 
 /// Changes and flaps until shortly before the end, with a sample each second.
-fn soak(run: &mut Started, time: Duration) -> Result<Soaked> {
-    let mut soaked = Soaked { samples: Vec::new(), changes: 0, flaps: 0, refused: Vec::new() };
+fn soak(run: &mut SoakRun, time: Duration) -> Result<SoakResult> {
+    let mut soaked = SoakResult { samples: Vec::new(), changes: 0, flaps: 0, refused: Vec::new() };
     let start = Instant::now();
     let end = time.saturating_sub(Duration::from_secs(5));
     let (mut next_sample, mut down) = (Duration::ZERO, None);
@@ -166,7 +166,7 @@ fn soak(run: &mut Started, time: Duration) -> Result<Soaked> {
 }
 
 /// The judgement: the last quarter against the second, because the first touches memory for the first time.
-fn judge(soaked: &Soaked, run: &Report) -> Report {
+fn judge(soaked: &SoakResult, run: &Report) -> Report {
     let quarter = soaked.samples.len() / 4;
     let of = |number: usize| &soaked.samples[number * quarter..(number + 1) * quarter];
     // The least of a quarter: a sample may hold a connection that the server has not closed yet, and its
@@ -200,7 +200,7 @@ mod tests {
         let samples = (0..40).map(sample).collect();
         let mut run = Report::new("run");
         run.push(Row::new("packets accounted for", "").judged(true));
-        judge(&Soaked { samples, changes: 400, flaps: 2, refused: Vec::new() }, &run).pass
+        judge(&SoakResult { samples, changes: 400, flaps: 2, refused: Vec::new() }, &run).pass
     }
 
     #[test]

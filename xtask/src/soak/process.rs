@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const TO_START: Duration = Duration::from_secs(30);
 
 /// A run in real time.
-pub(super) struct Started {
+pub(super) struct SoakRun {
     child: Child,
     socket: PathBuf,
 }
@@ -26,7 +26,7 @@ pub(super) struct Sample {
     pub(super) threads: u64,
 }
 
-impl Started {
+impl SoakRun {
     /// Starts a run, and waits for its socket.
     pub(super) fn new(binary: &Path, scenario: &Path, time: Duration) -> Result<Self> {
         let seconds = format!("{}s", time.as_secs());

@@ -3,7 +3,7 @@
 //! A file refers to another by a path to one of its items, through any number of re-exports. Tests are
 //! ignored.
 
-use super::paths::{Named, Path, read};
+use super::paths::{UsedNames, Path, read};
 use super::{File, Finding};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ type Module = Vec<String>;
 type Edges<'k> = BTreeMap<&'k Module, BTreeMap<&'k Module, &'k Path>>;
 
 /// The files of a crate by their modules, without tests: their paths, and the names used in them.
-struct Crate<'f>(BTreeMap<Module, (&'f str, Named)>);
+struct Crate<'f>(BTreeMap<Module, (&'f str, UsedNames)>);
 
 /// Checks every crate.
 pub fn check(files: &[File], findings: &mut Vec<Finding>) {

@@ -19,7 +19,7 @@ pub struct Path {
 
 /// Names used in a file, without its tests.
 #[derive(Debug, Default)]
-pub struct Named {
+pub struct UsedNames {
     /// Names imported by `use` declarations, with their paths.
     pub imports: Vec<(String, Path)>,
     /// Glob imports.
@@ -31,9 +31,9 @@ pub struct Named {
 }
 
 /// Reads the names used in the file of `module`.
-pub fn read(module: &[String], text: &str) -> Named {
+pub fn read(module: &[String], text: &str) -> UsedNames {
     let mut code = Source::new(text.to_owned()).code;
-    let mut named = Named::default();
+    let mut named = UsedNames::default();
     for attribute in ["#[cfg(test)]", "#[cfg(all(test"] {
         while let Some(start) = code.find(attribute) {
             let end = item_end(&code, start);
@@ -119,7 +119,7 @@ struct Reader<'c> {
     code: &'c str,
     tokens: Vec<Token<'c>>,
     at: usize,
-    named: Named,
+    named: UsedNames,
     /// The enclosing inline modules, each with the depth of braces outside it.
     scopes: Vec<(String, usize)>,
 }

@@ -5,7 +5,7 @@ use super::Built;
 use longwire_block::Node;
 use longwire_engine::NodeRef;
 use longwire_punt::{
-    Admission, AttachSender, AttachmentId, DoesNotFit, Expected, Inline, InlineService, Listener,
+    Admission, AttachSender, AttachmentId, DoesNotFit, ExpectedProcess, Inline, InlineService, Listener,
     ListenerError, Punt, ServiceThread, Turns, WaitMode,
 };
 use longwire_scenario::{AboveRequest, LevelWait, Plan, Receiver, RouterLevels};
@@ -105,7 +105,7 @@ impl Levels {
             }
             Receiver::Process => {
                 let promise = Some((above.request, above.share));
-                let expected = Expected { name: above.name.to_string(), limits, promise };
+                let expected = ExpectedProcess { name: above.name.to_string(), limits, promise };
                 self.listener()?.expect(attachment, expected)?;
             }
         }

@@ -18,11 +18,11 @@ use layout::{Indices, Slots};
 pub use levels::{Levels, LevelsError};
 use longwire_block::Port;
 use longwire_block::change::Blocks;
-use longwire_block::path::{Fork, LinkRef, NOWHERE, Paths, Way};
+use longwire_block::path::{Fork, LinkRef, NOWHERE, Paths, PortPath};
 pub use longwire_engine::TO_THE_END;
 use longwire_engine::{
-    Agenda, Between, Changes, Event, InnerPorts, Map, MediumRef, NodeRef, Observer, PortLocation, Setup,
-    SourceRef, SourceSetup, Steered, Tolerance, WorkerSetup,
+    Agenda, RingKind, Changes, Event, InnerPorts, Map, MediumRef, NodeRef, Observer, PortLocation, Setup,
+    SourceRef, SourceSetup, SteeredPaths, Tolerance, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{GONE, LinkConfig, Links};
@@ -140,8 +140,8 @@ pub fn build(
         Wait::Sleep => longwire_engine::Wait::Sleep,
     };
     let between = match plan.engine.between {
-        BetweenWorkers::Private => Between::Private,
-        BetweenWorkers::Shared => Between::Shared,
+        BetweenWorkers::Private => RingKind::Private,
+        BetweenWorkers::Shared => RingKind::Shared,
     };
     let setup = Setup { workers, map, tolerance: tolerance(plan), wait, between, lead: shards.lead };
     Ok(Built { setup, layout, sources, routers, media })
@@ -369,7 +369,7 @@ fn floods(
                 }
                 (flood_lists(plan, &segment.ports, from, &layout.links) == lists).then_some(*tree)
             });
-            let ways: Vec<Way<'_>> = lists.iter().map(|(to, list)| (*to, list.as_deref())).collect();
+            let ways: Vec<PortPath<'_>> = lists.iter().map(|(to, list)| (*to, list.as_deref())).collect();
             if let Some(fork) = same.or_else(|| paths.add_tree(&ways)) {
                 floods.insert(from, fork);
             }
@@ -391,8 +391,8 @@ fn instead(
     others: impl Iterator<Item = (u32, u16, u32)> + Clone,
     links: &[LinkRef],
     paths: &mut Paths,
-) -> Steered {
-    let mut steered = Steered::default();
+) -> SteeredPaths {
+    let mut steered = SteeredPaths::default();
     let of = |place: u32| links[place as usize];
     let existing: Vec<Vec<u32>> = others.clone().map(|(link, ..)| paths.before(of(link))).collect();
     for ((link, number, target), existing) in others.zip(existing) {

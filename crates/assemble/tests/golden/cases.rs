@@ -6,7 +6,7 @@ use crate::{draw, routed, routers};
 use longwire_assemble::TO_THE_END;
 use longwire_block::{Dice, Spec};
 use longwire_link::MEDIA;
-use longwire_program::Shipped;
+use longwire_program::ShippedForwarder;
 use longwire_units::Nanos;
 use std::fmt::Write;
 
@@ -81,7 +81,7 @@ pub fn all() -> Vec<Case> {
     for spec in longwire_sched::SPECS {
         add(&format!("scheduler/{}", spec.name), 5, &|name, _, way| routed::scheduler(name, way, spec.name));
     }
-    for shipped in Shipped::ALL {
+    for shipped in ShippedForwarder::ALL {
         add(&format!("program/{}", shipped.name), 4, &|name, _, way| {
             routed::program(name, way, shipped.name)
         });

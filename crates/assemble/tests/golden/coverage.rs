@@ -7,7 +7,7 @@ use longwire_assemble::{TO_THE_END, port_workers};
 use longwire_block::DropReason;
 use longwire_engine::Report;
 use longwire_link::{MEDIA, without};
-use longwire_program::Shipped;
+use longwire_program::ShippedForwarder;
 use longwire_scenario::{Plan, RouteChange};
 use std::collections::{BTreeSet, HashSet};
 
@@ -189,7 +189,7 @@ fn wanted() -> Vec<String> {
         wanted.push(format!("change of a medium: {}/{}", spec.key, spec.kind));
     }
     wanted.extend(longwire_sched::SPECS.iter().map(|spec| format!("scheduler {}", spec.name)));
-    wanted.extend(Shipped::ALL.iter().map(|shipped| format!("program {}", shipped.name)));
+    wanted.extend(ShippedForwarder::ALL.iter().map(|shipped| format!("program {}", shipped.name)));
     let reasons = DropReason::ALL.iter().map(|reason| reason.name());
     wanted.extend(reasons.filter(|name| !OUT_OF_REACH.contains(name)).map(|name| format!("drop {name}")));
     wanted.extend((1..=4).map(|workers| format!("ports on {workers} workers")));

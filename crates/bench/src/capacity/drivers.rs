@@ -4,7 +4,7 @@
 use super::Skipped;
 use super::drive::FRAME;
 use crate::flood::Flood;
-use crate::world::{Driver, World, require_hosts};
+use crate::world::{Driver, BenchHosts, require_hosts};
 use crate::{BenchError, Sample, Settings};
 use longwire_block::Port;
 use longwire_clock::monotonic;
@@ -77,7 +77,7 @@ pub(crate) fn memory(settings: &Settings<'_>, prices: &mut EnginePrices) -> Resu
 /// Sends frames of both lengths through two ports of a driver on the first processor; the generator has the
 /// last one.
 fn of_driver(settings: &Settings<'_>, driver: Driver) -> Result<[Rounds; 2], BenchError> {
-    let world = World::new(driver, false)?;
+    let world = BenchHosts::new(driver, false)?;
     let of = |bytes: usize| -> Result<Rounds, BenchError> {
         settings.next(&format!("capacity: {}, {bytes} bytes", driver.name()))?;
         let mut ports = world.open()?;

@@ -85,7 +85,7 @@ fn change_row(count: u32, runs: &[Sample]) -> Row {
 }
 
 /// A running scenario.
-struct Loaded {
+struct LoadedScenario {
     parts: Parts,
     course: Course,
     links: Vec<LinkRef>,
@@ -93,7 +93,7 @@ struct Loaded {
 }
 
 /// Loads a scenario with this many links, and sends packets over all of them.
-fn load(count: u32) -> Result<Loaded, BenchError> {
+fn load(count: u32) -> Result<LoadedScenario, BenchError> {
     let text = ports("cpus = [0]") + &links(count, KEYS);
     let begin = Instant::now();
     let course = Course::new("loading", &text)?;
@@ -106,10 +106,10 @@ fn load(count: u32) -> Result<Loaded, BenchError> {
     let run = setup.start();
     run.remote().flow()?;
     let start = begin.elapsed() - build;
-    Ok(Loaded { parts: Parts { read, build, start }, course, links: layout.links, run })
+    Ok(LoadedScenario { parts: Parts { read, build, start }, course, links: layout.links, run })
 }
 
-impl Loaded {
+impl LoadedScenario {
     /// Changes the rates of links spread over all, one by one. Returns the nanoseconds of each.
     fn change_some(&self) -> Result<Vec<f64>, BenchError> {
         let remote = self.run.remote();

@@ -76,7 +76,7 @@ fn run(
     attack: Attack,
     wrap: impl FnOnce(Bridge) -> Box<dyn Node>,
 ) -> Result<(f64, Report), BenchError> {
-    let forge = |port, place| Box::new(Forged { port, attack, place, sent: 0 }) as Box<dyn Port>;
+    let forge = |port, place| Box::new(ForgingSource { port, attack, place, sent: 0 }) as Box<dyn Port>;
     let (mut setup, _) = setup(case, |port| forge(port, PORTS[1]))?;
     let is_moving = attack == Attack::Moving;
     let ports = if is_moving { &PORTS[..] } else { &PORTS[..2] };
@@ -109,14 +109,14 @@ impl Node for Forgetful {
 }
 
 /// A source with forged addresses.
-struct Forged {
+struct ForgingSource {
     port: Box<dyn Port>,
     attack: Attack,
     place: u16,
     sent: u32,
 }
 
-impl Forged {
+impl ForgingSource {
     /// Source address of the next frame; none for the port's own.
     fn next_address(&mut self) -> Option<[u8; 6]> {
         let number = self.sent;
@@ -132,7 +132,7 @@ impl Forged {
     }
 }
 
-impl Port for Forged {
+impl Port for ForgingSource {
     fn name(&self) -> &str {
         self.port.name()
     }
@@ -182,13 +182,13 @@ mod tests {
         Case { pool_bytes: 16 << 20, ..Case::new(&LinkConfig::default(), Duration::from_millis(5)) }
     }
 
-    fn forged(attack: Attack, place: u16) -> Forged {
+    fn forged(attack: Attack, place: u16) -> ForgingSource {
         let blast = Blast::new("source", source(&case())).unwrap();
-        Forged { port: Box::new(blast), attack, place, sent: 0 }
+        ForgingSource { port: Box::new(blast), attack, place, sent: 0 }
     }
 
     /// Source addresses and times of the next batch.
-    fn next(port: &mut Forged, pool: &mut Pool) -> Vec<([u8; 6], u64)> {
+    fn next(port: &mut ForgingSource, pool: &mut Pool) -> Vec<([u8; 6], u64)> {
         let mut batch = Batch::new();
         port.receive(pool, Nanos(1_000_000), &mut batch).unwrap();
         let seen = |&handle| {

@@ -2,7 +2,7 @@
 
 use super::program::Program;
 use crate::flood::{Flood, PATIENCE, received};
-use crate::world::{Driver, World};
+use crate::world::{Driver, BenchHosts};
 use crate::{BenchError, Settings};
 use longwire_lab::Host;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ pub const ADDRESSES: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
 
 /// Hosts `a`, which sends, and `b`, which receives; and a namespace with the other ends of their veth pairs.
 pub struct Testbed {
-    pub world: World,
+    pub world: BenchHosts,
     ports: [String; 2],
     macs: [String; 2],
 }
@@ -26,7 +26,7 @@ impl Testbed {
     /// If something can't be created.
     /// What can't be made.
     pub fn new(addresses: bool) -> Result<Self, BenchError> {
-        let world = World::new(Driver::AfXdp, addresses)?;
+        let world = BenchHosts::new(Driver::AfXdp, addresses)?;
         let [a, b] = [world.host("a")?, world.host("b")?];
         let port = |host: &Host| host.port().unwrap_or_default().to_owned();
         let mac = |host: &Host| host.spec().mac.map(|mac| mac.to_string()).unwrap_or_default();

@@ -4,7 +4,7 @@ use crate::{Json, Outcome, outcome};
 use anyhow::Context;
 use clap::Subcommand;
 use longwire_report::{Report, Row};
-use longwire_scenario::library::{Description, Figures, SHIPPED, Shipped};
+use longwire_scenario::library::{Description, Figures, SHIPPED, ShippedProfile};
 use longwire_scenario::name_hint;
 use serde_json::json;
 use std::fmt::Write;
@@ -47,7 +47,7 @@ impl Args {
     /// If there is no such profile.
     pub fn run(self) -> anyhow::Result<Outcome> {
         if let Some(Action::Show { name, json }) = self.what {
-            let shipped = Shipped::named(&name).with_context(|| {
+            let shipped = ShippedProfile::named(&name).with_context(|| {
                 let known: Vec<&str> = SHIPPED.iter().map(|shipped| shipped.name).collect();
                 format!("there is no profile \"{name}\"; {}", name_hint(&name, &known))
             })?;

@@ -1,7 +1,7 @@
 //! Handling of packets that leave a link before its end.
 
 use super::Worker;
-use crate::walk::Next;
+use crate::walk::NextStep;
 use longwire_block::path::{DIRECT, NOWHERE, UNDECIDED};
 use longwire_packet::{Handle, Meta};
 
@@ -33,7 +33,7 @@ impl Worker {
         if let Some(target) = target {
             meta.path = self.map.steered.path(meta.path, target.into()).unwrap_or(NOWHERE);
             meta.arrival = meta.leave();
-            return self.walk(Next::Enter, handle);
+            return self.walk(NextStep::Enter, handle);
         }
         // A reply leaves by the input port of its packet, without links.
         self.counters.flow.made += 1;
@@ -41,8 +41,8 @@ impl Worker {
         if self.map.inner_ports.routed(meta.in_port) {
             // It is addressed to the sender behind the router, which has the route.
             meta.path = UNDECIDED;
-            return self.walk(Next::Enter, handle);
+            return self.walk(NextStep::Enter, handle);
         }
-        self.walk(Next::Egress, handle);
+        self.walk(NextStep::Egress, handle);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Worker;
 use crate::ports::NOWHERE_HERE;
-use crate::walk::Next;
+use crate::walk::NextStep;
 use longwire_block::path::{LinkRef, Paths};
 use longwire_packet::{Handle, Meta, PacketEvent};
 use longwire_units::Nanos;
@@ -13,10 +13,10 @@ impl Worker {
     pub(crate) fn leave(&mut self, handle: Handle) {
         let &Meta { flags, path, .. } = self.pool.meta(handle);
         if flags & Meta::DIVERTED != 0 {
-            return self.walk(Next::Diverted, handle);
+            return self.walk(NextStep::Diverted, handle);
         }
         if !Paths::is_one_link(path) && self.advance(handle) {
-            return self.walk(Next::Enter, handle);
+            return self.walk(NextStep::Enter, handle);
         }
         self.egress(handle);
     }
@@ -52,10 +52,10 @@ impl Worker {
     fn go_elsewhere(&mut self, handle: Handle, out_port: u16) {
         if let Some(far) = self.map.inner_ports.far_side(out_port) {
             self.come_in(handle, far);
-            return self.walk(Next::Decide, handle);
+            return self.walk(NextStep::Decide, handle);
         }
         let Some(&home) = self.map.port_locations.get(usize::from(out_port)) else {
-            return self.fork(handle, |worker, copy| worker.walk(Next::Enter, copy));
+            return self.fork(handle, |worker, copy| worker.walk(NextStep::Enter, copy));
         };
         let worker = home.exit_of(self.index);
         if worker == self.index { self.hold_back(handle) } else { self.hand_over(worker, handle) }

@@ -2,7 +2,7 @@
 
 use super::Worker;
 use crate::order::PIECES;
-use crate::walk::Next;
+use crate::walk::NextStep;
 use longwire_block::DropReason;
 use longwire_block::path::{Branch, DIRECT, Fork};
 use longwire_packet::Handle;
@@ -54,7 +54,7 @@ impl Worker {
             let meta = worker.pool.meta_mut(copy);
             if branch.path == DIRECT {
                 // Its path remains that of the link that it left, where its lateness is recorded.
-                return worker.walk(Next::Egress, copy);
+                return worker.walk(NextStep::Egress, copy);
             }
             (meta.path, meta.arrival) = (branch.path, meta.leave());
             enter(worker, copy);

@@ -32,7 +32,7 @@ use crate::rewiring_step::RewiringStep;
 use crate::schedules::Schedules;
 use crate::setup::{Parts, WorkerSetup};
 use crate::tick::Ticks;
-use crate::walk::{Next, Walk};
+use crate::walk::{NextStep, Walk};
 use crate::windows::Windows;
 use longwire_block::DropReason;
 use longwire_block::path::{NOWHERE, UNDECIDED};
@@ -189,7 +189,7 @@ impl Worker {
         }
         while let Some(handle) = out.pop(&self.pool) {
             if self.walk.is_under_way() {
-                self.walk(Next::Leave, handle);
+                self.walk(NextStep::Leave, handle);
             } else {
                 self.leave(handle);
             }
@@ -202,7 +202,7 @@ impl Worker {
             return self.drop(handle, DropReason::NoRoute);
         }
         if path == UNDECIDED {
-            return self.walk(Next::Decide, handle);
+            return self.walk(NextStep::Decide, handle);
         }
         let meta = self.pool.meta_mut(handle);
         meta.set_leave(meta.arrival);

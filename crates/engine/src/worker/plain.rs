@@ -9,7 +9,7 @@ use super::Worker;
 use crate::emulation::Emulation;
 use crate::ports::Exit;
 use longwire_block::path::{DIRECT, LinkRef, Paths};
-use longwire_link::{Passed, Stop};
+use longwire_link::{Departed, Stop};
 use longwire_packet::{BATCH, Handle, Meta};
 use longwire_units::Nanos;
 
@@ -75,7 +75,7 @@ impl Worker {
     fn enter_run(&mut self, here: u32, packets: &[Handle]) -> (usize, Stop) {
         let Self { emulation: Emulation { links, firsts, .. }, pool, ports, .. } = self;
         let mut exit = Exit::Open;
-        let entered = links.enter(pool, here, packets, firsts, |Passed { handle, leave, link, out_port }| {
+        let entered = links.enter(pool, here, packets, firsts, |Departed { handle, leave, link, out_port }| {
             exit = ports.push_out(out_port, (handle, 1, leave, link));
             exit != Exit::Open
         });
@@ -142,7 +142,7 @@ mod tests {
     use crate::events::Agenda;
     use crate::worker::Order;
     use crate::{
-        Between, InnerPorts, Map, PortLocation, PortSetup, Setup, Steered, Tolerance, Wait, WorkerSetup,
+        RingKind, InnerPorts, Map, PortLocation, PortSetup, Setup, SteeredPaths, Tolerance, Wait, WorkerSetup,
     };
     use longwire_block::path::Paths;
     use longwire_block::{Dice, Node, Port, PortError, PortStats, Stamp, Values};
@@ -299,13 +299,13 @@ mod tests {
                 paths,
                 port_locations: vec![PortLocation::single(0, 0), PortLocation::single(0, 1)],
                 floods: HashMap::new(),
-                steered: Steered::default(),
-                requested: Steered::default(),
+                steered: SteeredPaths::default(),
+                requested: SteeredPaths::default(),
                 inner_ports: InnerPorts::default(),
             },
             tolerance: Tolerance::default(),
             wait: Wait::Spin,
-            between: Between::default(),
+            between: RingKind::default(),
             lead: Nanos::ZERO,
         };
         let (parts, _) = setup.into_parts(false, Nanos::ZERO).pop().unwrap();

@@ -2,7 +2,7 @@
 
 use super::Worker;
 use crate::order::{COPIES, PORT_PLACES, TICK_PLACE};
-use crate::walk::Next;
+use crate::walk::NextStep;
 use longwire_block::PortStats;
 use longwire_block::path::UNDECIDED;
 use longwire_packet::{Batch, Handle};
@@ -82,7 +82,7 @@ impl Worker {
     /// Forwards the packets of `ready` from `first` on, each with all consequences before the next.
     fn enter_from(&mut self, first: usize) {
         for at in first..self.intake.ready.len() {
-            self.walk(Next::Enter, self.intake.ready[at]);
+            self.walk(NextStep::Enter, self.intake.ready[at]);
         }
         self.intake.ready.truncate(first);
     }

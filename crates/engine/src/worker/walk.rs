@@ -1,14 +1,14 @@
 //! Execution of immediate consequences, step by step.
 
 use super::Worker;
-use crate::walk::{Next, Step};
+use crate::walk::{NextStep, Step};
 use longwire_block::DropReason;
 use longwire_packet::Handle;
 
 impl Worker {
     /// Executes a step for a packet, with all consequences; during a walk the step is added to it.
     #[inline(never)]
-    pub(crate) fn walk(&mut self, next: Next, handle: Handle) {
+    pub(crate) fn walk(&mut self, next: NextStep, handle: Handle) {
         if self.walk.under_way {
             return self.walk.push(next, handle);
         }
@@ -27,14 +27,14 @@ impl Worker {
         self.walk.under_way = false;
     }
 
-    fn go(&mut self, next: Next, handle: Handle) {
+    fn go(&mut self, next: NextStep, handle: Handle) {
         match next {
-            Next::Enter => self.enter(handle),
-            Next::Leave => self.leave(handle),
-            Next::Egress => self.egress(handle),
-            Next::Diverted | Next::Decide if !self.walk.take_turn() => self.drop(handle, DropReason::Loop),
-            Next::Diverted => self.divert(handle),
-            Next::Decide => self.decide_in_turn(handle),
+            NextStep::Enter => self.enter(handle),
+            NextStep::Leave => self.leave(handle),
+            NextStep::Egress => self.egress(handle),
+            NextStep::Diverted | NextStep::Decide if !self.walk.take_turn() => self.drop(handle, DropReason::Loop),
+            NextStep::Diverted => self.divert(handle),
+            NextStep::Decide => self.decide_in_turn(handle),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::Worker;
 use super::pump::Arrivals;
 use crate::order::order_key;
-use crate::walk::Next;
+use crate::walk::NextStep;
 use crate::windows::{WindowBarrier, earliest};
 use longwire_block::path::UNDECIDED;
 use longwire_block::{DropReason, FLOOD};
@@ -126,7 +126,7 @@ impl Worker {
         if worker == Some(self.index) {
             self.stage(handle);
         } else {
-            self.walk(Next::Enter, handle);
+            self.walk(NextStep::Enter, handle);
         }
     }
 

@@ -4,7 +4,7 @@
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{Node, Port};
 use longwire_engine::{
-    Agenda, Between, InnerPorts, Map, PortLocation, PortSetup, Setup, Steered, Tolerance, Wait, WorkerSetup,
+    Agenda, RingKind, InnerPorts, Map, PortLocation, PortSetup, Setup, SteeredPaths, Tolerance, Wait, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
@@ -66,13 +66,13 @@ impl TestBed {
                 paths,
                 port_locations,
                 floods: HashMap::new(),
-                steered: Steered::default(),
-                requested: Steered::default(),
+                steered: SteeredPaths::default(),
+                requested: SteeredPaths::default(),
                 inner_ports: InnerPorts::default(),
             },
             tolerance: Tolerance::default(),
             wait: Wait::Spin,
-            between: Between::default(),
+            between: RingKind::default(),
             lead: self.lead,
         }
     }

@@ -37,7 +37,7 @@ const TOGETHER: usize = 256;
 
 /// Work for packets that arrived together.
 #[derive(Default)]
-struct Work {
+struct BatchWork {
     /// Answers to be sent once the entries are written: token, verdict, and new first bytes.
     answers: Vec<(u64, Verdict, Vec<u8>)>,
     entries: Vec<Entry>,
@@ -45,7 +45,7 @@ struct Work {
     bound: Vec<(Endpoint, Endpoint)>,
 }
 
-impl Work {
+impl BatchWork {
     /// Adds both entries of a binding.
     fn bind(&mut self, inside: Endpoint, external: Endpoint, noted: u16, time: u64) {
         self.entries.extend(entries((inside, external), noted, time));
@@ -79,7 +79,7 @@ impl<'p> Nat<'p> {
     pub fn go_on(&mut self) -> anyhow::Result<()> {
         let is_due = self.now().is_some_and(|now| self.translator.table.due(now).next().is_some());
         self.control.wait(if is_due { Duration::ZERO } else { SLEEP })?;
-        let mut work = Work::default();
+        let mut work = BatchWork::default();
         for _ in 0..TOGETHER {
             let ups = match self.control.next()? {
                 None => break,
@@ -120,7 +120,7 @@ impl<'p> Nat<'p> {
     }
 
     /// Decides about a packet and the later fragments that waited for it.
-    fn serve(&mut self, up: PendingPacket, work: &mut Work) -> anyhow::Result<()> {
+    fn serve(&mut self, up: PendingPacket, work: &mut BatchWork) -> anyhow::Result<()> {
         let Some(mut up) = self.pending.hold(up) else { return Ok(()) };
         // Before it is rewritten.
         let first_of = first_of(&up.frame);
@@ -155,7 +155,7 @@ impl<'p> Nat<'p> {
     }
 
     /// Writes new bindings, then sends the answers, whose packets need them.
-    fn finish(&mut self, work: &Work) -> anyhow::Result<()> {
+    fn finish(&mut self, work: &BatchWork) -> anyhow::Result<()> {
         if !work.entries.is_empty() {
             self.session.fill(self.fid, BINDINGS, &work.entries)?;
         }

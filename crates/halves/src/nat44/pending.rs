@@ -20,14 +20,14 @@ pub(super) struct PendingPacket {
 #[derive(Debug, Default)]
 pub(super) struct PendingPackets {
     /// Packets with requested bytes, by token.
-    requested: HashMap<u64, Requested>,
+    requested: HashMap<u64, RequestedPacket>,
     /// Later fragments, by packets whose first fragment's bytes were requested.
     parts: HashMap<FragmentKey, Vec<PendingPacket>>,
 }
 
 /// A packet with requested bytes: arrival time, length, and whose first fragment it is.
 #[derive(Debug)]
-struct Requested {
+struct RequestedPacket {
     time: u64,
     length: usize,
     first_of: Option<FragmentKey>,
@@ -51,7 +51,7 @@ impl PendingPackets {
         if let Some(key) = first_of {
             self.parts.entry(key).or_default();
         }
-        self.requested.insert(up.token, Requested { time: up.time, length: up.length, first_of });
+        self.requested.insert(up.token, RequestedPacket { time: up.time, length: up.length, first_of });
     }
 
     /// Handles requested bytes. Returns the packet with them, or, if it is no longer up, the later fragments
@@ -59,8 +59,8 @@ impl PendingPackets {
     pub fn come(&mut self, token: u64, bytes: &[u8]) -> Vec<PendingPacket> {
         match self.requested.remove(&token) {
             None => Vec::new(),
-            Some(Requested { first_of, .. }) if bytes.is_empty() => self.released(first_of),
-            Some(Requested { time, length, .. }) => {
+            Some(RequestedPacket { first_of, .. }) if bytes.is_empty() => self.released(first_of),
+            Some(RequestedPacket { time, length, .. }) => {
                 vec![PendingPacket { token, time, length, frame: bytes.to_vec() }]
             }
         }

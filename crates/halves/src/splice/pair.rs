@@ -37,7 +37,7 @@ struct Leg {
 
 /// Outcome of relaying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Relayed {
+enum RelayOutcome {
     Bytes,
     Nothing,
     /// One end sends no more.
@@ -140,8 +140,8 @@ impl ProxiedConnection {
         let mut quiet_since = None;
         while begin.elapsed() < patience {
             match self.relay()? {
-                Relayed::Ended => bail!("one end has finished sending"),
-                Relayed::Nothing if self.is_quiet()? => {
+                RelayOutcome::Ended => bail!("one end has finished sending"),
+                RelayOutcome::Nothing if self.is_quiet()? => {
                     let since = *quiet_since.get_or_insert_with(Instant::now);
                     if since.elapsed() >= silence {
                         return Ok(true);
@@ -161,15 +161,15 @@ impl ProxiedConnection {
     }
 
     /// Relays pending data.
-    fn relay(&mut self) -> io::Result<Relayed> {
+    fn relay(&mut self) -> io::Result<RelayOutcome> {
         let there = move_on(&mut self.near, &self.far.socket)?;
         let back = move_on(&mut self.far, &self.near.socket)?;
         Ok(if self.near.ended || self.far.ended {
-            Relayed::Ended
+            RelayOutcome::Ended
         } else if there || back {
-            Relayed::Bytes
+            RelayOutcome::Bytes
         } else {
-            Relayed::Nothing
+            RelayOutcome::Nothing
         })
     }
 

@@ -23,7 +23,7 @@ pub(super) struct Later {
 
 /// A deferred command in execution: its text, and the number of changes before it.
 #[derive(Debug, Default)]
-pub(super) struct Carried {
+pub(super) struct DeferredCommand {
     command: String,
     changes: usize,
 }
@@ -34,7 +34,7 @@ pub(super) fn execute(tcl: &mut Tcl<'_, Script<'_>>) -> Result<(), ImportError> 
     later.sort_by_key(|command| command.time);
     for Later { line, time, text } in later {
         tcl.host.now = Some(time);
-        tcl.host.carried = Carried { command: first_word(&text), changes: tcl.host.topology.changes.len() };
+        tcl.host.carried = DeferredCommand { command: first_word(&text), changes: tcl.host.topology.changes.len() };
         tcl.run(&text, line)?;
     }
     Ok(())

@@ -9,7 +9,7 @@ use table::{Key, Table};
 
 /// Summary of a batch of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Among {
+pub struct BatchSummary {
     /// All their flags, or-ed together.
     pub flags: u8,
     /// The largest `Meta::out_port`: it reveals whether their node has decided anything other than a port for
@@ -48,9 +48,9 @@ impl Classifier {
 
     /// Sets `Meta::path` of every packet of `batch` from its bytes, `in_port` and `out_port`, and returns a
     /// summary. The path of a packet for no single port has no meaning then.
-    pub fn classify(&self, pool: &mut Pool, batch: &Batch) -> Among {
+    pub fn classify(&self, pool: &mut Pool, batch: &Batch) -> BatchSummary {
         self.fetch(pool, batch);
-        let mut among = Among { flags: 0, last_port: 0 };
+        let mut among = BatchSummary { flags: 0, last_port: 0 };
         for &handle in batch.as_slice() {
             let (meta, line) = pool.head_mut(handle);
             among.flags |= meta.flags;

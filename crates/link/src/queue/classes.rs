@@ -5,7 +5,7 @@
 //! scheduler. Blank lines and lines that begin with `#` are skipped.
 
 use super::lane::Lanes;
-use super::leaf::{CLASSES, Joined, Leaf, LeafPlan, rows};
+use super::leaf::{CLASSES, LaneJoin, Leaf, LeafPlan, rows};
 use super::settings::{LIMIT, Limit};
 use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
@@ -394,7 +394,7 @@ where
         let state = &mut self.now;
         let class = state.set.class_of(context.pool, handle);
         let bytes = context.pool.meta(handle).counted();
-        if state.lanes.join(context, class, handle) == Joined::First {
+        if state.lanes.join(context, class, handle) == LaneJoin::First {
             state.busy += 1;
             state.scheduler.wake(class, bytes, context.now, context.rate);
         }

@@ -18,7 +18,7 @@ pub struct Waiting {
 
 /// The list of waiting packets, and rare counters.
 #[derive(Debug, Default)]
-pub struct Books {
+pub struct WaitingList {
     /// Waiting packets, if the discipline has no list of its own.
     pub(crate) list: Fifo,
     /// Time at which the transmitter last became idle.
@@ -43,7 +43,7 @@ impl Waiting {
     }
 }
 
-impl Books {
+impl WaitingList {
     #[inline]
     pub(crate) fn rare(&mut self) -> &mut Rare {
         /// Kept out of line, for links that have it already.
@@ -80,9 +80,9 @@ pub struct QueueContext<'a> {
     /// The expected departure rate of the queue.
     pub rate: Rate,
     pub(crate) waiting: &'a mut Waiting,
-    pub(crate) books: &'a mut Books,
+    pub(crate) books: &'a mut WaitingList,
     /// The link's records, if these are those of a class of its queue.
-    pub(crate) link: Option<(&'a mut Waiting, &'a mut Books)>,
+    pub(crate) link: Option<(&'a mut Waiting, &'a mut WaitingList)>,
 }
 
 impl QueueContext<'_> {
@@ -105,7 +105,7 @@ impl QueueContext<'_> {
     pub(crate) fn of_class<'a>(
         &'a mut self,
         waiting: &'a mut Waiting,
-        books: &'a mut Books,
+        books: &'a mut WaitingList,
     ) -> QueueContext<'a> {
         let Self { now, rate, .. } = *self;
         let link = Some((&mut *self.waiting, &mut *self.books));

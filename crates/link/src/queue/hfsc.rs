@@ -196,7 +196,7 @@ fn quantities(piece: Piece<'_>) -> Vec<Piece<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{Books, Discipline, Next, QueueContext, Waiting};
+    use crate::queue::{WaitingList, Discipline, Next, QueueContext, Waiting};
     use longwire_packet::Pool;
     use proptest::prelude::*;
 
@@ -206,7 +206,7 @@ mod tests {
     fn what_was_emptied_has_nothing_for_later() {
         let values = HfscSettings::read(&[("classes", "root ul 8 Mbit/s\na ls 1 Mbit/s")]).unwrap();
         let mut queue = Hfsc::build(values, Dice::named(1, "hfsc"));
-        let (mut pool, mut books) = (Pool::new(1 << 20).unwrap(), <(Waiting, Books)>::default());
+        let (mut pool, mut books) = (Pool::new(1 << 20).unwrap(), <(Waiting, WaitingList)>::default());
         for _ in 0..2 {
             let handle = pool.insert(&[0; 996]).unwrap();
             pool.meta_mut(handle).set_counted(1000);
@@ -221,7 +221,7 @@ mod tests {
 
     fn context<'a>(
         pool: &'a mut Pool,
-        (waiting, books): &'a mut (Waiting, Books),
+        (waiting, books): &'a mut (Waiting, WaitingList),
         now: u64,
     ) -> QueueContext<'a> {
         QueueContext { pool, now: Nanos(now), rate: Rate::UNLIMITED, waiting, books, link: None }

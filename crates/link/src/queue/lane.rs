@@ -1,7 +1,7 @@
 //! Parallel queues in one discipline: bands and classes.
 
 use super::QueueContext;
-use super::leaf::{Joined, Leaf};
+use super::leaf::{LaneJoin, Leaf};
 use super::settings::Limit;
 use crate::fifo::Fifo;
 use longwire_block::DropReason;
@@ -42,7 +42,7 @@ impl Lanes {
 
     /// Adds a packet at the end of a lane, or drops it there.
     #[inline]
-    pub(super) fn join(&mut self, context: &mut QueueContext<'_>, lane: usize, handle: Handle) -> Joined {
+    pub(super) fn join(&mut self, context: &mut QueueContext<'_>, lane: usize, handle: Handle) -> LaneJoin {
         let lane = &mut self.lanes[lane];
         if let Some(leaf) = &mut lane.leaf {
             return leaf.join(context, handle);
@@ -51,7 +51,7 @@ impl Lanes {
         let (packets, bytes) = (lane.packets + u64::from(meta.segments), lane.bytes + meta.counted());
         if lane.limit.is_exceeded(packets, bytes, context.rate) {
             context.drop(handle, DropReason::QueueFull);
-            return Joined::Dropped;
+            return LaneJoin::Dropped;
         }
         lane.add(context.pool, handle)
     }
@@ -119,8 +119,8 @@ impl Lanes {
 
 impl Lane {
     #[inline]
-    fn add(&mut self, pool: &mut Pool, handle: Handle) -> Joined {
-        let joined = if self.fifo.is_empty() { Joined::First } else { Joined::Behind };
+    fn add(&mut self, pool: &mut Pool, handle: Handle) -> LaneJoin {
+        let joined = if self.fifo.is_empty() { LaneJoin::First } else { LaneJoin::Behind };
         let meta = pool.meta(handle);
         self.packets += u64::from(meta.segments);
         self.bytes += meta.counted();

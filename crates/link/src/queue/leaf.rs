@@ -4,7 +4,7 @@
 //! class's backlog, and works in a context with the class's records; its drops and marks are counted for the
 //! link.
 
-use super::{Admission, Books, Next, Queue, QueueContext, Waiting};
+use super::{Admission, WaitingList, Next, Queue, QueueContext, Waiting};
 use crate::fifo::Fifo;
 use longwire_block::{Dice, Spec, Values, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -30,7 +30,7 @@ pub(super) const CLASSES: &str = "classes";
 
 /// Result of adding a packet to a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Joined {
+pub(super) enum LaneJoin {
     /// There was no room.
     Dropped,
     /// No other waits there.
@@ -53,7 +53,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Spec> {
 pub(super) struct Leaf {
     queue: Queue,
     waiting: Waiting,
-    books: Books,
+    books: WaitingList,
     /// The class's next packet; none if it is empty.
     next: Handle,
 }
@@ -64,7 +64,7 @@ impl Leaf {
         Some(Box::new(Self {
             queue,
             waiting: Waiting::default(),
-            books: Books::default(),
+            books: WaitingList::default(),
             next: Handle::NONE,
         }))
     }
@@ -75,7 +75,7 @@ impl Leaf {
     }
 
     /// Asks the discipline about a packet, and adds or drops it.
-    pub(super) fn join(&mut self, context: &mut QueueContext<'_>, handle: Handle) -> Joined {
+    pub(super) fn join(&mut self, context: &mut QueueContext<'_>, handle: Handle) -> LaneJoin {
         let meta = context.pool.meta(handle);
         let verdict = self.queue.admit(&Admission {
             now: context.now,
@@ -94,7 +94,7 @@ impl Leaf {
             }
             Verdict::Drop(reason) => {
                 context.drop(handle, reason);
-                return Joined::Dropped;
+                return LaneJoin::Dropped;
             }
         }
         let was_empty = self.next.is_none();
@@ -106,9 +106,9 @@ impl Leaf {
             *next = chosen(queue, &mut context);
         }
         match (was_empty, self.next.is_none()) {
-            (_, true) => Joined::Dropped,
-            (true, false) => Joined::First,
-            (false, false) => Joined::Behind,
+            (_, true) => LaneJoin::Dropped,
+            (true, false) => LaneJoin::First,
+            (false, false) => LaneJoin::Behind,
         }
     }
 

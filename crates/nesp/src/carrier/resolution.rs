@@ -1,7 +1,7 @@
 //! Address resolution for the UDP addresses: ARP for IPv4, neighbour discovery for IPv6.
 
 use super::{
-    ARP, Carrier, IPV6, IPV6_HEADER, OWN_ADDRESS, SHORTEST_FRAME, Wanted, carried, checksum, payload,
+    ARP, Carrier, IPV6, IPV6_HEADER, OWN_ADDRESS, SHORTEST_FRAME, ListenAddresses, carried, checksum, payload,
     pseudo_header,
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -45,7 +45,7 @@ pub(super) fn solicits(packet: &[u8], address: Ipv6Addr) -> bool {
 }
 
 /// The answer to a request to resolve one of the UDP addresses; none for other frames.
-pub fn resolution_answer(frame: &[u8], wanted: &Wanted) -> Option<Vec<u8>> {
+pub fn resolution_answer(frame: &[u8], wanted: &ListenAddresses) -> Option<Vec<u8>> {
     if carried(frame, wanted)? != Carrier::Resolution {
         return None;
     }
@@ -87,8 +87,8 @@ mod tests {
 
     const HOST: [u8; 6] = [2, 0, 0, 0, 0, 1];
     const SIX: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0xfe);
-    const WANTED: Wanted =
-        Wanted { udp: Some((Ipv4Addr::new(10, 0, 0, 254), PORT)), udp6: Some((SIX, PORT)) };
+    const WANTED: ListenAddresses =
+        ListenAddresses { udp: Some((Ipv4Addr::new(10, 0, 0, 254), PORT)), udp6: Some((SIX, PORT)) };
     const VLAN: [u8; 4] = [0x81, 0, 0, 5];
 
     #[test]
@@ -155,6 +155,6 @@ mod tests {
         for frame in [&other[..], &forwarded, &changed, &ours[..ours.len() - 1]] {
             assert_eq!((carried(frame, &WANTED), resolution_answer(frame, &WANTED)), (None, None));
         }
-        assert_eq!(carried(&ours, &Wanted { udp6: None, ..WANTED }), None);
+        assert_eq!(carried(&ours, &ListenAddresses { udp6: None, ..WANTED }), None);
     }
 }

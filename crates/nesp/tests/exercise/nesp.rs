@@ -1,7 +1,7 @@
 //! Arbitrary bytes as messages for both sides: as they are, and with a valid authenticator.
 
 use longwire_nesp::{
-    Answer, Client, Key, MessageKind, Outcome, Request, Server, Status, Wanted, Welcome, resolution_answer,
+    Answer, Client, Key, MessageKind, Outcome, Request, Server, Status, ListenAddresses, Welcome, resolution_answer,
     seal, unwrap, wrap,
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// its length, the increment of the sequence number, and the time until then.
 pub fn run(bytes: &[u8]) {
     let six = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0xfe);
-    let wanted = Wanted { udp: Some((Ipv4Addr::new(10, 0, 0, 254), 8805)), udp6: Some((six, 8805)) };
+    let wanted = ListenAddresses { udp: Some((Ipv4Addr::new(10, 0, 0, 254), 8805)), udp6: Some((six, 8805)) };
     let carried = unwrap(bytes, &wanted);
     assert!(carried.is_none() || resolution_answer(bytes, &wanted).is_none(), "it is one of the two");
     if let Some((ends, message)) = carried.filter(|(_, message)| message.len() <= 1400) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// Frames lost by the kernel on an interface since it was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Lost {
+pub(crate) struct LostFrames {
     /// On receipt: receive backlog or ring full.
     pub(crate) received: u64,
     /// On transmission: transmit queue full.
@@ -38,7 +38,7 @@ impl Counters {
     }
 
     /// The losses of the interface; none if it is gone. Does not allocate.
-    pub(crate) fn lost(&self) -> Option<Lost> {
+    pub(crate) fn lost(&self) -> Option<LostFrames> {
         let mut buffer = [0u8; 1024];
         parse(self.socket.ask(&mut self.question.borrow_mut(), &mut buffer).ok()?)
     }
@@ -53,11 +53,11 @@ fn question(index: u32) -> Message {
     m
 }
 
-fn parse(answer: Reply<'_>) -> Option<Lost> {
+fn parse(answer: Reply<'_>) -> Option<LostFrames> {
     let mut parts = attributes(answer.body.get(HEADER..)?);
     let (_, counters) = parts.find(|(kind, _)| answer.kind == RTM_NEWSTATS && *kind == LINK_64)?;
     let counter = |at: usize| Some(u64::from_ne_bytes(counters.get(at..at + 8)?.try_into().ok()?));
-    Some(Lost { received: counter(RX_DROPPED)? + counter(RX_MISSED)?, sent: counter(TX_DROPPED)? })
+    Some(LostFrames { received: counter(RX_DROPPED)? + counter(RX_MISSED)?, sent: counter(TX_DROPPED)? })
 }
 
 #[cfg(test)]

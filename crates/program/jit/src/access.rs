@@ -4,7 +4,7 @@
 //! region's first address is an offset in the region only if the address is in it, and a huge number
 //! otherwise. Else the machine carries it out.
 
-use crate::Known;
+use crate::KnownAccesses;
 use crate::run::{self, SIGNED, offset, operation_number};
 use crate::translate::{Role, Translator};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -14,7 +14,7 @@ use longwire_program::{Atomic, ContextField, Instruction, Map, Region, Register,
 
 /// The effect of an instruction on memory.
 #[derive(Clone, Copy)]
-enum Work {
+enum MemoryEffect {
     Load { extended: bool },
     Store { value: Value },
     Change { operation: Atomic, src: Value, r0: Value },
@@ -26,7 +26,7 @@ struct Access {
     size: Size,
     base: Register,
     offset: i16,
-    work: Work,
+    work: MemoryEffect,
 }
 
 /// Implementation of an access.
@@ -54,19 +54,19 @@ impl Translator<'_, '_> {
     pub fn access(&mut self, instruction: Instruction) {
         let access = match instruction {
             Instruction::Load { size, base, offset, .. } => {
-                Access { size, base, offset, work: Work::Load { extended: false } }
+                Access { size, base, offset, work: MemoryEffect::Load { extended: false } }
             }
             Instruction::LoadExtended { size, base, offset, .. } => {
-                Access { size, base, offset, work: Work::Load { extended: true } }
+                Access { size, base, offset, work: MemoryEffect::Load { extended: true } }
             }
             Instruction::Store { size, base, offset, source } => {
                 let value = self.operand(Width::W64, source);
-                Access { size, base, offset, work: Work::Store { value } }
+                Access { size, base, offset, work: MemoryEffect::Store { value } }
             }
             Instruction::Atomic { width, operation, base, offset, src } => {
                 let size = if width == Width::W32 { Size::Word } else { Size::Double };
                 let (src, r0) = (self.read(src), self.read(Register::R0));
-                Access { size, base, offset, work: Work::Change { operation, src, r0 } }
+                Access { size, base, offset, work: MemoryEffect::Change { operation, src, r0 } }
             }
             _ => return,
         };
@@ -82,7 +82,7 @@ impl Translator<'_, '_> {
     }
 
     fn proven(&self) -> bool {
-        matches!(self.source.known, Known::Facts(_))
+        matches!(self.source.known, KnownAccesses::Facts(_))
     }
 
     fn lowering(&mut self, access: &Access) -> Lowering {
@@ -117,11 +117,11 @@ impl Translator<'_, '_> {
     /// What is known about the access of an instruction: its region, and the offset there.
     fn known(&self, index: usize) -> (Option<Region>, Option<u32>) {
         match self.source.known {
-            Known::Facts(facts) => match facts.get(index).and_then(|fact| fact.access) {
+            KnownAccesses::Facts(facts) => match facts.get(index).and_then(|fact| fact.access) {
                 Some(known) => (known.region, known.place),
                 None => (None, None),
             },
-            Known::Hints(hints) => (hints.get(index).copied().flatten(), None),
+            KnownAccesses::Hints(hints) => (hints.get(index).copied().flatten(), None),
         }
     }
 
@@ -136,10 +136,10 @@ impl Translator<'_, '_> {
     /// Whether this access to this region can be compiled inline.
     fn has_code(&self, access: &Access, region: Region) -> bool {
         match (region, access.work) {
-            (Region::Context, Work::Load { extended }) => access.size == Size::Word && !extended,
-            (Region::Packet, work) => !matches!(work, Work::Change { .. }),
+            (Region::Context, MemoryEffect::Load { extended }) => access.size == Size::Word && !extended,
+            (Region::Packet, work) => !matches!(work, MemoryEffect::Change { .. }),
             (Region::Map(map), work) => self.map(map).is_some_and(|map| {
-                let writable = !map.spec().is_read_only() || matches!(work, Work::Load { .. });
+                let writable = !map.spec().is_read_only() || matches!(work, MemoryEffect::Load { .. });
                 // Only the verifier knows whether the lock is accessed, and where a record ends.
                 let bounded = map.spec().lock.is_none() && !map.spec().kind.is_ring() || self.proven();
                 writable && bounded && map.values().len() >= access.size.bytes()
@@ -248,7 +248,7 @@ impl Translator<'_, '_> {
     /// Further conditions for unproven accesses: alignment, and the bounds of one value.
     fn further(&mut self, access: &Access, region: Region, at: Value, mut within: Value) -> Value {
         let size = access.size.bytes() as i64;
-        let atomic = matches!(access.work, Work::Change { .. });
+        let atomic = matches!(access.work, MemoryEffect::Change { .. });
         if size > 1 && (atomic || !self.proven()) {
             let low = self.builder.ins().band_imm_u(at, size - 1);
             let aligned = self.builder.ins().icmp_imm_u(IntCC::Equal, low, 0);
@@ -299,17 +299,17 @@ impl Translator<'_, '_> {
         let kind = type_of_size(access.size);
         let Place { pointer, offset, memory } = place;
         match access.work {
-            Work::Load { extended } => {
+            MemoryEffect::Load { extended } => {
                 let value = self.builder.ins().load(kind, memory, pointer, offset);
                 let signed = extended && kind != types::I64;
                 Some(if signed { self.builder.ins().sextend(types::I64, value) } else { self.widened(value) })
             }
-            Work::Store { value } => {
+            MemoryEffect::Store { value } => {
                 let value = self.cut(value, kind);
                 self.builder.ins().store(memory, value, pointer, offset);
                 None
             }
-            Work::Change { operation, src, r0 } => {
+            MemoryEffect::Change { operation, src, r0 } => {
                 let pointer = self.builder.ins().iadd_imm_s(pointer, i64::from(offset));
                 let memory = memory.with_aligned();
                 let (src, r0) = (self.cut(src, kind), self.cut(r0, kind));
@@ -327,16 +327,16 @@ impl Translator<'_, '_> {
         let address = self.address(access);
         let bytes = access.size.bytes() as u64;
         match access.work {
-            Work::Load { extended } => {
+            MemoryEffect::Load { extended } => {
                 let how = self.constant(if extended { bytes | SIGNED } else { bytes });
                 Some(self.call_function_of_ours(run::load as *const (), &[address, how]))
             }
-            Work::Store { value } => {
+            MemoryEffect::Store { value } => {
                 let how = self.constant(bytes);
                 self.call_function_of_ours(run::store as *const (), &[address, value, how]);
                 None
             }
-            Work::Change { operation, src, r0 } => {
+            MemoryEffect::Change { operation, src, r0 } => {
                 let width = if access.size == Size::Word { Width::W32 } else { Width::W64 };
                 let how = self.constant(operation_number(width, operation));
                 Some(self.call_function_of_ours(run::change as *const (), &[address, src, r0, how]))

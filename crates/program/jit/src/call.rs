@@ -1,6 +1,6 @@
 //! Calls of the program's functions, of helpers, and of functions that replace inline code.
 
-use crate::Known;
+use crate::KnownAccesses;
 use crate::run::{self, offset};
 use crate::translate::{Role, Translator};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -20,8 +20,8 @@ impl Translator<'_, '_> {
     pub fn call_helper(&mut self, number: u32) -> bool {
         let Some(helper) = Helper::from_number(number) else { return false };
         let verified = match self.source.known {
-            Known::Facts(facts) => facts.get(self.index).is_some_and(|fact| fact.call.is_some()),
-            Known::Hints(_) => false,
+            KnownAccesses::Facts(facts) => facts.get(self.index).is_some_and(|fact| fact.call.is_some()),
+            KnownAccesses::Hints(_) => false,
         };
         let result = match helper {
             Helper::FlowState if verified => self.region(Region::State),
@@ -169,8 +169,8 @@ impl Translator<'_, '_> {
     /// The functions that `r2` may name here.
     fn callbacks(&self) -> Vec<usize> {
         let known = match self.source.known {
-            Known::Facts(facts) => facts.get(self.index).and_then(|fact| fact.call?.callback),
-            Known::Hints(_) => None,
+            KnownAccesses::Facts(facts) => facts.get(self.index).and_then(|fact| fact.call?.callback),
+            KnownAccesses::Hints(_) => None,
         };
         known.map_or_else(|| self.source.code.callbacks(), |callback| vec![callback.entry])
     }

@@ -91,7 +91,7 @@ pub enum Halted {
 
 /// What is known about a program's accesses before compilation.
 #[derive(Clone, Copy)]
-enum Known<'a> {
+enum KnownAccesses<'a> {
     /// Proven by the verifier: a contradiction ends the program.
     Facts(&'a [Fact]),
     /// The probable region of an access; other regions take longer.
@@ -103,7 +103,7 @@ enum Known<'a> {
 /// # Errors
 /// If the code generator fails, or there is none for this processor.
 pub fn compile(verified: &Verified, maps: Arc<Maps>) -> Result<Compiled, CompileError> {
-    let known = Known::Facts(verified.facts());
+    let known = KnownAccesses::Facts(verified.facts());
     let turns = u64::from(verified.most()[Item::Instruction]);
     Compiled::new(verified.program(), known, (verified.state_size(), turns), maps)
 }
@@ -120,7 +120,7 @@ pub fn compile_unverified(
     hints: &[Option<Region>],
     maps: Arc<Maps>,
 ) -> Result<Compiled, CompileError> {
-    Compiled::new(program, Known::Hints(hints), (0, MOST_TURNS), maps)
+    Compiled::new(program, KnownAccesses::Hints(hints), (0, MOST_TURNS), maps)
 }
 
 /// Most backward jumps of an unverified program per packet.
@@ -129,7 +129,7 @@ pub const MOST_TURNS: u64 = 1 << 16;
 impl Compiled {
     fn new(
         program: &Program,
-        known: Known<'_>,
+        known: KnownAccesses<'_>,
         (state_size, turns): (u32, u64),
         maps: Arc<Maps>,
     ) -> Result<Self, CompileError> {

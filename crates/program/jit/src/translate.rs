@@ -2,7 +2,7 @@
 
 mod visits;
 
-use crate::Known;
+use crate::KnownAccesses;
 use crate::order::{Body, next};
 use crate::run::{TOO_OFTEN, offset};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -20,7 +20,7 @@ use visits::Visits;
 /// The input of compilation.
 pub struct Source<'a> {
     pub code: &'a Code,
-    pub known: Known<'a>,
+    pub known: KnownAccesses<'a>,
     /// Guaranteed bytes of state.
     pub state_size: u32,
     /// Limit of backward jumps per packet, if there are loops.

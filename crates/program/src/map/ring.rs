@@ -144,7 +144,7 @@ impl Ring {
     }
 
     /// Iterates over complete records, oldest first.
-    fn read(&self, words: &Words, wanted: &mut Wanted<'_>) {
+    fn read(&self, words: &Words, wanted: &mut RingRead<'_>) {
         let produced = self.produced.0.load(Ordering::Acquire);
         let mut at = self.consumed.0.load(Ordering::Relaxed);
         while at < produced && wanted.records > 0 && wanted.bytes > 0 {
@@ -176,7 +176,7 @@ impl Ring {
 }
 
 /// The parameters of a reader.
-struct Wanted<'r> {
+struct RingRead<'r> {
     records: usize,
     bytes: usize,
     worker: Option<u32>,
@@ -243,7 +243,7 @@ impl Map {
         let several = self.spec.kind.is_per_worker();
         for (number, ring) in rings.each.iter().enumerate() {
             let worker = several.then_some(number as u32);
-            let mut wanted = Wanted { records, bytes, worker, stay, found: &mut found };
+            let mut wanted = RingRead { records, bytes, worker, stay, found: &mut found };
             ring.read(&self.values, &mut wanted);
             (records, bytes) = (wanted.records, wanted.bytes);
         }

@@ -2,7 +2,7 @@
 //! variables that are whole numbers, or arrays of them.
 
 use super::file::File;
-use super::maps::Declared;
+use super::maps::ObjectMaps;
 use super::{Object, ObjectError};
 use crate::MapSpec;
 use crate::btf::Btf;
@@ -28,7 +28,7 @@ const MOST_NUMBERS: u32 = 256;
 /// The constants that can be set, by name. Compilers may have inlined those that are not volatile.
 pub(super) fn found(
     file: &File<'_>,
-    declared: &Declared,
+    declared: &ObjectMaps,
     specs: &[MapSpec],
     btf: Option<&Btf<'_>>,
 ) -> BTreeMap<Box<str>, Constant> {

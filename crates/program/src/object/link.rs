@@ -2,7 +2,7 @@
 
 use super::error::LinkFault;
 use super::file::{File, Reference, ReferenceKind};
-use super::maps::{Declared, LEGACY, MAPS};
+use super::maps::{ObjectMaps, LEGACY, MAPS};
 use crate::btf::{Ext, External};
 use crate::{Code, CodeError, Instruction, MapSpec, Register};
 use std::collections::{BTreeMap, HashMap};
@@ -19,7 +19,7 @@ pub(super) struct Body {
 
 /// A program's functions in sequence.
 #[derive(Debug, Default)]
-pub(super) struct Linked {
+pub(super) struct LinkedProgram {
     pub instructions: Vec<Instruction>,
     /// For each function: its index in the object, and its first instruction.
     pub functions: Vec<(usize, usize)>,
@@ -40,7 +40,7 @@ pub(super) struct LinkError {
 /// Linker for the programs of a file.
 pub(super) struct Linker<'a, 'd> {
     pub file: &'a File<'d>,
-    pub declared: &'a Declared,
+    pub declared: &'a ObjectMaps,
     pub specs: &'a [MapSpec],
     pub ext: &'a Ext,
     pub externals: &'a BTreeMap<Box<str>, External>,
@@ -61,8 +61,8 @@ struct Call {
 
 impl Linker<'_, '_> {
     /// Links the program that begins with this function.
-    pub(super) fn link(&self, body: usize) -> Result<Linked, LinkError> {
-        let (mut linked, mut calls) = (Linked::default(), Vec::new());
+    pub(super) fn link(&self, body: usize) -> Result<LinkedProgram, LinkError> {
+        let (mut linked, mut calls) = (LinkedProgram::default(), Vec::new());
         // Start of each function of the program; those in the queue are not placed yet.
         let (mut waiting, mut placed) = (vec![body], HashMap::from([(body, 0)]));
         let mut slot = 0;
@@ -108,7 +108,7 @@ impl Linker<'_, '_> {
         &self,
         index: usize,
         base: usize,
-        linked: &mut Linked,
+        linked: &mut LinkedProgram,
         calls: &mut Vec<Call>,
     ) -> Result<usize, LinkError> {
         let body = &self.bodies[index];
@@ -129,19 +129,19 @@ impl Linker<'_, '_> {
             let read = read.map_err(|error| fail(error.fault.into()))?;
             let instruction = match section.references.get(&offset) {
                 Some(&reference) => self.refer(read, reference).map_err(fail)?,
-                None => Referred::Plain(read),
+                None => InstructionReference::Plain(read),
             };
             let next = slot + read.slots();
             let instruction = match instruction {
-                Referred::Plain(Instruction::CallLocal { offset }) => {
+                InstructionReference::Plain(Instruction::CallLocal { offset }) => {
                     let body =
                         self.function_at(body.section, next as i64 + i64::from(offset)).map_err(fail)?;
-                    Referred::Call(body)
+                    InstructionReference::Call(body)
                 }
                 other => other,
             };
             match instruction {
-                Referred::Plain(plain) => {
+                InstructionReference::Plain(plain) => {
                     let target = plain.jump().map(|offset| next as i64 + i64::from(offset));
                     if target.is_some_and(|to| to < body.start as i64 || to >= end as i64) {
                         return Err(fail(LinkFault::Leaves));
@@ -154,12 +154,12 @@ impl Linker<'_, '_> {
                     }
                     linked.instructions.push(plain);
                 }
-                Referred::Call(called) => {
+                InstructionReference::Call(called) => {
                     let next = base + next - body.start;
                     calls.push(Call { instruction: linked.instructions.len(), next, body: called });
                     linked.instructions.push(Instruction::CallLocal { offset: 0 });
                 }
-                Referred::Function(dst, named) => {
+                InstructionReference::Function(dst, named) => {
                     let next = base + next - body.start;
                     calls.push(Call { instruction: linked.instructions.len(), next, body: named });
                     linked.instructions.push(Instruction::LoadFunction { dst, offset: 0 });
@@ -172,7 +172,7 @@ impl Linker<'_, '_> {
     }
 
     /// Adds the programs of a program array.
-    fn note_programs(&self, map: &MapSpec, linked: &mut Linked) {
+    fn note_programs(&self, map: &MapSpec, linked: &mut LinkedProgram) {
         for number in map.programs(0, u32::MAX) {
             if let Some(&body) = self.programs.get(number as usize - 1) {
                 linked.programs.insert(number, (body, 0));
@@ -181,7 +181,7 @@ impl Linker<'_, '_> {
     }
 
     /// Applies a relocation to an instruction.
-    fn refer(&self, instruction: Instruction, reference: Reference) -> Result<Referred, LinkFault> {
+    fn refer(&self, instruction: Instruction, reference: Reference) -> Result<InstructionReference, LinkFault> {
         let symbol = self.file.symbols.get(reference.symbol).ok_or(LinkFault::Misplaced)?;
         let name = || Box::from(self.file.symbol_name(symbol));
         match (reference.kind, instruction) {
@@ -191,7 +191,7 @@ impl Linker<'_, '_> {
                 // A call has -1, or its target's slot minus 1 within a section.
                 let target = i64::try_from(symbol.value / 8).map_err(|_| LinkFault::NoFunction)?;
                 let target = target.checked_add(i64::from(offset) + 1).ok_or(LinkFault::NoFunction)?;
-                self.function_at(section, target).map(Referred::Call)
+                self.function_at(section, target).map(InstructionReference::Call)
             }
             (ReferenceKind::Address, Instruction::LoadWide { dst, value }) => {
                 let section = symbol.section.ok_or_else(|| self.undefined(name(), LinkFault::Undefined))?;
@@ -200,9 +200,9 @@ impl Linker<'_, '_> {
                     let function = i64::try_from(offset / 8).map_err(|_| LinkFault::NoFunction)?;
                     let function = self.function_at(section, function).ok().filter(|_| offset % 8 == 0);
                     let function = function.ok_or_else(|| LinkFault::FunctionAddress(name()))?;
-                    return Ok(Referred::Function(dst, function));
+                    return Ok(InstructionReference::Function(dst, function));
                 }
-                self.address(dst, section, offset, &name).map(Referred::Plain)
+                self.address(dst, section, offset, &name).map(InstructionReference::Plain)
             }
             (ReferenceKind::Other(kind), _) => Err(LinkFault::Relocation(kind)),
             _ => Err(LinkFault::Misplaced),
@@ -258,7 +258,7 @@ impl Linker<'_, '_> {
 }
 
 /// An instruction with its reference.
-enum Referred {
+enum InstructionReference {
     Plain(Instruction),
     /// A call of the object's function with this index.
     Call(usize),
@@ -266,7 +266,7 @@ enum Referred {
     Function(Register, usize),
 }
 
-impl Linked {
+impl LinkedProgram {
     /// The instructions as code.
     pub(super) fn code(&mut self) -> Result<Code, CodeError> {
         let code = Code::new(std::mem::take(&mut self.instructions))?;

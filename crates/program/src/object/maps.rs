@@ -19,7 +19,7 @@ const READ_ONLY: u32 = 1 << 7;
 
 /// The maps of an object, with indices for relocations.
 #[derive(Debug, Default)]
-pub(super) struct Declared {
+pub(super) struct ObjectMaps {
     /// The valid ones.
     pub specs: Vec<MapSpec>,
     /// Types of their keys and values.
@@ -33,8 +33,8 @@ pub(super) struct Declared {
 }
 
 /// Collects all maps.
-pub(super) fn declared(file: &File<'_>, btf: Option<&Btf<'_>>) -> Result<Declared, ObjectError> {
-    let mut declared = Declared::default();
+pub(super) fn declared(file: &File<'_>, btf: Option<&Btf<'_>>) -> Result<ObjectMaps, ObjectError> {
+    let mut declared = ObjectMaps::default();
     if let Some((index, section)) = file.section(MAPS) {
         let btf = btf.ok_or(ObjectError::MapsWithoutTypes)?;
         let here = file.symbols.iter().filter(|s| s.section == Some(index) && s.value < section.size);
@@ -66,7 +66,7 @@ pub(super) fn declared(file: &File<'_>, btf: Option<&Btf<'_>>) -> Result<Declare
     Ok(declared)
 }
 
-impl Declared {
+impl ObjectMaps {
     fn add(&mut self, spec: MapSpec, types: MapTypes) -> Result<u32, MapError> {
         spec.check()?;
         self.specs.push(spec);

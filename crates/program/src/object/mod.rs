@@ -23,7 +23,7 @@ use crate::map::MapError;
 use crate::{Exit, ExitKind, Function, Line, MapSpec, Program, Types};
 use constants::Constant;
 use file::{File, SymbolKind};
-use link::{Body, LinkError, Linked, Linker};
+use link::{Body, LinkError, LinkedProgram, Linker};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ const OTHERS: &[&str] = &[
 #[derive(Debug)]
 pub struct Object<'d> {
     file: File<'d>,
-    declared: maps::Declared,
+    declared: maps::ObjectMaps,
     specs: Arc<[MapSpec]>,
     types: Types,
     /// Those that can be set, by name.
@@ -272,7 +272,7 @@ impl<'d> Object<'d> {
     }
 
     /// The first instruction of each line.
-    fn lines(&self, linked: &Linked) -> Box<[Line]> {
+    fn lines(&self, linked: &LinkedProgram) -> Box<[Line]> {
         let mut lines: Vec<Line> = Vec::new();
         let mut functions = linked.functions.iter().peekable();
         let mut section = 0;

@@ -2,7 +2,7 @@
 //! declarations, or set at installation.
 
 use super::file::{File, Reference, Symbol};
-use super::maps::{Declared, MAPS};
+use super::maps::{ObjectMaps, MAPS};
 use super::{Object, ObjectError};
 use crate::map::{MapError, MapFault};
 use crate::{MapKind, MapSpec};
@@ -15,7 +15,7 @@ const NUMBER: usize = 4;
 
 /// Fills maps from the relocations of `.maps`. `program` returns the number of the program at an offset of a
 /// section.
-pub(super) fn fill(file: &File<'_>, declared: &mut Declared, program: impl Fn(usize, u64) -> Option<u32>) {
+pub(super) fn fill(file: &File<'_>, declared: &mut ObjectMaps, program: impl Fn(usize, u64) -> Option<u32>) {
     let Some((maps, section)) = file.section(MAPS) else { return };
     find_inner(&mut declared.specs);
     for (&offset, reference) in &section.references {

@@ -5,7 +5,7 @@ use super::error::Rejection;
 use super::explore::Explorer;
 use super::scalar::Scalar;
 use super::state::{LINE, Object, State};
-use super::value::{Id, Value, Which};
+use super::value::{Id, Value, MapOrigin};
 use crate::memory::{FRAME_SIZE, Region, STACK_SIZE};
 use crate::{Arithmetic, Atomic, ContextField, Instruction, Narrow, Operand, Register, Size, Width};
 
@@ -28,7 +28,7 @@ impl Mode {
 
 /// Bytes that may be accessed: by an instruction, aligned to the size except in packets, or by a helper.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted {
+pub struct AccessRequest {
     pub register: Register,
     pub offset: i64,
     pub size: u32,
@@ -38,7 +38,7 @@ pub struct Wanted {
 
 /// Bytes that are in bounds.
 #[derive(Debug, Clone, Copy)]
-pub struct Reached {
+pub struct AccessBounds {
     pub region: Region,
     /// Offset in the region, if always the same.
     pub place: Option<u32>,
@@ -159,7 +159,7 @@ impl Explorer<'_> {
     }
 
     /// The result of a load.
-    fn loaded(&self, state: &State, reached: &Reached, size: Size) -> Result<Value, Rejection> {
+    fn loaded(&self, state: &State, reached: &AccessBounds, size: Size) -> Result<Value, Rejection> {
         if reached.region == Region::Stack {
             let (frame, start, _) = reached.stack;
             if let Some(value) = state.frames[frame].load(start, size.bytes()).filter(|_| reached.exact) {
@@ -171,8 +171,8 @@ impl Explorer<'_> {
     }
 
     /// Checks that all bytes that may be accessed exist and permit it.
-    pub fn reach(&mut self, state: &mut State, wanted: Wanted) -> Result<Reached, Rejection> {
-        let Wanted { register, offset, size, mode, .. } = wanted;
+    pub fn reach(&mut self, state: &mut State, wanted: AccessRequest) -> Result<AccessBounds, Rejection> {
+        let AccessRequest { register, offset, size, mode, .. } = wanted;
         let end = offset + i64::from(size);
         match state.register(register) {
             Value::Context { .. } if mode != Mode::Read => Err(Rejection::ContextWrite),
@@ -188,7 +188,7 @@ impl Explorer<'_> {
                     let proven = Some(proven).filter(|proven| proven.unsigned_abs() < 1 << 32);
                     return Err(Rejection::PacketUnchecked { register, end, proven });
                 }
-                Ok(Reached::new(Region::Packet))
+                Ok(AccessBounds::new(Region::Packet))
             }
             Value::Stack { frame, offset: at } => {
                 let (first, end) = bounds("the stack frame", wanted, at, -FRAME, 0)?;
@@ -196,13 +196,13 @@ impl Explorer<'_> {
                 let exact = end - first == i64::from(size);
                 let place = exact.then_some((bottom + first) as u32);
                 let stack = (usize::from(frame), (first + FRAME) as usize, (end + FRAME) as usize);
-                Ok(Reached { place, stack, exact, ..Reached::new(Region::Stack) })
+                Ok(AccessBounds { place, stack, exact, ..AccessBounds::new(Region::Stack) })
             }
             Value::State { size: length, offset: at } => {
                 let (first, end) = bounds("the state", wanted, at, 0, i64::from(length))?;
                 let place = (end - first == i64::from(size)).then_some(first as u32);
                 let lines = touch(state, Object::State, wanted, first, end);
-                Ok(Reached { place, lines, ..Reached::new(Region::State) })
+                Ok(AccessBounds { place, lines, ..AccessBounds::new(Region::State) })
             }
             Value::Map { map, nullable: true, .. } => Err(self.maybe_null(register, map)?),
             Value::Map { map, object, offset: at, nullable: false } => {
@@ -226,16 +226,16 @@ impl Explorer<'_> {
                 let exact = end - first == i64::from(size);
                 let constant = if exact { spec.constant(first as usize, size as usize) } else { None };
                 // Only the address tells which of the maps in a map of maps it is.
-                let (Which::Map(number) | Which::Inner(number)) = map;
-                let varies = matches!(map, Which::Inner(_));
-                Ok(Reached { lines, constant, varies, ..Reached::new(Region::Map(number)) })
+                let (MapOrigin::Map(number) | MapOrigin::Inner(number)) = map;
+                let varies = matches!(map, MapOrigin::Inner(_));
+                Ok(AccessBounds { lines, constant, varies, ..AccessBounds::new(Region::Map(number)) })
             }
             other => Err(Rejection::not_address(register, &other)),
         }
     }
 
     /// Error for an unchecked result of a lookup, or of a record's reservation.
-    pub fn maybe_null(&self, register: Register, map: Which) -> Result<Rejection, Rejection> {
+    pub fn maybe_null(&self, register: Register, map: MapOrigin) -> Result<Rejection, Rejection> {
         let spec = self.spec(map)?;
         let map = spec.name.clone();
         Ok(if spec.kind.is_ring() {
@@ -246,14 +246,14 @@ impl Explorer<'_> {
     }
 
     /// Records the access of an instruction.
-    fn note(&mut self, index: usize, wanted: &Wanted, reached: &Reached) -> Result<(), Rejection> {
+    fn note(&mut self, index: usize, wanted: &AccessRequest, reached: &AccessBounds) -> Result<(), Rejection> {
         self.note_access(index, Some(reached.region).filter(|_| !reached.varies), reached.place)?;
         self.note_touch(wanted, reached);
         Ok(())
     }
 
     /// Records the cost of an access to these bytes.
-    pub fn note_touch(&mut self, wanted: &Wanted, reached: &Reached) {
+    pub fn note_touch(&mut self, wanted: &AccessRequest, reached: &AccessBounds) {
         let (reads, writes) = (wanted.mode != Mode::Write, wanted.mode != Mode::Read);
         let returns = wanted.mode != Mode::Update;
         let touch =
@@ -269,7 +269,7 @@ impl Explorer<'_> {
     }
 }
 
-impl Reached {
+impl AccessBounds {
     fn new(region: Region) -> Self {
         Self { region, place: None, stack: (0, 0, 0), exact: false, varies: false, constant: None, lines: 0 }
     }
@@ -278,16 +278,16 @@ impl Reached {
 /// Checks bytes of a reserved record.
 fn in_record(
     state: &mut State,
-    wanted: Wanted,
+    wanted: AccessRequest,
     object: Id,
     (at, ring): (Scalar, &str),
-) -> Result<Reached, Rejection> {
+) -> Result<AccessBounds, Rejection> {
     let record = state.records().iter().find(|record| record.object == object);
     // Rings can't be in maps of maps, and released records have no addresses.
     let (map, size) = record.map_or((0, 0), |record| (record.map, i64::from(record.size)));
     let (first, end) = bounds(&format!("a record of ring {ring}"), wanted, at, 0, size)?;
     let lines = touch(state, Object::Value(object), wanted, first, end);
-    Ok(Reached { lines, ..Reached::new(Region::Map(map)) })
+    Ok(AccessBounds { lines, ..AccessBounds::new(Region::Map(map)) })
 }
 
 /// Checks that all these bytes of a stack frame are initialized.
@@ -298,13 +298,13 @@ pub fn written(state: &State, (frame, start, end): (usize, usize, usize)) -> Res
     }
 }
 
-fn instruction_bytes(register: Register, offset: i16, size: Size, mode: Mode) -> Wanted {
-    Wanted { register, offset: i64::from(offset), size: size.bytes() as u32, mode, aligned: true }
+fn instruction_bytes(register: Register, offset: i16, size: Size, mode: Mode) -> AccessRequest {
+    AccessRequest { register, offset: i64::from(offset), size: size.bytes() as u32, mode, aligned: true }
 }
 
 /// The first byte that may be accessed and the one after the last, in memory that has the bytes from `low` to
 /// before `high`.
-fn bounds(what: &str, wanted: Wanted, at: Scalar, low: i64, high: i64) -> Result<(i64, i64), Rejection> {
+fn bounds(what: &str, wanted: AccessRequest, at: Scalar, low: i64, high: i64) -> Result<(i64, i64), Rejection> {
     let first = at.signed_min.saturating_add(wanted.offset);
     let end = at.signed_max.saturating_add(wanted.offset).saturating_add(i64::from(wanted.size));
     if first < low || end > high {
@@ -319,7 +319,7 @@ fn bounds(what: &str, wanted: Wanted, at: Scalar, low: i64, high: i64) -> Result
 }
 
 /// Number of lines that may be accessed for the first time.
-fn touch(state: &mut State, object: Object, wanted: Wanted, first: i64, end: i64) -> u32 {
+fn touch(state: &mut State, object: Object, wanted: AccessRequest, first: i64, end: i64) -> u32 {
     if wanted.aligned {
         return u32::from(state.touch(object, first, end - 1));
     }

@@ -1,13 +1,13 @@
 //! Helper calls, checked against their signatures.
 
-use super::access::{Mode, Reached, Wanted, written};
+use super::access::{Mode, AccessBounds, AccessRequest, written};
 use super::cost::helper_cost;
 use super::error::Rejection;
 use super::explore::Explorer;
 use super::flow::Flow;
 use super::scalar::Scalar;
 use super::state::State;
-use super::value::{Value, Which};
+use super::value::{Value, MapOrigin};
 use crate::map::MAX_RECORD;
 use crate::memory::Region;
 use crate::{Argument, Effects, Helper, Instruction, MAX_SIZE, MapSpec, Register, Returns, kernel_name};
@@ -18,7 +18,7 @@ const MAX_GROWTH: i64 = 65_535;
 /// A helper call, with its map.
 struct Call<'p> {
     helper: Helper,
-    map: Option<(Which, &'p MapSpec)>,
+    map: Option<(MapOrigin, &'p MapSpec)>,
 }
 
 impl<'p> Explorer<'p> {
@@ -52,8 +52,8 @@ impl<'p> Explorer<'p> {
         }
         let worked_on = bytes(state, helper);
         let known = map.and_then(|(map, _)| match map {
-            Which::Map(map) => Some(map),
-            Which::Inner(_) => None,
+            MapOrigin::Map(map) => Some(map),
+            MapOrigin::Inner(_) => None,
         });
         self.note_call(index, helper, known, worked_on);
         let cost = helper_cost(helper, map.map(|(_, map)| map), worked_on);
@@ -71,7 +71,7 @@ impl<'p> Explorer<'p> {
             output(state, &reached, certain);
         }
         let returned = match (signature.returns, map) {
-            (Returns::RecordOrNull, Some((map @ Which::Map(ring), _))) => {
+            (Returns::RecordOrNull, Some((map @ MapOrigin::Map(ring), _))) => {
                 let size = state.register(Register::R2).as_scalar().map_or(0, |size| size.max as u32);
                 let object = self.reserve(state, index, (ring, size))?;
                 Value::Map { map, object, offset: Scalar::constant(0), nullable: true }
@@ -92,7 +92,7 @@ impl<'p> Explorer<'p> {
     }
 
     /// The map argument of a helper.
-    fn map_argument(&self, state: &State, helper: Helper) -> Result<Option<(Which, &'p MapSpec)>, Rejection> {
+    fn map_argument(&self, state: &State, helper: Helper) -> Result<Option<(MapOrigin, &'p MapSpec)>, Rejection> {
         let place = helper.signature().arguments.iter().position(|argument| *argument == Argument::Map);
         let Some(place) = place else { return Ok(None) };
         let value = state.register(register(place));
@@ -161,7 +161,7 @@ impl<'p> Explorer<'p> {
         call: &Call<'_>,
         argument: usize,
         wanted: Argument,
-        outputs: &mut Vec<(Reached, usize)>,
+        outputs: &mut Vec<(AccessBounds, usize)>,
     ) -> Result<(), Rejection> {
         let value = state.register(register(argument));
         let helper = call.helper;
@@ -238,10 +238,10 @@ impl<'p> Explorer<'p> {
         argument: usize,
         mode: Mode,
         size: u32,
-    ) -> Result<Reached, Rejection> {
+    ) -> Result<AccessBounds, Rejection> {
         let register = register(argument);
         if !matches!(state.register(register), Value::Context { .. }) {
-            let wanted = Wanted { register, offset: 0, size, mode, aligned: false };
+            let wanted = AccessRequest { register, offset: 0, size, mode, aligned: false };
             let reached = self.reach(state, wanted)?;
             if mode == Mode::Read && reached.region == Region::Stack {
                 written(state, reached.stack)?;
@@ -257,7 +257,7 @@ impl<'p> Explorer<'p> {
     fn returned(&mut self, state: &State, call: &Call<'_>) -> Value {
         let start = Scalar::constant(0);
         match (call.helper.signature().returns, call.map) {
-            (Returns::MapValueOrNull, Some((Which::Map(outer), map))) if map.kind.is_of_maps() => {
+            (Returns::MapValueOrNull, Some((MapOrigin::Map(outer), map))) if map.kind.is_of_maps() => {
                 Value::Held { outer, object: self.fresh() }
             }
             (Returns::MapValueOrNull, Some((map, _))) => {
@@ -334,7 +334,7 @@ fn bytes(state: &State, helper: Helper) -> u32 {
 }
 
 /// Records a helper's output: `certain` bytes are written, others may be.
-fn output(state: &mut State, reached: &Reached, certain: usize) {
+fn output(state: &mut State, reached: &AccessBounds, certain: usize) {
     if reached.region != Region::Stack {
         return;
     }

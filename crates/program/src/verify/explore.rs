@@ -17,7 +17,7 @@ use super::loops::Loop;
 use super::scalar::Scalar;
 use super::state::State;
 use super::structure::Structure;
-use super::value::{Id, Names, Which};
+use super::value::{Id, Names, MapOrigin};
 use super::{Access, Callback, Fact};
 use crate::memory::{MAX_MAPS, Region};
 use crate::{Arithmetic, Helper, Instruction, MapSpec, Program, Register};
@@ -64,9 +64,9 @@ pub struct Explorer<'p> {
 
 /// States that call a callback, by call.
 #[derive(Default)]
-struct Repeated(Vec<(Repeat, Vec<State>)>);
+struct CallbackStates(Vec<(Repeat, Vec<State>)>);
 
-impl Repeated {
+impl CallbackStates {
     fn of(&mut self, repeat: Repeat) -> &mut Vec<State> {
         let place = self.0.iter().position(|(other, _)| *other == repeat);
         let place = place.unwrap_or_else(|| {
@@ -89,7 +89,7 @@ struct FunctionWalk {
 pub type TailCalls = BTreeMap<usize, BTreeSet<usize>>;
 
 /// The results.
-pub struct Explored {
+pub struct Exploration {
     pub facts: Vec<Fact>,
     /// Maximum cost of each instruction, without what it calls.
     pub costs: Vec<Counts>,
@@ -101,7 +101,7 @@ pub struct Explored {
 }
 
 impl<'p> Explorer<'p> {
-    pub fn explore(program: &'p Program, structure: &'p Structure) -> Result<Explored, Box<Rejected>> {
+    pub fn explore(program: &'p Program, structure: &'p Structure) -> Result<Exploration, Box<Rejected>> {
         let mut explorer = Self::new(program, structure);
         let mut followed = BTreeSet::new();
         while let Some(start) = explorer.unfollowed.pop() {
@@ -111,7 +111,7 @@ impl<'p> Explorer<'p> {
             }
         }
         let Self { facts, costs, state_size, links, rounds, tail_calls, .. } = explorer;
-        Ok(Explored { facts, costs, state_size, links, rounds, tail_calls })
+        Ok(Exploration { facts, costs, state_size, links, rounds, tail_calls })
     }
 
     fn new(program: &'p Program, structure: &'p Structure) -> Self {
@@ -211,7 +211,7 @@ impl<'p> Explorer<'p> {
         let states = std::mem::take(&mut walk.pending[index - walk.start]);
         self.waiting -= states.len();
         let target = self.target(index);
-        let (mut entering, mut repeated) = (Vec::new(), Repeated::default());
+        let (mut entering, mut repeated) = (Vec::new(), CallbackStates::default());
         for mut state in states {
             match self.look(index, &mut state).map_err(|fault| (index, fault))? {
                 Flow::Next => self.arrive(walk, index + 1, state),
@@ -354,10 +354,10 @@ impl<'p> Explorer<'p> {
     }
 
     /// Declaration of a map.
-    pub fn spec(&self, map: Which) -> Result<&'p MapSpec, Rejection> {
+    pub fn spec(&self, map: MapOrigin) -> Result<&'p MapSpec, Rejection> {
         match map {
-            Which::Map(map) => self.map(u32::from(map)),
-            Which::Inner(outer) => {
+            MapOrigin::Map(map) => self.map(u32::from(map)),
+            MapOrigin::Inner(outer) => {
                 let inner = self.map(u32::from(outer))?.inner.as_ref();
                 inner.map(|inner| &*inner.spec).ok_or(Rejection::NoMap(u32::from(outer)))
             }

@@ -4,7 +4,7 @@ use super::value::Id;
 
 /// A pending record. Its values are [`Value::Map`] with its ring and its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Open {
+pub struct PendingRecord {
     pub object: Id,
     pub map: u16,
     /// Its size in bytes.
@@ -18,10 +18,10 @@ pub struct Open {
 pub struct Pair {
     pub mine: Id,
     pub theirs: Id,
-    pub joined: Open,
+    pub joined: PendingRecord,
 }
 
-impl Open {
+impl PendingRecord {
     /// Whether they differ only in their names.
     pub fn is_like(&self, other: &Self) -> bool {
         (self.map, self.size, self.at) == (other.map, other.size, other.at)

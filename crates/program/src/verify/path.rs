@@ -61,14 +61,14 @@ impl Sum for Counts {
 
 /// The worst-case path from an instruction.
 #[derive(Clone, Copy, PartialEq)]
-struct Priced {
+struct PricedPath {
     price: u64,
     counts: Counts,
     /// Its next instruction.
     next: Option<usize>,
 }
 
-impl Sum for Priced {
+impl Sum for PricedPath {
     const NONE: Self = Self { price: 0, counts: Counts::NONE, next: None };
 
     fn and(self, after: Self) -> Self {
@@ -93,13 +93,13 @@ impl Sum for Priced {
 
 /// For each instruction the maximum remaining cost: to the end of its function, and back to the head of its
 /// first, second, … loop from outside.
-struct Still<T> {
+struct RemainingCosts<T> {
     all: Vec<Option<T>>,
     /// Number of goals of each instruction.
     goals: usize,
 }
 
-impl<T: Copy> Still<T> {
+impl<T: Copy> RemainingCosts<T> {
     fn of(&self, index: usize, goal: usize) -> Option<T> {
         self.all[index * self.goals + goal]
     }
@@ -116,11 +116,11 @@ impl Graph<'_> {
     pub fn worst_path(&self, prices: &Prices) -> WorstPath {
         let own = |index: usize| {
             let counts = self.costs[index];
-            Priced { price: prices.total(&counts), counts, next: None }
+            PricedPath { price: prices.total(&counts), counts, next: None }
         };
         let levels = self.levels(own);
         let still = self.sums(own, levels.last());
-        let Priced { price, counts, .. } = self.entered(&still, 0, 0).unwrap_or(Priced::NONE);
+        let PricedPath { price, counts, .. } = self.entered(&still, 0, 0).unwrap_or(PricedPath::NONE);
         let (path, loops) = (Vec::new(), Vec::new());
         let mut follower = Follower { graph: self, still, loops, path };
         let (mut start, mut below) = (0, &levels[..]);
@@ -150,9 +150,9 @@ impl Graph<'_> {
     }
 
     /// Sums backward from the ends, with the costs of tail calls' targets, if any.
-    fn sums<T: Sum>(&self, own: impl Fn(usize) -> T, below: Option<&Level<T>>) -> Still<T> {
+    fn sums<T: Sum>(&self, own: impl Fn(usize) -> T, below: Option<&Level<T>>) -> RemainingCosts<T> {
         let goals = 1 + self.structure.loops().deepest();
-        let mut still = Still { all: vec![None; self.code.len() * goals], goals };
+        let mut still = RemainingCosts { all: vec![None; self.code.len() * goals], goals };
         for body in self.callees_first() {
             for &index in body.order.iter().rev() {
                 let after = self.onward(&still, index, below);
@@ -171,7 +171,7 @@ impl Graph<'_> {
     /// Maximum after an instruction, for each goal.
     fn onward<T: Sum>(
         &self,
-        still: &Still<T>,
+        still: &RemainingCosts<T>,
         index: usize,
         below: Option<&Level<T>>,
     ) -> [Option<T>; MAX_NESTED + 1] {
@@ -207,7 +207,7 @@ impl Graph<'_> {
     }
 
     /// Maximum from an instruction to the goal: for a loop's head, with all rounds of the loop.
-    fn entered<T: Sum>(&self, still: &Still<T>, index: usize, goal: usize) -> Option<T> {
+    fn entered<T: Sum>(&self, still: &RemainingCosts<T>, index: usize, goal: usize) -> Option<T> {
         let out = still.of(index, goal)?;
         let loops = self.structure.loops();
         let Some(number) = loops.headed(index) else { return Some(out) };
@@ -246,7 +246,7 @@ type Level<T> = BTreeMap<usize, T>;
 /// Follows the worst-case path forward.
 struct Follower<'a> {
     graph: &'a Graph<'a>,
-    still: Still<Priced>,
+    still: RemainingCosts<PricedPath>,
     /// The loops around it, with the remaining rounds, and the goal after the last.
     loops: Vec<(u32, usize)>,
     path: Vec<usize>,

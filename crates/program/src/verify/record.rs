@@ -2,7 +2,7 @@
 
 use super::error::Rejection;
 use super::explore::Explorer;
-use super::open::{Open, Pair};
+use super::open::{PendingRecord, Pair};
 use super::state::State;
 use super::value::{Id, Kind, Names, Value};
 use crate::Register;
@@ -20,7 +20,7 @@ impl Explorer<'_> {
             return Err(Rejection::TooManyRecords);
         }
         let object = self.fresh();
-        state.open.push(Open { object, map, size, at });
+        state.open.push(PendingRecord { object, map, size, at });
         Ok(object)
     }
 
@@ -44,7 +44,7 @@ impl Explorer<'_> {
 }
 
 impl State {
-    pub fn records(&self) -> &[Open] {
+    pub fn records(&self) -> &[PendingRecord] {
         &self.open
     }
 
@@ -68,7 +68,7 @@ impl State {
     /// record without an address can't be released: such states are kept separate until they are refused at
     /// the end.
     pub fn allows_records(&self, other: &Self, names: &Names) -> bool {
-        let named = |mine: &Open| {
+        let named = |mine: &PendingRecord| {
             let (_, name) = names.of(Kind::Object).find(|&(name, _)| name == mine.object)?;
             other.open.iter().find(|theirs| theirs.object == name && mine.is_like(theirs)).map(|_| name)
         };
@@ -80,14 +80,14 @@ impl State {
 
     /// The records after joining two states, and which become one. With different reservations, none does:
     /// then they have no addresses any more, and the program is refused at its end.
-    pub fn joined_records(&self, other: &Self, fresh: &mut impl FnMut() -> Id) -> (Vec<Open>, Vec<Pair>) {
+    pub fn joined_records(&self, other: &Self, fresh: &mut impl FnMut() -> Id) -> (Vec<PendingRecord>, Vec<Pair>) {
         if !self.has_records_like(other) {
             let all = self.open.iter().chain(&other.open);
-            return (all.map(|open| Open { object: fresh(), ..*open }).collect(), Vec::new());
+            return (all.map(|open| PendingRecord { object: fresh(), ..*open }).collect(), Vec::new());
         }
-        let pair = |(mine, theirs): (&Open, &Open)| {
+        let pair = |(mine, theirs): (&PendingRecord, &PendingRecord)| {
             let object = if mine.object == theirs.object { mine.object } else { fresh() };
-            Pair { mine: mine.object, theirs: theirs.object, joined: Open { object, ..*mine } }
+            Pair { mine: mine.object, theirs: theirs.object, joined: PendingRecord { object, ..*mine } }
         };
         let pairs: Vec<Pair> = self.open.iter().zip(&other.open).map(pair).collect();
         (pairs.iter().map(|pair| pair.joined).collect(), pairs)

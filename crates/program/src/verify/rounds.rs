@@ -120,16 +120,16 @@ fn without(states: Vec<State>, mut known: impl FnMut(&State) -> bool) -> Vec<Sta
 }
 
 /// The meaning of the function's return value.
-struct Returned {
+struct ReturnMeaning {
     may_go_on: bool,
     may_end: bool,
 }
 
-fn goes_on(state: &State) -> Result<Returned, Rejection> {
+fn goes_on(state: &State) -> Result<ReturnMeaning, Rejection> {
     let value = state.register(Register::R0);
     let what = match value {
         Value::Number { scalar, .. } if scalar.max <= 1 => {
-            return Ok(Returned { may_go_on: scalar.min == 0, may_end: scalar.max == 1 });
+            return Ok(ReturnMeaning { may_go_on: scalar.min == 0, may_end: scalar.max == 1 });
         }
         Value::Number { scalar, .. } => format!("{} to {}", scalar.min, scalar.max).into(),
         other => other.what().into(),

@@ -11,12 +11,12 @@ pub struct Frame {
     /// A bit for each byte initialized on all paths.
     written: [u64; FRAME_SIZE / 64],
     /// Values that can be loaded as they were stored, by offset.
-    stored: Vec<Stored>,
+    stored: Vec<StackValue>,
 }
 
 /// A value in the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stored {
+struct StackValue {
     place: u16,
     size: u16,
     value: Value,
@@ -35,7 +35,7 @@ impl Frame {
 
     /// The value stored in exactly these bytes.
     pub fn load(&self, place: usize, size: usize) -> Option<Value> {
-        let same = |stored: &&Stored| usize::from(stored.place) == place && usize::from(stored.size) == size;
+        let same = |stored: &&StackValue| usize::from(stored.place) == place && usize::from(stored.size) == size;
         self.stored.iter().find(same).map(|stored| stored.value)
     }
 
@@ -55,7 +55,7 @@ impl Frame {
     /// Stores a value.
     pub fn store(&mut self, place: usize, size: usize, value: Value) {
         self.write(place, place + size);
-        let stored = Stored { place: place as u16, size: size as u16, value };
+        let stored = StackValue { place: place as u16, size: size as u16, value };
         let at = self.stored.partition_point(|s| s.place < stored.place);
         self.stored.insert(at, stored);
     }
@@ -98,7 +98,7 @@ impl Frame {
         }
         for mine in &self.stored {
             if let Some(theirs) = other.load(usize::from(mine.place), usize::from(mine.size)) {
-                both.stored.push(Stored { value: join(&mine.value, &theirs), ..*mine });
+                both.stored.push(StackValue { value: join(&mine.value, &theirs), ..*mine });
             }
         }
         both

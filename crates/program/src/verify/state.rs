@@ -1,10 +1,10 @@
 //! The state at an instruction: registers, stack frames, and the checked part of the packet.
 
 use super::limits::FURTHEST;
-use super::open::{Open, Pair};
+use super::open::{PendingRecord, Pair};
 use super::scalar::Scalar;
 use super::stack::Frame;
-use super::value::{Id, Kind, Names, Value, Which};
+use super::value::{Id, Kind, Names, Value, MapOrigin};
 use crate::memory::MAX_MAPS;
 use crate::{Arithmetic, Operand, Register, Width};
 
@@ -43,9 +43,9 @@ pub struct State {
     /// Which of the first 64 lines of objects were accessed before, a bit each.
     touched: Vec<(Object, u64)>,
     /// The value whose lock is held: its map and name.
-    pub locked: Option<(Which, Id)>,
+    pub locked: Option<(MapOrigin, Id)>,
     /// Pending records, oldest first.
-    pub(super) open: Vec<Open>,
+    pub(super) open: Vec<PendingRecord>,
 }
 
 impl State {
@@ -179,7 +179,7 @@ impl State {
             } else if let Value::Held { outer, object } = *value
                 && object == wanted
             {
-                let map = Which::Inner(outer);
+                let map = MapOrigin::Inner(outer);
                 *value = if found { Value::Handle { map } } else { Value::constant(0) };
             }
         }

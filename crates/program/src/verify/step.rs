@@ -4,10 +4,10 @@ use super::error::Rejection;
 use super::explore::Explorer;
 use super::flow::Flow;
 use super::limits::FURTHEST;
-use super::open::Open;
+use super::open::PendingRecord;
 use super::scalar::Scalar;
 use super::state::State;
-use super::value::{Id, Value, Which};
+use super::value::{Id, Value, MapOrigin};
 use crate::memory::FRAME_SIZE;
 use crate::{Arithmetic, Instruction, MapKind, Operand, Register, Size, Width};
 
@@ -38,7 +38,7 @@ impl Explorer<'_> {
             Instruction::LoadWide { dst, value } => state.set(dst, Value::constant(value)),
             Instruction::LoadMap { dst, map } => {
                 self.map(map)?;
-                state.set(dst, Value::Handle { map: Which::Map(map as u16) });
+                state.set(dst, Value::Handle { map: MapOrigin::Map(map as u16) });
             }
             Instruction::LoadMapValue { dst, map, offset } => {
                 let value = self.map_value(map, offset)?;
@@ -186,7 +186,7 @@ impl Explorer<'_> {
     /// Checks that a program that ends here leaves no record behind.
     pub fn all_given_back(&self, state: &State) -> Result<(), Rejection> {
         match state.records().first().filter(|_| state.depth() == 0) {
-            Some(&Open { map, at, .. }) => {
+            Some(&PendingRecord { map, at, .. }) => {
                 let map = self.map(u32::from(map))?.name.clone();
                 Err(Rejection::Unreleased { map, reserved: self.slot(at) })
             }
@@ -201,7 +201,7 @@ impl Explorer<'_> {
         }
         let offset = Scalar::constant(u64::from(offset));
         let object = Id::MAX - map;
-        Ok(Value::Map { map: Which::Map(map as u16), object, offset, nullable: false })
+        Ok(Value::Map { map: MapOrigin::Map(map as u16), object, offset, nullable: false })
     }
 }
 

@@ -8,7 +8,7 @@ pub type Id = u32;
 
 /// A map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum MapOrigin {
     /// The object's map with this index.
     Map(u16),
     /// A map in the map of maps with this index.
@@ -40,9 +40,9 @@ pub enum Value {
     State { size: u32, offset: Scalar },
     /// An offset in a value of a map, or in a record of a ring, described by the state. `object` is its name;
     /// it may be 0 if `nullable`.
-    Map { map: Which, object: Id, offset: Scalar, nullable: bool },
+    Map { map: MapOrigin, object: Id, offset: Scalar, nullable: bool },
     /// A map itself.
-    Handle { map: Which },
+    Handle { map: MapOrigin },
     /// The result of a lookup in a map of maps, possibly 0. `object` is its name.
     Held { outer: u16, object: Id },
     /// A function of the program, by its first instruction. Only the function that has loaded its address has

@@ -1,7 +1,7 @@
 //! The prebuilt objects match the sources.
 
 use super::bench::OBJECTS;
-use longwire_program::{Object, Shipped, verify};
+use longwire_program::{Object, ShippedForwarder, verify};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -31,7 +31,7 @@ fn objects_are_made_from_their_sources() {
 
 #[test]
 fn objects_describe_the_state_of_their_programs() {
-    for shipped in Shipped::ALL {
+    for shipped in ShippedForwarder::ALL {
         let program = Object::parse(shipped.object).unwrap().program(shipped.function).unwrap();
         let (types, size) = (program.types.clone(), verify(program).unwrap().state_size());
         match types.named("state") {

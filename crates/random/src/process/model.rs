@@ -2,7 +2,7 @@
 
 use super::replay::{Packets, Speed};
 use super::spec::{
-    CbrSettings, MmppSettings, OnOffSettings, Pace, ParetoOnOffSettings, PoissonSettings, ReplaySettings,
+    CbrSettings, MmppSettings, OnOffSettings, RateOrInterval, ParetoOnOffSettings, PoissonSettings, ReplaySettings,
 };
 use longwire_block::{Spec, Values};
 use longwire_settings::Settings;
@@ -110,8 +110,8 @@ impl Model {
     pub fn read(spec: &Spec, values: &Values) -> Self {
         // At a rate of 0 no packets come; the progress of the current one is kept.
         let every = |pace, size: Bytes| match pace {
-            Pace::Interval(interval) => Interval { nanos: interval.0.clamp(1, (1 << 63) - 1), per: 1 },
-            Pace::Rate(rate) => Interval { nanos: bits(size.0 as u32), per: finite(rate).0 },
+            RateOrInterval::Interval(interval) => Interval { nanos: interval.0.clamp(1, (1 << 63) - 1), per: 1 },
+            RateOrInterval::Rate(rate) => Interval { nanos: bits(size.0 as u32), per: finite(rate).0 },
         };
         match spec.kind {
             "poisson" => {

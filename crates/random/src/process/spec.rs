@@ -29,7 +29,7 @@ pub static SPECS: &[Spec] = &[
 )]
 pub(super) struct CbrSettings {
     #[setting(like = RATE)]
-    pub rate: Pace,
+    pub rate: RateOrInterval,
     #[setting(like = SIZE)]
     pub size: Bytes,
 }
@@ -44,7 +44,7 @@ pub(super) struct CbrSettings {
 )]
 pub(super) struct PoissonSettings {
     #[setting(like = RATE)]
-    pub rate: Pace,
+    pub rate: RateOrInterval,
     #[setting(like = SIZE)]
     pub size: Bytes,
 }
@@ -128,12 +128,12 @@ pub(super) struct ReplaySettings {
 
 /// The pace of packets: a rate or, for sources, an interval.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Pace {
+pub(super) enum RateOrInterval {
     Rate(Rate),
     Interval(Nanos),
 }
 
-impl Setting for Pace {
+impl Setting for RateOrInterval {
     fn of(value: &Value) -> Option<Self> {
         match *value {
             Value::Rate(rate) => Some(Self::Rate(rate)),

@@ -128,8 +128,8 @@ impl Shape {
     /// Names the line and the fix.
     pub fn read(text: &str) -> Result<Self, DistributionError> {
         match read::times(text)? {
-            read::Found::Shape(shape) => Ok(shape),
-            read::Found::Times(times) => times.shape(),
+            read::TimesFile::Shape(shape) => Ok(shape),
+            read::TimesFile::Times(times) => times.shape(),
         }
     }
 
@@ -197,8 +197,8 @@ impl Times {
     /// Names the line and the fix.
     pub fn read(text: &str) -> Result<Self, DistributionError> {
         match read::times(text)? {
-            read::Found::Shape(_) => Err(DistributionError::Relative),
-            read::Found::Times(times) => Ok(times),
+            read::TimesFile::Shape(_) => Err(DistributionError::Relative),
+            read::TimesFile::Times(times) => Ok(times),
         }
     }
 

@@ -33,7 +33,7 @@ const UNITS: [&str; 11] = ["ns", "us", "µs", "μs", "ms", "s", "min", "h", "%",
 const NETEM_BITS: u32 = 13;
 
 /// Content of a file of times.
-pub(super) enum Found {
+pub(super) enum TimesFile {
     Shape(Shape),
     Times(Times),
 }
@@ -63,15 +63,15 @@ pub(super) fn from_text_or_file<T>(
 }
 
 /// A distribution of times, or a netem table.
-pub(super) fn times(text: &str) -> Result<Found, DistributionError> {
+pub(super) fn times(text: &str) -> Result<TimesFile, DistributionError> {
     let lines = lines(text)?;
     let found = match format(&lines)? {
-        Format::Netem => return netem(&lines).map(Found::Shape),
+        Format::Netem => return netem(&lines).map(TimesFile::Shape),
         Format::Profile => profile(&lines)?,
         Format::Points => Times::of_table(points(&lines, time)?),
         Format::Samples => Times::of_means(&samples(&lines, time)?),
     };
-    Ok(Found::Times(found))
+    Ok(TimesFile::Times(found))
 }
 
 /// A distribution of probabilities.

@@ -1,6 +1,6 @@
 //! Changes from the control plane, and its state.
 
-use super::Known;
+use super::Confirmation;
 use crate::next_hop::neighbour_key;
 use crate::ports::{InterfaceAddress, PortsError};
 use crate::router::Router;
@@ -41,7 +41,7 @@ impl<C> Router<C> {
         port: u16,
         address: IpAddr,
         mac: [u8; 6],
-        known: Known,
+        known: Confirmation,
         now: Nanos,
     ) -> bool {
         let core = self.core_mut();

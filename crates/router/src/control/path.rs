@@ -1,9 +1,9 @@
 //! Packets to and from the control plane.
 
 use super::PUNTED;
-use crate::classify::{ETHERNET, Why};
+use crate::classify::{ETHERNET, FullIpReason};
 use crate::next_hop::{NextHop, v4_key};
-use crate::police::Work;
+use crate::police::PolicedWork;
 use crate::state::{Core, Fate};
 use longwire_block::{DropReason, Outbox};
 use longwire_packet::{Handle, Pool};
@@ -56,10 +56,10 @@ impl Core {
 
     /// Whether an exceptional packet goes on to the control plane and is policed there by its kind, so that a
     /// flood of other exceptional packets does not displace it. Routing protocols often send with TTL 1.
-    pub fn is_for_control(&self, pool: &Pool, handle: Handle, why: Why) -> bool {
+    pub fn is_for_control(&self, pool: &Pool, handle: Handle, why: FullIpReason) -> bool {
         let may_be =
-            self.control.is_some() && matches!(why, Why::Local | Why::Expired | Why::Options | Why::HopByHop);
-        may_be && (why == Why::Local || self.is_local(pool.data(handle))) && !is_echo(pool.data(handle))
+            self.control.is_some() && matches!(why, FullIpReason::Local | FullIpReason::Expired | FullIpReason::Options | FullIpReason::HopByHop);
+        may_be && (why == FullIpReason::Local || self.is_local(pool.data(handle))) && !is_echo(pool.data(handle))
     }
 
     /// Whether a packet is addressed to the router itself.
@@ -87,41 +87,41 @@ impl Core {
 }
 
 /// The kind of a packet for the router itself.
-fn class(frame: &[u8]) -> Work {
-    let Some((ethernet, packet)) = frame.split_first_chunk::<ETHERNET>() else { return Work::ControlOther };
+fn class(frame: &[u8]) -> PolicedWork {
+    let Some((ethernet, packet)) = frame.split_first_chunk::<ETHERNET>() else { return PolicedWork::ControlOther };
     match u16::from_be_bytes([ethernet[12], ethernet[13]]) {
-        ethertype::IPV4 => class_v4(packet).unwrap_or(Work::ControlOther),
-        ethertype::IPV6 => class_v6(packet).unwrap_or(Work::ControlOther),
-        _ => Work::ControlOther,
+        ethertype::IPV4 => class_v4(packet).unwrap_or(PolicedWork::ControlOther),
+        ethertype::IPV6 => class_v6(packet).unwrap_or(PolicedWork::ControlOther),
+        _ => PolicedWork::ControlOther,
     }
 }
 
-fn class_v4(packet: &[u8]) -> Option<Work> {
+fn class_v4(packet: &[u8]) -> Option<PolicedWork> {
     let ip = Ipv4::check(packet).ok()?;
     if !ip.options().is_empty() {
-        return Some(Work::ControlOptions);
+        return Some(PolicedWork::ControlOptions);
     }
     (!ip.is_later_fragment()).then(|| transport_class(ip.protocol(), ip.payload()))
 }
 
-fn class_v6(packet: &[u8]) -> Option<Work> {
+fn class_v6(packet: &[u8]) -> Option<PolicedWork> {
     let ip = Ipv6::check(packet).ok()?;
     if ip.next_header() == protocol::HOP_BY_HOP {
-        return Some(Work::ControlOptions);
+        return Some(PolicedWork::ControlOptions);
     }
     let transport = ip.transport()?;
     Some(transport_class(transport.protocol, packet.get(transport.offset..)?))
 }
 
-fn transport_class(number: u8, payload: &[u8]) -> Work {
+fn transport_class(number: u8, payload: &[u8]) -> PolicedWork {
     let ports = payload.first_chunk::<4>().map(|[a, b, c, d]| [[*a, *b], [*c, *d]].map(u16::from_be_bytes));
     let any = |known: &[u16]| ports.is_some_and(|ports| ports.iter().any(|port| known.contains(port)));
     match number {
-        protocol::ICMP | protocol::ICMPV6 => Work::ControlPing,
-        protocol::TCP if any(&ROUTING_TCP) => Work::ControlRouting,
-        protocol::UDP if any(&ROUTING_UDP) => Work::ControlRouting,
-        number if ROUTING_PROTOCOLS.contains(&number) => Work::ControlRouting,
-        _ => Work::ControlOther,
+        protocol::ICMP | protocol::ICMPV6 => PolicedWork::ControlPing,
+        protocol::TCP if any(&ROUTING_TCP) => PolicedWork::ControlRouting,
+        protocol::UDP if any(&ROUTING_UDP) => PolicedWork::ControlRouting,
+        number if ROUTING_PROTOCOLS.contains(&number) => PolicedWork::ControlRouting,
+        _ => PolicedWork::ControlOther,
     }
 }
 

@@ -19,9 +19,9 @@ struct Exit {
 }
 
 /// A program's verified exit programs, not compiled yet.
-pub(super) struct Checked(Vec<(ExitKind, Verified)>);
+pub(super) struct VerifiedExits(Vec<(ExitKind, Verified)>);
 
-impl Checked {
+impl VerifiedExits {
     /// Verifies them.
     ///
     /// # Errors

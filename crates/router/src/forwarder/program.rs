@@ -4,7 +4,7 @@ use super::bench::{Bench, ROOM};
 use super::code::{Code, How, calls};
 use super::cost::{Costs, MeasuredCost};
 use super::counters::{Counters, ForwarderStats};
-use super::exit::{Checked, Exits};
+use super::exit::{VerifiedExits, Exits};
 use super::key::{Key, KeyError};
 use super::price::RouterPrices;
 use super::routes::{Random, Surroundings};
@@ -175,7 +175,7 @@ impl Forwarder {
         {
             return Err(PrepareError::Way(way));
         }
-        let exits = Checked::of(std::mem::take(&mut program.exits))?;
+        let exits = VerifiedExits::of(std::mem::take(&mut program.exits))?;
         let verified = verify(program)?;
         let all = || exits.all().chain([&verified]);
         let used = all().map(Verified::state_size).max().unwrap_or(0);

@@ -2,7 +2,7 @@
 //! Lookups change nothing and send no requests: a packet with an unresolved neighbour is passed, and full IP
 //! resolves it.
 
-use crate::neighbour::Found;
+use crate::neighbour::Resolution;
 use crate::next_hop::{NextHop, key_v4, neighbour_key};
 use crate::state::Core;
 use longwire_block::Dice;
@@ -65,8 +65,8 @@ impl Core {
             return RouteAnswer::Forward(hop, None);
         }
         match self.neighbours.find(place, neighbour, Nanos(query.now)) {
-            Found::Known(mac) | Found::Doubtful(mac) => RouteAnswer::Forward(hop, Some(mac)),
-            Found::Unknown => RouteAnswer::NoNeighbour(hop),
+            Resolution::Known(mac) | Resolution::Doubtful(mac) => RouteAnswer::Forward(hop, Some(mac)),
+            Resolution::Unknown => RouteAnswer::NoNeighbour(hop),
         }
     }
 }

@@ -1,20 +1,20 @@
 //! Neighbours known to a control plane.
 
 use super::{AnswerFlags, FREE, Neighbours, Slot, State};
-use crate::control::Known;
+use crate::control::Confirmation;
 use longwire_units::Nanos;
 
 impl Neighbours {
     /// Stores a neighbour known to the control plane. Packets that wait for it are due at once. False if
     /// there is no room.
-    pub fn note(&mut self, port: u16, address: u128, mac: [u8; 6], known: Known, now: Nanos) -> bool {
+    pub fn note(&mut self, port: u16, address: u128, mac: [u8; 6], known: Confirmation, now: Nanos) -> bool {
         let state = match known {
-            Known::Permanent => State::Permanent,
-            Known::Answered => State::Reachable,
-            Known::Doubtful => State::Stale,
+            Confirmation::Permanent => State::Permanent,
+            Confirmation::Answered => State::Reachable,
+            Confirmation::Doubtful => State::Stale,
         };
         let Some(at) = self.place(port, address) else {
-            if known == Known::Doubtful {
+            if known == Confirmation::Doubtful {
                 let flags = AnswerFlags { solicited: false, overrides: true, creates: true };
                 self.learn(port, address, mac, flags, now);
                 return self.place(port, address).is_some();
@@ -24,14 +24,14 @@ impl Neighbours {
         let slot = self.slots.change(at);
         let was = slot.state;
         match (known, was) {
-            (Known::Permanent, _) => {}
+            (Confirmation::Permanent, _) => {}
             (_, State::Permanent) => return true,
-            (Known::Doubtful, State::Incomplete) | (Known::Answered, _) => {}
-            (Known::Doubtful, _) if slot.mac == mac => return true,
-            (Known::Doubtful, _) => {}
+            (Confirmation::Doubtful, State::Incomplete) | (Confirmation::Answered, _) => {}
+            (Confirmation::Doubtful, _) if slot.mac == mac => return true,
+            (Confirmation::Doubtful, _) => {}
         }
         (slot.mac, slot.state, slot.confirmed) = (mac, state, now);
-        if known != Known::Doubtful && slot.unasked {
+        if known != Confirmation::Doubtful && slot.unasked {
             slot.unasked = false;
             self.unasked -= 1;
         }

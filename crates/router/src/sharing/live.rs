@@ -1,20 +1,20 @@
 //! The engine's worker as the only processor of a real run. Each packet's cycles are measured while the
 //! router works on it, and predict those of its flow's next packet.
 
-use super::measured::Measured;
+use super::measured::MeasuredSharing;
 use super::{Comer, Host, Meter, SharingConfig, SharingError};
 use crate::Classify;
 use longwire_block::OUTBOX;
 use longwire_packet::Handle;
-use longwire_sched::{Granted, Scheduler};
+use longwire_sched::{GrantedPacket, Scheduler};
 use longwire_units::Nanos;
 
 #[derive(Debug)]
-pub(super) struct Live(Measured);
+pub(super) struct Live(MeasuredSharing);
 
 impl Live {
     pub fn new(config: &SharingConfig, meter: Meter) -> Result<Self, SharingError> {
-        Measured::new(config, meter).map(Self)
+        MeasuredSharing::new(config, meter).map(Self)
     }
 
     pub const fn config(&self) -> &SharingConfig {
@@ -62,7 +62,7 @@ impl Live {
     }
 }
 
-fn process<C: Classify>(measured: &mut Measured, host: &mut Host<'_, C>, granted: &Granted, now: Nanos) {
+fn process<C: Classify>(measured: &mut MeasuredSharing, host: &mut Host<'_, C>, granted: &GrantedPacket, now: Nanos) {
     let cycles = measured.meter.cycles;
     let before = cycles();
     let decided = host.process(Handle(granted.handle), now);

@@ -6,7 +6,7 @@ use crate::Classify;
 use crate::state::Fate;
 use longwire_block::{DropReason, OUTBOX};
 use longwire_packet::Handle;
-use longwire_sched::{Granted, Resource, Scheduler, Settings, Ticket};
+use longwire_sched::{GrantedPacket, Resource, Scheduler, Settings, Ticket};
 use longwire_units::Nanos;
 
 /// Limits of the time for which packets are processed before the worker polls for packets again: as long as
@@ -15,7 +15,7 @@ const VISIT: (Nanos, Nanos) = (Nanos::from_micros(20), Nanos::from_micros(500));
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Measured {
+pub(super) struct MeasuredSharing {
     pub config: SharingConfig,
     pub scheduler: Scheduler,
     pub meter: Meter,
@@ -28,7 +28,7 @@ pub(super) struct Measured {
     done: Nanos,
 }
 
-impl Measured {
+impl MeasuredSharing {
     pub fn new(config: &SharingConfig, meter: Meter) -> Result<Self, SharingError> {
         let settings = measured(&config.settings, meter.per_microsecond);
         let settings = Settings { ready_limit: Some(config.rings.ready), ..settings };
@@ -78,7 +78,7 @@ impl Measured {
     }
 
     /// The next packet for a processor.
-    pub fn grant(&mut self) -> Option<Granted> {
+    pub fn grant(&mut self) -> Option<GrantedPacket> {
         self.scheduler.dequeue(Resource::Processor)
     }
 

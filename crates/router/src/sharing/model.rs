@@ -5,7 +5,7 @@ use crate::Classify;
 use crate::state::Fate;
 use longwire_block::{Dice, DropReason};
 use longwire_packet::{Handle, Meta};
-use longwire_sched::model::{Departure, Lost, Machine, Packet, Setup, Traffic};
+use longwire_sched::model::{Departure, DropCause, Machine, Packet, Setup, Traffic};
 use longwire_sched::{Estimator, Scheduler, Settings};
 use longwire_units::Nanos;
 
@@ -112,7 +112,7 @@ impl Traffic for Nothing {
 
     fn departed(&mut self, _: &Departure) {}
 
-    fn dropped(&mut self, _: Packet, _: Lost, _: Nanos) {}
+    fn dropped(&mut self, _: Packet, _: DropCause, _: Nanos) {}
 }
 
 /// The router as the machine's traffic.
@@ -157,10 +157,10 @@ impl<C: Classify> Traffic for Bridge<'_, '_, C> {
         self.settle(departure.packet.handle, Fate::Out(departure.packet.note), departure.sent);
     }
 
-    fn dropped(&mut self, packet: Packet, why: Lost, now: Nanos) {
+    fn dropped(&mut self, packet: Packet, why: DropCause, now: Nanos) {
         let reason = match why {
-            Lost::Input | Lost::Refused(_) => DropReason::FlowFull,
-            Lost::Stopped => DropReason::Aborted,
+            DropCause::Input | DropCause::Refused(_) => DropReason::FlowFull,
+            DropCause::Stopped => DropReason::Aborted,
         };
         self.settle(packet.handle, Fate::Dropped(reason), now);
     }

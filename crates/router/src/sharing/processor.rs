@@ -4,7 +4,7 @@
 use super::Meter;
 use crate::classify::Class;
 use crate::forwarder::{Bench, Errand, Forwarders};
-use longwire_sched::Granted;
+use longwire_sched::GrantedPacket;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::VecDeque;
 use std::io;
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// A packet on its way to a processor and back. The boxes circulate.
 pub(super) struct Job {
     /// The packet, and its class before its programs.
-    pub packet: Option<(Granted, Class)>,
+    pub packet: Option<(GrantedPacket, Class)>,
     pub errand: Errand,
     /// The time of its programs.
     pub cycles: u64,

@@ -2,7 +2,7 @@
 
 use super::{Sharing, Stage};
 use longwire_block::{FlowStats, ProcessorStats};
-use longwire_sched::{Counters, FlowView, Happened, Weight};
+use longwire_sched::{Counters, FlowView, RareCounters, Weight};
 use std::collections::BTreeSet;
 
 /// Most unnamed flows in a report.
@@ -12,7 +12,7 @@ impl Sharing {
     /// The counters. `places` are the indices of the ports, by number.
     pub fn stats(&self, places: &[u16]) -> ProcessorStats {
         let scheduler = self.scheduler();
-        let Happened { queue_full, table_full, no_room, recycled, exploded, beyond_quantum, .. } =
+        let RareCounters { queue_full, table_full, no_room, recycled, exploded, beyond_quantum, .. } =
             scheduler.happened();
         let ports = u32::from(scheduler.settings().ports);
         let named = self.config().flows.len() as u32 * ports;

@@ -3,7 +3,7 @@
 //!
 //! The decision behind it: `docs/adr/0022-processors-on-threads.md`.
 
-use super::measured::Measured;
+use super::measured::MeasuredSharing;
 use super::processor::{Common, Job, Processor};
 use super::{Comer, Host, Meter, SharingConfig, SharingError};
 use crate::Classify;
@@ -12,7 +12,7 @@ use crate::forwarder::{Forwarders, Ruling};
 use crate::state::Fate;
 use longwire_block::{DropReason, OUTBOX};
 use longwire_packet::Handle;
-use longwire_sched::{Granted, Scheduler, Settings, Ticket};
+use longwire_sched::{GrantedPacket, Scheduler, Settings, Ticket};
 use longwire_units::Nanos;
 use std::sync::Arc;
 use std::task::Waker;
@@ -22,7 +22,7 @@ pub(super) const MOST: usize = OUTBOX / 4;
 
 #[derive(Debug)]
 pub(super) struct Threads {
-    measured: Measured,
+    measured: MeasuredSharing,
     processors: Vec<Processor>,
     common: Arc<Common>,
     /// By a packet's index in the scheduler: returned packets that wait for earlier ones of their flow.
@@ -57,7 +57,7 @@ impl Threads {
         // Each has a packet in hand and a ring before it.
         let under_way = Some((count * (depth + 1)) as u32);
         let settings = Settings { under_way, ..config.settings.clone() };
-        let measured = Measured::new(&SharingConfig { settings, ..config.clone() }, meter)?;
+        let measured = MeasuredSharing::new(&SharingConfig { settings, ..config.clone() }, meter)?;
         let common = Arc::new(Common::new(meter, count));
         let start = |number| Processor::start(number, depth, table, &common);
         let processors = (0..count).map(start).collect::<Result<_, _>>();
@@ -182,7 +182,7 @@ impl Threads {
     fn decide_in_order<C: Classify>(
         &mut self,
         host: &mut Host<'_, C>,
-        granted: &Granted,
+        granted: &GrantedPacket,
         back: Back,
         now: Nanos,
     ) {
@@ -219,9 +219,9 @@ impl Threads {
 fn came_back<C: Classify>(
     host: &mut Host<'_, C>,
     job: &mut Job,
-    (granted, mut class): (Granted, Class),
+    (granted, mut class): (GrantedPacket, Class),
     now: Nanos,
-) -> (Granted, Back) {
+) -> (GrantedPacket, Back) {
     host.out.at(now);
     let (mut handle, broken_off) = (Handle(granted.handle), job.errand.is_broken_off());
     let router = (&mut *host.core, &mut *host.classifier);

@@ -2,7 +2,7 @@
 
 use crate::rig::{CONTROL, Rig, SECOND, Seen, config, host_mac, router_mac};
 use longwire_block::{DropReason, Node};
-use longwire_router::{ControlPort, InterfaceAddress, Known, NextHop, Work};
+use longwire_router::{ControlPort, InterfaceAddress, Confirmation, NextHop, PolicedWork};
 use longwire_units::Nanos;
 use longwire_wire::checksum::Sum;
 use longwire_wire::{Discovery, Ipv4Header, Ipv6Header, arp_message, ethernet_header};
@@ -147,12 +147,12 @@ fn what_it_sends_goes_out_as_it_is() {
 fn floods_leave_hellos_and_regular_packets_alone() {
     let record_route = [7, 7, 4, 0, 0, 0, 0, 0];
     let floods = [
-        ("pings", packet(OWN, 1, 64, &[], &icmp(8)), Work::Exceptions),
-        ("answers to pings", packet(OWN, 1, 64, &[], &icmp(0)), Work::ControlPing),
-        ("options that pass", packet([10, 0, 2, 9], 17, 64, &record_route, &[0; 8]), Work::Exceptions),
-        ("options for the router", packet(OWN, 17, 64, &record_route, &[0; 8]), Work::ControlOptions),
-        ("UDP", packet(OWN, 17, 64, &[], &ports(9, 9)), Work::ControlOther),
-        ("groups", packet([224, 0, 0, 251], 17, 1, &[], &ports(5353, 5353)), Work::ControlOther),
+        ("pings", packet(OWN, 1, 64, &[], &icmp(8)), PolicedWork::Exceptions),
+        ("answers to pings", packet(OWN, 1, 64, &[], &icmp(0)), PolicedWork::ControlPing),
+        ("options that pass", packet([10, 0, 2, 9], 17, 64, &record_route, &[0; 8]), PolicedWork::Exceptions),
+        ("options for the router", packet(OWN, 17, 64, &record_route, &[0; 8]), PolicedWork::ControlOptions),
+        ("UDP", packet(OWN, 17, 64, &[], &ports(9, 9)), PolicedWork::ControlOther),
+        ("groups", packet([224, 0, 0, 251], 17, 1, &[], &ports(5353, 5353)), PolicedWork::ControlOther),
     ];
     for (what, flood, refused) in floods {
         let mut rig = rig();
@@ -231,7 +231,7 @@ fn it_changes_addresses_and_neighbours() {
     assert_eq!(echo[0], Seen::Consumed);
     let (known, mac) = (IpAddr::from([10, 0, 2, 50]), [2, 0, 0, 0, 5, 5]);
     let through = packet([10, 0, 2, 50], 17, 64, &[], &[0; 8]);
-    for state in [Known::Doubtful, Known::Answered, Known::Permanent] {
+    for state in [Confirmation::Doubtful, Confirmation::Answered, Confirmation::Permanent] {
         assert!(rig.router.note_neighbour(2, known, mac, state, Nanos(SECOND)));
         assert!(!rig.router.note_neighbour(9, known, mac, state, Nanos(SECOND)));
         let seen = rig.send(SECOND, 1, &through);
@@ -241,7 +241,7 @@ fn it_changes_addresses_and_neighbours() {
     assert_eq!(rig.send(SECOND, 1, &through)[0], Seen::Kept);
     // Waiting packets go out when it becomes known; until then it is not removed.
     assert!(!rig.router.forget_neighbour(2, known));
-    assert!(rig.router.note_neighbour(2, known, mac, Known::Answered, Nanos(SECOND + 5)));
+    assert!(rig.router.note_neighbour(2, known, mac, Confirmation::Answered, Nanos(SECOND + 5)));
     assert_eq!(rig.router.deadline(), Nanos(SECOND + 5));
     let seen = rig.wait(SECOND + 5);
     assert!(matches!(&seen[..], [Seen::Out(2, frame)] if frame[..6] == mac), "{seen:?}");

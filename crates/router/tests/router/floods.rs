@@ -7,7 +7,7 @@ use longwire_punt::{
     AttachmentId, Inline, InlineService, Limits as PuntLimits, Punt, PuntedPacket, Service, ServiceOutput,
     TRIP, Turns, Verdict,
 };
-use longwire_router::{FlowKey, Installation, InterfaceAddress, Key, Limit, NeighbourLimits, NextHop, Work};
+use longwire_router::{FlowKey, Installation, InterfaceAddress, Key, Limit, NeighbourLimits, NextHop, PolicedWork};
 use longwire_units::Nanos;
 use longwire_wire::{Discovery, Ipv4Header, Ipv6Header, arp_message, ethernet_header};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -62,7 +62,7 @@ fn exceptional_packets_do_not_touch_regular_ones() {
     }
     // Errors: a burst of 64, then one per millisecond. Full IP: a burst of 1024, then one per 50 us.
     assert_eq!((regular, told), (160_000, 64 + 999));
-    let policed = rig.router.stats().policed[Work::Exceptions as usize];
+    let policed = rig.router.stats().policed[PolicedWork::Exceptions as usize];
     assert_eq!(policed, 160_000 - 1024 - 19_996);
 }
 

@@ -5,7 +5,7 @@ use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
 use etherparse::{Icmpv4Type, Icmpv6Type, IpHeaders, PacketBuilder, PacketHeaders, TransportHeader};
 use etherparse::{icmpv4, icmpv6};
 use longwire_block::DropReason;
-use longwire_router::{Limit, NextHop, Why, Work};
+use longwire_router::{Limit, NextHop, FullIpReason, PolicedWork};
 use std::net::{IpAddr, Ipv4Addr};
 
 const HOST: [u8; 4] = [10, 0, 1, 9];
@@ -271,8 +271,8 @@ fn errors_are_limited() {
     // A tenth of a second later one more; another port has its own limit.
     assert_eq!(rig.send(SECOND / 10, 1, &udp(HOST, FAR, 1, 20)).len(), 2);
     let stats = rig.router.stats();
-    assert_eq!((stats.errors, stats.policed[Work::Errors as usize]), (6, 15));
-    assert_eq!(stats.exceptions[Why::Expired as usize], 21);
+    assert_eq!((stats.errors, stats.policed[PolicedWork::Errors as usize]), (6, 15));
+    assert_eq!(stats.exceptions[FullIpReason::Expired as usize], 21);
 }
 
 /// An ARP message, from or to the host 10.0.N.H behind port N.

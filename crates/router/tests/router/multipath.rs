@@ -2,7 +2,7 @@
 
 use crate::rig::{Rig, SECOND, Seen, host_mac, router_mac};
 use longwire_block::DropReason;
-use longwire_router::{Member, NextHop, RouteError, Way, WayError, Why};
+use longwire_router::{Member, NextHop, RouteError, RouteHops, WayError, FullIpReason};
 use longwire_wire::{Ipv4Header, Ipv6Header, ethernet_header, ethertype};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -54,7 +54,7 @@ fn flow_v6(port: u16, label: u8) -> Vec<u8> {
 /// A router that sends 192.0.2.0/24 and 2001:db8::/32 through the ports 2 and 3, weights 1 and 3.
 fn rig() -> Rig {
     let mut rig = Rig::new();
-    let way = |members: [Member; 2]| Way::among(members).unwrap();
+    let way = |members: [Member; 2]| RouteHops::among(members).unwrap();
     rig.router.add_route_v4("192.0.2.0/24".parse().unwrap(), way([via(2, 1), via(3, 3)])).unwrap();
     rig.router.add_route_v6("2001:db8::/32".parse().unwrap(), way([via_v6(2, 1), via_v6(3, 3)])).unwrap();
     rig
@@ -89,11 +89,11 @@ fn flows_are_shared_out_by_weight_and_stay_where_they_are() {
 fn a_change_of_next_hops_moves_few_flows() {
     let mut rig = rig();
     rig.router
-        .add_route_v4("192.0.2.0/24".parse().unwrap(), Way::among([via(1, 1), via(2, 1), via(3, 1)]).unwrap())
+        .add_route_v4("192.0.2.0/24".parse().unwrap(), RouteHops::among([via(1, 1), via(2, 1), via(3, 1)]).unwrap())
         .unwrap();
     let three = ways(&mut rig, 0..3000);
     rig.router
-        .add_route_v4("192.0.2.0/24".parse().unwrap(), Way::among([via(1, 1), via(3, 1)]).unwrap())
+        .add_route_v4("192.0.2.0/24".parse().unwrap(), RouteHops::among([via(1, 1), via(3, 1)]).unwrap())
         .unwrap();
     let two = ways(&mut rig, 0..3000);
     assert!(two.values().all(|port| *port != 2));
@@ -103,7 +103,7 @@ fn a_change_of_next_hops_moves_few_flows() {
     assert!(ways(&mut rig, 0..100).values().all(|port| *port == 3));
     let route =
         rig.router.routes_v4().find(|(to, _)| to.bits() == 24 && to.address() == 0xc000_0200).unwrap();
-    assert_eq!(route.1, Way::One(via(3, 1).hop));
+    assert_eq!(route.1, RouteHops::One(via(3, 1).hop));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn full_ip_sends_a_flow_by_the_same_way() {
         frame[24..26].copy_from_slice(&checksum.to_be_bytes());
         assert_eq!(rig.send(u64::from(port) * SECOND, 1, &frame)[0].out().0, way, "flow {port}");
     }
-    assert_eq!(rig.router.stats().exceptions[Why::Options as usize], 64);
+    assert_eq!(rig.router.stats().exceptions[FullIpReason::Options as usize], 64);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn next_hops_are_asked_for_and_errors_told_as_on_other_routes() {
     let strange =
         |port: u16| Member { hop: NextHop::via(port, IpAddr::from([10, 0, port as u8, 77])), weight: 1 };
     rig.router
-        .add_route_v4("0.0.0.0/0".parse().unwrap(), Way::among([strange(2), strange(3)]).unwrap())
+        .add_route_v4("0.0.0.0/0".parse().unwrap(), RouteHops::among([strange(2), strange(3)]).unwrap())
         .unwrap();
     let mut asked = BTreeMap::new();
     for port in 0..16 {
@@ -177,12 +177,12 @@ fn next_hops_are_asked_for_and_errors_told_as_on_other_routes() {
 #[test]
 fn what_can_not_be_is_refused() {
     let mut rig = rig();
-    let foreign = Way::among([via(2, 1), via(9, 1)]).unwrap();
+    let foreign = RouteHops::among([via(2, 1), via(9, 1)]).unwrap();
     let refused = rig.router.add_route_v4("0.0.0.0/0".parse().unwrap(), foreign);
     assert_eq!(refused, Err(RouteError::ForeignPort { port: 9 }));
     let nowhere = Member { hop: NextHop::Discard, weight: 1 };
-    assert_eq!(Way::among([via(2, 1), nowhere]), Err(WayError::NoNeighbour));
-    let (to, Way::Several(group)) =
+    assert_eq!(RouteHops::among([via(2, 1), nowhere]), Err(WayError::NoNeighbour));
+    let (to, RouteHops::Several(group)) =
         rig.router.routes_v4().find(|(to, _)| to.bits() == 24 && to.address() == 0xc000_0200).unwrap()
     else {
         panic!("it leads to two")

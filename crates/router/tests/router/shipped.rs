@@ -3,7 +3,7 @@
 use crate::rig::{Rig, SECOND, Seen, host_mac, router_mac};
 use etherparse::{PacketBuilder, TcpHeader};
 use longwire_block::DropReason;
-use longwire_program::{Object, Shipped};
+use longwire_program::{Object, ShippedForwarder};
 use longwire_router::{Fid, FlowKey, Forwarder, Installation, Key, LinkChoice, RouterPrices};
 use longwire_wire::checksum::change;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ const SERVER: [u8; 4] = [10, 0, 2, 9];
 
 /// Installs a forwarder by name, with this initial state.
 pub fn install(rig: &mut Rig, name: &str, key: Key, state: &[u8]) -> Fid {
-    let shipped = Shipped::named(name).unwrap();
+    let shipped = ShippedForwarder::named(name).unwrap();
     let program = Object::parse(shipped.object).unwrap().program(shipped.function).unwrap();
     let link = |number: u16| LinkChoice { name: "".into(), number, port: 2, from: None };
     let links = (10..14).map(link).collect();
@@ -256,10 +256,10 @@ fn a_balancer_spreads_flows_over_links() {
 #[test]
 fn all_are_here() {
     let mut rig = Rig::new();
-    for shipped in Shipped::ALL {
+    for shipped in ShippedForwarder::ALL {
         install(&mut rig, shipped.name, Key::All, &[]);
     }
-    assert_eq!((Shipped::ALL.len(), rig.router.forwarders().all().len()), (17, 17));
+    assert_eq!((ShippedForwarder::ALL.len(), rig.router.forwarders().all().len()), (17, 17));
     // With empty states and maps they do nothing.
     assert!(passed(&send(&mut rig, &udp(53, 20))));
     assert!(passed(&send(&mut rig, &tcp([1, 2], |_| (), b"data"))));

@@ -7,7 +7,7 @@ use longwire_block::path::LinkRef;
 use longwire_block::{Spec, Values};
 use longwire_control::{Kind, Quantity, SetError, Settable};
 use longwire_engine::{Report, Target};
-use longwire_scenario::library::{Direction, SHIPPED, Shipped};
+use longwire_scenario::library::{Direction, SHIPPED, ShippedProfile};
 use longwire_scenario::{
     BlockPatch, FaultPlace, LinkFault, Plan, ScenarioError, called_elsewhere, implied_block, implied_kind,
     implied_removal, link_edit, suggestion, unplanned_target, with_defaults,
@@ -293,7 +293,7 @@ const PROFILE: &str = "profile";
 fn with_profile(pairs: &[&SettingPair], link: &str) -> Result<Vec<SettingPair>, SetError> {
     let mut all = Vec::new();
     for &(key, text) in pairs {
-        let shipped = Shipped::named(text.trim()).filter(|_| key == PROFILE);
+        let shipped = ShippedProfile::named(text.trim()).filter(|_| key == PROFILE);
         let near = || suggestion(text, SHIPPED.iter().map(|shipped| shipped.name));
         match (shipped, key.as_str()) {
             (Some(shipped), _) => {

@@ -6,7 +6,7 @@ use longwire_assemble::Levels;
 use longwire_control::{Kind, RoutePage, SetError};
 use longwire_engine::{NodeRef, Remote, RemoteError};
 use longwire_router::prefix::Prefix;
-use longwire_router::{Router, Way};
+use longwire_router::{Router, RouteHops};
 use longwire_scenario::{Network, Plan, RouterRoute};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -120,6 +120,6 @@ fn v6(to: Prefix<u128>) -> (IpAddr, u8) {
     (IpAddr::V6(to.address().into()), to.bits())
 }
 
-const fn route((address, prefix): (IpAddr, u8), way: Way) -> RouterRoute {
+const fn route((address, prefix): (IpAddr, u8), way: RouteHops) -> RouterRoute {
     RouterRoute { to: Network { address, prefix }, way }
 }

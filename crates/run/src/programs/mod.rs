@@ -14,7 +14,7 @@ use longwire_assemble::{Levels, LevelsError};
 use longwire_block::Node;
 use longwire_control::{Entries, NewForwarder, ProgramRequest, Rings, SetError, State, TypeQuery};
 use longwire_engine::{NodeRef, Remote};
-use longwire_program::{Resource, Shipped};
+use longwire_program::{Resource, ShippedForwarder};
 use longwire_punt::AttachmentId;
 use longwire_router::{Fid, Forwarder, Forwarders, Router};
 use longwire_scenario::{
@@ -135,7 +135,7 @@ impl LiveRouters {
         let object = match object.as_deref() {
             Some(digits) => bytes("object", digits)?.into(),
             // The instance reads no files named in requests.
-            None if Shipped::named(&written.program).is_none() && !written.lets_all_pass() => {
+            None if ShippedForwarder::named(&written.program).is_none() && !written.lets_all_pass() => {
                 let name = written.program.escape_debug();
                 let near = near_shipped(&written.program);
                 return Err(wrong(

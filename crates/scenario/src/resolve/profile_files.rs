@@ -3,7 +3,7 @@
 use super::{Entry, Resolver};
 use crate::file::{BlockText, ProfileFile};
 use crate::finding::{ScenarioError, suggestion};
-use crate::library::{self, Direction, SHIPPED, Shipped};
+use crate::library::{self, Direction, SHIPPED, ShippedProfile};
 use crate::read::BESIDE_RATE;
 use crate::written::{Text, Written};
 use std::collections::HashMap;
@@ -56,7 +56,7 @@ impl Resolver<'_, '_> {
         written: &Written<Text>,
         name: &str,
     ) -> Option<ProfileFile> {
-        let read = if let Some(shipped) = Shipped::named(name) {
+        let read = if let Some(shipped) = ShippedProfile::named(name) {
             library::read(name, shipped.text, self.registry)
         } else if name.ends_with(".toml") || name.contains('/') {
             match read_file(&self.folder.join(name)) {

@@ -2,8 +2,8 @@
 
 use super::demand::Packet;
 use super::setup::Setup;
-use super::traffic::{Departure, Lost, Traffic};
-use crate::{Granted, INVALID_HANDLE, Resource, Scheduler, SettingsError, Ticket};
+use super::traffic::{Departure, DropCause, Traffic};
+use crate::{GrantedPacket, INVALID_HANDLE, Resource, Scheduler, SettingsError, Ticket};
 use longwire_units::Nanos;
 use std::collections::VecDeque;
 
@@ -64,13 +64,13 @@ enum Processor {
     Idle,
     /// Busy until this time; `stopped` if the program will exceed its budget.
     Busy {
-        granted: Granted,
+        granted: GrantedPacket,
         until: Nanos,
         stopped: bool,
     },
     /// Processed, but its messages do not fit yet; `goes_on` if it is for a port.
     Waits {
-        granted: Granted,
+        granted: GrantedPacket,
         since: Nanos,
         goes_on: bool,
     },
@@ -78,8 +78,8 @@ enum Processor {
 
 #[derive(Debug, Default)]
 struct Port {
-    ring: VecDeque<Granted>,
-    sending: Option<(Granted, Nanos, Nanos)>,
+    ring: VecDeque<GrantedPacket>,
+    sending: Option<(GrantedPacket, Nanos, Nanos)>,
 }
 
 /// Processors, rings and ports around a scheduler.
@@ -90,10 +90,10 @@ pub struct Machine {
     inside: Vec<Inside>,
     free: Vec<u32>,
     input: VecDeque<u32>,
-    requests: VecDeque<Granted>,
+    requests: VecDeque<GrantedPacket>,
     feedback: VecDeque<(u32, u64)>,
     /// The dequeue thread's message that waits for ring 2.
-    pending: Option<Granted>,
+    pending: Option<GrantedPacket>,
     processors: Vec<Processor>,
     /// Processors that have finished, temporarily.
     done: Vec<(Nanos, usize)>,
@@ -303,7 +303,7 @@ impl Machine {
         if let Some(handle) = self.scheduler.abandon(ticket) {
             let packet = self.leave(handle).packet;
             self.stats.stopped += 1;
-            traffic.dropped(packet, Lost::Stopped, self.now);
+            traffic.dropped(packet, DropCause::Stopped, self.now);
         }
     }
 
@@ -318,7 +318,7 @@ impl Machine {
             moved = true;
             if self.input.len() >= self.setup.input_ring {
                 self.stats.dropped_at_input += 1;
-                traffic.dropped(packet, Lost::Input, self.now);
+                traffic.dropped(packet, DropCause::Input, self.now);
                 continue;
             }
             // A packet that waited before the input keeps its arrival time.
@@ -359,7 +359,7 @@ impl Machine {
         if let Err(refusal) = taken {
             self.leave(handle);
             self.stats.refused += 1;
-            traffic.dropped(packet, Lost::Refused(refusal), self.now);
+            traffic.dropped(packet, DropCause::Refused(refusal), self.now);
         }
         true
     }

@@ -9,4 +9,4 @@ mod traffic;
 pub use demand::{Class, Demand, FlowPlan, Packet, TABLE_7, table_7};
 pub use machine::{Machine, MachineStats, Places};
 pub use setup::Setup;
-pub use traffic::{Closed, Departure, Lost, Open, Refill, Traffic};
+pub use traffic::{ClosedArrivals, Departure, DropCause, OpenArrivals, Refill, Traffic};

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 /// Why a packet was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lost {
+pub enum DropCause {
     /// Ring 1 was full.
     Input,
     /// The scheduler refused it.
@@ -44,7 +44,7 @@ pub trait Traffic {
     fn departed(&mut self, departure: &Departure);
 
     /// A packet was dropped.
-    fn dropped(&mut self, packet: Packet, why: Lost, now: Nanos);
+    fn dropped(&mut self, packet: Packet, why: DropCause, now: Nanos);
 
     /// Called for a processed packet. Returns whether it goes on to its port, and may write a note.
     fn processed(&mut self, packet: &mut Packet, now: Nanos) -> bool {
@@ -55,9 +55,9 @@ pub trait Traffic {
 
 /// Packets at given times.
 #[derive(Debug)]
-pub struct Open(VecDeque<(Nanos, Packet)>);
+pub struct OpenArrivals(VecDeque<(Nanos, Packet)>);
 
-impl Open {
+impl OpenArrivals {
     /// These, in the order of their times.
     pub fn new(mut packets: Vec<(Nanos, Packet)>) -> Self {
         packets.sort_by_key(|(time, _)| *time);
@@ -65,7 +65,7 @@ impl Open {
     }
 }
 
-impl Traffic for Open {
+impl Traffic for OpenArrivals {
     fn next_time(&self) -> Option<Nanos> {
         self.0.front().map(|(time, _)| *time)
     }
@@ -76,7 +76,7 @@ impl Traffic for Open {
 
     fn departed(&mut self, _: &Departure) {}
 
-    fn dropped(&mut self, _: Packet, _: Lost, _: Nanos) {}
+    fn dropped(&mut self, _: Packet, _: DropCause, _: Nanos) {}
 }
 
 /// Flow of the packet that replaces a departed one.
@@ -92,7 +92,7 @@ pub enum Refill {
 
 /// A constant number of packets inside: each that leaves is replaced at once.
 #[derive(Debug)]
-pub struct Closed {
+pub struct ClosedArrivals {
     flows: Vec<FlowPlan>,
     refill: Refill,
     dice: Dice,
@@ -100,7 +100,7 @@ pub struct Closed {
     waiting: VecDeque<(Nanos, Packet)>,
 }
 
-impl Closed {
+impl ClosedArrivals {
     /// `inside` packets of these flows, from time 0 on; at least one flow.
     pub fn new(flows: Vec<FlowPlan>, inside: usize, refill: Refill, seed: u64) -> Self {
         let mut traffic =
@@ -136,7 +136,7 @@ impl Closed {
     }
 }
 
-impl Traffic for Closed {
+impl Traffic for ClosedArrivals {
     fn next_time(&self) -> Option<Nanos> {
         self.waiting.front().map(|(time, _)| *time)
     }
@@ -149,7 +149,7 @@ impl Traffic for Closed {
         self.refill(departure.packet.key, departure.sent);
     }
 
-    fn dropped(&mut self, packet: Packet, _: Lost, now: Nanos) {
+    fn dropped(&mut self, packet: Packet, _: DropCause, now: Nanos) {
         self.refill(packet.key, now);
     }
 }

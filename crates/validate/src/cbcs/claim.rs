@@ -2,7 +2,7 @@
 //! class under each interpretation of what the paper leaves open.
 
 use super::tables::{CBCS_INSIDE, EQUAL, SEPARATE_INSIDE, TABLES};
-use super::trial::{CHOSEN, Offered, Open, Outcome, PLACES, Runs};
+use super::trial::{CHOSEN, OfferedLoad, OpenChoices, Outcome, PLACES, Runs};
 use crate::book::{Book, paper};
 use longwire_bench::BenchError;
 use longwire_report::Row;
@@ -16,21 +16,21 @@ const AGREES: f64 = 15.0;
 /// A condition under which the claim is tested.
 struct Condition {
     name: &'static str,
-    cbcs: Offered,
-    separate: Offered,
-    open: Open,
+    cbcs: OfferedLoad,
+    separate: OfferedLoad,
+    open: OpenChoices,
 }
 
 /// A constant number of packets inside: under CBCS, and under separate DRR.
 const fn inside(name: &'static str, numbers: (usize, usize), ring: u32) -> Condition {
-    let (cbcs, separate) = (Offered::Inside(numbers.0), Offered::Inside(numbers.1));
-    Condition { name, cbcs, separate, open: Open { ring, ..CHOSEN } }
+    let (cbcs, separate) = (OfferedLoad::Inside(numbers.0), OfferedLoad::Inside(numbers.1));
+    Condition { name, cbcs, separate, open: OpenChoices { ring, ..CHOSEN } }
 }
 
 /// 30 % more than the port's rate, and few buffers.
 const fn overload(name: &'static str, ring: u32) -> Condition {
-    let offered = Offered::Percent(130);
-    Condition { name, cbcs: offered, separate: offered, open: Open { ring, tight: true, ..CHOSEN } }
+    let offered = OfferedLoad::Percent(130);
+    Condition { name, cbcs: offered, separate: offered, open: OpenChoices { ring, tight: true, ..CHOSEN } }
 }
 
 const OWN: (usize, usize) = (CBCS_INSIDE, SEPARATE_INSIDE);
@@ -38,8 +38,8 @@ const OWN: (usize, usize) = (CBCS_INSIDE, SEPARATE_INSIDE);
 const CONDITIONS: [Condition; 11] = [
     Condition {
         name: "stated load: an open source of 50 Mbit/s",
-        cbcs: Offered::Percent(100),
-        separate: Offered::Percent(100),
+        cbcs: OfferedLoad::Percent(100),
+        separate: OfferedLoad::Percent(100),
         open: CHOSEN,
     },
     inside("saturation, 56 inside, rings of 4", (EQUAL, EQUAL), 4),
@@ -56,7 +56,7 @@ const CONDITIONS: [Condition; 11] = [
 
 /// Result under a condition: the number of classes tested, and of those for which the claim holds.
 #[derive(Debug, Clone, Copy, Default)]
-struct Tried {
+struct ClaimCount {
     classes: usize,
     holds: usize,
 }
@@ -64,7 +64,7 @@ struct Tried {
 pub(super) fn rows(book: &mut Book<'_>, runs: &mut Runs<'_>) {
     let mut all = Vec::new();
     for condition in &CONDITIONS {
-        let mut tried = Tried::default();
+        let mut tried = ClaimCount::default();
         for (class, table) in TABLES.iter().enumerate() {
             let name =
                 format!("claim, {}: {}'s average less under CBCS by", condition.name, TABLE_7[class].name);
@@ -142,8 +142,8 @@ fn agreement(row: Row, runs: [&Outcome; 2]) -> Row {
 }
 
 /// The first line of the summary, about all conditions.
-fn headline(all: &[(&str, Tried)]) -> String {
-    let which = |wanted: fn(&Tried) -> bool| {
+fn headline(all: &[(&str, ClaimCount)]) -> String {
+    let which = |wanted: fn(&ClaimCount) -> bool| {
         let names: Vec<_> = all.iter().filter(|(_, tried)| wanted(tried)).map(|(name, _)| *name).collect();
         if names.is_empty() { None } else { Some(names.join("; ")) }
     };

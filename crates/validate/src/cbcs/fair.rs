@@ -9,7 +9,7 @@ use longwire_bench::BenchError;
 use longwire_report::Row;
 use longwire_sched::SPECS;
 use longwire_sched::fairness::{Service, jain, widest_gap};
-use longwire_sched::model::{Closed, Departure, Machine, Refill, table_7};
+use longwire_sched::model::{ClosedArrivals, Departure, Machine, Refill, table_7};
 use longwire_units::Nanos;
 use std::collections::BTreeMap;
 
@@ -72,7 +72,7 @@ fn shares(settings: &Settings<'_>, scheduler: &str, factor: u64) -> Result<Vec<f
     settings.go_on()?;
     let mut machine = Machine::new(setup(scheduler, factor, CHOSEN)?).map_err(wrong)?;
     let flows = table_7(factor);
-    let mut traffic = Closed::new(flows.clone(), flows.len() * EACH, Refill::SameFlow, 1);
+    let mut traffic = ClosedArrivals::new(flows.clone(), flows.len() * EACH, Refill::SameFlow, 1);
     let mut service: BTreeMap<u32, Service> =
         flows.iter().map(|flow| (flow.key, Service::default())).collect();
     let time = settings.choose(TIME, QUICK);

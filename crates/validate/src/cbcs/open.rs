@@ -2,26 +2,26 @@
 //! under CBCS compared with separate DRR.
 
 use super::tables::{EQUAL, TABLES};
-use super::trial::{CHOSEN, Offered, Open, measure};
+use super::trial::{CHOSEN, OfferedLoad, OpenChoices, measure};
 use crate::book::{Book, paper};
 use longwire_report::Row;
 use longwire_sched::model::TABLE_7;
 
 /// Other choices, each one parameter different from [`CHOSEN`].
-const CHOICES: [(&str, Open); 13] = [
+const CHOICES: [(&str, OpenChoices); 13] = [
     ("as chosen", CHOSEN),
-    ("rings of 1 message", Open { ring: 1, ..CHOSEN }),
-    ("rings of 16 messages", Open { ring: 16, ..CHOSEN }),
-    ("rings of 128 messages", Open { ring: 128, ..CHOSEN }),
-    ("a tenth of the quanta", Open { quantum: 1, ..CHOSEN }),
-    ("ten times the quanta", Open { quantum: 100, ..CHOSEN }),
-    ("any flow sends next, drawn", Open { drawn: true, ..CHOSEN }),
-    ("each flow has as many inside", Open { each_its_own: true, ..CHOSEN }),
-    ("estimates: what was measured last", Open { estimator: 2, ..CHOSEN }),
-    ("estimates: the mean", Open { estimator: 3, ..CHOSEN }),
-    ("estimates: exact", Open { estimator: 4, ..CHOSEN }),
-    ("threads take 100 ns", Open { step: 100, ..CHOSEN }),
-    ("threads take 1 µs", Open { step: 1000, ..CHOSEN }),
+    ("rings of 1 message", OpenChoices { ring: 1, ..CHOSEN }),
+    ("rings of 16 messages", OpenChoices { ring: 16, ..CHOSEN }),
+    ("rings of 128 messages", OpenChoices { ring: 128, ..CHOSEN }),
+    ("a tenth of the quanta", OpenChoices { quantum: 1, ..CHOSEN }),
+    ("ten times the quanta", OpenChoices { quantum: 100, ..CHOSEN }),
+    ("any flow sends next, drawn", OpenChoices { drawn: true, ..CHOSEN }),
+    ("each flow has as many inside", OpenChoices { each_its_own: true, ..CHOSEN }),
+    ("estimates: what was measured last", OpenChoices { estimator: 2, ..CHOSEN }),
+    ("estimates: the mean", OpenChoices { estimator: 3, ..CHOSEN }),
+    ("estimates: exact", OpenChoices { estimator: 4, ..CHOSEN }),
+    ("threads take 100 ns", OpenChoices { step: 100, ..CHOSEN }),
+    ("threads take 1 µs", OpenChoices { step: 1000, ..CHOSEN }),
 ];
 
 pub(super) fn rows(book: &mut Book<'_>) {
@@ -32,7 +32,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
         book.row(paper(row, hh.reduced[1]), |row| {
             let mut averages = Vec::new();
             for scheduler in ["cbcs", "separate-drr"] {
-                let run = measure(settings, scheduler, Offered::Inside(EQUAL), open)?;
+                let run = measure(settings, scheduler, OfferedLoad::Inside(EQUAL), open)?;
                 averages.push(run.delays.iter().map(|class| class.mean / 1e6).collect::<Vec<_>>());
             }
             let reduced = (1.0 - averages[0][0] / averages[1][0]) * 100.0;

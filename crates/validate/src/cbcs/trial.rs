@@ -5,7 +5,7 @@ use crate::Settings;
 use longwire_bench::BenchError;
 use longwire_block::Dice;
 use longwire_sched::model::{
-    Closed, Departure, Machine, MachineStats, Open as Timed, Places, Refill, Setup, TABLE_7, Traffic, table_7,
+    ClosedArrivals, Departure, Machine, MachineStats, OpenArrivals, Places, Refill, Setup, TABLE_7, Traffic, table_7,
 };
 use longwire_sched::{Estimator, PerByte};
 use longwire_units::Nanos;
@@ -28,7 +28,7 @@ const SHOWN: usize = 250;
 
 /// Arrivals: section 5.1 gives the rate of the media interfaces, and nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Offered {
+pub(super) enum OfferedLoad {
     /// A constant number inside: each departure causes an arrival.
     Inside(usize),
     /// Flow after flow, each packet as soon as its predecessor has been received, at this percentage of the
@@ -38,7 +38,7 @@ pub(super) enum Offered {
 
 /// Choices for what the paper leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Open {
+pub(super) struct OpenChoices {
     /// Capacity of the rings to the processors and to the port, in messages.
     pub ring: u32,
     /// The quantum, in tenths of the scheduler's largest charge.
@@ -58,7 +58,7 @@ pub(super) struct Open {
 
 /// A message for each processor, the smallest quantum without a warning, streams interleaved in turn (an
 /// option of the paper's figure 8), the paper's estimator, and threads that take no time.
-pub(super) const CHOSEN: Open = Open {
+pub(super) const CHOSEN: OpenChoices = OpenChoices {
     ring: PROCESSORS,
     quantum: 10,
     drawn: false,
@@ -131,7 +131,7 @@ impl Outcome {
 }
 
 /// The machine of a scheduler; `factor` multiplies the cost of programs.
-pub(super) fn setup(scheduler: &str, factor: u64, open: Open) -> Result<Setup, BenchError> {
+pub(super) fn setup(scheduler: &str, factor: u64, open: OpenChoices) -> Result<Setup, BenchError> {
     let separate = scheduler == "separate-drr";
     let mut settings = longwire_sched::Settings {
         processors: PROCESSORS,
@@ -178,8 +178,8 @@ const LOOK: Nanos = Nanos(50_000);
 pub(super) fn measure(
     settings: &Settings<'_>,
     scheduler: &str,
-    offered: Offered,
-    open: Open,
+    offered: OfferedLoad,
+    open: OpenChoices,
 ) -> Result<Outcome, BenchError> {
     let mut machine = Machine::new(setup(scheduler, 1, open)?).map_err(wrong)?;
     let time = settings.choose(TIME, QUICK);
@@ -209,10 +209,10 @@ pub(super) fn measure(
     })
 }
 
-fn traffic(offered: Offered, open: Open, time: Nanos) -> Box<dyn Traffic> {
+fn traffic(offered: OfferedLoad, open: OpenChoices, time: Nanos) -> Box<dyn Traffic> {
     let flows = table_7(1);
     match (offered, open) {
-        (Offered::Percent(percent), _) => {
+        (OfferedLoad::Percent(percent), _) => {
             let mut dice = Dice::named(1, "traffic");
             // Bits at the ports' rate in hundredths of a nanosecond, so that nothing is rounded.
             let (mut received, mut packets) = (0, Vec::new());
@@ -225,22 +225,22 @@ fn traffic(offered: Offered, open: Open, time: Nanos) -> Box<dyn Traffic> {
                 }
                 packets.push((at, packet));
             }
-            Box::new(Timed::new(packets))
+            Box::new(OpenArrivals::new(packets))
         }
-        (Offered::Inside(inside), Open { each_its_own: true, .. }) => {
-            Box::new(Closed::new(flows, inside, Refill::SameFlow, 1))
+        (OfferedLoad::Inside(inside), OpenChoices { each_its_own: true, .. }) => {
+            Box::new(ClosedArrivals::new(flows, inside, Refill::SameFlow, 1))
         }
-        (Offered::Inside(inside), Open { drawn: true, .. }) => {
-            Box::new(Closed::new(flows, inside, Refill::Drawn, 1))
+        (OfferedLoad::Inside(inside), OpenChoices { drawn: true, .. }) => {
+            Box::new(ClosedArrivals::new(flows, inside, Refill::Drawn, 1))
         }
-        (Offered::Inside(inside), _) => Box::new(Closed::new(flows, inside, Refill::InTurn, 1)),
+        (OfferedLoad::Inside(inside), _) => Box::new(ClosedArrivals::new(flows, inside, Refill::InTurn, 1)),
     }
 }
 
 /// Runs shared by several rows.
 pub(super) struct Runs<'a> {
     settings: &'a Settings<'a>,
-    done: BTreeMap<(&'static str, Offered, Open), Outcome>,
+    done: BTreeMap<(&'static str, OfferedLoad, OpenChoices), Outcome>,
 }
 
 impl<'a> Runs<'a> {
@@ -250,15 +250,15 @@ impl<'a> Runs<'a> {
 
     /// The run of a scheduler with this many packets inside, otherwise as [`CHOSEN`].
     pub(super) fn of(&mut self, scheduler: &'static str, inside: usize) -> Result<&Outcome, BenchError> {
-        self.under(scheduler, Offered::Inside(inside), CHOSEN)
+        self.under(scheduler, OfferedLoad::Inside(inside), CHOSEN)
     }
 
     /// The run of a scheduler under any conditions.
     pub(super) fn under(
         &mut self,
         scheduler: &'static str,
-        offered: Offered,
-        open: Open,
+        offered: OfferedLoad,
+        open: OpenChoices,
     ) -> Result<&Outcome, BenchError> {
         let key = (scheduler, offered, open);
         if let std::collections::btree_map::Entry::Vacant(free) = self.done.entry(key) {
@@ -269,7 +269,7 @@ impl<'a> Runs<'a> {
 
     /// The run with this many packets inside, if there was one.
     pub(super) fn known(&self, scheduler: &'static str, inside: usize) -> Option<&Outcome> {
-        self.done.get(&(scheduler, Offered::Inside(inside), CHOSEN))
+        self.done.get(&(scheduler, OfferedLoad::Inside(inside), CHOSEN))
     }
 }
 
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicBool;
 
-    fn outcome(scheduler: &str, offered: Offered, open: Open) -> Outcome {
+    fn outcome(scheduler: &str, offered: OfferedLoad, open: OpenChoices) -> Outcome {
         let stop = AtomicBool::new(false);
         measure(&Settings::of_test(&stop), scheduler, offered, open).unwrap()
     }
@@ -286,11 +286,11 @@ mod tests {
     #[test]
     fn packets_are_where_littles_law_has_them() {
         for (scheduler, open) in
-            [("cbcs", CHOSEN), ("separate-drr", Open { ring: 16, tight: true, ..CHOSEN })]
+            [("cbcs", CHOSEN), ("separate-drr", OpenChoices { ring: 16, tight: true, ..CHOSEN })]
         {
             let outcome = outcome(
                 scheduler,
-                if open.tight { Offered::Percent(130) } else { Offered::Inside(56) },
+                if open.tight { OfferedLoad::Percent(130) } else { OfferedLoad::Inside(56) },
                 open,
             );
             let sum: f64 = outcome.places.iter().sum();
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn the_ports_rate_is_received_without_a_queue() {
-        let outcome = outcome("cbcs", Offered::Percent(100), CHOSEN);
+        let outcome = outcome("cbcs", OfferedLoad::Percent(100), CHOSEN);
         let mean = outcome.delays.iter().map(|class| class.mean).sum::<f64>() / 5.0;
         // A packet waits for its predecessor to be sent, and is sent itself: about two packets of 13.5 µs.
         assert!((20e3..32e3).contains(&mean), "{mean}");

@@ -13,7 +13,7 @@ use crate::plot::{Plot, Style};
 use crate::trust::trusted;
 use crate::{Settings, experiment};
 use longwire_bench::BenchError;
-use longwire_bench::world::{HOSTS, World, settle_beside};
+use longwire_bench::world::{HOSTS, BenchHosts, settle_beside};
 use longwire_clock::monotonic;
 use longwire_lab::traffic::bulk::{Bulk, BulkResult, send};
 use longwire_lab::traffic::{Progress, StopAfter};
@@ -174,7 +174,7 @@ fn tcp_scenario(pairs: usize, rate: u64) -> String {
 /// Arrivals of each flow at the link layer once it filled its link, and TCP's own statistics.
 fn flows(
     settings: &Settings<'_>,
-    world: &World,
+    world: &BenchHosts,
     pairs: usize,
     time: Duration,
 ) -> Result<Vec<(Meter, BulkResult)>, BenchError> {

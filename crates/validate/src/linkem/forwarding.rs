@@ -19,25 +19,25 @@ pub(crate) const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
 const KEYS: &str = "loss = \"0 %\"";
 
 /// The thesis' values for a size: size in bytes, packets per second or words, and the emulator.
-struct Known {
+struct ThesisValue {
     size: usize,
-    value: Published,
+    value: PublishedRate,
     who: &'static str,
 }
 
 /// A number from the text, or words where it has none.
 #[derive(Clone, Copy)]
-enum Published {
+enum PublishedRate {
     Pps(f64),
     LineRate,
 }
 
-const fn pps(size: usize, pps: f64, who: &'static str) -> Known {
-    Known { size, value: Published::Pps(pps), who }
+const fn pps(size: usize, pps: f64, who: &'static str) -> ThesisValue {
+    ThesisValue { size, value: PublishedRate::Pps(pps), who }
 }
 
-const fn line_rate(size: usize, who: &'static str) -> Known {
-    Known { size, value: Published::LineRate, who }
+const fn line_rate(size: usize, who: &'static str) -> ThesisValue {
+    ThesisValue { size, value: PublishedRate::LineRate, who }
 }
 
 /// A curve.
@@ -48,7 +48,7 @@ struct Case {
     real: bool,
     /// Whether 100 Mbit/s are sent into each port, as in the thesis, instead of full speed.
     paced: bool,
-    known: &'static [Known],
+    known: &'static [ThesisValue],
 }
 
 const CASES: [Case; 4] = [
@@ -115,10 +115,10 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
             let row = Row::new(format!("{}, {size} bytes", case.name), "pps");
             let row = if case.paced { row.expected(at_line_rate(case.ports, size).round()) } else { row };
             let row = match case.known.iter().find(|known| known.size == size) {
-                Some(Known { value: Published::Pps(pps), who, .. }) => {
+                Some(ThesisValue { value: PublishedRate::Pps(pps), who, .. }) => {
                     paper(row, *pps).extra("paper_of", *who)
                 }
-                Some(Known { who, .. }) => paper(row, "line rate").extra("paper_of", *who),
+                Some(ThesisValue { who, .. }) => paper(row, "line rate").extra("paper_of", *who),
                 None => row,
             };
             let row = book.row(row, |row| {
@@ -138,7 +138,7 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
     for who in ["LinkEM", "Dummynet"] {
         let known = CASES.iter().filter(|case| case.ports == 4).flat_map(|case| case.known);
         let points = known.filter_map(|known| match known.value {
-            Published::Pps(pps) if known.who == who => {
+            PublishedRate::Pps(pps) if known.who == who => {
                 Some((known.size as f64, pps * known.size as f64 * 8e-6))
             }
             _ => None,

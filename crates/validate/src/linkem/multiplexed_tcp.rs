@@ -2,13 +2,13 @@
 //! a link in each direction. A flow that has its link's bandwidth is two carried links.
 
 use super::bandwidth::{FULL, FULL_SETTLING};
-use super::multiplexing::{RATES, Reached, WITHIN, ideal, judged};
+use super::multiplexing::{RATES, ThroughputPair, WITHIN, ideal, judged};
 use crate::Settings;
 use crate::book::{Book, paper};
-use crate::experiment::{End, Far, LONGEST_BITS, Observed, base, deep, generator, nth};
+use crate::experiment::{End, Far, LONGEST_BITS, ExperimentResult, base, deep, generator, nth};
 use crate::meter::Meter;
 use longwire_bench::BenchError;
-use longwire_bench::world::{HOSTS, World, address, settle_beside};
+use longwire_bench::world::{HOSTS, BenchHosts, address, settle_beside};
 use longwire_clock::monotonic;
 use longwire_lab::{Cidr, Route, Wiring, allow_open_files};
 use longwire_packet::Pool;
@@ -45,7 +45,7 @@ fn figure(
     book: &mut Book<'_>,
     figure: &str,
     ports: usize,
-    reached: impl Fn(&(u64, Reached, Reached)) -> Reached,
+    reached: impl Fn(&(u64, ThroughputPair, ThroughputPair)) -> ThroughputPair,
 ) {
     let settings = book.settings;
     for entry in &RATES {
@@ -66,7 +66,7 @@ fn figure(
 }
 
 /// This many flows from the first host of each pair to the second, for the time in the settings.
-fn carry(settings: &Settings<'_>, ports: usize, flows: u32, rate: u64) -> Result<Observed, BenchError> {
+fn carry(settings: &Settings<'_>, ports: usize, flows: u32, rate: u64) -> Result<ExperimentResult, BenchError> {
     settings.require_real("TCP")?;
     allow_open_files(OTHER_FILES + u64::from(flows) * ports as u64)?;
     let world = hosts(settings, ports, flows)?;
@@ -74,13 +74,13 @@ fn carry(settings: &Settings<'_>, ports: usize, flows: u32, rate: u64) -> Result
     let seen = between(settings, &world, ports, flows);
     let report = run.stop();
     let (meters, missed) = seen?;
-    Ok(Observed { meters, report, missed })
+    Ok(ExperimentResult { meters, report, missed })
 }
 
 /// Pairs of hosts; the second of each has an address for every flow. They send complete frames, so that more
 /// fit a ring.
-fn hosts(settings: &Settings<'_>, ports: usize, flows: u32) -> Result<World, BenchError> {
-    let world = World::with_specs(settings.driver, ports, |place, spec| {
+fn hosts(settings: &Settings<'_>, ports: usize, flows: u32) -> Result<BenchHosts, BenchError> {
+    let world = BenchHosts::with_specs(settings.driver, ports, |place, spec| {
         if let Wiring::Veth { offload } = &mut spec.wiring {
             *offload = false;
         }
@@ -124,7 +124,7 @@ fn scenario(ports: usize, flows: u32, rate: u64) -> String {
 /// Arrivals of each flow once its link was full, by destination; and frames that were not counted.
 fn between(
     settings: &Settings<'_>,
-    world: &World,
+    world: &BenchHosts,
     ports: usize,
     flows: u32,
 ) -> Result<(Vec<Meter>, u64), BenchError> {

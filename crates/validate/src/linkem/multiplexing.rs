@@ -6,7 +6,7 @@
 use crate::Settings;
 use crate::book::{Book, paper};
 use crate::experiment::{
-    End, Experiment, Hosts, LONGEST, Observed, base, blast, generator, links, paced, silent,
+    End, Experiment, Hosts, LONGEST, ExperimentResult, base, blast, generator, links, paced, silent,
 };
 use crate::meter::Meter;
 use crate::plot::{Plot, Style};
@@ -20,8 +20,8 @@ const OF_A_PORT: u64 = 94_000_000;
 pub(super) const WITHIN: f64 = 2.0;
 
 /// Results of LinkEM and Dummynet by bandwidth, with 4 and with 2 ports.
-pub(super) type Reached = Option<(u64, u64)>;
-pub(super) const RATES: [(u64, Reached, Reached); 6] = [
+pub(super) type ThroughputPair = Option<(u64, u64)>;
+pub(super) const RATES: [(u64, ThroughputPair, ThroughputPair); 6] = [
     (10_000_000, Some((36, 36)), None),
     (2_000_000, Some((172, 180)), None),
     (1_000_000, None, None),
@@ -77,7 +77,7 @@ fn figure(
     hosts: &mut Hosts,
     figure: &str,
     ports: usize,
-    reached: impl Fn(&(u64, Reached, Reached)) -> Reached,
+    reached: impl Fn(&(u64, ThroughputPair, ThroughputPair)) -> ThroughputPair,
 ) {
     let (mut ours, mut linkem, mut dummynet) = (Vec::new(), Vec::new(), Vec::new());
     let settings = book.settings;
@@ -121,7 +121,7 @@ fn fill(
     count: u32,
     both_ways: bool,
     rate: u64,
-) -> Result<Observed, BenchError> {
+) -> Result<ExperimentResult, BenchError> {
     // Long enough for a hundred packets of the slowest link, between a first and a last arrival.
     let time = Nanos::from_secs(settings.choose(if count >= 4000 { 40 } else { 10 }, 2));
     let senders: Vec<_> = (0..ports).filter(|place| both_ways || place % 2 == 0).collect();

@@ -52,7 +52,7 @@ fn recover(profile: &str) -> Result<(u64, u64), BenchError> {
     let light = paced(blast(0, 1, SIZE), LINK / 10, AFTER);
     let gap = light.gap.unwrap_or_default();
     let sent = light.count - SETTLING;
-    let source = Twice { first: generator(0, overload)?, then: generator(0, light)?, from: OVERLOAD };
+    let source = TwoSources { first: generator(0, overload)?, then: generator(0, light)?, from: OVERLOAD };
     let counted = Meter::new(base(1), 1).after(OVERLOAD + Nanos(gap.0 * SETTLING));
     let ends = vec![
         End { source: Box::new(source), meter: Meter::default() },
@@ -68,13 +68,13 @@ fn recover(profile: &str) -> Result<(u64, u64), BenchError> {
 }
 
 /// One source, and another from a later time on.
-struct Twice {
+struct TwoSources {
     first: Box<dyn Port>,
     then: Box<dyn Port>,
     from: Nanos,
 }
 
-impl Port for Twice {
+impl Port for TwoSources {
     fn name(&self) -> &str {
         self.first.name()
     }

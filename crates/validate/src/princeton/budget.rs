@@ -2,7 +2,7 @@
 
 use crate::book::{Book, paper};
 use longwire_bench::BenchError;
-use longwire_program::{Budget, Object, Program, Resource, Shipped, assemble};
+use longwire_program::{Budget, Object, Program, Resource, ShippedForwarder, assemble};
 use longwire_report::Row;
 use longwire_router::{Admission, FlowKey, Forwarder, Forwarders, Installation, Key};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const PORT: u16 = 0;
 
 /// A program that ships with Longwire.
 pub(super) fn shipped(name: &str) -> Result<Program, BenchError> {
-    let shipped = Shipped::named(name)
+    let shipped = ShippedForwarder::named(name)
         .ok_or_else(|| BenchError::NotHere(format!("{name} does not come with this version")))?;
     Ok(Object::parse(shipped.object)?.program(shipped.function)?)
 }

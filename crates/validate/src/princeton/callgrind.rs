@@ -8,7 +8,7 @@ pub(crate) const STAGE: &str = "LONGWIRE_VALIDATE_STAGE";
 
 /// Counts of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct CallgrindCounts {
     pub instructions: u64,
     /// Memory reads and writes; 0 unless requested.
     pub reads: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Counted {
 ///
 /// # Errors
 /// If the tool is missing, or can't run this program.
-pub(crate) fn counted(text: &str, options: &[&str]) -> Result<Counted, BenchError> {
+pub(crate) fn counted(text: &str, options: &[&str]) -> Result<CallgrindCounts, BenchError> {
     let program = std::env::current_exe()
         .map_err(|source| BenchError::System { doing: "finding this program", source })?;
     let output = Command::new("valgrind")
@@ -35,12 +35,12 @@ pub(crate) fn counted(text: &str, options: &[&str]) -> Result<Counted, BenchErro
 }
 
 /// Callgrind's totals: instructions, and data reads and writes if it simulated memory.
-fn collected(said: &str) -> Option<Counted> {
+fn collected(said: &str) -> Option<CallgrindCounts> {
     let line = said.lines().find_map(|line| line.split_once("Collected :"))?;
     let mut numbers = line.1.split_ascii_whitespace().map(|number| number.parse().ok());
     let instructions = numbers.next()??;
     let mut next = || numbers.next().flatten().unwrap_or(0);
-    Some(Counted { instructions, reads: next(), writes: next() })
+    Some(CallgrindCounts { instructions, reads: next(), writes: next() })
 }
 
 #[cfg(test)]
@@ -51,10 +51,10 @@ mod tests {
     fn counts_are_read_from_what_valgrind_says() {
         let said =
             "==7== \n==7== Events    : Ir\n==7== Collected : 4711\n==7== \n==7== I   refs:      4,711\n";
-        assert_eq!(collected(said), Some(Counted { instructions: 4711, reads: 0, writes: 0 }));
+        assert_eq!(collected(said), Some(CallgrindCounts { instructions: 4711, reads: 0, writes: 0 }));
         let said = "==7== Events    : Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw\n\
             ==7== Collected : 30 20 10 1 2 3 4 5 6\n";
-        assert_eq!(collected(said), Some(Counted { instructions: 30, reads: 20, writes: 10 }));
+        assert_eq!(collected(said), Some(CallgrindCounts { instructions: 30, reads: 20, writes: 10 }));
         assert_eq!(collected("valgrind: no such tool"), None);
     }
 }

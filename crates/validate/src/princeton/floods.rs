@@ -143,7 +143,7 @@ fn set_aside(book: &mut Book<'_>) {
     let batches = settings.choose(54_200, 5420);
     let time = batches as u64 * APART;
     book.row(Row::new(name, "%").expected((most(time) * 1e4).round() / 1e4), |row| {
-        let mut side = Flooded::new(Some(Exception::Answered))?;
+        let mut side = FloodedRouter::new(Some(Exception::Answered))?;
         let frames = Exception::Answered.frames(BATCH);
         let mut now = BEGIN;
         for _ in 0..batches {
@@ -208,7 +208,7 @@ pub(super) fn play<'w>(mut words: impl Iterator<Item = &'w str>) -> Option<()> {
     let mut number = || words.next()?.parse::<usize>().ok();
     let (exception, share, groups) = (*Exception::ALL.get(number()?)?, number()?, number()?);
     // The parent sees from the numbers if this failed.
-    let mut side = Flooded::new(Some(exception)).ok()?;
+    let mut side = FloodedRouter::new(Some(exception)).ok()?;
     let frames = exception.frames(share.min(BATCH));
     let mut now = BEGIN;
     for _ in 0..groups * GROUP {
@@ -237,7 +237,7 @@ struct FloodResults {
 fn flood(settings: &Settings<'_>, exception: Exception, share: usize) -> Result<FloodResults, BenchError> {
     settings.require_real_time("speed")?;
     let frames = [exception.frames(0), exception.frames(0), exception.frames(share)];
-    let mut sides = [Flooded::new(None)?, Flooded::new(Some(exception))?, Flooded::new(Some(exception))?];
+    let mut sides = [FloodedRouter::new(None)?, FloodedRouter::new(Some(exception))?, FloodedRouter::new(Some(exception))?];
     let mut costs = [const { Vec::new() }; 3];
     let mut now = BEGIN;
     for _ in 0..settings.choose(GROUPS, FEW_GROUPS) {
@@ -264,7 +264,7 @@ fn flood(settings: &Settings<'_>, exception: Exception, share: usize) -> Result<
 }
 
 /// A flooded router, with its silent control process, if any.
-struct Flooded {
+struct FloodedRouter {
     rig: Rig,
     attachment: Option<AttachmentId>,
     /// The control process that does not answer.
@@ -280,7 +280,7 @@ impl Service for Passes {
     }
 }
 
-impl Flooded {
+impl FloodedRouter {
     /// Without programs and levels unless packets go up.
     fn new(exception: Option<Exception>) -> Result<Self, BenchError> {
         let mut rig = Rig::new(Admission::default())?;
@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn floods_leave_regular_packets_alone() {
         for exception in Exception::ALL {
-            let mut side = Flooded::new(Some(exception)).unwrap();
+            let mut side = FloodedRouter::new(Some(exception)).unwrap();
             let frames = exception.frames(32);
             let mut now = BEGIN;
             for _ in 0..100 {

@@ -142,8 +142,8 @@ fn run(settings: &Settings<'_>) -> Result<Results, BenchError> {
         count: u64::MAX,
         ..BlastPlan::sink()
     };
-    let watch = Arc::new(Watch::default());
-    let watched = Watched { port: Punctual::new(blast("a", source)?), watch: Arc::clone(&watch), last: None };
+    let watch = Arc::new(PollTimes::default());
+    let watched = WatchedSource { port: Punctual::new(blast("a", source)?), watch: Arc::clone(&watch), last: None };
     let sink = blast("b", BlastPlan { count: 0, ..BlastPlan::sink() })?;
     let built = longwire_assemble::build(&plan, vec![Box::new(watched), Box::new(sink)], |_| None)?;
     let router = built.routers.first().copied().ok_or_else(|| super::failed("finding a router", "none"))?;
@@ -177,7 +177,7 @@ fn run(settings: &Settings<'_>) -> Result<Results, BenchError> {
 struct Changing<'a> {
     remote: Remote,
     router: longwire_engine::NodeRef,
-    watch: &'a Watch,
+    watch: &'a PollTimes,
 }
 
 impl Changing<'_> {
@@ -234,12 +234,12 @@ impl Changing<'_> {
 
 /// The worker's number of polls of the source's port, and the longest time between two.
 #[derive(Default)]
-struct Watch {
+struct PollTimes {
     looks: AtomicU64,
     longest: AtomicU64,
 }
 
-impl Watch {
+impl PollTimes {
     /// Waits until the worker has polled its port twice more, which completes the interval around the
     /// previous action.
     fn wait(&self) -> Result<(), BenchError> {
@@ -256,13 +256,13 @@ impl Watch {
 }
 
 /// A source that records the longest time between two polls.
-struct Watched {
+struct WatchedSource {
     port: Punctual,
-    watch: Arc<Watch>,
+    watch: Arc<PollTimes>,
     last: Option<Nanos>,
 }
 
-impl Port for Watched {
+impl Port for WatchedSource {
     fn name(&self) -> &str {
         self.port.name()
     }

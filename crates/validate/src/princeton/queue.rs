@@ -13,7 +13,7 @@ pub(super) type Frame = [u64; 8];
 /// Alone on its cache line, against false sharing.
 #[repr(align(64))]
 #[derive(Debug, Default)]
-struct Lined<T>(T);
+struct CacheLine<T>(T);
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -101,8 +101,8 @@ pub(super) enum Guard {
 pub(super) struct Queue {
     /// Each with the lower half of its position, so that the reader detects overwritten ones.
     entries: Box<[AtomicU64]>,
-    head: Lined<AtomicU64>,
-    lock: Lined<AtomicBool>,
+    head: CacheLine<AtomicU64>,
+    lock: CacheLine<AtomicBool>,
 }
 
 impl Queue {
@@ -110,8 +110,8 @@ impl Queue {
     pub fn new(entries: usize) -> Self {
         Self {
             entries: (0..entries.next_power_of_two()).map(|_| AtomicU64::new(u64::MAX)).collect(),
-            head: Lined::default(),
-            lock: Lined::default(),
+            head: CacheLine::default(),
+            lock: CacheLine::default(),
         }
     }
 
@@ -181,7 +181,7 @@ impl Queue {
 
 /// Which of up to 64 queues have packets: one word, whatever their number.
 #[derive(Debug, Default)]
-pub(super) struct Ready(Lined<AtomicU64>);
+pub(super) struct Ready(CacheLine<AtomicU64>);
 
 impl Ready {
     /// Marks a queue as non-empty.

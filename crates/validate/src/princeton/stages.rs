@@ -1,6 +1,6 @@
 //! Tables 2 and 3: the cost of a packet of 64 bytes in each stage, and of memory accesses.
 
-use super::callgrind::{Counted, STAGE, counted};
+use super::callgrind::{CallgrindCounts, STAGE, counted};
 use super::clock;
 use super::queue::{Buffers, Guard, Queue};
 use super::stage::{BURST, Choice, Input, Output};
@@ -213,7 +213,7 @@ impl PerPacket {
         };
         let [few, many] = [count(BURSTS[0])?, count(BURSTS[1])?];
         let packets = ((BURSTS[1] - BURSTS[0]) as u64 * BURST) as f64;
-        let each = |of: fn(&Counted) -> u64| of(&many).saturating_sub(of(&few)) as f64 / packets;
+        let each = |of: fn(&CallgrindCounts) -> u64| of(&many).saturating_sub(of(&few)) as f64 / packets;
         Ok(Self {
             instructions: each(|counted| counted.instructions),
             reads: each(|counted| counted.reads),

@@ -2,7 +2,7 @@
 
 use super::{constant, entries};
 use anyhow::Context;
-use longwire_program::Shipped;
+use longwire_program::ShippedForwarder;
 use longwire_scenario::WrittenForwarder;
 use serde_json::Value;
 use std::path::Path;
@@ -47,7 +47,7 @@ impl ProgramArgs {
 
 /// The request fields for a program: its description, and its object's bytes unless it is built in or absent.
 pub(super) fn sent(written: &WrittenForwarder) -> anyhow::Result<(Value, Option<String>)> {
-    let object = match Shipped::named(&written.program) {
+    let object = match ShippedForwarder::named(&written.program) {
         Some(_) => None,
         None if written.lets_all_pass() => None,
         None => Some(longwire_scenario::digits(&written.object(Path::new(""))?)),

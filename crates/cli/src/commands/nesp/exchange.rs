@@ -4,7 +4,7 @@ use super::{owned, parts};
 use anyhow::{Context, bail};
 use longwire_clock::monotonic;
 use longwire_nesp::{
-    Answer, Client, Due, ETHERTYPE, Ends, GROUP_ADDRESS, Item, Items, Key, MOST, Operation, Retry, wrap,
+    Answer, Client, RetryAction, ETHERTYPE, MessageEnds, GROUP_ADDRESS, Item, Items, Key, MOST, Operation, Retry, wrap,
 };
 use longwire_port::raw::RawSocket;
 use longwire_run::nesp_server::random;
@@ -106,15 +106,15 @@ impl Exchange {
         let mut buffer = [0; MOST + 200];
         loop {
             match retry.due(monotonic().0) {
-                Due::Send => self.carrier.send(message)?,
-                Due::GiveUp => bail!(
+                RetryAction::Send => self.carrier.send(message)?,
+                RetryAction::GiveUp => bail!(
                     "no answer from {} after {} messages in {:?}; does the instance allow NESP from here \
                      ([nesp] ports), and is the key the same?",
                     self.carrier.name(),
                     retry.sent,
                     self.patience
                 ),
-                Due::Wait(until) => {
+                RetryAction::Wait(until) => {
                     let wait = Duration::from_nanos(until.saturating_sub(monotonic().0).max(1));
                     if let Some(bytes) = self.carrier.receive(&mut buffer, wait)?
                         && let Some(found) = take(&mut self.client, bytes)
@@ -138,7 +138,7 @@ impl Carrier {
     fn send(&self, message: &[u8]) -> anyhow::Result<()> {
         match self {
             Self::Ethernet { socket, interface } => {
-                let frame = wrap(&Ends::ethernet(socket.mac(), GROUP_ADDRESS), message);
+                let frame = wrap(&MessageEnds::ethernet(socket.mac(), GROUP_ADDRESS), message);
                 socket.send(&frame).with_context(|| format!("can't send by {interface}"))
             }
             Self::Udp { socket, to } => match socket.send(message) {

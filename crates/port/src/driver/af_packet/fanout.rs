@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::AtomicU64;
 
 /// State shared by all sockets on an interface, dropped with the last one.
-pub(super) struct Shared {
+pub(super) struct SharedState {
     /// Number of sockets.
     pub(super) queues: u16,
     /// Received frames that are also in the kernel's counter of lost ones.

@@ -16,7 +16,7 @@ pub use open::Opener;
 use crate::interface::{Claim, Counters, Feature, Interface, OffloadGuard, OpenError};
 use crate::vnet::{ETHERNET, RawFrame};
 use clock::Mapping;
-use fanout::{Group, MutedSocket, Shared};
+use fanout::{Group, MutedSocket, SharedState};
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_clock::monotonic;
 use longwire_packet::{BATCH_BYTES, Batch, Checksum, Handle, MAX_FRAME, Pool};
@@ -85,7 +85,7 @@ pub struct AfPacket {
     /// Frames lost because the ring was full, and frames lost before it.
     ring_full: Cell<u64>,
     lost: Cell<u64>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +126,7 @@ impl AfPacket {
         let with_header = wants_header(&interface, options.header)?;
         let unwanted: &[Feature] = if with_header { &[Feature::Lro] } else { &[Feature::Lro, Feature::Gro] };
         let offloads = OffloadGuard::turn_off(&interface, unwanted)?;
-        let shared = Arc::new(Shared { queues, unhandled: AtomicU64::new(0), offloads, _claim: claim });
+        let shared = Arc::new(SharedState { queues, unhandled: AtomicU64::new(0), offloads, _claim: claim });
         let mut group = Group::default();
         let mut sockets = Vec::with_capacity(usize::from(queues));
         for _ in 0..queues {
@@ -147,7 +147,7 @@ impl AfPacket {
         interface: Interface,
         (options, with_header): (&AfPacketOptions, bool),
         group: Option<&mut Group>,
-        shared: Arc<Shared>,
+        shared: Arc<SharedState>,
     ) -> Result<Self, OpenError> {
         let mtu = interface.mtu()?;
         let (slots, longest) = dimensions(&interface, options, with_header, mtu)?;

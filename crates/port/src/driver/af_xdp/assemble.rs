@@ -1,12 +1,12 @@
 //! Assembly of ports: checks each interface, then creates memory, sockets and programs for all of them.
 
 use super::error::AfXdpError;
-use super::far_end::{Lost, Queues, prepare, prepare_generic, queues};
+use super::far_end::{LostFrames, Queues, prepare, prepare_generic, queues};
 use super::program::{Attach, Redirect};
 use super::sender::Sender;
 use super::socket::{Buffers, Mode, RingSizes, Socket};
 use super::umem::{Frames, Umem};
-use super::{AfXdpPlan, AfXdpPort, Condition, MAX_MTU, Shared};
+use super::{AfXdpPlan, AfXdpPort, Condition, MAX_MTU, SharedState};
 use crate::interface::{Claim, Interface, OffloadGuard, OpenError};
 use longwire_block::PortStats;
 use longwire_units::Nanos;
@@ -21,7 +21,7 @@ struct Ready {
     interface: Interface,
     claim: Claim,
     guards: Vec<OffloadGuard>,
-    lost: Lost,
+    lost: LostFrames,
     queues: Queues,
     /// Number of ports that share them.
     ports: u32,
@@ -80,7 +80,7 @@ fn deal(
     (description, buffers): (String, Buffers),
     ports: &mut Vec<AfXdpPort>,
 ) -> Result<(), AfXdpError> {
-    let shared = Arc::new(Shared { _redirect: wired.redirect, _guards: ready.guards, _claim: ready.claim });
+    let shared = Arc::new(SharedState { _redirect: wired.redirect, _guards: ready.guards, _claim: ready.claim });
     let mut own: Vec<Vec<Socket>> = wired.senders.iter().map(|_| Vec::new()).collect();
     for (queue, socket) in wired.sockets.into_iter().enumerate() {
         own[queue % wired.senders.len()].push(socket);
@@ -126,7 +126,7 @@ impl Ready {
         let queues = queues(&interface)?;
         queues.suffice(plan.queues.into(), interface.name())?;
         let prepared = prepare(&interface, plan.far_end)?;
-        let lost = Lost::new(&interface, prepared.found.as_ref())?;
+        let lost = LostFrames::new(&interface, prepared.found.as_ref())?;
         Ok(Self {
             name: plan.name,
             interface,

@@ -23,19 +23,19 @@ pub enum FarEnd {
 }
 
 /// Offload settings that are restored when this is dropped, and the other end if it is accessible.
-pub(super) struct Prepared {
+pub(super) struct PreparedEnds {
     pub(super) guards: Vec<OffloadGuard>,
     pub(super) found: Option<Interface>,
 }
 
 /// Turns off the offloads that AF_XDP can't carry, at both ends.
-pub(super) fn prepare(own: &Interface, far: FarEnd) -> Result<Prepared, AfXdpError> {
+pub(super) fn prepare(own: &Interface, far: FarEnd) -> Result<PreparedEnds, AfXdpError> {
     let mut guards = vec![OffloadGuard::turn_off(own, &[Feature::Lro, Feature::RxVlan])?];
     if own.driver()? != "veth" {
-        return Ok(Prepared { guards, found: None });
+        return Ok(PreparedEnds { guards, found: None });
     }
     let (far, found) = match far {
-        FarEnd::Trusted => return Ok(Prepared { guards, found: None }),
+        FarEnd::Trusted => return Ok(PreparedEnds { guards, found: None }),
         FarEnd::Given(far) => (far, None),
         FarEnd::Find => {
             let far = peer(own)?.ok_or_else(|| AfXdpError::FarEnd { name: own.name().into() })?;
@@ -44,7 +44,7 @@ pub(super) fn prepare(own: &Interface, far: FarEnd) -> Result<Prepared, AfXdpErr
     };
     let features = [Feature::TxChecksum, Feature::Tso, Feature::Uso, Feature::TxVlan];
     guards.push(OffloadGuard::turn_off(&far, &features)?);
-    Ok(Prepared { guards, found })
+    Ok(PreparedEnds { guards, found })
 }
 
 /// Turns off offloads that merge frames before a generic XDP program sees them.
@@ -55,13 +55,13 @@ pub(super) fn prepare_generic(own: &Interface) -> Result<OffloadGuard, OpenError
 /// Frames that the kernel loses before the sockets, by its own counters. For a veth pair these are the other
 /// end's, whose frames are lost when our receive queue is full; the sockets count the near end's losses
 /// themselves.
-pub(super) struct Lost {
+pub(super) struct LostFrames {
     counters: Option<Counters>,
     is_far: bool,
     before: u64,
 }
 
-impl Lost {
+impl LostFrames {
     /// Starts counting; `far` is the other end of a veth pair, if it is in the calling thread's namespace.
     pub(super) fn new(own: &Interface, far: Option<&Interface>) -> Result<Self, OpenError> {
         let near = if own.driver()? == "veth" { None } else { Some(own) };

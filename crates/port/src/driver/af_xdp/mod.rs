@@ -28,7 +28,7 @@ pub use open::Opener;
 
 use super::wire_frames::each_frame;
 use crate::interface::{Claim, Interface, OffloadGuard};
-use far_end::Lost;
+use far_end::LostFrames;
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_clock::monotonic;
 use longwire_packet::{BATCH_BYTES, Batch, MAX_FRAME, Pool};
@@ -87,7 +87,7 @@ impl AfXdpPlan {
 pub struct AfXdpPort {
     name: String,
     description: String,
-    _shared: Arc<Shared>,
+    _shared: Arc<SharedState>,
     /// One per receive queue; the first one sends.
     sockets: Vec<Socket>,
     sender: Sender,
@@ -95,7 +95,7 @@ pub struct AfXdpPort {
     readable: OwnedFd,
     interface: Interface,
     /// Losses before all sockets of the interface, in one of its ports only.
-    lost: Option<Lost>,
+    lost: Option<LostFrames>,
     mtu: u32,
     /// The largest MTU that it can carry as opened.
     max_mtu: u32,
@@ -107,7 +107,7 @@ pub struct AfXdpPort {
 }
 
 /// State shared by all ports of an interface, dropped with the last one.
-struct Shared {
+struct SharedState {
     _redirect: Redirect,
     _guards: Vec<OffloadGuard>,
     _claim: Claim,
@@ -310,7 +310,7 @@ impl Port for AfXdpPort {
             out_frames: self.sender.sent.frames,
             out_bytes: self.sender.sent.bytes,
             out_full: self.stats.out_full + self.sender.dropped,
-            in_missed: in_sockets + self.lost.as_ref().map_or(0, Lost::since_opening),
+            in_missed: in_sockets + self.lost.as_ref().map_or(0, LostFrames::since_opening),
             ..self.stats
         }
     }

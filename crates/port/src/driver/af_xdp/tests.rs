@@ -96,13 +96,13 @@ impl Far {
 }
 
 /// A port with its pool, driven by hand.
-struct Driven {
+struct DrivenPort {
     port: AfXdpPort,
     pool: Pool,
     now: Nanos,
 }
 
-impl Driven {
+impl DrivenPort {
     fn open(plan: AfXdpPlan) -> Self {
         Self::from(AfXdpPort::open(plan).unwrap())
     }
@@ -185,7 +185,7 @@ fn frames_cross_a_veth_pair_both_ways_and_nothing_is_left() {
         let other = Interface::open("far").unwrap();
         assert!(other.features().unwrap().is_on(Feature::TxChecksum));
         let far = Far::on("far");
-        let mut near = Driven::open(AfXdpPlan::on("near"));
+        let mut near = DrivenPort::open(AfXdpPlan::on("near"));
         let description = near.port.describe();
         assert_eq!(
             description.split(": Operation").next(),
@@ -229,7 +229,7 @@ fn two_ports_share_their_memory_and_forward() {
         veth("near1", "far1", 1);
         let (left, right) = (Far::on("far0"), Far::on("far1"));
         let plans = vec![AfXdpPlan::on("near0"), AfXdpPlan::on("near1")];
-        let mut ports: Vec<_> = AfXdpPort::open_all(plans).unwrap().into_iter().map(Driven::from).collect();
+        let mut ports: Vec<_> = AfXdpPort::open_all(plans).unwrap().into_iter().map(DrivenPort::from).collect();
         assert!(Arc::ptr_eq(&ports[0].port.umem, &ports[1].port.umem));
         for chunk in frames(300).chunks(50) {
             for (from, to, at, out) in [(&left, &right, 0, 1), (&right, &left, 1, 0)] {
@@ -263,7 +263,7 @@ fn every_queue_has_its_socket() {
     in_namespace(|| {
         veth("near", "far", 2);
         let far = Far::on("far");
-        let mut near = Driven::open(AfXdpPlan::on("near"));
+        let mut near = DrivenPort::open(AfXdpPlan::on("near"));
         assert!(near.port.describe().ends_with(", 2 queues"), "{}", near.port.describe());
         let mut wanted: Vec<_> = (0..200).map(datagram).collect();
         assert!(wanted.iter().all(|frame| far.send(frame)));
@@ -282,7 +282,7 @@ fn waiting_frames_make_the_descriptor_readable() {
     in_namespace(|| {
         veth("near", "far", 2);
         let far = Far::on("far");
-        let mut near = Driven::open(AfXdpPlan::on("near"));
+        let mut near = DrivenPort::open(AfXdpPlan::on("near"));
         let fd = near.port.readable_fd().unwrap();
         let readable = |patience| {
             let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
@@ -302,7 +302,7 @@ fn a_train_leaves_as_whole_segments() {
     in_namespace(|| {
         veth("near", "far", 1);
         let far = Far::on("far");
-        let mut near = Driven::open(AfXdpPlan::on("near"));
+        let mut near = DrivenPort::open(AfXdpPlan::on("near"));
         let mut bytes = vec![0x55; 54 + 2500];
         bytes[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
         bytes[12..14].copy_from_slice(&[8, 0]);
@@ -330,7 +330,7 @@ fn frames_that_cannot_be_kept_or_sent_are_counted() {
     in_namespace(|| {
         veth("near", "far", 1);
         let far = Far::on("far");
-        let mut near = Driven::open(AfXdpPlan { ring: 64, ..AfXdpPlan::on("near") });
+        let mut near = DrivenPort::open(AfXdpPlan { ring: 64, ..AfXdpPlan::on("near") });
         // More than ring and device queue hold, while nobody receives.
         let small = &frame(0)[..60];
         (0..2000).for_each(|_| {
@@ -361,8 +361,8 @@ fn down_and_gone_are_told_and_up_again_fixes() {
     in_namespace(|| {
         veth("near", "far", 1);
         let far = Far::on("far");
-        let mut near = Driven::open(AfXdpPlan::on("near"));
-        let until = |near: &mut Driven, wanted: fn(&PortError) -> bool| {
+        let mut near = DrivenPort::open(AfXdpPlan::on("near"));
+        let until = |near: &mut DrivenPort, wanted: fn(&PortError) -> bool| {
             let deadline = Instant::now() + PATIENCE;
             while !near.poll().is_err_and(|error| wanted(&error)) {
                 assert!(Instant::now() < deadline);
@@ -409,7 +409,7 @@ fn a_driver_that_refuses_native_xdp_gets_the_generic_one() {
         let far = Far::on("far");
         let own = Interface::open("near").unwrap();
         let had_gro = own.features().unwrap().is_on(Feature::Gro);
-        let mut near = Driven::open(AfXdpPlan::on("near"));
+        let mut near = DrivenPort::open(AfXdpPlan::on("near"));
         let description = near.port.describe();
         assert!(description.starts_with("af_xdp on near, generic (no native XDP: No space"), "{description}");
         assert!(description.contains("copy (no zero-copy: near: "), "{description}");

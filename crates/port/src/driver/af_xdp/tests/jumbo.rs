@@ -17,9 +17,9 @@ fn pair(mtu: u32) -> Far {
 }
 
 /// Opens `near`; prints why if this kernel can't.
-fn open(plan: AfXdpPlan) -> Option<Driven> {
+fn open(plan: AfXdpPlan) -> Option<DrivenPort> {
     match AfXdpPort::open(plan) {
-        Ok(port) => Some(Driven::from(port)),
+        Ok(port) => Some(DrivenPort::from(port)),
         Err(error @ AfXdpError::Mtu { max: 3506, .. }) => {
             println!("skipped: no frames in several pieces: {error}");
             None
