@@ -13,7 +13,7 @@
 //! trains, and every change. It is decided again when it is idle, or at the end of the change, unless an
 //! earlier delay holds packets back: then f does not follow from e.
 
-use crate::fate::{Affected, Arrival, Fate};
+use crate::fate::{VerdictWithEffects, Arrival, Fate};
 use crate::fifo::Fifo;
 use crate::has;
 use crate::link::{Link, Surroundings};
@@ -179,7 +179,7 @@ impl Link {
         pool: &mut Pool,
         handle: Handle,
         (now, bytes): (Nanos, u64),
-        affected: &mut Option<Affected>,
+        affected: &mut Option<VerdictWithEffects>,
     ) -> Fate {
         (self.finish, self.rest) = self.profile.law.send(now, 0, bytes);
         if self.profile.asks_wire {

@@ -26,7 +26,7 @@ pub(crate) enum Fate {
 }
 
 /// A verdict with effects beyond passing or dropping.
-pub(crate) type Affected = (Verdict, Effects);
+pub(crate) type VerdictWithEffects = (Verdict, Effects);
 
 /// A packet that arrives at a decided link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

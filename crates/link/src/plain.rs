@@ -9,7 +9,7 @@
 
 use crate::blocks::Blocks;
 use crate::chain::{Chain, AnyJudge};
-use crate::fate::{Affected, Arrival, Coming, Fate};
+use crate::fate::{VerdictWithEffects, Arrival, Coming, Fate};
 use crate::fifo::Fifo;
 use crate::has;
 use crate::impair::Impair;
@@ -192,7 +192,7 @@ impl Link {
         dice: impl FnOnce() -> Draws<'d>,
         pool: &mut Pool,
         handle: Handle,
-        affected: &mut Option<Affected>,
+        affected: &mut Option<VerdictWithEffects>,
     ) -> Fate {
         let (features, meta) = (self.line.features, pool.meta_mut(handle));
         if features & has::DECIDED == 0 || meta.is_train() || meta.flags & Meta::BANDED != 0 {
@@ -246,7 +246,7 @@ impl Link {
         pool: &mut Pool,
         handle: Handle,
         Coming { now, frame }: Coming,
-        affected: &mut Option<Affected>,
+        affected: &mut Option<VerdictWithEffects>,
     ) -> Fate {
         self.note_arrival(pool.meta_mut(handle), now, frame);
         match self.profile.loss.strikes(|| dice) {
@@ -269,7 +269,7 @@ impl Link {
         pool: &Pool,
         handle: Handle,
         Coming { now, frame }: Coming,
-        affected: &mut Option<Affected>,
+        affected: &mut Option<VerdictWithEffects>,
     ) -> JudgesVerdict {
         let mut offer = Offer::pooled(now, frame, pool, handle);
         let verdict = self.blocks().chain.judge_one(&mut offer);
@@ -287,7 +287,7 @@ impl Link {
         dice: Draws<'_>,
         pool: &mut Pool,
         handle: Handle,
-        affected: &mut Option<Affected>,
+        affected: &mut Option<VerdictWithEffects>,
     ) -> Fate {
         let meta = pool.meta_mut(handle);
         let (now, frame, band) = (self.effective_arrival(Nanos(meta.arrival)), meta.wire_len, meta.band());
@@ -360,7 +360,7 @@ impl Link {
         pool: &mut Pool,
         handle: Handle,
         Coming { now, frame }: Coming,
-        affected: &mut Option<Affected>,
+        affected: &mut Option<VerdictWithEffects>,
     ) -> Fate {
         if self.passes_through() {
             if self.profile.asks_wire {

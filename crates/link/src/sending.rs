@@ -2,7 +2,7 @@
 
 use crate::blocks::Blocks;
 use crate::delay::Order;
-use crate::fate::Affected;
+use crate::fate::VerdictWithEffects;
 use crate::has;
 use crate::link::{Link, Surroundings};
 use crate::queue::{Admission, Discipline, Joining, Next, Queue, QueueContext, Service};
@@ -268,7 +268,7 @@ impl Link {
     /// Asks the judges on the wire about a packet, not a train, whose last bit is sent at `finish`: none if
     /// they simply pass it.
     #[inline(always)]
-    pub(crate) fn judge_sent(&mut self, pool: &Pool, handle: Handle, finish: Nanos) -> Option<Affected> {
+    pub(crate) fn judge_sent(&mut self, pool: &Pool, handle: Handle, finish: Nanos) -> Option<VerdictWithEffects> {
         let mut offer = Offer::pooled(finish, pool.meta(handle).wire_len, pool, handle);
         let verdict = self.blocks().wire.judge_one(&mut offer);
         let done = offer.done();
@@ -285,7 +285,7 @@ impl Link {
         pool: &mut Pool,
         handle: Handle,
         finish: Nanos,
-        (verdict, effects): Affected,
+        (verdict, effects): VerdictWithEffects,
     ) {
         self.serve(pool, finish);
         match verdict {

@@ -20,7 +20,7 @@ const PLACE: u16 = 10;
 
 /// A namespace with two interfaces, `p0` and `other`, for the router's ports at [`PLACE`] and after it, and
 /// the router that follows it.
-struct World {
+struct FollowedNamespace {
     name: String,
     namespace: Namespace,
     router: Arc<Mutex<Router>>,
@@ -58,7 +58,7 @@ impl Target for Direct {
     }
 }
 
-impl World {
+impl FollowedNamespace {
     fn new(test: &str) -> Option<Self> {
         Self::with_room(test, None)
     }
@@ -146,7 +146,7 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for FollowedNamespace {
     fn drop(&mut self) {
         // Only the name is left, which would be noticed.
         let _ = Namespace::remove(&self.name);
@@ -169,7 +169,7 @@ fn via(last: u8) -> Option<NextHop> {
 
 #[test]
 fn what_is_there_then_what_changes() {
-    let Some(world) = World::new("follow") else { return };
+    let Some(world) = FollowedNamespace::new("follow") else { return };
     let direct = Some(NextHop::Direct { port: PLACE });
     world.until("the first dump", |w| w.hop("fd02::/16") == direct && w.hop("10.99.0.0/16").is_none());
     for (to, hop) in [
@@ -214,7 +214,7 @@ fn ways(members: &[(&str, u16)]) -> Option<RouteHops> {
 
 #[test]
 fn routes_to_several_next_hops() {
-    let Some(world) = World::new("several") else { return };
+    let Some(world) = FollowedNamespace::new("several") else { return };
     let (a, b, c) = ("10.0.0.2", "10.0.0.3", "10.0.0.4");
     world.until("the first dump", |w| {
         w.way("10.3.0.0/16") == ways(&[(a, 3), (b, 1)])
@@ -248,7 +248,7 @@ fn routes_to_several_next_hops() {
 
 #[test]
 fn next_hops_that_were_dead_come_back() {
-    let Some(world) = World::new("dead") else { return };
+    let Some(world) = FollowedNamespace::new("dead") else { return };
     let (near, far) = (
         NextHop::via(PLACE, IpAddr::from([10, 0, 0, 2])),
         NextHop::via(PLACE + 1, IpAddr::from([10, 5, 0, 2])),
@@ -278,7 +278,7 @@ fn next_hops_that_were_dead_come_back() {
 
 #[test]
 fn a_hundred_thousand_routes_at_once() {
-    let Some(world) = World::new("flood") else { return };
+    let Some(world) = FollowedNamespace::new("flood") else { return };
     world.until("the first dump", |w| w.hop("10.1.0.0/16") == via(2));
     let before = world.routes();
     let most = 100_000;
@@ -301,7 +301,7 @@ fn a_hundred_thousand_routes_at_once() {
 #[test]
 fn what_was_lost_is_asked_for_anew() {
     const MOST: u32 = 2000;
-    let Some(world) = World::with_room("overflow", Some(4096)) else { return };
+    let Some(world) = FollowedNamespace::with_room("overflow", Some(4096)) else { return };
     world.until("the first dump", |w| w.hop("10.1.0.0/16") == via(2));
     let before = world.routes();
     let busy = world.router.lock().unwrap();

@@ -6,7 +6,7 @@ use longwire_packet::prefetch;
 const WAYS: usize = 4;
 
 /// Addresses whose next hops can be cached.
-pub trait Cached: Address + Into<u128> {
+pub trait CachedAddress: Address + Into<u128> {
     /// A set of four entries.
     type Set: Set<Self>;
 }
@@ -29,7 +29,7 @@ pub trait Set<A>: Copy + Default {
 #[repr(C, align(32))]
 pub struct SetV4([u64; WAYS]);
 
-impl Cached for u32 {
+impl CachedAddress for u32 {
     type Set = SetV4;
 }
 
@@ -62,7 +62,7 @@ pub struct SetV6 {
     hops: [u16; WAYS],
 }
 
-impl Cached for u128 {
+impl CachedAddress for u128 {
     type Set = SetV6;
 }
 
@@ -92,7 +92,7 @@ impl Set<u128> for SetV6 {
 /// Destinations with their next hops. All valid entries are of one generation; a route change begins a new
 /// one.
 #[derive(Debug)]
-pub struct Cache<A: Cached> {
+pub struct Cache<A: CachedAddress> {
     sets: Box<[A::Set]>,
     shift: u32,
     generation: u16,
@@ -102,7 +102,7 @@ pub struct Cache<A: Cached> {
     misses: u64,
 }
 
-impl<A: Cached> Cache<A> {
+impl<A: CachedAddress> Cache<A> {
     /// A cache for about `destinations` entries, rounded up to a power of two, at least 8.
     pub fn new(destinations: usize) -> Self {
         let sets = destinations.div_ceil(WAYS).max(2).next_power_of_two();

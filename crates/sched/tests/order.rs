@@ -40,7 +40,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// A scheduler, and its expected contents.
-struct World {
+struct CheckedScheduler {
     name: &'static str,
     scheduler: Scheduler,
     waiting: Vec<(Ticket, u32)>,
@@ -52,7 +52,7 @@ struct World {
     refused: u64,
 }
 
-impl World {
+impl CheckedScheduler {
     fn new(name: &'static str) -> Self {
         let settings = Settings { flow_limit: 12, packets: 40, ports: 2, ..Settings::default() };
         let mut scheduler = Scheduler::new(name, &settings).unwrap();
@@ -166,7 +166,7 @@ proptest! {
     #[test]
     fn packets_are_kept_and_flows_stay_in_order(steps in steps()) {
         for spec in SPECS {
-            let mut world = World::new(spec.name);
+            let mut world = CheckedScheduler::new(spec.name);
             steps.iter().for_each(|step| world.obey(step));
             world.drain();
         }

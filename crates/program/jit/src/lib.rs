@@ -33,7 +33,7 @@ use memory::Loaded;
 use run::{Run, TOO_OFTEN};
 use std::sync::Arc;
 use thiserror::Error;
-pub use visit::{Visit, Visited};
+pub use visit::{Visit, VisitProgress};
 
 /// A program as machine code, for these maps. Several workers may run it at once.
 ///
@@ -175,17 +175,17 @@ impl Compiled {
     /// that are not inlined: the program has no effects except on the packet, the stack, this state, and
     /// values of maps.
     #[inline]
-    pub fn alone<'r>(&'r self, state: &'r State) -> Option<Alone<'r>> {
+    pub fn alone<'r>(&'r self, state: &'r State) -> Option<PreparedProgram<'r>> {
         let fits = !self.loaded.asks() && state.size() >= self.state_size;
-        fits.then_some(Alone { compiled: self, state })
+        fits.then_some(PreparedProgram { compiled: self, state })
     }
 
     /// Prepares a program that calls helpers, as [`alone`](Self::alone) does; none if a helper may move the
     /// packet's ends.
     #[inline]
-    pub fn helped<'r>(&'r self, state: &'r State) -> Option<Helped<'r>> {
+    pub fn helped<'r>(&'r self, state: &'r State) -> Option<PreparedWithHelpers<'r>> {
         let fits = !self.loaded.moves() && state.size() >= self.state_size;
-        fits.then_some(Helped { compiled: self, state })
+        fits.then_some(PreparedWithHelpers { compiled: self, state })
     }
 
     /// The program.
@@ -217,14 +217,14 @@ impl Compiled {
 
 /// A program prepared for packets (see [`Compiled::alone`]).
 #[derive(Clone, Copy)]
-pub struct Alone<'r> {
+pub struct PreparedProgram<'r> {
     compiled: &'r Compiled,
     state: &'r State,
 }
 
 /// A program with helpers, prepared for packets (see [`Compiled::helped`]).
 #[derive(Clone, Copy)]
-pub struct Helped<'r> {
+pub struct PreparedWithHelpers<'r> {
     compiled: &'r Compiled,
     state: &'r State,
 }
@@ -248,7 +248,7 @@ pub struct Arrival {
 }
 
 /// A [`Session`] with a program that calls no helpers: its environment is the same for all packets.
-pub struct Bound<'d> {
+pub struct BoundSession<'d> {
     run: &'d mut Run,
     compiled: &'d Compiled,
 }
@@ -281,20 +281,20 @@ impl<'r> Session<'r> {
     }
 
     /// Binds it to one program.
-    pub fn bind<'d>(&'d mut self, alone: Alone<'d>) -> Bound<'d> {
+    pub fn bind<'d>(&'d mut self, alone: PreparedProgram<'d>) -> BoundSession<'d> {
         self.run.use_state(alone.state);
-        Bound { run: &mut self.run, compiled: alone.compiled }
+        BoundSession { run: &mut self.run, compiled: alone.compiled }
     }
 }
 
-impl Bound<'_> {
+impl BoundSession<'_> {
     /// Runs the program on packets of a pool without headroom and tailroom, at most 64, up to the first that
     /// can't be passed as it is: a train, or one with an unfinished checksum. Returned bits mark packets for
     /// which the lower half of the return value is not `quiet`, or that were stopped: the [`Visit`] at the
     /// packet's index has the details. A handle outside the pool is treated as stopped. Frames and memory are
     /// as the program left them.
     #[inline]
-    pub fn run(&mut self, pool: &mut Pool, packets: &[Handle], visits: &mut [Visit], quiet: u64) -> Visited {
+    pub fn run(&mut self, pool: &mut Pool, packets: &[Handle], visits: &mut [Visit], quiet: u64) -> VisitProgress {
         self.compiled.loaded.visit(self.run, pool, (packets, visits), quiet)
     }
 }
@@ -310,7 +310,7 @@ impl Shown<'_> {
     /// # Errors
     /// If it was stopped; the frame and all memory are then as it left them.
     #[inline]
-    pub fn run(&mut self, alone: &Alone<'_>) -> Result<u64, Halted> {
+    pub fn run(&mut self, alone: &PreparedProgram<'_>) -> Result<u64, Halted> {
         self.run.use_state(alone.state);
         alone.compiled.enter(self.run)
     }
@@ -319,7 +319,7 @@ impl Shown<'_> {
     #[inline]
     pub fn run_helped(
         &mut self,
-        helped: &Helped<'_>,
+        helped: &PreparedWithHelpers<'_>,
         environment: &mut dyn Environment,
     ) -> (Result<u64, Halted>, Effects) {
         let whole = 0..self.frame.len();

@@ -3,9 +3,9 @@
 
 use crate::CompileError;
 use crate::order::Body;
-use crate::run::{Ended, Run};
+use crate::run::{ProgramEnd, Run};
 use crate::translate::{Callees, Role, Source, translate};
-use crate::visit::{MOST, Visit, Visited};
+use crate::visit::{MOST, Visit, VisitProgress};
 use cranelift_codegen::ir::{AbiParam, Signature, UserFuncName, types};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
@@ -37,7 +37,7 @@ unsafe impl Sync for Loaded {}
 impl Loaded {
     /// Runs the program.
     #[inline]
-    pub fn enter(&self, run: &mut Run) -> Ended {
+    pub fn enter(&self, run: &mut Run) -> ProgramEnd {
         // SAFETY: the code is in memory as long as `self` is, and was made with this signature. It touches
         // the run, and the packet, stack, state and maps' values that the run points to, each within its
         // bounds, which it checks.
@@ -54,19 +54,19 @@ impl Loaded {
         pool: &mut Pool,
         (packets, visits): (&[Handle], &mut [Visit]),
         quiet: u64,
-    ) -> Visited {
+    ) -> VisitProgress {
         let bytes = pool.bytes_mut();
         let (count, limit) = (packets.len() as u64, bytes.len() as u64);
         let fits = count <= MOST as u64 && visits.len() >= packets.len();
         run.lend_visits(visits);
         match self.visits {
-            _ if count == 0 => Visited { loud: 0, count },
+            _ if count == 0 => VisitProgress { loud: 0, count },
             // SAFETY: as for `enter`; besides, the code reads `count` handles, touches as many visits, which
             // are there, and metadata and packets that lie in the bytes, which it checks.
             Some(entry) if fits => unsafe {
                 entry(&raw mut *run, packets.as_ptr(), count, bytes.as_mut_ptr(), limit, quiet)
             },
-            _ => Visited { loud: u64::MAX, count },
+            _ => VisitProgress { loud: u64::MAX, count },
         }
     }
 
@@ -109,8 +109,8 @@ pub fn load(source: &Source<'_>, bodies: &[Body]) -> Result<Loaded, CompileError
     }
 }
 
-type Entry = unsafe extern "C" fn(*mut Run) -> Ended;
-type EntryOfVisits = unsafe extern "C" fn(*mut Run, *const Handle, u64, *mut u8, u64, u64) -> Visited;
+type Entry = unsafe extern "C" fn(*mut Run) -> ProgramEnd;
+type EntryOfVisits = unsafe extern "C" fn(*mut Run, *const Handle, u64, *mut u8, u64, u64) -> VisitProgress;
 
 fn define(
     module: &mut JITModule,
@@ -169,7 +169,7 @@ fn define(
 }
 
 /// A program takes the run, or the arguments of [`EntryOfVisits`]; other functions take the run, `r1` to
-/// `r5`, and `r10`. They return an [`Ended`] or a [`Visited`] in two registers, as C does by the calling
+/// `r5`, and `r10`. They return a [`ProgramEnd`] or a [`VisitProgress`] in two registers, as C does by the calling
 /// conventions of the supported processors.
 fn signature(convention: CallConv, role: Role) -> Signature {
     let (takes, gives) = match role {

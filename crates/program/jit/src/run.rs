@@ -61,7 +61,7 @@ pub mod offset {
 
 /// The end of a program.
 #[repr(C)]
-pub struct Ended {
+pub struct ProgramEnd {
     /// Its return value.
     pub returned: u64,
     /// 0, or the number of the instruction that ended it plus 1: then there is no return value.

@@ -1,7 +1,7 @@
 //! Behaviour of compiled programs in case of errors, and with wrong facts.
 
 use crate::{
-    Arrival, Compiled, Halted, KnownAccesses, MOST_TURNS, Session, Visit, Visited, compile, compile_unverified,
+    Arrival, Compiled, Halted, KnownAccesses, MOST_TURNS, Session, Visit, VisitProgress, compile, compile_unverified,
 };
 use longwire_packet::{Checksum, Handle, Pool};
 use longwire_program::{
@@ -135,11 +135,11 @@ fn packet_after_packet_is_met() {
     let visited = session.bind(alone).run(&mut pool, &packets, &mut visits, 2);
     let returned: Vec<_> =
         (0..9).filter(|at| visited.loud >> at & 1 == 1).map(|at| visits[at].returned()).collect();
-    assert_eq!(visited, Visited { loud: 0b1_1111_1101, count: 9 });
+    assert_eq!(visited, VisitProgress { loud: 0b1_1111_1101, count: 9 });
     assert_eq!(returned, [Some(3), Some(5), Some(0), None, None, None, Some(11), Some(13)]);
     assert_eq!([first, quiet, third].map(|handle| pool.data(handle)[0]), [11, 12, 13]);
-    assert_eq!(session.bind(alone).run(&mut pool, &[], &mut visits, 2), Visited { loud: 0, count: 0 });
-    let all = Visited { loud: 0, count: 64 };
+    assert_eq!(session.bind(alone).run(&mut pool, &[], &mut visits, 2), VisitProgress { loud: 0, count: 0 });
+    let all = VisitProgress { loud: 0, count: 64 };
     assert_eq!(session.bind(alone).run(&mut pool, &[quiet; 64], &mut visits, 12), all);
 }
 
@@ -165,7 +165,7 @@ fn trains_and_open_checksums_are_not_met() {
     ] {
         let alone = compiled.alone(&state).unwrap();
         let visited = session.bind(alone).run(&mut pool, &packets, &mut [Visit::NONE; 4], 1);
-        assert_eq!(visited, Visited { loud, count });
+        assert_eq!(visited, VisitProgress { loud, count });
     }
 }
 

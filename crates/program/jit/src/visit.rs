@@ -24,7 +24,7 @@ impl Visit {
 /// Progress of a program through packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
-pub struct Visited {
+pub struct VisitProgress {
     /// A bit for each packet to inspect, lowest first.
     pub loud: u64,
     /// Number of packets processed. The next one, if any, is a train, or has an unfinished checksum.

@@ -1,6 +1,6 @@
 //! A program's code, and its execution on a packet.
 
-use longwire_jit::{Alone, Compiled, Helped, compile};
+use longwire_jit::{PreparedProgram, Compiled, PreparedWithHelpers, compile};
 use longwire_program::{ABORTED, Fact, Helper, Item, Machine, Maps, State, Verified, interpret};
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ pub(super) enum Code {
 
 /// Code prepared for a series of packets.
 pub(super) enum How<'f> {
-    Alone(Alone<'f>),
-    Helped(Helped<'f>),
+    Alone(PreparedProgram<'f>),
+    Helped(PreparedWithHelpers<'f>),
 }
 
 impl Code {

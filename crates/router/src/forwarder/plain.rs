@@ -10,7 +10,7 @@ use super::through::{Programs, take_queue};
 use crate::classify::{Class, Classify};
 use crate::state::{Core, Fate};
 use longwire_block::DropReason;
-use longwire_jit::{Arrival, Bound, Session, Shown, Visit};
+use longwire_jit::{Arrival, BoundSession, Session, Shown, Visit};
 use longwire_packet::{BATCH, Checksum, Handle, Meta, Pool};
 use longwire_program::{Context, Effects, Verdict};
 use longwire_wire::finish_checksum;
@@ -86,7 +86,7 @@ fn visit<C: Classify>(
     (core, classifier): (&mut Core, &mut C),
     pool: &mut Pool,
     (handles, classes, dropped): (&[Handle], &mut [Class; BATCH], u64),
-    (bound, visits): (&mut Bound<'_>, &mut [Visit; BATCH]),
+    (bound, visits): (&mut BoundSession<'_>, &mut [Visit; BATCH]),
     (ready, alone): (&Ready<'_>, bool),
 ) -> u64 {
     let (mut hidden, mut ruled) = (dropped, 0);

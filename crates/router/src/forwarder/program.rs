@@ -11,7 +11,7 @@ use super::routes::{Random, Surroundings};
 use crate::next_hop::NextHop;
 use crate::state::Core;
 use longwire_block::Dice;
-use longwire_jit::{Alone, Shown};
+use longwire_jit::{PreparedProgram, Shown};
 use longwire_program::map::MapError;
 use longwire_program::{
     Arithmetic, Context, Demand, Effects, ExitKind, Helper, Instruction, Item, Machine, Maps, Operand,
@@ -381,7 +381,7 @@ pub(super) struct Ready<'f> {
 impl<'f> Ready<'f> {
     /// Its code, if that calls no helpers.
     #[inline]
-    pub fn code(&self) -> Option<Alone<'f>> {
+    pub fn code(&self) -> Option<PreparedProgram<'f>> {
         match self.how {
             How::Alone(code) => Some(code),
             How::Helped(_) => None,
