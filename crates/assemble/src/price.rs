@@ -4,7 +4,7 @@ use longwire_block::Value;
 use longwire_link::transmit::Backlog;
 use longwire_link::{LinkConfig, Links, medium_rate};
 use longwire_scenario::{Delays, LARGEST_POOL, Medium, Plan, Profile};
-use longwire_units::{Bytes, Nanos, Rate};
+use longwire_units::{Bytes, Nanos, Rate, counted};
 use serde::Serialize;
 use std::collections::VecDeque;
 
@@ -412,7 +412,11 @@ fn shortfalls(plan: &Plan, calibration: &Calibration, pricing: &Pricing) -> Vec<
         }
     }
     if let Some(processors) = calibration.processors.filter(|n| *n < plan.engine.workers) {
-        let what = format!("there are {workers} workers and {processors} processors");
+        let what = format!(
+            "there are {}, but {}",
+            counted(workers, "worker"),
+            counted(processors, "processor")
+        );
         add(what, format!("set workers = {processors} in [engine]"));
     }
     found

@@ -196,7 +196,7 @@ fn a_link_that_is_not_there_is_reported_and_a_number_beyond_counts_as_aborted() 
             "links: no link \"spar\" that programs may name begins at a port of \"r\": there are usual, \
              spare",
         ),
-        ("links = [\"spare\", \"usual\"]", "", "the program chooses among 1 links, and 0 are named"),
+        ("links = [\"spare\", \"usual\"]", "", "the program chooses among 1 link, and 0 are named"),
         (
             "from = \"east\"\nto = \"b\"\ndelay = \"5 ms\"",
             "from = \"b\"\nto = \"east\"",

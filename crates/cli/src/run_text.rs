@@ -6,6 +6,7 @@ use longwire_report::shown::{self, columns};
 use longwire_report::{Report, Row};
 use longwire_run::programs::rows;
 use longwire_run::router_rows;
+use longwire_units::{counted, plural};
 use serde_json::Value;
 use std::io::{self, Write};
 
@@ -189,9 +190,8 @@ fn print_processors(row: &Row, out: &mut dyn Write) -> io::Result<()> {
     });
     let (scheduler, count) = (text(&processors["scheduler"]), number(processors, "processors"));
     let kind = if processors["measured"] == true { "measured" } else { "as in the model" };
-    let many = if count == 1 { "processor" } else { "processors" };
     writeln!(out)?;
-    writeln!(out, "{}: {scheduler}, {count} {many}, costs {kind}", name(row))?;
+    writeln!(out, "{}: {scheduler}, {}, costs {kind}", name(row), counted(count, "processor"))?;
     print_table(out, lines.collect())?;
     let told = flows.len() as u64;
     let all_flows = told + number(processors, "flows_left_out");
@@ -319,14 +319,16 @@ fn print_verdict(fidelity: &Value, mode: &str, out: &mut dyn Write) -> io::Resul
     if mode == "virtual" && fidelity["lateness_ns"]["max"].as_u64().unwrap_or(0) == 0 {
         writeln!(out, "{verdict}: in virtual time every packet leaves at its time")?;
     } else {
+        let number = |key: &str| fidelity[key].as_u64().unwrap_or(0);
         writeln!(
             out,
-            "{verdict}: {} packets, late by {} (median), {} (99 %), {} (at most); {} pauses of the machine",
-            shown::count(fidelity["packets"].as_u64().unwrap_or(0)),
+            "{verdict}: {} {}, late by {} (median), {} (99 %), {} (at most); {} of the machine",
+            shown::count(number("packets")),
+            plural(number("packets"), "packet"),
             time("p50"),
             time("p99"),
             time("max"),
-            fidelity["pauses"],
+            counted(number("pauses"), "pause"),
         )?;
     }
     let causes = fidelity.get("causes").and_then(Value::as_array);

@@ -2,16 +2,17 @@
 
 use longwire_engine::Fidelity;
 use longwire_report::shown;
-use longwire_units::Nanos;
+use longwire_units::{Nanos, plural};
 use serde_json::Value;
 
 /// A line with the verdict on a run in real time, and one for each cause if it was not faithful.
 pub fn real(fidelity: &Fidelity) -> String {
     let late = &fidelity.lateness;
     let line = format!(
-        "{}: {} packets, late by {} (median), {} (99 %), {} (at most)",
+        "{}: {} {}, late by {} (median), {} (99 %), {} (at most)",
         word(fidelity),
         shown::count(late.packets),
+        plural(late.packets, "packet"),
         shown::time(late.all.p50.0 as f64),
         shown::time(late.all.p99.0 as f64),
         shown::time(late.all.max.0 as f64),
@@ -89,8 +90,8 @@ mod tests {
         assert_eq!(said(99, None), "too few packets to judge (99)");
         assert_eq!(said(100, None), "faithful");
         assert_eq!(
-            said(9, Some("interface down (1 packets dropped)")),
-            "not faithful: interface down (1 packets dropped)"
+            said(9, Some("interface down (1 packet dropped)")),
+            "not faithful: interface down (1 packet dropped)"
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::pause::{Pause, PauseCause};
 use longwire_block::PortStats;
-use longwire_units::{Histogram, Nanos};
+use longwire_units::{Histogram, Nanos, counted};
 use std::sync::Arc;
 
 /// Required fidelity: the share of packets that must leave within a tolerance of their time.
@@ -286,7 +286,7 @@ impl OwnLosses {
             ),
         ] {
             if count > 0 {
-                let dropped = format!("{count} packets dropped");
+                let dropped = format!("{} dropped", counted(count, "packet"));
                 causes.push((format!("{brief} ({dropped})"), format!("{dropped} because {what}")));
             }
         }
@@ -340,9 +340,11 @@ impl Fidelity {
                 ("CPU busy", format!("{own} of them outside every pause: {named}"))
             } else {
                 let named = format!(
-                    "the machine paused {} times, {} at the longest ({} times other programs had the \
-                     processor): give Longwire processors of its own",
-                    summary.pauses, summary.longest_pause, summary.preemptions
+                    "the machine paused {}, {} at the longest ({} other programs had the processor): give \
+                     Longwire processors of its own",
+                    counted(summary.pauses, "time"),
+                    summary.longest_pause,
+                    counted(summary.preemptions, "time")
                 );
                 (if summary.preemptions > 0 { "CPU busy" } else { "machine paused" }, named)
             };
@@ -350,8 +352,9 @@ impl Fidelity {
             causes.push((
                 format!("{brief} ({share:.1} % of packets > {within} late)"),
                 format!(
-                    "{} of {} packets left more than {within} late; {named}",
-                    summary.late, summary.packets
+                    "{} of {} left more than {within} late; {named}",
+                    summary.late,
+                    counted(summary.packets, "packet")
                 ),
             ));
         }
@@ -424,7 +427,7 @@ mod tests {
             book.record(Nanos(2_000_000), Nanos(9_000_000));
         });
         let verdict = Fidelity::judge(&book, OwnLosses::default(), Tolerance::default());
-        assert!(!verdict.faithful && verdict.causes[0].contains("paused 1 times, 8 ms"), "{verdict:?}");
+        assert!(!verdict.faithful && verdict.causes[0].contains("paused 1 time, 8 ms"), "{verdict:?}");
         assert_eq!(verdict.lateness.late_without_pauses, 0);
     }
 

@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(verdicts.judged - verdicts.faithful, 10);
         let worst = verdicts.worst.as_ref().unwrap();
         assert_eq!((worst.to, worst.fidelity.faithful), (Nanos::from_secs(36), false));
-        assert_eq!(worst.fidelity.brief.as_deref(), Some("worker overloaded (1 packets dropped)"));
+        assert_eq!(worst.fidelity.brief.as_deref(), Some("worker overloaded (1 packet dropped)"));
     }
 
     #[test]

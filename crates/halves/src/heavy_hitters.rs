@@ -7,7 +7,7 @@ use longwire_report::cells;
 use longwire_report::output;
 use longwire_report::shown::{self, columns};
 use longwire_scenario::{WrittenForwarder, WrittenKey, digits};
-use longwire_units::{Bytes, Nanos, Rate};
+use longwire_units::{Bytes, Nanos, Rate, counted};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt;
@@ -341,8 +341,8 @@ impl HitterWatch<'_> {
             let mut event = flow.json();
             event["event"] = "released".into();
             event["dropped"] = dropped.into();
-            self.session
-                .tell(&event, &format!("{flow} is no longer policed; {dropped} packets were dropped"))?;
+            let dropped = counted(dropped, "packet");
+            self.session.tell(&event, &format!("{flow} is no longer policed; {dropped} dropped"))?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use crate::{Interval, ResidentArgs};
 use anyhow::ensure;
 use longwire_report::output;
 use longwire_scenario::WrittenForwarder;
-use longwire_units::Nanos;
+use longwire_units::{Nanos, counted};
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -183,10 +183,9 @@ impl IntrusionWatch<'_> {
             let dropped = dropped.and_then(|(_, value)| double_at(value, 0)).unwrap_or(0);
             self.session.delete(self.fid, "filters", &key)?;
             let event = json!({ "event": "expired", "source": source.to_string(), "dropped": dropped });
-            self.session.tell(
-                &event,
-                &format!("expired: {source} is no longer filtered; {dropped} packets were dropped"),
-            )?;
+            let dropped = counted(dropped, "packet");
+            let text = format!("expired: {source} is no longer filtered; {dropped} dropped");
+            self.session.tell(&event, &text)?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use crate::session::{RouterSession, address_at, address_bytes, double_at, word_a
 use crate::{Interval, ResidentArgs};
 use anyhow::Context;
 use longwire_scenario::WrittenForwarder;
+use longwire_units::counted;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -128,20 +129,20 @@ impl Args {
         let mut before = HashMap::new();
         session.every(self.interval.nanos(), |time| {
             let mut lines = Vec::new();
-            for (property, key, counted) in read(&session, fid)? {
-                let last = before.insert((property, key.clone()), counted).unwrap_or_default();
-                let packets = counted.0.saturating_sub(last.0);
+            for (property, key, total) in read(&session, fid)? {
+                let last = before.insert((property, key.clone()), total).unwrap_or_default();
+                let packets = total.0.saturating_sub(last.0);
                 if packets == 0 {
                     continue;
                 }
-                let bytes = counted.1.saturating_sub(last.1);
+                let bytes = total.1.saturating_sub(last.1);
                 lines.push((
                     json!({
-                        "event": "summary", "router": self.target.router, "by": property, "key": key, "packet\
-                         s": packets, "bytes": bytes,
+                        "event": "summary", "router": self.target.router, "by": property, "key": key,
+                        "packets": packets, "bytes": bytes,
                         "time_ns": u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
                     }),
-                    format!("{property} {key}: {packets} packets, {bytes} bytes"),
+                    format!("{property} {key}: {}, {}", counted(packets, "packet"), counted(bytes, "byte")),
                 ));
             }
             match &sink {
@@ -179,15 +180,15 @@ fn read(session: &RouterSession, fid: u32) -> anyhow::Result<Vec<(&'static str, 
             continue;
         }
         for (key, value) in session.entries(fid, map)? {
-            let (Some(key), Some(counted)) = (named(property, &key), counted(&value)) else { continue };
-            found.push((property, key, counted));
+            let (Some(key), Some(total)) = (named(property, &key), traffic_count(&value)) else { continue };
+            found.push((property, key, total));
         }
     }
     Ok(found)
 }
 
 /// The sum of a value's counters, one per processor of the router.
-fn counted(value: &[u8]) -> Option<TrafficCount> {
+fn traffic_count(value: &[u8]) -> Option<TrafficCount> {
     let sum = |place| value.as_chunks::<16>().0.iter().filter_map(|own| double_at(own, place)).sum();
     (!value.is_empty()).then(|| (sum(0), sum(8)))
 }
@@ -285,7 +286,7 @@ mod tests {
     fn counters_of_all_processors_are_one() {
         let value: Vec<u8> = [3u64, 300, 4, 1000].iter().flat_map(|number| number.to_le_bytes()).collect();
         assert_eq!(
-            (counted(&value), counted(&value[..16]), counted(&[])),
+            (traffic_count(&value), traffic_count(&value[..16]), traffic_count(&[])),
             (Some((7, 1300)), Some((3, 300)), None)
         );
     }

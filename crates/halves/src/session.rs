@@ -10,7 +10,7 @@ use longwire_control::{
 use longwire_report::output;
 use longwire_rundir::StopSignals;
 use longwire_scenario::{WrittenForwarder, digits, hexadecimal};
-use longwire_units::Nanos;
+use longwire_units::{Nanos, counted};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
@@ -153,8 +153,8 @@ impl RouterSession {
     pub(super) fn data<const N: usize>(&self, fid: u32) -> anyhow::Result<[u8; N]> {
         let answer = self.ask(&ProgramRequest::Get(fid, TypeQuery::default()))?;
         let data = bytes(&answer["data"])?;
-        let has = data.len();
-        data.try_into().map_err(|_| anyhow::anyhow!("program {fid} has a state of {has} bytes, not {N}"))
+        let size = counted(data.len() as u64, "byte");
+        data.try_into().map_err(|_| anyhow::anyhow!("program {fid} has a state of {size}, not {N}"))
     }
 
     /// Writes a program's state.

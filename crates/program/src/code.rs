@@ -37,7 +37,7 @@ pub enum CodeError {
     #[error("the program has {0} slots; the limit is {limit}", limit = Code::MAX_SLOTS)]
     TooLong(usize),
     /// The length is not a whole number of slots.
-    #[error("the program has {0} bytes, which is no multiple of 8")]
+    #[error("the program is {0} B long, which is no multiple of 8")]
     Length(usize),
     /// A jump or call leaves the program, or leads into a 16-byte instruction.
     #[error("instruction {slot}: `{instruction}` leads to slot {target}, where no instruction begins")]

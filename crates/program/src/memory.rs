@@ -97,7 +97,7 @@ pub const fn frame_pointer(frame: usize) -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The address is in no region, or the access is outside the region's limits.
-    #[error("{size} bytes at {address:#x} are not the program's to touch")]
+    #[error("an access of {size} B at {address:#x} is to nothing of the program's")]
     OutOfBounds {
         /// The address.
         address: u64,
@@ -105,7 +105,7 @@ pub enum Fault {
         size: u32,
     },
     /// The address is not aligned to the size, where required.
-    #[error("{size} bytes at {address:#x} are not aligned")]
+    #[error("an access of {size} B at {address:#x} is not aligned")]
     Misaligned {
         /// The address.
         address: u64,
@@ -113,7 +113,7 @@ pub enum Fault {
         size: u32,
     },
     /// The memory is read-only, or does not support atomic operations.
-    #[error("{size} bytes at {address:#x} can't be written in this way")]
+    #[error("a write of {size} B at {address:#x} is not possible in this way")]
     ReadOnly {
         /// The address.
         address: u64,
@@ -121,7 +121,7 @@ pub enum Fault {
         size: u32,
     },
     /// These stack bytes are uninitialized.
-    #[error("{size} bytes at {address:#x} were never written")]
+    #[error("a read of {size} B at {address:#x} finds nothing written")]
     Unwritten {
         /// The address.
         address: u64,

@@ -252,7 +252,7 @@ fn code_knows_where_jumps_lead() {
 fn programs_that_cannot_be_are_refused() {
     let message = |code: &str| Code::decode(&bytes(code)).unwrap_err().to_string();
     assert_eq!(message(""), "the program has no instructions");
-    assert_eq!(message("95"), "the program has 1 bytes, which is no multiple of 8");
+    assert_eq!(message("95"), "the program is 1 B long, which is no multiple of 8");
     assert_eq!(
         message("0500010000000000950000000000000018"),
         "the program has 17 bytes, which is no multiple of 8"

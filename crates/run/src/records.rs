@@ -10,7 +10,7 @@ use longwire_block::Port;
 use longwire_block::path::LinkRef;
 use longwire_engine::{Observer, Sampler};
 use longwire_scenario::Plan;
-use longwire_units::Nanos;
+use longwire_units::{Nanos, counted};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,8 +59,9 @@ impl Recorded {
 
     /// Sentences about the written files.
     pub fn sentences(&self) -> Vec<String> {
-        let log = self.log.as_ref().map(|log| format!("{}: {} events", log.file.display(), log.events));
-        let series = self.series.as_ref().map(|(file, rows)| format!("{}: {rows} rows", file.display()));
+        let sentence = |file: &Path, number, noun| format!("{}: {}", file.display(), counted(number, noun));
+        let log = self.log.as_ref().map(|log| sentence(&log.file, log.events, "event"));
+        let series = self.series.as_ref().map(|(file, rows)| sentence(file, *rows, "row"));
         [log, series].into_iter().flatten().collect()
     }
 

@@ -13,7 +13,7 @@ use longwire_router::{
     FlowKey, Forwarder, Installation, Key, KeyAddress, LinkChoice, NextHop, PrepareError, RouterPrices,
     SharingConfig,
 };
-use longwire_units::Bytes;
+use longwire_units::{Bytes, counted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -172,8 +172,10 @@ impl WrittenForwarder {
         match *error {
             PrepareError::State { size, used } if self.state.is_none() && self.data.is_some() => {
                 let why = format!(
-                    "it is {size} bytes, which is then the size of the state; the program uses {used} bytes \
-                     of it: write all of them, {} at most",
+                    "it is {}, which is then the size of the state; the program uses {} of it: write all of \
+                     them, {} at most",
+                    counted(size, "byte"),
+                    counted(used, "byte"),
                     State::MAX
                 );
                 fault("data", why)
@@ -230,7 +232,8 @@ impl WrittenForwarder {
         if let (Some(size), Some(data)) = (state, &data)
             && size as usize != data.len()
         {
-            return Err(fault("data", format!("it has {} bytes, and the state {size}", data.len())));
+            let bytes = counted(data.len() as u64, "byte");
+            return Err(fault("data", format!("it has {bytes}, and the state {size}")));
         }
         let name = match &above {
             Some(above) => &above.name,
@@ -684,7 +687,7 @@ mod tests {
             (WrittenForwarder { data: text("0"), ..monitor() }, "data: write bytes as pairs"),
             (
                 WrittenForwarder { data: text("00"), state: text("12 B"), ..monitor() },
-                "data: it has 1 bytes, and",
+                "data: it has 1 byte, and",
             ),
             (
                 WrittenForwarder { port: text("south"), ..monitor() },

@@ -366,7 +366,7 @@ fn engine_and_sources() {
         ),
         ("[engine]\npool = \"1 kB\"", "4:8", "engine, pool: ", &["out of range", "from 1 MiB to 256 GiB"]),
         ("[engine]\npool = \"1 gib\"", "4:8", "engine, pool: ", &["unknown unit"]),
-        ("[engine]\ncpus = [0, 1]", "4:12", "engine, cpus: ", &["2 processors for 1 workers"]),
+        ("[engine]\ncpus = [0, 1]", "4:12", "engine, cpus: ", &["2 processors for 1 worker"]),
         ("[engine]\nworkers = 2\ncpus = [3, 3]", "5:12", "engine, cpus: ", &["is given twice"]),
         ("[fidelity]\nshare = \"110 %\"", "4:9", "fidelity, share: ", &["out of range"]),
         (

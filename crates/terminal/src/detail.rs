@@ -133,7 +133,7 @@ fn program_facts(app: &App, object: &Object) -> Vec<String> {
     let Some(program) = app.program(object) else { return Vec::new() };
     let mut facts = Vec::new();
     if let Some(programs) = program["programs"].as_u64() {
-        facts.push(format!("{programs} programs"));
+        facts.push(format!("{programs} {}", if programs == 1 { "program" } else { "programs" }));
     }
     if let Some(share) = program["budget_share"].as_f64() {
         facts.push(format!("at worst {:.1} % of a packet's budget", share * 100.0));

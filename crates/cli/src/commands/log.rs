@@ -6,7 +6,7 @@ use longwire_run::link_pattern::LinkPattern;
 use longwire_run::packet_log::reading::{Entry, read};
 use longwire_run::packet_log::row::Event;
 use longwire_run::series::csv_text;
-use longwire_units::Nanos;
+use longwire_units::{Nanos, counted};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -113,7 +113,7 @@ impl Args {
         });
         show(&mut text)?;
         if lost > 0 {
-            outcome::note(&format!("the log is incomplete: {lost} events lost"));
+            outcome::note(&format!("the log is incomplete: {} lost", counted(lost, "event")));
         }
         result.map(|()| Outcome::Well)
     }
@@ -153,7 +153,7 @@ impl Args {
         }
         let (seconds, nanos) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
         if event == Event::Lost {
-            return writeln!(out, "{seconds}.{nanos:09} lost   {id} events before this");
+            return writeln!(out, "{seconds}.{nanos:09} lost   {} before this", counted(id, "event"));
         }
         let link = link.unwrap_or("-");
         write!(out, "{seconds}.{nanos:09} {:6} {link:12} #{id} {length} B", event.name())?;

@@ -10,6 +10,7 @@ use super::translator::{Counts, Translation, Translator};
 use crate::session::{Entry, RouterSession};
 use longwire_punt::Verdict;
 use longwire_punt::client::{Control, Event};
+use longwire_units::counted;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -211,7 +212,8 @@ impl<'p> Nat<'p> {
                 let mut event = told("ended", inside, external);
                 event["packets"] = packets.as_slice().into();
                 let [out, back] = packets;
-                let text = format!("ended: {}; {out} packets out, {back} back", between(inside, external));
+                let out = counted(out, "packet");
+                let text = format!("ended: {}; {out} out, {back} back", between(inside, external));
                 self.session.tell(&event, &text)?;
             }
         }
@@ -232,7 +234,7 @@ impl<'p> Nat<'p> {
         ] {
             if count > 0 {
                 let event = json!({ "event": "full", "what": what, "packets": count });
-                self.session.tell(&event, &format!("full: {count} packets dropped: {text}"))?;
+                self.session.tell(&event, &format!("full: {} dropped: {text}", counted(count, "packet")))?;
             }
         }
         let table = &self.translator.table;

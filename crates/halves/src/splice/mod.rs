@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use longwire_lab::splicing::PlainTcp;
 use longwire_lab::{Host, Lab};
 use longwire_report::output;
-use longwire_units::Nanos;
+use longwire_units::{Nanos, counted};
 use pair::ProxiedConnection;
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Read};
@@ -325,8 +325,8 @@ impl Proxy {
             "event": "ended", "why": why, "client": client.to_string(), "server": server.to_string(),
             "packets": Value::from(packets.as_slice()), "fids": Value::from(one.fids.as_slice()),
         });
-        self.session
-            .tell(&event, &format!("ended: {client} to {server}, {why}; {there} packets there, {back} back"))
+        let there = counted(there, "packet");
+        self.session.tell(&event, &format!("ended: {client} to {server}, {why}; {there} there, {back} back"))
     }
 }
 

@@ -7,6 +7,7 @@ use super::spread::Distribution;
 use super::tally::UdpReception;
 use super::udp::{SendingRate, UdpResult};
 use longwire_report::Row;
+use longwire_units::counted;
 
 impl Distribution {
     /// A row with the mean as its value, and further fields `min_ns`, `p50_ns` … `max_ns`.
@@ -56,8 +57,8 @@ impl UdpResult {
         }
         if self.slips > 0 {
             let by = micros(self.slipped_ns.cast_signed());
-            sent_rate =
-                sent_rate.note(format!("the sender was held up {} times, {by} altogether", self.slips));
+            let times = counted(self.slips, "time");
+            sent_rate = sent_rate.note(format!("the sender was held up {times}, {by} altogether"));
         }
         let seen = &self.reception;
         let mut loss = Row::new("loss", "%")

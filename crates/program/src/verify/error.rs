@@ -258,8 +258,8 @@ pub enum Rejection {
     ContextWrite,
     /// An access that is not a whole field of the context.
     #[error(
-        "{size} bytes at {offset} are no field of struct xdp_md; load one of its fields, 4 bytes each, \
-         unsigned"
+        "an access of {size} B at {offset} is to no field of struct xdp_md; load one of its fields, 4 bytes \
+         each, unsigned"
     )]
     ContextField {
         /// The offset.

@@ -18,6 +18,7 @@ use longwire_program::{
     Packet, Program, Register, Rejected, Stack, State, Verdict, Verified, verify,
 };
 use longwire_punt::AttachmentId;
+use longwire_units::counted;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use thiserror::Error;
@@ -79,7 +80,11 @@ pub enum PrepareError {
     #[error(transparent)]
     Key(#[from] KeyError),
     /// State size below what it uses, or above the maximum.
-    #[error("the state is {size} bytes; the program uses {used}, and {most} are the most", most = State::MAX)]
+    #[error(
+        "the state is {}; the program uses {used}, and {most} are the most",
+        counted(*size, "byte"),
+        most = State::MAX
+    )]
     State {
         /// The requested size.
         size: u32,
@@ -87,7 +92,10 @@ pub enum PrepareError {
         used: u32,
     },
     /// It uses more links than it was given.
-    #[error("the program chooses among {used} links, and {named} are named; name them in links (--link)")]
+    #[error(
+        "the program chooses among {}, and {named} are named; name them in links (--link)",
+        counted(*used, "link")
+    )]
     Links {
         /// Number of links given.
         named: usize,

@@ -20,7 +20,7 @@ use links::LoggedLinks;
 use longwire_block::DropReason;
 use longwire_engine::Observer;
 use longwire_scenario::Plan;
-use longwire_units::Nanos;
+use longwire_units::{Nanos, counted};
 use recorder::Recorder;
 use ring::{RowReceiver, WhenFull, ring};
 use row::{Event, NO_LINK, NO_REASON, NO_TIME, Row};
@@ -67,7 +67,9 @@ impl LogResult {
         let file = self.file.display();
         match &self.error {
             Some(error) => Some(format!("the log {file} is incomplete: {error}")),
-            None if self.lost > 0 => Some(format!("the log {file} is incomplete: {} events lost", self.lost)),
+            None if self.lost > 0 => {
+                Some(format!("the log {file} is incomplete: {} lost", counted(self.lost, "event")))
+            }
             None => None,
         }
     }

@@ -1,12 +1,13 @@
 //! Maps of programs: shown and changed.
 
 use super::fields;
-use super::{bytes, in_bytes, wrong};
+use super::{bytes, wrong};
 use longwire_control::{MapChange, SetError};
 use longwire_program::map::{Refusal, RingStats};
 use longwire_program::{Map, Shape, ShapeError, Types};
 use longwire_router::Forwarder;
 use longwire_scenario::digits;
+use longwire_units::counted;
 use serde_json::{Value, json};
 
 /// Most entries of a map shown at once: as many as any shipped forwarder has.
@@ -140,8 +141,8 @@ fn write_one(forwarder: &Forwarder, map: &Map, (key, value): (&str, &str)) -> Re
         None => bytes_of("value", value, Shapes::value(forwarder, map))?,
     };
     if value.len() != wanted as usize {
-        let why = format!("it is {}, and values of map {name} are {wanted}", in_bytes(value.len()));
-        return Err(wrong("value", why));
+        let size = counted(value.len() as u64, "byte");
+        return Err(wrong("value", format!("it is {size}, and values of map {name} are {wanted}")));
     }
     map.set(&key, 0, &value, 0).map_err(|error| match error {
         Refusal::TooBig => {
@@ -305,7 +306,7 @@ fn key_of(forwarder: &Forwarder, map: &Map, text: &str) -> Result<Vec<u8>, SetEr
     let by_number = spec.kind.is_array();
     if key.len() != spec.key_size as usize {
         let hint = if by_number { ": the entry's number, lowest byte first" } else { "" };
-        let (name, got, wanted) = (&spec.name, in_bytes(key.len()), spec.key_size);
+        let (name, got, wanted) = (&spec.name, counted(key.len() as u64, "byte"), spec.key_size);
         return Err(wrong("key", format!("it is {got}, and keys of map {name} are {wanted}{hint}")));
     }
     let number = <[u8; 4]>::try_from(&*key).map(u32::from_le_bytes);

@@ -20,7 +20,7 @@ use longwire_router::{Fid, Forwarder, Forwarders, Router};
 use longwire_scenario::{
     AboveRequest, ForwarderFault, ForwarderRequest, WrittenForwarder, digits, hexadecimal, near_shipped,
 };
-use longwire_units::Nanos;
+use longwire_units::{Nanos, counted};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -321,9 +321,8 @@ impl<R: RouterAccess> RouterHandle<'_, R> {
             None => bytes("data", data)?,
         };
         if data.len() != forwarder.state().size() as usize {
-            let why =
-                format!("it is {}, and the state has {}", in_bytes(data.len()), forwarder.state().size());
-            return Err(wrong("data", why));
+            let (size, state) = (counted(data.len() as u64, "byte"), forwarder.state().size());
+            return Err(wrong("data", format!("it is {size}, and the state has {state}")));
         }
         let size = data.len();
         let done = self.ask(move |router| router.set_data(Fid(fid), &data))?;
@@ -441,9 +440,4 @@ pub(crate) fn wrong(key: &str, reason: String) -> SetError {
 /// Bytes from hexadecimal digits.
 pub(crate) fn bytes(key: &str, text: &str) -> Result<Vec<u8>, SetError> {
     hexadecimal(text).map_err(|fault| wrong(key, fault.why))
-}
-
-/// A length as text: `1 byte`, `2 bytes`.
-pub(crate) fn in_bytes(length: usize) -> String {
-    format!("{length} byte{}", if length == 1 { "" } else { "s" })
 }

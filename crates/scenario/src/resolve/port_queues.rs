@@ -4,6 +4,7 @@ use super::{Entry, Resolver};
 use crate::file::File;
 use crate::plan::{Plan, Port, Segment};
 use crate::words::Mapping;
+use longwire_units::counted;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -40,8 +41,8 @@ type Fault = Option<(String, String)>;
 fn no_workers(plan: &Plan, port: &Port) -> Fault {
     let (queues, workers) = (port.queues, plan.engine.workers);
     if u32::from(queues) > workers {
-        let s = if workers == 1 { "" } else { "s" };
-        let what = format!("each queue has a worker of its own, but [engine] has {workers} worker{s}");
+        let workers = counted(workers, "worker");
+        let what = format!("each queue has a worker of its own, but [engine] has {workers}");
         return Some((what, format!("write workers = {queues} in [engine], or fewer queues")));
     }
     (plan.engine.mapping == Mapping::Pipeline).then(|| {

@@ -11,7 +11,7 @@ use longwire_block::Settings as _;
 use longwire_router::{FlowFields, NamedFlow, RouterPrices, SharingConfig};
 use longwire_sched::model::Demand;
 use longwire_sched::{PerByte, Scheduler, Settings, Warning, Weight};
-use longwire_units::Nanos;
+use longwire_units::{Nanos, counted};
 use std::ops::Range;
 
 /// The scheduler with one queue for all.
@@ -254,11 +254,6 @@ impl Resolver<'_, '_> {
         self.sharing_warnings(entry, written, &config);
         Some(config)
     }
-}
-
-/// A count with its noun: `1 packet`, `2 packets`.
-pub(super) fn counted(number: u64, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// The places that named flows take, one per port.

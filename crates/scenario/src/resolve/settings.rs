@@ -8,6 +8,7 @@ use crate::row::{Row, SettingText, WithSettings};
 use crate::words::Mapping;
 use crate::written::{Whole, Written};
 use longwire_block::{Settings, Spec, Values};
+use longwire_units::counted;
 
 const MOST_CPUS: u64 = 1 << 16;
 
@@ -91,7 +92,11 @@ impl Resolver<'_, '_> {
         if let Some(last) = list.last()
             && cpus.len() != workers as usize
         {
-            let what = format!("{} processors for {workers} workers", cpus.len());
+            let what = format!(
+                "{} for {}",
+                counted(cpus.len() as u64, "processor"),
+                counted(workers, "worker")
+            );
             self.error(&last.span, entry, "cpus", what, "give one for each worker, or leave cpus out");
         }
         Some(cpus)

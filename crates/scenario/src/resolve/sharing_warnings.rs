@@ -1,11 +1,11 @@
 //! Warnings about shared processors: limits that are too small.
 
-use super::processors::counted;
 use super::{Entry, Resolver};
 use crate::file_router;
 use longwire_router::SharingConfig;
 use longwire_sched::model::Demand;
 use longwire_sched::{Scheduler, Settings, Weight};
+use longwire_units::counted;
 use std::ops::Range;
 
 /// Least packets for each flow: one that is processed or sent, and one that waits meanwhile.

@@ -4,6 +4,7 @@ use crate::stop_flag::stop_flag;
 use crate::{Json, Outcome, outcome};
 use longwire_lab::traffic::{DEFAULT_PORT, Outcome as Received, Server, Session};
 use longwire_report::{Report, Row};
+use longwire_units::counted;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Receive from one sender after another, until interrupted
@@ -92,12 +93,13 @@ fn in_words(session: &Session) -> String {
     };
     match &session.outcome {
         Ok(Received::Udp(seen)) => {
-            format!("UDP, {} packets, {} lost{}", seen.received, seen.lost, rate(seen.rate_bits_per_second))
+            let received = counted(seen.received, "packet");
+            format!("UDP, {received}, {} lost{}", seen.lost, rate(seen.rate_bits_per_second))
         }
         Ok(Received::Bulk(seen)) => {
-            format!("TCP, {} bytes{}", seen.bytes, rate(seen.goodput_bits_per_second))
+            format!("TCP, {}{}", counted(seen.bytes, "byte"), rate(seen.goodput_bits_per_second))
         }
-        Ok(Received::Requests(answered)) => format!("{answered} requests answered"),
+        Ok(Received::Requests(answered)) => format!("{} answered", counted(*answered, "request")),
         Err(error) => format!("failed: {error}"),
     }
 }

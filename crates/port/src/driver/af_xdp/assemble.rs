@@ -9,7 +9,7 @@ use super::umem::{Frames, Umem};
 use super::{AfXdpPlan, AfXdpPort, Condition, MAX_MTU, SharedState};
 use crate::interface::{Claim, Interface, OffloadGuard, OpenError};
 use longwire_block::PortStats;
-use longwire_units::Nanos;
+use longwire_units::{Nanos, counted};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
@@ -284,13 +284,12 @@ fn describe(ready: &Ready, wired: &InterfaceSockets, mode: Mode, not_zero_copy: 
         (Mode::Copy, None) => "copy".into(),
         (Mode::Copy, Some(reason)) => format!("copy (no zero-copy: {reason})"),
     };
-    let queues = wired.sockets.len();
-    let s = if queues == 1 { "" } else { "s" };
+    let queues = counted(wired.sockets.len() as u64, "queue");
     let workers = match ready.ports {
         1 => String::new(),
         ports => format!(" at {ports} workers"),
     };
-    format!("af_xdp on {}, {native}, {copy}, {queues} queue{s}{workers}", ready.interface.name())
+    format!("af_xdp on {}, {native}, {copy}, {queues}{workers}", ready.interface.name())
 }
 
 /// A descriptor that becomes readable when a frame waits at any of the sockets.

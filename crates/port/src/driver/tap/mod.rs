@@ -17,7 +17,7 @@ use crate::interface::{Counters, Interface, OpenError, Request, namespace};
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_drivers::Netns;
 use longwire_packet::{BATCH_BYTES, Batch, Pool};
-use longwire_units::Nanos;
+use longwire_units::{Nanos, counted};
 use queue::{namespace_of, open_queue};
 use read::Reader;
 use send::{Answer, Sender};
@@ -278,9 +278,9 @@ impl Port for Tap {
     fn describe(&self) -> String {
         let queues = self.queues;
         format!(
-            "tap {}, with the virtio header, {queues} queue{}, {}",
+            "tap {}, with the virtio header, {}, {}",
             self.interface,
-            if queues > 1 { "s" } else { "" },
+            counted(queues, "queue"),
             self.sender.describe()
         )
     }
