@@ -2,9 +2,9 @@
 
 mod support;
 
-use longwire_lab::abilities;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Output, Stdio};
+use support::lab::can_make_labs;
 use support::started::{Ended, Started};
 use support::{Folder, ended_by_all, json, longwire, row, stderr, stdout};
 
@@ -19,12 +19,8 @@ struct Pair {
 impl Pair {
     /// Skips the test with a message if namespaces are impossible.
     fn new(test: &str) -> Option<Self> {
-        let can = abilities();
-        for ability in [&can.root, &can.namespaces] {
-            if !ability.available {
-                println!("skipped {test}: {}", ability.reason);
-                return None;
-            }
+        if !can_make_labs(test) {
+            return None;
         }
         let name = |end: &str| format!("t{}-{test}-{end}", std::process::id());
         let pair = Self { inside: name("in"), outside: name("out") };

@@ -9,6 +9,7 @@ use longwire_lab::Lab;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
+use support::lab::can_make_labs;
 use support::service::{Service, TWO_PORTS};
 use support::{Folder, longwire, stdout};
 
@@ -64,14 +65,6 @@ impl Drop for Running {
     }
 }
 
-fn can_run(test: &str) -> bool {
-    let ability = longwire_lab::abilities().namespaces;
-    if !ability.available {
-        println!("{test}: skipped: {}", ability.reason);
-    }
-    ability.available
-}
-
 /// The field of a setting, as an expression.
 fn field(setting: &str) -> String {
     let named = format!("s.querySelector('label')?.textContent === '{setting}'");
@@ -102,7 +95,7 @@ fn two_hosts(folder: &Folder) -> String {
 fn the_dashboard_shows_a_run_and_changes_it() {
     let test = "the_dashboard_shows_a_run_and_changes_it";
     let folder = Folder::new("dashboard");
-    let Some(mut browser) = can_run(test).then(|| Browser::start(test, &folder.path("profile"))).flatten()
+    let Some(mut browser) = can_make_labs(test).then(|| Browser::start(test, &folder.path("profile"))).flatten()
     else {
         return;
     };
@@ -190,7 +183,7 @@ fn the_cursor_shows_what_comes(browser: &mut Browser) {
 fn of_many_links_a_page_is_shown_and_any_is_found() {
     let test = "of_many_links_a_page_is_shown_and_any_is_found";
     let folder = Folder::new("dashboard");
-    let Some(mut browser) = can_run(test).then(|| Browser::start(test, &folder.path("profile"))).flatten()
+    let Some(mut browser) = can_make_labs(test).then(|| Browser::start(test, &folder.path("profile"))).flatten()
     else {
         return;
     };

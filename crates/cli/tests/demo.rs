@@ -6,6 +6,7 @@ use longwire_lab::abilities;
 use serde_json::Value;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use support::lab::can_make_labs;
 use support::{ended_by_all, json, longwire, repository, row, stderr, stdout};
 
 /// Names of everything that a run could leave: namespaces, interfaces, firewall tables, states, sockets.
@@ -38,9 +39,8 @@ fn ran_without_a_trace(args: &[&str]) -> Output {
 
 #[test]
 fn a_terminal_that_is_closed_leaves_nothing() {
-    let can = abilities();
-    if !(can.root.available && can.namespaces.available) {
-        return println!("skipped a_terminal_that_is_closed_leaves_nothing: {}", can.namespaces.reason);
+    if !can_make_labs("a_terminal_that_is_closed_leaves_nothing") {
+        return;
     }
     let mut command = ended_by_all();
     command.args([env!("CARGO_BIN_EXE_longwire"), "demo", "--json"]);

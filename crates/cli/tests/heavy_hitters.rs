@@ -6,12 +6,12 @@ use std::net::UdpSocket;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use support::halves::{Ends, Up};
+use support::halves::{SetWhenDropped, RouterLab};
 use support::{Folder, json, longwire, stderr};
 
 #[test]
 fn the_heaviest_flow_is_shown_and_policed_while_it_lasts() {
-    let Some(lab) = Up::new("heavy") else { return };
+    let Some(lab) = RouterLab::new("heavy") else { return };
     let options = ["--interval", "300 ms", "--top", "3", "--above", "400 kbit/s"];
     let policer = ["--install-policer", "200 kbit/s", "--hold", "1 s"];
     let half = lab.half(&[&["heavy-hitters", "r1"], &options[..], &policer].concat());
@@ -32,7 +32,7 @@ fn the_heaviest_flow_is_shown_and_policed_while_it_lasts() {
         }
     };
     std::thread::scope(|scope| {
-        let _ends = Ends(&over);
+        let _ends = SetWhenDropped(&over);
         scope.spawn(|| lab.at("a", traffic));
         let heavy = |flows: &serde_json::Value| {
             let all = flows["flows"].as_array().unwrap();
@@ -66,7 +66,7 @@ fn the_heaviest_flow_is_shown_and_policed_while_it_lasts() {
 
 #[test]
 fn fragments_are_counted_and_policed_as_one() {
-    let Some(lab) = Up::new("pieces") else { return };
+    let Some(lab) = RouterLab::new("pieces") else { return };
     let half = lab.half(&[
         "heavy-hitters",
         "r1",
@@ -92,7 +92,7 @@ fn fragments_are_counted_and_policed_as_one() {
             }
         };
         std::thread::scope(|scope| {
-            let _ends = Ends(&over);
+            let _ends = SetWhenDropped(&over);
             scope.spawn(|| lab.at("a", traffic));
             let policed = half.event("policed");
             assert_eq!((&policed["protocol"], &policed["destination-port"]), (&"udp".into(), &0.into()));
@@ -112,7 +112,7 @@ fn fragments_are_counted_and_policed_as_one() {
 
 #[test]
 fn maps_are_cleared() {
-    let Some(lab) = Up::new("clear") else { return };
+    let Some(lab) = RouterLab::new("clear") else { return };
     let own = |args: &[&str]| longwire(&[&["forwarder"], args, &["--instance", &lab.name]].concat());
     let installed = own(&["install", "r1", "detector"]);
     let fid = String::from_utf8(installed.stdout).unwrap();

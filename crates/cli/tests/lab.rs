@@ -5,39 +5,30 @@ mod support;
 use longwire_lab::abilities;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
+use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use support::lab::{RunningLab, are_available, can_make_labs};
 use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
-/// A lab that is taken down when dropped.
-struct Up {
-    name: String,
+/// A lab, and what `lab up` reported.
+struct ReportedLab {
+    running: RunningLab,
     report: Value,
 }
 
-impl Up {
+impl ReportedLab {
     /// Skips the test with a message if labs are impossible.
     fn new(test: &str, scenario: &str) -> Option<Self> {
         Self::with_input(test, scenario, "")
     }
 
-    /// As [`Up::new`], with a text on standard input.
+    /// As [`ReportedLab::new`], with a text on standard input.
     fn with_input(test: &str, scenario: &str, input: &str) -> Option<Self> {
-        let can = abilities();
-        for ability in [&can.root, &can.namespaces] {
-            if !ability.available {
-                println!("skipped {test}: {}", ability.reason);
-                return None;
-            }
-        }
-        let name = format!("t{}-{test}", std::process::id());
-        let report = json(&fed(&["lab", "up", scenario, "--name", &name, "--json"], input), 0);
-        Some(Self { name, report })
-    }
-
-    fn sh(&self, host: &str, script: &str) -> Output {
-        longwire(&["lab", "exec", &self.name, host, "--", "sh", "-c", script])
+        let up = |name: &str| fed(&["lab", "up", scenario, "--name", name, "--json"], input);
+        let (running, up) = RunningLab::by(test, up)?;
+        Some(Self { running, report: json(&up, 0) })
     }
 
     /// Everything on the machine with this lab's name.
@@ -50,10 +41,11 @@ impl Up {
     }
 }
 
-impl Drop for Up {
-    fn drop(&mut self) {
-        // Most tests have taken it down.
-        longwire(&["lab", "down", &self.name]);
+impl Deref for ReportedLab {
+    type Target = RunningLab;
+
+    fn deref(&self) -> &RunningLab {
+        &self.running
     }
 }
 
@@ -72,7 +64,7 @@ fn two_hosts() -> String {
 
 #[test]
 fn up_exec_list_down() {
-    let Some(lab) = Up::new("life", &two_hosts()) else { return };
+    let Some(lab) = ReportedLab::new("life", &two_hosts()) else { return };
     assert_eq!(row(&lab.report, "host a")["measured"], "10.0.0.1/24, fd00::1/64");
     let again = longwire(&["lab", "up", &two_hosts(), "--name", &lab.name]);
     assert_eq!(again.status.code(), Some(2));
@@ -100,7 +92,7 @@ fn a_scenario_comes_from_standard_input() {
     let unnamed = fed(&["lab", "up", "-"], &text);
     assert_eq!(unnamed.status.code(), Some(2));
     assert!(stderr(&unnamed).contains("lab up - --name NAME"), "{}", stderr(&unnamed));
-    let Some(lab) = Up::with_input("piped", "-", &text) else { return };
+    let Some(lab) = ReportedLab::with_input("piped", "-", &text) else { return };
     let ping = lab.sh("a", "ping -4 -q -c 1 -W 2 b");
     assert!(ping.status.success(), "{}{}", stdout(&ping), stderr(&ping));
     let get = json(&longwire(&["ctl", "get", "up.forward", "--instance", &lab.name, "--json"]), 0);
@@ -116,7 +108,7 @@ fn a_scenario_comes_from_standard_input() {
 
 #[test]
 fn what_a_killed_lab_left_is_found_and_removed() {
-    let Some(lab) = Up::new("killed", &two_hosts()) else { return };
+    let Some(lab) = ReportedLab::new("killed", &two_hosts()) else { return };
     let pid = lab.report["pid"].to_string();
     assert!(Command::new("kill").args(["-KILL", &pid]).status().unwrap().success());
     // Until the system has removed the process, it is treated as up, and is told to end.
@@ -128,7 +120,7 @@ fn what_a_killed_lab_left_is_found_and_removed() {
 #[test]
 fn however_a_lab_is_ended_its_report_is_printed_and_nothing_remains() {
     for (test, end) in [("ended", &["lab", "down"]), ("stopped", &["ctl", "stop"])] {
-        let Some(lab) = Up::new(test, &two_hosts()) else { return };
+        let Some(lab) = ReportedLab::new(test, &two_hosts()) else { return };
         assert!(lab.sh("a", "ping -4 -q -c 1 -W 2 b").status.success());
         let output = longwire(&[end[0], end[1], &lab.name]);
         assert!(output.status.success(), "{}", stderr(&output));
@@ -141,15 +133,14 @@ fn however_a_lab_is_ended_its_report_is_printed_and_nothing_remains() {
 
 #[test]
 fn a_lab_that_nobody_waits_for_ends_by_itself() {
-    let can = abilities();
-    if !(can.root.available && can.namespaces.available) {
-        return println!("skipped a_lab_that_nobody_waits_for_ends_by_itself: {}", can.namespaces.reason);
+    if !can_make_labs("a_lab_that_nobody_waits_for_ends_by_itself") {
+        return;
     }
     let name = format!("t{}-deserted", std::process::id());
     let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
     let mut up =
         command.args(["lab", "up", &two_hosts(), "--name", &name]).stdout(Stdio::null()).spawn().unwrap();
-    let lab = Up { name, report: Value::Null };
+    let lab = ReportedLab { running: RunningLab { name }, report: Value::Null };
     // Killed while the process that keeps the lab up is working.
     while lab.traces().is_empty() {
         assert!(up.try_wait().unwrap().is_none());
@@ -164,7 +155,7 @@ fn a_lab_that_nobody_waits_for_ends_by_itself() {
 
 #[test]
 fn no_other_user_can_open_what_labs_lock() {
-    let Some(lab) = Up::new("locks", &two_hosts()) else { return };
+    let Some(lab) = ReportedLab::new("locks", &two_hosts()) else { return };
     for (path, mode) in [("/run/longwire", 0o700), ("/run/longwire/.lock", 0o600)] {
         assert_eq!(std::fs::metadata(path).unwrap().mode() & 0o7777, mode, "{path}");
         let mut nobody = Command::new("setpriv");
@@ -187,7 +178,7 @@ fn iperf_gets_what_the_link_carries() {
          [[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\nrate = \"20 Mbit/s\"\ndelay = \"5 ms\"\n\
          queue = \"100 packets\"\n",
     );
-    let Some(lab) = Up::new("iperf", &scenario) else { return };
+    let Some(lab) = ReportedLab::new("iperf", &scenario) else { return };
     let server = lab.sh(
         "b",
         "iperf3 -s -D --logfile /dev/null && timeout 60 sh -c 'until ss -Hltn | grep -q \
@@ -295,13 +286,9 @@ fn planted_by(owner: &str) -> String {
 #[test]
 fn root_enters_signals_and_shows_no_lab_of_another_user() {
     let can = abilities();
-    for ability in [&can.root, &can.namespaces, &can.user_namespaces] {
-        if !ability.available {
-            return println!(
-                "skipped root_enters_signals_and_shows_no_lab_of_another_user: {}",
-                ability.reason
-            );
-        }
+    let test = "root_enters_signals_and_shows_no_lab_of_another_user";
+    if !are_available(test, &[&can.root, &can.namespaces, &can.user_namespaces]) {
+        return;
     }
     let mut victim = Command::new("sleep").arg("60").spawn().unwrap();
     let folder = Folder::new("planted");
@@ -339,10 +326,9 @@ impl Drop for Run {
 #[test]
 fn a_planted_lab_without_an_owner_takes_no_run_down() {
     let can = abilities();
-    for ability in [&can.root, &can.namespaces, &can.user_namespaces] {
-        if !ability.available {
-            return println!("skipped a_planted_lab_without_an_owner_takes_no_run_down: {}", ability.reason);
-        }
+    let test = "a_planted_lab_without_an_owner_takes_no_run_down";
+    if !are_available(test, &[&can.root, &can.namespaces, &can.user_namespaces]) {
+        return;
     }
     let folder = Folder::new("ownerless");
     // A separate directory: other users' labs must not be affected.

@@ -5,14 +5,14 @@ mod support;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
-use support::halves::{Half, MOMENT, PATIENCE, Up};
+use support::halves::{Half, MOMENT, PATIENCE, RouterLab};
 use support::{Folder, longwire, stderr};
 
 /// The router's own address on b's side, which is the external one.
 const EXTERNAL: &str = "10.0.2.1";
 
 /// The half beside the lab's router, ready for packets.
-fn nat(lab: &Up, options: &[&str]) -> Half {
+fn nat(lab: &RouterLab, options: &[&str]) -> Half {
     let inside = ["nat44", "r1", "--inside", "10.0.1.0/24", "--external", EXTERNAL, "--log"];
     let half = lab.half(&[&inside[..], options].concat());
     // It has attached when its attachment is in use.
@@ -21,7 +21,7 @@ fn nat(lab: &Up, options: &[&str]) -> Half {
 }
 
 /// Whether a process is attached above the lab's router.
-fn attached(lab: &Up) -> bool {
+fn attached(lab: &RouterLab) -> bool {
     let levels = longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]);
     let levels = support::json(&levels, 0);
     levels["rows"]
@@ -29,7 +29,7 @@ fn attached(lab: &Up) -> bool {
         .is_some_and(|attachments| attachments.iter().any(|attachment| attachment["there"] == true))
 }
 
-fn udp(lab: &Up, host: &str, address: &str) -> UdpSocket {
+fn udp(lab: &RouterLab, host: &str, address: &str) -> UdpSocket {
     let socket = lab.at(host, || UdpSocket::bind(address)).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket
@@ -44,7 +44,7 @@ fn heard(socket: &UdpSocket) -> (Vec<u8>, String) {
 
 #[test]
 fn what_comes_from_inside_goes_out_with_the_external_address() {
-    let Some(lab) = Up::new("nat") else { return };
+    let Some(lab) = RouterLab::new("nat") else { return };
     let half = nat(&lab, &[]);
     let (own, far, other) =
         (udp(&lab, "a", "10.0.1.9:5000"), udp(&lab, "b", "10.0.2.9:7"), udp(&lab, "b", "10.0.2.9:8"));
@@ -100,7 +100,7 @@ fn what_comes_from_inside_goes_out_with_the_external_address() {
 
 #[test]
 fn connections_are_carried_by_the_data_path() {
-    let Some(lab) = Up::new("natted") else { return };
+    let Some(lab) = RouterLab::new("natted") else { return };
     let half = nat(&lab, &[]);
     let listener = lab.at("b", || TcpListener::bind("10.0.2.9:80")).unwrap();
     let mut client = lab.at("a", || TcpStream::connect("10.0.2.9:80")).unwrap();
@@ -121,7 +121,7 @@ fn connections_are_carried_by_the_data_path() {
 
 #[test]
 fn ports_run_out() {
-    let Some(lab) = Up::new("natfull") else { return };
+    let Some(lab) = RouterLab::new("natfull") else { return };
     let half = nat(&lab, &["--ports", "6000-6001", "--interval", "100 ms"]);
     let far = udp(&lab, "b", "10.0.2.9:7");
     let own: Vec<_> = [5000, 5001, 5002].map(|port| udp(&lab, "a", &format!("10.0.1.9:{port}"))).into();
@@ -140,7 +140,7 @@ fn ports_run_out() {
 
 #[test]
 fn a_port_whose_binding_has_ended_is_nobodys_and_then_anothers() {
-    let Some(lab) = Up::new("natend") else { return };
+    let Some(lab) = RouterLab::new("natend") else { return };
     let half = nat(&lab, &["--ports", "6000-6000", "--udp", "1 s", "--interval", "100 ms"]);
     let far = udp(&lab, "b", "10.0.2.9:7");
     let [first, second] = [5000, 5001].map(|port| udp(&lab, "a", &format!("10.0.1.9:{port}")));
@@ -158,7 +158,7 @@ fn a_port_whose_binding_has_ended_is_nobodys_and_then_anothers() {
 
 #[test]
 fn hosts_are_limited() {
-    let Some(lab) = Up::new("natlimit") else { return };
+    let Some(lab) = RouterLab::new("natlimit") else { return };
     let half = nat(&lab, &["--each", "2", "--interval", "100 ms"]);
     let own: Vec<_> = (0..3).map(|port| udp(&lab, "a", &format!("10.0.1.9:{}", 5000 + port))).collect();
     for socket in &own {
@@ -173,7 +173,7 @@ fn hosts_are_limited() {
 
 #[test]
 fn what_one_that_was_killed_has_left_is_taken_over() {
-    let Some(lab) = Up::new("natagain") else { return };
+    let Some(lab) = RouterLab::new("natagain") else { return };
     let mut half = nat(&lab, &[]);
     let (own, far) = (udp(&lab, "a", "10.0.1.9:5000"), udp(&lab, "b", "10.0.2.9:7"));
     own.send_to(b"one", "10.0.2.9:7").unwrap();
@@ -214,7 +214,7 @@ fn what_one_that_was_killed_has_left_is_taken_over() {
 
 #[test]
 fn one_that_hung_leaves_the_other_what_it_has() {
-    let Some(lab) = Up::new("nathung") else { return };
+    let Some(lab) = RouterLab::new("nathung") else { return };
     let mut hung = nat(&lab, &[]);
     let (own, far) = (udp(&lab, "a", "10.0.1.9:5000"), udp(&lab, "b", "10.0.2.9:7"));
     hung.signal("-STOP");
@@ -235,7 +235,7 @@ fn one_that_hung_leaves_the_other_what_it_has() {
 
 #[test]
 fn external_addresses_that_do_not_lead_to_the_router_are_mentioned() {
-    let Some(lab) = Up::new("natastray") else { return };
+    let Some(lab) = RouterLab::new("natastray") else { return };
     // An unused address in b's network, then the router's own.
     for (external, is_astray) in [("10.0.2.7", true), (EXTERNAL, false)] {
         let half = lab.half(&["nat44", "r1", "--inside", "10.0.1.0/24", "--external", external, "--log"]);

@@ -3,15 +3,17 @@
 
 mod support;
 
-use longwire_lab::{Lab, abilities};
+use longwire_lab::Lab;
 use longwire_nesp::{
     Client, ETHERTYPE, MessageEnds, GROUP_ADDRESS, Item, Key, Kind, MessageKind, Operation, Request, Tags, Welcome,
     seal, wrap,
 };
 use longwire_port::raw::RawSocket;
 use serde_json::Value;
+use std::ops::Deref;
 use std::process::Output;
 use std::time::Duration;
+use support::lab::RunningLab;
 use support::{Folder, json, longwire, row, stderr, stdout};
 
 const SCENARIO: &str = r#"
@@ -34,40 +36,33 @@ rate = "10 Mbit/s"
 delay = "5 ms"
 "#;
 
-/// A lab with a folder for its key, taken down when dropped.
-struct Up {
-    name: String,
+/// A lab with a folder for its key.
+struct KeyedLab {
+    running: RunningLab,
     folder: Folder,
 }
 
-impl Drop for Up {
-    fn drop(&mut self) {
-        longwire(&["lab", "down", &self.name]);
+impl Deref for KeyedLab {
+    type Target = RunningLab;
+
+    fn deref(&self) -> &RunningLab {
+        &self.running
     }
 }
 
-impl Up {
+impl KeyedLab {
     /// Skips the test with a message if labs are impossible.
     fn new(test: &str, scenario: &str) -> Option<Self> {
-        let can = abilities();
-        for ability in [&can.root, &can.namespaces] {
-            if !ability.available {
-                println!("skipped {test}: {}", ability.reason);
-                return None;
-            }
-        }
-        let up = Self { name: format!("t{}-{test}", std::process::id()), folder: Folder::new(test) };
-        assert_eq!(longwire(&["nesp", "key", &up.folder.text("nesp.key")]).status.code(), Some(0));
-        let scenario = up.folder.write("s.toml", scenario);
-        json(&longwire(&["lab", "up", &scenario, "--name", &up.name, "--json"]), 0);
-        Some(up)
+        let folder = Folder::new(test);
+        assert_eq!(longwire(&["nesp", "key", &folder.text("nesp.key")]).status.code(), Some(0));
+        let running = RunningLab::of_file(test, &folder.write("s.toml", scenario))?;
+        Some(Self { running, folder })
     }
 
     /// Runs `longwire nesp` in a host with these words and this way of reaching the emulator.
     fn nesp(&self, host: &str, words: &[&str], reach: &[&str]) -> Output {
         let (program, key) = (env!("CARGO_BIN_EXE_longwire"), self.folder.text("nesp.key"));
-        let command = ["lab", "exec", &self.name, host, "--", program, "nesp"];
-        longwire(&[&command, words, reach, &["--key-file", &key]].concat())
+        self.exec(host, &[&[program, "nesp"], words, reach, &["--key-file", &key]].concat())
     }
 
     /// Standard error of `longwire nesp` in host a, which must exit with `code`.
@@ -81,10 +76,6 @@ impl Up {
     fn settings(&self, object: &str) -> Value {
         let got = json(&self.nesp("a", &["get", object, "--json"], ETHERNET), 0);
         got["rows"][0]["settings"].clone()
-    }
-
-    fn counted(&self) -> Value {
-        json(&longwire(&["ctl", "stats", &self.name, "--json"]), 0)
     }
 
     /// A setting of a link, from the control socket.
@@ -110,7 +101,7 @@ const UDP6: &[&str] = &["--udp", "fd00::fe"];
 
 #[test]
 fn a_host_reads_and_changes_settings_over_ethernet_and_udp() {
-    let Some(lab) = Up::new("nesp-set", SCENARIO) else { return };
+    let Some(lab) = KeyedLab::new("nesp-set", SCENARIO) else { return };
     let listed = json(&lab.nesp("a", &["list", "--settings", "--json"], ETHERNET), 0);
     assert_eq!(listed["rows"][0]["name"], "up.forward");
     assert_eq!(listed["rows"][1]["settings"]["delay"], "5 ms", "{listed:#}");
@@ -146,7 +137,7 @@ fn a_host_reads_and_changes_settings_over_ethernet_and_udp() {
         json(&lab.nesp("a", &["set", "up.forward", "rate=1mbit", "--at", "10000s", "--json"], ETHERNET), 0);
     assert_eq!(later["time_ns"], 10_000_000_000_000u64);
     assert_eq!(lab.setting("up.forward", "rate"), "4 Mbit/s");
-    let counted = lab.counted();
+    let counted = lab.stats();
     assert_eq!(row(&counted, "packets accounted for")["pass"], true, "{counted:#}");
     assert_eq!(row(&counted, "nesp")["measured"], 15, "{counted:#}");
     // The text shows it, too.
@@ -177,7 +168,7 @@ flows = [{ name = "voice", key = { protocol = "udp" } }]
 
 #[test]
 fn routes_weights_and_programs_of_routers_are_changed() {
-    let Some(lab) = Up::new("nesp-router", ROUTER) else { return };
+    let Some(lab) = KeyedLab::new("nesp-router", ROUTER) else { return };
     let said = |words: &[&str], code| lab.said(words, code);
     let settings = |object| lab.settings(object);
     let before = settings("router:west");
@@ -221,7 +212,7 @@ fn routes_weights_and_programs_of_routers_are_changed() {
 }
 
 /// A program: installed by name, its state written, shown, removed.
-fn programs_are_installed_and_removed(lab: &Up) {
+fn programs_are_installed_and_removed(lab: &KeyedLab) {
     let said = |words: &[&str], code| lab.said(words, code);
     let settings = |object| lab.settings(object);
     let install = [
@@ -334,7 +325,7 @@ fn misbehave(key: Key) {
 
 #[test]
 fn a_host_within_a_vlan_is_answered() {
-    let Some(lab) = Up::new("nesp-vlan", SCENARIO) else { return };
+    let Some(lab) = KeyedLab::new("nesp-vlan", SCENARIO) else { return };
     let key = Key::read(&std::fs::read_to_string(lab.folder.path("nesp.key")).unwrap()).unwrap();
     let open = Lab::open(&lab.name).unwrap();
     let speak = move || {
@@ -346,13 +337,13 @@ fn a_host_within_a_vlan_is_answered() {
     };
     open.host("a").unwrap().run(speak).unwrap();
     assert_eq!(lab.setting("up.forward", "rate"), "8 Mbit/s");
-    let counted = lab.counted();
+    let counted = lab.stats();
     assert_eq!(row(&counted, "packets accounted for")["pass"], true, "{counted:#}");
 }
 
 #[test]
 fn strangers_replays_and_floods_change_nothing() {
-    let Some(lab) = Up::new("nesp-refused", SCENARIO) else { return };
+    let Some(lab) = KeyedLab::new("nesp-refused", SCENARIO) else { return };
     // From a port where it is not allowed.
     let stranger = lab.nesp("b", &["list", "--timeout", "300ms"], ETHERNET);
     assert_eq!(stranger.status.code(), Some(2));
@@ -361,7 +352,7 @@ fn strangers_replays_and_floods_change_nothing() {
     let open = Lab::open(&lab.name).unwrap();
     open.host("a").unwrap().run(move || misbehave(key)).unwrap();
     assert_eq!(lab.setting("up.forward", "rate"), "2 Mbit/s");
-    let counted = lab.counted();
+    let counted = lab.stats();
     let nesp = row(&counted, "nesp");
     let count = |name: &str| nesp[name].as_u64().unwrap_or_else(|| panic!("no {name} in {nesp:#}"));
     assert_eq!(

@@ -5,6 +5,7 @@ mod support;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::process::Command;
+use support::lab::can_make_labs;
 use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
 /// A link with a queue that overflows, and random loss.
@@ -335,9 +336,7 @@ fn links_that_join_are_logged() {
 /// What the hosts' kernels say when their interfaces come up is enough to count.
 #[test]
 fn a_real_run_is_logged() {
-    let ability = longwire_lab::abilities().namespaces;
-    if !ability.available {
-        println!("a_real_run_is_logged: skipped: {}", ability.reason);
+    if !can_make_labs("a_real_run_is_logged") {
         return;
     }
     let folder = Folder::new("log-real");

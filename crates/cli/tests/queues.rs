@@ -6,6 +6,7 @@ mod support;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use support::lab::can_make_labs;
 use support::{Folder, longwire, row, stderr, stdout};
 
 /// Three namespaces, removed at the end: the one in which Longwire runs, and one on each side of it.
@@ -16,12 +17,8 @@ const SIDES: [&str; 2] = ["l", "r"];
 impl Nets {
     /// Returns none, with a message, if namespaces are impossible.
     fn new(test: &str) -> Option<Self> {
-        let can = longwire_lab::abilities();
-        for ability in [&can.root, &can.namespaces] {
-            if !ability.available {
-                println!("skipped {test}: {}", ability.reason);
-                return None;
-            }
+        if !can_make_labs(test) {
+            return None;
         }
         let nets = Self(format!("t{}-{test}-", std::process::id()));
         for net in ["m", "l", "r"] {

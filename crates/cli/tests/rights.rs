@@ -2,9 +2,10 @@
 
 mod support;
 
-use longwire_lab::{Lab, abilities};
+use longwire_lab::Lab;
 use std::fs;
 use std::process::Command;
+use support::lab::can_make_labs;
 use support::started::Started;
 use support::{Folder, longwire, stderr, stdout};
 
@@ -61,11 +62,8 @@ fn assert_rights(what: &str, pid: u32, extra: &[u32], fixed: bool) {
 #[test]
 fn an_instance_has_no_rights_that_it_does_not_need() {
     let test = "an_instance_has_no_rights_that_it_does_not_need";
-    let can = abilities();
-    for ability in [&can.root, &can.namespaces] {
-        if !ability.available {
-            return println!("skipped {test}: {}", ability.reason);
-        }
+    if !can_make_labs(test) {
+        return;
     }
     let folder = Folder::new("rights");
     let file = folder.write("hosts.toml", HOSTS);
@@ -103,11 +101,8 @@ fn an_instance_has_no_rights_that_it_does_not_need() {
 #[test]
 fn a_command_has_its_caller_s_rights() {
     let test = "a_command_has_its_caller_s_rights";
-    let can = abilities();
-    for ability in [&can.root, &can.namespaces] {
-        if !ability.available {
-            return println!("skipped {test}: {}", ability.reason);
-        }
+    if !can_make_labs(test) {
+        return;
     }
     let folder = Folder::new("rights");
     let up = folder.text("up");

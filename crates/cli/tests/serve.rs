@@ -8,6 +8,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
 use std::process::{Command, Stdio};
+use support::lab::can_make_labs;
 use support::service::{Service, TWO_PORTS};
 use support::{Folder, json, longwire, row, stderr, stdout};
 
@@ -253,9 +254,7 @@ fn a_killed_service_starts_from_what_ran_last() {
 
 #[test]
 fn what_a_killed_service_leaves_is_removed_by_the_next() {
-    let ability = longwire_lab::abilities().namespaces;
-    if !ability.available {
-        println!("what_a_killed_service_leaves_is_removed_by_the_next: skipped: {}", ability.reason);
+    if !can_make_labs("what_a_killed_service_leaves_is_removed_by_the_next") {
         return;
     }
     let folder = Folder::new("serve-killed");

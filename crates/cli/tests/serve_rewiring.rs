@@ -5,6 +5,7 @@ mod support;
 use longwire_lab::Lab;
 use serde_json::Value;
 use std::process::{Child, Stdio};
+use support::lab::can_make_labs;
 use support::service::Service;
 use support::{Folder, json, row, stderr, stdout};
 
@@ -163,9 +164,7 @@ fn lost_nothing(ping: Child) {
 
 #[test]
 fn nothing_is_lost_elsewhere_while_files_come_and_go() {
-    let ability = longwire_lab::abilities().namespaces;
-    if !ability.available {
-        println!("nothing_is_lost_elsewhere_while_files_come_and_go: skipped: {}", ability.reason);
+    if !can_make_labs("nothing_is_lost_elsewhere_while_files_come_and_go") {
         return;
     }
     let folder = Folder::new("apply-hosts");
@@ -219,9 +218,7 @@ fn nothing_is_lost_elsewhere_while_files_come_and_go() {
 /// Hosts and a bridge come and go beside a router, and one leaves from the middle.
 #[test]
 fn hosts_and_bridges_come_and_go_beside_a_router() {
-    let ability = longwire_lab::abilities().namespaces;
-    if !ability.available {
-        println!("hosts_and_bridges_come_and_go_beside_a_router: skipped: {}", ability.reason);
+    if !can_make_labs("hosts_and_bridges_come_and_go_beside_a_router") {
         return;
     }
     let folder = Folder::new("apply-router");

@@ -9,6 +9,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use support::lab::can_make_labs;
 use support::{Folder, json, longwire, row};
 
 /// Time limit for events that must happen.
@@ -34,9 +35,7 @@ enum FarEnds {
 impl Net {
     /// None, with a message, if namespaces are impossible.
     fn new(test: &str, what: &str, far: FarEnds) -> Option<Self> {
-        let ability = longwire_lab::abilities().namespaces;
-        if !ability.available {
-            println!("{test}: skipped: {}", ability.reason);
+        if !can_make_labs(test) {
             return None;
         }
         let net = Self { name: format!("lw{}-{what}", std::process::id()), far };

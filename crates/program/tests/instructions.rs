@@ -255,7 +255,7 @@ fn programs_that_cannot_be_are_refused() {
     assert_eq!(message("95"), "the program is 1 B long, which is no multiple of 8");
     assert_eq!(
         message("0500010000000000950000000000000018"),
-        "the program has 17 bytes, which is no multiple of 8"
+        "the program is 17 B long, which is no multiple of 8"
     );
     assert_eq!(
         message("05000100000000009500000000000000"),

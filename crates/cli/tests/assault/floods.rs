@@ -1,8 +1,9 @@
 //! A flood on one link, and a victim on another: in virtual time, where expectations are exact, and in real
 //! time, where none of the victim's packets may be lost.
 
+use super::support::lab::RunningLab;
 use super::support::{Folder, json, longwire, row};
-use super::{Lab, PATIENCE, times};
+use super::{PATIENCE, times};
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
@@ -54,7 +55,7 @@ const EACH: u64 = 300;
 fn a_flood_in_real_time_takes_nothing_of_its_neighbours() {
     let folder = Folder::new("flooded");
     let file = folder.write("flood.toml", scenario("").split("[[source]]").next().unwrap());
-    let Some(lab) = Lab::up("a_flood_in_real_time_takes_nothing_of_its_neighbours", &file) else { return };
+    let Some(lab) = RunningLab::of_file("flood", &file) else { return };
     let open = longwire_lab::Lab::open(&lab.name).unwrap();
     let host = |name| open.host(name).unwrap();
     let bind = |name, address: &'static str| host(name).run(|| UdpSocket::bind(address)).unwrap().unwrap();

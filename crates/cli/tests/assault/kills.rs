@@ -3,7 +3,8 @@
 
 use super::support::{longwire, stderr};
 use super::victims::{Round, Scene, VICTIMS, Victim, prepare};
-use super::{Dice, PATIENCE, may_make_labs, times, until, wait, whole};
+use super::support::lab::can_make_labs;
+use super::{Dice, PATIENCE, times, until, wait, whole};
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -47,7 +48,7 @@ fn traces(name: &str, process: u32) -> Vec<String> {
 
 #[test]
 fn killed_commands_leave_nothing() {
-    if !may_make_labs("killed_commands_leave_nothing") {
+    if !can_make_labs("killed_commands_leave_nothing") {
         return;
     }
     let mut dice = Dice::new("killed_commands_leave_nothing");

@@ -17,7 +17,6 @@ mod victims;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -57,44 +56,6 @@ impl Dice {
 
     fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
-    }
-}
-
-/// Whether tests can make namespaces; prints the reason if not.
-fn may_make_labs(test: &str) -> bool {
-    let can = longwire_lab::abilities();
-    for ability in [&can.root, &can.namespaces] {
-        if !ability.available {
-            println!("skipped {test}: {}", ability.reason);
-            return false;
-        }
-    }
-    true
-}
-
-/// A lab that is taken down when dropped.
-struct Lab {
-    name: String,
-}
-
-impl Lab {
-    /// Skips the test with a message if labs are impossible.
-    fn up(test: &str, scenario: &str) -> Option<Self> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        if !may_make_labs(test) {
-            return None;
-        }
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let lab = Self { name: format!("assault{}-{number}", std::process::id()) };
-        let up = support::longwire(&["lab", "up", scenario, "--name", &lab.name]);
-        assert!(up.status.success(), "{}", support::stderr(&up));
-        Some(lab)
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        support::longwire(&["lab", "down", &self.name]);
     }
 }
 

@@ -1,7 +1,8 @@
 //! A client of the API that violates every rule, while other clients must be served.
 
 use super::support::{Folder, longwire, stderr};
-use super::{Dice, PATIENCE, may_make_labs, times, until, wait};
+use super::support::lab::can_make_labs;
+use super::{Dice, PATIENCE, times, until, wait};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -38,7 +39,7 @@ fn requests(dice: &mut Dice) -> Vec<Vec<u8>> {
 
 #[test]
 fn nonsense_keeps_nobody_else_waiting() {
-    if !may_make_labs("nonsense_keeps_nobody_else_waiting") {
+    if !can_make_labs("nonsense_keeps_nobody_else_waiting") {
         return;
     }
     let mut dice = Dice::new("nonsense_keeps_nobody_else_waiting");

@@ -1,8 +1,9 @@
 //! A control process that corrupts the memory shared with the router: it is cut off, and the router and the
 //! service beside it continue.
 
+use super::support::lab::RunningLab;
 use super::support::{json, longwire, repository, row, stderr, stdout};
-use super::{Dice, Lab, times, until, wait};
+use super::{Dice, times, until, wait};
 use serde_json::Value;
 use std::process::{Child, Command, Stdio};
 
@@ -75,7 +76,7 @@ fn a_process_that_scribbles_over_its_rings_harms_nobody_else() {
         return println!("skipped {test}: there is no python3");
     }
     let scenario = repository("scenarios/levels.toml").display().to_string();
-    let Some(lab) = Lab::up(test, &scenario) else { return };
+    let Some(lab) = RunningLab::of_file("scribbles", &scenario) else { return };
     let mut dice = Dice::new(test);
     let host = |script: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));

@@ -1,7 +1,8 @@
 //! A run under traffic with continuous changes: all packets stay accounted for, and its memory stays bounded.
 
 use super::support::{Folder, json, longwire, row, stderr};
-use super::{Dice, PATIENCE, may_make_labs, times, until, wait, whole};
+use super::support::lab::can_make_labs;
+use super::{Dice, PATIENCE, times, until, wait, whole};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -56,7 +57,7 @@ fn resident(process: u32) -> u64 {
 
 #[test]
 fn changes_without_a_pause_lose_nothing() {
-    if !may_make_labs("changes_without_a_pause_lose_nothing") {
+    if !can_make_labs("changes_without_a_pause_lose_nothing") {
         return;
     }
     let mut dice = Dice::new("changes_without_a_pause_lose_nothing");

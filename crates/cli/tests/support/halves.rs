@@ -1,10 +1,12 @@
 //! A router between two hosts, and control halves beside it.
 
-use super::{json, longwire, repository, stderr};
+use super::lab::{RunningLab, are_available};
+use super::{json, longwire, repository};
 use longwire_lab::{Lab, abilities};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpStream};
+use std::ops::Deref;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -16,27 +18,21 @@ pub const PATIENCE: Duration = Duration::from_secs(100);
 pub const MOMENT: Duration = Duration::from_millis(500);
 
 /// A lab with a router between hosts a and b, taken down when dropped.
-pub struct Up {
-    pub name: String,
+pub struct RouterLab {
+    running: RunningLab,
     pub lab: Lab,
 }
 
-impl Up {
+impl RouterLab {
     /// Skips the test with a message if labs are impossible.
     pub fn new(test: &str) -> Option<Self> {
-        let can = abilities();
-        for ability in [&can.root, &can.namespaces, &can.tap] {
-            if !ability.available {
-                println!("skipped {test}: {}", ability.reason);
-                return None;
-            }
+        if !are_available(test, &[&abilities().tap]) {
+            return None;
         }
-        let name = format!("t{}-{test}", std::process::id());
         let scenario = repository("scenarios/control-halves.toml").display().to_string();
-        let up = longwire(&["lab", "up", &scenario, "--name", &name]);
-        assert!(up.status.success(), "{}", stderr(&up));
-        let lab = Lab::open(&name).unwrap();
-        Some(Self { name, lab })
+        let running = RunningLab::of_file(test, &scenario)?;
+        let lab = Lab::open(&running.name).unwrap();
+        Some(Self { running, lab })
     }
 
     /// Runs a function in a host's network.
@@ -81,16 +77,18 @@ impl Up {
     }
 }
 
-impl Drop for Up {
-    fn drop(&mut self) {
-        longwire(&["lab", "down", &self.name]);
+impl Deref for RouterLab {
+    type Target = RunningLab;
+
+    fn deref(&self) -> &RunningLab {
+        &self.running
     }
 }
 
 /// Sets a flag when dropped, which ends a thread's loop.
-pub struct Ends<'f>(pub &'f AtomicBool);
+pub struct SetWhenDropped<'f>(pub &'f AtomicBool);
 
-impl Drop for Ends<'_> {
+impl Drop for SetWhenDropped<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

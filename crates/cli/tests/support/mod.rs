@@ -2,6 +2,7 @@
 #![allow(unused, reason = "each test program includes this module and uses its own part")]
 
 pub mod halves;
+pub mod lab;
 pub mod service;
 pub mod started;
 

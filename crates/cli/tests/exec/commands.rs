@@ -1,0 +1,224 @@
+//! A command on a link: reach, rights, exit codes and reports.
+
+use crate::support::{Folder, longwire, row, stderr, stdout};
+use crate::{LONGWIRE, Machine, NOBODY, least_rtt};
+use std::io::BufRead;
+use std::os::unix::fs::{MetadataExt, chown};
+
+#[test]
+fn a_command_reaches_outside_through_the_link() {
+    let Some(machine) = Machine::new("outside") else { return };
+    let before = machine.settings();
+    let report = Folder::new("report");
+    let file = report.text("exec.json");
+    let json_to = format!("--json={file}");
+    // Host b has no route to the command's address: replies only come through address translation.
+    let ping = "ping -q -c 3 -i 0.2 10.77.0.2; cat /proc/sys/net/ipv4/ip_forward; exit 7";
+    let output = machine.exec(&["--delay", "15ms", "--down", "delay=25ms", &json_to, "--", "sh", "-c", ping]);
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    let rtt = least_rtt(&stdout(&output));
+    assert!((40.0..60.0).contains(&rtt), "{rtt}");
+    // Twice 98 bytes at any rate, and 15 and 25 ms; three questions and answers are too few to say that 99 %
+    // are in time.
+    let said = stderr(&output);
+    let [round_trip, verdict] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
+    assert_eq!(round_trip, "longwire: round trip will be about 40.00 ms");
+    assert!(
+        verdict.contains("too few packets to judge (6)") || verdict.contains("not faithful: "),
+        "{verdict}"
+    );
+    assert_eq!(machine.settings(), before);
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert_eq!((&report["command"], &report["exit_code"]), (&"exec".into(), &7.into()));
+    assert!(report["fidelity"]["faithful"].is_boolean());
+    // Three questions, and no ARP before them.
+    assert_eq!(row(&report, "link up")["out_packets"].as_u64(), Some(3));
+}
+
+/// The machine's own end is reachable by IPv6 even without other IPv6, and only the command's packets cross
+/// the link.
+#[test]
+fn the_machine_is_reached_by_ipv6_through_the_link() {
+    let Some(machine) = Machine::new("ipv6") else { return };
+    let before = machine.settings();
+    let report = Folder::new("report6");
+    let json_to = format!("--json={}", report.text("exec.json"));
+    let ping = "ping -q -c 3 -i 0.2 $LONGWIRE_FAR_IPV6; ip -6 route show default";
+    let output = machine.exec(&["-q", "--delay", "15ms", &json_to, "--", "sh", "-c", ping]);
+    let said = stdout(&output);
+    assert!((30.0..50.0).contains(&least_rtt(&said)), "{said}");
+    assert!(!said.contains("default"), "there is no way out by IPv6: {said}");
+    assert_eq!(machine.settings(), before);
+    let report = std::fs::read(report.text("exec.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+    for link in ["link up", "link down"] {
+        assert_eq!(row(&report, link)["out_packets"].as_u64(), Some(3));
+    }
+}
+
+#[test]
+fn a_command_runs_as_another_user() {
+    let Some(machine) = Machine::new("user") else { return };
+    let folder = Folder::new("user");
+    chown(folder.path("."), Some(NOBODY), Some(NOBODY)).unwrap();
+    let file = folder.text("made");
+    let script =
+        format!("id -u; id -g; id -G; echo $USER $LOGNAME; grep CapEff /proc/self/status; : > {file}");
+    let ran = machine.exec(&["-q", "--user", "nobody", "--", "sh", "-c", &script]);
+    let said = stdout(&ran);
+    let expected = ["65534", "65534", "65534", "nobody nobody", "CapEff:\t0000000000000000"];
+    assert_eq!(said.lines().collect::<Vec<_>>(), expected, "{}", stderr(&ran));
+    let made = std::fs::metadata(&file).unwrap();
+    assert_eq!((made.uid(), made.gid()), (NOBODY, NOBODY));
+    let unknown = machine.exec(&["--user", "no-such-user", "--", "true"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains("there is no user \"no-such-user\""), "{}", stderr(&unknown));
+}
+
+#[test]
+fn files_of_a_run_are_the_caller_s() {
+    let Some(machine) = Machine::new("owner") else { return };
+    let folder = Folder::new("owner");
+    let names = ["run.pcapng", "run.log", "run.json", "old.json"];
+    let [record, log, json, old] = names.map(|name| folder.text(name));
+    std::fs::write(&old, "").unwrap();
+    let run = |json: &str| {
+        let options = format!("--record {record} --messages {log} --json={json} -- true");
+        machine.sh(&format!("SUDO_UID={NOBODY} SUDO_GID={NOBODY} {LONGWIRE} exec {options}"))
+    };
+    for json in [&json, &old] {
+        let ran = run(json);
+        assert!(ran.status.success(), "{}", stderr(&ran));
+        assert!(std::fs::read_to_string(json).unwrap().contains("\"exec\""));
+    }
+    let owners = names.map(|name| std::fs::metadata(folder.path(name)).unwrap().uid());
+    assert_eq!(owners, [NOBODY, NOBODY, NOBODY, 0]);
+}
+
+/// Answers on their way to an interface that is taken down are lost by the emulator, not by the link.
+#[test]
+fn what_is_not_faithful_fails_if_that_is_required() {
+    let Some(machine) = Machine::new("required") else { return };
+    let folder = Folder::new("required");
+    let (log, capture) = (folder.text("exec.log"), folder.text("exec.pcapng"));
+    let (log_to, record_to) = (format!("--messages={log}"), format!("--record={capture}"));
+    let script =
+        "(sleep 0.3; ip link set eth0 down) & ping -q -i 0.05 -c 20 -W 1 $LONGWIRE_FAR; wait; exit 0";
+    let exec = |script: &str| {
+        let options =
+            ["--delay", "200ms", "--require-faithful", &log_to, &record_to, "--", "sh", "-c", script];
+        machine.exec(&options)
+    };
+    let output = exec(script);
+    let said = std::fs::read_to_string(&log).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{said}{}", stderr(&output));
+    assert!(said.contains("not faithful: interface down ("), "{said}");
+    assert_eq!(stderr(&output), "", "what is said goes to the log");
+    // A failing command's own code is kept.
+    let output = exec(&script.replace("exit 0", "exit 9"));
+    assert_eq!(output.status.code(), Some(9));
+    // A section header block, and more than that (pcapng).
+    let bytes = std::fs::read(&capture).unwrap();
+    assert!(bytes.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]) && bytes.len() > 1000, "{} bytes", bytes.len());
+}
+
+#[test]
+fn it_can_be_nested() {
+    let Some(machine) = Machine::new("nested") else { return };
+    let before = machine.settings();
+    let inner = [
+        "--",
+        LONGWIRE,
+        "exec",
+        "-q",
+        "--delay",
+        "10ms",
+        "--",
+        "ping",
+        "-q",
+        "-c",
+        "3",
+        "-i",
+        "0.2",
+        "10.77.0.2",
+    ];
+    let output = machine.exec(&[&["-q", "--delay", "20ms"], &inner[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+    let rtt = least_rtt(&stdout(&output));
+    assert!((60.0..90.0).contains(&rtt), "{rtt}");
+    assert_eq!(stderr(&output), "");
+    assert_eq!(machine.settings(), before);
+}
+
+#[test]
+fn exit_codes_signals_and_streams_are_the_commands_own() {
+    let Some(machine) = Machine::new("codes") else { return };
+    let before = machine.settings();
+    for (command, code) in [
+        (&["sh", "-c", "exit 0"][..], 0),
+        (&["sh", "-c", "kill -KILL $$"], 137),
+        (&["longwire-no-such-program"], 127),
+        (&["/"], 126),
+    ] {
+        let output = machine.exec(&[&["-q", "--"], command].concat());
+        assert_eq!(output.status.code(), Some(code), "{command:?}: {}", stderr(&output));
+    }
+    // SIGINT sent only to longwire is forwarded to the command; then everything is restored as usual. Shells
+    // let their background jobs ignore it, and it stays ignored.
+    let script = format!(
+        "mkfifo $0; env --default-signal=INT \
+         {LONGWIRE} exec -q -- sh -c 'trap \"echo got it; exit 3\" INT; echo > $0; while :; do sleep 0.05; \
+         done' $0 &
+         read line < $0; kill -INT $!; wait $!; echo code $?"
+    );
+    let folder = Folder::new("signal");
+    let fifo = folder.text("ready");
+    let output =
+        longwire(&["lab", "exec", &machine.name, "a", "--", "timeout", "40", "sh", "-c", &script, &fifo]);
+    assert_eq!(stdout(&output), "got it\ncode 3\n", "{}", stderr(&output));
+    // Standard input passes through.
+    let echoed = machine.sh(&format!("echo hello | {LONGWIRE} exec -q -- cat"));
+    assert_eq!(stdout(&echoed), "hello\n");
+    assert_eq!(machine.settings(), before);
+}
+
+#[test]
+fn the_report_is_json_in_a_file_or_on_standard_error() {
+    let Some(machine) = Machine::new("json") else { return };
+    let folder = Folder::new("report");
+    let file = folder.text("report.json");
+    let to_file = machine.exec(&["-q", &format!("--json={file}"), "--", "echo", "said"]);
+    assert_eq!((stdout(&to_file).as_str(), stderr(&to_file).as_str()), ("said\n", ""));
+    let mut texts = vec![std::fs::read_to_string(&file).unwrap()];
+    // The command is not a file name, with or without two hyphens before it.
+    for command in [&["--", "echo", "said"][..], &["echo", "said"]] {
+        let to_error = machine.exec(&[&["-q", "--json"], command].concat());
+        assert_eq!(stdout(&to_error), "said\n", "{}", stderr(&to_error));
+        texts.push(stderr(&to_error));
+    }
+    for text in texts {
+        let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((report["command"].as_str(), report["exit_code"].as_u64()), (Some("exec"), Some(0)));
+    }
+    let failed = machine.exec(&[&format!("--json={file}"), "--profile", "ltee", "--", "true"]);
+    assert_eq!((failed.status.code(), stdout(&failed).as_str()), (Some(2), ""));
+    let error: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert!(error["error"].as_str().unwrap().contains("ltee"), "{error:#}");
+}
+
+#[test]
+fn wrong_options_are_reported_before_anything_is_made() {
+    let error = |args: &[&str]| {
+        let output = longwire(&[&["exec"], args].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        stderr(&output)
+    };
+    assert!(error(&["--rate", "10 Mbitt", "--", "true"]).contains("Mbit/s"));
+    assert!(error(&["--up", "rate=10Mbitt", "--", "true"]).contains("up"));
+    assert!(error(&["--down", "dealy=1ms", "--", "true"]).contains("delay"));
+    assert!(error(&["--queue", "many", "--", "true"]).contains("queue"));
+    assert!(error(&["--localhost=http", "--", "true"]).contains("neither a port nor a range"));
+    assert!(error(&["--publish", "1-2000", "--", "true"]).contains("1024"));
+    assert!(error(&["--mtu", "10", "--", "true"]).contains("576"));
+    assert!(error(&["--jitter", "5ms", "--", "true"]).contains("--jitter"), "no command begins with a dash");
+}

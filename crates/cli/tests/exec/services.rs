@@ -1,0 +1,167 @@
+//! Services of the machine and of the command.
+
+use crate::support::{Folder, longwire, stderr, stdout};
+use crate::{LONGWIRE, Machine, NOBODY};
+use longwire_lab::{Lab, Namespace};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::chown;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A daemon left by a service, in its own session, neither outlives the run nor listens on addresses of the
+/// machine other than the far end's.
+#[test]
+fn services_are_reached_through_the_link_only_and_end_with_the_run() {
+    let Some(machine) = Machine::new("serve") else { return };
+    let serve = format!("(setsid {LONGWIRE} traffic receive --port 7001 &)");
+    let send = |to: &str| format!("{LONGWIRE} traffic send tcp {to} --port 7001 --bytes 1kB >&2");
+    // 10.77.0.1 is the machine's address on its other network.
+    let script = format!("{} && echo far; {} && echo machine", send("$LONGWIRE_FAR"), send("10.77.0.1"));
+    let output = machine.exec(&["-q", "--serve", &serve, "--", "sh", "-c", &script]);
+    assert_eq!(stdout(&output), "far\n", "{}", stderr(&output));
+    assert_eq!(stdout(&machine.sh("ss -Hltn")), "");
+    // It may also run as another user, and can't hinder its end then.
+    let folder = Folder::new("serve");
+    chown(folder.path("."), Some(NOBODY), Some(NOBODY)).unwrap();
+    let file = folder.text("by");
+    let program = folder.text("longwire");
+    std::fs::copy(LONGWIRE, &program).unwrap();
+    let serve = format!(
+        "id -u > {file}; grep CapEff /proc/self/status >> {file}; exec {program} traffic receive --port 7002"
+    );
+    let options = ["-q", "--serve-user", "nobody", "--serve", &serve, "--", "cat", &file];
+    let output = machine.exec(&options);
+    assert_eq!(stdout(&output), "65534\nCapEff:\t0000000000000000\n", "{}", stderr(&output));
+    assert_eq!(stdout(&machine.sh("ss -Hltn")), "");
+}
+
+/// A service on the loopback of a lab's host a, over TCP and UDP on one port: it answers with the client's
+/// address.
+pub struct Loopback {
+    pub port: u16,
+    pub udp: UdpSocket,
+    pub threads: [JoinHandle<()>; 2],
+}
+
+impl Loopback {
+    pub fn start(machine: &Machine) -> Self {
+        let lab = Lab::open(&machine.name).unwrap();
+        let host = lab.host("a").unwrap();
+        let bound = host.run(|| {
+            let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+            let udp = UdpSocket::bind(tcp.local_addr().unwrap()).unwrap();
+            (tcp, udp)
+        });
+        let (tcp, udp) = bound.unwrap();
+        let (port, own) = (tcp.local_addr().unwrap().port(), udp.try_clone().unwrap());
+        let streams = std::thread::spawn(move || {
+            let (mut stream, from) = tcp.accept().unwrap();
+            let mut question = String::new();
+            BufReader::new(&stream).read_line(&mut question).unwrap();
+            write!(stream, "{} asked {question}", from.ip()).unwrap();
+        });
+        let datagrams = std::thread::spawn(move || {
+            let mut buffer = [0; 100];
+            let (length, from) = udp.recv_from(&mut buffer).unwrap();
+            let text = format!("{} asked {}", from.ip(), String::from_utf8_lossy(&buffer[..length]));
+            udp.send_to(text.as_bytes(), from).unwrap();
+        });
+        Self { port, udp: own, threads: [streams, datagrams] }
+    }
+
+    pub fn join(self) {
+        self.threads.into_iter().for_each(|thread| thread.join().unwrap());
+        drop(self.udp);
+    }
+}
+
+/// A bash script that queries by TCP and UDP and prints the duration of both in ms. bash's own `read` takes a
+/// byte at a time, and would lose the rest of a datagram.
+pub fn asking(host: &str, port: u16) -> String {
+    format!(
+        "for kind in tcp udp; do
+            begin=$(date +%s%N)
+            exec 3<>/dev/$kind/{host}/{port}; echo by $kind >&3; line=$(head -n 1 <&3)
+            echo \"$line, after $(( ($(date +%s%N) - begin) / 1000000 ))\"
+        done"
+    )
+}
+
+/// Checks the answers, and that both crossed the link: a connection takes a round trip more than a datagram.
+pub fn assert_asked(text: &str, least: [u32; 2]) {
+    let lines: Vec<_> = text.lines().collect();
+    for ((line, kind), least) in lines.iter().zip(["tcp", "udp"]).zip(least) {
+        let took = line.strip_prefix(&format!("127.0.0.1 asked by {kind}, after "));
+        let took: u32 = took.unwrap_or_else(|| panic!("{text}")).parse().unwrap();
+        assert!(took >= least, "{text}");
+    }
+    assert_eq!(lines.len(), 2, "{text}");
+}
+
+#[test]
+fn services_of_the_loopback_are_reached_through_the_link() {
+    let Some(machine) = Machine::new("localhost") else { return };
+    let before = machine.settings();
+    for (listed, host) in [(false, "127.0.0.1"), (true, "127.0.0.1"), (false, "::1"), (true, "::1")] {
+        let service = Loopback::start(&machine);
+        let option =
+            if listed { format!("--localhost=9-10,{}", service.port) } else { "--localhost".to_owned() };
+        // Connections of the machine's own programs do not come through the relay, nor do its neighbours'.
+        let script = format!(
+            "ip netns exec lw-{}-a bash -c \"exec 3<>/dev/tcp/$LONGWIRE_FAR/{}\" 2> /dev/null && echo in
+            {}",
+            machine.name,
+            service.port,
+            asking(host, service.port)
+        );
+        let output = machine.exec(&["-q", "--delay", "20ms", &option, "--", "bash", "-c", &script]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_asked(&stdout(&output), [80, 40]);
+        service.join();
+    }
+    // Without it, the command's loopback is its own.
+    let script = "exec 3<>/dev/tcp/127.0.0.1/9";
+    assert_ne!(machine.exec(&["-q", "--", "bash", "-c", script]).status.code(), Some(0));
+    assert_eq!(machine.settings(), before);
+}
+
+#[test]
+fn a_commands_server_is_reached_from_the_machine_through_the_link() {
+    let Some(machine) = Machine::new("publish") else { return };
+    let mut running = Command::new(LONGWIRE)
+        .args(["lab", "exec", &machine.name, "a", "--", LONGWIRE, "exec", "-q", "--delay", "20ms"])
+        .args(["--publish", "7003", "--", "sh", "-c", "echo $$; read end"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut command = String::new();
+    BufReader::new(running.stdout.take().unwrap()).read_line(&mut command).unwrap();
+    let inside = Namespace::at(Path::new(&format!("/proc/{}/ns/net", command.trim()))).unwrap();
+    let server = inside.run(|| TcpListener::bind("127.0.0.1:7003").unwrap()).unwrap();
+    let lab = Lab::open(&machine.name).unwrap();
+    let begin = Instant::now();
+    let client = lab.host("a").unwrap().run(|| TcpStream::connect("127.0.0.1:7003").unwrap()).unwrap();
+    let (served, _) = server.accept().unwrap();
+    (&client).write_all(b"question\n").unwrap();
+    let mut line = String::new();
+    BufReader::new(&served).read_line(&mut line).unwrap();
+    assert_eq!(line, "question\n");
+    (&served).write_all(b"answer\n").unwrap();
+    line.clear();
+    BufReader::new(&client).read_line(&mut line).unwrap();
+    assert_eq!(line, "answer\n");
+    // To the near end and back for the connection, there for the question, and back for the answer.
+    assert!(begin.elapsed() >= Duration::from_millis(80));
+    drop((client, served, running.stdin.take()));
+    assert!(running.wait().is_ok());
+    let taken = machine.sh(&format!(
+        "{LONGWIRE} traffic receive --bind 127.0.0.1 --port 7004 & \
+         while ! ss -Hltn | grep -q :7004; do :; done; \
+         {LONGWIRE} exec -q --publish 7004 -- true; echo $?; kill $!"
+    ));
+    assert_eq!(stdout(&taken), "2\n", "a port that is taken is no one else's: {}", stderr(&taken));
+}
