@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use support::lab::can_make_labs;
-use support::service::{Service, TWO_PORTS};
+use support::service::{ROUTED, Service, TWO_PORTS};
 use support::{Folder, longwire, stdout};
 
 /// A run with a dashboard.
@@ -278,30 +278,12 @@ fn a_token_is_asked_for_and_kept_in_the_tab() {
     assert_eq!(service.end(), Some(0));
 }
 
-/// A router with a flow and a program, a medium, and a source: one object of each kind.
-const EVERY_KIND: &str = r#"
-[[port]]
-name = "a"
-driver = "source"
-addresses = "10.0.1.9/24"
-
-[[port]]
-name = "b"
-driver = "source"
-addresses = "10.0.2.9/24"
-
-[[router]]
-name = "r"
-ports = [
-  { port = "a", addresses = "10.0.1.1/24" },
-  { port = "b", addresses = "10.0.2.1/24" },
-]
-scheduler = "gmr3"
-processors = 1
-clock = "600 MHz"
-cycles = 600
-flows = [{ name = "voice", key = { source = "10.0.1.9" }, weight = 3 }]
-
+/// [`ROUTED`] with a flow and a program instead of a route, and a medium: one object of each kind.
+fn every_kind() -> String {
+    let flow = "scheduler = \"gmr3\"\nprocessors = 1\nclock = \"600 MHz\"\ncycles = 600\n\
+                flows = [{ name = \"voice\", key = { source = \"10.0.1.9\" }, weight = 3 }]";
+    let routed = ROUTED.replace("routes = [{ to = \"10.7.0.0/16\", via = \"10.0.2.9\" }]", flow);
+    let others = r#"
 [[forwarder]]
 router = "r"
 program = "syn-monitor"
@@ -320,23 +302,13 @@ driver = "source"
 addresses = "10.0.3.1"
 
 [[link]]
-name = "up"
-from = "a"
-to = "b"
-delay = "10 ms"
-
-[[link]]
 name = "radio"
 from = "c"
 to = "air"
 medium = "cell"
-
-[[source]]
-name = "video"
-from = "a"
-to = "b"
-rate = "1 Mbit/s"
 "#;
+    routed + others
+}
 
 /// Chooses an object by the tab of its kind and its row.
 fn choose(browser: &mut Browser, kind: &str, name: &str) {
@@ -359,7 +331,7 @@ fn objects_of_every_kind_are_changed_in_place() {
     let test = "objects_of_every_kind_are_changed_in_place";
     let folder = Folder::new("dashboard-kinds");
     let Some(mut browser) = Browser::start(test, &folder.path("profile")) else { return };
-    let file = folder.write("every.toml", EVERY_KIND);
+    let file = folder.write("every.toml", every_kind());
     let service = Service::start(&folder, &[&file, "--listen", "127.0.0.1:0"]);
     let url = format!("http://{}/", service.started["address"].as_str().unwrap());
     browser.open(&url, (1440, 900), "light");

@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
 use std::process::{Command, Stdio};
 use support::lab::can_make_labs;
-use support::service::{Service, TWO_PORTS};
+use support::service::{ROUTED, Service, TWO_PORTS};
 use support::{Folder, json, longwire, row, stderr, stdout};
 
 #[test]
@@ -84,60 +84,14 @@ fn members_of_its_group_use_a_service() {
     assert_eq!(service.end(), Some(0));
 }
 
-/// The scenario that is compared, applied and saved: two links, a source and a router with flows.
-const NET: &str = r#"
-[[port]]
-name = "a"
-driver = "source"
-addresses = "10.0.1.9/24"
-
-[[port]]
-name = "b"
-driver = "source"
-addresses = "10.0.2.9/24"
-
-[[router]]
-name = "r"
-ports = [
-  { port = "a", addresses = "10.0.1.1/24" },
-  { port = "b", addresses = "10.0.2.1/24" },
-]
-routes = [{ to = "10.7.0.0/16", via = "10.0.2.9" }]
-
-[[link]]
-name = "up"
-from = "a"
-to = "b"
-rate = "10 Mbit/s" # to the street
-delay = "10 ms"
-
-[[link]]
-name = "down"
-from = "b"
-to = "a"
-rate = "20 Mbit/s"
-
-[[source]]
-name = "video"
-from = "a"
-to = "b"
-model = "poisson"
-rate = "1 Mbit/s"
-
-[[at]]
-time = "1000 s"
-link = "down"
-loss = "5 %"
-"#;
-
 #[test]
 fn a_changed_file_is_applied_and_nothing_else() {
     let folder = Folder::new("serve-apply");
-    let file = folder.write("net.toml", NET);
+    let file = folder.write("net.toml", ROUTED);
     let service = Service::start(&folder, &[&file]);
     let diff = || json(&service.ctl(&["diff", &file, "--json"]), 0);
     assert_eq!(diff()["rows"].as_array().unwrap().len(), 0);
-    let edited = NET
+    let edited = ROUTED
         .replace("10 ms", "25 ms")
         .replace("rate = \"10 Mbit/s\" # to", "rate = \"10 Mbit/s\"\nqueue = \"codel\"\nloss = \"1 %\" # to")
         .replace("\"1 Mbit/s\"", "\"3 Mbit/s\"")
@@ -185,9 +139,9 @@ fn a_changed_file_is_applied_and_nothing_else() {
 #[test]
 fn what_runs_is_saved_as_a_scenario() {
     let folder = Folder::new("serve-save");
-    let file = folder.write("net.toml", NET);
+    let file = folder.write("net.toml", ROUTED);
     let service = Service::start(&folder, &[&file]);
-    assert_eq!(stdout(&service.ctl(&["save"])).trim(), NET.trim());
+    assert_eq!(stdout(&service.ctl(&["save"])).trim(), ROUTED.trim());
     for change in [
         &["set", "up", "queue.kind=red", "queue=200 packets", "max-p=5%", "loss=2%", "delay=0ms"][..],
         &["set", "up", "jitter=3ms", "loss="],
@@ -221,13 +175,13 @@ fn what_runs_is_saved_as_a_scenario() {
 #[test]
 fn a_killed_service_starts_from_what_ran_last() {
     let folder = Folder::new("serve-state");
-    let file = folder.write("net.toml", NET);
+    let file = folder.write("net.toml", ROUTED);
     let state = folder.text("state");
     let start = || Service::start(&folder, &[&file, "--state", &state]);
     let mut service = start();
     let second = longwire(&["serve", &file, "--state", &state]);
     assert!(stderr(&second).contains("another service keeps the state of \"net\""), "{}", stderr(&second));
-    let edited = folder.write("edited.toml", NET.replace("10 ms", "25 ms"));
+    let edited = folder.write("edited.toml", ROUTED.replace("10 ms", "25 ms"));
     assert!(service.ctl(&["apply", &edited]).status.success());
     // Acknowledged changes are kept, even if the end follows at once.
     service.child.kill().unwrap();
@@ -246,7 +200,7 @@ fn a_killed_service_starts_from_what_ran_last() {
     assert!(text.starts_with("link down: loss 3 % -> none,") && text.lines().count() == 1, "{text}");
     assert_eq!(service.end(), Some(0));
     // A file edited meanwhile takes precedence.
-    folder.write("net.toml", NET.replace("10 ms", "40 ms"));
+    folder.write("net.toml", ROUTED.replace("10 ms", "40 ms"));
     let service = start();
     assert!(service.ctl(&["diff", &file]).status.success());
     assert_eq!(service.end(), Some(0));
@@ -286,7 +240,7 @@ fn what_a_killed_service_leaves_is_removed_by_the_next() {
 #[test]
 fn metrics_are_what_prometheus_reads() {
     let folder = Folder::new("serve-metrics");
-    let file = folder.write("net.toml", NET);
+    let file = folder.write("net.toml", ROUTED);
     let service = Service::start(&folder, &[&file]);
     let socket = service.started["socket"].as_str().unwrap().to_owned();
     let get = |path: &str| {
@@ -321,7 +275,7 @@ fn metrics_are_what_prometheus_reads() {
 #[test]
 fn the_worst_links_are_found() {
     let folder = Folder::new("serve-stats");
-    let file = folder.write("net.toml", NET);
+    let file = folder.write("net.toml", ROUTED);
     let service = Service::start(&folder, &[&file]);
     let worst = json(&service.ctl(&["stats", "*", "--kind", "link", "--sort", "in_packets", "--json"]), 0);
     assert_eq!(worst["rows"].as_array().unwrap().len(), 2, "{worst}");
@@ -338,7 +292,7 @@ fn the_worst_links_are_found() {
 #[test]
 fn others_reach_a_service_by_tokens_only() {
     let folder = Folder::new("serve-tokens");
-    let file = folder.write("net.toml", NET);
+    let file = folder.write("net.toml", ROUTED);
     let open = longwire(&["serve", &file, "--listen", "0.0.0.0:0"]);
     assert!(stderr(&open).contains("not an address of this machine alone"), "{}", stderr(&open));
     let [read, steer] = ["a", "b"].map(|letter| letter.repeat(32));
@@ -389,7 +343,7 @@ fn ctl_reaches_a_service_by_certificates() {
         return println!("ctl_reaches_a_service_by_certificates: skipped: openssl: {error}");
     }
     let folder = Folder::new("serve-tls");
-    let file = folder.write("net.toml", NET);
+    let file = folder.write("net.toml", ROUTED);
     let key = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
     openssl(&folder, &[&key[..], &["-subj", "/CN=ca", "-keyout", "ca.key", "-out", "ca.pem"]].concat());
     for (name, names) in [("lab", "subjectAltName=DNS:localhost"), ("me", "subjectAltName=DNS:me")] {

@@ -9,47 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-use support::service::Service;
+use support::service::{ROUTED, Service};
 use support::{Folder, stderr, stdout};
-
-/// An object of each kind that the API changes.
-const NET: &str = r#"
-[[port]]
-name = "a"
-driver = "source"
-addresses = "10.0.1.9/24"
-
-[[port]]
-name = "b"
-driver = "source"
-addresses = "10.0.2.9/24"
-
-[[router]]
-name = "r"
-ports = [
-  { port = "a", addresses = "10.0.1.1/24" },
-  { port = "b", addresses = "10.0.2.1/24" },
-]
-
-[[link]]
-name = "up"
-from = "a"
-to = "b"
-rate = "10 Mbit/s"
-
-[[link]]
-name = "down"
-from = "b"
-to = "a"
-rate = "20 Mbit/s"
-
-[[source]]
-name = "video"
-from = "a"
-to = "b"
-model = "poisson"
-rate = "1 Mbit/s"
-"#;
 
 /// Names of what is there, which Schemathesis can't guess.
 const NAMES: &str = r#"
@@ -78,7 +39,7 @@ fn schemathesis_finds_the_api_as_described() {
         return;
     }
     let folder = Folder::new("schemathesis");
-    let file = folder.write("net.toml", NET);
+    let file = folder.write("net.toml", ROUTED);
     let service = Service::start(&folder, &[&file, "--listen", "127.0.0.1:0"]);
     let api = format!("http://{}/v1/openapi.json", service.started["address"].as_str().unwrap());
     folder.write("schemathesis.toml", NAMES);
@@ -120,7 +81,7 @@ fn value(prometheus: &str, query: &str) -> Option<f64> {
 #[test]
 fn prometheus_scrapes_a_service() {
     let folder = Folder::new("prometheus");
-    let file = folder.write("net.toml", NET);
+    let file = folder.write("net.toml", ROUTED);
     let token = "a".repeat(32);
     let tokens = folder.write("tokens", format!("read {token}\n"));
     std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o600)).unwrap();

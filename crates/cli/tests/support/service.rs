@@ -25,6 +25,52 @@ rate = "10 Mbit/s"
 delay = "10 ms"
 "#;
 
+/// A router between two ports without interfaces, two links, a source, and an event.
+pub const ROUTED: &str = r#"
+[[port]]
+name = "a"
+driver = "source"
+addresses = "10.0.1.9/24"
+
+[[port]]
+name = "b"
+driver = "source"
+addresses = "10.0.2.9/24"
+
+[[router]]
+name = "r"
+ports = [
+  { port = "a", addresses = "10.0.1.1/24" },
+  { port = "b", addresses = "10.0.2.1/24" },
+]
+routes = [{ to = "10.7.0.0/16", via = "10.0.2.9" }]
+
+[[link]]
+name = "up"
+from = "a"
+to = "b"
+rate = "10 Mbit/s" # to the street
+delay = "10 ms"
+
+[[link]]
+name = "down"
+from = "b"
+to = "a"
+rate = "20 Mbit/s"
+
+[[source]]
+name = "video"
+from = "a"
+to = "b"
+model = "poisson"
+rate = "1 Mbit/s"
+
+[[at]]
+time = "1000 s"
+link = "down"
+loss = "5 %"
+"#;
+
 /// A running service.
 pub struct Service {
     running: Started,
