@@ -15,7 +15,9 @@ use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use longwire_rundir::PlaceError;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -192,13 +194,8 @@ impl Client {
     ///
     /// # Errors
     /// If it does not answer, or the filter names an unknown field or row.
-    pub fn stats(&self, filter: &RowFilter) -> Result<serde_json::Value, ClientError> {
-        let RowFilter { name, kind, sort, limit, after } = filter;
-        let limit = limit.map(|limit| limit.to_string());
-        let given = [("name", name), ("kind", kind), ("sort", sort), ("limit", &limit), ("after", after)];
-        let given = given.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
-        let pairs: Vec<_> = given.map(|(key, value)| format!("{key}={}", segment(value))).collect();
-        self.ask(Method::GET, &format!("/v1/stats?{}", pairs.join("&")), None)
+    pub fn stats(&self, filter: &RowFilter) -> Result<Value, ClientError> {
+        self.ask(Method::GET, &with_query("/v1/stats", filter), None)
     }
 
     /// Its totals.
@@ -221,7 +218,7 @@ impl Client {
     ///
     /// # Errors
     /// If it does not answer.
-    pub fn description(&self) -> Result<serde_json::Value, ClientError> {
+    pub fn description(&self) -> Result<Value, ClientError> {
         self.ask(Method::GET, "/v1/openapi.json", None)
     }
 
@@ -230,18 +227,7 @@ impl Client {
     /// # Errors
     /// If they can't be sorted so, or it does not answer.
     pub fn page(&self, kind: Kind, choice: &ObjectQuery) -> Result<ObjectPage, ClientError> {
-        let ObjectQuery { name, sort, reverse, from, count } = choice;
-        let mut path = format!("/v1/{}?from={from}&count={count}", kind.collection());
-        if let Some(name) = name {
-            path += &format!("&name={}", segment(name));
-        }
-        if let Some(serde_json::Value::String(sort)) = sort.and_then(|sort| serde_json::to_value(sort).ok()) {
-            path += &format!("&sort={sort}");
-        }
-        if *reverse {
-            path += "&reverse=true";
-        }
-        self.ask(Method::GET, &path, None)
+        self.ask(Method::GET, &with_query(&format!("/v1/{}", kind.collection()), choice), None)
     }
 
     /// The object of this kind and name; without a kind, that of the first kind with such an object.
@@ -288,7 +274,7 @@ impl Client {
     ///
     /// # Errors
     /// If there is no such router, program or map, the request is refused, or the instance does not answer.
-    pub fn forwarders(&self, router: &str, ask: &ProgramRequest) -> Result<serde_json::Value, ClientError> {
+    pub fn forwarders(&self, router: &str, ask: &ProgramRequest) -> Result<Value, ClientError> {
         let (method, path, body) = ask.request(router);
         let body = (!body.is_null()).then(|| body.to_string());
         self.ask(method, &path, body)
@@ -437,9 +423,20 @@ fn of_any<T>(
 
 /// The changes as JSON, written pair by pair, so that a duplicate key reaches the instance and is refused.
 fn body_of(changes: &[(String, String)]) -> String {
-    let text = |text: &str| serde_json::Value::from(text).to_string();
+    let text = |text: &str| Value::from(text).to_string();
     let pairs: Vec<_> = changes.iter().map(|(k, v)| format!("{}:{}", text(k), text(v))).collect();
     format!("{{{}}}", pairs.join(","))
+}
+
+/// A path with parameters: the fields of `query` that have values.
+fn with_query(path: &str, query: &impl Serialize) -> String {
+    let Ok(Value::Object(fields)) = serde_json::to_value(query) else { return path.into() };
+    let pairs = fields.iter().filter_map(|(key, value)| match value {
+        Value::Null => None,
+        Value::String(text) => Some(format!("{key}={}", segment(text))),
+        other => Some(format!("{key}={other}")),
+    });
+    format!("{path}?{}", pairs.collect::<Vec<_>>().join("&"))
 }
 
 fn full_name(found: &InstanceSocket) -> String {

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// The kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -210,18 +210,30 @@ impl Quantity {
 }
 
 /// Selects objects of a kind.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub struct ObjectQuery {
-    /// A name, or a pattern in which `*` matches any text. Default: all.
-    pub name: Option<String>,
-    /// The sort key. Default: the order of the scenario.
-    pub sort: Option<Sort>,
-    /// Whether that order is turned round.
-    pub reverse: bool,
     /// Index of the first one.
+    #[serde(default)]
     pub from: usize,
-    /// Most objects.
+    /// Number of objects: at most 10000.
+    #[serde(default = "default_count")]
+    #[param(default = 1000, maximum = 10000)]
     pub count: usize,
+    /// A name, or a pattern in which `*` matches any text and `?` one character. Default: all.
+    #[param(example = "dsl*")]
+    pub name: Option<String>,
+    /// Sort key of links, the highest first. Default: the order of the scenario.
+    pub sort: Option<Sort>,
+    /// Whether to turn the order round.
+    #[serde(default)]
+    #[param(default = false)]
+    pub reverse: bool,
+}
+
+fn default_count() -> usize {
+    1000
 }
 
 impl ObjectQuery {
@@ -264,16 +276,28 @@ pub struct ObjectNames {
     pub names: Vec<String>,
 }
 
-/// Whether a name matches a pattern, in which `*` matches any text.
+/// Whether a name matches a pattern, in which `*` matches any text, and `?` one character. A `*` takes as
+/// little as possible, and more when the rest does not match.
 pub fn fits(name: &str, pattern: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
-    let Some(last) = parts.next_back() else { return rest.is_empty() };
-    for part in parts {
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
+    let (name, pattern) = (name.as_bytes(), pattern.as_bytes());
+    let (mut at, mut from, mut star) = (0, 0, None);
+    while from < name.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, from));
+                at += 1;
+            }
+            Some(&c) if c == b'?' || c == name[from] => (at, from) = (at + 1, from + 1),
+            _ => match &mut star {
+                Some((star, taken)) => {
+                    *taken += 1;
+                    (at, from) = (*star + 1, *taken);
+                }
+                None => return false,
+            },
+        }
     }
-    rest.ends_with(last)
+    pattern[at..].iter().all(|&c| c == b'*')
 }
 
 #[cfg(test)]
@@ -306,10 +330,12 @@ mod tests {
             ("d*7*d", "dsl7.forward"),
             ("*", ""),
             ("a", "a"),
+            ("a?c", "abc"),
+            ("*ab*ab", "ababab"),
         ] {
             assert!(fits(name, pattern), "{pattern} {name}");
         }
-        for (pattern, name) in [("dsl*", "ds"), ("a*a", "a"), ("*x*", "abc"), ("a", "ab"), ("a*b", "abc")] {
+        for (pattern, name) in [("dsl*", "ds"), ("a*a", "a"), ("*x*", "abc"), ("a", "ab"), ("a*b", "abc"), ("a?c", "ac")] {
             assert!(!fits(name, pattern), "{pattern} {name}");
         }
     }

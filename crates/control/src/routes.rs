@@ -126,44 +126,18 @@ async fn summary(State(instance): Running) -> Result<Json<Summary>, Problem> {
     answered(instance, |instance| instance.summary()).await
 }
 
-/// Which links a graph is to show; without any of these, all.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-struct GraphQuery {
-    /// Index of the first one.
-    from: Option<usize>,
-    /// Number of links: at most 10000.
-    #[param(maximum = 10000)]
-    count: Option<usize>,
-    /// A name, or a pattern in which `*` fits any text.
-    #[param(example = "dsl*")]
-    name: Option<String>,
-    /// By what to sort, the highest first.
-    sort: Option<Sort>,
-}
-
-impl GraphQuery {
-    fn choice(self) -> Option<ObjectQuery> {
-        let Self { from, count, name, sort } = self;
-        let all = from.is_none() && count.is_none() && name.is_none() && sort.is_none();
-        let (from, count) = (from.unwrap_or(0), count.unwrap_or_else(default_count));
-        (!all).then_some(ObjectQuery { name, sort, reverse: false, from, count })
-    }
-}
-
 /// Shows the graph: hosts, ports, bridges and routers, and the links between them. With parameters, it is
-/// what these links join.
-#[utoipa::path(get, path = "/v1/topology", params(GraphQuery),
+/// what the links that they select join.
+#[utoipa::path(get, path = "/v1/topology", params(ObjectQuery),
     responses((status = OK, body = Topology), Refusals))]
 async fn topology(
     State(instance): Running,
-    InQuery(joined): InQuery<GraphQuery>,
+    uri: Uri,
+    InQuery(choice): InQuery<ObjectQuery>,
 ) -> Result<Json<Topology>, Problem> {
-    if let Some(count) = joined.count {
-        check_count(count).map_err(|problem| *problem)?;
-    }
-    answered(instance, move |instance| instance.topology(joined.choice().as_ref())).await
+    check_count(choice.count).map_err(|problem| *problem)?;
+    let joined = uri.query().is_some_and(|query| !query.is_empty()).then_some(choice);
+    answered(instance, move |instance| instance.topology(joined.as_ref())).await
 }
 
 /// Lists the scheduled changes, and what has happened: changes, faults, turns of the verdict.
@@ -182,33 +156,6 @@ async fn openapi(State(instance): Running) -> Result<Json<Value>, Problem> {
     blocking(move || document(|kind| instance.settable(kind))).await.map(Json)
 }
 
-/// Selects objects.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-struct Page {
-    /// Index of the first one.
-    #[serde(default)]
-    from: usize,
-    /// Number of objects: at most 10000.
-    #[serde(default = "default_count")]
-    #[param(default = 1000, maximum = 10000)]
-    count: usize,
-    /// A name, or a pattern in which `*` matches any text. Default: all.
-    #[param(example = "dsl*")]
-    name: Option<String>,
-    /// Sort key of links, the highest first. Default: the order of the scenario.
-    sort: Option<Sort>,
-    /// Whether to turn the order round.
-    #[serde(default)]
-    #[param(default = false)]
-    reverse: bool,
-}
-
-fn default_count() -> usize {
-    1000
-}
-
 fn check_count(count: usize) -> Result<(), Box<Problem>> {
     if count <= MAX_PAGE {
         return Ok(());
@@ -218,17 +165,16 @@ fn check_count(count: usize) -> Result<(), Box<Problem>> {
 }
 
 /// Lists the {kind}s with their settings and counters.
-#[utoipa::path(get, path = "/v1/{kind}", params(("kind" = String, Path), Page),
+#[utoipa::path(get, path = "/v1/{kind}", params(("kind" = String, Path), ObjectQuery),
     responses((status = OK, body = ObjectPage), Refusals))]
 async fn objects(
     State(instance): Running,
     uri: Uri,
     InPath(collection): InPath<String>,
-    InQuery(Page { from, count, name, sort, reverse }): InQuery<Page>,
+    InQuery(choice): InQuery<ObjectQuery>,
 ) -> Result<Json<ObjectPage>, Problem> {
     let Some(kind) = Kind::of_collection(&collection) else { return Err(nothing_there(uri).await) };
-    check_count(count).map_err(|problem| *problem)?;
-    let choice = ObjectQuery { name, sort, reverse, from, count };
+    check_count(choice.count).map_err(|problem| *problem)?;
     answered(instance, move |instance| instance.page(kind, &choice)).await
 }
 

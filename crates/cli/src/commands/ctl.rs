@@ -350,7 +350,7 @@ fn stop(args: &Stop, at: &Elsewhere) -> anyhow::Result<Outcome> {
 }
 
 fn stats(args: &Stats, at: &Elsewhere) -> anyhow::Result<Outcome> {
-    let is_pattern = |name: &&String| name.contains('*');
+    let is_pattern = |name: &&String| name.contains(['*', '?']);
     let name = args.name.as_ref().filter(is_pattern).cloned();
     let instance = args.name.as_ref().filter(|name| !is_pattern(name)).or(args.instance.as_ref());
     let Stats { kind, sort, limit, after, .. } = args;
