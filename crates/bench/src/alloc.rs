@@ -2,9 +2,10 @@
 
 use crate::engine::{Case, setup};
 use crate::{BenchError, Settings};
-use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_block::{Port, PortError};
 use longwire_link::LinkConfig;
 use longwire_packet::{Batch, Pool, allocations};
+use longwire_port::intercepted::{InterceptedPort, Interceptor};
 use longwire_report::Row;
 use longwire_units::Nanos;
 use std::hint::black_box;
@@ -53,7 +54,7 @@ fn is_counting() -> bool {
 fn measure(settings: &Settings<'_>, case: &Case) -> Result<(u64, u64), BenchError> {
     let counts = Arc::new(LastCounts::default());
     let shown = Arc::clone(&counts);
-    let (setup, _) = setup(case, move |port| Box::new(AllocationCountingPort { port, counts: shown }))?;
+    let (setup, _) = setup(case, move |port| Box::new(InterceptedPort::new(port, AllocationCounter { counts: shown })))?;
     let run = setup.start();
     let wait = || settings.pause(case.time);
     // No requests to the worker meanwhile: its answers would allocate.
@@ -80,40 +81,21 @@ impl LastCounts {
     }
 }
 
-/// A port that reports the allocations of its worker's thread.
-struct AllocationCountingPort {
-    port: Box<dyn Port>,
+/// Reports the allocations of the thread of a port's worker.
+struct AllocationCounter {
     counts: Arc<LastCounts>,
 }
 
-impl Port for AllocationCountingPort {
-    fn name(&self) -> &str {
-        self.port.name()
-    }
-
-    fn describe(&self) -> String {
-        self.port.describe()
-    }
-
-    fn stamp(&self) -> Stamp {
-        self.port.stamp()
-    }
-
-    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+impl Interceptor for AllocationCounter {
+    fn receive(
+        &mut self,
+        port: &mut dyn Port,
+        pool: &mut Pool,
+        now: Nanos,
+        batch: &mut Batch,
+    ) -> Result<(), PortError> {
         self.counts.allocations.store(allocations(), Ordering::Relaxed);
-        self.counts.packets.store(self.port.stats().in_frames, Ordering::Relaxed);
-        self.port.receive(pool, now, batch)
-    }
-
-    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
-        self.port.transmit(pool, batch)
-    }
-
-    fn next_arrival(&mut self) -> Option<Nanos> {
-        self.port.next_arrival()
-    }
-
-    fn stats(&self) -> PortStats {
-        self.port.stats()
+        self.counts.packets.store(port.stats().in_frames, Ordering::Relaxed);
+        port.receive(pool, now, batch)
     }
 }

@@ -13,6 +13,7 @@ use crate::{blocks, carry_ports};
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_link::LinkConfig;
 use longwire_packet::{BATCH, Batch, Gso, Pool, Train};
+use longwire_port::intercepted::{InterceptedPort, Interceptor};
 use longwire_router::{Admission, Key};
 use longwire_units::Nanos;
 use std::hint::black_box;
@@ -93,10 +94,12 @@ pub fn carry(name: &str, packets: u64) -> Result<std::convert::Infallible, Bench
         Subject::Engine(case) => {
             // Before counting starts, each link has had a packet.
             let left = packets + u64::from(case.links);
-            through_engine(&case, |port| Box::new(Ending { port, left }))
+            through_engine(&case, |port| Box::new(InterceptedPort::new(port, Ending { left })))
         }
         Subject::Trains(case) => {
-            through_engine(&case, |_| Box::new(Ending { port: Box::new(Trains::new()), left: packets }))
+            through_engine(&case, |_| {
+                Box::new(InterceptedPort::new(Box::new(Trains::new()), Ending { left: packets }))
+            })
         }
         Subject::Router(destinations, program) => through_router(destinations, program, packets),
         Subject::Ports(driver) => {
@@ -145,40 +148,25 @@ fn through_router(
     }
 }
 
-/// A source that exits the process after this many packets.
+/// Exits the process after this many packets of a source.
 struct Ending {
-    port: Box<dyn Port>,
     left: u64,
 }
 
-impl Port for Ending {
-    fn name(&self) -> &str {
-        self.port.name()
-    }
-
-    fn describe(&self) -> String {
-        self.port.describe()
-    }
-
-    fn stamp(&self) -> Stamp {
-        self.port.stamp()
-    }
-
-    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+impl Interceptor for Ending {
+    fn receive(
+        &mut self,
+        port: &mut dyn Port,
+        pool: &mut Pool,
+        now: Nanos,
+        batch: &mut Batch,
+    ) -> Result<(), PortError> {
         if self.left == 0 {
             std::process::exit(0);
         }
-        self.port.receive(pool, now, batch)?;
+        port.receive(pool, now, batch)?;
         self.left = self.left.saturating_sub(batch.len() as u64);
         Ok(())
-    }
-
-    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
-        self.port.transmit(pool, batch)
-    }
-
-    fn stats(&self) -> PortStats {
-        self.port.stats()
     }
 }
 

@@ -7,7 +7,9 @@ use longwire_units::Nanos;
 /// Intercepts the packets of a port.
 pub trait Interceptor: Send {
     /// The description of the intercepted port.
-    fn describe(&self, port: &dyn Port) -> String;
+    fn describe(&self, port: &dyn Port) -> String {
+        port.describe()
+    }
 
     /// Receives packets from the port, and adds those that continue to `batch`.
     ///
@@ -19,7 +21,9 @@ pub trait Interceptor: Send {
         pool: &mut Pool,
         now: Nanos,
         batch: &mut Batch,
-    ) -> Result<(), PortError>;
+    ) -> Result<(), PortError> {
+        port.receive(pool, now, batch)
+    }
 
     /// Transmits packets through the port.
     ///

@@ -96,16 +96,6 @@ impl Interceptor for OutputRecorder {
         format!("{}, output recorded", port.describe())
     }
 
-    fn receive(
-        &mut self,
-        port: &mut dyn Port,
-        pool: &mut Pool,
-        now: Nanos,
-        batch: &mut Batch,
-    ) -> Result<(), PortError> {
-        port.receive(pool, now, batch)
-    }
-
     fn transmit(&mut self, port: &mut dyn Port, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
         let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
         for &handle in batch.as_slice() {

@@ -5,11 +5,12 @@ use crate::ends::Shared;
 use crate::experiment::{blast, paced, partner, scenario, silent};
 use longwire_bench::BenchError;
 use longwire_bench::punctual::Punctual;
-use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_block::{Port, PortError};
 use longwire_clock::monotonic;
 use longwire_engine::Report;
 use longwire_packet::{Batch, Pool};
 use longwire_port::driver::memory::{Blast, BlastPlan};
+use longwire_port::intercepted::{InterceptedPort, Interceptor};
 use longwire_units::{Histogram, Nanos};
 use std::time::Duration;
 
@@ -106,7 +107,7 @@ impl Load {
     /// Histogram of its packets' lateness over `time`.
     pub(crate) fn lateness(&self, settings: &Settings<'_>, time: Duration) -> Result<Histogram, BenchError> {
         let late = Shared::new(Histogram::default());
-        let watch = |port| -> Box<dyn Port> { Box::new(Punctuality { port, late: late.clone() }) };
+        let watch = |port| -> Box<dyn Port> { Box::new(InterceptedPort::new(port, Punctuality { late: late.clone() })) };
         let ports = self.ports()?.into_iter().map(watch).collect();
         self.carry_through(settings, time, ports)?;
         let histogram = std::mem::take(&mut *late.lock());
@@ -114,43 +115,18 @@ impl Load {
     }
 }
 
-/// A port that records the lateness of packets it sends.
+/// Records the lateness of the packets that a port sends.
 struct Punctuality {
-    port: Box<dyn Port>,
     late: Shared<Histogram>,
 }
 
-impl Port for Punctuality {
-    fn name(&self) -> &str {
-        self.port.name()
-    }
-
-    fn describe(&self) -> String {
-        self.port.describe()
-    }
-
-    fn stamp(&self) -> Stamp {
-        self.port.stamp()
-    }
-
-    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
-        self.port.receive(pool, now, batch)
-    }
-
-    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+impl Interceptor for Punctuality {
+    fn transmit(&mut self, port: &mut dyn Port, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
         let now = monotonic();
         let mut late = self.late.lock();
         for &handle in batch.as_slice() {
             late.record(now.since(Nanos(pool.meta(handle).leave())));
         }
-        self.port.transmit(pool, batch)
-    }
-
-    fn next_arrival(&mut self) -> Option<Nanos> {
-        self.port.next_arrival()
-    }
-
-    fn stats(&self) -> PortStats {
-        self.port.stats()
+        port.transmit(pool, batch)
     }
 }

@@ -3,9 +3,10 @@
 
 use crate::punctual::Punctual;
 use crate::{BenchError, Settings};
-use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_block::{Port, PortError};
 use longwire_packet::{Batch, Pool};
 use longwire_port::driver::memory::{Blast, BlastPlan, Pair};
+use longwire_port::intercepted::{InterceptedPort, Interceptor};
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use std::net::Ipv4Addr;
@@ -100,7 +101,7 @@ impl Course {
         let thread = Arc::new(OnceLock::new());
         let mut ports = self.ports(None);
         let first = ports.remove(0);
-        ports.insert(0, Box::new(ThreadProbe { port: first, thread: Arc::clone(&thread) }));
+        ports.insert(0, Box::new(InterceptedPort::new(first, ThreadProbe { thread: Arc::clone(&thread) })));
         let run = longwire_assemble::build(&self.plan, ports, |_| None)?.setup.start();
         let remote = run.remote();
         let counted = || -> Result<(u64, f64), BenchError> {
@@ -143,43 +144,24 @@ fn spent(thread: &Path) -> Option<u64> {
     std::fs::read_to_string(thread.join("schedstat")).ok()?.split(' ').next()?.parse().ok()
 }
 
-/// A port that reveals the worker's thread.
+/// Reveals the thread of a port's worker.
 struct ThreadProbe {
-    port: Box<dyn Port>,
     thread: Arc<OnceLock<PathBuf>>,
 }
 
-impl Port for ThreadProbe {
-    fn name(&self) -> &str {
-        self.port.name()
-    }
-
-    fn describe(&self) -> String {
-        self.port.describe()
-    }
-
-    fn stamp(&self) -> Stamp {
-        self.port.stamp()
-    }
-
-    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+impl Interceptor for ThreadProbe {
+    fn receive(
+        &mut self,
+        port: &mut dyn Port,
+        pool: &mut Pool,
+        now: Nanos,
+        batch: &mut Batch,
+    ) -> Result<(), PortError> {
         self.thread.get_or_init(|| {
             let own = std::fs::read_link("/proc/thread-self").unwrap_or_default();
             PathBuf::from("/proc").join(own)
         });
-        self.port.receive(pool, now, batch)
-    }
-
-    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
-        self.port.transmit(pool, batch)
-    }
-
-    fn next_arrival(&mut self) -> Option<Nanos> {
-        self.port.next_arrival()
-    }
-
-    fn stats(&self) -> PortStats {
-        self.port.stats()
+        port.receive(pool, now, batch)
     }
 }
 

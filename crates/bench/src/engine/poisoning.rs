@@ -4,11 +4,12 @@
 use super::{Case, checked, setup, source, speed};
 use crate::punctual::Punctual;
 use crate::{BenchError, Sample, Settings};
-use longwire_block::{Node, Outbox, Port, PortError, PortStats, Stamp};
+use longwire_block::{Node, Outbox, Port, PortError};
 use longwire_engine::{PortLocation, PortSetup, Report};
 use longwire_link::LinkConfig;
 use longwire_packet::{BATCH, Batch, Pool};
 use longwire_port::driver::memory::Blast;
+use longwire_port::intercepted::{InterceptedPort, Interceptor};
 use longwire_report::Row;
 use longwire_router::{Bridge, DEFAULT_AGEING, DEFAULT_STATIONS};
 use longwire_units::Nanos;
@@ -76,7 +77,9 @@ fn run(
     attack: Attack,
     wrap: impl FnOnce(Bridge) -> Box<dyn Node>,
 ) -> Result<(f64, Report), BenchError> {
-    let forge = |port, place| Box::new(ForgingSource { port, attack, place, sent: 0 }) as Box<dyn Port>;
+    let forge = |port, place| {
+        Box::new(InterceptedPort::new(port, ForgedAddresses { attack, place, sent: 0 })) as Box<dyn Port>
+    };
     let (mut setup, _) = setup(case, |port| forge(port, PORTS[1]))?;
     let is_moving = attack == Attack::Moving;
     let ports = if is_moving { &PORTS[..] } else { &PORTS[..2] };
@@ -108,15 +111,14 @@ impl Node for Forgetful {
     }
 }
 
-/// A source with forged addresses.
-struct ForgingSource {
-    port: Box<dyn Port>,
+/// Forges the addresses of a source.
+struct ForgedAddresses {
     attack: Attack,
     place: u16,
     sent: u32,
 }
 
-impl ForgingSource {
+impl ForgedAddresses {
     /// Source address of the next frame; none for the port's own.
     fn next_address(&mut self) -> Option<[u8; 6]> {
         let number = self.sent;
@@ -132,22 +134,16 @@ impl ForgingSource {
     }
 }
 
-impl Port for ForgingSource {
-    fn name(&self) -> &str {
-        self.port.name()
-    }
-
-    fn describe(&self) -> String {
-        self.port.describe()
-    }
-
-    fn stamp(&self) -> Stamp {
-        self.port.stamp()
-    }
-
-    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+impl Interceptor for ForgedAddresses {
+    fn receive(
+        &mut self,
+        port: &mut dyn Port,
+        pool: &mut Pool,
+        now: Nanos,
+        batch: &mut Batch,
+    ) -> Result<(), PortError> {
         let first = batch.len();
-        self.port.receive(pool, now, batch)?;
+        port.receive(pool, now, batch)?;
         for (at, &handle) in batch.as_slice()[first..].iter().enumerate() {
             let address = self.next_address();
             let (meta, line) = pool.head_mut(handle);
@@ -162,14 +158,6 @@ impl Port for ForgingSource {
         }
         Ok(())
     }
-
-    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
-        self.port.transmit(pool, batch)
-    }
-
-    fn stats(&self) -> PortStats {
-        self.port.stats()
-    }
 }
 
 #[cfg(test)]
@@ -182,13 +170,13 @@ mod tests {
         Case { pool_bytes: 16 << 20, ..Case::new(&LinkConfig::default(), Duration::from_millis(5)) }
     }
 
-    fn forged(attack: Attack, place: u16) -> ForgingSource {
+    fn forged(attack: Attack, place: u16) -> InterceptedPort<ForgedAddresses> {
         let blast = Blast::new("source", source(&case())).unwrap();
-        ForgingSource { port: Box::new(blast), attack, place, sent: 0 }
+        InterceptedPort::new(Box::new(blast), ForgedAddresses { attack, place, sent: 0 })
     }
 
     /// Source addresses and times of the next batch.
-    fn next(port: &mut ForgingSource, pool: &mut Pool) -> Vec<([u8; 6], u64)> {
+    fn next(port: &mut InterceptedPort<ForgedAddresses>, pool: &mut Pool) -> Vec<([u8; 6], u64)> {
         let mut batch = Batch::new();
         port.receive(pool, Nanos(1_000_000), &mut batch).unwrap();
         let seen = |&handle| {

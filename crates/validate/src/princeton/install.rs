@@ -7,11 +7,12 @@ use longwire_bench::punctual::Punctual;
 use longwire_bench::rig::FrameSpec;
 use longwire_bench::world::settle_beside;
 use longwire_bench::{BenchError, Sample};
-use longwire_block::{DropReason, Port, PortError, PortStats, Stamp};
+use longwire_block::{DropReason, Port, PortError};
 use longwire_clock::monotonic;
 use longwire_engine::Remote;
 use longwire_packet::{Batch, Pool};
 use longwire_port::driver::memory::{Blast, BlastPlan};
+use longwire_port::intercepted::{InterceptedPort, Interceptor};
 use longwire_report::Row;
 use longwire_router::{Forwarder, Installation, Router};
 use longwire_units::Nanos;
@@ -143,7 +144,8 @@ fn run(settings: &Settings<'_>) -> Result<Results, BenchError> {
         ..BlastPlan::sink()
     };
     let watch = Arc::new(PollTimes::default());
-    let watched = WatchedSource { port: Punctual::new(blast("a", source)?), watch: Arc::clone(&watch), last: None };
+    let source = Box::new(Punctual::new(blast("a", source)?));
+    let watched = InterceptedPort::new(source, PollWatch { watch: Arc::clone(&watch), last: None });
     let sink = blast("b", BlastPlan { count: 0, ..BlastPlan::sink() })?;
     let built = longwire_assemble::build(&plan, vec![Box::new(watched), Box::new(sink)], |_| None)?;
     let router = built.routers.first().copied().ok_or_else(|| super::failed("finding a router", "none"))?;
@@ -255,45 +257,26 @@ impl PollTimes {
     }
 }
 
-/// A source that records the longest time between two polls.
-struct WatchedSource {
-    port: Punctual,
+/// Records the longest time between two polls of a port.
+struct PollWatch {
     watch: Arc<PollTimes>,
     last: Option<Nanos>,
 }
 
-impl Port for WatchedSource {
-    fn name(&self) -> &str {
-        self.port.name()
-    }
-
-    fn describe(&self) -> String {
-        self.port.describe()
-    }
-
-    fn stamp(&self) -> Stamp {
-        self.port.stamp()
-    }
-
-    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+impl Interceptor for PollWatch {
+    fn receive(
+        &mut self,
+        port: &mut dyn Port,
+        pool: &mut Pool,
+        now: Nanos,
+        batch: &mut Batch,
+    ) -> Result<(), PortError> {
         let here = monotonic();
         if let Some(last) = self.last.replace(here) {
             self.watch.longest.fetch_max(here.since(last).0, Ordering::Relaxed);
         }
         self.watch.looks.fetch_add(1, Ordering::Release);
-        self.port.receive(pool, now, batch)
-    }
-
-    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
-        self.port.transmit(pool, batch)
-    }
-
-    fn next_arrival(&mut self) -> Option<Nanos> {
-        self.port.next_arrival()
-    }
-
-    fn stats(&self) -> PortStats {
-        self.port.stats()
+        port.receive(pool, now, batch)
     }
 }
 
