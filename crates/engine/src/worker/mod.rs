@@ -21,6 +21,8 @@ mod turns;
 mod walk;
 mod windows;
 
+pub use commands::Change;
+
 use crate::between::Peers;
 use crate::counters::WorkerCounters;
 use crate::emulation::Emulation;
