@@ -1,10 +1,8 @@
 //! Stopping a command that measures, with cleanup.
 
-use longwire_lab::traffic::Progress;
 use longwire_rundir::{asking, interrupt_flag};
-use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// A flag that is set when the user ends this process (Ctrl-C, SIGTERM, a closed terminal), so that test
 /// hosts are removed. A second request ends it at once.
@@ -19,9 +17,4 @@ pub fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(interrupt_flag()))?;
     }
     Ok(stop)
-}
-
-/// A silent progress function that stops when the flag is set.
-pub fn until(stop: &AtomicBool) -> impl FnMut(Progress) -> ControlFlow<()> {
-    move |_| if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }

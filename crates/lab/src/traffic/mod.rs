@@ -37,6 +37,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Most packets of a measurement, so that both sides' records of them stay below 128 MiB.
@@ -114,6 +115,11 @@ pub type OnProgress<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 /// A progress function that shows nothing and never stops.
 pub fn quiet(_: Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
+}
+
+/// A progress function that shows nothing, and stops when the flag is set.
+pub fn until(stop: &AtomicBool) -> impl FnMut(Progress) -> ControlFlow<()> {
+    move |_| if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 /// Calls the progress function when it is due.

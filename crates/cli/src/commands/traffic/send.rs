@@ -2,7 +2,7 @@
 
 use crate::outcome::print_report;
 use crate::progress::Progress;
-use crate::stop_flag::{stop_flag, until};
+use crate::stop_flag::stop_flag;
 use crate::{Json, Outcome};
 use anyhow::{Context, ensure};
 use clap::{Subcommand, ValueEnum};
@@ -10,7 +10,7 @@ use longwire_lab::traffic::bulk::{self, Bulk};
 use longwire_lab::traffic::ping::{self, Ping};
 use longwire_lab::traffic::request::{self, Requests, Transport};
 use longwire_lab::traffic::udp::{self, SendingRate, UdpStream};
-use longwire_lab::traffic::{DEFAULT_PORT, Layer, OnProgress, Receiver, StopAfter};
+use longwire_lab::traffic::{DEFAULT_PORT, Layer, OnProgress, Receiver, StopAfter, until};
 use longwire_report::{Report, Row};
 use longwire_units::{Bytes, Nanos, Rate};
 use std::net::{SocketAddr, ToSocketAddrs};

@@ -1,7 +1,7 @@
 //! The demo in virtual time, if this system allows neither namespaces nor TAP: traffic sources replace
 //! programs.
 
-use super::criteria::{LinkConfiguration, Losses};
+use crate::criteria::{LinkConfiguration, Losses};
 use longwire_engine::Fidelity;
 use longwire_port::driver::source::Received;
 use longwire_report::Row;

@@ -1,13 +1,13 @@
 //! The demo on real packets: ping, UDP and TCP between two hosts.
 
-use super::criteria::{LinkConfiguration, Losses};
-use crate::stop_flag::until;
+use crate::criteria::{LinkConfiguration, Losses};
+use crate::say;
 use anyhow::{Context, bail};
 use longwire_lab::Host;
 use longwire_lab::traffic::bulk::{self, Bulk, BulkResult};
 use longwire_lab::traffic::ping::{self, Ping, PingResult};
 use longwire_lab::traffic::udp::{self, SendingRate, UdpResult, UdpStream};
-use longwire_lab::traffic::{DEFAULT_PORT, Layer, Receiver, Server, StopAfter};
+use longwire_lab::traffic::{DEFAULT_PORT, Layer, Receiver, Server, StopAfter, until};
 use longwire_report::Row;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,13 +30,12 @@ const STRAGGLERS: Duration = Duration::from_millis(200);
 /// Ethernet, IPv4 and ICMP headers and check sequence of a ping.
 const PING_OVERHEAD: u64 = 14 + 20 + 8 + 4;
 
-/// Measures the path from host `a` to host `b`, until the flag `stop` is set; `say` receives each step.
+/// Measures the path from host `a` to host `b`, until the flag `stop` is set.
 pub fn measure(
     a: &Host,
     b: &Host,
     link: &LinkConfiguration,
     stop: &AtomicBool,
-    say: &(dyn Fn(&str) + Sync),
 ) -> anyhow::Result<Vec<Row>> {
     let to = address(b)?;
     let server = b.run(|| Server::bind(SocketAddr::new(to, DEFAULT_PORT)))??;
@@ -44,7 +43,7 @@ pub fn measure(
     std::thread::scope(|scope| {
         // The server opens sockets for each sender, so its thread must be in the host.
         let serving = scope.spawn(|| b.run(|| server.serve(&done, &mut |_| {})));
-        let rows = a.run(|| all(to, link, stop, say)).map_err(anyhow::Error::from).flatten();
+        let rows = a.run(|| all(to, link, stop)).map_err(anyhow::Error::from).flatten();
         done.store(true, Ordering::Relaxed);
         match serving.join() {
             Ok(served) => served??,
@@ -55,7 +54,7 @@ pub fn measure(
 }
 
 /// Runs inside host a.
-fn all(to: IpAddr, link: &LinkConfiguration, stop: &AtomicBool, say: &dyn Fn(&str)) -> anyhow::Result<Vec<Row>> {
+fn all(to: IpAddr, link: &LinkConfiguration, stop: &AtomicBool) -> anyhow::Result<Vec<Row>> {
     reach(to, stop)?;
     let receiver = Receiver::at(SocketAddr::new(to, DEFAULT_PORT));
     say(&format!("ping: {PINGS} of them, one every {} ms", PING_INTERVAL.as_millis()));

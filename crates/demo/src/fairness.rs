@@ -1,9 +1,7 @@
-//! `longwire demo fairness`: an expensive flow beside a cheap one, under several schedulers.
+//! An expensive flow beside a cheap one on a router that can't serve both, under several schedulers.
 
-use super::fairness_traffic::{Arrivals, FlowLoad, exchange};
-use super::{Mode, find_mode, say};
-use crate::stop_flag::stop_flag;
-use crate::{Outcome, outcome};
+use crate::fairness_traffic::{Arrivals, FlowLoad, exchange};
+use crate::{Mode, REAL, VIRTUAL, say, say_virtual};
 use anyhow::Context;
 use longwire_block::FlowStats;
 use longwire_drivers::HostDriver;
@@ -22,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The scenario.
-pub const SCENARIO: &str = include_str!("../../../../../scenarios/fairness.toml");
+pub const SCENARIO: &str = include_str!("../../../scenarios/fairness.toml");
 /// The schedulers compared, the unfair one first.
 const SCHEDULERS: [&str; 3] = ["fifo", "cbcs", "gmr3"];
 /// The flows by name.
@@ -48,7 +46,15 @@ const ALIKE: f64 = 1.5;
 const THROUGH: f64 = 0.9;
 const HALF: f64 = 0.4;
 
+/// Results of all schedulers.
+#[derive(Debug)]
+pub struct FairnessDemo {
+    mode: &'static str,
+    trials: Vec<Trial>,
+}
+
 /// Result of a scheduler.
+#[derive(Debug)]
 struct Trial {
     scheduler: &'static str,
     /// By flow: packets sent, and the router's counters.
@@ -57,33 +63,39 @@ struct Trial {
     arrived: Option<[Arrivals; 2]>,
 }
 
-/// Runs it and prints the result.
-pub fn run(json: bool, is_virtual: bool) -> anyhow::Result<Outcome> {
-    let plan = longwire_scenario::parse("fairness.toml", SCENARIO).context("the demo's own scenario")?;
-    say(
-        "a router between hosts a and b; two flows, of which one's packets cost its processor many times the \
-         other's",
-    );
-    let mode = if is_virtual { Mode::Virtual("as requested".into()) } else { find_mode()? };
-    let stop = stop_flag()?;
-    let (mode, seen) = match mode {
-        Mode::Real(driver) => ("real", real(&plan, driver, &stop)?),
-        Mode::Virtual(reason) => {
-            say(&format!("in virtual time, with traffic sources instead of programs: {reason}"));
-            ("virtual", SCHEDULERS.into_iter().map(|name| simulated(&plan, name)).collect::<Result<_, _>>()?)
-        }
-    };
-    if stop.load(Ordering::Relaxed) {
-        say("stopped; nothing is left behind");
-        return Ok(Outcome::Status(130));
+impl FairnessDemo {
+    /// Runs it until it is complete, or `stop` is set.
+    ///
+    /// # Errors
+    /// If the hosts can't be made, or something between them fails.
+    pub fn run(mode: Mode, stop: &AtomicBool) -> anyhow::Result<Self> {
+        let plan =
+            longwire_scenario::parse("fairness.toml", SCENARIO).context("the demo's own scenario")?;
+        say(
+            "a router between hosts a and b; two flows, of which one's packets cost its processor many times \
+             the other's",
+        );
+        Ok(match mode {
+            Mode::Real(driver) => Self { mode: REAL, trials: real(&plan, driver, stop)? },
+            Mode::Virtual(reason) => {
+                say_virtual(&reason);
+                let trials = SCHEDULERS.into_iter().map(|name| simulated(&plan, name));
+                Self { mode: VIRTUAL, trials: trials.collect::<Result<_, _>>()? }
+            }
+        })
     }
-    let mut report = Report::new("demo fairness").with("mode", mode);
-    report.extend(seen.iter().map(Trial::row));
-    if json {
-        return outcome::print_report(&report, true);
+
+    /// A row for each scheduler.
+    pub fn report(&self) -> Report {
+        let mut report = Report::new("demo fairness").with("mode", self.mode);
+        report.extend(self.trials.iter().map(Trial::row));
+        report
     }
-    outcome::print(&picture(&seen))?;
-    outcome::print_report(&report, false)
+
+    /// Bars of each flow's delivered share.
+    pub fn picture(&self) -> String {
+        picture(&self.trials)
+    }
 }
 
 /// On real packets: first measures their cost, then runs each scheduler.
