@@ -1,27 +1,10 @@
 //! `longwire serve`
 
-mod event_log;
-mod group;
-mod notify;
-mod scenarios;
-mod served;
-mod state;
-
 use crate::Outcome;
-use anyhow::Context;
-use event_log::{EventLog, Format};
-use longwire_control::{Tls, TlsFiles, Tokens, Web, WebAddress, WebError};
-use longwire_lab::{CommandRole, keep_for};
-use longwire_run::test_hosts::sweep;
-use longwire_rundir::StopSignals;
-use notify::Manager;
-use scenarios::ScenarioArg;
-use served::{PreparedScenario, ServedScenario};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use longwire_control::{Tls, TlsFiles, Tokens, Web, WebAddress};
+use longwire_service::{Format, ScenarioArg, ServiceOptions, group_id, serve};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// Run scenarios as a service, until it is stopped
 ///
@@ -88,49 +71,18 @@ pub struct Args {
     log_format: Format,
 }
 
-/// Interval between checks of the scenarios.
-const LOOK: Duration = Duration::from_millis(50);
-
 impl Args {
     /// Runs the scenarios until a signal comes, or all have been stopped.
     ///
     /// # Errors
     /// If a scenario has errors or can't be started; then none runs.
     pub fn run(self) -> anyhow::Result<Outcome> {
-        let log = Arc::new(EventLog::new(self.log_format));
-        let group = self.group.as_deref().map(group::group_id).transpose()?;
-        let mut manager = Manager::from_environment().context("the service manager's NOTIFY_SOCKET")?;
-        let folder = state::folder(self.state.as_deref());
+        let group = self.group.as_deref().map(group_id).transpose()?;
         let web = self.web()?;
-        let mut prepared = Vec::new();
-        for named in scenarios::named(&self.scenarios)? {
-            // Before the first thread, since it may enter a user namespace.
-            prepared.push(PreparedScenario::new(named, folder.as_deref(), &log)?);
-        }
-        let duty = if group.is_some() { CommandRole::ServesGroup } else { CommandRole::Carries };
-        keep_for(duty).context("giving up what root need not keep")?;
-        let reload = Arc::new(AtomicBool::new(false));
-        signal_hook::flag::register(SIGHUP, Arc::clone(&reload)).context("catching SIGHUP")?;
-        let signals = StopSignals::catch_these(&[SIGINT, SIGTERM]).context("catching signals")?;
-        sweep()?;
-        let mut all = Vec::new();
-        for (place, one) in (0u16..).zip(prepared) {
-            let of_one = |web: &Web| -> Result<Web, WebError> {
-                Ok(Web { address: web.address.behind(place)?, ..web.clone() })
-            };
-            let web = web.as_ref().map(of_one).transpose()?;
-            all.push(one.start(group, web, &log)?);
-        }
-        log.info("ready", &[("scenarios", all.len().into()), ("pid", std::process::id().into())]);
-        manager.ready(&status(&all));
-        let outcome = watch(&mut all, (&signals, &reload, web.as_ref()), &mut manager, &log);
-        manager.stopping();
-        all.iter_mut().for_each(|served| served.stop(&log));
-        Ok(outcome)
+        let Self { scenarios, state, log_format, .. } = self;
+        serve(ServiceOptions { scenarios, group, web, state, log_format }).map(Outcome::of)
     }
-}
 
-impl Args {
     /// Where it serves on TCP, and whom.
     fn web(&self) -> anyhow::Result<Option<Web>> {
         let Some(address) = self.listen else { return Ok(None) };
@@ -145,49 +97,5 @@ impl Args {
         let web = Web { address, tokens, tls, is_cleartext_safe: self.cleartext };
         web.check()?;
         Ok(Some(web))
-    }
-}
-
-/// Waits for a signal, the failure of a scenario, or the end of all.
-fn watch(
-    all: &mut [ServedScenario],
-    (signals, reload, web): (&StopSignals, &AtomicBool, Option<&Web>),
-    manager: &mut Manager,
-    log: &EventLog,
-) -> Outcome {
-    while !signals.within(LOOK) {
-        if reload.swap(false, Ordering::Relaxed) {
-            manager.reloading();
-            if let Some(error) = web.and_then(|web| web.read_again().err()) {
-                log.error("access-not-reloaded", &[("error", error.to_string().into())]);
-            }
-            all.iter().for_each(|served| served.read_again(log));
-            manager.ready(&status(all));
-        }
-        if all.iter().any(ServedScenario::is_broken) {
-            // The service manager restarts it.
-            return Outcome::Failed;
-        }
-        if let Some(stopped) = all.iter_mut().find(|served| served.is_asked_to_stop()) {
-            stopped.stop(log);
-            manager.ready(&status(all));
-        }
-        if !all.iter().any(ServedScenario::runs) {
-            return Outcome::Well;
-        }
-        if manager.is_due() && all.iter().all(ServedScenario::answers) {
-            manager.alive();
-        }
-    }
-    log.info("stopping", &[]);
-    Outcome::Well
-}
-
-/// A line about the service, for the service manager.
-fn status(all: &[ServedScenario]) -> String {
-    let names: Vec<&str> = all.iter().filter(|served| served.runs()).map(ServedScenario::name).collect();
-    match names.len() {
-        0..=8 => format!("running {}", names.join(", ")),
-        count => format!("running {count} scenarios"),
     }
 }

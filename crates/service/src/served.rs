@@ -1,8 +1,8 @@
 //! A scenario of a service: started, changed by its file, saved, stopped.
 
-use super::event_log::{EventLog, Field};
-use super::scenarios::NamedScenario;
-use super::state::State;
+use crate::event_log::{EventLog, Field};
+use crate::scenarios::NamedScenario;
+use crate::state::State;
 use anyhow::Context;
 use longwire_control::{Instance, ScenarioRequest, Web};
 use longwire_run::fitted::fit_pool;
@@ -177,7 +177,7 @@ impl ServedScenario {
 /// Logs that a state could not be written.
 fn tell_of(written: anyhow::Result<()>, field: Field<'_>, log: &EventLog) {
     if let Err(error) = written {
-        log.error("not-saved", &[field, ("error", crate::causes::chain(&error).into())]);
+        log.error("not-saved", &[field, ("error", longwire_report::output::chain(error.as_ref()).into())]);
     }
 }
 

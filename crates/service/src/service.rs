@@ -1,0 +1,116 @@
+//! The service: all its scenarios, from start to end.
+
+use crate::event_log::{EventLog, Format};
+use crate::notify::Manager;
+use crate::scenarios::{ScenarioArg, named};
+use crate::served::{PreparedScenario, ServedScenario};
+use crate::state;
+use anyhow::Context;
+use longwire_control::{Web, WebError};
+use longwire_lab::{CommandRole, keep_for};
+use longwire_run::test_hosts::sweep;
+use longwire_rundir::StopSignals;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Interval between checks of the scenarios.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What a service runs, and how.
+#[derive(Debug)]
+pub struct ServiceOptions {
+    /// Its scenarios.
+    pub scenarios: Vec<ScenarioArg>,
+    /// The group whose members may use the API.
+    pub group: Option<u32>,
+    /// Where it serves on TCP, and whom; each scenario has the port behind that of the one before.
+    pub web: Option<Web>,
+    /// The directory in which what runs is kept. Default: that of the environment, if any.
+    pub state: Option<PathBuf>,
+    /// Format of the log.
+    pub log_format: Format,
+}
+
+/// Runs the scenarios until a signal comes, all have been stopped, or one fails. Returns whether none has
+/// failed.
+///
+/// # Errors
+/// If a scenario has errors or can't be started; then none runs.
+pub fn serve(options: ServiceOptions) -> anyhow::Result<bool> {
+    let ServiceOptions { scenarios, group, web, state, log_format } = options;
+    let log = Arc::new(EventLog::new(log_format));
+    let mut manager = Manager::from_environment().context("the service manager's NOTIFY_SOCKET")?;
+    let folder = state::folder(state.as_deref());
+    let mut prepared = Vec::new();
+    for named in named(&scenarios)? {
+        // Before the first thread, since it may enter a user namespace.
+        prepared.push(PreparedScenario::new(named, folder.as_deref(), &log)?);
+    }
+    let role = if group.is_some() { CommandRole::ServesGroup } else { CommandRole::Carries };
+    keep_for(role).context("giving up what root need not keep")?;
+    let reload = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGHUP, Arc::clone(&reload)).context("catching SIGHUP")?;
+    let signals = StopSignals::catch_these(&[SIGINT, SIGTERM]).context("catching signals")?;
+    sweep()?;
+    let mut all = Vec::new();
+    for (place, one) in (0u16..).zip(prepared) {
+        let of_one = |web: &Web| -> Result<Web, WebError> {
+            Ok(Web { address: web.address.behind(place)?, ..web.clone() })
+        };
+        let web = web.as_ref().map(of_one).transpose()?;
+        all.push(one.start(group, web, &log)?);
+    }
+    log.info("ready", &[("scenarios", all.len().into()), ("pid", std::process::id().into())]);
+    manager.ready(&status(&all));
+    let is_well = watch(&mut all, (&signals, &reload, web.as_ref()), &mut manager, &log);
+    manager.stopping();
+    all.iter_mut().for_each(|served| served.stop(&log));
+    Ok(is_well)
+}
+
+/// Waits for a signal, the failure of a scenario, or the end of all. Returns whether none has failed.
+fn watch(
+    all: &mut [ServedScenario],
+    (signals, reload, web): (&StopSignals, &AtomicBool, Option<&Web>),
+    manager: &mut Manager,
+    log: &EventLog,
+) -> bool {
+    while !signals.within(LOOK) {
+        if reload.swap(false, Ordering::Relaxed) {
+            manager.reloading();
+            if let Some(error) = web.and_then(|web| web.read_again().err()) {
+                log.error("access-not-reloaded", &[("error", error.to_string().into())]);
+            }
+            all.iter().for_each(|served| served.read_again(log));
+            manager.ready(&status(all));
+        }
+        if all.iter().any(ServedScenario::is_broken) {
+            // The service manager restarts it.
+            return false;
+        }
+        if let Some(stopped) = all.iter_mut().find(|served| served.is_asked_to_stop()) {
+            stopped.stop(log);
+            manager.ready(&status(all));
+        }
+        if !all.iter().any(ServedScenario::runs) {
+            return true;
+        }
+        if manager.is_due() && all.iter().all(ServedScenario::answers) {
+            manager.alive();
+        }
+    }
+    log.info("stopping", &[]);
+    true
+}
+
+/// A line about the service, for the service manager.
+fn status(all: &[ServedScenario]) -> String {
+    let names: Vec<&str> = all.iter().filter(|served| served.runs()).map(ServedScenario::name).collect();
+    match names.len() {
+        0..=8 => format!("running {}", names.join(", ")),
+        count => format!("running {count} scenarios"),
+    }
+}
