@@ -4,7 +4,6 @@
 //! is an error, printed with its causes.
 #![forbid(unsafe_code)]
 
-mod capacity_rows;
 mod causes;
 pub mod commands;
 mod completion;

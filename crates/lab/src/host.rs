@@ -19,6 +19,7 @@ use rustix::mount::{
 use rustix::thread::UnshareFlags;
 use serde::{Deserialize, Serialize};
 
+use crate::listening::{OWN_TABLES, listening};
 use crate::names::check_name;
 use crate::namespace::{enter, unshare};
 use crate::{Cidr, LabError, Mac, Namespace, Route, offload, quiet};
@@ -212,6 +213,14 @@ impl Host {
     /// If `f` panics.
     pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> Result<R, LabError> {
         self.namespace.run(f)
+    }
+
+    /// Number of listening sockets.
+    ///
+    /// # Errors
+    /// As [`Host::run`].
+    pub fn listening_sockets(&self) -> Result<usize, LabError> {
+        self.run(|| listening(Path::new(OWN_TABLES)).len())
     }
 
     /// A command that runs inside the host, where the lab's host names resolve and `/sys` shows the host's

@@ -38,6 +38,7 @@ mod firewall;
 mod free_network;
 mod host;
 mod lab;
+mod listening;
 mod localhost;
 mod machine;
 mod names;

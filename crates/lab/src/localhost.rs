@@ -11,7 +11,6 @@
 //! In a user namespace the machine is out of reach for all but sockets that were made there: see [`SocketNetwork`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::ops::RangeInclusive;
@@ -26,6 +25,7 @@ use longwire_netlink::interface_index;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
+use crate::listening::{OWN_TABLES, listening};
 use crate::port_relay::{SocketNetwork, PortRelay};
 use crate::redirection::{Redirections, RelayPorts, redirect};
 use crate::{ExecNet, LabError, Namespace, quiet, socket_option};
@@ -237,8 +237,8 @@ impl LoopbackRelays {
     /// The ports at which the machine's services listen, without published ones.
     fn listening(&self) -> io::Result<BTreeSet<u16>> {
         let mut ports = match &*self.machine {
-            SocketNetwork::Outside(outside) => listening(&outside.tables()),
-            _ => self.far.run(|| listening(Path::new("/proc/thread-self/net"))).map_err(io::Error::other)?,
+            SocketNetwork::Outside(outside) => reachable(&outside.tables()),
+            _ => self.far.run(|| reachable(Path::new(OWN_TABLES))).map_err(io::Error::other)?,
         };
         ports.retain(|port| !self.back.iter().any(|published| published.contains(port)));
         while ports.len() > MOST {
@@ -336,23 +336,13 @@ fn receive((at, index): (Ipv4Addr, u32), port: u16, machine: &Arc<SocketNetwork>
 
 /// The ports at which something listens on the loopback, or on every address, in the network whose tables are
 /// in `folder`.
-fn listening(folder: &Path) -> BTreeSet<u16> {
-    // Tables of sockets, and the state of listening ones (proc_net_tcp(5); for UDP, that of an unconnected
-    // socket).
-    const TABLES: [(&str, &str); 4] = [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")];
-    let of = |(table, state): (&str, &str)| {
-        // A system without IPv6 has no tables for it.
-        let text = fs::read_to_string(folder.join(table)).unwrap_or_default();
-        text.lines().filter_map(|line| port_of(line, state)).collect::<Vec<_>>()
-    };
-    TABLES.into_iter().flat_map(of).collect()
+fn reachable(folder: &Path) -> BTreeSet<u16> {
+    listening(folder).iter().filter_map(|line| port_of(line)).collect()
 }
 
-/// The port of a line of such a table, if its socket is in `state` and on the loopback or every address.
-fn port_of(line: &str, state: &str) -> Option<u16> {
-    let mut fields = line.split_whitespace().skip(1);
-    let (local, own) = (fields.next()?, fields.nth(1)?);
-    let (address, port) = local.split_once(':')?;
+/// The port of a line of such a table, if its socket is on the loopback or every address.
+fn port_of(line: &str) -> Option<u16> {
+    let (address, port) = line.split_whitespace().nth(1)?.split_once(':')?;
     // Words in the machine's own byte order: the loopback is 127.x.y.z, or ::1.
     let words: Vec<u32> = (0..address.len() / 8)
         .map(|at| u32::from_str_radix(address.get(8 * at..8 * at + 8)?, 16).ok())
@@ -364,7 +354,7 @@ fn port_of(line: &str, state: &str) -> Option<u16> {
     };
     let any = matches!(words[..], [0] | [0, 0, 0, 0]);
     let port = u16::from_str_radix(port, 16).ok()?;
-    (own == state && (loopback || any)).then_some(port)
+    (loopback || any).then_some(port)
 }
 
 #[cfg(test)]
@@ -386,7 +376,7 @@ mod tests {
     #[test]
     #[cfg(target_endian = "little")]
     fn services_of_the_loopback_are_told_from_others() {
-        let line = |local: &str, state: &str| format!("  0: {local} 00000000:0000 {state} 00000000:0 0");
+        let line = |local: &str| format!("  0: {local} 00000000:0000 0A 00000000:0 0");
         for (local, port) in [
             ("0100007F:1F90", Some(8080)),
             ("3500007F:0035", Some(53)),
@@ -398,9 +388,8 @@ mod tests {
             ("0100007F", None),
             ("01:02", None),
         ] {
-            assert_eq!(port_of(&line(local, "0A"), "0A"), port, "{local}");
-            assert_eq!(port_of(&line(local, "01"), "0A"), None);
+            assert_eq!(port_of(&line(local)), port, "{local}");
         }
-        assert_eq!(port_of("  sl  local_address rem_address   st", "0A"), None);
+        assert_eq!(port_of("  sl  local_address rem_address   st"), None);
     }
 }

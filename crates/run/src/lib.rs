@@ -6,6 +6,7 @@
 //! flows, its [`programs`] those of routers. [`run_report`] builds the result.
 #![forbid(unsafe_code)]
 
+pub mod capacity_rows;
 mod carriers;
 mod changed_ports;
 pub mod comparison;
@@ -18,6 +19,7 @@ mod link_now;
 pub mod link_pattern;
 mod metrics;
 mod nesp_counts;
+pub mod nesp_client;
 pub mod nesp_server;
 pub mod objects;
 pub mod open_ports;

@@ -1,8 +1,9 @@
 //! `longwire check`
 
-use crate::{Json, Outcome, capacity_rows, outcome};
+use crate::{Json, Outcome, outcome};
 use longwire_assemble::{Calibration, Capacity, Pricing, predict, price};
 use longwire_report::{Report, Row};
+use longwire_run::capacity_rows;
 use longwire_run::fitted::fit_pool;
 use longwire_run::objects::sources::why_silent;
 use longwire_scenario::{MachinePrices, Plan, Receiver, own_prices, prices_of};

@@ -10,9 +10,6 @@ use std::time::{Duration, Instant};
 /// Time for a service to open a port before the command is started without it.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
-/// Tables of sockets, and the state of listening ones (proc_net_tcp(5); for UDP, that of an unconnected
-/// socket).
-const TABLES: [(&str, &str); 4] = [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")];
 
 /// Services that run until dropped.
 #[derive(Debug)]
@@ -33,7 +30,7 @@ impl Services {
     ) -> anyhow::Result<Self> {
         let mut services = Self { running: Vec::new(), guard: bind_guard(commands, net, say) };
         for command in commands {
-            let before = listening(net.far())?;
+            let before = net.far().listening_sockets()?;
             let mut shell = net.far_command("sh")?;
             if let Some(guard) = &services.guard {
                 guard.admit(&mut shell)?;
@@ -76,7 +73,7 @@ fn wait_until_it_listens(
 ) -> anyhow::Result<bool> {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
-        if listening(far)? > before {
+        if far.listening_sockets()? > before {
             return Ok(true);
         }
         if let Some(status) = service.ended()? {
@@ -85,17 +82,4 @@ fn wait_until_it_listens(
         std::thread::sleep(LOOK);
     }
     Ok(false)
-}
-
-/// Number of listening sockets in a host.
-fn listening(host: &Host) -> anyhow::Result<usize> {
-    let count = || {
-        let of = |(table, state): (&str, &str)| {
-            // A system without IPv6 has no tables for it.
-            let text = std::fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
-            text.lines().skip(1).filter(|line| line.split_whitespace().nth(3) == Some(state)).count()
-        };
-        TABLES.into_iter().map(of).sum()
-    };
-    Ok(host.run(count)?)
 }

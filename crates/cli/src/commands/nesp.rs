@@ -1,13 +1,11 @@
 //! `longwire nesp`
 
-mod exchange;
-
 use crate::outcome::print_with;
 use crate::{Json, Outcome, outcome};
 use anyhow::{Context, bail, ensure};
-use exchange::Exchange;
-use longwire_nesp::{Answer, Item, Items, Key, Kind, MOST_NAME, MOST_TEXT, Operation, PORT, Request};
+use longwire_nesp::{Item, Items, Key, Kind, MOST_NAME, MOST_TEXT, Operation, PORT};
 use longwire_report::{Report, Row, cells};
+use longwire_run::nesp_client::NespClient;
 use longwire_run::nesp_server::random;
 use longwire_scenario::read_key_file;
 use longwire_units::Nanos;
@@ -261,12 +259,12 @@ fn read_changes(file: &Path) -> anyhow::Result<Items<'static>> {
 
 impl Reach {
     /// Opens a session.
-    fn begin(&self) -> anyhow::Result<Exchange> {
+    fn begin(&self) -> anyhow::Result<NespClient> {
         let text = read_key_file(&self.key_file).map_err(anyhow::Error::msg)?;
         let patience = Duration::from_nanos(self.timeout.0);
         match (&self.interface, self.udp) {
-            (Some(interface), _) => Exchange::by_ethernet(interface, Key::read(&text)?, patience),
-            (None, Some(address)) => Exchange::by_udp(address, Key::read(&text)?, patience),
+            (Some(interface), _) => NespClient::by_ethernet(interface, Key::read(&text)?, patience),
+            (None, Some(address)) => NespClient::by_udp(address, Key::read(&text)?, patience),
             (None, None) => bail!("name --interface or --udp"),
         }
     }
@@ -338,42 +336,6 @@ fn show(command: &str, items: &Items<'_>, json: Json) -> anyhow::Result<Outcome>
     Ok(Outcome::Well)
 }
 
-/// Splits a request whose items may not fit one message. Settings stay after their object.
-fn parts(
-    operation: Operation,
-    group: u32,
-    time: u64,
-    items: &Items<'static>,
-) -> anyhow::Result<Vec<Request<'static>>> {
-    let mut groups: Vec<Items<'static>> = vec![Vec::new()];
-    let (mut room, mut current) = (Request::ROOM, None);
-    for item in items {
-        if let Item::Object(..) = item {
-            current = Some(item.clone());
-        }
-        if item.size() > room {
-            groups.push(current.iter().filter(|object| *object != item).cloned().collect());
-            room = Request::ROOM - current.as_ref().map_or(0, Item::size);
-        }
-        room = room.saturating_sub(item.size());
-        if let Some(last) = groups.last_mut() {
-            last.push(item.clone());
-        }
-    }
-    let count = u8::try_from(groups.len()).ok().filter(|count| *count <= Request::MOST_PARTS);
-    let parts = count.with_context(|| {
-        format!("these are too many changes: they take {} parts, and a group has at most 16", groups.len())
-    })?;
-    let each = (0u8..).zip(groups);
-    Ok(each.map(|(part, items)| Request { group, part, parts, operation, time, items }).collect())
-}
-
-/// An answer with owned texts.
-fn owned(answer: Answer<'_>) -> Answer<'static> {
-    let items = answer.items.into_iter().map(Item::into_owned).collect();
-    Answer { status: answer.status, time: answer.time, items }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -403,24 +365,5 @@ mod tests {
         assert!(setting(&format!("data={}", "0".repeat(1000))).is_ok());
         let error = setting(&format!("data={}", "0".repeat(1001))).unwrap_err().to_string();
         assert_eq!(error, "data: a value has at most 1000 bytes, this one 1001");
-    }
-
-    #[test]
-    fn long_groups_come_in_parts_that_name_their_object() {
-        let mut items = vec![object("up")];
-        items.extend((0..200).map(|n| Item::Setting(format!("key{n}").into(), "some value".into())));
-        let parts = parts(Operation::Set, 7, 5, &items).unwrap();
-        assert!(
-            parts.len() > 2
-                && parts.iter().all(|part| part.items[0] == items[0] && part.parts as usize == parts.len())
-        );
-        let settings =
-            |items: &Items<'static>| items.iter().filter(|item| matches!(item, Item::Setting(..))).count();
-        assert_eq!(parts.iter().map(|part| settings(&part.items)).sum::<usize>(), 200);
-        for part in &parts {
-            assert!(part.items.iter().map(Item::size).sum::<usize>() <= Request::ROOM);
-        }
-        let items: Items<'static> = (0..1000).map(|_| items[1].clone()).collect();
-        assert!(super::parts(Operation::Set, 7, 5, &[items.clone(), items].concat()).is_err());
     }
 }

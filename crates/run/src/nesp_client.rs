@@ -1,13 +1,13 @@
-//! A client's session with an emulator: messages, retransmissions, answers.
+//! A client's session with an emulator, by Ethernet or UDP: messages, retransmissions, answers.
 
-use super::{owned, parts};
+use crate::nesp_server::random;
 use anyhow::{Context, bail};
 use longwire_clock::monotonic;
 use longwire_nesp::{
-    Answer, Client, RetryAction, ETHERTYPE, MessageEnds, GROUP_ADDRESS, Item, Items, Key, MOST, Operation, Retry, wrap,
+    Answer, Client, ETHERTYPE, GROUP_ADDRESS, Item, Items, Key, MOST, MessageEnds, Operation, Request, Retry,
+    RetryAction, wrap,
 };
 use longwire_port::raw::RawSocket;
-use longwire_run::nesp_server::random;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -18,16 +18,19 @@ enum Carrier {
     Udp { socket: UdpSocket, to: SocketAddr },
 }
 
-/// A client's session.
-pub(super) struct Exchange {
+/// A client's session with an emulator.
+pub struct NespClient {
     carrier: Carrier,
     client: Client,
     patience: Duration,
 }
 
-impl Exchange {
+impl NespClient {
     /// A session over an interface.
-    pub(super) fn by_ethernet(interface: &str, key: Key, patience: Duration) -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    /// If frames can't be sent there, or nobody answers.
+    pub fn by_ethernet(interface: &str, key: Key, patience: Duration) -> anyhow::Result<Self> {
         let socket = RawSocket::open(interface, ETHERTYPE).with_context(|| {
             format!("can't send frames by {interface} (it takes CAP_NET_RAW; --udp takes no privilege)")
         })?;
@@ -35,7 +38,10 @@ impl Exchange {
     }
 
     /// A session over UDP.
-    pub(super) fn by_udp(to: SocketAddr, key: Key, patience: Duration) -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    /// If datagrams can't be sent there, or nobody answers.
+    pub fn by_udp(to: SocketAddr, key: Key, patience: Duration) -> anyhow::Result<Self> {
         let any = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let socket = UdpSocket::bind(SocketAddr::new(any, 0)).context("can't make a UDP socket")?;
         socket.connect(to).with_context(|| format!("can't send to {to}"))?;
@@ -43,14 +49,17 @@ impl Exchange {
     }
 
     fn begin(carrier: Carrier, key: Key, patience: Duration) -> anyhow::Result<Self> {
-        let mut exchange = Self { carrier, client: Client::new(key, random()?), patience };
-        let hello = exchange.client.hello();
-        exchange.until(&hello, |client, bytes| client.take_welcome(bytes))?;
-        Ok(exchange)
+        let mut session = Self { carrier, client: Client::new(key, random()?), patience };
+        let hello = session.client.hello();
+        session.until(&hello, |client, bytes| client.take_welcome(bytes))?;
+        Ok(session)
     }
 
     /// Sends a request, in parts if necessary, and returns the answer.
-    pub(super) fn ask(
+    ///
+    /// # Errors
+    /// If it is refused, or nobody answers.
+    pub fn ask(
         &mut self,
         operation: Operation,
         time: u64,
@@ -70,7 +79,10 @@ impl Exchange {
     }
 
     /// Requests page by page, and returns all items except those that name the next page.
-    pub(super) fn all(
+    ///
+    /// # Errors
+    /// As [`NespClient::ask`].
+    pub fn all(
         &mut self,
         operation: Operation,
         asked: &[Item<'static>],
@@ -176,5 +188,66 @@ impl Carrier {
                 }
             }
         }
+    }
+}
+
+/// Splits a request whose items may not fit one message. Settings stay after their object.
+fn parts(
+    operation: Operation,
+    group: u32,
+    time: u64,
+    items: &Items<'static>,
+) -> anyhow::Result<Vec<Request<'static>>> {
+    let mut groups: Vec<Items<'static>> = vec![Vec::new()];
+    let (mut room, mut current) = (Request::ROOM, None);
+    for item in items {
+        if let Item::Object(..) = item {
+            current = Some(item.clone());
+        }
+        if item.size() > room {
+            groups.push(current.iter().filter(|object| *object != item).cloned().collect());
+            room = Request::ROOM - current.as_ref().map_or(0, Item::size);
+        }
+        room = room.saturating_sub(item.size());
+        if let Some(last) = groups.last_mut() {
+            last.push(item.clone());
+        }
+    }
+    let count = u8::try_from(groups.len()).ok().filter(|count| *count <= Request::MOST_PARTS);
+    let parts = count.with_context(|| {
+        format!("these are too many changes: they take {} parts, and a group has at most 16", groups.len())
+    })?;
+    let each = (0u8..).zip(groups);
+    Ok(each.map(|(part, items)| Request { group, part, parts, operation, time, items }).collect())
+}
+
+/// An answer with owned texts.
+fn owned(answer: Answer<'_>) -> Answer<'static> {
+    let items = answer.items.into_iter().map(Item::into_owned).collect();
+    Answer { status: answer.status, time: answer.time, items }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longwire_nesp::Kind;
+
+    #[test]
+    fn long_groups_come_in_parts_that_name_their_object() {
+        let mut items = vec![Item::Object(Kind::Link, "up".into())];
+        items.extend((0..200).map(|n| Item::Setting(format!("key{n}").into(), "some value".into())));
+        let parts = parts(Operation::Set, 7, 5, &items).unwrap();
+        assert!(
+            parts.len() > 2
+                && parts.iter().all(|part| part.items[0] == items[0] && part.parts as usize == parts.len())
+        );
+        let settings =
+            |items: &Items<'static>| items.iter().filter(|item| matches!(item, Item::Setting(..))).count();
+        assert_eq!(parts.iter().map(|part| settings(&part.items)).sum::<usize>(), 200);
+        for part in &parts {
+            assert!(part.items.iter().map(Item::size).sum::<usize>() <= Request::ROOM);
+        }
+        let items: Items<'static> = (0..1000).map(|_| items[1].clone()).collect();
+        assert!(super::parts(Operation::Set, 7, 5, &[items.clone(), items].concat()).is_err());
     }
 }
