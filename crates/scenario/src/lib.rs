@@ -6,16 +6,13 @@
 //! plan.
 #![forbid(unsafe_code)]
 
-mod address;
 mod attachment;
-mod edit;
 mod engine_prices;
 mod event;
 mod event_text;
 mod file;
 mod file_forwarder;
 mod file_router;
-mod finding;
 mod forwarder_plan;
 mod frequency;
 mod implied;
@@ -39,17 +36,13 @@ mod read;
 mod reference;
 mod resolve;
 mod router_plan;
-mod row;
 mod schema;
-mod setting_schema;
 mod settings;
 mod source;
 mod source_edit;
 mod staged;
 mod steering;
-mod template;
 mod words;
-mod written;
 
 pub use address::{Mac, Network, RouteTarget};
 pub use edit::{EditError, changed_sections, edited, staged_sections};
@@ -90,6 +83,7 @@ pub use steering::unplanned_target;
 pub use words::{BetweenWorkers, LevelWait, Mapping, NespAllow, Routing, Wait};
 
 use longwire_block::Spec;
+use longwire_document::{address, edit, finding, row, setting_schema, template, written};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;

@@ -2,7 +2,6 @@
 
 use crate::finding::not_one_of;
 use crate::written::Term;
-use longwire_drivers::{DRIVERS, Driver};
 
 /// Makes an enum of words with the text of each.
 macro_rules! words {
@@ -114,18 +113,5 @@ words! {
         Tree = "tree",
         /// The path with the least delay, then the fewest links, then the first in the file.
         ShortestDelay = "shortest-delay",
-    }
-}
-
-impl Term for &'static Driver {
-    const WANTED: &'static str = "a port's driver";
-
-    fn read(text: &str) -> Result<Self, String> {
-        let words: Vec<&str> = DRIVERS.iter().map(|driver| driver.word()).collect();
-        Driver::named(text).ok_or_else(|| not_one_of(Self::WANTED, text, &words))
-    }
-
-    fn schema() -> serde_json::Value {
-        serde_json::json!({ "enum": DRIVERS.iter().map(|driver| driver.word()).collect::<Vec<_>>() })
     }
 }

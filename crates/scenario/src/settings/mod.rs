@@ -10,6 +10,7 @@ pub(crate) use router::{
     ControlSettings, CostProfile, FlowSettings, HopSettings, LONGEST, PoliceSettings, RingSettings,
     RouterPortSettings, RouterSettings, SchedulerName, SlowPathSettings,
 };
+pub(crate) use longwire_document::row::RepeatSettings;
 pub(crate) use traffic::{AtSettings, DirectionSettings, LinkSettings, NespSettings, SourceSettings};
 
 use crate::words::{BetweenWorkers, Mapping, Routing, Wait};
@@ -19,9 +20,6 @@ use longwire_units::{Bytes, Nanos, Probability};
 
 /// Most packet memory of a worker.
 pub const LARGEST_POOL: Bytes = Bytes(256 << 30);
-
-/// Most entries that one count makes.
-const MOST_REPEATED: u64 = 1 << 24;
 
 /// Settings of the whole scenario: keys before its first section.
 #[derive(Debug, Clone, Copy, Settings)]
@@ -33,18 +31,6 @@ pub(crate) struct ScenarioSettings {
     /// How paths across bridges are found. With "tree", bridges that form a loop are an error.
     #[setting(default = "tree")]
     pub routing: Routing,
-}
-
-/// Repetitions of an entry.
-#[derive(Debug, Clone, Copy, Settings)]
-#[settings(key = "entry", kind = "repetitions", source = "Longwire's own")]
-pub(crate) struct RepeatSettings {
-    /// Makes so many of this entry, numbered by {n}.
-    #[setting(default_is = "one, without a number", min = 1, max = MOST_REPEATED)]
-    pub count: Option<u64>,
-    /// The first number.
-    #[setting(default = "1", min = 0, max = u64::MAX >> 1)]
-    pub first: u64,
 }
 
 /// How the engine runs.

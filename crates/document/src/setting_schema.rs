@@ -1,13 +1,13 @@
 //! JSON schemas of settings, from their declarations.
 
 use crate::written::templated;
-use longwire_block::{Fallback, Grammar, Param, ParamKind, Spec};
+use longwire_settings::{Fallback, Grammar, Param, ParamKind, Spec};
 use longwire_units::{Nanos, Probability, Rate};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
 
 /// Adds a spec's settings to a section; switches also take booleans.
-pub(crate) fn add_row(section: &mut Value, spec: &Spec) {
+pub fn add_row(section: &mut Value, spec: &Spec) {
     for row in spec.params {
         let mut schema = param(row);
         if row.is_switch() {
@@ -23,7 +23,7 @@ pub(crate) fn add_row(section: &mut Value, spec: &Spec) {
 }
 
 /// The schema of a setting.
-pub(crate) fn param(param: &Param) -> Value {
+pub fn param(param: &Param) -> Value {
     let generator = &mut SchemaGenerator::default();
     let kind: Value = match param.kind {
         ParamKind::Rate => Rate::json_schema(generator).into(),

@@ -1,8 +1,7 @@
 //! Tables with settings declared by `#[derive(Settings)]` beside the keys of a structure.
 
 use crate::setting_schema::add_row;
-use crate::settings::RepeatSettings;
-use longwire_block::{Param, Settings};
+use longwire_settings::{Param, Settings};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IntoDeserializer, MapAccess, Unexpected, Visitor,
@@ -14,40 +13,57 @@ use std::marker::PhantomData;
 use std::ops::{Deref, Range};
 use toml::Spanned;
 
+/// Most entries that one count makes.
+const MOST_REPEATED: u64 = 1 << 24;
+
+/// Repetitions of an entry.
+#[derive(Debug, Clone, Copy, Settings)]
+#[settings(key = "entry", kind = "repetitions", source = "Longwire's own")]
+pub struct RepeatSettings {
+    /// Makes so many of this entry, numbered by {n}.
+    #[setting(default_is = "one, without a number", min = 1, max = MOST_REPEATED)]
+    pub count: Option<u64>,
+    /// The first number.
+    #[setting(default = "1", min = 0, max = u64::MAX >> 1)]
+    pub first: u64,
+}
+
 /// A setting as written: name, text, place of the value.
-pub(crate) type SettingText = (&'static str, String, Range<usize>);
+pub type SettingText = (&'static str, String, Range<usize>);
 /// The settings of an entry as written.
-pub(crate) type Params = Vec<SettingText>;
+pub type Params = Vec<SettingText>;
 
 /// A table: settings `S` stay texts until templates are expanded; other keys are those of `T`.
-pub(crate) struct WithSettings<T, S> {
+pub struct WithSettings<T, S> {
     rest: T,
-    pub(crate) row: Params,
+    /// The settings.
+    pub row: Params,
     settings: PhantomData<S>,
 }
 
 /// A table whose keys are all settings.
-pub(crate) type Row<S> = WithSettings<NoKeys, S>;
+pub type Row<S> = WithSettings<NoKeys, S>;
 
+/// No keys.
 #[derive(Default, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NoKeys {}
+pub struct NoKeys {}
 
 impl<T, S: Settings> WithSettings<T, S> {
     /// The place of a setting's value, if given.
-    pub(crate) fn span(&self, name: &str) -> Option<&Range<usize>> {
+    pub fn span(&self, name: &str) -> Option<&Range<usize>> {
         debug_assert!(S::SPEC.params.iter().any(|param| param.name == name), "{name}");
         self.row.iter().find(|(key, ..)| *key == name).map(|(.., span)| span)
     }
 
     /// The text of a setting, if given.
-    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+    pub fn text(&self, name: &str) -> Option<&str> {
         debug_assert!(S::SPEC.params.iter().any(|param| param.name == name), "{name}");
         self.row.iter().find(|(key, ..)| *key == name).map(|(_, text, _)| text.as_str())
     }
 
     /// Replaces the keys beside the settings.
-    pub(crate) fn map<U>(self, rest: impl FnOnce(T) -> U) -> WithSettings<U, S> {
+    pub fn map<U>(self, rest: impl FnOnce(T) -> U) -> WithSettings<U, S> {
         WithSettings { rest: rest(self.rest), row: self.row, settings: PhantomData }
     }
 }
@@ -89,16 +105,16 @@ impl<'de, T: Deserialize<'de>, S: Settings> Deserialize<'de> for WithSettings<T,
 }
 
 /// A table that can be repeated: `count` and `first` beside the keys of `T`.
-pub(crate) struct Repeated<T>(WithSettings<T, RepeatSettings>);
+pub struct Repeated<T>(WithSettings<T, RepeatSettings>);
 
 impl<T> Repeated<T> {
     /// Its repetition settings.
-    pub(crate) fn repeats(&self) -> &WithSettings<T, RepeatSettings> {
+    pub fn repeats(&self) -> &WithSettings<T, RepeatSettings> {
         &self.0
     }
 
     /// Replaces the table.
-    pub(crate) fn map<U>(self, rest: impl FnOnce(T) -> U) -> Repeated<U> {
+    pub fn map<U>(self, rest: impl FnOnce(T) -> U) -> Repeated<U> {
         Repeated(self.0.map(rest))
     }
 }

@@ -78,7 +78,7 @@ impl fmt::Display for ScenarioError {
 impl std::error::Error for ScenarioError {}
 
 /// A file being read, with its errors and warnings so far.
-pub(crate) struct Findings<'a> {
+pub struct Findings<'a> {
     file: &'a str,
     text: &'a str,
     line_starts: Vec<usize>,
@@ -88,14 +88,15 @@ pub(crate) struct Findings<'a> {
 }
 
 impl<'a> Findings<'a> {
-    pub(crate) fn new(file: &'a str, text: &'a str) -> Self {
+    /// Nothing is found yet in this file.
+    pub fn new(file: &'a str, text: &'a str) -> Self {
         let starts = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         let line_starts = std::iter::once(0).chain(starts).collect();
         Self { file, text, line_starts, errors: Vec::new(), notes: Vec::new(), more: false }
     }
 
     /// Records an error, unless the same is recorded for the place.
-    pub(crate) fn error(&mut self, span: Range<usize>, field: &str, what: String, fix: impl Into<String>) {
+    pub fn error(&mut self, span: Range<usize>, field: &str, what: String, fix: impl Into<String>) {
         if self.full() {
             self.more = true;
             return;
@@ -107,7 +108,7 @@ impl<'a> Findings<'a> {
     }
 
     /// Records a warning.
-    pub(crate) fn note(&mut self, span: Range<usize>, field: &str, what: String, fix: impl Into<String>) {
+    pub fn note(&mut self, span: Range<usize>, field: &str, what: String, fix: impl Into<String>) {
         if self.notes.len() < MOST_NOTES {
             let finding = self.finding(&span, field, what, fix.into());
             self.notes.push(finding);
@@ -115,17 +116,17 @@ impl<'a> Findings<'a> {
     }
 
     /// Whether there are so many errors that more are not worth finding.
-    pub(crate) fn full(&self) -> bool {
+    pub fn full(&self) -> bool {
         self.errors.len() >= MOST_ERRORS
     }
 
     /// Whether there is an error.
-    pub(crate) fn failed(&self) -> bool {
+    pub fn failed(&self) -> bool {
         !self.errors.is_empty()
     }
 
     /// The warnings, or the errors if there are any.
-    pub(crate) fn finish(mut self) -> Result<Vec<Finding>, ScenarioError> {
+    pub fn finish(mut self) -> Result<Vec<Finding>, ScenarioError> {
         if self.errors.is_empty() {
             return Ok(self.notes);
         }
@@ -135,12 +136,12 @@ impl<'a> Findings<'a> {
     }
 
     /// The line of a position, from 1.
-    pub(crate) fn line(&self, at: usize) -> usize {
+    pub fn line(&self, at: usize) -> usize {
         self.line_starts.partition_point(|&first| first <= at)
     }
 
     /// Makes a finding without recording it.
-    pub(crate) fn finding(&self, span: &Range<usize>, field: &str, what: String, fix: String) -> Finding {
+    pub fn finding(&self, span: &Range<usize>, field: &str, what: String, fix: String) -> Finding {
         let start = floor(self.text, span.start);
         let line = self.line(start) - 1;
         let first = self.line_starts[line];
@@ -229,7 +230,7 @@ fn nearest<'k>(given: &str, known: Vec<&'k str>) -> Option<&'k str> {
 }
 
 /// "did you mean …?", if one of `known` was probably meant by `given`.
-pub(crate) fn did_you_mean<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<String> {
+pub fn did_you_mean<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<String> {
     suggestion(given, known).map(|near| format!("did you mean \"{near}\"?"))
 }
 
@@ -240,7 +241,7 @@ pub fn name_hint(given: &str, known: &[&str]) -> String {
 }
 
 /// The fix for a missing key.
-pub(crate) fn fix_missing(name: &str) -> String {
+pub fn fix_missing(name: &str) -> String {
     let example = match name {
         "address" => "address = \"10.0.0.1/24\"",
         "driver" => "driver = \"af_packet\"",
@@ -254,7 +255,7 @@ pub(crate) fn fix_missing(name: &str) -> String {
 }
 
 /// An error that `text` is none of the `known` words.
-pub(crate) fn not_one_of(what: &str, text: &str, known: &[&str]) -> String {
+pub fn not_one_of(what: &str, text: &str, known: &[&str]) -> String {
     let list = known.join(", ");
     match suggestion(text, known.iter().copied()) {
         Some(word) => format!("\"{text}\" is not {what}; did you mean \"{word}\"? There are {list}"),

@@ -20,7 +20,7 @@ const DEEPEST: u32 = 16;
 ///
 /// # Errors
 /// The fault and its fix.
-pub(crate) fn expand(text: &str, n: Option<u64>) -> Result<Cow<'_, str>, String> {
+pub fn expand(text: &str, n: Option<u64>) -> Result<Cow<'_, str>, String> {
     if !text.contains(['{', '}']) {
         return Ok(Cow::Borrowed(text));
     }

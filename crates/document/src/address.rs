@@ -66,7 +66,7 @@ impl Network {
     }
 
     /// Its first and last address as numbers.
-    pub(crate) fn range(&self) -> (u128, u128) {
+    pub fn range(&self) -> (u128, u128) {
         let host_bits = u32::from(bits(self.address) - self.prefix);
         let hosts = if host_bits == 128 { u128::MAX } else { (1u128 << host_bits) - 1 };
         let first = number(self.address) & !hosts;
@@ -135,7 +135,7 @@ pub enum RouteTarget {
 impl RouteTarget {
     /// The network that a route with these gateways leads to: `default` is all of IPv6 if any gateway is
     /// IPv6, else all of IPv4.
-    pub(crate) fn by(self, mut gateways: impl Iterator<Item = IpAddr>) -> Network {
+    pub fn by(self, mut gateways: impl Iterator<Item = IpAddr>) -> Network {
         let [v4, v6] = Network::EVERYTHING;
         match self {
             Self::Network(network) => network,
@@ -211,7 +211,7 @@ const fn bits(address: IpAddr) -> u8 {
 }
 
 /// Whether an address is link-local, so that each link may have one like it.
-pub(crate) const fn is_within_a_link(address: IpAddr) -> bool {
+pub const fn is_within_a_link(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_link_local(),
         IpAddr::V6(address) => address.is_unicast_link_local(),
@@ -219,7 +219,7 @@ pub(crate) const fn is_within_a_link(address: IpAddr) -> bool {
 }
 
 /// An address as a number.
-pub(crate) fn number(address: IpAddr) -> u128 {
+pub fn number(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(v4) => u128::from(v4.to_bits()),
         IpAddr::V6(v6) => v6.to_bits(),

@@ -60,7 +60,7 @@ pub fn edited(text: &str, add: &str, remove: &[String]) -> Result<String, EditEr
 }
 
 /// A table of sections as TOML text: by section, the keys of one entry or of several.
-pub(crate) fn sections_of(sections: &DeTable<'_>) -> String {
+pub fn sections_of(sections: &DeTable<'_>) -> String {
     let mut text = String::new();
     for (word, entries) in sections {
         let entries: Vec<_> = match entries.get_ref() {
@@ -142,7 +142,7 @@ fn without_section(text: &str, name: &str) -> Result<(String, &'static str), Edi
 }
 
 /// The text without these lines, and without what belongs to them.
-pub(crate) fn without_lines(text: &str, cut: Range<usize>) -> String {
+pub fn without_lines(text: &str, cut: Range<usize>) -> String {
     // Comments directly above belong to it.
     let mut begin = cut.start;
     let above = |begin: usize| {
@@ -244,7 +244,7 @@ impl EntryName {
 }
 
 /// The lines of the section's entry with this index, without comments above the next section's header.
-pub(crate) fn header(text: &str, section: &str, index: usize) -> Option<Range<usize>> {
+pub fn header(text: &str, section: &str, index: usize) -> Option<Range<usize>> {
     let mut begin = None;
     let (mut seen, mut at) = (0, 0);
     // Where the comments begin that follow the last line of another kind.

@@ -1,5 +1,6 @@
 //! A value as written in the file: text and place. It is read after its template is expanded.
 
+use longwire_drivers::{DRIVERS, Driver};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -10,9 +11,10 @@ use std::ops::Range;
 use toml::Spanned;
 
 use crate::address::{Mac, Network, RouteTarget};
+use crate::finding::not_one_of;
 
 /// A kind of value that can be read from a text.
-pub(crate) trait Term: Sized {
+pub trait Term: Sized {
     /// A description with its article: `a rate such as "10 Mbit/s"`.
     const WANTED: &'static str;
 
@@ -24,20 +26,23 @@ pub(crate) trait Term: Sized {
 }
 
 /// A text to be read as a `T`, and its place.
-pub(crate) struct Written<T> {
-    pub(crate) span: Range<usize>,
-    pub(crate) text: String,
+pub struct Written<T> {
+    /// Where it is in the file.
+    pub span: Range<usize>,
+    /// The text.
+    pub text: String,
     kind: PhantomData<T>,
 }
 
 impl<T> Written<T> {
-    pub(crate) fn new(span: Range<usize>, text: String) -> Self {
+    /// A text at a place.
+    pub fn new(span: Range<usize>, text: String) -> Self {
         Self { span, text, kind: PhantomData }
     }
 }
 
 /// One value, or a list of them.
-pub(crate) struct Listed<T>(pub(crate) Vec<Written<T>>);
+pub struct Listed<T>(pub Vec<Written<T>>);
 
 impl<T> Default for Listed<T> {
     fn default() -> Self {
@@ -166,7 +171,7 @@ impl<T: Term> JsonSchema for Listed<T> {
 }
 
 /// Lets a schema also accept texts with template braces.
-pub(crate) fn templated(schema: serde_json::Value) -> serde_json::Value {
+pub fn templated(schema: serde_json::Value) -> serde_json::Value {
     if schema["type"] == "string" && schema.get("pattern").is_none() {
         return schema;
     }
@@ -198,8 +203,21 @@ address!(IpAddr, "an address such as \"10.0.0.1\" or \"fd00::1\"", |text: &str| 
         .map_err(|_| format!("\"{text}\" is not an address; write one such as \"10.0.0.1\" or \"fd00::1\""))
 });
 
+impl Term for &'static Driver {
+    const WANTED: &'static str = "a port's driver";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let words: Vec<&str> = DRIVERS.iter().map(|driver| driver.word()).collect();
+        Driver::named(text).ok_or_else(|| not_one_of(Self::WANTED, text, &words))
+    }
+
+    fn schema() -> serde_json::Value {
+        serde_json::json!({ "enum": DRIVERS.iter().map(|driver| driver.word()).collect::<Vec<_>>() })
+    }
+}
+
 /// A whole number; the caller checks its range.
-pub(crate) struct Whole(pub(crate) i128);
+pub struct Whole(pub i128);
 
 impl Term for Whole {
     const WANTED: &'static str = "a whole number";
@@ -215,7 +233,7 @@ impl Term for Whole {
 }
 
 /// A value for an object's constant, checked when the object is read.
-pub(crate) struct Constant;
+pub struct Constant;
 
 impl Term for Constant {
     const WANTED: &'static str = "a whole number";
@@ -230,7 +248,7 @@ impl Term for Constant {
 }
 
 /// Any text: a file, an interface.
-pub(crate) struct Text(pub(crate) String);
+pub struct Text(pub String);
 
 impl Term for Text {
     const WANTED: &'static str = "a text";
@@ -249,7 +267,7 @@ impl Term for Text {
 
 /// The name of an object, in commands and statistics.
 #[derive(Debug)]
-pub(crate) struct Name(pub(crate) Box<str>);
+pub struct Name(pub Box<str>);
 
 /// Most characters of a name.
 const LONGEST_NAME: usize = 64;
