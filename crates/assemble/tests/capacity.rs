@@ -1,7 +1,8 @@
 //! Predicted load of each worker and port, computed by hand for a given file of prices.
 
 use longwire_assemble::{Capacity, predict};
-use longwire_scenario::{MachinePrices, EnginePrices, Price, plan_of, read_prices, write_prices};
+use longwire_prices::{EnginePrices, MachinePrices, Price, read_prices, write_prices};
+use longwire_scenario::plan_of;
 use longwire_units::{Bytes, Nanos};
 
 /// A file with these prices in picoseconds, and zero for all others.

@@ -6,7 +6,7 @@ use crate::{BenchError, Sample, Settings};
 use longwire_block::{Spec, Values};
 use longwire_link::{LinkConfig, registry};
 use longwire_report::Row;
-use longwire_scenario::block_price;
+use longwire_prices::block_price;
 use std::time::Duration;
 
 /// A block and its baseline: key, kind, parameters, and the limit of its cost in ns.

@@ -97,7 +97,7 @@ pub fn notes(capacity: &Capacity, from: &str) -> Vec<String> {
 mod tests {
     use super::*;
     use longwire_assemble::predict;
-    use longwire_scenario::{EnginePrices, Price};
+    use longwire_prices::{EnginePrices, Price};
     use longwire_units::Bytes;
 
     fn capacity(link: &str, prices: &EnginePrices) -> Capacity {

@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 
 mod attachment;
-mod engine_prices;
 mod event;
 mod event_text;
 mod file;
@@ -28,7 +27,6 @@ mod plan_links;
 mod plan_nodes;
 mod plan_routes;
 mod port_queues;
-mod prices_file;
 mod processor_terms;
 mod program_plan;
 mod queue_choice;
@@ -46,9 +44,6 @@ mod words;
 
 pub use address::{Mac, Network, RouteTarget};
 pub use edit::{EditError, changed_sections, edited, staged_sections};
-pub use engine_prices::{
-    APART_COUNTS, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Origin, Price, WAITS, block_price,
-};
 pub use event::Event;
 pub use finding::{Finding, ScenarioError, called_elsewhere, name_hint, suggestion};
 pub use forwarder_plan::{
@@ -65,9 +60,6 @@ pub use plan::{
     AddressRule, Attachment, Bridge, ControlEnd, Delays, DriverSettings, End, EngineSettings, Fidelity, Host,
     HostRoute, LARGEST_POOL, Link, LinkRequest, Medium, PairRule, Plan, Port, Profile, Route, Routes,
     Segment, Source, Stage, Steer,
-};
-pub use prices_file::{
-    MachinePrices, PricesError, named_prices, own_prices, prices_of, read_prices, write_prices,
 };
 pub use program_plan::{LONGEST_OBJECT, near_shipped};
 pub use reference::reference;

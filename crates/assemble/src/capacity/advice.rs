@@ -3,7 +3,8 @@
 use super::{Capacity, WHOLE, WorkerLoad};
 use crate::price::Shortfall;
 use longwire_drivers::Driver;
-use longwire_scenario::{EnginePrices, Plan};
+use longwire_prices::EnginePrices;
+use longwire_scenario::Plan;
 use std::collections::BTreeMap;
 
 /// Load from which packets delay each other, in millionths of a core.

@@ -5,7 +5,8 @@ use super::{PortLoad, WHOLE, WorkerLoad};
 use crate::build::Shards;
 use longwire_drivers::Driver;
 use longwire_engine::PortLocation;
-use longwire_scenario::{EnginePrices, Origin, Plan, Profile, block_price};
+use longwire_prices::{EnginePrices, Origin, block_price};
+use longwire_scenario::{Plan, Profile};
 use longwire_units::{Bytes, Nanos, Rate};
 use std::collections::BTreeSet;
 

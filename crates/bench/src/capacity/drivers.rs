@@ -10,7 +10,7 @@ use longwire_block::Port;
 use longwire_clock::monotonic;
 use longwire_packet::{Batch, Pool};
 use longwire_port::driver::memory::{Blast, BlastPlan};
-use longwire_scenario::{EnginePrices, Price};
+use longwire_prices::{EnginePrices, Price};
 use longwire_units::Nanos;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};

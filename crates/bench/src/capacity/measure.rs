@@ -3,7 +3,7 @@
 use super::drive::{Course, links, ports};
 use super::{drivers, picoseconds};
 use crate::{BenchError, Sample, Settings, blocks};
-use longwire_scenario::{APART_COUNTS, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Price, WAITS};
+use longwire_prices::{APART_COUNTS, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Price, WAITS};
 use longwire_units::Nanos;
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use crate::{BenchError, Sample, Settings};
 use drive::{Course, links, ports};
 use longwire_assemble::predict;
 use longwire_report::Row;
-use longwire_scenario::EnginePrices;
+use longwire_prices::EnginePrices;
 use longwire_units::Bytes;
 use std::time::Duration;
 
@@ -111,7 +111,7 @@ fn courses(settings: &Settings<'_>) -> Result<Vec<Course>, BenchError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longwire_scenario::Price;
+    use longwire_prices::Price;
     use std::sync::atomic::AtomicBool;
 
     #[test]

@@ -6,7 +6,8 @@ use longwire_report::{Report, Row};
 use longwire_run::capacity_rows;
 use longwire_run::fitted::fit_pool;
 use longwire_run::objects::sources::why_silent;
-use longwire_scenario::{MachinePrices, Plan, Receiver, own_prices, prices_of};
+use longwire_prices::{MachinePrices, own_prices, prices_of};
+use longwire_scenario::{Plan, Receiver};
 use longwire_units::Bytes;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! Settings of routers: packet budgets, shared processors, levels above the data path.
 
 use crate::frequency::{FREQUENCY, Frequency};
-use crate::prices_file::{MachinePrices, PRICES};
+use longwire_prices::{MachinePrices, PRICES};
 use crate::processor_terms::{CLOCK, CYCLES, ESTIMATOR, PORT_RATE};
 use crate::words::LevelWait;
 use longwire_router::{LEAST_MTU, Limits, MOST_WEIGHT, Rings};

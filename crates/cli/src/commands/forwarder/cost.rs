@@ -9,7 +9,8 @@ use longwire_router::{
     Admission, Budget, Forwarder, Forwarders, InstallError, Installation, LinkChoice, PrepareError,
     RouterPrices,
 };
-use longwire_scenario::{nanoseconds_of, prices_of};
+use longwire_prices::prices_of;
+use longwire_scenario::nanoseconds_of;
 use longwire_units::{Probability, Rate};
 use serde_json::{Map, Value, json};
 use std::path::Path;

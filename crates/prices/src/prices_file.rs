@@ -2,7 +2,7 @@
 //! of programs and `longwire check` read it.
 
 use crate::engine_prices::{EnginePrices, Price};
-use crate::written::{Term, Text};
+use longwire_document::written::{Term, Text};
 use longwire_program::{Item, Prices};
 use longwire_router::RouterPrices;
 use longwire_settings::{Form, Grammar};
@@ -153,7 +153,7 @@ fn read_price(name: &str, numbers: &str, line: usize) -> Result<Price, PricesErr
 }
 
 /// A setting of prices: a [`MachinePrices`].
-pub(crate) const PRICES: Grammar = Grammar {
+pub const PRICES: Grammar = Grammar {
     wanted: "\"assumed\", \"calibrated\", or a file of prices",
     read: |text, folder| {
         let fix = "run \"longwire calibrate\", or leave it out for assumed prices";
