@@ -13,6 +13,7 @@ mod extension;
 mod fib;
 mod forwarder;
 mod fragment;
+mod frequency;
 mod full;
 mod group;
 mod hops;
@@ -44,6 +45,7 @@ pub use forwarder::{
     Admission, Fid, FlowKey, Forwarder, ForwarderStats, Forwarders, InstallError, Installation, Key,
     KeyAddress, KeyError, LinkChoice, MOST_FORWARDERS, MeasuredCost, PrepareError, REASONS, RouterPrices,
 };
+pub use frequency::{FREQUENCY, Frequency};
 pub use group::{Group, MOST_MEMBERS, MOST_WEIGHT, Member, RouteHops, WayError};
 pub use longwire_program::Budget;
 pub use meter::Meter;

@@ -26,6 +26,7 @@ mod room;
 mod scheduler;
 mod settings;
 mod table;
+pub mod terms;
 mod weight;
 
 pub use counters::{Counters, RareCounters};

@@ -1,11 +1,10 @@
 //! Settings of routers: packet budgets, shared processors, levels above the data path.
 
-use crate::frequency::{FREQUENCY, Frequency};
 use longwire_prices::{MachinePrices, PRICES};
-use crate::processor_terms::{CLOCK, CYCLES, ESTIMATOR, PORT_RATE};
 use crate::words::LevelWait;
-use longwire_router::{LEAST_MTU, Limits, MOST_WEIGHT, Rings};
+use longwire_router::{FREQUENCY, Frequency, LEAST_MTU, Limits, MOST_WEIGHT, Rings};
 use longwire_sched::model::Demand;
+use longwire_sched::terms::{CLOCK, CYCLES, ESTIMATOR, PORT_RATE};
 use longwire_sched::{Estimator, SPECS};
 use longwire_settings::{Choice, Setting, Settings, Value};
 use longwire_units::{Nanos, Probability, Rate};

@@ -1,13 +1,13 @@
-//! Values of a router's processors: clocks, costs, estimators.
+//! Texts of a router's processors in settings: clocks, costs, estimators.
 
-use longwire_sched::Estimator;
-use longwire_sched::model::Demand;
+use crate::estimate::Estimator;
+use crate::model::Demand;
 use longwire_settings::{Form, Grammar};
 use longwire_units::Rate;
 use std::sync::Arc;
 
 /// A processor's clock in cycles per microsecond.
-pub(crate) const CLOCK: Grammar = Grammar {
+pub const CLOCK: Grammar = Grammar {
     wanted: "a clock such as \"600 MHz\"",
     read: |text, _| Ok(Arc::new(clock(text)?)),
     examples: &["600 MHz", "1 GHz", "2.4 GHz"],
@@ -15,7 +15,7 @@ pub(crate) const CLOCK: Grammar = Grammar {
 };
 
 /// The rate of a router's ports.
-pub(crate) const PORT_RATE: Grammar = Grammar {
+pub const PORT_RATE: Grammar = Grammar {
     wanted: "a rate such as \"1 Gbit/s\"",
     read: |text, _| Ok(Arc::new(port_rate(text)?)),
     examples: &["10 Mbit/s", "1 Gbit/s"],
@@ -23,7 +23,7 @@ pub(crate) const PORT_RATE: Grammar = Grammar {
 };
 
 /// Cycles that a packet takes: a [`Demand`].
-pub(crate) const CYCLES: Grammar = Grammar {
+pub const CYCLES: Grammar = Grammar {
     wanted: "cycles such as 3000, \"1000 + 2/byte\", \"2400..3600\" or \"endless\"",
     read: |text, _| Ok(Arc::new(demand(text)?)),
     examples: &["3000", "1000 + 2/byte", "2400..3600", "endless"],
@@ -34,7 +34,7 @@ pub(crate) const CYCLES: Grammar = Grammar {
 };
 
 /// A cost predictor: an [`Estimator`].
-pub(crate) const ESTIMATOR: Grammar = Grammar {
+pub const ESTIMATOR: Grammar = Grammar {
     wanted: "an estimator such as \"ses 0.5\", \"ses-shift\", \"last\", \"mean\" or \"exact\"",
     read: |text, _| Ok(Arc::new(estimator(text)?)),
     examples: &["ses", "ses 0.25", "ses-shift", "last", "mean", "exact"],

@@ -1,12 +1,12 @@
 //! Rate limits of operations.
 
-use longwire_router::Limit;
+use crate::police::Limit;
 use longwire_settings::{Form, Grammar};
 use std::sync::Arc;
 
 /// An average rate per second and a burst: `1000/s burst 64`. Without a burst, that of the default applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Frequency {
+pub struct Frequency {
     rate: u32,
     burst: Option<u32>,
 }
@@ -27,14 +27,14 @@ impl Frequency {
     }
 
     /// The router's limit, with the burst of `default` if none is given.
-    pub(crate) fn limit(self, default: Self) -> Limit {
+    pub fn limit(self, default: Self) -> Limit {
         let burst = self.burst.or(default.burst).unwrap_or(self.rate);
         Limit { rate: self.rate, burst }
     }
 }
 
 /// A rate limit: a [`Frequency`].
-pub(crate) const FREQUENCY: Grammar = Grammar {
+pub const FREQUENCY: Grammar = Grammar {
     wanted: "a frequency such as \"1000/s\" or \"1000/s burst 64\"",
     read: |text, _| Ok(Arc::new(Frequency::read(text)?)),
     examples: &["1000/s", "20_000/s burst 1024"],
