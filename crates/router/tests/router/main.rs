@@ -1,6 +1,7 @@
 //! Routers from outside, as the engine sees them.
 
 mod above;
+mod choices;
 mod continued;
 mod control;
 #[path = "../../../../fuzz/corpus.rs"]
