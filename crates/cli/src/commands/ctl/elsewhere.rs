@@ -1,8 +1,20 @@
 //! Which instance `longwire ctl` means: one of this machine, or one that is served elsewhere.
 
+use crate::Json;
 use anyhow::ensure;
 use longwire_control::{Client, RemoteFiles, RemoteInstance, RemoteUrl, directory};
 use std::path::PathBuf;
+
+/// The instance of this machine, and the form of the answer.
+#[derive(Debug, clap::Args)]
+pub struct InstanceArgs {
+    /// The instance, by name, process number or both (name-number).
+    #[arg(long)]
+    pub instance: Option<String>,
+
+    #[command(flatten)]
+    pub json: Json,
+}
 
 /// An instance that `longwire serve --listen` serves on TCP, instead of one of this machine.
 #[derive(Debug, clap::Args)]

@@ -1,8 +1,8 @@
 //! `longwire ctl route`
 
-use super::elsewhere::Elsewhere;
-use crate::{Json, Outcome, outcome};
-use longwire_control::{Client, Kind};
+use super::elsewhere::{Elsewhere, InstanceArgs};
+use crate::{Outcome, outcome};
+use longwire_control::Kind;
 use longwire_report::{Report, Row};
 use longwire_scenario::WrittenRoute;
 use serde_json::Map;
@@ -39,12 +39,8 @@ struct List {
     /// The router.
     router: String,
 
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
-
     #[command(flatten)]
-    json: Json,
+    of: InstanceArgs,
 }
 
 /// Add a route, or change the next hop of the route to that network
@@ -62,12 +58,8 @@ struct Add {
     #[arg(required = true, value_name = "ROUTE")]
     route: Vec<String>,
 
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
-
     #[command(flatten)]
-    json: Json,
+    of: InstanceArgs,
 }
 
 /// Remove the route to a network; a connected network gets its own route back
@@ -84,12 +76,8 @@ struct Remove {
     #[arg(value_name = "PREFIX")]
     network: String,
 
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
-
     #[command(flatten)]
-    json: Json,
+    of: InstanceArgs,
 }
 
 impl Args {
@@ -100,16 +88,16 @@ impl Args {
     pub fn run(self, at: &Elsewhere) -> anyhow::Result<Outcome> {
         match self.action {
             Action::List(args) => list(&args, at),
-            Action::Add(Add { router, route, instance, json }) => {
+            Action::Add(Add { router, route, of }) => {
                 let route = route.join(" ");
                 if let Some(odd) = unused(&route) {
                     outcome::note(&format!("note: {odd}; leave it out"));
                 }
-                make("ctl route add", &at.connect(instance.as_deref())?, &router, pair(&route), json)
+                make("ctl route add", at, &of, (&router, pair(&route)))
             }
-            Action::Remove(Remove { router, network, instance, json }) => {
+            Action::Remove(Remove { router, network, of }) => {
                 let change = (format!("route.{network}"), String::new());
-                make("ctl route remove", &at.connect(instance.as_deref())?, &router, change, json)
+                make("ctl route remove", at, &of, (&router, change))
             }
         }
     }
@@ -129,16 +117,15 @@ fn pair(route: &str) -> (String, String) {
 /// Makes a change.
 fn make(
     command: &str,
-    client: &Client,
-    router: &str,
-    change: (String, String),
-    json: Json,
+    at: &Elsewhere,
+    of: &InstanceArgs,
+    (router, change): (&str, (String, String)),
 ) -> anyhow::Result<Outcome> {
-    client.set(Some(Kind::Router), router, std::slice::from_ref(&change))?;
+    at.connect(of.instance.as_deref())?.set(Some(Kind::Router), router, std::slice::from_ref(&change))?;
     let mut report = Report::new(command);
     let settings = Map::from_iter([(change.0, change.1.into())]);
     report.push(Row::new(router, "").extra("kind", "router").extra("settings", settings));
-    outcome::print_if_json(&report, json)
+    outcome::print_if_json(&report, of.json)
 }
 
 /// The reason why no packet uses a route, if none does.
@@ -147,8 +134,8 @@ fn unused(route: &str) -> Option<String> {
 }
 
 fn list(args: &List, at: &Elsewhere) -> anyhow::Result<Outcome> {
-    let page = at.connect(args.instance.as_deref())?.routes(&args.router)?;
-    if args.json.on {
+    let page = at.connect(args.of.instance.as_deref())?.routes(&args.router)?;
+    if args.of.json.on {
         let mut report = Report::new("ctl route list");
         let row = Row::new(&*args.router, "routes").measured(page.routes.len() as u64);
         report.push(row.extra("kind", "router").extra("routes", page.routes).extra("more", page.more));

@@ -1,7 +1,7 @@
 //! `longwire ctl weigh`
 
-use super::elsewhere::Elsewhere;
-use crate::{Json, Outcome, outcome};
+use super::elsewhere::{Elsewhere, InstanceArgs};
+use crate::{Outcome, outcome};
 use longwire_control::Kind;
 use longwire_report::{Report, Row};
 
@@ -24,12 +24,8 @@ pub struct Args {
     #[arg(allow_negative_numbers = true, value_parser = whole)]
     weight: i64,
 
-    /// The instance, by name, process number or both (name-number).
-    #[arg(long)]
-    instance: Option<String>,
-
     #[command(flatten)]
-    json: Json,
+    of: InstanceArgs,
 }
 
 impl Args {
@@ -38,15 +34,15 @@ impl Args {
     /// # Errors
     /// If no instance is selected, or it refuses or does not answer.
     pub fn run(self, at: &Elsewhere) -> anyhow::Result<Outcome> {
-        let Self { router, flow, weight, instance, json } = self;
+        let Self { router, flow, weight, of } = self;
         let name = format!("{router}/{flow}");
         let change = ("weight".to_owned(), weight.to_string());
-        let client = at.connect(instance.as_deref())?;
+        let client = at.connect(of.instance.as_deref())?;
         client.set(Some(Kind::Flow), &name, &[change])?;
         let mut report = Report::new("ctl weigh");
         let row = Row::new(name, "").extra("kind", "flow").extra("router", router);
         report.push(row.extra("weight", weight));
-        outcome::print_if_json(&report, json)
+        outcome::print_if_json(&report, of.json)
     }
 }
 
