@@ -412,11 +412,8 @@ fn shortfalls(plan: &Plan, calibration: &Calibration, pricing: &Pricing) -> Vec<
         }
     }
     if let Some(processors) = calibration.processors.filter(|n| *n < plan.engine.workers) {
-        let what = format!(
-            "there are {}, but {}",
-            counted(workers, "worker"),
-            counted(processors, "processor")
-        );
+        let what =
+            format!("there are {}, but {}", counted(workers, "worker"), counted(processors, "processor"));
         add(what, format!("set workers = {processors} in [engine]"));
     }
     found

@@ -54,7 +54,8 @@ fn is_counting() -> bool {
 fn measure(settings: &Settings<'_>, case: &Case) -> Result<(u64, u64), BenchError> {
     let counts = Arc::new(LastCounts::default());
     let shown = Arc::clone(&counts);
-    let (setup, _) = setup(case, move |port| Box::new(InterceptedPort::new(port, AllocationCounter { counts: shown })))?;
+    let (setup, _) =
+        setup(case, move |port| Box::new(InterceptedPort::new(port, AllocationCounter { counts: shown })))?;
     let run = setup.start();
     let wait = || settings.pause(case.time);
     // No requests to the worker meanwhile: its answers would allocate.

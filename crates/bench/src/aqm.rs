@@ -2,7 +2,7 @@
 //! scenarios of RFC 7928: TCP-friendly senders (section 5.1), delay and goodput judged together (section 2),
 //! without and with ECN.
 
-use crate::world::{Driver, BenchHosts, require_hosts, with_losses};
+use crate::world::{BenchHosts, Driver, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_engine::Report;
 use longwire_lab::traffic::bulk::{Bulk, BulkResult, send};
@@ -168,8 +168,10 @@ fn traffic(
     world: &BenchHosts,
 ) -> Result<(Vec<BulkResult>, Sample), BenchError> {
     let (a, b) = (world.host("a")?, world.host("b")?);
-    let bulk =
-        Bulk { congestion: Some(congestion.to_owned()), ..Bulk::new(StopAfter::duration(settings.time(TIME))) };
+    let bulk = Bulk {
+        congestion: Some(congestion.to_owned()),
+        ..Bulk::new(StopAfter::duration(settings.time(TIME)))
+    };
     let stop = AtomicBool::new(false);
     let addresses = (0..trial.flows).map(|flow| SocketAddr::from(([10, 0, 0, 2], DEFAULT_PORT + flow)));
     let servers: Result<Vec<_>, _> =

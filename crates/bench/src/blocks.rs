@@ -5,8 +5,8 @@ use crate::engine::{Case, Outcome, run};
 use crate::{BenchError, Sample, Settings};
 use longwire_block::{Spec, Values};
 use longwire_link::{LinkConfig, registry};
-use longwire_report::Row;
 use longwire_prices::block_price;
+use longwire_report::Row;
 use std::time::Duration;
 
 /// A block and its baseline: key, kind, parameters, and the limit of its cost in ns.

@@ -96,11 +96,9 @@ pub fn carry(name: &str, packets: u64) -> Result<std::convert::Infallible, Bench
             let left = packets + u64::from(case.links);
             through_engine(&case, |port| Box::new(InterceptedPort::new(port, Ending { left })))
         }
-        Subject::Trains(case) => {
-            through_engine(&case, |_| {
-                Box::new(InterceptedPort::new(Box::new(Trains::new()), Ending { left: packets }))
-            })
-        }
+        Subject::Trains(case) => through_engine(&case, |_| {
+            Box::new(InterceptedPort::new(Box::new(Trains::new()), Ending { left: packets }))
+        }),
         Subject::Router(destinations, program) => through_router(destinations, program, packets),
         Subject::Ports(driver) => {
             carry_ports::run(driver, packets)?;

@@ -1,6 +1,6 @@
 //! Errors of one-way delays between two hosts on real ports.
 
-use crate::world::{Driver, BenchHosts, require_hosts, with_losses};
+use crate::world::{BenchHosts, Driver, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_engine::Report;
 use longwire_lab::traffic::udp::{SendingRate, UdpResult, UdpStream, send};

@@ -11,8 +11,8 @@ use crate::{BenchError, Sample, Settings};
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{DropReason, Node, Port};
 use longwire_engine::{
-    Agenda, RingKind, FlowStats, InnerPorts, Map, PortLocation, PortSetup, Remote, RemoteError, Report, Setup,
-    SteeredPaths, Tolerance, Wait, WorkerSetup,
+    Agenda, FlowStats, InnerPorts, Map, PortLocation, PortSetup, Remote, RemoteError, Report, RingKind,
+    Setup, SteeredPaths, Tolerance, Wait, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};

@@ -1,7 +1,7 @@
 //! A generator for real ports: as many frames as a packet socket can send, with a system call per batch.
 
 use crate::BenchError;
-use crate::world::{Driver, BenchHosts, settle_beside};
+use crate::world::{BenchHosts, Driver, settle_beside};
 use longwire_block::Port;
 use longwire_lab::Host;
 use longwire_packet::{Batch, Pool};

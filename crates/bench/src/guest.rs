@@ -3,7 +3,9 @@
 use crate::BenchError;
 use crate::world::settle_beside;
 use longwire_punt::client::{ClientError, Control, Event, Hello};
-use longwire_punt::{Admission, AttachmentId, Capacity, ExpectedProcess, HEAD, Limits, Listener, Punt, Verdict};
+use longwire_punt::{
+    Admission, AttachmentId, Capacity, ExpectedProcess, HEAD, Limits, Listener, Punt, Verdict,
+};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};

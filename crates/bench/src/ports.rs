@@ -2,7 +2,7 @@
 //! alternating.
 
 use crate::flood::{Flood, PATIENCE, description, received};
-use crate::world::{Driver, BenchHosts, require_hosts};
+use crate::world::{BenchHosts, Driver, require_hosts};
 use crate::{BenchError, Sample, Settings};
 use longwire_block::Port;
 use longwire_packet::{Batch, Pool};

@@ -1,7 +1,7 @@
 //! Errors of bandwidth between two hosts on real ports, at the link layer: bits of all arrivals but the first
 //! over the time from first to last arrival.
 
-use crate::world::{Driver, BenchHosts, require_hosts, with_losses};
+use crate::world::{BenchHosts, Driver, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_lab::traffic::Layer;
 use longwire_lab::traffic::udp::{SendingRate, UdpStream, send};

@@ -3,7 +3,7 @@
 
 use crate::flood::{counted, description, rate_between};
 use crate::rig::{FrameSpec, PORTS, host_mac, router_mac};
-use crate::world::{Driver, BenchHosts, require_hosts, settle_beside, with_losses};
+use crate::world::{BenchHosts, Driver, require_hosts, settle_beside, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_block::Port;
 use longwire_clock::monotonic;

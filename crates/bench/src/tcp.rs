@@ -2,7 +2,7 @@
 //! forwarding loop on the same drivers, alternating.
 
 use crate::ports::forward;
-use crate::world::{Driver, BenchHosts, require_hosts, with_losses};
+use crate::world::{BenchHosts, Driver, require_hosts, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_engine::Report;
 use longwire_lab::traffic::StopAfter;

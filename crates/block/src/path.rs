@@ -121,7 +121,11 @@ impl Paths {
 
     /// Adds a branch for one path or for paths that begin with the same link. For several, their fork joins
     /// those that wait for their branches.
-    fn add_branch<'a>(&mut self, group: &[PortPath<'a>], waiting: &mut Vec<(Fork, Vec<Vec<PortPath<'a>>>)>) -> Branch {
+    fn add_branch<'a>(
+        &mut self,
+        group: &[PortPath<'a>],
+        waiting: &mut Vec<(Fork, Vec<Vec<PortPath<'a>>>)>,
+    ) -> Branch {
         let (first, links) = group[0];
         let Some(links) = links else { return Branch { path: NOWHERE, port: first, first } };
         if group.len() == 1 {
@@ -312,7 +316,8 @@ mod tests {
         const DEPTH: u16 = 3000;
         let links: Vec<LinkRef> = (0..u32::from(DEPTH)).map(|n| LinkRef::new(0, n)).collect();
         let depth = move || {
-            let ways: Vec<PortPath<'_>> = (1..=DEPTH).map(|at| (at, Some(&links[..usize::from(at)]))).collect();
+            let ways: Vec<PortPath<'_>> =
+                (1..=DEPTH).map(|at| (at, Some(&links[..usize::from(at)]))).collect();
             let mut paths = Paths::default();
             let root = paths.add_tree(&ways).unwrap();
             let mut branches = paths.branches(root).to_vec();

@@ -95,7 +95,8 @@ fn two_hosts(folder: &Folder) -> String {
 fn the_dashboard_shows_a_run_and_changes_it() {
     let test = "the_dashboard_shows_a_run_and_changes_it";
     let folder = Folder::new("dashboard");
-    let Some(mut browser) = can_make_labs(test).then(|| Browser::start(test, &folder.path("profile"))).flatten()
+    let Some(mut browser) =
+        can_make_labs(test).then(|| Browser::start(test, &folder.path("profile"))).flatten()
     else {
         return;
     };
@@ -183,7 +184,8 @@ fn the_cursor_shows_what_comes(browser: &mut Browser) {
 fn of_many_links_a_page_is_shown_and_any_is_found() {
     let test = "of_many_links_a_page_is_shown_and_any_is_found";
     let folder = Folder::new("dashboard");
-    let Some(mut browser) = can_make_labs(test).then(|| Browser::start(test, &folder.path("profile"))).flatten()
+    let Some(mut browser) =
+        can_make_labs(test).then(|| Browser::start(test, &folder.path("profile"))).flatten()
     else {
         return;
     };

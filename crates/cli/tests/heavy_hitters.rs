@@ -6,7 +6,7 @@ use std::net::UdpSocket;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use support::halves::{SetWhenDropped, RouterLab};
+use support::halves::{RouterLab, SetWhenDropped};
 use support::{Folder, json, longwire, stderr};
 
 #[test]

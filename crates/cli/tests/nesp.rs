@@ -5,8 +5,8 @@ mod support;
 
 use longwire_lab::Lab;
 use longwire_nesp::{
-    Client, ETHERTYPE, MessageEnds, GROUP_ADDRESS, Item, Key, Kind, MessageKind, Operation, Request, Tags, Welcome,
-    seal, wrap,
+    Client, ETHERTYPE, GROUP_ADDRESS, Item, Key, Kind, MessageEnds, MessageKind, Operation, Request, Tags,
+    Welcome, seal, wrap,
 };
 use longwire_port::raw::RawSocket;
 use serde_json::Value;

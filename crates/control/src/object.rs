@@ -335,7 +335,9 @@ mod tests {
         ] {
             assert!(fits(name, pattern), "{pattern} {name}");
         }
-        for (pattern, name) in [("dsl*", "ds"), ("a*a", "a"), ("*x*", "abc"), ("a", "ab"), ("a*b", "abc"), ("a?c", "ac")] {
+        for (pattern, name) in
+            [("dsl*", "ds"), ("a*a", "a"), ("*x*", "abc"), ("a", "ab"), ("a*b", "abc"), ("a?c", "ac")]
+        {
             assert!(!fits(name, pattern), "{pattern} {name}");
         }
     }

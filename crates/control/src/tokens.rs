@@ -123,7 +123,8 @@ impl Tokens {
         let Some(needed) = needed(method, path) else { return Ok(()) };
         let refused = |status, detail: String| Err(Box::new(Problem::new(status, detail)));
         let credentials = self.credentials.read().unwrap_or_else(PoisonError::into_inner);
-        let scope = credentials.scope_of_token(headers).max(certificate.and_then(|of| credentials.scope_of(of)));
+        let scope =
+            credentials.scope_of_token(headers).max(certificate.and_then(|of| credentials.scope_of(of)));
         match (scope, certificate) {
             (Some(scope), _) if scope >= needed => Ok(()),
             (Some(scope), _) => {

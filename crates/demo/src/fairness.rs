@@ -69,8 +69,7 @@ impl FairnessDemo {
     /// # Errors
     /// If the hosts can't be made, or something between them fails.
     pub fn run(mode: Mode, stop: &AtomicBool) -> anyhow::Result<Self> {
-        let plan =
-            longwire_scenario::parse("fairness.toml", SCENARIO).context("the demo's own scenario")?;
+        let plan = longwire_scenario::parse("fairness.toml", SCENARIO).context("the demo's own scenario")?;
         say(
             "a router between hosts a and b; two flows, of which one's packets cost its processor many times \
              the other's",

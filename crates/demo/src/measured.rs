@@ -31,12 +31,7 @@ const STRAGGLERS: Duration = Duration::from_millis(200);
 const PING_OVERHEAD: u64 = 14 + 20 + 8 + 4;
 
 /// Measures the path from host `a` to host `b`, until the flag `stop` is set.
-pub fn measure(
-    a: &Host,
-    b: &Host,
-    link: &LinkConfiguration,
-    stop: &AtomicBool,
-) -> anyhow::Result<Vec<Row>> {
+pub fn measure(a: &Host, b: &Host, link: &LinkConfiguration, stop: &AtomicBool) -> anyhow::Result<Vec<Row>> {
     let to = address(b)?;
     let server = b.run(|| Server::bind(SocketAddr::new(to, DEFAULT_PORT)))??;
     let done = AtomicBool::new(false);

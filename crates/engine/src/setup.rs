@@ -1,7 +1,7 @@
 //! Construction data of an engine.
 
 use crate::bell::Bell;
-use crate::between::{RingKind, Inbox, Outbound, connect};
+use crate::between::{Inbox, Outbound, RingKind, connect};
 use crate::events::Agenda;
 use crate::fidelity::Tolerance;
 use crate::map::Map;

@@ -5,7 +5,7 @@
 mod support;
 
 use longwire_block::{Port, Stamp};
-use longwire_engine::{RingKind, Report, TO_THE_END};
+use longwire_engine::{Report, RingKind, TO_THE_END};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_units::Nanos;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Compiled form of an expression: tests on a frame, each with the next test after a yes and after a no.
 //! These have higher numbers, so every evaluation ends; nothing is allocated, and no input can cause a panic.
 
-use crate::question::{PacketMetadata, Load, Question, Step, Test};
+use crate::question::{Load, PacketMetadata, Question, Step, Test};
 use crate::window::{self, Window};
 
 /// A test number that means a match.

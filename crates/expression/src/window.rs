@@ -136,8 +136,8 @@ mod tests {
                                 steps: Box::default(),
                             };
                             let without = Program { windows: Box::new([Window::NONE]), ..with.clone() };
-                            let [with, without] =
-                                [with, without].map(|program| program.matches(&frame, PacketMetadata::default()));
+                            let [with, without] = [with, without]
+                                .map(|program| program.matches(&frame, PacketMetadata::default()));
                             assert_eq!(with, without, "{question:?}");
                             answered[usize::from(with)] += 1;
                         }

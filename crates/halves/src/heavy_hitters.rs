@@ -336,7 +336,9 @@ impl HitterWatch<'_> {
         }
         over.sort_unstable();
         for flow in over {
-            let Some(PolicedFlow { fid: Some(fid), dropped, .. }) = self.policed.remove(&flow) else { continue };
+            let Some(PolicedFlow { fid: Some(fid), dropped, .. }) = self.policed.remove(&flow) else {
+                continue;
+            };
             self.session.remove(fid)?;
             let mut event = flow.json();
             event["event"] = "released".into();

@@ -90,8 +90,13 @@ impl Args {
             &json!({ "event": "watching", "router": self.target.router }),
             &format!("watching {}", self.target.router),
         )?;
-        let mut watch =
-            IntrusionWatch { session: &session, args: &self, fid, filtered: HashMap::new(), settled: HashMap::new() };
+        let mut watch = IntrusionWatch {
+            session: &session,
+            args: &self,
+            fid,
+            filtered: HashMap::new(),
+            settled: HashMap::new(),
+        };
         session.every(self.interval.nanos(), |_| watch.look())?;
         Ok(())
     }

@@ -37,7 +37,12 @@ pub(super) struct Device {
 impl Qdisc {
     /// The settings of a command.
     pub(super) fn new(line: &Line, kind: &str, place: &str, options: &[String]) -> Self {
-        let set = QdiscCommand { line: line.number, command: line.text(), kind: kind.into(), options: options.into() };
+        let set = QdiscCommand {
+            line: line.number,
+            command: line.text(),
+            kind: kind.into(),
+            options: options.into(),
+        };
         Self { place: place.into(), sets: vec![set], before: None, deleted: None }
     }
 

@@ -149,8 +149,12 @@ impl Shell<'_> {
         while let Some((number, name)) = self.uncalled.get(at).cloned() {
             at += 1;
             if let Some(body) = self.functions.get(&name).filter(|_| !self.called.contains(&name)).cloned() {
-                let head =
-                    Line { number, words: vec![format!("{name}()")], maybe: true, joined: CommandCondition::Not };
+                let head = Line {
+                    number,
+                    words: vec![format!("{name}()")],
+                    maybe: true,
+                    joined: CommandCondition::Not,
+                };
                 self.open(&head, UNCALLED);
                 self.all(&body, 1)?;
                 self.blocks.clear();

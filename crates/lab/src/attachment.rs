@@ -11,7 +11,7 @@ use longwire_netlink::{Link, Socket, interface_index, link};
 
 use crate::diversion::{Detour, Diversion};
 use crate::exec_net::{FAR, NEAR};
-use crate::host::{KernelTraffic, HostState};
+use crate::host::{HostState, KernelTraffic};
 use crate::lab::new_state;
 use crate::names::{check_instance, is_interface};
 use crate::namespace::Namespace;
@@ -80,7 +80,8 @@ impl Attachment {
     pub fn create(instance: &str, interface: Interface) -> Result<Self, LabError> {
         check_instance(instance)?;
         let guard = LabLock::acquire()?;
-        let attached = AttachedInterface { namespace: Namespace::current()?.id(), interface: interface.name.clone() };
+        let attached =
+            AttachedInterface { namespace: Namespace::current()?.id(), interface: interface.name.clone() };
         let others = LabState::read_all()?;
         let same = |s: &&LabState| s.attached.as_ref() == Some(&attached) && s.instance != instance;
         if let Some(other) = others.iter().find(same).filter(|other| !other.is_left()) {

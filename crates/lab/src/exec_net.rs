@@ -12,7 +12,7 @@ use longwire_netlink::{Neighbour, Socket, interface_index, neighbour};
 
 use crate::firewall;
 use crate::free_network::{Networks, free_name, has_way_out_by_ipv6};
-use crate::host::{KernelTraffic, HostState, INTERFACE};
+use crate::host::{HostState, INTERFACE, KernelTraffic};
 use crate::lab::new_state;
 use crate::machine;
 use crate::names::check_instance;

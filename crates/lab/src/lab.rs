@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use longwire_netlink::{LinkSettings, Socket, interface_index, link};
 use rustix::process::Signal;
 
-use crate::host::{KernelTraffic, HostState, INTERFACE};
+use crate::host::{HostState, INTERFACE, KernelTraffic};
 use crate::machine;
 use crate::names::check_instance;
 use crate::namespace::Namespace;
 use crate::processes;
 use crate::quiet;
-use crate::state::{Forwarding, LabLock, OwnerProcess, LabState, folder_of, write_whole};
+use crate::state::{Forwarding, LabLock, LabState, OwnerProcess, folder_of, write_whole};
 use crate::{Host, HostSpec, LabError, Mac, Wiring};
 
 /// The interface group of the engine's ends in the core namespace.

@@ -26,7 +26,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
 use crate::listening::{OWN_TABLES, listening};
-use crate::port_relay::{SocketNetwork, PortRelay};
+use crate::port_relay::{PortRelay, SocketNetwork};
 use crate::redirection::{Redirections, RelayPorts, redirect};
 use crate::{ExecNet, LabError, Namespace, quiet, socket_option};
 
@@ -311,7 +311,11 @@ fn from_ipv6(port: u16, beside: &Arc<SocketNetwork>) -> Option<(u16, (RelayPorts
 }
 
 /// Relays from a port of the far end to the loopback of its machine: none where somebody listens already.
-fn receive((at, index): (Ipv4Addr, u32), port: u16, machine: &Arc<SocketNetwork>) -> io::Result<Vec<PortRelay>> {
+fn receive(
+    (at, index): (Ipv4Addr, u32),
+    port: u16,
+    machine: &Arc<SocketNetwork>,
+) -> io::Result<Vec<PortRelay>> {
     let to = [IpAddr::V4(LOOPBACK), IpAddr::V6(Ipv6Addr::LOCALHOST)].map(|to| SocketAddr::new(to, port));
     let socket = |kind| {
         let socket = socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)?;

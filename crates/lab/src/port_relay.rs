@@ -387,7 +387,8 @@ mod tests {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         let relay = UdpSocket::bind("127.0.0.1:0").unwrap();
         let at = relay.local_addr().unwrap();
-        let _relay = PortRelay::udp(relay, Arc::new(SocketNetwork::Here), server.local_addr().unwrap()).unwrap();
+        let _relay =
+            PortRelay::udp(relay, Arc::new(SocketNetwork::Here), server.local_addr().unwrap()).unwrap();
         let clients = [0, 1].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
         let mut buffer = [0; 16];
         for (client, text) in clients.iter().zip([b"a", b"b"]) {

@@ -24,7 +24,7 @@ use rustix::thread::{
 use crate::directory::Directory;
 use crate::namespace::NamespaceId;
 use crate::processes;
-use crate::state::{ROOT, LabState};
+use crate::state::{LabState, ROOT};
 
 /// From `linux/nsfs.h`: `_IO(0xb7, 1)` and `_IO(0xb7, 4)`.
 const NS_GET_USERNS: libc::c_ulong = 0xb701;

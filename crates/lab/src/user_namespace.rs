@@ -25,8 +25,8 @@ use rustix::thread::UnshareFlags;
 use crate::lab::loopback_up;
 use crate::names::check_instance;
 use crate::namespace::{NAMES, unshare};
-use crate::state::ROOT;
 use crate::process_namespaces::ProcessNamespaces;
+use crate::state::ROOT;
 use crate::{LabError, LabInfo};
 
 const RUN: &str = "/run";
@@ -96,7 +96,8 @@ pub fn enter_user_namespace() -> Result<OwnUser, LabError> {
 /// If the process has several threads, or isn't allowed in.
 pub fn join_user_namespace(instance: &str) -> Result<bool, LabError> {
     check_instance(instance)?;
-    let holds = |namespaces: &ProcessNamespaces| namespaces.states().iter().any(|state| state.instance == instance);
+    let holds =
+        |namespaces: &ProcessNamespaces| namespaces.states().iter().any(|state| state.instance == instance);
     let Some(namespaces) = ProcessNamespaces::all().find(holds) else { return Ok(false) };
     check_single_thread()?;
     let pid = namespaces.pid();

@@ -3,7 +3,7 @@
 
 use crate::chain::Chain;
 use crate::delay::{Delay, Order};
-use crate::queue::{WaitingList, Queue};
+use crate::queue::{Queue, WaitingList};
 use crate::transmit::Transmit;
 use longwire_packet::Handle;
 use longwire_units::Nanos;

@@ -2,7 +2,7 @@
 
 use crate::background::Background;
 use crate::blocks::Blocks;
-use crate::chain::{Chain, AnyJudge};
+use crate::chain::{AnyJudge, Chain};
 use crate::delay::{Delay, Order, before_queue};
 use crate::fifo::Fifo;
 use crate::has;

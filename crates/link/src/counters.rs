@@ -1,7 +1,7 @@
 //! Counters of a link.
 
 use crate::link::Link;
-use crate::rare::{Rare, PartlyTaken};
+use crate::rare::{PartlyTaken, Rare};
 use longwire_block::DropReason;
 use longwire_units::Nanos;
 use serde::Serialize;

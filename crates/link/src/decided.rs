@@ -13,7 +13,7 @@
 //! trains, and every change. It is decided again when it is idle, or at the end of the change, unless an
 //! earlier delay holds packets back: then f does not follow from e.
 
-use crate::fate::{VerdictWithEffects, Arrival, Fate};
+use crate::fate::{Arrival, Fate, VerdictWithEffects};
 use crate::fifo::Fifo;
 use crate::has;
 use crate::link::{Link, Surroundings};

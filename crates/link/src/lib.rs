@@ -54,6 +54,6 @@ pub use joining::{GONE, Joining};
 pub use judge::Judge;
 pub use links::Links;
 pub use medium::{MEDIA, check_medium, medium_profiles, medium_rate};
-pub use plain::{Firsts, Departed, Stop};
+pub use plain::{Departed, Firsts, Stop};
 pub use registry::{LinkConfig, NONE, registry, without};
 pub use simulated::Lead;

@@ -2,7 +2,7 @@
 
 use crate::background::Background;
 use crate::blocks::Blocks;
-use crate::chain::{Chain, AnyJudge};
+use crate::chain::{AnyJudge, Chain};
 use crate::counters::LinkStats;
 use crate::delay::{Delay, before_queue};
 use crate::fate::Arrival;

@@ -8,8 +8,8 @@
 //! same path; packets that are not decided on arrival are left to others, unchanged.
 
 use crate::blocks::Blocks;
-use crate::chain::{Chain, AnyJudge};
-use crate::fate::{VerdictWithEffects, Arrival, Coming, Fate};
+use crate::chain::{AnyJudge, Chain};
+use crate::fate::{Arrival, Coming, Fate, VerdictWithEffects};
 use crate::fifo::Fifo;
 use crate::has;
 use crate::impair::Impair;
@@ -119,7 +119,8 @@ impl Links {
             let at = number as usize;
             let Some(link) = links.get_mut(at) else { return (entered(rest), Stop::Elsewhere) };
             rest = behind;
-            let mut full = |link: &Link| pass(Departed { handle, leave: link.latest, link: number, out_port });
+            let mut full =
+                |link: &Link| pass(Departed { handle, leave: link.latest, link: number, out_port });
             // The common case, with or without blocks that were asked.
             let fate = match link.arrive_plain(|| dice.get_mut(at), pool, handle, &mut affected) {
                 Fate::Through if full(link) => return (entered(rest), Stop::Full),

@@ -1,7 +1,7 @@
 //! Shared properties of links: a million of them differ in their state, not in their configuration.
 
 use crate::blocks::Blocks;
-use crate::chain::{Chain, AnyJudge};
+use crate::chain::{AnyJudge, Chain};
 use crate::delay::Delay;
 use crate::delay::constant::Constant as ConstantDelay;
 use crate::impair::Impair;

@@ -268,7 +268,12 @@ impl Link {
     /// Asks the judges on the wire about a packet, not a train, whose last bit is sent at `finish`: none if
     /// they simply pass it.
     #[inline(always)]
-    pub(crate) fn judge_sent(&mut self, pool: &Pool, handle: Handle, finish: Nanos) -> Option<VerdictWithEffects> {
+    pub(crate) fn judge_sent(
+        &mut self,
+        pool: &Pool,
+        handle: Handle,
+        finish: Nanos,
+    ) -> Option<VerdictWithEffects> {
         let mut offer = Offer::pooled(finish, pool.meta(handle).wire_len, pool, handle);
         let verdict = self.blocks().wire.judge_one(&mut offer);
         let done = offer.done();

@@ -2,7 +2,7 @@
 
 use crate::delay::Order;
 use crate::events::{report_lost, report_mark};
-use crate::fate::{VerdictWithEffects, Arrival, Fate};
+use crate::fate::{Arrival, Fate, VerdictWithEffects};
 use crate::has;
 use crate::link::{Link, Surroundings};
 use crate::profile::Draws;
@@ -43,7 +43,12 @@ impl Link {
 
     /// Continues with a packet that is sent on arrival, after effects of judges on the wire.
     #[inline(never)]
-    pub(crate) fn send_judged(&mut self, at: &mut Surroundings<'_>, handle: Handle, affected: VerdictWithEffects) {
+    pub(crate) fn send_judged(
+        &mut self,
+        at: &mut Surroundings<'_>,
+        handle: Handle,
+        affected: VerdictWithEffects,
+    ) {
         let now = self.latest;
         self.send_off_judged(at.pool, handle, now, affected);
         if self.line.next() <= now {

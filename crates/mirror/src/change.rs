@@ -1,7 +1,7 @@
 //! Changes for a router, and their execution.
 
 use longwire_router::prefix::Prefix;
-use longwire_router::{InterfaceAddress, Confirmation, Router, RouteHops};
+use longwire_router::{Confirmation, InterfaceAddress, RouteHops, Router};
 use longwire_units::Nanos;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -25,6 +25,6 @@ pub use carrier::Carriers;
 pub use change::{Change, Destination, Target, routes_of};
 pub use configure::{HopSpec, PortSpec, RouteSpec, configure};
 pub use follow::{Mirror, Pair};
-pub use message::{KernelHop, KernelMember, KernelRoute, KernelMessage, read};
+pub use message::{KernelHop, KernelMember, KernelMessage, KernelRoute, read};
 pub use stats::MirrorStats;
 pub use view::View;

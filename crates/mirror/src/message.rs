@@ -119,7 +119,9 @@ pub fn read(kind: u16, flags: u16, body: &[u8]) -> Result<Option<KernelMessage>,
             Ok(match route(body)? {
                 // It exists but is unused; the one it replaced is gone.
                 Some(route) if there && is_dead(&route) => replaces.then_some(KernelMessage::RoutesUncertain),
-                route => route.map(|route| KernelMessage::Route { route, there, replaces: there && replaces }),
+                route => {
+                    route.map(|route| KernelMessage::Route { route, there, replaces: there && replaces })
+                }
             })
         }
         libc::RTM_NEWNEIGH | libc::RTM_DELNEIGH => neighbour(kind == libc::RTM_NEWNEIGH, body),
@@ -198,7 +200,9 @@ fn neighbour(there: bool, body: &[u8]) -> Result<Option<KernelMessage>, Malforme
     let known = match state {
         state if state & libc::NUD_PERMANENT != 0 => Some(Confirmation::Permanent),
         state if state & libc::NUD_REACHABLE != 0 => Some(Confirmation::Answered),
-        state if state & (libc::NUD_STALE | libc::NUD_DELAY | libc::NUD_PROBE) != 0 => Some(Confirmation::Doubtful),
+        state if state & (libc::NUD_STALE | libc::NUD_DELAY | libc::NUD_PROBE) != 0 => {
+            Some(Confirmation::Doubtful)
+        }
         _ => None,
     };
     let is_station = |mac: &[u8; 6]| mac[0] & 1 == 0 && *mac != [0; 6];

@@ -1,8 +1,8 @@
 //! The current state of the kernel according to its messages, and the router's state derived from it.
 
 use crate::change::{Change, Destination};
-use crate::message::{KernelHop, KernelMember, KernelRoute, KernelMessage};
-use longwire_router::{InterfaceAddress, Confirmation, MOST_MEMBERS, Member, NextHop, RouteHops};
+use crate::message::{KernelHop, KernelMember, KernelMessage, KernelRoute};
+use longwire_router::{Confirmation, InterfaceAddress, MOST_MEMBERS, Member, NextHop, RouteHops};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -122,7 +122,8 @@ impl View {
         }
         // The kernel forgets neighbours to which it has not sent for a while; the router may be sending all
         // the time.
-        let is_idle = mac.is_none() && !failed && before.is_some_and(|(_, known)| known != Confirmation::Permanent);
+        let is_idle =
+            mac.is_none() && !failed && before.is_some_and(|(_, known)| known != Confirmation::Permanent);
         if !is_idle {
             self.touched.neighbours.insert(key);
         }

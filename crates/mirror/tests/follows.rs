@@ -6,7 +6,7 @@ use longwire_mirror::{
     Change, Destination, HopSpec, Mirror, Pair, PortSpec, RouteSpec, Target, configure, routes_of,
 };
 use longwire_netlink::{Message, Socket, interface_index};
-use longwire_router::{Member, NextHop, Router, RouterConfig, RouterPort, RouteHops};
+use longwire_router::{Member, NextHop, RouteHops, Router, RouterConfig, RouterPort};
 use longwire_units::Nanos;
 use std::net::IpAddr;
 use std::process::Command;
@@ -271,7 +271,9 @@ fn next_hops_that_were_dead_come_back() {
     world.sh("ip link set far down");
     world.until("no carrier", |w| w.way("10.6.0.0/16") == one && w.way("10.7.0.0/16").is_none());
     world.sh("ip link set far up");
-    world.until("a carrier", |w| w.way("10.6.0.0/16") == both && w.way("10.7.0.0/16") == Some(RouteHops::One(far)));
+    world.until("a carrier", |w| {
+        w.way("10.6.0.0/16") == both && w.way("10.7.0.0/16") == Some(RouteHops::One(far))
+    });
     let stats = world.mirror.stats();
     assert_eq!((stats.malformed, stats.refused, stats.foreign), (0, 0, 0), "{stats:?}");
 }

@@ -96,11 +96,9 @@ impl Answer<'_> {
             Item::Error(code, why) => Some(RequestRefusal { code: *code, why: why.clone().into_owned() }),
             _ => None,
         });
-        Some(
-            reason.unwrap_or_else(|| RequestRefusal {
-                code: ErrorCode::BadRequest,
-                why: "no reason was given".into(),
-            }),
-        )
+        Some(reason.unwrap_or_else(|| RequestRefusal {
+            code: ErrorCode::BadRequest,
+            why: "no reason was given".into(),
+        }))
     }
 }

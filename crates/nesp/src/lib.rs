@@ -20,13 +20,13 @@ mod window;
 
 pub use body::{Answer, Operation, Request, Status, Welcome};
 pub use carrier::{
-    Carrier, ETHERTYPE, MessageEnds, GROUP_ADDRESS, PORT, Tags, UdpEnds, ListenAddresses, carried, resolution_answer, unwrap,
-    wrap,
+    Carrier, ETHERTYPE, GROUP_ADDRESS, ListenAddresses, MessageEnds, PORT, Tags, UdpEnds, carried,
+    resolution_answer, unwrap, wrap,
 };
 pub use client::{Client, RequestRefusal};
 pub use item::{ErrorCode, Item, Items, Kind, MOST_NAME, MOST_TEXT};
 pub use key::{Key, KeyError, MacKey, SHORTEST_KEY, TAG};
 pub use message::{MAGIC, MOST, Malformed, Message, MessageKind, VERSION, seal};
-pub use retry::{RetryAction, Retry};
+pub use retry::{Retry, RetryAction};
 pub use server::{Counters, Job, Outcome, Server};
 pub use window::{Freshness, Window};

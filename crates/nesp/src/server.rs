@@ -7,7 +7,7 @@
 //! that was idle for longest ends, and all numbers up to its own become invalid.
 
 use crate::body::{Answer, Operation, Request, Status, Welcome};
-use crate::group::{GroupState, Group, add};
+use crate::group::{Group, GroupState, add};
 use crate::item::{ErrorCode, Item, Items};
 use crate::key::TAG;
 use crate::key::{Key, MacKey};

@@ -2,7 +2,7 @@
 
 mod page;
 
-use longwire_nesp::{MessageEnds, GROUP_ADDRESS, wrap};
+use longwire_nesp::{GROUP_ADDRESS, MessageEnds, wrap};
 use std::process::Command;
 
 const HOST: [u8; 6] = [2, 0, 0, 0, 0, 1];

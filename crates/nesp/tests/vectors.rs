@@ -3,8 +3,8 @@
 mod page;
 
 use longwire_nesp::{
-    Answer, Client, MessageEnds, ErrorCode, GROUP_ADDRESS, Item, Key, Kind, Operation, Outcome, Request, Server,
-    Status, Tags, UdpEnds, Welcome, resolution_answer, unwrap, wrap,
+    Answer, Client, ErrorCode, GROUP_ADDRESS, Item, Key, Kind, MessageEnds, Operation, Outcome, Request,
+    Server, Status, Tags, UdpEnds, Welcome, resolution_answer, unwrap, wrap,
 };
 use page::vectors;
 use std::collections::BTreeMap;

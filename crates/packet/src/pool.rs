@@ -17,7 +17,7 @@ use crate::arena::{Arena, LINE, Line, PoolError};
 use crate::class::{CLASSES, EXACT_LINES, class_of, lines_of_class};
 use crate::growth::{AHEAD, Growth};
 use crate::hints::prefetch;
-use crate::shelf::{LOT, FreeSlots};
+use crate::shelf::{FreeSlots, LOT};
 use crate::{Batch, Handle, Meta};
 use runs::Chunks;
 use std::ops::Range;

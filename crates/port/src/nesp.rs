@@ -208,14 +208,15 @@ mod tests {
     use super::*;
     use crate::driver::memory::MemoryPort;
     use longwire_block::Stamp;
-    use longwire_nesp::{MessageEnds, GROUP_ADDRESS, wrap};
+    use longwire_nesp::{GROUP_ADDRESS, MessageEnds, wrap};
     use std::sync::mpsc::sync_channel;
 
     #[test]
     fn messages_leave_the_path_within_limits_and_answers_enter_it() {
         let (inner, mut far) = MemoryPort::pair("p", Stamp::Source, 512, 1 << 17);
         let (messages, arrived) = sync_channel(512);
-        let (mut port, mut end) = NespInterceptor::wrap(Box::new(inner), 7, ListenAddresses::default(), messages);
+        let (mut port, mut end) =
+            NespInterceptor::wrap(Box::new(inner), 7, ListenAddresses::default(), messages);
         let mut pool = Pool::new(4 << 20).unwrap();
         let message = wrap(&MessageEnds::ethernet([2; 6], GROUP_ADDRESS), b"NESP");
         let other = [&[2; 12][..], &[0x88, 0xb5], &[0; 46]].concat();

@@ -9,7 +9,7 @@ use crate::map::ring::End;
 use crate::map::{Map, MapKind, MapSpec, Refusal};
 use crate::memory::{Fault, Region};
 use crate::verdict::{ABORTED, DROP, REDIRECT};
-use longwire_wire::{Ethernet, Ipv4, Ipv6, AccessBounds, ethertype};
+use longwire_wire::{AccessBounds, Ethernet, Ipv4, Ipv6, ethertype};
 
 /// Errors that helpers return, as in errno(3).
 const EFAULT: i64 = 14;

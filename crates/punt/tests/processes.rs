@@ -5,7 +5,8 @@ mod support;
 
 use longwire_punt::client::{ClientError, Control, Event, Hello};
 use longwire_punt::{
-    Admission, AttachmentId, Capacity, Counts, CutReason, ExpectedProcess, Limits, Listener, Punt, Request, Verdict,
+    Admission, AttachmentId, Capacity, Counts, CutReason, ExpectedProcess, Limits, Listener, Punt, Request,
+    Verdict,
 };
 use longwire_units::Nanos;
 use std::io::{Read, Write};

@@ -135,7 +135,11 @@ impl IpClassifier {
             ethertype::ARP => return Class::Exceptional(FullIpReason::Arp),
             _ => Class::Dropped(DropReason::Unserved),
         };
-        if to_group && !matches!(class, Class::Dropped(_)) { Class::Exceptional(FullIpReason::Group) } else { class }
+        if to_group && !matches!(class, Class::Dropped(_)) {
+            Class::Exceptional(FullIpReason::Group)
+        } else {
+            class
+        }
     }
 }
 
@@ -301,7 +305,11 @@ mod tests {
             ("to 0.x", changed(&[(16, 0)]), drop(DropReason::Martian)),
             ("to 127.x", changed(&[(16, 127)]), drop(DropReason::Martian)),
             ("within a link", changed(&[(12, 169), (13, 254)]), Class::Exceptional(FullIpReason::LinkLocal)),
-            ("to within a link", changed(&[(16, 169), (17, 254)]), Class::Exceptional(FullIpReason::LinkLocal)),
+            (
+                "to within a link",
+                changed(&[(16, 169), (17, 254)]),
+                Class::Exceptional(FullIpReason::LinkLocal),
+            ),
             ("beside that", changed(&[(12, 169), (13, 253)]), Class::V4 { destination: 0x0a00_0109 }),
             (
                 "within a link to a group",

@@ -29,8 +29,12 @@ pub enum Confirmation {
 }
 
 /// Classes of packets for the control plane, in the order of their counters.
-pub(crate) const PUNTED: [PolicedWork; 4] =
-    [PolicedWork::ControlRouting, PolicedWork::ControlPing, PolicedWork::ControlOptions, PolicedWork::ControlOther];
+pub(crate) const PUNTED: [PolicedWork; 4] = [
+    PolicedWork::ControlRouting,
+    PolicedWork::ControlPing,
+    PolicedWork::ControlOptions,
+    PolicedWork::ControlOther,
+];
 
 /// Maximum number of pending neighbour requests of the control plane.
 const AWAITED: usize = 64;

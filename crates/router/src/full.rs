@@ -1,7 +1,7 @@
 //! Full IP: everything beyond minimal IP, from the beginning. It follows RFC 1812 (section 5.2) and RFC 8200.
 
 use crate::classify::{ETHERNET, FullIpReason};
-use crate::extension::{BadOptionV6, Telling, NotProcessed, bad_hop_by_hop, open};
+use crate::extension::{BadOptionV6, NotProcessed, Telling, bad_hop_by_hop, open};
 use crate::icmp::UNKNOWN_OPTION;
 use crate::link_local::{is_link_local, is_link_local_v4};
 use crate::minimal::{Hops, longest_packet, lower_hop_limit, lower_ttl};
@@ -22,7 +22,13 @@ impl Core {
     /// Decides about a packet that minimal IP did not.
     #[cold]
     #[inline(never)]
-    pub fn exceptional(&mut self, pool: &mut Pool, handle: Handle, why: FullIpReason, out: &mut Outbox) -> Fate {
+    pub fn exceptional(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        why: FullIpReason,
+        out: &mut Outbox,
+    ) -> Fate {
         self.counts.exceptions[why as usize] += u64::from(pool.meta(handle).segments);
         out.because_of(pool.meta(handle));
         let in_port = pool.meta(handle).in_port;
@@ -222,8 +228,11 @@ impl Core {
             let hears =
                 self.control.is_some() || self.ports.at(place).is_some_and(|port| port.hears(destination));
             // Destination options do not concern those that are not destinations.
-            let bad =
-                if hears { open(packet).err().and_then(NotProcessed::option) } else { bad_hop_by_hop(packet) };
+            let bad = if hears {
+                open(packet).err().and_then(NotProcessed::option)
+            } else {
+                bad_hop_by_hop(packet)
+            };
             if let Some(bad) = bad {
                 return self.refuse_option_v6(pool, handle, bad, out);
             }

@@ -236,7 +236,9 @@ mod tests {
         let direct = NextHop::Direct { port: 1 };
         let one = RouteHops::among([via(2, 3), via(2, 4)]).unwrap();
         assert_eq!(one, RouteHops::One(via(2, 1).hop));
-        let Ok(RouteHops::Several(group)) = RouteHops::among([via(3, 1), via(2, 2), via(3, 5)]) else { panic!() };
+        let Ok(RouteHops::Several(group)) = RouteHops::among([via(3, 1), via(2, 2), via(3, 5)]) else {
+            panic!()
+        };
         assert_eq!(group.members(), [via(2, 2), via(3, 6)]);
         assert_eq!(RouteHops::among([]), Err(WayError::None));
         assert_eq!(RouteHops::among([via(2, 0)]), Err(WayError::Weight { weight: 0 }));

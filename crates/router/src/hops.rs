@@ -1,7 +1,7 @@
 //! Next hops of routes, each stored once.
 
 use crate::adjacency::Adjacency;
-use crate::group::{Group, Shares, RouteHops};
+use crate::group::{Group, RouteHops, Shares};
 use crate::next_hop::{GroupId, NextHop};
 use crate::prefix::HopId;
 use std::collections::BTreeMap;

@@ -38,8 +38,8 @@ mod state;
 mod support;
 
 pub use bridge::{Bridge, DEFAULT_AGEING, DEFAULT_STATIONS};
-pub use classify::{Class, Classify, IpClassifier, FullIpReason};
-pub use control::{ControlPort, Confirmation};
+pub use classify::{Class, Classify, FullIpReason, IpClassifier};
+pub use control::{Confirmation, ControlPort};
 pub use fib::{CacheStats, FibLimits, RouteError};
 pub use forwarder::{
     Admission, Fid, FlowKey, Forwarder, ForwarderStats, Forwarders, InstallError, Installation, Key,

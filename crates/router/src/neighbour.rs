@@ -220,7 +220,11 @@ impl Neighbours {
             State::Stale => now,
             State::Free | State::Incomplete => return (Resolution::Unknown, Nanos::NEVER),
         };
-        if now < until { (Resolution::Known(slot.mac), until) } else { (Resolution::Doubtful(slot.mac), until) }
+        if now < until {
+            (Resolution::Known(slot.mac), until)
+        } else {
+            (Resolution::Doubtful(slot.mac), until)
+        }
     }
 
     /// A number that grows whenever the result of [`Neighbours::find`] may change, other than with time.
@@ -525,7 +529,10 @@ mod tests {
         assert_eq!(table.find(3, A, at(1)), Resolution::Unknown);
         let answered = table.learn(3, A, MAC, ANSWER, at(1));
         assert_eq!(waiting(&pool, answered), packets[..2]);
-        assert_eq!((table.find(3, A, at(1)), table.find(4, A, at(1))), (Resolution::Known(MAC), Resolution::Unknown));
+        assert_eq!(
+            (table.find(3, A, at(1)), table.find(4, A, at(1))),
+            (Resolution::Known(MAC), Resolution::Unknown)
+        );
         assert_eq!((table.deadline(), table.counts()), (Nanos::NEVER, (1, 0)));
     }
 

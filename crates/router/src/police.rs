@@ -232,8 +232,14 @@ mod tests {
         let limits = Limits { echo, errors, ..Limits::default() };
         let mut police = Police::new(&limits, 2);
         assert!(!police.allows(0, PolicedWork::Echo, Nanos(5)));
-        assert!(police.allows(0, PolicedWork::Errors, Nanos(5)) && !police.allows(0, PolicedWork::Errors, Nanos(5)));
-        assert!(police.allows(1, PolicedWork::Errors, Nanos(5)) && police.allows(0, PolicedWork::Options, Nanos(5)));
+        assert!(
+            police.allows(0, PolicedWork::Errors, Nanos(5))
+                && !police.allows(0, PolicedWork::Errors, Nanos(5))
+        );
+        assert!(
+            police.allows(1, PolicedWork::Errors, Nanos(5))
+                && police.allows(0, PolicedWork::Options, Nanos(5))
+        );
         assert_eq!(police.refused(), [0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::above::Above;
 use crate::before::Before;
-use crate::classify::{Classify, IpClassifier, FullIpReason};
+use crate::classify::{Classify, FullIpReason, IpClassifier};
 use crate::control::{Control, ControlPort, PUNTED};
 use crate::fib::{CacheStats, Fib, FibLimits, RouteError};
 use crate::forwarder::{Admission, Fid, Forwarder, Forwarders, InstallError, Programs};
@@ -197,7 +197,11 @@ impl<C: Classify> Router<C> {
     ///
     /// # Errors
     /// As [`Router::add_route_v4`].
-    pub fn add_route_v6(&mut self, prefix: Prefix<u128>, way: impl Into<RouteHops>) -> Result<(), RouteError> {
+    pub fn add_route_v6(
+        &mut self,
+        prefix: Prefix<u128>,
+        way: impl Into<RouteHops>,
+    ) -> Result<(), RouteError> {
         let way = way.into();
         way.hops().try_for_each(|hop| self.check(hop))?;
         self.core.fib.insert_v6(prefix, &way)

@@ -5,14 +5,14 @@ use crate::carriers::{CarrierCounts, CarrierWatch, Wire, Wires};
 use anyhow::Context;
 use longwire_block::path::LinkRef;
 use longwire_engine::{NodeRef, Remote};
-use longwire_lab::{KernelTraffic, Cidr, HostSpec, Lab, LabError, Wiring};
+use longwire_lab::{Cidr, HostSpec, KernelTraffic, Lab, LabError, Wiring};
 use longwire_mirror::{
     Carriers, Change, Destination, HopSpec, Mirror, MirrorStats, Pair, PortSpec, RouteSpec, Target,
     configure, routes_of,
 };
 use longwire_port::driver::tap::{Tap, TapOptions};
 use longwire_report::Row;
-use longwire_router::{Member, Router as Node, RouteHops};
+use longwire_router::{Member, RouteHops, Router as Node};
 use longwire_scenario::{Network, Plan, Router, RouterRoute, gateway_of};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

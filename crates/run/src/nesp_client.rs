@@ -82,11 +82,7 @@ impl NespClient {
     ///
     /// # Errors
     /// As [`NespClient::ask`].
-    pub fn all(
-        &mut self,
-        operation: Operation,
-        asked: &[Item<'static>],
-    ) -> anyhow::Result<Items<'static>> {
+    pub fn all(&mut self, operation: Operation, asked: &[Item<'static>]) -> anyhow::Result<Items<'static>> {
         let (mut all, mut from, mut object) = (Vec::new(), Some(0), None);
         while let Some(place) = from.take() {
             let items = std::iter::once(Item::Next(place)).chain(asked.iter().cloned()).collect();

@@ -9,8 +9,8 @@ use longwire_block::Port;
 use longwire_clock::monotonic;
 use longwire_control::{Kind, SetError};
 use longwire_nesp::{
-    self as nesp, Answer, ErrorCode, Item, Items, Job, Key, Operation, Outcome, Server, Status, ListenAddresses,
-    resolution_answer, unwrap, wrap,
+    self as nesp, Answer, ErrorCode, Item, Items, Job, Key, ListenAddresses, Operation, Outcome, Server,
+    Status, resolution_answer, unwrap, wrap,
 };
 use longwire_port::nesp::{NespEnd, NespFrame, NespInterceptor};
 use longwire_scenario::{Nesp, NespAllow, Plan, read_key_file};

@@ -2,7 +2,7 @@
 
 use crate::control_planes::open_port;
 use crate::port_files::{Captures, PortFiles};
-use crate::replay_port::{ReplayPort, StartTime, PortWatch};
+use crate::replay_port::{PortWatch, ReplayPort, StartTime};
 use crate::test_hosts::TestHosts;
 use anyhow::{Context, bail, ensure};
 use longwire_assemble::port_workers;

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use longwire_drivers::{HostDriver, Wire};
 use longwire_lab::{
-    Attachment, KernelTraffic, Cidr, ExecNet, HostSpec, Lab, LabError, Mac, Route, Wiring, abilities,
+    Attachment, Cidr, ExecNet, HostSpec, KernelTraffic, Lab, LabError, Mac, Route, Wiring, abilities,
     enter_user_namespace, may_make_hosts, taps,
 };
 use longwire_scenario::{Host, Network, Plan};

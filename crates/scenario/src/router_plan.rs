@@ -3,7 +3,9 @@
 use crate::address::{Mac, Network, RouteTarget, is_within_a_link};
 use crate::finding::Finding;
 use crate::level_plan::RouterLevels;
-use longwire_router::{Admission, Limits, LinkChoice, MOST_WEIGHT, Member, NextHop, SharingConfig, RouteHops};
+use longwire_router::{
+    Admission, Limits, LinkChoice, MOST_WEIGHT, Member, NextHop, RouteHops, SharingConfig,
+};
 use longwire_sched::Weight;
 use longwire_units::Nanos;
 use std::fmt;

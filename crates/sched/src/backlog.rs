@@ -1,7 +1,7 @@
 //! Flows and their packets: lists of preallocated slots, so that nothing is allocated while packets flow.
 
 use crate::cost::Prices;
-use crate::counters::{Counters, RareCounters, Rare};
+use crate::counters::{Counters, Rare, RareCounters};
 use crate::estimate::Memory;
 use crate::idle::Idle;
 use crate::ports::Ports;

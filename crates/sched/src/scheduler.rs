@@ -188,7 +188,8 @@ impl Scheduler {
             self.backlog.gone.refused += 1;
             return Err(Refusal::TableFull);
         };
-        let AdmittedPacket { slot, first, estimate, weight } = self.backlog.admit(flow, handle, bytes, now.0)?;
+        let AdmittedPacket { slot, first, estimate, weight } =
+            self.backlog.admit(flow, handle, bytes, now.0)?;
         let processor = match cycles {
             Some(cycles) => {
                 let cycles = self.backlog.within_budget(cycles);

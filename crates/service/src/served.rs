@@ -64,7 +64,12 @@ impl PreparedScenario {
     ///
     /// # Errors
     /// If its hosts can't be made, its ports not opened, or its state not written.
-    pub fn start(self, group: Option<u32>, web: Option<Web>, log: &Arc<EventLog>) -> anyhow::Result<ServedScenario> {
+    pub fn start(
+        self,
+        group: Option<u32>,
+        web: Option<Web>,
+        log: &Arc<EventLog>,
+    ) -> anyhow::Result<ServedScenario> {
         let Self { named, plan, state } = self;
         let failed = || format!("can't start \"{}\"", named.name);
         let links = plan.links.len();

@@ -1,6 +1,6 @@
 //! The screen: header, tables' names, the open table, the selected object, the log, and a line for keys.
 
-use crate::app::{App, Mode, InstanceOwner, Tab};
+use crate::app::{App, InstanceOwner, Mode, Tab};
 use crate::columns::{self, Column, GAP, ShownRow, fitting};
 use crate::detail;
 use crate::help;
@@ -424,7 +424,8 @@ fn draw_bottom(app: &App, theme: Theme, area: Rect, buffer: &mut Buffer) -> Opti
             (Some(trouble), _) => put(&sentence(trouble, room), theme.style(Mood::Bad), area, 0, buffer),
             (None, Some(done)) => put(&sentence(done, room), theme.style(Mood::Good), area, 0, buffer),
             (None, None) => {
-                let leave = if app.owner == InstanceOwner::ThisProcess { "q leave or end" } else { "q leave" };
+                let leave =
+                    if app.owner == InstanceOwner::ThisProcess { "q leave or end" } else { "q leave" };
                 let keys = KEYS.map(|key| if key == "q leave" { leave.to_owned() } else { key.to_owned() });
                 put(&parts(&keys, "  ", room), theme.style(Mood::Faint), area, 0, buffer);
             }

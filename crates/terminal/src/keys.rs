@@ -1,6 +1,6 @@
 //! What keys do.
 
-use crate::app::{App, Mode, InstanceOwner, Tab};
+use crate::app::{App, InstanceOwner, Mode, Tab};
 use crate::asking::Ask;
 use crate::columns;
 use crate::line_edit::LineEdit;

@@ -1,6 +1,6 @@
 //! The whole view against an instance that is made up, on a terminal that is a buffer.
 
-use crate::app::{App, Mode, InstanceOwner, Tab};
+use crate::app::{App, InstanceOwner, Mode, Tab};
 use crate::asking::{Answer, Ask, Asking, ViewRequest};
 use crate::draw::draw;
 use crate::fields::tests::description;
@@ -168,7 +168,8 @@ impl Shown {
     fn new(size: (u16, u16), links: usize) -> Self {
         let asked = Arc::<Mutex<_>>::default();
         let fake = Fake { links, looks: AtomicU64::new(0), asked: Arc::clone(&asked) };
-        let app = App::new(InstanceOwner::ThisProcess, "subscribers".into(), Some("http://127.0.0.1:8399/".into()));
+        let app =
+            App::new(InstanceOwner::ThisProcess, "subscribers".into(), Some("http://127.0.0.1:8399/".into()));
         let terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
         let asking = Asking::start(Box::new(fake)).unwrap();
         let mut shown = Self { app, asking, terminal, asked };

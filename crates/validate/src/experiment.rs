@@ -144,7 +144,11 @@ pub(crate) fn numbered(every: Interval, frame_bytes: usize, count: u64) -> Resul
 
 impl Experiment {
     /// Runs it according to the settings. `world` has the test hosts, created on first use.
-    pub(crate) fn run(self, settings: &Settings<'_>, world: &mut Hosts) -> Result<ExperimentResult, BenchError> {
+    pub(crate) fn run(
+        self,
+        settings: &Settings<'_>,
+        world: &mut Hosts,
+    ) -> Result<ExperimentResult, BenchError> {
         if settings.simulate { self.simulate() } else { self.on_ports(settings, world) }
     }
 

@@ -107,7 +107,9 @@ impl Load {
     /// Histogram of its packets' lateness over `time`.
     pub(crate) fn lateness(&self, settings: &Settings<'_>, time: Duration) -> Result<Histogram, BenchError> {
         let late = Shared::new(Histogram::default());
-        let watch = |port| -> Box<dyn Port> { Box::new(InterceptedPort::new(port, Punctuality { late: late.clone() })) };
+        let watch = |port| -> Box<dyn Port> {
+            Box::new(InterceptedPort::new(port, Punctuality { late: late.clone() }))
+        };
         let ports = self.ports()?.into_iter().map(watch).collect();
         self.carry_through(settings, time, ports)?;
         let histogram = std::mem::take(&mut *late.lock());

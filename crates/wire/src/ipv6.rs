@@ -153,7 +153,12 @@ impl<'a> Ipv6<'a> {
                         is_fragment: found.is_fragment,
                     });
                 }
-                _ => return Some(Ipv6Payload::Transport(Transport { offset: HEADER + found.offset, ..*found })),
+                _ => {
+                    return Some(Ipv6Payload::Transport(Transport {
+                        offset: HEADER + found.offset,
+                        ..*found
+                    }));
+                }
             };
             found.is_routed |= found.protocol == protocol::ROUTING;
             found.protocol = rest[0];

@@ -31,7 +31,7 @@ pub use ethernet::{Ethernet, ethertype, l3_offset};
 pub use header::{Ipv4Header, Ipv6Header, ethernet_header};
 pub use icmp::{icmp_kind, icmpv6_kind, is_icmp_error, is_icmpv6_error, unreachable, unreachable_v6};
 pub use ipv4::Ipv4;
-pub use ipv6::{Ipv6, MAX_EXTENSIONS, Ipv6Payload, Transport};
+pub use ipv6::{Ipv6, Ipv6Payload, MAX_EXTENSIONS, Transport};
 pub use malformed::Malformed;
 pub use options::{HeaderOption, Ipv4Options, Ipv6Options, option_kind};
 pub use payload::payload_offset;

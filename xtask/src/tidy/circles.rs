@@ -3,7 +3,7 @@
 //! A file refers to another by a path to one of its items, through any number of re-exports. Tests are
 //! ignored.
 
-use super::paths::{UsedNames, Path, read};
+use super::paths::{Path, UsedNames, read};
 use super::{File, Finding};
 use std::collections::{BTreeMap, BTreeSet};
 

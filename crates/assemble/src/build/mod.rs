@@ -21,7 +21,7 @@ use longwire_block::change::Blocks;
 use longwire_block::path::{Fork, LinkRef, NOWHERE, Paths, PortPath};
 pub use longwire_engine::TO_THE_END;
 use longwire_engine::{
-    Agenda, RingKind, Changes, Event, InnerPorts, Map, MediumRef, NodeRef, Observer, PortLocation, Setup,
+    Agenda, Changes, Event, InnerPorts, Map, MediumRef, NodeRef, Observer, PortLocation, RingKind, Setup,
     SourceRef, SourceSetup, SteeredPaths, Tolerance, WorkerSetup,
 };
 use longwire_link::classify::Classifier;

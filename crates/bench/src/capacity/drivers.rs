@@ -4,7 +4,7 @@
 use super::Skipped;
 use super::drive::FRAME;
 use crate::flood::Flood;
-use crate::world::{Driver, BenchHosts, require_hosts};
+use crate::world::{BenchHosts, Driver, require_hosts};
 use crate::{BenchError, Sample, Settings};
 use longwire_block::Port;
 use longwire_clock::monotonic;

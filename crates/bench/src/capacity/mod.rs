@@ -7,8 +7,8 @@ mod measure;
 use crate::{BenchError, Sample, Settings};
 use drive::{Course, links, ports};
 use longwire_assemble::predict;
-use longwire_report::Row;
 use longwire_prices::EnginePrices;
+use longwire_report::Row;
 use longwire_units::Bytes;
 use std::time::Duration;
 

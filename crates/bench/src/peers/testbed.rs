@@ -2,7 +2,7 @@
 
 use super::program::Program;
 use crate::flood::{Flood, PATIENCE, received};
-use crate::world::{Driver, BenchHosts};
+use crate::world::{BenchHosts, Driver};
 use crate::{BenchError, Settings};
 use longwire_lab::Host;
 use std::process::{Command, Stdio};

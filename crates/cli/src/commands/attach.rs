@@ -1,6 +1,6 @@
 //! `longwire attach`
 
-use super::exec::link::{LinkEnds, LARGEST_MTU, LEAST_MTU, LinkArgs, round_trip};
+use super::exec::link::{LARGEST_MTU, LEAST_MTU, LinkArgs, LinkEnds, round_trip};
 use crate::Outcome;
 use crate::foreground::{Foreground, Wiring};
 use anyhow::{Context, anyhow, ensure};

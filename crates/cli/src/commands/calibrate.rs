@@ -6,9 +6,9 @@ use crate::stop_flag::stop_flag;
 use crate::{Json, Outcome, outcome};
 use anyhow::Context;
 use longwire_bench::Settings;
+use longwire_prices::{EnginePrices, MachinePrices, named_prices, own_prices, write_prices};
 use longwire_report::{Report, Row};
 use longwire_router::RouterPrices;
-use longwire_prices::{EnginePrices, MachinePrices, named_prices, own_prices, write_prices};
 use std::path::{Path, PathBuf};
 
 /// Measure the cost of packets, links, ports and programs on this machine

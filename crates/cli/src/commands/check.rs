@@ -2,11 +2,11 @@
 
 use crate::{Json, Outcome, outcome};
 use longwire_assemble::{Calibration, Capacity, Pricing, predict, price};
+use longwire_prices::{MachinePrices, own_prices, prices_of};
 use longwire_report::{Report, Row};
 use longwire_run::capacity_rows;
 use longwire_run::fitted::fit_pool;
 use longwire_run::objects::sources::why_silent;
-use longwire_prices::{MachinePrices, own_prices, prices_of};
 use longwire_scenario::{Plan, Receiver};
 use longwire_units::Bytes;
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ mod weigh;
 use crate::commands::lab;
 use crate::{Json, Outcome, outcome, run_text};
 use elsewhere::Elsewhere;
-use longwire_control::{Client, InstanceSocket, Info, Kind, Object, RowFilter, directory};
+use longwire_control::{Client, Info, InstanceSocket, Kind, Object, RowFilter, directory};
 use longwire_report::shown::columns;
 use longwire_report::{Report, Row, cells};
 use std::str::FromStr;

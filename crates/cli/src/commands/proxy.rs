@@ -1,13 +1,13 @@
 //! `longwire proxy`
 
-use super::exec::link::{LinkEnds, LinkArgs, round_trip};
+use super::exec::link::{LinkArgs, LinkEnds, round_trip};
 use crate::Outcome;
 use crate::foreground::{Foreground, Wiring};
 use anyhow::{Context, ensure};
 use longwire_drivers::HostDriver;
 use longwire_lab::{
-    SocketNetwork, CommandRole, ExecNet, ExecSpec, FAR, FarEnd, NEAR, OutsideSockets, PortRelay, abilities, enter_user_namespace,
-    keep_for, may_make_hosts, taps,
+    CommandRole, ExecNet, ExecSpec, FAR, FarEnd, NEAR, OutsideSockets, PortRelay, SocketNetwork, abilities,
+    enter_user_namespace, keep_for, may_make_hosts, taps,
 };
 use longwire_report::shown;
 use longwire_run::open_ports::OwnPorts;
@@ -178,7 +178,12 @@ impl Args {
     }
 
     /// Two ends in this process.
-    fn in_process(&self, plan: Plan, entrance: Entrance, service: SocketAddr) -> anyhow::Result<RunningProxy> {
+    fn in_process(
+        &self,
+        plan: Plan,
+        entrance: Entrance,
+        service: SocketAddr,
+    ) -> anyhow::Result<RunningProxy> {
         let [near, far] = [0, 1].map(|place: usize| plan.ports[place].mac.0);
         let made =
             StackPort::pair(NEAR, near, far).and_then(|one| Ok((one, StackPort::pair(FAR, far, near)?)));

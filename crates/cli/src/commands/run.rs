@@ -19,7 +19,7 @@ use longwire_run::test_hosts::{TestHosts, gain_privileges};
 use longwire_run::virtual_run::simulate;
 use longwire_rundir::StopSignals;
 use longwire_scenario::Plan;
-use longwire_terminal::{ViewEnd, OfProcess, InstanceOwner};
+use longwire_terminal::{InstanceOwner, OfProcess, ViewEnd};
 use longwire_units::Nanos;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use crate::commands::ctl::elsewhere::Elsewhere;
 use crate::{Outcome, outcome};
 use anyhow::Context;
 use longwire_rundir::StopSignals;
-use longwire_terminal::{ViewEnd, InstanceOwner};
+use longwire_terminal::{InstanceOwner, ViewEnd};
 
 /// Watch a running instance on the terminal, and change its objects
 ///
@@ -44,7 +44,12 @@ impl Args {
         // So that the terminal is restored.
         let signals = StopSignals::catch().context("catching signals")?;
         let over = || signals.came().is_some();
-        match longwire_terminal::view(Box::new(client), InstanceOwner::OtherProcess, (name.clone(), None), over)? {
+        match longwire_terminal::view(
+            Box::new(client),
+            InstanceOwner::OtherProcess,
+            (name.clone(), None),
+            over,
+        )? {
             ViewEnd::Gone(_) => outcome::note(&format!("{name} has ended")),
             ViewEnd::End | ViewEnd::Detached | ViewEnd::Over => {}
         }

@@ -1,9 +1,9 @@
 //! Commands killed at a random moment, by each of the signals that end one. Only what the next command
 //! removes may be left, and no process at all.
 
+use super::support::lab::can_make_labs;
 use super::support::{longwire, stderr};
 use super::victims::{Round, Scene, VICTIMS, Victim, prepare};
-use super::support::lab::can_make_labs;
 use super::{Dice, PATIENCE, times, until, wait, whole};
 use std::fs::File;
 use std::os::unix::process::CommandExt;

@@ -1,7 +1,7 @@
 //! A client of the API that violates every rule, while other clients must be served.
 
-use super::support::{Folder, longwire, stderr};
 use super::support::lab::can_make_labs;
+use super::support::{Folder, longwire, stderr};
 use super::{Dice, PATIENCE, times, until, wait};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,7 +1,7 @@
 //! A run under traffic with continuous changes: all packets stay accounted for, and its memory stays bounded.
 
-use super::support::{Folder, json, longwire, row, stderr};
 use super::support::lab::can_make_labs;
+use super::support::{Folder, json, longwire, row, stderr};
 use super::{Dice, PATIENCE, times, until, wait, whole};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

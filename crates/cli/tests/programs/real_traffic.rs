@@ -21,7 +21,9 @@ fn programs_act_on_real_traffic() {
     assert_eq!(state["data"].as_str().map(|data| &data[..8]), Some("03000000"), "{state}");
     assert_eq!(lab.counted(1, "dropped"), 1);
     for _ in 0..4 {
-        assert!(lab.bash("a", "echo > /dev/udp/10.0.2.9/5001; echo > /dev/udp/10.0.2.9/5002").status.success());
+        assert!(
+            lab.bash("a", "echo > /dev/udp/10.0.2.9/5001; echo > /dev/udp/10.0.2.9/5002").status.success()
+        );
     }
     assert_eq!(lab.counted(2, "packets"), 4, "only what goes to its port");
     assert_eq!(&lab.forwarder(&["get", "r1", "3"])[16..18], "04", "all of them changed");
@@ -93,7 +95,9 @@ fn programs_act_on_real_traffic_on_processors_that_are_threads() {
     lab.until_counted(1, "dropped", 1);
     assert_eq!(&lab.forwarder(&["get", "r1", "1"])[..8], "02000000", "two SYNs");
     for _ in 0..4 {
-        assert!(lab.bash("a", "echo > /dev/udp/10.0.2.9/5001; echo > /dev/udp/10.0.2.9/5002").status.success());
+        assert!(
+            lab.bash("a", "echo > /dev/udp/10.0.2.9/5001; echo > /dev/udp/10.0.2.9/5002").status.success()
+        );
     }
     lab.until_counted(2, "packets", 4);
 

@@ -1,8 +1,8 @@
 //! Changes while it runs.
 
-use crate::{Running, TWO_HOSTS, assert_nothing_left};
 use crate::support::lab::can_make_labs;
 use crate::support::{Folder, json, longwire, row, stderr, stdout};
+use crate::{Running, TWO_HOSTS, assert_nothing_left};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};

@@ -1,9 +1,9 @@
 //! The description, and the examples of the book.
 
-use crate::{patch, request};
 use crate::fake::Fake;
-use longwire_control::{Instance, MapChange, NewForwarder, Problem, Server};
 use crate::scratch::Scratch;
+use crate::{patch, request};
+use longwire_control::{Instance, MapChange, NewForwarder, Problem, Server};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -10,7 +10,10 @@ mod requests;
 mod sockets;
 
 use fake::Fake;
-use longwire_control::{Client, ClientError, Entries, Kind, MapChange, NewForwarder, ObjectQuery, Problem, ProgramRequest, Rings, RowFilter, ScenarioRequest, Server, State, TypeQuery};
+use longwire_control::{
+    Client, ClientError, Entries, Kind, MapChange, NewForwarder, ObjectQuery, Problem, ProgramRequest, Rings,
+    RowFilter, ScenarioRequest, Server, State, TypeQuery,
+};
 use scratch::Scratch;
 use serde_json::{Value, json};
 use std::io::{Read, Write};

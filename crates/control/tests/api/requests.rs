@@ -1,9 +1,9 @@
 //! Requests that make no sense, and what else clients may send.
 
-use crate::{patch, raw, refused, request};
 use crate::fake::Fake;
-use longwire_control::{Client, Kind, RowFilter, Server};
 use crate::scratch::Scratch;
+use crate::{patch, raw, refused, request};
+use longwire_control::{Client, Kind, RowFilter, Server};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

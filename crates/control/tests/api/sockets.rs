@@ -1,8 +1,8 @@
 //! Sockets of instances: found, chosen, removed.
 
 use crate::fake::Fake;
-use longwire_control::{Client, ClientError, RowFilter, Server, StartError, list};
 use crate::scratch::Scratch;
+use longwire_control::{Client, ClientError, RowFilter, Server, StartError, list};
 use std::os::unix::fs::symlink;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;

@@ -75,10 +75,11 @@ impl Worker {
     fn enter_run(&mut self, here: u32, packets: &[Handle]) -> (usize, Stop) {
         let Self { emulation: Emulation { links, firsts, .. }, pool, ports, .. } = self;
         let mut exit = Exit::Open;
-        let entered = links.enter(pool, here, packets, firsts, |Departed { handle, leave, link, out_port }| {
-            exit = ports.push_out(out_port, (handle, 1, leave, link));
-            exit != Exit::Open
-        });
+        let entered =
+            links.enter(pool, here, packets, firsts, |Departed { handle, leave, link, out_port }| {
+                exit = ports.push_out(out_port, (handle, 1, leave, link));
+                exit != Exit::Open
+            });
         self.see_to(exit);
         self.emulation.arm_firsts();
         self.emulation.arm_dirty();
@@ -142,7 +143,7 @@ mod tests {
     use crate::events::Agenda;
     use crate::worker::Order;
     use crate::{
-        RingKind, InnerPorts, Map, PortLocation, PortSetup, Setup, SteeredPaths, Tolerance, Wait, WorkerSetup,
+        InnerPorts, Map, PortLocation, PortSetup, RingKind, Setup, SteeredPaths, Tolerance, Wait, WorkerSetup,
     };
     use longwire_block::path::Paths;
     use longwire_block::{Dice, Node, Port, PortError, PortStats, Stamp, Values};

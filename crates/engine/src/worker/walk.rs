@@ -32,7 +32,9 @@ impl Worker {
             NextStep::Enter => self.enter(handle),
             NextStep::Leave => self.leave(handle),
             NextStep::Egress => self.egress(handle),
-            NextStep::Diverted | NextStep::Decide if !self.walk.take_turn() => self.drop(handle, DropReason::Loop),
+            NextStep::Diverted | NextStep::Decide if !self.walk.take_turn() => {
+                self.drop(handle, DropReason::Loop)
+            }
             NextStep::Diverted => self.divert(handle),
             NextStep::Decide => self.decide_in_turn(handle),
         }

@@ -4,7 +4,8 @@
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{Node, Port};
 use longwire_engine::{
-    Agenda, RingKind, InnerPorts, Map, PortLocation, PortSetup, Setup, SteeredPaths, Tolerance, Wait, WorkerSetup,
+    Agenda, InnerPorts, Map, PortLocation, PortSetup, RingKind, Setup, SteeredPaths, Tolerance, Wait,
+    WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};

@@ -2,7 +2,7 @@
 
 use crate::session::RouterSession;
 use anyhow::{Context, bail, ensure};
-use longwire_lab::splicing::{SequenceNumbers, PendingBytes, WindowScales, freeze, pending, plain, thaw};
+use longwire_lab::splicing::{PendingBytes, SequenceNumbers, WindowScales, freeze, pending, plain, thaw};
 use longwire_scenario::{WrittenForwarder, WrittenKey, digits};
 use longwire_wire::checksum::change;
 use std::io::{self, ErrorKind, Read, Write};
@@ -155,8 +155,9 @@ impl ProxiedConnection {
     }
 
     fn is_quiet(&self) -> io::Result<bool> {
-        let done =
-            |side: &Leg| Ok::<_, io::Error>(side.read.is_empty() && pending(&side.socket)? == PendingBytes::NONE);
+        let done = |side: &Leg| {
+            Ok::<_, io::Error>(side.read.is_empty() && pending(&side.socket)? == PendingBytes::NONE)
+        };
         Ok(done(&self.near)? && done(&self.far)?)
     }
 
@@ -364,8 +365,10 @@ mod tests {
         let pair = ProxiedConnection::new(near, far, Vec::new()).unwrap();
         // The client's next byte is 1000, the server's 50; the proxy's 9 towards the client, 2 before zero
         // towards the server.
-        let (near, far) =
-            (SequenceNumbers { send: 9, receive: 1000 }, SequenceNumbers { send: 2u32.wrapping_neg(), receive: 50 });
+        let (near, far) = (
+            SequenceNumbers { send: 9, receive: 1000 },
+            SequenceNumbers { send: 2u32.wrapping_neg(), receive: 50 },
+        );
         let scalings = scalings(WindowScales { send: 7, receive: 7 }, WindowScales { send: 3, receive: 9 });
         let [there, back] = pair.shifts(near, far, scalings);
         let numbers = |state: &[u8]| {

@@ -34,7 +34,8 @@ pub(super) fn execute(tcl: &mut Tcl<'_, Script<'_>>) -> Result<(), ImportError> 
     later.sort_by_key(|command| command.time);
     for Later { line, time, text } in later {
         tcl.host.now = Some(time);
-        tcl.host.carried = DeferredCommand { command: first_word(&text), changes: tcl.host.topology.changes.len() };
+        tcl.host.carried =
+            DeferredCommand { command: first_word(&text), changes: tcl.host.topology.changes.len() };
         tcl.run(&text, line)?;
     }
     Ok(())

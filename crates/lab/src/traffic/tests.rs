@@ -176,7 +176,8 @@ fn everything_at_once_is_counted() {
 fn a_duration_ends_a_stream() {
     let time = Duration::from_millis(100);
     let (result, _) = with_server(|receiver| {
-        udp::send(&receiver, &UdpStream::new(SendingRate::BitsPerSecond(8_000_000), time), &mut quiet).unwrap()
+        udp::send(&receiver, &UdpStream::new(SendingRate::BitsPerSecond(8_000_000), time), &mut quiet)
+            .unwrap()
     });
     // 1046 bytes at 8 Mbit/s: 95.6 packets fit, so 96 are due; fewer if the machine paused.
     assert!((1..=96).contains(&result.sent), "{}", result.sent);
@@ -186,7 +187,8 @@ fn a_duration_ends_a_stream() {
 #[test]
 fn tcp_delivers_every_byte() {
     for streams in [1, 3] {
-        let asked = Bulk { streams, congestion: Some("reno".into()), ..Bulk::new(StopAfter::Count(3_000_001)) };
+        let asked =
+            Bulk { streams, congestion: Some("reno".into()), ..Bulk::new(StopAfter::Count(3_000_001)) };
         let (result, sessions) = with_server(|receiver| bulk::send(&receiver, &asked, &mut quiet).unwrap());
         assert_eq!((result.sent_bytes, result.reception.bytes), (3_000_001, 3_000_001));
         assert_eq!(result.reception.intervals.iter().sum::<u64>(), 3_000_001);

@@ -196,7 +196,7 @@ fn quantities(piece: Piece<'_>) -> Vec<Piece<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{WaitingList, Discipline, Next, QueueContext, Waiting};
+    use crate::queue::{Discipline, Next, QueueContext, Waiting, WaitingList};
     use longwire_packet::Pool;
     use proptest::prelude::*;
 

@@ -4,7 +4,7 @@
 //! class's backlog, and works in a context with the class's records; its drops and marks are counted for the
 //! link.
 
-use super::{Admission, WaitingList, Next, Queue, QueueContext, Waiting};
+use super::{Admission, Next, Queue, QueueContext, Waiting, WaitingList};
 use crate::fifo::Fifo;
 use longwire_block::{Dice, Spec, Values, Verdict};
 use longwire_packet::{Handle, Pool};

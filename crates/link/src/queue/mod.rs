@@ -37,7 +37,7 @@ pub mod wf2q;
 #[path = "../../../../xtask/templates/queue.rs"]
 mod template;
 
-pub use context::{WaitingList, QueueContext, Waiting};
+pub use context::{QueueContext, Waiting, WaitingList};
 pub use service::Service;
 
 use crate::fifo::Fifo;

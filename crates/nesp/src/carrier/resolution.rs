@@ -1,8 +1,8 @@
 //! Address resolution for the UDP addresses: ARP for IPv4, neighbour discovery for IPv6.
 
 use super::{
-    ARP, Carrier, IPV6, IPV6_HEADER, OWN_ADDRESS, SHORTEST_FRAME, ListenAddresses, carried, checksum, payload,
-    pseudo_header,
+    ARP, Carrier, IPV6, IPV6_HEADER, ListenAddresses, OWN_ADDRESS, SHORTEST_FRAME, carried, checksum,
+    payload, pseudo_header,
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -1,8 +1,8 @@
 //! Arbitrary bytes as messages for both sides: as they are, and with a valid authenticator.
 
 use longwire_nesp::{
-    Answer, Client, Key, MessageKind, Outcome, Request, Server, Status, ListenAddresses, Welcome, resolution_answer,
-    seal, unwrap, wrap,
+    Answer, Client, Key, ListenAddresses, MessageKind, Outcome, Request, Server, Status, Welcome,
+    resolution_answer, seal, unwrap, wrap,
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
 

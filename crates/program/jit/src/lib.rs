@@ -294,7 +294,13 @@ impl BoundSession<'_> {
     /// packet's index has the details. A handle outside the pool is treated as stopped. Frames and memory are
     /// as the program left them.
     #[inline]
-    pub fn run(&mut self, pool: &mut Pool, packets: &[Handle], visits: &mut [Visit], quiet: u64) -> VisitProgress {
+    pub fn run(
+        &mut self,
+        pool: &mut Pool,
+        packets: &[Handle],
+        visits: &mut [Visit],
+        quiet: u64,
+    ) -> VisitProgress {
         self.compiled.loaded.visit(self.run, pool, (packets, visits), quiet)
     }
 }

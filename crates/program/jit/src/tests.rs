@@ -1,7 +1,8 @@
 //! Behaviour of compiled programs in case of errors, and with wrong facts.
 
 use crate::{
-    Arrival, Compiled, Halted, KnownAccesses, MOST_TURNS, Session, Visit, VisitProgress, compile, compile_unverified,
+    Arrival, Compiled, Halted, KnownAccesses, MOST_TURNS, Session, Visit, VisitProgress, compile,
+    compile_unverified,
 };
 use longwire_packet::{Checksum, Handle, Pool};
 use longwire_program::{
@@ -233,7 +234,8 @@ fn accesses_end_where_the_packet_does() {
             let program = Program::new("p", Code::new(vec![start, load, Instruction::Exit]).unwrap(), []);
             let access = Some(Access { region: Some(Region::Packet), place: None });
             let facts = [Fact::default(), Fact { access, ..Fact::default() }, Fact::default()];
-            let compiled = Compiled::new(&program, KnownAccesses::Facts(&facts), (0, 0), Arc::clone(&maps)).unwrap();
+            let compiled =
+                Compiled::new(&program, KnownAccesses::Facts(&facts), (0, 0), Arc::clone(&maps)).unwrap();
             let alone = compiled.alone(&state).unwrap();
             for length in 0..=16 {
                 let mut session = Session::new(&mut stack, Context::default());
@@ -308,7 +310,8 @@ fn loops_end_whatever_they_do() {
     // Wrong facts, too.
     let facts = [Fact::default(); 1];
     let compiled =
-        Compiled::new(&program("a: goto a"), KnownAccesses::Facts(&facts), (0, 7), Arc::clone(&maps)).unwrap();
+        Compiled::new(&program("a: goto a"), KnownAccesses::Facts(&facts), (0, 7), Arc::clone(&maps))
+            .unwrap();
     let stopped = Stopped { slot: 0, fault: Fault::Budget };
     assert_eq!(Bench::new().run(&compiled, &maps), Err(Halted::Stopped(stopped)));
 }
@@ -375,7 +378,8 @@ fn wrong_facts_open_nothing() {
                 let maps = Arc::new(Maps::new(&specs, 1, 0).unwrap());
                 let facts = [Fact::default(), fact, Fact::default()];
                 let compiled =
-                    Compiled::new(&program, KnownAccesses::Facts(&facts), (16, 0), Arc::clone(&maps)).unwrap();
+                    Compiled::new(&program, KnownAccesses::Facts(&facts), (16, 0), Arc::clone(&maps))
+                        .unwrap();
                 let mut bench = Bench::new();
                 match bench.run(&compiled, &maps) {
                     Ok(_) => ended += 1,

@@ -2,7 +2,7 @@
 
 use super::error::LinkFault;
 use super::file::{File, Reference, ReferenceKind};
-use super::maps::{ObjectMaps, LEGACY, MAPS};
+use super::maps::{LEGACY, MAPS, ObjectMaps};
 use crate::btf::{Ext, External};
 use crate::{Code, CodeError, Instruction, MapSpec, Register};
 use std::collections::{BTreeMap, HashMap};
@@ -181,7 +181,11 @@ impl Linker<'_, '_> {
     }
 
     /// Applies a relocation to an instruction.
-    fn refer(&self, instruction: Instruction, reference: Reference) -> Result<InstructionReference, LinkFault> {
+    fn refer(
+        &self,
+        instruction: Instruction,
+        reference: Reference,
+    ) -> Result<InstructionReference, LinkFault> {
         let symbol = self.file.symbols.get(reference.symbol).ok_or(LinkFault::Misplaced)?;
         let name = || Box::from(self.file.symbol_name(symbol));
         match (reference.kind, instruction) {

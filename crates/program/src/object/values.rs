@@ -2,7 +2,7 @@
 //! declarations, or set at installation.
 
 use super::file::{File, Reference, Symbol};
-use super::maps::{ObjectMaps, MAPS};
+use super::maps::{MAPS, ObjectMaps};
 use super::{Object, ObjectError};
 use crate::map::{MapError, MapFault};
 use crate::{MapKind, MapSpec};

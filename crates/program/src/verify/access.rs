@@ -5,7 +5,7 @@ use super::error::Rejection;
 use super::explore::Explorer;
 use super::scalar::Scalar;
 use super::state::{LINE, Object, State};
-use super::value::{Id, Value, MapOrigin};
+use super::value::{Id, MapOrigin, Value};
 use crate::memory::{FRAME_SIZE, Region, STACK_SIZE};
 use crate::{Arithmetic, Atomic, ContextField, Instruction, Narrow, Operand, Register, Size, Width};
 
@@ -246,7 +246,12 @@ impl Explorer<'_> {
     }
 
     /// Records the access of an instruction.
-    fn note(&mut self, index: usize, wanted: &AccessRequest, reached: &AccessBounds) -> Result<(), Rejection> {
+    fn note(
+        &mut self,
+        index: usize,
+        wanted: &AccessRequest,
+        reached: &AccessBounds,
+    ) -> Result<(), Rejection> {
         self.note_access(index, Some(reached.region).filter(|_| !reached.varies), reached.place)?;
         self.note_touch(wanted, reached);
         Ok(())
@@ -304,7 +309,13 @@ fn instruction_bytes(register: Register, offset: i16, size: Size, mode: Mode) ->
 
 /// The first byte that may be accessed and the one after the last, in memory that has the bytes from `low` to
 /// before `high`.
-fn bounds(what: &str, wanted: AccessRequest, at: Scalar, low: i64, high: i64) -> Result<(i64, i64), Rejection> {
+fn bounds(
+    what: &str,
+    wanted: AccessRequest,
+    at: Scalar,
+    low: i64,
+    high: i64,
+) -> Result<(i64, i64), Rejection> {
     let first = at.signed_min.saturating_add(wanted.offset);
     let end = at.signed_max.saturating_add(wanted.offset).saturating_add(i64::from(wanted.size));
     if first < low || end > high {

@@ -1,13 +1,13 @@
 //! Helper calls, checked against their signatures.
 
-use super::access::{Mode, AccessBounds, AccessRequest, written};
+use super::access::{AccessBounds, AccessRequest, Mode, written};
 use super::cost::helper_cost;
 use super::error::Rejection;
 use super::explore::Explorer;
 use super::flow::Flow;
 use super::scalar::Scalar;
 use super::state::State;
-use super::value::{Value, MapOrigin};
+use super::value::{MapOrigin, Value};
 use crate::map::MAX_RECORD;
 use crate::memory::Region;
 use crate::{Argument, Effects, Helper, Instruction, MAX_SIZE, MapSpec, Register, Returns, kernel_name};
@@ -92,7 +92,11 @@ impl<'p> Explorer<'p> {
     }
 
     /// The map argument of a helper.
-    fn map_argument(&self, state: &State, helper: Helper) -> Result<Option<(MapOrigin, &'p MapSpec)>, Rejection> {
+    fn map_argument(
+        &self,
+        state: &State,
+        helper: Helper,
+    ) -> Result<Option<(MapOrigin, &'p MapSpec)>, Rejection> {
         let place = helper.signature().arguments.iter().position(|argument| *argument == Argument::Map);
         let Some(place) = place else { return Ok(None) };
         let value = state.register(register(place));

@@ -17,7 +17,7 @@ use super::loops::Loop;
 use super::scalar::Scalar;
 use super::state::State;
 use super::structure::Structure;
-use super::value::{Id, Names, MapOrigin};
+use super::value::{Id, MapOrigin, Names};
 use super::{Access, Callback, Fact};
 use crate::memory::{MAX_MAPS, Region};
 use crate::{Arithmetic, Helper, Instruction, MapSpec, Program, Register};

@@ -2,7 +2,7 @@
 
 use super::error::Rejection;
 use super::explore::Explorer;
-use super::open::{PendingRecord, Pair};
+use super::open::{Pair, PendingRecord};
 use super::state::State;
 use super::value::{Id, Kind, Names, Value};
 use crate::Register;
@@ -80,7 +80,11 @@ impl State {
 
     /// The records after joining two states, and which become one. With different reservations, none does:
     /// then they have no addresses any more, and the program is refused at its end.
-    pub fn joined_records(&self, other: &Self, fresh: &mut impl FnMut() -> Id) -> (Vec<PendingRecord>, Vec<Pair>) {
+    pub fn joined_records(
+        &self,
+        other: &Self,
+        fresh: &mut impl FnMut() -> Id,
+    ) -> (Vec<PendingRecord>, Vec<Pair>) {
         if !self.has_records_like(other) {
             let all = self.open.iter().chain(&other.open);
             return (all.map(|open| PendingRecord { object: fresh(), ..*open }).collect(), Vec::new());

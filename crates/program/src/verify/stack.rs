@@ -35,7 +35,8 @@ impl Frame {
 
     /// The value stored in exactly these bytes.
     pub fn load(&self, place: usize, size: usize) -> Option<Value> {
-        let same = |stored: &&StackValue| usize::from(stored.place) == place && usize::from(stored.size) == size;
+        let same =
+            |stored: &&StackValue| usize::from(stored.place) == place && usize::from(stored.size) == size;
         self.stored.iter().find(same).map(|stored| stored.value)
     }
 

@@ -1,10 +1,10 @@
 //! The state at an instruction: registers, stack frames, and the checked part of the packet.
 
 use super::limits::FURTHEST;
-use super::open::{PendingRecord, Pair};
+use super::open::{Pair, PendingRecord};
 use super::scalar::Scalar;
 use super::stack::Frame;
-use super::value::{Id, Kind, Names, Value, MapOrigin};
+use super::value::{Id, Kind, MapOrigin, Names, Value};
 use crate::memory::MAX_MAPS;
 use crate::{Arithmetic, Operand, Register, Width};
 

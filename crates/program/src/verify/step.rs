@@ -7,7 +7,7 @@ use super::limits::FURTHEST;
 use super::open::PendingRecord;
 use super::scalar::Scalar;
 use super::state::State;
-use super::value::{Id, Value, MapOrigin};
+use super::value::{Id, MapOrigin, Value};
 use crate::memory::FRAME_SIZE;
 use crate::{Arithmetic, Instruction, MapKind, Operand, Register, Size, Width};
 

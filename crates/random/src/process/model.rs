@@ -2,7 +2,8 @@
 
 use super::replay::{Packets, Speed};
 use super::spec::{
-    CbrSettings, MmppSettings, OnOffSettings, RateOrInterval, ParetoOnOffSettings, PoissonSettings, ReplaySettings,
+    CbrSettings, MmppSettings, OnOffSettings, ParetoOnOffSettings, PoissonSettings, RateOrInterval,
+    ReplaySettings,
 };
 use longwire_block::{Spec, Values};
 use longwire_settings::Settings;
@@ -110,7 +111,9 @@ impl Model {
     pub fn read(spec: &Spec, values: &Values) -> Self {
         // At a rate of 0 no packets come; the progress of the current one is kept.
         let every = |pace, size: Bytes| match pace {
-            RateOrInterval::Interval(interval) => Interval { nanos: interval.0.clamp(1, (1 << 63) - 1), per: 1 },
+            RateOrInterval::Interval(interval) => {
+                Interval { nanos: interval.0.clamp(1, (1 << 63) - 1), per: 1 }
+            }
             RateOrInterval::Rate(rate) => Interval { nanos: bits(size.0 as u32), per: finite(rate).0 },
         };
         match spec.kind {

@@ -57,9 +57,14 @@ impl Core {
     /// Whether an exceptional packet goes on to the control plane and is policed there by its kind, so that a
     /// flood of other exceptional packets does not displace it. Routing protocols often send with TTL 1.
     pub fn is_for_control(&self, pool: &Pool, handle: Handle, why: FullIpReason) -> bool {
-        let may_be =
-            self.control.is_some() && matches!(why, FullIpReason::Local | FullIpReason::Expired | FullIpReason::Options | FullIpReason::HopByHop);
-        may_be && (why == FullIpReason::Local || self.is_local(pool.data(handle))) && !is_echo(pool.data(handle))
+        let may_be = self.control.is_some()
+            && matches!(
+                why,
+                FullIpReason::Local | FullIpReason::Expired | FullIpReason::Options | FullIpReason::HopByHop
+            );
+        may_be
+            && (why == FullIpReason::Local || self.is_local(pool.data(handle)))
+            && !is_echo(pool.data(handle))
     }
 
     /// Whether a packet is addressed to the router itself.
@@ -88,7 +93,9 @@ impl Core {
 
 /// The kind of a packet for the router itself.
 fn class(frame: &[u8]) -> PolicedWork {
-    let Some((ethernet, packet)) = frame.split_first_chunk::<ETHERNET>() else { return PolicedWork::ControlOther };
+    let Some((ethernet, packet)) = frame.split_first_chunk::<ETHERNET>() else {
+        return PolicedWork::ControlOther;
+    };
     match u16::from_be_bytes([ethernet[12], ethernet[13]]) {
         ethertype::IPV4 => class_v4(packet).unwrap_or(PolicedWork::ControlOther),
         ethertype::IPV6 => class_v6(packet).unwrap_or(PolicedWork::ControlOther),

@@ -1,6 +1,6 @@
 //! A program's code, and its execution on a packet.
 
-use longwire_jit::{PreparedProgram, Compiled, PreparedWithHelpers, compile};
+use longwire_jit::{Compiled, PreparedProgram, PreparedWithHelpers, compile};
 use longwire_program::{ABORTED, Fact, Helper, Item, Machine, Maps, State, Verified, interpret};
 use std::sync::Arc;
 

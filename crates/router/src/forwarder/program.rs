@@ -4,7 +4,7 @@ use super::bench::{Bench, ROOM};
 use super::code::{Code, How, calls};
 use super::cost::{Costs, MeasuredCost};
 use super::counters::{Counters, ForwarderStats};
-use super::exit::{VerifiedExits, Exits};
+use super::exit::{Exits, VerifiedExits};
 use super::key::{Key, KeyError};
 use super::price::RouterPrices;
 use super::routes::{Random, Surroundings};

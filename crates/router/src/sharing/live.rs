@@ -62,7 +62,12 @@ impl Live {
     }
 }
 
-fn process<C: Classify>(measured: &mut MeasuredSharing, host: &mut Host<'_, C>, granted: &GrantedPacket, now: Nanos) {
+fn process<C: Classify>(
+    measured: &mut MeasuredSharing,
+    host: &mut Host<'_, C>,
+    granted: &GrantedPacket,
+    now: Nanos,
+) {
     let cycles = measured.meter.cycles;
     let before = cycles();
     let decided = host.process(Handle(granted.handle), now);

@@ -9,7 +9,7 @@ use longwire_punt::{
     Admission, AttachmentId, Capacity, Expected, Facts, Inline, InlineService, Limits, Listener, Punt,
     PuntedPacket, Service, ServiceOutput, Turns, Verdict,
 };
-use longwire_router::{Fid, FlowKey, Installation, Key, FullIpReason};
+use longwire_router::{Fid, FlowKey, FullIpReason, Installation, Key};
 use longwire_units::Nanos;
 use std::sync::mpsc;
 
@@ -107,7 +107,11 @@ fn a_service_decides_and_the_default_forwarder_does_the_rest() {
     // The facts spare services classification: destination and flow.
     let facts: Vec<_> = tells.try_iter().collect();
     let classes: Vec<_> = facts.iter().map(|facts| facts.class.class).collect();
-    assert_eq!(classes, [0, 0, FullIpReason::Expired as u16 + 1, 0, 0], "and why, if it is no regular packet");
+    assert_eq!(
+        classes,
+        [0, 0, FullIpReason::Expired as u16 + 1, 0, 0],
+        "and why, if it is no regular packet"
+    );
     assert!(facts.iter().all(|facts| (facts.class.fid, facts.in_port) == (fid.0, 1)));
     assert!(facts.iter().all(|each| each.class.flow == facts[0].class.flow && each.class.network == 14));
     assert_ne!(facts[0].class.flow, 0);

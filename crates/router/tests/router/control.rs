@@ -2,7 +2,7 @@
 
 use crate::rig::{CONTROL, Rig, SECOND, Seen, config, host_mac, router_mac};
 use longwire_block::{DropReason, Node};
-use longwire_router::{ControlPort, InterfaceAddress, Confirmation, NextHop, PolicedWork};
+use longwire_router::{Confirmation, ControlPort, InterfaceAddress, NextHop, PolicedWork};
 use longwire_units::Nanos;
 use longwire_wire::checksum::Sum;
 use longwire_wire::{Discovery, Ipv4Header, Ipv6Header, arp_message, ethernet_header};

@@ -7,7 +7,9 @@ use longwire_punt::{
     AttachmentId, Inline, InlineService, Limits as PuntLimits, Punt, PuntedPacket, Service, ServiceOutput,
     TRIP, Turns, Verdict,
 };
-use longwire_router::{FlowKey, Installation, InterfaceAddress, Key, Limit, NeighbourLimits, NextHop, PolicedWork};
+use longwire_router::{
+    FlowKey, Installation, InterfaceAddress, Key, Limit, NeighbourLimits, NextHop, PolicedWork,
+};
 use longwire_units::Nanos;
 use longwire_wire::{Discovery, Ipv4Header, Ipv6Header, arp_message, ethernet_header};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

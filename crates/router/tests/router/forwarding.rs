@@ -5,7 +5,7 @@ use crate::rig::{Rig, SECOND, Seen, config, host_mac, router_mac};
 use etherparse::{Icmpv4Type, Icmpv6Type, IpHeaders, PacketBuilder, PacketHeaders, TransportHeader};
 use etherparse::{icmpv4, icmpv6};
 use longwire_block::DropReason;
-use longwire_router::{Limit, NextHop, FullIpReason, PolicedWork};
+use longwire_router::{FullIpReason, Limit, NextHop, PolicedWork};
 use std::net::{IpAddr, Ipv4Addr};
 
 const HOST: [u8; 4] = [10, 0, 1, 9];

@@ -2,7 +2,7 @@
 
 use crate::rig::{Rig, SECOND, Seen, host_mac, router_mac};
 use longwire_block::DropReason;
-use longwire_router::{Member, NextHop, RouteError, RouteHops, WayError, FullIpReason};
+use longwire_router::{FullIpReason, Member, NextHop, RouteError, RouteHops, WayError};
 use longwire_wire::{Ipv4Header, Ipv6Header, ethernet_header, ethertype};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -89,7 +89,10 @@ fn flows_are_shared_out_by_weight_and_stay_where_they_are() {
 fn a_change_of_next_hops_moves_few_flows() {
     let mut rig = rig();
     rig.router
-        .add_route_v4("192.0.2.0/24".parse().unwrap(), RouteHops::among([via(1, 1), via(2, 1), via(3, 1)]).unwrap())
+        .add_route_v4(
+            "192.0.2.0/24".parse().unwrap(),
+            RouteHops::among([via(1, 1), via(2, 1), via(3, 1)]).unwrap(),
+        )
         .unwrap();
     let three = ways(&mut rig, 0..3000);
     rig.router

@@ -5,8 +5,8 @@ use etherparse::PacketBuilder;
 use longwire_block::DropReason;
 use longwire_program::{Budget, Program, assemble};
 use longwire_router::{
-    Admission, Fid, FlowKey, Forwarder, InstallError, Installation, Key, NextHop, PrepareError,
-    Router, RouterPrices,
+    Admission, Fid, FlowKey, Forwarder, InstallError, Installation, Key, NextHop, PrepareError, Router,
+    RouterPrices,
 };
 use std::net::IpAddr;
 

@@ -6,7 +6,7 @@ use longwire_assemble::Levels;
 use longwire_control::{Kind, RoutePage, SetError};
 use longwire_engine::{NodeRef, Remote, RemoteError};
 use longwire_router::prefix::Prefix;
-use longwire_router::{Router, RouteHops};
+use longwire_router::{RouteHops, Router};
 use longwire_scenario::{Network, Plan, RouterRoute};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

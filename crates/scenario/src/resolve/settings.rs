@@ -92,11 +92,8 @@ impl Resolver<'_, '_> {
         if let Some(last) = list.last()
             && cpus.len() != workers as usize
         {
-            let what = format!(
-                "{} for {}",
-                counted(cpus.len() as u64, "processor"),
-                counted(workers, "worker")
-            );
+            let what =
+                format!("{} for {}", counted(cpus.len() as u64, "processor"), counted(workers, "worker"));
             self.error(&last.span, entry, "cpus", what, "give one for each worker, or leave cpus out");
         }
         Some(cpus)

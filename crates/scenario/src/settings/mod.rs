@@ -6,11 +6,11 @@ mod router;
 mod traffic;
 
 pub(crate) use forwarder::{ForwarderSettings, Level, UnansweredPackets};
+pub(crate) use longwire_document::row::RepeatSettings;
 pub(crate) use router::{
     ControlSettings, CostProfile, FlowSettings, HopSettings, LONGEST, PoliceSettings, RingSettings,
     RouterPortSettings, RouterSettings, SchedulerName, SlowPathSettings,
 };
-pub(crate) use longwire_document::row::RepeatSettings;
 pub(crate) use traffic::{AtSettings, DirectionSettings, LinkSettings, NespSettings, SourceSettings};
 
 use crate::words::{BetweenWorkers, Mapping, Routing, Wait};

@@ -1,7 +1,7 @@
 //! Settings of routers: packet budgets, shared processors, levels above the data path.
 
-use longwire_prices::{MachinePrices, PRICES};
 use crate::words::LevelWait;
+use longwire_prices::{MachinePrices, PRICES};
 use longwire_router::{FREQUENCY, Frequency, LEAST_MTU, Limits, MOST_WEIGHT, Rings};
 use longwire_sched::model::Demand;
 use longwire_sched::terms::{CLOCK, CYCLES, ESTIMATOR, PORT_RATE};

@@ -5,7 +5,8 @@ use crate::Settings;
 use longwire_bench::BenchError;
 use longwire_block::Dice;
 use longwire_sched::model::{
-    ClosedArrivals, Departure, Machine, MachineStats, OpenArrivals, Places, Refill, Setup, TABLE_7, Traffic, table_7,
+    ClosedArrivals, Departure, Machine, MachineStats, OpenArrivals, Places, Refill, Setup, TABLE_7, Traffic,
+    table_7,
 };
 use longwire_sched::{Estimator, PerByte};
 use longwire_units::Nanos;

@@ -13,7 +13,7 @@ use crate::plot::{Plot, Style};
 use crate::trust::trusted;
 use crate::{Settings, experiment};
 use longwire_bench::BenchError;
-use longwire_bench::world::{HOSTS, BenchHosts, settle_beside};
+use longwire_bench::world::{BenchHosts, HOSTS, settle_beside};
 use longwire_clock::monotonic;
 use longwire_lab::traffic::bulk::{Bulk, BulkResult, send};
 use longwire_lab::traffic::{Progress, StopAfter};

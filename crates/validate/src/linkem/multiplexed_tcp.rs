@@ -5,10 +5,10 @@ use super::bandwidth::{FULL, FULL_SETTLING};
 use super::multiplexing::{RATES, ThroughputPair, WITHIN, ideal, judged};
 use crate::Settings;
 use crate::book::{Book, paper};
-use crate::experiment::{End, Far, LONGEST_BITS, ExperimentResult, base, deep, generator, nth};
+use crate::experiment::{End, ExperimentResult, Far, LONGEST_BITS, base, deep, generator, nth};
 use crate::meter::Meter;
 use longwire_bench::BenchError;
-use longwire_bench::world::{HOSTS, BenchHosts, address, settle_beside};
+use longwire_bench::world::{BenchHosts, HOSTS, address, settle_beside};
 use longwire_clock::monotonic;
 use longwire_lab::{Cidr, Route, Wiring, allow_open_files};
 use longwire_packet::Pool;
@@ -66,7 +66,12 @@ fn figure(
 }
 
 /// This many flows from the first host of each pair to the second, for the time in the settings.
-fn carry(settings: &Settings<'_>, ports: usize, flows: u32, rate: u64) -> Result<ExperimentResult, BenchError> {
+fn carry(
+    settings: &Settings<'_>,
+    ports: usize,
+    flows: u32,
+    rate: u64,
+) -> Result<ExperimentResult, BenchError> {
     settings.require_real("TCP")?;
     allow_open_files(OTHER_FILES + u64::from(flows) * ports as u64)?;
     let world = hosts(settings, ports, flows)?;

@@ -6,7 +6,7 @@
 use crate::Settings;
 use crate::book::{Book, paper};
 use crate::experiment::{
-    End, Experiment, Hosts, LONGEST, ExperimentResult, base, blast, generator, links, paced, silent,
+    End, Experiment, ExperimentResult, Hosts, LONGEST, base, blast, generator, links, paced, silent,
 };
 use crate::meter::Meter;
 use crate::plot::{Plot, Style};

@@ -237,7 +237,11 @@ struct FloodResults {
 fn flood(settings: &Settings<'_>, exception: Exception, share: usize) -> Result<FloodResults, BenchError> {
     settings.require_real_time("speed")?;
     let frames = [exception.frames(0), exception.frames(0), exception.frames(share)];
-    let mut sides = [FloodedRouter::new(None)?, FloodedRouter::new(Some(exception))?, FloodedRouter::new(Some(exception))?];
+    let mut sides = [
+        FloodedRouter::new(None)?,
+        FloodedRouter::new(Some(exception))?,
+        FloodedRouter::new(Some(exception))?,
+    ];
     let mut costs = [const { Vec::new() }; 3];
     let mut now = BEGIN;
     for _ in 0..settings.choose(GROUPS, FEW_GROUPS) {

@@ -297,7 +297,8 @@ mod tests {
 
     #[test]
     fn one_direction_can_differ() {
-        let plan = args("4mbit", "rate=1mbit, loss=2%").plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap();
+        let plan =
+            args("4mbit", "rate=1mbit, loss=2%").plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap();
         assert_eq!(settings(&plan, 0), ["delay=60 ms", "loss=2 %", "queue=50 ms", "rate=1 Mbit/s"]);
         assert_eq!(settings(&plan, 1), ["delay=60 ms", "queue=50 ms", "rate=4 Mbit/s"]);
         assert_eq!(plan.links.iter().map(|l| &*l.name).collect::<Vec<_>>(), ["up", "down"]);
@@ -393,11 +394,15 @@ mod tests {
 
     #[test]
     fn mistakes_name_direction_key_and_fix() {
-        let error =
-            args("4mbit", "rate=10Mbitt").plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap_err().to_string();
+        let error = args("4mbit", "rate=10Mbitt")
+            .plan("exec", 1, LinkEnds::Hosts { mtu: 1500 })
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("up") && error.contains("rate") && error.contains("Mbit/s"), "{error}");
-        let error =
-            args("4mbit", "dealy=1ms").plan("exec", 1, LinkEnds::Hosts { mtu: 1500 }).unwrap_err().to_string();
+        let error = args("4mbit", "dealy=1ms")
+            .plan("exec", 1, LinkEnds::Hosts { mtu: 1500 })
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("dealy") && error.contains("delay"), "{error}");
         for (text, part) in
             [("rate", "no KEY=VALUE"), ("a b=1", "not a key"), ("rate=1mbit,rate=2mbit", "twice")]

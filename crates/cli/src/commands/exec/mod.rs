@@ -10,9 +10,9 @@ use anyhow::{Context, ensure};
 use link::LinkArgs;
 use longwire_drivers::HostDriver;
 use longwire_lab::{
-    Attendant, SocketNetwork, CommandRole, ExecNet, ExecSpec, FarEnd, Localhost, OutsideSockets, OwnUser, Ports, PublishedPorts, LoopbackServices,
-    User, UserNetwork, abilities, enter_user_namespace, exit_code, keep_for, may_change_user, may_make_hosts,
-    sweep, taps, way_out_mtu,
+    Attendant, CommandRole, ExecNet, ExecSpec, FarEnd, Localhost, LoopbackServices, OutsideSockets, OwnUser,
+    Ports, PublishedPorts, SocketNetwork, User, UserNetwork, abilities, enter_user_namespace, exit_code,
+    keep_for, may_change_user, may_make_hosts, sweep, taps, way_out_mtu,
 };
 use longwire_report::shown;
 use longwire_run::fitted::fit_pool;
@@ -194,7 +194,8 @@ impl Args {
         if ends.own_user.is_none() {
             keep_for(CommandRole::StartsProgram).context("giving up what root need not keep")?;
         }
-        let loopback = Loopback { published, machine: std::mem::replace(&mut ends.machine, SocketNetwork::Here) };
+        let loopback =
+            Loopback { published, machine: std::mem::replace(&mut ends.machine, SocketNetwork::Here) };
         for host in &mut plan.hosts {
             host.driver = ends.driver;
         }
@@ -238,8 +239,13 @@ impl Args {
     /// must happen before a second thread starts.
     fn ends(&self) -> anyhow::Result<ExecEnds> {
         let (own_user, network) = (None, None);
-        let mut ends =
-            ExecEnds { far: FarEnd::Private, driver: HostDriver::VETH, own_user, network, machine: SocketNetwork::Here };
+        let mut ends = ExecEnds {
+            far: FarEnd::Private,
+            driver: HostDriver::VETH,
+            own_user,
+            network,
+            machine: SocketNetwork::Here,
+        };
         if may_make_hosts() {
             if !self.private {
                 ends.far = FarEnd::Machine;

@@ -2,6 +2,7 @@
 
 use super::program_args::ProgramArgs;
 use crate::{Json, Outcome, outcome};
+use longwire_prices::prices_of;
 use longwire_program::{Resource, Verified, verify};
 use longwire_report::shown::{columns, count};
 use longwire_report::{Report, Row};
@@ -9,7 +10,6 @@ use longwire_router::{
     Admission, Budget, Forwarder, Forwarders, InstallError, Installation, LinkChoice, PrepareError,
     RouterPrices,
 };
-use longwire_prices::prices_of;
 use longwire_scenario::nanoseconds_of;
 use longwire_units::{Probability, Rate};
 use serde_json::{Map, Value, json};

@@ -80,7 +80,8 @@ fn deal(
     (description, buffers): (String, Buffers),
     ports: &mut Vec<AfXdpPort>,
 ) -> Result<(), AfXdpError> {
-    let shared = Arc::new(SharedState { _redirect: wired.redirect, _guards: ready.guards, _claim: ready.claim });
+    let shared =
+        Arc::new(SharedState { _redirect: wired.redirect, _guards: ready.guards, _claim: ready.claim });
     let mut own: Vec<Vec<Socket>> = wired.senders.iter().map(|_| Vec::new()).collect();
     for (queue, socket) in wired.sockets.into_iter().enumerate() {
         own[queue % wired.senders.len()].push(socket);

@@ -229,7 +229,8 @@ fn two_ports_share_their_memory_and_forward() {
         veth("near1", "far1", 1);
         let (left, right) = (Far::on("far0"), Far::on("far1"));
         let plans = vec![AfXdpPlan::on("near0"), AfXdpPlan::on("near1")];
-        let mut ports: Vec<_> = AfXdpPort::open_all(plans).unwrap().into_iter().map(DrivenPort::from).collect();
+        let mut ports: Vec<_> =
+            AfXdpPort::open_all(plans).unwrap().into_iter().map(DrivenPort::from).collect();
         assert!(Arc::ptr_eq(&ports[0].port.umem, &ports[1].port.umem));
         for chunk in frames(300).chunks(50) {
             for (from, to, at, out) in [(&left, &right, 0, 1), (&right, &left, 1, 0)] {
