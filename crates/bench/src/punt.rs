@@ -1,7 +1,7 @@
 //! Packets per second through the levels above: the worker's side alone, with a process or service that
 //! returns all packets.
 
-use crate::guest::{Guest, NAME, RATE, Work, spin};
+use crate::guest::{Guest, NAME, PacketWork, RATE, spin};
 use crate::{BenchError, Sample, Settings};
 use longwire_block::{OUTBOX, Outbox};
 use longwire_packet::{BATCH, Handle, Pool};
@@ -35,7 +35,7 @@ pub enum Level {
 ///
 /// # Errors
 /// If the level is not available, or failed.
-pub fn up_and_back(level: Level, work: Work, len: usize, time: Duration) -> Result<f64, BenchError> {
+pub fn up_and_back(level: Level, work: PacketWork, len: usize, time: Duration) -> Result<f64, BenchError> {
     match level {
         Level::Slow(waiting) => Above::service(waiting, work)?.measure(len, time),
         Level::Control => {
@@ -50,16 +50,19 @@ pub fn up_and_back(level: Level, work: Work, len: usize, time: Duration) -> Resu
 pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let mut rows = Vec::new();
     let name = "punt: control level, native process, 64 B, up and back";
-    let rates = sample(settings, name, |time| up_and_back(Level::Control, Work::default(), FRAME, time))?;
+    let rates =
+        sample(settings, name, |time| up_and_back(Level::Control, PacketWork::default(), FRAME, time))?;
     rows.push(rates.at_least(name, "pps", TARGET).note(format!("{:.1} ns a packet", 1e9 / rates.most())));
     let name = "punt: control level, native process, 1500 B, up and back";
-    let rates = sample(settings, name, |time| up_and_back(Level::Control, Work::default(), 1496, time))?;
+    let rates =
+        sample(settings, name, |time| up_and_back(Level::Control, PacketWork::default(), 1496, time))?;
     rows.push(rates.shown(name, "pps"));
     rows.push(python(settings)?);
     for (what, waiting) in [("polling", WaitMode::Polling), ("woken", WaitMode::Woken)] {
         let name = format!("punt: slow path, {what}, 64 B, up and back");
-        let rates =
-            sample(settings, &name, |time| up_and_back(Level::Slow(waiting), Work::default(), FRAME, time))?;
+        let rates = sample(settings, &name, |time| {
+            up_and_back(Level::Slow(waiting), PacketWork::default(), FRAME, time)
+        })?;
         rows.push(rates.shown(&name, "pps"));
     }
     rows.push(refusals(settings)?);
@@ -137,7 +140,7 @@ struct Above {
     slow: Option<ServiceThread>,
 }
 
-struct Echo(Work);
+struct Echo(PacketWork);
 
 impl Service for Echo {
     fn handle(&mut self, packet: &mut PuntedPacket<'_>, _made: &mut ServiceOutput) -> Verdict {
@@ -153,7 +156,7 @@ impl Above {
         Ok(Self { guest: Some(guest), ..Self::with(punt, attachment)? })
     }
 
-    fn service(waiting: WaitMode, work: Work) -> Result<Self, BenchError> {
+    fn service(waiting: WaitMode, work: PacketWork) -> Result<Self, BenchError> {
         let mut punt = Punt::new(vec![0]);
         let attachment = punt.add_service(NAME, patient()).unwrap_or(AttachmentId::slow(0));
         let turns = Turns::new("sfq").map_err(|error| BenchError::NotHere(error.to_string()))?;
@@ -281,7 +284,7 @@ mod tests {
     #[test]
     fn a_service_and_refusals_can_be_measured() {
         let rate =
-            up_and_back(Level::Slow(WaitMode::Woken), Work::default(), FRAME, Duration::from_millis(5))
+            up_and_back(Level::Slow(WaitMode::Woken), PacketWork::default(), FRAME, Duration::from_millis(5))
                 .unwrap();
         assert!(rate > 0.0);
         let settings = Settings { runs: None, quick: true, say: &|_| (), stop: &AtomicBool::new(false) };

@@ -9,7 +9,7 @@ use crate::map::ring::End;
 use crate::map::{Map, MapKind, MapSpec, Refusal};
 use crate::memory::{Fault, Region};
 use crate::verdict::{ABORTED, DROP, REDIRECT};
-use longwire_wire::{AccessBounds, Ethernet, Ipv4, Ipv6, ethertype};
+use longwire_wire::{Ethernet, Ipv4, Ipv6, Ipv6Payload, ethertype};
 
 /// Errors that helpers return, as in errno(3).
 const EFAULT: i64 = 14;
@@ -305,10 +305,10 @@ fn transport(frame: &[u8]) -> Option<u64> {
             (ip.protocol(), offset, ip.is_fragment())
         }
         ethertype::IPV6 => match Ipv6::check(packet).ok()?.walk() {
-            AccessBounds::Transport(found) => (found.protocol, before + found.offset, found.is_fragment),
-            AccessBounds::Later { protocol } => (protocol, 0, true),
-            AccessBounds::Closed { protocol, is_fragment } => (protocol, 0, is_fragment),
-            AccessBounds::Beyond { protocol, is_fragment } => {
+            Ipv6Payload::Transport(found) => (found.protocol, before + found.offset, found.is_fragment),
+            Ipv6Payload::Later { protocol } => (protocol, 0, true),
+            Ipv6Payload::Closed { protocol, is_fragment } => (protocol, 0, is_fragment),
+            Ipv6Payload::Beyond { protocol, is_fragment } => {
                 return Some(UNSEEN | u64::from(protocol) | if is_fragment { FRAGMENT } else { 0 });
             }
         },

@@ -1,8 +1,5 @@
 //! Settings that are one word out of a few.
 
-use crate::finding::not_one_of;
-use crate::written::Term;
-
 /// Makes an enum of words with the text of each.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {

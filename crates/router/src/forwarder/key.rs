@@ -1,7 +1,7 @@
 //! Keys: the packets that a forwarder handles.
 
 use crate::next_hop::{key_v4, neighbour_key, v4_key};
-use longwire_wire::{Ethernet, Ipv4, Ipv6, Reached, ethertype, protocol};
+use longwire_wire::{Ethernet, Ipv4, Ipv6, Ipv6Payload, ethertype, protocol};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use thiserror::Error;
@@ -213,10 +213,10 @@ pub(crate) fn flow(frame: &[u8]) -> Option<Words> {
         ethertype::IPV6 => {
             let ip = Ipv6::check(packet).ok()?;
             let (protocol, transport) = match ip.walk() {
-                Reached::Transport(found) => (found.protocol, packet.get(found.offset..)),
-                Reached::Later { protocol }
-                | Reached::Closed { protocol, .. }
-                | Reached::Beyond { protocol, .. } => (protocol, None),
+                Ipv6Payload::Transport(found) => (found.protocol, packet.get(found.offset..)),
+                Ipv6Payload::Later { protocol }
+                | Ipv6Payload::Closed { protocol, .. }
+                | Ipv6Payload::Beyond { protocol, .. } => (protocol, None),
             };
             (ip.source(), ip.destination(), u64::from(protocol), transport)
         }

@@ -28,7 +28,7 @@ impl Resolver<'_, '_> {
         let mut attachments = vec![AttachmentCounts::default(); routers.len()];
         let mut planned = Vec::new();
         for written in &file.forwarder {
-            let entry = Entry { section: "forwarder", name: written.called(), n: None };
+            let entry = Entry { section: "forwarder", name: called(written), n: None };
             let Some(index) = self.router_named(&entry, &written.router) else { continue };
             let router = &routers[index as usize];
             let before = tables[index as usize].take().unwrap_or_else(|| table(router));
@@ -40,7 +40,7 @@ impl Resolver<'_, '_> {
                     tables[index as usize] = Some(after);
                 }
                 Err(ForwarderFault { field, why }) => {
-                    self.error(&written.span_of(field), &entry, field, why, "");
+                    self.error(&span_of(written, field), &entry, field, why, "");
                     tables[index as usize] = Some(before);
                 }
             }
@@ -52,7 +52,7 @@ impl Resolver<'_, '_> {
     pub(super) fn queues_of_forwarders(&mut self, file: &File, plan: &Plan) {
         for (written, planned) in file.forwarder.iter().zip(&plan.forwarders) {
             if let (Some(queue), Some(odd)) = (written.span("queue"), plan.one_queue(planned.router)) {
-                let entry = Entry { section: "forwarder", name: written.called(), n: None };
+                let entry = Entry { section: "forwarder", name: called(written), n: None };
                 self.findings.note(queue.clone(), &entry.field("queue"), odd, "");
             }
         }
@@ -64,7 +64,7 @@ impl Resolver<'_, '_> {
         router: &Router,
         table: &Forwarders,
     ) -> Result<(ForwarderRequest, Arc<Forwarders>), ForwarderFault> {
-        let text = written.texts();
+        let text = texts(written);
         let request = text.read(router, &text.object(&self.folder)?)?;
         let fault = |why: String| ForwarderFault { field: "program", why };
         let forwarder = request.prepare(&router.admission.prices, 0).map_err(|error| text.refused(&error))?;
@@ -118,69 +118,64 @@ impl ForwarderKey {
     }
 }
 
-impl WrittenEntry {
-    fn texts(&self) -> WrittenForwarder {
-        let setting = |name| self.text(name).map(str::to_owned);
-        WrittenForwarder {
-            program: text(self.program.as_ref()).unwrap_or_default(),
-            function: text(self.function.as_ref()),
-            constants: self
-                .constants
-                .iter()
-                .map(|(name, value)| (name.clone(), value.text.clone()))
-                .collect(),
-            maps: self.maps.iter().map(|(name, entries)| (name.clone(), entries.text.clone())).collect(),
-            exits: self.exits.iter().map(|exit| exit.text.clone()).collect(),
-            name: text(self.name.as_ref()),
-            key: self.key.as_ref().map(ForwarderKey::text),
-            state: setting("state"),
-            data: text(self.data.as_ref()),
-            port: text(self.port.as_ref()),
-            via: text(self.via.as_ref()),
-            queue: setting("queue"),
-            links: self.links.iter().map(|link| link.text.clone()).collect(),
-            level: setting("where"),
-            service: text(self.service.as_ref()),
-            packets: setting("packets"),
-            cycles: setting("cycles"),
-            share: setting("share"),
-            mark: setting("mark"),
-            within: setting("within"),
-            otherwise: setting("otherwise"),
-        }
+/// Its texts.
+fn texts(entry: &WrittenEntry) -> WrittenForwarder {
+    let setting = |name| entry.text(name).map(str::to_owned);
+    WrittenForwarder {
+        program: text(entry.program.as_ref()).unwrap_or_default(),
+        function: text(entry.function.as_ref()),
+        constants: entry.constants.iter().map(|(name, value)| (name.clone(), value.text.clone())).collect(),
+        maps: entry.maps.iter().map(|(name, entries)| (name.clone(), entries.text.clone())).collect(),
+        exits: entry.exits.iter().map(|exit| exit.text.clone()).collect(),
+        name: text(entry.name.as_ref()),
+        key: entry.key.as_ref().map(ForwarderKey::text),
+        state: setting("state"),
+        data: text(entry.data.as_ref()),
+        port: text(entry.port.as_ref()),
+        via: text(entry.via.as_ref()),
+        queue: setting("queue"),
+        links: entry.links.iter().map(|link| link.text.clone()).collect(),
+        level: setting("where"),
+        service: text(entry.service.as_ref()),
+        packets: setting("packets"),
+        cycles: setting("cycles"),
+        share: setting("share"),
+        mark: setting("mark"),
+        within: setting("within"),
+        otherwise: setting("otherwise"),
     }
+}
 
-    /// Its name in errors.
-    fn called(&self) -> Option<&str> {
-        let called = self.name.as_ref().or(self.program.as_ref()).or(self.service.as_ref());
-        called.map(|written| &*written.text)
-    }
+/// Its name in errors.
+fn called(entry: &WrittenEntry) -> Option<&str> {
+    let called = entry.name.as_ref().or(entry.program.as_ref()).or(entry.service.as_ref());
+    called.map(|written| &*written.text)
+}
 
-    /// The place of a key; for an absent one, that of the program or the level.
-    fn span_of(&self, field: &str) -> Range<usize> {
-        fn place<T>(written: Option<&Written<T>>) -> Option<Range<usize>> {
-            written.map(|written| written.span.clone())
-        }
-        let key = self.key.as_ref();
-        let found = match field {
-            "function" => place(self.function.as_ref()),
-            "constants" => place(self.constants.values().next()),
-            "maps" => place(self.maps.values().next()),
-            "exits" => place(self.exits.first()),
-            "data" => place(self.data.as_ref()),
-            "port" => place(self.port.as_ref()),
-            "via" => place(self.via.as_ref()),
-            "links" => place(self.links.first()),
-            "name" => place(self.name.as_ref()),
-            "service" => place(self.service.as_ref()),
-            "key.source" => place(key.and_then(|key| key.source.as_ref())),
-            "key.source-port" => place(key.and_then(|key| key.source_port.as_ref())),
-            "key.destination" => place(key.and_then(|key| key.destination.as_ref())),
-            "key.destination-port" => place(key.and_then(|key| key.destination_port.as_ref())),
-            "key.protocol" => place(key.and_then(|key| key.protocol.as_ref())),
-            _ => self.row.iter().find(|(key, ..)| *key == field).map(|(.., span)| span.clone()),
-        };
-        let program = place(self.program.as_ref()).or_else(|| self.span("where").cloned());
-        found.or(program).unwrap_or_else(|| self.router.span.clone())
+/// The place of a key; for an absent one, that of the program or the level.
+fn span_of(entry: &WrittenEntry, field: &str) -> Range<usize> {
+    fn place<T>(written: Option<&Written<T>>) -> Option<Range<usize>> {
+        written.map(|written| written.span.clone())
     }
+    let key = entry.key.as_ref();
+    let found = match field {
+        "function" => place(entry.function.as_ref()),
+        "constants" => place(entry.constants.values().next()),
+        "maps" => place(entry.maps.values().next()),
+        "exits" => place(entry.exits.first()),
+        "data" => place(entry.data.as_ref()),
+        "port" => place(entry.port.as_ref()),
+        "via" => place(entry.via.as_ref()),
+        "links" => place(entry.links.first()),
+        "name" => place(entry.name.as_ref()),
+        "service" => place(entry.service.as_ref()),
+        "key.source" => place(key.and_then(|key| key.source.as_ref())),
+        "key.source-port" => place(key.and_then(|key| key.source_port.as_ref())),
+        "key.destination" => place(key.and_then(|key| key.destination.as_ref())),
+        "key.destination-port" => place(key.and_then(|key| key.destination_port.as_ref())),
+        "key.protocol" => place(key.and_then(|key| key.protocol.as_ref())),
+        _ => entry.row.iter().find(|(key, ..)| *key == field).map(|(.., span)| span.clone()),
+    };
+    let program = place(entry.program.as_ref()).or_else(|| entry.span("where").cloned());
+    found.or(program).unwrap_or_else(|| entry.router.span.clone())
 }

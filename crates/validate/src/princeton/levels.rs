@@ -3,7 +3,7 @@
 use super::clock;
 use crate::Settings;
 use crate::book::{Book, paper};
-use longwire_bench::guest::{Work, turns_of};
+use longwire_bench::guest::{PacketWork, turns_of};
 use longwire_bench::punt::{Level, up_and_back};
 use longwire_bench::{BenchError, Sample};
 use longwire_punt::WaitMode;
@@ -88,7 +88,7 @@ pub(super) fn rows(book: &mut Book<'_>) {
 fn sample(settings: &Settings<'_>, case: &Case, delay: u64) -> Result<Sample, BenchError> {
     settings.require_real_time("speed")?;
     let turns = if delay == 0 { 0 } else { turns_of(Duration::from_nanos(delay)).max(1) };
-    let work = Work { turns, body: case.body, pass: false };
+    let work = PacketWork { turns, body: case.body, pass: false };
     let time = settings.choose(TIME, QUICK);
     let run = |_| {
         settings.go_on()?;

@@ -5,7 +5,7 @@ use super::together::processors;
 use crate::Settings;
 use crate::book::{Book, paper};
 use longwire_bench::BenchError;
-use longwire_bench::guest::{Guest, Work, turns_of};
+use longwire_bench::guest::{Guest, PacketWork, turns_of};
 use longwire_bench::rig::{FrameSpec, PORTS, Rig};
 use longwire_packet::BATCH;
 use longwire_program::{Budget, Program, Resource, assemble};
@@ -86,7 +86,7 @@ impl Pipeline {
             Some(attachment),
         )?;
         let used = fill(&mut rig)?;
-        guest.start(Work { turns: turns_of(service).max(1), body: false, pass: true })?;
+        guest.start(PacketWork { turns: turns_of(service).max(1), body: false, pass: true })?;
         let begin = Instant::now();
         while !rig.router.levels().is_some_and(|punt| punt.is_taken(attachment)) {
             if guest.has_ended() || begin.elapsed() > Duration::from_secs(20) {
