@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_readme_shows_the_tolerance_that_holds() {
-        let readme = include_str!("../../../../../README.md");
+        let readme = include_str!("../../../README.md");
         let row = LINK.goodput(Some(2.5e6), "cubic");
         let law = &row.notes[0];
         assert!(law.ends_with(&format!("to a factor of {LAW_FACTOR}")), "{law}");

@@ -11,8 +11,8 @@ use longwire_packet::{Batch, Handle, Pool};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_punt::client::{Control, Event, Hello};
 use longwire_punt::{
-    Admission, AttachmentId, Capacity, Class, Expected, Inline, InlineService, Limits, Listener, OfferError,
-    Punt, PuntedPacket, Service, ServiceOutput, Turns, Verdict,
+    Admission, AttachmentId, Capacity, Class, ExpectedProcess, Inline, InlineService, Limits, Listener,
+    OfferError, Punt, PuntedPacket, Service, ServiceOutput, Turns, Verdict,
 };
 use longwire_units::Nanos;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -179,7 +179,7 @@ fn in_real_time_a_process_decides_and_regular_packets_pass_by() {
     let path = std::env::temp_dir().join(format!("longwire-engine-{}.sock", std::process::id()));
     let admission = Admission::new(Capacity { packets: 100_000, cycles: 100_000_000 });
     let listener = Listener::open(&path, punt.control_sender(100_000), admission).unwrap();
-    listener.expect(attachment, Expected { name: "echo".into(), limits, promise: None }).unwrap();
+    listener.expect(attachment, ExpectedProcess { name: "echo".into(), limits, promise: None }).unwrap();
     let (setup, mut ends) = setup(Above::new(punt, attachment), 1, Stamp::Poll);
     let run = setup.start();
     let stop = AtomicBool::new(false);

@@ -39,7 +39,7 @@ enum Event {
     /// The mirror waits to update the router.
     Waits,
     /// It has updated the router.
-    KernelMessage,
+    Told,
 }
 
 impl Target for Direct {

@@ -61,7 +61,7 @@ impl Drop for Killed {
 }
 
 /// The counters of the process's attachment.
-fn attachment(lab: &Lab) -> Value {
+fn attachment(lab: &RunningLab) -> Value {
     let levels = json(&longwire(&["forwarder", "levels", "r1", "--json", "--instance", &lab.name]), 0);
     let mut attachments = levels["rows"].as_array().into_iter().flatten();
     let attachment =

@@ -2,7 +2,6 @@
 
 use crate::support::{Folder, longwire, row, stderr, stdout};
 use crate::{LONGWIRE, Machine, NOBODY, least_rtt};
-use std::io::BufRead;
 use std::os::unix::fs::{MetadataExt, chown};
 
 #[test]

@@ -8,7 +8,6 @@ mod services;
 mod without_root;
 
 use longwire_lab::abilities;
-use std::io::Write;
 use std::process::Output;
 use support::lab::are_available;
 use support::{Folder, longwire, stderr, stdout};

@@ -1,6 +1,6 @@
 //! Services of the machine and of the command.
 
-use crate::support::{Folder, longwire, stderr, stdout};
+use crate::support::{Folder, stderr, stdout};
 use crate::{LONGWIRE, Machine, NOBODY};
 use longwire_lab::{Lab, Namespace};
 use std::io::{BufRead, BufReader, Write};

@@ -2,10 +2,9 @@
 
 use crate::services::{Loopback, asking, assert_asked};
 use crate::support::started::Started;
-use crate::support::{Folder, longwire, row, stderr, stdout};
+use crate::support::{Folder, row, stderr, stdout};
 use crate::{LONGWIRE, Machine, NOBODY, least_rtt};
 use longwire_lab::abilities;
-use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
 use std::process::{Command, Output};
 

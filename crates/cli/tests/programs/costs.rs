@@ -1,6 +1,6 @@
 //! What programs cost, and what a budget allows.
 
-use crate::support::{Folder, json, longwire, repository, row, stderr, stdout};
+use crate::support::{Folder, json, longwire, repository, stderr, stdout};
 
 #[test]
 fn what_a_program_costs_is_reported_without_a_run() {

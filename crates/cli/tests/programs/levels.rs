@@ -5,7 +5,7 @@ use crate::support::{Folder, json, longwire, repository, row, stderr, stdout};
 use std::process::{Child, Command, Stdio};
 
 /// A process that is killed when dropped.
-pub struct Beside(Child);
+pub struct Beside(pub Child);
 
 impl Beside {
     pub fn start(command: &mut Command) -> Self {

@@ -1,7 +1,7 @@
 //! Maps and states, shown and written by fields.
 
 use crate::ProgramLab;
-use crate::support::{json, longwire, repository, stderr, stdout};
+use crate::support::{longwire, repository, stderr, stdout};
 use serde_json::Value;
 
 pub fn state_is_written_and_shown_by_its_fields(lab: &ProgramLab) {

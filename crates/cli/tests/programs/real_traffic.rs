@@ -2,7 +2,7 @@
 
 use crate::ProgramLab;
 use crate::maps::{entries_name_programs, maps_say_what_is_wrong, state_is_written_and_shown_by_its_fields};
-use crate::support::{json, longwire, repository, row, stderr, stdout};
+use crate::support::{longwire, repository, row, stderr, stdout};
 use serde_json::Value;
 
 #[test]

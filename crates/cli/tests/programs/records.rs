@@ -3,7 +3,7 @@
 use crate::ProgramLab;
 use crate::levels::Beside;
 use crate::maps::entries_are_shown_and_written_by_fields;
-use crate::support::{json, longwire, repository, stdout};
+use crate::support::repository;
 use serde_json::Value;
 use std::process::{Command, Stdio};
 

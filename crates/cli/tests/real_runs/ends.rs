@@ -1,9 +1,8 @@
 //! How runs begin and end, and what they name.
 
 use crate::support::lab::can_make_labs;
-use crate::support::{Folder, json, longwire, pcap, repository, row, stderr, stdout};
+use crate::support::{Folder, json, longwire, repository, row, stderr, stdout};
 use crate::{Running, TWO_HOSTS, assert_nothing_left};
-use longwire_lab::Lab;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;

@@ -4,7 +4,6 @@ use crate::support::lab::can_make_labs;
 use crate::support::{Folder, Frame, frame, json, longwire, pcap, row, stderr, stdout};
 use crate::{Running, TWO_HOSTS, assert_nothing_left};
 use serde_json::Value;
-use std::io::BufRead;
 use std::process::Command;
 use std::time::{Duration, Instant};
 

@@ -1,10 +1,10 @@
 //! The description, and the examples of the book.
 
 use crate::fake::Fake;
+use crate::request;
 use crate::scratch::Scratch;
-use crate::{patch, request};
-use longwire_control::{Instance, MapChange, NewForwarder, Problem, Server};
-use serde_json::{Value, json};
+use longwire_control::{Instance, Server};
+use serde_json::Value;
 use std::sync::Arc;
 
 #[test]

@@ -3,8 +3,8 @@
 use crate::fake::Fake;
 use crate::scratch::Scratch;
 use longwire_control::{Client, ClientError, RowFilter, Server, StartError, list};
-use std::os::unix::fs::symlink;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 

@@ -6,7 +6,7 @@ use etherparse::PacketBuilder;
 use longwire_block::DropReason;
 use longwire_punt::client::{Control, Event, Hello};
 use longwire_punt::{
-    Admission, AttachmentId, Capacity, Expected, Facts, Inline, InlineService, Limits, Listener, Punt,
+    Admission, AttachmentId, Capacity, ExpectedProcess, Facts, Inline, InlineService, Limits, Listener, Punt,
     PuntedPacket, Service, ServiceOutput, Turns, Verdict,
 };
 use longwire_router::{Fid, FlowKey, FullIpReason, Installation, Key};
@@ -175,7 +175,7 @@ fn a_process_decides_while_it_is_there() {
     let admission = Admission::new(Capacity { packets: 1000, cycles: 1_000_000 });
     let listener = Listener::open(&path, punt.control_sender(1000), admission).unwrap();
     listener
-        .expect(attachment, Expected { name: "test".into(), limits: Limits::default(), promise: None })
+        .expect(attachment, ExpectedProcess { name: "test".into(), limits: Limits::default(), promise: None })
         .unwrap();
     let mut rig = Rig::new();
     rig.router.set_levels(punt);
@@ -244,7 +244,7 @@ fn a_full_process_refuses_before_the_empty_program_and_behind_others() {
         let path = std::env::temp_dir().join(format!("longwire-router-{name}-{}.sock", std::process::id()));
         let admission = Admission::new(Capacity { packets: 1000, cycles: 1_000_000 });
         let listener = Listener::open(&path, punt.control_sender(1000), admission).unwrap();
-        listener.expect(attachment, Expected { name: "test".into(), limits, promise: None }).unwrap();
+        listener.expect(attachment, ExpectedProcess { name: "test".into(), limits, promise: None }).unwrap();
         let mut rig = Rig::new();
         rig.router.set_levels(punt);
         let fid = install(&mut rig, code, attachment);
