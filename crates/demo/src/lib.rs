@@ -1,5 +1,5 @@
-//! Demonstrations on test hosts, or in virtual time where those are impossible: a link with what ping, UDP and
-//! TCP measure of it, and flows that share a router's processor.
+//! Demonstrations on test hosts, or in virtual time where those are impossible: a link with what ping, UDP
+//! and TCP measure of it, and flows that share a router's processor.
 #![forbid(unsafe_code)]
 
 mod criteria;

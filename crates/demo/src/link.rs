@@ -1,4 +1,5 @@
-//! A link of 10 Mbit/s, 20 ms and 2 % loss between two hosts, and the configured values beside the measured ones.
+//! A link of 10 Mbit/s, 20 ms and 2 % loss between two hosts, and the configured values beside the measured
+//! ones.
 
 use crate::criteria::LinkConfiguration;
 use crate::{Mode, REAL, VIRTUAL, measured, say, say_virtual, simulated};

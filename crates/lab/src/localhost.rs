@@ -8,7 +8,8 @@
 //! What the command sends to `::1` can't leave its namespace. A relay beside the command takes it and sends
 //! it to 127.0.0.1, with which it goes on as above.
 //!
-//! In a user namespace the machine is out of reach for all but sockets that were made there: see [`SocketNetwork`].
+//! In a user namespace the machine is out of reach for all but sockets that were made there: see
+//! [`SocketNetwork`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

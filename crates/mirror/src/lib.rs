@@ -6,8 +6,8 @@
 //!   addresses and routes.
 //! - A [`Mirror`] listens to the kernel: first a dump of everything, then changes, and another dump when
 //!   messages were lost.
-//! - Each message is [`read`] once, with every length checked, into [`KernelMessage`]. A [`View`] keeps the current
-//!   state and derives the router's.
+//! - Each message is [`read`] once, with every length checked, into [`KernelMessage`]. A [`View`] keeps the
+//!   current state and derives the router's.
 //! - [`Carriers`] switch off the carrier of an interface whose link is down.
 //! - Differences to the router's state become [`Change`]s, which a [`Target`] applies a few at a time between
 //!   two batches of packets.

@@ -26,7 +26,10 @@ macro_rules! shipped {
     ($($name:literal,)+) => {
         /// All of them, the slowest technology first.
         pub const SHIPPED: &[ShippedProfile] = &[
-            $(ShippedProfile { name: $name, text: include_str!(concat!("../../../profiles/", $name, ".toml")) },)+
+            $(ShippedProfile {
+                name: $name,
+                text: include_str!(concat!("../../../profiles/", $name, ".toml")),
+            },)+
         ];
     };
 }

@@ -169,8 +169,8 @@ fn define(
 }
 
 /// A program takes the run, or the arguments of [`EntryOfVisits`]; other functions take the run, `r1` to
-/// `r5`, and `r10`. They return a [`ProgramEnd`] or a [`VisitProgress`] in two registers, as C does by the calling
-/// conventions of the supported processors.
+/// `r5`, and `r10`. They return a [`ProgramEnd`] or a [`VisitProgress`] in two registers, as C does by
+/// the calling conventions of the supported processors.
 fn signature(convention: CallConv, role: Role) -> Signature {
     let (takes, gives) = match role {
         Role::Program | Role::Continued => (1, 2),
