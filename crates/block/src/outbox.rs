@@ -1,7 +1,7 @@
 //! Output of a node besides its decisions about incoming packets.
 
 use crate::DropReason;
-use crate::decision::REFUSED;
+use crate::decision::{FLOOD, REFUSED};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
 
@@ -68,6 +68,12 @@ impl Outbox {
         self.put(pool, handle, REFUSED + reason as u16);
     }
 
+    /// Drops the packets that are bound for ports.
+    pub fn refuse_all(&mut self, reason: DropReason) {
+        let bound = self.packets.iter_mut().filter(|(_, port)| *port < REFUSED || *port == FLOOD);
+        bound.for_each(|(_, port)| *port = REFUSED + reason as u16);
+    }
+
     /// The packets with their destinations.
     pub fn packets(&self) -> &[(Handle, u16)] {
         &self.packets
@@ -99,6 +105,9 @@ mod tests {
         assert_eq!(outbox.packets(), [(one, 3), (two, REFUSED + DropReason::NoRoute as u16)]);
         let order = |handle| (pool.meta(handle).arrival, pool.meta(handle).place, pool.meta(handle).seq);
         assert_eq!((order(one), order(two)), ((70, 5, (1 << 16) + 1), (70, 5, (1 << 16) + 2)));
+        outbox.refuse_all(DropReason::PortDown);
+        let refused = [DropReason::PortDown, DropReason::NoRoute].map(|reason| REFUSED + reason as u16);
+        assert_eq!(outbox.packets(), [(one, refused[0]), (two, refused[1])]);
         assert_eq!((outbox.clear(), outbox.room(), outbox.clear()), (2, OUTBOX, 0));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::node_changes::{NodeChanges, NodeEvent};
 use crate::order::EVENT_PLACE;
+use crate::retired::RetiredNode;
 use crate::turns::NodesInTurn;
 use crate::verdicts::Verdicts;
 use longwire_block::{Node, Outbox};
@@ -39,8 +40,8 @@ impl Nodes {
         }
     }
 
-    /// Takes a node in that does not decide in turn, behind all others or in place of one, which is then in
-    /// `node`.
+    /// Takes a node in, behind all others or in place of one, which is then in `node`. It does not decide in
+    /// turn yet.
     pub fn exchange(&mut self, place: usize, node: &mut Option<Box<dyn Node>>) {
         match (self.all.get_mut(place), node.as_mut()) {
             (Some(old), Some(new)) => std::mem::swap(old, new),
@@ -50,6 +51,14 @@ impl Nodes {
                 self.changes.by_node.push(VecDeque::new());
             }
             (_, None) => {}
+        }
+    }
+
+    /// Lets a node leave: what it keeps is dropped when it comes out. If it keeps nothing, it is then in
+    /// `stand_in`.
+    pub fn retire(&mut self, place: usize, stand_in: &mut Option<Box<RetiredNode>>) {
+        if let Some(node) = self.all.get_mut(place) {
+            RetiredNode::replace(node, stand_in);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Queries and changes of a running engine. Workers execute commands between batches, so that a change is
 //! never partial.
 
-use crate::bell::Bell;
+use crate::bell::{Bell, waker};
 use crate::events::{LocalChange, TargetKind};
 use crate::fidelity::{Fidelity, Lateness, Sample};
 use crate::rewiring_step::{AtNode, RewiringStep};
@@ -15,6 +15,7 @@ use std::any::{Any, type_name};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
+use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -120,6 +121,11 @@ impl Remote {
 
     pub(crate) fn workers(&self) -> usize {
         self.inboxes.len()
+    }
+
+    /// Wakes the worker with this number.
+    pub(crate) fn waker(&self, worker: u32) -> Waker {
+        waker(&self.bells, worker)
     }
 
     /// Wakes every worker that sleeps.

@@ -1,4 +1,5 @@
-//! Rewiring of a running engine: links join, links leave, and workers get a new map, between two batches.
+//! Rewiring of a running engine: links, ports and nodes join and leave, and workers get a new map, between
+//! two batches.
 //!
 //! The calling thread allocates what workers need for it and frees what they no longer need.
 
@@ -6,9 +7,11 @@ use crate::inner_port::InnerPort;
 use crate::map::Map;
 use crate::ports::{GONE_PORT, PortSlot};
 use crate::remote::{Command, Remote, RemoteError, looked_for};
+use crate::retired::RetiredNode;
 use crate::rewiring_step::{AtNode, RewiringStep};
 use crate::setup::PortSetup;
-use longwire_block::Node;
+use crate::turns::NodesInTurn;
+use longwire_block::{Node, PortError};
 use longwire_link::Joining;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -42,10 +45,23 @@ pub struct Part {
     pub ports: Vec<(u32, PortSetup)>,
     /// Nodes that join its own or replace one, by index: those behind all others last, in order.
     pub nodes: Vec<(u32, Box<dyn Node>)>,
+    /// Nodes that leave, by index, and what takes their places.
+    pub retiring: Vec<(u32, Box<RetiredNode>)>,
     /// Ports that get another node: the index of each, and that of its node.
     pub moves: Vec<(u32, u32)>,
+    /// The nodes that decide in turn from now on, if that may change.
+    pub in_turn: Option<InTurn>,
     /// Actions on its nodes.
     pub acts: Vec<(u32, AtNode)>,
+}
+
+/// Which of a worker's nodes decide in turn.
+#[derive(Debug, Clone, Default)]
+pub struct InTurn {
+    /// Number of its nodes.
+    pub nodes: usize,
+    /// The indices of those that do.
+    pub places: Vec<u32>,
 }
 
 impl Rewiring {
@@ -56,8 +72,8 @@ impl Rewiring {
         let mut rounds: [Vec<RewiringStep>; 3] = Default::default();
         let together = parts.len() == 1;
         for (worker, part) in (0..).zip(parts) {
-            let Part { joining, wheel, leaving, drained, exact, ports_before, ports, nodes, moves, acts } =
-                part;
+            let Part { joining, wheel, leaving, drained, exact, ports_before, ports, .. } = part;
+            let Part { nodes, retiring, moves, in_turn, acts, .. } = part;
             let mut steps = [RewiringStep::new(), RewiringStep::new(), RewiringStep::new()];
             let [first, second, third] = if together { [0; 3] } else { [0, 1, 2] };
             steps[first].take_in(joining, wheel);
@@ -74,6 +90,11 @@ impl Rewiring {
             steps[second].ports.extend(ports);
             let nodes = nodes.into_iter().map(|(place, node)| (place, Some(node)));
             steps[first].nodes = nodes.collect();
+            let retiring = retiring.into_iter().map(|(place, stand_in)| (place, Some(stand_in)));
+            steps[second].retiring = retiring.collect();
+            steps[second].in_turn = in_turn.map(|InTurn { nodes, places }| {
+                NodesInTurn::new(nodes, places.into_iter().map(|place| place as usize))
+            });
             (steps[second].moves, steps[second].acts) = (moves, acts);
             steps[second].take_map(&map, worker);
             (steps[third].leaving, steps[third].drained) = (leaving, drained);
@@ -85,20 +106,28 @@ impl Rewiring {
 
 impl Remote {
     /// Rewires the engine: a single worker at one instant. Several add what is new, take the map, and remove
-    /// links, each step after all have done the one before.
+    /// links, each step after all have done the one before. Returns the errors of ports that have left.
     ///
     /// # Errors
     /// If a worker has ended or does not answer.
     ///
     /// # Panics
     /// If there is not one part for each worker.
-    pub fn rewire(&self, rewiring: Rewiring) -> Result<(), RemoteError> {
+    pub fn rewire(&self, mut rewiring: Rewiring) -> Result<Vec<PortError>, RemoteError> {
         assert_eq!(rewiring.parts.len(), self.workers(), "a part for each worker");
-        rewiring.rounds().into_iter().try_for_each(|round| self.all_do(round))
+        for (worker, part) in (0..).zip(&mut rewiring.parts) {
+            let waker = self.waker(worker);
+            part.nodes.iter_mut().for_each(|(_, node)| node.set_waker(&waker));
+        }
+        let mut errors = Vec::new();
+        for round in rewiring.rounds() {
+            errors.extend(self.all_do(round)?);
+        }
+        Ok(errors)
     }
 
-    /// Runs a step at each worker, and waits for all.
-    fn all_do(&self, steps: Vec<RewiringStep>) -> Result<(), RemoteError> {
+    /// Runs a step at each worker, and waits for all. Ports that have left end here.
+    fn all_do(&self, steps: Vec<RewiringStep>) -> Result<Vec<PortError>, RemoteError> {
         let mut answers = Vec::with_capacity(steps.len());
         for (worker, step) in (0..).zip(steps) {
             let (reply, answer) = sync_channel(1);
@@ -106,6 +135,12 @@ impl Remote {
             answers.push(answer);
         }
         // What workers return is freed here.
-        answers.iter().try_for_each(|answer| looked_for(answer).map(drop))
+        let mut errors = Vec::new();
+        for answer in &answers {
+            let mut step = looked_for(answer)?;
+            let left = step.ports.iter_mut().filter_map(|(_, slot)| slot.as_mut());
+            errors.extend(left.filter_map(|slot| slot.port.finish().err()));
+        }
+        Ok(errors)
     }
 }

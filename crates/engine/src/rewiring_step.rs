@@ -2,6 +2,8 @@
 
 use crate::map::Map;
 use crate::ports::{PortSlot, Ports};
+use crate::retired::RetiredNode;
+use crate::turns::NodesInTurn;
 use crate::wheel::Wheel;
 use longwire_block::Node;
 use longwire_link::Joining;
@@ -21,7 +23,10 @@ pub(crate) struct RewiringStep {
     pub exact: bool,
     pub ports: Vec<(u32, Option<PortSlot>)>,
     pub nodes: Vec<(u32, Option<Box<dyn Node>>)>,
+    pub retiring: Vec<(u32, Option<Box<RetiredNode>>)>,
     pub moves: Vec<(u32, u32)>,
+    /// The nodes that decide in turn, if that may change.
+    pub in_turn: Option<NodesInTurn>,
     pub acts: Vec<(u32, AtNode)>,
     /// Where packets leave by the new map.
     pub exits: Box<[u32]>,
@@ -38,7 +43,9 @@ impl RewiringStep {
             exact: false,
             ports: Vec::new(),
             nodes: Vec::new(),
+            retiring: Vec::new(),
             moves: Vec::new(),
+            in_turn: None,
             acts: Vec::new(),
             exits: Box::default(),
         }

@@ -31,6 +31,9 @@ impl Worker {
         for (place, node) in &mut step.nodes {
             self.nodes.exchange(*place as usize, node);
         }
+        for (place, stand_in) in &mut step.retiring {
+            self.nodes.retire(*place as usize, stand_in);
+        }
         for (slot, port) in &mut step.ports {
             self.ports.exchange(*slot, port, now);
         }
@@ -44,6 +47,10 @@ impl Worker {
             if self.observing.on {
                 self.observe_by_new_map();
             }
+        }
+        if let Some(in_turn) = &mut step.in_turn {
+            swap(&mut self.nodes.turns, in_turn);
+            self.nodes.ask_all_in_turn(self.earliest_turn());
         }
         for (node, act) in step.acts.drain(..) {
             if let Some(node) = self.nodes.all.get_mut(node as usize) {

@@ -72,7 +72,12 @@ impl Worker {
         for at in 0..self.nodes.outbox.packets().len() {
             let meta = self.pool.meta_mut(self.nodes.outbox.packets()[at].0);
             let home = self.map.port_locations[usize::from(meta.in_port)];
-            let slot = &mut self.ports.slots[home.slot as usize];
+            // A port that has left, of a packet that a retired node gives up, may be another worker's by now.
+            let slot = self.ports.slots.get_mut(home.slot as usize);
+            let Some(slot) = slot.filter(|slot| slot.place == meta.in_port) else {
+                (meta.place, meta.seq) = (PORT_PLACES + u32::from(meta.in_port), 0);
+                continue;
+            };
             (meta.place, meta.seq) = (PORT_PLACES + u32::from(slot.place), slot.seq);
             slot.seq += COPIES;
         }
