@@ -5,7 +5,9 @@ use thiserror::Error;
 use toml::de::{DeTable, DeValue};
 
 /// Sections whose entries have names and can be cut out.
-const NAMED: [&str; 4] = ["link", "host", "port", "bridge"];
+const NAMED: [&str; 5] = ["link", "host", "port", "bridge", "router"];
+/// Programs come and go with their routers.
+const OF_ROUTERS: &str = "forwarder";
 
 /// Why a section can't be removed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -14,7 +16,7 @@ pub enum EditError {
     #[error("the scenario's text is not TOML any more")]
     NotToml,
     /// There is no such section.
-    #[error("no [[link]], [[host]], [[port]] or [[bridge]] is called \"{0}\"")]
+    #[error("no [[link]], [[host]], [[port]], [[bridge]] or [[router]] is called \"{0}\"")]
     Unknown(String),
     /// A section with a count makes several objects.
     #[error(
@@ -47,13 +49,19 @@ pub enum EditError {
 pub fn edited(text: &str, add: &str, remove: &[String]) -> Result<String, EditError> {
     let mut text = text.to_owned();
     for name in remove {
+        let mut ends = ports_of_router(&text, name);
         let (cut, section) = without_section(&text, name)?;
         text = cut;
-        // The links of a host, port or bridge go with it.
-        while section != "link"
-            && let Some(link) = link_of(&text, name)
-        {
-            text = without_section(&text, &link)?.0;
+        match section {
+            "link" => continue,
+            "router" => text = without_forwarders(text, name)?,
+            _ => ends = vec![name.clone()],
+        }
+        // The links of a host, port or bridge go with it, and those of a router's own ports with that.
+        for end in ends {
+            while let Some(link) = link_of(&text, &end) {
+                text = without_section(&text, &link)?.0;
+            }
         }
     }
     Ok(if add.trim().is_empty() { text } else { with_sections(&text, add) })
@@ -162,6 +170,55 @@ pub fn without_lines(text: &str, cut: Range<usize>) -> String {
     format!("{}{}", &text[..begin], &text[cut.end..])
 }
 
+/// The names of the own ports of the router of this name: those that are neither hosts nor declared ports.
+fn ports_of_router(text: &str, name: &str) -> Vec<String> {
+    let (root, _) = DeTable::parse_recoverable(text);
+    let is_declared = |port: &&str| {
+        let mut all = ["host", "port"].iter().flat_map(|section| entries(root.get_ref(), section));
+        all.any(|entry| text_of(entry, "name") == Some(*port))
+    };
+    let mut routers = entries(root.get_ref(), "router");
+    let router = routers.find(|router| text_of(router, "name") == Some(name));
+    let ports = router.and_then(|router| router.get("ports")).map(toml::Spanned::get_ref);
+    let Some(DeValue::Array(ports)) = ports else { return Vec::new() };
+    let tables = ports.iter().filter_map(|port| match port.get_ref() {
+        DeValue::Table(table) => text_of(table, "port"),
+        _ => None,
+    });
+    tables.filter(|port| !is_declared(port)).map(str::to_owned).collect()
+}
+
+/// The text without the programs of the router of this name.
+fn without_forwarders(mut text: String, name: &str) -> Result<String, EditError> {
+    while let Some(at) = forwarder_of(&text, name) {
+        let lines = header(&text, OF_ROUTERS, at).ok_or_else(|| EditError::Inline(OF_ROUTERS.into()))?;
+        text = without_lines(&text, lines);
+    }
+    Ok(text)
+}
+
+/// The index of the first program of a router.
+fn forwarder_of(text: &str, router: &str) -> Option<usize> {
+    let (root, _) = DeTable::parse_recoverable(text);
+    entries(root.get_ref(), OF_ROUTERS).position(|entry| text_of(entry, "router") == Some(router))
+}
+
+/// The entries of a section.
+fn entries<'t, 'd>(root: &'t DeTable<'d>, section: &str) -> impl Iterator<Item = &'t DeTable<'d>> {
+    let list: &[toml::Spanned<DeValue<'d>>] = match root.get(section).map(toml::Spanned::get_ref) {
+        Some(DeValue::Array(list)) => list,
+        _ => &[],
+    };
+    list.iter().filter_map(|entry| match entry.get_ref() {
+        DeValue::Table(table) => Some(table),
+        _ => None,
+    })
+}
+
+fn text_of<'t>(table: &'t DeTable<'_>, key: &str) -> Option<&'t str> {
+    table.get(key)?.get_ref().as_str()
+}
+
 /// The name of the first link that begins or ends at `end`.
 fn link_of(text: &str, end: &str) -> Option<String> {
     let (root, _) = DeTable::parse_recoverable(text);
@@ -246,11 +303,17 @@ impl EntryName {
 /// The lines of the section's entry with this index, without comments above the next section's header.
 pub fn header(text: &str, section: &str, index: usize) -> Option<Range<usize>> {
     let mut begin = None;
+    let strings = long_strings(text);
     let (mut seen, mut at) = (0, 0);
     // Where the comments begin that follow the last line of another kind.
     let mut comments = None;
     for line in text.split_inclusive('\n') {
         let trimmed = line.trim_start();
+        // A string may have the lines of sections, too.
+        if strings.iter().any(|string| string.start < at && at < string.end) {
+            at += line.len();
+            continue;
+        }
         if let Some(key) = key_of(trimmed) {
             let own = key.strip_prefix(section).is_some_and(|rest| rest.starts_with('.'));
             if begin.is_some() && !own {
@@ -271,6 +334,22 @@ pub fn header(text: &str, section: &str, index: usize) -> Option<Range<usize>> {
         at += line.len();
     }
     begin.map(|begin| begin..at)
+}
+
+/// Where strings of several lines are.
+fn long_strings(text: &str) -> Vec<Range<usize>> {
+    let (root, _) = DeTable::parse_recoverable(text);
+    let mut waiting: Vec<&toml::Spanned<DeValue<'_>>> = root.get_ref().values().collect();
+    let mut found = Vec::new();
+    while let Some(value) = waiting.pop() {
+        match value.get_ref() {
+            DeValue::Table(table) => waiting.extend(table.values()),
+            DeValue::Array(list) => waiting.extend(list.iter()),
+            DeValue::String(_) if text[value.span()].contains('\n') => found.push(value.span()),
+            _ => {}
+        }
+    }
+    found
 }
 
 /// The key that a header line names.
@@ -300,13 +379,15 @@ pub fn with_seed(text: &str, seed: u64) -> Result<String, EditError> {
     Ok(format!("seed = {seed}{gap}{text}"))
 }
 
-/// The sections of two scenarios that differ, apart from links, hosts, ports and bridges.
+/// The sections of two scenarios that differ, apart from links, hosts, ports, bridges and routers with their
+/// programs.
 pub fn changed_sections(before: &str, after: &str) -> Vec<String> {
     let [before, after] = [before, after].map(|text| text.parse::<toml::Table>().unwrap_or_default());
     let mut keys: Vec<&String> = before.keys().chain(after.keys()).collect();
     keys.sort_unstable();
     keys.dedup();
-    let differs = |key: &&&String| !NAMED.contains(&key.as_str()) && before.get(**key) != after.get(**key);
+    let comes_and_goes = |key: &str| NAMED.contains(&key) || key == OF_ROUTERS;
+    let differs = |key: &&&String| !comes_and_goes(key) && before.get(**key) != after.get(**key);
     keys.iter().filter(differs).map(|key| (*key).clone()).collect()
 }
 
@@ -350,6 +431,27 @@ mod tests {
         assert_eq!(with_seed("\n[engine]\nseed = 1\n", 8).unwrap(), "seed = 8 \n[engine]\nseed = 1\n");
         assert_eq!(with_seed("seed = \"3\"\n", 8).unwrap(), "seed = 8\n");
         assert_eq!(with_seed("[[", 8), Err(EditError::NotToml));
+    }
+
+    #[test]
+    fn a_router_goes_with_its_programs_and_the_links_of_its_own_ports() {
+        let text = "[[host]]\nname = \"a\"\n\n[[router]]\nname = \"r\"\n\
+            ports = [{ port = \"a\" }, { port = \"up\" }]\n[router.police]\nerrors = 5\n\n\
+            [[link]]\nname = \"one\"\nbetween = [\"up\", \"x\"]\n\n\
+            [[forwarder]]\nrouter = \"s\"\nname = \"stays\"\n\n\
+            [[forwarder]]\nrouter = \"r\"\nname = \"goes\"\n\n\
+            [[link]]\nname = \"other\"\nbetween = [\"a\", \"x\"]\n";
+        let without = edited(text, "", &["r".into()]).unwrap();
+        let left = "[[host]]\nname = \"a\"\n\n[[forwarder]]\nrouter = \"s\"\nname = \"stays\"\n\n\
+            [[link]]\nname = \"other\"\nbetween = [\"a\", \"x\"]\n";
+        assert_eq!(without, left);
+        assert!(changed_sections(text, &without).is_empty());
+        // Sections in a string are not the scenario's.
+        let staged = "[[at]]\nadd = '''\n[[router]]\nname = \"r\"\n'''\n\n[[router]]\nname = \"r\"\n";
+        let without = edited(staged, "", &["r".into()]).unwrap();
+        assert_eq!(without, "[[at]]\nadd = '''\n[[router]]\nname = \"r\"\n'''\n");
+        let list = "forwarder = [{ router = \"r\" }]\n[[router]]\nname = \"r\"\n";
+        assert_eq!(edited(list, "", &["r".into()]), Err(EditError::Inline("forwarder".into())));
     }
 
     #[test]

@@ -19,7 +19,16 @@ pub enum Attachment {
         far: u16,
     },
     /// Nothing: the port was removed while the scenario ran, and others keep their places.
-    Vacant,
+    Vacant(PortSide),
+}
+
+/// Which of two ports that share a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PortSide {
+    /// The one that the scenario names.
+    Near,
+    /// The far side of a router's own port, on a bridge.
+    Far,
 }
 
 /// A driver with its settings.

@@ -56,8 +56,8 @@ pub use nesp_plan::Nesp;
 pub use places::Places;
 pub use plan::{
     AddressRule, Attachment, Bridge, ControlEnd, Delays, DriverSettings, End, EngineSettings, Fidelity, Host,
-    HostRoute, LARGEST_POOL, Link, LinkRequest, Medium, PairRule, Plan, Port, Profile, Route, Routes,
-    Segment, Source, Stage, Steer,
+    HostRoute, LARGEST_POOL, Link, LinkRequest, Medium, PairRule, Plan, Port, PortSide, Profile, Route,
+    Routes, Segment, Source, Stage, Steer,
 };
 pub use program_plan::{LONGEST_OBJECT, near_shipped};
 pub use reference::reference;
@@ -193,7 +193,8 @@ fn stages(
         let next = edited(&now, &add, &remove).map_err(|error| (error.to_string(), String::new()));
         let plan = next.and_then(|next| {
             if let Some(section) = changed_sections(text, &next).first() {
-                let fix = "add links, hosts, ports and bridges: [at.add.link], or add = { link = { … } }";
+                let fix = "add links, hosts, ports, bridges and routers: [at.add.link], or add = { link = \
+                    { … } }";
                 return Err((format!("it adds to {section}"), fix.to_owned()));
             }
             let before = stages.last().map_or(first, |stage| &*stage.plan);

@@ -3,7 +3,7 @@
 //! Only [`crate::parse`] makes one: indices are in range, names are unique within their kind, routes are
 //! connected.
 
-pub use crate::attachment::{Attachment, ControlEnd, DriverSettings};
+pub use crate::attachment::{Attachment, ControlEnd, DriverSettings, PortSide};
 use crate::event::Event;
 use crate::finding::Finding;
 use crate::forwarder_plan::PlannedForwarder;

@@ -1,7 +1,7 @@
 //! Hosts, ports and bridges of a checked plan.
 
 use crate::address::{Mac, Network};
-use crate::attachment::Attachment;
+use crate::attachment::{Attachment, PortSide};
 use crate::settings::BridgeSettings;
 use longwire_drivers::HostDriver;
 use longwire_units::Nanos;
@@ -22,8 +22,11 @@ pub struct Host {
     pub mac: Mac,
     /// Longest IP packet its interface sends, 68 to 65535 bytes.
     pub mtu: u32,
-    /// Default gateways, at most one of each family.
+    /// Default gateways, at most one of each family: those that the scenario names, then those that the only
+    /// router in its network gives.
     pub gateways: Vec<IpAddr>,
+    /// How many the scenario names.
+    pub own_gateways: usize,
     /// Routes besides default gateways.
     pub routes: Vec<HostRoute>,
 }
@@ -63,13 +66,22 @@ impl Port {
     pub const NO_BRIDGE: u32 = u32::MAX;
 
     /// The place of a port that was removed, which it has again if it is added again.
-    pub(crate) fn vacant(name: Box<str>) -> Self {
-        Self { attachment: Attachment::Vacant, ..Self::inner(name, 0) }
+    pub(crate) fn vacant(name: Box<str>, side: PortSide) -> Self {
+        Self { attachment: Attachment::Vacant(side), ..Self::inner(name, 0) }
+    }
+
+    /// Which of the ports of its name it is.
+    pub(crate) fn side(&self) -> PortSide {
+        match self.attachment {
+            Attachment::Vacant(side) => side,
+            Attachment::Inner { .. } if self.router.is_none() => PortSide::Far,
+            _ => PortSide::Near,
+        }
     }
 
     /// Whether it was removed.
     pub fn is_vacant(&self) -> bool {
-        self.attachment == Attachment::Vacant
+        matches!(self.attachment, Attachment::Vacant(_))
     }
 
     /// A router's own port, whose far side is not known yet.

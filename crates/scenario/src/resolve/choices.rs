@@ -19,7 +19,6 @@ impl Resolver<'_, '_> {
             }
         }
         let mut requests = Vec::new();
-        let mut next = 0u16;
         for (place, link) in links.links.iter().enumerate() {
             let (spare, ends) = (links.spare[place], &known[&(link.from, link.to)]);
             let Some((router, port, from)) = beginning(nodes, link.from, link.to) else {
@@ -38,16 +37,17 @@ impl Resolver<'_, '_> {
                 self.at_link(links, place as u32, what.into(), fix);
                 continue;
             }
-            if next == u16::MAX || !spare && ends.matched {
-                // Where addresses choose among links, a program could not move those packets.
+            // Where addresses choose among links, a program could not move those packets.
+            if !spare && ends.matched {
+                continue;
+            }
+            let Some(number) = nodes.kept.link_number(&link.name) else {
                 if spare {
                     let what = format!("there are more than {} links that programs may name", u16::MAX);
                     self.at_link(links, place as u32, what, "leave this one out");
                 }
                 continue;
-            }
-            let number = next;
-            next += 1;
+            };
             nodes.routers[router as usize].links.push(LinkChoice {
                 name: link.name.clone(),
                 number,

@@ -1,39 +1,44 @@
-//! Places of ports in a plan that runs: ports of the same name keep them in the plan that follows.
+//! Numbers in a plan that runs, which the plan that follows keeps: places of ports, by their names, and the
+//! numbers of links for programs.
 
-use crate::plan::{Plan, Port};
+use crate::plan::{Plan, PortSide};
 use std::collections::HashMap;
-
-/// Which of two ports that share a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Side {
-    /// The one that the scenario names.
-    Near,
-    /// The far side of a router's own port, on a bridge.
-    Far,
-}
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct KeptPlaces {
-    by_name: HashMap<(Box<str>, Side), u16>,
+    by_name: HashMap<(Box<str>, PortSide), u16>,
     /// By place, those of removed ports included.
-    pub(super) names: Vec<Box<str>>,
+    pub(super) names: Vec<(Box<str>, PortSide)>,
+    /// By the name of a link: its number for programs.
+    links: HashMap<Box<str>, u16>,
+    /// The first number that no link has.
+    next_link: u16,
 }
 
 impl KeptPlaces {
     /// The places in `plan`.
     pub(crate) fn of(plan: &Plan) -> Self {
-        let side = |port: &Port| match port.attachment.far() {
-            Some(_) if port.router.is_none() => Side::Far,
-            _ => Side::Near,
-        };
-        let all = (0..).zip(&plan.ports);
-        let by_name = all.map(|(place, port)| ((port.name.clone(), side(port)), place)).collect();
-        Self { by_name, names: plan.ports.iter().map(|port| port.name.clone()).collect() }
+        let names: Vec<_> = plan.ports.iter().map(|port| (port.name.clone(), port.side())).collect();
+        let by_name = names.iter().cloned().zip(0..).collect();
+        let choices = plan.routers.iter().flat_map(|router| &router.links);
+        let links: HashMap<_, _> = choices.map(|link| (link.name.clone(), link.number)).collect();
+        let next_link = links.values().max().map_or(0, |last| last.saturating_add(1));
+        Self { by_name, names, links, next_link }
+    }
+
+    /// The number of a link for programs: the one that it had, or a new one. None if there are too many.
+    pub(super) fn link_number(&mut self, name: &str) -> Option<u16> {
+        if let Some(&number) = self.links.get(name) {
+            return Some(number);
+        }
+        let number = self.next_link;
+        self.next_link = number.checked_add(1)?;
+        Some(number)
     }
 
     /// The place of a port.
-    pub(super) fn get(&self, name: &str, side: Side) -> Option<u16> {
+    pub(super) fn get(&self, name: &str, side: PortSide) -> Option<u16> {
         self.by_name.get(&(name.into(), side)).copied()
     }
 }

@@ -1,10 +1,10 @@
 //! Hosts, ports and bridges.
 
-use super::kept_places::{KeptPlaces, Side};
+use super::kept_places::KeptPlaces;
 use super::{Entry, Resolver};
 use crate::address::{Mac, Network};
 use crate::file::{self, File};
-use crate::plan::{Attachment, Bridge, BridgeSettings, DriverSettings, End, Host, HostRoute, Port};
+use crate::plan::{Attachment, Bridge, BridgeSettings, DriverSettings, End, Host, HostRoute, Port, PortSide};
 use crate::router_plan::Router;
 use crate::row::Params;
 use crate::settings::HostSettings;
@@ -40,20 +40,20 @@ pub(super) struct Nodes {
     /// By port: the place of its key `queues`.
     pub(super) queue_spans: HashMap<u16, Range<usize>>,
     interfaces: HashMap<(Netns, String), u16>,
-    kept: KeptPlaces,
+    pub(super) kept: KeptPlaces,
 }
 
 impl Nodes {
     /// Nodes whose ports have the `kept` places.
     fn with(kept: KeptPlaces) -> Self {
         let count = kept.names.len();
-        let ports = kept.names.iter().cloned().map(Port::vacant).collect();
+        let ports = kept.names.iter().cloned().map(|(name, side)| Port::vacant(name, side)).collect();
         let (spans, wanted_bridges) = (vec![0..0; count], vec![None; count]);
         Self { ports, spans, wanted_bridges, kept, ..Self::default() }
     }
 
     /// The place of the port called `name`: the one that it had, or a new one. None if there are too many.
-    pub(super) fn place_of(&self, name: &str, side: Side) -> Option<u16> {
+    pub(super) fn place_of(&self, name: &str, side: PortSide) -> Option<u16> {
         let fresh = (self.ports.len() < MAX_PORTS).then_some(self.ports.len() as u16);
         self.kept.get(name, side).or(fresh)
     }
@@ -160,7 +160,18 @@ impl Resolver<'_, '_> {
         };
         nodes.put(place, port, written.name.span.clone(), wanted_bridge?);
         let HostSettings { driver, mtu } = settings?;
-        nodes.hosts.push(Host { name, port: place, driver, addresses, mac, mtu, gateways, routes });
+        let own_gateways = gateways.len();
+        nodes.hosts.push(Host {
+            name,
+            port: place,
+            driver,
+            addresses,
+            mac,
+            mtu,
+            gateways,
+            own_gateways,
+            routes,
+        });
         Some(())
     }
 
@@ -306,7 +317,7 @@ impl Resolver<'_, '_> {
 
     pub(super) fn place(&mut self, entry: &Entry<'_>, name: &Written<Name>, nodes: &Nodes) -> Option<u16> {
         let expanded = template::expand(&name.text, entry.n).unwrap_or_default();
-        let place = nodes.place_of(&expanded, Side::Near);
+        let place = nodes.place_of(&expanded, PortSide::Near);
         if place.is_none() {
             let what = format!("there are more than {MAX_PORTS} hosts and ports");
             self.error(&name.span, entry, "", what, "let several addresses share a port (see link, match)");

@@ -1,13 +1,12 @@
 //! Routers' own ports, each joined to another router's port by a link, to a bridge, or to a host or port over
 //! a bridge made for the two.
 
-use super::kept_places::Side;
 use super::links::Links;
 use super::nodes::{Nodes, OwnPort};
 use super::{Entry, Resolver};
 use crate::file::File;
 use crate::finding::did_you_mean;
-use crate::plan::{Bridge, BridgeSettings, End, Port};
+use crate::plan::{Bridge, BridgeSettings, End, Port, PortSide};
 use longwire_block::MAX_PORTS;
 use longwire_units::Nanos;
 use std::collections::{HashMap, HashSet};
@@ -169,7 +168,7 @@ impl Resolver<'_, '_> {
     fn attach(&mut self, nodes: &mut Nodes, place: u16, bridge: u32) -> Option<u16> {
         let (name, span) =
             (nodes.ports[usize::from(place)].name.clone(), nodes.spans[usize::from(place)].clone());
-        let Some(far) = nodes.place_of(&name, Side::Far) else {
+        let Some(far) = nodes.place_of(&name, PortSide::Far) else {
             let what = format!("there are more than {MAX_PORTS} hosts and ports, those of routers included");
             return self.refuse(&span, &Entry::root(), "", what, "let several addresses share a port");
         };
