@@ -1,7 +1,7 @@
 //! What can't change while a scenario runs, compared: objects that neither join nor leave, settings that are
 //! fixed, and those of the engine.
 
-use longwire_scenario::{Event, Plan, Router};
+use longwire_scenario::{Event, ForwarderRequest, Plan, Router, RouterPort};
 use longwire_units::Nanos;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -22,8 +22,8 @@ pub fn is_at_start(event: &Event) -> bool {
     event.time == Nanos::ZERO && event.repeat.is_none() && event.ramp.is_none()
 }
 
-/// Whether two plans have the same links between the same ends, the same hosts, ports and bridges, and
-/// the same paths.
+/// Whether two plans have the same links between the same ends, the same hosts, ports, bridges and routers,
+/// and the same paths.
 pub fn are_joined_alike(now: &Plan, wanted: &Plan) -> bool {
     let link = |plan: &Plan, place: usize| {
         let link = &plan.links[place];
@@ -32,18 +32,29 @@ pub fn are_joined_alike(now: &Plan, wanted: &Plan) -> bool {
     now.links.len() == wanted.links.len()
         && (0..now.links.len()).all(|place| link(now, place) == link(wanted, place))
         && outer_ports(now).eq(outer_ports(wanted))
+        && routers(now).eq(routers(wanted))
         && now.bridges == wanted.bridges
         && paths(now) == paths(wanted)
 }
 
-/// The names of hosts and declared ports, by place.
-fn outer_ports(plan: &Plan) -> impl Iterator<Item = (usize, &str)> {
+/// The names of hosts and declared ports, by place, and whether each is a host.
+fn outer_ports(plan: &Plan) -> impl Iterator<Item = (usize, &str, bool)> {
     let outer = plan.ports.iter().enumerate().filter(|(_, port)| port.attachment.is_outer());
-    outer.map(|(place, port)| (place, &*port.name))
+    outer.map(|(place, port)| (place, &*port.name, port.attachment.host().is_some()))
 }
 
-/// The differences of two plans that remain when links, hosts and ports have joined and left, and settings
-/// have changed.
+/// The names of routers, and the bridges of their ports.
+fn routers(plan: &Plan) -> impl Iterator<Item = (&str, Vec<&str>)> {
+    let bridge = move |port: &RouterPort| {
+        let far = plan.ports[usize::from(port.place)].attachment.far()?;
+        let bridge = plan.bridges.get(plan.ports[usize::from(far)].bridge as usize)?;
+        Some(&*bridge.name)
+    };
+    plan.routers.iter().map(move |router| (&*router.name, router.ports.iter().filter_map(bridge).collect()))
+}
+
+/// The differences of two plans that remain when links, hosts, ports and routers have joined and left, and
+/// settings have changed.
 pub fn fixed_differences(now: &Plan, wanted: &Plan) -> Vec<FixedDifference> {
     let mut all = Vec::new();
     let mut single = |what: &str, differs: bool| {
@@ -57,12 +68,31 @@ pub fn fixed_differences(now: &Plan, wanted: &Plan) -> Vec<FixedDifference> {
     single("[engine]", text(&now.engine) != text(&wanted.engine));
     single("[fidelity]", text(&now.fidelity) != text(&wanted.fidelity));
     single("[nesp]", text(&now.nesp) != text(&wanted.nesp));
-    single("[[forwarder]]", text(&now.forwarders) != text(&wanted.forwarders));
+    let forwarders = |plan, other| text(&forwarders_beside(plan, other));
+    single("[[forwarder]]", forwarders(now, wanted) != forwarders(wanted, now));
     single("[[at]]", events(now) != events(wanted));
     for (kind, list) in LISTS {
         compare(kind, &list(now), &list(wanted), &mut all);
     }
+    let stay = now.routers.iter().filter_map(|router| Some((router, called(wanted, &router.name)?)));
+    let other_links = stay.filter(|(router, then)| router.links != then.links);
+    all.extend(other_links.map(|(router, _)| FixedDifference {
+        what: format!("router \"{}\"", router.name),
+        reason: format!("other links would begin at its ports, which its programs name by number: {AGAIN}"),
+    }));
     all
+}
+
+/// The router of this name.
+fn called<'p>(plan: &'p Plan, name: &str) -> Option<&'p Router> {
+    plan.routers.iter().find(|router| *router.name == *name)
+}
+
+/// The programs of a plan at routers that the `other` has too, with the names of these.
+fn forwarders_beside<'p>(plan: &'p Plan, other: &Plan) -> Vec<(&'p str, &'p ForwarderRequest)> {
+    let all = plan.forwarders.iter();
+    let all = all.map(|planned| (&*plan.routers[planned.router as usize].name, &planned.request));
+    all.filter(|(name, _)| called(other, name).is_some()).collect()
 }
 
 /// The objects of a section by name, each with its fixed part.
@@ -71,7 +101,8 @@ type List = fn(&Plan) -> Vec<(String, String)>;
 const LISTS: [(&str, List); 5] = [
     ("host", |plan| {
         let of = |host: &longwire_scenario::Host| {
-            let fixed = (&host.addresses, host.mac, host.mtu, &host.gateways, &host.routes, &host.driver);
+            let gateways = &host.gateways[..host.own_gateways];
+            let fixed = (&host.addresses, host.mac, host.mtu, gateways, &host.routes, &host.driver);
             (host.name.to_string(), text(&fixed))
         };
         plan.hosts.iter().map(of).collect()
@@ -102,9 +133,9 @@ const LISTS: [(&str, List); 5] = [
     }),
 ];
 
-/// A router without its changeable part.
+/// A router without its changeable part, and without the links at its ports.
 fn fixed(router: &Router) -> Router {
-    let mut router = Router { segment: 0, ..router.clone() };
+    let mut router = Router { segment: 0, links: Vec::new(), not_in_real_time: None, ..router.clone() };
     if !router.control {
         router.routes.clear();
     }
@@ -113,7 +144,7 @@ fn fixed(router: &Router) -> Router {
     router
 }
 
-/// Objects of a kind that differ; hosts and ports may be in one of the plans only.
+/// Objects of a kind that differ; hosts, ports and routers may be in one of the plans only.
 fn compare(
     kind: &str,
     now: &[(String, String)],
@@ -122,7 +153,7 @@ fn compare(
 ) {
     let by_name = |list: &[(String, String)]| list.iter().cloned().collect::<BTreeMap<_, _>>();
     let (there, then) = (by_name(now), by_name(wanted));
-    let comes_and_goes = ["host", "port"].contains(&kind);
+    let comes_and_goes = ["host", "port", "router"].contains(&kind);
     let mut refuse = |name: &String, reason: String| {
         all.push(FixedDifference { what: format!("{kind} \"{name}\""), reason });
     };

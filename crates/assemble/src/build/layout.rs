@@ -3,7 +3,10 @@
 use longwire_block::path::{Fork, LinkRef, MAX_LINKS, Paths};
 use longwire_engine::{NodeRef, PortLocation};
 use longwire_link::GONE;
+use longwire_scenario::Plan;
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use thiserror::Error;
 
 /// Where the engine has what the plan names, and what it has room for.
@@ -15,12 +18,16 @@ pub struct Layout {
     pub(super) paths: Paths,
     pub(super) floods: HashMap<u16, Fork>,
     pub(super) workers: Vec<Indices>,
+    /// Whether every path so far has had one link.
+    pub(super) flat: bool,
     /// By a segment's index: its node at its worker, or the first of several.
     pub(super) nodes: Vec<NodeRef>,
-    /// Number of nodes at the first worker, with those that bridges have left, and which of them can be used
-    /// again.
-    pub(super) node_count: u32,
-    pub(super) free_nodes: Vec<u32>,
+    /// Number of nodes at each worker, with the places that nodes have left.
+    pub(super) node_counts: Vec<u32>,
+    /// Places of these that can be used again.
+    pub(super) free_nodes: Vec<NodeRef>,
+    /// Places of routers that have left, and whether each can be used again.
+    pub(super) retired: Vec<(NodeRef, Arc<AtomicBool>)>,
     /// By worker.
     pub(super) slots: Vec<Slots>,
 }
@@ -55,6 +62,11 @@ pub(super) struct Slots {
 }
 
 impl Layout {
+    /// The engine's reference to each router of the plan that is laid out like this.
+    pub fn routers(&self, plan: &Plan) -> Vec<NodeRef> {
+        plan.routers.iter().map(|router| self.nodes[router.segment as usize]).collect()
+    }
+
     /// Puts the links of a plan down, by place: those that are `kept`, and at an index of its worker each
     /// that joins. By worker and index: their places.
     pub(super) fn take_links(

@@ -73,6 +73,22 @@ impl Levels {
         }
     }
 
+    /// The levels above the router with that index, and its side of them. `socket` is where its control
+    /// processes connect.
+    ///
+    /// # Errors
+    /// The machine's refusal.
+    pub(super) fn above(plan: &Plan, index: usize, socket: PathBuf) -> Result<(Self, Punt), LevelsError> {
+        let written = &plan.routers[index];
+        let mut punt = Punt::new(written.ports.iter().map(|port| port.place).collect());
+        let mut levels = Self::new(&written.levels, &mut punt, socket);
+        for above in requests_above(plan, index) {
+            let attachment = Self::make_attachment(&mut punt, above)?;
+            levels.give(attachment, above)?;
+        }
+        Ok((levels, punt))
+    }
+
     /// Adds an attachment to the router, on its worker.
     ///
     /// # Errors
@@ -180,13 +196,7 @@ impl Built {
     ) -> Result<Vec<Levels>, LevelsError> {
         let mut all = Vec::with_capacity(plan.routers.len());
         for (index, written) in plan.routers.iter().enumerate() {
-            let places: Vec<u16> = written.ports.iter().map(|port| port.place).collect();
-            let mut punt = Punt::new(places);
-            let mut levels = Levels::new(&written.levels, &mut punt, socket(written));
-            for above in requests_above(plan, index) {
-                let attachment = Levels::make_attachment(&mut punt, above)?;
-                levels.give(attachment, above)?;
-            }
+            let (levels, punt) = Levels::above(plan, index, socket(written))?;
             if let Some(router) = self.router_mut(index) {
                 router.set_levels(punt);
             }
@@ -200,34 +210,8 @@ impl Built {
     /// # Errors
     /// A control process is requested.
     pub fn raise_in_line(&mut self, plan: &Plan) -> Result<(), LevelsError> {
-        for (index, written) in plan.routers.iter().enumerate() {
-            let mut promised = Admission::new(written.levels.slow);
-            let mut services = Vec::new();
-            for above in requests_above(plan, index) {
-                let Receiver::Service(native) = above.receiver else {
-                    return Err(LevelsError::Virtual(above.name.clone()));
-                };
-                promised.admit(&above.name, above.request)?;
-                services.push((native, above));
-            }
-            if services.is_empty() {
-                continue;
-            }
-            let shares: Vec<_> =
-                services.iter().map(|(_, above)| ((), above.name.clone(), above.share)).collect();
-            let weights = weights(&promised, &shares);
-            let in_line = services.iter().zip(weights).map(|((native, above), ((), weight))| InlineService {
-                name: above.name.clone(),
-                service: (native.make)(),
-                time: written.levels.time(above.request.cycles),
-                weight,
-                limits: above.limits(),
-            });
-            let inline = Inline::new(in_line.collect(), Turns::new(written.levels.scheduler)?);
-            let places = written.ports.iter().map(|port| port.place).collect();
-            if let Some(router) = self.router_mut(index) {
-                let mut punt = Punt::simulated(places, inline);
-                punt.set_aside(None, written.levels.worker[0]);
+        for index in 0..plan.routers.len() {
+            if let (Some(punt), Some(router)) = (in_line(plan, index)?, self.router_mut(index)) {
                 router.set_levels(punt);
             }
         }
@@ -239,6 +223,40 @@ impl Built {
         let node: &mut dyn Node = &mut **self.setup.workers[worker as usize].nodes.get_mut(place as usize)?;
         (node as &mut dyn Any).downcast_mut()
     }
+}
+
+/// The levels above a router in virtual time; none if there are no services.
+///
+/// # Errors
+/// A control process is requested.
+pub(super) fn in_line(plan: &Plan, index: usize) -> Result<Option<Punt>, LevelsError> {
+    let written = &plan.routers[index];
+    let mut promised = Admission::new(written.levels.slow);
+    let mut services = Vec::new();
+    for above in requests_above(plan, index) {
+        let Receiver::Service(native) = above.receiver else {
+            return Err(LevelsError::Virtual(above.name.clone()));
+        };
+        promised.admit(&above.name, above.request)?;
+        services.push((native, above));
+    }
+    if services.is_empty() {
+        return Ok(None);
+    }
+    let shares: Vec<_> = services.iter().map(|(_, above)| ((), above.name.clone(), above.share)).collect();
+    let weights = weights(&promised, &shares);
+    let in_line = services.iter().zip(weights).map(|((native, above), ((), weight))| InlineService {
+        name: above.name.clone(),
+        service: (native.make)(),
+        time: written.levels.time(above.request.cycles),
+        weight,
+        limits: above.limits(),
+    });
+    let inline = Inline::new(in_line.collect(), Turns::new(written.levels.scheduler)?);
+    let places = written.ports.iter().map(|port| port.place).collect();
+    let mut punt = Punt::simulated(places, inline);
+    punt.set_aside(None, written.levels.worker[0]);
+    Ok(Some(punt))
 }
 
 /// The requested attachments above a router, in order.

@@ -6,6 +6,7 @@ mod layout;
 mod levels;
 mod rewire;
 mod rewire_ports;
+mod rewire_routers;
 mod rewire_segments;
 mod router_changes;
 mod routers;
@@ -128,9 +129,11 @@ pub fn build(
         paths: Paths::default(),
         floods: HashMap::new(),
         workers: workers.iter().map(indices).collect(),
+        flat: shards.flat,
         nodes,
-        node_count: workers.first().map_or(0, |worker| worker.nodes.len() as u32),
+        node_counts: workers.iter().map(|worker| worker.nodes.len() as u32).collect(),
         free_nodes: Vec::new(),
+        retired: Vec::new(),
         slots: workers.iter().map(slots).collect(),
     };
     let map = map_over(plan, &mut layout, None, routers::inner_ports(plan, &shards));

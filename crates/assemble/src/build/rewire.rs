@@ -1,4 +1,5 @@
-//! Changing from one plan to another while the engine runs: links that join and leave, and the new map.
+//! Changing from one plan to another while the engine runs: links, ports and nodes that join and leave, and
+//! the new map.
 
 use super::fixed::{FixedDifference, fixed_differences, is_at_start};
 use super::layout::{CantRewire, Layout};
@@ -26,6 +27,8 @@ pub struct Rewired {
     pub new_ports: Vec<u16>,
     /// Places of ports that are gone.
     pub old_ports: Vec<u16>,
+    /// Places in the new plan of routers that are new, in the order of the plan.
+    pub new_routers: Vec<u32>,
     /// Where the wanted ports go.
     wanted: Vec<Wanted>,
 }
@@ -49,70 +52,111 @@ impl Rewired {
 /// # Errors
 /// If the plans differ in something that can't change while packets flow.
 pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<Rewired, CantRewire> {
-    let shards = Shards::of(new);
-    check(old, new, &shards)?;
-    let mut next = layout.clone();
+    let (before, shards) = (Shards::of(old), Shards::of(new));
+    check(old, new, (&before, &shards))?;
+    let mut next = Layout { flat: layout.flat && shards.flat, ..layout.clone() };
     let (kept, removed) = kept(old, layout, new);
     let added: Vec<u32> = (0..).zip(&kept).filter(|(_, link)| link.is_none()).map(|(at, _)| at).collect();
     check_events(new, &added)?;
     check_media(old, &removed)?;
-    let ChangedSegments { fresh, moves, acts } =
-        changed_segments(old, new, (&Shards::of(old), &shards), &mut next)?;
+    let segments = changed_segments(old, new, &shards, &mut next)?;
     let ports = changed_ports(old, new, &mut next);
     let places = next.take_links(&kept, &shards.link_workers)?;
     let leaving: Vec<LinkRef> = removed.iter().map(|&place| layout.links[place as usize]).collect();
     let map = map_over(new, &mut next, Some((old, layout)), routers::inner_ports(new, &shards));
     let several = next.workers.len() > 1;
-    let before = several.then(|| {
+    let map_before = several.then(|| {
         // The classifier of the old plan with the longer table.
         let (paths, port_locations) = (map.paths.clone(), next.port_locations.clone());
         let mut with = Layout { paths, port_locations, ..layout.clone() };
         map_over(old, &mut with, Some((old, layout)), routers::inner_ports(new, &shards))
     });
-    if let Some(before) = &before {
-        next.paths = before.paths.clone();
+    if let Some(map_before) = &map_before {
+        next.paths = map_before.paths.clone();
     }
     let map = longwire_engine::Map { paths: next.paths.clone(), ..map };
-    let mut parts: Vec<Part> = Vec::with_capacity(next.workers.len());
-    for (worker, places) in (0..).zip(places) {
-        let indices = &mut next.workers[worker as usize];
-        let longer = places.len() > indices.room;
-        if longer {
-            indices.room = Joining::room_for(places.len());
-        }
-        let gone = leaving.iter().filter(|link| link.worker() == worker).map(|link| link.local());
-        let leaving: Vec<u32> = gone.collect();
-        // No packet can be under way to them.
-        if shards.flat && !several && !drained {
-            indices.free.extend(&leaving);
-        }
-        let own = |&place: &u32| next.links[place as usize].worker() == worker;
-        let own: Vec<u32> = added.iter().copied().filter(own).collect();
-        let slots = own.iter().map(|&place| next.links[place as usize].local()).collect();
-        parts.push(Part {
-            joining: Joining::new(links_of(new, &own), slots, places, longer),
-            wheel: longer.then_some(indices.room),
-            leaving,
-            drained,
-            exact: !shards.flat,
-            ports_before: layout.slots[worker as usize].count,
-            ports: Vec::new(),
-            nodes: Vec::new(),
-            moves: Vec::new(),
-            acts: Vec::new(),
-        });
+    let leaves = Leaving { links: &leaving, drained };
+    let parts = (0..).zip(places);
+    let parts = parts.map(|own| part((new, &shards), &mut next, own, &added, &leaves));
+    let mut parts: Vec<Part> = parts.collect();
+    for (part, slots) in parts.iter_mut().zip(&layout.slots) {
+        part.ports_before = slots.count;
     }
     let ChangedPorts { joining, leaving, closed, wanted } = ports;
-    // Where there are several workers, nothing of the two changes.
-    (parts[0].nodes, parts[0].moves) = (fresh, moves);
+    let ChangedSegments { fresh, new_routers, retiring, moves, in_turn, acts } = segments;
+    parts[0].in_turn = in_turn;
+    for (node, fresh) in fresh {
+        parts[node.worker as usize].nodes.push((node.place, fresh));
+    }
+    for (node, stand_in) in retiring {
+        parts[node.worker as usize].retiring.push((node.place, stand_in));
+    }
+    for (slot, node) in moves {
+        parts[node.worker as usize].moves.push((slot, node.place));
+    }
     for (worker, slot, port) in closed {
         parts[worker as usize].ports.push((slot, port));
     }
     for (node, act) in acts {
         parts[node.worker as usize].acts.push((node.place, act));
     }
-    let rewiring = Rewiring { map, before, parts };
-    Ok(Rewired { rewiring, layout: next, added, removed, new_ports: joining, old_ports: leaving, wanted })
+    let rewiring = Rewiring { map, before: map_before, parts };
+    Ok(Rewired {
+        rewiring,
+        layout: next,
+        added,
+        removed,
+        new_ports: joining,
+        old_ports: leaving,
+        new_routers,
+        wanted,
+    })
+}
+
+/// Links that leave.
+struct Leaving<'l> {
+    links: &'l [LinkRef],
+    /// Whether they send what they hold.
+    drained: bool,
+}
+
+/// A worker's part: its links, by index their `places` in the new plan, of which some are `added`.
+fn part(
+    (new, shards): (&Plan, &Shards),
+    layout: &mut Layout,
+    (worker, places): (u32, Vec<u32>),
+    added: &[u32],
+    leaving: &Leaving<'_>,
+) -> Part {
+    let several = layout.workers.len() > 1;
+    let indices = &mut layout.workers[worker as usize];
+    let longer = places.len() > indices.room;
+    if longer {
+        indices.room = Joining::room_for(places.len());
+    }
+    let gone = leaving.links.iter().filter(|link| link.worker() == worker);
+    let gone: Vec<u32> = gone.map(|link| link.local()).collect();
+    // No packet can be under way to them.
+    if layout.flat && !several && !leaving.drained {
+        indices.free.extend(&gone);
+    }
+    let own = |&place: &u32| layout.links[place as usize].worker() == worker;
+    let own: Vec<u32> = added.iter().copied().filter(own).collect();
+    let slots = own.iter().map(|&place| layout.links[place as usize].local()).collect();
+    Part {
+        wheel: longer.then_some(indices.room),
+        joining: Joining::new(links_of(new, &own), slots, places, longer),
+        leaving: gone,
+        drained: leaving.drained,
+        exact: !shards.flat,
+        ports_before: 0,
+        ports: Vec::new(),
+        nodes: Vec::new(),
+        retiring: Vec::new(),
+        moves: Vec::new(),
+        in_turn: None,
+        acts: Vec::new(),
+    }
 }
 
 /// What each stage of the plan adds and removes in virtual time, laid out at the start like `layout`.
@@ -156,26 +200,14 @@ fn kept(old: &Plan, layout: &Layout, new: &Plan) -> (Vec<Option<LinkRef>>, Vec<u
 }
 
 /// Checks what must be equal in both plans, and what the new one must not have.
-fn check(old: &Plan, new: &Plan, shards: &Shards) -> Result<(), CantRewire> {
+fn check(old: &Plan, new: &Plan, (before, after): (&Shards, &Shards)) -> Result<(), CantRewire> {
     let refused = |why: String| Err(CantRewire(why));
     if let Some(FixedDifference { what, reason }) = fixed_differences(old, new).into_iter().next() {
         return refused(format!("{what}: {reason}"));
     }
     check_ports(old, new)?;
-    let choices = |plan: &Plan| -> Vec<_> {
-        let names = |router: &longwire_scenario::Router| -> Vec<Box<str>> {
-            router.links.iter().map(|link| link.name.clone()).collect()
-        };
-        plan.routers.iter().map(names).collect()
-    };
-    if choices(old) != choices(new) {
-        return refused(
-            "it begins or ends at a router's own port, whose programs name links by number: start it again"
-                .into(),
-        );
-    }
     let several = old.engine.workers > 1;
-    if several && (has_fixed_workers(old, &Shards::of(old)) || has_fixed_workers(new, shards)) {
+    if several && (has_fixed_workers(old, before) || has_fixed_workers(new, after)) {
         return refused(
             "with several workers, links keep these where filters or programs send packets to other links, \
              links share a medium, or nodes decide in turn: write workers = 1, or start it again"

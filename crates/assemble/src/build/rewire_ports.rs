@@ -1,4 +1,5 @@
-//! Ports that join a running engine and leave it: those of hosts, and those that the scenario declares.
+//! Ports that join a running engine and leave it: those of hosts and routers, and those that the scenario
+//! declares.
 
 use super::layout::{CantRewire, Layout};
 use longwire_engine::{GONE_PORT, InnerPort, PortLocation, PortSetup};
@@ -23,11 +24,25 @@ pub(super) struct ChangedPorts {
     pub wanted: Vec<Wanted>,
 }
 
-/// Places of ports that `plan` has, and `other` has not.
+/// Places of ports that `plan` has, and `other` has not, or attached to something else.
 fn ports_not_in(plan: &Plan, other: &Plan) -> Vec<u16> {
-    let is_there = |plan: &Plan, at: usize| plan.ports.get(at).is_some_and(|port| !port.is_vacant());
-    let places = (0..plan.ports.len()).filter(|&at| is_there(plan, at) && !is_there(other, at));
-    places.map(|at| at as u16).collect()
+    let is_in_both = |at: usize, port: &Port| {
+        other.ports.get(at).is_some_and(|known| is_same((plan, port), (other, known)))
+    };
+    let there = plan.ports.iter().enumerate().filter(|(_, port)| !port.is_vacant());
+    there.filter(|(at, port)| !is_in_both(*at, port)).map(|(at, _)| at as u16).collect()
+}
+
+/// Whether two ports of one name are the same port. Settings that can't change have been compared.
+fn is_same((plan, port): (&Plan, &Port), (other, known): (&Plan, &Port)) -> bool {
+    let control = |plan: &Plan, port: &Port| {
+        port.attachment.control().map(|end| plan.routers[end.router as usize].name.clone())
+    };
+    let kind = |port: &Port| {
+        let Port { attachment, .. } = port;
+        (attachment.host().is_some(), attachment.driven().is_some(), attachment.far().is_some())
+    };
+    !known.is_vacant() && kind(port) == kind(known) && control(plan, port) == control(other, known)
 }
 
 fn ports_at<'p>(plan: &'p Plan, places: &'p [u16]) -> impl Iterator<Item = &'p Port> {
@@ -39,16 +54,20 @@ pub(super) fn check_ports(old: &Plan, new: &Plan) -> Result<(), CantRewire> {
     let refused = |why: String| Err(CantRewire(why));
     let (joining, leaving) = (ports_not_in(new, old), ports_not_in(old, new));
     let mut changing = ports_at(new, &joining).chain(ports_at(old, &leaving));
-    if let Some(port) = changing.find(|port| port.router.is_some() || !port.attachment.is_outer()) {
-        return refused(format!(
-            "\"{}\" is a router's port, which is fixed when the instance starts: start it again",
-            port.name
-        ));
-    }
-    let mut changing = ports_at(new, &joining).chain(ports_at(old, &leaving));
     if let Some(port) = changing.find(|port| port.queues > 1) {
         return refused(format!(
             "port \"{}\" has several queues, at several workers: write queues = 1, or start it again",
+            port.name
+        ));
+    }
+    let stays = |port: &&Port| {
+        let router = port.router.map(|router| &new.routers[router as usize].name);
+        router.is_some_and(|name| old.routers.iter().any(|router| router.name == *name))
+    };
+    if let Some(port) = ports_at(new, &joining).find(stays) {
+        return refused(format!(
+            "\"{}\" is a port of a router that stays, and would be attached to something else: remove the \
+             router with it, and then add both",
             port.name
         ));
     }
@@ -59,6 +78,18 @@ pub(super) fn check_ports(old: &Plan, new: &Plan) -> Result<(), CantRewire> {
 pub(super) fn changed_ports(old: &Plan, new: &Plan, layout: &mut Layout) -> ChangedPorts {
     let (joining, leaving) = (ports_not_in(new, old), ports_not_in(old, new));
     let mut changed = ChangedPorts { joining, leaving, closed: Vec::new(), wanted: Vec::new() };
+    let mut free: Vec<(u32, u32)> = Vec::new();
+    for &place in &changed.leaving {
+        let PortLocation { worker, slot, .. } = layout.port_locations[usize::from(place)];
+        let port = Box::new(InnerPort::removed());
+        // It receives nothing that a node would decide about.
+        changed.closed.push((worker, slot, PortSetup { place: GONE_PORT, node: 0, port }));
+        let gone = *layout.slots[worker as usize].gone.get_or_insert(slot);
+        if gone != slot {
+            free.push((worker, slot));
+        }
+        layout.port_locations[usize::from(place)].slot = gone;
+    }
     for &place in &changed.joining {
         let node = layout.nodes[new.ports[usize::from(place)].segment as usize];
         let slot = layout.slots[node.worker as usize].take();
@@ -68,18 +99,7 @@ pub(super) fn changed_ports(old: &Plan, new: &Plan, layout: &mut Layout) -> Chan
         layout.port_locations[at] = home;
         changed.wanted.push(Wanted { worker: node.worker, place, slot, node: node.place });
     }
-    for &place in &changed.leaving {
-        let PortLocation { worker, slot, .. } = layout.port_locations[usize::from(place)];
-        let port = Box::new(InnerPort::removed());
-        // It receives nothing that a node would decide about.
-        changed.closed.push((worker, slot, PortSetup { place: GONE_PORT, node: 0, port }));
-        let slots = &mut layout.slots[worker as usize];
-        let gone = *slots.gone.get_or_insert(slot);
-        if gone != slot {
-            // Another port may have this index from the next time on.
-            slots.free.push(slot);
-        }
-        layout.port_locations[usize::from(place)].slot = gone;
-    }
+    // Other ports may have these indices from the next time on.
+    free.into_iter().for_each(|(worker, slot)| layout.slots[worker as usize].free.push(slot));
     changed
 }

@@ -1,27 +1,35 @@
-//! Bridges that join a running engine, leave it, are joined by links and parted: which node each segment of
-//! the next plan has, and what these are told.
+//! Bridges and routers that join a running engine and leave it, and bridges that are joined by links and
+//! parted: which node each segment of the next plan has, and what these are told.
 
-use super::assign;
 use super::layout::{CantRewire, Layout};
 use super::shards::Shards;
+use super::{assign, routers};
 use longwire_block::Node;
-use longwire_engine::{AtNode, NodeRef};
-use longwire_router::Bridge;
+use longwire_engine::{AtNode, InTurn, NodeRef, RetiredNode};
+use longwire_router::{Bridge, Router};
 use longwire_scenario::{Plan, Segment};
 use std::any::Any;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 
-/// What changed segments mean for the worker.
+/// What changed segments mean for workers.
 #[derive(Default)]
 pub(super) struct ChangedSegments {
-    /// Nodes that join, by the index at the worker.
-    pub fresh: Vec<(u32, Box<dyn Node>)>,
-    /// Ports that belong to another node: the index of each, and that of its node.
-    pub moves: Vec<(u32, u32)>,
+    /// Nodes that join.
+    pub fresh: Vec<(NodeRef, Box<dyn Node>)>,
+    /// Routers among them, by place in the new plan.
+    pub new_routers: Vec<u32>,
+    /// Routers that leave, and what takes their places.
+    pub retiring: Vec<(NodeRef, Box<RetiredNode>)>,
+    /// Ports that belong to another node of their worker: the index of each, and the node.
+    pub moves: Vec<(u32, NodeRef)>,
+    /// The nodes that decide in turn from then on, with one worker.
+    pub in_turn: Option<InTurn>,
     pub acts: Vec<(NodeRef, AtNode)>,
 }
 
-/// By a new segment's index: the old segment whose node it takes over. A router's is the router's; bridges
-/// take the one with which they share most ports, or a bridge.
+/// By a new segment's index: the old segment whose node it takes over. A router takes that of its name,
+/// bridges the one with which they share most ports, or a bridge.
 fn successors(old: &Plan, new: &Plan) -> Vec<Option<usize>> {
     let mut taken = vec![false; old.segments.len()];
     let mut all = Vec::with_capacity(new.segments.len());
@@ -35,7 +43,10 @@ fn successors(old: &Plan, new: &Plan) -> Vec<Option<usize>> {
             (ports, bridges.count())
         };
         let is_it = |other: &Segment| match segment.router {
-            Some(router) => other.router == Some(router),
+            Some(router) => {
+                let known = other.router.map(|known| &old.routers[known as usize].name);
+                known == Some(&new.routers[router as usize].name)
+            }
             None => other.router.is_none() && shared(other) != (0, 0),
         };
         let found = old.segments.iter().enumerate().filter(|(at, other)| !taken[*at] && is_it(other));
@@ -52,73 +63,142 @@ fn successors(old: &Plan, new: &Plan) -> Vec<Option<usize>> {
 /// The nodes of the new plan's segments, put down in the `layout`, and what changes for ports that stay.
 ///
 /// # Errors
-/// If bridges change where several workers have them, or one would begin or cease to decide in turn.
+/// If ports would move to another worker, or a router can't be made.
 pub(super) fn changed_segments(
     old: &Plan,
     new: &Plan,
-    (before, after): (&Shards, &Shards),
+    shards: &Shards,
     layout: &mut Layout,
 ) -> Result<ChangedSegments, CantRewire> {
     let mut changed = ChangedSegments::default();
     let there = std::mem::take(&mut layout.nodes);
+    let several = layout.workers.len() > 1;
     let kept = successors(old, new);
-    let mut orphans: Vec<u32> = Vec::new();
-    for (at, node) in there.iter().enumerate().filter(|(at, _)| !kept.contains(&Some(*at))) {
-        if before.in_turn[at] {
-            return Err(in_turn());
+    layout.free_retired_nodes();
+    let mut orphans: Vec<NodeRef> = Vec::new();
+    for (at, &node) in there.iter().enumerate().filter(|(at, _)| !kept.contains(&Some(*at))) {
+        if old.segments[at].router.is_none() {
+            orphans.push(node);
+            continue;
         }
-        orphans.push(node.place);
+        let (stand_in, gone) = RetiredNode::new();
+        changed.retiring.push((node, stand_in));
+        layout.retired.push((node, gone));
+    }
+    if !several {
+        layout.free_nodes.append(&mut orphans);
     }
     for (index, (segment, kept)) in new.segments.iter().zip(&kept).enumerate() {
-        let fresh = || -> Box<dyn Node> { Box::new(assign::bridge(new, index as u32, segment)) };
-        if kept.is_some_and(|at| before.in_turn[at]) != after.in_turn[index] {
-            return Err(in_turn());
-        }
         let Some(kept) = *kept else {
-            let place = orphans.pop().or_else(|| layout.free_nodes.pop()).unwrap_or_else(|| {
-                layout.node_count += 1;
-                layout.node_count - 1
-            });
-            changed.fresh.push((place, fresh()));
-            layout.nodes.push(NodeRef { worker: 0, place });
+            let stays =
+                |place: &&u16| old.ports.get(usize::from(**place)).is_some_and(|port| !port.is_vacant());
+            let first = segment.ports.iter().find(stays);
+            let own = first.map(|&place| layout.port_locations[usize::from(place)].worker);
+            let at = layout.take_node(own.unwrap_or(shards.segment_workers[index]));
+            changed.fresh.push((at, node(new, index, segment)?));
+            changed.new_routers.extend(segment.router);
+            layout.nodes.push(at);
             continue;
         };
         layout.nodes.push(there[kept]);
-        if segment.router.is_none() {
-            changed.acts.extend(bridge_act((old, kept), (new, index), there[kept]));
-        }
+        let act = match (old.segments[kept].router, segment.router) {
+            (Some(was), Some(is)) => router_act((old, was), (new, is)),
+            _ => bridge_act((old, kept), (new, index)),
+        };
+        changed.acts.extend(act.map(|act| (there[kept], act)));
     }
+    // With several workers ports still use these when the new nodes are there already.
     layout.free_nodes.extend(orphans);
-    for (place, port) in new.ports.iter().enumerate().filter(|(_, port)| !port.is_vacant()) {
-        let Some(was) = old.ports.get(place).filter(|port| !port.is_vacant()) else { continue };
-        let (from, to) = (there[was.segment as usize], layout.nodes[port.segment as usize]);
-        if from.place != to.place {
-            changed.moves.push((layout.port_locations[place].slot, to.place));
-        }
-    }
-    let several = layout.workers.len() > 1;
-    if several && !(changed.fresh.is_empty() && changed.moves.is_empty() && layout.nodes == there) {
-        return Err(CantRewire(
-            "bridges come and go, are joined and parted at one worker only: write workers = 1, or start it \
-             again"
-                .into(),
-        ));
+    changed.moves = moves((old, &there), new, layout)?;
+    if !several {
+        let decide = shards.in_turn.iter().zip(&layout.nodes).filter(|(in_turn, _)| **in_turn);
+        let places = decide.map(|(_, node)| node.place).collect();
+        changed.in_turn = Some(InTurn { nodes: layout.node_counts[0] as usize, places });
     }
     Ok(changed)
 }
 
-fn in_turn() -> CantRewire {
-    let why =
-        "with it bridges or routers would decide about each packet in turn, or cease to: start it again";
-    CantRewire(why.into())
+/// The ports that stay and belong to another node.
+///
+/// # Errors
+/// If one is at another worker than that node, or at several.
+fn moves(
+    (old, there): (&Plan, &[NodeRef]),
+    new: &Plan,
+    layout: &Layout,
+) -> Result<Vec<(u32, NodeRef)>, CantRewire> {
+    let mut moves = Vec::new();
+    for (place, port) in new.ports.iter().enumerate().filter(|(_, port)| !port.is_vacant()) {
+        let Some(was) = old.ports.get(place).filter(|port| !port.is_vacant()) else { continue };
+        let (from, to) = (there[was.segment as usize], layout.nodes[port.segment as usize]);
+        if from == to {
+            continue;
+        }
+        let home = layout.port_locations[place];
+        if home.worker != to.worker || home.queues > 1 {
+            return Err(CantRewire(format!(
+                "\"{}\" would be at the same bridge or router as ports of another worker: write workers = 1, \
+                 or start it again",
+                port.name
+            )));
+        }
+        moves.push((home.slot, to));
+    }
+    Ok(moves)
+}
+
+/// The node of a segment that joins.
+fn node(plan: &Plan, index: usize, segment: &Segment) -> Result<Box<dyn Node>, CantRewire> {
+    let Some(router) = segment.router else {
+        return Ok(Box::new(assign::bridge(plan, index as u32, segment)));
+    };
+    let made = routers::router(plan, router).map_err(|error| CantRewire(error.to_string()))?;
+    Ok(Box::new(made))
+}
+
+impl Layout {
+    /// Makes places of routers that have given up all that they kept usable again.
+    fn free_retired_nodes(&mut self) {
+        let left = self.retired.extract_if(.., |(_, gone)| gone.load(Ordering::Acquire));
+        self.free_nodes.extend(left.map(|(node, _)| node));
+    }
+
+    /// A place at a worker for a node that joins: of those to be used again first.
+    fn take_node(&mut self, worker: u32) -> NodeRef {
+        if let Some(at) = self.free_nodes.iter().rposition(|node| node.worker == worker) {
+            return self.free_nodes.remove(at);
+        }
+        let count = &mut self.node_counts[worker as usize];
+        *count += 1;
+        NodeRef { worker, place: *count - 1 }
+    }
+}
+
+/// What a router is told that goes on, if other stations are near it.
+fn router_act((old, before): (&Plan, u32), (new, after): (&Plan, u32)) -> Option<AtNode> {
+    let stations = |plan: &Plan, router: u32| -> HashMap<_, _> {
+        let all = routers::stations(plan, &plan.routers[router as usize]).into_iter();
+        all.map(|(port, address, mac)| ((port, address), mac)).collect()
+    };
+    let (was, is) = (stations(old, before), stations(new, after));
+    let mut gone: Vec<_> = was.keys().filter(|at| !is.contains_key(*at)).copied().collect();
+    let mut fresh: Vec<_> = is.into_iter().filter(|(at, mac)| was.get(at) != Some(mac)).collect();
+    if gone.is_empty() && fresh.is_empty() {
+        return None;
+    }
+    gone.sort_unstable();
+    fresh.sort_unstable();
+    Some(Box::new(move |node, _| {
+        let node: &mut dyn Any = node;
+        let Some(router) = node.downcast_mut::<Router>() else { return };
+        // One that packets wait for, or for which there is no room, is resolved.
+        gone.iter().for_each(|(port, address)| _ = router.forget_neighbour(*port, *address));
+        fresh.iter().for_each(|((port, address), mac)| _ = router.set_neighbour(*port, *address, *mac));
+    }))
 }
 
 /// What a bridge is told that goes on, if anything is new for it.
-fn bridge_act(
-    (old, before): (&Plan, usize),
-    (new, after): (&Plan, usize),
-    node: NodeRef,
-) -> Option<(NodeRef, AtNode)> {
+fn bridge_act((old, before): (&Plan, usize), (new, after): (&Plan, usize)) -> Option<AtNode> {
     let (was, is) = (&old.segments[before], &new.segments[after]);
     let kind = |plan: &Plan, segment: &Segment| {
         let declared = segment.bridges.iter().any(|&bridge| plan.bridges[bridge as usize].declared);
@@ -135,16 +215,16 @@ fn bridge_act(
     let joined = is.ports.iter().filter(|place| was.ports.binary_search(place).is_err());
     let joined = joined.map(|&place| (&new.ports[usize::from(place)], place));
     let hosts = joined.filter(|(port, _)| port.attachment.host().is_some());
-    let hosts: Vec<_> = hosts.map(|(port, place)| (port.mac.0, place)).collect();
-    let act: AtNode = Box::new(move |node, _| {
+    let mut known: Vec<_> = hosts.map(|(port, place)| (place, port.mac.0)).collect();
+    known.extend(routers::near(new, &is.ports));
+    Some(Box::new(move |node, _| {
         let node: &mut dyn Any = node;
         let Some(bridge) = node.downcast_mut::<Bridge>() else { return };
         if forgets {
             std::mem::swap(bridge, &mut fresh);
         } else {
             bridge.exchange_ports(&mut fresh);
-            hosts.iter().for_each(|(mac, port)| bridge.expect(*mac, *port));
+            known.iter().for_each(|(port, mac)| bridge.expect(*mac, *port));
         }
-    });
-    Some((node, act))
+    }))
 }

@@ -150,7 +150,7 @@ fn control(port: &longwire_scenario::RouterPort) -> Option<ControlPort> {
 
 /// Neighbours that a router need not resolve: those in the file, the plan's stations at its ports, and the
 /// ends of traffic sources there, which never answer.
-fn stations(plan: &Plan, router: &Router) -> Vec<(u16, IpAddr, [u8; 6])> {
+pub(super) fn stations(plan: &Plan, router: &Router) -> Vec<(u16, IpAddr, [u8; 6])> {
     let mut known: Vec<(u16, IpAddr, [u8; 6])> = Vec::new();
     for port in &router.ports {
         match plan.ports[usize::from(port.place)].attachment.far() {
