@@ -1,11 +1,11 @@
-//! `longwire ctl apply` and SIGHUP, where files add and remove links and hosts.
+//! `longwire ctl apply` and SIGHUP, where files add and remove links, hosts, ports and routers.
 
 mod support;
 
 use longwire_lab::Lab;
 use serde_json::Value;
 use std::process::{Child, Stdio};
-use support::lab::can_make_labs;
+use support::lab::{are_available, can_make_labs};
 use support::service::Service;
 use support::{Folder, json, row, stderr, stdout};
 
@@ -264,6 +264,144 @@ fn hosts_and_bridges_come_and_go_beside_a_router() {
     }
     lost_nothing(beside);
     let stats = json(&service.ctl(&["stats", &name, "--json"]), 0);
+    assert_eq!(row(&stats, "packets accounted for")["pass"], Value::Bool(true));
+    assert_eq!(service.end(), Some(0));
+}
+
+/// Routers come and go by command and by file, one with a control plane, and nothing is lost beside them.
+#[test]
+fn routers_come_and_go_and_nothing_is_lost_beside_them() {
+    let can = longwire_lab::abilities();
+    let needed = [&can.root, &can.namespaces, &can.tap];
+    if !are_available("routers_come_and_go_and_nothing_is_lost_beside_them", &needed) {
+        return;
+    }
+    let folder = Folder::new("apply-routers");
+    let name = format!("tq{}", std::process::id());
+    let host = |name: &str, net: u32, last: u32, bridge: &str| {
+        format!(
+            "[[host]]\nname = \"{name}\"\naddress = \"10.0.{net}.{last}/24\"\ngateway = \"10.0.{net}.1\"\n\
+             bridge = \"{bridge}\"\n\n"
+        )
+    };
+    let base = "[[bridge]]\nname = \"x\"\n\n[[bridge]]\nname = \"y\"\n\n".to_owned()
+        + &host("a", 1, 2, "x")
+        + &host("b", 1, 3, "x")
+        + &host("c", 2, 2, "y");
+    let ports = "[{ port = \"rx\", bridge = \"x\", addresses = \"10.0.1.1/24\" }, \
+        { port = \"ry\", bridge = \"y\", addresses = \"10.0.2.1/24\" }]";
+    let file = folder.write("net.toml", &base);
+    let service = Service::start(&folder, &[&format!("{name}={file}")]);
+    let beside = ping(&name, "a", "10.0.1.3", 400);
+    let ctl = |words: &[&str]| {
+        let output = service.ctl(&[words, &["--instance", &name]].concat());
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+        stdout(&output)
+    };
+    for _ in 0..2 {
+        assert_eq!(ctl(&["add", "router", "r", &format!("ports={ports}")]).trim(), "added router r");
+        lost_nothing(ping(&name, "a", "10.0.2.2", 3));
+        assert!(ctl(&["route", "list", "r"]).contains("10.0.2.0/24"));
+        ctl(&["set", "r", "route.10.8.0.0/16=via 10.0.2.2"]);
+        assert_eq!(ctl(&["remove", "r"]).trim(), "removed router r");
+        assert!(!service.ctl(&["route", "list", "r", "--instance", &name]).status.success());
+    }
+    // What a program names by number, and what a router is made of, stays.
+    let router = format!("[[router]]\nname = \"r\"\ncontrol-plane = \"netns\"\nports = {ports}\n");
+    let with = folder.write("with.toml", format!("{base}{router}"));
+    let apply = |file: &str| {
+        let output = service.ctl(&["apply", file, &name]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(service.ctl(&["diff", file, &name]).status.success());
+    };
+    for _ in 0..2 {
+        apply(&with);
+        lost_nothing(ping(&name, "b", "10.0.2.2", 3));
+        // Routes of its namespace are the router's.
+        let lab = Lab::open(&name).unwrap();
+        let mut add = lab.host("r").unwrap().command("ip").unwrap();
+        let added = add.args(["route", "add", "10.7.0.0/16", "via", "10.0.2.2"]).status().unwrap();
+        assert!(added.success());
+        while !ctl(&["route", "list", "r"]).contains("10.7.0.0/16") {}
+        let other = folder.write("other.toml", format!("{base}{}", router.replace("10.0.2.1", "10.0.2.9")));
+        let refused = stderr(&service.ctl(&["apply", &other, &name]));
+        assert!(refused.contains("router \"r\": its addresses or other fixed settings differ"), "{refused}");
+        apply(&file);
+        assert!(Lab::open(&name).unwrap().host("r").is_err());
+    }
+    lost_nothing(beside);
+    let stats = json(&service.ctl(&["stats", &name, "--json"]), 0);
+    assert_eq!(row(&stats, "packets accounted for")["pass"], Value::Bool(true));
+    assert_eq!(service.end(), Some(0));
+    assert!(!Lab::list().unwrap().iter().any(|lab| lab.instance == name));
+}
+
+/// A host that a file replaces by a port of its name is another attachment, in the running net too.
+#[test]
+fn a_host_becomes_a_port_of_its_name_and_a_host_again() {
+    let can = longwire_lab::abilities();
+    let needed = [&can.root, &can.namespaces, &can.tap];
+    if !are_available("a_host_becomes_a_port_of_its_name_and_a_host_again", &needed) {
+        return;
+    }
+    let folder = Folder::new("apply-kinds");
+    let (name, tap) = (format!("tk{}", std::process::id()), format!("lwk{}", std::process::id()));
+    let host =
+        |name: &str, last: u32| format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.0.{last}/24\"\n\n");
+    let rest = host("a", 1) + "[[link]]\nname = \"ac\"\nbetween = [\"a\", \"c\"]\ndelay = \"1 ms\"\n\n";
+    let hosts = folder.write("hosts.toml", format!("{rest}{}", host("c", 3)));
+    let port = format!("{rest}[[port]]\nname = \"c\"\ndriver = \"tap\"\ninterface = \"{tap}\"\n");
+    let port = folder.write("port.toml", port);
+    let service = Service::start(&folder, &[&format!("{name}={hosts}")]);
+    let there = || {
+        let has_tap = std::path::Path::new("/sys/class/net").join(&tap).exists();
+        (Lab::open(&name).unwrap().host("c").is_ok(), has_tap)
+    };
+    for _ in 0..2 {
+        lost_nothing(ping(&name, "a", "10.0.0.3", 3));
+        assert_eq!(there(), (true, false));
+        let diff = stdout(&service.ctl(&["diff", &port, &name]));
+        assert_eq!(diff.trim(), "host c: removed\nport c: added");
+        for (file, wanted) in [(&port, (false, true)), (&hosts, (true, false))] {
+            let output = service.ctl(&["apply", file, &name]);
+            assert!(output.status.success(), "{}", stderr(&output));
+            assert!(service.ctl(&["diff", file, &name]).status.success());
+            assert_eq!(there(), wanted);
+        }
+    }
+    lost_nothing(ping(&name, "a", "10.0.0.3", 3));
+    let stats = json(&service.ctl(&["stats", &name, "--json"]), 0);
+    assert_eq!(row(&stats, "packets accounted for")["pass"], Value::Bool(true));
+    assert_eq!(service.end(), Some(0));
+}
+
+/// A port that records is added and removed: its capture is complete then, and another port replays it.
+#[test]
+fn ports_that_record_and_replay_come_and_go() {
+    let folder = Folder::new("apply-captures");
+    let service = Service::start(&folder, &[&folder.write("net.toml", SOURCES)]);
+    let (file, unknown) = (folder.text("seen.pcap"), folder.text("missing.pcap"));
+    let ctl = |words: &[&str]| {
+        let output = service.ctl(words);
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+    };
+    let frames = |port: &str, field: &str| {
+        let stats = json(&service.ctl(&["stats", "--json"]), 0);
+        row(&stats, port)[field].as_u64().unwrap_or_default()
+    };
+    ctl(&["add", "port", "record", "driver=pcap", &format!("output={file}")]);
+    // The source's frames go there from now on.
+    ctl(&["set", "video", "to=record", "destination=10.0.1.9"]);
+    while frames("record", "out_frames") < 20 {}
+    ctl(&["set", "video", "to=b", "destination=10.0.1.2"]);
+    ctl(&["remove", "record"]);
+    let recorded = std::fs::read(&file).unwrap();
+    assert!(recorded.len() > 20 * 60, "{} bytes", recorded.len());
+    let refused = service.ctl(&["add", "port", "replay", "driver=pcap", &format!("input={unknown}")]);
+    assert!(stderr(&refused).contains("missing.pcap"), "{}", stderr(&refused));
+    ctl(&["add", "port", "replay", "driver=pcap", &format!("input={file}")]);
+    while frames("replay", "in_frames") < 20 {}
+    let stats = json(&service.ctl(&["stats", "--json"]), 0);
     assert_eq!(row(&stats, "packets accounted for")["pass"], Value::Bool(true));
     assert_eq!(service.end(), Some(0));
 }

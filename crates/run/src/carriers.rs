@@ -17,6 +17,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// An interface for a router's own port.
 #[derive(Debug)]
 pub struct Wire {
+    /// The port's place in the plan.
+    port: u16,
     /// Places in the plan of the links that leave the port, and of those that lead to it.
     out: Vec<usize>,
     back: Vec<usize>,
@@ -34,7 +36,13 @@ impl Wire {
             links.filter(|(_, link)| end(link) == End::Port(place)).map(|(at, _)| at).collect::<Vec<_>>()
         };
         let (out, back) = (that(|link| link.from), that(|link| link.to));
-        (!out.is_empty() && !back.is_empty()).then_some(Self { out, back, index, has_carrier: true })
+        (!out.is_empty() && !back.is_empty()).then_some(Self {
+            port: place,
+            out,
+            back,
+            index,
+            has_carrier: true,
+        })
     }
 
     /// Whether it should have a carrier; `up` tells which links are up, by place.
@@ -53,6 +61,8 @@ pub struct CarrierCounts {
 /// The interfaces of a namespace.
 #[derive(Debug)]
 pub struct Wires {
+    /// The name of its router.
+    pub router: String,
     /// Handle to change their carriers.
     pub carriers: Carriers,
     /// The interfaces.
@@ -62,6 +72,15 @@ pub struct Wires {
 }
 
 impl Wires {
+    /// Finds the links of the wires in another plan.
+    pub fn follow_plan(&mut self, plan: &Plan) {
+        let again = |wire: &Wire| {
+            let found = Wire::of(plan, wire.port, wire.index)?;
+            Some(Wire { has_carrier: wire.has_carrier, ..found })
+        };
+        self.wires = self.wires.iter().filter_map(again).collect();
+    }
+
     fn follow(&mut self, up: impl Fn(usize) -> bool) {
         for wire in &mut self.wires {
             let on = wire.is_up(&up);
@@ -80,7 +99,7 @@ impl Wires {
 #[derive(Debug)]
 pub struct CarrierWatch {
     end: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Vec<Wires>>>,
 }
 
 impl CarrierWatch {
@@ -105,12 +124,18 @@ impl CarrierWatch {
                     all.iter_mut().for_each(|wires| wires.follow(is_up));
                 }
                 if ended.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
-                    return;
+                    return all;
                 }
             }
         };
         let thread = std::thread::Builder::new().name("carriers".into()).spawn(follow).ok()?;
         Some(Self { end: Some(end), thread: Some(thread) })
+    }
+
+    /// Ends the thread, and returns what it followed.
+    pub fn end(mut self) -> Vec<Wires> {
+        self.end = None;
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
 }
 

@@ -15,7 +15,7 @@ use longwire_report::Row;
 use longwire_router::{Member, RouteHops, Router as Node};
 use longwire_scenario::{Network, Plan, Router, RouterRoute, gateway_of};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The lab's specification of a router's namespace.
 ///
@@ -46,10 +46,34 @@ pub fn open_port(lab: &Lab, name: &str, router: &Router, port: u32) -> anyhow::R
     made.with_context(|| format!("the control plane of router \"{}\"", router.name))
 }
 
+/// A control plane whose namespace is configured, and which is not mirrored yet.
+#[derive(Debug)]
+pub(crate) struct ConfiguredPlane {
+    name: String,
+    pairs: Vec<Pair>,
+    carriers: Carriers,
+}
+
+impl ConfiguredPlane {
+    /// Sets addresses and routes in the namespace of a router, whose interfaces are open.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub(crate) fn of(router: &Router, lab: &Lab) -> anyhow::Result<Self> {
+        let host = lab.host(&router.name)?;
+        let (ports, routes) = specs(router)?;
+        let indices = host.run(|| configure(&ports, &routes))?;
+        let indices = indices.with_context(|| format!("the control plane of router \"{}\"", router.name))?;
+        let places = router.ports.iter().map(|port| port.place);
+        let pairs = indices.into_iter().zip(places).map(|(index, port)| Pair { index, port }).collect();
+        Ok(Self { name: router.name.to_string(), pairs, carriers: Carriers::of(host.namespace())? })
+    }
+}
+
 /// The control planes of a run; none if its routers have none.
 #[derive(Debug, Default)]
 pub struct ControlPlanes {
-    planes: Vec<MirroredRouter>,
+    planes: Mutex<Vec<MirroredRouter>>,
     /// The thread that follows the state of links.
     carriers: Mutex<Option<CarrierWatch>>,
 }
@@ -57,54 +81,76 @@ pub struct ControlPlanes {
 #[derive(Debug)]
 struct MirroredRouter {
     name: String,
-    /// The mirror while it runs, and its final statistics.
-    mirror: Mutex<(Option<Mirror>, MirrorStats)>,
+    /// The mirror while it runs.
+    mirror: Option<Mirror>,
+    /// Its statistics at the end.
+    ended: MirrorStats,
     carriers: Arc<CarrierCounts>,
 }
 
+/// A running engine, with its references to the routers and links of a plan.
+#[derive(Clone, Copy)]
+pub(crate) struct MirroredEngine<'e> {
+    pub(crate) remote: &'e Remote,
+    pub(crate) routers: &'e [NodeRef],
+    pub(crate) links: &'e [LinkRef],
+}
+
 impl ControlPlanes {
-    /// Sets addresses and routes in the namespaces of the plan's routers, and begins to mirror them into the
-    /// routers at `refs`. From then on interfaces have a carrier while the links of their ports, at `links`,
-    /// are up.
+    /// Sets addresses and routes in the namespaces of the plan's routers, and begins to mirror them. From
+    /// then on interfaces have a carrier while the links of their ports are up.
     ///
     /// # Errors
     /// The kernel's error.
-    pub fn start(
+    pub(crate) fn start(plan: &Plan, lab: Option<&Lab>, engine: MirroredEngine<'_>) -> anyhow::Result<Self> {
+        let planes = Self::default();
+        let configured = |router| {
+            let lab = lab.context("the routers' namespaces are not up")?;
+            ConfiguredPlane::of(router, lab)
+        };
+        let all = plan.control_planes().map(configured).collect::<anyhow::Result<_>>()?;
+        planes.follow(plan, (lab, all), engine)?;
+        Ok(planes)
+    }
+
+    /// Brings the control planes to another plan: ends those of routers that are gone, and begins with those
+    /// that are `joining`, whose namespaces are in the `lab`.
+    ///
+    /// # Errors
+    /// A namespace can't be listened to.
+    pub(crate) fn follow(
+        &self,
         plan: &Plan,
-        lab: Option<&Lab>,
-        remote: &Remote,
-        (refs, links): (&[NodeRef], &[LinkRef]),
-    ) -> anyhow::Result<Self> {
-        let (mut planes, mut all) = (Vec::new(), Vec::new());
-        for (router, &node) in plan.routers.iter().zip(refs).filter(|(router, _)| router.control) {
-            let host = lab.context("the routers' namespaces are not up")?.host(&router.name)?;
-            let (ports, routes) = specs(router)?;
-            let indices = host.run(|| configure(&ports, &routes))?;
-            let indices =
-                indices.with_context(|| format!("the control plane of router \"{}\"", router.name))?;
-            let places = router.ports.iter().map(|port| port.place);
-            let pairs: Vec<_> =
-                indices.into_iter().zip(places).map(|(index, port)| Pair { index, port }).collect();
-            let target = RemoteRouter { remote: remote.clone(), node };
-            let mirror = Mirror::start(host.namespace(), &pairs, Box::new(target))?;
-            let mirror = Mutex::new((Some(mirror), MirrorStats::default()));
-            let counts = Arc::<CarrierCounts>::default();
-            let wires = pairs.iter().filter_map(|pair| Wire::of(plan, pair.port, pair.index)).collect();
-            let carriers = Carriers::of(host.namespace())?;
-            all.push(Wires { carriers, wires, counts: Arc::clone(&counts) });
-            planes.push(MirroredRouter { name: router.name.to_string(), mirror, carriers: counts });
+        (lab, joining): (Option<&Lab>, Vec<ConfiguredPlane>),
+        engine: MirroredEngine<'_>,
+    ) -> anyhow::Result<()> {
+        let mut planes = self.planes();
+        let is_there = |name: &str| plan.control_planes().any(|router| *router.name == *name);
+        if joining.is_empty() && planes.iter().all(|plane| is_there(&plane.name)) {
+            return Ok(());
         }
-        let carriers = Mutex::new(CarrierWatch::start(all, links, remote.clone()));
-        Ok(Self { planes, carriers })
+        let mut watch = self.carriers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = watch.take().map(CarrierWatch::end).unwrap_or_default();
+        planes.retain(|plane| is_there(&plane.name));
+        all.retain(|wires| is_there(&wires.router));
+        all.iter_mut().for_each(|wires| wires.follow_plan(plan));
+        let joined: anyhow::Result<()> = joining.into_iter().try_for_each(|joining| {
+            let lab = lab.context("the routers' namespaces are not up")?;
+            let (plane, wires) = joining.mirror(plan, lab, engine)?;
+            planes.push(plane);
+            all.push(wires);
+            Ok(())
+        });
+        *watch = CarrierWatch::start(all, engine.links, engine.remote.clone());
+        joined
     }
 
     /// Stops mirroring. Statistics remain available.
     pub fn end(&self) {
         *self.carriers.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        for plane in &self.planes {
-            let mut mirror = plane.mirror.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(ended) = mirror.0.take() {
-                mirror.1 = ended.stats();
+        for plane in &mut *self.planes() {
+            if let Some(ended) = plane.mirror.take() {
+                plane.ended = ended.stats();
             }
         }
     }
@@ -112,8 +158,7 @@ impl ControlPlanes {
     /// A row for each: the router's routes, and their changes.
     pub fn rows(&self) -> Vec<Row> {
         let row = |plane: &MirroredRouter| {
-            let mirror = plane.mirror.lock().unwrap_or_else(PoisonError::into_inner);
-            let stats = mirror.0.as_ref().map_or(mirror.1, Mirror::stats);
+            let stats = plane.mirror.as_ref().map_or(plane.ended, Mirror::stats);
             let row = Row::new(&*plane.name, "routes").measured(stats.routes);
             let row = row.extra("kind", "control-plane");
             let counted = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -121,7 +166,33 @@ impl ControlPlanes {
             row.extra("carrier-changes", counted(&plane.carriers.changes))
                 .extra("carrier-refused", counted(&plane.carriers.refused))
         };
-        self.planes.iter().map(row).collect()
+        self.planes().iter().map(row).collect()
+    }
+
+    /// No holder of the lock panics.
+    fn planes(&self) -> MutexGuard<'_, Vec<MirroredRouter>> {
+        self.planes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ConfiguredPlane {
+    /// Begins to mirror the namespace into its router.
+    fn mirror(
+        self,
+        plan: &Plan,
+        lab: &Lab,
+        engine: MirroredEngine<'_>,
+    ) -> anyhow::Result<(MirroredRouter, Wires)> {
+        let Self { name, pairs, carriers } = self;
+        let mut routers = plan.routers.iter().zip(engine.routers);
+        let node = routers.find(|(router, _)| *router.name == *name).map(|(_, &node)| node);
+        let node = node.with_context(|| format!("there is no router \"{name}\""))?;
+        let target = RemoteRouter { remote: engine.remote.clone(), node };
+        let mirror = Some(Mirror::start(lab.host(&name)?.namespace(), &pairs, Box::new(target))?);
+        let counts = Arc::<CarrierCounts>::default();
+        let wires = pairs.iter().filter_map(|pair| Wire::of(plan, pair.port, pair.index)).collect();
+        let wires = Wires { router: name.clone(), carriers, wires, counts: Arc::clone(&counts) };
+        Ok((MirroredRouter { name, mirror, ended: MirrorStats::default(), carriers: counts }, wires))
     }
 }
 

@@ -9,12 +9,13 @@ use longwire_assemble::port_workers;
 use longwire_block::Port;
 use longwire_drivers::{Driver, Netns, Wire};
 use longwire_engine::InnerPort;
-use longwire_port::driver::pcap::{PcapPlan, PcapPort};
+use longwire_port::driver::pcap::{PcapPlan, PcapPort, first_stamp};
 use longwire_port::driver::source::{Flow, SourcePort};
 use longwire_port::driver::{HostEnd, Open, PortRequest, opener};
 use longwire_port::interface::namespace;
 use longwire_scenario::{DriverSettings, Plan, Source};
 use longwire_units::Nanos;
+use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -65,13 +66,7 @@ pub fn open_virtual(plan: &Plan, files: &PortFiles) -> anyhow::Result<OpenPorts>
     let origin = Origin { epoch: files.epoch.unwrap_or_default(), start_time: StartTime::at_zero() };
     let flows = flows(plan)?;
     let mut open = OpenPorts { ports: Vec::new(), watches: Vec::new() };
-    if let Some(router) = plan.control_planes().next() {
-        bail!(
-            "router \"{}\" has a control plane, whose programs have no part in virtual time: run it without \
-             --virtual, or take control-plane away and give the router its routes",
-            router.name
-        );
-    }
+    refuse_control_planes(plan)?;
     for (place, captures) in files.captures.iter().enumerate() {
         if !plan.ports[place].attachment.is_outer() {
             open.watches.push(None);
@@ -83,6 +78,21 @@ pub fn open_virtual(plan: &Plan, files: &PortFiles) -> anyhow::Result<OpenPorts>
         open.ports.push(Box::new(port));
     }
     Ok(open)
+}
+
+/// Checks that no router has a control plane, in virtual time.
+///
+/// # Errors
+/// One has.
+pub(crate) fn refuse_control_planes(plan: &Plan) -> anyhow::Result<()> {
+    if let Some(router) = plan.control_planes().next() {
+        bail!(
+            "router \"{}\" has a control plane, whose programs have no part in virtual time: run it without \
+             --virtual, or take control-plane away and give the router its routes",
+            router.name
+        );
+    }
+    Ok(())
 }
 
 /// Opens every port for a run in real time: interfaces, the wires of `hosts`, and replayed captures and
@@ -97,9 +107,7 @@ pub fn open_real(
     files: &PortFiles,
     mut own: OwnPorts,
 ) -> anyhow::Result<OpenPorts> {
-    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let now = Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX));
-    let origin = Origin { epoch: files.epoch.unwrap_or(now), start_time: StartTime::default() };
+    let origin = Origin { epoch: files.epoch.unwrap_or_else(now), start_time: StartTime::default() };
     let flows = flows(plan)?;
     let mut ports: Vec<Vec<Box<dyn Port>>> = plan.ports.iter().map(|_| Vec::new()).collect();
     let mut watches: Vec<Option<PortWatch>> = vec![None; plan.ports.len()];
@@ -139,11 +147,20 @@ pub(crate) fn open_added(
     mut hosts: Option<&mut TestHosts>,
 ) -> anyhow::Result<Vec<Box<dyn Port>>> {
     let mut ports: Vec<Vec<Box<dyn Port>>> = plan.ports.iter().map(|_| Vec::new()).collect();
+    let without =
+        places.iter().copied().filter(|&place| !plan.has_interface(&plan.ports[usize::from(place)]));
+    let mut replayed = open_replays(plan, without.collect())?;
     for &place in places {
         let place = usize::from(place);
         let port = &plan.ports[place];
+        if let Some(end) = port.attachment.control() {
+            let lab = hosts.as_deref().context("the routers' namespaces are not up")?.lab();
+            let tap = open_port(lab, &port.name, &plan.routers[end.router as usize], end.port)?;
+            ports[place] = vec![Box::new(tap)];
+            continue;
+        }
         if !plan.has_interface(port) {
-            ports[place] = open_sinks(plan, &[place as u16])?;
+            ports[place] = replayed.remove(&(place as u16)).into_iter().collect();
             continue;
         }
         let driver = plan.driver_of(port).context("a port with an interface has a driver")?;
@@ -157,7 +174,45 @@ pub(crate) fn open_added(
     Ok(opened)
 }
 
-/// Ports without interfaces that were added to a run: they receive, and send nothing.
+/// Ports without interfaces that were added to a run in real time: captures begin when they join.
+///
+/// # Errors
+/// A file is unusable.
+fn open_replays(plan: &Plan, places: Vec<u16>) -> anyhow::Result<HashMap<u16, Box<dyn Port>>> {
+    let outer = |place: &u16| plan.ports[usize::from(*place)].attachment.is_outer();
+    let (outer, inner): (Vec<u16>, Vec<u16>) = places.into_iter().partition(outer);
+    let inner = inner.into_iter().map(|place| {
+        let port = InnerPort::new(&plan.ports[usize::from(place)].name);
+        (place, Box::new(port) as Box<dyn Port>)
+    });
+    let mut ports: HashMap<_, _> = inner.collect();
+    if outer.is_empty() {
+        return Ok(ports);
+    }
+    let files = PortFiles::new(plan, &[], &[])?;
+    let mut first = None;
+    for &place in &outer {
+        let Captures { input, interface, .. } = &files.captures[usize::from(place)];
+        if let Some(input) = input {
+            first = [first, first_stamp(input, interface.clone())?].into_iter().flatten().min();
+        }
+    }
+    let origin = Origin { epoch: first.unwrap_or_else(now), start_time: StartTime::default() };
+    for place in outer {
+        let at = usize::from(place);
+        let port = open_replay(plan, at, &files.captures[at], &[], &origin)?;
+        ports.insert(place, Box::new(port));
+    }
+    Ok(ports)
+}
+
+/// The time since 1970.
+fn now() -> Nanos {
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Ports that were added to a run in virtual time: they receive, and send nothing, or are a router's own.
 ///
 /// # Errors
 /// If a port is to read or write a capture.
@@ -169,10 +224,14 @@ pub(crate) fn open_sinks(plan: &Plan, places: &[u16]) -> anyhow::Result<Vec<Box<
     let origin = Origin { epoch: Nanos::ZERO, start_time: StartTime::at_zero() };
     let open = |&place: &u16| {
         let place = usize::from(place);
+        if plan.ports[place].attachment.far().is_some() {
+            return Ok(Box::new(InnerPort::new(&plan.ports[place].name)) as Box<dyn Port>);
+        }
         let captures = &files.captures[place];
         ensure!(
             captures.input.is_none() && captures.output.is_none(),
-            "port \"{}\" would read or write a capture, which begins with the run: start it again",
+            "port \"{}\" would read or write a capture, which begins with the run in virtual time: have it \
+             in the scenario from the start",
             plan.ports[place].name
         );
         Ok(Box::new(open_replay(plan, place, captures, &[], &origin)?) as Box<dyn Port>)

@@ -4,7 +4,8 @@ use longwire_assemble::{CantRewire, Layout, Rewired as Made, is_at_start, rewire
 use longwire_block::change::set_block;
 use longwire_control::{Rewired, RewiredObject};
 use longwire_drivers::{HostDriver, Wire};
-use longwire_scenario::{Plan, with_defaults};
+use longwire_scenario::{Plan, RouteChange, Router, RouterEvent, with_defaults};
+use longwire_units::Nanos;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -32,6 +33,7 @@ impl PlannedRewiring {
     ) -> Result<Self, CantRewire> {
         let mut new = as_running(old, new.clone());
         begin_as_events_say(old, &mut new);
+        begin_routers_as_events_say(old, &mut new);
         let made = rewire(old, layout, &new, drained)?;
         Ok(Self { old: Arc::clone(old), new: Arc::new(new), made })
     }
@@ -48,7 +50,8 @@ impl PlannedRewiring {
     }
 }
 
-/// The objects of `new` that `old` has not, and the other way. A link with other ends is another link.
+/// The objects of `new` that `old` has not, and the other way. A link with other ends is another link; what
+/// was a host and is a port is both.
 pub(crate) fn objects_between(old: &Plan, new: &Plan) -> Rewired {
     let objects = |kind: &str, names: Vec<&str>| -> Vec<RewiredObject> {
         names.into_iter().map(|name| RewiredObject { kind: kind.into(), name: name.into() }).collect()
@@ -56,10 +59,16 @@ pub(crate) fn objects_between(old: &Plan, new: &Plan) -> Rewired {
     let hosts = |plan, other| objects("host", hosts_not_in(plan, other));
     let ports = |plan, other| objects("port", ports_not_in(plan, other));
     let bridges = |plan, other| objects("bridge", bridges_not_in(plan, other));
+    let routers = |plan, other| {
+        let names = routers_not_in(plan, other).map(|(_, name)| name);
+        objects("router", names.collect())
+    };
     let links = |plan, other| objects("link", links_not_in(plan, other));
     Rewired {
-        added: [bridges(new, old), hosts(new, old), ports(new, old), links(new, old)].concat(),
-        removed: [links(old, new), ports(old, new), hosts(old, new), bridges(old, new)].concat(),
+        added: [bridges(new, old), hosts(new, old), ports(new, old), routers(new, old), links(new, old)]
+            .concat(),
+        removed: [links(old, new), routers(old, new), ports(old, new), hosts(old, new), bridges(old, new)]
+            .concat(),
     }
 }
 
@@ -77,6 +86,12 @@ fn bridges_not_in<'p>(plan: &'p Plan, other: &Plan) -> Vec<&'p str> {
     let declared = |plan: &'p Plan| plan.bridges.iter().filter(|bridge| bridge.declared);
     let is_there = |name: &str| other.bridges.iter().any(|known| known.declared && *known.name == *name);
     declared(plan).map(|bridge| &*bridge.name).filter(|name| !is_there(name)).collect()
+}
+
+/// Places and names of routers that `plan` has, and `other` has not.
+fn routers_not_in<'p>(plan: &'p Plan, other: &'p Plan) -> impl Iterator<Item = (usize, &'p str)> {
+    let all = plan.routers.iter().map(|router| &*router.name).enumerate();
+    all.filter(move |(_, name)| !other.routers.iter().any(|known| *known.name == **name))
 }
 
 /// The names of declared ports.
@@ -97,14 +112,18 @@ fn with_ends(plan: &Plan, place: usize) -> [&str; 3] {
     [&link.name, plan.end_name(link.from), plan.end_name(link.to)]
 }
 
-/// The plan with values chosen at the start of the run: memory, and how hosts are wired. Silenced sources
-/// stay silent.
+/// The plan with values chosen at the start of the run: memory, and how hosts are wired and leave their
+/// networks. Silenced sources stay silent.
 fn as_running(running: &Plan, mut plan: Plan) -> Plan {
     plan.engine = running.engine.clone();
     plan.sources.retain(|source| running.sources.iter().any(|known| known.name == source.name));
     for host in &mut plan.hosts {
         match running.hosts.iter().find(|known| known.name == host.name) {
-            Some(known) => host.driver = known.driver,
+            Some(known) => {
+                host.driver = known.driver;
+                // Its default routes were set when it was made.
+                host.gateways.clone_from(&known.gateways);
+            }
             None if host.driver.wire == Wire::Tap && !longwire_lab::abilities().tap.available => {
                 host.driver = HostDriver::VETH;
             }
@@ -136,6 +155,32 @@ fn begin_as_events_say(old: &Plan, new: &mut Plan) {
             }
             new.links[place as usize].profile = new.profiles.len() as u32;
             new.profiles.push(profile);
+        }
+    }
+}
+
+/// Makes new routers of what the scenario's events at time 0 leave.
+fn begin_routers_as_events_say(old: &Plan, new: &mut Plan) {
+    let fresh: Vec<usize> = routers_not_in(new, old).map(|(place, _)| place).collect();
+    let events = new.router_events.iter().filter(|event| event.time == Nanos::ZERO);
+    let events: Vec<_> = events.filter(|event| fresh.contains(&(event.router as usize))).cloned().collect();
+    for RouterEvent { router, changes, weight, .. } in events {
+        let Router { routes, sharing, .. } = &mut new.routers[router as usize];
+        for change in &changes {
+            match change {
+                RouteChange::Add(route) => {
+                    routes.retain(|known| known.to != route.to);
+                    routes.push(route.clone());
+                }
+                RouteChange::Remove(to) => routes.retain(|known| known.to != *to),
+                RouteChange::RemoveDefault => routes.retain(|known| known.to.prefix > 0),
+            }
+        }
+        let mut flows = sharing.iter_mut().flat_map(|sharing| &mut sharing.flows);
+        if let Some((name, weight)) = weight
+            && let Some(flow) = flows.find(|flow| flow.name == name)
+        {
+            flow.weight = weight;
         }
     }
 }

@@ -1,11 +1,11 @@
 //! A run in real time: ports, engine, control socket and test hosts, started and stopped together.
 
-use crate::control_planes::ControlPlanes;
+use crate::control_planes::{ControlPlanes, MirroredEngine};
 use crate::instance::RunningInstance;
 use crate::nesp_server::NespSetup;
 use crate::objects::links::LiveLinks;
 use crate::objects::media::LiveMedia;
-use crate::objects::routers::LiveRouters;
+use crate::objects::routers::{LiveRouters, meter};
 use crate::objects::sources::LiveSources;
 use crate::objects::{ChangeNotice, Objects};
 use crate::open_ports::{OwnPorts, open_real};
@@ -20,9 +20,8 @@ use anyhow::Context;
 use longwire_assemble::{build, measure_processors};
 use longwire_control::{Server, StartError, Web, WebServer};
 use longwire_engine::clock::avoid_cpus;
-use longwire_engine::{Report, Run, clock};
+use longwire_engine::{Report, Run};
 use longwire_report::Row;
-use longwire_router::Meter;
 use longwire_scenario::{Plan, Router};
 use longwire_units::Nanos;
 use std::path::Path;
@@ -125,8 +124,9 @@ impl RealRun {
         let objects = Objects::new(&plan, (links, sources, media, routers)).telling(options.told);
         let run = built.setup.start();
         let lab = hosts.as_ref().map(TestHosts::lab);
-        let of_nodes = (&built.routers[..], &built.layout.links[..]);
-        let planes = match ControlPlanes::start(&plan, lab, &run.remote(), of_nodes) {
+        let (remote, routers, links) = (run.remote(), &built.routers[..], &built.layout.links[..]);
+        let engine = MirroredEngine { remote: &remote, routers, links };
+        let planes = match ControlPlanes::start(&plan, lab, engine) {
             Ok(planes) => planes,
             Err(error) => {
                 run.stop();
@@ -251,15 +251,6 @@ fn serve(
     match group {
         Some(group) => Server::start_for_group(directory, group, Arc::clone(instance) as _),
         None => Server::start(directory, Arc::clone(instance) as _),
-    }
-}
-
-/// How routers measure the processor time of packets.
-fn meter() -> Meter {
-    Meter {
-        cycles: clock::cycles,
-        per_microsecond: clock::cycles_per_microsecond(),
-        now: longwire_clock::monotonic,
     }
 }
 

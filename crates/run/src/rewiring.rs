@@ -1,22 +1,34 @@
-//! Bringing a running instance from one scenario to another: links, hosts and ports are added and removed
-//! while packets flow.
+//! Bringing a running instance from one scenario to another: links, hosts, ports, bridges and routers are
+//! added and removed while packets flow.
 
 use crate::changed_ports::ChangedPorts;
 use crate::comparison::without_changes;
+use crate::control_planes::MirroredEngine;
 use crate::instance::RunningInstance;
+use crate::objects::routers::meter;
 use crate::planned_rewiring::PlannedRewiring;
 use crate::running_state::RunningState;
+use longwire_assemble::Levels;
 use longwire_control::{Comparison, Instance, RewireRequest, Rewired, ScenarioRequest, SetError};
-use longwire_scenario::{Plan, advanced, changed_sections, edited, parse_after};
+use longwire_scenario::{Plan, Router, advanced, changed_sections, edited, parse_after};
 use longwire_units::Nanos;
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::sync::{Arc, PoisonError};
 
+/// A rewiring whose hosts, ports and threads are there.
+struct ReadyRewiring {
+    planned: PlannedRewiring,
+    ports: ChangedPorts,
+    /// Above the new routers.
+    levels: Vec<Levels>,
+}
+
 impl RunningInstance {
     /// Brings it to a scenario: settings of links, sources and media change at one instant, then those of
-    /// routers, then links, hosts and ports join and leave at one instant. All is checked, hosts are made
-    /// and ports opened, before anything changes. What removed links hold is dropped and counted.
+    /// routers, then links, hosts, ports, bridges and routers join and leave at one instant. All is checked,
+    /// hosts are made and ports opened, before anything changes. What removed links hold is dropped and
+    /// counted.
     ///
     /// # Errors
     /// If the scenario is wrong, or differs in what can't change while it runs and the rest is not wanted;
@@ -28,12 +40,12 @@ impl RunningInstance {
             let running = self.running(&state);
             let (shown, changes, rewiring) = running.changes_to(wanted)?;
             let text = changes.text();
-            let rewiring = rewiring.map(|planned| self.with_ports(planned)).transpose()?;
+            let rewiring = rewiring.map(|planned| self.ready(planned)).transpose()?;
             running.make(changes)?;
             (shown, text, rewiring)
         };
         match rewiring {
-            Some((planned, ports)) => self.take_over(planned, ports)?,
+            Some(ready) => self.take_over(ready)?,
             None if shown.refused.is_empty() => {
                 // The objects are the same: only the text differs.
                 let mut state = self.replace_state();
@@ -58,8 +70,8 @@ impl RunningInstance {
         let text = edited(old, &ask.add, &ask.remove).map_err(refused)?;
         if let Some(section) = changed_sections(old, &text).first() {
             return Err(SetError::Refused(format!(
-                "{section} differs, and only links, hosts, ports and bridges can be added and removed while \
-                 it runs: start it again"
+                "{section} differs, and only links, hosts, ports, bridges, and routers with their programs, \
+                 can be added and removed while it runs: start it again"
             )));
         }
         self.follow(&text, ask.drain)
@@ -87,34 +99,58 @@ impl RunningInstance {
         if planned.is_empty() && *text == *old.text {
             return Ok(done);
         }
-        let (planned, ports) = self.with_ports(planned)?;
-        self.take_over(planned, ports)?;
+        self.take_over(self.ready(planned)?)?;
         Ok(done)
     }
 
-    /// Makes the hosts that a rewiring adds, and opens its ports.
-    fn with_ports(&self, mut planned: PlannedRewiring) -> Result<(PlannedRewiring, ChangedPorts), SetError> {
+    /// Makes the hosts that a rewiring adds, opens its ports, and starts what is above its routers.
+    fn ready(&self, mut planned: PlannedRewiring) -> Result<ReadyRewiring, SetError> {
         let PlannedRewiring { old, new, made } = &mut planned;
-        let mut ports = ChangedPorts::open(&Instance::name(self), old, new, made)?;
+        let name = Instance::name(self);
+        let mut routers = made.new_routers.iter().map(|&place| &new.routers[place as usize]);
+        if let Some(finding) = routers.find_map(|router| router.not_in_real_time.as_ref()) {
+            return Err(refused(finding));
+        }
+        made.measure_processors(new, meter()).map_err(refused)?;
+        let directory = longwire_control::directory();
+        let socket = |router: &Router| longwire_control::control_socket(&directory, &name, &router.name);
+        let levels = made.raise(new, socket).map_err(refused)?;
+        let mut ports = ChangedPorts::open(&name, old, new, made)?;
         made.give_ports(ports.take_ports());
-        Ok((planned, ports))
+        Ok(ReadyRewiring { planned, ports, levels })
     }
 
     /// Lets the engine take over what was planned. The caller has the lock.
-    fn take_over(&self, planned: PlannedRewiring, mut ports: ChangedPorts) -> Result<(), SetError> {
+    fn take_over(&self, ready: ReadyRewiring) -> Result<(), SetError> {
+        let ReadyRewiring { planned, mut ports, levels } = ready;
         let PlannedRewiring { new, made, .. } = planned;
         let fresh: HashSet<u32> = made.added.iter().copied().collect();
         if let Some(logged) = self.logged.get() {
             logged.place(&new, &made.layout.links, made.added.iter().copied());
         }
+        let (routers, links) = (made.layout.routers(&new), made.layout.links.clone());
+        let faults;
         {
             let mut state = self.replace_state();
-            self.remote().rewire(made.rewiring).map_err(|error| SetError::Unavailable(error.to_string()))?;
+            let errors = self.remote().rewire(made.rewiring);
+            faults = errors.map_err(|error| SetError::Unavailable(error.to_string()))?;
             ports.keep();
-            let objects = state.objects.moved_to(&new, &made.layout.links, &fresh);
-            *state = RunningState::new(new, objects, made.layout);
+            let live = state.objects.routers.in_plan(&new, routers.clone(), levels);
+            let objects = state.objects.moved_to(&new, (&links, &fresh), live);
+            *state = RunningState::new(Arc::clone(&new), objects, made.layout);
         }
-        ports.close()
+        let engine = MirroredEngine { remote: self.remote(), routers: &routers, links: &links };
+        let mirrored = self.control_planes().follow(&new, ports.take_planes(), engine);
+        ports.close()?;
+        mirrored.map_err(|error| {
+            SetError::Unavailable(format!("it was added, and its control plane does not work: {error:#}"))
+        })?;
+        match faults.first() {
+            Some(fault) => {
+                Err(SetError::Unavailable(format!("it was removed, and its port failed: {fault}")))
+            }
+            None => Ok(()),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! `run --virtual`: the whole scenario on a simulated clock.
 
 use crate::objects::links::LiveLinks;
-use crate::open_ports::{open_sinks, open_virtual};
+use crate::open_ports::{open_sinks, open_virtual, refuse_control_planes};
 use crate::port_files::PortFiles;
 use crate::programs::rows;
 use crate::records::{RecordOptions, Recorded, VirtualRecords};
@@ -87,6 +87,8 @@ pub fn simulate(
     let installed = built.programs();
     let mut planned = Vec::new();
     for (stage, mut made) in plan.stages.iter().zip(rewirings(plan, &built.layout)?) {
+        refuse_control_planes(&stage.plan)?;
+        made.raise_in_line(&stage.plan)?;
         let ports = open_sinks(&stage.plan, &made.new_ports)?;
         made.give_ports(ports);
         records.place(&stage.plan, &made.layout.links, made.added.iter().copied());

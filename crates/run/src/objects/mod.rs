@@ -90,14 +90,20 @@ impl Objects {
         }
     }
 
-    /// These objects in another plan, with the engine's references to its links; `fresh` links were added.
-    pub(crate) fn moved_to(&self, plan: &Arc<Plan>, refs: &[LinkRef], fresh: &HashSet<u32>) -> Self {
+    /// These objects in another plan, with its routers and the engine's references to its links; `fresh`
+    /// links were added.
+    pub(crate) fn moved_to(
+        &self,
+        plan: &Arc<Plan>,
+        (refs, fresh): (&[LinkRef], &HashSet<u32>),
+        routers: LiveRouters,
+    ) -> Self {
         Self {
             plan: Arc::clone(plan),
             links: LiveLinks::new(plan, refs).after(&self.links, fresh),
             sources: self.sources.in_plan(plan),
             media: Arc::clone(&self.media),
-            routers: Arc::clone(&self.routers),
+            routers: Arc::new(routers),
             changing: Arc::clone(&self.changing),
             told: self.told.clone(),
         }

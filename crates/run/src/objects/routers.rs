@@ -1,12 +1,12 @@
 //! The routers of a run by name, with their current routes and changes of them.
 
-use crate::programs::leases::Leases;
+use crate::programs::leases::{LeaseKey, Leases};
 use crate::programs::rows::InstalledPrograms;
 use longwire_assemble::Levels;
 use longwire_control::{Kind, RoutePage, SetError};
-use longwire_engine::{NodeRef, Remote, RemoteError};
+use longwire_engine::{NodeRef, Remote, RemoteError, clock};
 use longwire_router::prefix::Prefix;
-use longwire_router::{RouteHops, Router};
+use longwire_router::{Meter, RouteHops, Router};
 use longwire_scenario::{Network, Plan, RouterRoute};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,19 +14,40 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Most routes shown at once: listing more would delay packets.
 const MOST_SHOWN: usize = 2000;
 
-/// The routers of a run.
+/// The routers of a run. Lists are by place in the plan.
 #[derive(Debug)]
 pub struct LiveRouters {
     plan: Arc<Plan>,
     refs: Vec<NodeRef>,
-    levels: Vec<Mutex<Levels>>,
-    leases: Leases,
+    levels: Vec<Arc<Mutex<Levels>>>,
+    leases: Arc<Leases>,
+    /// The number of each in leases, which no other router has had.
+    numbers: Vec<usize>,
+    /// The first number that none has had.
+    next: usize,
 }
 
 impl LiveRouters {
     /// The routers of `plan`, with the engine's references and the levels above each router, if any.
     pub fn new(plan: Arc<Plan>, refs: Vec<NodeRef>, levels: Vec<Levels>) -> Self {
-        Self { plan, refs, levels: levels.into_iter().map(Mutex::new).collect(), leases: Leases::default() }
+        let next = plan.routers.len();
+        let levels = levels.into_iter().map(|levels| Arc::new(Mutex::new(levels))).collect();
+        Self { plan, refs, levels, leases: Arc::default(), numbers: (0..next).collect(), next }
+    }
+
+    /// These routers in another plan, with the levels above those that are new in it, in order.
+    pub(crate) fn in_plan(&self, plan: &Arc<Plan>, refs: Vec<NodeRef>, fresh: Vec<Levels>) -> Self {
+        let mut fresh = fresh.into_iter().map(|levels| Arc::new(Mutex::new(levels)));
+        let (mut levels, mut numbers, mut next) = (Vec::new(), Vec::new(), self.next);
+        for router in &plan.routers {
+            let place = self.plan.routers.iter().position(|known| known.name == router.name);
+            numbers.push(place.map_or(next, |place| self.numbers[place]));
+            next += usize::from(place.is_none());
+            let known = place.and_then(|place| self.levels.get(place)).map(Arc::clone);
+            levels.extend(known.or_else(|| fresh.next()));
+        }
+        self.leases.retain(|number| numbers.contains(&number));
+        Self { plan: Arc::clone(plan), refs, levels, leases: Arc::clone(&self.leases), numbers, next }
     }
 
     /// The names of the routers, by place in the plan.
@@ -82,8 +103,18 @@ impl LiveRouters {
     }
 
     /// The leases of their programs.
-    pub const fn leases(&self) -> &Leases {
+    pub fn leases(&self) -> &Leases {
         &self.leases
+    }
+
+    /// The key of the lease of a program.
+    pub(crate) fn lease_key(&self, place: usize, fid: u32) -> LeaseKey {
+        (self.numbers[place], fid)
+    }
+
+    /// The place in the plan of the router with a program that has a lease, while it is there.
+    pub(crate) fn leaseholder(&self, (number, _): LeaseKey) -> Option<usize> {
+        self.numbers.iter().position(|known| *known == number)
     }
 
     pub(crate) fn plan(&self) -> &Plan {
@@ -104,6 +135,15 @@ impl LiveRouters {
     pub(crate) fn place(&self, name: &str) -> Result<usize, SetError> {
         let place = self.plan.routers.iter().position(|router| &*router.name == name);
         place.ok_or_else(|| SetError::Unknown { kind: Kind::Router, name: name.into() })
+    }
+}
+
+/// How routers measure the processor time of packets.
+pub(crate) fn meter() -> Meter {
+    Meter {
+        cycles: clock::cycles,
+        per_microsecond: clock::cycles_per_microsecond(),
+        now: longwire_clock::monotonic,
     }
 }
 

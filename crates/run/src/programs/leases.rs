@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// Shortest and longest lease in seconds.
 pub const LENGTHS: std::ops::RangeInclusive<u64> = 1..=3600;
 
-/// A router's place in the plan, and a program's number.
+/// A router's number, and a program's.
 pub type LeaseKey = (usize, u32);
 
 /// The leases of a run.
@@ -57,6 +57,11 @@ impl Leases {
         Some((length, until.saturating_duration_since(now)))
     }
 
+    /// Ends the leases at routers that are gone.
+    pub fn retain(&self, is_there: impl Fn(usize) -> bool) {
+        self.held().retain(|(router, _), _| is_there(*router));
+    }
+
     /// Ends a lease.
     pub fn end(&self, key: LeaseKey) {
         self.held().remove(&key);
@@ -92,6 +97,8 @@ mod tests {
         assert!(leases.renew((0, 2), at(4)) && !leases.renew((2, 1), at(4)));
         let seconds = |length, left| Some((Duration::from_secs(length), Duration::from_secs(left)));
         assert_eq!((leases.of((0, 2), at(5)), leases.of((2, 1), at(5))), (seconds(10, 9), None));
+        leases.give((7, 1), Duration::from_secs(1), at(0));
+        leases.retain(|router| router < 7);
         leases.end((1, 2));
         assert_eq!(leases.over(at(9)), (vec![], Some(Duration::from_secs(1))));
         assert_eq!(leases.over(at(10)), (vec![(0, 1)], Some(Duration::from_secs(4))));

@@ -57,7 +57,7 @@ impl LiveRouters {
                 let installed = self.install(&at, place, new)?;
                 let fid = installed["fid"].as_u64().and_then(|fid| u32::try_from(fid).ok());
                 if let (Some(length), Some(fid)) = (lease, fid) {
-                    self.leases().give((place, fid), length, Instant::now());
+                    self.leases().give(self.lease_key(place, fid), length, Instant::now());
                 }
                 Ok(installed)
             }
@@ -161,7 +161,7 @@ impl LiveRouters {
             let left = table.without(Fid(fid)).ok_or_else(|| unknown(fid))?;
             Ok((json!({ "fid": fid }), left))
         })?;
-        self.leases().end((place, fid));
+        self.leases().end(self.lease_key(place, fid));
         if let Some(attachment) = attachment {
             self.take_attachment(at, place, attachment)?;
         }
@@ -171,7 +171,7 @@ impl LiveRouters {
     /// Renews the leases of those programs that have one.
     fn renew(&self, place: usize, fids: &[u32]) -> Result<Value, SetError> {
         let now = Instant::now();
-        let without = fids.iter().filter(|&&fid| !self.leases().renew((place, fid), now));
+        let without = fids.iter().filter(|&&fid| !self.leases().renew(self.lease_key(place, fid), now));
         match without.collect::<Vec<_>>().first() {
             None => Ok(json!({ "fids": fids })),
             Some(fid) => Err(wrong("fid", format!("the router has no program {fid} with a lease"))),
@@ -181,7 +181,7 @@ impl LiveRouters {
     /// Removes programs with expired leases, and returns the time until the next one expires.
     pub fn end_leases(&self, remote: &Remote) -> Option<Duration> {
         let (over, next) = self.leases().over(Instant::now());
-        for (place, fid) in over {
+        for (place, fid) in over.into_iter().filter_map(|key| Some((self.leaseholder(key)?, key.1))) {
             let router = Running { remote, node: self.node(place) };
             // If the program or the run is gone, there is nothing to remove.
             let _ = self.remove(&RouterHandle { router: &router }, place, fid);
@@ -232,7 +232,7 @@ impl LiveRouters {
         let now = Instant::now();
         let one = |forwarder: &Arc<Forwarder>| {
             let mut listed = one(router, forwarder);
-            if let Some((length, left)) = self.leases().of((place, forwarder.fid().0), now) {
+            if let Some((length, left)) = self.leases().of(self.lease_key(place, forwarder.fid().0), now) {
                 listed["lease_ns"] = (length.as_nanos() as u64).into();
                 listed["lease_left_ns"] = (left.as_nanos() as u64).into();
             }

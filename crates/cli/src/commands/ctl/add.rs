@@ -10,9 +10,9 @@ use longwire_scenario::read_text;
 use std::path::PathBuf;
 
 /// What can be added.
-const KINDS: [&str; 4] = ["link", "host", "port", "bridge"];
+const KINDS: [&str; 5] = ["link", "host", "port", "bridge", "router"];
 
-/// Add a link, host, port or bridge while it runs, or all that a file has
+/// Add a link, host, port, bridge or router while it runs, or all that a file has
 ///
 /// What is added is checked as a part of the scenario that runs, and begins at one instant. Packets of other
 /// links are not disturbed. Keys are those of the section in a scenario; with --link, keys that begin with
@@ -26,6 +26,7 @@ Examples:
   longwire ctl add host c address=10.0.0.3/24
   longwire ctl add host c address=10.0.0.3/24 --link a link.delay=5ms
   longwire ctl add port vm driver=tap interface=lw-vm0 --link a
+  longwire ctl add router r 'ports=[{ port = \"lan\", bridge = \"x\", addresses = \"10.0.0.1/24\" }]'
   longwire ctl add -f more.toml")]
 pub struct Args {
     /// What it is.
@@ -83,7 +84,11 @@ impl Args {
         let pairs: Vec<_> =
             [("name", name)].into_iter().chain(given.clone().filter(|(key, _)| own(key))).collect();
         let Some(peer) = &self.link else { return Ok(section(kind, &pairs)) };
-        ensure!(kind != "link", "--link joins a host, port or bridge; a link has from and to, or between");
+        ensure!(
+            !["link", "router"].contains(&kind),
+            "--link joins a host, port or bridge; a link has from and to, or between, and a router's ports \
+             are joined by links of their own: add both with -f FILE"
+        );
         let (called, between) = (format!("{name}-{peer}"), format!("{name},{peer}"));
         let ends = [("name", called.as_str()), ("between", between.as_str())];
         let of_link = given.filter_map(|(key, value)| Some((key.strip_prefix("link.")?, value)));

@@ -6,7 +6,7 @@ use crate::{Json, Outcome};
 use anyhow::Context;
 use longwire_control::RewireRequest;
 
-/// Remove links, hosts, ports and bridges while it runs
+/// Remove links, hosts, ports, bridges and routers while it runs
 ///
 /// Packets that they hold are dropped as link-removed, or sent with --drain; packets of other links are not
 /// disturbed. Programs in a removed host are ended, and a removed port's interface is let go. What links have
@@ -18,8 +18,8 @@ Examples:
   longwire ctl remove up down --drain
   longwire ctl remove c")]
 pub struct Args {
-    /// Names of links, hosts, ports and bridges; a duplex link by its own name. The links of the others go
-    /// with them.
+    /// Names of links, hosts, ports, bridges and routers; a duplex link by its own name. The links of the
+    /// others go with them, and a router's programs.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
