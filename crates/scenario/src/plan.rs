@@ -17,7 +17,7 @@ pub use crate::source::Source;
 use crate::words::Routing;
 use longwire_block::Value;
 use longwire_block::flow::Aim;
-use longwire_drivers::{Backend, Driver};
+use longwire_drivers::Driver;
 use longwire_link::medium_rate;
 use longwire_units::{Nanos, Rate};
 use std::collections::HashMap;
@@ -142,9 +142,9 @@ impl Plan {
         own.or_else(|| self.host_at(port).map(|host| host.driver.driver))
     }
 
-    /// Whether a port has an interface in real time.
-    pub fn has_interface(&self, port: &Port) -> bool {
-        self.driver_of(port).is_some_and(|driver| driver.backend == Backend::Interface)
+    /// Whether a port leads out of the process in real time: by an interface or a tunnel.
+    pub fn leads_outside(&self, port: &Port) -> bool {
+        self.driver_of(port).is_some_and(|driver| driver.backend.is_outside())
     }
 
     /// The links from one port to another when no address rule applies; `Some(&[])` if packets cross

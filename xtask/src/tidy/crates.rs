@@ -14,7 +14,7 @@ const LAYERS: &[&[&str]] = &[
         "longwire-rundir",
         "longwire-settings-derive",
     ],
-    &["longwire-clock", "longwire-packet", "longwire-settings"],
+    &["longwire-clock", "longwire-packet", "longwire-settings", "longwire-tunnel"],
     &["longwire-wire", "longwire-drivers"],
     &["longwire-block", "longwire-document"],
     &["longwire-random", "longwire-trace", "longwire-expression", "longwire-program", "longwire-sched"],

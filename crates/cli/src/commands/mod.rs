@@ -27,6 +27,7 @@ pub mod schema;
 pub mod serve;
 pub mod top;
 pub mod traffic;
+pub mod tunnel;
 pub mod validate;
 
 use crate::Outcome;
@@ -64,6 +65,7 @@ commands! {
     Top = top,
     Ctl = ctl,
     Nesp = nesp,
+    Tunnel = tunnel,
     Forwarder = forwarder,
     Control = control,
     Exec = exec,

@@ -148,6 +148,7 @@ pub const VICTIMS: &[Victim] = &[
     Victim::of("ctl weigh r2 voice 4 --instance LAB"),
     Victim::of("ctl stop NAME").after(LAB_UP),
     Victim::of("nesp key OUT"),
+    Victim::of("tunnel key OUT"),
     Victim::of("nesp list --settings --udp 10.0.5.254 --key-file KEY").within("e"),
     Victim::of("nesp get l.forward --udp 10.0.5.254 --key-file KEY").within("e"),
     Victim::of("nesp set l.forward rate=5mbit --interface eth0 --key-file KEY").within("e"),
