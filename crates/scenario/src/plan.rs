@@ -210,6 +210,15 @@ impl Plan {
         changed.map_or(self.profile(place).delays.least, |delays| delays.least)
     }
 
+    /// The same, also for delays that vary, where [`least_delay`](Self::least_delay) is 0; not for traces.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn shortest_delay(&self, place: usize) -> Nanos {
+        let changed = self.changing_delays.get(&(place as u32));
+        changed.map_or(self.profile(place).delays.shortest, |delays| delays.shortest)
+    }
+
     /// The name of an end of a link.
     ///
     /// # Panics

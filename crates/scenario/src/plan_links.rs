@@ -22,6 +22,8 @@ pub struct Profile {
 pub struct Delays {
     /// Least time from transmission to departure.
     pub least: Nanos,
+    /// The same, also for delays that vary, where `least` is 0; not for traces.
+    pub shortest: Nanos,
     /// Mean delay: the configured one for jitter, the time average for a trace.
     pub mean: Nanos,
     /// Longest time a packet is held, plus that of its copies times their probability.

@@ -20,6 +20,7 @@ pub mod lab;
 pub mod log;
 pub mod man;
 pub mod nesp;
+pub mod partition;
 pub mod profiles;
 pub mod proxy;
 pub mod run;
@@ -61,6 +62,7 @@ commands! {
     Serve = serve,
     Log = log,
     Check = check,
+    Partition = partition,
     Import = import,
     Top = top,
     Ctl = ctl,
