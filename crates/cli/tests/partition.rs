@@ -24,7 +24,8 @@ fn machines(nodes: &[(&str, &[&str])]) -> String {
     let mut text = MACHINES.to_owned();
     for (number, (name, nodes)) in nodes.iter().enumerate() {
         let address = format!("192.0.2.{}", number + 1);
-        write!(text, "\n[[machine]]\nname = \"{name}\"\naddress = \"{address}\"\nnodes = {nodes:?}\n").unwrap();
+        write!(text, "\n[[machine]]\nname = \"{name}\"\naddress = \"{address}\"\nnodes = {nodes:?}\n")
+            .unwrap();
     }
     text
 }
@@ -42,7 +43,15 @@ impl Split {
         let folder = Folder::new(what);
         let whole = folder.write("whole.toml", scenario);
         let cluster = folder.write("machines.toml", machines(nodes));
-        let cut = longwire(&["partition", &whole, "--machines", &cluster, "--write", &folder.text("parts"), "--json"]);
+        let cut = longwire(&[
+            "partition",
+            &whole,
+            "--machines",
+            &cluster,
+            "--write",
+            &folder.text("parts"),
+            "--json",
+        ]);
         let report = json(&cut, 0);
         let mut parts = BTreeMap::new();
         for (name, _) in nodes {
@@ -64,8 +73,14 @@ impl Split {
     }
 
     /// Runs a scenario in virtual time; the frames that leave by each of its ports, and the report.
-    fn run(&self, name: &str, file: &str, arrivals: &BTreeMap<String, Vec<Frame>>) -> (BTreeMap<String, Vec<Frame>>, Value) {
-        let mut arguments = vec!["run".to_owned(), file.to_owned(), "--virtual".to_owned(), "--json".to_owned()];
+    fn run(
+        &self,
+        name: &str,
+        file: &str,
+        arrivals: &BTreeMap<String, Vec<Frame>>,
+    ) -> (BTreeMap<String, Vec<Frame>>, Value) {
+        let mut arguments =
+            vec!["run".to_owned(), file.to_owned(), "--virtual".to_owned(), "--json".to_owned()];
         for (port, frames) in arrivals {
             let [input, output] = ["in", "out"].map(|direction| self.capture(name, port, direction));
             std::fs::write(&input, pcap(frames)).unwrap();
@@ -81,7 +96,10 @@ impl Split {
     /// Runs the parts until what leaves by their tunnels is what the others' tunnels received: an ideal network,
     /// on which each frame arrives when it left. Since every cut link has a delay, there is one such state. The
     /// frames that leave by ports, and the links' rows.
-    fn settle(&self, arrivals: &BTreeMap<String, Vec<Frame>>) -> (BTreeMap<String, Vec<Frame>>, BTreeMap<String, Value>) {
+    fn settle(
+        &self,
+        arrivals: &BTreeMap<String, Vec<Frame>>,
+    ) -> (BTreeMap<String, Vec<Frame>>, BTreeMap<String, Value>) {
         let mut crossing: BTreeMap<(String, String), Vec<Frame>> = BTreeMap::new();
         for _ in 0..40 {
             let (mut out, mut links) = (BTreeMap::new(), BTreeMap::new());
@@ -133,7 +151,10 @@ fn link_rows(report: &Value) -> BTreeMap<String, Value> {
     let counters = rows.map(|row| {
         let each = row.as_object().unwrap().iter();
         let counted = each.filter(|(key, value)| value.is_u64() && !key.ends_with("_ns") && *key != "id");
-        (row["name"].as_str().unwrap().to_owned(), counted.map(|(key, value)| (key.clone(), value.clone())).collect())
+        (
+            row["name"].as_str().unwrap().to_owned(),
+            counted.map(|(key, value)| (key.clone(), value.clone())).collect(),
+        )
     });
     counters.collect()
 }
@@ -273,7 +294,12 @@ fn stations() -> BTreeMap<String, Vec<Frame>> {
         // a, c and d begin at the same time: each part's clock begins with its first frame.
         let first = if [2, 5].contains(&station) { 10_000_007 } else { 0 };
         let mut frames: Vec<Frame> = (0..5)
-            .map(|round| sent(first + round * 83 * MILLISECOND + round * u64::from(station), frame([255; 6], 64, 100, round)))
+            .map(|round| {
+                sent(
+                    first + round * 83 * MILLISECOND + round * u64::from(station),
+                    frame([255; 6], 64, 100, round),
+                )
+            })
             .collect();
         let mut time = 900 * MILLISECOND + u64::from(station) * 1_000_003;
         for mark in 0..400 {
@@ -372,7 +398,8 @@ fn parts_of_routers_decide_as_the_whole() {
     for (name, net) in hosts {
         let mut time = 0;
         let frames = (0..300).map(|mark| {
-            let to = [1u8, 2, 3].into_iter().filter(|other| *other != net).nth(noise.below(2) as usize).unwrap();
+            let to =
+                [1u8, 2, 3].into_iter().filter(|other| *other != net).nth(noise.below(2) as usize).unwrap();
             let ttl = if noise.below(5) == 0 { 1 + noise.below(3) as u8 } else { 64 };
             let addresses = [[10, 0, net, 9], [10, 0, to, 9]];
             let length = 60 + noise.below(1000) as usize;
@@ -394,7 +421,10 @@ fn stations_and_routers(text: &str) -> BTreeMap<&'static str, [[u8; 6]; 2]> {
         let ports = plan.routers.iter().flat_map(|router| &router.ports);
         ports.into_iter().find(|port| &*port.name == name).unwrap().mac.0
     };
-    [("a", "a"), ("c", "middle-lan"), ("d", "d")].map(|(name, at)| (name, [host(name), port(at)])).into_iter().collect()
+    [("a", "a"), ("c", "middle-lan"), ("d", "d")]
+        .map(|(name, at)| (name, [host(name), port(at)]))
+        .into_iter()
+        .collect()
 }
 
 /// Without wishes, the heuristic spreads the work, and says why it cuts and where.
@@ -429,9 +459,12 @@ fn what_can_not_be_cut_is_refused_with_the_arithmetic() {
         longwire(&["partition", &scenario, "--machines", &cluster, "--write", &folder.text("parts")])
     };
     let two = machines(&[("one", &[]), ("two", &[])]);
-    let host = |name: &str, number: u8| format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.0.{number}/24\"\n");
+    let host =
+        |name: &str, number: u8| format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.0.{number}/24\"\n");
     let hosts = format!("{}{}", host("a", 1), host("b", 2));
-    let link = |delay: &str| format!("{hosts}[[link]]\nname = \"wan\"\nbetween = [\"a\", \"b\"]\ndelay = \"{delay}\"\n");
+    let link = |delay: &str| {
+        format!("{hosts}[[link]]\nname = \"wan\"\nbetween = [\"a\", \"b\"]\ndelay = \"{delay}\"\n")
+    };
     let short = run(&link("100 us"), &two);
     assert_eq!(short.status.code(), Some(1));
     let said = stdout(&short);
@@ -458,7 +491,10 @@ fn what_can_not_be_cut_is_refused_with_the_arithmetic() {
     assert!(one_way.status.code() == Some(1) && said.contains("nothing can be cut"), "{said}");
 
     let unknown = run(&link("2 ms"), &machines(&[("one", &["x"]), ("two", &[])]));
-    assert!(unknown.status.code() == Some(2) && stderr(&unknown).contains("no host, port, bridge or router \"x\""));
+    assert!(
+        unknown.status.code() == Some(2)
+            && stderr(&unknown).contains("no host, port, bridge or router \"x\"")
+    );
     let wrong = run(&link("2 ms"), "latency = 1\n");
     assert!(wrong.status.code() == Some(2) && stderr(&wrong).contains("machines.toml"), "{}", stderr(&wrong));
 }
@@ -519,7 +555,8 @@ impl Net {
     }
 
     fn ip(&self, place: &str, arguments: &str) {
-        let output = Command::new("ip").args(["-n", &self.named(place)]).args(arguments.split(' ')).output().unwrap();
+        let output =
+            Command::new("ip").args(["-n", &self.named(place)]).args(arguments.split(' ')).output().unwrap();
         assert!(output.status.success(), "ip {arguments}: {}", stderr(&output));
     }
 }
@@ -546,7 +583,10 @@ fn three_parts_are_one_network() {
     let places: [(&str, &[&str]); 3] = [("one", &["left"]), ("two", &["middle"]), ("three", &["right"])];
     let mut text = machines(&places).replace("150 us", "5 ms");
     for (name, _) in places {
-        text = text.replace(&format!("name = \"{name}\"\n"), &format!("name = \"{name}\"\nnetns = \"{}\"\n", net.named(name)));
+        text = text.replace(
+            &format!("name = \"{name}\"\n"),
+            &format!("name = \"{name}\"\nnetns = \"{}\"\n", net.named(name)),
+        );
     }
     let cluster = folder.write("machines.toml", text);
     let cut = longwire(&["partition", &scenario, "--machines", &cluster, "--write", &folder.text("")]);

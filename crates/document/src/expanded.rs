@@ -47,7 +47,9 @@ fn whole(value: &Value) -> Option<u64> {
 fn filled(value: &Value, n: u64) -> Result<Value, String> {
     Ok(match value {
         Value::String(text) => Value::String(expand(text, Some(n))?.into_owned()),
-        Value::Array(list) => Value::Array(list.iter().map(|item| filled(item, n)).collect::<Result<_, _>>()?),
+        Value::Array(list) => {
+            Value::Array(list.iter().map(|item| filled(item, n)).collect::<Result<_, _>>()?)
+        }
         Value::Table(table) => {
             let each = table.iter().map(|(key, value)| Ok((key.clone(), filled(value, n)?)));
             Value::Table(each.collect::<Result<_, String>>()?)

@@ -119,7 +119,8 @@ impl Problem {
         }
         for cluster in by_weight {
             if machines[cluster].is_none() {
-                let least = (0..loads.len()).min_by_key(|&machine| loads[machine] / u128::from(self.cores[machine]));
+                let least =
+                    (0..loads.len()).min_by_key(|&machine| loads[machine] / u128::from(self.cores[machine]));
                 let machine = least.unwrap_or(0);
                 loads[machine] += self.weight(machine, cluster);
                 machines[cluster] = Some(machine);

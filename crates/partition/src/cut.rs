@@ -81,7 +81,8 @@ impl<'a> Cutter<'a> {
         let mut fixed: Vec<Option<(usize, usize)>> = vec![None; self.clusters.count];
         for (place, machine) in self.machines.list.iter().enumerate() {
             for name in &machine.nodes {
-                let unknown = || PartitionError::UnknownNode { machine: machine.name.clone(), name: name.clone() };
+                let unknown =
+                    || PartitionError::UnknownNode { machine: machine.name.clone(), name: name.clone() };
                 for &vertex in by_name.get(name.as_str()).ok_or_else(unknown)? {
                     let Some(cluster) = self.clusters.of_vertex[vertex] else { continue };
                     match fixed[cluster] {
@@ -181,7 +182,8 @@ impl<'a> Cutter<'a> {
 
     fn cut_cables<'s>(&'s self, placed: &'s [usize]) -> impl Iterator<Item = &'s Cable> {
         self.graph.cables.iter().filter(move |cable| {
-            let [one, other] = cable.vertices.map(|vertex| self.cluster(vertex).map(|cluster| placed[cluster]));
+            let [one, other] =
+                cable.vertices.map(|vertex| self.cluster(vertex).map(|cluster| placed[cluster]));
             one != other
         })
     }
@@ -191,7 +193,9 @@ impl<'a> Cutter<'a> {
         let names = |machine: usize| &self.machines.list[machine].name;
         let mut problems = Vec::new();
         for cable in self.cut_cables(placed) {
-            let [Some(one), Some(other)] = cable.vertices.map(|vertex| self.cluster(vertex)) else { continue };
+            let [Some(one), Some(other)] = cable.vertices.map(|vertex| self.cluster(vertex)) else {
+                continue;
+            };
             let (one, other) = (placed[one], placed[other]);
             let underlay = self.machines.underlay(one, other);
             if cable.delay < underlay.needed() {
@@ -237,7 +241,9 @@ impl<'a> Cutter<'a> {
         let (one, other) = self.machines.nearest();
         let needed = self.machines.underlay(one, other).needed();
         match longest {
-            Some((join, _)) => format!("{what}. The nearest to it is {}; raise the delay to {needed} or more", join.why),
+            Some((join, _)) => {
+                format!("{what}. The nearest to it is {}; raise the delay to {needed} or more", join.why)
+            }
             None => format!("{what}: give some link a delay of {needed} or more in both directions"),
         }
     }
@@ -272,7 +278,11 @@ impl<'a> Cutter<'a> {
         let node = |&(vertex, kind, name): &(usize, &'static str, &str)| {
             let machine = placed[self.cluster(vertex)?];
             let wanted = self.machines.list[machine].nodes.iter().any(|node| node == name);
-            let why = if wanted { "nodes of the machine names it" } else { why.get(&vertex).copied().unwrap_or("load") };
+            let why = if wanted {
+                "nodes of the machine names it"
+            } else {
+                why.get(&vertex).copied().unwrap_or("load")
+            };
             Some(Node { kind, name: name.into(), machine, why: why.into() })
         };
         let nodes: Vec<Node> = vertices.iter().filter_map(node).collect();
@@ -315,7 +325,8 @@ impl<'a> Cutter<'a> {
             return Err(PartitionError::Ports { cuts: cables.len(), first });
         }
         let cut = |(number, cable): (usize, &&Cable)| {
-            let machines = cable.vertices.map(|vertex| self.cluster(vertex).map_or(0, |cluster| placed[cluster]));
+            let machines =
+                cable.vertices.map(|vertex| self.cluster(vertex).map_or(0, |cluster| placed[cluster]));
             let packets_per_second = cable.links.map(|link| self.packets(link));
             let bits = |packets: u64| packets.saturating_mul((self.frame.0 + TUNNEL_BYTES) * 8);
             Cut {

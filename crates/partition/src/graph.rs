@@ -140,7 +140,8 @@ impl<'p> Graph<'p> {
         let name = |place: u16| &plan.ports[usize::from(place)].name;
         for (place, port) in (0u16..).zip(&plan.ports) {
             if let (true, Some(router)) = (port.attachment.is_outer(), port.router) {
-                let why = format!("{} is a port of the router {}", port.name, plan.routers[router as usize].name);
+                let why =
+                    format!("{} is a port of the router {}", port.name, plan.routers[router as usize].name);
                 self.join([usize::from(place), self.router_vertex(router)], why);
             }
             if port.is_vacant() || port.bridge == Port::NO_BRIDGE {
@@ -201,7 +202,8 @@ impl<'p> Graph<'p> {
                     .iter()
                     .filter(|rule| (rule.source, rule.destination) == (source.source, source.destination))
                     .flat_map(|rule| plan.routes.links(&rule.route));
-                let path = plan.pair_route(source.in_port, aim).filter(|_| segment(source.in_port) == segment(aim));
+                let path =
+                    plan.pair_route(source.in_port, aim).filter(|_| segment(source.in_port) == segment(aim));
                 let vertices: Vec<[usize; 2]> = match path {
                     Some(links) => {
                         let links = links.iter().chain(by_address).map(|link| &plan.links[*link as usize]);
@@ -216,7 +218,12 @@ impl<'p> Graph<'p> {
     }
 
     /// Why the links between two ends can't be cut, and the link that is too short, if that is why.
-    fn refusal(&self, ends: [End; 2], links: &[Vec<u32>; 2], reasons: &Reasons<'_>) -> Option<(String, Option<u32>)> {
+    fn refusal(
+        &self,
+        ends: [End; 2],
+        links: &[Vec<u32>; 2],
+        reasons: &Reasons<'_>,
+    ) -> Option<(String, Option<u32>)> {
         let plan = self.plan;
         let name = |link: u32| &plan.links[link as usize].name;
         let [there, back] = [&links[0][..], &links[1][..]];
@@ -246,7 +253,11 @@ impl<'p> Graph<'p> {
                 let why = format!("the link {} is part of a loop of bridges, or between two", name(there));
                 return Some((why, None));
             }
-            let least = if plan.shortest_delay(back as usize) < plan.shortest_delay(there as usize) { back } else { there };
+            let least = if plan.shortest_delay(back as usize) < plan.shortest_delay(there as usize) {
+                back
+            } else {
+                there
+            };
             let delay = plan.shortest_delay(least as usize);
             let best = reasons.best;
             (delay < best.needed()).then(|| {
@@ -313,8 +324,11 @@ impl<'s> Reasons<'s> {
         let End::Port(from) = link.from else { return None };
         let port = &plan.ports[usize::from(from)];
         let far = port.attachment.far().map(|far| &plan.ports[usize::from(far)]);
-        let router = port.router.or_else(|| far?.router).map(|router| &*plan.routers[router as usize].name)?;
-        self.choosing.contains(router).then(|| format!("a program of the router {router} chooses its band or links"))
+        let router =
+            port.router.or_else(|| far?.router).map(|router| &*plan.routers[router as usize].name)?;
+        self.choosing
+            .contains(router)
+            .then(|| format!("a program of the router {router} chooses its band or links"))
     }
 }
 

@@ -156,7 +156,8 @@ impl Machines {
             };
             let link = Link { underlay, key: keys.key.unwrap_or_else(|| usual.key.clone()) };
             if one == other || between.insert((one.min(other), one.max(other)), link).is_some() {
-                let what = format!("[[between]] {:?} is there twice, or names one machine twice", keys.machines);
+                let what =
+                    format!("[[between]] {:?} is there twice, or names one machine twice", keys.machines);
                 return Err(fault(what, "write each pair of different machines once"));
             }
         }
@@ -179,7 +180,8 @@ impl Machines {
 
     /// The two machines with the best network between them: the first such pair.
     pub fn nearest(&self) -> (usize, usize) {
-        let pairs = (0..self.list.len()).flat_map(|one| (one + 1..self.list.len()).map(move |other| (one, other)));
+        let pairs =
+            (0..self.list.len()).flat_map(|one| (one + 1..self.list.len()).map(move |other| (one, other)));
         pairs.min_by_key(|&(one, other)| self.underlay(one, other).needed()).unwrap_or((0, 1))
     }
 }
@@ -238,11 +240,17 @@ mod tests {
             (format!("{HEAD}{TWO}").replace(".2\"", ".1\""), "address of another machine"),
             (format!("{HEAD}{TWO}").replace("two", "../two"), "can't be a machine's name"),
             (format!("{HEAD}{TWO}").replace("cores = 2", "cores = 0"), "0 cores"),
-            (format!("{HEAD}{TWO}").replace("cores = 2", "prices = \"missing\""), "prices of the machine two"),
+            (
+                format!("{HEAD}{TWO}").replace("cores = 2", "prices = \"missing\""),
+                "prices of the machine two",
+            ),
             (format!("{HEAD}{TWO}").replace("192.0.2.2", "0.0.0.0"), "can't be the address"),
             (format!("{HEAD}{TWO}").replace("150 us", "150"), "latency"),
             (format!("{HEAD}{TWO}color = 1\n"), "color"),
-            (format!("{HEAD}{TWO}[[between]]\nmachines = [\"one\", \"ten\"]\n"), "no machine of one of the names"),
+            (
+                format!("{HEAD}{TWO}[[between]]\nmachines = [\"one\", \"ten\"]\n"),
+                "no machine of one of the names",
+            ),
             (format!("{HEAD}{TWO}[[between]]\nmachines = [\"one\", \"one\"]\n"), "names one machine twice"),
         ] {
             let error = Machines::read("m.toml", &text).unwrap_err().to_string();

@@ -145,7 +145,9 @@ impl<'a> Writer<'a> {
 
     fn has_router(&self, machine: usize, name: &str) -> bool {
         let mut routers = (0u32..).zip(&self.plan.routers);
-        routers.any(|(index, router)| &*router.name == name && self.is_on(machine, self.graph.router_vertex(index)))
+        routers.any(|(index, router)| {
+            &*router.name == name && self.is_on(machine, self.graph.router_vertex(index))
+        })
     }
 
     fn engine(&self, machine: usize) -> Table {
@@ -165,7 +167,9 @@ impl<'a> Writer<'a> {
         for section in ["host", "port"] {
             for entry in self.sections.entries(section) {
                 let name = text_of(entry, "name");
-                let Some(place) = self.ports.get(name).filter(|_| self.has_port(machine, name)) else { continue };
+                let Some(place) = self.ports.get(name).filter(|_| self.has_port(machine, name)) else {
+                    continue;
+                };
                 let port = &self.plan.ports[usize::from(*place)];
                 let mut own = entry.clone();
                 own.insert("mac".into(), Value::String(port.mac.to_string()));
@@ -239,7 +243,8 @@ impl<'a> Writer<'a> {
                 declared.insert(&*bridge.name);
             }
         }
-        for entry in self.sections.entries("bridge").filter(|entry| declared.contains(text_of(entry, "name"))) {
+        for entry in self.sections.entries("bridge").filter(|entry| declared.contains(text_of(entry, "name")))
+        {
             put(text, "[[bridge]]", entry);
         }
         let wire = |name: &str, is_wire: bool| {
@@ -281,7 +286,9 @@ impl<'a> Writer<'a> {
             let neighbours = known.into_iter().map(|((port, address), mac)| {
                 let port = self.plan.ports[usize::from(port)].name.to_string();
                 let keys = [("address", address.to_string()), ("mac", Mac(mac).to_string()), ("port", port)];
-                Value::Table(keys.map(|(key, text)| (key.to_owned(), Value::String(text))).into_iter().collect())
+                Value::Table(
+                    keys.map(|(key, text)| (key.to_owned(), Value::String(text))).into_iter().collect(),
+                )
             });
             let neighbours: Vec<Value> = neighbours.collect();
             if !neighbours.is_empty() {
@@ -297,7 +304,9 @@ impl<'a> Writer<'a> {
                 put(text, "[[forwarder]]", entry);
             }
         }
-        for entry in self.sections.entries("medium").filter(|entry| self.has_medium(text_of(entry, "name"), machine)) {
+        for entry in
+            self.sections.entries("medium").filter(|entry| self.has_medium(text_of(entry, "name"), machine))
+        {
             put(text, "[[medium]]", entry);
         }
     }
@@ -316,7 +325,9 @@ impl<'a> Writer<'a> {
                 }
             }
         }
-        for entry in self.sections.entries("path").filter(|entry| self.has_port(machine, text_of(entry, "from"))) {
+        for entry in
+            self.sections.entries("path").filter(|entry| self.has_port(machine, text_of(entry, "from")))
+        {
             put(text, "[[path]]", entry);
         }
         for (entry, source) in self.sections.entries("source").zip(&self.plan.sources) {
@@ -336,7 +347,9 @@ impl<'a> Writer<'a> {
             let Some(value) = entry.get(key) else { continue };
             let names = texts(value).into_iter();
             let names: Vec<Value> = match key {
-                "link" => names.flat_map(|name| self.links_called(name, machine)).map(Value::String).collect(),
+                "link" => {
+                    names.flat_map(|name| self.links_called(name, machine)).map(Value::String).collect()
+                }
                 _ => names
                     .filter(|name| self.has_source(name, machine) || self.has_medium(name, machine))
                     .map(|name| Value::String(name.to_owned()))

@@ -63,7 +63,9 @@ impl Sections {
         }
         for path in self.entries("path") {
             let links = path.get("links").map(texts).unwrap_or_default();
-            fixed.extend(links.into_iter().map(|name| (name.to_owned(), "an explicit [[path]] leads over it")));
+            fixed.extend(
+                links.into_iter().map(|name| (name.to_owned(), "an explicit [[path]] leads over it")),
+            );
         }
         fixed
     }
@@ -88,7 +90,9 @@ impl Sections {
         }
         let staged = |entry: &Table| entry.contains_key("add") || entry.contains_key("remove");
         if self.entries("at").any(staged) {
-            return Some("an [[at]] adds or removes objects: declare them from the start, with state = \"down\"");
+            return Some(
+                "an [[at]] adds or removes objects: declare them from the start, with state = \"down\"",
+            );
         }
         None
     }
@@ -106,15 +110,13 @@ pub(crate) fn link_names(entry: &Table) -> Vec<(String, Direction)> {
     let between = entry.get("between").map(texts).unwrap_or_default();
     match (name, &between[..]) {
         (Some(name), [_, _]) => {
-            let named = |direction: Direction| {
-                (format!("{name}.{}", direction.key().unwrap_or_default()), direction)
-            };
+            let named =
+                |direction: Direction| (format!("{name}.{}", direction.key().unwrap_or_default()), direction);
             vec![named(Direction::Forward), named(Direction::Backward)]
         }
-        (None, [one, two]) => vec![
-            (format!("{one}-{two}"), Direction::Forward),
-            (format!("{two}-{one}"), Direction::Backward),
-        ],
+        (None, [one, two]) => {
+            vec![(format!("{one}-{two}"), Direction::Forward), (format!("{two}-{one}"), Direction::Backward)]
+        }
         (Some(name), _) => vec![(name.to_owned(), Direction::Only)],
         (None, _) => {
             let end = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Work at each port, node and link of a plan, for cutting it into parts.
 
+use super::Bounds;
 use super::cost::{Costs, Place};
 use super::paths::Paths;
-use super::Bounds;
 use longwire_prices::EnginePrices;
 use longwire_scenario::Plan;
 use longwire_units::Bytes;

@@ -66,7 +66,9 @@ impl Args {
         let printed = outcome::print_report(&report, self.json.on)?;
         if !self.json.on && !found.left_out.is_empty() {
             let many = found.left_out.len();
-            outcome::note(&format!("note: traffic sources that send in virtual time only are in no part: {many}"));
+            outcome::note(&format!(
+                "note: traffic sources that send in virtual time only are in no part: {many}"
+            ));
         }
         if !self.json.on && found.unbounded {
             outcome::note("note: paths without a rate are assumed to carry 100000 packets a second");
