@@ -93,9 +93,9 @@ impl Split {
         (out.collect(), report)
     }
 
-    /// Runs the parts until what leaves by their tunnels is what the others' tunnels received: an ideal network,
-    /// on which each frame arrives when it left. Since every cut link has a delay, there is one such state. The
-    /// frames that leave by ports, and the links' rows.
+    /// Runs the parts until what leaves by their tunnels is what the others' tunnels received: an ideal
+    /// network, on which each frame arrives when it left. Since every cut link has a delay, there is one such
+    /// state. The frames that leave by ports, and the links' rows.
     fn settle(
         &self,
         arrivals: &BTreeMap<String, Vec<Frame>>,
@@ -208,8 +208,8 @@ fn sent(time: u64, bytes: Vec<u8>) -> Frame {
     Frame { time: BEGIN + time, wire_len: bytes.len() as u32, bytes }
 }
 
-/// Three bridges in a row, with losses, queues that overflow and copies on the links between them, jitter beside
-/// them, and changes on the way.
+/// Three bridges in a row, with losses, queues that overflow, jitter and copies on the links between them, and
+/// changes on the way.
 const BRIDGES: &str = r#"
 seed = 11
 

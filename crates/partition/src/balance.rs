@@ -38,7 +38,7 @@ struct Search<'p> {
     violations: usize,
 }
 
-/// The machine of each cluster. Where an edge is cut between machines that refuse it, no better place was found.
+/// The machine of each cluster. An edge is cut between machines that refuse it if no better place was found.
 pub(crate) fn balance(problem: &Problem) -> Vec<usize> {
     let mut search = Search::grown(problem);
     for _ in 0..MOST_PASSES {
@@ -180,8 +180,8 @@ impl<'p> Search<'p> {
         (self.violations, squares.fold(0, u128::saturating_add))
     }
 
-    /// Moves each cluster at most once, the best move first even if it is for the worse, and keeps the best state
-    /// on the way. Whether it is better than before.
+    /// Moves each cluster at most once, the best move first even if it is for the worse, and keeps the best
+    /// state on the way. Whether it is better than before.
     fn pass(&mut self) -> bool {
         let clusters = self.problem.clusters();
         let mut locked: Vec<bool> = self.problem.fixed.iter().map(Option::is_some).collect();

@@ -90,8 +90,8 @@ impl<'a> Cutter<'a> {
                             let why = self.why_together(before, vertex);
                             let there = &self.machines.list[other].name;
                             self.problems.push(format!(
-                                "{name} is to be on {}, but what it can't be separated from is to be on {there}: \
-                                 {why}; put them together",
+                                "{name} is to be on {}, but what it can't be separated from is to be on \
+                                 {there}: {why}; put them together",
                                 machine.name
                             ));
                         }
@@ -200,8 +200,8 @@ impl<'a> Cutter<'a> {
             let underlay = self.machines.underlay(one, other);
             if cable.delay < underlay.needed() {
                 problems.push(format!(
-                    "the link {} would be cut between {} and {}: {}; raise its delay to {} or more, or put its \
-                     ends together with nodes",
+                    "the link {} would be cut between {} and {}: {}; raise its delay to {} or more, or put \
+                     its ends together with nodes",
                     self.plan.links[cable.least as usize].name,
                     names(one),
                     names(other),

@@ -1,5 +1,5 @@
-//! The scenario as a graph for cutting: hosts, ports, bridges and routers, joined by cables, which can be cut,
-//! or by what can't.
+//! The scenario as a graph for cutting: hosts, ports, bridges and routers, joined by cables, which can be
+//! cut, or by what can't.
 
 use crate::machines::Underlay;
 use crate::sections::{Sections, is_kept};
@@ -332,8 +332,8 @@ impl<'s> Reasons<'s> {
     }
 }
 
-/// The ends of links between bridges that remain when those to bridges with a single neighbour are taken away,
-/// again and again: all that are in a loop, or between two loops.
+/// The ends of links between bridges that remain when those to bridges with a single neighbour are taken
+/// away, again and again: all that are in a loop, or between two loops.
 fn loops(groups: &Groups) -> HashSet<[End; 2]> {
     let bridges = |ends: &&[End; 2]| matches!(ends, [End::Bridge(_), End::Bridge(_)]);
     let mut left: HashSet<[End; 2]> = groups.keys().filter(bridges).copied().collect();

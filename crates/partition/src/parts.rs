@@ -15,7 +15,8 @@ use toml::{Table, Value};
 /// Keys of a duplex link that a simplex link does not have, or has otherwise.
 const DUPLEX: [&str; 6] = ["between", "forward", "backward", "from", "to", "name"];
 
-/// Writes a part for each machine that has nodes: `places` has the machine of each vertex, `cables` what is cut.
+/// Writes a part for each machine that has nodes: `places` has the machine of each vertex, `cables` what is
+/// cut.
 ///
 /// # Errors
 /// If a part is not a valid scenario.

@@ -16,10 +16,10 @@ const LONGEST: u64 = 1 << 20;
 
 /// Cut a scenario into parts for several machines
 ///
-/// Cuts links whose delay is at least the latency of the network between the machines plus the error of their
-/// clocks, keeps all else together, and spreads it so that no core has more to do than others, at the prices of
-/// "longwire check". Prints what is where and why, each cut with its arithmetic, and the load of each machine.
-/// --write writes a scenario for each machine; their tunnels make one network of them.
+/// Cuts links whose delay is at least the latency of the network between the machines plus the error of
+/// their clocks, keeps all else together, and spreads it so that no core has more to do than others, at the
+/// prices of "longwire check". Prints what is where and why, each cut with its arithmetic, and the load of
+/// each machine. --write writes a scenario for each machine; their tunnels make one network of them.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
