@@ -208,7 +208,7 @@ fn sent(time: u64, bytes: Vec<u8>) -> Frame {
     Frame { time: BEGIN + time, wire_len: bytes.len() as u32, bytes }
 }
 
-/// Three bridges in a row, with losses, queues that overflow, jitter and copies on the links between them, and
+/// Three bridges in a row, with losses, full queues, jitter and copies on the links between them, and
 /// changes on the way.
 const BRIDGES: &str = r#"
 seed = 11
