@@ -216,7 +216,8 @@ impl<'a> Cutter<'a> {
         for (machine, load) in self.loads(problem, placed).into_iter().enumerate() {
             let cores = self.cores(machine);
             let ppm = load.0 / PER_MILLIONTH;
-            if ppm > u128::from(cores) * 1_000_000 {
+            // A load that was assumed is no reason to refuse.
+            if ppm > u128::from(cores) * 1_000_000 && !self.work[0].unbounded {
                 problems.push(format!(
                     "the machine {} would need {}.{:02} cores and has {cores}: add a machine, or cores",
                     names(machine),

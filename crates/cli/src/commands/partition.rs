@@ -70,6 +70,13 @@ impl Args {
                 "note: traffic sources that send in virtual time only are in no part: {many}"
             ));
         }
+        for share in found.machines.iter().filter(|share| share.nodes == 0 && !self.json.on) {
+            outcome::note(&format!(
+                "note: nothing is on {}: tunnels to it would cost more than it would carry; name what must be \
+                 there with nodes",
+                share.name
+            ));
+        }
         if !self.json.on && found.unbounded {
             outcome::note("note: paths without a rate are assumed to carry 100000 packets a second");
         }
