@@ -1,5 +1,5 @@
-//! What packets cost on a machine: prices of the engine's stages, of blocks, drivers and programs, as measured
-//! by `longwire calibrate` or assumed, and the file that keeps them.
+//! What packets cost on a machine: prices of the engine's stages, of blocks, drivers and programs, as
+//! measured by `longwire calibrate` or assumed, and the file that keeps them.
 #![forbid(unsafe_code)]
 
 mod engine_prices;
