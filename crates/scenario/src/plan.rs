@@ -210,7 +210,8 @@ impl Plan {
         changed.map_or(self.profile(place).delays.least, |delays| delays.least)
     }
 
-    /// The same, also for delays that vary, where [`least_delay`](Self::least_delay) is 0; not for traces.
+    /// The shortest time from transmission on the link at `place` to departure, over the whole run. Unlike
+    /// [`least_delay`](Self::least_delay) it is known for jitter; of a trace it is 0.
     ///
     /// # Panics
     /// If there is no such link.

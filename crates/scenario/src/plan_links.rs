@@ -22,7 +22,8 @@ pub struct Profile {
 pub struct Delays {
     /// Least time from transmission to departure.
     pub least: Nanos,
-    /// The same, also for delays that vary, where `least` is 0; not for traces.
+    /// Shortest time from transmission to departure of any packet, also if delays vary, where `least` is 0.
+    /// 0 of a trace.
     pub shortest: Nanos,
     /// Mean delay: the configured one for jitter, the time average for a trace.
     pub mean: Nanos,
