@@ -7,7 +7,7 @@ use crate::record_args::RecordArgs;
 use crate::{Json, Outcome, outcome, run_text};
 use anyhow::Context;
 use longwire_control::{Instance, WebAddress};
-use longwire_lab::{CommandRole, keep_for};
+use longwire_lab::{CommandRole, has_reader, keep_for};
 use longwire_run::fitted::fit_pool;
 use longwire_run::objects::links::LiveLinks;
 use longwire_run::objects::sources::why_silent;
@@ -21,6 +21,7 @@ use longwire_rundir::StopSignals;
 use longwire_scenario::Plan;
 use longwire_terminal::{InstanceOwner, OfProcess, ViewEnd};
 use longwire_units::Nanos;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,7 +31,7 @@ use std::time::{Duration, Instant};
 /// In real time Longwire makes the scenario's test hosts, opens its interfaces and carries the packets of
 /// programs. With --virtual it runs on captures and on the scenario's traffic sources, as fast as the machine
 /// can, with exact times. Both end with a report of what each link and port carried and dropped, and how
-/// faithful the emulation was.
+/// faithful the emulation was. A run in real time whose report (--json) goes to a pipe ends with its reader.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -198,6 +199,7 @@ impl Args {
                 || run.has_ended()
                 || end.is_some_and(|end| Instant::now() >= end)
                 || run.stopped().try_recv().is_ok()
+                || self.is_forsaken()
         };
         if !self.quiet && !self.json.on && longwire_terminal::fits() && !self.view(run, is_over) {
             return;
@@ -213,6 +215,11 @@ impl Args {
                 lines.refresh(run.instance());
             }
         }
+    }
+
+    /// Whether the report is for a pipe that nobody reads any more: who started the run has ended.
+    fn is_forsaken(&self) -> bool {
+        self.json.on && !has_reader(&io::stdout())
     }
 
     /// Shows the view; false if the run is to end.
