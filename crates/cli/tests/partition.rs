@@ -427,7 +427,7 @@ fn stations_and_routers(text: &str) -> BTreeMap<&'static str, [[u8; 6]; 2]> {
         .collect()
 }
 
-/// Without wishes, the heuristic spreads the work, and says why it cuts and where.
+/// Where nodes name nothing, the heuristic spreads the work, and says why it cuts and where.
 #[test]
 fn the_cut_is_explained() {
     let folder = Folder::new("explained");

@@ -68,8 +68,9 @@ impl Net {
         let ((_, listen), (_, peer)) = (ADDRESSES[own], ADDRESSES[1 - own]);
         let number = own + 1;
         let text = format!(
-            "[[host]]\nname = \"{place}\"\naddress = \"10.0.0.{number}/24\"\nmac = \"02:00:00:00:01:0{number}\"\n\
-             [[port]]\nname = \"far\"\ndriver = \"tunnel\"\nlisten = \"{listen}:7000\"\n\
+            "[[host]]\nname = \"{place}\"\naddress = \"10.0.0.{number}/24\"\n\
+             mac = \"02:00:00:00:01:0{number}\"\n[[port]]\nname = \"far\"\ndriver = \"tunnel\"\n\
+             listen = \"{listen}:7000\"\n\
              peer = \"{peer}:7000\"\nkey = \"tunnel.key\"\nnetns = \"{}\"\n{rest}",
             self.named(place)
         );

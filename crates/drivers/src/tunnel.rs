@@ -18,7 +18,7 @@ pub struct Tunnel {
     /// Address and UDP port of the other end.
     #[setting(grammar = ADDRESS)]
     pub peer: Arc<SocketAddr>,
-    /// File with the key that both ends share, readable by its owner only; longwire tunnel key FILE makes one.
+    /// File with the key that both ends share, for its owner only; longwire tunnel key FILE makes one.
     #[setting(grammar = KEY)]
     pub key: Arc<PathBuf>,
     /// Network namespace of the UDP socket: a name (`ip netns`), the number of a process in it, or a path.

@@ -305,7 +305,7 @@ impl OwnLosses {
             (
                 self.down,
                 "interface down",
-                "the interface of a port (see out_down) was down or gone, or the peer of a tunnel: bring it up",
+                "the interface of a port (see out_down), or a tunnel's peer, was down or gone: bring it up",
             ),
             (
                 self.oversize,
@@ -403,7 +403,7 @@ fn percent(part: u64, whole: u64) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
 
-/// Why packets left late, apart from those that tunnels brought too late; none if these are too few to matter.
+/// Why packets left late, apart from those that tunnels brought too late; none if few are left then.
 fn late_cause(summary: &LatenessSummary, overdue: u64, tolerance: Tolerance) -> Option<Cause> {
     let Tolerance { within, tick, .. } = tolerance;
     let allowed = tolerance.allowed(summary.packets);
@@ -445,9 +445,9 @@ impl TunnelRecord {
         let share = percent(*overdue, summary.packets);
         let brief = format!("network under {name} slow ({share:.1} % of packets > {within} late)");
         let cause = format!(
-            "the tunnel {name}: {share:.1} % of packets ({overdue} of {}) came later than they were due, by more \
-             than {within}: the network under it takes longer than the links behind it delay; let these delay \
-             more, or take a faster network",
+            "the tunnel {name}: {share:.1} % of packets ({overdue} of {}) came later than they were due, by \
+             more than {within}: the network under it takes longer than the links behind it delay; let these \
+             delay more, or take a faster network",
             summary.packets
         );
         (*overdue > 0).then_some((brief, cause))
@@ -462,8 +462,8 @@ impl TunnelRecord {
         });
         let clock = self.clock_error.filter(|error| *error > within).map(|error| {
             let what = format!(
-                "the tunnel {name}: the clock of its peer is known to {error} only, which is more than {within}: \
-                 the network under it takes too long, or too irregularly long"
+                "the tunnel {name}: the clock of its peer is known to {error} only, more than {within}: the \
+                 network under it takes too long, or too irregularly long"
             );
             (format!("clock of {name} uncertain ({error})"), what)
         });

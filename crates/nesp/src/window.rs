@@ -108,7 +108,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_what_a_set_says(numbers in prop::collection::vec(prop_oneof![0u64..400, any::<u64>()], 0..300)) {
+        fn is_what_a_set_says(
+            numbers in prop::collection::vec(prop_oneof![0u64..400, any::<u64>()], 0..300),
+        ) {
             compare::<2>(&numbers);
             compare::<3>(&numbers);
             compare::<32>(&numbers);

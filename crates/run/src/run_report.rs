@@ -9,7 +9,7 @@ use longwire_engine::{
     Fidelity, JudgedWindow, LinkReport, NodeReport, PortReport, Quantiles, WindowVerdicts, WorkerReport,
 };
 use longwire_link::LinkStats;
-use longwire_port::driver::source::{Received, Sent};
+use longwire_port::driver::source::{DelayHistogram, Received, Sent};
 use longwire_report::{Report, Row, shown};
 use longwire_scenario::{Plan, Source};
 use longwire_units::Nanos;
@@ -49,6 +49,7 @@ struct SourceDelivery<'a> {
     source: &'a Source,
     sent: Sent,
     received: Option<Received>,
+    delays: DelayHistogram,
     /// Why it did not run, if so.
     silent: Option<String>,
 }
@@ -122,18 +123,20 @@ impl ReportInput<'_> {
         let watch = |place: u16| self.watches.get(usize::from(place))?.as_ref();
         let Some(own) = watch(source.in_port) else {
             let silent = Some(why_silent(&self.plan, source)?);
-            return Some(SourceDelivery { source, sent: Sent::NONE, received: None, silent });
+            let delays = DelayHistogram::default();
+            return Some(SourceDelivery { source, sent: Sent::NONE, received: None, delays, silent });
         };
         let sent = own.tally().sent(id as u16);
         let mut ends = self.plan.aims(id);
         ends.extend((self.aims)(id));
         ends.sort_unstable();
         ends.dedup();
-        let mut received: Option<Received> = None;
+        let (mut received, mut delays) = (None, DelayHistogram::default());
         for tally in ends.into_iter().filter_map(watch).map(PortWatch::tally) {
             received.get_or_insert(Received::NONE).add(&tally.received(id as u16));
+            tally.add_delays(id as u16, &mut delays);
         }
-        Some(SourceDelivery { source, sent, received, silent: None })
+        Some(SourceDelivery { source, sent, received, delays, silent: None })
     }
 
     /// Mean output rate of a link in bits per second.
@@ -304,7 +307,7 @@ pub(crate) fn window_json(window: &WindowVerdicts) -> Value {
 }
 
 fn source_row(delivered: &SourceDelivery<'_>) -> Row {
-    let SourceDelivery { source, sent, received, silent } = delivered;
+    let SourceDelivery { source, sent, received, delays, silent } = delivered;
     let rounded = |rate: Option<f64>| rate.map(f64::round);
     let row = Row::new(&*source.name, "packets")
         .expected(sent.packets)
@@ -325,6 +328,9 @@ fn source_row(delivered: &SourceDelivery<'_>) -> Row {
         .extra("delivered_bit_per_s", rounded(received.delivered(sent)))
         .extra("delay_ns_min", time(received.delay_min))
         .extra("delay_ns_mean", received.delay_mean().map(|mean| mean.round() as u64))
+        .extra("delay_ns_p50", time(delays.quantile(0.5)))
+        .extra("delay_ns_p95", time(delays.quantile(0.95)))
+        .extra("delay_ns_p99", time(delays.quantile(0.99)))
         .extra("delay_ns_max", time(received.delay_max))
 }
 

@@ -19,7 +19,7 @@ pub fn read_key_file(path: &Path) -> Result<String, String> {
     // Opening a FIFO would wait for a writer.
     if !std::fs::metadata(path).map_err(can_t)?.is_file() {
         return Err(format!(
-            "{shown} is not a regular file; make a key with: longwire nesp key FILE, or longwire tunnel key FILE"
+            "{shown} is no regular file; make a key with: longwire nesp key FILE, or longwire tunnel key FILE"
         ));
     }
     let file = File::open(path).map_err(can_t)?;
@@ -74,7 +74,7 @@ mod tests {
         assert!(error.contains("mode 640") && error.contains("chmod 600"), "{error}");
         std::fs::remove_file(&path).unwrap();
         assert!(read_key_file(&path).unwrap_err().starts_with("can't read"));
-        assert!(read_key_file(&std::env::temp_dir()).unwrap_err().contains("not a regular file"));
+        assert!(read_key_file(&std::env::temp_dir()).unwrap_err().contains("no regular file"));
     }
 
     #[test]

@@ -22,6 +22,7 @@ use longwire_link::medium_rate;
 use longwire_units::{Nanos, Rate};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 /// A scenario after all checks.
@@ -121,6 +122,11 @@ pub struct PairRule {
 }
 
 impl Plan {
+    /// The folder of its file: names of other files in it are relative to that.
+    pub fn folder(&self) -> &Path {
+        Path::new(&self.file).parent().unwrap_or(Path::new(""))
+    }
+
     /// Whether a run in real time needs a lab: for hosts or control planes.
     pub fn has_lab(&self) -> bool {
         !self.hosts.is_empty() || self.control_planes().next().is_some()

@@ -1,6 +1,6 @@
 //! A session: the keys, sequence numbers and replay window that two salts make.
 //!
-//! Each direction has a key of its own, and a sequence number is used once with it: so no nonce is used twice.
+//! Each direction has a key of its own, and a sequence number is used once with it: no nonce repeats.
 
 use crate::message::{HEADER, Header, Kind, Salt};
 use longwire_nesp::{Freshness, Key, TAG, Window};

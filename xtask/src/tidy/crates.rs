@@ -25,7 +25,7 @@ const LAYERS: &[&[&str]] = &[
     &["longwire-assemble", "longwire-control", "longwire-import", "longwire-lab"],
     &["longwire-mirror", "longwire-partition", "longwire-terminal"],
     &["longwire-run", "longwire-halves", "longwire-bench"],
-    &["longwire-service", "longwire-demo", "longwire-validate"],
+    &["longwire-service", "longwire-demo", "longwire-validate", "longwire-sweep"],
     &["longwire"],
     &["longwire-hostile"],
 ];

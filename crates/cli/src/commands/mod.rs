@@ -26,6 +26,7 @@ pub mod proxy;
 pub mod run;
 pub mod schema;
 pub mod serve;
+pub mod sweep;
 pub mod top;
 pub mod traffic;
 pub mod tunnel;
@@ -59,6 +60,7 @@ macro_rules! commands {
 commands! {
     Demo = demo,
     Run = run,
+    Sweep = sweep,
     Serve = serve,
     Log = log,
     Check = check,

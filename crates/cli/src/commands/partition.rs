@@ -72,8 +72,8 @@ impl Args {
         }
         for share in found.machines.iter().filter(|share| share.nodes == 0 && !self.json.on) {
             outcome::note(&format!(
-                "note: nothing is on {}: tunnels to it would cost more than it would carry; name what must be \
-                 there with nodes",
+                "note: nothing is on {}: tunnels to it would cost more than it would carry; name what must \
+                 be there with nodes",
                 share.name
             ));
         }

@@ -8,8 +8,8 @@ use crate::{Json, Outcome, outcome, run_text};
 use anyhow::Context;
 use longwire_control::{Instance, WebAddress};
 use longwire_lab::{CommandRole, has_reader, keep_for};
+use longwire_run::comparison::{StartSetting, with_settings};
 use longwire_run::fitted::fit_pool;
-use longwire_run::objects::links::LiveLinks;
 use longwire_run::objects::sources::why_silent;
 use longwire_run::port_files::{PortFile, PortFiles};
 use longwire_run::real_run::{RealOptions, RealRun, instance_name};
@@ -38,6 +38,7 @@ Examples:
   longwire run scenarios/two-hosts.toml --virtual
   longwire run scenarios/virtual-pcap.toml --virtual --input ground=in.pcap --output space=out.pcapng
   longwire run scenarios/dumbbell.toml --virtual --for 1s --json
+  longwire run scenarios/dumbbell.toml --virtual --seed 7 --set bottleneck.rate=10mbit
   longwire run scenarios/two-hosts.toml
   longwire run scenarios/two-hosts.toml --web
   longwire run scenarios/two-hosts.toml --for 30s --name test --record arrivals.pcapng
@@ -54,6 +55,15 @@ pub struct Args {
     /// End after this time: 10s, 500ms. Default in virtual time: until no events are left.
     #[arg(long = "for", value_name = "TIME", value_parser = run_time)]
     time: Option<Nanos>,
+
+    /// Use this seed instead of the scenario's.
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+
+    /// Begin with this setting instead of the scenario's; repeatable. Objects and settings are named as for
+    /// longwire ctl set: bottleneck.rate=10mbit, up.forward.loss=1%, 'access-*.delay=5ms', video.rate=2mbit.
+    #[arg(long = "set", value_name = "OBJECT.SETTING=VALUE")]
+    settings: Vec<StartSetting>,
 
     /// Take PORT's input from a capture (pcap or pcapng); repeatable. All inputs count from the first frame
     /// of the earliest one.
@@ -99,6 +109,9 @@ impl Args {
     /// A mistake in the scenario, ports that can't be opened, a full packet pool.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let mut plan = longwire_scenario::load(&self.scenario)?;
+        if self.seed.is_some() || !self.settings.is_empty() {
+            plan = with_settings(&plan, self.seed, &self.settings)?;
+        }
         fit_pool(&mut plan);
         outcome::print_notes(&plan);
         self.silence_sources(&mut plan);
@@ -137,22 +150,8 @@ impl Args {
                  PORT=FILE",
             );
         }
-        let links = LiveLinks::new(&run.plan, &[]);
-        links.note_report(&run.counted);
-        let settings = Box::new(move |place| links.settings(place as u32));
-        let ran = ReportInput {
-            plan: run.plan,
-            counted: Arc::new(run.counted),
-            watches: run.watches,
-            mode: "virtual",
-            elapsed: run.elapsed,
-            settings,
-            aims: Box::new(|_| Vec::new()),
-            planes: Vec::new(),
-            nesp: None,
-            programs: run.programs,
-        };
-        self.finish(&ran, &run.recorded)
+        let (ran, recorded) = run.report_input();
+        self.finish(&ran, &recorded)
     }
 
     fn run_real(self, mut plan: Plan) -> anyhow::Result<Outcome> {

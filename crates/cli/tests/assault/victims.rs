@@ -126,6 +126,11 @@ pub const VICTIMS: &[Victim] = &[
     Victim::of("demo"),
     Victim::of("run FILE --name NAME --for 1s"),
     Victim::of("run FILE --virtual --for 30s"),
+    Victim::of("sweep plan SWEEP"),
+    Victim::of("sweep run SWEEP --output OUT"),
+    Victim::of("sweep table ROWS --csv").after("sweep run SWEEP --task 0,12 --output ROWS"),
+    Victim::of("sweep plot ROWS --x bottleneck.rate --y dropped --output OUT")
+        .after("sweep run SWEEP --task 0,12 --output ROWS"),
     Victim::of("serve NAMED --state STATE").endless(),
     Victim::of("log LOG --csv").after("run FILE --virtual --for 1s --log LOG"),
     Victim::of("attach --netns SPACE --delay 1ms").endless(),
@@ -233,6 +238,8 @@ impl Round<'_> {
             "LAB" => scene.name.clone(),
             "NAME" => self.name.clone(),
             "NAMED" => format!("{}={}", self.name, scene.file),
+            "SWEEP" => repository("scenarios/sweeps/dumbbell.toml").display().to_string(),
+            "ROWS" => scene.folder.text("rows.jsonl"),
             "LOG" => scene.folder.text("run.lwlog"),
             // Where somebody else's program runs.
             "SPACE" => format!("lw-{}-f", scene.name),

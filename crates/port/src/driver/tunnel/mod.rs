@@ -120,11 +120,12 @@ impl TunnelPort {
         let (port, peer) = (self.name.clone(), self.peer);
         let why = match self.end.status(0).other_version {
             Some(version) => format!(
-                "its peer {peer} speaks version {version} of the tunnel protocol, this end version {VERSION}; \
-                 run the same version of Longwire at both ends"
+                "its peer {peer} speaks version {version} of the tunnel protocol, this end version \
+                 {VERSION}; run the same version of Longwire at both ends"
             ),
             None => format!(
-                "its peer {peer} does not answer; run it with the same key, and let UDP pass to {} and {peer}",
+                "its peer {peer} does not answer; run it with the same key, and let UDP pass to {} and \
+                 {peer}",
                 self.listen
             ),
         };

@@ -172,8 +172,8 @@ impl Socket {
         &mut self.outgoing.place(self.waiting)[..LONGEST]
     }
 
-    /// Adds the datagram of `length` bytes in the room to those that [`Socket::flush`] sends. True if there is
-    /// no room for another.
+    /// Adds the datagram of `length` bytes in the room to those that [`Socket::flush`] sends. True if there
+    /// is no room for another.
     pub fn push(&mut self, length: usize) -> bool {
         self.outgoing.lengths[self.waiting] = length;
         self.waiting += 1;
