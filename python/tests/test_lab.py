@@ -182,6 +182,23 @@ def test_a_run_that_was_not_faithful_is_raised() -> None:
     assert not raised.value.verdict and raised.value.verdict.causes
 
 
+def test_a_killed_lab_is_named() -> None:
+    lab = Lab()
+    lab.host("a")
+    lab.start()
+    os.kill(lab.instance.info()["pid"], signal.SIGKILL)
+    # Counters come until it has ended, and then no more.
+    for _ in lab.watch(every=0.01):
+        pass
+    with pytest.raises(LongwireError, match="ended by signal 9"):
+        lab.stop()
+    # The next lab removes what it left.
+    with Lab() as other:
+        other.host("a")
+        other.start()
+    assert left(lab) == []
+
+
 KILLED = """
 import sys
 from longwire import Lab

@@ -77,6 +77,8 @@ def report_of(output: str, messages: str, status: int) -> Report:
         report = json.loads(output)
     except ValueError:
         report = None
+    if not isinstance(report, dict) and status < 0:
+        raise LongwireError(f"the program was ended by signal {-status}")
     if not isinstance(report, dict):
         reason = messages.strip() or f"it ended with status {status} and said nothing"
         raise LongwireError(reason[len("error: ") :] if reason.startswith("error: ") else reason)
