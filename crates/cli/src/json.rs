@@ -5,6 +5,7 @@ use clap::error::{ContextKind, ContextValue};
 use longwire_control::{ClientError, Problem};
 use longwire_import::ImportError;
 use longwire_scenario::{Finding, LoadError, ScenarioError};
+use longwire_sweep::SweepFault;
 use serde_json::{Map, Value, json};
 use std::ffi::OsString;
 
@@ -46,6 +47,11 @@ pub fn of_error(error: &Error) -> Value {
         }
         if let Some(ClientError::NoObject { near: Some((_, near)), .. }) = cause.downcast_ref() {
             return Some(Fields::new(&crate::causes::chain(error)).with("suggestion", near));
+        }
+        if let Some(fault) = cause.downcast_ref::<SweepFault>() {
+            let fields = Fields::new(&fault.what).with("file", &fault.file).at("line", fault.line);
+            let fields = fields.at("column", fault.column).with("field", &fault.field);
+            return Some(fields.with("fix", &fault.fix));
         }
         if let Some(imported) = cause.downcast_ref::<ImportError>() {
             let fields = Fields::new(&crate::causes::chain(error)).with("fix", &imported.fix);

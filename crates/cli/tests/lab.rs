@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use support::lab::{RunningLab, are_available, can_make_labs};
@@ -84,6 +85,21 @@ fn up_exec_list_down() {
     assert!(down.status.success(), "{}", stderr(&down));
     assert_eq!(lab.traces(), [""; 0]);
     assert!(stderr(&longwire(&["lab", "down", &lab.name])).contains("no lab"));
+}
+
+/// The command takes the place of `lab exec`: whoever started that signals the command, and sees its end.
+#[test]
+fn a_command_in_a_host_is_the_process_that_was_started() {
+    let Some(lab) = ReportedLab::new("place", &two_hosts()) else { return };
+    let command = ["lab", "exec", &lab.name, "a", "--", "sh", "-c", "echo $$"];
+    let mut started = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    let started = started.args(command).stdout(Stdio::piped()).spawn().unwrap();
+    let pid = started.id();
+    assert_eq!(stdout(&started.wait_with_output().unwrap()), format!("{pid}\n"));
+    assert_eq!(lab.sh("a", "kill -KILL $$").status.signal(), Some(9));
+    let missing = longwire(&["lab", "exec", &lab.name, "a", "--", "no-such-program"]);
+    assert_eq!(missing.status.code(), Some(127), "{}", stderr(&missing));
+    assert!(stderr(&missing).contains("no-such-program: there is no such command"), "{}", stderr(&missing));
 }
 
 #[test]

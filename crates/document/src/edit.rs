@@ -282,6 +282,24 @@ fn key_of(line: &str) -> Option<&str> {
     (!key.is_empty() && key.chars().all(plain) && inside.contains(']')).then_some(key)
 }
 
+/// The text with this seed, and all else on its lines.
+///
+/// # Errors
+/// If the text is not TOML.
+pub fn with_seed(text: &str, seed: u64) -> Result<String, EditError> {
+    let (root, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        return Err(EditError::NotToml);
+    }
+    if let Some(value) = root.get_ref().get("seed") {
+        let Range { start, end } = value.span();
+        return Ok(format!("{}{seed}{}", &text[..start], &text[end..]));
+    }
+    // Before a comment or an empty line there is room for it.
+    let gap = if text.starts_with(['#', '\n']) { ' ' } else { '\n' };
+    Ok(format!("seed = {seed}{gap}{text}"))
+}
+
 /// The sections of two scenarios that differ, apart from links, hosts, ports and bridges.
 pub fn changed_sections(before: &str, after: &str) -> Vec<String> {
     let [before, after] = [before, after].map(|text| text.parse::<toml::Table>().unwrap_or_default());
@@ -321,6 +339,17 @@ mod tests {
         let back = edited(&neither, "[[link]]\nname = \"x\"\n", &[]).unwrap();
         assert!(back.ends_with("workers = 1\n\n[[link]]\nname = \"x\"\n"), "{back}");
         assert_eq!(changed_sections(TEXT, &TEXT.replace("seed = 7", "seed = 8")), ["seed"]);
+    }
+
+    #[test]
+    fn a_seed_is_replaced_or_put_in_front() {
+        assert_eq!(with_seed(TEXT, 8).unwrap(), TEXT.replace("seed = 7 #", "seed = 8 #"));
+        let second = "# Two.\n[engine]\n";
+        assert_eq!(with_seed(second, 8).unwrap(), "seed = 8 # Two.\n[engine]\n");
+        assert_eq!(with_seed("[engine]\n", 8).unwrap(), "seed = 8\n[engine]\n");
+        assert_eq!(with_seed("\n[engine]\nseed = 1\n", 8).unwrap(), "seed = 8 \n[engine]\nseed = 1\n");
+        assert_eq!(with_seed("seed = \"3\"\n", 8).unwrap(), "seed = 8\n");
+        assert_eq!(with_seed("[[", 8), Err(EditError::NotToml));
     }
 
     #[test]

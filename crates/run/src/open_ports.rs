@@ -104,7 +104,7 @@ pub fn open_real(
     let mut ports: Vec<Vec<Box<dyn Port>>> = plan.ports.iter().map(|_| Vec::new()).collect();
     let mut watches: Vec<Option<PortWatch>> = vec![None; plan.ports.len()];
     for (place, port) in plan.ports.iter().enumerate() {
-        if plan.has_interface(port) {
+        if plan.leads_outside(port) {
             continue;
         }
         let name = &port.name;
@@ -142,7 +142,7 @@ pub(crate) fn open_added(
     for &place in places {
         let place = usize::from(place);
         let port = &plan.ports[place];
-        if !plan.has_interface(port) {
+        if !plan.leads_outside(port) {
             ports[place] = open_sinks(plan, &[place as u16])?;
             continue;
         }
@@ -194,7 +194,7 @@ struct Group {
 fn groups(plan: &Plan) -> Vec<Group> {
     let workers = port_workers(plan);
     let mut groups: Vec<Group> = Vec::new();
-    for (place, port) in plan.ports.iter().enumerate().filter(|(_, port)| plan.has_interface(port)) {
+    for (place, port) in plan.ports.iter().enumerate().filter(|(_, port)| plan.leads_outside(port)) {
         let Some(driver) = plan.driver_of(port) else { continue };
         let (worker, of_hosts) = (workers[place], port.attachment.host().is_some());
         let netns = port.attachment.driven().map(DriverSettings::netns).unwrap_or_default();
@@ -227,7 +227,7 @@ impl Group {
         let own = self.places.iter().filter_map(|&place| {
             let port = &plan.ports[place];
             let driven = port.attachment.driven()?;
-            Some((port, driven, driven.interface()?))
+            Some((port, driven, driven.interface().unwrap_or_default()))
         });
         let own: Vec<_> = own.collect();
         let wanted = own.iter().map(|(port, driven, interface)| PortRequest {

@@ -3,12 +3,13 @@
 use crate::objects::sources::why_silent;
 use crate::replay_port::PortWatch;
 use crate::router_rows::{self, in_order, is_far_side, level_rows, router_row};
+use crate::tunnel_rows::{tunnel_json, underlay_json, underlay_notes};
 use longwire_control::Kind;
 use longwire_engine::{
     Fidelity, JudgedWindow, LinkReport, NodeReport, PortReport, Quantiles, WindowVerdicts, WorkerReport,
 };
 use longwire_link::LinkStats;
-use longwire_port::driver::source::{Received, Sent};
+use longwire_port::driver::source::{DelayHistogram, Received, Sent};
 use longwire_report::{Report, Row, shown};
 use longwire_scenario::{Plan, Source};
 use longwire_units::Nanos;
@@ -48,6 +49,7 @@ struct SourceDelivery<'a> {
     source: &'a Source,
     sent: Sent,
     received: Option<Received>,
+    delays: DelayHistogram,
     /// Why it did not run, if so.
     silent: Option<String>,
 }
@@ -121,18 +123,20 @@ impl ReportInput<'_> {
         let watch = |place: u16| self.watches.get(usize::from(place))?.as_ref();
         let Some(own) = watch(source.in_port) else {
             let silent = Some(why_silent(&self.plan, source)?);
-            return Some(SourceDelivery { source, sent: Sent::NONE, received: None, silent });
+            let delays = DelayHistogram::default();
+            return Some(SourceDelivery { source, sent: Sent::NONE, received: None, delays, silent });
         };
         let sent = own.tally().sent(id as u16);
         let mut ends = self.plan.aims(id);
         ends.extend((self.aims)(id));
         ends.sort_unstable();
         ends.dedup();
-        let mut received: Option<Received> = None;
+        let (mut received, mut delays) = (None, DelayHistogram::default());
         for tally in ends.into_iter().filter_map(watch).map(PortWatch::tally) {
             received.get_or_insert(Received::NONE).add(&tally.received(id as u16));
+            tally.add_delays(id as u16, &mut delays);
         }
-        Some(SourceDelivery { source, sent, received, silent: None })
+        Some(SourceDelivery { source, sent, received, delays, silent: None })
     }
 
     /// Mean output rate of a link in bits per second.
@@ -176,13 +180,21 @@ impl ReportInput<'_> {
         for (name, value) in stats.as_object().into_iter().flatten() {
             row = row.extra(name, value.clone());
         }
+        if let Some(underlay) = &port.underlay {
+            row = row.extra("underlay", underlay_json(underlay));
+            row = underlay_notes(underlay).into_iter().fold(row, Row::note);
+        }
         if port.stats.outages > 0 {
             let down = shown::time(port.stats.down.0 as f64);
             let times = match port.stats.outages {
                 1 => "once".to_owned(),
                 outages => format!("{outages} times"),
             };
-            row = row.note(format!("its interface was down or gone {times}, for {down} in all"));
+            let what = match port.underlay {
+                Some(_) => "its peer did not answer",
+                None => "its interface was down or gone",
+            };
+            row = row.note(format!("{what} {times}, for {down} in all"));
         }
         if let Some(fault) = &port.fault {
             // The row is named after the port.
@@ -272,6 +284,7 @@ pub fn fidelity_json(fidelity: &Fidelity) -> Value {
         "preemptions": late.preemptions,
         "paused_ns": late.paused.0,
         "longest_pause_ns": late.longest_pause.0,
+        "tunnels": fidelity.tunnels.iter().map(tunnel_json).collect::<Vec<_>>(),
     })
 }
 
@@ -294,7 +307,7 @@ pub(crate) fn window_json(window: &WindowVerdicts) -> Value {
 }
 
 fn source_row(delivered: &SourceDelivery<'_>) -> Row {
-    let SourceDelivery { source, sent, received, silent } = delivered;
+    let SourceDelivery { source, sent, received, delays, silent } = delivered;
     let rounded = |rate: Option<f64>| rate.map(f64::round);
     let row = Row::new(&*source.name, "packets")
         .expected(sent.packets)
@@ -315,6 +328,9 @@ fn source_row(delivered: &SourceDelivery<'_>) -> Row {
         .extra("delivered_bit_per_s", rounded(received.delivered(sent)))
         .extra("delay_ns_min", time(received.delay_min))
         .extra("delay_ns_mean", received.delay_mean().map(|mean| mean.round() as u64))
+        .extra("delay_ns_p50", time(delays.quantile(0.5)))
+        .extra("delay_ns_p95", time(delays.quantile(0.95)))
+        .extra("delay_ns_p99", time(delays.quantile(0.99)))
         .extra("delay_ns_max", time(received.delay_max))
 }
 

@@ -1,10 +1,12 @@
 //! `run --virtual`: the whole scenario on a simulated clock.
 
+use crate::objects::links::LiveLinks;
 use crate::open_ports::{open_sinks, open_virtual};
 use crate::port_files::PortFiles;
 use crate::programs::rows;
 use crate::records::{RecordOptions, Recorded, VirtualRecords};
 use crate::replay_port::PortWatch;
+use crate::run_report::ReportInput;
 use anyhow::bail;
 use longwire_assemble::{TO_THE_END, build, rewirings};
 use longwire_block::change::set_block;
@@ -29,6 +31,27 @@ pub struct Simulated {
     pub programs: Vec<Row>,
     /// What it wrote down.
     pub recorded: Recorded,
+}
+
+impl Simulated {
+    /// What its report is made of, and what it wrote down.
+    pub fn report_input(self) -> (ReportInput<'static>, Recorded) {
+        let links = LiveLinks::new(&self.plan, &[]);
+        links.note_report(&self.counted);
+        let input = ReportInput {
+            plan: self.plan,
+            counted: Arc::new(self.counted),
+            watches: self.watches,
+            mode: "virtual",
+            elapsed: self.elapsed,
+            settings: Box::new(move |place| links.settings(place as u32)),
+            aims: Box::new(|_| Vec::new()),
+            planes: Vec::new(),
+            nesp: None,
+            programs: self.programs,
+        };
+        (input, self.recorded)
+    }
 }
 
 /// Runs `plan` on captures and traffic sources, until no event is left or for `time`.

@@ -1,4 +1,4 @@
-//! Widths of lines of Rust and Markdown, and of commit subjects.
+//! Widths of lines of Rust, Python and Markdown, and of commit subjects.
 
 use super::{File, Finding};
 use anyhow::{Context, Result};
@@ -6,22 +6,25 @@ use std::path::Path;
 use std::process::Command;
 
 /// Characters of a line of code or comment.
-const RUST: usize = 110;
+const CODE: usize = 110;
 /// Characters of a line of Markdown.
 const MARKDOWN: usize = 100;
 /// Characters of a commit's subject.
 const SUBJECT: usize = 72;
 /// Commits whose subjects are checked, from the newest.
 const COMMITS: &str = "-50";
-/// Generated pages.
-const GENERATED: &[&str] = &["docs/book/reference.md"];
+/// Generated files.
+const GENERATED: &[&str] = &["docs/book/reference.md", "python/src/longwire/_types.py"];
 
-/// Checks the lines of Rust files and of Markdown.
+/// Checks the lines of Rust, Python and Markdown.
 pub fn check(file: &File, findings: &mut Vec<Finding>) {
-    let (most, long) = if file.path.ends_with(".rs") {
-        let is_long = |line: &&str| width(line) > RUST && !is_doc_table(line);
-        (RUST, lines(&file.text, is_long))
-    } else if file.path.ends_with(".md") && !GENERATED.contains(&file.path.as_str()) {
+    if GENERATED.contains(&file.path.as_str()) {
+        return;
+    }
+    let (most, long) = if file.path.ends_with(".rs") || file.path.ends_with(".py") {
+        let is_long = |line: &&str| width(line) > CODE && !is_doc_table(line);
+        (CODE, lines(&file.text, is_long))
+    } else if file.path.ends_with(".md") {
         let mut fenced = false;
         let is_long = |line: &&str| {
             let is_fence = line.trim_start().starts_with("```");
@@ -104,10 +107,11 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_rust_have_110_characters() {
+    fn lines_of_code_have_110_characters() {
         let (fits, long) = ("ä".repeat(110), "ä".repeat(111));
         let text = format!("{fits}\n{long}\n// {fits}\n    /// | {long} |\n//! |{long}|\n");
         assert_eq!(found("a.rs", &text), [2, 3]);
+        assert_eq!(found("a.py", &format!("{fits}\n{long}\n")), [2]);
         assert!(found("a.toml", &text).is_empty());
     }
 

@@ -34,7 +34,7 @@ const PRIVATE: &[Private] = &[
 /// This file, which contains the words.
 const OWN: &str = "xtask/src/tidy/wording.rs";
 
-/// Checks comments and strings of a Rust file, or all of a Markdown file.
+/// Checks comments and strings of a Rust file, or all of a Python or Markdown file.
 pub fn check(file: &File, findings: &mut Vec<Finding>) {
     if file.path.ends_with(".rs") {
         check_beginnings(file, findings);
@@ -42,7 +42,7 @@ pub fn check(file: &File, findings: &mut Vec<Finding>) {
     let text = match file.path.as_str() {
         OWN => return,
         path if path.ends_with(".rs") => prose(&file.text),
-        path if path.ends_with(".md") => file.text.clone(),
+        path if path.ends_with(".md") || path.ends_with(".py") => file.text.clone(),
         _ => return,
     };
     let tokens = tokens(&text);
@@ -134,6 +134,7 @@ mod tests {
     #[test]
     fn comments_and_strings_are_read_and_code_is_not() {
         assert_eq!(lines("a.rs", "let seat = hall;\n// The Seat's seat.\nx(\"a\\nhall\");\n"), [2, 3]);
+        assert_eq!(lines("a.py", "x = 1\n# A seat.\n"), [2]);
         assert!(lines("a.toml", "# A seat.\n").is_empty());
     }
 

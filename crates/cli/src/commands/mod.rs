@@ -20,13 +20,16 @@ pub mod lab;
 pub mod log;
 pub mod man;
 pub mod nesp;
+pub mod partition;
 pub mod profiles;
 pub mod proxy;
 pub mod run;
 pub mod schema;
 pub mod serve;
+pub mod sweep;
 pub mod top;
 pub mod traffic;
+pub mod tunnel;
 pub mod validate;
 
 use crate::Outcome;
@@ -57,13 +60,16 @@ macro_rules! commands {
 commands! {
     Demo = demo,
     Run = run,
+    Sweep = sweep,
     Serve = serve,
     Log = log,
     Check = check,
+    Partition = partition,
     Import = import,
     Top = top,
     Ctl = ctl,
     Nesp = nesp,
+    Tunnel = tunnel,
     Forwarder = forwarder,
     Control = control,
     Exec = exec,

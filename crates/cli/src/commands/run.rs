@@ -7,9 +7,9 @@ use crate::record_args::RecordArgs;
 use crate::{Json, Outcome, outcome, run_text};
 use anyhow::Context;
 use longwire_control::{Instance, WebAddress};
-use longwire_lab::{CommandRole, keep_for};
+use longwire_lab::{CommandRole, has_reader, keep_for};
+use longwire_run::comparison::{StartSetting, with_settings};
 use longwire_run::fitted::fit_pool;
-use longwire_run::objects::links::LiveLinks;
 use longwire_run::objects::sources::why_silent;
 use longwire_run::port_files::{PortFile, PortFiles};
 use longwire_run::real_run::{RealOptions, RealRun, instance_name};
@@ -21,6 +21,7 @@ use longwire_rundir::StopSignals;
 use longwire_scenario::Plan;
 use longwire_terminal::{InstanceOwner, OfProcess, ViewEnd};
 use longwire_units::Nanos;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,13 +31,14 @@ use std::time::{Duration, Instant};
 /// In real time Longwire makes the scenario's test hosts, opens its interfaces and carries the packets of
 /// programs. With --virtual it runs on captures and on the scenario's traffic sources, as fast as the machine
 /// can, with exact times. Both end with a report of what each link and port carried and dropped, and how
-/// faithful the emulation was.
+/// faithful the emulation was. A run in real time whose report (--json) goes to a pipe ends with its reader.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
   longwire run scenarios/two-hosts.toml --virtual
   longwire run scenarios/virtual-pcap.toml --virtual --input ground=in.pcap --output space=out.pcapng
   longwire run scenarios/dumbbell.toml --virtual --for 1s --json
+  longwire run scenarios/dumbbell.toml --virtual --seed 7 --set bottleneck.rate=10mbit
   longwire run scenarios/two-hosts.toml
   longwire run scenarios/two-hosts.toml --web
   longwire run scenarios/two-hosts.toml --for 30s --name test --record arrivals.pcapng
@@ -53,6 +55,15 @@ pub struct Args {
     /// End after this time: 10s, 500ms. Default in virtual time: until no events are left.
     #[arg(long = "for", value_name = "TIME", value_parser = run_time)]
     time: Option<Nanos>,
+
+    /// Use this seed instead of the scenario's.
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+
+    /// Begin with this setting instead of the scenario's; repeatable. Objects and settings are named as for
+    /// longwire ctl set: bottleneck.rate=10mbit, up.forward.loss=1%, 'access-*.delay=5ms', video.rate=2mbit.
+    #[arg(long = "set", value_name = "OBJECT.SETTING=VALUE")]
+    settings: Vec<StartSetting>,
 
     /// Take PORT's input from a capture (pcap or pcapng); repeatable. All inputs count from the first frame
     /// of the earliest one.
@@ -98,6 +109,9 @@ impl Args {
     /// A mistake in the scenario, ports that can't be opened, a full packet pool.
     pub fn run(self) -> anyhow::Result<Outcome> {
         let mut plan = longwire_scenario::load(&self.scenario)?;
+        if self.seed.is_some() || !self.settings.is_empty() {
+            plan = with_settings(&plan, self.seed, &self.settings)?;
+        }
         fit_pool(&mut plan);
         outcome::print_notes(&plan);
         self.silence_sources(&mut plan);
@@ -136,22 +150,8 @@ impl Args {
                  PORT=FILE",
             );
         }
-        let links = LiveLinks::new(&run.plan, &[]);
-        links.note_report(&run.counted);
-        let settings = Box::new(move |place| links.settings(place as u32));
-        let ran = ReportInput {
-            plan: run.plan,
-            counted: Arc::new(run.counted),
-            watches: run.watches,
-            mode: "virtual",
-            elapsed: run.elapsed,
-            settings,
-            aims: Box::new(|_| Vec::new()),
-            planes: Vec::new(),
-            nesp: None,
-            programs: run.programs,
-        };
-        self.finish(&ran, &run.recorded)
+        let (ran, recorded) = run.report_input();
+        self.finish(&ran, &recorded)
     }
 
     fn run_real(self, mut plan: Plan) -> anyhow::Result<Outcome> {
@@ -198,6 +198,7 @@ impl Args {
                 || run.has_ended()
                 || end.is_some_and(|end| Instant::now() >= end)
                 || run.stopped().try_recv().is_ok()
+                || self.is_forsaken()
         };
         if !self.quiet && !self.json.on && longwire_terminal::fits() && !self.view(run, is_over) {
             return;
@@ -213,6 +214,11 @@ impl Args {
                 lines.refresh(run.instance());
             }
         }
+    }
+
+    /// Whether the report is for a pipe that nobody reads any more: who started the run has ended.
+    fn is_forsaken(&self) -> bool {
+        self.json.on && !has_reader(&io::stdout())
     }
 
     /// Shows the view; false if the run is to end.
@@ -261,7 +267,7 @@ const LOOK: Duration = Duration::from_millis(50);
 fn check_files(plan: &Plan, files: &PortFiles) -> anyhow::Result<()> {
     for (port, captures) in plan.ports.iter().zip(&files.captures) {
         anyhow::ensure!(
-            !(plan.has_interface(port) && captures.input.is_some()),
+            !(plan.leads_outside(port) && captures.input.is_some()),
             "port \"{}\" has an interface in real time; add --virtual to use a capture instead",
             port.name
         );

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -66,6 +67,39 @@ fn a_run_ends_when_asked_and_when_its_time_is_over() {
     let (status, report) = run.end();
     assert_eq!(status, Some(0));
     assert!((300_000_000..10_000_000_000).contains(&report["elapsed_ns"].as_u64().unwrap()));
+    assert_nothing_left(&name);
+}
+
+/// A run ends with whoever was to read its report, as when the process that started it is killed.
+#[test]
+fn a_run_ends_with_the_reader_of_its_report() {
+    if !can_make_labs("a_run_ends_with_the_reader_of_its_report") {
+        return;
+    }
+    let name = format!("t{}-reader", std::process::id());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    command.arg("run").arg(repository("scenarios/two-hosts.toml")).args(["--name", &name, "--json"]);
+    let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(run.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let (sender, said) = channel();
+    std::thread::spawn(move || lines.map_while(|line| sender.send(line).ok()).for_each(drop));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let next = || said.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+    while !next().expect("a run").starts_with("running as") {}
+    drop(run.stdout.take());
+    // It says a line a second until it has ended.
+    let goes_on = loop {
+        match next() {
+            Ok(_) => {}
+            Err(RecvTimeoutError::Disconnected) => break false,
+            Err(RecvTimeoutError::Timeout) => break true,
+        }
+    };
+    if goes_on {
+        run.kill().unwrap();
+    }
+    run.wait().unwrap();
+    assert!(!goes_on, "it goes on without a reader");
     assert_nothing_left(&name);
 }
 

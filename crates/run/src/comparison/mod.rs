@@ -6,8 +6,10 @@
 
 mod blocks;
 mod routers;
+mod starting;
 mod written;
 
+pub use starting::{StartSetting, StartSettingError, with_settings};
 pub(crate) use written::without_changes;
 
 use crate::objects::changing::PlannedChange;
@@ -131,7 +133,7 @@ impl Running<'_> {
         text.plain(Kind::Source, &base.sources.edits_to(sources, &kept), sources);
         text.plain(Kind::Medium, &base.media.edits_to(media, &kept), media);
         for change in self.router_changes(&base.plan, routers::Toward::Now)? {
-            text.router(&change);
+            text.router(&change.change);
         }
         Ok(text.finish())
     }

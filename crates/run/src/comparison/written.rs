@@ -1,7 +1,8 @@
 //! Writes the running instance as a scenario: its original text, and later changes as events at time 0.
 
 use super::blocks::ObjectEdits;
-use super::routers::{NONE, RouterChange};
+use super::routers::NONE;
+use crate::objects::ObjectChange;
 use crate::objects::changing::{LiveObjects, ObjectKind};
 use crate::objects::links::LiveLinks;
 use longwire_block::Value;
@@ -24,13 +25,16 @@ pub(crate) fn without_changes(text: &str) -> &str {
 /// A scenario being written.
 pub(super) struct Writing {
     text: String,
+    /// Whether changes are written into the text already.
+    marked: bool,
     changes: String,
 }
 
 impl Writing {
     /// Starts with `text`.
     pub(super) fn new(text: &str) -> Self {
-        Self { text: text.trim_end_matches('\n').into(), changes: String::new() }
+        let marked = without_changes(text).len() < text.len();
+        Self { text: text.trim_end_matches('\n').into(), marked, changes: String::new() }
     }
 
     /// Writes links; those with equal changes share an entry.
@@ -70,8 +74,7 @@ impl Writing {
     }
 
     /// Writes a router's routes, or a flow's weight.
-    pub(super) fn router(&mut self, change: &RouterChange) {
-        let change = &change.change;
+    pub(super) fn router(&mut self, change: &ObjectChange) {
         if change.kind == Kind::Flow {
             let (router, flow) = change.name.split_once('/').unwrap_or_default();
             let weight = change.pairs.first().map_or("", |(_, weight)| weight);
@@ -108,6 +111,9 @@ impl Writing {
     pub(super) fn finish(self) -> String {
         if self.changes.is_empty() {
             return self.text + "\n";
+        }
+        if self.marked {
+            return format!("{}\n{}", self.text, self.changes);
         }
         format!("{}\n\n{MARKER}\n{}", self.text, self.changes)
     }

@@ -26,7 +26,7 @@ pub trait ObjectKind: Debug {
     /// Settings that a change may name.
     fn settable(&self) -> Vec<Settable>;
 
-    /// Checks edits from another scenario for an object whose blocks were `planned` at the start.
+    /// Checks edits of a running object whose blocks were `planned` at the start.
     ///
     /// # Errors
     /// If this change is impossible in a run.
@@ -45,8 +45,6 @@ pub struct CurrentObject<'a> {
     pub place: u32,
     /// Its name.
     pub name: &'a str,
-    /// Its blocks at the start.
-    pub planned: &'a Blocks,
     /// Its current blocks.
     pub blocks: &'a Blocks,
 }
@@ -211,8 +209,8 @@ impl<W: ObjectKind> LiveObjects<W> {
         let now = now.unwrap_or_else(|| self.known(place));
         let planned = self.planned_at(place);
         let name = &self.names[place as usize];
-        let edits =
-            self.kind.edits(&CurrentObject { place, name, planned: &planned, blocks: &now }, pairs)?;
+        let edits = self.kind.edits(&CurrentObject { place, name, blocks: &now }, pairs)?;
+        self.kind.check(place, &planned, &edits)?;
         // A ramp must end at a value.
         let taken_away = |edit: &&Edit| edit.spec.params.is_empty() && edit.replaces(&now);
         if let (Some(_), Some(edit)) = (ramp, edits.iter().find(taken_away)) {

@@ -13,7 +13,7 @@ use longwire_scenario::{
     implied_removal, link_edit, suggestion, unplanned_target, with_defaults,
 };
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The parameter that selects a key's block.
@@ -32,6 +32,8 @@ pub type LiveLinks = LiveObjects<LinkKind>;
 #[derive(Debug)]
 pub struct LinkKind {
     registry: Vec<&'static Spec>,
+    /// The scenario's folder, to which names of files are relative.
+    folder: PathBuf,
 }
 
 impl LiveLinks {
@@ -42,7 +44,8 @@ impl LiveLinks {
         let planned = plan.profiles.iter().map(|profile| with_defaults(&profile.blocks, &registry)).collect();
         let profiles = plan.links.iter().map(|link| link.profile).collect();
         let targets = refs.iter().map(|&link| Target::Link(link)).collect();
-        Self::made(LinkKind { registry }, names, targets, (planned, profiles))
+        let kind = LinkKind { registry, folder: plan.folder().into() };
+        Self::made(kind, names, targets, (planned, profiles))
     }
 
     /// Records the links' current blocks from a report.
@@ -58,9 +61,7 @@ impl ObjectKind for LinkKind {
 
     fn edits(&self, link: &CurrentObject<'_>, pairs: &[&SettingPair]) -> Result<Vec<Edit>, SetError> {
         let pairs = with_profile(pairs, link.name)?;
-        let edits = self.edits_of(link.blocks, &pairs.iter().collect::<Vec<_>>())?;
-        check_ways(link.planned, &edits)?;
-        Ok(edits)
+        self.edits_of(link.blocks, &pairs.iter().collect::<Vec<_>>())
     }
 
     fn check(&self, _place: u32, planned: &Blocks, edits: &[Edit]) -> Result<(), SetError> {
@@ -103,7 +104,7 @@ impl ObjectKind for LinkKind {
 impl LinkKind {
     /// Settings that a change of a link may name, in any run.
     pub fn known() -> Vec<Settable> {
-        Self { registry: longwire_link::registry() }.settable()
+        Self { registry: longwire_link::registry(), folder: PathBuf::new() }.settable()
     }
 
     /// The edits that `pairs` of key and text mean for a link with `blocks`.
@@ -131,7 +132,7 @@ impl LinkKind {
         let texts: Vec<_> = params.iter().map(|setting| (setting.name, setting.text)).collect();
         let kind = kinds.last();
         let patch = BlockPatch { key, kind: kind.map(|setting| setting.text), params: &texts };
-        link_edit(&self.registry, blocks, patch, Path::new(".")).map_err(|LinkFault { place, what, fix }| {
+        link_edit(&self.registry, blocks, patch, &self.folder).map_err(|LinkFault { place, what, fix }| {
             let written = match place {
                 FaultPlace::Kind => kind.map(|setting| setting.written),
                 FaultPlace::Param(number, ..) => Some(params[number].written),

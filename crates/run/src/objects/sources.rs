@@ -9,7 +9,6 @@ use longwire_control::{Bounds, Kind, Quantity, SetError, Settable};
 use longwire_engine::{SourceRef, Target};
 use longwire_scenario::{Plan, SourceSite, source_edits, source_rows};
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The setting that names the model.
@@ -30,7 +29,7 @@ pub struct SourceKind {
 /// ("not run …") does not include the name.
 pub fn why_silent(plan: &Plan, source: &longwire_scenario::Source) -> Option<String> {
     let port = &plan.ports[usize::from(source.in_port)];
-    if !plan.has_interface(port) {
+    if !plan.leads_outside(port) {
         return None;
     }
     let what = if port.attachment.host().is_some() { "host" } else { "interface" };
@@ -79,11 +78,10 @@ impl ObjectKind for SourceKind {
     const KIND: Kind = Kind::Source;
 
     fn edits(&self, now: &CurrentObject<'_>, pairs: &[&SettingPair]) -> Result<Vec<Edit>, SetError> {
-        self.check(now.place, now.planned, &[])?;
         let source = &self.plan.sources[now.place as usize];
         let texts: Vec<_> = pairs.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
         let site = SourceSite::of(source, self.plan.places());
-        source_edits(now.blocks, &texts, &site, Path::new("")).map_err(|fault| SetError::Value {
+        source_edits(now.blocks, &texts, &site, self.plan.folder()).map_err(|fault| SetError::Value {
             key: fault.key.clone(),
             reason: if fault.fix.is_empty() { fault.what } else { format!("{}; {}", fault.what, fault.fix) },
         })

@@ -2,14 +2,13 @@
 
 use crate::commands::exec::code_of;
 use crate::{Outcome, outcome};
-use anyhow::Context;
-use longwire_lab::Attendant;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
+use std::os::unix::process::CommandExt;
 
 /// Run a command in a host of a lab
 ///
-/// Its exit code, terminal and signals are kept; the lab's host names resolve.
+/// Its process, exit code, terminal and signals are the command's own; the lab's host names resolve.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -30,7 +29,6 @@ pub struct Args {
 
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
-        let attendant = Attendant::begin().context("keeping signals for the command")?;
         let lab = super::open(&self.lab)?;
         let host = lab.host(&self.host)?;
         let shell = || std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
@@ -41,7 +39,8 @@ impl Args {
         if self.command.is_empty() && io::stdin().is_terminal() {
             outcome::note(&format!("longwire: a shell in host {}; leave with exit", self.host));
         }
-        let ended = attendant.run(host.command(&program)?.args(arguments));
-        Ok(Outcome::Status(code_of(&program.to_string_lossy(), ended)))
+        // The command takes the place of this process, so that whoever started it can signal it.
+        let error = host.command(&program)?.args(arguments).exec();
+        Ok(Outcome::Status(code_of(&program.to_string_lossy(), Err(error))))
     }
 }

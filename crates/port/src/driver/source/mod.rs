@@ -7,7 +7,7 @@ mod tally;
 
 pub use flow::{Flow, FlowError, MIN_FRAME_V4, MIN_FRAME_V6};
 pub use longwire_random::process::{Interval, Model};
-pub use tally::{Received, Sent, Tally};
+pub use tally::{DelayHistogram, Received, Sent, Tally};
 
 use flow::Template;
 use longwire_block::flow::{Course, FLOW};
@@ -308,6 +308,9 @@ mod tests {
             assert_eq!((from.tally().packets_sent(1), got.packets, got.lost(5)), (5, 4, 1));
             assert_eq!((got.first, got.last), (Nanos(1500), Nanos(5504)));
             assert_eq!((got.delay_min, got.delay_max, got.delay_sum), (Nanos(500), Nanos(504), 2008));
+            let mut delays = DelayHistogram::default();
+            to.tally().add_delays(1, &mut delays);
+            assert_eq!((delays.total(), delays.quantile(1.0)), (4, Nanos(504)));
             assert_eq!((got.bytes, got.reordered), (4 * u64::from(size), 0));
             assert_eq!((to.tally().others(), pool.live()), (1, 0));
         }

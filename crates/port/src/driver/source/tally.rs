@@ -2,9 +2,12 @@
 
 use super::flow::FlowFrame;
 use super::sequence_set::SequenceSet;
-use longwire_units::Nanos;
+use longwire_units::{LogHistogram, Nanos, buckets};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Delays of packets, in buckets that are at most 1/32 of their value wide.
+pub type DelayHistogram = LogHistogram<{ buckets(5) }>;
 
 /// Packets of a flow sent by a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,8 +61,22 @@ pub(super) struct Table {
     /// flows may be many.
     flows: u16,
     sent: HashMap<u16, Sent>,
-    received: HashMap<u16, (Received, SequenceSet)>,
+    received: HashMap<u16, Arrivals>,
     others: u64,
+}
+
+/// What is known of a flow's arrivals.
+#[derive(Debug)]
+struct Arrivals {
+    received: Received,
+    seen: SequenceSet,
+    delays: DelayHistogram,
+}
+
+impl Default for Arrivals {
+    fn default() -> Self {
+        Self { received: Received::NONE, seen: SequenceSet::default(), delays: DelayHistogram::default() }
+    }
 }
 
 impl Sent {
@@ -140,7 +157,15 @@ impl Tally {
 
     /// Packets of a flow received by the port.
     pub fn received(&self, flow: u16) -> Received {
-        self.lock().received.get(&flow).map_or(Received::NONE, |(received, _)| *received)
+        self.lock().received.get(&flow).map_or(Received::NONE, |arrivals| arrivals.received)
+    }
+
+    /// Adds the delays of the flow's packets received by the port: as in [`Received`], of each intact packet
+    /// at its first arrival.
+    pub fn add_delays(&self, flow: u16, all: &mut DelayHistogram) {
+        if let Some(arrivals) = self.lock().received.get(&flow) {
+            all.merge(&arrivals.delays);
+        }
     }
 
     /// Received packets that belong to no flow of the run.
@@ -179,16 +204,19 @@ impl Table {
         let known = said.and_then(|said| {
             let (FlowFrame::Intact { flow, .. } | FlowFrame::Corrupt { flow }) = said;
             let of_flow = (flow < self.flows).then(|| self.received.entry(flow))?;
-            Some((said, of_flow.or_insert_with(|| (Received::NONE, SequenceSet::default()))))
+            Some((said, of_flow.or_default()))
         });
-        let Some((said, (received, seen))) = known else {
+        let Some((said, Arrivals { received, seen, delays })) = known else {
             self.others += 1;
             return;
         };
         match said {
             FlowFrame::Corrupt { .. } => received.corrupt += 1,
             FlowFrame::Intact { sequence, .. } if !seen.note(sequence) => received.copies += 1,
-            FlowFrame::Intact { sequence, time: due, .. } => received.take(time, wire_len, sequence, due),
+            FlowFrame::Intact { sequence, time: due, .. } => {
+                delays.record(time.since(due));
+                received.take(time, wire_len, sequence, due);
+            }
         }
     }
 }
@@ -227,7 +255,7 @@ mod tests {
     #[test]
     fn what_is_offered_and_what_of_it_arrives() {
         let mut table = Table::new(1);
-        table.received.insert(0, (Received::NONE, SequenceSet::default()));
+        table.received.insert(0, Arrivals::default());
         table.give(0, Nanos(1_000_000_000), 500);
         assert_eq!(table.sent[&0].offered(), None);
         // 10 frames of 1000 bytes, 1 ms apart, after one of 500: 8 Mbit/s.
@@ -235,7 +263,7 @@ mod tests {
         let sent = table.sent[&0];
         assert_eq!((sent.packets, sent.bytes, sent.offered()), (11, 10_500, Some(8e6)));
         // A third of the bytes, all arriving at the end, is not a rate of 2800 Mbit/s.
-        let (received, _) = table.received.get_mut(&0).unwrap();
+        let received = &mut table.received.get_mut(&0).unwrap().received;
         (7..=9).for_each(|n| received.take(Nanos(1_010_000_000 + n), 1000, n, Nanos(1_000_000_000)));
         received.take(Nanos(1_010_000_010), 500, 0, Nanos(1_000_000_000));
         assert_eq!(received.delivered(&sent), Some(8e6 / 3.0));

@@ -1,0 +1,68 @@
+//! `longwire sweep plan`
+
+use crate::{Json, Outcome, outcome};
+use longwire_report::shown::columns;
+use longwire_report::{Report, Row};
+use longwire_sweep::{Sweep, Task};
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+
+/// List the tasks of a sweep, and check it
+///
+/// Nothing is run. The first task's settings are checked; a task whose values make no valid scenario fails
+/// when it runs, and its row says so.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire sweep plan scenarios/sweeps/dumbbell.toml
+  longwire sweep plan scenarios/sweeps/dumbbell.toml --json
+  longwire sweep plan scenarios/sweeps/dumbbell.toml --count")]
+pub struct Args {
+    /// The file of the sweep.
+    file: PathBuf,
+
+    /// Print only the number of tasks, which are numbered from 0.
+    #[arg(long, conflicts_with = "json")]
+    count: bool,
+
+    #[command(flatten)]
+    json: Json,
+}
+
+impl Args {
+    pub(super) fn run(self) -> anyhow::Result<Outcome> {
+        let sweep = Sweep::load(&self.file)?;
+        if self.count {
+            outcome::print(&sweep.count().to_string())?;
+            return Ok(Outcome::Well);
+        }
+        let tasks = (0..sweep.count()).map(|number| sweep.task(number));
+        if self.json.on {
+            let mut report = Report::new("sweep plan")
+                .with("scenario", sweep.plan().file.as_str())
+                .with("sweep", sweep.fingerprint())
+                .with("tasks", sweep.count())
+                .with("for_ns", sweep.time().map(|time| time.0));
+            report.extend(tasks.map(|task| row(&task)));
+            return outcome::print_report(&report, true);
+        }
+        let head = ["task"].into_iter().chain(sweep.axes()).chain(["seed"]);
+        let head: Vec<String> = head.map(String::from).collect();
+        let lines: Vec<_> = std::iter::once(head).chain(tasks.map(cells)).collect();
+        outcome::print(&columns(&lines).join("\n"))?;
+        Ok(Outcome::Well)
+    }
+}
+
+fn row(task: &Task) -> Row {
+    let settings = task.settings.iter().map(|one| (one.target.clone(), Value::from(one.value.as_str())));
+    Row::new(format!("task {}", task.number), "")
+        .extra("task", task.number)
+        .extra("settings", settings.collect::<Map<_, _>>())
+        .extra("seed", task.seed)
+}
+
+fn cells(task: Task) -> Vec<String> {
+    let values = task.settings.into_iter().map(|setting| setting.value);
+    std::iter::once(task.number.to_string()).chain(values).chain([task.seed.to_string()]).collect()
+}

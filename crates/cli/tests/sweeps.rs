@@ -1,0 +1,314 @@
+//! `longwire sweep`, and `longwire run` with `--seed` and `--set`.
+
+mod support;
+
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use support::{Folder, json, longwire, repository, row, stderr, stdout};
+
+/// Two hosts with more traffic than their link carries.
+const SCENARIO: &str = r#"
+[[host]]
+name = "a"
+address = "10.0.0.1/24"
+
+[[host]]
+name = "b"
+address = "10.0.0.2/24"
+
+[[link]]
+name = "up"
+between = ["a", "b"]
+rate = "2 Mbit/s"
+delay = "10 ms"
+queue = "20 packets"
+
+[[source]]
+name = "load"
+from = "a"
+to = "b"
+rate = "3 Mbit/s"
+poisson = true
+for = "1 s"
+"#;
+
+/// Three rates, two losses and two seeds.
+const SWEEP: &str = r#"
+scenario = "net.toml"
+seeds = 2
+
+[axes]
+up.rate = ["1mbit", "2mbit", "4mbit"]
+up.forward.loss = ["0 %", "10 %"]
+"#;
+
+/// A folder with the scenario and a sweep, and the sweep's path.
+fn folder(name: &str, sweep: &str) -> (Folder, String) {
+    let folder = Folder::new(name);
+    folder.write("net.toml", SCENARIO);
+    let file = folder.write("sweep.toml", sweep);
+    (folder, file)
+}
+
+/// Standard output of a command that succeeded.
+fn well(args: &[&str]) -> String {
+    let output = longwire(args);
+    assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+    stdout(&output)
+}
+
+fn rows(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
+}
+
+#[test]
+fn a_plan_lists_the_tasks() {
+    let (_folder, file) = folder("sweep-plan", SWEEP);
+    let text = well(&["sweep", "plan", &file]);
+    let words = |line: &'_ str| -> Vec<String> {
+        let words = line.split("  ").map(str::trim).filter(|word| !word.is_empty());
+        words.map(String::from).collect()
+    };
+    let lines: Vec<_> = text.lines().map(words).collect();
+    assert_eq!(lines.len(), 13, "{text}");
+    assert_eq!(lines[0], ["task", "up.rate", "up.forward.loss", "seed"]);
+    assert_eq!(lines[1], ["0", "1mbit", "0 %", "1"]);
+    assert_eq!(lines[4], ["3", "1mbit", "10 %", "2"]);
+    assert_eq!(lines[12], ["11", "4mbit", "10 %", "2"]);
+    assert_eq!(well(&["sweep", "plan", &file, "--count"]), "12\n");
+    let report = json(&longwire(&["sweep", "plan", &file, "--json"]), 0);
+    assert_eq!((&report["tasks"], &report["rows"].as_array().unwrap().len()), (&json!(12), &12));
+    assert_eq!(report["rows"][3]["settings"], json!({ "up.rate": "1mbit", "up.forward.loss": "10 %" }));
+}
+
+#[test]
+fn the_same_tasks_give_the_same_bytes() {
+    let (folder, file) = folder("sweep-bytes", SWEEP);
+    let one = well(&["sweep", "run", &file, "--jobs", "1"]);
+    assert_eq!(well(&["sweep", "run", &file, "--jobs", "4"]), one);
+    // Tasks apart, as jobs of a cluster are, in any order.
+    let parts = ["8-11", "0-3,4", "5,6,7"].map(|tasks| well(&["sweep", "run", &file, "--task", tasks]));
+    assert_eq!(format!("{}{}{}", parts[1], parts[2], parts[0]), one);
+    let all = rows(&one);
+    assert!(all.iter().map(|row| row["task"].as_u64().unwrap()).eq(0..12));
+    // Each row is what a single run reports.
+    let task = ["--set", "up.rate=2mbit", "--set", "up.forward.loss=10%", "--seed", "2"];
+    let net = folder.text("net.toml");
+    let report = json(&longwire(&[&["run", &net, "--virtual", "--json"], &task[..]].concat()), 0);
+    let (link, load) = (row(&report, "link up.forward"), row(&report, "source load"));
+    let of_sweep = &all[7];
+    assert_eq!((&of_sweep["up.rate"], &of_sweep["seed"]), (&json!("2mbit"), &json!(2)));
+    assert_eq!(of_sweep["link.up.forward.out_bytes"], link["out_bytes"]);
+    assert_eq!(of_sweep["link.up.forward.dropped.loss"], link["dropped"]["loss"]);
+    assert_eq!(of_sweep["source.load.delay_ns_p95"], load["delay_ns_p95"]);
+    assert_eq!(of_sweep["source.load.received"], load["measured"]);
+    // What is set makes a difference.
+    let received: BTreeSet<_> = all.iter().map(|row| row["source.load.received"].as_u64()).collect();
+    assert!(received.len() >= 8, "{received:?}");
+}
+
+#[test]
+fn a_run_with_settings_is_that_of_the_scenario_with_them() {
+    let folder = Folder::new("run-set");
+    let plain = folder.write("plain.toml", SCENARIO);
+    let text = SCENARIO.replace("rate = \"2 Mbit/s\"", "rate = \"1 Mbit/s\"\nmtu = 1400");
+    let written = folder.write("written.toml", format!("seed = 9\n{text}"));
+    let set = ["--seed", "9", "--set", "up.rate=1mbit", "--set", "up.mtu=1400"];
+    let run = |args: &[&str]| json(&longwire(&[&["run", "--virtual", "--json"], args].concat()), 0);
+    let (mut one, mut two) = (run(&[&[plain.as_str()], &set[..]].concat()), run(&[&written]));
+    for report in [&mut one, &mut two] {
+        report["scenario"] = Value::Null;
+        report["pool"] = Value::Null;
+    }
+    assert_eq!(one, two);
+    let output = longwire(&["run", &plain, "--virtual", "--set", "upp.rate=1mbit"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("upp.rate: there is no link, source, medium or router \"upp\""));
+    assert!(stderr(&output).contains("did you mean \"up\"?"), "{}", stderr(&output));
+    let output = longwire(&["run", &plain, "--virtual", "--json", "--set", "up.dealy=1ms"]);
+    let error = &json(&output, 2)["error"];
+    assert!(error.as_str().unwrap().starts_with("up.dealy: a link has no \"dealy\""), "{error}");
+    let output = longwire(&["run", &plain, "--virtual", "--set", "rate=1mbit"]);
+    assert!(stderr(&output).contains("write OBJECT.SETTING=VALUE"), "{}", stderr(&output));
+}
+
+#[test]
+fn an_interrupted_sweep_goes_on() {
+    let (folder, file) = folder("sweep-resume", SWEEP);
+    let whole = folder.text("whole.jsonl");
+    let told = well(&["sweep", "run", &file, "--output", &whole]);
+    assert!(told.contains("12 tasks run, 0 failed"), "{told}");
+    let all = std::fs::read_to_string(&whole).unwrap();
+    // Interrupted within a row, behind a row, within the first, and before it.
+    let ends: Vec<usize> = all.match_indices('\n').map(|(at, _)| at + 1).collect();
+    for kept in [ends[4] + 17, ends[4], 5, 0] {
+        let rest = folder.write("rest.jsonl", &all[..kept]);
+        let output = longwire(&["sweep", "run", &file, "--output", &rest, "--json"]);
+        let report = json(&output, 0);
+        let done = ends.iter().filter(|end| **end <= kept).count();
+        assert_eq!((&report["done_before"], &report["ran"]), (&json!(done), &json!(12 - done)));
+        let torn = !ends.contains(&kept) && kept > 0;
+        assert_eq!(stderr(&output).contains("the last row was incomplete"), torn);
+        assert_eq!(std::fs::read_to_string(&rest).unwrap(), all);
+    }
+    let told = well(&["sweep", "run", &file, "--output", &whole]);
+    assert!(told.contains("0 tasks run, 0 failed, 12 had been run before"), "{told}");
+    // Rows of another sweep, and lines that are none, are left alone.
+    let other = folder.write("other.toml", SWEEP.replace("4mbit", "5mbit"));
+    let output = longwire(&["sweep", "run", &other, "--output", &whole]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = stderr(&output);
+    assert!(told.contains("whole.jsonl:1: this row belongs to another sweep"), "{told}");
+    let text = folder.write("text.txt", "hello\n");
+    let output = longwire(&["sweep", "run", &file, "--output", &text]);
+    assert!(stderr(&output).contains("text.txt:1: this is no row of a sweep"), "{}", stderr(&output));
+    assert_eq!(std::fs::read_to_string(&text).unwrap(), "hello\n");
+    assert_eq!(std::fs::read_to_string(&whole).unwrap(), all);
+}
+
+#[test]
+fn a_task_that_fails_has_a_row_and_the_others_go_on() {
+    let sweep = "scenario = \"net.toml\"\n[axes]\nup.rate = [\"1mbit\", \"fast\", \"2mbit\"]\n";
+    let (folder, file) = folder("sweep-fails", sweep);
+    let rows_file = folder.text("rows.jsonl");
+    let output = longwire(&["sweep", "run", &file, "--output", &rows_file]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let told = stdout(&output);
+    assert!(told.contains("3 tasks run, 1 failed") && told.contains("task 1: up.rate: "), "{told}");
+    let all = rows(&std::fs::read_to_string(&rows_file).unwrap());
+    let status: Vec<_> = all.iter().map(|row| row["status"].as_str().unwrap()).collect();
+    assert_eq!(status, ["ok", "failed", "ok"]);
+    let error = all[1]["error"].as_str().unwrap();
+    assert!(error.starts_with("up.rate: \"fast\" does not begin with a number"), "{error}");
+    assert!(all[1].get("taken").is_none() && all[0]["error"].is_null());
+    let output = longwire(&["sweep", "run", &file, "--output", &folder.text("again.jsonl"), "--json"]);
+    let report = json(&output, 1);
+    assert_eq!((&report["failed"], &report["rows"][0]["task"]), (&json!(1), &json!(1)));
+}
+
+#[test]
+fn mistakes_name_their_place() {
+    let (folder, _) = folder("sweep-mistakes", SWEEP);
+    let wrong = |text: &str, wanted: &str| {
+        let file = folder.write("wrong.toml", text);
+        let output = longwire(&["sweep", "plan", &file]);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(stderr(&output).contains(wanted), "{wanted}: {}", stderr(&output));
+    };
+    let axes = |axes: &str| format!("scenario = \"net.toml\"\n[axes]\n{axes}\n");
+    wrong(&axes("upp.rate = [\"1mbit\"]"), "wrong.toml:3:5: upp.rate: there is no link");
+    wrong(&axes("\"upp.rate\" = [\"1mbit\"]"), "did you mean \"up\"?");
+    wrong(&axes("up.forward.dealy = [\"1ms\"]"), "up.forward.dealy: a link has no \"dealy\"");
+    wrong(&axes("load.rate = [\"1mbitt\"]"), "the unknown unit");
+    wrong("scenario = \"nothing.toml\"\n", "nothing.toml");
+    wrong("scenario = \"wrong.toml\"\n", "there is no section \"scenario\"");
+    let huge = "up.rate = { from = 1, to = 1000000, step = 1 }\nup.delay = { from = 1, to = 100, step = 1 }";
+    wrong(&axes(huge), "more than 10000000 tasks");
+    let port = "[[port]]\nname = \"p\"\ndriver = \"pcap\"\noutput = \"x.pcap\"\n";
+    folder.write("out.toml", format!("{SCENARIO}{port}"));
+    wrong("scenario = \"out.toml\"\n", "port \"p\" writes a capture");
+    let file = folder.write("json.toml", axes("upp.rate = [1]"));
+    let report = json(&longwire(&["sweep", "plan", &file, "--json"]), 2);
+    assert_eq!((&report["line"], &report["suggestion"]), (&json!(3), &json!("up")), "{report}");
+    let file = folder.write("right.toml", SWEEP);
+    let output = longwire(&["sweep", "run", &file, "--task", "12"]);
+    let told = stderr(&output);
+    assert!(told.contains("there is no task 12; the sweep has tasks 0 to 11"), "{told}");
+    let output = longwire(&["sweep", "run", &file, "--task", "1-x"]);
+    assert!(stderr(&output).contains("--task: write numbers of tasks"), "{}", stderr(&output));
+}
+
+#[test]
+fn rows_become_tables_and_figures() {
+    let (folder, file) = folder("sweep-table", SWEEP);
+    let (low, high) = (folder.text("low.jsonl"), folder.text("high.jsonl"));
+    well(&["sweep", "run", &file, "--task", "6-11", "--output", &high]);
+    well(&["sweep", "run", &file, "--task", "0-5", "--output", &low]);
+    let csv = well(&["sweep", "table", &high, &low, "--csv", "--columns", "dropped*"]);
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let head: BTreeSet<_> = lines[0].iter().copied().collect();
+    let of_task = ["task", "up.rate", "up.forward.loss", "seed", "status"];
+    let drops = ["dropped", "dropped.queue-full", "dropped.loss"];
+    assert_eq!(head, of_task.into_iter().chain(drops).collect());
+    assert_eq!(lines.len(), 13);
+    let loss = lines[0].iter().position(|name| *name == "dropped.loss").unwrap();
+    assert_eq!((lines[1][0], lines[1][loss]), ("0", "0"), "without loss nothing is lost, and 0 is a number");
+    assert!(lines[3][loss].parse::<u64>().unwrap() > 0, "{csv}");
+    assert!(well(&["sweep", "table", &low, "--columns", "source.*.lost"]).starts_with("task"));
+    let figure = folder.text("figure.svg");
+    let (x, y) = ("up.rate", "source.load.delay_ns_p95");
+    let told = well(&["sweep", "plot", &low, &high, "--x", x, "--y", y, "--output", &figure]);
+    assert!(told.contains("6 points in 2 lines"), "{told}");
+    let svg = std::fs::read_to_string(&figure).unwrap();
+    assert!(svg.contains("<svg") && svg.contains("up.forward.loss=10 %") && svg.contains("up.rate, Mbit/s"));
+    let output = longwire(&["sweep", "plot", &low, "--x", "up.rat", "--y", y, "--output", &figure]);
+    assert!(stderr(&output).contains("did you mean \"up.rate\"?"), "{}", stderr(&output));
+}
+
+#[test]
+fn the_example_shows_what_it_says() {
+    let file = repository("scenarios/sweeps/dumbbell.toml");
+    let file = file.to_str().unwrap();
+    assert_eq!(well(&["sweep", "plan", file, "--count"]), "24\n");
+    let all = rows(&well(&["sweep", "run", file, "--task", "0,2,20"]));
+    let wait = |row: &Value| row["source.flow1.delay_ns_p95"].as_u64().unwrap();
+    // The longer queue is full, too, and little waits above the offered rate.
+    assert!(wait(&all[1]) > 4 * wait(&all[0]) && wait(&all[1]) > 4 * wait(&all[2]), "{all:#?}");
+    assert!(all[0]["dropped"].as_u64() > all[2]["dropped"].as_u64());
+    assert!(all[0].get("link.access-s1.forward.in_packets").is_none(), "not among its columns");
+}
+
+#[test]
+fn the_books_example_has_the_tasks_that_it_shows() {
+    let page = std::fs::read_to_string(repository("docs/book/sweeps.md")).unwrap();
+    let example = page.split("```toml sweep\n").nth(1).unwrap().split("```").next().unwrap();
+    let folder = Folder::new("sweep-book");
+    folder.write("net.toml", SCENARIO.replace("\"up\"", "\"wan\"").replace("\"load\"", "\"voice\""));
+    let file = folder.write("sweep.toml", example);
+    // Three rates, ten delays, three losses, two pairs and three seeds.
+    assert_eq!(well(&["sweep", "plan", &file, "--count"]), "540\n");
+    let row = &rows(&well(&["sweep", "run", &file, "--task", "17"]))[0];
+    assert_eq!((&row["status"], &row["wan.delay"], &row["seed"]), (&json!("ok"), &json!("5 ms"), &json!(3)));
+    assert!(row["source.voice.sent"].as_u64() > Some(0) && row.get("elapsed_ns").is_none(), "{row}");
+}
+
+/// The scripts of the book's page, with the program on the path.
+fn script(first_line: &str, folder: &Folder) -> Command {
+    let page = std::fs::read_to_string(repository("docs/book/sweeps.md")).unwrap();
+    let block = page.split("```sh\n").skip(1).find(|block| block.starts_with(first_line));
+    let block = block.unwrap_or_else(|| panic!("no script that begins with {first_line}"));
+    let text = block.split("```").next().unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_longwire")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = Command::new("bash");
+    command.args(["-euc", text]).current_dir(folder.path("")).env("PATH", path);
+    command
+}
+
+#[test]
+fn jobs_of_an_array_make_the_same_rows() {
+    let (folder, file) = folder("sweep-array", SWEEP);
+    // Slurm runs the script once for each number.
+    for number in 0..12 {
+        let output = script("#!/bin/bash\n", &folder).env("SLURM_ARRAY_TASK_ID", number.to_string()).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    let files: Vec<String> = (0..12).map(|number| folder.text(&format!("rows-{number}.jsonl"))).collect();
+    let text: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    assert_eq!(text, well(&["sweep", "run", &file]));
+}
+
+#[test]
+fn gnu_parallel_makes_the_same_rows() {
+    let found = Command::new("parallel").arg("--version").output();
+    if !found.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).starts_with("GNU parallel")) {
+        return println!("skipped gnu_parallel_makes_the_same_rows: GNU parallel is not installed");
+    }
+    let (folder, file) = folder("sweep-parallel", SWEEP);
+    let output = script("seq 0 ", &folder).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(std::fs::read_to_string(folder.path("rows.jsonl")).unwrap(), well(&["sweep", "run", &file]));
+}

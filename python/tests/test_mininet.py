@@ -1,0 +1,102 @@
+"""Mininet with links of Longwire. Mininet is a package of the system's Python."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import List
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("labs")
+
+SYSTEM = "/usr/bin/python3"
+
+
+def python(repository: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Runs the system's Python with this package and Mininet."""
+    there = subprocess.run([SYSTEM, "-c", "import mininet"], capture_output=True, check=False)
+    if there.returncode != 0:
+        pytest.skip("Mininet is not installed (apt-get install mininet)")
+    source = str(repository / "python" / "src")
+    environment = {**os.environ, "PYTHONPATH": source, "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [SYSTEM, *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+
+
+def left() -> List[str]:
+    """Namespaces of networks."""
+    folder = Path("/run/netns")
+    return [name for name in os.listdir(folder) if name.startswith("lw-mn")] if folder.exists() else []
+
+
+def test_a_tree_pings_and_carries(repository: Path) -> None:
+    done = python(repository, str(repository / "python" / "examples" / "tree.py"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
+    before, after = (
+        [float(part.split()[0]) for part in lines[when].split(", ")] for when in ("before", "after")
+    )
+    # h1, s1, s2, h3 and back: 2 * (1 + 5 + 1) ms, then 2 * (1 + 25 + 1) ms with a jitter of 1 ms.
+    assert before[0] >= 14 and after[0] >= 52, done.stdout
+    # No more than the link's rate.
+    assert 1 < before[1] <= 20 and 0.5 < after[1] <= 5, done.stdout
+    assert left() == []
+
+
+IN_PLACE = """
+from longwire.mininet import LongwireLink as TCLink
+from mininet.net import Mininet
+from mininet.nodelib import LinuxBridge
+
+net = Mininet(link=TCLink, switch=LinuxBridge, controller=None)
+h1, h2, h3 = (net.addHost(f"h{n}") for n in (1, 2, 3))
+s1 = net.addSwitch("s1")
+link = net.addLink(h1, s1, delay="10ms", loss=0, longwire={"queue.kind": "codel"})
+net.addLink(h2, s1, cls=TCLink, params1={"delay": "3ms"})
+net.start()
+shown = link.emulated.forward.settings
+assert shown["queue.kind"] == "codel" and shown["delay"] == "10 ms", shown
+assert link.emulated.backward.settings["delay"] == "10 ms"
+assert net.pingAll() > 0
+# Another link joins while packets flow.
+net.addLink(h3, s1, delay=2000).intf1.config(ip="10.0.0.3/8")
+s1.attach(s1.intfNames()[-1]) if hasattr(s1, "attach") else s1.cmd("brctl addif s1", s1.intfNames()[-1])
+assert net.ping([h1, h3]) == 0
+link.intf1.config(bw=1, delay="20ms")
+assert link.emulated.forward.settings["rate"] == "1 Mbit/s"
+assert link.emulated.backward.settings["delay"] == "10 ms"
+net.stop()
+print("done")
+"""
+
+
+def test_the_link_alone_takes_the_place_of_tclink(repository: Path) -> None:
+    done = python(repository, "-c", IN_PLACE)
+    assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stdout + done.stderr
+    assert left() == []
+
+
+SETTINGS = """
+from longwire.mininet import link_settings
+plain = {
+    "rate": "unlimited", "loss": None, "delay.kind": "constant", "delay.delay": "0 ms",
+    "queue.kind": "tail-drop", "queue.limit": "1000 packets",
+}
+assert link_settings() == plain
+given = link_settings(bw=2.5, delay=1000, loss=1, max_queue_size=7)
+changed = {"rate": "2.5 Mbit/s", "delay.delay": "1000 us", "loss": "1 %", "queue.limit": "7 packets"}
+assert given == {**plain, **changed}
+assert link_settings(jitter="2ms")["delay.kind"] == "jitter"
+assert link_settings(enable_ecn=True)["queue.ecn"] == "yes"
+assert link_settings(longwire={"profile": "lte"}) == {"profile": "lte"}
+assert link_settings(delay="1ms", longwire={"queue": "codel"}).keys() == {
+    "rate", "loss", "delay.kind", "delay.delay", "queue"
+}
+"""
+
+
+def test_parameters_become_settings(repository: Path) -> None:
+    done = python(repository, "-c", SETTINGS)
+    assert done.returncode == 0, done.stderr
