@@ -10,8 +10,8 @@ mod price;
 
 pub use build::{
     BuildError, Built, CantRewire, FixedDifference, Layout, Levels, LevelsError, Rewired, TO_THE_END,
-    are_joined_alike, build, change_router, fixed_differences, is_at_start, measure_processors, port_workers,
-    rewire, rewirings, tolerance,
+    are_joined_alike, build, change_router, fixed_differences, is_at_start, known_neighbours,
+    measure_processors, port_workers, rewire, rewirings, tolerance,
 };
-pub use capacity::{Capacity, PortLoad, WHOLE, WorkerLoad, predict};
+pub use capacity::{Capacity, LinkWork, PlaceWork, PortLoad, WHOLE, WorkerLoad, place_work, predict};
 pub use price::{Calibration, Pricing, Shortfall, fit_pool, price};

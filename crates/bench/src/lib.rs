@@ -36,6 +36,7 @@ mod sample;
 mod sched;
 mod straight;
 mod tcp;
+mod tunnel;
 pub mod world;
 
 pub use guest::play_control_process;
@@ -163,6 +164,7 @@ const BENCHES: &[(&str, &str, Bench)] = &[
     ("punt", "packets a second to services and control processes, and back", punt::rows),
     ("lateness", "lateness inside the engine", lateness::rows),
     ("ports", "packets a second between real ports, against a bare loop", ports::rows),
+    ("tunnel", "frames a second through a tunnel, against bare UDP, and the error of a delay", tunnel::rows),
     ("tcp", "bulk TCP through an unlimited link", tcp::rows),
     ("aqm", "TCP behind queues that drop or mark early", aqm::rows),
     ("delay", "error of one-way delays on real ports", delay::rows),

@@ -271,7 +271,8 @@ impl BenchHosts {
     }
 }
 
-fn run(scenario: &str, ports: Vec<Box<dyn Port>>) -> Result<Run, BenchError> {
+/// Starts the engine of a scenario on these ports.
+pub(crate) fn run(scenario: &str, ports: Vec<Box<dyn Port>>) -> Result<Run, BenchError> {
     let plan = longwire_scenario::parse("bench", scenario)?;
     Ok(longwire_assemble::build(&plan, ports, |_| None)?.setup.start())
 }

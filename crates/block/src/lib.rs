@@ -16,6 +16,7 @@ pub mod path;
 mod port;
 mod stage;
 pub mod stations;
+mod underlay;
 
 pub use decision::{CONSUMED, FLOOD, KEPT, MAX_PORTS, REFUSED, refusal, refuse};
 pub use dice::Dice;
@@ -30,3 +31,4 @@ pub use outbox::{OUTBOX, Outbox};
 pub use port::{Port, PortError, PortStats, Stamp};
 pub use stage::{Block, Effects, Flips, Offer, Verdict};
 pub use stations::Stations;
+pub use underlay::Underlay;

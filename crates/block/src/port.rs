@@ -1,5 +1,6 @@
 //! Ports, where packets enter and leave.
 
+use crate::underlay::Underlay;
 use longwire_packet::{Batch, Pool};
 use longwire_settings::{Spec, Values};
 use longwire_units::Nanos;
@@ -14,6 +15,8 @@ pub enum Stamp {
     Kernel,
     /// One clock reading per poll: a frame may have waited since the previous poll.
     Poll,
+    /// The machine that sent it by a tunnel, converted to the engine's clock: when it left there.
+    Sender,
     /// A capture file or a traffic source, which is exact.
     Source,
 }
@@ -34,6 +37,14 @@ pub enum PortError {
         port: String,
         /// Name of its interface.
         interface: String,
+    },
+    /// The other end of a tunnel does not answer.
+    #[error("port {port}: {why}")]
+    Unanswered {
+        /// Name of the port.
+        port: String,
+        /// The reason as far as it is known, and the fix.
+        why: String,
     },
     /// It can't be opened, or failed; the text says how to fix it.
     #[error("port {port}: {what}")]
@@ -150,6 +161,11 @@ pub trait Port: Send {
 
     /// Its counters.
     fn stats(&self) -> PortStats;
+
+    /// The network between it and its peer; none if it is no tunnel.
+    fn underlay(&self) -> Option<Underlay> {
+        None
+    }
 
     /// Flushes buffered output (captures). Called when a run ends.
     ///

@@ -9,6 +9,7 @@ pub mod commands;
 mod completion;
 mod foreground;
 pub mod json;
+mod key_args;
 pub mod live_lines;
 pub mod outcome;
 pub mod progress;

@@ -84,7 +84,13 @@ mod tests {
         let said = |packets: u64, cause: Option<&str>| {
             let lateness = LatenessSummary { packets, ..LatenessSummary::default() };
             let brief = cause.map(str::to_owned);
-            super::brief(&Fidelity { faithful: cause.is_none(), causes: Vec::new(), brief, lateness })
+            super::brief(&Fidelity {
+                faithful: cause.is_none(),
+                causes: Vec::new(),
+                brief,
+                lateness,
+                tunnels: Vec::new(),
+            })
         };
         assert_eq!(said(0, None), "nothing crossed the link");
         assert_eq!(said(99, None), "too few packets to judge (99)");

@@ -122,7 +122,7 @@ fn help_reaches_every_command() {
 #[test]
 fn every_list_has_the_one_envelope() {
     let folder = Folder::new("envelope");
-    let key = folder.text("nesp.key");
+    let (key, other) = (folder.text("nesp.key"), folder.text("tunnel.key"));
     for (command, args) in [
         ("blocks", &["queue"][..]),
         ("profiles", &[]),
@@ -131,6 +131,7 @@ fn every_list_has_the_one_envelope() {
         ("forwarder cost", &["port-filter"]),
         ("check", &[&*repository("scenarios/two-hosts.toml").display().to_string()]),
         ("nesp key", &[&*key]),
+        ("tunnel key", &[&*other]),
     ] {
         let words: Vec<&str> = command.split(' ').chain(args.iter().copied()).chain(["--json"]).collect();
         let report = json(&longwire(&words), 0);

@@ -4,6 +4,7 @@
 
 pub mod address;
 pub mod edit;
+pub mod expanded;
 pub mod finding;
 pub mod row;
 pub mod setting_schema;

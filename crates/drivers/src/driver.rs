@@ -22,10 +22,19 @@ pub struct Driver {
 pub enum Backend {
     /// An interface of this machine, in real time. In virtual time captures and sources take its place.
     Interface,
+    /// Another instance, in real time. In virtual time captures and sources take its place.
+    Peer,
     /// Captures, or frames from the process itself, in virtual and in real time.
     Process,
     /// The scenario's traffic sources alone, in virtual and in real time.
     Sources,
+}
+
+impl Backend {
+    /// Whether a driver opens it, in real time.
+    pub const fn is_outside(self) -> bool {
+        matches!(self, Self::Interface | Self::Peer)
+    }
 }
 
 /// The wire between a test host and the engine.

@@ -13,6 +13,7 @@ pub mod memory;
 pub mod pcap;
 pub mod source;
 pub mod tap;
+pub mod tunnel;
 
 /// The template of `cargo xtask new driver`, compiled as a declaration.
 #[cfg(test)]
@@ -24,8 +25,15 @@ pub use host_driver::HostDriver;
 pub use interface::{InterfaceName, Netns};
 
 /// Every driver, in the order in which errors name them.
-pub const DRIVERS: &[&Driver] =
-    &[&af_packet::DRIVER, &af_xdp::DRIVER, &tap::DRIVER, &pcap::DRIVER, &memory::DRIVER, &source::DRIVER];
+pub const DRIVERS: &[&Driver] = &[
+    &af_packet::DRIVER,
+    &af_xdp::DRIVER,
+    &tap::DRIVER,
+    &tunnel::DRIVER,
+    &pcap::DRIVER,
+    &memory::DRIVER,
+    &source::DRIVER,
+];
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! Fidelity of a run: how late packets left, and why.
 
 use crate::pause::{Pause, PauseCause};
-use longwire_block::PortStats;
+use longwire_block::{PortStats, Underlay};
 use longwire_units::{Histogram, Nanos, counted};
 use std::sync::Arc;
 
@@ -203,6 +203,39 @@ pub struct Fidelity {
     pub brief: Option<String>,
     /// The underlying numbers.
     pub lateness: LatenessSummary,
+    /// Tunnels and the networks under them.
+    pub tunnels: Vec<TunnelRecord>,
+}
+
+/// A tunnel's part in the verdict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TunnelRecord {
+    /// The port's name.
+    pub name: Arc<str>,
+    /// Packets that it brought after they should have left here, by more than is tolerated.
+    pub overdue: u64,
+    /// Messages that the network under it lost.
+    pub lost: u64,
+    /// The largest possible error of the times of its packets; none without a peer.
+    pub clock_error: Option<Nanos>,
+}
+
+impl TunnelRecord {
+    /// The record of the tunnel `name`.
+    pub fn of(name: Arc<str>, underlay: &Underlay) -> Self {
+        let &Underlay { overdue, lost, clock_error, .. } = underlay;
+        Self { name, overdue, lost, clock_error }
+    }
+
+    /// Its part in the time since earlier records.
+    pub(crate) fn since(&self, earlier: &[Self]) -> Self {
+        let (overdue, lost) = match earlier.iter().find(|tunnel| tunnel.name == self.name) {
+            Some(tunnel) => (tunnel.overdue, tunnel.lost),
+            None => (0, 0),
+        };
+        let (overdue, lost) = (self.overdue.saturating_sub(overdue), self.lost.saturating_sub(lost));
+        Self { overdue, lost, ..self.clone() }
+    }
 }
 
 /// Packets lost by Longwire itself, by place.
@@ -225,6 +258,7 @@ pub struct OwnLosses {
 pub(crate) struct Sample {
     pub lateness: Lateness,
     pub losses: OwnLosses,
+    pub tunnels: Vec<TunnelRecord>,
 }
 
 impl OwnLosses {
@@ -271,7 +305,7 @@ impl OwnLosses {
             (
                 self.down,
                 "interface down",
-                "the interface of a port (see out_down) was down or gone: bring it up",
+                "the interface of a port (see out_down), or a tunnel's peer, was down or gone: bring it up",
             ),
             (
                 self.oversize,
@@ -322,44 +356,22 @@ pub struct WindowVerdicts {
 
 impl Fidelity {
     /// The verdict on the records.
-    pub fn judge(lateness: &Lateness, losses: OwnLosses, tolerance: Tolerance) -> Self {
+    pub fn judge(
+        lateness: &Lateness,
+        losses: OwnLosses,
+        tunnels: Vec<TunnelRecord>,
+        tolerance: Tolerance,
+    ) -> Self {
         let summary = lateness.summary(tolerance);
         let mut causes = losses.causes();
-        let allowed = |packets: u64| {
-            (u128::from(packets) * u128::from(1_000_000 - tolerance.share_ppm) / 1_000_000) as u64
-        };
-        let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
-        let Tolerance { within, tick, .. } = tolerance;
-        if summary.late > allowed(summary.packets) {
-            let own = summary.late_without_pauses;
-            let (brief, named) = if tick > within {
-                let named = "make engine.tick shorter, or fidelity.within longer";
-                ("ticks too far apart", format!("they leave at ticks of {tick} only: {named}"))
-            } else if own > allowed(summary.packets) {
-                let named = "the worker is overloaded; lower the load or add workers";
-                ("CPU busy", format!("{own} of them outside every pause: {named}"))
-            } else {
-                let named = format!(
-                    "the machine paused {}, {} at the longest ({} other programs had the processor): give \
-                     Longwire processors of its own",
-                    counted(summary.pauses, "time"),
-                    summary.longest_pause,
-                    counted(summary.preemptions, "time")
-                );
-                (if summary.preemptions > 0 { "CPU busy" } else { "machine paused" }, named)
-            };
-            let share = percent(summary.late, summary.packets);
-            causes.push((
-                format!("{brief} ({share:.1} % of packets > {within} late)"),
-                format!(
-                    "{} of {} left more than {within} late; {named}",
-                    summary.late,
-                    counted(summary.packets, "packet")
-                ),
-            ));
+        let Tolerance { within, .. } = tolerance;
+        if summary.late > tolerance.allowed(summary.packets) {
+            let overdue = tunnels.iter().map(|tunnel| tunnel.overdue).sum();
+            causes.extend(late_cause(&summary, overdue, tolerance));
+            causes.extend(tunnels.iter().filter_map(|tunnel| tunnel.late_cause(&summary, within)));
         }
         let waited = lateness.waited.total();
-        if summary.waited_too_long > allowed(waited) {
+        if summary.waited_too_long > tolerance.allowed(waited) {
             let share = percent(summary.waited_too_long, waited);
             causes.push((
                 format!("input stalled ({share:.1} % of frames waited > {within})"),
@@ -370,9 +382,92 @@ impl Fidelity {
                 ),
             ));
         }
+        causes.extend(tunnels.iter().flat_map(|tunnel| tunnel.other_causes(within)));
         let brief = causes.first().map(|(brief, _)| brief.clone());
         let causes: Vec<String> = causes.into_iter().map(|(_, cause)| cause).collect();
-        Self { faithful: causes.is_empty(), causes, brief, lateness: summary }
+        Self { faithful: causes.is_empty(), causes, brief, lateness: summary, tunnels }
+    }
+}
+
+/// A cause of a verdict, in a brief and a full wording.
+type Cause = (String, String);
+
+impl Tolerance {
+    /// How many of so many packets may be late.
+    fn allowed(&self, packets: u64) -> u64 {
+        (u128::from(packets) * u128::from(1_000_000 - self.share_ppm) / 1_000_000) as u64
+    }
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    100.0 * part as f64 / whole.max(1) as f64
+}
+
+/// Why packets left late, apart from those that tunnels brought too late; none if few are left then.
+fn late_cause(summary: &LatenessSummary, overdue: u64, tolerance: Tolerance) -> Option<Cause> {
+    let Tolerance { within, tick, .. } = tolerance;
+    let allowed = tolerance.allowed(summary.packets);
+    if summary.late.saturating_sub(overdue) <= allowed && overdue > 0 {
+        return None;
+    }
+    let own = summary.late_without_pauses.saturating_sub(overdue);
+    let (brief, named) = if tick > within {
+        let named = "make engine.tick shorter, or fidelity.within longer";
+        ("ticks too far apart", format!("they leave at ticks of {tick} only: {named}"))
+    } else if own > allowed {
+        let named = "the worker is overloaded; lower the load or add workers";
+        ("CPU busy", format!("{own} of them outside every pause: {named}"))
+    } else {
+        let named = format!(
+            "the machine paused {}, {} at the longest ({} other programs had the processor): give Longwire \
+             processors of its own",
+            counted(summary.pauses, "time"),
+            summary.longest_pause,
+            counted(summary.preemptions, "time")
+        );
+        (if summary.preemptions > 0 { "CPU busy" } else { "machine paused" }, named)
+    };
+    let share = percent(summary.late, summary.packets);
+    Some((
+        format!("{brief} ({share:.1} % of packets > {within} late)"),
+        format!(
+            "{} of {} left more than {within} late; {named}",
+            summary.late,
+            counted(summary.packets, "packet")
+        ),
+    ))
+}
+
+impl TunnelRecord {
+    /// The cause that it brought packets too late, if it did.
+    fn late_cause(&self, summary: &LatenessSummary, within: Nanos) -> Option<Cause> {
+        let Self { name, overdue, .. } = self;
+        let share = percent(*overdue, summary.packets);
+        let brief = format!("network under {name} slow ({share:.1} % of packets > {within} late)");
+        let cause = format!(
+            "the tunnel {name}: {share:.1} % of packets ({overdue} of {}) came later than they were due, by \
+             more than {within}: the network under it takes longer than the links behind it delay; let these \
+             delay more, or take a faster network",
+            summary.packets
+        );
+        (*overdue > 0).then_some((brief, cause))
+    }
+
+    /// Causes besides late packets.
+    fn other_causes(&self, within: Nanos) -> impl Iterator<Item = Cause> + use<> {
+        let Self { name, lost, .. } = self;
+        let lost = Some(*lost).filter(|lost| *lost > 0).map(|lost| {
+            let what = format!("{} lost by the network under the tunnel {name}", counted(lost, "packet"));
+            (format!("network under {name} lossy ({} lost)", counted(lost, "packet")), what)
+        });
+        let clock = self.clock_error.filter(|error| *error > within).map(|error| {
+            let what = format!(
+                "the tunnel {name}: the clock of its peer is known to {error} only, more than {within}: the \
+                 network under it takes too long, or too irregularly long"
+            );
+            (format!("clock of {name} uncertain ({error})"), what)
+        });
+        lost.into_iter().chain(clock)
     }
 }
 
@@ -390,9 +485,18 @@ mod tests {
         book
     }
 
+    /// The verdict without tunnels.
+    fn judge_alone(lateness: &Lateness, losses: OwnLosses) -> Fidelity {
+        Fidelity::judge(lateness, losses, Vec::new(), Tolerance::default())
+    }
+
+    fn tunnel(overdue: u64, lost: u64, clock_error: u64) -> TunnelRecord {
+        TunnelRecord { name: "far".into(), overdue, lost, clock_error: Some(Nanos::from_micros(clock_error)) }
+    }
+
     #[test]
     fn one_in_a_hundred_may_be_late_but_not_more() {
-        let judge = |late: &[_]| Fidelity::judge(&lateness(late), OwnLosses::default(), Tolerance::default());
+        let judge = |late: &[_]| judge_alone(&lateness(late), OwnLosses::default());
         assert!(judge(&[(1, 990), (500, 10)]).faithful);
         let verdict = judge(&[(1, 989), (500, 11)]);
         assert!(!verdict.faithful && verdict.causes[0].contains("overloaded"), "{verdict:?}");
@@ -403,7 +507,7 @@ mod tests {
     #[test]
     fn a_drop_by_pool_or_port_is_never_faithful() {
         let losses = OwnLosses { pool: 1, ..OwnLosses::default() };
-        let verdict = Fidelity::judge(&lateness(&[(1, 1000)]), losses, Tolerance::default());
+        let verdict = judge_alone(&lateness(&[(1, 1000)]), losses);
         assert!(!verdict.faithful && verdict.causes[0].contains("engine.pool"));
     }
 
@@ -413,7 +517,7 @@ mod tests {
             (OwnLosses { down: 2, ..OwnLosses::default() }, "2 packets dropped because the interface"),
             (OwnLosses { oversize: 3, ..OwnLosses::default() }, "3 packets dropped because they were longer"),
         ] {
-            let verdict = Fidelity::judge(&lateness(&[(1, 1000)]), losses, Tolerance::default());
+            let verdict = judge_alone(&lateness(&[(1, 1000)]), losses);
             assert!(!verdict.faithful && verdict.causes[0].starts_with(wanted), "{verdict:?}");
         }
     }
@@ -426,7 +530,7 @@ mod tests {
         (0..100).for_each(|_| {
             book.record(Nanos(2_000_000), Nanos(9_000_000));
         });
-        let verdict = Fidelity::judge(&book, OwnLosses::default(), Tolerance::default());
+        let verdict = judge_alone(&book, OwnLosses::default());
         assert!(!verdict.faithful && verdict.causes[0].contains("paused 1 time, 8 ms"), "{verdict:?}");
         assert_eq!(verdict.lateness.late_without_pauses, 0);
     }
@@ -435,6 +539,27 @@ mod tests {
     fn a_stalled_input_is_not_faithful() {
         let mut book = lateness(&[(1, 100)]);
         book.record_wait(Nanos::from_millis(1), 100);
-        assert!(!Fidelity::judge(&book, OwnLosses::default(), Tolerance::default()).faithful);
+        assert!(!judge_alone(&book, OwnLosses::default()).faithful);
+    }
+
+    #[test]
+    fn a_network_under_a_tunnel_is_named() {
+        let judge = |late: &[_], tunnel| {
+            Fidelity::judge(&lateness(late), OwnLosses::default(), vec![tunnel], Tolerance::default())
+        };
+        assert!(judge(&[(1, 990), (500, 10)], tunnel(10, 0, 90)).faithful, "one in a hundred may be late");
+        let verdict = judge(&[(1, 970), (500, 30)], tunnel(25, 0, 90));
+        assert_eq!(verdict.causes.len(), 1, "the other five are few enough: {verdict:?}");
+        let wanted = "the tunnel far: 2.5 % of packets (25 of 1000) came later than they were due";
+        assert!(verdict.causes[0].starts_with(wanted), "{verdict:?}");
+        let brief = "network under far slow (2.5 % of packets > 100 us late)";
+        assert_eq!(verdict.brief.as_deref(), Some(brief));
+        let verdict = judge(&[(1, 970), (500, 30)], tunnel(15, 0, 90));
+        let has = |what: &str| verdict.causes.iter().any(|cause| cause.contains(what));
+        assert!(has("overloaded") && has("the tunnel far: 1.5 %"), "both have their part: {verdict:?}");
+        let verdict = judge(&[(1, 1000)], tunnel(0, 3, 101));
+        assert!(verdict.causes[0].starts_with("3 packets lost by the network under the tunnel far"));
+        assert!(verdict.causes[1].contains("the clock of its peer is known to 101 us only"), "{verdict:?}");
+        assert_eq!(tunnel(5, 4, 9).since(&[tunnel(3, 4, 7)]), tunnel(2, 0, 9));
     }
 }

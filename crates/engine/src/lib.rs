@@ -41,7 +41,7 @@ mod worker;
 pub use between::RingKind;
 pub use events::{Agenda, Changes, Event, SourceSetup};
 pub use fidelity::{
-    Fidelity, JudgedWindow, LatenessSummary, OwnLosses, Quantiles, Tolerance, WindowVerdicts,
+    Fidelity, JudgedWindow, LatenessSummary, OwnLosses, Quantiles, Tolerance, TunnelRecord, WindowVerdicts,
 };
 pub use inner_port::InnerPort;
 pub use map::{Map, PortLocation};

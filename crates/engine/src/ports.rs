@@ -1,13 +1,14 @@
 //! The ports of a worker, and packets to be sent.
 
-use crate::fidelity::OwnLosses;
+use crate::fidelity::{OwnLosses, TunnelRecord};
 use crate::map::Map;
 use crate::setup::PortSetup;
 use crate::tick::Ticks;
-use longwire_block::{Port, PortError, PortStats};
+use longwire_block::{Port, PortError, PortStats, Stamp, Underlay};
 use longwire_link::Fifo;
 use longwire_packet::{BATCH, Batch, Handle, Pool};
 use longwire_units::Nanos;
+use std::sync::Arc;
 
 /// A port of another worker, a port that connects nodes, or one whose packets wait for the end of a window.
 pub(crate) const NOWHERE_HERE: u32 = u32::MAX;
@@ -23,6 +24,10 @@ pub(crate) struct Ports {
     pub closed: PortStats,
     /// The port whose losses are read next.
     next_sampled: usize,
+    /// Whether one of them is a tunnel.
+    pub has_tunnels: bool,
+    /// When they were polled before the present step.
+    pub polled: Nanos,
 }
 
 /// Place in the plan of a port that was removed.
@@ -51,8 +56,10 @@ impl Ports {
         ticks: Option<Box<Ticks>>,
     ) -> Self {
         let exits = Self::exits_of(map, worker, windows);
-        let closed = PortStats::default();
-        Self { slots: setups.into_iter().map(PortSlot::new).collect(), exits, ticks, closed, next_sampled: 0 }
+        let slots: Vec<_> = setups.into_iter().map(PortSlot::new).collect();
+        let has_tunnels = slots.iter().any(PortSlot::is_tunnel);
+        let (closed, next_sampled, polled) = (PortStats::default(), 0, Nanos::ZERO);
+        Self { slots, exits, ticks, closed, next_sampled, has_tunnels, polled }
     }
 
     /// By a port's place in the plan: see [`Ports::exits`].
@@ -80,6 +87,7 @@ impl Ports {
             }
             (_, None) => {}
         }
+        self.has_tunnels = self.slots.iter().any(PortSlot::is_tunnel);
     }
 
     /// Puts a packet that has left its last link (handle, segments, departure time, link) into its port's
@@ -120,6 +128,35 @@ impl Ports {
             self.next_sampled = (self.next_sampled + 1) % count;
         }
         self.slots.iter().fold(OwnLosses::default(), |sum, slot| sum.plus(slot.losses))
+    }
+
+    /// Counts the packets of a port's batch that should have left before `late`, by the tunnel that brought
+    /// them. At the poll before the present step they were not here yet: they would have left then.
+    #[cold]
+    pub fn count_overdue(&mut self, slot: usize, pool: &Pool, late: Nanos) {
+        let late = self.polled.min(late);
+        for at in 0..self.slots[slot].out.batch.len() {
+            let out = &self.slots[slot].out;
+            let (leave, meta) = (out.departures().0[at], pool.meta(out.batch.as_slice()[at]));
+            if leave >= late.0 {
+                continue;
+            }
+            let (segments, in_port) = (u64::from(meta.segments), meta.in_port);
+            if let Some(by) = self.tunnel_of(in_port) {
+                self.slots[by].overdue += segments;
+            }
+        }
+    }
+
+    /// The tunnel by which a packet with this input port came, if it did. One that crossed routers has the
+    /// port of the last, and came by any tunnel.
+    fn tunnel_of(&self, in_port: u16) -> Option<usize> {
+        let by = self.slots.iter().position(|slot| slot.place == in_port)?;
+        match self.slots[by].port.stamp() {
+            Stamp::Sender => Some(by),
+            Stamp::Source => self.slots.iter().position(PortSlot::is_tunnel),
+            Stamp::Kernel | Stamp::Poll => None,
+        }
     }
 
     /// The ports that failed at their last use.
@@ -190,6 +227,10 @@ pub(crate) struct PortSlot {
     outages: Outages,
     /// Losses when they were last read.
     losses: OwnLosses,
+    /// Its name, if it is a tunnel.
+    tunnel: Option<Arc<str>>,
+    /// Packets that it brought too late, if it is a tunnel.
+    overdue: u64,
 }
 
 /// Times in which a port's interface was down or gone.
@@ -210,6 +251,7 @@ impl Outages {
 
 impl PortSlot {
     pub fn new(PortSetup { place, node, port }: PortSetup) -> Self {
+        let tunnel = (port.stamp() == Stamp::Sender).then(|| port.name().into());
         Self {
             place,
             node,
@@ -220,7 +262,25 @@ impl PortSlot {
             crossed: PortStats::default(),
             outages: Outages::default(),
             losses: OwnLosses::default(),
+            tunnel,
+            overdue: 0,
         }
+    }
+
+    /// Whether it is a tunnel.
+    pub fn is_tunnel(&self) -> bool {
+        self.tunnel.is_some()
+    }
+
+    /// The network under a tunnel.
+    pub fn underlay(&self) -> Option<Underlay> {
+        self.port.underlay().map(|underlay| Underlay { overdue: self.overdue, ..underlay })
+    }
+
+    /// Its part in the verdict, if it is a tunnel.
+    pub fn tunnel_record(&self) -> Option<TunnelRecord> {
+        let name = Arc::clone(self.tunnel.as_ref()?);
+        self.underlay().map(|underlay| TunnelRecord::of(name, &underlay))
     }
 
     /// Receives frames, and notes whether the interface is there.
@@ -244,7 +304,10 @@ impl PortSlot {
     #[cold]
     #[inline(never)]
     fn fail(&mut self, fault: PortError, now: Nanos) {
-        let is_outage = matches!(fault, PortError::Down { .. } | PortError::Vanished { .. });
+        let is_outage = matches!(
+            fault,
+            PortError::Down { .. } | PortError::Vanished { .. } | PortError::Unanswered { .. }
+        );
         if is_outage && self.outages.since.is_none() {
             self.outages.count += 1;
             self.outages.since = Some(now);

@@ -150,7 +150,7 @@ impl Remote {
             all.absorb(one);
             lateness.merge(&its_lateness);
         }
-        all.fidelity = Some(Fidelity::judge(&lateness, all.own_losses(), tolerance));
+        all.fidelity = Some(Fidelity::judge(&lateness, all.own_losses(), all.tunnels(), tolerance));
         Ok(all)
     }
 

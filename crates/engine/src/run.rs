@@ -145,7 +145,7 @@ fn report(
     }
     close(ports);
     all.put_in_order();
-    all.fidelity = Some(Fidelity::judge(&lateness, all.own_losses(), tolerance));
+    all.fidelity = Some(Fidelity::judge(&lateness, all.own_losses(), all.tunnels(), tolerance));
     all
 }
 

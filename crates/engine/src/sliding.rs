@@ -45,6 +45,7 @@ impl SlidingWindow {
         for sample in remote.samples(&mut self.spare)? {
             all.lateness.merge(&sample.lateness);
             all.losses = all.losses.plus(sample.losses);
+            all.tunnels.extend_from_slice(&sample.tunnels);
             self.spare.push(sample);
         }
         self.add(longwire_clock::monotonic().since(self.started), all);
@@ -73,7 +74,8 @@ impl SlidingWindow {
         let longest = later.map(|(_, sample)| sample.lateness.longest_lately()).max().unwrap_or_default();
         let lateness = last.lateness.since(&first.lateness, longest);
         let losses = last.losses.since(first.losses);
-        let fidelity = Fidelity::judge(&lateness, losses, self.tolerance);
+        let tunnels = last.tunnels.iter().map(|tunnel| tunnel.since(&first.tunnels)).collect();
+        let fidelity = Fidelity::judge(&lateness, losses, tunnels, self.tolerance);
         let badness = Severity::of(&fidelity, losses);
         let window = Arc::new(JudgedWindow { from: *from, to: at, fidelity });
         self.note(window, badness);

@@ -1,9 +1,9 @@
 //! Reports of a run.
 
 use crate::counters::Flow;
-use crate::fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, WindowVerdicts};
+use crate::fidelity::{Fidelity, LatenessSummary, OwnLosses, Quantiles, TunnelRecord, WindowVerdicts};
 use longwire_block::change::Blocks;
-use longwire_block::{DropReason, NodeStats, PortStats};
+use longwire_block::{DropReason, NodeStats, PortStats, Underlay};
 use longwire_link::LinkStats;
 use longwire_units::Nanos;
 use serde::Serialize;
@@ -33,6 +33,8 @@ pub struct PortReport {
     pub driver: String,
     /// Its counters.
     pub stats: PortStats,
+    /// The network under it, if it is a tunnel.
+    pub underlay: Option<Underlay>,
     /// Failure at its last use, if any.
     pub fault: Option<String>,
 }
@@ -246,5 +248,11 @@ impl Report {
             ring: self.flow.dropped(DropReason::RingFull),
             ..ports.fold(OwnLosses::default(), OwnLosses::plus)
         }
+    }
+
+    /// The tunnels' part in the verdict.
+    pub fn tunnels(&self) -> Vec<TunnelRecord> {
+        let of = |port: &PortReport| Some(TunnelRecord::of(port.name.as_str().into(), &port.underlay?));
+        self.ports.iter().filter_map(of).collect()
     }
 }

@@ -28,6 +28,8 @@ mod rules;
 mod scenario;
 #[path = "../../trace/tests/exercise/trace.rs"]
 mod trace;
+#[path = "../../tunnel/tests/exercise/tunnel.rs"]
+mod tunnel;
 #[path = "../../wire/tests/exercise/virtio.rs"]
 mod virtio;
 
@@ -64,6 +66,7 @@ pub const ALL: &[Target] = &[
     Target { name: "frame", run: frame::run, folders: &["fuzz/corpus/frame"] },
     Target { name: "virtio", run: with_pool, folders: &["fuzz/corpus/virtio"] },
     Target { name: "nesp", run: nesp::run, folders: &["fuzz/corpus/nesp"] },
+    Target { name: "tunnel", run: tunnel::run, folders: &["fuzz/corpus/tunnel"] },
     Target { name: "expression", run: expression::run, folders: &["fuzz/corpus/expression"] },
     Target { name: "rules", run: rules::run, folders: &["fuzz/corpus/rules"] },
     Target { name: "trace", run: trace::run, folders: &["fuzz/corpus/trace"] },

@@ -21,11 +21,15 @@ pub struct Key(Vec<u8>);
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum KeyError {
     /// It contains a character other than hexadecimal digits.
-    #[error("a key is hexadecimal digits on one line; make one with: longwire nesp key FILE")]
+    #[error(
+        "a key is hexadecimal digits on one line; make one with: longwire nesp key FILE, or longwire tunnel \
+         key FILE"
+    )]
     NotHexadecimal,
     /// It is too short or too long.
     #[error(
-        "a key has {SHORTEST_KEY} to {LONGEST_KEY} bytes, this one {0}; make one with: longwire nesp key FILE"
+        "a key has {SHORTEST_KEY} to {LONGEST_KEY} bytes, this one {0}; make one with: longwire nesp key \
+         FILE, or longwire tunnel key FILE"
     )]
     Length(usize),
 }
@@ -78,10 +82,16 @@ impl Key {
         self.derive(&[b"NESP1 answer", instance, &session.to_be_bytes()])
     }
 
-    fn derive(&self, label: &[&[u8]]) -> MacKey {
+    /// A key that authenticates what the label says. Labels of different purposes begin with different words.
+    pub fn derive(&self, label: &[&[u8]]) -> MacKey {
+        MacKey(hmac(&self.secret(label)))
+    }
+
+    /// A secret for what the label says, from which this key can't be computed.
+    pub fn secret(&self, label: &[&[u8]]) -> [u8; 32] {
         let mut mac = hmac(&self.0);
         label.iter().for_each(|part| mac.update(part));
-        MacKey(hmac(&mac.finalize().into_bytes()))
+        mac.finalize().into_bytes().into()
     }
 }
 

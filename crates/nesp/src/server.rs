@@ -15,6 +15,8 @@ use crate::message::{Message, MessageKind, seal};
 use crate::window::{Freshness, Window};
 use std::collections::VecDeque;
 
+/// Words of a session's replay window: 64 numbers.
+const WINDOW: usize = 2;
 /// Sessions that are kept.
 const MOST_SESSIONS: usize = 32;
 /// Answers that each session stores for retransmissions.
@@ -68,7 +70,7 @@ struct Session {
     number: u64,
     requests: MacKey,
     answers: MacKey,
-    window: Window,
+    window: Window<WINDOW>,
     group: Option<Group>,
     /// The last answers, by number and authenticator of the request.
     given: VecDeque<(u32, [u8; TAG], Vec<u8>)>,
@@ -183,7 +185,7 @@ impl Server {
 impl Session {
     /// Handles an authentic request.
     fn take(&mut self, message: &Message<'_>, now: u64, counters: &mut Counters) -> Outcome {
-        match self.window.look(message.sequence) {
+        match self.window.look(message.sequence.into()) {
             Freshness::New => {}
             Freshness::Old => {
                 counters.replayed += 1;
@@ -200,7 +202,7 @@ impl Session {
                 return Outcome::Reply(given.clone());
             }
         }
-        self.window.note(message.sequence);
+        self.window.note(message.sequence.into());
         let request = match Request::read(message.body) {
             Ok(request) => request,
             Err(_) => {

@@ -1,6 +1,6 @@
 //! A port with an interceptor, which sees its received and transmitted packets.
 
-use longwire_block::{Port, PortError, PortStats, Spec, Stamp, Values};
+use longwire_block::{Port, PortError, PortStats, Spec, Stamp, Underlay, Values};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 
@@ -87,6 +87,10 @@ impl<B: Interceptor> Port for InterceptedPort<B> {
 
     fn stats(&self) -> PortStats {
         self.interceptor.stats(&*self.port)
+    }
+
+    fn underlay(&self) -> Option<Underlay> {
+        self.port.underlay()
     }
 
     fn finish(&mut self) -> Result<(), PortError> {

@@ -1,7 +1,7 @@
 //! Costs of the engine's stages, blocks, memory and port drivers on a machine, in picoseconds per packet.
 
 use longwire_block::{ParamKind, Spec, Value, Values};
-use longwire_drivers::{Backend, DRIVERS, Driver, Prices};
+use longwire_drivers::{DRIVERS, Driver, Prices};
 use std::collections::BTreeMap;
 
 /// A measured price in picoseconds: the median of several runs, and their spread.
@@ -103,7 +103,7 @@ pub enum Origin {
 impl EnginePrices {
     /// The names of prices that every measurement has.
     pub fn required() -> impl Iterator<Item = &'static str> {
-        let always = |driver: &&&Driver| driver.backend != Backend::Interface;
+        let always = |driver: &&&Driver| !driver.backend.is_outside();
         STAGES
             .iter()
             .chain(DRIVERS.iter().filter(always).flat_map(|driver| own(driver)))

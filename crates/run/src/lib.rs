@@ -40,5 +40,6 @@ pub mod series;
 pub mod stack;
 mod stages;
 pub mod test_hosts;
+mod tunnel_rows;
 pub mod virtual_run;
 mod window_watch;

@@ -1,6 +1,5 @@
 //! A client's session with an emulator, by Ethernet or UDP: messages, retransmissions, answers.
 
-use crate::nesp_server::random;
 use anyhow::{Context, bail};
 use longwire_clock::monotonic;
 use longwire_nesp::{
@@ -8,6 +7,7 @@ use longwire_nesp::{
     RetryAction, wrap,
 };
 use longwire_port::raw::RawSocket;
+use longwire_rundir::random;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;

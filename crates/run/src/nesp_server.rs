@@ -13,9 +13,9 @@ use longwire_nesp::{
     Status, resolution_answer, unwrap, wrap,
 };
 use longwire_port::nesp::{NespEnd, NespFrame, NespInterceptor};
-use longwire_scenario::{Nesp, NespAllow, Plan, read_key_file};
+use longwire_rundir::{random, read_key_file};
+use longwire_scenario::{Nesp, NespAllow, Plan};
 use longwire_units::Nanos;
-use std::io::Read;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -109,18 +109,6 @@ impl NespSetup {
             }
         }
     }
-}
-
-/// Sixteen random bytes.
-///
-/// # Errors
-/// If the system has none.
-pub fn random<const N: usize>() -> anyhow::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    std::fs::File::open("/dev/urandom")
-        .and_then(|mut file| file.read_exact(&mut bytes))
-        .context("/dev/urandom")?;
-    Ok(bytes)
 }
 
 /// Why a request is refused.

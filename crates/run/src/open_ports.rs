@@ -112,7 +112,7 @@ pub fn open_real(
     let mut ports: Vec<Vec<Box<dyn Port>>> = plan.ports.iter().map(|_| Vec::new()).collect();
     let mut watches: Vec<Option<PortWatch>> = vec![None; plan.ports.len()];
     for (place, port) in plan.ports.iter().enumerate() {
-        if plan.has_interface(port) {
+        if plan.leads_outside(port) {
             continue;
         }
         let name = &port.name;
@@ -148,7 +148,7 @@ pub(crate) fn open_added(
 ) -> anyhow::Result<Vec<Box<dyn Port>>> {
     let mut ports: Vec<Vec<Box<dyn Port>>> = plan.ports.iter().map(|_| Vec::new()).collect();
     let without =
-        places.iter().copied().filter(|&place| !plan.has_interface(&plan.ports[usize::from(place)]));
+        places.iter().copied().filter(|&place| !plan.leads_outside(&plan.ports[usize::from(place)]));
     let mut replayed = open_replays(plan, without.collect())?;
     for &place in places {
         let place = usize::from(place);
@@ -159,7 +159,7 @@ pub(crate) fn open_added(
             ports[place] = vec![Box::new(tap)];
             continue;
         }
-        if !plan.has_interface(port) {
+        if !plan.leads_outside(port) {
             ports[place] = replayed.remove(&(place as u16)).into_iter().collect();
             continue;
         }
@@ -253,7 +253,7 @@ struct Group {
 fn groups(plan: &Plan) -> Vec<Group> {
     let workers = port_workers(plan);
     let mut groups: Vec<Group> = Vec::new();
-    for (place, port) in plan.ports.iter().enumerate().filter(|(_, port)| plan.has_interface(port)) {
+    for (place, port) in plan.ports.iter().enumerate().filter(|(_, port)| plan.leads_outside(port)) {
         let Some(driver) = plan.driver_of(port) else { continue };
         let (worker, of_hosts) = (workers[place], port.attachment.host().is_some());
         let netns = port.attachment.driven().map(DriverSettings::netns).unwrap_or_default();
@@ -286,7 +286,7 @@ impl Group {
         let own = self.places.iter().filter_map(|&place| {
             let port = &plan.ports[place];
             let driven = port.attachment.driven()?;
-            Some((port, driven, driven.interface()?))
+            Some((port, driven, driven.interface().unwrap_or_default()))
         });
         let own: Vec<_> = own.collect();
         let wanted = own.iter().map(|(port, driven, interface)| PortRequest {

@@ -63,7 +63,7 @@ pub fn record_outputs(
 ) -> Result<Outputs, PcapError> {
     let epoch = epoch();
     let recorder = |(port, captures): (&longwire_scenario::Port, &Captures)| {
-        let file = captures.output.as_ref().filter(|_| plan.has_interface(port))?;
+        let file = captures.output.as_ref().filter(|_| plan.leads_outside(port))?;
         Some(Recorder::of_port(file, &port.name, epoch).map(|recorder| Arc::new(Mutex::new(recorder))))
     };
     let recorders = plan.ports.iter().zip(&files.captures).map(|of| recorder(of).transpose());

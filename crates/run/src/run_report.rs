@@ -3,6 +3,7 @@
 use crate::objects::sources::why_silent;
 use crate::replay_port::PortWatch;
 use crate::router_rows::{self, in_order, is_far_side, level_rows, router_row};
+use crate::tunnel_rows::{tunnel_json, underlay_json, underlay_notes};
 use longwire_control::Kind;
 use longwire_engine::{
     Fidelity, JudgedWindow, LinkReport, NodeReport, PortReport, Quantiles, WindowVerdicts, WorkerReport,
@@ -179,13 +180,21 @@ impl ReportInput<'_> {
         for (name, value) in stats.as_object().into_iter().flatten() {
             row = row.extra(name, value.clone());
         }
+        if let Some(underlay) = &port.underlay {
+            row = row.extra("underlay", underlay_json(underlay));
+            row = underlay_notes(underlay).into_iter().fold(row, Row::note);
+        }
         if port.stats.outages > 0 {
             let down = shown::time(port.stats.down.0 as f64);
             let times = match port.stats.outages {
                 1 => "once".to_owned(),
                 outages => format!("{outages} times"),
             };
-            row = row.note(format!("its interface was down or gone {times}, for {down} in all"));
+            let what = match port.underlay {
+                Some(_) => "its peer did not answer",
+                None => "its interface was down or gone",
+            };
+            row = row.note(format!("{what} {times}, for {down} in all"));
         }
         if let Some(fault) = &port.fault {
             // The row is named after the port.
@@ -275,6 +284,7 @@ pub fn fidelity_json(fidelity: &Fidelity) -> Value {
         "preemptions": late.preemptions,
         "paused_ns": late.paused.0,
         "longest_pause_ns": late.longest_pause.0,
+        "tunnels": fidelity.tunnels.iter().map(tunnel_json).collect::<Vec<_>>(),
     })
 }
 

@@ -6,10 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod interrupt;
+mod key_file;
 mod lock;
 mod stop_signals;
 
 pub use interrupt::{interrupt, interrupt_flag, on_wait};
+pub use key_file::{make_key_file, random, read_key_file};
 pub use lock::{Lock, LockError, Patience};
 pub use stop_signals::{StopSignals, asking};
 

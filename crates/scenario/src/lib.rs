@@ -14,7 +14,6 @@ mod file_forwarder;
 mod file_router;
 mod forwarder_plan;
 mod implied;
-mod key_file;
 mod level_plan;
 mod level_request;
 pub mod library;
@@ -49,7 +48,6 @@ pub use forwarder_plan::{
     fields_of_programs, hexadecimal,
 };
 pub use implied::{implied_block, implied_kind, implied_param, implied_removal, kind_hint, with_defaults};
-pub use key_file::read_key_file;
 pub use level_plan::{AboveRequest, Promises, Receiver, RouterLevels, nanoseconds_of};
 pub use link_edit::{BlockPatch, FaultPlace, LinkFault, link_edit};
 pub use nesp_plan::Nesp;

@@ -22,6 +22,9 @@ pub struct Profile {
 pub struct Delays {
     /// Least time from transmission to departure.
     pub least: Nanos,
+    /// Shortest time from transmission to departure of any packet, also if delays vary, where `least` is 0.
+    /// 0 of a trace.
+    pub shortest: Nanos,
     /// Mean delay: the configured one for jitter, the time average for a trace.
     pub mean: Nanos,
     /// Longest time a packet is held, plus that of its copies times their probability.

@@ -380,6 +380,7 @@ mod tests {
             causes: vec!["late".into()],
             brief: Some("late".into()),
             lateness: longwire_engine::LatenessSummary::default(),
+            tunnels: Vec::new(),
         });
         assert_eq!(verdict(&seen), Some(false), "not faithful");
         seen.report.fidelity = None;

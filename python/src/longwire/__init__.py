@@ -28,6 +28,7 @@ from .records import (
 )
 from .scenario import Scenario
 from .simulation import Simulation, simulate
+from .sweeps import sweep
 
 __all__ = [
     "Host",
@@ -58,4 +59,5 @@ __all__ = [
     "read_log",
     "read_series",
     "simulate",
+    "sweep",
 ]

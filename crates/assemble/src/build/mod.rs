@@ -31,7 +31,7 @@ use longwire_packet::{Pool, PoolError};
 use longwire_scenario::{AddressRule, BetweenWorkers, Plan, Route, Source, Wait, with_defaults};
 pub use rewire::{Rewired, rewire, rewirings};
 pub use router_changes::change_router;
-pub use routers::measure_processors;
+pub use routers::{known_neighbours, measure_processors};
 pub(crate) use shards::Shards;
 use std::collections::HashMap;
 use std::net::IpAddr;

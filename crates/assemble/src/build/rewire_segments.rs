@@ -177,7 +177,7 @@ impl Layout {
 /// What a router is told that goes on, if other stations are near it.
 fn router_act((old, before): (&Plan, u32), (new, after): (&Plan, u32)) -> Option<AtNode> {
     let stations = |plan: &Plan, router: u32| -> HashMap<_, _> {
-        let all = routers::stations(plan, &plan.routers[router as usize]).into_iter();
+        let all = routers::known_neighbours(plan, &plan.routers[router as usize]).into_iter();
         all.map(|(port, address, mac)| ((port, address), mac)).collect()
     };
     let (was, is) = (stations(old, before), stations(new, after));

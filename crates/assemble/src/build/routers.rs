@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(super) fn router(plan: &Plan, index: u32) -> Result<longwire_router::Router, BuildError> {
     let written = &plan.routers[index as usize];
     let broken = |why: String| BuildError::Router { name: written.name.to_string(), why };
-    let stations = stations(plan, written);
+    let stations = known_neighbours(plan, written);
     let mut limits = NeighbourLimits::default();
     limits.neighbours = limits.neighbours.max(stations.len() * 4);
     let config = RouterConfig {
@@ -148,9 +148,9 @@ fn control(port: &longwire_scenario::RouterPort) -> Option<ControlPort> {
     Some(ControlPort { port: port.place, control: port.control? })
 }
 
-/// Neighbours that a router need not resolve: those in the file, the plan's stations at its ports, and the
-/// ends of traffic sources there, which never answer.
-pub(super) fn stations(plan: &Plan, router: &Router) -> Vec<(u16, IpAddr, [u8; 6])> {
+/// Neighbours that a router need not resolve, by place of its port: those in the file, the plan's stations at
+/// its ports, and the ends of traffic sources there, which never answer.
+pub fn known_neighbours(plan: &Plan, router: &Router) -> Vec<(u16, IpAddr, [u8; 6])> {
     let mut known: Vec<(u16, IpAddr, [u8; 6])> = Vec::new();
     for port in &router.ports {
         match plan.ports[usize::from(port.place)].attachment.far() {

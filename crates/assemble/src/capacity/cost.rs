@@ -52,6 +52,14 @@ struct Part {
     delay: Nanos,
 }
 
+/// Where a part of a packet's cost arises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Port(u16),
+    Segment(u32),
+    Link(u32),
+}
+
 impl<'p> Costs<'p> {
     pub(super) fn new(plan: &'p Plan, prices: &'p EnginePrices, frame: Bytes) -> Self {
         let shards = Shards::of(plan);
@@ -128,6 +136,33 @@ impl<'p> Costs<'p> {
             let worker = self.home(to).exit_of(at);
             cross(at, worker, &mut show);
             show(pay(worker, self.driver(to, bytes)[1]));
+        }
+    }
+
+    /// Passes the cost of a packet of a path at each place to `show`.
+    pub(super) fn each_place(&self, path: &Path<'_>, mut show: impl FnMut(Place, u64)) {
+        let bytes = path.bytes.unwrap_or(self.frame.0);
+        let base = self.prices.price("packet") + self.in_order + self.bridge(path);
+        match (path.from, path.links.first()) {
+            (Some(from), _) => show(Place::Port(from), base + self.driver(from, bytes)[0]),
+            (None, Some(&link)) => show(Place::Link(link), base),
+            (None, None) => {}
+        }
+        for (number, &segment) in path.segments.iter().enumerate() {
+            let is_router = self.plan.segments[segment as usize].router.is_some();
+            let router = if is_router { self.prices.price("router") } else { 0 };
+            let turn = if number > 0 { self.prices.price("turn") } else { 0 };
+            show(Place::Segment(segment), router + turn);
+        }
+        for (number, &link) in path.links.iter().enumerate() {
+            let worker = self.shards.link_workers[link as usize];
+            let cost = self.profiles[self.plan.links[link as usize].profile as usize];
+            let further = if number > 0 { self.prices.price("further-link") } else { 0 };
+            let many = self.links[worker as usize].1[usize::from(cost.timed)];
+            show(Place::Link(link), cost.picoseconds + further + many);
+        }
+        if let Some(to) = path.to {
+            show(Place::Port(to), self.driver(to, bytes)[1]);
         }
     }
 

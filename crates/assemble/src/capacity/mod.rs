@@ -4,6 +4,7 @@
 mod advice;
 mod cost;
 mod paths;
+mod places;
 
 use crate::price::{LinkRates, Shortfall};
 use cost::{Costs, Sums};
@@ -12,6 +13,7 @@ use longwire_prices::EnginePrices;
 use longwire_scenario::Plan;
 use longwire_units::{Bytes, Nanos, Rate};
 use paths::{Path, Paths};
+pub use places::{LinkWork, PlaceWork, place_work};
 use serde::{Serialize, Serializer};
 
 /// The shortest frame, and the frame check sequence sent after each.

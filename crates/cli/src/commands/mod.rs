@@ -20,6 +20,7 @@ pub mod lab;
 pub mod log;
 pub mod man;
 pub mod nesp;
+pub mod partition;
 pub mod profiles;
 pub mod proxy;
 pub mod run;
@@ -28,6 +29,7 @@ pub mod serve;
 pub mod sweep;
 pub mod top;
 pub mod traffic;
+pub mod tunnel;
 pub mod validate;
 
 use crate::Outcome;
@@ -62,10 +64,12 @@ commands! {
     Serve = serve,
     Log = log,
     Check = check,
+    Partition = partition,
     Import = import,
     Top = top,
     Ctl = ctl,
     Nesp = nesp,
+    Tunnel = tunnel,
     Forwarder = forwarder,
     Control = control,
     Exec = exec,

@@ -1,18 +1,17 @@
 //! `longwire nesp`
 
+use crate::key_args::KeyArgs;
 use crate::outcome::print_with;
 use crate::{Json, Outcome, outcome};
 use anyhow::{Context, bail, ensure};
 use longwire_nesp::{Item, Items, Key, Kind, MOST_NAME, MOST_TEXT, Operation, PORT};
 use longwire_report::{Report, Row, cells};
 use longwire_run::nesp_client::NespClient;
-use longwire_run::nesp_server::random;
-use longwire_scenario::read_key_file;
+use longwire_rundir::read_key_file;
 use longwire_units::Nanos;
 use serde_json::{Map, Value};
-use std::io::{Read, Write};
+use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -36,24 +35,15 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
+    /// Make a key file that only its owner can read
+    #[command(after_long_help = "\
+Examples:
+  longwire nesp key nesp.key")]
     Key(KeyArgs),
     List(List),
     Get(Get),
     Set(Set),
     Apply(Apply),
-}
-
-/// Make a key file that only its owner can read
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "\
-Examples:
-  longwire nesp key nesp.key")]
-struct KeyArgs {
-    /// The file to make; an existing one is not changed.
-    file: PathBuf,
-
-    #[command(flatten)]
-    json: Json,
 }
 
 /// How to reach the emulator.
@@ -172,7 +162,7 @@ impl Args {
     /// If no emulator answers, it refuses, or a file can't be used.
     pub fn run(self) -> anyhow::Result<Outcome> {
         match self.action {
-            Action::Key(args) => args.make(),
+            Action::Key(args) => args.make("nesp key"),
             Action::List(args) => args.run(),
             Action::Get(args) => {
                 let settings = args.settings.into_iter().map(|name| Item::Name(name.into()));
@@ -191,20 +181,6 @@ impl Args {
                 args.reach.change("nesp apply", args.at, items)
             }
         }
-    }
-}
-
-impl KeyArgs {
-    /// Makes a file with a random key of 32 bytes.
-    fn make(&self) -> anyhow::Result<Outcome> {
-        let file = &self.file;
-        let text = Key::text_of(&random::<32>()?);
-        let mut options = std::fs::OpenOptions::new();
-        let made = options.write(true).create_new(true).mode(0o600).open(file);
-        let mut made = made.with_context(|| format!("can't make {}", file.display()))?;
-        made.write_all(text.as_bytes()).with_context(|| format!("can't write {}", file.display()))?;
-        let report = Report::new("nesp key").with("file", file.display().to_string());
-        outcome::print_if_json(&report, self.json)
     }
 }
 

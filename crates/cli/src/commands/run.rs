@@ -267,7 +267,7 @@ const LOOK: Duration = Duration::from_millis(50);
 fn check_files(plan: &Plan, files: &PortFiles) -> anyhow::Result<()> {
     for (port, captures) in plan.ports.iter().zip(&files.captures) {
         anyhow::ensure!(
-            !(plan.has_interface(port) && captures.input.is_some()),
+            !(plan.leads_outside(port) && captures.input.is_some()),
             "port \"{}\" has an interface in real time; add --virtual to use a capture instead",
             port.name
         );

@@ -136,6 +136,7 @@ pub const VICTIMS: &[Victim] = &[
     Victim::of("attach --netns SPACE --delay 1ms").endless(),
     Victim::of("proxy --listen 127.0.0.1:0 --to localhost:9 --delay 1ms").endless(),
     Victim::of("check FILE"),
+    Victim::of("partition FILE --machines MACHINES --write OUT"),
     Victim::of("import netem --output OUT delay 100ms 20ms loss 1%"),
     Victim::of("ctl list"),
     Victim::of("ctl stats LAB"),
@@ -153,6 +154,7 @@ pub const VICTIMS: &[Victim] = &[
     Victim::of("ctl weigh r2 voice 4 --instance LAB"),
     Victim::of("ctl stop NAME").after(LAB_UP),
     Victim::of("nesp key OUT"),
+    Victim::of("tunnel key OUT"),
     Victim::of("nesp list --settings --udp 10.0.5.254 --key-file KEY").within("e"),
     Victim::of("nesp get l.forward --udp 10.0.5.254 --key-file KEY").within("e"),
     Victim::of("nesp set l.forward rate=5mbit --interface eth0 --key-file KEY").within("e"),
@@ -228,6 +230,7 @@ impl Round<'_> {
             "FILE" => scene.file.clone(),
             "KEY" => scene.folder.text("nesp.key"),
             "CHANGES" => scene.folder.text("changes.txt"),
+            "MACHINES" => scene.folder.text("machines.toml"),
             "OUT" => scene.folder.text(&format!("out-{}", self.name)),
             "OBJECT" => repository("crates/program/tests/objects/events.o").display().to_string(),
             // Besides a listening process, one that leaves its session.
@@ -276,6 +279,10 @@ impl Scene {
     pub fn new(victim: &Victim, name: String) -> Self {
         let folder = Folder::new("kills");
         let file = folder.write("scenario.toml", SCENARIO);
+        let machines = "latency = \"1 us\"\nclock-error = \"1 us\"\nkey = \"k\"\n\
+            [[machine]]\nname = \"one\"\naddress = \"192.0.2.1\"\n\
+            [[machine]]\nname = \"two\"\naddress = \"192.0.2.2\"\n";
+        folder.write("machines.toml", machines);
         folder.write("changes.txt", "l.forward rate=5mbit delay=2ms\nl.backward delay=3ms\n");
         let made = longwire(&["nesp", "key", &folder.text("nesp.key")]);
         assert!(made.status.success(), "{}", stderr(&made));

@@ -106,6 +106,10 @@ impl Worker {
                 self.pool.report(handle, PacketEvent::Departed);
             }
         }
+        if self.ports.has_tunnels && !self.simulated {
+            let late = self.now().since(self.counters.tolerance.within);
+            self.ports.count_overdue(slot, &self.pool, late);
+        }
         let before = self.now();
         let port = &mut self.ports.slots[slot];
         self.counters.flow.sent += port.out.segments();

@@ -18,8 +18,8 @@ impl Worker {
         let unchanged = Nanos(self.schedules.sources.next().0.saturating_sub(1));
         for slot in &mut self.ports.slots {
             let stamp = slot.port.stamp();
-            let (polled, exact, stamped) =
-                (stamp == Stamp::Poll, stamp == Stamp::Source, stamp == Stamp::Kernel);
+            let (polled, exact) = (stamp == Stamp::Poll, stamp == Stamp::Source);
+            let stamped = matches!(stamp, Stamp::Kernel | Stamp::Sender);
             let until = if exact { now.min(unchanged) } else { now };
             loop {
                 let mut batch = Batch::new();
@@ -85,11 +85,11 @@ impl Worker {
     /// Arrival time of a packet in the order of events. A packet stamped before an event that was already
     /// executed is treated as arriving after it: otherwise the order of packets from several links on the
     /// next one would depend on polling. With several workers on the machine's clock that is unavoidable, and
-    /// the stamp is kept.
+    /// the stamp is kept; so it is with tunnels, whose packets come after they arrived.
     pub(crate) fn arrival_in_order(&mut self, handle: Handle) -> Nanos {
         let meta = self.pool.meta_mut(handle);
         let (time, place) = self.counters.done;
-        let by_itself = !self.simulated && self.peers.inbox.is_alone();
+        let by_itself = !self.simulated && self.peers.inbox.is_alone() && !self.ports.has_tunnels;
         if by_itself && (meta.arrival, meta.place) < (time, place) {
             meta.arrival = time + u64::from(meta.place < place);
         }

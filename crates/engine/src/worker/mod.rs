@@ -123,6 +123,7 @@ impl Worker {
     /// poll of the ports. Returns the number of packets that came or left.
     pub fn step(&mut self, now: Nanos, gap: Nanos) -> usize {
         let before = self.counters.flow.sent + self.counters.flow.handed_over;
+        self.ports.polled = Nanos(now.0.saturating_sub(gap.0));
         self.change_sources_due(now);
         let came = self.ingest(now, gap) + self.take_from_rings();
         let ready = self.intake.serve();

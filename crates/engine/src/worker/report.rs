@@ -1,6 +1,6 @@
 use super::Worker;
 use crate::fidelity::{OwnLosses, Quantiles, Sample};
-use crate::ports::GONE_PORT;
+use crate::ports::{GONE_PORT, PortSlot};
 use crate::stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
 use longwire_block::DropReason;
 use longwire_link::GONE;
@@ -16,6 +16,8 @@ impl Worker {
             ring: self.counters.flow.drops[DropReason::RingFull as usize],
             ..self.ports.losses()
         };
+        sample.tunnels.clear();
+        sample.tunnels.extend(self.ports.slots.iter().filter_map(PortSlot::tunnel_record));
     }
 
     /// Adds this worker's counters up to `now`.
@@ -44,6 +46,7 @@ impl Worker {
                 name: slot.port.name().into(),
                 driver: slot.port.describe(),
                 stats: slot.stats(now),
+                underlay: slot.underlay(),
                 fault: slot.fault.as_ref().map(ToString::to_string),
             });
         }

@@ -2,12 +2,14 @@
 
 pub mod af_packet;
 pub mod af_xdp;
+mod kernel_clock;
 pub mod memory;
 mod open;
 pub mod pcap;
 pub mod reopening;
 pub mod source;
 pub mod tap;
+pub mod tunnel;
 mod wire_frames;
 
 /// The template of `cargo xtask new driver`, compiled so that it stays valid.
@@ -19,14 +21,15 @@ pub use open::{HostEnd, Open, OpenFault, PortRequest};
 
 use longwire_drivers::Driver;
 
-/// Openers of the drivers that have interfaces.
+/// Openers of the drivers that lead outside.
 const OPENERS: &[(&Driver, &dyn Open)] = &[
     (&longwire_drivers::af_packet::DRIVER, &af_packet::Opener),
     (&longwire_drivers::af_xdp::DRIVER, &af_xdp::Opener),
     (&longwire_drivers::tap::DRIVER, &tap::Opener),
+    (&longwire_drivers::tunnel::DRIVER, &tunnel::Opener),
 ];
 
-/// The opener of a driver; none if its ports have no interface.
+/// The opener of a driver; none if its ports stay in the process.
 pub fn opener(driver: &Driver) -> Option<&'static dyn Open> {
     OPENERS.iter().find(|(known, _)| *known == driver).map(|(_, open)| *open)
 }
@@ -34,12 +37,12 @@ pub fn opener(driver: &Driver) -> Option<&'static dyn Open> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longwire_drivers::{Backend, DRIVERS};
+    use longwire_drivers::DRIVERS;
 
     #[test]
-    fn every_driver_with_an_interface_is_opened_here() {
+    fn every_driver_that_leads_outside_is_opened_here() {
         for driver in DRIVERS {
-            assert_eq!(opener(driver).is_some(), driver.backend == Backend::Interface, "{}", driver.word());
+            assert_eq!(opener(driver).is_some(), driver.backend.is_outside(), "{}", driver.word());
         }
         assert!(OPENERS.iter().all(|(driver, _)| DRIVERS.contains(driver)));
     }

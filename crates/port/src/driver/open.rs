@@ -1,4 +1,4 @@
-//! The interface of drivers whose ports have network interfaces.
+//! The interface of drivers whose ports lead out of the process.
 
 use super::reopening::Reopening;
 use longwire_block::{Port, Values};
@@ -13,9 +13,9 @@ pub type OpenFault = Box<dyn Error + Send + Sync>;
 pub struct PortRequest<'a> {
     /// Its name in the scenario.
     pub name: &'a str,
-    /// Its interface.
+    /// Its interface; empty if the driver has none.
     pub interface: &'a str,
-    /// The namespace of the interface, which is the calling thread's.
+    /// The namespace of its interface or socket, which is the calling thread's.
     pub netns: &'a Netns,
     /// Number of queues, each of which becomes a port.
     pub queues: u16,

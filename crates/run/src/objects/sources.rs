@@ -29,7 +29,7 @@ pub struct SourceKind {
 /// ("not run …") does not include the name.
 pub fn why_silent(plan: &Plan, source: &longwire_scenario::Source) -> Option<String> {
     let port = &plan.ports[usize::from(source.in_port)];
-    if !plan.has_interface(port) {
+    if !plan.leads_outside(port) {
         return None;
     }
     let what = if port.attachment.host().is_some() { "host" } else { "interface" };

@@ -14,12 +14,13 @@ type Blocks<'b> = &'b [(&'static Spec, Values)];
 
 /// The delays of a link made of these blocks.
 pub(super) fn delays(blocks: Blocks<'_>) -> Delays {
-    let (mean, longest) =
-        block(blocks, "delay").and_then(|(spec, values)| times(spec, values)).unwrap_or_default();
+    let times = block(blocks, "delay").and_then(|(spec, values)| times(spec, values)).unwrap_or_default();
     let before_queue = block(blocks, "delay").is_some_and(|(spec, values)| before_queue(spec, values));
     // After a delay before the queue, a packet may leave as soon as it is sent.
     let least = if before_queue { Nanos::ZERO } else { least(blocks) };
-    Delays { least, mean, held: held(blocks, longest), before_queue }
+    let skips = before_queue || block(blocks, "reorder").is_some();
+    let shortest = if skips { Nanos::ZERO } else { times.shortest };
+    Delays { least, shortest, mean: times.mean, held: held(blocks, times.longest), before_queue }
 }
 
 impl Delays {
@@ -27,7 +28,8 @@ impl Delays {
     pub(crate) fn or(self, other: Self) -> Self {
         let (mean, held) = (self.mean.max(other.mean), self.held.max(other.held));
         let before_queue = self.before_queue || other.before_queue;
-        Self { least: self.least.min(other.least), mean, held, before_queue }
+        let (least, shortest) = (self.least.min(other.least), self.shortest.min(other.shortest));
+        Self { least, shortest, mean, held, before_queue }
     }
 }
 
@@ -45,36 +47,46 @@ fn least(blocks: Blocks<'_>) -> Nanos {
     }
 }
 
-/// The mean and the longest time.
-fn times(spec: &Spec, values: &Values) -> Option<(Nanos, Nanos)> {
+/// Times of a delay.
+#[derive(Default)]
+struct Times {
+    shortest: Nanos,
+    mean: Nanos,
+    longest: Nanos,
+}
+
+fn times(spec: &Spec, values: &Values) -> Option<Times> {
     match spec.kind {
         "constant" => {
             let ConstantSettings { delay, .. } = ConstantSettings::of(values);
-            Some((delay, delay))
+            Some(Times { shortest: delay, mean: delay, longest: delay })
         }
         "jitter" => {
             let JitterSettings { delay, jitter, distribution, .. } = JitterSettings::of(values);
-            let most = distribution.offset(u64::MAX, jitter);
-            Some((delay, Nanos(delay.0.saturating_add_signed(most))))
+            let [least, most] = [0, u64::MAX].map(|draw| distribution.offset(draw, jitter));
+            let at = |offset: i64| Nanos(delay.0.saturating_add_signed(offset));
+            Some(Times { shortest: at(least), mean: delay, longest: at(most) })
         }
         "distribution" => {
             let times = DistributionSettings::of(values).distribution;
-            Some((Nanos(times.mean() as u64), times.ends().1))
+            let (shortest, longest) = times.ends();
+            Some(Times { shortest, mean: Nanos(times.mean() as u64), longest })
         }
-        "trace" => {
-            let series = TraceSettings::of(values).file;
-            let whole = series.spans().map(|(length, _)| u128::from(length.0)).sum::<u128>();
-            let sum = series
-                .spans()
-                .map(|(length, delay)| u128::from(length.0) * u128::from(delay.0))
-                .sum::<u128>();
-            let first = series.steps().first().map(|step| step.1).unwrap_or_default();
-            let mean = sum.checked_div(whole).map_or(first, |mean| Nanos(mean as u64));
-            let longest = series.steps().iter().map(|step| step.1).max().unwrap_or_default();
-            Some((mean, longest))
-        }
+        "trace" => Some(trace(values)),
         _ => None,
     }
+}
+
+/// Times of a trace.
+fn trace(values: &Values) -> Times {
+    let series = TraceSettings::of(values).file;
+    let whole = series.spans().map(|(length, _)| u128::from(length.0)).sum::<u128>();
+    let sum = series.spans().map(|(length, delay)| u128::from(length.0) * u128::from(delay.0)).sum::<u128>();
+    let first = series.steps().first().map(|step| step.1).unwrap_or_default();
+    let mean = sum.checked_div(whole).map_or(first, |mean| Nanos(mean as u64));
+    let longest = series.steps().iter().map(|step| step.1).max().unwrap_or_default();
+    // There may be no delay after its end.
+    Times { shortest: Nanos::ZERO, mean, longest }
 }
 
 /// The longest delay with that of copies.

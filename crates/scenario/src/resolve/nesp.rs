@@ -2,11 +2,11 @@
 
 use super::{Entry, Resolver};
 use crate::file::File;
-use crate::key_file::read_key_file;
 use crate::nesp_plan::Nesp;
 use crate::settings::NespSettings;
 use crate::written::{Text, Written};
 use longwire_nesp::{Key, PORT};
+use longwire_rundir::read_key_file;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
 
 impl Resolver<'_, '_> {

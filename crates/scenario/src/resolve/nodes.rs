@@ -311,6 +311,13 @@ impl Resolver<'_, '_> {
         if driver.backend == Backend::Interface && !names_interface {
             params.push(("interface", written.name.text.clone(), written.name.span.clone()));
         }
+        let mut required = driver.spec.params.iter().filter(|param| param.default.is_required());
+        let missing = required.find(|param| params.iter().all(|(key, ..)| *key != param.name));
+        if let Some(param) = missing {
+            let what = format!("a port with the driver {} needs it", driver.word());
+            self.error(&written.driver.span, entry, param.name, what, param.help);
+            return None;
+        }
         let values = self.values(entry, "", &driver.spec, &params)?;
         Some(DriverSettings { driver, values })
     }

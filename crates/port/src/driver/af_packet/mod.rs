@@ -5,7 +5,6 @@
 //! machine's own stack also receives each frame, so an interface with addresses is refused.
 #![allow(unsafe_code)]
 
-pub(super) mod clock;
 mod fanout;
 mod open;
 mod ring;
@@ -13,9 +12,9 @@ mod send;
 
 pub use open::Opener;
 
+use super::kernel_clock::Mapping;
 use crate::interface::{Claim, Counters, Feature, Interface, OffloadGuard, OpenError};
 use crate::vnet::{ETHERNET, RawFrame};
-use clock::Mapping;
 use fanout::{Group, MutedSocket, SharedState};
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_clock::monotonic;

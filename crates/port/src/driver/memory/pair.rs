@@ -309,7 +309,7 @@ impl Port for MemoryPort {
                 Ok((facts, _)) => facts.time,
                 Err(_) => Nanos::NEVER,
             }),
-            Stamp::Kernel | Stamp::Poll => None,
+            Stamp::Kernel | Stamp::Sender | Stamp::Poll => None,
         }
     }
 

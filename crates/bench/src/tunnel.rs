@@ -1,0 +1,325 @@
+//! A tunnel between two namespaces that a veth pair joins: frames a second against a bare UDP loop, and the
+//! error of a delay behind it.
+
+use crate::world::{require_hosts, run, settle_beside};
+use crate::{BenchError, Sample, Settings};
+use longwire_block::{Port, PortError, PortStats, Stamp};
+use longwire_clock::monotonic;
+use longwire_engine::clock::settle_thread;
+use longwire_lab::Namespace;
+use longwire_nesp::Key;
+use longwire_netlink::{address, interface_index, link};
+use longwire_packet::{BATCH, Batch, Pool};
+use longwire_port::driver::tunnel::{Socket, TunnelPort};
+use longwire_report::Row;
+use longwire_units::Nanos;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Required share of the bare loop's rate.
+const TARGET_PERCENT: f64 = 90.0;
+/// Largest mean and 99th percentile of the error of a delay, in ns.
+const TARGET_ERROR: (f64, f64) = (20e3, 100e3);
+const FRAME: usize = 64;
+const UDP_PORT: u16 = 7000;
+/// Time within which both ends must be connected.
+const PATIENCE: Nanos = Nanos::from_secs(10);
+/// Time between frames whose delay is measured.
+const APART: Nanos = Nanos::from_micros(200);
+
+/// The rows of this bench.
+pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
+    require_hosts("tunnel")?;
+    let joined = Joined::new()?;
+    let (mut bare, mut tunnel) = (Vec::new(), Vec::new());
+    for round in 1..=settings.runs(5) {
+        settings.next(&format!("tunnel: round {round}, bare UDP"))?;
+        bare.push(bare_rate(settings, &joined)?);
+        settings.next(&format!("tunnel: round {round}, tunnel"))?;
+        tunnel.push(tunnel_rate(settings, &joined)?);
+    }
+    settings.next("tunnel: a delay of 20 ms")?;
+    let delays = delays(settings, &joined)?;
+    let ratios: Sample = tunnel.iter().zip(&bare).map(|(tunnel, bare)| tunnel / bare * 100.0).collect();
+    let sample = |values: &[f64]| values.iter().copied().collect::<Sample>();
+    let mut rows = vec![
+        sample(&bare).shown("tunnel: bare UDP, 64 bytes", "pps"),
+        sample(&tunnel).shown("tunnel: 64 bytes", "pps"),
+        ratios
+            .median_at_least("tunnel: tunnel of bare UDP", "%", TARGET_PERCENT)
+            .note("one direction, a thread at each end; the two take turns; counted where they arrive"),
+    ];
+    rows.extend(delays);
+    Ok(rows)
+}
+
+/// Two namespaces, removed when dropped.
+struct Joined {
+    names: [String; 2],
+    places: Vec<Namespace>,
+}
+
+impl Joined {
+    fn new() -> Result<Self, BenchError> {
+        let names = ["a", "b"].map(|end| format!("lwb{}-{end}", std::process::id()));
+        let mut joined = Self { names, places: Vec::new() };
+        for name in &joined.names {
+            joined.places.push(Namespace::create(name)?);
+        }
+        let failed = |source| BenchError::System { doing: "joining two namespaces", source };
+        let [near, far] = &joined.places[..] else { return Ok(joined) };
+        let end = link::LinkSettings { name: Some("eth"), ..link::LinkSettings::default() };
+        let there = link::LinkSettings { namespace: Some(far.as_fd()), ..end };
+        let request = || longwire_netlink::Socket::route()?.request(link::new_veth(&end, &there));
+        near.run(request)?.map_err(failed)?;
+        for (place, number) in joined.places.iter().zip(1..) {
+            place.run(|| own(number))?.map_err(failed)?;
+        }
+        Ok(joined)
+    }
+
+    /// Opens something at both ends, which is given the own address and the other one.
+    fn ends<T: Send>(
+        &self,
+        open: impl Fn((SocketAddr, SocketAddr)) -> Result<T, String> + Sync,
+    ) -> Result<Vec<T>, BenchError> {
+        let failed = |reason| BenchError::Tool { command: "a tunnel".into(), reason };
+        let one = |(place, number): (&Namespace, u8)| {
+            let addresses = (socket_address(number), socket_address(3 - number));
+            place.run(|| open(addresses))?.map_err(failed)
+        };
+        self.places.iter().zip(1..).map(one).collect()
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        for name in &self.names {
+            _ = Namespace::remove(name);
+        }
+    }
+}
+
+fn ip_address(number: u8) -> IpAddr {
+    Ipv4Addr::new(192, 0, 2, number).into()
+}
+
+fn socket_address(number: u8) -> SocketAddr {
+    SocketAddr::new(ip_address(number), UDP_PORT)
+}
+
+/// Sets an end up, with its address.
+fn own(number: u8) -> io::Result<()> {
+    let socket = longwire_netlink::Socket::route()?;
+    let index = interface_index("eth")?;
+    let up = link::LinkSettings { up: true, ..link::LinkSettings::default() };
+    socket.request(link::change(index, &up))?;
+    socket.request(address::add(&address::Address { index, address: ip_address(number), prefix: 24 }))
+}
+
+/// Frames a second that `receive` counts while `send` goes on.
+fn flow(
+    settings: &Settings<'_>,
+    mut send: impl FnMut() + Send,
+    mut receive: impl FnMut() -> u64 + Send,
+) -> Result<f64, BenchError> {
+    let (stop, count) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            settle_thread(Some(0));
+            while !stop.load(Ordering::Relaxed) {
+                send();
+            }
+        });
+        scope.spawn(|| {
+            settle_thread(Some(1));
+            while !stop.load(Ordering::Relaxed) {
+                count.fetch_add(receive(), Ordering::Relaxed);
+            }
+        });
+        let measured = || {
+            settings.pause(Duration::from_millis(300))?;
+            let (before, from) = (count.load(Ordering::Relaxed), monotonic());
+            settings.pause(settings.time(Duration::from_secs(2)))?;
+            let (after, to) = (count.load(Ordering::Relaxed), monotonic());
+            Ok((after - before) as f64 / (to - from).as_secs_f64())
+        };
+        let measured = measured();
+        stop.store(true, Ordering::Relaxed);
+        measured
+    })
+}
+
+fn bare_rate(settings: &Settings<'_>, joined: &Joined) -> Result<f64, BenchError> {
+    let mut ends = joined.ends(|(own, peer)| Socket::open(own, peer))?;
+    let (Some(mut there), Some(mut here)) = (ends.pop(), ends.pop()) else { return Ok(0.0) };
+    let frame = [7; FRAME];
+    let send = move || {
+        for _ in 0..BATCH {
+            here.room()[..FRAME].copy_from_slice(&frame);
+            here.push(FRAME);
+        }
+        here.flush();
+    };
+    flow(settings, send, move || there.receive(BATCH) as u64)
+}
+
+/// Connected ports at both ends.
+fn connected(
+    settings: &Settings<'_>,
+    joined: &Joined,
+    pool: &mut Pool,
+) -> Result<[TunnelPort; 2], BenchError> {
+    let key = Key::read(&"5a".repeat(32)).map_err(|error| BenchError::NotHere(error.to_string()))?;
+    let ports = joined.ends(|addresses| TunnelPort::open("tunnel", addresses, key.clone()))?;
+    let Ok(mut ports) = <[TunnelPort; 2]>::try_from(ports) else {
+        return Err(BenchError::NotHere("there are not two ends".into()));
+    };
+    let end = monotonic() + PATIENCE;
+    while !ports.iter().all(|port| port.underlay().is_some_and(|underlay| underlay.is_connected)) {
+        settings.go_on()?;
+        if monotonic() > end {
+            return Err(BenchError::Silent(Duration::from_nanos(PATIENCE.0)));
+        }
+        for port in &mut ports {
+            // Without a peer this fails.
+            _ = port.receive(pool, monotonic(), &mut Batch::new());
+        }
+    }
+    Ok(ports)
+}
+
+fn tunnel_rate(settings: &Settings<'_>, joined: &Joined) -> Result<f64, BenchError> {
+    let (mut pool, mut other_pool) = (Pool::new(4 << 20)?, Pool::new(4 << 20)?);
+    let [mut here, mut there] = connected(settings, joined, &mut pool)?;
+    let frame = [7; FRAME];
+    let send = move || {
+        let now = monotonic();
+        let mut batch = Batch::new();
+        for _ in 0..BATCH {
+            if let Some(handle) = pool.insert(&frame) {
+                pool.meta_mut(handle).set_leave(now.0);
+                batch.push(handle);
+            }
+        }
+        _ = here.transmit(&mut pool, &batch);
+        // Probes, as a worker's step has them.
+        _ = here.receive(&mut pool, now, &mut Batch::new());
+    };
+    let receive = move || {
+        let mut batch = Batch::new();
+        _ = there.receive(&mut other_pool, monotonic(), &mut batch);
+        batch.as_slice().iter().for_each(|&handle| other_pool.free(handle));
+        batch.len() as u64
+    };
+    flow(settings, send, receive)
+}
+
+/// The instance at the far end: a link of 20 ms behind the tunnel.
+const FAR_END: &str = "\
+[engine]
+wait = \"spin\"
+cpus = [0]
+pool = \"64 MiB\"
+[[port]]
+name = \"tunnel\"
+driver = \"memory\"
+[[port]]
+name = \"out\"
+driver = \"memory\"
+[[link]]
+name = \"way\"
+from = \"tunnel\"
+to = \"out\"
+delay = \"20 ms\"
+";
+const DELAY: i64 = 20_000_000;
+/// The place of a frame's leaving time.
+const TIME: std::ops::Range<usize> = 20..28;
+
+/// A port that notes how much longer than the delay frames took, in ns.
+struct Noting(Arc<Mutex<Vec<f64>>>);
+
+impl Port for Noting {
+    fn name(&self) -> &str {
+        "out"
+    }
+
+    fn describe(&self) -> String {
+        "noting".into()
+    }
+
+    fn stamp(&self) -> Stamp {
+        Stamp::Poll
+    }
+
+    fn receive(&mut self, _pool: &mut Pool, _now: Nanos, _batch: &mut Batch) -> Result<(), PortError> {
+        Ok(())
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        let now = monotonic().0 as i64;
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for &handle in batch.as_slice() {
+            let left = pool.data(handle).get(TIME).and_then(|time| time.first_chunk());
+            noted.extend(left.map(|left| (now - i64::from_ne_bytes(*left) - DELAY) as f64));
+            pool.free(handle);
+        }
+        Ok(())
+    }
+
+    fn stats(&self) -> PortStats {
+        PortStats::default()
+    }
+}
+
+/// How far the delay of a link behind the tunnel is off: both ends have the same clock.
+fn delays(settings: &Settings<'_>, joined: &Joined) -> Result<Vec<Row>, BenchError> {
+    let mut pool = Pool::new(4 << 20)?;
+    let [mut here, there] = connected(settings, joined, &mut pool)?;
+    let noted = Arc::<Mutex<Vec<f64>>>::default();
+    let run = run(FAR_END, vec![Box::new(there), Box::new(Noting(Arc::clone(&noted)))])?;
+    settle_beside();
+    let end = monotonic() + Nanos(settings.time(Duration::from_secs(5)).as_nanos() as u64);
+    let mut next = monotonic();
+    while next < end {
+        settings.go_on()?;
+        let now = monotonic();
+        if now >= next {
+            next = now + APART;
+            let mut frame = [0; FRAME];
+            frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
+            frame[TIME].copy_from_slice(&now.0.to_ne_bytes());
+            if let Some(handle) = pool.insert(&frame) {
+                pool.meta_mut(handle).set_leave(now.0);
+                let mut batch = Batch::new();
+                batch.push(handle);
+                here.transmit(&mut pool, &batch)?;
+            }
+        }
+        _ = here.receive(&mut pool, monotonic(), &mut Batch::new());
+    }
+    let report = run.stop();
+    let noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
+    let late: Sample = noted.iter().copied().collect();
+    let errors: Sample = noted.iter().map(|error| error.abs()).collect();
+    let (mean, p99) = TARGET_ERROR;
+    let row = |name: &str, target: f64, measured: f64| {
+        let name = format!("tunnel: error of a delay of 20 ms, {name}");
+        Row::new(name, "ns").expected(target).measured(measured.round()).at_most()
+    };
+    let tunnels = report.tunnels();
+    let bound = tunnels.first().and_then(|tunnel| tunnel.clock_error).unwrap_or_default();
+    Ok(vec![
+        row("mean", mean, errors.mean()).note(format!(
+            "the clocks are known to {bound}; {:.0} to {:.0} ns late",
+            late.least(),
+            late.most()
+        )),
+        row("p99", p99, errors.quantile(0.99)).extra("frames", noted.len()),
+    ])
+}

@@ -1,0 +1,345 @@
+//! The cut: which node is on which machine, what is cut, and the parts.
+
+use crate::balance::{Edge, Problem, balance};
+use crate::clusters::{Clusters, chain};
+use crate::graph::{Cable, Graph, arithmetic, varies};
+use crate::machines::Machines;
+use crate::parts;
+use crate::result::{Cut, Joined, Node, Partition, PartitionError, Share};
+use crate::sections::{Sections, is_kept};
+use longwire_assemble::{PlaceWork, place_work};
+use longwire_scenario::Plan;
+use longwire_units::{Bytes, Nanos};
+use std::collections::HashMap;
+
+/// Assumed packets a second on paths without a bound.
+const UNBOUNDED: u64 = 100_000;
+/// Bytes that a tunnel adds to a frame, with the headers of UDP and IPv4.
+const TUNNEL_BYTES: u64 = 68;
+/// Picoseconds of a second, divided by a whole core in millionths.
+const PER_MILLIONTH: u128 = 1_000_000;
+
+/// Cuts `plan` for `machines`, if links are full of frames of that length.
+///
+/// # Errors
+/// If it can't have parts at all; that it does not fit is a problem of the result.
+pub fn partition(plan: &Plan, machines: &Machines, frame: Bytes) -> Result<Partition, PartitionError> {
+    let sections = Sections::of(plan).map_err(PartitionError::Unsupported)?;
+    if let Some(what) = sections.unsupported() {
+        return Err(PartitionError::Unsupported(what.into()));
+    }
+    let (one, other) = machines.nearest();
+    let graph = Graph::of(plan, &sections, machines.underlay(one, other));
+    let clusters = Clusters::of(&graph);
+    let mut cutter = Cutter::new((plan, machines, frame), &graph, clusters);
+    let fixed = cutter.fixed()?;
+    let problem = cutter.problem(fixed);
+    let placed = balance(&problem);
+    cutter.judge(&problem, &placed);
+    let mut partition = cutter.result(&problem, &placed)?;
+    if partition.problems.is_empty() {
+        let places = cutter.clusters.of_vertex.iter().map(|cluster| cluster.map(|cluster| placed[cluster]));
+        let places: Vec<Option<usize>> = places.collect();
+        let cables: Vec<&Cable> = cutter.cut_cables(&placed).collect();
+        partition.parts = parts::write((plan, machines), &sections, &graph, (&places, &cables))?;
+    }
+    Ok(partition)
+}
+
+struct Cutter<'a> {
+    plan: &'a Plan,
+    machines: &'a Machines,
+    frame: Bytes,
+    graph: &'a Graph<'a>,
+    clusters: Clusters,
+    /// By machine.
+    work: Vec<PlaceWork>,
+    problems: Vec<String>,
+}
+
+impl<'a> Cutter<'a> {
+    fn new(
+        (plan, machines, frame): (&'a Plan, &'a Machines, Bytes),
+        graph: &'a Graph<'a>,
+        clusters: Clusters,
+    ) -> Self {
+        let each = machines.list.iter();
+        let work = each.map(|machine| place_work(plan, &machine.prices.engine, frame, UNBOUNDED)).collect();
+        Self { plan, machines, frame, graph, clusters, work, problems: Vec::new() }
+    }
+
+    fn cores(&self, machine: usize) -> u32 {
+        self.machines.list[machine].cores.unwrap_or(self.plan.engine.workers)
+    }
+
+    /// By cluster: the machine where it must be.
+    fn fixed(&mut self) -> Result<Vec<Option<usize>>, PartitionError> {
+        let mut by_name: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (vertex, _, name) in self.graph.vertices() {
+            by_name.entry(name).or_default().push(vertex);
+        }
+        let mut fixed: Vec<Option<(usize, usize)>> = vec![None; self.clusters.count];
+        for (place, machine) in self.machines.list.iter().enumerate() {
+            for name in &machine.nodes {
+                let unknown =
+                    || PartitionError::UnknownNode { machine: machine.name.clone(), name: name.clone() };
+                for &vertex in by_name.get(name.as_str()).ok_or_else(unknown)? {
+                    let Some(cluster) = self.clusters.of_vertex[vertex] else { continue };
+                    match fixed[cluster] {
+                        Some((other, before)) if other != place => {
+                            let why = self.why_together(before, vertex);
+                            let there = &self.machines.list[other].name;
+                            self.problems.push(format!(
+                                "{name} is to be on {}, but what it can't be separated from is to be on \
+                                 {there}: {why}; put them together",
+                                machine.name
+                            ));
+                        }
+                        _ => fixed[cluster] = Some((place, vertex)),
+                    }
+                }
+            }
+        }
+        Ok(fixed.into_iter().map(|fixed| fixed.map(|(place, _)| place)).collect())
+    }
+
+    fn why_together(&self, one: usize, other: usize) -> String {
+        let joins: Vec<&str> = chain(self.graph, one, other).iter().map(|join| &*join.why).collect();
+        joins.join("; ")
+    }
+
+    /// The cluster of a vertex; the joint of two ports is with the first of them.
+    fn cluster(&self, vertex: usize) -> Option<usize> {
+        self.clusters.of_vertex[vertex]
+    }
+
+    fn problem(&self, fixed: Vec<Option<usize>>) -> Problem {
+        let count = self.machines.list.len();
+        let pairs = (0..count).flat_map(|one| (one + 1..count).map(move |other| (one, other)));
+        let pairs: Vec<((usize, usize), Nanos)> =
+            pairs.map(|(one, other)| ((one, other), self.machines.underlay(one, other).needed())).collect();
+        let edge = |cable: &Cable| {
+            let clusters = cable.vertices.map(|vertex| self.cluster(vertex));
+            let [Some(one), Some(other)] = clusters else { return None };
+            let refused = pairs.iter().filter(|(_, needed)| cable.delay < *needed).map(|(pair, _)| *pair);
+            (one != other).then(|| Edge {
+                clusters: [one, other],
+                tunnels: (0..count).map(|machine| self.tunnel_work(machine, cable)).collect(),
+                refused: refused.collect(),
+            })
+        };
+        Problem {
+            cores: (0..count).map(|machine| self.cores(machine).into()).collect(),
+            work: (0..count).map(|machine| self.cluster_work(machine)).collect(),
+            edges: self.graph.cables.iter().filter_map(edge).collect(),
+            fixed,
+        }
+    }
+
+    /// The work of a tunnel's end on a machine, at the first end of the cable and at the second.
+    fn tunnel_work(&self, machine: usize, cable: &Cable) -> [u128; 2] {
+        let prices = &self.machines.list[machine].prices.engine;
+        let price = |what: &str| {
+            let byte = prices.price(&format!("tunnel-{what}-byte"));
+            u128::from(prices.price(&format!("tunnel-{what}")) + self.frame.0 * byte)
+        };
+        let [sends, receives] = [price("transmit"), price("receive")];
+        let [there, back] = cable.links.map(|link| u128::from(self.packets(link)));
+        [there * sends + back * receives, there * receives + back * sends]
+    }
+
+    fn packets(&self, link: u32) -> u64 {
+        self.work[0].links[link as usize].packets
+    }
+
+    /// By cluster: work on a machine.
+    fn cluster_work(&self, machine: usize) -> Vec<u128> {
+        let (plan, work) = (self.plan, &self.work[machine]);
+        let mut sums = vec![0u128; self.clusters.count];
+        let mut add = |vertex: usize, more: u128| {
+            if let Some(cluster) = self.clusters.of_vertex[vertex] {
+                sums[cluster] += more;
+            }
+        };
+        for (place, more) in (0u16..).zip(&work.ports) {
+            add(self.graph.port_vertex(place), *more);
+        }
+        for (segment, more) in plan.segments.iter().zip(&work.segments) {
+            match (segment.router, segment.bridges.first(), segment.ports.first()) {
+                (Some(router), ..) => add(self.graph.router_vertex(router), *more),
+                (None, Some(bridge), _) if self.cluster(self.graph.bridge_vertex(*bridge)).is_some() => {
+                    add(self.graph.bridge_vertex(*bridge), *more);
+                }
+                (None, _, Some(port)) => add(self.graph.port_vertex(*port), *more),
+                _ => {}
+            }
+        }
+        for (link, at) in plan.links.iter().zip(&work.links) {
+            add(self.graph.end_vertex(link.to), at.work);
+        }
+        sums
+    }
+
+    fn cut_cables<'s>(&'s self, placed: &'s [usize]) -> impl Iterator<Item = &'s Cable> {
+        self.graph.cables.iter().filter(move |cable| {
+            let [one, other] =
+                cable.vertices.map(|vertex| self.cluster(vertex).map(|cluster| placed[cluster]));
+            one != other
+        })
+    }
+
+    /// Finds what does not work.
+    fn judge(&mut self, problem: &Problem, placed: &[usize]) {
+        let names = |machine: usize| &self.machines.list[machine].name;
+        let mut problems = Vec::new();
+        for cable in self.cut_cables(placed) {
+            let [Some(one), Some(other)] = cable.vertices.map(|vertex| self.cluster(vertex)) else {
+                continue;
+            };
+            let (one, other) = (placed[one], placed[other]);
+            let underlay = self.machines.underlay(one, other);
+            if cable.delay < underlay.needed() {
+                problems.push(format!(
+                    "the link {} would be cut between {} and {}: {}; raise its delay to {} or more, or put \
+                     its ends together with nodes",
+                    self.plan.links[cable.least as usize].name,
+                    names(one),
+                    names(other),
+                    arithmetic(cable.delay, underlay),
+                    underlay.needed()
+                ));
+            }
+        }
+        if self.clusters.count < self.machines.list.len() {
+            problems.push(self.too_few());
+        }
+        for (machine, load) in self.loads(problem, placed).into_iter().enumerate() {
+            let cores = self.cores(machine);
+            let ppm = load.0 / PER_MILLIONTH;
+            // A load that was assumed is no reason to refuse.
+            if ppm > u128::from(cores) * 1_000_000 && !self.work[0].unbounded {
+                problems.push(format!(
+                    "the machine {} would need {}.{:02} cores and has {cores}: add a machine, or cores",
+                    names(machine),
+                    ppm / 1_000_000,
+                    ppm % 1_000_000 / 10_000
+                ));
+            }
+        }
+        self.problems.append(&mut problems);
+    }
+
+    /// Why there are fewer clusters than machines.
+    fn too_few(&self) -> String {
+        let (count, machines) = (self.clusters.count, self.machines.list.len());
+        let what = match count {
+            1 => format!("nothing can be cut, and there are {machines} machines"),
+            _ => format!("only {count} groups can be separated, and there are {machines} machines"),
+        };
+        let short = self.graph.joins.iter().filter_map(|join| Some((join, join.short?)));
+        let longest = short.filter(|(_, link)| !varies(self.plan, *link));
+        let longest = longest.max_by_key(|(_, link)| self.plan.shortest_delay(*link as usize));
+        let (one, other) = self.machines.nearest();
+        let needed = self.machines.underlay(one, other).needed();
+        match longest {
+            Some((join, _)) => {
+                format!("{what}. The nearest to it is {}; raise the delay to {needed} or more", join.why)
+            }
+            None => format!("{what}: give some link a delay of {needed} or more in both directions"),
+        }
+    }
+
+    /// By machine: work with tunnels, and that of tunnels.
+    fn loads(&self, problem: &Problem, placed: &[usize]) -> Vec<(u128, u128)> {
+        let mut loads = vec![(0u128, 0u128); self.machines.list.len()];
+        for (cluster, &machine) in placed.iter().enumerate() {
+            loads[machine].0 += problem.work[machine][cluster];
+        }
+        for edge in &problem.edges {
+            let [one, other] = edge.clusters.map(|cluster| placed[cluster]);
+            if one != other {
+                for (machine, side) in [(one, 0), (other, 1)] {
+                    loads[machine].0 += edge.tunnels[machine][side];
+                    loads[machine].1 += edge.tunnels[machine][side];
+                }
+            }
+        }
+        loads
+    }
+
+    fn result(&self, problem: &Problem, placed: &[usize]) -> Result<Partition, PartitionError> {
+        let vertices = self.graph.vertices();
+        let mut why: HashMap<usize, &str> = HashMap::new();
+        for join in &self.graph.joins {
+            join.vertices.iter().for_each(|vertex| {
+                why.entry(*vertex).or_insert(&join.why);
+            });
+        }
+        let named: HashMap<usize, &str> = vertices.iter().map(|(vertex, _, name)| (*vertex, *name)).collect();
+        let node = |&(vertex, kind, name): &(usize, &'static str, &str)| {
+            let machine = placed[self.cluster(vertex)?];
+            let wanted = self.machines.list[machine].nodes.iter().any(|node| node == name);
+            let why = if wanted {
+                "nodes of the machine names it"
+            } else {
+                why.get(&vertex).copied().unwrap_or("load")
+            };
+            Some(Node { kind, name: name.into(), machine, why: why.into() })
+        };
+        let nodes: Vec<Node> = vertices.iter().filter_map(node).collect();
+        let loads = self.loads(problem, placed);
+        let share = |(place, (load, tunnels)): (usize, (u128, u128))| Share {
+            name: self.machines.list[place].name.clone(),
+            cores: self.cores(place),
+            load_ppm: (load / PER_MILLIONTH) as u64,
+            tunnels_ppm: (tunnels / PER_MILLIONTH) as u64,
+            nodes: nodes.iter().filter(|node| node.machine == place).count(),
+        };
+        let machines = loads.into_iter().enumerate().map(share).collect();
+        let joined = self.graph.joins.iter().map(|join| Joined {
+            nodes: join.vertices.map(|vertex| named.get(&vertex).copied().unwrap_or_default().to_owned()),
+            why: join.why.clone(),
+            short_link: join.short.map(|link| self.plan.links[link as usize].name.to_string()),
+        });
+        Ok(Partition {
+            machines,
+            cuts: self.cuts(placed)?,
+            joined: joined.collect(),
+            problems: self.problems.clone(),
+            unbounded: self.work[0].unbounded,
+            left_out: self.left_out(),
+            parts: Vec::new(),
+            nodes,
+        })
+    }
+
+    /// Names of the sources that no part has.
+    fn left_out(&self) -> Vec<String> {
+        let sources = self.plan.sources.iter().filter(|source| !is_kept(self.plan, source));
+        sources.map(|source| source.name.to_string()).collect()
+    }
+
+    fn cuts(&self, placed: &[usize]) -> Result<Vec<Cut>, PartitionError> {
+        let first = self.machines.first_port;
+        let cables: Vec<&Cable> = self.cut_cables(placed).collect();
+        if cables.len() > usize::from(u16::MAX - first) + 1 {
+            return Err(PartitionError::Ports { cuts: cables.len(), first });
+        }
+        let cut = |(number, cable): (usize, &&Cable)| {
+            let machines =
+                cable.vertices.map(|vertex| self.cluster(vertex).map_or(0, |cluster| placed[cluster]));
+            let packets_per_second = cable.links.map(|link| self.packets(link));
+            let bits = |packets: u64| packets.saturating_mul((self.frame.0 + TUNNEL_BYTES) * 8);
+            Cut {
+                links: cable.links.map(|link| self.plan.links[link as usize].name.to_string()),
+                machines,
+                delay: cable.delay,
+                underlay: self.machines.underlay(machines[0], machines[1]),
+                packets_per_second,
+                tunnel_bit_per_second: packets_per_second.map(bits),
+                udp_port: first + number as u16,
+            }
+        };
+        Ok(cables.iter().enumerate().map(cut).collect())
+    }
+}

@@ -1,0 +1,15 @@
+//! The protocol of tunnels between instances: frames with the times at which they left, sealed with a shared
+//! key, and the offset between the clocks of both machines. `docs/book/tunnels.md` is its specification.
+//!
+//! This crate has no sockets and no clock. Times are nanoseconds on each machine's own clock; callers pass
+//! them. All state is bounded, and no message of anybody else makes any.
+#![forbid(unsafe_code)]
+
+mod clock_offset;
+mod endpoint;
+mod message;
+mod session;
+
+pub use clock_offset::{ClockOffset, Exchange};
+pub use endpoint::{Counters, Endpoint, Received, Status};
+pub use message::{Message, OVERHEAD, Probe, VERSION};
