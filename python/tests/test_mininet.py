@@ -15,13 +15,14 @@ SYSTEM = "/usr/bin/python3"
 
 
 def python(repository: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    """Runs the system's Python with this package and Mininet."""
+    """Runs the system's Python with this package and Mininet, in a network of its own: a plain `Mininet` sets
+    buffer sizes of the machine, and leaves them so."""
     there = subprocess.run([SYSTEM, "-c", "import mininet"], capture_output=True, check=False)
     if there.returncode != 0:
         pytest.skip("Mininet is not installed (apt-get install mininet)")
     source = str(repository / "python" / "src")
     environment = {**os.environ, "PYTHONPATH": source, "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [SYSTEM, *words]
+    command = ["unshare", "--net", SYSTEM, *words]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
 
 

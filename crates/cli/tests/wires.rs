@@ -341,7 +341,10 @@ fn ports_are_added_and_removed_while_it_runs() {
     }
     let stats = run.stats(|_| true);
     assert_eq!(row(&stats, "packets accounted for")["pass"], true);
-    refused(&["remove", "nobody"], "no [[link]], [[host]], [[port]] or [[bridge]] is called \"nobody\"");
+    refused(
+        &["remove", "nobody"],
+        "no [[link]], [[host]], [[port]], [[bridge]] or [[router]] is called \"nobody\"",
+    );
 }
 
 #[test]

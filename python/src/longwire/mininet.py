@@ -26,6 +26,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from mininet.link import Intf, Link
 from mininet.net import Mininet
+from mininet.util import ensureRoot
 
 from .errors import LongwireError
 from .instance import Link as RunningLink
@@ -334,6 +335,9 @@ class LongwireNet(Mininet):  # type: ignore[misc]
         self.carrier = Carrier(waits=True)
         Carrier._current = self.carrier
         options.setdefault("link", LongwireLink)
+        # Otherwise Mininet raises buffer sizes and other limits of the whole machine, and leaves them so.
+        ensureRoot()
+        Mininet.inited = True
         super().__init__(*arguments, **options)
 
     def addLink(self, *arguments: Any, **options: Any) -> Any:

@@ -70,14 +70,14 @@ fn links_are_added_and_removed_while_it_runs() {
         (&["add", "link", "c", "from=a", "to=bb"], "did you mean \"b\"?"),
         (&["add", "link", "c", "from=a", "to=b", "rat=1mbit"], "rat"),
         (&["remove", "slow.forward"], "remove \"slow\""),
-        (&["remove", "fast"], "no [[link]], [[host]], [[port]] or [[bridge]] is called \"fast\""),
+        (&["remove", "fast"], "no [[link]], [[host]], [[port]], [[bridge]] or [[router]] is called \"fast\""),
     ] {
         let output = ctl(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}");
         assert!(stderr(&output).contains(wrong), "{words:?}: {}", stderr(&output));
     }
-    let file = folder.write("more.toml", "[[router]]\nname = \"r\"\n");
-    assert!(stderr(&ctl(&["add", "-f", &file])).contains("router differs"));
+    let file = folder.write("more.toml", "[fidelity]\nwithin = \"1 ms\"\n");
+    assert!(stderr(&ctl(&["add", "-f", &file])).contains("fidelity differs"));
     let removed = json(&ctl(&["remove", "slow"]), 0);
     assert_eq!(row(&removed, "link slow.backward")["done"], "removed");
     while pings.next() > 60.0 {}

@@ -33,7 +33,7 @@ impl Worker {
             NextStep::Leave => self.leave(handle),
             NextStep::Egress => self.egress(handle),
             NextStep::Diverted | NextStep::Decide if !self.walk.take_turn() => {
-                self.drop(handle, DropReason::Loop)
+                self.drop(handle, DropReason::Loop);
             }
             NextStep::Diverted => self.divert(handle),
             NextStep::Decide => self.decide_in_turn(handle),

@@ -208,7 +208,7 @@ impl Socket {
                 Some(libc::EINTR | libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::ECONNREFUSED)
                     if patience > 0 =>
                 {
-                    patience -= 1
+                    patience -= 1;
                 }
                 Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => {
                     not.full += rest;
