@@ -11,8 +11,8 @@ fn key() -> Key {
 /// Delivers messages until nobody has anything to say.
 fn settle(ends: &mut [Endpoint; 2], now: u64) {
     let mut waiting: VecDeque<(usize, Message)> = VecDeque::new();
-    for from in 0..2 {
-        while let Some(message) = ends[from].due(now) {
+    for (from, end) in ends.iter_mut().enumerate() {
+        while let Some(message) = end.due(now) {
             waiting.push_back((1 - from, message));
         }
     }
