@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(of("0 %", "1 %", &by("0.3 %")), ["0 %", "0.3 %", "0.6 %", "0.9 %"]);
         assert_eq!(of("3", "1", &by("1")), ["3", "2", "1"]);
         assert_eq!(of("10 packets", "20 packets", &by("10 packets")), ["10 packets", "20 packets"]);
-        assert_eq!(of("500us", "2 ms", &by("500us")), ["500 µs", "1 ms", "1.5 ms", "2 ms"]);
+        assert_eq!(of("500us", "2 ms", &by("500us")), ["500 us", "1 ms", "1.5 ms", "2 ms"]);
         assert_eq!(of("500 kbit/s", "1 Mbit/s", &by("250kbit")), ["500 kbit/s", "750 kbit/s", "1 Mbit/s"]);
         assert_eq!(of("7ms", "7ms", &by("1ms")), ["7ms"]);
     }
