@@ -98,6 +98,7 @@ mod tests {
         let seconds = |length, left| Some((Duration::from_secs(length), Duration::from_secs(left)));
         assert_eq!((leases.of((0, 2), at(5)), leases.of((2, 1), at(5))), (seconds(10, 9), None));
         leases.give((7, 1), Duration::from_secs(1), at(0));
+        assert_eq!(line.try_iter().count(), 1);
         leases.retain(|router| router < 7);
         leases.end((1, 2));
         assert_eq!(leases.over(at(9)), (vec![], Some(Duration::from_secs(1))));
