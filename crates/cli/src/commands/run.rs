@@ -13,7 +13,7 @@ use longwire_run::fitted::fit_pool;
 use longwire_run::objects::sources::why_silent;
 use longwire_run::port_files::{PortFile, PortFiles};
 use longwire_run::real_run::{RealOptions, RealRun, instance_name};
-use longwire_run::records::Recorded;
+use longwire_run::records::RecordSummary;
 use longwire_run::run_report::ReportInput;
 use longwire_run::test_hosts::{TestHosts, gain_privileges};
 use longwire_run::virtual_run::simulate;
@@ -244,7 +244,7 @@ impl Args {
         }
     }
 
-    fn finish(&self, ran: &ReportInput<'_>, recorded: &Recorded) -> anyhow::Result<Outcome> {
+    fn finish(&self, ran: &ReportInput<'_>, recorded: &RecordSummary) -> anyhow::Result<Outcome> {
         let mut report = ran.report();
         recorded.fields().into_iter().for_each(|(name, value)| report.set(name, value));
         let faithful = ran.counted.fidelity.as_ref().is_none_or(|fidelity| fidelity.faithful);
