@@ -92,10 +92,7 @@ impl Partition {
             .extra("tunnel_bit_per_second", cut.tunnel_bit_per_second.to_vec())
             .extra("udp_port", cut.udp_port)
             .note(cut.arithmetic())
-            .note(format!(
-                "a tunnel at UDP port {}: {:.1} and {:.1} Mbit/s",
-                cut.udp_port, mbit[0], mbit[1]
-            ))
+            .note(format!("a tunnel at UDP port {}: {:.1} and {:.1} Mbit/s", cut.udp_port, mbit[0], mbit[1]))
     }
 
     fn node_row(&self, node: &Node) -> Row {

@@ -53,7 +53,9 @@ impl Curves {
         let others: Vec<&str> = table.axes().filter(|axis| *axis != x).collect();
         let (mut sums, mut units) = (Vec::<Sums>::new(), [Unit::Plain; 2]);
         for line in table.rows() {
-            let (Some((at, of_x)), Some((value, of_y))) = (number(line, x), number(line, y)) else { continue };
+            let (Some((at, of_x)), Some((value, of_y))) = (number(line, x), number(line, y)) else {
+                continue;
+            };
             units = [of_x, of_y];
             let name = others.iter().map(|axis| format!("{axis}={}", RowTable::cell(line, axis)));
             add(&mut sums, name.collect::<Vec<_>>().join(", "), (at, value));

@@ -111,12 +111,18 @@ fn session(stream: TcpStream, stopped: &dyn Fn() -> bool) -> Result<SessionOutco
     outcome.and_then(|outcome| told.map(|()| outcome))
 }
 
-fn receive(control: &mut Control, hello: &Hello, stopped: &dyn Fn() -> bool) -> Result<SessionOutcome, Error> {
+fn receive(
+    control: &mut Control,
+    hello: &Hello,
+    stopped: &dyn Fn() -> bool,
+) -> Result<SessionOutcome, Error> {
     let shared_clock = hello.clock.same_as(&ClockId::this());
     match &hello.test {
         Test::Udp(offer) => {
             offer.check()?;
-            offer.receive(control, shared_clock, stopped).map(|reception| SessionOutcome::Udp(Box::new(reception)))
+            offer
+                .receive(control, shared_clock, stopped)
+                .map(|reception| SessionOutcome::Udp(Box::new(reception)))
         }
         Test::Bulk(offer) => {
             offer.check()?;

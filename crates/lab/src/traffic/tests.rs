@@ -194,7 +194,9 @@ fn tcp_delivers_every_byte() {
         assert_eq!(result.reception.intervals.iter().sum::<u64>(), 3_000_001);
         assert_eq!(result.congestion, "reno");
         assert!(result.rtt.is_some() && result.min_rtt_ns.is_some());
-        let Ok(SessionOutcome::Bulk(reported)) = &sessions[0].outcome else { panic!("{:?}", sessions[0].outcome) };
+        let Ok(SessionOutcome::Bulk(reported)) = &sessions[0].outcome else {
+            panic!("{:?}", sessions[0].outcome)
+        };
         assert_eq!(reported.intervals, result.reception.intervals);
     }
 }

@@ -1,8 +1,8 @@
 //! `longwire sweep plan`
 
 use crate::{Json, Outcome, outcome};
-use longwire_report::shown::columns;
 use longwire_report::Report;
+use longwire_report::shown::columns;
 use longwire_sweep::{Sweep, Task};
 use std::path::PathBuf;
 

@@ -99,16 +99,21 @@ impl Args {
         let begin = Instant::now();
         // A line for each tenth, where lines are not redrawn.
         let step = if std::io::stderr().is_terminal() { 1 } else { all.div_ceil(10) };
-        run_in_order(tasks, jobs, |task| sweep.run(task), |line| {
-            take(&line)?;
-            outcomes.add(&line);
-            let count = outcomes.ran();
-            let is_due = count % step == 0 && begin.elapsed() >= SILENCE;
-            if let Some(progress) = progress.as_ref().filter(|_| is_due) {
-                progress.say(format!("{count} of {all} tasks, {} failed", outcomes.failed()));
-            }
-            Ok(())
-        })
+        run_in_order(
+            tasks,
+            jobs,
+            |task| sweep.run(task),
+            |line| {
+                take(&line)?;
+                outcomes.add(&line);
+                let count = outcomes.ran();
+                let is_due = count % step == 0 && begin.elapsed() >= SILENCE;
+                if let Some(progress) = progress.as_ref().filter(|_| is_due) {
+                    progress.say(format!("{count} of {all} tasks, {} failed", outcomes.failed()));
+                }
+                Ok(())
+            },
+        )
     }
 }
 
