@@ -7,7 +7,7 @@
 //! [`report_text`] writes it as text.
 #![forbid(unsafe_code)]
 
-pub mod capacity_rows;
+mod capacity_rows;
 mod carriers;
 mod changed_ports;
 pub mod comparison;
@@ -39,6 +39,7 @@ mod rewiring;
 pub mod router_rows;
 pub mod run_report;
 pub mod running_state;
+pub mod scenario_check;
 pub mod series;
 pub mod stack;
 mod stages;
