@@ -1,6 +1,6 @@
 //! The report on a partition, and the files of its parts.
 
-use crate::result::{Cut, Joined, Node, Partition, PartitionError, Share};
+use crate::result::{Cut, Joined, Node, Part, Partition, PartitionError, Share};
 use longwire_report::{Report, Row};
 use longwire_units::counted;
 use std::path::Path;
@@ -69,7 +69,7 @@ impl Partition {
         if !self.parts.is_empty() {
             std::fs::create_dir_all(folder).map_err(|why| unwritable(folder, why))?;
         }
-        let write = |part: &crate::Part| {
+        let write = |part: &Part| {
             let file = folder.join(format!("{}.toml", self.machines[part.machine].name));
             std::fs::write(&file, &part.text).map_err(|why| unwritable(&file, why))?;
             Ok(file.display().to_string())
