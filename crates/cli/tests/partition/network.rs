@@ -1,9 +1,10 @@
 //! The parts of a scenario on three machines, which are namespaces, as one network in real time.
 
+use super::support::places::Places;
 use super::support::started::{Ended, Started};
 use super::support::{Folder, json, longwire, row, stderr, stdout};
 use super::{THREE_BRIDGES, machines};
-use longwire_lab::{Lab, Namespace};
+use longwire_lab::Lab;
 use serde_json::Value;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -36,43 +37,18 @@ delay = "10 ms"
 "#;
 
 /// Three namespaces in a row, whose middle one is at both cables.
-struct Net(String);
-
-impl Net {
-    fn new(name: String) -> Self {
-        let net = Self(name);
-        for place in ["one", "two", "three"] {
-            drop(Namespace::create(&net.named(place)).unwrap());
-        }
-        for (number, place) in [(1, "one"), (3, "three")] {
-            net.ip("two", &format!("link add to-{place} type veth peer name eth netns {}", net.named(place)));
-            net.ip("two", &format!("link set to-{place} addrgenmode none up"));
-            net.ip("two", &format!("address add 192.0.2.2/32 dev to-{place}"));
-            net.ip("two", &format!("route add 192.0.2.{number} dev to-{place}"));
-            net.ip(place, "link set eth addrgenmode none up");
-            net.ip(place, &format!("address add 192.0.2.{number}/32 dev eth"));
-            net.ip(place, "route add 192.0.2.2 dev eth");
-        }
-        net
+fn row_of_three(name: String) -> Places {
+    let net = Places::new(name, &["one", "two", "three"]);
+    for (number, place) in [(1, "one"), (3, "three")] {
+        net.ip("two", &format!("link add to-{place} type veth peer name eth netns {}", net.named(place)));
+        net.ip("two", &format!("link set to-{place} addrgenmode none up"));
+        net.ip("two", &format!("address add 192.0.2.2/32 dev to-{place}"));
+        net.ip("two", &format!("route add 192.0.2.{number} dev to-{place}"));
+        net.ip(place, "link set eth addrgenmode none up");
+        net.ip(place, &format!("address add 192.0.2.{number}/32 dev eth"));
+        net.ip(place, "route add 192.0.2.2 dev eth");
     }
-
-    fn named(&self, place: &str) -> String {
-        format!("{}-{place}", self.0)
-    }
-
-    fn ip(&self, place: &str, arguments: &str) {
-        let output =
-            Command::new("ip").args(["-n", &self.named(place)]).args(arguments.split(' ')).output().unwrap();
-        assert!(output.status.success(), "ip {arguments}: {}", stderr(&output));
-    }
-}
-
-impl Drop for Net {
-    fn drop(&mut self) {
-        for place in ["one", "two", "three"] {
-            let _ = Namespace::remove(&self.named(place));
-        }
-    }
+    net
 }
 
 /// A scenario cut for three machines, which are namespaces, runs in real time as one network.
@@ -83,7 +59,7 @@ fn three_parts_are_one_network() {
         println!("three_parts_are_one_network: skipped: {}", ability.reason);
         return;
     }
-    let net = Net::new(format!("lwp{}", std::process::id()));
+    let net = row_of_three(format!("lwp{}", std::process::id()));
     let folder = Folder::new("cluster");
     let scenario = folder.write("chain.toml", format!("{THREE_BRIDGES}{CHAIN}"));
     let places: [(&str, &[&str]); 3] = [("one", &["left"]), ("two", &["middle"]), ("three", &["right"])];
