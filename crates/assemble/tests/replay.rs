@@ -17,7 +17,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use support::{PacketView, Trace, memory_ports, port, simulate, two_ports};
 
-/// The link of [`one_link`].
+/// The link of [`two_ends`].
 const LINK: &str = r#"
 [[link]]
 name = "l"
@@ -79,7 +79,7 @@ loss = "3 %"
 "#;
 
 /// Two ports behind one link in each direction.
-fn one_link() -> String {
+fn two_ends() -> String {
     format!("seed = 7\n{}{LINK}", two_ports())
 }
 
@@ -280,12 +280,12 @@ fn compare(text: &str, wait: &str, real: Option<Wired>) {
 
 #[test]
 fn one_link() {
-    compare(&one_link(), "spin", None);
+    compare(&two_ends(), "spin", None);
 }
 
 #[test]
 fn changes_while_it_runs() {
-    compare(&format!("{}{CHANGING}", one_link()), "sleep-then-spin", None);
+    compare(&format!("{}{CHANGING}", two_ends()), "sleep-then-spin", None);
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn veth_ports(count: usize) -> Wired {
 #[test]
 fn one_link_between_interfaces() {
     if in_own_network("one_link_between_interfaces") {
-        compare(&one_link(), "sleep-then-spin", Some(veth_ports(2)));
+        compare(&two_ends(), "sleep-then-spin", Some(veth_ports(2)));
     }
 }
 

@@ -107,7 +107,7 @@ impl Partition {
 
 fn machine_row(share: &Share) -> Row {
     let percent = |ppm: u64| (ppm as f64 / 1e4 / f64::from(share.cores) * 100.0).round() / 100.0;
-    let (nodes, cores) = (counted(share.nodes as u64, "node"), counted(share.cores.into(), "core"));
+    let (nodes, cores) = (counted(share.nodes as u64, "node"), counted(share.cores, "core"));
     Row::new(format!("machine {}, load of a core", share.name), "%")
         .measured(percent(share.load_ppm))
         .extra("kind", "machine")

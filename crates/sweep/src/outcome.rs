@@ -8,15 +8,20 @@ use longwire_report::{Report, Row};
 const MOST_NAMED: usize = 10;
 
 /// The numbers of the tasks that have been run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TaskOutcomes {
     /// Tasks that the file had rows of before.
-    pub before: usize,
+    before: usize,
     well: usize,
     failed: Vec<(u64, String)>,
 }
 
 impl TaskOutcomes {
+    /// No task has been run yet; the file has rows of `before` others.
+    pub const fn after(before: usize) -> Self {
+        Self { before, well: 0, failed: Vec::new() }
+    }
+
     /// Counts the task of a row.
     pub fn add(&mut self, line: &Line) {
         match line.failure() {

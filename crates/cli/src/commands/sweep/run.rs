@@ -70,7 +70,7 @@ impl Args {
             }
             tasks.retain(|task| !file.has(*task));
         }
-        let mut outcomes = TaskOutcomes { before: wanted - tasks.len(), ..TaskOutcomes::default() };
+        let mut outcomes = TaskOutcomes::after(wanted - tasks.len());
         self.run_tasks(&sweep, &tasks, &mut outcomes, |line| match &mut file {
             Some(file) => file.append(line),
             None => print(line),
