@@ -76,10 +76,8 @@ fn clock_notes(plan: &Plan, silent: &[(&str, String)]) -> Vec<String> {
         notes.push(format!("source \"{name}\" is {why}{more}"));
     }
     notes.extend(plan.control_planes().next().map(|router| {
-        format!(
-            "router \"{}\" has a control plane: this scenario runs in real time only, and --virtual is refused",
-            router.name
-        )
+        let what = "has a control plane: this scenario runs in real time only, and --virtual is refused";
+        format!("router \"{}\" {what}", router.name)
     }));
     let processes = processes(plan);
     if !processes.is_empty() {
