@@ -1,8 +1,8 @@
 //! Benchmarks: `longwire bench` in the packaged build, and the criterion benches of the workspace.
 
+use crate::cargo::run_cargo;
 use anyhow::{Context, Result};
 use std::path::Path;
-use std::process::Command;
 
 /// Runs the benchmark called `name`, or all of them.
 ///
@@ -16,18 +16,17 @@ pub fn run(root: &Path, name: Option<&str>) -> Result<bool> {
     if name.is_none() || criterion.is_empty() {
         let mut line = vec!["run", "--profile", "measure", "--package", "longwire", "--", "bench"];
         line.extend(name);
-        passed &= cargo(root, &line)?;
+        passed &= announced(root, &line)?;
     }
     for target in criterion {
-        passed &= cargo(root, &["bench", "--workspace", "--bench", target])?;
+        passed &= announced(root, &["bench", "--workspace", "--bench", target])?;
     }
     Ok(passed)
 }
 
-fn cargo(root: &Path, args: &[&str]) -> Result<bool> {
+fn announced(root: &Path, args: &[&str]) -> Result<bool> {
     println!("== cargo {}", args.join(" "));
-    let status = Command::new("cargo").args(args).current_dir(root).status().context("can't start cargo")?;
-    Ok(status.success())
+    run_cargo(root, args)
 }
 
 /// The names of the `[[bench]]` tables of all crates.

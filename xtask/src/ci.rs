@@ -1,9 +1,10 @@
 //! Checks that a change must pass, step by step.
 
+use crate::cargo::cargo;
 use crate::{TEST_COMMAND, instructions, tidy};
 use anyhow::{Context, Result};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// Selection of steps.
@@ -15,6 +16,7 @@ pub enum Extent {
     WithoutTests,
 }
 
+/// Steps, and the command of each.
 const CHECKS: &[(&str, &str)] = &[
     ("format", "cargo fmt --all --check"),
     ("clippy", "cargo clippy --workspace --all-targets -- -D warnings"),
@@ -34,14 +36,14 @@ struct Outcome {
 pub fn run(root: &Path, extent: Extent) -> Result<bool> {
     let mut outcomes = Vec::new();
     for (step, line) in CHECKS {
-        outcomes.push(timed(step, line, || command(root, line))?);
+        outcomes.push(timed(step, line, || succeeds(root, line))?);
     }
     outcomes.push(timed("tidy", "cargo xtask tidy", || tidy::run(root))?);
     outcomes
         .push(timed("counts", "cargo xtask instructions --tests", || instructions::run(root, &["--tests"]))?);
     if extent == Extent::All {
         // Lab tests, corpora and the examples of README and book are ordinary tests.
-        outcomes.push(timed("tests", TEST_COMMAND, || command(root, TEST_COMMAND))?);
+        outcomes.push(timed("tests", TEST_COMMAND, || succeeds(root, TEST_COMMAND))?);
     }
     println!("\n{}", summary(&outcomes));
     Ok(outcomes.iter().all(|o| o.passed))
@@ -56,17 +58,11 @@ fn timed(step: &'static str, line: &str, work: impl FnOnce() -> Result<bool>) ->
     Ok(Outcome { step, passed, took })
 }
 
-fn command(root: &Path, line: &str) -> Result<bool> {
-    let mut words = line.split(' ');
-    let program = words.next().unwrap_or_default();
-    let status = Command::new(program)
-        .args(words)
-        .current_dir(root)
-        .env("RUSTDOCFLAGS", "-D warnings")
-        .stdin(Stdio::null())
-        .status()
-        .with_context(|| format!("can't start `{line}`"))?;
-    Ok(status.success())
+/// Whether a command of cargo succeeds.
+fn succeeds(root: &Path, line: &str) -> Result<bool> {
+    let words = line.split(' ').skip_while(|word| *word == "cargo");
+    let status = cargo(root).args(words).env("RUSTDOCFLAGS", "-D warnings").stdin(Stdio::null()).status();
+    Ok(status.with_context(|| format!("can't start `{line}`"))?.success())
 }
 
 fn summary(outcomes: &[Outcome]) -> String {

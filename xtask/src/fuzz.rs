@@ -1,8 +1,8 @@
 //! The functions of all fuzz targets over their mutated corpora, for the nightly job.
 
+use crate::cargo::cargo;
 use anyhow::{Context, Result};
 use std::path::Path;
-use std::process::Command;
 
 /// Builds `crates/hostile`, optimized and with the checks of tests, and runs it with these options.
 ///
@@ -11,13 +11,8 @@ use std::process::Command;
 pub fn run(root: &Path, options: &[&str]) -> Result<bool> {
     let build = ["run", "--profile", "fuzz", "--package", "longwire-hostile", "--"];
     // Failures are reported in one line, because the input is kept.
-    let status = Command::new("cargo")
-        .args(build)
-        .args(options)
-        .env("RUST_BACKTRACE", "0")
-        .current_dir(root)
-        .status()
-        .context("can't start cargo")?;
+    let status = cargo(root).args(build).args(options).env("RUST_BACKTRACE", "0").status();
+    let status = status.context("can't start cargo")?;
     if status.code().is_none() {
         eprintln!("it was ended by a signal: go on with --resume --each to see at which case");
     }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod cargo;
 mod ci;
 mod files;
 mod finding;
@@ -17,7 +18,7 @@ mod walk;
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The command that runs the tests. The README and `.ci/run` have the same line, and `tidy` compares the
@@ -96,23 +97,10 @@ fn run() -> Result<bool> {
 fn assault(root: &Path, seed: u64) -> Result<bool> {
     println!("seed {seed}; the same again: cargo xtask assault {seed}");
     println!("without the build it takes about 25 minutes on two processors; each attack says how far it is");
-    let status = Command::new("cargo")
-        .args([
-            "test",
-            "--release",
-            "-p",
-            "longwire",
-            "--test",
-            "assault",
-            "--",
-            "--nocapture",
-            "--test-threads=1",
-        ])
-        .env("LONGWIRE_ASSAULT", seed.to_string())
-        .current_dir(root)
-        .status()
-        .context("running cargo")?;
-    Ok(status.success())
+    let mut command = cargo::cargo(root);
+    command.args(["test", "--release", "-p", "longwire", "--test", "assault"]);
+    command.args(["--", "--nocapture", "--test-threads=1"]).env("LONGWIRE_ASSAULT", seed.to_string());
+    Ok(command.status().context("can't start cargo")?.success())
 }
 
 /// Days since 1970: a different seed each day.

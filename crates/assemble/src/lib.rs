@@ -9,8 +9,8 @@ mod capacity;
 mod price;
 
 pub use build::{
-    BuildError, Built, CantRewire, FixedDifference, Layout, Levels, LevelsError, Rewired, TO_THE_END,
-    are_joined_alike, build, change_router, fixed_differences, is_at_start, known_neighbours,
+    BuildError, BuiltEngine, CantRewire, FixedDifference, Layout, Levels, LevelsError, PlanChange,
+    TO_THE_END, are_joined_alike, build, change_router, fixed_differences, is_at_start, known_neighbours,
     measure_processors, port_workers, rewire, rewirings, tolerance,
 };
 pub use capacity::{Capacity, LinkWork, PlaceWork, PortLoad, WHOLE, WorkerLoad, place_work, predict};

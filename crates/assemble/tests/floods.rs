@@ -9,10 +9,10 @@ use longwire_block::Stamp;
 use longwire_engine::Report;
 use longwire_scenario::plan_of;
 use longwire_units::Nanos;
-use support::{memory_ports, simulate, source_ports};
+use support::{memory_ports, port, simulate, source_ports};
 
 /// A departure: port and time in µs.
-type Left = (String, u64);
+type Departure = (String, u64);
 
 /// ```text
 /// a --up-- left --trunk-- right --rc-- c
@@ -26,23 +26,6 @@ const BRIDGES: &str = r#"
 name = "left"
 [[bridge]]
 name = "right"
-[[port]]
-name = "a"
-driver = "source"
-addresses = ["10.0.0.1/32"]
-[[port]]
-name = "b"
-driver = "source"
-addresses = ["10.0.0.2/32"]
-[[port]]
-name = "c"
-driver = "source"
-addresses = ["10.0.0.3/32"]
-[[port]]
-name = "d"
-driver = "source"
-bridge = "right"
-addresses = ["10.0.0.4/32"]
 [[link]]
 name = "lb"
 between = ["left", "b"]
@@ -68,9 +51,11 @@ fn run(
     rest: &str,
     packets: u32,
     workers: u32,
-) -> (Vec<Left>, Vec<(String, u64)>, Report) {
+) -> (Vec<Departure>, Vec<(String, u64)>, Report) {
+    let ports = [("a", 1, ""), ("b", 2, ""), ("c", 3, ""), ("d", 4, "bridge = \"right\"")];
+    let ports = ports.map(|(name, number, more)| port(name, "source", number, more)).concat();
     let text = format!(
-        "{BRIDGES}[[link]]\nname = \"up\"\ndelay = \"1 ms\"\n{up}\n{rest}\n\
+        "{BRIDGES}{ports}[[link]]\nname = \"up\"\ndelay = \"1 ms\"\n{up}\n{rest}\n\
          [[source]]\nname = \"s\"\nfrom = \"{from}\"\nto = \"b\"\nrate = \"8 Mbit/s\"\npackets = {packets}\n\
          [engine]\nworkers = {workers}\npool = \"8 MiB\"\n"
     );
@@ -80,7 +65,7 @@ fn run(
     let look = |view: &support::PacketView<'_>| view.left.then_some((view.meta.out_port, view.time / 1000));
     let (seen, report) = simulate(&plan, source_ports(&plan), TO_THE_END, look);
     let named = |(port, time): (u16, u64)| (plan.ports[usize::from(port)].name.to_string(), time);
-    let mut left: Vec<Left> = seen.into_iter().map(named).collect();
+    let mut left: Vec<Departure> = seen.into_iter().map(named).collect();
     left.sort();
     let passed = report.links.iter().filter(|link| link.stats.in_packets > 0);
     let passed = passed.map(|link| (plan.links[link.place as usize].name.to_string(), link.stats.in_packets));
@@ -88,7 +73,7 @@ fn run(
     (left, passed, report)
 }
 
-fn left(expected: &[(&str, u64)]) -> Vec<Left> {
+fn left(expected: &[(&str, u64)]) -> Vec<Departure> {
     expected.iter().map(|&(port, time)| (port.to_string(), time)).collect()
 }
 

@@ -11,22 +11,11 @@ use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_scenario::{Plan, plan_of};
 use longwire_units::Nanos;
 use std::time::{Duration, Instant};
+use support::two_ports;
 
 fn plan(link: &str, engine: &str) -> Plan {
     let text = format!(
-        r#"
-[[bridge]]
-name = "b"
-[[port]]
-name = "p0"
-driver = "memory"
-bridge = "b"
-addresses = ["10.0.0.1/32"]
-[[port]]
-name = "p1"
-driver = "memory"
-bridge = "b"
-addresses = ["10.0.0.2/32"]
+        r#"{}
 [[link]]
 name = "l"
 between = ["p0", "p1"]
@@ -34,7 +23,8 @@ between = ["p0", "p1"]
 [engine]
 wait = "spin"
 {engine}
-"#
+"#,
+        two_ports()
     );
     plan_of(&text)
 }

@@ -15,23 +15,10 @@ use longwire_units::Nanos;
 use std::collections::HashSet;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use support::{PacketView, Trace, memory_ports, simulate};
+use support::{PacketView, Trace, memory_ports, port, simulate, two_ports};
 
-/// Two ports behind one link in each direction.
-const ONE_LINK: &str = r#"
-seed = 7
-[[bridge]]
-name = "b"
-[[port]]
-name = "p0"
-driver = "memory"
-bridge = "b"
-addresses = ["10.0.0.1/32"]
-[[port]]
-name = "p1"
-driver = "memory"
-bridge = "b"
-addresses = ["10.0.0.2/32"]
+/// The link of [`two_ends`].
+const LINK: &str = r#"
 [[link]]
 name = "l"
 between = ["p0", "p1"]
@@ -67,7 +54,7 @@ delay = "100 us"
 queue = "12 packets"
 "#;
 
-/// Three bridges in a row: packets from both ends, and from the middle, meet on the same links.
+/// The bridges and links of [`three_bridges`].
 const THREE_BRIDGES: &str = r#"
 seed = 8
 [[bridge]]
@@ -76,21 +63,6 @@ name = "b0"
 name = "b1"
 [[bridge]]
 name = "b2"
-[[port]]
-name = "p0"
-driver = "memory"
-bridge = "b0"
-addresses = ["10.0.0.1/32"]
-[[port]]
-name = "p1"
-driver = "memory"
-bridge = "b2"
-addresses = ["10.0.0.2/32"]
-[[port]]
-name = "p2"
-driver = "memory"
-bridge = "b1"
-addresses = ["10.0.0.3/32"]
 [[link]]
 name = "first"
 between = ["b0", "b1"]
@@ -105,6 +77,18 @@ rate = "20 Mbit/s"
 queue = "15 kB"
 loss = "3 %"
 "#;
+
+/// Two ports behind one link in each direction.
+fn two_ends() -> String {
+    format!("seed = 7\n{}{LINK}", two_ports())
+}
+
+/// Three bridges in a row: packets from both ends, and from the middle, meet on the same links.
+fn three_bridges() -> String {
+    let ports = [("p0", 1, "b0"), ("p1", 2, "b2"), ("p2", 3, "b1")];
+    let ports = ports.map(|(name, number, at)| port(name, "memory", number, &format!("bridge = \"{at}\"")));
+    format!("{THREE_BRIDGES}{}", ports.concat())
+}
 
 /// Changes of the link while frames arrive: at once, as ramps, repeated, and to other kinds.
 const CHANGING: &str = r#"
@@ -296,17 +280,17 @@ fn compare(text: &str, wait: &str, real: Option<Wired>) {
 
 #[test]
 fn one_link() {
-    compare(ONE_LINK, "spin", None);
+    compare(&two_ends(), "spin", None);
 }
 
 #[test]
 fn changes_while_it_runs() {
-    compare(&format!("{ONE_LINK}{CHANGING}"), "sleep-then-spin", None);
+    compare(&format!("{}{CHANGING}", two_ends()), "sleep-then-spin", None);
 }
 
 #[test]
 fn several_hops() {
-    compare(THREE_BRIDGES, "sleep-then-spin", None);
+    compare(&three_bridges(), "sleep-then-spin", None);
 }
 
 #[test]
@@ -369,13 +353,13 @@ fn veth_ports(count: usize) -> Wired {
 #[test]
 fn one_link_between_interfaces() {
     if in_own_network("one_link_between_interfaces") {
-        compare(ONE_LINK, "sleep-then-spin", Some(veth_ports(2)));
+        compare(&two_ends(), "sleep-then-spin", Some(veth_ports(2)));
     }
 }
 
 #[test]
 fn several_hops_between_interfaces() {
     if in_own_network("several_hops_between_interfaces") {
-        compare(THREE_BRIDGES, "spin", Some(veth_ports(3)));
+        compare(&three_bridges(), "spin", Some(veth_ports(3)));
     }
 }

@@ -10,7 +10,7 @@ use longwire_scenario::{Plan, parse};
 use support::{PacketView, simulate, source_ports};
 
 /// A departure: port, time (ns), and bytes.
-type Left = (u16, u64, usize);
+type Departure = (u16, u64, usize);
 
 /// Two networks of two ports each, so that two workers have ports; `text` has the sources and events.
 fn plan(text: &str, workers: u32) -> Result<Plan, String> {
@@ -30,7 +30,7 @@ fn plan(text: &str, workers: u32) -> Result<Plan, String> {
     parse("sources.toml", &all).map_err(|error| error.to_string())
 }
 
-fn run(text: &str, workers: u32) -> (Vec<Left>, Report) {
+fn run(text: &str, workers: u32) -> (Vec<Departure>, Report) {
     let plan = plan(text, workers).unwrap_or_else(|error| panic!("{error}"));
     let look = |view: &PacketView<'_>| view.left.then_some((view.meta.out_port, view.time, view.frame.len()));
     let (mut seen, report) = simulate(&plan, source_ports(&plan), TO_THE_END, look);

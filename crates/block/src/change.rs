@@ -60,6 +60,22 @@ impl Edit {
         Some((self.spec, values))
     }
 
+    /// The changed settings, as they are set: `rate 1 Mbit/s, rate.burst 3 kB`; `loss none` if a block goes.
+    pub fn describe(&self) -> String {
+        let setting = |(at, value): &(usize, Value)| {
+            let param = &self.spec.params[*at];
+            // There may be no rules.
+            let text = Some(value.print(param.kind)).filter(|text| !text.is_empty());
+            let text = text.unwrap_or_else(|| "none".into());
+            match at {
+                0 => format!("{} {text}", self.spec.key),
+                _ => format!("{}.{} {text}", self.spec.key, param.name),
+            }
+        };
+        let removed = self.spec.params.is_empty().then(|| format!("{} none", self.spec.key));
+        self.given.iter().map(setting).chain(removed).collect::<Vec<_>>().join(", ")
+    }
+
     /// The values of the block that the edit changes rather than replaces.
     pub fn of_same_kind<'b>(&self, blocks: &'b Blocks) -> Option<&'b Values> {
         blocks.iter().find(|(spec, _)| spec.is(self.spec)).map(|(_, values)| values)

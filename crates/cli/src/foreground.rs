@@ -1,12 +1,13 @@
 //! Commands that keep a link up until they are ended: common options and messages.
 
 use crate::record_args::RecordArgs;
-use crate::{Json, Outcome, outcome, run_text, verdict};
+use crate::{Json, Outcome, outcome};
 use longwire_drivers::HostDriver;
 use longwire_run::fitted::fit_pool;
 use longwire_run::open_ports::OwnPorts;
 use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
 use longwire_run::test_hosts::TestHosts;
+use longwire_run::{report_text, verdict};
 use longwire_rundir::StopSignals;
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
@@ -133,7 +134,7 @@ impl Foreground {
             return outcome::print_report(&report, true);
         }
         if self.verbose {
-            outcome::print_with(|out| run_text::print(&report, out))?;
+            outcome::print_with(|out| report_text::write(&report, out))?;
         } else {
             ran.counted.errors.iter().for_each(|error| outcome::note(&format!("longwire: {error}")));
         }

@@ -10,13 +10,10 @@ mod completion;
 mod foreground;
 pub mod json;
 mod key_args;
-pub mod live_lines;
 pub mod outcome;
 pub mod progress;
 mod record_args;
-pub mod run_text;
 pub mod stop_flag;
-pub mod verdict;
 
 pub use json::Json;
 pub use outcome::Outcome;

@@ -3,12 +3,14 @@
 
 mod support;
 
-use longwire_lab::{Lab, Namespace};
+use longwire_lab::Lab;
 use longwire_port::raw::RawSocket;
 use serde_json::Value;
 use std::net::UdpSocket;
+use std::ops::Deref;
 use std::process::Command;
 use std::time::{Duration, Instant};
+use support::places::Places;
 use support::started::{Ended, Started};
 use support::{Folder, json, longwire, row, stdout};
 
@@ -20,7 +22,7 @@ const HEADERS: usize = 42;
 
 /// Two namespaces, with an address each, and a folder for scenarios and the key.
 struct Net {
-    name: String,
+    places: Places,
     folder: Folder,
 }
 
@@ -34,10 +36,8 @@ impl Net {
             println!("{test}: skipped: {}", ability.reason);
             return None;
         }
-        let net = Self { name: format!("lwt{}-{what}", std::process::id()), folder: Folder::new(what) };
-        for (place, _) in ADDRESSES {
-            drop(Namespace::create(&net.named(place)).unwrap());
-        }
+        let name = format!("lwt{}-{what}", std::process::id());
+        let net = Self { places: Places::new(name, &["east", "west"]), folder: Folder::new(what) };
         net.ip("east", &format!("link add eth type veth peer name eth netns {}", net.named("west")));
         for (place, address) in ADDRESSES {
             net.ip(place, "link set eth addrgenmode none up");
@@ -46,20 +46,6 @@ impl Net {
         let made = longwire(&["tunnel", "key", &net.folder.text("tunnel.key")]);
         assert!(made.status.success(), "{made:?}");
         Some(net)
-    }
-
-    fn named(&self, place: &str) -> String {
-        format!("{}-{place}", self.name)
-    }
-
-    fn ip(&self, place: &str, arguments: &str) {
-        let output = Command::new("ip").args(["-n", &self.named(place)]).args(arguments.split(' ')).output();
-        let output = output.unwrap();
-        assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
-    }
-
-    fn in_place<R: Send>(&self, place: &str, act: impl FnOnce() -> R + Send) -> R {
-        Namespace::open(&self.named(place)).unwrap().run(act).unwrap()
     }
 
     /// The scenario of a place: a host, and a tunnel to the other place.
@@ -96,11 +82,11 @@ impl Net {
     }
 }
 
-impl Drop for Net {
-    fn drop(&mut self) {
-        for (place, _) in ADDRESSES {
-            let _ = Namespace::remove(&self.named(place));
-        }
+impl Deref for Net {
+    type Target = Places;
+
+    fn deref(&self) -> &Places {
+        &self.places
     }
 }
 
@@ -230,8 +216,8 @@ fn datagram(recorded: &[u8], payload: &[u8]) -> Vec<u8> {
 fn somebody_on_the_way_changes_nothing() {
     let Some(net) = Net::new("somebody_on_the_way_changes_nothing", "hostile") else { return };
     let [east, west] = net.connected("", "");
-    let recorder = net.in_place("east", || RawSocket::open("eth", IPV4)).unwrap();
-    let sender = net.in_place("west", || RawSocket::open("eth", IPV4)).unwrap();
+    let recorder = net.run("east", || RawSocket::open("eth", IPV4)).unwrap();
+    let sender = net.run("west", || RawSocket::open("eth", IPV4)).unwrap();
     assert_eq!(west.ping("west", "10.0.0.1", 5).0, 5);
     let mut recorded = Vec::new();
     let mut buffer = [0; 2048];
@@ -276,7 +262,7 @@ fn somebody_on_the_way_changes_nothing() {
 fn another_version_is_refused_with_both() {
     let Some(net) = Net::new("another_version_is_refused_with_both", "version") else { return };
     let east = net.start("east", "");
-    let other = net.in_place("west", || UdpSocket::bind("192.0.2.2:7000")).unwrap();
+    let other = net.run("west", || UdpSocket::bind("192.0.2.2:7000")).unwrap();
     let key = std::fs::read_to_string(net.folder.path("tunnel.key")).unwrap();
     let version = longwire_tunnel::VERSION + 1;
     let signed = [b'L', b'T', version, 1, 0, 0, 0, 0];

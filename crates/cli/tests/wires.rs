@@ -3,13 +3,14 @@
 
 mod support;
 
-use longwire_lab::Namespace;
 use longwire_port::raw::RawSocket;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
+use std::ops::Deref;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::lab::can_make_labs;
+use support::places::Places;
 use support::{Folder, json, longwire, row};
 
 /// Time limit for events that must happen.
@@ -17,8 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Three namespaces: frames go from `east` through `core`, where Longwire's ports are, to `west`.
 struct Net {
-    /// Prefix of their names.
-    name: String,
+    places: Places,
     /// The places of the far ends.
     far: FarEnds,
 }
@@ -38,23 +38,11 @@ impl Net {
         if !can_make_labs(test) {
             return None;
         }
-        let net = Self { name: format!("lw{}-{what}", std::process::id()), far };
-        for place in ["core", "east", "west"] {
-            drop(Namespace::create(&net.named(place)).unwrap());
-        }
+        let name = format!("lw{}-{what}", std::process::id());
+        let net = Self { places: Places::new(name, &["core", "east", "west"]), far };
         net.join("east");
         net.join("west");
         Some(net)
-    }
-
-    fn named(&self, place: &str) -> String {
-        format!("{}-{place}", self.name)
-    }
-
-    fn ip(&self, place: &str, arguments: &str) {
-        let output = Command::new("ip").args(["-n", &self.named(place)]).args(arguments.split(' ')).output();
-        let output = output.unwrap();
-        assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
     /// The namespace and the name of a place's far end.
@@ -78,8 +66,7 @@ impl Net {
 
     fn socket(&self, place: &str, ethertype: u16) -> RawSocket {
         let (namespace, far) = self.far_end(place);
-        let namespace = Namespace::open(&self.named(namespace)).unwrap();
-        namespace.run(|| RawSocket::open(&far, ethertype)).unwrap().unwrap()
+        self.run(namespace, || RawSocket::open(&far, ethertype)).unwrap()
     }
 
     /// Whether a frame sent in one place comes to the other unchanged within a moment.
@@ -97,11 +84,11 @@ impl Net {
     }
 }
 
-impl Drop for Net {
-    fn drop(&mut self) {
-        for place in ["core", "east", "west"] {
-            let _ = Namespace::remove(&self.named(place));
-        }
+impl Deref for Net {
+    type Target = Places;
+
+    fn deref(&self) -> &Places {
+        &self.places
     }
 }
 

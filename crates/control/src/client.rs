@@ -7,7 +7,7 @@ use crate::overview::{EventPage, Summary};
 use crate::place::{self, InstanceSocket};
 use crate::problem::Problem;
 use crate::remote::{RemoteInstance, Stream};
-use crate::rewire::{RewireRequest, Rewired};
+use crate::rewire::{RewireRequest, RewireResponse};
 use crate::rows::RowFilter;
 use crate::scenario::{Comparison, ScenarioRequest, ScenarioText};
 use http_body_util::{BodyExt, Full, Limited};
@@ -257,7 +257,7 @@ impl Client {
     ///
     /// # Errors
     /// If the instance refuses, or does not answer.
-    pub fn rewire(&self, ask: &RewireRequest) -> Result<Rewired, ClientError> {
+    pub fn rewire(&self, ask: &RewireRequest) -> Result<RewireResponse, ClientError> {
         let body = serde_json::to_string(ask).map_err(|error| self.silent(error.to_string()))?;
         self.ask(Method::PATCH, "/v1/scenario", Some(body))
     }

@@ -3,7 +3,7 @@
 use crate::ProgramRequest;
 use crate::object::{Kind, Object, ObjectNames, ObjectPage, ObjectQuery, Settable};
 use crate::overview::{EventPage, EventQuery, Summary, Topology};
-use crate::rewire::{RewireRequest, Rewired};
+use crate::rewire::{RewireRequest, RewireResponse};
 use crate::scenario::{Comparison, ScenarioRequest};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -119,7 +119,7 @@ pub trait Instance: Send + Sync {
     ///
     /// # Errors
     /// If that is impossible; then nothing has changed.
-    fn rewire(&self, ask: &RewireRequest) -> Result<Rewired, SetError>;
+    fn rewire(&self, ask: &RewireRequest) -> Result<RewireResponse, SetError>;
 
     /// Ends the instance as SIGTERM does, and returns without waiting.
     fn stop(&self);

@@ -44,7 +44,7 @@ pub use overview::{
 pub use place::{InstanceSocket, control_socket};
 pub use problem::Problem;
 pub use remote::{RemoteError, RemoteFiles, RemoteInstance, RemoteUrl};
-pub use rewire::{RewireRequest, Rewired, RewiredObject, section};
+pub use rewire::{RewireRequest, RewireResponse, RewiredObject, section};
 pub use routes::document;
 pub use rows::RowFilter;
 pub use scenario::{

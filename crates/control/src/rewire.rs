@@ -21,7 +21,7 @@ pub struct RewireRequest {
 
 /// Added and removed objects; each direction of a duplex link is one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Rewired {
+pub struct RewireResponse {
     /// The added objects.
     pub added: Vec<RewiredObject>,
     /// The removed objects.

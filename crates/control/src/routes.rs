@@ -13,7 +13,7 @@ use crate::object::{Kind, Object, ObjectPage, ObjectQuery, OneObject, Settable, 
 use crate::overview::{EventPage, EventQuery, Summary, Topology};
 use crate::problem::{Problem, Refusals};
 use crate::requests::{Body, InPath, InQuery, Running, answered, blocking};
-use crate::rewire::{RewireRequest, Rewired, section};
+use crate::rewire::{RewireRequest, RewireResponse, section};
 use crate::rows::RowFilter;
 use crate::{metrics_route, scenario_routes};
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -180,14 +180,14 @@ async fn objects(
 
 /// Adds a {kind} to the running instance, with the keys of its section in a scenario.
 #[utoipa::path(post, path = "/v1/{kind}", params(("kind" = String, Path)), request_body = Object,
-    responses((status = CREATED, body = Rewired), Refusals))]
+    responses((status = CREATED, body = RewireResponse), Refusals))]
 async fn add(
     State(instance): Running,
     method: Method,
     uri: Uri,
     InPath(collection): InPath<String>,
     Body(Changes(pairs)): Body<Changes>,
-) -> Result<(StatusCode, Json<Rewired>), Problem> {
+) -> Result<(StatusCode, Json<RewireResponse>), Problem> {
     if Kind::of_collection(&collection) != Some(Kind::Link) {
         return Err(not_allowed(method, uri).await);
     }
@@ -209,14 +209,14 @@ struct Removal {
 /// Removes a {kind} from the running instance.
 #[utoipa::path(delete, path = "/v1/{kind}/{name}",
     params(("kind" = String, Path), ("name" = String, Path), Removal),
-    responses((status = OK, body = Rewired), Refusals))]
+    responses((status = OK, body = RewireResponse), Refusals))]
 async fn remove(
     State(instance): Running,
     method: Method,
     uri: Uri,
     InPath((collection, name)): InPath<(String, String)>,
     InQuery(Removal { drain }): InQuery<Removal>,
-) -> Result<Json<Rewired>, Problem> {
+) -> Result<Json<RewireResponse>, Problem> {
     if Kind::of_collection(&collection) != Some(Kind::Link) {
         return Err(not_allowed(method, uri).await);
     }

@@ -8,7 +8,7 @@
 use crate::instance::Instance;
 use crate::problem::{Problem, Refusals};
 use crate::requests::{Body, Running, answered};
-use crate::rewire::{RewireRequest, Rewired};
+use crate::rewire::{RewireRequest, RewireResponse};
 use crate::scenario::{Comparison, ScenarioRequest, ScenarioText};
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
@@ -54,7 +54,10 @@ async fn compare(
 
 /// Adds sections to the running scenario, and removes links and hosts from it, at one instant: all or none.
 #[utoipa::path(patch, path = "/v1/scenario", request_body = RewireRequest,
-    responses((status = OK, body = Rewired), Refusals))]
-async fn rewire(State(instance): Running, Body(ask): Body<RewireRequest>) -> Result<Json<Rewired>, Problem> {
+    responses((status = OK, body = RewireResponse), Refusals))]
+async fn rewire(
+    State(instance): Running,
+    Body(ask): Body<RewireRequest>,
+) -> Result<Json<RewireResponse>, Problem> {
     answered(instance, move |instance| instance.rewire(&ask)).await
 }

@@ -10,6 +10,7 @@ use longwire_report::{Report, Row};
 use longwire_run::real_run::{RealOptions, RealRun};
 use longwire_run::run_report::fidelity_json;
 use longwire_run::test_hosts::TestHosts;
+use longwire_run::verdict;
 use longwire_scenario::Plan;
 use std::sync::atomic::AtomicBool;
 
@@ -49,14 +50,13 @@ impl LinkDemo {
         }
     }
 
-    /// Whether packets were real.
-    pub fn is_real(&self) -> bool {
-        self.mode == REAL
-    }
-
-    /// How faithful the run was, if known.
-    pub const fn fidelity(&self) -> Option<&Fidelity> {
-        self.fidelity.as_ref()
+    /// How faithful the run was, in words.
+    pub fn verdict(&self) -> String {
+        match &self.fidelity {
+            Some(fidelity) if self.mode == REAL => verdict::real(fidelity),
+            Some(fidelity) => verdict::simulated(fidelity),
+            None => "whether this was faithful is not known".to_owned(),
+        }
     }
 
     /// The configured values beside the measured ones.

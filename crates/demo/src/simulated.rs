@@ -3,7 +3,7 @@
 
 use crate::criteria::{LinkConfiguration, Losses};
 use longwire_engine::Fidelity;
-use longwire_port::driver::source::Received;
+use longwire_port::driver::source::ReceivedCounters;
 use longwire_report::Row;
 use longwire_run::port_files::PortFiles;
 use longwire_run::records::RecordOptions;
@@ -52,7 +52,7 @@ pub fn run(plan: &Plan) -> anyhow::Result<(Vec<Row>, Option<Fidelity>)> {
 }
 
 /// Rate of whole frames from first to last arrival, without the first.
-fn rate(received: &Received, frame: u64) -> Option<f64> {
+fn rate(received: &ReceivedCounters, frame: u64) -> Option<f64> {
     let time = received.last.since(received.first);
     let bits = received.packets.saturating_sub(1) * frame * 8;
     (time.0 > 0).then(|| bits as f64 * 1e9 / time.0 as f64)

@@ -69,9 +69,9 @@ fn answer(port: u8) -> Vec<u8> {
 }
 
 /// Departure time of a frame, in nanoseconds, and its bytes.
-type Sent = (u64, Vec<u8>);
+type SentFrame = (u64, Vec<u8>);
 
-fn run(workers: u32, frames: &[(u64, usize, Vec<u8>)]) -> (Report, Vec<Vec<Sent>>) {
+fn run(workers: u32, frames: &[(u64, usize, Vec<u8>)]) -> (Report, Vec<Vec<SentFrame>>) {
     let (setup, mut ends) = setup(workers);
     for (ms, port, frame) in frames {
         assert!(ends[*port].push_at(Nanos::from_millis(*ms), frame));

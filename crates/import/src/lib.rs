@@ -27,6 +27,7 @@ mod sheet;
 mod shell;
 mod shell_branch;
 mod sleeps;
+mod sources;
 mod stage;
 mod tbf;
 mod tc;
@@ -40,7 +41,9 @@ mod wiring;
 mod words;
 mod yaml;
 
+pub use sources::SourceError;
 use std::fmt;
+use std::str::FromStr;
 use thiserror::Error;
 
 /// Longest script or command line that is imported, in bytes.
@@ -78,6 +81,27 @@ impl Format {
             }
             Self::Mahimahi | Self::Theaterq => longwire_trace::MAX_FILE as usize,
         }
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Ok(match name {
+            "netem" | "tc" => Self::Netem,
+            "ipfw" | "dummynet" => Self::Ipfw,
+            "ns" => Self::Ns,
+            "mahimahi" => Self::Mahimahi,
+            "theaterq" => Self::Theaterq,
+            "matrix" => Self::Matrix,
+            "containerlab" | "clab" => Self::Containerlab,
+            "compose" => Self::Compose,
+            _ => {
+                let all = "netem, ipfw, ns, mahimahi, theaterq, matrix, containerlab and compose";
+                return Err(format!("there are {all}"));
+            }
+        })
     }
 }
 

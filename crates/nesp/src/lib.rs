@@ -16,6 +16,7 @@ mod key;
 mod message;
 mod retry;
 mod server;
+pub mod text;
 mod window;
 
 pub use body::{Answer, Operation, Request, Status, Welcome};

@@ -12,9 +12,11 @@ mod cut;
 mod graph;
 mod machines;
 mod parts;
+mod report;
 mod result;
 mod sections;
 
 pub use cut::partition;
 pub use machines::{Machine, Machines, MachinesError, Underlay};
+pub use report::ReportRows;
 pub use result::{Cut, Joined, Node, Part, Partition, PartitionError, Share};

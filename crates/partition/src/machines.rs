@@ -4,6 +4,8 @@ use longwire_prices::{MachinePrices, prices_of};
 use longwire_units::Nanos;
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::Read;
 use std::net::IpAddr;
 use std::path::Path;
 use thiserror::Error;
@@ -12,6 +14,8 @@ use thiserror::Error;
 const MOST_MACHINES: usize = 1000;
 /// Most cores of a machine: an engine has no more workers.
 const MOST_CORES: u32 = 64;
+/// Longest file of machines, in bytes.
+const LONGEST_FILE: u64 = 1 << 20;
 /// Longest name of a machine.
 const LONGEST_NAME: usize = 40;
 
@@ -111,6 +115,25 @@ struct BetweenKeys {
 }
 
 impl Machines {
+    /// Reads the file of machines at `path`.
+    ///
+    /// # Errors
+    /// If it can't be read, or the first mistake.
+    pub fn load(path: &Path) -> Result<Self, MachinesError> {
+        let file = path.display().to_string();
+        let fault = |what| MachinesError { file: file.clone(), what, fix: "name a file of machines".into() };
+        let mut text = String::new();
+        let opened = fs::File::open(path);
+        // One byte more than the limit, so that endless input is refused like a file that is too long.
+        opened
+            .and_then(|opened| opened.take(LONGEST_FILE + 1).read_to_string(&mut text))
+            .map_err(|error| fault(format!("it can't be read: {error}")))?;
+        if text.len() as u64 > LONGEST_FILE {
+            return Err(fault(format!("it is longer than {LONGEST_FILE} bytes")));
+        }
+        Self::read(&file, &text)
+    }
+
     /// Reads a file of machines. Errors call it `file`; prices are relative to its folder.
     ///
     /// # Errors

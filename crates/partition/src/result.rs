@@ -35,6 +35,14 @@ pub enum PartitionError {
         /// What is wrong with it.
         why: String,
     },
+    /// The file of a part can't be written.
+    #[error("{file} can't be written: {why}")]
+    Unwritable {
+        /// The file, or its folder.
+        file: String,
+        /// The system's reason.
+        why: String,
+    },
 }
 
 /// A scenario cut into parts.

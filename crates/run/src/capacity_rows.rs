@@ -75,7 +75,7 @@ pub fn notes(capacity: &Capacity, from: &str) -> Vec<String> {
     let mut notes = Vec::new();
     if !capacity.measured {
         notes.push(
-            "note: loads and lateness are computed from assumed prices; \"longwire calibrate\" \
+            "loads and lateness are computed from assumed prices; \"longwire calibrate\" \
             measures those of this machine"
                 .into(),
         );
@@ -85,11 +85,11 @@ pub fn notes(capacity: &Capacity, from: &str) -> Vec<String> {
             names += &format!(" and {} more", capacity.assumed.len() - MOST_NAMES);
         }
         notes.push(format!(
-            "note: {from} has no price of {names}: assumed, or those of the most expensive block of the \
+            "{from} has no price of {names}: assumed, or those of the most expensive block of the \
              stage; \"longwire calibrate\" measures ports as root"
         ));
     }
-    notes.extend(capacity.notes.iter().map(|note| format!("note: {note}")));
+    notes.extend(capacity.notes.iter().cloned());
     notes
 }
 

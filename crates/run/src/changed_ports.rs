@@ -5,7 +5,7 @@ use crate::control_planes::{self, ConfiguredPlane};
 use crate::open_ports::open_added;
 use crate::test_hosts::{TestHosts, host_spec};
 use anyhow::Context;
-use longwire_assemble::Rewired;
+use longwire_assemble::PlanChange;
 use longwire_block::Port;
 use longwire_control::SetError;
 use longwire_lab::{HostSpec, Lab};
@@ -28,7 +28,7 @@ impl ChangedPorts {
     ///
     /// # Errors
     /// If the instance has no hosts of its own, an interface can't be used, or the system does not allow it.
-    pub(crate) fn open(name: &str, old: &Plan, new: &Plan, made: &Rewired) -> Result<Self, SetError> {
+    pub(crate) fn open(name: &str, old: &Plan, new: &Plan, made: &PlanChange) -> Result<Self, SetError> {
         let refused = |error: anyhow::Error| SetError::Refused(format!("{error:#}"));
         let hosts = hosts_at(old, &made.old_ports).map(|host| host.name.to_string());
         let leaving = hosts.chain(planes_not_in(old, new).map(|router| router.name.to_string())).collect();

@@ -18,8 +18,8 @@ use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
     Comparison, EventPage, EventQuery, Instance, Kind, Object, ObjectNames, ObjectPage, ObjectQuery, PoolUse,
-    ProgramRequest, RewireRequest, Rewired, RewiredObject, RoutePage, ScenarioRequest, SetError, Settable,
-    Summary, Topology, chosen_in_order,
+    ProgramRequest, RewireRequest, RewireResponse, RewiredObject, RoutePage, ScenarioRequest, SetError,
+    Settable, Summary, Topology, chosen_in_order,
 };
 use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdicts};
 use longwire_report::Row;
@@ -401,7 +401,7 @@ impl Instance for RunningInstance {
         routers.forwarders(self.remote(), router, ask)
     }
 
-    fn rewire(&self, ask: &RewireRequest) -> Result<Rewired, SetError> {
+    fn rewire(&self, ask: &RewireRequest) -> Result<RewireResponse, SetError> {
         let rewired = self.edit(ask)?;
         for (word, names) in [("added", &rewired.added), ("removed", &rewired.removed)] {
             if let Some(RewiredObject { kind, name }) = names.first() {

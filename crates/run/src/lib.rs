@@ -3,10 +3,11 @@
 //!
 //! [`real_run`] starts and stops a run in real time, [`virtual_run`] executes one in virtual time. The API's
 //! server queries the running [`instance`]: its [`objects`] are links, sources, media, ports, routers and
-//! flows, its [`programs`] those of routers. [`run_report`] builds the result.
+//! flows, its [`programs`] those of routers. [`run_report`] builds the result, and
+//! [`report_text`] writes it as text.
 #![forbid(unsafe_code)]
 
-pub mod capacity_rows;
+mod capacity_rows;
 mod carriers;
 mod changed_ports;
 pub mod comparison;
@@ -17,6 +18,7 @@ mod graph;
 pub mod instance;
 mod link_now;
 pub mod link_pattern;
+pub mod live_lines;
 mod metrics;
 pub mod nesp_client;
 mod nesp_counts;
@@ -32,14 +34,17 @@ pub mod real_run;
 mod recording;
 pub mod records;
 pub mod replay_port;
+pub mod report_text;
 mod rewiring;
 pub mod router_rows;
 pub mod run_report;
 pub mod running_state;
+pub mod scenario_check;
 pub mod series;
 pub mod stack;
 mod stages;
 pub mod test_hosts;
 mod tunnel_rows;
+pub mod verdict;
 pub mod virtual_run;
 mod window_watch;

@@ -104,6 +104,19 @@ impl NespClient {
         Ok(all)
     }
 
+    /// All objects with their settings; one without settings is there, too.
+    ///
+    /// # Errors
+    /// As [`NespClient::ask`].
+    pub fn settings(&mut self) -> anyhow::Result<Items<'static>> {
+        let mut all = Vec::new();
+        for object in self.all(Operation::List, &[])? {
+            let named = self.all(Operation::Get, std::slice::from_ref(&object))?;
+            all.extend(if named.is_empty() { vec![object] } else { named });
+        }
+        Ok(all)
+    }
+
     /// Sends a message until `take` accepts an answer.
     fn until<T>(
         &mut self,

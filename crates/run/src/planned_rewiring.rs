@@ -1,8 +1,8 @@
 //! What brings a running instance to another plan: checked, and not begun.
 
-use longwire_assemble::{CantRewire, Layout, Rewired as Made, is_at_start, rewire};
+use longwire_assemble::{CantRewire, Layout, PlanChange, is_at_start, rewire};
 use longwire_block::change::set_block;
-use longwire_control::{Rewired, RewiredObject};
+use longwire_control::{RewireResponse, RewiredObject};
 use longwire_drivers::{HostDriver, Wire};
 use longwire_scenario::{Plan, RouteChange, Router, RouterEvent, with_defaults};
 use longwire_units::Nanos;
@@ -16,7 +16,7 @@ pub(crate) struct PlannedRewiring {
     /// The plan afterwards.
     pub(crate) new: Arc<Plan>,
     /// The engine's part.
-    pub(crate) made: Made,
+    pub(crate) made: PlanChange,
 }
 
 impl PlannedRewiring {
@@ -45,14 +45,14 @@ impl PlannedRewiring {
     }
 
     /// The objects that are new, and those that are gone.
-    pub(crate) fn objects(&self) -> Rewired {
+    pub(crate) fn objects(&self) -> RewireResponse {
         objects_between(&self.old, &self.new)
     }
 }
 
 /// The objects of `new` that `old` has not, and the other way. A link with other ends is another link; what
 /// was a host and is a port is both.
-pub(crate) fn objects_between(old: &Plan, new: &Plan) -> Rewired {
+pub(crate) fn objects_between(old: &Plan, new: &Plan) -> RewireResponse {
     let objects = |kind: &str, names: Vec<&str>| -> Vec<RewiredObject> {
         names.into_iter().map(|name| RewiredObject { kind: kind.into(), name: name.into() }).collect()
     };
@@ -64,7 +64,7 @@ pub(crate) fn objects_between(old: &Plan, new: &Plan) -> Rewired {
         objects("router", names.collect())
     };
     let links = |plan, other| objects("link", links_not_in(plan, other));
-    Rewired {
+    RewireResponse {
         added: [bridges(new, old), hosts(new, old), ports(new, old), routers(new, old), links(new, old)]
             .concat(),
         removed: [links(old, new), routers(old, new), ports(old, new), hosts(old, new), bridges(old, new)]

@@ -11,7 +11,7 @@ use crate::objects::{ChangeNotice, Objects};
 use crate::open_ports::{OwnPorts, open_real};
 use crate::port_files::PortFiles;
 use crate::programs::rows;
-use crate::records::{RealRecords, RecordOptions, Recorded};
+use crate::records::{RealRecords, RecordOptions, RecordSummary};
 use crate::run_report::ReportInput;
 use crate::running_state::RunningState;
 use crate::stages::Stages;
@@ -73,7 +73,7 @@ pub struct RealRunOutcome {
     /// A row for each program that its routers had at the end.
     pub programs: Vec<Row>,
     /// The records that it wrote. Errors are in `counted`.
-    pub recorded: Recorded,
+    pub recorded: RecordSummary,
 }
 
 impl RealRunOutcome {
@@ -195,7 +195,7 @@ impl RealRun {
         (self.server, self.web) = (None, None);
         let refused = self.stages.take().map(Stages::end).unwrap_or_default();
         self.instance.control_planes().end();
-        let mut recorded = Recorded::default();
+        let mut recorded = RecordSummary::default();
         if let Some(records) = &mut self.records {
             records.end_series(&mut recorded);
         }

@@ -35,7 +35,7 @@ impl RecordOptions {
 
 /// The files written.
 #[derive(Debug, Clone, Default)]
-pub struct Recorded {
+pub struct RecordSummary {
     /// The packet log.
     pub log: Option<LogResult>,
     /// The file of the time series, and its rows.
@@ -44,7 +44,7 @@ pub struct Recorded {
     pub errors: Vec<String>,
 }
 
-impl Recorded {
+impl RecordSummary {
     /// Its fields in a report.
     pub fn fields(&self) -> Vec<(&'static str, Value)> {
         let name = |file: &Path| file.display().to_string();
@@ -81,7 +81,7 @@ impl Log {
         options.map(|log| PacketLog::start(log, plan, is_virtual)).transpose().map(Self)
     }
 
-    fn finish(&mut self, recorded: &mut Recorded) {
+    fn finish(&mut self, recorded: &mut RecordSummary) {
         recorded.log = self.0.take().and_then(PacketLog::finish);
         recorded.errors.extend(recorded.log.as_ref().and_then(LogResult::complaint));
     }
@@ -154,14 +154,14 @@ impl RealRecords {
     }
 
     /// Takes the last samples, while the workers still answer.
-    pub fn end_series(&mut self, recorded: &mut Recorded) {
+    pub fn end_series(&mut self, recorded: &mut RecordSummary) {
         if let (Some(series), Some(options)) = (self.series.take(), self.series_options.take()) {
             recorded.note_series(options.file, series.finish());
         }
     }
 
     /// Writes the rest after the workers have ended.
-    pub fn finish(mut self, recorded: &mut Recorded) {
+    pub fn finish(mut self, recorded: &mut RecordSummary) {
         self.log.finish(recorded);
         let errors = self.captures.into_iter().filter_map(|capture| capture.finish().err());
         recorded.errors.extend(errors.map(|error| error.to_string()));
@@ -212,8 +212,8 @@ impl VirtualRecords {
     }
 
     /// Writes the rest after the run.
-    pub fn finish(mut self) -> Recorded {
-        let mut recorded = Recorded::default();
+    pub fn finish(mut self) -> RecordSummary {
+        let mut recorded = RecordSummary::default();
         self.log.finish(&mut recorded);
         if let Some((file, series)) = self.series {
             recorded.note_series(file, series.finish());

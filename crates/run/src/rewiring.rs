@@ -9,7 +9,7 @@ use crate::objects::routers::meter;
 use crate::planned_rewiring::PlannedRewiring;
 use crate::running_state::RunningState;
 use longwire_assemble::Levels;
-use longwire_control::{Comparison, Instance, RewireRequest, Rewired, ScenarioRequest, SetError};
+use longwire_control::{Comparison, Instance, RewireRequest, RewireResponse, ScenarioRequest, SetError};
 use longwire_scenario::{Plan, Router, advanced, changed_sections, edited, parse_after};
 use longwire_units::Nanos;
 use std::collections::HashSet;
@@ -62,7 +62,7 @@ impl RunningInstance {
     /// # Errors
     /// If there is nothing of a name, or the scenario would be wrong, or differ in what can't change while it
     /// runs; nothing has changed then.
-    pub fn edit(&self, ask: &RewireRequest) -> Result<Rewired, SetError> {
+    pub fn edit(&self, ask: &RewireRequest) -> Result<RewireResponse, SetError> {
         let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
         let old = Arc::clone(&self.state().plan);
         // Changes that were written behind the scenario are what objects are set to: they stay that.
@@ -81,14 +81,14 @@ impl RunningInstance {
     ///
     /// # Errors
     /// As [`RunningInstance::edit`].
-    pub(crate) fn advance(&self, time: Nanos, drained: bool) -> Result<Rewired, SetError> {
+    pub(crate) fn advance(&self, time: Nanos, drained: bool) -> Result<RewireResponse, SetError> {
         let _alone = self.rewiring.lock().unwrap_or_else(PoisonError::into_inner);
         let old = Arc::clone(&self.state().plan);
         self.follow(&advanced(without_changes(&old.text), time).map_err(refused)?, drained)
     }
 
     /// Brings it to the objects of the scenario `text`. The caller has the lock.
-    fn follow(&self, text: &str, drained: bool) -> Result<Rewired, SetError> {
+    fn follow(&self, text: &str, drained: bool) -> Result<RewireResponse, SetError> {
         let (old, layout) = {
             let state = self.state();
             (Arc::clone(&state.plan), Arc::clone(&state.layout))

@@ -9,7 +9,7 @@ use longwire_engine::{
     Fidelity, JudgedWindow, LinkReport, NodeReport, PortReport, Quantiles, WindowVerdicts, WorkerReport,
 };
 use longwire_link::LinkStats;
-use longwire_port::driver::source::{DelayHistogram, Received, Sent};
+use longwire_port::driver::source::{DelayHistogram, ReceivedCounters, SentCounters};
 use longwire_report::{Report, Row, shown};
 use longwire_scenario::{Plan, Source};
 use longwire_units::Nanos;
@@ -47,8 +47,8 @@ pub struct ReportInput<'a> {
 /// A traffic source's sent packets, and the received ones unless they went to a host or interface.
 struct SourceDelivery<'a> {
     source: &'a Source,
-    sent: Sent,
-    received: Option<Received>,
+    sent: SentCounters,
+    received: Option<ReceivedCounters>,
     delays: DelayHistogram,
     /// Why it did not run, if so.
     silent: Option<String>,
@@ -124,7 +124,7 @@ impl ReportInput<'_> {
         let Some(own) = watch(source.in_port) else {
             let silent = Some(why_silent(&self.plan, source)?);
             let delays = DelayHistogram::default();
-            return Some(SourceDelivery { source, sent: Sent::NONE, received: None, delays, silent });
+            return Some(SourceDelivery { source, sent: SentCounters::NONE, received: None, delays, silent });
         };
         let sent = own.tally().sent(id as u16);
         let mut ends = self.plan.aims(id);
@@ -133,7 +133,7 @@ impl ReportInput<'_> {
         ends.dedup();
         let (mut received, mut delays) = (None, DelayHistogram::default());
         for tally in ends.into_iter().filter_map(watch).map(PortWatch::tally) {
-            received.get_or_insert(Received::NONE).add(&tally.received(id as u16));
+            received.get_or_insert(ReceivedCounters::NONE).add(&tally.received(id as u16));
             tally.add_delays(id as u16, &mut delays);
         }
         Some(SourceDelivery { source, sent, received, delays, silent: None })

@@ -4,7 +4,7 @@ use crate::objects::links::LiveLinks;
 use crate::open_ports::{open_sinks, open_virtual, refuse_control_planes};
 use crate::port_files::PortFiles;
 use crate::programs::rows;
-use crate::records::{RecordOptions, Recorded, VirtualRecords};
+use crate::records::{RecordOptions, RecordSummary, VirtualRecords};
 use crate::replay_port::PortWatch;
 use crate::run_report::ReportInput;
 use anyhow::bail;
@@ -18,7 +18,7 @@ use longwire_units::Nanos;
 use std::sync::Arc;
 
 /// The result of a virtual run.
-pub struct Simulated {
+pub struct VirtualRunOutcome {
     /// The plan at the end.
     pub plan: Arc<Plan>,
     /// The engine's counters.
@@ -30,12 +30,12 @@ pub struct Simulated {
     /// A row for each program of its routers.
     pub programs: Vec<Row>,
     /// What it wrote down.
-    pub recorded: Recorded,
+    pub recorded: RecordSummary,
 }
 
-impl Simulated {
+impl VirtualRunOutcome {
     /// What its report is made of, and what it wrote down.
-    pub fn report_input(self) -> (ReportInput<'static>, Recorded) {
+    pub fn report_input(self) -> (ReportInput<'static>, RecordSummary) {
         let links = LiveLinks::new(&self.plan, &[]);
         links.note_report(&self.counted);
         let input = ReportInput {
@@ -63,7 +63,7 @@ pub fn simulate(
     files: &PortFiles,
     time: Option<Nanos>,
     options: RecordOptions,
-) -> anyhow::Result<Simulated> {
+) -> anyhow::Result<VirtualRunOutcome> {
     if let Some((_, source)) =
         plan.sources.iter().enumerate().find(|(place, source)| never_ends(plan, *place, source))
         && time.is_none()
@@ -109,7 +109,14 @@ pub fn simulate(
     let elapsed = time.map_or(last, |time| time.min(last.max(time)));
     let programs = rows::whole(plan, &installed);
     let last = counted.rewired.checked_sub(1).map_or(plan, |last| &plan.stages[last].plan);
-    Ok(Simulated { plan: Arc::clone(last), counted, watches: open.watches, elapsed, programs, recorded })
+    Ok(VirtualRunOutcome {
+        plan: Arc::clone(last),
+        counted,
+        watches: open.watches,
+        elapsed,
+        programs,
+        recorded,
+    })
 }
 
 /// Whether a source has no end after all its changes.

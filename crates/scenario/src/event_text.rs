@@ -39,18 +39,7 @@ impl Event {
 
 /// The settings of links that edits change.
 fn described(edits: &[Edit]) -> String {
-    let setting = |edit: &Edit, at: usize, text: String| {
-        let (spec, name) = (edit.spec, edit.spec.params[at].name);
-        // There may be no rules.
-        let text = if text.is_empty() { "none".into() } else { text };
-        if at == 0 { format!("{} {text}", spec.key) } else { format!("{}.{name} {text}", spec.key) }
-    };
-    let each = edits.iter().flat_map(|edit| {
-        let given = edit.given.iter();
-        let removed = edit.spec.params.is_empty().then(|| format!("{} none", edit.spec.key));
-        given.map(|(at, value)| setting(edit, *at, value.print(edit.spec.params[*at].kind))).chain(removed)
-    });
-    each.collect::<Vec<_>>().join(", ")
+    edits.iter().map(Edit::describe).collect::<Vec<_>>().join(", ")
 }
 
 /// The settings of sources or media that edits change.

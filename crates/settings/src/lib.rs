@@ -44,6 +44,7 @@
 mod choice;
 mod error;
 mod kind;
+mod markdown;
 mod setting;
 mod spec;
 mod value;
@@ -53,6 +54,7 @@ pub use choice::Choice;
 pub use error::SpecError;
 pub use kind::{Form, Grammar, ParamKind, Reading};
 pub use longwire_settings_derive::{Choice, Settings};
+pub use markdown::markdown;
 pub use setting::{Setting, Settings, take};
 pub use spec::{Fallback, Param, Spec};
 pub use value::{Limit, Millionths, Parsed, Value};

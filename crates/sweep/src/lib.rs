@@ -3,13 +3,15 @@
 //!
 //! A [`Sweep`] is read from a file and numbers its tasks, each of which is one value of every axis and a
 //! seed. [`run_in_order`] executes tasks on threads, [`RowFile`] keeps their rows and knows which tasks are
-//! done, and [`RowTable`] reads rows back.
+//! done, [`TaskOutcomes`] counts them, and [`RowTable`] and [`Curves`] show rows.
 #![forbid(unsafe_code)]
 
 mod axis;
+mod curves;
 mod fault;
 mod file;
 mod line;
+mod outcome;
 mod range;
 mod result;
 mod row_file;
@@ -18,8 +20,10 @@ mod task;
 mod tasks;
 mod threads;
 
+pub use curves::{Curve, Curves};
 pub use fault::SweepFault;
 pub use line::Line;
+pub use outcome::TaskOutcomes;
 pub use row_file::RowFile;
 pub use table::RowTable;
 pub use task::Task;

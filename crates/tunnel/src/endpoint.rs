@@ -61,7 +61,7 @@ pub struct Status {
 
 /// What a message brought.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Received<'m> {
+pub enum MessageEvent<'m> {
     /// Nothing to do; it was counted.
     Nothing,
     /// A message to be sent.
@@ -181,9 +181,9 @@ impl Endpoint {
 
     /// Handles a message that came at `at`, and opens it in place.
     #[inline]
-    pub fn receive<'m>(&mut self, message: &'m mut [u8], at: u64) -> Received<'m> {
+    pub fn receive<'m>(&mut self, message: &'m mut [u8], at: u64) -> MessageEvent<'m> {
         if Hello::is_one(message) {
-            return self.take_hello(message, at).map_or(Received::Nothing, Received::Reply);
+            return self.take_hello(message, at).map_or(MessageEvent::Nothing, MessageEvent::Reply);
         }
         let opened = match &mut self.session {
             Some(session) => session.open(message),
@@ -197,18 +197,18 @@ impl Endpoint {
         match kind {
             Kind::Frame => match body.split_first_chunk::<STAMP>() {
                 Some((stamp, frame)) => {
-                    Received::Frame { stamp: self.clock.to_own(u64::from_be_bytes(*stamp)), frame }
+                    MessageEvent::Frame { stamp: self.clock.to_own(u64::from_be_bytes(*stamp)), frame }
                 }
                 None => self.refuse(Refusal::Malformed),
             },
             Kind::Probe => match <[u8; 8]>::try_from(body) {
-                Ok(sent) => Received::Probe(Probe { sent: u64::from_be_bytes(sent), came: at }),
+                Ok(sent) => MessageEvent::Probe(Probe { sent: u64::from_be_bytes(sent), came: at }),
                 Err(_) => self.refuse(Refusal::Malformed),
             },
             Kind::Echo => match Echo::read(body) {
                 Some(Echo { sent, came, answered }) => {
                     self.clock.add(&Exchange { sent, came, answered, back: at });
-                    Received::Nothing
+                    MessageEvent::Nothing
                 }
                 None => self.refuse(Refusal::Malformed),
             },
@@ -217,7 +217,7 @@ impl Endpoint {
     }
 
     #[cold]
-    fn refuse(&mut self, refusal: Refusal) -> Received<'static> {
+    fn refuse(&mut self, refusal: Refusal) -> MessageEvent<'static> {
         let count = match refusal {
             Refusal::Malformed => &mut self.counters.malformed,
             Refusal::OtherSession => &mut self.counters.other_session,
@@ -225,7 +225,7 @@ impl Endpoint {
             Refusal::Forged => &mut self.counters.forged,
         };
         *count += 1;
-        Received::Nothing
+        MessageEvent::Nothing
     }
 
     #[cold]

@@ -11,5 +11,5 @@ mod message;
 mod session;
 
 pub use clock_offset::{ClockOffset, Exchange};
-pub use endpoint::{Counters, Endpoint, Received, Status};
+pub use endpoint::{Counters, Endpoint, MessageEvent, Status};
 pub use message::{Message, OVERHEAD, Probe, VERSION};

@@ -329,7 +329,7 @@ class RewireRequest(TypedDict, total=False):
     remove: List[str]
 
 
-class Rewired(TypedDict):
+class RewireResponse(TypedDict):
     """Added and removed objects; each direction of a duplex link is one."""
 
     added: List[RewiredObject]

@@ -132,17 +132,17 @@ class Instance:
             if not page["objects"] or len(objects) >= page["total"]:
                 return page["counted_ns"], objects
 
-    def add(self, sections: str) -> "_types.Rewired":
+    def add(self, sections: str) -> "_types.RewireResponse":
         """Adds the links, hosts, ports and bridges in this TOML, all at one instant or none."""
-        return cast("_types.Rewired", self.api.ask("PATCH", "/v1/scenario", {"add": sections}))
+        return cast("_types.RewireResponse", self.api.ask("PATCH", "/v1/scenario", {"add": sections}))
 
-    def remove(self, *names: str, drain: bool = False) -> "_types.Rewired":
+    def remove(self, *names: str, drain: bool = False) -> "_types.RewireResponse":
         """Removes links, hosts, ports and bridges, all at one instant or none.
 
         With `drain`, links send the packets that they hold, instead of dropping them.
         """
         body = {"remove": list(names), "drain": drain}
-        return cast("_types.Rewired", self.api.ask("PATCH", "/v1/scenario", body))
+        return cast("_types.RewireResponse", self.api.ask("PATCH", "/v1/scenario", body))
 
     def scenario(self) -> str:
         """The scenario that runs, as TOML."""

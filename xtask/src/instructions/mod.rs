@@ -8,6 +8,7 @@
 
 mod callgrind;
 
+use crate::cargo::run_cargo;
 use anyhow::{Context, Result, bail};
 use longwire_report::{Report, Row};
 use std::collections::{BTreeMap, HashMap};
@@ -155,8 +156,7 @@ fn build(root: &Path, tests: bool) -> Result<PathBuf> {
     let (profile, folder) = if tests { ("dev", "debug") } else { ("measure", "measure") };
     let packages = if tests { "--workspace" } else { "--package=longwire-bench" };
     let line = ["build", "--profile", profile, "--quiet", packages, "--bin", "longwire-carry"];
-    let status = Command::new("cargo").args(line).current_dir(root).status().context("can't start cargo")?;
-    if !status.success() {
+    if !run_cargo(root, &line)? {
         bail!("cargo {} failed", line.join(" "));
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);

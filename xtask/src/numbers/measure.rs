@@ -1,6 +1,7 @@
 //! Measurements: their commands and durations.
 
 use super::FOLDER;
+use crate::cargo::run_cargo;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -146,7 +147,7 @@ fn chosen(names: &[&str]) -> Result<Vec<&'static Step>> {
 pub(super) fn run(root: &Path, names: &[&str]) -> Result<bool> {
     let steps = chosen(names)?;
     let build = ["build", "--profile", "measure", "--package", "longwire"];
-    if !Command::new("cargo").args(build).current_dir(root).status().context("can't start cargo")?.success() {
+    if !run_cargo(root, &build)? {
         bail!("longwire can't be built");
     }
     let seconds: u32 = steps.iter().map(|step| step.seconds).sum();

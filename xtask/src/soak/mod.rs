@@ -4,6 +4,7 @@
 mod api;
 mod process;
 
+use crate::cargo::run_cargo;
 use anyhow::{Context, Result, bail, ensure};
 use longwire_report::{Report, Row};
 use process::{Sample, SoakRun};
@@ -84,9 +85,7 @@ fn options(root: &Path, words: &[&str]) -> Result<(Duration, PathBuf)> {
     if let Some(binary) = binary {
         return Ok((time, binary));
     }
-    let built =
-        Command::new("cargo").args(["build", "--release", "-p", "longwire"]).current_dir(root).status();
-    ensure!(built.context("running cargo")?.success(), "the build failed");
+    ensure!(run_cargo(root, &["build", "--release", "-p", "longwire"])?, "the build failed");
     Ok((time, root.join("target/release/longwire")))
 }
 

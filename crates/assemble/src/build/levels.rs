@@ -1,7 +1,7 @@
 //! Levels above a plan's routers: attachments, services on their thread or inline, and the socket for control
 //! processes.
 
-use super::Built;
+use super::BuiltEngine;
 use longwire_block::Node;
 use longwire_engine::NodeRef;
 use longwire_punt::{
@@ -183,7 +183,7 @@ fn weights<S: Copy>(promised: &Admission, services: &[(S, Box<str>, u32)]) -> Ve
         .collect()
 }
 
-impl Built {
+impl BuiltEngine {
     /// Sets up the levels above each router of a run in real time. `socket` returns the socket path for a
     /// router's control processes.
     ///

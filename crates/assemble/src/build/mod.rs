@@ -29,7 +29,7 @@ use longwire_link::classify::Classifier;
 use longwire_link::{GONE, LinkConfig, Links};
 use longwire_packet::{Pool, PoolError};
 use longwire_scenario::{AddressRule, BetweenWorkers, Plan, Route, Source, Wait, with_defaults};
-pub use rewire::{Rewired, rewire, rewirings};
+pub use rewire::{PlanChange, rewire, rewirings};
 pub use router_changes::change_router;
 pub use routers::{known_neighbours, measure_processors};
 pub(crate) use shards::Shards;
@@ -39,7 +39,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 /// An engine built from a plan.
-pub struct Built {
+pub struct BuiltEngine {
     /// The input of [`Setup::start`] or [`Setup::simulate`].
     pub setup: Setup,
     /// The engine's references to links and other state that rewiring needs.
@@ -85,7 +85,7 @@ pub fn build(
     plan: &Plan,
     ports: Vec<Box<dyn Port>>,
     mut observer: impl FnMut(u32) -> Option<Box<dyn Observer>>,
-) -> Result<Built, BuildError> {
+) -> Result<BuiltEngine, BuildError> {
     let shards = Shards::of(plan);
     let mut workers = Vec::with_capacity(plan.engine.workers as usize);
     let mut links = Vec::with_capacity(plan.links.len());
@@ -147,7 +147,7 @@ pub fn build(
         BetweenWorkers::Shared => RingKind::Shared,
     };
     let setup = Setup { workers, map, tolerance: tolerance(plan), wait, between, lead: shards.lead };
-    Ok(Built { setup, layout, sources, routers, media })
+    Ok(BuiltEngine { setup, layout, sources, routers, media })
 }
 
 /// The plan's fidelity limits.

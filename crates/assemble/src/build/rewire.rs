@@ -3,7 +3,7 @@
 
 use super::fixed::{FixedDifference, fixed_differences, is_at_start};
 use super::layout::{CantRewire, Layout};
-use super::rewire_ports::{ChangedPorts, Wanted, changed_ports, check_ports};
+use super::rewire_ports::{ChangedPorts, PortPlacement, changed_ports, check_ports};
 use super::rewire_segments::{ChangedSegments, changed_segments};
 use super::{Shards, links_of, map_over, routers};
 use longwire_block::Port;
@@ -14,7 +14,7 @@ use longwire_scenario::{Link, Plan};
 use std::collections::{HashMap, HashSet};
 
 /// A change from one plan to another.
-pub struct Rewired {
+pub struct PlanChange {
     /// The engine's part.
     pub rewiring: Rewiring,
     /// The layout afterwards.
@@ -23,20 +23,20 @@ pub struct Rewired {
     pub added: Vec<u32>,
     /// Places in the old plan of links that leave.
     pub removed: Vec<u32>,
-    /// Places of ports that are new, and wanted.
+    /// Places of ports that are new, in the order in which [`PlanChange::give_ports`] takes them.
     pub new_ports: Vec<u16>,
     /// Places of ports that are gone.
     pub old_ports: Vec<u16>,
     /// Places in the new plan of routers that are new, in the order of the plan.
     pub new_routers: Vec<u32>,
-    /// Where the wanted ports go.
-    wanted: Vec<Wanted>,
+    /// Where new ports go.
+    placements: Vec<PortPlacement>,
 }
 
-impl Rewired {
-    /// Gives the new ports, in the order in which they are wanted.
+impl PlanChange {
+    /// Gives the new ports, in the order of `new_ports`.
     pub fn give_ports(&mut self, ports: Vec<Box<dyn Port>>) {
-        for (Wanted { worker, place, slot, node }, port) in self.wanted.drain(..).zip(ports) {
+        for (PortPlacement { worker, place, slot, node }, port) in self.placements.drain(..).zip(ports) {
             let part = &mut self.rewiring.parts[worker as usize];
             part.ports.push((slot, PortSetup { place, node: node as usize, port }));
         }
@@ -51,7 +51,7 @@ impl Rewired {
 ///
 /// # Errors
 /// If the plans differ in something that can't change while packets flow.
-pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<Rewired, CantRewire> {
+pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<PlanChange, CantRewire> {
     let (before, shards) = (Shards::of(old), Shards::of(new));
     check(old, new, (&before, &shards))?;
     let mut next = Layout { flat: layout.flat && shards.flat, ..layout.clone() };
@@ -82,7 +82,7 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
     for (part, slots) in parts.iter_mut().zip(&layout.slots) {
         part.ports_before = slots.count;
     }
-    let ChangedPorts { joining, leaving, closed, wanted } = ports;
+    let ChangedPorts { joining, leaving, closed, placements } = ports;
     let ChangedSegments { fresh, new_routers, retiring, moves, in_turn, acts } = segments;
     parts[0].in_turn = in_turn;
     for (node, fresh) in fresh {
@@ -101,7 +101,7 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
         parts[node.worker as usize].acts.push((node.place, act));
     }
     let rewiring = Rewiring { map, before: map_before, parts };
-    Ok(Rewired {
+    Ok(PlanChange {
         rewiring,
         layout: next,
         added,
@@ -109,7 +109,7 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
         new_ports: joining,
         old_ports: leaving,
         new_routers,
-        wanted,
+        placements,
     })
 }
 
@@ -163,7 +163,7 @@ fn part(
 ///
 /// # Errors
 /// If that can't be made while packets flow.
-pub fn rewirings(plan: &Plan, layout: &Layout) -> Result<Vec<Rewired>, CantRewire> {
+pub fn rewirings(plan: &Plan, layout: &Layout) -> Result<Vec<PlanChange>, CantRewire> {
     if plan.engine.workers > 1 && !plan.stages.is_empty() {
         let why = "with several workers nothing is added and removed in virtual time: write workers = 1";
         return Err(CantRewire(why.into()));

@@ -5,8 +5,8 @@ use super::layout::{CantRewire, Layout};
 use longwire_engine::{GONE_PORT, InnerPort, PortLocation, PortSetup};
 use longwire_scenario::{Plan, Port};
 
-/// A port that is wanted, and where it goes.
-pub(super) struct Wanted {
+/// Where a new port goes.
+pub(super) struct PortPlacement {
     pub worker: u32,
     pub place: u16,
     pub slot: u32,
@@ -21,7 +21,8 @@ pub(super) struct ChangedPorts {
     pub leaving: Vec<u16>,
     /// In place of those that leave: the worker, and the index there.
     pub closed: Vec<(u32, u32, PortSetup)>,
-    pub wanted: Vec<Wanted>,
+    /// Of those that join, in the same order.
+    pub placements: Vec<PortPlacement>,
 }
 
 /// Places of ports that `plan` has, and `other` has not, or attached to something else.
@@ -77,7 +78,7 @@ pub(super) fn check_ports(old: &Plan, new: &Plan) -> Result<(), CantRewire> {
 /// The ports that join and leave. The nodes of the new plan are known.
 pub(super) fn changed_ports(old: &Plan, new: &Plan, layout: &mut Layout) -> ChangedPorts {
     let (joining, leaving) = (ports_not_in(new, old), ports_not_in(old, new));
-    let mut changed = ChangedPorts { joining, leaving, closed: Vec::new(), wanted: Vec::new() };
+    let mut changed = ChangedPorts { joining, leaving, closed: Vec::new(), placements: Vec::new() };
     let mut free: Vec<(u32, u32)> = Vec::new();
     for &place in &changed.leaving {
         let PortLocation { worker, slot, .. } = layout.port_locations[usize::from(place)];
@@ -97,7 +98,7 @@ pub(super) fn changed_ports(old: &Plan, new: &Plan, layout: &mut Layout) -> Chan
         let at = usize::from(place);
         layout.port_locations.resize(layout.port_locations.len().max(at + 1), home);
         layout.port_locations[at] = home;
-        changed.wanted.push(Wanted { worker: node.worker, place, slot, node: node.place });
+        changed.placements.push(PortPlacement { worker: node.worker, place, slot, node: node.place });
     }
     // Other ports may have these indices from the next time on.
     free.into_iter().for_each(|(worker, slot)| layout.slots[worker as usize].free.push(slot));

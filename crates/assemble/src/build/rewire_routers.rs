@@ -1,7 +1,7 @@
 //! What routers that join a running engine need before they do: levels above, and measured processors.
 
 use super::levels::in_line;
-use super::rewire::Rewired;
+use super::rewire::PlanChange;
 use super::{Levels, LevelsError};
 use crate::BuildError;
 use longwire_block::Node;
@@ -11,9 +11,9 @@ use longwire_scenario::Plan;
 use std::any::Any;
 use std::path::PathBuf;
 
-impl Rewired {
-    /// Sets up the levels above each new router in real time, as [`Built::raise`](super::Built::raise) does,
-    /// in the order of `plan`, the new plan.
+impl PlanChange {
+    /// Sets up the levels above each new router in real time, in the order of `plan`, the new plan, as
+    /// [`BuiltEngine::raise`](super::BuiltEngine::raise) does.
     ///
     /// # Errors
     /// The machine's refusal.

@@ -51,7 +51,11 @@ pub(super) fn router(plan: &Plan, index: u32) -> Result<longwire_router::Router,
 ///
 /// # Errors
 /// A router's processors can't be threads: rings are too long, or no thread is available.
-pub fn measure_processors(plan: &Plan, built: &mut super::Built, meter: Meter) -> Result<(), BuildError> {
+pub fn measure_processors(
+    plan: &Plan,
+    built: &mut super::BuiltEngine,
+    meter: Meter,
+) -> Result<(), BuildError> {
     for (written, place) in plan.routers.iter().zip(&built.routers) {
         let node = built.setup.workers.get_mut(place.worker as usize);
         let node: Option<&mut dyn Any> =
@@ -67,7 +71,7 @@ pub fn measure_processors(plan: &Plan, built: &mut super::Built, meter: Meter) -
     Ok(())
 }
 
-impl super::Built {
+impl super::BuiltEngine {
     /// The programs currently installed on each router, by its place in the plan.
     pub fn programs(&self) -> Vec<Option<Arc<Forwarders>>> {
         let table = |&NodeRef { worker, place }: &NodeRef| {

@@ -2,7 +2,7 @@
 
 use crate::support::memory_ports;
 use crate::{Net, PORTS, among, link, of, scenario};
-use longwire_assemble::{Built, build, rewire};
+use longwire_assemble::{BuiltEngine, build, rewire};
 use longwire_block::{Dice, Stamp};
 use longwire_scenario::{Plan, parse_after, plan_of};
 use std::fmt::Write as _;
@@ -64,7 +64,7 @@ fn what_cannot_change_is_refused_and_nothing_happens() {
     let up = link("up", "a", "b", "rate = \"1 Mbit/s\"");
     let plan = scenario("", std::slice::from_ref(&up));
     let (ports, _ends) = memory_ports(&plan, Stamp::Poll);
-    let Built { layout, .. } = build(&plan, ports, |_| None).unwrap();
+    let BuiltEngine { layout, .. } = build(&plan, ports, |_| None).unwrap();
     let refused = |text: String| match rewire(&plan, &layout, &plan_of(&text), false) {
         Err(error) => error.to_string(),
         Ok(_) => panic!("not refused:\n{text}"),

@@ -10,7 +10,7 @@ mod nodes;
 mod routers;
 mod stages;
 
-use longwire_assemble::{Built, Layout, build, rewire};
+use longwire_assemble::{BuiltEngine, Layout, build, rewire};
 use longwire_block::{Port, Stamp};
 use longwire_engine::{Remote, Report, Run};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
@@ -59,7 +59,7 @@ struct Net {
 impl Net {
     fn start(plan: Plan) -> Self {
         let (ports, ends) = memory_ports(&plan, Stamp::Poll);
-        let Built { setup, layout, .. } = build(&plan, ports, |_| None).unwrap();
+        let BuiltEngine { setup, layout, .. } = build(&plan, ports, |_| None).unwrap();
         let run = setup.start();
         let ends = ends.into_iter().map(Some).collect();
         let mut net = Self { remote: run.remote(), run, ends, pushed: 0, plan, layout };

@@ -12,6 +12,19 @@ use longwire_units::Nanos;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+/// A section of a port with the address 10.0.0.`number`; `more` are further keys.
+pub fn port(name: &str, driver: &str, number: usize, more: &str) -> String {
+    format!(
+        "[[port]]\nname = \"{name}\"\ndriver = \"{driver}\"\naddresses = [\"10.0.0.{number}/32\"]\n{more}\n"
+    )
+}
+
+/// A bridge, b, with two ports in memory, p0 and p1.
+pub fn two_ports() -> String {
+    let ports = [0, 1].map(|at| port(&format!("p{at}"), "memory", at + 1, "bridge = \"b\""));
+    format!("[[bridge]]\nname = \"b\"\n{}", ports.concat())
+}
+
 /// A packet that enters a link, at its arrival, or leaves by a port.
 pub struct PacketView<'a> {
     pub left: bool,

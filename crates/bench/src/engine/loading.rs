@@ -2,7 +2,7 @@
 
 use crate::capacity::drive::{Course, links, ports};
 use crate::{BenchError, Sample, Settings};
-use longwire_assemble::Built;
+use longwire_assemble::BuiltEngine;
 use longwire_block::change::Edit;
 use longwire_block::path::LinkRef;
 use longwire_engine::{Change, Remote, Run, Target};
@@ -101,7 +101,7 @@ fn load(count: u32) -> Result<LoadedScenario, BenchError> {
     let course = course.shuffled(count);
     let ports = course.ports(None);
     let begin = Instant::now();
-    let Built { setup, layout, .. } = longwire_assemble::build(&course.plan, ports, |_| None)?;
+    let BuiltEngine { setup, layout, .. } = longwire_assemble::build(&course.plan, ports, |_| None)?;
     let build = begin.elapsed();
     let run = setup.start();
     run.remote().flow()?;

@@ -5,13 +5,14 @@ use crate::Outcome;
 use crate::foreground::{Foreground, Wiring};
 use anyhow::{Context, anyhow, ensure};
 use longwire_drivers::HostDriver;
-use longwire_lab::{Attachment, CommandRole, Interface, Namespace, abilities, keep_for, path_of};
+use longwire_lab::{
+    Attachment, CommandRole, FindError, FoundNamespace, Interface, NamespaceSelector, abilities, keep_for,
+};
 use longwire_report::shown;
 use longwire_run::real_run::RealRun;
 use longwire_run::test_hosts::{TestHosts, sweep};
 use longwire_rundir::StopSignals;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Put a link on the interface of a container, or of any namespace, that already runs
@@ -99,7 +100,7 @@ impl Args {
         if let Some(time) = more {
             self.foreground.say(&format!("round trips grow by about {}", shown::time(time.0 as f64)));
         }
-        self.foreground.wait(&run, &signals, || found.is_over(attachment));
+        self.foreground.wait(&run, &signals, || over(&found, attachment));
         if diversion.let_pass().is_ok() {
             drain(&run);
         }
@@ -134,82 +135,20 @@ fn drain(run: &RealRun) {
     }
 }
 
-/// A namespace, and how it was found.
-struct FoundNamespace {
-    name: String,
-    path: PathBuf,
-    namespace: Namespace,
-}
-
-impl FoundNamespace {
-    /// The reason why the link has to end, if any.
-    fn is_over(&self, attachment: &Attachment) -> Option<String> {
-        if !self.namespace.is_at(&self.path) {
-            return Some(format!("{} has ended", self.name));
-        }
-        (!attachment.is_there()).then(|| format!("the interface of {} is gone", self.name))
+/// The reason why the link has to end, if any.
+fn over(found: &FoundNamespace, attachment: &Attachment) -> Option<String> {
+    if !found.is_there() {
+        return Some(format!("{} has ended", found.name));
     }
+    (!attachment.is_there()).then(|| format!("the interface of {} is gone", found.name))
 }
 
 impl Target {
-    fn find(&self) -> anyhow::Result<FoundNamespace> {
-        let (name, path) = match self {
-            Self { netns: Some(netns), .. } => {
-                let is_name = netns.components().count() == 1 && !netns.has_root();
-                let path = if is_name { path_of(&netns.to_string_lossy()) } else { netns.clone() };
-                (format!("namespace {}", netns.display()), path)
-            }
-            Self { container: Some(id), .. } => (format!("container {id}"), namespace_of(process_of(id)?)),
-            Self { pid, .. } => {
-                let pid = pid.unwrap_or_default();
-                (format!("process {pid}"), namespace_of(pid))
-            }
-        };
-        ensure!(path.exists(), "there is no {name}");
-        let namespace = Namespace::at(&path).map_err(|error| anyhow!("{name}: {error}"))?;
-        Ok(FoundNamespace { name, path, namespace })
+    fn find(self) -> Result<FoundNamespace, FindError> {
+        FoundNamespace::find(&match self {
+            Self { netns: Some(netns), .. } => NamespaceSelector::Name(netns),
+            Self { container: Some(id), .. } => NamespaceSelector::Container(id),
+            Self { pid, .. } => NamespaceSelector::Process(pid.unwrap_or_default()),
+        })
     }
-}
-
-fn namespace_of(pid: u32) -> PathBuf {
-    Path::new("/proc").join(pid.to_string()).join("ns/net")
-}
-
-/// Container managers.
-const MANAGERS: [&str; 2] = ["podman", "docker"];
-
-/// The main process of a running container.
-fn process_of(id: &str) -> anyhow::Result<u32> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    ensure!(
-        id.starts_with(|c: char| c.is_ascii_alphanumeric()) && id.chars().all(plain),
-        "\"{}\" is not a container's name or ID",
-        id.escape_debug()
-    );
-    let mut said = Vec::new();
-    for manager in MANAGERS {
-        let asked =
-            Command::new(manager).args(["container", "inspect", "--format", "{{.State.Pid}}", id]).output();
-        match asked {
-            Err(error) => said.push(format!("{manager}: {error}")),
-            Ok(answer) if answer.status.success() => {
-                let text = String::from_utf8_lossy(&answer.stdout);
-                let pid: u32 = text
-                    .trim()
-                    .parse()
-                    .with_context(|| format!("{manager} says \"{}\"", text.escape_debug()))?;
-                ensure!(pid > 0, "container {id} does not run; start it first");
-                return Ok(pid);
-            }
-            Ok(answer) => {
-                let error = String::from_utf8_lossy(&answer.stderr);
-                said.push(format!("{manager}: {}", error.lines().next().unwrap_or_default()));
-            }
-        }
-    }
-    Err(anyhow!(
-        "no container {id} of this user is known ({}); of another user's, give --pid with the process that \
-         its manager shows",
-        said.join("; ")
-    ))
 }

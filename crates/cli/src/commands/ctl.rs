@@ -8,11 +8,12 @@ mod scenario;
 mod weigh;
 
 use crate::commands::lab;
-use crate::{Json, Outcome, outcome, run_text};
+use crate::{Json, Outcome, outcome};
 use elsewhere::Elsewhere;
 use longwire_control::{Client, Info, InstanceSocket, Kind, Object, RowFilter, directory};
 use longwire_report::shown::columns;
 use longwire_report::{Report, Row, cells};
+use longwire_run::report_text;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -366,7 +367,7 @@ fn stats(args: &Stats, at: &Elsewhere) -> anyhow::Result<Outcome> {
         outcome::print(&report.to_json())?;
         return Ok(Outcome::Well);
     }
-    outcome::print_with(|out| run_text::print(&report, out))?;
+    outcome::print_with(|out| report_text::write(&report, out))?;
     Ok(Outcome::Well)
 }
 

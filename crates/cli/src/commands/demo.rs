@@ -1,7 +1,7 @@
 //! `longwire demo`
 
 use crate::stop_flag::stop_flag;
-use crate::{Json, Outcome, outcome, verdict};
+use crate::{Json, Outcome, outcome};
 use longwire_demo::Mode;
 use longwire_demo::fairness::{self, FairnessDemo};
 use longwire_demo::link::{self, LinkDemo, indented_scenario};
@@ -83,11 +83,7 @@ impl Args {
         let demo = demo?;
         let outcome = outcome::print_report(&demo.report(), self.json.on)?;
         if !self.json.on {
-            outcome::print(&match demo.fidelity() {
-                Some(fidelity) if demo.is_real() => verdict::real(fidelity),
-                Some(fidelity) => verdict::simulated(fidelity),
-                None => "whether this was faithful is not known".to_owned(),
-            })?;
+            outcome::print(&demo.verdict())?;
             outcome::print(&format!("\nThe scenario was:\n{}\n{HINT}", indented_scenario()))?;
         }
         Ok(outcome)

@@ -3,12 +3,10 @@
 use crate::{Json, Outcome, outcome};
 use anyhow::ensure;
 use longwire_run::link_pattern::LinkPattern;
+use longwire_run::packet_log::printing::{COLUMNS, LineFormat};
 use longwire_run::packet_log::reading::{Entry, read};
 use longwire_run::packet_log::row::Event;
-use longwire_run::series::csv_text;
 use longwire_units::{Nanos, counted};
-use serde_json::json;
-use std::fmt::Write;
 use std::path::PathBuf;
 
 /// Print the packet log of a run
@@ -62,19 +60,6 @@ pub struct Args {
 
 /// Bytes that are printed at once.
 const AT_ONCE: usize = 64 * 1024;
-/// The columns, as in CSV and JSON.
-const COLUMNS: [&str; 10] = [
-    "time_ns",
-    "event",
-    "link",
-    "id",
-    "length",
-    "segments",
-    "reason",
-    "arrival_ns",
-    "leave_ns",
-    "queue_bytes",
-];
 
 /// Prints the text, and empties it.
 fn show(text: &mut String) -> anyhow::Result<()> {
@@ -98,13 +83,18 @@ impl Args {
             ensure!(from < to, "--from {from} is not before --to {to}");
         }
         let (mut lost, mut text) = (0, String::new());
-        if self.csv {
+        let format = match (self.csv, self.json.on) {
+            (true, _) => LineFormat::Csv,
+            (false, true) => LineFormat::Json,
+            (false, false) => LineFormat::Text,
+        };
+        if format == LineFormat::Csv {
             text = format!("{}\n", COLUMNS.join(","));
         }
         let result = read(&self.file, &mut |entry| {
             lost += if entry.event == Event::Lost { entry.id } else { 0 };
             if self.wants(&entry) {
-                self.print(&entry, &mut text)?;
+                entry.write(format, &mut text);
             }
             if text.len() > AT_ONCE {
                 show(&mut text)?;
@@ -127,48 +117,5 @@ impl Args {
             && self.id.is_none_or(|id| entry.id == id && entry.event != Event::Lost)
             && self.from.is_none_or(|from| entry.time_ns >= from.0)
             && self.to.is_none_or(|to| entry.time_ns < to.0)
-    }
-
-    fn print(&self, entry: &Entry, out: &mut String) -> std::fmt::Result {
-        let link = entry.link.as_deref();
-        let reason = entry.reason.as_deref();
-        let Entry { time_ns, event, id, length, segments, arrival_ns, leave_ns, queue_bytes, .. } = *entry;
-        if self.json.on {
-            let row = json!({
-                "time_ns": time_ns, "event": event.name(), "link": link, "id": id, "length": length,
-                "segments": segments, "reason": reason, "arrival_ns": arrival_ns, "leave_ns": leave_ns,
-                "queue_bytes": queue_bytes,
-            });
-            return writeln!(out, "{row}");
-        }
-        if self.csv {
-            let time = |time: Option<u64>| time.map(|time| time.to_string()).unwrap_or_default();
-            let (link, reason) = (csv_text(link.unwrap_or_default()), csv_text(reason.unwrap_or_default()));
-            let (arrival, leave) = (time(arrival_ns), time(leave_ns));
-            let event = event.name();
-            return writeln!(
-                out,
-                "{time_ns},{event},{link},{id},{length},{segments},{reason},{arrival},{leave},{queue_bytes}"
-            );
-        }
-        let (seconds, nanos) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
-        if event == Event::Lost {
-            return writeln!(out, "{seconds}.{nanos:09} lost   {} before this", counted(id, "event"));
-        }
-        let link = link.unwrap_or("-");
-        write!(out, "{seconds}.{nanos:09} {:6} {link:12} #{id} {length} B", event.name())?;
-        if segments > 1 {
-            write!(out, " in {segments} segments")?;
-        }
-        if event == Event::Arrive && queue_bytes > 0 {
-            write!(out, ", {queue_bytes} B in the queue")?;
-        }
-        if let Some(reason) = reason {
-            write!(out, ", {reason}")?;
-        }
-        if let (Event::Leave, Some(arrival)) = (event, arrival_ns) {
-            write!(out, ", after {}", Nanos(time_ns.saturating_sub(arrival)))?;
-        }
-        writeln!(out)
     }
 }

@@ -3,8 +3,9 @@
 use crate::key_args::KeyArgs;
 use crate::outcome::print_with;
 use crate::{Json, Outcome, outcome};
-use anyhow::{Context, bail, ensure};
-use longwire_nesp::{Item, Items, Key, Kind, MOST_NAME, MOST_TEXT, Operation, PORT};
+use anyhow::{Context, anyhow, bail, ensure};
+use longwire_nesp::text::{changes, object, setting};
+use longwire_nesp::{Item, Items, Key, Operation, PORT};
 use longwire_report::{Report, Row, cells};
 use longwire_run::nesp_client::NespClient;
 use longwire_rundir::read_key_file;
@@ -184,31 +185,6 @@ impl Args {
     }
 }
 
-/// Parses an object: a link unless it has a prefix.
-fn object(text: &str) -> Item<'static> {
-    let named = text.split_once(':').and_then(|(word, name)| {
-        let kind = Kind::ALL.into_iter().find(|kind| kind.word() == word)?;
-        Some((kind, name))
-    });
-    let (kind, name) = named.unwrap_or((Kind::Link, text));
-    Item::Object(kind, name.to_owned().into())
-}
-
-fn setting(text: &str) -> anyhow::Result<Item<'static>> {
-    let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-        bail!("\"{text}\" is not a setting; write KEY=VALUE, such as rate=5mbit");
-    };
-    let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
-    // A longer name would be truncated, and mean something else.
-    ensure!(name.len() <= MOST_NAME, "the name of a setting has at most {MOST_NAME} bytes");
-    ensure!(
-        value.len() <= MOST_TEXT,
-        "{name}: a value has at most {MOST_TEXT} bytes, this one {}",
-        value.len()
-    );
-    Ok(Item::Setting(name.into(), value.into()))
-}
-
 /// Reads the changes of a file.
 fn read_changes(file: &Path) -> anyhow::Result<Items<'static>> {
     let mut text = String::new();
@@ -217,19 +193,10 @@ fn read_changes(file: &Path) -> anyhow::Result<Items<'static>> {
     } else {
         std::fs::File::open(file).and_then(|mut file| file.read_to_string(&mut text))
     };
-    read.with_context(|| format!("can't read {}", file.display()))?;
-    let mut items = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
-        let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
-        let Some(first) = words.next() else { continue };
-        items.push(object(first));
-        let before = items.len();
-        for word in words {
-            items.push(setting(word).with_context(|| format!("{}, line {number}", file.display()))?);
-        }
-        ensure!(items.len() > before, "{}, line {number}: {first} has no settings", file.display());
-    }
-    ensure!(!items.is_empty(), "{} has no changes", file.display());
+    let file = file.display();
+    read.with_context(|| format!("can't read {file}"))?;
+    let items = changes(&text).map_err(|error| anyhow!("{file}, {error}"))?;
+    ensure!(!items.is_empty(), "{file} has no changes");
     Ok(items)
 }
 
@@ -262,15 +229,7 @@ impl Reach {
 impl List {
     fn run(self) -> anyhow::Result<Outcome> {
         let mut exchange = self.reach.begin()?;
-        let mut all = exchange.all(Operation::List, &[])?;
-        if self.settings {
-            let objects = std::mem::take(&mut all);
-            for item in objects {
-                let named = exchange.all(Operation::Get, std::slice::from_ref(&item))?;
-                // An object without settings is shown too.
-                all.extend(if named.is_empty() { vec![item] } else { named });
-            }
-        }
+        let all = if self.settings { exchange.settings()? } else { exchange.all(Operation::List, &[])? };
         show("nesp list", &all, self.reach.json)
     }
 }
@@ -327,19 +286,5 @@ mod tests {
             assert_eq!(udp_address(text).map(|address| address.to_string()), Ok(wanted.into()));
         }
         assert!(udp_address("nobody").is_err());
-    }
-
-    #[test]
-    fn objects_and_settings_are_read() {
-        assert_eq!(object("up.forward"), Item::Object(Kind::Link, "up.forward".into()));
-        assert_eq!(object("medium:cell"), Item::Object(Kind::Medium, "cell".into()));
-        assert_eq!(object("a:b"), Item::Object(Kind::Link, "a:b".into()));
-        assert_eq!(setting("queue=50 ms").unwrap(), Item::Setting("queue".into(), "50 ms".into()));
-        assert_eq!(setting("loss=").unwrap(), Item::Setting("loss".into(), "".into()));
-        assert!(setting("rate").is_err() && setting("=5").is_err());
-        assert_eq!(object("forwarder:west/seen"), Item::Object(Kind::Forwarder, "west/seen".into()));
-        assert!(setting(&format!("data={}", "0".repeat(1000))).is_ok());
-        let error = setting(&format!("data={}", "0".repeat(1001))).unwrap_err().to_string();
-        assert_eq!(error, "data: a value has at most 1000 bytes, this one 1001");
     }
 }

@@ -1,19 +1,20 @@
 //! `longwire run`
 
 use crate::foreground::run_time;
-use crate::live_lines::LiveLines;
 use crate::progress::Progress;
 use crate::record_args::RecordArgs;
-use crate::{Json, Outcome, outcome, run_text};
+use crate::{Json, Outcome, outcome};
 use anyhow::Context;
 use longwire_control::{Instance, WebAddress};
 use longwire_lab::{CommandRole, has_reader, keep_for};
 use longwire_run::comparison::{StartSetting, with_settings};
 use longwire_run::fitted::fit_pool;
+use longwire_run::live_lines::LiveLines;
 use longwire_run::objects::sources::why_silent;
 use longwire_run::port_files::{PortFile, PortFiles};
 use longwire_run::real_run::{RealOptions, RealRun, instance_name};
-use longwire_run::records::Recorded;
+use longwire_run::records::RecordSummary;
+use longwire_run::report_text;
 use longwire_run::run_report::ReportInput;
 use longwire_run::test_hosts::{TestHosts, gain_privileges};
 use longwire_run::virtual_run::simulate;
@@ -211,7 +212,7 @@ impl Args {
                 return;
             }
             if !self.quiet {
-                lines.refresh(run.instance());
+                lines.refresh(run.instance()).iter().for_each(|line| outcome::note(line));
             }
         }
     }
@@ -244,7 +245,7 @@ impl Args {
         }
     }
 
-    fn finish(&self, ran: &ReportInput<'_>, recorded: &Recorded) -> anyhow::Result<Outcome> {
+    fn finish(&self, ran: &ReportInput<'_>, recorded: &RecordSummary) -> anyhow::Result<Outcome> {
         let mut report = ran.report();
         recorded.fields().into_iter().for_each(|(name, value)| report.set(name, value));
         let faithful = ran.counted.fidelity.as_ref().is_none_or(|fidelity| fidelity.faithful);
@@ -254,7 +255,7 @@ impl Args {
         if self.json.on {
             return outcome::print_report(&report, true);
         }
-        outcome::print_with(|out| run_text::print(&report, out))?;
+        outcome::print_with(|out| report_text::write(&report, out))?;
         recorded.sentences().iter().for_each(|sentence| outcome::note(sentence));
         Ok(Outcome::of(report.pass))
     }

@@ -3,6 +3,7 @@
 
 pub mod halves;
 pub mod lab;
+pub mod places;
 pub mod service;
 pub mod started;
 

@@ -2,9 +2,9 @@
 
 use longwire_control::{
     Bounds, Comparison, EventPage, EventQuery, Instance, Kind, LoggedEvent, Object, ObjectDifference,
-    ObjectQuery, PoolUse, ProgramRequest, Quantity, RefusedDifference, RewireRequest, Rewired, RewiredObject,
-    RoutePage, ScenarioRequest, SetError, Settable, SettingDifference, Summary, Topology, TopologyLink,
-    TopologyNode,
+    ObjectQuery, PoolUse, ProgramRequest, Quantity, RefusedDifference, RewireRequest, RewireResponse,
+    RewiredObject, RoutePage, ScenarioRequest, SetError, Settable, SettingDifference, Summary, Topology,
+    TopologyLink, TopologyNode,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -199,13 +199,13 @@ impl Instance for Fake {
         Ok(comparison)
     }
 
-    fn rewire(&self, ask: &RewireRequest) -> Result<Rewired, SetError> {
+    fn rewire(&self, ask: &RewireRequest) -> Result<RewireResponse, SetError> {
         let link = |name: &str| RewiredObject { kind: "link".into(), name: name.into() };
         match ask.remove.first() {
             Some(name) if !LINKS.contains(&&**name) => {
                 Err(SetError::Refused(format!("no [[link]] is called \"{name}\"")))
             }
-            _ => Ok(Rewired {
+            _ => Ok(RewireResponse {
                 added: ask.add.lines().map(link).collect(),
                 removed: ask.remove.iter().map(|name| link(name)).collect(),
             }),

@@ -29,7 +29,7 @@ pub mod udp;
 
 pub use control::{DEFAULT_PORT, Receiver};
 pub use header::HEADER_BYTES;
-pub use server::{Outcome, Server, Session};
+pub use server::{Server, Session, SessionOutcome};
 pub use spread::{Distribution, Spread};
 pub use tally::{Arrival, LossRuns, Tally, UdpReception};
 

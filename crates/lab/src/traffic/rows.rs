@@ -3,10 +3,11 @@
 use super::bulk::BulkResult;
 use super::ping::PingResult;
 use super::request::RequestResult;
+use super::server::{Session, SessionOutcome};
 use super::spread::Distribution;
 use super::tally::UdpReception;
 use super::udp::{SendingRate, UdpResult};
-use longwire_report::Row;
+use longwire_report::{Report, Row};
 use longwire_units::counted;
 
 impl Distribution {
@@ -79,6 +80,50 @@ impl UdpResult {
         rows.push(reordered.extra("by_at_most", seen.reordered_by_at_most));
         rows.push(Row::new("duplicates", "packets").measured(seen.duplicates));
         rows
+    }
+}
+
+impl Session {
+    /// The report on what came from this sender.
+    pub fn report(&self) -> Report {
+        let mut report = Report::new("traffic receive").with("peer", self.peer.to_string());
+        let rate = |name: &str, rate: Option<f64>| rate.map(|rate| Row::new(name, "bit/s").measured(rate));
+        match &self.outcome {
+            Ok(SessionOutcome::Udp(seen)) => {
+                report.push(Row::new("received", "packets").measured(seen.received));
+                report.push(Row::new("lost", "packets").measured(seen.lost));
+                report.extend(rate("received rate", seen.rate_bits_per_second));
+                report.extend(seen.delay_row());
+            }
+            Ok(SessionOutcome::Bulk(seen)) => {
+                report.push(Row::new("received", "bytes").measured(seen.bytes));
+                report.extend(rate("goodput", seen.goodput_bits_per_second));
+            }
+            Ok(SessionOutcome::Requests(answered)) => {
+                report.push(Row::new("answered", "requests").measured(*answered));
+            }
+            Err(error) => report.fail(error.to_string()),
+        }
+        report
+    }
+
+    /// The same in a few words.
+    pub fn summary(&self) -> String {
+        let rate = |rate: Option<f64>| match rate {
+            Some(rate) => format!(", {:.3} Mbit/s", rate / 1e6),
+            None => String::new(),
+        };
+        match &self.outcome {
+            Ok(SessionOutcome::Udp(seen)) => {
+                let received = counted(seen.received, "packet");
+                format!("UDP, {received}, {} lost{}", seen.lost, rate(seen.rate_bits_per_second))
+            }
+            Ok(SessionOutcome::Bulk(seen)) => {
+                format!("TCP, {}{}", counted(seen.bytes, "byte"), rate(seen.goodput_bits_per_second))
+            }
+            Ok(SessionOutcome::Requests(answered)) => format!("{} answered", counted(*answered, "request")),
+            Err(error) => format!("failed: {error}"),
+        }
     }
 }
 

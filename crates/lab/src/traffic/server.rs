@@ -25,12 +25,12 @@ pub struct Session {
     /// The peer.
     pub peer: SocketAddr,
     /// Its result, or why it failed.
-    pub outcome: Result<Outcome, Error>,
+    pub outcome: Result<SessionOutcome, Error>,
 }
 
 /// The result of a measurement, as reported to the sender.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum SessionOutcome {
     /// A UDP stream.
     Udp(Box<UdpReception>),
     /// A bulk transfer.
@@ -97,13 +97,13 @@ impl Server {
     }
 }
 
-fn session(stream: TcpStream, stopped: &dyn Fn() -> bool) -> Result<Outcome, Error> {
+fn session(stream: TcpStream, stopped: &dyn Fn() -> bool) -> Result<SessionOutcome, Error> {
     let mut control = Control::new(stream, SENDER_LINE)?;
     let outcome = control.hello(HELLO).and_then(|hello| receive(&mut control, &hello, stopped));
     let answer = match &outcome {
-        Ok(Outcome::Udp(reception)) => Answer::Udp(reception.clone()),
-        Ok(Outcome::Bulk(reception)) => Answer::Bulk(reception.clone()),
-        Ok(Outcome::Requests(answered)) => Answer::Request(*answered),
+        Ok(SessionOutcome::Udp(reception)) => Answer::Udp(reception.clone()),
+        Ok(SessionOutcome::Bulk(reception)) => Answer::Bulk(reception.clone()),
+        Ok(SessionOutcome::Requests(answered)) => Answer::Request(*answered),
         Err(error) => Answer::Refused(error.to_string()),
     };
     let told = control.write(&answer);
@@ -111,20 +111,26 @@ fn session(stream: TcpStream, stopped: &dyn Fn() -> bool) -> Result<Outcome, Err
     outcome.and_then(|outcome| told.map(|()| outcome))
 }
 
-fn receive(control: &mut Control, hello: &Hello, stopped: &dyn Fn() -> bool) -> Result<Outcome, Error> {
+fn receive(
+    control: &mut Control,
+    hello: &Hello,
+    stopped: &dyn Fn() -> bool,
+) -> Result<SessionOutcome, Error> {
     let shared_clock = hello.clock.same_as(&ClockId::this());
     match &hello.test {
         Test::Udp(offer) => {
             offer.check()?;
-            offer.receive(control, shared_clock, stopped).map(|reception| Outcome::Udp(Box::new(reception)))
+            offer
+                .receive(control, shared_clock, stopped)
+                .map(|reception| SessionOutcome::Udp(Box::new(reception)))
         }
         Test::Bulk(offer) => {
             offer.check()?;
-            offer.receive(control, stopped).map(Outcome::Bulk)
+            offer.receive(control, stopped).map(SessionOutcome::Bulk)
         }
         Test::Request(offer) => {
             offer.check()?;
-            offer.answer(control, stopped).map(Outcome::Requests)
+            offer.answer(control, stopped).map(SessionOutcome::Requests)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::bulk::{self, Bulk};
 use super::request::{self, Requests, Transport};
-use super::server::Outcome;
+use super::server::SessionOutcome;
 use super::udp::{self, SendingRate, UdpStream};
 use super::*;
 use std::io::{self, BufRead, BufReader, Write};
@@ -49,7 +49,7 @@ fn udp_arrives_whole_on_loopback() {
     // 146 bytes at layer Ethernet; a sender that was held up catches up at twice its rate.
     let rate = result.sent_bits_per_second.unwrap();
     assert!(rate > 0.0 && rate < 146.0 * 8.0 * 10_000.0 * 2.5, "{rate}");
-    let Ok(Outcome::Udp(told)) = &sessions[0].outcome else { panic!("{sessions:?}") };
+    let Ok(SessionOutcome::Udp(told)) = &sessions[0].outcome else { panic!("{sessions:?}") };
     assert_eq!((told.unique, told.span_ns), (seen.unique, seen.span_ns));
     let rows = result.rows();
     let loss = rows.iter().find(|row| row.name == "loss").unwrap();
@@ -194,7 +194,9 @@ fn tcp_delivers_every_byte() {
         assert_eq!(result.reception.intervals.iter().sum::<u64>(), 3_000_001);
         assert_eq!(result.congestion, "reno");
         assert!(result.rtt.is_some() && result.min_rtt_ns.is_some());
-        let Ok(Outcome::Bulk(reported)) = &sessions[0].outcome else { panic!("{:?}", sessions[0].outcome) };
+        let Ok(SessionOutcome::Bulk(reported)) = &sessions[0].outcome else {
+            panic!("{:?}", sessions[0].outcome)
+        };
         assert_eq!(reported.intervals, result.reception.intervals);
     }
 }
@@ -237,7 +239,7 @@ fn requests_are_answered() {
                 with_server(|receiver| request::send(&receiver, &asked, &mut quiet).unwrap());
             assert_eq!((result.sent, result.completed, result.answered), (300, 300, 300), "{asked:?}");
             assert_eq!((result.lost, result.stray, result.latency.unwrap().count), (0, 0, 300));
-            assert!(matches!(sessions[0].outcome, Ok(Outcome::Requests(300))));
+            assert!(matches!(sessions[0].outcome, Ok(SessionOutcome::Requests(300))));
         }
     }
 }
@@ -415,7 +417,7 @@ fn other_addresses_are_not_answered() {
         control.write_all(b"{\"sent\":1}\n").unwrap();
         lines.read_line(&mut String::new()).unwrap();
     });
-    assert!(matches!(sessions[0].outcome, Ok(Outcome::Requests(1))), "{sessions:?}");
+    assert!(matches!(sessions[0].outcome, Ok(SessionOutcome::Requests(1))), "{sessions:?}");
 }
 
 #[test]

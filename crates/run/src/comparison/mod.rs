@@ -22,7 +22,8 @@ use crate::running_state::RunningState;
 use blocks::{ChangedLater, ObjectEdits};
 use longwire_assemble::{FixedDifference, are_joined_alike, fixed_differences, is_at_start, tolerance};
 use longwire_control::{
-    Comparison, Kind, ObjectDifference, RefusedDifference, Rewired, RewiredObject, ScenarioRequest, SetError,
+    Comparison, Kind, ObjectDifference, RefusedDifference, RewireResponse, RewiredObject, ScenarioRequest,
+    SetError,
 };
 use longwire_engine::Remote;
 use longwire_scenario::{Plan, ScenarioError, advanced, staged_sections};
@@ -178,7 +179,7 @@ impl Running<'_> {
         }
         let fixed = fixed.into_iter();
         let refused = fixed.map(|fixed| RefusedDifference { what: fixed.what, reason: fixed.reason });
-        let Rewired { added, removed } = objects_between(&base.plan, &wanted.plan);
+        let RewireResponse { added, removed } = objects_between(&base.plan, &wanted.plan);
         let mut shown = Comparison { added, removed, refused: refused.collect(), ..Comparison::default() };
         let mut rewiring = None;
         if shown.refused.is_empty() && !are_joined_alike(&base.plan, &wanted.plan) {

@@ -2,12 +2,13 @@
 //!
 //! Each worker has a recorder, which sends rows through a bounded ring (`ring`) to one thread, which writes
 //! them to a file ([`mod@file`]). In real time the packet path never waits: events without room in the ring
-//! are counted. [`reading`] reads both formats.
+//! are counted. [`reading`] reads both formats, [`printing`] prints entries.
 
 pub mod binary;
 pub mod file;
 pub mod links;
 pub mod pcapng;
+pub mod printing;
 pub mod reading;
 mod recorder;
 mod ring;

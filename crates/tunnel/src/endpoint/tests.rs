@@ -65,10 +65,10 @@ impl World {
     fn deliver(&mut self, to: usize, mut message: Vec<u8>) -> Option<Message> {
         let at = self.clock(to);
         match self.ends[to].receive(&mut message, at) {
-            Received::Nothing => None,
-            Received::Reply(reply) => Some(reply),
-            Received::Probe(probe) => self.ends[to].echo(probe, at),
-            Received::Frame { stamp, frame } => {
+            MessageEvent::Nothing => None,
+            MessageEvent::Reply(reply) => Some(reply),
+            MessageEvent::Probe(probe) => self.ends[to].echo(probe, at),
+            MessageEvent::Frame { stamp, frame } => {
                 self.came.push((to, stamp.map(|stamp| stamp - self.ahead[to]), frame.to_vec()));
                 None
             }
@@ -200,11 +200,11 @@ fn another_version_is_named() {
     let mut end = Endpoint::new(key(), [1; 32]);
     let signed = [b'L', b'T', VERSION + 1, 1, 0, 0, 0, 0, 9, 9, 9, 9];
     let mut hello = [&signed[..], &key().derive(&[b"LWT hello"]).tag(&signed)].concat();
-    assert_eq!(end.receive(&mut hello, 5), Received::Nothing);
+    assert_eq!(end.receive(&mut hello, 5), MessageEvent::Nothing);
     let status = end.status(5);
     assert_eq!((status.other_version, status.counters.other_version), (Some(VERSION + 1), 1));
     hello[2] = VERSION + 2;
-    assert_eq!(end.receive(&mut hello, 6), Received::Nothing);
+    assert_eq!(end.receive(&mut hello, 6), MessageEvent::Nothing);
     assert_eq!(end.status(6).other_version, Some(VERSION + 1), "a forged version is not believed");
 }
 
@@ -212,7 +212,7 @@ fn another_version_is_named() {
 fn an_end_does_not_talk_to_itself() {
     let mut end = Endpoint::new(key(), [1; 32]);
     let mut hello = end.due(0).unwrap();
-    assert_eq!(end.receive(hello.as_mut_slice(), 5), Received::Nothing);
+    assert_eq!(end.receive(hello.as_mut_slice(), 5), MessageEvent::Nothing);
     assert_eq!(end.status(5).counters, Counters { replayed: 1, ..Counters::default() });
 }
 

@@ -1,7 +1,7 @@
 //! Arbitrary bytes as messages to an end: as they are, and changing authentic ones.
 
 use longwire_nesp::Key;
-use longwire_tunnel::{Endpoint, Message, OVERHEAD, Received};
+use longwire_tunnel::{Endpoint, Message, MessageEvent, OVERHEAD};
 use std::collections::VecDeque;
 
 fn key() -> Key {
@@ -19,9 +19,9 @@ fn settle(ends: &mut [Endpoint; 2], now: u64) {
     while let Some((to, message)) = waiting.pop_front() {
         let mut bytes = message.as_slice().to_vec();
         let reply = match ends[to].receive(&mut bytes, now) {
-            Received::Reply(reply) => Some(reply),
-            Received::Probe(probe) => ends[to].echo(probe, now),
-            Received::Nothing | Received::Frame { .. } => None,
+            MessageEvent::Reply(reply) => Some(reply),
+            MessageEvent::Probe(probe) => ends[to].echo(probe, now),
+            MessageEvent::Nothing | MessageEvent::Frame { .. } => None,
         };
         waiting.extend(reply.map(|reply| (1 - to, reply)));
     }
@@ -33,7 +33,11 @@ pub fn run(bytes: &[u8]) {
     let mut ends = [Endpoint::new(key(), [1; 32]), Endpoint::new(key(), [2; 32])];
     let mut now = 1;
     let stranger = |end: &mut Endpoint, now| {
-        assert_eq!(end.receive(&mut bytes.to_vec(), now), Received::Nothing, "a stranger is not answered");
+        assert_eq!(
+            end.receive(&mut bytes.to_vec(), now),
+            MessageEvent::Nothing,
+            "a stranger is not answered"
+        );
     };
     stranger(&mut ends[0], now);
     for _ in 0..10 {
@@ -54,14 +58,14 @@ pub fn run(bytes: &[u8]) {
             None => changed.truncate(usize::from(bits) % message.len()),
         }
         if changed != message {
-            assert_eq!(ends[1].receive(&mut changed, now), Received::Nothing);
+            assert_eq!(ends[1].receive(&mut changed, now), MessageEvent::Nothing);
         }
         let mut again = message;
-        let Received::Frame { stamp, frame: came } = ends[1].receive(&mut message, now) else {
+        let MessageEvent::Frame { stamp, frame: came } = ends[1].receive(&mut message, now) else {
             panic!("the true message is taken");
         };
         assert!(came == frame && stamp.is_some());
-        assert_eq!(ends[1].receive(&mut again, now), Received::Nothing, "a message is taken once");
+        assert_eq!(ends[1].receive(&mut again, now), MessageEvent::Nothing, "a message is taken once");
     }
     let counted = ends[1].status(now).counters;
     assert_eq!((counted.lost, counted.reordered, counted.sessions), (0, 0, 1));

@@ -4,7 +4,7 @@ use super::Setting;
 use super::elsewhere::Elsewhere;
 use crate::{Json, Outcome, outcome};
 use anyhow::{Context, ensure};
-use longwire_control::{RewireRequest, Rewired, RewiredObject, section};
+use longwire_control::{RewireRequest, RewireResponse, RewiredObject, section};
 use longwire_report::{Report, Row};
 use longwire_scenario::read_text;
 use std::path::PathBuf;
@@ -98,7 +98,7 @@ impl Args {
 }
 
 /// Reports what was added and removed.
-pub(super) fn tell(command: &str, done: &Rewired, json: Json) -> anyhow::Result<Outcome> {
+pub(super) fn tell(command: &str, done: &RewireResponse, json: Json) -> anyhow::Result<Outcome> {
     let mut report = Report::new(command);
     for (names, what) in [(&done.removed, "removed"), (&done.added, "added")] {
         for RewiredObject { kind, name } in names {

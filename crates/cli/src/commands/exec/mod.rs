@@ -5,7 +5,7 @@ mod outputs;
 mod serve;
 
 use crate::record_args::RecordArgs;
-use crate::{Outcome, json, outcome, verdict};
+use crate::{Outcome, json, outcome};
 use anyhow::{Context, ensure};
 use link::LinkArgs;
 use longwire_drivers::HostDriver;
@@ -18,6 +18,7 @@ use longwire_report::shown;
 use longwire_run::fitted::fit_pool;
 use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
 use longwire_run::test_hosts::{TestHosts, wiring};
+use longwire_run::verdict;
 use serve::Services;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};

@@ -2,11 +2,12 @@
 
 use super::{LabEntry, find, labs, unknown};
 use crate::outcome::{print_report, print_with};
-use crate::{Json, Outcome, outcome, run_text};
+use crate::{Json, Outcome, outcome};
 use anyhow::ensure;
 use longwire_control::Client;
 use longwire_lab::Lab;
 use longwire_report::{Report, Row};
+use longwire_run::report_text;
 use longwire_run::test_hosts::{log_of, remove_log};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -97,7 +98,7 @@ impl EndedLab {
     pub(crate) fn print(&self) -> anyhow::Result<()> {
         print_with(|out| {
             out.write_all(self.words.text.as_bytes())?;
-            self.words.report.iter().try_for_each(|report| run_text::print(report, out))
+            self.words.report.iter().try_for_each(|report| report_text::write(report, out))
         })?;
         if self.by_itself { Ok(()) } else { outcome::print(&format!("lab {} is down", self.name)) }
     }

@@ -1,10 +1,9 @@
 //! `longwire sweep plan`
 
 use crate::{Json, Outcome, outcome};
+use longwire_report::Report;
 use longwire_report::shown::columns;
-use longwire_report::{Report, Row};
 use longwire_sweep::{Sweep, Task};
-use serde_json::{Map, Value};
 use std::path::PathBuf;
 
 /// List the tasks of a sweep, and check it
@@ -43,26 +42,13 @@ impl Args {
                 .with("sweep", sweep.fingerprint())
                 .with("tasks", sweep.count())
                 .with("for_ns", sweep.time().map(|time| time.0));
-            report.extend(tasks.map(|task| row(&task)));
+            report.extend(tasks.map(|task| task.row()));
             return outcome::print_report(&report, true);
         }
         let head = ["task"].into_iter().chain(sweep.axes()).chain(["seed"]);
         let head: Vec<String> = head.map(String::from).collect();
-        let lines: Vec<_> = std::iter::once(head).chain(tasks.map(cells)).collect();
+        let lines: Vec<_> = std::iter::once(head).chain(tasks.map(Task::cells)).collect();
         outcome::print(&columns(&lines).join("\n"))?;
         Ok(Outcome::Well)
     }
-}
-
-fn row(task: &Task) -> Row {
-    let settings = task.settings.iter().map(|one| (one.target.clone(), Value::from(one.value.as_str())));
-    Row::new(format!("task {}", task.number), "")
-        .extra("task", task.number)
-        .extra("settings", settings.collect::<Map<_, _>>())
-        .extra("seed", task.seed)
-}
-
-fn cells(task: Task) -> Vec<String> {
-    let values = task.settings.into_iter().map(|setting| setting.value);
-    std::iter::once(task.number.to_string()).chain(values).chain([task.seed.to_string()]).collect()
 }

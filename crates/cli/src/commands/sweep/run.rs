@@ -3,17 +3,14 @@
 use crate::progress::Progress;
 use crate::{Json, Outcome, outcome};
 use anyhow::{Context, anyhow};
-use longwire_report::{Report, Row};
-use longwire_sweep::{Line, RowFile, Selection, Sweep, run_in_order};
+use longwire_sweep::{Line, RowFile, Selection, Sweep, TaskOutcomes, run_in_order};
 use std::io::{IsTerminal, Write};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Time before progress is shown.
 const SILENCE: Duration = Duration::from_secs(2);
-/// Most failed tasks that a summary names.
-const MOST_NAMED: usize = 10;
 
 /// Run the tasks of a sweep, and write a row of results for each
 ///
@@ -55,13 +52,6 @@ pub struct Args {
     json: Json,
 }
 
-/// The numbers of the tasks that have been run.
-#[derive(Default)]
-struct Ran {
-    well: usize,
-    failed: Vec<(u64, String)>,
-}
-
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
         let sweep = Sweep::load(&self.file)?;
@@ -80,31 +70,28 @@ impl Args {
             }
             tasks.retain(|task| !file.has(*task));
         }
-        let before = wanted - tasks.len();
-        let ran = self.run_tasks(&sweep, &tasks, |line| match &mut file {
+        let mut outcomes = TaskOutcomes::after(wanted - tasks.len());
+        self.run_tasks(&sweep, &tasks, &mut outcomes, |line| match &mut file {
             Some(file) => file.append(line),
             None => print(line),
         })?;
-        let outcome = Outcome::of(ran.failed.is_empty());
-        match &self.output {
-            None => Ok(outcome),
-            Some(output) if self.json.on => {
-                outcome::print_report(&report(&sweep, (wanted, before), &ran, output), true)
+        if let Some(output) = self.output.map(|output| output.display().to_string()) {
+            if self.json.on {
+                return outcome::print_report(&outcomes.report(&sweep, &output), true);
             }
-            Some(output) => {
-                summarize(before, &ran, output)?;
-                Ok(outcome)
-            }
+            outcome::print(&outcomes.lines(&output).join("\n"))?;
         }
+        Ok(Outcome::of(outcomes.failed() == 0))
     }
 
-    /// Runs tasks, and gives their rows to `take` in order.
+    /// Runs tasks, gives their rows to `take` in order, and counts them.
     fn run_tasks(
         &self,
         sweep: &Sweep,
         tasks: &[u64],
+        outcomes: &mut TaskOutcomes,
         mut take: impl FnMut(&Line) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Ran> {
+    ) -> anyhow::Result<()> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let jobs = self.jobs.map_or(processors, usize::from);
         let all = tasks.len();
@@ -112,22 +99,21 @@ impl Args {
         let begin = Instant::now();
         // A line for each tenth, where lines are not redrawn.
         let step = if std::io::stderr().is_terminal() { 1 } else { all.div_ceil(10) };
-        let (mut ran, mut count) = (Ran::default(), 0);
-        let work = |task: u64| sweep.run(task);
-        run_in_order(tasks, jobs, work, |line| {
-            take(&line)?;
-            match line.failure() {
-                Some(why) => ran.failed.push((line.task().unwrap_or_default(), why.into())),
-                None => ran.well += 1,
-            }
-            count += 1;
-            let is_due = count % step == 0 && begin.elapsed() >= SILENCE;
-            if let Some(progress) = progress.as_ref().filter(|_| is_due) {
-                progress.say(format!("{count} of {all} tasks, {} failed", ran.failed.len()));
-            }
-            Ok::<_, anyhow::Error>(())
-        })?;
-        Ok(ran)
+        run_in_order(
+            tasks,
+            jobs,
+            |task| sweep.run(task),
+            |line| {
+                take(&line)?;
+                outcomes.add(&line);
+                let count = outcomes.ran();
+                let is_due = count % step == 0 && begin.elapsed() >= SILENCE;
+                if let Some(progress) = progress.as_ref().filter(|_| is_due) {
+                    progress.say(format!("{count} of {all} tasks, {} failed", outcomes.failed()));
+                }
+                Ok(())
+            },
+        )
     }
 }
 
@@ -136,34 +122,4 @@ fn print(line: &Line) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(line.to_json().as_bytes())?;
     out.flush().context("printing a row")
-}
-
-fn report(sweep: &Sweep, (wanted, before): (usize, usize), ran: &Ran, output: &Path) -> Report {
-    let mut report = Report::new("sweep run")
-        .with("scenario", sweep.plan().file.as_str())
-        .with("sweep", sweep.fingerprint())
-        .with("output", output.display().to_string())
-        .with("tasks", wanted)
-        .with("done_before", before)
-        .with("ran", ran.well + ran.failed.len())
-        .with("failed", ran.failed.len());
-    report.extend(ran.failed.iter().map(|(task, why)| {
-        Row::new(format!("task {task}"), "").extra("task", *task).judged(false).note(why.as_str())
-    }));
-    report
-}
-
-fn summarize(before: usize, ran: &Ran, output: &Path) -> anyhow::Result<()> {
-    let done = ran.well + ran.failed.len();
-    let known = if before > 0 { format!(", {before} had been run before") } else { String::new() };
-    let tasks = if done == 1 { "task" } else { "tasks" };
-    let failed = ran.failed.len();
-    outcome::print(&format!("{}: {done} {tasks} run, {failed} failed{known}", output.display()))?;
-    for (task, why) in ran.failed.iter().take(MOST_NAMED) {
-        outcome::print(&format!("  task {task}: {why}"))?;
-    }
-    if failed > MOST_NAMED {
-        outcome::print(&format!("  and {} more; the column error says why", failed - MOST_NAMED))?;
-    }
-    Ok(())
 }

@@ -2,9 +2,7 @@
 
 use crate::stop_flag::stop_flag;
 use crate::{Json, Outcome, outcome};
-use longwire_lab::traffic::{DEFAULT_PORT, Outcome as Received, Server, Session};
-use longwire_report::{Report, Row};
-use longwire_units::counted;
+use longwire_lab::traffic::{DEFAULT_PORT, Server, Session};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Receive from one sender after another, until interrupted
@@ -58,48 +56,8 @@ impl Args {
 
     fn tell(&self, session: &Session) -> anyhow::Result<()> {
         if self.json.on {
-            return outcome::print(&serde_json::to_string(&report(session))?);
+            return outcome::print(&serde_json::to_string(&session.report())?);
         }
-        outcome::print(&format!("{}: {}", session.peer, in_words(session)))
-    }
-}
-
-fn report(session: &Session) -> Report {
-    let mut report = Report::new("traffic receive").with("peer", session.peer.to_string());
-    match &session.outcome {
-        Ok(Received::Udp(seen)) => {
-            report.push(Row::new("received", "packets").measured(seen.received));
-            report.push(Row::new("lost", "packets").measured(seen.lost));
-            report.extend(
-                seen.rate_bits_per_second.map(|rate| Row::new("received rate", "bit/s").measured(rate)),
-            );
-            report.extend(seen.delay_row());
-        }
-        Ok(Received::Bulk(seen)) => {
-            report.push(Row::new("received", "bytes").measured(seen.bytes));
-            report
-                .extend(seen.goodput_bits_per_second.map(|rate| Row::new("goodput", "bit/s").measured(rate)));
-        }
-        Ok(Received::Requests(answered)) => report.push(Row::new("answered", "requests").measured(*answered)),
-        Err(error) => report.fail(error.to_string()),
-    }
-    report
-}
-
-fn in_words(session: &Session) -> String {
-    let rate = |rate: Option<f64>| match rate {
-        Some(rate) => format!(", {:.3} Mbit/s", rate / 1e6),
-        None => String::new(),
-    };
-    match &session.outcome {
-        Ok(Received::Udp(seen)) => {
-            let received = counted(seen.received, "packet");
-            format!("UDP, {received}, {} lost{}", seen.lost, rate(seen.rate_bits_per_second))
-        }
-        Ok(Received::Bulk(seen)) => {
-            format!("TCP, {}{}", counted(seen.bytes, "byte"), rate(seen.goodput_bits_per_second))
-        }
-        Ok(Received::Requests(answered)) => format!("{} answered", counted(*answered, "request")),
-        Err(error) => format!("failed: {error}"),
+        outcome::print(&format!("{}: {}", session.peer, session.summary()))
     }
 }

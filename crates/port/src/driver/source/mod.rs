@@ -7,7 +7,7 @@ mod tally;
 
 pub use flow::{Flow, FlowError, MIN_FRAME_V4, MIN_FRAME_V6};
 pub use longwire_random::process::{Interval, Model};
-pub use tally::{DelayHistogram, Received, Sent, Tally};
+pub use tally::{DelayHistogram, ReceivedCounters, SentCounters, Tally};
 
 use flow::Template;
 use longwire_block::flow::{Course, FLOW};

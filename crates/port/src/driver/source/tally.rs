@@ -11,7 +11,7 @@ pub type DelayHistogram = LogHistogram<{ buckets(5) }>;
 
 /// Packets of a flow sent by a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sent {
+pub struct SentCounters {
     /// Packets.
     pub packets: u64,
     /// Their frames' bytes, without FCS.
@@ -27,7 +27,7 @@ pub struct Sent {
 /// Packets of a flow received by a port. All fields but `copies` and `corrupt` count intact packets, each at
 /// its first arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedCounters {
     /// Packets.
     pub packets: u64,
     /// Copies of packets that had arrived before.
@@ -60,7 +60,7 @@ pub(super) struct Table {
     /// Number of flows of the run. Only flows that the port has sent or received have entries: ports times
     /// flows may be many.
     flows: u16,
-    sent: HashMap<u16, Sent>,
+    sent: HashMap<u16, SentCounters>,
     received: HashMap<u16, Arrivals>,
     others: u64,
 }
@@ -68,18 +68,22 @@ pub(super) struct Table {
 /// What is known of a flow's arrivals.
 #[derive(Debug)]
 struct Arrivals {
-    received: Received,
+    received: ReceivedCounters,
     seen: SequenceSet,
     delays: DelayHistogram,
 }
 
 impl Default for Arrivals {
     fn default() -> Self {
-        Self { received: Received::NONE, seen: SequenceSet::default(), delays: DelayHistogram::default() }
+        Self {
+            received: ReceivedCounters::NONE,
+            seen: SequenceSet::default(),
+            delays: DelayHistogram::default(),
+        }
     }
 }
 
-impl Sent {
+impl SentCounters {
     /// Nothing.
     pub const NONE: Self =
         Self { packets: 0, bytes: 0, first_bytes: 0, first: Nanos::NEVER, last: Nanos::ZERO };
@@ -92,7 +96,7 @@ impl Sent {
     }
 }
 
-impl Received {
+impl ReceivedCounters {
     /// Nothing.
     pub const NONE: Self = Self {
         packets: 0,
@@ -114,8 +118,8 @@ impl Received {
     }
 
     /// Delivered rate in bits per second: the offered rate without missing packets. None as
-    /// [`Sent::offered`].
-    pub fn delivered(&self, sent: &Sent) -> Option<f64> {
+    /// [`SentCounters::offered`].
+    pub fn delivered(&self, sent: &SentCounters) -> Option<f64> {
         sent.offered().map(|offered| offered * self.bytes as f64 / sent.bytes as f64)
     }
 
@@ -151,17 +155,17 @@ impl Tally {
     }
 
     /// Packets of a flow sent by the port.
-    pub fn sent(&self, flow: u16) -> Sent {
-        self.lock().sent.get(&flow).copied().unwrap_or(Sent::NONE)
+    pub fn sent(&self, flow: u16) -> SentCounters {
+        self.lock().sent.get(&flow).copied().unwrap_or(SentCounters::NONE)
     }
 
     /// Packets of a flow received by the port.
-    pub fn received(&self, flow: u16) -> Received {
-        self.lock().received.get(&flow).map_or(Received::NONE, |arrivals| arrivals.received)
+    pub fn received(&self, flow: u16) -> ReceivedCounters {
+        self.lock().received.get(&flow).map_or(ReceivedCounters::NONE, |arrivals| arrivals.received)
     }
 
-    /// Adds the delays of the flow's packets received by the port: as in [`Received`], of each intact packet
-    /// at its first arrival.
+    /// Adds the delays of the flow's packets received by the port: as in [`ReceivedCounters`], of each intact
+    /// packet at its first arrival.
     pub fn add_delays(&self, flow: u16, all: &mut DelayHistogram) {
         if let Some(arrivals) = self.lock().received.get(&flow) {
             all.merge(&arrivals.delays);
@@ -189,7 +193,7 @@ impl Table {
         if flow >= self.flows {
             return;
         }
-        let sent = self.sent.entry(flow).or_insert(Sent::NONE);
+        let sent = self.sent.entry(flow).or_insert(SentCounters::NONE);
         if sent.packets == 0 {
             (sent.first, sent.first_bytes) = (time, bytes as u64);
         }
@@ -221,7 +225,7 @@ impl Table {
     }
 }
 
-impl Received {
+impl ReceivedCounters {
     /// Counts the first arrival of an intact packet.
     fn take(&mut self, time: Nanos, wire_len: u32, sequence: u64, due: Nanos) {
         let delay = time.since(due);

@@ -14,7 +14,7 @@ use longwire_block::{Port, PortError, PortStats, Stamp, Underlay};
 use longwire_clock::monotonic;
 use longwire_nesp::Key;
 use longwire_packet::{Batch, Pool};
-use longwire_tunnel::{Endpoint, OVERHEAD, Received, VERSION};
+use longwire_tunnel::{Endpoint, MessageEvent, OVERHEAD, VERSION};
 use longwire_units::Nanos;
 use std::net::SocketAddr;
 
@@ -65,14 +65,14 @@ impl TunnelPort {
                 None => now.0,
             };
             let reply = match self.end.receive(message, at) {
-                Received::Nothing => None,
-                Received::Reply(reply) => Some(reply),
-                Received::Probe(probe) => self.end.echo(probe, monotonic().0),
-                Received::Frame { frame, .. } if frame.len() < ETHERNET => {
+                MessageEvent::Nothing => None,
+                MessageEvent::Reply(reply) => Some(reply),
+                MessageEvent::Probe(probe) => self.end.echo(probe, monotonic().0),
+                MessageEvent::Frame { frame, .. } if frame.len() < ETHERNET => {
                     self.stats.in_bad += 1;
                     None
                 }
-                Received::Frame { stamp, frame } => {
+                MessageEvent::Frame { stamp, frame } => {
                     match pool.insert(frame) {
                         Some(handle) => {
                             // It can't have left after it came: then the offset of the clocks is wrong.

@@ -1,11 +1,10 @@
-//! The report of a run (see `run_report`) as text. It is made from the JSON's fields, so that `ctl stats`
-//! shows a run of another process in the same way.
+//! The report of a run (see [`run_report`](crate::run_report)) as text. It is made from the JSON's fields, so
+//! that a run of another process is shown in the same way.
 
-use crate::verdict;
+use crate::programs::rows;
+use crate::{router_rows, verdict};
 use longwire_report::shown::{self, columns};
 use longwire_report::{Report, Row};
-use longwire_run::programs::rows;
-use longwire_run::router_rows;
 use longwire_units::{counted, plural};
 use serde_json::Value;
 use std::io::{self, Write};
@@ -17,7 +16,7 @@ const MOST_LINES: usize = 24;
 ///
 /// # Errors
 /// If it can't be written.
-pub fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let field = |name: &str| report.extra.get(name).unwrap_or(&Value::Null);
     let elapsed = field("elapsed_ns").as_u64().unwrap_or(0);
     let (scenario, mode) = (text(field("scenario")), text(field("mode")));

@@ -1,11 +1,10 @@
 //! A line a second about a run in real time, where there is no terminal for the view.
 
-use crate::outcome;
+use crate::instance::RunningInstance;
+use crate::running_state::RunningState;
 use longwire_engine::Report;
 use longwire_link::LinkStats;
 use longwire_report::shown;
-use longwire_run::instance::RunningInstance;
-use longwire_run::running_state::RunningState;
 use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use std::sync::Arc;
@@ -37,35 +36,33 @@ impl LiveLines {
         self.next
     }
 
-    /// Writes a line if it is time.
-    pub fn refresh(&mut self, instance: &RunningInstance) {
+    /// The next line, if it is time, and the run answers.
+    pub fn refresh(&mut self, instance: &RunningInstance) -> Option<String> {
         let now = Instant::now();
         if now < self.next {
-            return;
+            return None;
         }
         self.next = now + PERIOD;
         let state = instance.state();
         if state.plan.links.len() > MOST_ASKED {
             drop(state);
-            return self.refresh_sums(instance, now);
+            return self.sums(instance, now);
         }
         // A run that does not answer is about to end, and reports why.
-        let Ok(report) = instance.count(&state) else { return };
-        outcome::note(&Frame::new((instance, &state), &report, self.previous.as_ref(), now).line());
+        let report = instance.count(&state).ok()?;
+        let line = Frame::new((instance, &state), &report, self.previous.as_ref(), now).line();
         self.previous = Some((now, report));
+        Some(line)
     }
 
-    /// Shows sums only.
-    fn refresh_sums(&mut self, instance: &RunningInstance, now: Instant) {
-        let Ok(flow) = instance.flow() else { return };
+    /// A line with sums only.
+    fn sums(&mut self, instance: &RunningInstance, now: Instant) -> Option<String> {
+        let flow = instance.flow().ok()?;
         let (at, before) = std::mem::replace(&mut self.previous_flow, (now, flow.sent));
         let packets = flow.sent.saturating_sub(before) as f64 / (now - at).as_secs_f64().max(1e-3);
         let seconds = instance.elapsed().0 as f64 / 1e9;
-        outcome::note(&format!(
-            "{seconds:>5.0} s  {packets:.0} packets/s; {} in, {} out",
-            shown::count(flow.taken),
-            shown::count(flow.sent)
-        ));
+        let (taken, sent) = (shown::count(flow.taken), shown::count(flow.sent));
+        Some(format!("{seconds:>5.0} s  {packets:.0} packets/s; {taken} in, {sent} out"))
     }
 }
 

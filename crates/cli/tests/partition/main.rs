@@ -1,0 +1,115 @@
+//! `longwire partition`: what is cut, what is refused, and that the parts do what the whole does.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod agreement;
+mod network;
+mod split;
+
+use std::fmt::Write;
+use support::{Folder, json, longwire, stderr, stdout};
+
+const MACHINES: &str = "latency = \"150 us\"\nclock-error = \"30 us\"\nkey = \"tunnel.key\"\n";
+
+/// Three bridges.
+const THREE_BRIDGES: &str = r#"
+[[bridge]]
+name = "left"
+[[bridge]]
+name = "middle"
+[[bridge]]
+name = "right"
+"#;
+
+/// A file of machines, each with the nodes that must be there.
+fn machines(nodes: &[(&str, &[&str])]) -> String {
+    let mut text = MACHINES.to_owned();
+    for (number, (name, nodes)) in nodes.iter().enumerate() {
+        let address = format!("192.0.2.{}", number + 1);
+        write!(text, "\n[[machine]]\nname = \"{name}\"\naddress = \"{address}\"\nnodes = {nodes:?}\n")
+            .unwrap();
+    }
+    text
+}
+
+/// Where nodes name nothing, the heuristic spreads the work, and says why it cuts and where.
+#[test]
+fn the_cut_is_explained() {
+    let folder = Folder::new("explained");
+    let side = |name: &str, net: u8| {
+        format!(
+            "[[bridge]]\nname = \"{name}\"\n[[host]]\nname = \"{name}{{n}}\"\ncount = 3\n\
+             address = \"{{10.0.{net}.0 + n}}/16\"\n[[link]]\nname = \"{name}-cable{{n}}\"\ncount = 3\n\
+             between = [\"{name}{{n}}\", \"{name}\"]\nrate = \"100 Mbit/s\"\n"
+        )
+    };
+    let wan = "[[link]]\nname = \"wan\"\nbetween = [\"left\", \"right\"]\nrate = \"2 Mbit/s\"\n\
+        delay = \"20 ms\"\n";
+    let scenario = folder.write("whole.toml", format!("{}{}{wan}", side("left", 1), side("right", 2)));
+    let cluster = folder.write("machines.toml", machines(&[("one", &[]), ("two", &[])]));
+    let report = json(&longwire(&["partition", &scenario, "--machines", &cluster, "--json"]), 0);
+    let rows = report["rows"].as_array().unwrap();
+    let of_kind = |kind: &str| rows.iter().filter(move |row| row["kind"] == kind).collect::<Vec<_>>();
+    let loads: Vec<u64> = of_kind("machine").iter().map(|row| row["load_ppm"].as_u64().unwrap()).collect();
+    assert!(loads.len() == 2 && loads.iter().all(|load| *load > 0), "{report:#}");
+    let cuts = of_kind("cut");
+    assert_eq!(cuts.len(), 1, "{report:#}");
+    for cut in &cuts {
+        let note = cut["notes"][0].as_str().unwrap();
+        assert!(note.ends_with("≥ latency 150 us + clock error 30 us"), "{note}");
+        assert!(cut["delay_ns"].as_u64() >= Some(180_000), "{cut:#}");
+    }
+    assert_eq!(of_kind("node").len(), 8, "six hosts and two bridges: {report:#}");
+    let text = longwire(&["partition", &scenario, "--machines", &cluster]);
+    assert!(stdout(&text).contains("≥ latency 150 us + clock error 30 us"), "{}", stdout(&text));
+}
+
+#[test]
+fn what_can_not_be_cut_is_refused_with_the_arithmetic() {
+    let folder = Folder::new("refused");
+    let run = |scenario: &str, cluster: &str| {
+        let scenario = folder.write("whole.toml", scenario);
+        let cluster = folder.write("machines.toml", cluster);
+        longwire(&["partition", &scenario, "--machines", &cluster, "--write", &folder.text("parts")])
+    };
+    let two = machines(&[("one", &[]), ("two", &[])]);
+    let host =
+        |name: &str, number: u8| format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.0.{number}/24\"\n");
+    let hosts = format!("{}{}", host("a", 1), host("b", 2));
+    let link = |delay: &str| {
+        format!("{hosts}[[link]]\nname = \"wan\"\nbetween = [\"a\", \"b\"]\ndelay = \"{delay}\"\n")
+    };
+    let short = run(&link("100 us"), &two);
+    assert_eq!(short.status.code(), Some(1));
+    let said = stdout(&short);
+    assert!(said.contains("delay 100 us < latency 150 us + clock error 30 us"), "{said}");
+    assert!(said.contains("raise the delay to 180 us or more"), "{said}");
+    assert!(!folder.path("parts").exists(), "nothing is written");
+
+    let pinned = run(&link("100 us"), &machines(&[("one", &["a"]), ("two", &["b"])]));
+    let said = stdout(&pinned);
+    assert!(said.contains("b is to be on two, but") && said.contains("put them together"), "{said}");
+
+    // One link is long enough for the first two machines, not for the third.
+    let far = "\n[[between]]\nmachines = [\"one\", \"two\"]\nlatency = \"5 ms\"\n";
+    let slow = run(&link("2 ms"), &format!("{}{far}", machines(&[("one", &["a"]), ("two", &["b"])])));
+    let said = stdout(&slow);
+    assert!(said.contains("delay 2 ms < latency 5 ms + clock error 30 us"), "{said}");
+
+    let three = run(&link("2 ms"), &machines(&[("one", &[]), ("two", &[]), ("three", &[])]));
+    let said = stdout(&three);
+    assert!(said.contains("only 2 groups can be separated, and there are 3 machines"), "{said}");
+
+    let one_way = run(&format!("{hosts}[[link]]\nfrom = \"a\"\nto = \"b\"\ndelay = \"9 ms\"\n"), &two);
+    let said = stdout(&one_way);
+    assert!(one_way.status.code() == Some(1) && said.contains("nothing can be cut"), "{said}");
+
+    let unknown = run(&link("2 ms"), &machines(&[("one", &["x"]), ("two", &[])]));
+    assert!(
+        unknown.status.code() == Some(2)
+            && stderr(&unknown).contains("no host, port, bridge or router \"x\"")
+    );
+    let wrong = run(&link("2 ms"), "latency = 1\n");
+    assert!(wrong.status.code() == Some(2) && stderr(&wrong).contains("machines.toml"), "{}", stderr(&wrong));
+}

@@ -1,0 +1,160 @@
+//! Curves of a sweep's rows: one column over another.
+
+use crate::line::Line;
+use crate::table::RowTable;
+use anyhow::ensure;
+use longwire_units::{Bytes, Nanos, Probability, Rate};
+use serde_json::Value;
+
+/// One column of a sweep over another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curves {
+    /// The labels of the horizontal and of the vertical axis: columns with their units.
+    pub labels: [String; 2],
+    /// A curve for each combination of the other axes.
+    pub curves: Vec<Curve>,
+}
+
+/// A curve of a figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curve {
+    /// The values of the other axes.
+    pub name: String,
+    /// Its points, from left to right. Rows that differ only in the seed are one point, their mean.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A curve whose points still are sums.
+struct Sums {
+    name: String,
+    /// Each with the number of its rows.
+    points: Vec<(f64, f64, u32)>,
+}
+
+/// What a column's numbers are shown in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Milliseconds,
+    MegabitsPerSecond,
+    Kilobytes,
+    Percent,
+    Plain,
+}
+
+impl Curves {
+    /// The curves of column `y` over column `x`.
+    ///
+    /// # Errors
+    /// If there is no such column, or no row has a number in both.
+    pub fn of(table: &RowTable, x: &str, y: &str) -> anyhow::Result<Self> {
+        for column in [x, y] {
+            table.check_column(column)?;
+        }
+        let others: Vec<&str> = table.axes().filter(|axis| *axis != x).collect();
+        let (mut sums, mut units) = (Vec::<Sums>::new(), [Unit::Plain; 2]);
+        for line in table.rows() {
+            let (Some((at, of_x)), Some((value, of_y))) = (number(line, x), number(line, y)) else {
+                continue;
+            };
+            units = [of_x, of_y];
+            let name = others.iter().map(|axis| format!("{axis}={}", RowTable::cell(line, axis)));
+            add(&mut sums, name.collect::<Vec<_>>().join(", "), (at, value));
+        }
+        ensure!(!sums.is_empty(), "no row has a number in both {x} and {y}");
+        let [of_x, of_y] = units;
+        Ok(Self {
+            labels: [of_x.label(x), of_y.label(y)],
+            curves: sums.into_iter().map(Sums::means).collect(),
+        })
+    }
+}
+
+/// Adds a value to the point at its place of the curve with this name.
+fn add(sums: &mut Vec<Sums>, name: String, (x, y): (f64, f64)) {
+    let at = sums.iter().position(|curve| curve.name == name).unwrap_or_else(|| {
+        sums.push(Sums { name, points: Vec::new() });
+        sums.len() - 1
+    });
+    let points = &mut sums[at].points;
+    match points.iter_mut().find(|(known, ..)| known.total_cmp(&x).is_eq()) {
+        Some((_, sum, rows)) => (*sum, *rows) = (*sum + y, *rows + 1),
+        None => points.push((x, y, 1)),
+    }
+}
+
+impl Sums {
+    fn means(mut self) -> Curve {
+        self.points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let means = self.points.into_iter().map(|(x, sum, rows)| (x, sum / f64::from(rows)));
+        Curve { name: self.name, points: means.collect() }
+    }
+}
+
+impl Unit {
+    /// The axis's label.
+    fn label(self, column: &str) -> String {
+        match self {
+            Self::Milliseconds => format!("{column}, ms"),
+            Self::MegabitsPerSecond => format!("{column}, Mbit/s"),
+            Self::Kilobytes => format!("{column}, kB"),
+            Self::Percent => format!("{column}, %"),
+            Self::Plain => column.into(),
+        }
+    }
+}
+
+/// The number in a column, in its unit; none if there is no number.
+fn number(line: &Line, column: &str) -> Option<(f64, Unit)> {
+    match line.get(column)? {
+        Value::Number(number) => {
+            let number = number.as_f64()?;
+            Some(match column {
+                _ if column.contains("_ns") => (number / 1e6, Unit::Milliseconds),
+                _ if column.ends_with("bit_per_s") => (number / 1e6, Unit::MegabitsPerSecond),
+                _ => (number, Unit::Plain),
+            })
+        }
+        Value::String(text) => quantity(text),
+        _ => None,
+    }
+}
+
+/// A setting's value as a number.
+fn quantity(text: &str) -> Option<(f64, Unit)> {
+    if let Ok(number) = text.parse::<f64>() {
+        return Some((number, Unit::Plain));
+    }
+    let rate = text.parse::<Rate>().ok().filter(|rate| *rate != Rate::UNLIMITED);
+    let time = || text.parse::<Nanos>().ok().map(|time| (time.0 as f64 / 1e6, Unit::Milliseconds));
+    let size = || text.parse::<Bytes>().ok().map(|size| (size.0 as f64 / 1e3, Unit::Kilobytes));
+    let share = || text.parse::<Probability>().ok().map(|share| (share.as_f64() * 100.0, Unit::Percent));
+    let rate = rate.map(|rate| (rate.as_f64() / 1e6, Unit::MegabitsPerSecond));
+    rate.or_else(time).or_else(size).or_else(share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_numbers_in_their_units() {
+        assert_eq!(quantity("1500 kbit/s"), Some((1.5, Unit::MegabitsPerSecond)));
+        assert_eq!(quantity("5ms"), Some((5.0, Unit::Milliseconds)));
+        assert_eq!(quantity("64 kB"), Some((64.0, Unit::Kilobytes)));
+        assert_eq!(quantity("12"), Some((12.0, Unit::Plain)));
+        assert_eq!(quantity("codel"), None);
+        assert_eq!(quantity("unlimited"), None);
+    }
+
+    #[test]
+    fn seeds_are_averaged_and_other_axes_kept_apart() {
+        let mut sums = Vec::new();
+        for (name, point) in [("q=1", (2.0, 4.0)), ("q=2", (1.0, 9.0)), ("q=1", (1.0, 1.0))] {
+            add(&mut sums, name.into(), point);
+        }
+        add(&mut sums, "q=1".into(), (2.0, 8.0));
+        let curves: Vec<Curve> = sums.into_iter().map(Sums::means).collect();
+        assert_eq!(curves[0], Curve { name: "q=1".into(), points: vec![(1.0, 1.0), (2.0, 6.0)] });
+        assert_eq!(curves[1].points, [(1.0, 9.0)]);
+    }
+}

@@ -1,0 +1,72 @@
+//! What became of the tasks of a sweep that were run.
+
+use crate::line::Line;
+use crate::tasks::Sweep;
+use longwire_report::{Report, Row};
+
+/// Most failed tasks that the text names.
+const MOST_NAMED: usize = 10;
+
+/// The numbers of the tasks that have been run.
+#[derive(Debug)]
+pub struct TaskOutcomes {
+    /// Tasks that the file had rows of before.
+    before: usize,
+    well: usize,
+    failed: Vec<(u64, String)>,
+}
+
+impl TaskOutcomes {
+    /// No task has been run yet; the file has rows of `before` others.
+    pub const fn after(before: usize) -> Self {
+        Self { before, well: 0, failed: Vec::new() }
+    }
+
+    /// Counts the task of a row.
+    pub fn add(&mut self, line: &Line) {
+        match line.failure() {
+            Some(why) => self.failed.push((line.task().unwrap_or_default(), why.into())),
+            None => self.well += 1,
+        }
+    }
+
+    /// Tasks that were run.
+    pub const fn ran(&self) -> usize {
+        self.well + self.failed.len()
+    }
+
+    /// Tasks that failed.
+    pub const fn failed(&self) -> usize {
+        self.failed.len()
+    }
+
+    /// The report on tasks of `sweep`, whose rows are in the file `output`; a row for each that failed.
+    pub fn report(&self, sweep: &Sweep, output: &str) -> Report {
+        let mut report = Report::new("sweep run")
+            .with("scenario", sweep.plan().file.as_str())
+            .with("sweep", sweep.fingerprint())
+            .with("output", output)
+            .with("tasks", self.before + self.ran())
+            .with("done_before", self.before)
+            .with("ran", self.ran())
+            .with("failed", self.failed());
+        report.extend(self.failed.iter().map(|(task, why)| {
+            Row::new(format!("task {task}"), "").extra("task", *task).judged(false).note(why.as_str())
+        }));
+        report
+    }
+
+    /// The same as lines of text.
+    pub fn lines(&self, output: &str) -> Vec<String> {
+        let known =
+            if self.before > 0 { format!(", {} had been run before", self.before) } else { String::new() };
+        let (ran, failed) = (self.ran(), self.failed());
+        let tasks = if ran == 1 { "task" } else { "tasks" };
+        let mut lines = vec![format!("{output}: {ran} {tasks} run, {failed} failed{known}")];
+        lines.extend(self.failed.iter().take(MOST_NAMED).map(|(task, why)| format!("  task {task}: {why}")));
+        if failed > MOST_NAMED {
+            lines.push(format!("  and {} more; the column error says why", failed - MOST_NAMED));
+        }
+        lines
+    }
+}
