@@ -1,5 +1,6 @@
 //! `longwire run`
 
+use crate::browser::Browser;
 use crate::foreground::run_time;
 use crate::live_lines::LiveLines;
 use crate::progress::Progress;
@@ -86,7 +87,8 @@ pub struct Args {
     records: RecordArgs,
 
     /// Serve the dashboard and the API at http://127.0.0.1:8399/, another port if that is taken, or ADDRESS:
-    /// a port, or an address of this machine and a port. Every user of this machine can reach it.
+    /// a port, or an address of this machine and a port. Every user of this machine can reach it. On a desktop
+    /// the browser shows it, unless the run is root's, --quiet or --json.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, conflicts_with = "virtual")]
     web: Option<Option<WebAddress>>,
 
@@ -155,6 +157,8 @@ impl Args {
     }
 
     fn run_real(self, mut plan: Plan) -> anyhow::Result<Outcome> {
+        let wants_browser = self.web.is_some() && !self.quiet && !self.json.on;
+        let browser = wants_browser.then(Browser::of_user).flatten();
         gain_privileges(&mut plan)?.iter().for_each(|note| outcome::note(&format!("note: {note}")));
         keep_for(CommandRole::Carries).context("giving up what root need not keep")?;
         let silent =
@@ -174,6 +178,9 @@ impl Args {
         drop(progress);
         if let Some(address) = dashboard(&run) {
             outcome::note(&format!("dashboard: {address}"));
+            if let Some(mut browser) = browser {
+                browser.show(&address);
+            }
         }
         if !self.quiet {
             announce(&run);
