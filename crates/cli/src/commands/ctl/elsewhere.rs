@@ -1,4 +1,4 @@
-//! Which instance `longwire ctl` means: one of this machine, or one that is served elsewhere.
+//! Which instance `longwire ctl`, `longwire top` and `longwire forwarder` mean: one of this machine, or one that is served elsewhere.
 
 use crate::Json;
 use anyhow::ensure;
@@ -33,7 +33,8 @@ pub struct Elsewhere {
     cert: Option<PathBuf>,
 
     /// The key of that certificate (PEM).
-    #[arg(long, global = true, value_name = "FILE")]
+    // Other commands have arguments of the name "key".
+    #[arg(id = "client_key", long = "key", global = true, value_name = "FILE")]
     key: Option<PathBuf>,
 
     /// A file with the token to send.
