@@ -15,6 +15,7 @@ mod event_log;
 pub mod fitted;
 mod graph;
 pub mod instance;
+mod joining_sources;
 mod link_now;
 pub mod link_pattern;
 mod metrics;

@@ -129,16 +129,10 @@ impl Args {
 
     /// Frames from the command line replace the traffic sources of their port.
     fn silence_sources(&self, plan: &mut Plan) {
-        let given = |name: &str| self.inputs.iter().any(|input| input.port == name);
-        let mut silent = Vec::new();
-        plan.sources.retain(|source| {
-            let port = &plan.ports[usize::from(source.in_port)].name;
-            if given(port) {
-                silent.push(format!("note: source \"{}\" is silent: port {port} has an input", source.name));
-            }
-            !given(port)
-        });
-        silent.iter().for_each(|note| outcome::note(note));
+        let ports = self.inputs.iter().map(|input| input.port.as_str().into()).collect();
+        for (name, port) in plan.silence(ports) {
+            outcome::note(&format!("note: source \"{name}\" is silent: port {port} has an input"));
+        }
     }
 
     fn run_virtual(&self, plan: &Arc<Plan>) -> anyhow::Result<Outcome> {

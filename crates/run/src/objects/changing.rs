@@ -101,11 +101,6 @@ impl<W: ObjectKind> LiveObjects<W> {
         self
     }
 
-    /// The engine's references to them.
-    pub(super) fn targets(&self) -> &[Target] {
-        &self.targets
-    }
-
     /// Their kind.
     pub const fn kind(&self) -> &W {
         &self.kind
