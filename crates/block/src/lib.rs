@@ -28,7 +28,7 @@ pub use longwire_settings::{
 pub use node::Node;
 pub use node_stats::{AttachmentStats, FlowStats, NodeStats, ProcessorStats};
 pub use outbox::{OUTBOX, Outbox};
-pub use port::{Port, PortError, PortStats, Stamp};
+pub use port::{JoiningSource, Port, PortError, PortStats, Stamp};
 pub use stage::{Block, Effects, Flips, Offer, Verdict};
 pub use stations::Stations;
 pub use underlay::Underlay;

@@ -5,6 +5,7 @@ use longwire_packet::{Batch, Pool};
 use longwire_settings::{Spec, Values};
 use longwire_units::Nanos;
 use serde::Serialize;
+use std::any::Any;
 use thiserror::Error;
 
 /// Source of a frame's arrival time.
@@ -20,6 +21,9 @@ pub enum Stamp {
     /// A capture file or a traffic source, which is exact.
     Source,
 }
+
+/// A traffic source that the driver of a port has made, for [`Port::add_source`].
+pub type JoiningSource = Box<dyn Any + Send>;
 
 /// A failure of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -153,6 +157,17 @@ pub trait Port: Send {
     fn change_source(&mut self, now: Nanos, source: &str, spec: &'static Spec, values: &Values) -> bool {
         let _ = (now, source, spec, values);
         false
+    }
+
+    /// Adds a traffic source, which begins at `now`; that is no earlier than any frame that it returned. What
+    /// the port does not take stays in `source`.
+    fn add_source(&mut self, now: Nanos, source: &mut Option<JoiningSource>) {
+        let _ = (now, source);
+    }
+
+    /// Ends one of its traffic sources, if it has one of this name.
+    fn remove_source(&mut self, source: &str) {
+        let _ = source;
     }
 
     /// A file descriptor that becomes readable when frames wait, for sleeping workers.

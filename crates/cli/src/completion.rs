@@ -79,9 +79,10 @@ fn objects() -> Vec<String> {
     names
 }
 
-/// What can be removed while it runs and has a name that is known: links, ports, and hosts by their ports.
+/// What can be removed while it runs and has a name that is known: links, ports, hosts by their ports, and
+/// sources.
 fn removable() -> Vec<String> {
-    links().into_iter().chain(of_kind(Kind::Port)).collect()
+    [links(), of_kind(Kind::Port), of_kind(Kind::Source)].concat()
 }
 
 /// Network namespaces with names, as `ip netns` makes them.

@@ -4,6 +4,7 @@
 //! is an error, printed with its causes.
 #![forbid(unsafe_code)]
 
+mod browser;
 mod causes;
 pub mod commands;
 mod completion;

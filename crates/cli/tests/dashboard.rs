@@ -9,6 +9,7 @@ use longwire_lab::Lab;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 use support::lab::can_make_labs;
 use support::service::{ROUTED, Service, TWO_PORTS};
 use support::{Folder, longwire, stdout};
@@ -180,6 +181,23 @@ fn the_cursor_shows_what_comes(browser: &mut Browser) {
         .wait("location.hash === '#ports/a' && document.getElementById('panel-title').textContent === 'a'");
 }
 
+/// Processor time so far of all processes of the browser, and of the run, in hundredths of a second.
+fn processor_times(browser: &Browser, run: &Running) -> [u64; 2] {
+    // Fields 5 (process group), 14 and 15 (time in user and in system mode, in ticks) of proc_pid_stat(5);
+    // the second is a name in parentheses.
+    let times = |entry: std::fs::DirEntry| {
+        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+        let number = |at: usize| fields.get(at - 3)?.parse::<u64>().ok();
+        Some((pid, number(5)?, number(14)? + number(15)?))
+    };
+    let all: Vec<_> = std::fs::read_dir("/proc").unwrap().flatten().filter_map(times).collect();
+    let own = all.iter().filter(|(_, group, _)| *group == u64::from(browser.group()));
+    let of_run = all.iter().filter(|(pid, ..)| *pid == run.child.id());
+    [own.map(|(.., time)| time).sum(), of_run.map(|(.., time)| time).sum()]
+}
+
 #[test]
 fn of_many_links_a_page_is_shown_and_any_is_found() {
     let test = "of_many_links_a_page_is_shown_and_any_is_found";
@@ -204,6 +222,19 @@ fn of_many_links_a_page_is_shown_and_any_is_found() {
 
     // A look asks for the rows of one page, and for nothing else that grows with the links.
     browser.value("performance.clearResourceTimings()");
+    let (begin, [of_browser, of_run]) = (Instant::now(), processor_times(&browser, &run));
+    // The page alone: checks of a condition would take processor time, too.
+    browser.value("new Promise((done) => setTimeout(() => done(1), 4000))");
+    let [browser_now, run_now] = processor_times(&browser, &run);
+    // Printed and not judged: other tests run meanwhile.
+    let share = |ticks: u64| ticks as f64 / begin.elapsed().as_secs_f64();
+    let paint = "performance.getEntriesByType('paint').map((one) => `${one.name} ${one.startTime} ms`)";
+    println!(
+        "10000 links: {}; of one processor, Chromium {:.1} %, longwire {:.1} %",
+        browser.value(paint),
+        share(browser_now.saturating_sub(of_browser)),
+        share(run_now.saturating_sub(of_run))
+    );
     browser.wait(
         "performance.getEntriesByType('resource').filter((one) => one.name.includes('summary')).length > 3",
     );

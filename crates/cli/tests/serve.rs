@@ -370,6 +370,9 @@ fn ctl_reaches_a_service_by_certificates() {
     assert_eq!(row(&set, "link up")["settings"]["delay"], "40 ms");
     assert!(stdout(&remote(&["save"])).contains("delay = \"40 ms\""));
     assert!(remote(&["route", "list", "r"]).status.success());
+    let programs = ["forwarder", "list", "r", "--json", "--remote", &url, "--ca", &ca, "--cert", &me];
+    let programs = longwire(&[&programs[..], &["--key", &me_key]].concat());
+    assert_eq!(json(&programs, 0)["router"], "r");
     let stop = remote(&["stop"]);
     assert!(stderr(&stop).contains("your scope is steer, and this needs install"), "{}", stderr(&stop));
     let named = remote(&["stats", "net"]);

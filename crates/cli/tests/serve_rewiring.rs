@@ -405,3 +405,81 @@ fn ports_that_record_and_replay_come_and_go() {
     assert_eq!(row(&stats, "packets accounted for")["pass"], Value::Bool(true));
     assert_eq!(service.end(), Some(0));
 }
+
+/// Sources are added and removed by requests and files, also with their ports, and are measured on one clock.
+#[test]
+fn sources_come_and_go() {
+    let folder = Folder::new("apply-sources");
+    let file = folder.write("net.toml", format!("{SOURCES}{}", link("up", ["a", "b"], "delay = \"10 ms\"")));
+    let service = Service::start(&folder, &[&file]);
+    let ctl = |words: &[&str]| {
+        let output = service.ctl(words);
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+        stdout(&output)
+    };
+    let once_measured = |name: &str| loop {
+        let stats = json(&service.ctl(&["stats", "--json"]), 0);
+        let source = row(&stats, &format!("source {name}")).clone();
+        if source["measured"].as_u64() > Some(4) {
+            return source;
+        }
+    };
+    ctl(&["add", "source", "extra", "from=a", "to=b", "model=cbr", "rate=1mbit"]);
+    assert_eq!(once_measured("extra")["delay_ns_min"], 10_000_000);
+    ctl(&["set", "extra", "rate=2mbit"]);
+    let more = "[[port]]\nname = \"d\"\ndriver = \"source\"\naddresses = \"10.0.1.4\"\n\n\
+        [[source]]\nname = \"with-port\"\nfrom = \"d\"\nto = \"b\"\nmodel = \"cbr\"\nrate = \"1 Mbit/s\"\n";
+    let more = format!("{more}{}", link("side", ["d", "b"], "delay = \"5 ms\""));
+    ctl(&["add", "-f", &folder.write("more.toml", more)]);
+    assert_eq!(once_measured("with-port")["delay_ns_min"], 5_000_000);
+    // What was set before stays, as does what goes on.
+    let get = json(&service.ctl(&["get", "extra", "--json"]), 0);
+    assert!(row(&get, "source extra")["settings"]["rate"].as_str().is_some_and(|rate| rate.contains('2')));
+    assert_eq!(once_measured("video")["delay_ns_min"], 10_000_000);
+
+    assert_eq!(ctl(&["remove", "extra"]), "removed source extra\n");
+    assert!(!service.ctl(&["get", "extra"]).status.success());
+    let diff = stdout(&service.ctl(&["diff", &file]));
+    for line in ["source with-port: removed", "port d: removed", "link side: removed"] {
+        assert!(diff.contains(line), "{line}:\n{diff}");
+    }
+    // A source goes with its port.
+    assert!(ctl(&["remove", "d"]).contains("removed source with-port"));
+    assert!(service.ctl(&["diff", &file]).status.success());
+    // One of the same name begins anew.
+    ctl(&["add", "source", "extra", "from=c", "to=b", "model=cbr", "rate=1mbit", "packets=5"]);
+    assert_eq!(once_measured("extra")["expected"], 5);
+    let stats = json(&service.ctl(&["stats", "--json"]), 0);
+    assert_eq!(row(&stats, "packets accounted for")["pass"], Value::Bool(true));
+    assert_eq!(service.end(), Some(0));
+}
+
+/// What events add in virtual time sends from then on, and no longer than it is there.
+#[test]
+fn sources_of_events_send_in_their_time() {
+    let folder = Folder::new("stage-sources");
+    let source = |name: &str, from: &str| {
+        format!(
+            "[at.add.source]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"b\"\nmodel = \"cbr\"\n\
+             size = \"1000 B\"\nrate = \"8 Mbit/s\"\n"
+        )
+    };
+    let (ports, _) = SOURCES.split_once("[[source]]").unwrap();
+    let text = format!(
+        "{ports}{}[[at]]\ntime = \"1 s\"\n{}start = \"5 ms\"\nfor = \"50 ms\"\n\
+         [[at]]\ntime = \"2 s\"\n[at.add.port]\nname = \"d\"\ndriver = \"source\"\n\
+         addresses = \"10.0.1.4\"\n{}[[at]]\ntime = \"2100 ms\"\nremove = \"short\"\n",
+        link("up", ["a", "b"], "delay = \"10 ms\""),
+        source("late", "a"),
+        source("short", "d"),
+    );
+    let run = support::longwire(&["run", &folder.write("s.toml", text), "--virtual", "--json"]);
+    let report = json(&run, 0);
+    let late = row(&report, "source late");
+    assert_eq!((&late["expected"], &late["measured"]), (&50.into(), &50.into()));
+    assert_eq!((&late["delay_ns_min"], &late["delay_ns_max"]), (&10_000_000.into(), &10_000_000.into()));
+    // One each millisecond, from 2 s on and before 2.1 s.
+    assert_eq!(row(&report, "port d")["in_frames"], 100);
+    assert_eq!(row(&report, "port b")["out_frames"], 150);
+    assert_eq!(row(&report, "packets accounted for")["pass"], Value::Bool(true));
+}

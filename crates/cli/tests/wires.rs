@@ -330,7 +330,7 @@ fn ports_are_added_and_removed_while_it_runs() {
     assert_eq!(row(&stats, "packets accounted for")["pass"], true);
     refused(
         &["remove", "nobody"],
-        "no [[link]], [[host]], [[port]], [[bridge]] or [[router]] is called \"nobody\"",
+        "no [[link]], [[host]], [[port]], [[bridge]], [[router]] or [[source]] is called \"nobody\"",
     );
 }
 

@@ -92,14 +92,22 @@ fn meant(near: Option<&(Kind, String)>) -> String {
     near.map(|(kind, name)| format!("; did you mean the {} \"{name}\"?", kind.word())).unwrap_or_default()
 }
 
-/// The running instances, by name; sockets that nobody serves are removed.
+/// The running instances, by name. Sockets that nobody serves are removed, with those of the routers of
+/// killed instances.
 ///
 /// # Errors
 /// If the directory can't be read. A missing one is treated as empty.
 pub fn list(directory: &Path) -> Result<Vec<InstanceSocket>, ClientError> {
     let runtime = runtime(directory)?;
     let mut found = place::sockets(directory)?;
-    found.retain(|found| match runtime.block_on(UnixStream::connect(&found.path)) {
+    let connect = |path: &Path| runtime.block_on(UnixStream::connect(path));
+    for path in place::unlisted(directory) {
+        if connect(&path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+            // Another client may have removed it meanwhile.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+    found.retain(|found| match connect(&found.path) {
         Ok(_) => true,
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             place::clear(found);

@@ -36,7 +36,7 @@ pub use forwarder::{Entries, MapChange, NewForwarder, ProgramRequest, Rings, Sta
 pub use instance::{Info, Instance, RoutePage, SetError, chosen_in_order};
 pub use longwire_rundir::{PlaceError, directory, prepare};
 pub use object::{
-    Bounds, Kind, Object, ObjectNames, ObjectPage, ObjectQuery, Quantity, Settable, Sort, fits,
+    Bounds, Kind, Object, ObjectNames, ObjectPage, ObjectQuery, Quantity, Settable, Sort, fits, is_pattern,
 };
 pub use overview::{
     EventPage, EventQuery, LoggedEvent, PlannedEvent, PoolUse, Summary, Topology, TopologyLink, TopologyNode,

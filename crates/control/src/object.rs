@@ -300,6 +300,11 @@ pub fn fits(name: &str, pattern: &str) -> bool {
     pattern[at..].iter().all(|&c| c == b'*')
 }
 
+/// Whether a name is a pattern: it has a `*` or a `?`, which names of objects have not.
+pub fn is_pattern(name: &str) -> bool {
+    name.contains(['*', '?'])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

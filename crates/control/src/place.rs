@@ -1,6 +1,7 @@
 //! Names of the instances' sockets.
 
 use longwire_rundir::{PlaceError, is_usable, shared_directory};
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -92,6 +93,39 @@ pub(crate) fn clear(found: &InstanceSocket) {
     }
 }
 
+/// Sockets that belong to no listed instance: those of routers for control processes whose instance has no
+/// socket of its own, and hidden ones whose process has ended. Their instance has just started, or was killed
+/// before its socket answered.
+pub(crate) fn unlisted(directory: &Path) -> Vec<PathBuf> {
+    let unlisted_in = |directory: &Path| {
+        if !matches!(is_usable(directory), Ok(true)) {
+            return Vec::new();
+        }
+        let names = fs::read_dir(directory).into_iter().flatten().flatten();
+        let names: HashSet<String> = names.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let is_unlisted = |name: &&String| match name.strip_prefix('.') {
+            Some(hidden) => process_of(hidden).is_some_and(|pid| !Path::new("/proc").join(pid).exists()),
+            None => instance_of(name).is_some_and(|instance| !names.contains(&format!("{instance}.sock"))),
+        };
+        names.iter().filter(is_unlisted).map(|name| directory.join(name)).collect()
+    };
+    [directory.to_owned(), shared_directory(directory)].iter().flat_map(|path| unlisted_in(path)).collect()
+}
+
+/// The instance, `name-pid`, of a router's socket for control processes.
+fn instance_of(file: &str) -> Option<&str> {
+    let (instance, _) = file.strip_suffix(".control")?.rsplit_once('.')?;
+    let (_, pid) = instance.rsplit_once('-')?;
+    pid.parse::<u32>().is_ok().then_some(instance)
+}
+
+/// The process of a socket, by the name that it is renamed to.
+fn process_of(file: &str) -> Option<String> {
+    let instance = file.strip_suffix(".sock").or_else(|| instance_of(file))?;
+    let (_, pid) = instance.rsplit_once('-')?;
+    pid.parse::<u32>().is_ok().then(|| pid.to_owned())
+}
+
 fn parse_file_name(file: &str) -> Option<(String, u32)> {
     let (name, pid) = file.strip_suffix(".sock")?.rsplit_once('-')?;
     let pid = pid.parse().ok()?;
@@ -116,6 +150,31 @@ mod tests {
         clear(&InstanceSocket { name: "a".into(), pid, path: path.clone() });
         assert!(!path.exists() && !own.exists());
         assert!(others.iter().all(|name| directory.join(name).exists()));
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn sockets_that_no_instance_has_are_found() {
+        let directory = std::env::temp_dir().join(format!("longwire-unlisted-{}", std::process::id()));
+        longwire_rundir::prepare(&directory).unwrap();
+        let own = std::process::id();
+        // Process numbers end below 2²², so that there is no process 4294967295.
+        let (hidden, routers) = (".a-4294967295.sock", ".a-4294967295.r1.control");
+        let left = ["b-7.r1.control".to_owned(), "b-7.r-2.control".into(), hidden.into(), routers.into()];
+        let kept = [
+            "a-7.sock".to_owned(),
+            "a-7.r1.control".into(),
+            format!(".a-{own}.sock"),
+            format!(".a-{own}.r1.control"),
+            ".lock".into(),
+            "b.control".into(),
+            "b-x.r1.control".into(),
+        ];
+        for name in left.iter().chain(&kept) {
+            fs::write(directory.join(name), "").unwrap();
+        }
+        let found: HashSet<PathBuf> = unlisted(&directory).into_iter().collect();
+        assert_eq!(found, left.iter().map(|name| directory.join(name)).collect());
         fs::remove_dir_all(&directory).unwrap();
     }
 

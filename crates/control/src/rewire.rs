@@ -11,7 +11,8 @@ pub struct RewireRequest {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schema(example = "[[link]]\nname = \"c\"\nfrom = \"a\"\nto = \"b\"\nrate = \"10 Mbit/s\"\n")]
     pub add: String,
-    /// Names of links and hosts to remove; a duplex link by its own name. A host's links are removed with it.
+    /// Names of objects to remove; a duplex link by its own name. A host's links and sources are removed with
+    /// it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remove: Vec<String>,
     /// Whether removed links send their packets, instead of dropping them.

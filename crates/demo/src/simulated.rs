@@ -21,11 +21,10 @@ pub fn run(plan: &Plan) -> anyhow::Result<(Vec<Row>, Option<Fidelity>)> {
     let link = LinkConfiguration::of(plan);
     let mut rows = Vec::new();
     let flow = |name: &str| {
-        let id = plan.sources.iter().position(|source| &*source.name == name)?;
-        let source = &plan.sources[id];
+        let source = plan.sources.iter().find(|source| &*source.name == name)?;
         let watch = |port: u16| run.watches.get(usize::from(port))?.as_ref();
-        let sent = watch(source.in_port)?.tally().packets_sent(id as u16);
-        let received = watch(source.out_port)?.tally().received(id as u16);
+        let sent = watch(source.in_port)?.tally().packets_sent(source.number);
+        let received = watch(source.out_port)?.tally().received(source.number);
         Some((source, sent, received))
     };
     if let (Some((source, sent, there)), Some((_, _, back))) = (flow("there"), flow("back")) {

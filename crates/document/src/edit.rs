@@ -5,7 +5,7 @@ use thiserror::Error;
 use toml::de::{DeTable, DeValue};
 
 /// Sections whose entries have names and can be cut out.
-const NAMED: [&str; 5] = ["link", "host", "port", "bridge", "router"];
+const NAMED: [&str; 6] = ["link", "host", "port", "bridge", "router", "source"];
 /// Programs come and go with their routers.
 const OF_ROUTERS: &str = "forwarder";
 
@@ -16,7 +16,7 @@ pub enum EditError {
     #[error("the scenario's text is not TOML any more")]
     NotToml,
     /// There is no such section.
-    #[error("no [[link]], [[host]], [[port]], [[bridge]] or [[router]] is called \"{0}\"")]
+    #[error("no [[link]], [[host]], [[port]], [[bridge]], [[router]] or [[source]] is called \"{0}\"")]
     Unknown(String),
     /// A section with a count makes several objects.
     #[error(
@@ -53,14 +53,17 @@ pub fn edited(text: &str, add: &str, remove: &[String]) -> Result<String, EditEr
         let (cut, section) = without_section(&text, name)?;
         text = cut;
         match section {
-            "link" => continue,
+            "link" | "source" => continue,
             "router" => text = without_forwarders(text, name)?,
             _ => ends = vec![name.clone()],
         }
-        // The links of a host, port or bridge go with it, and those of a router's own ports with that.
+        // The links and sources of a host, port or bridge go with it, and those of a router's own ports with
+        // that.
         for end in ends {
-            while let Some(link) = link_of(&text, &end) {
-                text = without_section(&text, &link)?.0;
+            for section in ["link", "source"] {
+                while let Some(name) = joined_to(&text, section, &end) {
+                    text = without_section(&text, &name)?.0;
+                }
             }
         }
     }
@@ -219,11 +222,11 @@ fn text_of<'t>(table: &'t DeTable<'_>, key: &str) -> Option<&'t str> {
     table.get(key)?.get_ref().as_str()
 }
 
-/// The name of the first link that begins or ends at `end`.
-fn link_of(text: &str, end: &str) -> Option<String> {
+/// The name of the first link or source that begins or ends at `end`.
+fn joined_to(text: &str, section: &str, end: &str) -> Option<String> {
     let (root, _) = DeTable::parse_recoverable(text);
-    let DeValue::Array(links) = root.get_ref().get("link")?.get_ref() else { return None };
-    links.iter().find_map(|link| {
+    let DeValue::Array(all) = root.get_ref().get(section)?.get_ref() else { return None };
+    all.iter().find_map(|link| {
         let DeValue::Table(table) = link.get_ref() else { return None };
         let is_it = |value: &DeValue<'_>| value.as_str() == Some(end);
         let ends = ["from", "to", "between"].iter().filter_map(|key| table.get(*key));
@@ -379,8 +382,8 @@ pub fn with_seed(text: &str, seed: u64) -> Result<String, EditError> {
     Ok(format!("seed = {seed}{gap}{text}"))
 }
 
-/// The sections of two scenarios that differ, apart from links, hosts, ports, bridges and routers with their
-/// programs.
+/// The sections of two scenarios that differ, apart from links, hosts, ports, bridges, sources, and routers
+/// with their programs.
 pub fn changed_sections(before: &str, after: &str) -> Vec<String> {
     let [before, after] = [before, after].map(|text| text.parse::<toml::Table>().unwrap_or_default());
     let mut keys: Vec<&String> = before.keys().chain(after.keys()).collect();
@@ -420,6 +423,18 @@ mod tests {
         let back = edited(&neither, "[[link]]\nname = \"x\"\n", &[]).unwrap();
         assert!(back.ends_with("workers = 1\n\n[[link]]\nname = \"x\"\n"), "{back}");
         assert_eq!(changed_sections(TEXT, &TEXT.replace("seed = 7", "seed = 8")), ["seed"]);
+    }
+
+    #[test]
+    fn sources_go_by_name_and_with_their_ends() {
+        let text = "[[host]]\nname = \"a\"\n\n[[host]]\nname = \"b\"\n\n\
+            [[source]]\nfrom = \"a\"\nto = \"b\"\n\n\
+            [[source]]\nname = \"video\"\nfrom = \"b\"\nto = \"c\"\n";
+        let without = edited(text, "", &["video".into()]).unwrap();
+        assert!(!without.contains("video") && without.contains("from = \"a\""), "{without}");
+        assert!(changed_sections(text, &without).is_empty());
+        assert_eq!(edited(text, "", &["b".into()]).unwrap(), "[[host]]\nname = \"a\"\n");
+        assert!(!edited(text, "", &["a-b".into()]).unwrap().contains("from = \"a\""));
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub struct Changes {
 }
 
 /// A traffic source at one of a worker's ports.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceSetup {
     /// Index of the port at the worker.
     pub port: u32,

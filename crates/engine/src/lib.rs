@@ -51,7 +51,7 @@ pub use observer::{Observer, PacketView, Sampler};
 pub use ports::GONE_PORT;
 pub use remote::{MediumRef, NodeRef, Remote, RemoteError, SourceRef, Target};
 pub use retired::RetiredNode;
-pub use rewiring::{InTurn, Part, Rewiring};
+pub use rewiring::{InTurn, Part, PartSource, Rewiring};
 pub use rewiring_step::AtNode;
 pub use run::Run;
 pub use setup::{PortSetup, Setup, TO_THE_END, Wait, WorkerSetup};

@@ -1,8 +1,9 @@
-//! Rewiring of a running engine: links, ports and nodes join and leave, and workers get a new map, between
-//! two batches.
+//! Rewiring of a running engine: links, ports, nodes and traffic sources join and leave, and workers get a
+//! new map, between two batches.
 //!
 //! The calling thread allocates what workers need for it and frees what they no longer need.
 
+use crate::events::SourceSetup;
 use crate::inner_port::InnerPort;
 use crate::map::Map;
 use crate::ports::{GONE_PORT, PortSlot};
@@ -11,7 +12,7 @@ use crate::retired::RetiredNode;
 use crate::rewiring_step::{AtNode, RewiringStep};
 use crate::setup::PortSetup;
 use crate::turns::NodesInTurn;
-use longwire_block::{Node, PortError};
+use longwire_block::{JoiningSource, Node, PortError};
 use longwire_link::Joining;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -53,6 +54,18 @@ pub struct Part {
     pub in_turn: Option<InTurn>,
     /// Actions on its nodes.
     pub acts: Vec<(u32, AtNode)>,
+    /// Indices of traffic sources that leave.
+    pub sources_leaving: Vec<u32>,
+    /// Traffic sources that join, by index: those behind all others last, in order.
+    pub sources: Vec<(u32, PartSource)>,
+}
+
+/// A traffic source that joins.
+pub struct PartSource {
+    /// Its port and name.
+    pub setup: SourceSetup,
+    /// What is added to the port; none if others send in its place.
+    pub flow: Option<JoiningSource>,
 }
 
 /// Which of a worker's nodes decide in turn.
@@ -73,7 +86,7 @@ impl Rewiring {
         let together = parts.len() == 1;
         for (worker, part) in (0..).zip(parts) {
             let Part { joining, wheel, leaving, drained, exact, ports_before, ports, .. } = part;
-            let Part { nodes, retiring, moves, in_turn, acts, .. } = part;
+            let Part { nodes, retiring, moves, in_turn, acts, sources_leaving, sources, .. } = part;
             let mut steps = [RewiringStep::new(), RewiringStep::new(), RewiringStep::new()];
             let [first, second, third] = if together { [0; 3] } else { [0, 1, 2] };
             steps[first].take_in(joining, wheel);
@@ -96,6 +109,7 @@ impl Rewiring {
                 NodesInTurn::new(nodes, places.into_iter().map(|place| place as usize))
             });
             (steps[second].moves, steps[second].acts) = (moves, acts);
+            (steps[second].sources_leaving, steps[second].sources) = (sources_leaving, sources);
             steps[second].take_map(&map, worker);
             (steps[third].leaving, steps[third].drained) = (leaving, drained);
             rounds.iter_mut().zip(steps).for_each(|(round, step)| round.push(step));

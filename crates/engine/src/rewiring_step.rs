@@ -3,6 +3,7 @@
 use crate::map::Map;
 use crate::ports::{PortSlot, Ports};
 use crate::retired::RetiredNode;
+use crate::rewiring::PartSource;
 use crate::turns::NodesInTurn;
 use crate::wheel::Wheel;
 use longwire_block::Node;
@@ -28,6 +29,8 @@ pub(crate) struct RewiringStep {
     /// The nodes that decide in turn, if that may change.
     pub in_turn: Option<NodesInTurn>,
     pub acts: Vec<(u32, AtNode)>,
+    pub sources_leaving: Vec<u32>,
+    pub sources: Vec<(u32, PartSource)>,
     /// Where packets leave by the new map.
     pub exits: Box<[u32]>,
 }
@@ -47,8 +50,15 @@ impl RewiringStep {
             moves: Vec::new(),
             in_turn: None,
             acts: Vec::new(),
+            sources_leaving: Vec::new(),
+            sources: Vec::new(),
             exits: Box::default(),
         }
+    }
+
+    /// Whether it adds traffic sources that send.
+    pub fn adds_sources(&self) -> bool {
+        self.sources.iter().any(|(_, source)| source.flow.is_some())
     }
 
     /// Sets the worker's new map.

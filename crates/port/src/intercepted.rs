@@ -1,6 +1,6 @@
 //! A port with an interceptor, which sees its received and transmitted packets.
 
-use longwire_block::{Port, PortError, PortStats, Spec, Stamp, Underlay, Values};
+use longwire_block::{JoiningSource, Port, PortError, PortStats, Spec, Stamp, Underlay, Values};
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
 
@@ -79,6 +79,14 @@ impl<B: Interceptor> Port for InterceptedPort<B> {
 
     fn change_source(&mut self, now: Nanos, source: &str, spec: &'static Spec, values: &Values) -> bool {
         self.port.change_source(now, source, spec, values)
+    }
+
+    fn add_source(&mut self, now: Nanos, source: &mut Option<JoiningSource>) {
+        self.port.add_source(now, source);
+    }
+
+    fn remove_source(&mut self, source: &str) {
+        self.port.remove_source(source);
     }
 
     fn readable_fd(&self) -> Option<i32> {

@@ -14,6 +14,7 @@ use crate::ring::LINE_WORDS;
 use crate::shared::{self, Memory};
 use crate::wire::{Attach, Bell, Status, Wire};
 use longwire_units::Nanos;
+use std::ffi::OsString;
 use std::io::{self, Read};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
@@ -92,12 +93,7 @@ impl Listener {
         if UnixStream::connect(path).is_ok() {
             return Err(ListenerError::InUse { path: path.into() });
         }
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
-        }
-        let listener = UnixListener::bind(path).map_err(failed)?;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        let listener = listen(path).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let (stop, stopped) = UnixStream::pair().map_err(failed)?;
         let admissions = Arc::new(Mutex::new(AdmissionTable { attachments: Vec::new(), admission }));
@@ -162,6 +158,23 @@ impl Drop for Listener {
         // It may already have been removed.
         let _ = std::fs::remove_file(&self.path);
     }
+}
+
+/// Creates the socket under a hidden name and renames it once it answers, so that a socket that refuses
+/// connections is always dead.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    let hidden = path.with_file_name(hidden);
+    match std::fs::remove_file(&hidden) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(&hidden)?;
+    std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o600))?;
+    std::fs::rename(&hidden, path)?;
+    Ok(listener)
 }
 
 /// No holder of the lock panics, so that it is never poisoned.

@@ -2,7 +2,8 @@
 //! it.
 
 use crate::control_planes::{self, ConfiguredPlane};
-use crate::open_ports::open_added;
+use crate::open_ports::{AddedPorts, Origin, open_added};
+use crate::replay_port::PortWatch;
 use crate::test_hosts::{TestHosts, host_spec};
 use anyhow::Context;
 use longwire_assemble::PlanChange;
@@ -17,7 +18,7 @@ pub(crate) struct ChangedPorts {
     /// The lab, if any namespaces change.
     lab: Option<TestHosts>,
     made: Vec<String>,
-    ports: Vec<Box<dyn Port>>,
+    ports: AddedPorts,
     planes: Vec<ConfiguredPlane>,
     leaving: Vec<String>,
 }
@@ -28,11 +29,17 @@ impl ChangedPorts {
     ///
     /// # Errors
     /// If the instance has no hosts of its own, an interface can't be used, or the system does not allow it.
-    pub(crate) fn open(name: &str, old: &Plan, new: &Plan, made: &PlanChange) -> Result<Self, SetError> {
+    pub(crate) fn open(
+        name: &str,
+        (old, new): (&Plan, &Plan),
+        made: &PlanChange,
+        origin: &Origin,
+    ) -> Result<Self, SetError> {
         let refused = |error: anyhow::Error| SetError::Refused(format!("{error:#}"));
         let hosts = hosts_at(old, &made.old_ports).map(|host| host.name.to_string());
         let leaving = hosts.chain(planes_not_in(old, new).map(|router| router.name.to_string())).collect();
-        let mut ports = Self { lab: None, made: Vec::new(), ports: Vec::new(), planes: Vec::new(), leaving };
+        let (made_hosts, planes, added) = (Vec::new(), Vec::new(), AddedPorts::default());
+        let mut ports = Self { lab: None, made: made_hosts, ports: added, planes, leaving };
         let hosts = hosts_at(new, &made.new_ports).map(host_spec);
         let planes: Vec<&Router> = planes_not_in(new, old).collect();
         let joining = hosts.chain(planes.iter().map(|router| control_planes::host_spec(router)));
@@ -41,7 +48,7 @@ impl ChangedPorts {
         if !joining.is_empty() || !ports.leaving.is_empty() {
             ports.make(name, &joining).map_err(refused)?;
         }
-        ports.ports = open_added(new, &made.new_ports, ports.lab.as_mut()).map_err(refused)?;
+        ports.ports = open_added(new, &made.new_ports, ports.lab.as_mut(), origin).map_err(refused)?;
         if let Some(lab) = ports.lab.as_ref().map(TestHosts::lab) {
             let configured = planes.into_iter().map(|router| ConfiguredPlane::of(router, lab));
             ports.planes = configured.collect::<Result<_, _>>().map_err(refused)?;
@@ -62,7 +69,12 @@ impl ChangedPorts {
 
     /// The new ports, by place.
     pub(crate) fn take_ports(&mut self) -> Vec<Box<dyn Port>> {
-        std::mem::take(&mut self.ports)
+        std::mem::take(&mut self.ports.ports)
+    }
+
+    /// Handles to the new ports without an interface, with their places.
+    pub(crate) fn watches(&self) -> &[(u16, PortWatch)] {
+        &self.ports.watches
     }
 
     /// The new control planes, and the lab that has them.
@@ -107,7 +119,7 @@ fn planes_not_in<'p>(plan: &'p Plan, other: &'p Plan) -> impl Iterator<Item = &'
 
 impl Drop for ChangedPorts {
     fn drop(&mut self) {
-        self.ports.clear();
+        self.ports.ports.clear();
         self.planes.clear();
         for name in std::mem::take(&mut self.made) {
             // The first error is reported.

@@ -8,10 +8,10 @@ use crate::link_now::{LinkNow, find};
 use crate::metrics::{self, Sample};
 use crate::nesp_counts::NespCounts;
 use crate::objects::{ChangeNotice, ObjectChange};
+use crate::open_ports::PortWatches;
 use crate::overview::{come, planned, sorted_links};
 use crate::packet_log::links::LoggedLinks;
 use crate::programs::rows::{self, InstalledPrograms};
-use crate::replay_port::PortWatch;
 use crate::run_report::{ReportInput, fidelity_json, window_json};
 use crate::running_state::{CurrentState, Earlier, RunningState, StateGuard};
 use crate::window_watch::WindowWatch;
@@ -49,7 +49,7 @@ pub struct RunningInstance {
     pub(crate) logged: OnceLock<Arc<LoggedLinks>>,
     planes: ControlPlanes,
     remote: RemoteLine,
-    watches: Vec<Option<PortWatch>>,
+    watches: Mutex<PortWatches>,
     started: Nanos,
     nesp: Option<NespCounts>,
     window: WindowWatch,
@@ -76,7 +76,7 @@ impl RunningInstance {
         state: RunningState,
         planes: ControlPlanes,
         run: &Run,
-        watches: Vec<Option<PortWatch>>,
+        watches: PortWatches,
         nesp: Option<NespCounts>,
         stop: Sender<()>,
     ) -> std::io::Result<Self> {
@@ -84,8 +84,13 @@ impl RunningInstance {
         let window = WindowWatch::start(&state.plan, run.remote(), started)?;
         let remote = RemoteLine(run.remote());
         let (state, rewiring, log) = (CurrentState::new(state), Mutex::default(), Mutex::default());
-        let logged = OnceLock::new();
+        let (logged, watches) = (OnceLock::new(), Mutex::new(watches));
         Ok(Self { name, state, rewiring, logged, planes, remote, watches, started, nesp, window, log, stop })
+    }
+
+    /// The ports without an interface. The data are consistent even if a holder of the lock panicked.
+    pub(crate) fn watches(&self) -> MutexGuard<'_, PortWatches> {
+        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes programs with expired leases, on a separate thread, until the instance is gone.
@@ -201,7 +206,7 @@ impl RunningInstance {
         let (links, sources) = (Arc::clone(&state.objects), Arc::clone(&state.objects));
         let settings = Box::new(move |place| links.links.settings(place as u32));
         let aims = Box::new(move |place| sources.sources.kind().aims(place));
-        let watches = self.watches.clone();
+        let watches = self.watches().by_place.clone();
         let planes = self.planes.rows();
         let nesp = self.nesp.as_ref().map(NespCounts::row);
         let plan = Arc::clone(&state.plan);

@@ -16,6 +16,7 @@ mod event_log;
 pub mod fitted;
 mod graph;
 pub mod instance;
+mod joining_sources;
 mod link_now;
 pub mod link_pattern;
 pub mod live_lines;

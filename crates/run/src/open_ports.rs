@@ -23,8 +23,51 @@ use std::net::SocketAddr;
 pub struct OpenPorts {
     /// Ports for the engine: in real time one per queue.
     pub ports: Vec<Box<dyn Port>>,
-    /// Handles to ports without an interface, by place in the plan.
-    pub watches: Vec<Option<PortWatch>>,
+    /// Handles to ports without an interface.
+    pub watches: PortWatches,
+}
+
+/// Handles to the ports of a run that have no interface.
+#[derive(Debug, Clone)]
+pub struct PortWatches {
+    /// By place in the plan.
+    pub by_place: Vec<Option<PortWatch>>,
+    /// The clock of captures and sources.
+    pub(crate) origin: Origin,
+}
+
+impl PortWatches {
+    /// The port at a place.
+    pub(crate) fn get(&self, place: u16) -> Option<&PortWatch> {
+        self.by_place.get(usize::from(place))?.as_ref()
+    }
+
+    /// Distinguishes as many flows at all ports from now on.
+    pub(crate) fn widen(&self, flows: u16) {
+        self.by_place.iter().flatten().for_each(|watch| watch.tally().widen(flows));
+    }
+
+    /// Forgets the ports at the places `gone`, and takes those that are new.
+    pub(crate) fn follow(&mut self, gone: &[u16], new: &[(u16, PortWatch)]) {
+        for &place in gone {
+            if let Some(watch) = self.by_place.get_mut(usize::from(place)) {
+                *watch = None;
+            }
+        }
+        for (place, watch) in new {
+            let place = usize::from(*place);
+            self.by_place.resize(self.by_place.len().max(place + 1), None);
+            self.by_place[place] = Some(watch.clone());
+        }
+    }
+}
+
+/// Ports that are added to a run, in the order in which they are wanted.
+#[derive(Default)]
+pub(crate) struct AddedPorts {
+    pub(crate) ports: Vec<Box<dyn Port>>,
+    /// Handles to those without an interface, with their places.
+    pub(crate) watches: Vec<(u16, PortWatch)>,
 }
 
 /// Ports of the process itself, opened by whoever holds their far sides; the plan's ports have their names.
@@ -46,7 +89,7 @@ impl OwnPorts {
 
 /// The clock of captures and sources.
 #[derive(Debug, Clone)]
-struct Origin {
+pub(crate) struct Origin {
     /// The absolute time (since 1970) of the start.
     epoch: Nanos,
     start_time: StartTime,
@@ -65,19 +108,19 @@ const FROM_PORT: u16 = 49_152;
 pub fn open_virtual(plan: &Plan, files: &PortFiles) -> anyhow::Result<OpenPorts> {
     let origin = Origin { epoch: files.epoch.unwrap_or_default(), start_time: StartTime::at_zero() };
     let flows = flows(plan)?;
-    let mut open = OpenPorts { ports: Vec::new(), watches: Vec::new() };
+    let (mut ports, mut watches): (Vec<Box<dyn Port>>, _) = (Vec::new(), Vec::new());
     refuse_control_planes(plan)?;
     for (place, captures) in files.captures.iter().enumerate() {
         if !plan.ports[place].attachment.is_outer() {
-            open.watches.push(None);
-            open.ports.push(Box::new(InnerPort::new(&plan.ports[place].name)));
+            watches.push(None);
+            ports.push(Box::new(InnerPort::new(&plan.ports[place].name)));
             continue;
         }
         let port = open_replay(plan, place, captures, &flows, &origin)?;
-        open.watches.push(Some(port.watch()));
-        open.ports.push(Box::new(port));
+        watches.push(Some(port.watch()));
+        ports.push(Box::new(port));
     }
-    Ok(open)
+    Ok(OpenPorts { ports, watches: PortWatches { by_place: watches, origin } })
 }
 
 /// Checks that no router has a control plane, in virtual time.
@@ -134,10 +177,11 @@ pub fn open_real(
     }
     let opened: Vec<_> = ports.into_iter().flatten().collect();
     ensure!(opened.len() == plan.queue_places().count(), "no driver could open a port");
-    Ok(OpenPorts { ports: opened, watches })
+    Ok(OpenPorts { ports: opened, watches: PortWatches { by_place: watches, origin } })
 }
 
-/// Opens ports that were added to a run in real time, in this order.
+/// Opens ports that were added to a run in real time, in this order. Their sources are added by
+/// [`joining_sources`](crate::joining_sources).
 ///
 /// # Errors
 /// An interface is unusable.
@@ -145,11 +189,13 @@ pub(crate) fn open_added(
     plan: &Plan,
     places: &[u16],
     mut hosts: Option<&mut TestHosts>,
-) -> anyhow::Result<Vec<Box<dyn Port>>> {
+    origin: &Origin,
+) -> anyhow::Result<AddedPorts> {
     let mut ports: Vec<Vec<Box<dyn Port>>> = plan.ports.iter().map(|_| Vec::new()).collect();
     let without =
         places.iter().copied().filter(|&place| !plan.leads_outside(&plan.ports[usize::from(place)]));
-    let mut replayed = open_replays(plan, without.collect())?;
+    let mut watches = Vec::new();
+    let mut replayed = open_replays(plan, without.collect(), origin, &mut watches)?;
     for &place in places {
         let place = usize::from(place);
         let port = &plan.ports[place];
@@ -171,14 +217,20 @@ pub(crate) fn open_added(
     }
     let opened: Vec<_> = places.iter().filter_map(|&place| ports[usize::from(place)].pop()).collect();
     ensure!(opened.len() == places.len(), "its driver could not open a port");
-    Ok(opened)
+    Ok(AddedPorts { ports: opened, watches })
 }
 
-/// Ports without interfaces that were added to a run in real time: captures begin when they join.
+/// Ports without interfaces that were added to a run in real time: captures begin when they join. Others have
+/// the clock of the run, so that delays are measured from port to port.
 ///
 /// # Errors
 /// A file is unusable.
-fn open_replays(plan: &Plan, places: Vec<u16>) -> anyhow::Result<HashMap<u16, Box<dyn Port>>> {
+fn open_replays(
+    plan: &Plan,
+    places: Vec<u16>,
+    of_run: &Origin,
+    watches: &mut Vec<(u16, PortWatch)>,
+) -> anyhow::Result<HashMap<u16, Box<dyn Port>>> {
     let outer = |place: &u16| plan.ports[usize::from(*place)].attachment.is_outer();
     let (outer, inner): (Vec<u16>, Vec<u16>) = places.into_iter().partition(outer);
     let inner = inner.into_iter().map(|place| {
@@ -197,10 +249,12 @@ fn open_replays(plan: &Plan, places: Vec<u16>) -> anyhow::Result<HashMap<u16, Bo
             first = [first, first_stamp(input, interface.clone())?].into_iter().flatten().min();
         }
     }
-    let origin = Origin { epoch: first.unwrap_or_else(now), start_time: StartTime::default() };
+    let of_captures = Origin { epoch: first.unwrap_or_else(now), start_time: StartTime::default() };
     for place in outer {
-        let at = usize::from(place);
-        let port = open_replay(plan, at, &files.captures[at], &[], &origin)?;
+        let captures = &files.captures[usize::from(place)];
+        let origin = if captures.input.is_some() { &of_captures } else { of_run };
+        let port = open_replay(plan, usize::from(place), captures, &[], origin)?;
+        watches.push((place, port.watch()));
         ports.insert(place, Box::new(port));
     }
     Ok(ports)
@@ -212,31 +266,35 @@ fn now() -> Nanos {
     Nanos(u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Ports that were added to a run in virtual time: they receive, and send nothing, or are a router's own.
+/// Ports that were added to a run in virtual time: they receive, and send what sources are added, or are a
+/// router's own.
 ///
 /// # Errors
 /// If a port is to read or write a capture.
-pub(crate) fn open_sinks(plan: &Plan, places: &[u16]) -> anyhow::Result<Vec<Box<dyn Port>>> {
+pub(crate) fn open_sinks(plan: &Plan, places: &[u16], origin: &Origin) -> anyhow::Result<AddedPorts> {
+    let mut added = AddedPorts::default();
     if places.is_empty() {
-        return Ok(Vec::new());
+        return Ok(added);
     }
     let files = PortFiles::new(plan, &[], &[])?;
-    let origin = Origin { epoch: Nanos::ZERO, start_time: StartTime::at_zero() };
-    let open = |&place: &u16| {
-        let place = usize::from(place);
-        if plan.ports[place].attachment.far().is_some() {
-            return Ok(Box::new(InnerPort::new(&plan.ports[place].name)) as Box<dyn Port>);
+    for &place in places {
+        let at = usize::from(place);
+        if plan.ports[at].attachment.far().is_some() {
+            added.ports.push(Box::new(InnerPort::new(&plan.ports[at].name)));
+            continue;
         }
-        let captures = &files.captures[place];
+        let captures = &files.captures[at];
         ensure!(
             captures.input.is_none() && captures.output.is_none(),
             "port \"{}\" would read or write a capture, which begins with the run in virtual time: have it \
              in the scenario from the start",
-            plan.ports[place].name
+            plan.ports[at].name
         );
-        Ok(Box::new(open_replay(plan, place, captures, &[], &origin)?) as Box<dyn Port>)
-    };
-    places.iter().map(open).collect()
+        let port = open_replay(plan, at, captures, &[], origin)?;
+        added.watches.push((place, port.watch()));
+        added.ports.push(Box::new(port));
+    }
+    Ok(added)
 }
 
 /// Ports that a driver opens together: those of one worker in one namespace may share memory.
@@ -355,7 +413,7 @@ fn open_replay(
     let name = &plan.ports[place].name;
     let begins_here = flows.iter().filter(|(port, _)| usize::from(*port) == place);
     let own: Vec<Flow> = begins_here.map(|(_, flow)| flow.clone()).collect();
-    let source = SourcePort::new(name, &own, flows.len() as u16, plan.seed)
+    let source = SourcePort::new(name, &own, plan.source_numbers, plan.seed)
         .with_context(|| format!("the traffic sources of port \"{name}\""))?;
     let Captures { input, interface, output } = captures.clone();
     let (reads, writes) = (input.is_some(), output.is_some());
@@ -372,19 +430,21 @@ fn open_replay(
 
 /// The plan's sources as flows, each with the place of its first port.
 fn flows(plan: &Plan) -> anyhow::Result<Vec<(u16, Flow)>> {
-    anyhow::ensure!(
-        plan.sources.len() < usize::from(u16::MAX),
-        "{} traffic sources are too many: at most {} can be distinguished",
-        plan.sources.len(),
-        u16::MAX - 1
-    );
-    let each = plan.sources.iter().enumerate();
-    Ok(each.map(|(id, source)| (source.in_port, flow(plan, id as u16, source))).collect())
+    plan.sources.iter().map(|source| Ok((source.in_port, flow(plan, source)?))).collect()
 }
 
-fn flow(plan: &Plan, id: u16, source: &Source) -> Flow {
-    let start = source.start;
-    Flow {
+/// A source as a flow, whose times count from its beginning.
+///
+/// # Errors
+/// If the run has had too many.
+pub(crate) fn flow(plan: &Plan, source: &Source) -> anyhow::Result<Flow> {
+    let (start, id) = (source.start, source.number);
+    ensure!(
+        id < u16::MAX,
+        "there are more traffic sources than can be distinguished in a run: at most {}",
+        u16::MAX
+    );
+    Ok(Flow {
         name: source.name.to_string(),
         id,
         destination_mac: source.mac.0,
@@ -396,5 +456,5 @@ fn flow(plan: &Plan, id: u16, source: &Source) -> Flow {
         until: source.duration.map_or(Nanos::NEVER, |time| start + time),
         count: source.count.unwrap_or(u64::MAX),
         up: source.up,
-    }
+    })
 }

@@ -64,12 +64,20 @@ pub(crate) fn objects_between(old: &Plan, new: &Plan) -> RewireResponse {
         objects("router", names.collect())
     };
     let links = |plan, other| objects("link", links_not_in(plan, other));
-    RewireResponse {
-        added: [bridges(new, old), hosts(new, old), ports(new, old), routers(new, old), links(new, old)]
-            .concat(),
-        removed: [links(old, new), routers(old, new), ports(old, new), hosts(old, new), bridges(old, new)]
-            .concat(),
-    }
+    let sources = |plan, other| objects("source", sources_not_in(plan, other));
+    // Each after what it needs.
+    let there = |plan, other| {
+        let [bridges, hosts, ports] = [bridges(plan, other), hosts(plan, other), ports(plan, other)];
+        [bridges, hosts, ports, routers(plan, other), links(plan, other), sources(plan, other)]
+    };
+    let mut gone = there(old, new);
+    gone.reverse();
+    RewireResponse { added: there(new, old).concat(), removed: gone.concat() }
+}
+
+fn sources_not_in<'p>(plan: &'p Plan, other: &Plan) -> Vec<&'p str> {
+    let known: HashSet<&str> = other.sources.iter().map(|source| &*source.name).collect();
+    plan.sources.iter().map(|source| &*source.name).filter(|name| !known.contains(name)).collect()
 }
 
 fn hosts_not_in<'p>(plan: &'p Plan, other: &Plan) -> Vec<&'p str> {
@@ -113,10 +121,9 @@ fn with_ends(plan: &Plan, place: usize) -> [&str; 3] {
 }
 
 /// The plan with values chosen at the start of the run: memory, and how hosts are wired and leave their
-/// networks. Silenced sources stay silent.
+/// networks.
 fn as_running(running: &Plan, mut plan: Plan) -> Plan {
     plan.engine = running.engine.clone();
-    plan.sources.retain(|source| running.sources.iter().any(|known| known.name == source.name));
     for host in &mut plan.hosts {
         match running.hosts.iter().find(|known| known.name == host.name) {
             Some(known) => {

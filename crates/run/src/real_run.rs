@@ -118,7 +118,7 @@ impl RealRun {
         let levels = built.raise(&plan, socket)?;
         let plan = Arc::new(plan);
         let links = LiveLinks::new(&plan, &built.layout.links);
-        let sources = LiveSources::new(&plan, &built.sources);
+        let sources = LiveSources::new(&plan, &built.layout.sources);
         let routers = LiveRouters::new(Arc::clone(&plan), built.routers.clone(), levels);
         let media = LiveMedia::new(&plan, &built.media);
         let objects = Objects::new(&plan, (links, sources, media, routers)).telling(options.told);

@@ -1,6 +1,6 @@
 //! A port without an interface: traffic sources, captures in and out, and a sink that measures what arrives.
 
-use longwire_block::{Port, PortError, PortStats, Spec, Stamp, Values};
+use longwire_block::{JoiningSource, Port, PortError, PortStats, Spec, Stamp, Values};
 use longwire_packet::{Batch, Pool};
 use longwire_port::driver::pcap::{InputReport, PcapPort};
 use longwire_port::driver::source::{SourcePort, Tally};
@@ -23,12 +23,19 @@ pub struct CaptureReport {
 pub struct PortWatch {
     tally: Tally,
     capture: Arc<Mutex<CaptureReport>>,
+    /// Whether its frames come from a capture.
+    reads: bool,
 }
 
 impl PortWatch {
     /// Counters of packets sent by its traffic sources, and of received ones.
     pub const fn tally(&self) -> &Tally {
         &self.tally
+    }
+
+    /// Whether traffic sources can begin at it: its frames do not come from a capture.
+    pub const fn takes_sources(&self) -> bool {
+        !self.reads
     }
 
     /// The report on its captures; complete once the run has ended.
@@ -91,7 +98,7 @@ impl ReplayPort {
 
     /// The handle to it.
     pub fn watch(&self) -> PortWatch {
-        PortWatch { tally: self.source.tally(), capture: Arc::clone(&self.shared) }
+        PortWatch { tally: self.source.tally(), capture: Arc::clone(&self.shared), reads: self.reads }
     }
 
     /// Writes copies of the packets to the output, which frees what it has written.
@@ -170,6 +177,18 @@ impl Port for ReplayPort {
     fn change_source(&mut self, now: Nanos, source: &str, spec: &'static Spec, values: &Values) -> bool {
         let begin = self.start_time.get().unwrap_or(now);
         self.source.change_source(now.since(begin), source, spec, values)
+    }
+
+    fn add_source(&mut self, now: Nanos, source: &mut Option<JoiningSource>) {
+        if !self.reads {
+            let begin = self.start_time.or(now);
+            self.source.add_source(now.since(begin), source);
+            self.sends = true;
+        }
+    }
+
+    fn remove_source(&mut self, source: &str) {
+        self.source.remove_source(source);
     }
 
     fn stats(&self) -> PortStats {

@@ -1,10 +1,11 @@
-//! Bringing a running instance from one scenario to another: links, hosts, ports, bridges and routers are
-//! added and removed while packets flow.
+//! Bringing a running instance from one scenario to another: links, hosts, ports, bridges, routers and
+//! traffic sources are added and removed while packets flow.
 
 use crate::changed_ports::ChangedPorts;
 use crate::comparison::without_changes;
 use crate::control_planes::MirroredEngine;
 use crate::instance::RunningInstance;
+use crate::joining_sources::joining_sources;
 use crate::objects::routers::meter;
 use crate::planned_rewiring::PlannedRewiring;
 use crate::running_state::RunningState;
@@ -26,9 +27,9 @@ struct ReadyRewiring {
 
 impl RunningInstance {
     /// Brings it to a scenario: settings of links, sources and media change at one instant, then those of
-    /// routers, then links, hosts, ports, bridges and routers join and leave at one instant. All is checked,
-    /// hosts are made and ports opened, before anything changes. What removed links hold is dropped and
-    /// counted.
+    /// routers, then links, hosts, ports, bridges, routers and sources join and leave at one instant. All is
+    /// checked, hosts are made and ports opened, before anything changes. What removed links hold is dropped
+    /// and counted.
     ///
     /// # Errors
     /// If the scenario is wrong, or differs in what can't change while it runs and the rest is not wanted;
@@ -70,8 +71,8 @@ impl RunningInstance {
         let text = edited(old, &ask.add, &ask.remove).map_err(refused)?;
         if let Some(section) = changed_sections(old, &text).first() {
             return Err(SetError::Refused(format!(
-                "{section} differs, and only links, hosts, ports, bridges, and routers with their programs, \
-                 can be added and removed while it runs: start it again"
+                "{section} differs, and only links, hosts, ports, bridges, sources, and routers with their \
+                 programs, can be added and removed while it runs: start it again"
             )));
         }
         self.follow(&text, ask.drain)
@@ -115,8 +116,12 @@ impl RunningInstance {
         let directory = longwire_control::directory();
         let socket = |router: &Router| longwire_control::control_socket(&directory, &name, &router.name);
         let levels = made.raise(new, socket).map_err(refused)?;
-        let mut ports = ChangedPorts::open(&name, old, new, made)?;
+        let mut watches = self.watches().clone();
+        let mut ports = ChangedPorts::open(&name, (&**old, &**new), made, &watches.origin)?;
         made.give_ports(ports.take_ports());
+        watches.follow(&made.old_ports, ports.watches());
+        let sources = joining_sources(new, made, |place| watches.get(place));
+        made.give_sources(sources.map_err(|error| SetError::Refused(format!("{error:#}")))?);
         Ok(ReadyRewiring { planned, ports, levels })
     }
 
@@ -128,7 +133,14 @@ impl RunningInstance {
         if let Some(logged) = self.logged.get() {
             logged.place(&new, &made.layout.links, made.added.iter().copied());
         }
+        let fresh_sources: HashSet<u32> = made.new_sources.iter().copied().collect();
         let (routers, links) = (made.layout.routers(&new), made.layout.links.clone());
+        let sources = made.layout.sources.clone();
+        {
+            let mut watches = self.watches();
+            watches.follow(&made.old_ports, ports.watches());
+            watches.widen(new.source_numbers);
+        }
         let faults;
         {
             let mut state = self.replace_state();
@@ -136,7 +148,8 @@ impl RunningInstance {
             faults = errors.map_err(|error| SetError::Unavailable(error.to_string()))?;
             ports.keep();
             let live = state.objects.routers.in_plan(&new, routers.clone(), levels);
-            let objects = state.objects.moved_to(&new, (&links, &fresh), live);
+            let sources = (&sources[..], &fresh_sources);
+            let objects = state.objects.moved_to(&new, (&links, &fresh), sources, live);
             *state = RunningState::new(Arc::clone(&new), objects, made.layout);
         }
         let engine = MirroredEngine { remote: self.remote(), routers: &routers, links: &links };

@@ -93,8 +93,8 @@ impl ReportInput<'_> {
     pub(crate) fn row_of(&self, kind: Kind, name: &str) -> Option<Row> {
         match kind {
             Kind::Source => {
-                let id = self.plan.sources.iter().position(|source| &*source.name == name)?;
-                Some(source_row(&self.delivered_of(id)?))
+                let place = self.plan.sources.iter().position(|source| &*source.name == name)?;
+                Some(source_row(&self.delivered_of(place)?))
             }
             Kind::Port => {
                 let port = self.counted.ports.iter().find(|port| &*port.name == name)?;
@@ -113,28 +113,28 @@ impl ReportInput<'_> {
     }
 
     fn delivered(&self) -> impl Iterator<Item = SourceDelivery<'_>> {
-        (0..self.plan.sources.len()).filter_map(|id| self.delivered_of(id))
+        (0..self.plan.sources.len()).filter_map(|place| self.delivered_of(place))
     }
 
     /// What the source at this place in the plan has sent; none if it has not run, and nobody needs to know
     /// why.
-    fn delivered_of(&self, id: usize) -> Option<SourceDelivery<'_>> {
-        let source = &self.plan.sources[id];
+    fn delivered_of(&self, at: usize) -> Option<SourceDelivery<'_>> {
+        let source = &self.plan.sources[at];
         let watch = |place: u16| self.watches.get(usize::from(place))?.as_ref();
         let Some(own) = watch(source.in_port) else {
             let silent = Some(why_silent(&self.plan, source)?);
             let delays = DelayHistogram::default();
             return Some(SourceDelivery { source, sent: SentCounters::NONE, received: None, delays, silent });
         };
-        let sent = own.tally().sent(id as u16);
-        let mut ends = self.plan.aims(id);
-        ends.extend((self.aims)(id));
+        let sent = own.tally().sent(source.number);
+        let mut ends = self.plan.aims(at);
+        ends.extend((self.aims)(at));
         ends.sort_unstable();
         ends.dedup();
         let (mut received, mut delays) = (None, DelayHistogram::default());
         for tally in ends.into_iter().filter_map(watch).map(PortWatch::tally) {
-            received.get_or_insert(ReceivedCounters::NONE).add(&tally.received(id as u16));
-            tally.add_delays(id as u16, &mut delays);
+            received.get_or_insert(ReceivedCounters::NONE).add(&tally.received(source.number));
+            tally.add_delays(source.number, &mut delays);
         }
         Some(SourceDelivery { source, sent, received, delays, silent: None })
     }

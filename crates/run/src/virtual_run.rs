@@ -1,5 +1,6 @@
 //! `run --virtual`: the whole scenario on a simulated clock.
 
+use crate::joining_sources::joining_sources;
 use crate::objects::links::LiveLinks;
 use crate::open_ports::{open_sinks, open_virtual, refuse_control_planes};
 use crate::port_files::PortFiles;
@@ -64,8 +65,10 @@ pub fn simulate(
     time: Option<Nanos>,
     options: RecordOptions,
 ) -> anyhow::Result<VirtualRunOutcome> {
-    if let Some((_, source)) =
-        plan.sources.iter().enumerate().find(|(place, source)| never_ends(plan, *place, source))
+    // What is removed in the meantime ends then.
+    let at_last = after_all(plan);
+    let mut sources = at_last.sources.iter().enumerate();
+    if let Some((_, source)) = sources.find(|(place, source)| never_ends(at_last, *place, source))
         && time.is_none()
     {
         bail!(
@@ -76,6 +79,8 @@ pub fn simulate(
         );
     }
     let open = open_virtual(plan, files)?;
+    let mut watches = open.watches;
+    watches.widen(at_last.source_numbers);
     let mut records = VirtualRecords::start(options, plan)?;
     let mut built = build(plan, open.ports, |worker| records.observer(worker))?;
     let sampler = records.begin(plan, &built.layout.links);
@@ -89,8 +94,12 @@ pub fn simulate(
     for (stage, mut made) in plan.stages.iter().zip(rewirings(plan, &built.layout)?) {
         refuse_control_planes(&stage.plan)?;
         made.raise_in_line(&stage.plan)?;
-        let ports = open_sinks(&stage.plan, &made.new_ports)?;
-        made.give_ports(ports);
+        let added = open_sinks(&stage.plan, &made.new_ports, &watches.origin)?;
+        made.give_ports(added.ports);
+        watches.follow(&[], &added.watches);
+        watches.widen(at_last.source_numbers);
+        let sources = joining_sources(&stage.plan, &made, |place| watches.get(place))?;
+        made.give_sources(sources);
         records.place(&stage.plan, &made.layout.links, made.added.iter().copied());
         planned.push((stage.time, made.rewiring));
     }
@@ -105,18 +114,16 @@ pub fn simulate(
             plan.file
         );
     }
-    let last = open.watches.iter().flatten().map(|watch| watch.capture().last).max().unwrap_or_default();
+    let last = watches.by_place.iter().flatten().map(|watch| watch.capture().last).max().unwrap_or_default();
     let elapsed = time.map_or(last, |time| time.min(last.max(time)));
     let programs = rows::whole(plan, &installed);
     let last = counted.rewired.checked_sub(1).map_or(plan, |last| &plan.stages[last].plan);
-    Ok(VirtualRunOutcome {
-        plan: Arc::clone(last),
-        counted,
-        watches: open.watches,
-        elapsed,
-        programs,
-        recorded,
-    })
+    Ok(VirtualRunOutcome { plan: Arc::clone(last), counted, watches: watches.by_place, elapsed, programs, recorded })
+}
+
+/// The plan after all that is added and removed.
+fn after_all(plan: &Plan) -> &Plan {
+    plan.stages.last().map_or(plan, |stage| &stage.plan)
 }
 
 /// Whether a source has no end after all its changes.

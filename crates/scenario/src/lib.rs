@@ -158,7 +158,9 @@ pub fn parse_after(before: &Plan, text: &str) -> Result<Plan, ScenarioError> {
     let mut findings = finding::Findings::new(&before.file, text);
     let kept = resolve::KeptPlaces::of(before);
     let plan = plan_and_stages(&before.file, text, &longwire_link::registry(), kept, &mut findings);
-    finished(text, plan.map(|(plan, _)| plan), findings)
+    let mut plan = finished(text, plan.map(|(plan, _)| plan), findings)?;
+    plan.silence(before.silent_ports.clone());
+    Ok(plan)
 }
 
 fn plan_and_stages(
@@ -191,8 +193,8 @@ fn stages(
         let next = edited(&now, &add, &remove).map_err(|error| (error.to_string(), String::new()));
         let plan = next.and_then(|next| {
             if let Some(section) = changed_sections(text, &next).first() {
-                let fix = "add links, hosts, ports, bridges and routers: [at.add.link], or add = { link = \
-                    { … } }";
+                let fix = "add links, hosts, ports, bridges, routers and sources: [at.add.link], or add = \
+                    { link = { … } }";
                 return Err((format!("it adds to {section}"), fix.to_owned()));
             }
             let before = stages.last().map_or(first, |stage| &*stage.plan);

@@ -70,6 +70,10 @@ pub struct Plan {
     pub link_requests: Vec<LinkRequest>,
     /// Traffic sources.
     pub sources: Vec<Source>,
+    /// How many numbers sources of the run have had so far.
+    pub source_numbers: u16,
+    /// Names of ports at which no source begins; see [`Plan::silence`].
+    pub silent_ports: Vec<Box<str>>,
     /// Changes during the run, in the file's order.
     pub events: Vec<Event>,
     /// Changes of routers during the run, in the file's order.
@@ -191,6 +195,33 @@ impl Plan {
     /// Its ports, hosts and routers.
     pub fn places(&self) -> Places<'_> {
         Places { ports: &self.ports, hosts: &self.hosts, routers: &self.routers }
+    }
+
+    /// Takes away the traffic sources that begin at these ports, whose frames come from elsewhere: those that
+    /// there are, and those that are added while it runs. Returns the former, as the name of each and its
+    /// port's.
+    pub fn silence(&mut self, ports: Vec<Box<str>>) -> Vec<(Box<str>, Box<str>)> {
+        for stage in &mut self.stages {
+            if !ports.is_empty() {
+                Arc::make_mut(&mut stage.plan).silence(ports.clone());
+            }
+        }
+        let (mut silent, mut kept, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        for source in std::mem::take(&mut self.sources) {
+            let port = &self.ports[usize::from(source.in_port)].name;
+            if ports.contains(port) {
+                silent.push((source.name, port.clone()));
+                places.push(None);
+            } else {
+                places.push(Some(kept.len() as u32));
+                kept.push(source);
+            }
+        }
+        for event in self.events.iter_mut().filter(|_| !silent.is_empty()) {
+            event.sources = event.sources.iter().filter_map(|&place| places[place as usize]).collect();
+        }
+        (self.sources, self.silent_ports) = (kept, ports);
+        silent
     }
 
     /// All destination ports of the source at `place`: at its start, and after events.

@@ -14,6 +14,8 @@ use std::net::IpAddr;
 pub struct Source {
     /// Its name.
     pub name: Box<str>,
+    /// Its number in the run, which no other source has had there, except one of its name.
+    pub number: u16,
     /// Place of the input port.
     pub in_port: u16,
     /// Place of the destination port.

@@ -5,7 +5,7 @@ use longwire_drivers::pcap::Capture;
 use longwire_drivers::{HostDriver, tap};
 use longwire_random::process::{Interval, Model, Packets, Speed};
 use longwire_scenario::{
-    BetweenWorkers, End, EngineSettings, Mapping, Plan, Routing, Segment, Wait, load, parse,
+    BetweenWorkers, End, EngineSettings, Mapping, Plan, Routing, Segment, Wait, load, parse, parse_after,
 };
 use longwire_units::{Bytes, Nanos, Rate};
 use std::path::Path;
@@ -338,4 +338,40 @@ fn sources_have_models() {
 fn a_file_that_is_not_there_is_named() {
     let error = load(Path::new("no/such.toml")).unwrap_err().to_string();
     assert!(error.contains("no/such.toml") && error.contains("name a scenario file"), "{error}");
+}
+
+/// Hosts a and b, and sources from each to the other by name and end.
+fn with_sources(list: &[(&str, &str)]) -> String {
+    let source = |(name, from): &(&str, &str)| {
+        let to = if *from == "a" { "b" } else { "a" };
+        format!("[[source]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"1 Mbit/s\"\n")
+    };
+    hosts(&[("a", "x"), ("b", "x")]) + &bridges(&["x"]) + &list.iter().map(source).collect::<String>()
+}
+
+#[test]
+fn a_source_keeps_its_number_and_no_other_gets_it() {
+    let numbers = |plan: &Plan| -> Vec<_> { plan.sources.iter().map(|source| source.number).collect() };
+    let first = plan(&with_sources(&[("s", "a"), ("t", "b")]));
+    assert_eq!(numbers(&first), [0, 1]);
+    let second = parse_after(&first, &with_sources(&[("t", "b"), ("u", "a")])).unwrap();
+    assert_eq!(numbers(&second), [1, 2]);
+    let third = parse_after(&second, &with_sources(&[("s", "a"), ("t", "b")])).unwrap();
+    assert_eq!((numbers(&third), third.source_numbers), (vec![3, 1], 4));
+}
+
+#[test]
+fn a_silent_port_stays_silent() {
+    let names = |plan: &Plan| -> Vec<_> { plan.sources.iter().map(|source| source.name.clone()).collect() };
+    let event = "[[at]]\ntime = \"1 s\"\nsource = \"t\"\nrate = \"2 Mbit/s\"\n\
+        [[at]]\ntime = \"2 s\"\n[at.add.source]\nname = \"u\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\n";
+    let text = with_sources(&[("s", "a"), ("t", "b")]) + event;
+    let mut silent = plan(&text);
+    assert_eq!(*silent.events[0].sources, [1]);
+    assert_eq!(silent.silence(vec!["a".into()]), [(Box::from("s"), Box::from("a"))]);
+    // Events name the sources that are left, and what is added later is silent, too.
+    assert_eq!((names(&silent), &*silent.events[0].sources), (vec![Box::from("t")], &[0][..]));
+    assert_eq!(names(&silent.stages[0].plan), [Box::from("t")]);
+    let later = parse_after(&silent, &with_sources(&[("s", "a"), ("t", "b"), ("v", "b")])).unwrap();
+    assert_eq!(names(&later), ["t", "v"].map(Box::from));
 }

@@ -1,6 +1,6 @@
 //! Which rows of a table are on the screen, and which one is selected.
 
-use longwire_control::{ObjectPage, ObjectQuery, Sort};
+use longwire_control::{ObjectPage, ObjectQuery, Sort, is_pattern};
 
 /// The state of one table.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +40,7 @@ impl List {
         let text = self.search.trim();
         let name = match text {
             "" => None,
-            pattern if pattern.contains('*') => Some(pattern.to_owned()),
+            pattern if is_pattern(pattern) => Some(pattern.to_owned()),
             part => Some(format!("*{part}*")),
         };
         let (sort, reverse) = (self.sort, self.reverse);
@@ -174,5 +174,6 @@ mod tests {
         assert_eq!(of(" "), None);
         assert_eq!(of("dsl"), Some("*dsl*".into()));
         assert_eq!(of("dsl*"), Some("dsl*".into()));
+        assert_eq!(of("dsl?"), Some("dsl?".into()));
     }
 }

@@ -22,8 +22,8 @@ pub fn is_at_start(event: &Event) -> bool {
     event.time == Nanos::ZERO && event.repeat.is_none() && event.ramp.is_none()
 }
 
-/// Whether two plans have the same links between the same ends, the same hosts, ports, bridges and routers,
-/// and the same paths.
+/// Whether two plans have the same links between the same ends, the same hosts, ports, bridges, routers and
+/// sources, and the same paths.
 pub fn are_joined_alike(now: &Plan, wanted: &Plan) -> bool {
     let link = |plan: &Plan, place: usize| {
         let link = &plan.links[place];
@@ -33,6 +33,7 @@ pub fn are_joined_alike(now: &Plan, wanted: &Plan) -> bool {
         && (0..now.links.len()).all(|place| link(now, place) == link(wanted, place))
         && outer_ports(now).eq(outer_ports(wanted))
         && routers(now).eq(routers(wanted))
+        && sources(now).eq(sources(wanted))
         && now.bridges == wanted.bridges
         && paths(now) == paths(wanted)
 }
@@ -41,6 +42,11 @@ pub fn are_joined_alike(now: &Plan, wanted: &Plan) -> bool {
 fn outer_ports(plan: &Plan) -> impl Iterator<Item = (usize, &str, bool)> {
     let outer = plan.ports.iter().enumerate().filter(|(_, port)| port.attachment.is_outer());
     outer.map(|(place, port)| (place, &*port.name, port.attachment.host().is_some()))
+}
+
+/// The names of traffic sources.
+fn sources(plan: &Plan) -> impl Iterator<Item = &str> {
+    plan.sources.iter().map(|source| &*source.name)
 }
 
 /// The names of routers, and the bridges of their ports.
@@ -53,8 +59,8 @@ fn routers(plan: &Plan) -> impl Iterator<Item = (&str, Vec<&str>)> {
     plan.routers.iter().map(move |router| (&*router.name, router.ports.iter().filter_map(bridge).collect()))
 }
 
-/// The differences of two plans that remain when links, hosts, ports and routers have joined and left, and
-/// settings have changed.
+/// The differences of two plans that remain when links, hosts, ports, routers and sources have joined and
+/// left, and settings have changed.
 pub fn fixed_differences(now: &Plan, wanted: &Plan) -> Vec<FixedDifference> {
     let mut all = Vec::new();
     let mut single = |what: &str, differs: bool| {
@@ -144,7 +150,7 @@ fn fixed(router: &Router) -> Router {
     router
 }
 
-/// Objects of a kind that differ; hosts, ports and routers may be in one of the plans only.
+/// Objects of a kind that differ; hosts, ports, routers and sources may be in one of the plans only.
 fn compare(
     kind: &str,
     now: &[(String, String)],
@@ -153,7 +159,7 @@ fn compare(
 ) {
     let by_name = |list: &[(String, String)]| list.iter().cloned().collect::<BTreeMap<_, _>>();
     let (there, then) = (by_name(now), by_name(wanted));
-    let comes_and_goes = ["host", "port", "router"].contains(&kind);
+    let comes_and_goes = ["host", "port", "router", "source"].contains(&kind);
     let mut refuse = |name: &String, reason: String| {
         all.push(FixedDifference { what: format!("{kind} \"{name}\""), reason });
     };

@@ -1,7 +1,7 @@
 //! Where an engine has the objects of its plan.
 
 use longwire_block::path::{Fork, LinkRef, MAX_LINKS, Paths};
-use longwire_engine::{NodeRef, PortLocation};
+use longwire_engine::{NodeRef, PortLocation, SourceRef};
 use longwire_link::GONE;
 use longwire_scenario::Plan;
 use std::collections::HashMap;
@@ -30,6 +30,12 @@ pub struct Layout {
     pub(super) retired: Vec<(NodeRef, Arc<AtomicBool>)>,
     /// By worker.
     pub(super) slots: Vec<Slots>,
+    /// By a traffic source's place in the plan.
+    pub sources: Vec<SourceRef>,
+    /// Number of indices that sources have had at each worker.
+    pub(super) source_counts: Vec<u32>,
+    /// Those that can be used again.
+    pub(super) free_sources: Vec<SourceRef>,
 }
 
 /// The indices of a worker's links.

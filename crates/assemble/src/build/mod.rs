@@ -8,6 +8,7 @@ mod rewire;
 mod rewire_ports;
 mod rewire_routers;
 mod rewire_segments;
+mod rewire_sources;
 mod router_changes;
 mod routers;
 mod shards;
@@ -44,8 +45,6 @@ pub struct BuiltEngine {
     pub setup: Setup,
     /// The engine's references to links and other state that rewiring needs.
     pub layout: Layout,
-    /// The engine's reference to each source.
-    pub sources: Vec<SourceRef>,
     /// The engine's reference to each router.
     pub routers: Vec<NodeRef>,
     /// The engine's reference to each medium.
@@ -135,19 +134,27 @@ pub fn build(
         free_nodes: Vec::new(),
         retired: Vec::new(),
         slots: workers.iter().map(slots).collect(),
+        sources,
+        source_counts: workers.iter().map(|worker| worker.agenda.source_setups.len() as u32).collect(),
+        free_sources: Vec::new(),
     };
     let map = map_over(plan, &mut layout, None, routers::inner_ports(plan, &shards));
-    let wait = match plan.engine.wait {
-        Wait::Spin => longwire_engine::Wait::Spin,
-        Wait::SleepThenSpin => longwire_engine::Wait::SleepThenSpin,
-        Wait::Sleep => longwire_engine::Wait::Sleep,
-    };
+    let wait = wait_of(plan.engine.wait);
     let between = match plan.engine.between {
         BetweenWorkers::Private => RingKind::Private,
         BetweenWorkers::Shared => RingKind::Shared,
     };
     let setup = Setup { workers, map, tolerance: tolerance(plan), wait, between, lead: shards.lead };
-    Ok(BuiltEngine { setup, layout, sources, routers, media })
+    Ok(BuiltEngine { setup, layout, routers, media })
+}
+
+/// How the engine waits.
+fn wait_of(wait: Wait) -> longwire_engine::Wait {
+    match wait {
+        Wait::Spin => longwire_engine::Wait::Spin,
+        Wait::SleepThenSpin => longwire_engine::Wait::SleepThenSpin,
+        Wait::Sleep => longwire_engine::Wait::Sleep,
+    }
 }
 
 /// The plan's fidelity limits.

@@ -1,13 +1,14 @@
-//! Changing from one plan to another while the engine runs: links, ports and nodes that join and leave, and
-//! the new map.
+//! Changing from one plan to another while the engine runs: links, ports, nodes and traffic sources that join
+//! and leave, and the new map.
 
 use super::fixed::{FixedDifference, fixed_differences, is_at_start};
 use super::layout::{CantRewire, Layout};
 use super::rewire_ports::{ChangedPorts, PortPlacement, changed_ports, check_ports};
 use super::rewire_segments::{ChangedSegments, changed_segments};
+use super::rewire_sources::changed_sources;
 use super::{Shards, links_of, map_over, routers};
-use longwire_block::Port;
 use longwire_block::path::LinkRef;
+use longwire_block::{JoiningSource, Port};
 use longwire_engine::{Part, PortSetup, Rewiring};
 use longwire_link::Joining;
 use longwire_scenario::{Link, Plan};
@@ -29,6 +30,8 @@ pub struct PlanChange {
     pub old_ports: Vec<u16>,
     /// Places in the new plan of routers that are new, in the order of the plan.
     pub new_routers: Vec<u32>,
+    /// Places in the new plan of traffic sources that are new.
+    pub new_sources: Vec<u32>,
     /// Where new ports go.
     placements: Vec<PortPlacement>,
 }
@@ -42,6 +45,18 @@ impl PlanChange {
         }
         for part in &mut self.rewiring.parts {
             part.ports.sort_by_key(|(slot, _)| *slot);
+        }
+    }
+
+    /// Gives new sources, by their places in the new plan, what their ports add. Those that are not given send
+    /// nothing.
+    pub fn give_sources(&mut self, sources: Vec<(u32, JoiningSource)>) {
+        for (place, flow) in sources {
+            let at = self.layout.sources[place as usize];
+            let own = &mut self.rewiring.parts[at.worker as usize].sources;
+            if let Some((_, source)) = own.iter_mut().find(|(index, _)| *index == at.place) {
+                source.flow = Some(flow);
+            }
         }
     }
 }
@@ -61,6 +76,7 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
     check_media(old, &removed)?;
     let segments = changed_segments(old, new, &shards, &mut next)?;
     let ports = changed_ports(old, new, &mut next);
+    let sources = changed_sources(old, new, &ports.joining, &mut next)?;
     let places = next.take_links(&kept, &shards.link_workers)?;
     let leaving: Vec<LinkRef> = removed.iter().map(|&place| layout.links[place as usize]).collect();
     let map = map_over(new, &mut next, Some((old, layout)), routers::inner_ports(new, &shards));
@@ -100,6 +116,7 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
     for (node, act) in acts {
         parts[node.worker as usize].acts.push((node.place, act));
     }
+    sources.give(new, &next, &mut parts);
     let rewiring = Rewiring { map, before: map_before, parts };
     Ok(PlanChange {
         rewiring,
@@ -109,6 +126,7 @@ pub fn rewire(old: &Plan, layout: &Layout, new: &Plan, drained: bool) -> Result<
         new_ports: joining,
         old_ports: leaving,
         new_routers,
+        new_sources: sources.joining,
         placements,
     })
 }
@@ -156,6 +174,8 @@ fn part(
         moves: Vec::new(),
         in_turn: None,
         acts: Vec::new(),
+        sources_leaving: Vec::new(),
+        sources: Vec::new(),
     }
 }
 

@@ -200,12 +200,16 @@ fn router_act((old, before): (&Plan, u32), (new, after): (&Plan, u32)) -> Option
 /// What a bridge is told that goes on, if anything is new for it.
 fn bridge_act((old, before): (&Plan, usize), (new, after): (&Plan, usize)) -> Option<AtNode> {
     let (was, is) = (&old.segments[before], &new.segments[after]);
+    // An event or a request can direct a source to any port; its far end sends nothing to learn from.
+    let is_new = |name: &str| !old.sources.iter().any(|source| *source.name == *name);
+    let mut ends = new.sources.iter().filter(|source| is.ports.binary_search(&source.out_port).is_ok());
+    let has_new_source = ends.any(|source| is_new(&source.name));
     let kind = |plan: &Plan, segment: &Segment| {
         let declared = segment.bridges.iter().any(|&bridge| plan.bridges[bridge as usize].declared);
         (segment.ageing, segment.table, segment.wire, declared)
     };
     let same_kind = kind(old, was) == kind(new, is);
-    if was.ports == is.ports && same_kind {
+    if was.ports == is.ports && same_kind && !has_new_source {
         return None;
     }
     let mut fresh = assign::bridge(new, after as u32, is);
@@ -217,6 +221,10 @@ fn bridge_act((old, before): (&Plan, usize), (new, after): (&Plan, usize)) -> Op
     let hosts = joined.filter(|(port, _)| port.attachment.host().is_some());
     let mut known: Vec<_> = hosts.map(|(port, place)| (place, port.mac.0)).collect();
     known.extend(routers::near(new, &is.ports));
+    let of_sources = is.ports.iter().filter(|_| has_new_source);
+    let of_sources = of_sources.map(|&place| (&new.ports[usize::from(place)], place));
+    let of_sources = of_sources.filter(|(port, _)| port.attachment.far().is_none());
+    known.extend(of_sources.map(|(port, place)| (place, port.mac.0)));
     Some(Box::new(move |node, _| {
         let node: &mut dyn Any = node;
         let Some(bridge) = node.downcast_mut::<Bridge>() else { return };

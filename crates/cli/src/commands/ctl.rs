@@ -10,7 +10,7 @@ mod weigh;
 use crate::commands::lab;
 use crate::{Json, Outcome, outcome};
 use elsewhere::Elsewhere;
-use longwire_control::{Client, Info, InstanceSocket, Kind, Object, RowFilter, directory};
+use longwire_control::{Client, Info, InstanceSocket, Kind, Object, RowFilter, directory, is_pattern};
 use longwire_report::shown::columns;
 use longwire_report::{Report, Row, cells};
 use longwire_run::report_text;
@@ -83,7 +83,8 @@ Examples:
   longwire ctl stats 'dsl*' --kind link --sort drops --limit 20
   longwire ctl stats 'dsl*' --sort drops --limit 20 --after dsl17.forward")]
 struct Stats {
-    /// The instance, by name, process number or both (name-number); with a * the objects to show: 'dsl*'.
+    /// The instance, by name, process number or both (name-number); with a * or ? the objects to show, as in
+    /// 'dsl*'.
     name: Option<String>,
 
     /// The instance, if the first argument selects objects.
@@ -132,7 +133,7 @@ struct Get {
 #[derive(Debug, clap::Args)]
 struct ObjectArgs {
     /// The object. A flow is ROUTER/FLOW, a forwarder ROUTER/NAME; a duplex link means both of its
-    /// directions, and a pattern such as 'dsl*' all matching links, sources or media.
+    /// directions, and a pattern such as 'dsl*' or 'dsl?' all matching links, sources or media.
     name: String,
 
     /// Its kind, if several objects have this name. Default: the first of link, source, medium, router, flow,
@@ -351,8 +352,7 @@ fn stop(args: &Stop, at: &Elsewhere) -> anyhow::Result<Outcome> {
 }
 
 fn stats(args: &Stats, at: &Elsewhere) -> anyhow::Result<Outcome> {
-    let is_pattern = |name: &&String| name.contains(['*', '?']);
-    let name = args.name.as_ref().filter(is_pattern).cloned();
+    let name = args.name.clone().filter(|name| is_pattern(name));
     let instance = args.name.as_ref().filter(|name| !is_pattern(name)).or(args.instance.as_ref());
     let Stats { kind, sort, limit, after, .. } = args;
     let filter =

@@ -1,5 +1,6 @@
 //! `longwire run`
 
+use crate::browser::Browser;
 use crate::foreground::run_time;
 use crate::progress::Progress;
 use crate::record_args::RecordArgs;
@@ -87,7 +88,8 @@ pub struct Args {
     records: RecordArgs,
 
     /// Serve the dashboard and the API at http://127.0.0.1:8399/, another port if that is taken, or ADDRESS:
-    /// a port, or an address of this machine and a port. Every user of this machine can reach it.
+    /// a port, or an address of this machine and a port. Every user of this machine can reach it. On a desktop
+    /// the browser shows it, unless the run is root's, --quiet or --json.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, conflicts_with = "virtual")]
     web: Option<Option<WebAddress>>,
 
@@ -128,16 +130,10 @@ impl Args {
 
     /// Frames from the command line replace the traffic sources of their port.
     fn silence_sources(&self, plan: &mut Plan) {
-        let given = |name: &str| self.inputs.iter().any(|input| input.port == name);
-        let mut silent = Vec::new();
-        plan.sources.retain(|source| {
-            let port = &plan.ports[usize::from(source.in_port)].name;
-            if given(port) {
-                silent.push(format!("note: source \"{}\" is silent: port {port} has an input", source.name));
-            }
-            !given(port)
-        });
-        silent.iter().for_each(|note| outcome::note(note));
+        let ports = self.inputs.iter().map(|input| input.port.as_str().into()).collect();
+        for (name, port) in plan.silence(ports) {
+            outcome::note(&format!("note: source \"{name}\" is silent: port {port} has an input"));
+        }
     }
 
     fn run_virtual(&self, plan: &Arc<Plan>) -> anyhow::Result<Outcome> {
@@ -156,6 +152,8 @@ impl Args {
     }
 
     fn run_real(self, mut plan: Plan) -> anyhow::Result<Outcome> {
+        let wants_browser = self.web.is_some() && !self.quiet && !self.json.on;
+        let browser = wants_browser.then(Browser::of_user).flatten();
         gain_privileges(&mut plan)?.iter().for_each(|note| outcome::note(&format!("note: {note}")));
         keep_for(CommandRole::Carries).context("giving up what root need not keep")?;
         let silent =
@@ -175,6 +173,9 @@ impl Args {
         drop(progress);
         if let Some(address) = dashboard(&run) {
             outcome::note(&format!("dashboard: {address}"));
+            if let Some(mut browser) = browser {
+                browser.show(&address);
+            }
         }
         if !self.quiet {
             announce(&run);

@@ -5,6 +5,7 @@ use super::support::lab::can_make_labs;
 use super::support::{longwire, stderr};
 use super::victims::{Round, Scene, VICTIMS, Victim, prepare};
 use super::{Dice, PATIENCE, times, until, wait, whole};
+use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -35,15 +36,21 @@ fn marked(mark: &str) -> Vec<String> {
         .collect()
 }
 
-/// Remains of one attack: namespaces and files with its name or its process id.
-fn traces(name: &str, process: u32) -> Vec<String> {
-    let marks = [format!("-{process}-"), format!("-{process}."), name.to_owned()];
+/// Namespaces, sockets and states of labs on this machine.
+fn traces() -> HashSet<String> {
     ["/run/netns", "/run/longwire"]
         .into_iter()
         .flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten())
         .map(|entry| entry.path().display().to_string())
-        .filter(|path| marks.iter().any(|mark| path.contains(mark.as_str())))
         .collect()
+}
+
+/// Remains of one attack: traces with its name or its process id that were not there `before`. A process id
+/// alone may be that of an earlier process.
+fn remains(name: &str, process: u32, before: &HashSet<String>) -> Vec<String> {
+    let marks = [format!("-{process}-"), format!("-{process}."), name.to_owned()];
+    let is_own = |path: &String| marks.iter().any(|mark| path.contains(mark.as_str()));
+    traces().into_iter().filter(|path| !before.contains(path) && is_own(path)).collect()
 }
 
 #[test]
@@ -88,6 +95,7 @@ fn killed_commands_leave_nothing() {
 fn window(scene: &Scene, victim: &Victim, name: &str) -> Duration {
     let limit = if victim.endless { BEGINNING } else { WINDOW };
     let mut round = Round { scene, name: name.to_owned(), number: UNDISTURBED, fid: String::new() };
+    let before = traces();
     prepare(&mut round, victim, (MARK, name));
     let begin = Instant::now();
     let mut child = start(victim, &round);
@@ -99,7 +107,7 @@ fn window(scene: &Scene, victim: &Victim, name: &str) -> Duration {
         assert!(!victim.endless, "{} ends at once: {}", victim.line, said(&round));
     }
     end(&mut child, "TERM", victim.line);
-    clear(victim, &round, child.id(), victim.line);
+    clear(victim, &round, (child.id(), &before), victim.line);
     taken.min(limit)
 }
 
@@ -132,17 +140,17 @@ fn end(child: &mut Child, signal: &str, what: &str) {
 /// Starts a command, kills it after `after` milliseconds, and checks for remains.
 fn attack(victim: &Victim, mut round: Round, signal: &str, after: u64) {
     let what = format!("longwire {}, signal {signal} after {after} ms", victim.line);
-    let mark = round.name.clone();
+    let (mark, before) = (round.name.clone(), traces());
     prepare(&mut round, victim, (MARK, &mark));
     let mut child = start(victim, &round);
     // Ends early if the command does.
     wait(&mut child, Duration::from_millis(after));
     end(&mut child, signal, &what);
-    clear(victim, &round, child.id(), &what);
+    clear(victim, &round, (child.id(), &before), &what);
 }
 
 /// Asserts that no process is left, and nothing else after the next command has cleaned up.
-fn clear(victim: &Victim, round: &Round, process: u32, what: &str) {
+fn clear(victim: &Victim, round: &Round, (process, before): (u32, &HashSet<String>), what: &str) {
     if victim.has_own_lab() {
         // A complete lab stays up, as it should, and is removed on request.
         let down = longwire(&["lab", "down", &round.name]);
@@ -151,11 +159,11 @@ fn clear(victim: &Victim, round: &Round, process: u32, what: &str) {
     let gone = until(PATIENCE, || marked(&round.name).is_empty().then_some(()));
     assert!(gone.is_some(), "{what}: processes {:?} are left", marked(&round.name));
     assert!(!said(round).contains("panicked"), "{what}: {}", said(round));
-    if traces(&round.name, process).is_empty() {
+    if remains(&round.name, process, before).is_empty() {
         return;
     }
     // The next command removes what SIGKILL kept the command itself from removing.
     let next = longwire(&["exec", "-q", "--private", "--", "true"]);
     assert!(next.status.success(), "{what}: {}", stderr(&next));
-    assert_eq!(traces(&round.name, process), [""; 0], "{what}");
+    assert_eq!(remains(&round.name, process, before), [""; 0], "{what}");
 }

@@ -80,6 +80,22 @@ fn without_root_packets_leave_by_a_network_of_the_user_s() {
     assert_eq!((mine.uid(), mine.gid()), (NOBODY, NOBODY));
 }
 
+/// However it ends: the program that carries its packets out ends with it.
+#[test]
+fn a_killed_run_leaves_no_program_of_its_network() {
+    let Some(user) = Ordinary::new("killed") else { return };
+    let ran = user.sh("mkfifo -m 666 up
+        $run -q --delay 5ms -- sh -c 'echo $$ > up; exec sleep 1000' & run=$!
+        read -r inner < up
+        pgrep -f \"[/]proc/$run/ns/net\" > /dev/null && echo there
+        kill -KILL $run; wait $run; kill $inner
+        for look in $(seq 1000); do
+            pgrep -f \"[/]proc/$run/ns/net\" > /dev/null || { echo gone; break; }
+            sleep 0.1
+        done");
+    assert_eq!(stdout(&ran), "there\ngone\n", "{}", stderr(&ran));
+}
+
 /// In a user namespace too, localhost is the machine's, in both directions.
 #[test]
 fn without_root_services_of_the_loopback_are_reached() {

@@ -70,7 +70,10 @@ fn links_are_added_and_removed_while_it_runs() {
         (&["add", "link", "c", "from=a", "to=bb"], "did you mean \"b\"?"),
         (&["add", "link", "c", "from=a", "to=b", "rat=1mbit"], "rat"),
         (&["remove", "slow.forward"], "remove \"slow\""),
-        (&["remove", "fast"], "no [[link]], [[host]], [[port]], [[bridge]] or [[router]] is called \"fast\""),
+        (
+            &["remove", "fast"],
+            "no [[link]], [[host]], [[port]], [[bridge]], [[router]] or [[source]] is called \"fast\"",
+        ),
     ] {
         let output = ctl(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}");

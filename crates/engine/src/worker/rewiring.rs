@@ -2,6 +2,8 @@
 
 use super::pump::Arrivals;
 use super::{Order, Worker};
+use crate::events::SourceSetup;
+use crate::rewiring::PartSource;
 use crate::rewiring_step::RewiringStep;
 use longwire_units::Nanos;
 use std::mem::swap;
@@ -34,8 +36,15 @@ impl Worker {
         for (place, stand_in) in &mut step.retiring {
             self.nodes.retire(*place as usize, stand_in);
         }
+        // Before their ports go.
+        for &source in &step.sources_leaving {
+            self.remove_source(source);
+        }
         for (slot, port) in &mut step.ports {
             self.ports.exchange(*slot, port, now);
+        }
+        for (place, source) in &mut step.sources {
+            self.add_source(*place as usize, source, now);
         }
         for &(slot, node) in &step.moves {
             self.ports.slots[slot as usize].node = node as usize;
@@ -65,6 +74,26 @@ impl Worker {
         self.rewired += 1;
         if step.exact {
             self.order = Order::Exact;
+        }
+    }
+
+    /// Adds a traffic source. What had its index before is left in `source`.
+    fn add_source(&mut self, place: usize, source: &mut PartSource, now: Nanos) {
+        if let Some(slot) = self.ports.slots.get_mut(source.setup.port as usize) {
+            slot.port.add_source(now, &mut source.flow);
+        }
+        match self.schedules.source_setups.get_mut(place) {
+            Some(old) => swap(old, &mut source.setup),
+            None => self.schedules.source_setups.push(std::mem::take(&mut source.setup)),
+        }
+    }
+
+    /// Ends a traffic source, and forgets its changes.
+    fn remove_source(&mut self, place: u32) {
+        self.schedules.sources.forget(place);
+        let SourceSetup { port, name } = &self.schedules.source_setups[place as usize];
+        if let Some(slot) = self.ports.slots.get_mut(*port as usize) {
+            slot.port.remove_source(name);
         }
     }
 }

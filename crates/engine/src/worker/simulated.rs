@@ -31,7 +31,7 @@ impl Worker {
     }
 
     /// Whether a planned rewiring comes before the `next` event and before changes. Like a change, it is
-    /// waited for only while packets depend on it.
+    /// waited for only while packets depend on it, or come from a source that one of them adds.
     fn rewires_before(&mut self, next: Nanos, until: Nanos) -> bool {
         let time = self.next_rewiring();
         if time == Nanos::NEVER || time > until {
@@ -39,7 +39,8 @@ impl Worker {
         }
         let held = self.real_packets() > 0;
         let change = if held { self.schedules.links.next() } else { Nanos::NEVER };
-        time <= next.min(change) && (next <= until || held)
+        let adds_sources = || self.rewirings.iter().any(|(_, step)| step.adds_sources());
+        time <= next.min(change) && (next <= until || held || adds_sources())
     }
 
     /// The earlier of the next event and the next change of held packets, which may move the event.

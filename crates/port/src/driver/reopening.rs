@@ -2,7 +2,7 @@
 //! name and continues with it.
 
 use crate::interface::namespace;
-use longwire_block::{Port, PortError, PortStats, Spec, Stamp, Values};
+use longwire_block::{JoiningSource, Port, PortError, PortStats, Spec, Stamp, Values};
 use longwire_drivers::Netns;
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
@@ -164,6 +164,18 @@ impl Port for Reopening {
 
     fn change_source(&mut self, now: Nanos, source: &str, spec: &'static Spec, values: &Values) -> bool {
         self.port.as_mut().is_some_and(|port| port.change_source(now, source, spec, values))
+    }
+
+    fn add_source(&mut self, now: Nanos, source: &mut Option<JoiningSource>) {
+        if let Some(port) = &mut self.port {
+            port.add_source(now, source);
+        }
+    }
+
+    fn remove_source(&mut self, source: &str) {
+        if let Some(port) = &mut self.port {
+            port.remove_source(source);
+        }
     }
 
     fn readable_fd(&self) -> Option<i32> {

@@ -3,7 +3,7 @@
 
 use super::settings::{SettingPair, ramp_of, refusal};
 use longwire_block::change::{Blocks, Edit, Ramp};
-use longwire_control::{Kind, SetError, Settable, fits};
+use longwire_control::{Kind, SetError, Settable, fits, is_pattern};
 use longwire_engine::{Change, Remote, Target};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Debug;
@@ -101,11 +101,6 @@ impl<W: ObjectKind> LiveObjects<W> {
         self
     }
 
-    /// The engine's references to them.
-    pub(super) fn targets(&self) -> &[Target] {
-        &self.targets
-    }
-
     /// Their kind.
     pub const fn kind(&self) -> &W {
         &self.kind
@@ -123,7 +118,7 @@ impl<W: ObjectKind> LiveObjects<W> {
     }
 
     /// The places in the plan that `name` matches: an object, both directions of a duplex link, or all that
-    /// match a pattern such as `dsl*`.
+    /// match a pattern such as `dsl*` or `dsl?`.
     ///
     /// # Errors
     /// If it matches none, or too many.
@@ -140,7 +135,7 @@ impl<W: ObjectKind> LiveObjects<W> {
         let fitting =
             || (0u32..).zip(&*self.names).filter(|(_, known)| fits(known, name)).map(|(place, _)| place);
         let found: Vec<u32> =
-            if name.contains('*') { fitting().take(MOST_MEANT + 1).collect() } else { Vec::new() };
+            if is_pattern(name) { fitting().take(MOST_MEANT + 1).collect() } else { Vec::new() };
         match found.len() {
             0 => Err(SetError::Unknown { kind: W::KIND, name: name.into() }),
             1..=MOST_MEANT => Ok(found),

@@ -13,7 +13,7 @@ use changing::PlannedChange;
 use links::LiveLinks;
 use longwire_block::path::LinkRef;
 use longwire_control::{Kind, SetError, Settable};
-use longwire_engine::Remote;
+use longwire_engine::{Remote, SourceRef};
 use longwire_scenario::{Plan, Port};
 use longwire_units::Nanos;
 use media::LiveMedia;
@@ -90,18 +90,19 @@ impl Objects {
         }
     }
 
-    /// These objects in another plan, with its routers and the engine's references to its links; `fresh`
-    /// links were added.
+    /// These objects in another plan, with its routers and the engine's references to its links and sources,
+    /// of which the `fresh` ones were added.
     pub(crate) fn moved_to(
         &self,
         plan: &Arc<Plan>,
         (refs, fresh): (&[LinkRef], &HashSet<u32>),
+        sources: (&[SourceRef], &HashSet<u32>),
         routers: LiveRouters,
     ) -> Self {
         Self {
             plan: Arc::clone(plan),
             links: LiveLinks::new(plan, refs).after(&self.links, fresh),
-            sources: self.sources.in_plan(plan),
+            sources: self.sources.in_plan(plan, sources),
             media: Arc::clone(&self.media),
             routers: Arc::new(routers),
             changing: Arc::clone(&self.changing),

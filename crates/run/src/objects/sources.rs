@@ -8,7 +8,7 @@ use longwire_block::{ParamKind, Value};
 use longwire_control::{Bounds, Kind, Quantity, SetError, Settable};
 use longwire_engine::{SourceRef, Target};
 use longwire_scenario::{Plan, SourceSite, source_edits, source_rows};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The setting that names the model.
@@ -46,10 +46,15 @@ impl LiveSources {
         Self::of(plan, refs.iter().map(|&source| Target::Source(source)).collect(), Vec::new())
     }
 
-    /// These sources in another plan that has all of them.
-    pub(super) fn in_plan(&self, plan: &Arc<Plan>) -> Self {
-        let aims = self.kind().lock().clone();
-        Self::of(plan, self.targets().to_vec(), aims).after(self, &HashSet::new())
+    /// The sources of another plan, with the engine's references to them; `fresh` ones were added, the others
+    /// stay as they are.
+    pub(super) fn in_plan(&self, plan: &Arc<Plan>, (refs, fresh): (&[SourceRef], &HashSet<u32>)) -> Self {
+        let stay = (0..).zip(&plan.sources).filter(|(place, _)| !fresh.contains(place));
+        let places: HashMap<u32, u32> =
+            stay.filter_map(|(place, source)| Some((self.place(&source.name)?, place))).collect();
+        let aims = self.kind().lock();
+        let aims = aims.iter().filter_map(|(place, port)| Some((*places.get(place)?, *port))).collect();
+        Self::of(plan, refs.iter().map(|&source| Target::Source(source)).collect(), aims).after(self, fresh)
     }
 
     fn of(plan: &Arc<Plan>, targets: Vec<Target>, aims: Vec<(u32, u16)>) -> Self {

@@ -1,5 +1,5 @@
-//! Numbers in a plan that runs, which the plan that follows keeps: places of ports, by their names, and the
-//! numbers of links for programs.
+//! Numbers in a plan that runs, which the plan that follows keeps: places of ports, by their names, numbers of
+//! links for programs, and those of traffic sources.
 
 use crate::plan::{Plan, PortSide};
 use std::collections::HashMap;
@@ -14,6 +14,10 @@ pub(crate) struct KeptPlaces {
     links: HashMap<Box<str>, u16>,
     /// The first number that no link has.
     next_link: u16,
+    /// By the name of a traffic source: its number.
+    sources: HashMap<Box<str>, u16>,
+    /// How many numbers sources have had.
+    pub(super) source_numbers: u16,
 }
 
 impl KeptPlaces {
@@ -24,7 +28,8 @@ impl KeptPlaces {
         let choices = plan.routers.iter().flat_map(|router| &router.links);
         let links: HashMap<_, _> = choices.map(|link| (link.name.clone(), link.number)).collect();
         let next_link = links.values().max().map_or(0, |last| last.saturating_add(1));
-        Self { by_name, names, links, next_link }
+        let sources = plan.sources.iter().map(|source| (source.name.clone(), source.number)).collect();
+        Self { by_name, names, links, next_link, sources, source_numbers: plan.source_numbers }
     }
 
     /// The number of a link for programs: the one that it had, or a new one. None if there are too many.
@@ -35,6 +40,17 @@ impl KeptPlaces {
         let number = self.next_link;
         self.next_link = number.checked_add(1)?;
         Some(number)
+    }
+
+    /// The number of a traffic source: the one that it had, or a new one. A run that has had more than can be
+    /// distinguished is refused when the source is to begin.
+    pub(super) fn source_number(&mut self, name: &str) -> u16 {
+        if let Some(&number) = self.sources.get(name) {
+            return number;
+        }
+        let number = self.source_numbers;
+        self.source_numbers = number.saturating_add(1);
+        number
     }
 
     /// The place of a port.

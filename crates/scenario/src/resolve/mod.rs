@@ -47,6 +47,7 @@ use crate::settings::{RepeatSettings, ScenarioSettings};
 use crate::template;
 use crate::written::{Name, Term, Whole, Written};
 use longwire_block::Spec;
+use paths::Topology;
 use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
@@ -74,18 +75,16 @@ pub(crate) fn resolve(
     let media = resolver.media(file, &links);
     let graph = resolver.graph(file, &mut nodes, &links, whole.as_ref()?.routing)?;
     routers::give_gateways(&mut nodes);
-    let link_requests = resolver.choices(&mut nodes, &links);
-    let owners = resolver.owners(&nodes);
+    let (link_requests, owners) = (resolver.choices(&mut nodes, &links), resolver.owners(&nodes));
     let given = resolver.paths(file, &nodes, &links, &graph);
-    let sources = resolver.sources(file, &nodes);
+    let sources = resolver.sources(file, &mut nodes);
     let forwarders = resolver.forwarders(file, &nodes.routers);
     let resolved_events = resolver.events(file, &links, (&sources, &media, nodes.places()));
     let (router_events, stages) = (resolver.router_events(file, &nodes.routers), resolver.stages(file));
     if resolver.findings.failed() {
         return None;
     }
-    let known = paths::Topology { nodes: &nodes, links: &links, graph: &graph };
-    let mut routes = Routes::default();
+    let (mut routes, known) = (Routes::default(), Topology { nodes: &nodes, links: &links, graph: &graph });
     let pair_rules = resolver.pair_rules(&nodes, &graph, &given, &mut routes)?;
     let address_rules = resolver.address_rules(known, &given, &owners, &mut routes);
     if resolver.findings.failed() {
@@ -111,6 +110,8 @@ pub(crate) fn resolve(
         address_rules,
         pair_rules,
         sources,
+        source_numbers: nodes.kept.source_numbers,
+        silent_ports: Vec::new(),
         steers,
         link_requests,
         events: resolved_events.events,

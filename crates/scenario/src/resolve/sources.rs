@@ -32,7 +32,7 @@ struct Sending {
 }
 
 impl Resolver<'_, '_> {
-    pub(super) fn sources(&mut self, file: &File, nodes: &Nodes) -> Vec<Source> {
+    pub(super) fn sources(&mut self, file: &File, nodes: &mut Nodes) -> Vec<Source> {
         let mut sources = Vec::new();
         let (mut names, mut known) = (HashSet::new(), ModelCache::new());
         for written in &file.source {
@@ -61,7 +61,7 @@ impl Resolver<'_, '_> {
         entry: &Entry<'_>,
         written: &file::Source,
         name: &str,
-        nodes: &Nodes,
+        nodes: &mut Nodes,
         known: &mut ModelCache,
     ) -> Option<Source> {
         let name = Written::new(written.from.span.clone(), name.into());
@@ -95,8 +95,10 @@ impl Resolver<'_, '_> {
         let model = self.model(&pairs, source, known).map_err(|error| fault(self, error));
         let sending = Sending::of(&pairs, source).map_err(|error| fault(self, error));
         let ((spec, values), Sending { count, duration, up }) = (model.ok()?, sending.ok()?);
+        let name = name?.0;
         Some(Source {
-            name: name?.0,
+            number: nodes.kept.source_number(&name),
+            name,
             in_port,
             out_port,
             source,

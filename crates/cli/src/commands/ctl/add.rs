@@ -10,9 +10,9 @@ use longwire_scenario::read_text;
 use std::path::PathBuf;
 
 /// What can be added.
-const KINDS: [&str; 5] = ["link", "host", "port", "bridge", "router"];
+const KINDS: [&str; 6] = ["link", "host", "port", "bridge", "router", "source"];
 
-/// Add a link, host, port, bridge or router while it runs, or all that a file has
+/// Add a link, host, port, bridge, router or traffic source while it runs, or all that a file has
 ///
 /// What is added is checked as a part of the scenario that runs, and begins at one instant. Packets of other
 /// links are not disturbed. Keys are those of the section in a scenario; with --link, keys that begin with
@@ -27,6 +27,7 @@ Examples:
   longwire ctl add host c address=10.0.0.3/24 --link a link.delay=5ms
   longwire ctl add port vm driver=tap interface=lw-vm0 --link a
   longwire ctl add router r 'ports=[{ port = \"lan\", bridge = \"x\", addresses = \"10.0.0.1/24\" }]'
+  longwire ctl add source video from=a to=b rate=2mbit for=10s
   longwire ctl add -f more.toml")]
 pub struct Args {
     /// What it is.
@@ -85,9 +86,9 @@ impl Args {
             [("name", name)].into_iter().chain(given.clone().filter(|(key, _)| own(key))).collect();
         let Some(peer) = &self.link else { return Ok(section(kind, &pairs)) };
         ensure!(
-            !["link", "router"].contains(&kind),
-            "--link joins a host, port or bridge; a link has from and to, or between, and a router's ports \
-             are joined by links of their own: add both with -f FILE"
+            !["link", "router", "source"].contains(&kind),
+            "--link joins a host, port or bridge; a link has from and to, or between, a source from and to, \
+             and a router's ports are joined by links of their own: add both with -f FILE"
         );
         let (called, between) = (format!("{name}-{peer}"), format!("{name},{peer}"));
         let ends = [("name", called.as_str()), ("between", between.as_str())];

@@ -1,9 +1,12 @@
-//! Which instance `longwire ctl` means: one of this machine, or one that is served elsewhere.
+//! Which instance `longwire ctl`, `longwire top` and `longwire forwarder` mean: one of this machine, or one that is served elsewhere.
 
 use crate::Json;
 use anyhow::ensure;
 use longwire_control::{Client, RemoteFiles, RemoteInstance, RemoteUrl, directory};
 use std::path::PathBuf;
+
+// Of each argument, since one of the whole would apply to arguments after these, too.
+const HEADING: &str = "An instance on another machine";
 
 /// The instance of this machine, and the form of the answer.
 #[derive(Debug, clap::Args)]
@@ -18,26 +21,26 @@ pub struct InstanceArgs {
 
 /// An instance that `longwire serve --listen` serves on TCP, instead of one of this machine.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "An instance on another machine")]
 pub struct Elsewhere {
     /// Use the instance that is served at this address: https://HOST:PORT, or http:// to this machine.
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, value_name = "URL", help_heading = HEADING)]
     remote: Option<RemoteUrl>,
 
     /// The authorities that sign the server's certificate, or that certificate (PEM).
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = HEADING)]
     ca: Option<PathBuf>,
 
     /// The certificate to show the server (PEM).
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = HEADING)]
     cert: Option<PathBuf>,
 
     /// The key of that certificate (PEM).
-    #[arg(long, global = true, value_name = "FILE")]
+    // Other commands have arguments of the name "key".
+    #[arg(id = "client_key", long = "key", global = true, value_name = "FILE", help_heading = HEADING)]
     key: Option<PathBuf>,
 
     /// A file with the token to send.
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = HEADING)]
     token: Option<PathBuf>,
 }
 

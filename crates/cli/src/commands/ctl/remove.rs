@@ -6,11 +6,11 @@ use crate::{Json, Outcome};
 use anyhow::Context;
 use longwire_control::RewireRequest;
 
-/// Remove links, hosts, ports, bridges and routers while it runs
+/// Remove links, hosts, ports, bridges, routers and traffic sources while it runs
 ///
 /// Packets that they hold are dropped as link-removed, or sent with --drain; packets of other links are not
 /// disturbed. Programs in a removed host are ended, and a removed port's interface is let go. What links have
-/// counted stays in the sums of the run.
+/// counted stays in the sums of the run; packets that a removed source has sent go on.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -18,8 +18,8 @@ Examples:
   longwire ctl remove up down --drain
   longwire ctl remove c")]
 pub struct Args {
-    /// Names of links, hosts, ports, bridges and routers; a duplex link by its own name. The links of the
-    /// others go with them, and a router's programs.
+    /// Names of links, hosts, ports, bridges, routers and sources; a duplex link by its own name. The links and
+    /// sources of hosts, ports and bridges go with them, and a router's links and programs.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 

@@ -9,9 +9,10 @@ mod list;
 mod program_args;
 mod replace;
 
+use crate::commands::ctl::elsewhere::Elsewhere;
 use crate::{Json, Outcome, outcome};
 use answers::{about_one, done, named_row, report};
-use longwire_control::{Client, Entries, MapChange, NewForwarder, ProgramRequest, State, directory};
+use longwire_control::{Entries, MapChange, NewForwarder, ProgramRequest, State};
 use longwire_halves::FlowEnds;
 use longwire_report::Report;
 use longwire_scenario::{WrittenForwarder, WrittenKey};
@@ -33,7 +34,8 @@ Examples:
   longwire forwarder get r1 1
   longwire forwarder set r1 1 '00000000'
   longwire forwarder replace r1 1 syn-monitor
-  longwire forwarder remove r1 1")]
+  longwire forwarder remove r1 1
+  longwire forwarder list r1 --remote https://lab:8399 --ca ca.pem --cert me.pem --key me.key")]
 pub struct Args {
     #[command(subcommand)]
     action: Action,
@@ -66,11 +68,14 @@ struct Target {
 
     #[command(flatten)]
     json: Json,
+
+    #[command(flatten)]
+    at: Elsewhere,
 }
 
 impl Target {
     fn ask(&self, ask: &ProgramRequest) -> anyhow::Result<Value> {
-        Ok(Client::connect(&directory(), self.instance.as_deref())?.forwarders(&self.router, ask)?)
+        Ok(self.at.connect(self.instance.as_deref())?.forwarders(&self.router, ask)?)
     }
 }
 

@@ -48,6 +48,8 @@ impl Args {
             };
             return self.tell(&[take_down(&lab)?]);
         }
+        // Listing the sockets removes those of killed runs. A directory that can't be used has none of ours.
+        let _ = longwire_control::list(&longwire_control::directory());
         // Runs and commands behind a link have labs, too, which must be ended by their own processes.
         let kept =
             |lab: &LabEntry| lab.info.dead || lab.info.owner.is_none() || log_of(&lab.info.instance).exists();

@@ -11,7 +11,7 @@ pub use tally::{DelayHistogram, ReceivedCounters, SentCounters, Tally};
 
 use flow::Template;
 use longwire_block::flow::{Course, FLOW};
-use longwire_block::{Dice, Port, PortError, PortStats, Spec, Stamp, Values};
+use longwire_block::{Dice, JoiningSource, Port, PortError, PortStats, Spec, Stamp, Values};
 use longwire_packet::{Batch, Pool};
 use longwire_random::process::Process;
 use longwire_units::Nanos;
@@ -65,6 +65,18 @@ impl Running {
         }
     }
 
+    /// Shifts its times, which counted from `now`.
+    fn begin(&mut self, now: Nanos) {
+        self.flow.start += now;
+        // Times without an end stay that: sums saturate.
+        self.flow.until += now;
+        self.origin += now;
+        if let Some(since) = &mut self.halted {
+            *since += now;
+        }
+        self.look();
+    }
+
     /// Changes the model, or values of [`FLOW`]. Returns whether that is possible.
     fn change(&mut self, now: Nanos, spec: &'static Spec, values: &Values) -> bool {
         let mut flow = self.flow.clone();
@@ -91,6 +103,23 @@ impl Running {
     }
 }
 
+/// A flow for a port that runs, made by another thread than the port's; see [`Port::add_source`].
+pub struct JoiningFlow(Running);
+
+impl JoiningFlow {
+    /// A flow for the port called `port`, whose times count from when it joins. `seed` is the run's.
+    ///
+    /// # Errors
+    /// The flow is invalid: the error names the field and the fix.
+    pub fn new(port: &str, flow: &Flow, seed: u64) -> Result<Self, FlowError> {
+        Running::new(flow, dice_of(port, flow, seed)).map(Self)
+    }
+}
+
+fn dice_of(port: &str, flow: &Flow, seed: u64) -> Dice {
+    Dice::named(seed, &format!("ports/{port}/flows/{}", flow.id))
+}
+
 /// A port that sends and receives flows.
 ///
 /// Packets are stamped with their exact due times. Packets sent to the port are measured and freed.
@@ -113,7 +142,7 @@ impl SourcePort {
             if flow.id >= flow_count {
                 return Err(FlowError::Id { id: flow.id, count: flow_count });
             }
-            Running::new(flow, Dice::named(seed, &format!("ports/{name}/flows/{}", flow.id)))
+            Running::new(flow, dice_of(name, flow, seed))
         };
         Ok(Self {
             name: name.into(),
@@ -193,6 +222,22 @@ impl Port for SourcePort {
         named.is_some_and(|flow| flow.change(now, spec, values))
     }
 
+    fn add_source(&mut self, now: Nanos, source: &mut Option<JoiningSource>) {
+        match source.take().map(|source| source.downcast::<JoiningFlow>()) {
+            Some(Ok(joining)) => {
+                let JoiningFlow(mut flow) = *joining;
+                flow.begin(now);
+                self.flows.push(flow);
+            }
+            Some(Err(other)) => *source = Some(other),
+            None => {}
+        }
+    }
+
+    fn remove_source(&mut self, source: &str) {
+        self.flows.retain(|flow| flow.flow.name != source);
+    }
+
     fn stats(&self) -> PortStats {
         self.stats
     }
@@ -255,6 +300,25 @@ mod tests {
         assert_eq!(times(&mut port, 10_000), [1000, 1050, 1100, 1100, 1150, 1200, 1200]);
         assert_eq!(port.next_arrival(), Some(Nanos::NEVER));
         assert_eq!((port.tally().packets_sent(0), port.tally().packets_sent(1)), (3, 4));
+    }
+
+    #[test]
+    fn a_flow_that_joins_begins_then() {
+        let every = |nanos| Model::Cbr { every: Interval::of(Nanos(nanos)).unwrap(), size: 100 };
+        let mut port = SourcePort::new("a", &[flow(0, every(1000))], 1, 1).unwrap();
+        assert_eq!(times(&mut port, 2500), [1000, 2000]);
+        let joining = Flow { start: Nanos(200), until: Nanos(700), ..flow(1, every(200)) };
+        let mut joining: Option<JoiningSource> = Some(Box::new(JoiningFlow::new("a", &joining, 1).unwrap()));
+        port.tally().widen(2);
+        port.add_source(Nanos(2500), &mut joining);
+        assert!(joining.is_none());
+        assert_eq!(times(&mut port, 3500), [2700, 2900, 3000, 3100]);
+        port.remove_source("flow 0");
+        assert_eq!(times(&mut port, u64::MAX - 1), [0; 0]);
+        assert_eq!((port.tally().packets_sent(0), port.tally().packets_sent(1)), (3, 3));
+        let mut other: Option<JoiningSource> = Some(Box::new(7));
+        port.add_source(Nanos(9), &mut other);
+        assert!(other.is_some(), "what is not its own is not taken");
     }
 
     #[test]

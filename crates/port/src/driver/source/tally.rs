@@ -149,6 +149,12 @@ impl Tally {
         Self(Arc::new(Mutex::new(Table::new(flows))))
     }
 
+    /// Distinguishes as many flows of the run from now on, if that is more.
+    pub fn widen(&self, flows: u16) {
+        let mut table = self.lock();
+        table.flows = table.flows.max(flows);
+    }
+
     /// Number of packets of a flow sent by the port.
     pub fn packets_sent(&self, flow: u16) -> u64 {
         self.sent(flow).packets
