@@ -98,7 +98,7 @@ fn mistakes_are_named() {
             vec!["--walker", "delta:53:22/5/0:550km", "--station", "a:1:2", "--station", "b:1:2"],
             "the options: walker: 22 satellites can't be spread evenly over 5 planes",
         ),
-        (vec!["--tle", &*wrong, "--station", "a:1:2", "--station", "b:1:2"], "line 1: "),
+        (vec!["--tle", &*wrong, "--station", "a:1:2", "--station", "b:1:2"], "there are no elements in it"),
     ] {
         let made = longwire(&[&["constellation", "--output", &*out], &arguments[..]].concat());
         assert_eq!(made.status.code(), Some(2), "{arguments:?}: {}", stderr(&made));

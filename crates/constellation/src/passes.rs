@@ -25,6 +25,6 @@ pub(crate) fn longest_pass(request: &Request, station: &Station) -> Nanos {
         }
         longest
     };
-    let most = (0..request.sky.satellites()).map(of_satellite).max().unwrap_or(0);
-    Nanos::from_secs(u64::from(LOOK_S) * u64::from(u32::saturating_sub(most, 1)))
+    let most: u32 = (0..request.sky.satellites()).map(of_satellite).max().unwrap_or(0);
+    Nanos::from_secs(u64::from(LOOK_S) * u64::from(most.saturating_sub(1)))
 }

@@ -121,7 +121,8 @@ impl<'r> Builder<'r> {
 
     /// Chooses the satellites of an epoch, and follows them to its end.
     fn serve(&mut self, epoch: &Epoch<'_>) {
-        let before = std::mem::replace(&mut self.route, self.choose(epoch));
+        let chosen = self.choose(epoch);
+        let before = std::mem::replace(&mut self.route, chosen);
         let ends = |route: &[usize]| route.first().copied().zip(route.last().copied());
         let (old, new) = (ends(&before), ends(&self.route));
         let is_handover = old.is_some() && new.is_some() && old != new;

@@ -132,7 +132,7 @@ fn traffic(text: &mut String, request: &Request) {
 
 /// The paths that begin or end at a station: their numbers, and which of their ends it is.
 fn own_ends(request: &Request, station: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
-    let ends = |(number, path): (usize, &Path)| {
+    let ends = move |(number, path): (usize, &Path)| {
         path.ends.iter().position(|end| *end == station).map(|end| (number, end))
     };
     request.paths.iter().enumerate().filter_map(ends)

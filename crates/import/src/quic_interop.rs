@@ -105,7 +105,7 @@ pub fn quic_interop(text: &str) -> Result<InteropLink, ImportError> {
 /// The options of a scenario besides the usual ones.
 fn known(name: &str) -> Result<&'static [&'static str], ImportError> {
     if let Some((_, own)) = SCENARIOS.iter().find(|scenario| scenario.0 == name) {
-        return Ok(own);
+        return Ok(*own);
     }
     let names: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.0).collect();
     let fix = format!("there are {}", names.join(", "));

@@ -76,7 +76,8 @@ impl Judge for StateTrace {
 
     /// Does not advance the cursor: an earlier packet may still come.
     fn is_up(&self, now: Nanos) -> bool {
-        self.is_up_at(&mut self.cursor.clone(), now)
+        let mut cursor = self.cursor;
+        self.is_up_at(&mut cursor, now)
     }
 }
 
