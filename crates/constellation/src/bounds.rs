@@ -67,7 +67,7 @@ mod tests {
         let shell = Shell { altitude_km: 550.0, inclination_degrees: 53.0 };
         assert!(shell.most_km(25.0) > slant_range_km(550.0, 25.0));
         assert!(shell.most_km(25.0) < 1180.0, "{}", shell.most_km(25.0));
-        // Half of the pass is an arc of 8.5° of 360° in 95.6 minutes, of which the Earth's rotation takes 4 %.
+        // Half of the pass is an arc of 8.5° of 360° in 95.6 minutes; the Earth's rotation adds 4 %.
         let pass = shell.longest_pass_s(25.0);
         assert!((270.0..300.0).contains(&pass), "{pass} s");
     }

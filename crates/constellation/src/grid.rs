@@ -6,7 +6,7 @@ use crate::walker::Walker;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// Lowest height in km at which a laser's path may pass over the ground: above the atmosphere that absorbs it.
+/// Lowest height in km at which a laser may pass over the ground: above the atmosphere that absorbs it.
 const LOWEST_KM: f64 = 80.0;
 
 /// The satellites that a station sees, with their distances in km.

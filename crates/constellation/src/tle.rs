@@ -134,7 +134,7 @@ mod tests {
     fn a_satellite_moves_as_its_elements_say() {
         let sets = ElementSets::read(ISS, None).unwrap();
         assert_eq!((sets.len(), sets.name(0)), (1, "ISS (ZARYA)"));
-        // 15.72 revolutions a day are an altitude of some 350 km, and the inclination is the highest latitude.
+        // 15.72 revolutions a day are some 350 km of altitude; the inclination is the highest latitude.
         let heights = (0..92).map(|minute| {
             let position = sets.position(0, f64::from(minute) * 60.0).unwrap();
             let latitude = (position[2] / length(position)).asin().to_degrees();
@@ -175,7 +175,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn hostile_elements_never_panic(at in 0..150usize, with in "\\PC{0,3}|[0-9 .-]{1,9}", cut in 0..9usize) {
+        fn hostile_elements_never_panic(
+            at in 0..150usize,
+            with in "\\PC{0,3}|[0-9 .-]{1,9}",
+            cut in 0..9usize,
+        ) {
             let mut text = ISS.to_owned();
             let at = text.floor_char_boundary(at);
             let end = text.floor_char_boundary(at + cut).max(at);

@@ -51,7 +51,7 @@ impl Walker {
         self.satellites / self.planes
     }
 
-    /// The orbits, plane by plane. At time 0 the first plane's node is at longitude 0, with a satellite in it.
+    /// The orbits, plane by plane. At time 0 the first plane's node is at longitude 0, with a satellite.
     pub(crate) fn orbits(&self) -> Vec<CircularOrbit> {
         let spread = if self.pattern == Pattern::Delta { TAU } else { PI };
         let (planes, all) = (f64::from(self.planes), f64::from(self.satellites));

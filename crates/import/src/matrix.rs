@@ -1,5 +1,5 @@
-//! Matrices of delays between regions, as CSV: a row and a column for each, or a line for each pair; or a line
-//! for each region with its coordinates.
+//! Matrices of delays between regions, as CSV: a row and a column for each, or a line for each pair; or a
+//! line for each region with its coordinates.
 //!
 //! Each pair becomes a link between two hosts. Published matrices have round trips, of which each direction
 //! takes half; a first cell that says "one-way" means that values are delays of one direction.

@@ -1,8 +1,8 @@
-//! Scenario strings of the QUIC network simulator, with which quic-interop-runner says what lies between client
-//! and server: `simple-p2p --delay=15ms --bandwidth=10Mbps --queue=25`.
+//! Scenario strings of the QUIC network simulator, with which quic-interop-runner says what lies between
+//! client and server: `simple-p2p --delay=15ms --bandwidth=10Mbps --queue=25`.
 //!
-//! The simulator has a client at its left, a server at its right, and a link of ns-3 between two routers. What
-//! a scenario does beyond that acts where packets arrive at the link's end, so here it acts on the wire.
+//! The simulator has a client at its left, a server at its right, and a link of ns-3 between two routers.
+//! What a scenario does beyond that acts where packets arrive at the link's end, so here it acts on the wire.
 
 use super::quantity::{Share, ns3_rate, time};
 use super::stage::Stage;
@@ -180,7 +180,7 @@ impl<'t> Options<'t> {
         let framing = [("rate", rate), ("framing", "ip".into()), ("overhead", "2".into())];
         link.block("rate", "constant", &framing);
         link.set("delay", &self.time("delay", Nanos::from_secs(100))?.to_string());
-        // Behind the queue of that length, ns-3 has a device with a queue of one packet, and one that is sent.
+        // Behind the queue of that length, ns-3 has one packet in its device, and one that is sent.
         let packets = self.number("queue", 1, 1_000_000)? + 2;
         link.set("queue", &format!("{packets} packets"));
         Ok(link)
@@ -296,8 +296,8 @@ mod tests {
 
     #[test]
     fn every_scenario_of_the_runner_that_has_a_counterpart_is_a_link() {
-        let plain = "rate = { kind = \"constant\", rate = \"10 Mbit/s\", framing = \"ip\", overhead = \"2\" }\n\
-            delay = \"15 ms\"\nqueue = \"27 packets\"\n";
+        let plain = "rate = { kind = \"constant\", rate = \"10 Mbit/s\", framing = \"ip\", \
+            overhead = \"2\" }\ndelay = \"15 ms\"\nqueue = \"27 packets\"\n";
         assert_eq!(read(&format!("simple-p2p {LINK}")), [plain, plain]);
         let loss = |rest: &str| format!("{plain}loss = {{ {rest}, where = \"wire\" }}\n");
         let hole = "kind = \"trace\", file = \"0 s 0 %; 5 s 100 %; 7 s 0 %\", end = \"hold\"";

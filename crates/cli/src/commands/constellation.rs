@@ -37,7 +37,8 @@ pub struct Args {
 
     /// Satellites of a Walker constellation: delta or star, inclination in degrees, satellites / planes /
     /// phasing, and altitude, as in delta:53:1584/72/39:550km.
-    #[arg(long, value_name = "SPEC", requires = "station", conflicts_with = "tle", value_parser = walker_keys)]
+    #[arg(long, value_name = "SPEC", requires = "station", conflicts_with = "tle")]
+    #[arg(value_parser = walker_keys)]
     walker: Option<WalkerKeys>,
 
     /// Satellites of a file of two-line elements.
