@@ -447,7 +447,7 @@ rate = "50 Mbit/s"
             ("bent-pipe\"", "bent-pipe\"\ndelay = \"3 ms\"", "a delay of its own"),
             ("bent-pipe\"", "ground\"", "has no delay"),
             ("bent-pipe\"", "tunnel\"", "unknown variant"),
-            ("duration = \"60 s\"", "duration = \"0 s\"", "duration is 0 s"),
+            ("duration = \"60 s\"", "duration = \"0 s\"", "duration is 0 ms"),
             ("duration = \"60 s\"", "duration = \"7 s\"\nstep = \"20 s\"", "step is 20 s"),
             ("duration = \"60 s\"", "duration = \"168 h\"\nstep = \"1 ms\"", "raise the step"),
             ("duration = \"60 s\"", "handover-outage = \"15 s\"", "less than the epoch"),

@@ -224,11 +224,11 @@ via = "lasers"
             assert!(files[0].text.contains(wanted), "{wanted}: {}", files[0].text);
         }
         assert!(
-            files[1].text.starts_with("0 s, ") && files[1].text.ends_with("2 s, end\n"),
+            files[1].text.starts_with("0 ms, ") && files[1].text.ends_with("2 s, end\n"),
             "{}",
             files[1].text
         );
-        assert_eq!(files[2].text, "0 s, up\n2 s, end\n");
+        assert_eq!(files[2].text, "0 ms, up\n2 s, end\n");
     }
 
     #[test]
