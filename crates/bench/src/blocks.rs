@@ -35,6 +35,7 @@ const JUDGES: &[Trial] = &[
     trial("loss", "gilbert-elliott", &[("p", "1 %"), ("r", "25 %")], 5.0),
     trial("loss", "markov", &[("p13", "1 %"), ("p31", "25 %")], 5.0),
     trial("loss", "drawn", &[("distribution", "0 0; 0.02 1")], 5.0),
+    trial("loss", "limited", &[("probability", "1 %"), ("most", "3")], 5.0),
     trial("loss", "pattern", &[("every", "100")], 5.0),
     trial("loss", "trace", &[("file", "0 s 1 %; 1 s 2 %")], 5.0),
     trial("bit-error", "rate", &[("rate", "1e-6")], 5.0),
@@ -43,6 +44,7 @@ const JUDGES: &[Trial] = &[
     trial("reorder", "independent", &[("probability", "1 %")], 5.0),
     trial("mtu", "drop", &[("mtu", "1500")], 5.0),
     trial("state", "flap", &[("up", "1000 s"), ("down", "1 s")], 5.0),
+    trial("state", "trace", &[("file", "0 s up; 1000 s down")], 5.0),
     trial("filter", "rules", &[("rules", "drop if tcp port 80")], 5.0),
 ];
 

@@ -1,5 +1,6 @@
 //! Conversion of other tools' input to scenarios: command lines of tc netem, ipfw and mahimahi, Emulab's ns
-//! scripts, trace files, matrices of delays, and the topologies of containerlab and Docker Compose.
+//! scripts, trace files, matrices of delays, the topologies of containerlab and Docker Compose, and the
+//! scenarios of the QUIC network simulator.
 //!
 //! [`import`] writes a scenario that [`parse`](longwire_scenario::parse) accepts, with comments, and a
 //! [`Note`] for every option that it does not convert, or not exactly. The formats are described in
@@ -20,8 +21,10 @@ mod ns;
 mod ns_queue;
 mod ns_value;
 mod pf;
+mod places;
 mod qdisc;
 mod quantity;
+mod quic_interop;
 mod quoted;
 mod sheet;
 mod shell;
@@ -41,7 +44,9 @@ mod wiring;
 mod words;
 mod yaml;
 
+pub use quic_interop::{InteropLink, quic_interop};
 pub use sources::SourceError;
+
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
@@ -353,6 +358,7 @@ mod tests {
                          @|\"$@\"|flush|delete|100|modify|\
                          topology:|nodes:|links:|endpoints:|services:|networks:|\
                          x-longwire:|- [a:1, b:2]|one-way,a,b|a,0,5|\
+                         drop-rate|--delay=1ms|--bandwidth=1Mbps|--queue=1|--rate_to_client=3|\
                          LIMIT=75|PIPE=pipe1|BANDWIDTH=0|unit|byte|rate_|queue|$ns at 1";
 
     fn drawn() -> impl Strategy<Value = String> {
@@ -371,6 +377,7 @@ mod tests {
             }
         }
         let _ = netem_links(text);
+        let _ = quic_interop(text);
     }
 
     proptest! {

@@ -1,8 +1,10 @@
-//! Matrices of delays between regions, as CSV: a row and a column for each, or a line for each pair.
+//! Matrices of delays between regions, as CSV: a row and a column for each, or a line for each pair; or a
+//! line for each region with its coordinates.
 //!
 //! Each pair becomes a link between two hosts. Published matrices have round trips, of which each direction
 //! takes half; a first cell that says "one-way" means that values are delays of one direction.
 
+use super::places::{Columns, Place};
 use super::quantity::time;
 use super::sheet::{Host, Link, Sheet, fresh};
 use super::stage::Stage;
@@ -27,6 +29,9 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
         let fix = "write a line of region names, and a line of milliseconds for each region";
         return Err(ImportError::new(0, "there is no matrix in it", fix));
     };
+    if let Some(columns) = Columns::of(*line, head)? {
+        return places(columns, rows, notes);
+    }
     let one_direction = head.iter().any(|cell| is_one_way(cell));
     let mut regions = Regions::default();
     let delays = if is_list(head, rows) {
@@ -44,6 +49,36 @@ pub(super) fn import(text: &str, notes: &mut Notes) -> Result<Sheet, ImportError
         notes.add(0, "round trips", why);
     }
     Ok(sheet(&regions, &delays, if one_direction { 1 } else { 2 }))
+}
+
+/// The scenario of regions with coordinates.
+fn places(columns: Columns, rows: &[(usize, Vec<String>)], notes: &mut Notes) -> Result<Sheet, ImportError> {
+    let mut regions = Regions::default();
+    let mut places: Vec<Place> = Vec::new();
+    for (line, cells) in rows {
+        let place = columns.place(*line, cells)?;
+        if regions.number(place.line, &place.name)? < places.len() {
+            let what = format!("\"{}\" is there twice", place.name);
+            return Err(ImportError::new(*line, what, "give each place a name of its own"));
+        }
+        places.push(place);
+    }
+    if places.len() < 2 {
+        let fix = "write a name, a latitude and a longitude on each line";
+        return Err(ImportError::new(0, "there are no two places in it", fix));
+    }
+    if columns.is_straight() {
+        let why = "delays are those of a fibre along the great circle, and real routes are longer; write \
+            \"detour 1.5\" as a further cell of the first line";
+        notes.add(0, "coordinates", why);
+    }
+    let mut delays = Delays::new();
+    for (from, one) in places.iter().enumerate() {
+        for (to, other) in places.iter().enumerate().skip(from + 1) {
+            delays.insert((from, to), columns.delay(one, other));
+        }
+    }
+    Ok(sheet(&regions, &delays, 1))
 }
 
 /// The rows that are not empty, with their lines.
@@ -275,6 +310,27 @@ mod tests {
             assert_eq!(links(text), wanted, "{text}");
         }
         assert_eq!(links("one-way,a,b\na,0,10\nb,12,0\n"), [pair("a--b", "10 ms 12 ms")]);
+    }
+
+    #[test]
+    fn coordinates_become_delays() {
+        let text =
+            "name,latitude,longitude\nlondon,51.5074,-0.1278\nnew york,40.7128,-74.006\nparis,48.86,2.35\n";
+        let found = links(text);
+        let names: Vec<&str> = found.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(names, ["london--new-york", "london--paris", "new-york--paris"]);
+        // 5570 km · 1.468 / 299 792 km/s.
+        assert!(found[0].1.starts_with("27.27"), "{}", found[0].1);
+        let doubled = links(&text.replacen("longitude", "longitude,Detour 2", 1));
+        assert!(doubled[0].1.starts_with("54.55"), "{}", doubled[0].1);
+        for (text, what) in [
+            ("name,lat,lon\na,1,2\na,3,4\n", "line 3: \"a\" is there twice"),
+            ("name,lat,lon\na,1,2\n", "no two places"),
+            ("name,lat,lon\na,1,x\n", "line 2: \"x\" is no coordinate"),
+        ] {
+            let error = import(text, &mut Notes::default()).unwrap_err().to_string();
+            assert!(error.contains(what), "{text}: {error}");
+        }
     }
 
     #[test]

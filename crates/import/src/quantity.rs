@@ -124,6 +124,32 @@ pub(super) fn tc_rate(text: &str) -> Option<u64> {
     number.times(power * bits)
 }
 
+/// A rate in ns-3's format (`DataRate`): `10Mbps` and `10Mb/s` are megabits, `10MBps` megabytes; prefixes are
+/// decimal, or binary with an `i`. A bare number is bits per second.
+pub(super) fn ns3_rate(text: &str) -> Option<u64> {
+    let (number, rest) = decimal(text)?;
+    let unit = rest.strip_suffix("ps").or_else(|| rest.strip_suffix("/s")).unwrap_or(rest);
+    let (prefix, bits) = match unit.strip_suffix('b') {
+        Some(prefix) => (prefix, 1),
+        None => match unit.strip_suffix('B') {
+            Some(prefix) => (prefix, 8),
+            None if rest.is_empty() => ("", 1),
+            None => return None,
+        },
+    };
+    let power = match prefix {
+        "" => 1,
+        "k" | "K" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        _ => return None,
+    };
+    number.times(power * bits)
+}
+
 /// A size in tc's format: bare bytes, `k` and `kb` 1024 of them, `kbit` 1024 bits.
 pub(super) fn tc_size(text: &str) -> Option<Bytes> {
     let (number, rest) = decimal(text)?;

@@ -1,4 +1,4 @@
-//! Time series read from files: rates, delays, losses, delivery opportunities.
+//! Time series read from files: rates, delays, losses, states of links, delivery opportunities.
 //!
 //! A trace has one of three formats, distinguished by their contents:
 //! - a **mahimahi** trace: a whole number of milliseconds per line, each an opportunity to deliver 1504 bytes
@@ -26,7 +26,8 @@ pub mod synthetic;
 pub mod theaterq;
 
 pub use error::TraceError;
-pub use load::{delays, losses, rates};
+pub use list::LinkState;
+pub use load::{delays, losses, rates, states};
 pub use mahimahi::{Deliveries, Opportunities};
 pub use rates::{Rates, Steps};
 pub use series::{Cursor, End, Series};

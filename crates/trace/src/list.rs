@@ -9,6 +9,15 @@
 use crate::{MAX_STEPS, Series, TraceError, series::too_many};
 use longwire_units::{Nanos, Probability, Rate};
 
+/// Whether a link carries packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkState {
+    /// It does.
+    Up,
+    /// Arrivals are dropped.
+    Down,
+}
+
 /// A quantity that lists can contain.
 pub trait Quantity: Copy + PartialEq + Send + Sync + 'static {
     /// The default unit of a number, with the space before it.
@@ -44,6 +53,18 @@ impl Quantity for Probability {
     const EXAMPLE: &'static str = "0 s 0 %; 5 s 2 %";
     fn read(text: &str) -> Result<Self, String> {
         text.parse().map_err(|error: longwire_units::UnitError| error.to_string())
+    }
+}
+
+impl Quantity for LinkState {
+    const UNIT: &'static str = "";
+    const EXAMPLE: &'static str = "0 s up; 5 s down";
+    fn read(text: &str) -> Result<Self, String> {
+        match text {
+            "up" => Ok(Self::Up),
+            "down" => Ok(Self::Down),
+            _ => Err(format!("\"{text:.60}\" is no state of a link; write up or down")),
+        }
     }
 }
 
@@ -118,7 +139,9 @@ fn divide(line: &str) -> Option<(&str, &str)> {
     }
     let (number, rest) = line.split_once(char::is_whitespace)?;
     let rest = rest.trim_start();
-    let is_unit = |word: &str| !word.starts_with(is_number_start) && !matches!(word, "unlimited" | "end");
+    let is_unit = |word: &str| {
+        !word.starts_with(is_number_start) && !matches!(word, "unlimited" | "up" | "down" | "end")
+    };
     if !number.ends_with(|last: char| last.is_ascii_digit() || last == '.') {
         return Some((number, rest));
     }
@@ -169,6 +192,9 @@ mod tests {
         assert_eq!(entry::<Probability>("1,1"), Ok((Nanos::from_secs(1), Some(Probability::ONE))));
         assert_eq!(entry::<Probability>("1 s 2 %"), entry("1,0.02"));
         assert_eq!(entry::<Rate>("9 s end"), Ok((Nanos::from_secs(9), None)));
+        for line in ["3 s down", "3s down", "3 down", "3,down", "3 s, down"] {
+            assert_eq!(entry::<LinkState>(line), Ok((Nanos::from_secs(3), Some(LinkState::Down))), "{line}");
+        }
     }
 
     #[test]
@@ -197,14 +223,17 @@ mod tests {
             let error = parse::<Rate>(text).unwrap_err().to_string();
             assert!(error.contains(wanted), "{text:?}: {error}");
         }
+        let error = parse::<LinkState>("0 s up; 1 s 7".replace(';', "\n").as_str()).unwrap_err().to_string();
+        assert!(error.contains("line 2: \"7\" is no state of a link"), "{error}");
     }
 
     proptest! {
         #[test]
-        fn hostile_text_never_panics(text in "(\\PC|[0-9., \n]|s |end|Mbit){0,60}") {
+        fn hostile_text_never_panics(text in "(\\PC|[0-9., \n]|s |end|up|down|Mbit){0,60}") {
             let _ = parse::<Rate>(&text);
             let _ = parse::<Nanos>(&text);
             let _ = parse::<Probability>(&text);
+            let _ = parse::<LinkState>(&text);
         }
     }
 }

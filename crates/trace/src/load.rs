@@ -1,6 +1,6 @@
 //! Loads a trace from a text or a file, in any format.
 
-use crate::list::{self, Quantity};
+use crate::list::{self, LinkState, Quantity};
 use crate::shipped::{self, ShippedTrace};
 use crate::{MAX_FILE, Opportunities, Rates, Series, Steps, TraceError, theaterq};
 use longwire_units::{Nanos, Probability, Rate};
@@ -52,6 +52,15 @@ pub fn losses(text: &str, base: &Path) -> Result<Arc<Series<Probability>>, Trace
         Form::Entries => theaterq::series(text, |entry| entry.loss),
         Form::List => list::parse(text),
     })
+}
+
+/// Reads states of a link from `text`, or from the file of that name in the folder `base`: a list of times
+/// and `up` or `down`.
+///
+/// # Errors
+/// As [`rates`].
+pub fn states(text: &str, base: &Path) -> Result<Arc<Series<LinkState>>, TraceError> {
+    load::<LinkState, _>(text, base, list::parse)
 }
 
 /// The shipped trace of that name.

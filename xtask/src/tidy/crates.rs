@@ -22,7 +22,7 @@ const LAYERS: &[&[&str]] = &[
     &["longwire-link", "longwire-router", "longwire-port"],
     &["longwire-engine", "longwire-prices"],
     &["longwire-scenario"],
-    &["longwire-assemble", "longwire-control", "longwire-import", "longwire-lab"],
+    &["longwire-assemble", "longwire-constellation", "longwire-control", "longwire-import", "longwire-lab"],
     &["longwire-mirror", "longwire-partition", "longwire-terminal"],
     &["longwire-run", "longwire-halves", "longwire-bench"],
     &["longwire-service", "longwire-demo", "longwire-validate", "longwire-sweep"],

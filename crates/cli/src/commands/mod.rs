@@ -10,6 +10,7 @@ pub mod blocks;
 pub mod calibrate;
 pub mod check;
 pub mod completions;
+pub mod constellation;
 pub mod control;
 pub mod ctl;
 pub mod demo;
@@ -23,6 +24,7 @@ pub mod nesp;
 pub mod partition;
 pub mod profiles;
 pub mod proxy;
+pub mod quic_interop;
 pub mod run;
 pub mod schema;
 pub mod serve;
@@ -66,6 +68,7 @@ commands! {
     Check = check,
     Partition = partition,
     Import = import,
+    Constellation = constellation,
     Top = top,
     Ctl = ctl,
     Nesp = nesp,
@@ -75,6 +78,7 @@ commands! {
     Exec = exec,
     Attach = attach,
     Proxy = proxy,
+    QuicInterop = quic_interop,
     Lab = lab,
     Traffic = traffic,
     Bench = bench,

@@ -138,6 +138,11 @@ pub const VICTIMS: &[Victim] = &[
     Victim::of("check FILE"),
     Victim::of("partition FILE --machines MACHINES --write OUT"),
     Victim::of("import netem --output OUT delay 100ms 20ms loss 1%"),
+    Victim::of(
+        "constellation --walker delta:53:66/6/1:550km --station a:50:8 --station b:48:11 --output OUT",
+    ),
+    Victim::of("quic-interop run --print simple-p2p --delay=15ms --bandwidth=10Mbps --queue=25"),
+    Victim::of("quic-interop wait 127.0.0.1:9 --for 300ms"),
     Victim::of("ctl list"),
     Victim::of("ctl stats LAB"),
     Victim::of("ctl get l --instance LAB"),

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod constellation;
 mod control_planes;
 mod forwarding;
 

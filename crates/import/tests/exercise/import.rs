@@ -1,6 +1,6 @@
 //! Invariants for arbitrary bytes as an input; also the fuzz target `import`.
 
-use longwire_import::{Format, Source, import, netem_links};
+use longwire_import::{Format, Source, import, netem_links, quic_interop};
 use longwire_scenario::parse;
 
 /// Imports the bytes in the format given by the first of them. Either they are refused, with a fix, or the
@@ -33,6 +33,9 @@ pub fn run(bytes: &[u8]) {
         }
     }
     let _ = netem_links(text);
+    if let Err(error) = quic_interop(text) {
+        assert!(!error.fix.is_empty() && !error.what.is_empty(), "{error}");
+    }
 }
 
 /// Whether it names a trace or a custom distribution.

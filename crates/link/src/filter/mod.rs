@@ -5,6 +5,7 @@ mod policer;
 mod rule_set;
 pub mod rules;
 pub mod state;
+pub mod state_trace;
 
 /// The template of `cargo xtask new`, compiled as a block.
 #[cfg(test)]
@@ -29,6 +30,7 @@ crate::stage::stage! {
         }
         boxed {
             Flap = state::Flap,
+            StateTrace = state_trace::StateTrace,
             Rules = rules::Rules,
         }
     }

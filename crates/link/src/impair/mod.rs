@@ -8,6 +8,7 @@ pub mod drawn;
 pub mod duplicate;
 pub mod gilbert_elliott;
 pub mod independent;
+pub mod limited;
 pub mod loss_trace;
 pub mod markov;
 pub mod pattern;
@@ -35,6 +36,7 @@ crate::stage::stage! {
             GilbertElliott = gilbert_elliott::GilbertElliott,
             Markov = markov::Markov,
             Drawn = drawn::Drawn,
+            Limited = limited::Limited,
             Pattern = pattern::Pattern,
             LossTrace = loss_trace::LossTrace,
             BitError = bit_error::BitError,

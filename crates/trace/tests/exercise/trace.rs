@@ -1,7 +1,7 @@
 //! Invariants for arbitrary bytes as a trace; also the fuzz target `trace`.
 
 use longwire_trace::list::Quantity;
-use longwire_trace::{Opportunities, Series, list, theaterq};
+use longwire_trace::{LinkState, Opportunities, Series, list, theaterq};
 use longwire_units::{Nanos, Probability, Rate};
 
 /// Reads the bytes in every format. An accepted trace is in time order and ends after its beginning.
@@ -10,6 +10,7 @@ pub fn run(bytes: &[u8]) {
     listed::<Rate>(&text);
     listed::<Nanos>(&text);
     listed::<Probability>(&text);
+    listed::<LinkState>(&text);
     match Opportunities::parse(&text) {
         Ok(trace) => {
             assert!(trace.times().windows(2).all(|pair| pair[0] <= pair[1]), "{text:?}");

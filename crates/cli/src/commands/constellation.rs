@@ -1,0 +1,315 @@
+//! `longwire constellation`
+
+use crate::{Json, Outcome, outcome};
+use anyhow::{Context, anyhow, ensure};
+use longwire_constellation::{Generated, Medium, Request, Schedule, Shell, Station, generate, period_s};
+use longwire_report::{Report, Row, shown};
+use longwire_units::Nanos;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Longest file of a constellation, in bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// Make a scenario of satellite links: delays and outages over time, from orbits and ground stations
+///
+/// Reads a file with satellites (a Walker constellation, or two-line elements), ground stations, and paths
+/// between them; or takes these from options. Writes constellation.toml into a folder, and beside it for each
+/// path a trace of its delay and one of its state: links follow them without events. Satellites serve a path
+/// for 15 seconds, as Starlink's do. Prints for each path its delays beside those that geometry allows, its
+/// outages and its handovers.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  longwire constellation scenarios/constellation/starlink.toml --output sky
+  longwire constellation --walker delta:53:1584/72/39:550km --station oslo:59.91:10.75 \\
+      --station rome:41.9:12.5 --lasers --duration 10min --output sky
+  longwire constellation --tle starlink.tle --station user:47.6:-122.3 --station gate:45.5:-122.7:30 \\
+      --start 2026-11-26T12:00:00Z --output sky --json
+  longwire run sky/constellation.toml --virtual
+
+docs/book/constellations.md has the keys of the file, the models and their errors.")]
+pub struct Args {
+    /// The file of the constellation.
+    #[arg(required_unless_present_any = ["walker", "tle"], conflicts_with_all = ["walker", "tle"])]
+    file: Option<PathBuf>,
+
+    /// Satellites of a Walker constellation: delta or star, inclination in degrees, satellites / planes /
+    /// phasing, and altitude, as in delta:53:1584/72/39:550km.
+    #[arg(long, value_name = "SPEC", requires = "station", conflicts_with = "tle")]
+    #[arg(value_parser = walker_keys)]
+    walker: Option<WalkerKeys>,
+
+    /// Satellites of a file of two-line elements.
+    #[arg(long, value_name = "FILE", requires = "station")]
+    tle: Option<PathBuf>,
+
+    /// A ground station, repeatable: its name, its latitude and longitude in degrees, and the lowest
+    /// elevation of a satellite in degrees (25), as in oslo:59.91:10.75. A path leads from the first one to
+    /// each other.
+    #[arg(long, value_name = "NAME:LATITUDE:LONGITUDE", conflicts_with = "file", value_parser = station_keys)]
+    station: Vec<StationKeys>,
+
+    /// When the traces begin, for two-line elements. Default: the newest of their epochs.
+    #[arg(long, value_name = "TIME", requires = "tle")]
+    start: Option<String>,
+
+    /// How long the traces are. Default: 10min.
+    #[arg(long, value_name = "TIME", conflicts_with = "file")]
+    duration: Option<Nanos>,
+
+    /// Paths lead over links between satellites, not down at the first one.
+    #[arg(long, conflicts_with_all = ["file", "tle"])]
+    lasers: bool,
+
+    /// The folder to write into.
+    #[arg(long, short, value_name = "FOLDER")]
+    output: PathBuf,
+
+    #[command(flatten)]
+    json: Json,
+}
+
+/// A Walker constellation as keys of the file.
+#[derive(Debug, Clone)]
+struct WalkerKeys(String);
+
+/// A station as its name, and keys of the file.
+#[derive(Debug, Clone)]
+struct StationKeys {
+    name: String,
+    keys: String,
+}
+
+fn walker_keys(text: &str) -> Result<WalkerKeys, String> {
+    let wrong = || "write it as delta:53:1584/72/39:550km".to_owned();
+    let parts: Vec<&str> = text.split([':', '/']).collect();
+    let [pattern, inclination, satellites, planes, phasing, altitude] = parts[..] else {
+        return Err(wrong());
+    };
+    let altitude = altitude.strip_suffix("km").unwrap_or(altitude);
+    let is_number = |text: &&str| text.parse::<f64>().is_ok_and(f64::is_finite);
+    let is_whole = |text: &&str| text.parse::<u32>().is_ok();
+    let is_right = ["delta", "star"].contains(&pattern)
+        && [inclination, altitude].iter().all(is_number)
+        && [satellites, planes, phasing].iter().all(is_whole);
+    let number = |text: &str| text.parse::<f64>().unwrap_or_default();
+    let whole = |text: &str| text.parse::<u32>().unwrap_or_default();
+    is_right
+        .then(|| {
+            WalkerKeys(format!(
+                "[walker]\npattern = \"{pattern}\"\ninclination = {:?}\nsatellites = {}\nplanes = {}\n\
+                 phasing = {}\naltitude-km = {:?}\n",
+                number(inclination),
+                whole(satellites),
+                whole(planes),
+                whole(phasing),
+                number(altitude)
+            ))
+        })
+        .ok_or_else(wrong)
+}
+
+fn station_keys(text: &str) -> Result<StationKeys, String> {
+    let wrong = || "write it as oslo:59.91:10.75".to_owned();
+    let (name, rest) = text.split_once(':').ok_or_else(wrong)?;
+    let good = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let numbers: Result<Vec<f64>, _> = rest.split(':').map(str::parse::<f64>).collect();
+    let numbers = numbers.map_err(|_| wrong())?;
+    if name.is_empty() || !name.chars().all(good) || !(2..=3).contains(&numbers.len()) {
+        return Err(wrong());
+    }
+    let mut keys = format!(
+        "[[station]]\nname = \"{name}\"\nlatitude = {:?}\nlongitude = {:?}\n",
+        numbers[0], numbers[1]
+    );
+    if let Some(elevation) = numbers.get(2) {
+        keys.push_str(&format!("minimum-elevation = {elevation:?}\n"));
+    }
+    Ok(StationKeys { name: name.into(), keys })
+}
+
+impl Args {
+    /// Writes the scenario, and prints what its paths do.
+    ///
+    /// # Errors
+    /// The mistake in the file or the options, or what can't be written.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        let request = self.request()?;
+        let generated = generate(&request);
+        std::fs::create_dir_all(&self.output)
+            .with_context(|| format!("{} can't be made", self.output.display()))?;
+        let mut files = Vec::new();
+        for file in &generated.files {
+            let path = self.output.join(&file.name);
+            std::fs::write(&path, &file.text)
+                .with_context(|| format!("{} can't be written", path.display()))?;
+            files.push(path.display().to_string());
+        }
+        let mut report = Report::new("constellation").with("constellation", request.sky.description());
+        report.set("files", files.clone());
+        report.extend(rows(&request, &generated));
+        let printed = outcome::print_report(&report, self.json.on)?;
+        if !self.json.on {
+            outcome::note(&format!("written: {}, and {} traces", files[0], files.len() - 1));
+        }
+        Ok(printed)
+    }
+
+    fn request(&self) -> anyhow::Result<Request> {
+        match &self.file {
+            Some(file) => Ok(Request::read(&file.display().to_string(), &read(file)?)?),
+            None => Ok(Request::read("the options", &self.text()?)?),
+        }
+    }
+
+    /// The options as a file.
+    fn text(&self) -> anyhow::Result<String> {
+        let mut text = String::new();
+        if let Some(duration) = self.duration {
+            text.push_str(&format!("duration = \"{duration}\"\n"));
+        }
+        if let Some(start) = &self.start {
+            text.push_str(&format!("start = {}\n", quoted(start)?));
+        }
+        if let Some(tle) = &self.tle {
+            let path = std::path::absolute(tle).context("the file of elements has no path")?;
+            let path = path.to_str().ok_or_else(|| anyhow!("the path of {} is not a text", tle.display()))?;
+            text.push_str(&format!("tle = {}\n", quoted(path)?));
+        }
+        if let Some(WalkerKeys(keys)) = &self.walker {
+            text.push_str(keys);
+        }
+        self.station.iter().for_each(|station| text.push_str(&station.keys));
+        ensure!(self.station.len() > 1, "a path needs two stations; write --station twice");
+        let via = if self.lasers { "lasers" } else { "bent-pipe" };
+        for other in &self.station[1..] {
+            let (from, to) = (&self.station[0].name, &other.name);
+            text.push_str(&format!("[[path]]\nbetween = [\"{from}\", \"{to}\"]\nvia = \"{via}\"\n"));
+        }
+        Ok(text)
+    }
+}
+
+/// A text in quotation marks: JSON's are TOML's, too.
+fn quoted(text: &str) -> anyhow::Result<String> {
+    Ok(serde_json::to_string(text)?)
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    let file = path.display().to_string();
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|opened| opened.take(LONGEST).read_to_string(&mut text))
+        .with_context(|| format!("{file} can't be read; name a file of a constellation"))?;
+    Ok(text)
+}
+
+/// The period, a row for each station, and one for each path.
+fn rows(request: &Request, generated: &Generated) -> Vec<Row> {
+    let mut rows = Vec::new();
+    if let Some(walker) = request.sky.walker() {
+        let period = period_s(walker.altitude_km);
+        rows.push(
+            Row::new("orbital period", "ns")
+                .measured((period * 1e9).round() as u64)
+                .extra("kind", "period")
+                .note(format!("{:.2} min at {} km", period / 60.0, walker.altitude_km)),
+        );
+    }
+    let stations = request.stations.iter().zip(&generated.longest_passes);
+    rows.extend(stations.map(|(station, pass)| station_row(request, station, *pass)));
+    for (path, schedule) in request.paths.iter().zip(&generated.schedules) {
+        let [one, other] = path.ends.map(|end| &*request.stations[end].name);
+        let name = format!("{one} to {other}");
+        rows.push(match (schedule, path.via) {
+            (Some(schedule), _) => path_row(name, request, schedule),
+            (None, Medium::Ground(delay)) => Row::new(name, "ns").measured(delay.0).extra("kind", "ground"),
+            (None, _) => Row::new(name, "ns").extra("kind", "path"),
+        });
+    }
+    rows
+}
+
+/// The longest pass of a satellite, beside the longest that geometry allows.
+fn station_row(request: &Request, station: &Station, pass: Nanos) -> Row {
+    let row = Row::new(format!("{}, longest pass", station.name), "ns").measured(pass.0);
+    let row = row.extra("kind", "station").extra("minimum_elevation_degrees", station.minimum_elevation);
+    let Some(walker) = request.sky.walker() else { return row };
+    let shell = Shell { altitude_km: walker.altitude_km, inclination_degrees: walker.inclination_degrees };
+    let most = shell.longest_pass_s(station.minimum_elevation);
+    let row = row.extra("most_ns", (most * 1e9) as u64);
+    judged(row, pass.0 as f64 <= most * 1e9).note(format!(
+        "at most {} through the zenith, above {}\u{b0}",
+        shown::time(most * 1e9),
+        station.minimum_elevation
+    ))
+}
+
+fn judged(mut row: Row, pass: bool) -> Row {
+    row.pass = Some(pass);
+    row
+}
+
+/// A path's mean delay while it is up, its range beside that of geometry, its outages and its handovers.
+fn path_row(name: String, request: &Request, schedule: &Schedule) -> Row {
+    let up_ppm = (u128::from(schedule.up.0) * 1_000_000 / u128::from(request.duration.0)) as u64;
+    let row = Row::new(name, "ns")
+        .extra("kind", "path")
+        .extra("up_ppm", up_ppm)
+        .extra("up_ns", schedule.up.0)
+        .extra("satellites", schedule.satellites)
+        .extra("handovers", schedule.handovers.len())
+        .extra("handover_times_ns", schedule.handovers.iter().map(|time| time.0).collect::<Vec<_>>())
+        .extra("epoch_ns", request.epoch.0)
+        .extra("geometry_least_ns", schedule.least.map(|time| time.0))
+        .extra("geometry_most_ns", schedule.most.map(|time| time.0));
+    let Some([least, mean, most]) = schedule.delays_when_up(request.duration) else {
+        return row.note("never up: no satellite is above both ends");
+    };
+    let fits = schedule.least.is_none_or(|bound| bound <= least)
+        && schedule.most.is_none_or(|bound| most <= bound)
+        && schedule.handovers.iter().all(|time| time.0 % request.epoch.0 == 0);
+    let bound = |time: Option<Nanos>| time.map_or("unknown".to_owned(), |time| shown::time(time.0 as f64));
+    let shown_range =
+        |low: Nanos, high: Nanos| format!("{} to {}", shown::time(low.0 as f64), shown::time(high.0 as f64));
+    judged(row.measured(mean.0), fits)
+        .extra("delay_least_ns", least.0)
+        .extra("delay_most_ns", most.0)
+        .note(format!(
+            "one way {}; geometry: {} to {}",
+            shown_range(least, most),
+            bound(schedule.least),
+            bound(schedule.most)
+        ))
+        .note(format!(
+            "up {:.2} % of the time; {} handovers between {} satellites, every {} at most",
+            up_ppm as f64 / 1e4,
+            schedule.handovers.len(),
+            schedule.satellites,
+            request.epoch
+        ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_become_keys() {
+        let keys = walker_keys("star:86.4:66/6/2:780km").unwrap().0;
+        assert!(keys.contains("inclination = 86.4\nsatellites = 66\nplanes = 6\nphasing = 2\n"), "{keys}");
+        assert!(keys.contains("altitude-km = 780.0\n"), "{keys}");
+        for wrong in
+            ["", "delta", "ring:53:4/2/1:550", "delta:x:4/2/1:550", "delta:53:4/2:550", "delta:inf:4/2/1:5"]
+        {
+            assert!(walker_keys(wrong).is_err(), "{wrong}");
+        }
+        let station = station_keys("oslo:59.91:10.75:30").unwrap();
+        assert!(station.keys.ends_with("longitude = 10.75\nminimum-elevation = 30.0\n"), "{}", station.keys);
+        for wrong in ["oslo", "oslo:1", "oslo:1:2:3:4", "o\"slo:1:2", ":1:2", "oslo:north:2"] {
+            assert!(station_keys(wrong).is_err(), "{wrong}");
+        }
+    }
+}

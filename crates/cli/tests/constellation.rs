@@ -1,0 +1,108 @@
+//! `longwire constellation`: what it writes, and that links of a run follow it.
+
+mod support;
+
+use serde_json::Value;
+use support::{Folder, json, longwire, repository, row, stderr, stdout};
+
+fn example() -> String {
+    repository("scenarios/constellation/starlink.toml").display().to_string()
+}
+
+fn number(row: &Value, field: &str) -> u64 {
+    row[field].as_u64().unwrap_or_else(|| panic!("no {field} in {row:#}"))
+}
+
+/// Published: a period of 95.6 minutes at 550 km; a bent pipe of 3.7 ms (2 · 550 km) and more; satellites
+/// that change at multiples of 15 s; passes below five minutes.
+#[test]
+fn the_example_agrees_with_what_is_published() {
+    let folder = Folder::new("sky");
+    let made = longwire(&["constellation", &example(), "--output", &folder.text("sky"), "--json"]);
+    let report = json(&made, 0);
+    assert_eq!(report["pass"], true, "{report:#}");
+    let period = number(row(&report, "orbital period"), "measured");
+    assert!((5_733_000_000_000..5_742_000_000_000).contains(&period), "{period}");
+    let home = row(&report, "home to gateway");
+    let [least, mean, most] =
+        ["delay_least_ns", "measured", "delay_most_ns"].map(|field| number(home, field));
+    assert!(3_669_205 <= least && least < mean && mean < most && most < 7_800_000, "{home:#}");
+    let times = home["handover_times_ns"].as_array().unwrap();
+    assert!(times.len() > 9, "{home:#}");
+    assert!(times.iter().all(|time| time.as_u64().unwrap() % 15_000_000_000 == 0), "{home:#}");
+    let outages = 20_000_000 * times.len() as u64;
+    assert_eq!(number(home, "up_ns"), 600_000_000_000 - outages, "{home:#}");
+    let pass = row(&report, "home, longest pass");
+    assert!((200_000_000_000..=number(pass, "most_ns")).contains(&number(pass, "measured")), "{pass:#}");
+    let far = row(&report, "london to new-york");
+    let vacuum = 18_580_000;
+    assert!(number(far, "delay_least_ns") > vacuum && number(far, "delay_most_ns") < 38_000_000, "{far:#}");
+}
+
+/// In virtual time each packet of the probe has the delay that the trace has when it is sent; in an outage it
+/// is dropped as link-down.
+#[test]
+fn packets_follow_the_traces() {
+    let folder = Folder::new("sky-run");
+    let sky = folder.text("sky");
+    let report = json(&longwire(&["constellation", &example(), "--output", &sky, "--json"]), 0);
+    let home = row(&report, "home to gateway");
+    let scenario = format!("{sky}/constellation.toml");
+    let checked = longwire(&["check", &scenario]);
+    assert!(checked.status.success(), "{}{}", stdout(&checked), stderr(&checked));
+    let ran = json(&longwire(&["run", &scenario, "--virtual", "--json"]), 0);
+    let probe = row(&ran, "source probe");
+    // 200 bytes and the frame check sequence at 100 Mbit/s.
+    let sent = 204 * 80;
+    for (field, of) in [("delay_ns_min", "delay_least_ns"), ("delay_ns_max", "delay_most_ns")] {
+        let (found, wanted) = (number(probe, field), number(home, of) + sent);
+        assert!(found.abs_diff(wanted) < 60_000, "{field}: {found} instead of {wanted}");
+    }
+    // One packet of the 6000 meets each outage of 20 ms: they begin at multiples of 100 ms, as packets do.
+    assert_eq!(number(probe, "lost"), number(home, "handovers"), "{probe:#}");
+}
+
+#[test]
+fn options_do_without_a_file() {
+    let folder = Folder::new("sky-options");
+    let stations = ["--station", "oslo:59.91:10.75", "--station", "rome:41.9:12.5"];
+    let shell = ["constellation", "--walker", "star:86.4:66/6/2:780km", "--lasers", "--duration", "1min"];
+    let out = ["--output", &folder.text("iridium")];
+    let made = longwire(&[&shell[..], &stations[..], &out[..]].concat());
+    assert!(made.status.success(), "{}", stderr(&made));
+    assert!(stdout(&made).contains("oslo to rome"), "{}", stdout(&made));
+    assert!(stderr(&made).contains("constellation.toml, and 2 traces"), "{}", stderr(&made));
+    assert!(folder.path("iridium/oslo--rome.state").exists());
+
+    let elements = "ISS (ZARYA)\n\
+        1 25544U 98067A   08264.51782528 -.00002182  00000-0 -11606-4 0  2927\n\
+        2 25544  51.6416 247.4627 0006703 130.5360 325.0288 15.72125391563537\n";
+    let file = folder.write("iss.tle", elements);
+    let tle = ["constellation", "--tle", &file, "--start", "2008-09-20T12:25:40Z", "--json"];
+    let report = json(&longwire(&[&tle[..], &stations[..], &["--output", &folder.text("iss")]].concat()), 0);
+    assert_eq!(report["constellation"], "1 satellites by their two-line elements");
+    assert_eq!(report["files"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn mistakes_are_named() {
+    let folder = Folder::new("sky-wrong");
+    let out = folder.text("out");
+    let wrong = folder.write("wrong.toml", "duration = \"1 min\"\n");
+    for (arguments, wanted) in [
+        (vec!["missing.toml"], "missing.toml can't be read"),
+        (vec![&*wrong], "missing field `station`"),
+        (vec!["--walker", "delta:53:1584"], "write it as delta:53:1584/72/39:550km"),
+        (vec!["--walker", "delta:53:22/1/0:550km", "--station", "a:1:2"], "write --station twice"),
+        (
+            vec!["--walker", "delta:53:22/5/0:550km", "--station", "a:1:2", "--station", "b:1:2"],
+            "the options: walker: 22 satellites can't be spread evenly over 5 planes",
+        ),
+        (vec!["--tle", &*wrong, "--station", "a:1:2", "--station", "b:1:2"], "there are no elements in it"),
+    ] {
+        let made = longwire(&[&["constellation", "--output", &*out], &arguments[..]].concat());
+        assert_eq!(made.status.code(), Some(2), "{arguments:?}: {}", stderr(&made));
+        assert!(stderr(&made).contains(wanted), "{arguments:?}: {}", stderr(&made));
+    }
+    assert!(!folder.path("out").exists());
+}

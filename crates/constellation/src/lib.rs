@@ -1,0 +1,65 @@
+//! Satellite constellations: from orbits and ground stations to a scenario whose links follow traces.
+//!
+//! [`Request`] is what a file or a command line asks for. [`generate`] computes, for each path between two
+//! stations, its delay and its state over time, and writes a scenario and the traces that it names. The
+//! models, their errors and the published figures that tests compare are in `docs/book/constellations.md`.
+//!
+//! Lengths are kilometres, angles are radians unless a name says degrees, and times are seconds in the
+//! geometry and nanoseconds in the results.
+#![forbid(unsafe_code)]
+
+mod bounds;
+mod earth;
+mod grid;
+mod orbit;
+mod passes;
+mod request;
+mod schedule;
+mod sky;
+mod text;
+mod tle;
+mod vector;
+mod walker;
+
+pub use bounds::{Shell, slant_range_km};
+pub use earth::{Place, elevation_degrees};
+pub use orbit::{CircularOrbit, EARTH_RADIUS_KM, period_s};
+pub use request::{ConstellationError, Medium, Path, Request, Station};
+pub use schedule::Schedule;
+pub use sky::Sky;
+pub use walker::{Pattern, Walker};
+
+use longwire_units::Nanos;
+use passes::longest_pass;
+use schedule::schedules;
+
+/// Speed of light in vacuum, in km/s (exact, SI).
+pub const LIGHT_KM_PER_S: f64 = 299_792.458;
+
+/// A file of the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GeneratedFile {
+    /// Its name in the folder.
+    pub name: String,
+    /// Its content.
+    pub text: String,
+}
+
+/// The result: files, and what to compare with published figures.
+#[derive(Debug, Clone)]
+pub struct Generated {
+    /// The scenario, which is called `constellation.toml`, and its traces.
+    pub files: Vec<GeneratedFile>,
+    /// What each path of the request does over time, in the request's order; none for a path on the ground.
+    pub schedules: Vec<Option<Schedule>>,
+    /// For each station, the longest time for which one satellite stays above its minimum elevation, within
+    /// the first hour.
+    pub longest_passes: Vec<Nanos>,
+}
+
+/// Computes schedules, and writes the scenario.
+pub fn generate(request: &Request) -> Generated {
+    let schedules = schedules(request);
+    let longest_passes = request.stations.iter().map(|station| longest_pass(request, station)).collect();
+    Generated { files: text::files(request, &schedules), schedules, longest_passes }
+}

@@ -1,0 +1,480 @@
+//! What is asked for: the file of a constellation.
+
+use crate::earth::Place;
+use crate::sky::Sky;
+use crate::walker::{Pattern, Walker};
+use longwire_units::{Nanos, Rate};
+use serde::Deserialize;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path as FilePath;
+use thiserror::Error;
+
+/// Most satellites.
+const MOST_SATELLITES: u32 = 20_000;
+/// Most stations: each has a network of its own, 10.N.0.0/24.
+const MOST_STATIONS: usize = 100;
+/// Most paths: each has two addresses of 10.200.0.0/16, and a number in the names of its ports.
+const MOST_PATHS: usize = 999;
+/// Longest name of a station: with the number of a path it is the name of an interface, at most 15.
+const LONGEST_NAME: usize = 11;
+/// Longest duration.
+const LONGEST: Nanos = Nanos::from_secs(7 * 86_400);
+/// Most steps of all traces.
+const MOST_STEPS: u64 = 20_000_000;
+/// Longest file of elements in bytes.
+const LONGEST_ELEMENTS: u64 = 16 << 20;
+
+/// Where the keys are described.
+const KEYS_ARE: &str = "docs/book/constellations.md lists the keys";
+
+/// A constellation, stations, paths between them, and times.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The satellites.
+    pub sky: Sky,
+    /// The ground stations: at least two.
+    pub stations: Vec<Station>,
+    /// The paths, in the file's order: at least one.
+    pub paths: Vec<Path>,
+    /// How long the traces are.
+    pub duration: Nanos,
+    /// Time from one value of a trace to the next.
+    pub step: Nanos,
+    /// Time for which satellites keep serving a path: only at its multiples others take over.
+    pub epoch: Nanos,
+    /// How long a path is down when another satellite takes over.
+    pub handover_outage: Nanos,
+    /// Whether traces start again at their end; otherwise their last value stays.
+    pub repeats: bool,
+    /// Whether routers have control planes instead of static routes.
+    pub control_plane: bool,
+}
+
+/// A ground station.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Station {
+    /// Its name.
+    pub name: String,
+    /// Where it is.
+    pub place: Place,
+    /// Lowest elevation of a satellite that it can use, in degrees.
+    pub minimum_elevation: f64,
+}
+
+/// A path between two stations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Path {
+    /// Places of its two stations in the request.
+    pub ends: [usize; 2],
+    /// What it leads through.
+    pub via: Medium,
+    /// Rate of its link, if it has one.
+    pub rate: Option<Rate>,
+}
+
+/// What a path leads through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Medium {
+    /// One satellite that both ends see.
+    BentPipe,
+    /// Satellites with links between them.
+    Lasers,
+    /// The ground, with a constant delay.
+    Ground(Nanos),
+}
+
+/// A mistake in a request.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{file}: {what}; {fix}")]
+pub struct ConstellationError {
+    /// The file, or what has the mistake instead.
+    pub file: String,
+    /// The fault.
+    pub what: String,
+    /// The fix.
+    pub fix: String,
+}
+
+/// A fault and its fix.
+type Fault = (String, String);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct RequestKeys {
+    walker: Option<WalkerKeys>,
+    tle: Option<String>,
+    start: Option<String>,
+    #[serde(default = "ten_minutes")]
+    duration: Nanos,
+    #[serde(default = "one_second")]
+    step: Nanos,
+    #[serde(default = "fifteen_seconds")]
+    epoch: Nanos,
+    #[serde(default)]
+    handover_outage: Nanos,
+    #[serde(default = "starlinks_elevation")]
+    minimum_elevation: f64,
+    #[serde(default)]
+    repeats: bool,
+    #[serde(default)]
+    control_plane: bool,
+    station: Vec<StationKeys>,
+    path: Vec<PathKeys>,
+}
+
+const fn ten_minutes() -> Nanos {
+    Nanos::from_secs(600)
+}
+
+const fn one_second() -> Nanos {
+    Nanos::from_secs(1)
+}
+
+/// Starlink's scheduler assigns satellites every 15 s: see the book.
+const fn fifteen_seconds() -> Nanos {
+    Nanos::from_secs(15)
+}
+
+const fn starlinks_elevation() -> f64 {
+    25.0
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct WalkerKeys {
+    pattern: Pattern,
+    inclination: f64,
+    satellites: u32,
+    planes: u32,
+    phasing: u32,
+    altitude_km: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct StationKeys {
+    name: String,
+    latitude: f64,
+    longitude: f64,
+    #[serde(default)]
+    altitude_m: f64,
+    minimum_elevation: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct PathKeys {
+    between: [String; 2],
+    via: Via,
+    delay: Option<Nanos>,
+    rate: Option<Rate>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Via {
+    BentPipe,
+    Lasers,
+    Ground,
+}
+
+impl Request {
+    /// Reads a file's text. Errors call it `file`; a file of elements is relative to its folder.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn read(file: &str, text: &str) -> Result<Self, ConstellationError> {
+        let keys = toml::from_str::<RequestKeys>(text)
+            .map_err(|error| (error.to_string().trim_end().to_owned(), KEYS_ARE.to_owned()));
+        let folder = FilePath::new(file).parent().unwrap_or(FilePath::new(""));
+        keys.and_then(|keys| keys.checked(folder)).map_err(|(what, fix)| ConstellationError {
+            file: file.into(),
+            what,
+            fix,
+        })
+    }
+}
+
+fn fault<T>(what: impl Into<String>, fix: impl Into<String>) -> Result<T, Fault> {
+    Err((what.into(), fix.into()))
+}
+
+/// Whether a number is finite and within the two.
+fn within(value: f64, least: f64, most: f64) -> bool {
+    value.is_finite() && (least..=most).contains(&value)
+}
+
+impl RequestKeys {
+    fn checked(self, folder: &FilePath) -> Result<Request, Fault> {
+        self.check_times()?;
+        if !within(self.minimum_elevation, 0.0, 90.0) {
+            return fault("minimum-elevation is out of range", "write 0 to 90 degrees");
+        }
+        let lasers = self.path.iter().any(|path| path.via == Via::Lasers);
+        let sky = match (self.walker, self.tle) {
+            (Some(_), Some(_)) | (None, None) => {
+                return fault(
+                    "it has no satellites, or two kinds",
+                    "write a section [walker], or the key tle",
+                );
+            }
+            (Some(_), None) if self.start.is_some() => {
+                let fix = "leave it out: at the start the first satellite is at longitude 0";
+                return fault("start is a time for two-line elements", fix);
+            }
+            (Some(keys), None) => Sky::of_walker(keys.checked()?),
+            (None, Some(_)) if lasers => {
+                let fix = "use a section [walker], whose planes say which satellites are neighbours";
+                return fault("paths over lasers need the planes of the satellites", fix);
+            }
+            (None, Some(name)) => {
+                let text = elements(&folder.join(&name))?;
+                let named = |(what, fix)| (format!("{name}: {what}"), fix);
+                Sky::of_elements(&text, self.start.as_deref()).map_err(named)?
+            }
+        };
+        let mut stations: Vec<Station> = Vec::new();
+        for keys in self.station {
+            let station = keys.checked(self.minimum_elevation)?;
+            if stations.iter().any(|other| other.name == station.name) {
+                return fault(format!("two stations are called \"{}\"", station.name), "rename one");
+            }
+            stations.push(station);
+        }
+        if !(2..=MOST_STATIONS).contains(&stations.len()) {
+            let what = format!("the number of stations is {}", stations.len());
+            return fault(what, format!("write 2 to {MOST_STATIONS} sections [[station]]"));
+        }
+        if !(1..=MOST_PATHS).contains(&self.path.len()) {
+            let what = format!("the number of paths is {}", self.path.len());
+            return fault(what, format!("write 1 to {MOST_PATHS} sections [[path]]"));
+        }
+        let steps = (self.duration.0 / self.step.0).saturating_mul(self.path.len() as u64);
+        if steps > MOST_STEPS {
+            let what = format!("the traces have {steps} values");
+            return fault(what, format!("raise the step, so that there are at most {MOST_STEPS}"));
+        }
+        let paths = self.path.into_iter().map(|keys| keys.checked(&stations)).collect::<Result<_, _>>()?;
+        Ok(Request {
+            sky,
+            stations,
+            paths,
+            duration: self.duration,
+            step: self.step,
+            epoch: self.epoch,
+            handover_outage: self.handover_outage,
+            repeats: self.repeats,
+            control_plane: self.control_plane,
+        })
+    }
+
+    fn check_times(&self) -> Result<(), Fault> {
+        let least = Nanos::from_millis(1);
+        if !(least..=LONGEST).contains(&self.duration) {
+            return fault(format!("duration is {}", self.duration), format!("write 1 ms to {LONGEST}"));
+        }
+        if !(least..=self.epoch).contains(&self.step) {
+            let what = format!("step is {}", self.step);
+            return fault(what, format!("write 1 ms to the epoch, {}", self.epoch));
+        }
+        if self.epoch > LONGEST {
+            return fault(format!("epoch is {}", self.epoch), format!("write at most {LONGEST}"));
+        }
+        if self.handover_outage >= self.epoch {
+            let what = format!("handover-outage is {}", self.handover_outage);
+            return fault(what, format!("write less than the epoch, {}", self.epoch));
+        }
+        Ok(())
+    }
+}
+
+/// The text of a file of elements.
+fn elements(path: &FilePath) -> Result<String, Fault> {
+    let fix = "name a file of two-line elements".to_owned();
+    let failed = |why: String| (format!("tle: {}: {why}", path.display()), fix.clone());
+    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+    let mut text = String::new();
+    file.take(LONGEST_ELEMENTS + 1).read_to_string(&mut text).map_err(|error| failed(error.to_string()))?;
+    if text.len() as u64 > LONGEST_ELEMENTS {
+        return Err(failed(format!("it is longer than {LONGEST_ELEMENTS} bytes")));
+    }
+    Ok(text)
+}
+
+impl WalkerKeys {
+    fn checked(self) -> Result<Walker, Fault> {
+        let Self { pattern, inclination, satellites, planes, phasing, altitude_km } = self;
+        if !within(inclination, 0.0, 180.0) {
+            return fault("walker: inclination is out of range", "write 0 to 180 degrees");
+        }
+        if !within(altitude_km, 160.0, 36_000.0) {
+            return fault("walker: altitude-km is out of range", "write 160 to 36000");
+        }
+        if !(1..=MOST_SATELLITES).contains(&satellites) {
+            let what = format!("walker: satellites is {satellites}");
+            return fault(what, format!("write 1 to {MOST_SATELLITES}"));
+        }
+        if planes == 0 || satellites % planes != 0 {
+            let what = format!("walker: {satellites} satellites can't be spread evenly over {planes} planes");
+            return fault(what, "write a number of planes that divides the number of satellites");
+        }
+        if phasing >= planes {
+            let what = format!("walker: phasing is {phasing}");
+            return fault(what, format!("write 0 to {}: less than the planes", planes - 1));
+        }
+        Ok(Walker { pattern, inclination_degrees: inclination, satellites, planes, phasing, altitude_km })
+    }
+}
+
+impl StationKeys {
+    fn checked(self, usual_elevation: f64) -> Result<Station, Fault> {
+        let Self { name, latitude, longitude, altitude_m, minimum_elevation } = self;
+        let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let begins_well = name.starts_with(|c: char| c.is_ascii_lowercase());
+        if !begins_well || name.len() > LONGEST_NAME || !name.chars().all(good) {
+            let fix =
+                format!("write 1 to {LONGEST_NAME} small letters, digits and -, beginning with a letter");
+            return fault(format!("{name:?} can't be a station's name"), fix);
+        }
+        let minimum_elevation = minimum_elevation.unwrap_or(usual_elevation);
+        for (key, value, least, most) in [
+            ("latitude", latitude, -90.0, 90.0),
+            ("longitude", longitude, -180.0, 360.0),
+            ("altitude-m", altitude_m, -500.0, 9000.0),
+            ("minimum-elevation", minimum_elevation, 0.0, 90.0),
+        ] {
+            if !within(value, least, most) {
+                let what = format!("station \"{name}\": {key} is out of range");
+                return fault(what, format!("write {least} to {most}"));
+            }
+        }
+        Ok(Station { name, place: Place::new(latitude, longitude, altitude_m / 1000.0), minimum_elevation })
+    }
+}
+
+impl PathKeys {
+    fn checked(self, stations: &[Station]) -> Result<Path, Fault> {
+        let known = |name: &String| stations.iter().position(|station| station.name == *name);
+        let [Some(one), Some(other)] = [0, 1].map(|at| known(&self.between[at])) else {
+            let names: Vec<_> = stations.iter().map(|station| &*station.name).collect();
+            let what = format!("there is no station of one of the names {:?}", self.between);
+            return fault(what, format!("there are {}", names.join(", ")));
+        };
+        if one == other {
+            let what = format!("a path leads from \"{}\" to itself", self.between[0]);
+            return fault(what, "name two stations");
+        }
+        let via = match (self.via, self.delay) {
+            (Via::BentPipe, None) => Medium::BentPipe,
+            (Via::Lasers, None) => Medium::Lasers,
+            (Via::Ground, Some(delay)) if delay <= Nanos::from_secs(100) => Medium::Ground(delay),
+            (Via::Ground, _) => {
+                let what =
+                    format!("the path on the ground between {:?} has no delay up to 100 s", self.between);
+                return fault(what, "write delay = \"30 ms\"");
+            }
+            (_, Some(_)) => {
+                let what = format!("the path between {:?} has a delay of its own", self.between);
+                return fault(what, "leave it out: the orbits set it");
+            }
+        };
+        Ok(Path { ends: [one, other], via, rate: self.rate })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const FILE: &str = r#"
+duration = "60 s"
+
+[walker]
+pattern = "delta"
+inclination = 53
+satellites = 1584
+planes = 72
+phasing = 39
+altitude-km = 550
+
+[[station]]
+name = "oslo"
+latitude = 59.91
+longitude = 10.75
+
+[[station]]
+name = "rome"
+latitude = 41.9
+longitude = 12.5
+altitude-m = 21
+minimum-elevation = 40
+
+[[path]]
+between = ["oslo", "rome"]
+via = "bent-pipe"
+rate = "50 Mbit/s"
+"#;
+
+    #[test]
+    fn what_is_not_said_is_usual() {
+        let request = Request::read("c.toml", FILE).unwrap();
+        assert_eq!((request.sky.satellites(), request.sky.name(23)), (1584, "1-1".to_owned()));
+        assert_eq!((request.epoch, request.step), (Nanos::from_secs(15), Nanos::from_secs(1)));
+        assert_eq!(request.handover_outage, Nanos::ZERO);
+        let elevations: Vec<f64> = request.stations.iter().map(|one| one.minimum_elevation).collect();
+        assert_eq!(elevations, [25.0, 40.0]);
+        assert_eq!(request.paths[0].ends, [0, 1]);
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_fix() {
+        for (from, to, wanted) in [
+            ("planes = 72", "planes = 71", "can't be spread evenly over 71 planes"),
+            ("planes = 72", "planes = 0", "over 0 planes"),
+            ("phasing = 39", "phasing = 72", "phasing is 72"),
+            ("satellites = 1584", "satellites = 1584000", "write 1 to 20000"),
+            ("inclination = 53", "inclination = nan", "inclination is out of range"),
+            ("altitude-km = 550", "altitude-km = 5", "altitude-km is out of range"),
+            ("altitude-km = 550", "altitude-km = 550\ncolour = 1", "unknown field `colour`"),
+            ("\"oslo\", \"rome\"", "\"oslo\", \"oslo\"", "to itself"),
+            ("\"oslo\", \"rome\"", "\"oslo\", \"paris\"", "there are oslo, rome"),
+            ("name = \"rome\"", "name = \"oslo\"", "two stations are called"),
+            ("name = \"rome\"", "name = \"../rome\"", "can't be a station's name"),
+            ("name = \"rome\"", "name = \"a-very-long-name\"", "can't be a station's name"),
+            ("latitude = 41.9", "latitude = 91", "latitude is out of range; write -90 to 90"),
+            ("bent-pipe\"", "bent-pipe\"\ndelay = \"3 ms\"", "a delay of its own"),
+            ("bent-pipe\"", "ground\"", "has no delay"),
+            ("bent-pipe\"", "tunnel\"", "unknown variant"),
+            ("duration = \"60 s\"", "duration = \"0 s\"", "duration is 0 ms"),
+            ("duration = \"60 s\"", "duration = \"7 s\"\nstep = \"20 s\"", "step is 20 s"),
+            ("duration = \"60 s\"", "duration = \"168 h\"\nstep = \"1 ms\"", "raise the step"),
+            ("duration = \"60 s\"", "handover-outage = \"15 s\"", "less than the epoch"),
+            ("duration = \"60 s\"", "start = \"2026-11-26T12:00:00Z\"", "leave it out"),
+            ("duration = \"60 s\"", "tle = \"x\"", "two kinds"),
+        ] {
+            assert!(FILE.contains(from), "{from}");
+            let error = Request::read("c.toml", &FILE.replacen(from, to, 1)).unwrap_err().to_string();
+            assert!(error.starts_with("c.toml: ") && error.contains(wanted), "{to}: {error}");
+        }
+        let elements = FILE.split("[walker]").next().unwrap().to_owned() + "tle = \"missing.tle\"\n";
+        let rest = &FILE[FILE.find("[[station]]").unwrap()..];
+        let error = Request::read("c.toml", &(elements.clone() + rest)).unwrap_err().to_string();
+        assert!(error.contains("missing.tle: No such file"), "{error}");
+        let lasers = rest.replace("bent-pipe", "lasers");
+        let error = Request::read("c.toml", &(elements + &lasers)).unwrap_err().to_string();
+        assert!(error.contains("need the planes"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_files_never_panic(at in any::<prop::sample::Index>(), with in "\\PC{0,4}|[-0-9.e]{1,12}") {
+            let mut text = FILE.to_owned();
+            let start = text.floor_char_boundary(at.index(text.len()));
+            let end = (start + with.chars().count()).min(text.len());
+            text.replace_range(start..text.floor_char_boundary(end).max(start), &with);
+            let _ = Request::read("c.toml", &text);
+        }
+    }
+}
