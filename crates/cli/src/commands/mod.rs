@@ -13,6 +13,7 @@ pub mod completions;
 pub mod control;
 pub mod ctl;
 pub mod demo;
+pub mod distill;
 pub mod exec;
 pub mod forwarder;
 pub mod import;
@@ -66,6 +67,7 @@ commands! {
     Check = check,
     Partition = partition,
     Import = import,
+    Distill = distill,
     Top = top,
     Ctl = ctl,
     Nesp = nesp,
