@@ -6,6 +6,8 @@ use std::path::Path;
 #[path = "../../program/jit/tests/exercise/compiled.rs"]
 #[allow(dead_code, reason = "its bench can do more, for the differential tests")]
 mod compiled;
+#[path = "../../distill/tests/exercise/distill.rs"]
+mod distill;
 #[path = "../../random/tests/exercise/distribution.rs"]
 mod distribution;
 #[path = "../../expression/tests/exercise/expression.rs"]
@@ -71,6 +73,7 @@ pub const ALL: &[Target] = &[
     Target { name: "rules", run: rules::run, folders: &["fuzz/corpus/rules"] },
     Target { name: "trace", run: trace::run, folders: &["fuzz/corpus/trace"] },
     Target { name: "distribution", run: distribution::run, folders: &["fuzz/corpus/distribution"] },
+    Target { name: "distill", run: distill::run, folders: &["fuzz/corpus/distill"] },
     Target { name: "import", run: import::run, folders: &["fuzz/corpus/import"] },
     Target { name: "scenario", run: scenario::run, folders: &["fuzz/corpus/scenario", "scenarios"] },
 ];

@@ -23,7 +23,7 @@ const LAYERS: &[&[&str]] = &[
     &["longwire-engine", "longwire-prices"],
     &["longwire-scenario"],
     &["longwire-assemble", "longwire-constellation", "longwire-control", "longwire-import", "longwire-lab"],
-    &["longwire-mirror", "longwire-partition", "longwire-terminal"],
+    &["longwire-distill", "longwire-mirror", "longwire-partition", "longwire-terminal"],
     &["longwire-run", "longwire-halves", "longwire-bench"],
     &["longwire-service", "longwire-demo", "longwire-validate", "longwire-sweep"],
     &["longwire"],

@@ -14,6 +14,7 @@ pub mod constellation;
 pub mod control;
 pub mod ctl;
 pub mod demo;
+pub mod distill;
 pub mod exec;
 pub mod forwarder;
 pub mod import;
@@ -69,6 +70,7 @@ commands! {
     Partition = partition,
     Import = import,
     Constellation = constellation,
+    Distill = distill,
     Top = top,
     Ctl = ctl,
     Nesp = nesp,

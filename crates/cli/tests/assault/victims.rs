@@ -1,7 +1,7 @@
 //! Victims: every subcommand of the command line, with what each needs to have something to do.
 
 use super::support::started::Started;
-use super::support::{Folder, ended_by_all, longwire, repository, stderr, stdout};
+use super::support::{Folder, Frame, ended_by_all, frame, longwire, pcap, repository, stderr, stdout};
 use clap::CommandFactory;
 use longwire_cli::Cli;
 use std::process::Command;
@@ -143,6 +143,7 @@ pub const VICTIMS: &[Victim] = &[
     ),
     Victim::of("quic-interop run --print simple-p2p --delay=15ms --bandwidth=10Mbps --queue=25"),
     Victim::of("quic-interop wait 127.0.0.1:9 --for 300ms"),
+    Victim::of("distill SENT RECEIVED --output OUT"),
     Victim::of("ctl list"),
     Victim::of("ctl stats LAB"),
     Victim::of("ctl get l --instance LAB"),
@@ -235,6 +236,8 @@ impl Round<'_> {
             "FILE" => scene.file.clone(),
             "KEY" => scene.folder.text("nesp.key"),
             "CHANGES" => scene.folder.text("changes.txt"),
+            "SENT" => scene.folder.text("sent.pcap"),
+            "RECEIVED" => scene.folder.text("received.pcap"),
             "MACHINES" => scene.folder.text("machines.toml"),
             "OUT" => scene.folder.text(&format!("out-{}", self.name)),
             "OBJECT" => repository("crates/program/tests/objects/events.o").display().to_string(),
@@ -288,6 +291,14 @@ impl Scene {
             [[machine]]\nname = \"one\"\naddress = \"192.0.2.1\"\n\
             [[machine]]\nname = \"two\"\naddress = \"192.0.2.2\"\n";
         folder.write("machines.toml", machines);
+        for (name, later) in [("sent.pcap", 0), ("received.pcap", 5_000_000)] {
+            let frame = |mark: u8| Frame {
+                time: u64::from(mark) * 1_000_000 + later,
+                wire_len: 60,
+                bytes: frame(1, 2, 60, mark),
+            };
+            folder.write(name, pcap(&(0..100).map(frame).collect::<Vec<_>>()));
+        }
         folder.write("changes.txt", "l.forward rate=5mbit delay=2ms\nl.backward delay=3ms\n");
         let made = longwire(&["nesp", "key", &folder.text("nesp.key")]);
         assert!(made.status.success(), "{}", stderr(&made));

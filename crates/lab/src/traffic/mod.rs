@@ -19,6 +19,7 @@ mod control;
 mod goodput;
 mod header;
 pub mod ping;
+mod recording;
 pub mod request;
 mod rows;
 mod server;
@@ -29,6 +30,7 @@ pub mod udp;
 
 pub use control::{DEFAULT_PORT, Receiver};
 pub use header::HEADER_BYTES;
+pub use recording::Recording;
 pub use server::{Server, Session, SessionOutcome};
 pub use spread::{Distribution, Spread};
 pub use tally::{Arrival, LossRuns, Tally, UdpReception};

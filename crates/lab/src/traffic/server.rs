@@ -4,6 +4,7 @@ use super::Error;
 use super::bulk::BulkReception;
 use super::clock::ClockId;
 use super::control::{Answer, Control, Hello, SENDER_LINE, Test};
+use super::recording::Recording;
 use super::socket;
 use super::tally::UdpReception;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -78,6 +79,19 @@ impl Server {
     /// # Errors
     /// The listening socket fails.
     pub fn serve_one(&self, stop: &AtomicBool) -> Result<Option<Session>, Error> {
+        self.serve_one_recorded(stop, None)
+    }
+
+    /// Serves the next sender as [`Server::serve_one`] does, and records its UDP packets if there is a
+    /// recording.
+    ///
+    /// # Errors
+    /// The listening socket fails.
+    pub fn serve_one_recorded(
+        &self,
+        stop: &AtomicBool,
+        recording: Option<&mut Recording>,
+    ) -> Result<Option<Session>, Error> {
         const TICK: u64 = 200_000_000;
         let failed = || Error::system("accepting a sender");
         loop {
@@ -91,15 +105,19 @@ impl Server {
             }
             // A sender that left before it was accepted is ignored.
             let Ok((stream, peer)) = self.listener.accept() else { continue };
-            let outcome = session(stream, &|| stop.load(Ordering::Relaxed));
+            let outcome = session(stream, recording, &|| stop.load(Ordering::Relaxed));
             return Ok(Some(Session { peer: socket::canonical(peer), outcome }));
         }
     }
 }
 
-fn session(stream: TcpStream, stopped: &dyn Fn() -> bool) -> Result<SessionOutcome, Error> {
+fn session(
+    stream: TcpStream,
+    recording: Option<&mut Recording>,
+    stopped: &dyn Fn() -> bool,
+) -> Result<SessionOutcome, Error> {
     let mut control = Control::new(stream, SENDER_LINE)?;
-    let outcome = control.hello(HELLO).and_then(|hello| receive(&mut control, &hello, stopped));
+    let outcome = control.hello(HELLO).and_then(|hello| receive(&mut control, &hello, recording, stopped));
     let answer = match &outcome {
         Ok(SessionOutcome::Udp(reception)) => Answer::Udp(reception.clone()),
         Ok(SessionOutcome::Bulk(reception)) => Answer::Bulk(reception.clone()),
@@ -114,15 +132,15 @@ fn session(stream: TcpStream, stopped: &dyn Fn() -> bool) -> Result<SessionOutco
 fn receive(
     control: &mut Control,
     hello: &Hello,
+    recording: Option<&mut Recording>,
     stopped: &dyn Fn() -> bool,
 ) -> Result<SessionOutcome, Error> {
     let shared_clock = hello.clock.same_as(&ClockId::this());
     match &hello.test {
         Test::Udp(offer) => {
             offer.check()?;
-            offer
-                .receive(control, shared_clock, stopped)
-                .map(|reception| SessionOutcome::Udp(Box::new(reception)))
+            let reception = offer.receive(control, shared_clock, recording, stopped)?;
+            Ok(SessionOutcome::Udp(Box::new(reception)))
         }
         Test::Bulk(offer) => {
             offer.check()?;

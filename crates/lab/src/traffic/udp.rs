@@ -3,6 +3,7 @@
 use super::clock::{precise_sleeps, wait_until};
 use super::control::{Answer, Control, End, Ready, Receiver, Test, UdpOffer};
 use super::header::{HEADER_BYTES, Header};
+use super::recording::Recording;
 use super::socket::{self, BATCH, Incoming, Outgoing};
 use super::spread::{Distribution, Spread};
 use super::tally::{Arrival, Tally, UdpReception};
@@ -163,6 +164,19 @@ pub fn send(
     stream: &UdpStream,
     on_progress: OnProgress<'_>,
 ) -> Result<UdpResult, Error> {
+    send_recorded(receiver, stream, None, on_progress)
+}
+
+/// Sends a stream as [`send`] does, and records the packets if there is a recording.
+///
+/// # Errors
+/// As for [`send`], or the recording can't be written.
+pub fn send_recorded(
+    receiver: &Receiver,
+    stream: &UdpStream,
+    recording: Option<&mut Recording>,
+    on_progress: OnProgress<'_>,
+) -> Result<UdpResult, Error> {
     let packets = stream.check(socket::canonical(receiver.address).ip())?;
     let offer = UdpOffer { packets, layer: stream.layer, quiet_ns: stream.quiet_ns };
     let (mut control, to, ready) = Control::offer(receiver, Test::Udp(offer))?;
@@ -171,7 +185,7 @@ pub fn send(
     socket
         .set_write_timeout(Some(receiver.patience))
         .map_err(Error::system("setting up the sending socket"))?;
-    let sender = Sender::new(&socket, stream, packets, ready, to.ip());
+    let sender = Sender { recording, ..Sender::new(&socket, stream, packets, ready, to.ip()) };
     let departures = sender.run(on_progress)?;
     control.write(&End { sent: departures.sent })?;
     let patience = receiver.patience.saturating_add(Duration::from_nanos(stream.quiet_ns));
@@ -213,6 +227,9 @@ struct Sender<'a> {
     half_gap: u64,
     /// Earliest time of the next packet, however late it is.
     floor: u64,
+    /// Bytes of a frame, and where frames are recorded.
+    frame_bytes: u64,
+    recording: Option<&'a mut Recording>,
     out: Outgoing,
     departures: Departures,
 }
@@ -239,6 +256,8 @@ impl<'a> Sender<'a> {
             flow: ready.flow,
             half_gap: stream.pace.due(1, bytes) / 2,
             floor: 0,
+            frame_bytes: Layer::Ethernet.bytes(stream.payload as u64, to),
+            recording: None,
             out: Outgoing::new(stream.payload),
             departures: Departures { sent: 0, first: 0, last: 0, lateness, slips: 0, slipped: 0 },
         }
@@ -310,6 +329,9 @@ impl<'a> Sender<'a> {
             // Numbers stay below MAX_PACKETS.
             let header = Header { flow: self.flow, sequence: (first + at) as u32, sent: monotonic().0 };
             header.write(self.out.packet(at as usize));
+            if let Some(recording) = self.recording.as_deref_mut() {
+                recording.add(&header, header.sent, self.frame_bytes)?;
+            }
             self.departures.last = header.sent;
             if first + at == 0 {
                 self.departures.first = header.sent;
@@ -338,6 +360,13 @@ fn send_all(out: &mut Outgoing, socket: &UdpSocket, count: usize) -> Result<(), 
     Ok(())
 }
 
+/// Which packets belong to a stream, and where they are recorded.
+struct Arrivals<'a> {
+    flow: u32,
+    local: IpAddr,
+    recording: Option<&'a mut Recording>,
+}
+
 impl UdpOffer {
     /// Checks the parameters.
     pub fn check(&self) -> Result<(), Error> {
@@ -350,11 +379,13 @@ impl UdpOffer {
         Ok(())
     }
 
-    /// Receives the stream; `stopped` is polled about five times a second.
+    /// Receives the stream, and records it if there is a recording; `stopped` is polled about five times a
+    /// second.
     pub fn receive(
         &self,
         control: &mut Control,
         shared_clock: bool,
+        mut recording: Option<&mut Recording>,
         stopped: &dyn Fn() -> bool,
     ) -> Result<UdpReception, Error> {
         const TICK: u64 = 200_000_000;
@@ -375,7 +406,8 @@ impl UdpOffer {
             let watched = if end.is_some() { 1 } else { 2 };
             socket::poll(&mut wait[..watched], TICK).map_err(Error::system("waiting for packets"))?;
             let before = tally.received();
-            self.drain(&socket, flow, local.ip(), &mut incoming, &mut tally)?;
+            let arrivals = Arrivals { flow, local: local.ip(), recording: recording.as_deref_mut() };
+            self.drain(&socket, arrivals, &mut incoming, &mut tally)?;
             // Foreign packets don't prolong the wait.
             if tally.received() > before {
                 last_heard = monotonic().0;
@@ -407,8 +439,7 @@ impl UdpOffer {
     fn drain(
         &self,
         socket: &UdpSocket,
-        flow: u32,
-        local: IpAddr,
+        mut arrivals: Arrivals<'_>,
         incoming: &mut Incoming,
         tally: &mut Tally,
     ) -> Result<(), Error> {
@@ -416,16 +447,22 @@ impl UdpOffer {
             let count = incoming.receive(socket).map_err(Error::system("receiving UDP"))?;
             for at in 0..count {
                 let (bytes, length, arrived) = incoming.packet(at);
-                match Header::read(bytes) {
-                    Some(header) if header.flow == flow => tally.arrive(&Arrival {
-                        sequence: u64::from(header.sequence),
-                        sent: header.sent,
-                        arrived,
-                        payload: length as u64,
-                        counted: self.layer.bytes(length as u64, local),
-                    }),
-                    _ => tally.foreign(),
+                let header = Header::read(bytes).filter(|header| header.flow == arrivals.flow);
+                let Some(header) = header else {
+                    tally.foreign();
+                    continue;
+                };
+                let payload = length as u64;
+                if let Some(recording) = arrivals.recording.as_deref_mut() {
+                    recording.add(&header, arrived, Layer::Ethernet.bytes(payload, arrivals.local))?;
                 }
+                tally.arrive(&Arrival {
+                    sequence: u64::from(header.sequence),
+                    sent: header.sent,
+                    arrived,
+                    payload,
+                    counted: self.layer.bytes(payload, arrivals.local),
+                });
             }
             if count < BATCH {
                 break;

@@ -2,8 +2,9 @@
 
 use crate::stop_flag::stop_flag;
 use crate::{Json, Outcome, outcome};
-use longwire_lab::traffic::{DEFAULT_PORT, Server, Session};
+use longwire_lab::traffic::{DEFAULT_PORT, Recording, Server, Session};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 
 /// Receive from one sender after another, until interrupted
 #[derive(Debug, clap::Args)]
@@ -12,7 +13,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 Examples:
   longwire traffic receive
   longwire traffic receive --port 7000 --count 1
-  longwire traffic receive --json >> received.jsonl")]
+  longwire traffic receive --json >> received.jsonl
+  longwire traffic receive --record received.pcap --count 1")]
 pub struct Args {
     /// The address to listen on. Default: all addresses of this machine.
     #[arg(long, value_name = "ADDRESS")]
@@ -21,6 +23,10 @@ pub struct Args {
     /// The TCP port to listen on; the system chooses the ports for packets.
     #[arg(long, default_value_t = DEFAULT_PORT)]
     port: u16,
+
+    /// Record the packets of UDP senders as a capture, for "longwire distill".
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
 
     /// End after this number of senders.
     #[arg(long, value_name = "SENDERS")]
@@ -35,9 +41,13 @@ impl Args {
         let server = self.listen()?;
         outcome::note(&format!("listening on {}; end with Ctrl-C", server.address()?));
         let stop = stop_flag()?;
+        let mut recording = self.record.as_deref().map(Recording::create).transpose()?;
         let mut left = self.count.unwrap_or(u64::MAX);
         while left > 0 {
-            let Some(session) = server.serve_one(&stop)? else { break };
+            let Some(session) = server.serve_one_recorded(&stop, recording.as_mut())? else { break };
+            if let Some(recording) = &mut recording {
+                recording.flush()?;
+            }
             self.tell(&session)?;
             left -= 1;
         }

@@ -10,10 +10,11 @@ use longwire_lab::traffic::bulk::{self, Bulk};
 use longwire_lab::traffic::ping::{self, Ping};
 use longwire_lab::traffic::request::{self, Requests, Transport};
 use longwire_lab::traffic::udp::{self, SendingRate, UdpStream};
-use longwire_lab::traffic::{DEFAULT_PORT, Layer, OnProgress, Receiver, StopAfter, until};
+use longwire_lab::traffic::{DEFAULT_PORT, Layer, OnProgress, Receiver, Recording, StopAfter, until};
 use longwire_report::{Report, Row};
 use longwire_units::{Bytes, Nanos, Rate};
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Send to a receiver and print what both sides measured
@@ -60,6 +61,7 @@ Examples:
   longwire traffic send udp 192.0.2.7 --rate 5mbit --for 10s
   longwire traffic send udp 192.0.2.7 --packets-per-second 1000 --size 100B --count 5000
   longwire traffic send udp host.example --rate 1gbit --layer ip --json
+  longwire traffic send udp 192.0.2.7 --rate 12mbit --record sent.pcap
 
 The rate counts whole Ethernet frames unless --layer says otherwise.")]
 struct Udp {
@@ -88,6 +90,10 @@ struct Udp {
     /// Time to wait for stragglers; more than the path's delay.
     #[arg(long, value_name = "TIME", default_value = "1 s")]
     wait: Nanos,
+
+    /// Record the packets as a capture, for "longwire distill".
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
 }
 
 /// Bytes counted by a rate.
@@ -243,7 +249,14 @@ impl Udp {
         };
         let until = self.until.get();
         let stream = UdpStream { pace, layer, payload: size(self.size), until, quiet_ns: self.wait.0 };
-        self.to.measure("udp", until, |receiver, step| Ok(udp::send(receiver, &stream, step)?.rows()))
+        let mut recording = self.record.as_deref().map(Recording::create).transpose()?;
+        self.to.measure("udp", until, |receiver, step| {
+            let sent = udp::send_recorded(receiver, &stream, recording.as_mut(), step)?;
+            if let Some(recording) = &mut recording {
+                recording.flush()?;
+            }
+            Ok(sent.rows())
+        })
     }
 }
 
