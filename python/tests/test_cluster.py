@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import stat
-import time
 from pathlib import Path
 from typing import Any, Iterator, List
 
@@ -16,7 +16,7 @@ from longwire import LongwireError, NotFaithful, Scenario
 from longwire.cluster import Credentials, Host, RemoteApi, Underlay, adopt, parts_of, run
 from longwire.cluster._ray import admit, demand
 from longwire.cluster._report import merged
-from longwire.cluster._run import ASK_TIME, PATIENCE, own_version
+from longwire.cluster._run import ASK_TIME, EVERY, PATIENCE, own_version
 from longwire.cluster._state import Loss
 
 #: Time limit for what must happen, in seconds.
@@ -153,11 +153,8 @@ def test_a_lost_node_is_named_and_gets_its_part_again(agents: Agents) -> None:
     events: List[Any] = []
     with agents.run(on_event=events.append) as running:
         run_id, port = running.id, agents.all[1].port
-        killed = time.monotonic()
         agents.all[1].kill()
         assert running.wait(lambda one: bool(one.losses), timeout=TIME)
-        # The limit is what the coordinator waits for, by its own clock; a busy machine adds to it.
-        assert ASK_TIME + PATIENCE < 3 and time.monotonic() - killed < TIME
         assert not running.verdict and "node two was lost and has not returned" in running.verdict.causes[0]
         assert running.nodes["one"].is_running, "the rest goes on"
         agents.all[1] = FakeAgent(own_version(), port=port)
@@ -255,8 +252,29 @@ def test_reports_of_nodes_become_one() -> None:
     ]
 
 
+def test_a_silent_node_is_noticed_within_three_seconds() -> None:
+    # By the coordinator's clock: a busy machine adds to it. One question may fail.
+    assert EVERY + ASK_TIME < PATIENCE < 2 * (EVERY + ASK_TIME) <= 3
+
+
+def test_the_scale_on_paper_is_computed(repository: Path) -> None:
+    spec = importlib.util.spec_from_file_location("scale", repository / "python" / "scale.py")
+    assert spec is not None and spec.loader is not None
+    scale = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(scale)
+    text = scale.PAGE.read_text(encoding="utf-8")
+    assert scale.page(text) == text, "run python/scale.py --write"
+    assert (scale.EVERY_S, scale.ASK_S, scale.PATIENCE_S) == (EVERY, ASK_TIME, PATIENCE)
+
+
 def test_admission_is_arithmetic() -> None:
     assert demand(wan()) == 1
+    many = Scenario()
+    for number in range(8):
+        many.host(f"h{number}")
+    for number in range(0, 8, 2):
+        many.link(f"h{number}", f"h{number + 1}", rate="10gbit", delay="5 ms")
+    assert demand(many) > 1
     admit(2, 2, 1, [1.0, 2.0])
     with pytest.raises(LongwireError, match="needs 3 cores, and 2 machines of 1 have 2"):
         admit(3, 2, 1, [4.0, 4.0])

@@ -36,8 +36,8 @@ impl PartFiles {
                 return Err(wrong(format!("\"{}\" can't be a file here; {fix}", name.escape_debug())));
             }
             let bytes = hexadecimal(digits);
-            let bytes =
-                bytes.map_err(|_| wrong(format!("{name}: write its bytes as pairs of hexadecimal digits")))?;
+            let bytes = bytes
+                .map_err(|_| wrong(format!("{name}: write its bytes as pairs of hexadecimal digits")))?;
             Ok((PathBuf::from(name), bytes))
         });
         read.collect::<Result<_, _>>().map(Self)

@@ -101,7 +101,8 @@ impl Parts {
             }
             Some(part) => {
                 let other = &part.run;
-                let reason = format!("\"{name}\" is still here, of run {other}: end it, or take another name");
+                let reason =
+                    format!("\"{name}\" is still here, of run {other}: end it, or take another name");
                 return Err(AgentError::Refused(reason));
             }
             None if all.len() >= MOST_PARTS && !all.contains_key(name) => {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import math
 import os
 import secrets
 import shutil
@@ -27,7 +26,13 @@ START_TIME = 60.0
 #: Seconds between two starts of an agent that ends at once.
 RESTART = 0.5
 #: Runs a command until it or the standard input ends: the agent goes when its actor does, however that dies.
-_GUARD = 'exec 3<&0; "$@" 3<&- </dev/null & child=$!; { cat <&3 >/dev/null; kill $child; } & wait $child'
+_GUARD = """
+exec 3<&0
+"$@" 3<&- </dev/null & child=$!
+{ cat <&3 >/dev/null; kill $child; } 2>/dev/null & guard=$!
+wait $child
+kill $guard
+"""
 
 
 class AgentProcess:
@@ -89,6 +94,7 @@ class AgentProcess:
         self._ends = True
         child = self._child
         if child is not None and child.stdin is not None:
+            # The guard ends the agent, which ends its parts.
             child.stdin.close()
             child.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -108,6 +114,8 @@ class AgentProcess:
             if child.stderr is not None:
                 self._follow(child.stderr)
             child.wait()
+            if child.stdin is not None:
+                child.stdin.close()
             self._api = None
             pause.wait(RESTART)
 
@@ -145,8 +153,7 @@ class _ActorApi(Api):
     ) -> Any:
         asked = self._actor.ask.remote(method, path, body, query, timeout)
         try:
-            # What Ray itself takes is not the agent's.
-            status, answer = self._ray.get(asked, timeout=timeout + 0.5)
+            status, answer = self._ray.get(asked, timeout=timeout)
         except Exception as error:  # Ray's own errors, such as those of a dead actor or node
             raise NoAnswer(f"{self} does not answer: {type(error).__name__}") from error
         if status == 0:
@@ -190,16 +197,13 @@ class RayRun:
 
 
 def demand(scenario: Union[Scenario, Pathlike]) -> int:
-    """The cores that a scenario needs, by `longwire check`: a whole number."""
+    """The cores that a scenario needs, by `longwire check`: a whole number, at least 1. What no link bounds
+    is not counted."""
     built = isinstance(scenario, Scenario)
     text = scenario.toml() if isinstance(scenario, Scenario) else None
     report = call(["check", "-" if built else str(scenario)], text)
-    load: float = sum(
-        row["measured"]
-        for row in report["rows"]
-        if row["name"].startswith("worker ") and row["name"].endswith(", load")
-    )
-    return max(1, math.ceil(load / 100))
+    load_ppm: int = sum(worker["load_ppm"] for worker in report["capacity"]["workers"])
+    return max(1, -(-load_ppm // 1_000_000))
 
 
 def admit(needed: int, machines: int, cores: int, free: Sequence[float]) -> None:

@@ -21,10 +21,10 @@ from ._parts import Host, Part, Underlay, check_names, part_name, parts_of
 from ._report import ClusterVerdict, Report, judge, merged, unconnected
 from ._state import MOST_LOSSES, Loss, State, StateFile
 
-#: Seconds between two questions to an agent, the time of its answer, and how long one may be silent. A node
-#: that is silent is noticed after PATIENCE + ASK_TIME seconds at the latest.
-EVERY = 0.5
-ASK_TIME = 1.0
+#: Seconds between two questions to an agent, the time of its answer, and how long one may be silent: two
+#: questions without an answer mean that a node is lost, after 2 * (EVERY + ASK_TIME) = 2.6 s at the latest.
+EVERY = 0.4
+ASK_TIME = 0.9
 PATIENCE = 1.5
 #: Seconds until a part that an agent refused is sent again: twice as many each time, up to the second.
 RETRY = (0.5, 8.0)
