@@ -141,7 +141,8 @@ def clocks(draws: int = 20_000) -> Iterator[Line]:
         value = bounds[min(len(bounds) - 1, int(len(bounds) * share))]
         yield Line(f"**bound of the clocks' error, {name}**", f"{value / 1e3:.1f} us", "simulated, seed 1")
     needed = ONE_WAY_NS + 3 * QUEUES * WAIT_NS + bounds[-1]
-    yield Line("delay that a cut link needs", f"{needed / 1e3:.0f} us", "computed: one way, queues × 3, bound")
+    source = "computed: one way, three times the queues, bound"
+    yield Line("delay that a cut link needs", f"{needed / 1e3:.0f} us", source)
 
 
 def coordinator(draws: int = 20_000) -> Iterator[Line]:

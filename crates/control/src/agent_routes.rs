@@ -43,7 +43,8 @@ type Here = State<Serving>;
     components(schemas(Problem)),
     info(
         title = "Longwire agent",
-        description = "A service that runs scenarios which clients send. The API of each is below /parts/NAME."
+        description = "A service that runs scenarios which clients send. The API of each is below \
+            /parts/NAME."
     )
 )]
 struct Document;
