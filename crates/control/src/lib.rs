@@ -5,6 +5,8 @@
 //! described by the OpenAPI document that it serves, `GET /v1/openapi.json`.
 #![forbid(unsafe_code)]
 
+mod agent;
+mod agent_routes;
 mod certificate;
 mod changes;
 mod client;
@@ -31,6 +33,7 @@ mod tls;
 mod tokens;
 mod web;
 
+pub use agent::{Agent, AgentError, AgentState, Condition, PartRequest, PartState};
 pub use client::{Client, ClientError, list};
 pub use forwarder::{Entries, MapChange, NewForwarder, ProgramRequest, Rings, State, TypeQuery};
 pub use instance::{Info, Instance, RoutePage, SetError, chosen_in_order};

@@ -50,8 +50,13 @@ static METHODS: LazyLock<Methods> = LazyLock::new(|| Methods::of(&document(|_| V
 )]
 struct Document;
 
-/// All endpoints with their limits, and the answer to unknown requests.
+/// All endpoints of `instance`, with their limits, and the answer to unknown requests.
 pub(crate) fn router(instance: Arc<dyn Instance>) -> Router {
+    endpoints().with_state(instance)
+}
+
+/// The endpoints of any instance, with their limits.
+pub(crate) fn endpoints() -> Router<Arc<dyn Instance>> {
     described()
         .split_for_parts()
         .0
@@ -60,7 +65,6 @@ pub(crate) fn router(instance: Arc<dyn Instance>) -> Router {
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(from_fn(within_time))
         .layer(from_fn(of_known_methods))
-        .with_state(instance)
 }
 
 /// The endpoints and their descriptions; those of objects are generic.
@@ -272,7 +276,8 @@ async fn of_known_methods(request: Request, next: Next) -> Response {
     ([(header::ALLOW, taken)], problem).into_response()
 }
 
-async fn within_time(request: Request, next: Next) -> Response {
+/// Limits the time of a request.
+pub(crate) async fn within_time(request: Request, next: Next) -> Response {
     let late = |_| {
         let detail = format!("not done within {} s", REQUEST_TIME.as_secs());
         Problem::new(StatusCode::REQUEST_TIMEOUT, detail).into_response()
@@ -280,7 +285,8 @@ async fn within_time(request: Request, next: Next) -> Response {
     tokio::time::timeout(REQUEST_TIME, next.run(request)).await.unwrap_or_else(late)
 }
 
-async fn nothing_there(uri: Uri) -> Problem {
+/// The answer to a path that there is not.
+pub(crate) async fn nothing_there(uri: Uri) -> Problem {
     let detail = format!("there is no {}; /v1/openapi.json lists what there is", uri.path());
     Problem::new(StatusCode::NOT_FOUND, detail)
 }

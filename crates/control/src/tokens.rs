@@ -1,6 +1,7 @@
 //! Who may do what with an API that others can reach: bearer tokens (RFC 6750) and certificates of clients,
 //! each with a scope.
 
+use crate::agent::of_part;
 use crate::certificate::{Certificate, Holder};
 use crate::problem::Problem;
 use axum::http::{HeaderMap, Method, StatusCode, header};
@@ -213,6 +214,9 @@ impl Credentials {
 /// The scope that a request needs; none for the files of the dashboard, which contain nothing about an
 /// instance.
 fn needed(method: &Method, path: &str) -> Option<Scope> {
+    if let Some((_, below)) = of_part(path) {
+        return Some(needed(method, below).unwrap_or(Scope::Read));
+    }
     if !path.starts_with("/v1") && path != "/metrics" {
         return None;
     }
@@ -278,6 +282,14 @@ mod tests {
             (Method::POST, "/v1/links", "c"),
             (Method::DELETE, "/v1/links/up", "c"),
             (Method::DELETE, "/v1/instance", "c"),
+            (Method::GET, "/v1/agent", "a"),
+            (Method::PUT, "/v1/agent/parts/wan", "c"),
+            (Method::DELETE, "/v1/agent/parts/wan", "c"),
+            (Method::GET, "/parts/wan/v1/stats", "a"),
+            (Method::GET, "/parts/wan/anything", "a"),
+            (Method::PATCH, "/parts/wan/v1/links/up", "b"),
+            (Method::DELETE, "/parts/wan/v1/links/up", "c"),
+            (Method::PUT, "/parts/wan/parts/wan/v1/scenario", "c"),
         ] {
             for letter in ["a", "b", "c"] {
                 let expected = if letter >= needs { 200 } else { 403 };

@@ -9,13 +9,14 @@
 //! of others' only with TLS, so that nobody on the way reads the token. A client may prove who it is by a
 //! certificate, which a browser uses for any page that asks: so the origin of changes counts there, too.
 
+use crate::agent::Agent;
 use crate::certificate::Certificate;
 use crate::instance::Instance;
 use crate::problem::Problem;
 use crate::service::{Service, runtime};
 use crate::tls::{Tls, TlsError, TlsListener};
 use crate::tokens::{TokenError, Tokens};
-use crate::{dashboard, routes};
+use crate::{agent_routes, dashboard, routes};
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -175,13 +176,25 @@ impl WebServer {
     /// # Errors
     /// If other machines can reach the address without a token, or listening fails.
     pub fn start(web: Web, instance: Arc<dyn Instance>) -> Result<Self, WebError> {
+        Self::begin(web, routes::router(instance).merge(dashboard::router()))
+    }
+
+    /// Serves `agent`, and the API of each scenario that it runs below `/parts/NAME`.
+    ///
+    /// # Errors
+    /// As [`WebServer::start`].
+    pub fn start_agent(web: Web, agent: Arc<dyn Agent>) -> Result<Self, WebError> {
+        Self::begin(web, agent_routes::router(agent))
+    }
+
+    fn begin(web: Web, router: Router) -> Result<Self, WebError> {
         web.check()?;
         let Web { address, tokens, tls, .. } = web;
         let runtime = runtime().map_err(WebError::Thread)?;
         let listener = runtime.block_on(listen(address))?;
         let failed = |source| WebError::Listen { address: USUAL, source };
         let address = listener.local_addr().map_err(failed)?;
-        let router = router(instance, Checks { tokens, is_tls: tls.is_some() });
+        let router = behind(Checks { tokens, is_tls: tls.is_some() }, router);
         let service = match tls {
             Some(tls) => Service::start(THREAD, runtime, TlsListener { listener, tls }, router),
             None => Service::start(THREAD, runtime, listener, router),
@@ -210,10 +223,9 @@ async fn listen(address: WebAddress) -> Result<TcpListener, WebError> {
     }
 }
 
-/// The API and the dashboard, behind the checks that a browser makes necessary.
-fn router(instance: Arc<dyn Instance>, checks: Checks) -> Router {
-    let checks = from_fn(move |request, next| checked(checks.clone(), request, next));
-    routes::router(instance).merge(dashboard::router()).layer(checks)
+/// What is served, behind the checks that a browser makes necessary.
+fn behind(checks: Checks, router: Router) -> Router {
+    router.layer(from_fn(move |request, next| checked(checks.clone(), request, next)))
 }
 
 /// What requests are checked by.

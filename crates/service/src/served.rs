@@ -8,7 +8,7 @@ use longwire_control::{Instance, ScenarioRequest, Web};
 use longwire_run::fitted::fit_pool;
 use longwire_run::instance::RunningInstance;
 use longwire_run::objects::ChangeNotice;
-use longwire_run::real_run::{RealOptions, RealRun};
+use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
 use longwire_run::test_hosts::{TestHosts, gain_privileges};
 use longwire_scenario::Plan;
 use serde_json::{Map, Value};
@@ -149,11 +149,15 @@ impl ServedScenario {
         }
     }
 
-    /// Ends it and logs its outcome.
-    pub fn stop(&mut self, log: &EventLog) {
+    /// The instance behind its API, while it runs.
+    pub fn instance(&self) -> Option<&Arc<RunningInstance>> {
+        self.run.as_ref().map(RealRun::instance)
+    }
+
+    /// Ends it, logs its outcome, and returns that if it has run until now.
+    pub fn stop(&mut self, log: &EventLog) -> Option<RealRunOutcome> {
         self.save(log);
-        let Some(run) = self.run.take() else { return };
-        let ended = run.stop();
+        let ended = self.run.take()?.stop();
         let mut fields = vec![
             self.field(),
             ("elapsed_ns", ended.elapsed.0.into()),
@@ -166,6 +170,7 @@ impl ServedScenario {
         for error in &ended.counted.errors {
             log.error("failed", &[self.field(), ("error", error.clone().into())]);
         }
+        Some(ended)
     }
 
     fn save(&self, log: &EventLog) {

@@ -67,7 +67,7 @@ pub fn serve(options: ServiceOptions) -> anyhow::Result<bool> {
     manager.ready(&status(&all));
     let is_well = watch(&mut all, (&signals, &reload, web.as_ref()), &mut manager, &log);
     manager.stopping();
-    all.iter_mut().for_each(|served| served.stop(&log));
+    all.iter_mut().for_each(|served| drop(served.stop(&log)));
     Ok(is_well)
 }
 
@@ -92,7 +92,7 @@ fn watch(
             return false;
         }
         if let Some(stopped) = all.iter_mut().find(|served| served.is_asked_to_stop()) {
-            stopped.stop(log);
+            drop(stopped.stop(log));
             manager.ready(&status(all));
         }
         if !all.iter().any(ServedScenario::runs) {

@@ -8,7 +8,7 @@ import os
 import socket
 import stat
 from pathlib import Path
-from typing import Any, Iterator, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 from urllib.parse import quote, urlencode
 
 from .errors import LongwireError, NoAnswer, Refused
@@ -53,8 +53,8 @@ def sockets() -> Iterator[Tuple[str, int, Path]]:
 
 
 class _Connection(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("longwire", timeout=ANSWER_TIME)
+    def __init__(self, path: Path, timeout: float) -> None:
+        super().__init__("longwire", timeout=timeout)
         self._path = path
 
     def connect(self) -> None:
@@ -66,8 +66,22 @@ class _Connection(http.client.HTTPConnection):
 class Api:
     """The API behind one socket."""
 
+    #: What precedes each path.
+    prefix = ""
+
     def __init__(self, path: Path) -> None:
         self.path = path
+
+    def __str__(self) -> str:
+        return f"the instance at {self.path}"
+
+    def connection(self, timeout: float) -> http.client.HTTPConnection:
+        """A connection to it, which is not open yet."""
+        return _Connection(self.path, timeout)
+
+    def headers(self) -> Dict[str, str]:
+        """What each request says of itself."""
+        return {"Content-Type": "application/json"}
 
     def ask(
         self,
@@ -75,29 +89,49 @@ class Api:
         path: str,
         body: Optional[Mapping[str, Any]] = None,
         query: Optional[Mapping[str, Any]] = None,
+        *,
+        timeout: float = ANSWER_TIME,
     ) -> Any:
         """Sends a request and returns the parsed answer; None if it is empty."""
         given = {key: value for key, value in (query or {}).items() if value is not None}
         if given:
             path += "?" + urlencode({key: _query_text(value) for key, value in given.items()})
         text = None if body is None else json.dumps(body).encode()
-        connection = _Connection(self.path)
+        connection = self.connection(timeout)
         try:
-            connection.request(method, path, body=text, headers={"Content-Type": "application/json"})
+            connection.request(method, self.prefix + path, body=text, headers=self.headers())
             answer = connection.getresponse()
             data = answer.read()
         except (OSError, http.client.HTTPException) as error:
             reason = str(error) or type(error).__name__
-            raise NoAnswer(f"the instance at {self.path} does not answer: {reason}") from error
+            raise NoAnswer(f"{self} does not answer: {reason}") from error
         finally:
             connection.close()
         try:
             parsed = json.loads(data) if data else None
         except ValueError as error:
-            raise NoAnswer(f"the answer of {self.path} to {path} can't be read: {error}") from error
+            raise NoAnswer(f"the answer of {self} to {path} can't be read: {error}") from error
         if answer.status >= 400:
             raise Refused(answer.status, parsed if isinstance(parsed, dict) else {})
         return parsed
+
+    def listens(self) -> bool:
+        """Whether somebody listens at it."""
+        return listens(self.path)
+
+
+def listens(path: Path) -> bool:
+    """Whether somebody listens at a socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as tried:
+        try:
+            tried.setblocking(False)
+            tried.connect(str(path))
+        except BlockingIOError:
+            # A full queue of connections: it runs.
+            return True
+        except OSError:
+            return False
+    return True
 
 
 def segment(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from pathlib import Path
 from typing import (
@@ -20,7 +19,7 @@ from typing import (
     cast,
 )
 
-from ._api import Api, segment, sockets
+from ._api import Api, listens, segment, sockets
 from .control import Control
 from .errors import LongwireError, NoAnswer
 from .records import LinkCounters, Verdict
@@ -37,8 +36,8 @@ class Instance:
     """A running instance. Each call is a request; an error of it is raised as `Refused`, and changes
     nothing."""
 
-    def __init__(self, path: Path) -> None:
-        self.api = Api(path)
+    def __init__(self, api: Union[Path, Api]) -> None:
+        self.api = api if isinstance(api, Api) else Api(api)
 
     def info(self) -> "_types.Info":
         """Name, process and version."""
@@ -159,7 +158,7 @@ class Instance:
 
     def is_running(self) -> bool:
         """Whether somebody listens at its socket."""
-        return _listens(self.api.path)
+        return self.api.listens()
 
     def stop(self) -> None:
         """Asks it to end, and does not wait."""
@@ -314,12 +313,12 @@ class Port(Object):
 
 def instances() -> List[str]:
     """The names of this user's running instances."""
-    return [name for name, _, path in sockets() if _listens(path)]
+    return [name for name, _, path in sockets() if listens(path)]
 
 
 def connect(name: Union[None, str, int] = None) -> Instance:
     """The running instance of this name or process id; without one, the only one."""
-    running = [(known, pid, path) for known, pid, path in sockets() if _listens(path)]
+    running = [(known, pid, path) for known, pid, path in sockets() if listens(path)]
     found = [one for one in running if name is None or name in one[:2]]
     if len(found) == 1:
         return Instance(found[0][2])
@@ -328,19 +327,6 @@ def connect(name: Union[None, str, int] = None) -> Instance:
         raise LongwireError(f"which instance? There are {names}", fix="give a name or a process id")
     wanted = "no instance" if name is None else f'no instance "{name}"'
     raise LongwireError(f"{wanted} is running" + (f"; there is {names}" if names else ""))
-
-
-def _listens(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as tried:
-        try:
-            tried.setblocking(False)
-            tried.connect(str(path))
-        except BlockingIOError:
-            # A full queue of connections: it runs.
-            return True
-        except OSError:
-            return False
-    return True
 
 
 def socket_of(pid: int) -> Optional[Path]:

@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use longwire_control::{Tls, TlsFiles, Tokens, Web, WebAddress};
-use longwire_service::{Format, ScenarioArg, ServiceOptions, group_id, serve};
+use longwire_service::{AgentOptions, Format, ScenarioArg, ServiceOptions, group_id, serve, serve_agent};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -20,12 +20,20 @@ Examples:
   longwire serve scenarios/two-hosts.toml --listen 8399
   longwire serve core.toml --listen 192.0.2.1:8399 --tokens tokens --tls-cert my.pem --tls-key my.key
   longwire serve a.toml --listen 8399 --tokens tokens --tls-cert my.pem --tls-key my.key --tls-clients ca.pem
-  longwire serve /etc/longwire --group longwire --state /var/lib/longwire")]
+  longwire serve /etc/longwire --group longwire --state /var/lib/longwire
+  longwire serve --agent /var/lib/longwire --listen 192.0.2.1:8399 --tokens tokens \
+      --tls-cert my.pem --tls-key my.key --tls-clients ca.pem")]
 pub struct Args {
     /// The scenarios: a file, NAME=FILE to name it, or a folder for all its files that end in .toml. Default
     /// name: the file's.
-    #[arg(required = true, value_name = "[NAME=]FILE")]
+    #[arg(required_unless_present = "agent", value_name = "[NAME=]FILE")]
     scenarios: Vec<ScenarioArg>,
+
+    /// Run what clients with the scope install send to --listen, instead of scenarios of this machine: parts
+    /// of a cluster. Their files are kept in this directory while they run.
+    #[arg(long, value_name = "DIRECTORY", requires = "listen", requires = "tokens",
+        conflicts_with_all = ["scenarios", "state"])]
+    agent: Option<PathBuf>,
 
     /// Let a group's members use the API: its name or number. Default: only this user.
     #[arg(long)]
@@ -79,7 +87,11 @@ impl Args {
     pub fn run(self) -> anyhow::Result<Outcome> {
         let group = self.group.as_deref().map(group_id).transpose()?;
         let web = self.web()?;
-        let Self { scenarios, state, log_format, .. } = self;
+        let Self { scenarios, agent, state, log_format, .. } = self;
+        if let (Some(folder), Some(web)) = (agent, web.clone()) {
+            serve_agent(AgentOptions { folder, group, web, log_format })?;
+            return Ok(Outcome::of(true));
+        }
         serve(ServiceOptions { scenarios, group, web, state, log_format }).map(Outcome::of)
     }
 

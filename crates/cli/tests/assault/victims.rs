@@ -4,6 +4,8 @@ use super::support::started::Started;
 use super::support::{Folder, Frame, ended_by_all, frame, longwire, pcap, repository, stderr, stdout};
 use clap::CommandFactory;
 use longwire_cli::Cli;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 /// Two hosts, for commands that make their own hosts.
@@ -132,6 +134,7 @@ pub const VICTIMS: &[Victim] = &[
     Victim::of("sweep plot ROWS --x bottleneck.rate --y dropped --output OUT")
         .after("sweep run SWEEP --task 0,12 --output ROWS"),
     Victim::of("serve NAMED --state STATE").endless(),
+    Victim::of("serve --agent STATE --listen 127.0.0.1:0 --tokens TOKENS").endless(),
     Victim::of("log LOG --csv").after("run FILE --virtual --for 1s --log LOG"),
     Victim::of("attach --netns SPACE --delay 1ms").endless(),
     Victim::of("proxy --listen 127.0.0.1:0 --to localhost:9 --delay 1ms").endless(),
@@ -252,6 +255,7 @@ impl Round<'_> {
             // Where somebody else's program runs.
             "SPACE" => format!("lw-{}-f", scene.name),
             "STATE" => scene.folder.text("state"),
+            "TOKENS" => scene.folder.text("tokens"),
             "FID" => self.fid.clone(),
             word => word.replace("ROUND", &self.number.to_string()),
         }
@@ -299,6 +303,8 @@ impl Scene {
             };
             folder.write(name, pcap(&(0..100).map(frame).collect::<Vec<_>>()));
         }
+        let tokens = folder.write("tokens", format!("install {}\n", "t".repeat(32)));
+        std::fs::set_permissions(&tokens, Permissions::from_mode(0o600)).unwrap();
         folder.write("changes.txt", "l.forward rate=5mbit delay=2ms\nl.backward delay=3ms\n");
         let made = longwire(&["nesp", "key", &folder.text("nesp.key")]);
         assert!(made.status.success(), "{}", stderr(&made));

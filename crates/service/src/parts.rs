@@ -1,0 +1,219 @@
+//! The parts of an agent, as its API shows and starts them.
+
+use crate::event_log::EventLog;
+use crate::part_files::{PartFiles, PartFolder};
+use crate::scenarios::NamedScenario;
+use crate::served::PreparedScenario;
+use longwire_control::{Agent, AgentError, AgentState, Condition, Instance, PartRequest, PartState};
+use longwire_report::output::chain;
+use longwire_run::instance::RunningInstance;
+use longwire_units::Nanos;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Most parts at a time, those that have ended included.
+const MOST_PARTS: usize = 64;
+/// Longest name of a part, as of instances, and of a run.
+const LONGEST_NAME: usize = 32;
+const LONGEST_RUN: usize = 64;
+
+/// What the thread that holds the runs is asked for.
+pub enum Order {
+    /// To start the part of this name.
+    Start(String, Box<PreparedScenario>),
+    /// To end it.
+    End(String),
+}
+
+/// The parts of an agent.
+pub struct Parts {
+    folder: PartFolder,
+    started: Nanos,
+    all: Mutex<BTreeMap<String, Part>>,
+    orders: Sender<Order>,
+    log: Arc<EventLog>,
+}
+
+struct Part {
+    run: String,
+    condition: Condition,
+    error: Option<String>,
+    report: Option<Value>,
+    instance: Option<Arc<RunningInstance>>,
+}
+
+impl Part {
+    /// Whether it runs or soon will, or has not ended yet.
+    const fn is_alive(&self) -> bool {
+        matches!(self.condition, Condition::Starting | Condition::Running | Condition::Ending)
+    }
+
+    fn state(&self, name: &str) -> PartState {
+        let Self { run, condition, error, .. } = self;
+        let (name, run, error) = (name.into(), run.clone(), error.clone());
+        PartState { name, run, condition: *condition, error, report: None }
+    }
+}
+
+impl Parts {
+    /// No parts yet. Their files will be in `folder`.
+    pub fn new(folder: PartFolder, orders: Sender<Order>, log: Arc<EventLog>) -> Self {
+        Self { folder, started: longwire_clock::realtime(), all: Mutex::default(), orders, log }
+    }
+
+    /// Notes that a part runs.
+    pub fn runs(&self, name: &str, instance: Option<Arc<RunningInstance>>) {
+        self.note(name, |part| (part.condition, part.instance) = (Condition::Running, instance));
+    }
+
+    /// Notes that a part has ended: with an error if by itself, with a report if it has run. Its files are
+    /// removed.
+    pub fn ended(&self, name: &str, error: Option<String>, report: Option<Value>) {
+        if let Err(failure) = self.folder.clear(name) {
+            let fields = [("scenario", name.into()), ("error", failure.to_string().into())];
+            self.log.error("not-removed", &fields);
+        }
+        self.note(name, |part| {
+            part.condition = if error.is_some() { Condition::Failed } else { Condition::Ended };
+            (part.error, part.report, part.instance) = (error, report, None);
+        });
+    }
+
+    fn note(&self, name: &str, change: impl FnOnce(&mut Part)) {
+        if let Some(part) = self.all().get_mut(name) {
+            change(part);
+        }
+    }
+
+    /// The parts are valid even after a panic of another thread.
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Part>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the name for a run, so that no other request does. Returns the part that has it for this run.
+    fn reserve(&self, name: &str, run: &str) -> Result<Option<PartState>, AgentError> {
+        let mut all = self.all();
+        match all.get(name).filter(|part| part.is_alive()) {
+            Some(part) if part.run == run && part.condition != Condition::Ending => {
+                return Ok(Some(part.state(name)));
+            }
+            Some(part) => {
+                let other = &part.run;
+                let reason =
+                    format!("\"{name}\" is still here, of run {other}: end it, or take another name");
+                return Err(AgentError::Refused(reason));
+            }
+            None if all.len() >= MOST_PARTS && !all.contains_key(name) => {
+                let reason = format!("there are {MOST_PARTS} parts already: remove some that have ended");
+                return Err(AgentError::Refused(reason));
+            }
+            None => {}
+        }
+        let (run, condition) = (run.to_owned(), Condition::Starting);
+        all.insert(name.to_owned(), Part { run, condition, error: None, report: None, instance: None });
+        Ok(None)
+    }
+
+    fn prepare(&self, name: &str, toml: &str, files: &PartFiles) -> Result<PreparedScenario, AgentError> {
+        let file = self.folder.write(name, toml, files).map_err(|error| match error.kind() {
+            // A file cannot be another one's folder, too.
+            std::io::ErrorKind::NotADirectory | std::io::ErrorKind::AlreadyExists => {
+                AgentError::Value { key: "files", reason: format!("they can't be written: {error}") }
+            }
+            _ => AgentError::Failed(format!("the files can't be written: {error}")),
+        })?;
+        let prepared = PreparedScenario::new(NamedScenario { name: name.into(), file }, None, &self.log);
+        prepared.map_err(|error| AgentError::Value { key: "toml", reason: chain(error.as_ref()) })
+    }
+}
+
+impl Agent for Parts {
+    fn state(&self) -> AgentState {
+        AgentState {
+            version: env!("CARGO_PKG_VERSION").into(),
+            pid: std::process::id(),
+            started_ns: self.started.0,
+            cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            parts: self.all().iter().map(|(name, part)| part.state(name)).collect(),
+        }
+    }
+
+    fn part(&self, name: &str) -> Result<PartState, AgentError> {
+        let all = self.all();
+        let part = all.get(name).ok_or_else(|| AgentError::Unknown(name.into()))?;
+        Ok(PartState { report: part.report.clone(), ..part.state(name) })
+    }
+
+    fn start(&self, name: &str, ask: &PartRequest) -> Result<PartState, AgentError> {
+        check_word("name", name, LONGEST_NAME)?;
+        check_word("run", &ask.run, LONGEST_RUN)?;
+        let files = PartFiles::read(&ask.files)?;
+        if let Some(running) = self.reserve(name, &ask.run)? {
+            return Ok(running);
+        }
+        let prepared = self.prepare(name, &ask.toml, &files);
+        let ordered = prepared.and_then(|prepared| {
+            let ending = |_| AgentError::Refused("the agent is ending".into());
+            self.orders.send(Order::Start(name.into(), Box::new(prepared))).map_err(ending)
+        });
+        if let Err(error) = ordered {
+            self.all().remove(name);
+            // What was not written is not there, and the error says the rest.
+            let _ = self.folder.clear(name);
+            return Err(error);
+        }
+        self.part(name)
+    }
+
+    fn end(&self, name: &str) -> Result<PartState, AgentError> {
+        let mut all = self.all();
+        let part = all.get_mut(name).ok_or_else(|| AgentError::Unknown(name.into()))?;
+        match part.condition {
+            Condition::Starting => {
+                return Err(AgentError::Refused(format!("\"{name}\" is starting: end it when it runs")));
+            }
+            Condition::Running => {
+                part.condition = Condition::Ending;
+                // Without that thread the agent is ending, and all parts with it.
+                let _ = self.orders.send(Order::End(name.into()));
+            }
+            Condition::Ending => {}
+            Condition::Ended | Condition::Failed => {
+                let state = PartState { report: part.report.take(), ..part.state(name) };
+                all.remove(name);
+                return Ok(state);
+            }
+        }
+        Ok(part.state(name))
+    }
+
+    fn instance(&self, name: &str) -> Option<Arc<dyn Instance>> {
+        let instance = self.all().get(name)?.instance.clone()?;
+        Some(instance)
+    }
+}
+
+/// Checks a name that becomes part of paths and of other names.
+fn check_word(key: &'static str, word: &str, longest: usize) -> Result<(), AgentError> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if (1..=longest).contains(&word.len()) && word.chars().all(is_plain) && !word.starts_with(['-', '.']) {
+        return Ok(());
+    }
+    let reason = format!("write 1 to {longest} letters, digits and -_. that begin with a letter or digit");
+    Err(AgentError::Value { key, reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain() {
+        let is_right = |word: &str| check_word("name", word, LONGEST_NAME).is_ok();
+        assert!(["wan", "a", "wan-2.x_1"].into_iter().all(is_right));
+        let wrong = ["", ".", "..", "-x", "a/b", "a b", "ä", "a\n", &"x".repeat(33)];
+        assert!(!wrong.into_iter().any(is_right));
+    }
+}

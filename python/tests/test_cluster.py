@@ -1,0 +1,288 @@
+"""The coordinator of a cluster, with agents of tests: what it starts, notices, reports and adopts."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any, Iterator, List
+
+import pytest
+from fake_agent import FakeAgent
+
+from longwire import LongwireError, NotFaithful, Scenario
+from longwire.cluster import Credentials, Host, RemoteApi, Underlay, adopt, parts_of, run
+from longwire.cluster._ray import admit, demand
+from longwire.cluster._report import merged
+from longwire.cluster._run import ASK_TIME, EVERY, PATIENCE, own_version
+from longwire.cluster._state import Loss
+
+#: Time limit for what must happen, in seconds.
+TIME = 60.0
+UNDERLAY = Underlay("150 us", "30 us")
+
+
+def wan(delay: str = "20 ms") -> Scenario:
+    net = Scenario()
+    net.host("a")
+    net.host("b")
+    net.link("a", "b", "wan", rate="10mbit", delay=delay)
+    return net
+
+
+class Agents:
+    """Two agents, and how to reach them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.all: List[FakeAgent] = [FakeAgent(own_version()) for _ in range(2)]
+        token = folder / "token"
+        token.write_text(self.all[0].token)
+        self.credentials = Credentials(token=token)
+        self.state = folder / "wan.json"
+        self.hosts = [
+            Host(name, f"192.0.2.{number}", agent.url, nodes=(node,))
+            for number, (name, node, agent) in enumerate(zip(("one", "two"), "ab", self.all), 1)
+        ]
+
+    def run(self, **options: Any) -> Any:
+        return run(
+            wan(), self.hosts, UNDERLAY, name="wan", credentials=self.credentials, state=self.state, **options
+        )
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Iterator[Agents]:
+    made = Agents(tmp_path)
+    yield made
+    for agent in made.all:
+        agent.kill()
+
+
+def test_parts_have_the_keys_of_their_tunnels() -> None:
+    hosts = [
+        Host(name, f"192.0.2.{n}", nodes=nodes)
+        for n, (name, nodes) in enumerate([("one", ("a",)), ("two", ("b",)), ("three", ("c",))], 1)
+    ]
+    net = Scenario()
+    for name in ("left", "middle", "right"):
+        net.bridge(name)
+    for name, bridge in zip("abc", ("left", "middle", "right")):
+        net.host(name, bridge=bridge)
+    net.link("left", "middle", "west", rate="1mbit", delay="5 ms")
+    net.link("middle", "right", "east", rate="1mbit", delay="5 ms")
+    parts, report = parts_of(net, hosts, UNDERLAY)
+    assert report["pass"] and sorted(parts) == ["one", "three", "two"]
+    keys = {name: set(part.files) for name, part in parts.items()}
+    assert keys["one"] == {"tunnel-one-two.key"} and keys["three"] == {"tunnel-two-three.key"}
+    assert keys["two"] == keys["one"] | keys["three"]
+    assert parts["one"].files["tunnel-one-two.key"] == parts["two"].files["tunnel-one-two.key"]
+    assert len(set(parts["two"].files.values())) == 2, "each pair has a key of its own"
+    again, _ = parts_of(net, hosts, UNDERLAY)
+    assert again["one"].files != parts["one"].files, "and each run others"
+
+
+def test_files_of_the_scenario_are_sent(tmp_path: Path) -> None:
+    scenario = tmp_path / "wan.toml"
+    wan().save(scenario)
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "lte.csv").write_bytes(b"\x00\xff")
+    hosts = [Host("one", "192.0.2.1", nodes=("a",)), Host("two", "192.0.2.2", nodes=("b",))]
+    parts, _ = parts_of(scenario, hosts, UNDERLAY, ["traces/lte.csv"])
+    assert all(part.files["traces/lte.csv"] == "00ff" for part in parts.values())
+    for name in ("../x", "/etc/passwd", "traces/none"):
+        with pytest.raises(LongwireError, match="relative|can't be sent"):
+            parts_of(scenario, hosts, UNDERLAY, [name])
+
+
+def test_what_can_not_be_cut_says_the_arithmetic(agents: Agents) -> None:
+    with pytest.raises(LongwireError, match="delay 100 us < latency 150 us \\+ clock error 30 us"):
+        parts_of(wan("100 us"), agents.hosts, UNDERLAY)
+    with pytest.raises(LongwireError, match="give 2 to 100"):
+        run(wan(), agents.hosts[:1], UNDERLAY)
+    with pytest.raises(LongwireError, match="can't be a name"):
+        run(wan(), agents.hosts, UNDERLAY, name="../x")
+
+
+def test_a_run_starts_and_ends_on_all_hosts(agents: Agents) -> None:
+    with agents.run() as running:
+        assert stat.S_IMODE(agents.state.stat().st_mode) == 0o600, "it has keys"
+        running.wait_connected(timeout=TIME)
+        sent = [agent.parts for agent in agents.all]
+        assert [list(parts) for parts in sent] == [["wan-one"], ["wan-two"]]
+        body = sent[0]["wan-one"]["body"]
+        assert 'name = "a"' in body["toml"] and list(body["files"]) == ["tunnel-one-two.key"]
+        assert running.verdict and running.stats()["conservation"] == {
+            "come": 20,
+            "gone": 20,
+            "accounted": True,
+        }
+        with pytest.raises(LongwireError, match="another coordinator"):
+            adopt(agents.state)
+    report = running.report
+    assert report["pass"] and report["fidelity"] == {"faithful": True, "causes": []}
+    assert {row["node"] for row in report["rows"]} == {"one", "two"} and report["dropped"] == {"loss": 2}
+    assert [agent.parts for agent in agents.all] == [{}, {}] and not agents.state.exists()
+    running.require_faithful()
+
+
+def test_unconnected_tunnels_are_named(agents: Agents) -> None:
+    agents.all[1].connected = False
+    with agents.run() as running, pytest.raises(LongwireError, match="cut0-x of node two"):
+        running.wait_connected(timeout=0.0)
+
+
+def test_another_version_is_refused_with_both(agents: Agents) -> None:
+    agents.all[1].version = "0.0.9"
+    with pytest.raises(
+        LongwireError, match=f"node two: .* version 0.0.9, and the coordinator {own_version()}"
+    ):
+        agents.run()
+    assert agents.all[0].parts == {} and not agents.state.exists(), "nothing was started"
+
+
+def test_what_an_agent_refuses_ends_the_others(agents: Agents) -> None:
+    agents.all[1].refuses = "seed: write a number"
+    with pytest.raises(LongwireError, match="node two: seed: write a number"):
+        agents.run()
+    assert agents.all[0].parts == {} and not agents.state.exists()
+
+
+def test_a_lost_node_is_named_and_gets_its_part_again(agents: Agents) -> None:
+    events: List[Any] = []
+    with agents.run(on_event=events.append) as running:
+        run_id, port = running.id, agents.all[1].port
+        agents.all[1].kill()
+        assert running.wait(lambda one: bool(one.losses), timeout=TIME)
+        assert not running.verdict and "node two was lost and has not returned" in running.verdict.causes[0]
+        assert running.nodes["one"].is_running, "the rest goes on"
+        agents.all[1] = FakeAgent(own_version(), port=port)
+        assert running.wait(lambda one: one.nodes["two"].is_running, timeout=TIME)
+        assert agents.all[1].parts["wan-two"]["run"] == run_id
+        with pytest.raises(NotFaithful, match="node two was lost for"):
+            running.require_faithful()
+    assert not running.report["fidelity"]["faithful"] and running.report["nodes"][1]["losses"]
+    own = [event.kind for event in events if event.node == "two"]
+    assert own == ["started", "lost", "returned"], own
+
+
+def test_a_part_that_an_agent_lost_is_sent_again(agents: Agents) -> None:
+    with agents.run() as running:
+        agents.all[0].parts["wan-one"].update(condition="failed", error="a worker has failed")
+        assert running.wait(lambda one: bool(one.losses) and one.nodes["one"].is_running, timeout=TIME)
+        assert "a worker has failed" in running.losses[0].reason
+        agents.all[0].version = "0.0.9"
+        assert running.wait(lambda one: len(one.losses) == 2, timeout=TIME)
+        assert "version 0.0.9" in running.losses[1].reason
+
+
+def test_a_new_coordinator_adopts_what_runs(agents: Agents) -> None:
+    first = agents.run()
+    run_id, bodies = first.id, [dict(agent.parts) for agent in agents.all]
+    first.detach()
+    del agents.all[1].parts["wan-two"]
+    with adopt(agents.state) as second:
+        assert second.id == run_id
+        assert second.wait(lambda one: all(n.is_running for n in one.nodes.values()), timeout=TIME)
+        assert agents.all[0].parts == bodies[0], "what runs goes on"
+        assert agents.all[1].parts["wan-two"]["body"] == bodies[1]["wan-two"]["body"], "with the same key"
+        assert not second.verdict, "it was away"
+    assert not agents.state.exists()
+
+
+def test_states_that_are_damaged_are_refused(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    for text in ("", "{", "[]", "{}", json.dumps({"format": 2}), json.dumps({"format": 1, "parts": 3})):
+        state.write_text(text)
+        with pytest.raises(LongwireError, match="can't be read"):
+            adopt(state)
+
+
+def test_agents_are_reached_safely(tmp_path: Path) -> None:
+    nobody = Credentials()
+    for url in ("http://192.0.2.1:8399", "https://192.0.2.1:8399"):
+        with pytest.raises(LongwireError, match="others could read|no authority"):
+            RemoteApi(url, nobody)
+    for url in (
+        "",
+        "192.0.2.1:8399",
+        "ftp://x:1",
+        "https://a@x:1",
+        "https://x:1/v1",
+        "http://localhost:99999",
+    ):
+        with pytest.raises(LongwireError, match="no address"):
+            RemoteApi(url, nobody)
+    (tmp_path / "ca.pem").write_text("nothing")
+    with pytest.raises(LongwireError, match="credentials"):
+        RemoteApi("https://192.0.2.1:1", Credentials(ca=tmp_path / "ca.pem"))
+
+
+def test_reports_of_nodes_become_one() -> None:
+    def node(name: str, peer: str, sent: int, received: int, lost: int) -> Any:
+        port = {
+            "name": f"cut0-{peer}",
+            "kind": "port",
+            "out_frames": sent,
+            "in_frames": received,
+            "underlay": {"lost_messages": lost, "overdue_packets": 0, "clock_error_ns": 900},
+        }
+        return {
+            "fidelity": None,
+            "dropped": {},
+            "rows": [port, {"name": "packets accounted for", "expected": 9, "measured": 9, "pass": True}],
+        }
+
+    reports = {"one": node("one", "two", 7, 3, 0), "two": node("two", "one", 3, 6, 1)}
+    report = merged({}, reports, [])
+    there, back = report["tunnels"]
+    assert (there["from"], there["sent_packets"], there["received_packets"], there["lost_messages"]) == (
+        "one",
+        7,
+        6,
+        1,
+    )
+    assert back["sent_packets"] == back["received_packets"] == 3
+    assert report["pass"] and report["fidelity"]["faithful"]
+    lost = merged({}, {**reports, "two": None}, [Loss("two", 1, 2_000_000_001, "gone")])
+    assert not lost["pass"] and lost["fidelity"]["causes"] == [
+        "node two was lost for 2.0 s: gone",
+        "node two gave no report",
+    ]
+
+
+def test_a_silent_node_is_noticed_within_three_seconds() -> None:
+    # By the coordinator's clock: a busy machine adds to it. One question may fail.
+    assert EVERY + ASK_TIME < PATIENCE < 2 * (EVERY + ASK_TIME) <= 3
+
+
+def test_the_scale_on_paper_is_computed(repository: Path) -> None:
+    spec = importlib.util.spec_from_file_location("scale", repository / "python" / "scale.py")
+    assert spec is not None and spec.loader is not None
+    scale = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(scale)
+    text = scale.PAGE.read_text(encoding="utf-8")
+    assert scale.page(text) == text, "run python/scale.py --write"
+    assert (scale.EVERY_S, scale.ASK_S, scale.PATIENCE_S) == (EVERY, ASK_TIME, PATIENCE)
+
+
+def test_admission_is_arithmetic() -> None:
+    assert demand(wan()) == 1
+    many = Scenario()
+    for number in range(8):
+        many.host(f"h{number}")
+    for number in range(0, 8, 2):
+        many.link(f"h{number}", f"h{number + 1}", rate="10gbit", delay="5 ms")
+    assert demand(many) > 1
+    admit(2, 2, 1, [1.0, 2.0])
+    with pytest.raises(LongwireError, match="needs 3 cores, and 2 machines of 1 have 2"):
+        admit(3, 2, 1, [4.0, 4.0])
+    with pytest.raises(LongwireError, match=r"2 machines with 2 free CPUs .* 1 of 2 .* \(4 \+ 1 CPUs"):
+        admit(3, 2, 2, [4.0, 1.0])
+
+
+def test_nothing_is_left(agents: Agents) -> None:
+    agents.run().end()
+    left = sorted(os.listdir(agents.state.parent))
+    assert left == ["token", "wan.json.lock"]

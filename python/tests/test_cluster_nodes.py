@@ -1,0 +1,170 @@
+"""Runs on several machines: agents in namespaces, coordinated by the command and the book's example."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+from typing import Any, Iterator
+
+import pytest
+from machines import Machines, Process, ping, until, why_not
+
+TWO = """
+[[host]]
+name = "a"
+address = "10.0.0.1/24"
+
+[[host]]
+name = "b"
+address = "10.0.0.2/24"
+
+[[link]]
+name = "wan"
+between = ["a", "b"]
+delay = "20 ms"
+"""
+
+THREE = """
+[[bridge]]
+name = "left"
+[[bridge]]
+name = "middle"
+[[bridge]]
+name = "right"
+[[host]]
+name = "a"
+address = "10.0.0.1/24"
+bridge = "left"
+[[host]]
+name = "b"
+address = "10.0.0.2/24"
+bridge = "middle"
+[[host]]
+name = "c"
+address = "10.0.0.3/24"
+bridge = "right"
+[[link]]
+name = "west"
+between = ["left", "middle"]
+delay = "20 ms"
+[[link]]
+name = "east"
+between = ["middle", "right"]
+delay = "10 ms"
+"""
+
+
+@pytest.fixture
+def machines(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Machines]:
+    reason = why_not()
+    if reason is not None:
+        pytest.skip(reason)
+    made = Machines(tmp_path, request.param)
+    yield made
+    made.close()
+    left = [name for name in os.listdir("/run/netns") if name.startswith((f"lw-t{os.getpid()}", "lw-wan-"))]
+    assert left == [], "hosts are left"
+
+
+def began(machines: Machines, scenario: str, cluster: str) -> Process:
+    """A coordinator whose tunnels are connected."""
+    (machines.folder / "wan.toml").write_text(scenario)
+    hosts = machines.write_hosts(cluster, dict(zip(machines.names, ("a", "b", "c"))))
+    coordinator = machines.coordinate("run", "wan.toml", "--hosts", hosts, "--state", "wan.json")
+    coordinator.line("connected")
+    return coordinator
+
+
+def report(output: str) -> Any:
+    read = json.loads(output)
+    assert read["command"] == "cluster" and read["conservation"]["accounted"], read
+    return read
+
+
+@pytest.mark.parametrize("machines", [2], indirect=True)
+def test_two_machines_carry_one_network(machines: Machines) -> None:
+    cluster = f"t{os.getpid()}"
+    coordinator = began(machines, TWO, cluster)
+    pinged = ping(f"{cluster}-one", "a", "10.0.0.2", "-q", "-c", "5", "-i", "0.1")
+    least = re.search(r"min/avg/max/mdev = ([0-9.]+)/", pinged.stdout)
+    assert least is not None and float(least.group(1)) >= 40, pinged.stdout
+    found = report(coordinator.end(signal.SIGINT))
+    assert found["pass"] and [node["losses"] for node in found["nodes"]] == [[], []]
+    for crossing in found["tunnels"]:
+        assert crossing["sent_packets"] == crossing["received_packets"] + crossing["lost_messages"], crossing
+        assert crossing["received_packets"] >= 5
+    links = {row["name"]: row["node"] for row in found["rows"] if row.get("kind") == "link"}
+    assert links == {"wan.forward": "two", "wan.backward": "one"}
+    assert not (machines.folder / "wan.json").exists()
+
+
+@pytest.mark.parametrize("machines", [3], indirect=True)
+def test_a_killed_node_is_named_and_rejoins(machines: Machines) -> None:
+    cluster = f"t{os.getpid()}"
+    coordinator = began(machines, THREE, cluster)
+    assert ping(f"{cluster}-one", "a", "10.0.0.3", "-c", "2").returncode == 0
+    machines.agents["three"].end(signal.SIGKILL)
+    coordinator.line("node three is lost")
+    assert ping(f"{cluster}-one", "a", "10.0.0.2", "-c", "2").returncode == 0, "the rest goes on"
+    machines.start("three")
+    coordinator.line("node three runs again")
+    assert until(lambda: ping(f"{cluster}-one", "a", "10.0.0.3", "-c", "1").returncode == 0)
+    found = report(coordinator.end(signal.SIGINT))
+    assert coordinator.child.returncode == 1 and not found["fidelity"]["faithful"]
+    assert found["fidelity"]["causes"][0].startswith("node three was lost for "), found["fidelity"]
+    assert [len(node["losses"]) for node in found["nodes"]] == [0, 0, 1]
+    assert found["pass"], "what is there is accounted for"
+
+
+@pytest.mark.parametrize("machines", [2], indirect=True)
+def test_a_killed_coordinator_is_replaced(machines: Machines) -> None:
+    cluster = f"t{os.getpid()}"
+    first = began(machines, TWO, cluster)
+    first.end(signal.SIGKILL)
+    assert ping(f"{cluster}-one", "a", "10.0.0.2", "-c", "2").returncode == 0, "agents go on"
+    second = machines.coordinate("adopt", "wan.json")
+    second.line("connected")
+    third = machines.coordinate("adopt", "wan.json")
+    assert third.child.wait(60) == 2
+    assert "another coordinator" in third.line("error")
+    found = report(second.end(signal.SIGTERM))
+    assert found["pass"] and [node["losses"] for node in found["nodes"]] == [[], []], (
+        "nothing was started again"
+    )
+    assert found["tunnels"][0]["received_packets"] >= 2
+
+
+@pytest.mark.parametrize("machines", [2], indirect=True)
+def test_a_run_can_be_left_alone(machines: Machines) -> None:
+    cluster = f"t{os.getpid()}"
+    (machines.folder / "wan.toml").write_text(TWO)
+    hosts = machines.write_hosts(cluster, {"one": "a", "two": "b"})
+    left = machines.coordinate("run", "wan.toml", "--hosts", hosts, "--state", "wan.json", "--detach")
+    assert left.child.wait(60) == 0, left.lines
+    shown = machines.coordinate("show", "wan.json")
+    assert shown.child.stdout is not None
+    assert all(node["answered"] for node in report(shown.child.stdout.read())["nodes"])
+    # A second run under the name is refused, with what to do, and harms nothing.
+    other = machines.coordinate("run", "wan.toml", "--hosts", hosts, "--state", "other.json")
+    assert other.child.wait(60) == 2
+    assert "still here" in other.line("error")
+    ended = machines.coordinate("end", "wan.json")
+    assert ended.child.stdout is not None
+    assert report(ended.child.stdout.read())["pass"]
+
+
+@pytest.mark.parametrize("machines", [2], indirect=True)
+def test_the_example_of_the_book_runs(machines: Machines, repository: Path) -> None:
+    page = (repository / "docs" / "book" / "cluster.md").read_text()
+    blocks = re.findall(r"```(\w+)\n(.*?)```", page, re.DOTALL)
+    scenario = next(text for kind, text in blocks if kind == "toml" and "[[host]]" in text)
+    script = next(text for kind, text in blocks if kind == "python" and "longwire.cluster" in text)
+    (machines.folder / "wan.toml").write_text(scenario)
+    (machines.folder / "example.py").write_text(script)
+    done = Process(machines.within("switch", [sys.executable, "example.py"]), cwd=machines.folder)
+    assert done.child.wait(120) == 0, "\n".join(done.lines)
+    assert done.child.stdout is not None and "'accounted': True" in done.child.stdout.read()
