@@ -34,6 +34,7 @@ pub mod router_ports;
 mod routing;
 mod sample;
 mod sched;
+mod simulated;
 mod straight;
 mod tcp;
 mod tunnel;
@@ -155,6 +156,7 @@ const BENCHES: &[(&str, &str, Bench)] = &[
     ("alloc", "allocations on the packet path", alloc::rows),
     ("engine", "packets a second, memory to memory", engine::rows),
     ("mapping", "one worker against two, in parallel and as a pipeline", mapping::rows),
+    ("virtual", "packets a second in virtual time, one worker against two", simulated::rows),
     ("blocks", "what each block of a link costs", blocks::rows),
     ("capacity", "what scenarios take of a core, as predicted and as measured", capacity::rows),
     ("sched", "what schedulers of processors and ports cost", sched::rows),

@@ -33,7 +33,8 @@ pub trait Node: Any + Send {
         true
     }
 
-    /// The next time at which it needs a call of [`Node::tick`] even if no packet comes.
+    /// The next time at which it needs a call of [`Node::tick`] even if no packet comes. In simulated time
+    /// only calls of this node may move it: the engine asks again after each.
     fn deadline(&self) -> Nanos {
         Nanos::NEVER
     }

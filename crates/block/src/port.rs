@@ -141,7 +141,8 @@ pub trait Port: Send {
     fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError>;
 
     /// Arrival time of the next frame of a capture or a source. [`Nanos::NEVER`] when there is none left;
-    /// none for real ports, which can't know.
+    /// none for real ports, which can't know. In simulated time only calls of this port may move it: the
+    /// engine asks again after each.
     fn next_arrival(&mut self) -> Option<Nanos> {
         None
     }

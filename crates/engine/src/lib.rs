@@ -4,6 +4,7 @@
 
 mod bell;
 mod between;
+mod calendar;
 pub mod clock;
 mod counters;
 mod due;

@@ -1,5 +1,6 @@
 //! The bridges and routers of a worker: decisions in turn, cached verdicts, changes, and outputs.
 
+use crate::calendar::Calendar;
 use crate::node_changes::{NodeChanges, NodeEvent};
 use crate::order::EVENT_PLACE;
 use crate::retired::RetiredNode;
@@ -21,6 +22,9 @@ pub(crate) struct Nodes {
     pub verdicts: Verdicts,
     /// Output of the nodes, emptied after each call.
     pub outbox: Outbox,
+    /// In simulated time, where only calls of a node move its deadline: the deadlines of nodes that do not
+    /// decide in turn.
+    deadlines: Option<Box<Calendar>>,
 }
 
 impl Nodes {
@@ -29,14 +33,44 @@ impl Nodes {
         all: Vec<Box<dyn Node>>,
         in_turn: impl Iterator<Item = usize>,
         events: Vec<NodeEvent>,
-        start: Nanos,
+        (start, simulated): (Nanos, bool),
     ) -> Self {
-        Self {
+        let mut nodes = Self {
             turns: NodesInTurn::new(all.len(), in_turn),
             changes: NodeChanges::new(events, all.len(), start),
             verdicts: Verdicts::new(),
             outbox: Outbox::default(),
+            deadlines: simulated.then(Box::default),
             all,
+        };
+        nodes.note_deadlines();
+        nodes
+    }
+
+    /// Notes a node's deadline, in simulated time: after each call that may move it.
+    pub fn note_deadline(&mut self, node: usize) {
+        if let Some(deadlines) = &mut self.deadlines {
+            let in_turn = self.turns.has(node);
+            let time = if in_turn { Nanos::NEVER } else { self.all[node].deadline() };
+            deadlines.set(node as u32, time);
+        }
+    }
+
+    /// Notes the deadlines of all nodes.
+    pub fn note_deadlines(&mut self) {
+        (0..self.all.len()).for_each(|node| self.note_deadline(node));
+    }
+
+    /// The nodes that do not decide in turn and whose deadline has come, in simulated time; none on the
+    /// machine's clock, where their threads may have moved any. The list is [given back](Self::give_back).
+    pub fn take_due(&mut self, now: Nanos) -> Option<Vec<u32>> {
+        self.deadlines.as_mut().map(|deadlines| deadlines.take_due(now))
+    }
+
+    /// Takes back the list of due nodes.
+    pub fn give_back(&mut self, due: Vec<u32>) {
+        if let Some(deadlines) = &mut self.deadlines {
+            deadlines.give_back(due);
         }
     }
 
@@ -68,7 +102,10 @@ impl Nodes {
     }
 
     /// The next deadline of a node that does not decide in turn.
-    pub fn next_out_of_turn(&self) -> Nanos {
+    pub fn next_out_of_turn(&mut self) -> Nanos {
+        if let Some(deadlines) = &mut self.deadlines {
+            return deadlines.next();
+        }
         let others = self.all.iter().enumerate().filter(|(place, _)| !self.turns.has(*place));
         others.map(|(_, node)| node.deadline()).min().unwrap_or(Nanos::NEVER)
     }

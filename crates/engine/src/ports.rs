@@ -1,5 +1,6 @@
 //! The ports of a worker, and packets to be sent.
 
+use crate::calendar::Calendar;
 use crate::fidelity::{OwnLosses, TunnelRecord};
 use crate::map::Map;
 use crate::setup::PortSetup;
@@ -28,6 +29,20 @@ pub(crate) struct Ports {
     pub has_tunnels: bool,
     /// When they were polled before the present step.
     pub polled: Nanos,
+    /// In simulated time, when each receives its next frame.
+    pub future: Option<Box<Future>>,
+}
+
+/// The next frames of ports in simulated time, where only calls of a port move its next frame.
+#[derive(Default)]
+pub(crate) struct Future {
+    arrivals: Calendar,
+    /// Ports that can't tell, and are polled at each step.
+    unforeseen: Vec<u32>,
+    /// Ports with waiting batches.
+    pub filled: Vec<u32>,
+    /// Whether a port found the pool full.
+    pool_full: bool,
 }
 
 /// Place in the plan of a port that was removed.
@@ -52,14 +67,17 @@ impl Ports {
         setups: Vec<PortSetup>,
         map: &Map,
         worker: u32,
-        windows: bool,
+        (simulated, windows): (bool, bool),
         ticks: Option<Box<Ticks>>,
     ) -> Self {
         let exits = Self::exits_of(map, worker, windows);
         let slots: Vec<_> = setups.into_iter().map(PortSlot::new).collect();
         let has_tunnels = slots.iter().any(PortSlot::is_tunnel);
         let (closed, next_sampled, polled) = (PortStats::default(), 0, Nanos::ZERO);
-        Self { slots, exits, ticks, closed, next_sampled, has_tunnels, polled }
+        let future = simulated.then(Box::default);
+        let mut ports = Self { slots, exits, ticks, closed, next_sampled, has_tunnels, polled, future };
+        (0..ports.slots.len()).for_each(|slot| ports.ask_again(slot));
+        ports
     }
 
     /// By a port's place in the plan: see [`Ports::exits`].
@@ -87,6 +105,7 @@ impl Ports {
             }
             (_, None) => {}
         }
+        self.ask_again(slot as usize);
         self.has_tunnels = self.slots.iter().any(PortSlot::is_tunnel);
     }
 
@@ -103,8 +122,42 @@ impl Ports {
         if port.out.push(handle, segments, leave, link) { Exit::Full(slot) } else { Exit::Open }
     }
 
+    /// Asks a port when its next frame arrives, in simulated time: after each call that may move it.
+    pub fn ask_again(&mut self, slot: usize) {
+        let (Some(future), Some(PortSlot { port, .. })) = (&mut self.future, self.slots.get_mut(slot)) else {
+            return;
+        };
+        let slot = slot as u32;
+        future.pool_full |= port.stats().in_pool_full > 0;
+        match port.next_arrival() {
+            Some(time) => future.arrivals.set(slot, time),
+            None if future.unforeseen.contains(&slot) => {}
+            None => future.unforeseen.push(slot),
+        }
+    }
+
+    /// The ports that may have frames by `now`, in simulated time; none on the machine's clock, where any
+    /// may. The list is [given back](Self::give_back).
+    pub fn take_due(&mut self, now: Nanos) -> Option<Vec<u32>> {
+        let future = self.future.as_mut()?;
+        let mut due = future.arrivals.take_due(now);
+        due.extend_from_slice(&future.unforeseen);
+        Some(due)
+    }
+
+    /// Takes back the list of due ports, and asks them again.
+    pub fn give_back(&mut self, due: Vec<u32>) {
+        due.iter().for_each(|&slot| self.ask_again(slot as usize));
+        if let Some(future) = &mut self.future {
+            future.arrivals.give_back(due);
+        }
+    }
+
     /// The earliest arrival time of the next frame that ports know.
     pub fn next_arrival(&mut self) -> Nanos {
+        if let Some(future) = &mut self.future {
+            return future.arrivals.next();
+        }
         let times = self.slots.iter_mut().filter_map(|slot| slot.port.next_arrival());
         times.min().unwrap_or(Nanos::NEVER)
     }
@@ -114,9 +167,9 @@ impl Ports {
         self.ticks.as_ref().map_or(Nanos::NEVER, |ticks| ticks.next())
     }
 
-    /// Whether a port found the pool full.
+    /// Whether a port found the pool full, in simulated time.
     pub fn lost_anything(&self) -> bool {
-        self.slots.iter().any(|slot| slot.port.stats().in_pool_full > 0)
+        self.future.as_ref().is_some_and(|future| future.pool_full)
     }
 
     /// Packets lost by ports. With many ports, some counts are a few samples old.

@@ -223,6 +223,8 @@ impl Worker {
         let port = &mut self.ports.slots[setup.port as usize].port;
         let now = port.next_arrival().map_or(now, |next| now.min(next));
         let known = changes.iter().all(|(spec, values)| port.change_source(now, &setup.name, spec, values));
+        let slot = setup.port as usize;
+        self.ports.ask_again(slot);
         if known { Ok(()) } else { Err(NO_SOURCE.into()) }
     }
 }

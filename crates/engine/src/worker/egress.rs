@@ -68,17 +68,33 @@ impl Worker {
         let (&Meta { segments, path, .. }, leave) = (meta, meta.leave());
         let here = self.map.paths.link(path).filter(|link| link.worker() == self.index);
         let link = here.map_or(NOWHERE_HERE, LinkRef::local);
-        if self.ports.slots[slot].out.push(handle, segments, Nanos(leave), link) {
+        let out = &mut self.ports.slots[slot].out;
+        if let Some(future) = &mut self.ports.future
+            && out.batch.is_empty()
+        {
+            future.filled.push(slot as u32);
+        }
+        if out.push(handle, segments, Nanos(leave), link) {
             self.flush_port(slot);
         }
     }
 
     /// Sends the waiting batches of all ports.
     pub(crate) fn flush_ports(&mut self) {
-        for slot in 0..self.ports.slots.len() {
-            if !self.ports.slots[slot].out.batch.is_empty() {
-                self.flush_port(slot);
-            }
+        let Some(future) = &mut self.ports.future else {
+            return (0..self.ports.slots.len()).for_each(|slot| self.flush_waiting(slot));
+        };
+        let mut filled = std::mem::take(&mut future.filled);
+        filled.drain(..).for_each(|slot| self.flush_waiting(slot as usize));
+        if let Some(future) = &mut self.ports.future {
+            future.filled = filled;
+        }
+    }
+
+    #[inline]
+    fn flush_waiting(&mut self, slot: usize) {
+        if !self.ports.slots[slot].out.batch.is_empty() {
+            self.flush_port(slot);
         }
     }
 
@@ -119,6 +135,7 @@ impl Worker {
         }
         self.book_lateness(slot, before, self.now());
         self.ports.slots[slot].out.clear();
+        self.ports.ask_again(slot);
     }
 
     fn now(&self) -> Nanos {

@@ -7,74 +7,104 @@ use longwire_block::{CONSUMED, DropReason, FLOOD, KEPT, REFUSED, Stamp, refusal}
 use longwire_packet::{Batch, Handle, Meta};
 use longwire_units::Nanos;
 
+/// What a poll of the ports has received.
+struct Fresh {
+    batches: usize,
+    /// The first batch and its node while it is the only one, which needs no sorting.
+    alone: Option<(usize, Batch)>,
+}
+
 impl Worker {
     /// Polls the ports, calls nodes and chooses paths; the packets are then in `ready`.
     pub(crate) fn ingest(&mut self, now: Nanos, gap: Nanos) -> usize {
         self.tell_nodes(now);
-        let mut sources = 0;
-        // The first batch and its node: a single batch needs no sorting.
-        let mut alone: Option<(usize, Batch)> = None;
-        // Frames of sources after their next change are received later.
-        let unchanged = Nanos(self.schedules.sources.next().0.saturating_sub(1));
-        for slot in &mut self.ports.slots {
-            let stamp = slot.port.stamp();
-            let (polled, exact) = (stamp == Stamp::Poll, stamp == Stamp::Source);
-            let stamped = matches!(stamp, Stamp::Kernel | Stamp::Sender);
-            let until = if exact { now.min(unchanged) } else { now };
-            loop {
-                let mut batch = Batch::new();
-                slot.receive(&mut self.pool, until, &mut batch);
-                if batch.is_empty() {
-                    break;
-                }
-                sources += 1;
-                let (place, mut seq, mut taken) = (slot.place, slot.seq, 0);
-                for &handle in batch.as_slice() {
-                    let meta = self.pool.meta_mut(handle);
-                    meta.in_port = place;
-                    if stamped {
-                        meta.arrival = meta.arrival.max(self.intake.begin);
-                    }
-                    meta.place = PORT_PLACES + u32::from(place);
-                    meta.seq = seq;
-                    seq += COPIES;
-                    taken += u64::from(meta.segments);
-                }
-                slot.seq = seq;
-                self.counters.flow.taken += taken;
-                if polled {
-                    self.counters.lateness.record_wait(gap, batch.len() as u64);
-                }
-                // In simulated time all packets of one moment are sorted together.
-                let more = self.simulated && exact && batch.is_full();
-                if sources == 1 {
-                    alone = Some((slot.node, batch));
-                } else {
-                    if let Some((_, first)) = alone.take() {
-                        self.intake.fresh.extend_from_slice(first.as_slice());
-                    }
-                    self.intake.fresh.extend_from_slice(batch.as_slice());
-                }
-                if !more {
-                    break;
-                }
+        let mut fresh = Fresh { batches: 0, alone: None };
+        match self.ports.take_due(now) {
+            None => (0..self.ports.slots.len()).for_each(|slot| self.receive(slot, now, gap, &mut fresh)),
+            Some(due) => {
+                due.iter().for_each(|&slot| self.receive(slot as usize, now, gap, &mut fresh));
+                self.decide_fresh(fresh);
+                due.iter().for_each(|&slot| self.nodes.note_deadline(self.ports.slots[slot as usize].node));
+                self.ports.give_back(due);
+                return self.intake.ready.len();
             }
         }
-        if let Some((node, batch)) = alone {
+        self.decide_fresh(fresh);
+        self.intake.ready.len()
+    }
+
+    /// Receives frames by one port.
+    #[inline]
+    fn receive(&mut self, slot: usize, now: Nanos, gap: Nanos, fresh: &mut Fresh) {
+        let slot = &mut self.ports.slots[slot];
+        let stamp = slot.port.stamp();
+        let (polled, exact) = (stamp == Stamp::Poll, stamp == Stamp::Source);
+        let stamped = matches!(stamp, Stamp::Kernel | Stamp::Sender);
+        // Frames of sources after their next change are received later.
+        let unchanged = Nanos(self.schedules.sources.next().0.saturating_sub(1));
+        let until = if exact { now.min(unchanged) } else { now };
+        loop {
+            let mut batch = Batch::new();
+            slot.receive(&mut self.pool, until, &mut batch);
+            if batch.is_empty() {
+                break;
+            }
+            fresh.batches += 1;
+            let (place, mut seq, mut taken) = (slot.place, slot.seq, 0);
+            for &handle in batch.as_slice() {
+                let meta = self.pool.meta_mut(handle);
+                meta.in_port = place;
+                if stamped {
+                    meta.arrival = meta.arrival.max(self.intake.begin);
+                }
+                meta.place = PORT_PLACES + u32::from(place);
+                meta.seq = seq;
+                seq += COPIES;
+                taken += u64::from(meta.segments);
+            }
+            slot.seq = seq;
+            self.counters.flow.taken += taken;
+            if polled {
+                self.counters.lateness.record_wait(gap, batch.len() as u64);
+            }
+            // In simulated time all packets of one moment are sorted together.
+            let more = self.simulated && exact && batch.is_full();
+            if fresh.batches == 1 {
+                fresh.alone = Some((slot.node, batch));
+            } else {
+                if let Some((_, first)) = fresh.alone.take() {
+                    self.intake.fresh.extend_from_slice(first.as_slice());
+                }
+                self.intake.fresh.extend_from_slice(batch.as_slice());
+            }
+            if !more {
+                break;
+            }
+        }
+    }
+
+    /// Lets nodes decide about received packets.
+    #[inline]
+    fn decide_fresh(&mut self, fresh: Fresh) {
+        if let Some((node, batch)) = fresh.alone {
             self.decide_whole(node, &batch);
-        } else if sources > 1 {
+        } else if fresh.batches > 1 {
             let pool = &self.pool;
             self.intake.fresh.sort_unstable_by_key(|&handle| order_key(pool, handle));
             self.decide();
         }
-        self.intake.ready.len()
     }
 
     /// Ticks nodes whose deadline has come. For nodes that decide in turn only the deadline is read.
     fn tell_nodes(&mut self, now: Nanos) {
-        if !self.simulated {
-            self.nodes.ask_all_in_turn(self.earliest_turn());
+        if let Some(due) = self.nodes.take_due(now) {
+            for &node in &due {
+                self.tick(node as usize, now, 0);
+                self.nodes.note_deadline(node as usize);
+            }
+            return self.nodes.give_back(due);
         }
+        self.nodes.ask_all_in_turn(self.earliest_turn());
         for node in 0..self.nodes.all.len() {
             if self.nodes.all[node].deadline() <= now && !self.nodes.turns.has(node) {
                 self.tick(node, now, 0);

@@ -95,7 +95,7 @@ impl Worker {
         // Changes need exact order among arrivals.
         let is_exact = simulated || !flat || !agenda.links.events.is_empty();
         let in_turn = ports.iter().filter(|port| map.inner_ports.in_turn(port.place)).map(|port| port.node);
-        let nodes = Nodes::new(nodes, in_turn, std::mem::take(&mut agenda.nodes), start);
+        let nodes = Nodes::new(nodes, in_turn, std::mem::take(&mut agenda.nodes), (start, simulated));
         let observing = Observing::new(&map, &mut pool, (observer, sampler), start);
         let ticks = Ticks::new(tolerance.tick, start, ports.len());
         Self {
@@ -107,7 +107,7 @@ impl Worker {
             nodes,
             emulation: Emulation::new(links, start, simulated, ahead),
             walk: Walk::new(),
-            ports: Ports::new(ports, &map, index, windows.is_some(), ticks),
+            ports: Ports::new(ports, &map, index, (simulated, windows.is_some()), ticks),
             peers: Peers { inbox, outbound, bells },
             windows,
             schedules: Schedules::new(agenda, start),

@@ -61,6 +61,7 @@ impl Worker {
             self.schedules.links.forget(link);
             self.emulation.leave(&mut self.pool, link, now, step.drained);
         }
+        self.nodes.note_deadlines();
         self.rewired += 1;
         if step.exact {
             self.order = Order::Exact;
