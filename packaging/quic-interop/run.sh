@@ -44,11 +44,19 @@ ip link set lo up
 move_addresses eth0 193.167.0.2 193.167.0.0/24
 move_addresses eth1 193.167.100.2 193.167.100.0/24
 
+# Starts a capture, and waits until its file is there: the interface is open by then.
+capture() {
+    rm -f "$2"
+    tcpdump -Z root -i "$1" -s 0 -U --immediate-mode -w "$2" &
+    children="$children $!"
+    while [ ! -e "$2" ] && kill -0 "$!" 2>/dev/null; do
+        sleep 0.05
+    done
+}
+
 echo "Using scenario: $SCENARIO"
-tcpdump -Z root -i eth0 -s 0 -U -w "$LOGS/trace_node_left.pcap" &
-children="$children $!"
-tcpdump -Z root -i eth1 -s 0 -U -w "$LOGS/trace_node_right.pcap" &
-children="$children $!"
+capture eth0 "$LOGS/trace_node_left.pcap"
+capture eth1 "$LOGS/trace_node_right.pcap"
 longwire quic-interop run --left eth0 --right eth1 "$SCENARIO" &
 readonly EMULATOR=$!
 children="$children $EMULATOR"
