@@ -56,7 +56,7 @@ impl TaskOutcomes {
         report
     }
 
-    /// The same as lines of text.
+    /// The outcomes as lines of text, for people.
     pub fn lines(&self, output: &str) -> Vec<String> {
         let known =
             if self.before > 0 { format!(", {} had been run before", self.before) } else { String::new() };

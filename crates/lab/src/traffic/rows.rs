@@ -107,7 +107,7 @@ impl Session {
         report
     }
 
-    /// The same in a few words.
+    /// What came from this sender in a few words, for people.
     pub fn summary(&self) -> String {
         let rate = |rate: Option<f64>| match rate {
             Some(rate) => format!(", {:.3} Mbit/s", rate / 1e6),
