@@ -79,9 +79,11 @@ impl Worker {
 
     /// Adds a traffic source. What had its index before is left in `source`.
     fn add_source(&mut self, place: usize, source: &mut PartSource, now: Nanos) {
-        if let Some(slot) = self.ports.slots.get_mut(source.setup.port as usize) {
+        let port = source.setup.port as usize;
+        if let Some(slot) = self.ports.slots.get_mut(port) {
             slot.port.add_source(now, &mut source.flow);
         }
+        self.ports.ask_again(port);
         match self.schedules.source_setups.get_mut(place) {
             Some(old) => swap(old, &mut source.setup),
             None => self.schedules.source_setups.push(std::mem::take(&mut source.setup)),
@@ -92,8 +94,10 @@ impl Worker {
     fn remove_source(&mut self, place: u32) {
         self.schedules.sources.forget(place);
         let SourceSetup { port, name } = &self.schedules.source_setups[place as usize];
-        if let Some(slot) = self.ports.slots.get_mut(*port as usize) {
+        let port = *port as usize;
+        if let Some(slot) = self.ports.slots.get_mut(port) {
             slot.port.remove_source(name);
         }
+        self.ports.ask_again(port);
     }
 }

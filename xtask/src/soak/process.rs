@@ -1,10 +1,9 @@
-//! A run in real time that is watched from outside.
+//! The process that is watched.
 
-use crate::cargo::run_cargo;
+use super::NAME;
 use anyhow::{Context, Result, ensure};
 use longwire_report::Report;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,43 +12,32 @@ use std::time::{Duration, Instant};
 const TO_START: Duration = Duration::from_secs(30);
 
 /// A run in real time.
-pub(crate) struct WatchedRun {
+pub(super) struct SoakRun {
     child: Child,
     socket: PathBuf,
 }
 
 /// What a process has at a time.
 #[derive(Clone, Copy)]
-pub(crate) struct Sample {
+pub(super) struct Sample {
     /// Resident memory in bytes.
-    pub(crate) resident: u64,
-    /// Open descriptors.
-    pub(crate) descriptors: u64,
-    /// Threads.
-    pub(crate) threads: u64,
+    pub(super) resident: u64,
+    pub(super) descriptors: u64,
+    pub(super) threads: u64,
 }
 
-impl WatchedRun {
-    /// Starts a run of this name and duration with more arguments, and waits for its socket.
-    ///
-    /// # Errors
-    /// It can't be started, or is not there in time.
-    pub(crate) fn new(
-        binary: &Path,
-        scenario: &Path,
-        (name, time): (&str, Duration),
-        more: &[&str],
-    ) -> Result<Self> {
+impl SoakRun {
+    /// Starts a run, and waits for its socket.
+    pub(super) fn new(binary: &Path, scenario: &Path, time: Duration) -> Result<Self> {
         let seconds = format!("{}s", time.as_secs());
         let child = Command::new(binary)
             .arg("run")
             .arg(scenario)
-            .args(["--name", name, "--json", "--quiet", "--for", &seconds])
-            .args(more)
+            .args(["--name", NAME, "--json", "--quiet", "--for", &seconds])
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("starting {}", binary.display()))?;
-        let socket = PathBuf::from(format!("/run/longwire/{name}-{}.sock", child.id()));
+        let socket = PathBuf::from(format!("/run/longwire/{NAME}-{}.sock", child.id()));
         let mut started = Self { child, socket };
         let start = Instant::now();
         while !started.socket.exists() {
@@ -60,13 +48,12 @@ impl WatchedRun {
         Ok(started)
     }
 
-    /// The socket of its API.
-    pub(crate) fn socket(&self) -> &Path {
+    pub(super) fn socket(&self) -> &Path {
         &self.socket
     }
 
     /// What it has now.
-    pub(crate) fn sample(&mut self) -> Result<Sample> {
+    pub(super) fn sample(&mut self) -> Result<Sample> {
         ensure!(self.child.try_wait()?.is_none(), "the run has ended before its time");
         let folder = PathBuf::from(format!("/proc/{}", self.child.id()));
         let status = fs::read_to_string(folder.join("status")).context("reading the status of the run")?;
@@ -80,42 +67,16 @@ impl WatchedRun {
     }
 
     /// Waits for its end, and returns what it reports.
-    ///
-    /// # Errors
-    /// It has written no report.
-    pub(crate) fn end(mut self) -> Result<Report> {
-        let mut text = String::new();
-        let mut stdout = self.child.stdout.take().context("the report of the run is read once")?;
-        stdout.read_to_string(&mut text).context("reading the report of the run")?;
-        self.child.wait().context("waiting for the run")?;
-        serde_json::from_str(&text).context("the report of the run")
-    }
-}
-
-impl Drop for WatchedRun {
-    fn drop(&mut self) {
-        // It ended by itself, unless something went wrong meanwhile; the next run cleans up.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    pub(super) fn end(self) -> Result<Report> {
+        let output = self.child.wait_with_output().context("waiting for the run")?;
+        serde_json::from_slice(&output.stdout).context("the report of the run")
     }
 }
 
 /// Takes a host's interface down, or up.
-pub(crate) fn set_interface(name: &str, host: &str, state: &str) -> Result<()> {
+pub(super) fn set_interface(name: &str, host: &str, state: &str) -> Result<()> {
     let namespace = format!("lw-{name}-{host}");
     let status = Command::new("ip").args(["-n", &namespace, "link", "set", "eth0", state]).status();
     ensure!(status.context("running ip")?.success(), "the interface of {host} can't be set {state}");
     Ok(())
-}
-
-/// The binary that is named, or a release build.
-///
-/// # Errors
-/// The build failed.
-pub(crate) fn built(root: &Path, binary: Option<PathBuf>) -> Result<PathBuf> {
-    if let Some(binary) = binary {
-        return Ok(binary);
-    }
-    ensure!(run_cargo(root, &["build", "--release", "-p", "longwire"])?, "the build failed");
-    Ok(root.join("target/release/longwire"))
 }
