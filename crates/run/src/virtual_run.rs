@@ -118,7 +118,14 @@ pub fn simulate(
     let elapsed = time.map_or(last, |time| time.min(last.max(time)));
     let programs = rows::whole(plan, &installed);
     let last = counted.rewired.checked_sub(1).map_or(plan, |last| &plan.stages[last].plan);
-    Ok(VirtualRunOutcome { plan: Arc::clone(last), counted, watches: watches.by_place, elapsed, programs, recorded })
+    Ok(VirtualRunOutcome {
+        plan: Arc::clone(last),
+        counted,
+        watches: watches.by_place,
+        elapsed,
+        programs,
+        recorded,
+    })
 }
 
 /// The plan after all that is added and removed.
