@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 /// Bridges, each with a port.
 const NODES: usize = 100;
-/// From each node to the one so far behind it: with 200 links, the graph is 4-regular, and its paths have 4 links
-/// on average.
+/// From each node to the one so far behind it: with 200 links, the graph is 4-regular, and its paths have
+/// about 4 links.
 const CHORDS: [usize; 2] = [1, 17];
 /// Flows, each from a node of its own.
 const FLOWS: usize = NODES;

@@ -8,7 +8,8 @@ use support::{Folder, Frame, frame, json, longwire, pcap, repository, row, stder
 /// The blocks of the book's page that begin with this fence.
 fn blocks(fence: &str) -> Vec<String> {
     let page = std::fs::read_to_string(repository("docs/book/distill.md")).unwrap();
-    let blocks = page.split(&format!("```{fence}\n")).skip(1);
+    let start = format!("```{fence}\n");
+    let blocks = page.split(start.as_str()).skip(1);
     blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
 }
 

@@ -4,8 +4,8 @@ use longwire_units::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The next event of each of many places: the next frame of a port, or the deadline of a node. A place is asked
-/// again only after it was used.
+/// The next event of each of many places: the next frame of a port, or the deadline of a node. A place is
+/// asked again only after it was used.
 #[derive(Default)]
 pub(crate) struct Calendar {
     /// By place: time of its next event; never if there is none.
