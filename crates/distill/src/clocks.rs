@@ -15,9 +15,9 @@ pub fn remove_drift(packets: &mut [Packet]) -> f64 {
     let (from, slope) = line_below(&points);
     for packet in packets.iter_mut() {
         let line = from.1 + slope * (packet.sent_ns - from.0);
-        // The difference of two arrivals has the receiver's drift, too.
+        // What is left, and the difference of two arrivals, are by the receiver's clock.
         packet.copy_ns = packet.copy_ns.map(|copy| copy / (1.0 + slope));
-        packet.delay_ns = packet.delay_ns.map(|delay| (delay - line).max(0.0));
+        packet.delay_ns = packet.delay_ns.map(|delay| ((delay - line) / (1.0 + slope)).max(0.0));
     }
     slope * 1e6
 }
@@ -71,7 +71,7 @@ mod tests {
     fn offset_and_drift_are_removed() {
         // 50 ppm, and 3 s; every eleventh packet does not wait.
         let wait = |n: u32| f64::from(n % 11) * 1e5;
-        let mut all = packets(|n| 3e9 + f64::from(n) * 50.0 + wait(n));
+        let mut all = packets(|n| 3e9 + f64::from(n) * 50.0 + wait(n) * (1.0 + 50e-6));
         let drift = remove_drift(&mut all);
         assert!((drift - 50.0).abs() < 1e-6, "{drift}");
         for (n, packet) in all.iter().enumerate() {

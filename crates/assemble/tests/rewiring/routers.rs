@@ -207,5 +207,5 @@ fn an_event_that_adds_a_wrong_router_is_an_error_of_the_scenario() {
     assert!(error.contains("\"ports\" is missing"), "{error}");
     let removed = format!("{NET}{}", removed("1 s", "\"r\""));
     let error = parse("s.toml", &removed).unwrap_err().to_string();
-    assert!(error.contains("or [[router]] is called \"r\""), "{error}");
+    assert!(error.contains("[[router]] or [[source]] is called \"r\""), "{error}");
 }

@@ -23,10 +23,8 @@ const LONGEST: u64 = 1 << 20;
 #[command(after_long_help = "\
 Examples:
   longwire constellation scenarios/constellation/starlink.toml --output sky
-  longwire constellation --walker delta:53:1584/72/39:550km --station oslo:59.91:10.75 \\
-      --station rome:41.9:12.5 --lasers --duration 10min --output sky
-  longwire constellation --tle starlink.tle --station user:47.6:-122.3 --station gate:45.5:-122.7:30 \\
-      --start 2026-11-26T12:00:00Z --output sky --json
+  longwire constellation --walker delta:53:1584/72/39:550km --station a:60:11 --station b:42:12 --output sky
+  longwire constellation --tle starlink.tle --station a:47.6:-122.3 --station b:45.5:-122.7:30 --output sky
   longwire run sky/constellation.toml --virtual
 
 docs/book/constellations.md has the keys of the file, the models and their errors.")]
