@@ -206,7 +206,8 @@ mod tests {
     fn other_losses_are_no_full_queue() {
         let all = packets(1e9, QueueUnit::Packets, [500.0, 500.0], 29);
         let (found, may_be_full) = queue(&all, TRANSMITTER, Level::DEFAULT);
-        assert!(matches!(found, QueueFinding::AtLeast(20..=40)), "{found:?}");
+        // Of 4000 packets 137 are lost; in the 993.9 ms until the last one arrives, 2484 are sent.
+        assert!(matches!(found, QueueFinding::AtLeast(1379)), "{found:?}");
         assert!(!may_be_full.contains(&true));
     }
 }

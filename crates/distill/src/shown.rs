@@ -2,7 +2,7 @@
 
 use crate::estimate::Estimate;
 use longwire_report::in_unit;
-use longwire_units::{Nanos, Rate};
+use longwire_units::{Nanos, Rate, counted};
 
 /// Significant digits of the ends of intervals.
 const DIGITS: i32 = 6;
@@ -44,6 +44,7 @@ fn number(value: f64, unit: &str) -> String {
         "ns" if value >= 0.0 => nanos(value).to_string(),
         "bit/s" if value >= 0.0 => Rate(value as u64).to_string(),
         "%" => percent(value / 100.0),
+        "packets" if value >= 0.0 => counted(value as u64, "packet"),
         _ => in_unit(value, unit),
     }
 }
@@ -84,9 +85,9 @@ mod tests {
     #[test]
     fn intervals_are_rounded_outwards() {
         let found = estimate(5e6, 4_999_998.3, 5_000_001.2);
-        assert_eq!(interval(&found, "ns"), "4.99999 ms to 5.00001 ms");
-        assert_eq!(interval(&estimate(1e7, 9_999_999.9, 1e7), "bit/s"), "9.99999 Mbit/s to 10 Mbit/s");
-        assert_eq!(interval(&estimate(2.0, 1.0, 12.0), "packets"), "1 packets to 12 packets");
+        assert_eq!(interval(&found, "ns"), "4999.99 us to 5000.01 us");
+        assert_eq!(interval(&estimate(1e7, 9_999_999.9, 1e7), "bit/s"), "9999.99 kbit/s to 10 Mbit/s");
+        assert_eq!(interval(&estimate(2.0, 1.0, 12.0), "packets"), "1 packet to 12 packets");
         assert_eq!(percent(0.019_324_512_3), "1.93245 %");
         assert_eq!(
             (percent(0.0), percent(1.0), percent(1e-9)),

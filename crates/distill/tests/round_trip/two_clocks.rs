@@ -34,7 +34,7 @@ fn offset_and_drift_are_estimated() {
     assert!(rate.contains(1e7), "{rate:?}");
     let text = scenario(&found, "sent", "received");
     assert!(text.contains("two clocks don't show how long"), "{text}");
-    assert!(text.contains("delay = \"0 ns\""), "{text}");
+    assert!(text.contains("delay = \"0 ms\""), "{text}");
 }
 
 #[test]
