@@ -38,7 +38,7 @@ impl Link {
             && (at_once || !profile.asks_wire && !profile.asks_delay)
             && blocks.queue.plain();
         let disorder = if profile.asks_delay { has::DISORDER } else { 0 };
-        let known = has::WIRE | has::AHEAD | has::TRAIN | disorder;
+        let known = has::HISTOGRAM | has::WIRE | has::AHEAD | has::TRAIN | disorder;
         let others = self.line.features & !known;
         if decidable && others == 0 {
             self.line.features |= has::DECIDABLE;
@@ -54,9 +54,8 @@ impl Link {
                     (profile.loss, profile.asks_wire) = (wire, false);
                 }
             }
-            // Others ask their judges, or need the offset of the IP header.
-            if asks_none && !profile.asks_wire && profile.loss != Loss::Judges && !profile.framing.counts_ip()
-            {
+            // Others need the offset of the IP header.
+            if asks_none && !profile.asks_wire && !profile.framing.counts_ip() {
                 self.line.features |= has::PLAIN;
             }
         }
@@ -92,7 +91,7 @@ impl Link {
     #[inline]
     pub(crate) fn follow_fate(&mut self, at: &mut Surroundings<'_>, handle: Handle, fate: Fate) -> Arrival {
         let arrival = match fate {
-            Fate::Through(_) => return Arrival::Through,
+            Fate::Through => return Arrival::Through,
             Fate::Dropped(reason) => {
                 self.drop(at.pool, handle, reason);
                 return Arrival::Kept;
@@ -196,8 +195,7 @@ impl Link {
             self.set_off(pool, handle, now);
             return Fate::Joined(self.line.next() < next);
         }
-        self.waiting = Waiting::default();
-        self.join_waiting(pool.meta_mut(handle), bytes)
+        self.join_waiting(pool.meta_mut(handle), Waiting::default(), bytes, self.profile.delay)
     }
 
     /// After a refusal by the queue at `now`: whether packets were counted that no longer wait.

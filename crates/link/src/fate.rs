@@ -6,8 +6,8 @@ use longwire_units::Nanos;
 /// Fate of a packet that arrives at a plain link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It leaves immediately, with nothing in front of it, for this output port.
-    Through(u16),
+    /// It leaves immediately, with nothing in front of it.
+    Through,
     /// It must join the delay line, with this departure; and whether it waits behind another until it is
     /// sent.
     Joins(Nanos, bool),

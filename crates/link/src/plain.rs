@@ -21,6 +21,22 @@ use longwire_block::{Dice, DropReason, Offer, Verdict};
 use longwire_packet::{BATCH, Handle, Meta, Pool};
 use longwire_units::Nanos;
 
+/// Verdict of the judges on an arriving packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum JudgesVerdict {
+    Passes,
+    Lost(DropReason),
+    Affected,
+}
+
+impl JudgesVerdict {
+    /// Fate of a packet that does not simply pass.
+    #[inline(always)]
+    fn fate(self) -> Fate {
+        if let Self::Lost(reason) = self { Fate::Dropped(reason) } else { Fate::Affected }
+    }
+}
+
 /// Links with another deadline, mostly because their lines were empty, with that deadline: a batch at a time.
 #[derive(Debug)]
 pub struct Firsts {
@@ -92,40 +108,64 @@ impl Links {
         firsts: &mut Firsts,
         mut pass: impl FnMut(Departed) -> bool,
     ) -> (usize, Stop) {
+        let mut affected = None;
         let (links, dice) = (self.links.as_mut_slice(), self.dice.as_mut_slice());
-        let mut rest = packets.iter();
-        while let Some(&handle) = rest.next() {
+        let mut rest = packets;
+        let entered = |rest: &[Handle]| packets.len() - rest.len();
+        while let Some((&handle, behind)) = rest.split_first() {
+            let &Meta { path, out_port, .. } = pool.meta(handle);
             // Paths of other workers, empty paths and longer ones give numbers beyond the links here.
-            let number = pool.meta(handle).path ^ here;
+            let number = path ^ here;
             let at = number as usize;
-            let entered = packets.len() - rest.len();
-            let Some(link) = links.get_mut(at) else { return (entered - 1, Stop::Elsewhere) };
-            let (leave, out_port) = match link.arrive_plain(|| dice.get_mut(at), pool, handle) {
-                Fate::Through(out_port) => (link.latest, out_port),
+            let Some(link) = links.get_mut(at) else { return (entered(rest), Stop::Elsewhere) };
+            rest = behind;
+            let mut full =
+                |link: &Link| pass(Departed { handle, leave: link.latest, link: number, out_port });
+            // The common case, with or without blocks that were asked.
+            let fate = match link.arrive_plain(|| dice.get_mut(at), pool, handle, &mut affected) {
+                Fate::Through if full(link) => return (entered(rest), Stop::Full),
+                Fate::Through => continue,
                 Fate::Joins(leave, waits) => {
                     if link.line.join_plain(pool, handle, leave, waits) {
                         firsts.push(number, leave);
                     }
                     continue;
                 }
-                Fate::Dropped(reason) => {
-                    link.drop(pool, handle, reason);
-                    continue;
-                }
-                // A fate that is passed on would be stored for each packet.
-                _ => match link.enter_otherwise(
-                    dice.get_mut(at),
-                    (pool, self.spread),
-                    handle,
-                    (number, firsts),
-                ) {
-                    Entered::Kept => continue,
-                    Entered::Through(leave, out_port) => (leave, out_port),
-                    Entered::Left(out) => return (entered, Stop::Left(out)),
-                },
+                Fate::Asked(coming) => link.ask(dice.get_mut(at), pool, handle, coming, &mut affected),
+                // Made anew, because below its address is passed on: the other fates are then not stored.
+                Fate::Dropped(reason) => Fate::Dropped(reason),
+                Fate::Joined(first) => Fate::Joined(first),
+                Fate::Affected => Fate::Affected,
+                Fate::Judged => Fate::Judged,
+                Fate::NotPlain => Fate::NotPlain,
             };
-            if pass(Departed { handle, leave, link: number, out_port }) {
-                return (entered, Stop::Full);
+            match fate {
+                Fate::Through if full(link) => return (entered(rest), Stop::Full),
+                Fate::Through => {}
+                Fate::Joins(leave, waits) => {
+                    if link.line.join_plain(pool, handle, leave, waits) {
+                        firsts.push(number, leave);
+                    }
+                }
+                Fate::Joined(true) => firsts.push(number, link.line.next()),
+                Fate::Joined(false) => {}
+                Fate::Dropped(reason) => link.drop(pool, handle, reason),
+                fate => {
+                    let mut out = Fifo::EMPTY;
+                    let at_link = &mut Surroundings { pool, spread: self.spread, out: &mut out };
+                    let arrival = match &mut affected {
+                        None => link.go_on(dice.get_mut(at), at_link, handle),
+                        some => link.arrive_judged(dice.get_mut(at), at_link, handle, fate, some),
+                    };
+                    match arrival {
+                        Arrival::Through => out.push(pool, handle),
+                        Arrival::DeadlineChanged => firsts.push(number, link.deadline()),
+                        Arrival::Kept => {}
+                    }
+                    if !out.is_empty() {
+                        return (entered(rest), Stop::Left(out));
+                    }
+                }
             }
         }
         (packets.len(), Stop::Done)
@@ -145,16 +185,6 @@ impl Links {
     }
 }
 
-/// What became of a packet in [`Link::enter_otherwise`].
-enum Entered {
-    /// The link has it, or had it.
-    Kept,
-    /// It leaves at this moment, its arrival, for this output port.
-    Through(Nanos, u16),
-    /// These leave at the moment of its arrival.
-    Left(Fifo),
-}
-
 impl Link {
     /// Accepts a packet that arrives at `Meta::arrival`. `dice` are looked up only if they are needed.
     #[inline(always)]
@@ -163,93 +193,49 @@ impl Link {
         dice: impl FnOnce() -> Draws<'d>,
         pool: &mut Pool,
         handle: Handle,
+        affected: &mut Option<VerdictWithEffects>,
     ) -> Fate {
-        let meta = pool.meta_mut(handle);
-        let Some(Coming { now, frame }) = self.asks(meta) else { return Fate::NotPlain };
-        if self.line.features & has::PLAIN == 0 {
+        let (features, meta) = (self.line.features, pool.meta_mut(handle));
+        if features & has::DECIDED == 0 || meta.is_train() || meta.flags & Meta::BANDED != 0 {
+            return Fate::NotPlain;
+        }
+        let (now, frame) = (self.effective_arrival(Nanos(meta.arrival)), meta.wire_len);
+        if features & has::PLAIN == 0 {
             return Fate::Asked(Coming { now, frame });
         }
         if self.passes_through() {
             self.note_arrival(meta, now, frame);
-            if self.profile.loss.strikes(dice) {
-                return Fate::Dropped(DropReason::Loss);
-            }
-            return self.pass_through(meta, now);
+            let meta = match self.profile.loss.strikes(dice) {
+                Some(false) => meta,
+                Some(true) => return Fate::Dropped(DropReason::Loss),
+                None => match self.judge(pool, handle, Coming { now, frame }, affected) {
+                    JudgesVerdict::Passes => pool.meta_mut(handle),
+                    judged => return judged.fate(),
+                },
+            };
+            self.pass_through(meta, now);
+            return Fate::Through;
         }
-        // There are few registers: what the link and its profile know is read where it is needed.
-        self.end_busy_period(now);
-        let bytes = self.profile.counted_on_wire(frame);
-        if !self.profile.queue.has_room(self.waiting, bytes, || self.profile.law.rate()) {
+        let bytes = self.profile.framing.counted_on_wire(frame);
+        let (waiting, start, rest) = match self.is_sending(now) {
+            true => (self.waiting, self.finish, self.rest),
+            false => (Waiting::default(), now, 0),
+        };
+        // Each field of the profile is read where it is needed: there are few registers.
+        if !self.profile.queue.has_room(waiting, bytes, || self.profile.law.rate()) {
             return Fate::Asked(Coming { now, frame });
         }
         self.note_arrival(meta, now, frame);
-        if self.profile.loss.strikes(dice) {
-            return Fate::Dropped(DropReason::Loss);
-        }
-        (self.finish, self.rest) = self.profile.law.send(self.finish, self.rest, bytes);
-        self.join_waiting(meta, bytes)
-    }
-
-    /// Accepts a packet with which [`Link::arrive_plain`] has done nothing. A new deadline of the link, which is
-    /// number `number`, goes to `firsts`.
-    #[inline(never)]
-    fn enter_otherwise(
-        &mut self,
-        mut dice: Draws<'_>,
-        (pool, spread): (&mut Pool, Nanos),
-        handle: Handle,
-        (number, firsts): (u32, &mut Firsts),
-    ) -> Entered {
-        let mut affected = None;
-        let fate = match self.asks(pool.meta(handle)) {
-            Some(coming) => self.ask(dice.as_deref_mut(), pool, handle, coming, &mut affected),
-            None => Fate::NotPlain,
+        let meta = match self.profile.loss.strikes(dice) {
+            Some(false) => meta,
+            Some(true) => return Fate::Dropped(DropReason::Loss),
+            None => match self.judge(pool, handle, Coming { now, frame }, affected) {
+                JudgesVerdict::Passes => pool.meta_mut(handle),
+                judged => return judged.fate(),
+            },
         };
-        match fate {
-            Fate::Through(out_port) => return Entered::Through(self.latest, out_port),
-            Fate::Joins(leave, waits) => {
-                if self.line.join_plain(pool, handle, leave, waits) {
-                    firsts.push(number, leave);
-                }
-            }
-            Fate::Joined(true) => firsts.push(number, self.line.next()),
-            Fate::Joined(false) => {}
-            Fate::Dropped(reason) => self.drop(pool, handle, reason),
-            fate => {
-                let mut out = Fifo::EMPTY;
-                let at_link = &mut Surroundings { pool, spread, out: &mut out };
-                let arrival = match &mut affected {
-                    None => self.go_on(dice, at_link, handle),
-                    some => self.arrive_judged(dice, at_link, handle, fate, some),
-                };
-                match arrival {
-                    Arrival::Through => out.push(pool, handle),
-                    Arrival::DeadlineChanged => firsts.push(number, self.deadline()),
-                    Arrival::Kept => {}
-                }
-                if !out.is_empty() {
-                    return Entered::Left(out);
-                }
-            }
-        }
-        Entered::Kept
-    }
-
-    /// The arrival of a packet that is decided on then.
-    #[inline(always)]
-    fn asks(&self, meta: &Meta) -> Option<Coming> {
-        if self.line.features & has::DECIDED == 0 || meta.is_train() || meta.flags & Meta::BANDED != 0 {
-            return None;
-        }
-        Some(Coming { now: self.effective_arrival(Nanos(meta.arrival)), frame: meta.wire_len })
-    }
-
-    /// If nothing is being sent any more at `now`: nothing waits, and the next packet is sent from now on.
-    #[inline(always)]
-    fn end_busy_period(&mut self, now: Nanos) {
-        if !self.is_sending(now) {
-            (self.waiting, self.finish, self.rest) = (Waiting::default(), now, 0);
-        }
+        (self.finish, self.rest) = self.profile.law.send(start, rest, bytes);
+        self.join_waiting(meta, waiting, bytes, self.profile.delay)
     }
 
     /// Asks judges, queue and transmitter, as required, about a packet to which nothing has happened yet.
@@ -264,32 +250,35 @@ impl Link {
         affected: &mut Option<VerdictWithEffects>,
     ) -> Fate {
         self.note_arrival(pool.meta_mut(handle), now, frame);
-        if self.profile.loss == Loss::Judges {
-            if let Some(fate) = self.judge(pool, handle, Coming { now, frame }, affected) {
-                return fate;
-            }
-        } else if self.profile.loss.strikes(|| dice) {
-            return Fate::Dropped(DropReason::Loss);
+        match self.profile.loss.strikes(|| dice) {
+            Some(false) => {}
+            Some(true) => return Fate::Dropped(DropReason::Loss),
+            None => match self.judge(pool, handle, Coming { now, frame }, affected) {
+                JudgesVerdict::Passes => {}
+                judged => return judged.fate(),
+            },
         }
         self.join_decided(pool, handle, Coming { now, frame }, affected)
     }
 
-    /// Asks the judges before the queue. Returns the fate of a packet that does not simply pass; further
-    /// effects go to `affected`.
+    /// Asks the judges before the queue. Further effects go to `affected`. Out of line, for links without
+    /// judges.
+    #[cold]
+    #[inline(never)]
     fn judge(
         &mut self,
         pool: &Pool,
         handle: Handle,
         Coming { now, frame }: Coming,
         affected: &mut Option<VerdictWithEffects>,
-    ) -> Option<Fate> {
+    ) -> JudgesVerdict {
         let mut offer = Offer::pooled(now, frame, pool, handle);
         let verdict = self.blocks().chain.judge_one(&mut offer);
         if let Some(&effects) = offer.done() {
             *affected = Some((verdict, effects));
-            return Some(Fate::Affected);
+            return JudgesVerdict::Affected;
         }
-        if let Verdict::Drop(reason) = verdict { Some(Fate::Dropped(reason)) } else { None }
+        if let Verdict::Drop(reason) = verdict { JudgesVerdict::Lost(reason) } else { JudgesVerdict::Passes }
     }
 
     /// Handles a packet with a band, which matters if the queue is replaced later.
@@ -357,12 +346,11 @@ impl Link {
 
     /// Lets such a packet pass.
     #[inline(always)]
-    fn pass_through(&mut self, meta: &mut Meta, now: Nanos) -> Fate {
+    fn pass_through(&mut self, meta: &mut Meta, now: Nanos) {
         self.finish = now;
         meta.set_leave(now.0);
         self.out_packets += 1;
         self.out_bytes += u64::from(meta.wire_len);
-        Fate::Through(meta.out_port)
     }
 
     /// Takes a packet that has been counted, and that passed the judges, through a decided link, into its
@@ -382,7 +370,8 @@ impl Link {
                     return Fate::Judged;
                 }
             }
-            return self.pass_through(pool.meta_mut(handle), now);
+            self.pass_through(pool.meta_mut(handle), now);
+            return Fate::Through;
         }
         let bytes = self.counted(pool, handle, frame);
         if self.profile.asks_queue {
@@ -402,20 +391,23 @@ impl Link {
         }
         let waits = self.is_sending(now);
         self.transmit(if waits { self.finish } else { now }, bytes, !waits);
-        if !waits {
-            self.waiting = Waiting::default();
-        }
-        self.join_waiting(pool.meta_mut(handle), bytes)
+        let waiting = if waits { self.waiting } else { Waiting::default() };
+        self.join_waiting(pool.meta_mut(handle), waiting, bytes, self.profile.delay)
     }
 
-    /// Makes a packet of this size, sent at [`Link::finish`], wait behind others, if there are any; it must
+    /// Makes a packet of this size, sent at [`Link::finish`], wait behind `waiting`, if necessary; it must
     /// then join the delay line.
     #[inline(always)]
-    pub(crate) fn join_waiting(&mut self, meta: &mut Meta, bytes: u64) -> Fate {
-        let waits = self.waiting.packets > 0;
-        self.waiting.packets += 1;
-        self.waiting.bytes += bytes;
-        let leave = self.finish + self.profile.delay;
+    pub(crate) fn join_waiting(
+        &mut self,
+        meta: &mut Meta,
+        waiting: Waiting,
+        bytes: u64,
+        delay: Nanos,
+    ) -> Fate {
+        let waits = waiting.packets > 0;
+        self.waiting = Waiting { packets: waiting.packets + 1, bytes: waiting.bytes + bytes };
+        let leave = self.finish + delay;
         meta.set_leave(leave.0);
         Fate::Joins(leave, waits)
     }
@@ -430,29 +422,19 @@ impl Link {
     ) -> Nanos {
         // An empty line's next departure is never.
         let until = until.min(Nanos(Nanos::NEVER.0 - 1));
-        if self.is_decided() && !self.line.is_irregular() {
-            if self.line.next() <= until {
-                let first = self.line.first_known();
-                self.take_regular(pool, first, |meta| out(first, meta));
-            }
-            return self.line.next();
-        }
-        let (taken, next) = self.release_served(pool, until);
-        if let Some(handle) = taken {
-            out(handle, pool.meta(handle));
-        }
-        next
-    }
-
-    /// Takes the first packet that leaves by `until` off a link that serves packets, or whose packets overtake.
-    /// Also returns its next deadline.
-    #[inline(never)]
-    fn release_served(&mut self, pool: &mut Pool, until: Nanos) -> (Option<Handle>, Nanos) {
         if !self.is_decided() {
             self.precede(pool, until);
         }
-        let taken = if self.line.next() <= until { self.take_first(pool) } else { None };
-        (taken, if self.is_decided() { self.line.next() } else { self.deadline() })
+        if self.line.next() <= until {
+            let taken = match self.line.is_irregular() {
+                false => Some(self.take_regular(pool)),
+                true => self.take_irregular(pool).map(|handle| (handle, pool.meta(handle))),
+            };
+            if let Some((handle, meta)) = taken {
+                out(handle, meta);
+            }
+        }
+        if self.is_decided() { self.line.next() } else { self.deadline() }
     }
 
     /// Puts in flight what may be the first to leave by `until`.

@@ -33,9 +33,6 @@ pub(crate) struct Profile {
     pub asks_delay: bool,
     /// The framing of the transmitter, which determines what a packet counts.
     pub framing: Framing,
-    /// What it comes to if it counts whole frames: the fewest bytes of a frame, and those that it adds.
-    pub shortest: u32,
-    pub added: u32,
 }
 
 /// Loss of a decided link before the queue.
@@ -51,20 +48,10 @@ pub(crate) enum Loss {
 
 impl Default for Profile {
     fn default() -> Self {
-        Self {
-            law: Law::default(),
-            queue: TailDrop::default(),
-            asks_transmitter: false,
-            asks_queue: false,
-            delay: Nanos::ZERO,
-            loss: Loss::None,
-            asks_wire: false,
-            asks_delay: false,
-            framing: Framing::ETHERNET,
-            shortest: 0,
-            added: 0,
-        }
-        .with_framing(Framing::ETHERNET)
+        let (law, queue, delay) = (Law::default(), TailDrop::default(), Nanos::ZERO);
+        let (loss, framing) = (Loss::None, Framing::ETHERNET);
+        let (asks_transmitter, asks_queue, asks_wire, asks_delay) = (false, false, false, false);
+        Self { law, queue, asks_transmitter, asks_queue, delay, loss, asks_wire, asks_delay, framing }
     }
 }
 
@@ -80,30 +67,7 @@ impl Profile {
         let loss = Loss::of(&blocks.chain);
         let asks_wire = !blocks.wire.is_empty();
         let asks_delay = !matches!(blocks.delay, Delay::Constant(_));
-        Self {
-            law,
-            queue,
-            asks_transmitter,
-            asks_queue,
-            delay,
-            loss,
-            asks_wire,
-            asks_delay,
-            ..Self::default()
-        }
-        .with_framing(framing)
-    }
-
-    fn with_framing(self, framing: Framing) -> Self {
-        const LONG: u32 = 1 << 16;
-        let added = framing.counted_on_wire(LONG) as u32 - LONG;
-        Self { framing, added, shortest: framing.counted_on_wire(0) as u32 - added, ..self }
-    }
-
-    /// What a frame of `frame` bytes counts, with a framing of whole frames.
-    #[inline(always)]
-    pub(crate) fn counted_on_wire(&self, frame: u32) -> u64 {
-        u64::from(frame.max(self.shortest)) + u64::from(self.added)
+        Self { law, queue, asks_transmitter, asks_queue, delay, loss, asks_wire, asks_delay, framing }
     }
 
     /// Whether it describes everything about a link on which everything is decided on arrival.
@@ -141,11 +105,14 @@ impl Loss {
         }
     }
 
-    /// Whether the next packet is lost by chance. Draws once for each, even at 0 %, so that a change of
-    /// probability does not shift later draws.
+    /// Whether the next packet is lost; none if judges must be asked. Draws once for each, even at 0 %, so
+    /// that a change of probability does not shift later draws.
     #[inline(always)]
-    pub(crate) fn strikes<'d>(self, dice: impl FnOnce() -> Draws<'d>) -> bool {
-        let Self::Chance(probability) = self else { return false };
-        dice().is_some_and(|dice| probability.happens(dice.draw()))
+    pub(crate) fn strikes<'d>(self, dice: impl FnOnce() -> Draws<'d>) -> Option<bool> {
+        match self {
+            Self::None => Some(false),
+            Self::Chance(probability) => Some(dice().is_some_and(|dice| probability.happens(dice.draw()))),
+            Self::Judges => None,
+        }
     }
 }

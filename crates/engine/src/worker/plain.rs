@@ -74,12 +74,12 @@ impl Worker {
     #[inline(never)]
     fn enter_run(&mut self, here: u32, packets: &[Handle]) -> (usize, Stop) {
         let Self { emulation: Emulation { links, firsts, .. }, pool, ports, .. } = self;
-        let mut outlet = ports.open();
+        let mut exit = Exit::Open;
         let entered =
             links.enter(pool, here, packets, firsts, |Departed { handle, leave, link, out_port }| {
-                ports.push_out(&mut outlet, out_port, (handle, 1, leave, link))
+                exit = ports.push_out(out_port, (handle, 1, leave, link));
+                exit != Exit::Open
             });
-        let exit = ports.close(outlet);
         self.see_to(exit);
         self.emulation.arm_firsts();
         self.emulation.arm_dirty();
@@ -91,7 +91,7 @@ impl Worker {
     fn see_to(&mut self, exit: Exit) {
         match exit {
             Exit::Open => {}
-            Exit::Full(slot) => self.flush_port(slot),
+            Exit::Full(slot) => self.flush_port(slot as usize),
             Exit::Elsewhere(handle) => self.leave(handle),
         }
     }
@@ -109,16 +109,23 @@ impl Worker {
 
     /// Releases one packet from each of the `due` links, while the packets behind them are prefetched. Links
     /// that may have more are moved to the front, and their number is returned; the others are rescheduled.
+    #[inline(never)]
     fn release_one_each(&mut self, due: &mut [u32], now: Nanos) -> usize {
-        let (mut next, mut served) = ([Nanos::ZERO; DUE], 0);
-        while served < due.len() {
-            let (count, exit) = self.release_run(&due[served..], &mut next[served..], now);
-            self.see_to(exit);
-            served += count;
-        }
         let mut left = 0;
-        for (at, &next) in next[..due.len()].iter().enumerate() {
+        for at in 0..due.len() {
             let link = due[at];
+            let Self { emulation: Emulation { links, .. }, pool, ports, .. } = self;
+            let mut exit = Exit::Open;
+            let next = links.release_first(pool, link, now, |handle, meta| {
+                let &Meta { out_port, segments, .. } = meta;
+                let leave = meta.leave();
+                let is_plain = meta.flags & Meta::DIVERTED == 0 && Paths::is_one_link(meta.path);
+                exit = match is_plain {
+                    true => ports.push_out(out_port, (handle, segments, Nanos(leave), link)),
+                    false => Exit::Elsewhere(handle),
+                };
+            });
+            self.see_to(exit);
             if next <= now {
                 due[left] = link;
                 left += 1;
@@ -127,30 +134,6 @@ impl Worker {
             }
         }
         left
-    }
-
-    /// Releases one packet from each of the `due` links, until there is something else to do. Returns how many
-    /// links were served; their deadlines are then in `next`.
-    #[inline(never)]
-    fn release_run(&mut self, due: &[u32], next: &mut [Nanos], now: Nanos) -> (usize, Exit) {
-        let Self { emulation: Emulation { links, .. }, pool, ports, .. } = self;
-        let (mut outlet, mut served) = (ports.open(), 0);
-        for (&link, next) in due.iter().zip(next) {
-            let mut stops = false;
-            *next = links.release_first(pool, link, now, |handle, meta| {
-                let (segments, leave) = (meta.segments, Nanos(meta.leave()));
-                if meta.flags & Meta::DIVERTED == 0 && Paths::is_one_link(meta.path) {
-                    stops = ports.push_out(&mut outlet, meta.out_port, (handle, segments, leave, link));
-                } else {
-                    (outlet.exit, stops) = (Exit::Elsewhere(handle), true);
-                }
-            });
-            served += 1;
-            if stops {
-                break;
-            }
-        }
-        (served, ports.close(outlet))
     }
 }
 
