@@ -146,7 +146,7 @@ mod tests {
         assert_ne!(Fingerprint::of(&original, 60), of(&original));
     }
 
-    /// The same bytes are a checksum in one protocol only.
+    /// What is a checksum in UDP and TCP is data in other protocols.
     #[test]
     fn checksums_are_where_the_protocol_has_them() {
         for (protocol, at) in [(TCP, 50), (UDP, 40), (ICMP, 36)] {

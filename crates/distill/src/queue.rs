@@ -156,8 +156,8 @@ mod tests {
 
     const TRANSMITTER: Transmitter = Transmitter { ns_per_bit: 100.0, error: 0.0, resolution_ns: 1.0 };
 
-    /// Packets through a queue with a limit, of which each `lost`-th is lost before it. Their lengths in bytes
-    /// alternate.
+    /// Packets through a queue with a limit, of which each `lost`-th is lost before it. Their lengths in
+    /// bytes alternate.
     fn packets(limit: f64, unit: QueueUnit, sizes: [f64; 2], lost: usize) -> Vec<Packet> {
         let mut packets: Vec<Packet> = Vec::new();
         let mut backlog = Backlog::default();

@@ -3,16 +3,15 @@
 //!
 //! The calling thread allocates what workers need for it and frees what they no longer need.
 
-use crate::events::SourceSetup;
 use crate::inner_port::InnerPort;
 use crate::map::Map;
 use crate::ports::{GONE_PORT, PortSlot};
 use crate::remote::{Command, Remote, RemoteError, looked_for};
 use crate::retired::RetiredNode;
-use crate::rewiring_step::{AtNode, RewiringStep};
+use crate::rewiring_step::{AtNode, PartSource, RewiringStep};
 use crate::setup::PortSetup;
 use crate::turns::NodesInTurn;
-use longwire_block::{JoiningSource, Node, PortError};
+use longwire_block::{Node, PortError};
 use longwire_link::Joining;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -58,14 +57,6 @@ pub struct Part {
     pub sources_leaving: Vec<u32>,
     /// Traffic sources that join, by index: those behind all others last, in order.
     pub sources: Vec<(u32, PartSource)>,
-}
-
-/// A traffic source that joins.
-pub struct PartSource {
-    /// Its port and name.
-    pub setup: SourceSetup,
-    /// What is added to the port; none if others send in its place.
-    pub flow: Option<JoiningSource>,
 }
 
 /// Which of a worker's nodes decide in turn.

@@ -1,18 +1,26 @@
 //! A worker's step of a rewiring.
 
+use crate::events::SourceSetup;
 use crate::map::Map;
 use crate::ports::{PortSlot, Ports};
 use crate::retired::RetiredNode;
-use crate::rewiring::PartSource;
 use crate::turns::NodesInTurn;
 use crate::wheel::Wheel;
-use longwire_block::Node;
+use longwire_block::{JoiningSource, Node};
 use longwire_link::Joining;
 use longwire_units::Nanos;
 use std::sync::Arc;
 
 /// An action on a node between two batches, with the current time.
 pub type AtNode = Box<dyn FnOnce(&mut dyn Node, Nanos) + Send>;
+
+/// A traffic source that joins.
+pub struct PartSource {
+    /// Its port and name.
+    pub setup: SourceSetup,
+    /// What is added to the port; none if others send in its place.
+    pub flow: Option<JoiningSource>,
+}
 
 /// A step of a rewiring at one worker; afterwards it holds what is to be freed.
 pub(crate) struct RewiringStep {

@@ -8,8 +8,8 @@ use longwire_block::JoiningSource;
 use longwire_port::driver::source::JoiningFlow;
 use longwire_scenario::Plan;
 
-/// What the ports of new sources add, with the places of these in the plan. `watch` finds the port at a place;
-/// of ports with an interface there is none, and programs behind it send instead.
+/// What the ports of new sources add, with the places of these in the plan. `watch` finds the port at a
+/// place; of ports with an interface there is none, and programs behind it send instead.
 ///
 /// # Errors
 /// If a source is invalid, or the frames of its port come from a capture.

@@ -364,7 +364,8 @@ fn a_source_keeps_its_number_and_no_other_gets_it() {
 fn a_silent_port_stays_silent() {
     let names = |plan: &Plan| -> Vec<_> { plan.sources.iter().map(|source| source.name.clone()).collect() };
     let event = "[[at]]\ntime = \"1 s\"\nsource = \"t\"\nrate = \"2 Mbit/s\"\n\
-        [[at]]\ntime = \"2 s\"\n[at.add.source]\nname = \"u\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\n";
+        [[at]]\ntime = \"2 s\"\n[at.add.source]\nname = \"u\"\nfrom = \"a\"\nto = \"b\"\n\
+        rate = \"1 Mbit/s\"\n";
     let text = with_sources(&[("s", "a"), ("t", "b")]) + event;
     let mut silent = plan(&text);
     assert_eq!(*silent.events[0].sources, [1]);

@@ -48,8 +48,8 @@ impl PlanChange {
         }
     }
 
-    /// Gives new sources, by their places in the new plan, what their ports add. Those that are not given send
-    /// nothing.
+    /// Gives new sources, by their places in the new plan, what their ports add. Those that are not given
+    /// send nothing.
     pub fn give_sources(&mut self, sources: Vec<(u32, JoiningSource)>) {
         for (place, flow) in sources {
             let at = self.layout.sources[place as usize];

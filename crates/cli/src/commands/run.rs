@@ -88,8 +88,8 @@ pub struct Args {
     records: RecordArgs,
 
     /// Serve the dashboard and the API at http://127.0.0.1:8399/, another port if that is taken, or ADDRESS:
-    /// a port, or an address of this machine and a port. Every user of this machine can reach it. On a desktop
-    /// the browser shows it, unless the run is root's, --quiet or --json.
+    /// a port, or an address of this machine and a port. Every user of this machine can reach it. On a
+    /// desktop the browser shows it, unless the run is root's, --quiet or --json.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, conflicts_with = "virtual")]
     web: Option<Option<WebAddress>>,
 

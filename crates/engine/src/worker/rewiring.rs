@@ -3,8 +3,7 @@
 use super::pump::Arrivals;
 use super::{Order, Worker};
 use crate::events::SourceSetup;
-use crate::rewiring::PartSource;
-use crate::rewiring_step::RewiringStep;
+use crate::rewiring_step::{PartSource, RewiringStep};
 use longwire_units::Nanos;
 use std::mem::swap;
 

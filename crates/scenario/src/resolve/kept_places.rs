@@ -1,5 +1,5 @@
-//! Numbers in a plan that runs, which the plan that follows keeps: places of ports, by their names, numbers of
-//! links for programs, and those of traffic sources.
+//! Numbers in a plan that runs, which the plan that follows keeps: places of ports, by their names, numbers
+//! of links for programs, and those of traffic sources.
 
 use crate::plan::{Plan, PortSide};
 use std::collections::HashMap;

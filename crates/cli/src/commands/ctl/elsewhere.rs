@@ -1,4 +1,5 @@
-//! Which instance `longwire ctl`, `longwire top` and `longwire forwarder` mean: one of this machine, or one that is served elsewhere.
+//! Which instance `longwire ctl`, `longwire top` and `longwire forwarder` mean: one of this machine, or one
+//! that is served elsewhere.
 
 use crate::Json;
 use anyhow::ensure;

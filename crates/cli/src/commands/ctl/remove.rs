@@ -18,8 +18,8 @@ Examples:
   longwire ctl remove up down --drain
   longwire ctl remove c")]
 pub struct Args {
-    /// Names of links, hosts, ports, bridges, routers and sources; a duplex link by its own name. The links and
-    /// sources of hosts, ports and bridges go with them, and a router's links and programs.
+    /// Names of links, hosts, ports, bridges, routers and sources; a duplex link by its own name. The links
+    /// and sources of hosts, ports and bridges go with them, and a router's links and programs.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
