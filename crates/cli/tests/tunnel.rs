@@ -264,11 +264,12 @@ fn somebody_on_the_way_changes_nothing() {
             && more(port, "forged") >= count
             && more(port, "malformed") >= 4 * count
     });
-    let sent = west.port(|_| true)["out_frames"].as_u64().unwrap();
-    assert!(port["in_frames"].as_u64().unwrap() <= sent, "of {sent} frames: {port:#}");
     assert_eq!(port["underlay"]["sessions"], before["underlay"]["sessions"]);
     assert_eq!(west.ping("west", "10.0.0.1", 5).0, 5, "the tunnel goes on");
-    drop((east, west));
+    // The numbers of a running instance may be older at one end than at the other; those of its end are not.
+    let [came, sent] = [(east, "in_frames"), (west, "out_frames")]
+        .map(|(instance, name)| row(&instance.end(), "port far")[name].as_u64().unwrap());
+    assert!(came <= sent, "{came} of {sent} frames");
 }
 
 #[test]
