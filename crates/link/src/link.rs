@@ -105,8 +105,9 @@ impl Link {
         }
         match fate {
             Fate::NotPlain => self.go_on(dice, at, handle),
-            Fate::Waits => self.wait_served(dice, at, handle),
-            Fate::Affected | Fate::Judged => self.arrive_judged(dice, at, handle, fate, &mut affected),
+            Fate::Affected | Fate::Judged | Fate::Waits => {
+                self.finish_arrival(dice, at, handle, fate, &mut affected)
+            }
             fate => self.follow_fate(at, handle, fate),
         }
     }
@@ -126,10 +127,11 @@ impl Link {
         if self.is_decided() && !meta.is_train() {
             let mut affected = None;
             let fate = self.ask_banded(dice.as_deref_mut(), at.pool, handle, &mut affected);
-            return match affected {
-                None if fate == Fate::Waits => self.wait_served(dice, at, handle),
-                None => self.follow_fate(at, handle, fate),
-                mut some => self.arrive_judged(dice, at, handle, fate, &mut some),
+            return match fate {
+                Fate::Affected | Fate::Judged | Fate::Waits => {
+                    self.finish_arrival(dice, at, handle, fate, &mut affected)
+                }
+                fate => self.follow_fate(at, handle, fate),
             };
         }
         self.pick_up_dice(dice.as_deref_mut());

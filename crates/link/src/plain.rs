@@ -127,12 +127,8 @@ impl Links {
                 Fate::Asked(coming) => link.ask(pool, handle, coming, dice.get_mut(at), &mut affected),
                 // Made anew, because below its address is passed on: the other fates are then not stored.
                 Fate::Dropped(reason) => Fate::Dropped(reason),
-                Fate::Joined(first) => Fate::Joined(first),
                 Fate::Affected => Fate::Affected,
-                Fate::Judged => Fate::Judged,
-                Fate::Waits => Fate::Waits,
-                Fate::Admitted => Fate::Admitted,
-                Fate::NotPlain => Fate::NotPlain,
+                _ => Fate::NotPlain,
             };
             match fate {
                 Fate::Through if full(link) => return (entered(rest), Stop::Full),
@@ -148,10 +144,9 @@ impl Links {
                 fate => {
                     let mut out = Fifo::EMPTY;
                     let at_link = &mut Surroundings { pool, spread: self.spread, out: &mut out };
-                    let arrival = match &mut affected {
-                        None if fate == Fate::Waits => link.wait_served(dice.get_mut(at), at_link, handle),
-                        None => link.go_on(dice.get_mut(at), at_link, handle),
-                        some => link.arrive_judged(dice.get_mut(at), at_link, handle, fate, some),
+                    let arrival = match fate {
+                        Fate::NotPlain => link.go_on(dice.get_mut(at), at_link, handle),
+                        fate => link.finish_arrival(dice.get_mut(at), at_link, handle, fate, &mut affected),
                     };
                     match arrival {
                         Arrival::Through => out.push(pool, handle),
@@ -382,7 +377,7 @@ impl Link {
             return Fate::Through;
         }
         let fate = self.decider()(self, pool, handle, Coming { now, frame });
-        if fate != Fate::Admitted {
+        if !matches!(fate, Fate::Admitted) {
             return fate;
         }
         let bytes = self.counted(pool, handle, frame);

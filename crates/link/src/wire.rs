@@ -20,9 +20,10 @@ struct Piece {
 }
 
 impl Link {
-    /// Continues with a packet after effects of judges before the queue or, according to `fate`, on the wire.
+    /// Continues with a packet according to `fate`: after effects of judges before the queue or on the wire,
+    /// or with one whose discipline decides when it is sent.
     #[inline(never)]
-    pub(crate) fn arrive_judged(
+    pub(crate) fn finish_arrival(
         &mut self,
         dice: Draws<'_>,
         at: &mut Surroundings<'_>,
@@ -30,6 +31,9 @@ impl Link {
         fate: Fate,
         affected: &mut Option<VerdictWithEffects>,
     ) -> Arrival {
+        if fate == Fate::Waits {
+            return self.wait_served(dice, at, handle);
+        }
         let Some(affected) = affected.take() else { return Arrival::Kept };
         if fate == Fate::Judged {
             self.pick_up_dice(dice);
