@@ -1,5 +1,5 @@
 //! Links on which everything is decided when a packet arrives. They have a queue that only decides about
-//! admission (tail drop, RED and similar ones) or foresees what it does (see `asked.rs`), a transmitter that can predict when a packet is sent, a
+//! admission (tail drop, RED and similar ones), a transmitter that can predict when a packet is sent, a
 //! constant delay, and any judges before the queue. If transmission takes no time, any delay and judges on
 //! the wire are possible, because each packet is sent when it comes.
 //!
@@ -32,11 +32,11 @@ impl Link {
         let Profile { law, queue, .. } = profile;
         let at_once = law.rate() == Rate::UNLIMITED && !profile.asks_transmitter;
         let blocks = self.blocks();
-        let wire = Loss::of(&blocks.wire.chain);
+        let wire = Loss::of(&blocks.wire);
         let decidable = blocks.transmit.foresees()
             // A packet that is sent on arrival can be judged then, and its delay drawn.
             && (at_once || !profile.asks_wire && !profile.asks_delay)
-            && blocks.queue.foresees();
+            && blocks.queue.plain();
         let disorder = if profile.asks_delay { has::DISORDER } else { 0 };
         let known = has::HISTOGRAM | has::WIRE | has::AHEAD | has::TRAIN | disorder;
         let others = self.line.features & !known;
@@ -51,8 +51,7 @@ impl Link {
                 }
                 // Nothing separates judges before the queue from those after it.
                 if profile.loss == Loss::None && wire != Loss::Judges {
-                    (profile.loss, profile.asks_wire, profile.asks_behind) =
-                        (wire, false, profile.asks_delay);
+                    (profile.loss, profile.asks_wire) = (wire, false);
                 }
             }
             // Others need the offset of the IP header.
@@ -77,9 +76,6 @@ impl Link {
             && (self.profile.asks_delay || self.leaves_in_order(now))
         {
             self.line.features |= has::DECIDED;
-            if let Some(blocks) = self.known_blocks_mut() {
-                blocks.books.due = Nanos::ZERO;
-            }
         }
     }
 
@@ -100,10 +96,7 @@ impl Link {
                 self.drop(at.pool, handle, reason);
                 return Arrival::Kept;
             }
-            Fate::Waits => return self.wait_served(None, at, handle),
-            Fate::NotPlain | Fate::Asked(_) | Fate::Admitted | Fate::Affected | Fate::Judged => {
-                return Arrival::Kept;
-            }
+            Fate::NotPlain | Fate::Asked(_) | Fate::Affected | Fate::Judged => return Arrival::Kept,
             Fate::Joins(leave, waits) if self.line.join_plain(at.pool, handle, leave, waits) => {
                 Arrival::DeadlineChanged
             }
@@ -121,9 +114,6 @@ impl Link {
     #[inline(always)]
     pub(crate) fn all_sent(&mut self) {
         self.latest = self.latest.max(self.finish);
-        if self.is_due(self.finish) {
-            self.report_sent(self.finish);
-        }
         self.waiting = Waiting::default();
         if self.line.features & has::PLAIN == 0 && self.profile.asks_queue {
             // The discipline asks.
@@ -143,9 +133,6 @@ impl Link {
             return self.all_sent();
         };
         self.latest = self.latest.max(finish);
-        if self.is_due(finish) {
-            self.report_sent(finish);
-        }
         self.waiting.packets -= 1;
         self.waiting.bytes -= self.counted(pool, handle, meta.wire_len);
         if self.line.features & has::PLAIN == 0 && self.profile.asks_transmitter {
@@ -160,7 +147,7 @@ impl Link {
         if self.waiting.packets == 0 {
             return;
         }
-        if self.finish <= now && !self.is_due(self.finish) {
+        if self.finish <= now {
             self.all_sent();
         } else if self.first_is_sent(pool, now) {
             self.pass_sent(pool, now);
@@ -177,7 +164,7 @@ impl Link {
     /// Stops counting packets sent by `now`: the first one counted, but not all.
     #[inline(never)]
     fn pass_sent(&mut self, pool: &Pool, now: Nanos) {
-        while self.waiting.packets > 0 && self.first_is_sent(pool, now) {
+        while self.first_is_sent(pool, now) {
             let waiting = self.waiting.packets;
             let first = self.line.waiting(pool, waiting);
             let next = self.line.pass(pool, waiting);
@@ -211,6 +198,14 @@ impl Link {
         self.join_waiting(pool.meta_mut(handle), Waiting::default(), bytes, self.profile.delay)
     }
 
+    /// After a refusal by the queue at `now`: whether packets were counted that no longer wait.
+    #[inline(never)]
+    pub(crate) fn has_overcounted(&mut self, pool: &Pool, now: Nanos) -> bool {
+        let before = self.waiting.packets;
+        self.recount(pool, now);
+        self.waiting.packets < before
+    }
+
     /// Turns a decided link into a served one at `now`: waiting packets return to the transmitter's list.
     #[inline(never)]
     pub(crate) fn serve(&mut self, pool: &mut Pool, now: Nanos) {
@@ -225,9 +220,8 @@ impl Link {
             waiting = self.line.part_waiting(pool, self.waiting.packets);
         }
         let sent = self.line.last_leaving(pool);
-        let (is_constant, backlog) = (!self.profile.asks_transmitter, self.waiting.bytes);
+        let is_constant = !self.profile.asks_transmitter;
         let blocks = self.blocks();
-        blocks.queue.notice_backlog(backlog);
         blocks.last = blocks.last.max(sent);
         if is_constant {
             blocks.transmit.take_over(finish, rest);
@@ -254,7 +248,7 @@ impl Link {
         }
         let last = self.finish;
         let blocks = self.blocks();
-        (blocks.sending, blocks.books.list) = (sending, blocks.queue.take_back(pool, list));
+        (blocks.sending, blocks.books.list) = (sending, list);
         blocks.transmit.go_back(now, first, last, behind);
         let rest = blocks.transmit.rest(first);
         (self.finish, self.rest) = (first, rest);
@@ -265,10 +259,6 @@ impl Link {
     pub(crate) fn decide_waiting(&mut self, pool: &mut Pool) {
         let decidable = self.line.features & (has::DECIDED | has::DECIDABLE) == has::DECIDABLE;
         if !decidable || self.blocks().sending.is_none() || !self.leaves_in_order(self.finish) {
-            return;
-        }
-        // Others may be about to act on what waits.
-        if !self.blocks().queue.plain() {
             return;
         }
         let (sending, mut list) = (self.blocks().sending, self.blocks().books.list);
@@ -341,8 +331,6 @@ mod tests {
             ("queue", "red", ""),
             ("queue", "ared", ""),
             ("queue", "sred", ""),
-            ("queue", "codel", ""),
-            ("queue", "pie", ""),
             ("loss", "independent", "probability = 0 %"),
         ] {
             assert!(decides(&[delay, block]), "{block:?}");
@@ -354,7 +342,7 @@ mod tests {
             ("rate", "trace", "file = 0 s 1 Mbit/s; 1 s 0; 2 s end, end = hold"),
             ("rate", "trace", "file = 1;2;3"),
             ("rate", "slotted", "min = 10 ms"),
-            ("queue", "fq-codel", ""),
+            ("queue", "codel", ""),
         ] {
             assert!(!decides(&[block]), "{block:?}");
         }

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod agenda;
-mod asked;
 mod background;
 mod before;
 mod blocks;

@@ -92,13 +92,7 @@ impl Judge for BitError {
             self.good = Some(good - bits);
             return Verdict::Pass;
         }
-        match self.hit(bits, good) {
-            None => Verdict::Drop(DropReason::Corrupted),
-            flips => {
-                offer.effects().flips = flips;
-                Verdict::Pass
-            }
-        }
+        self.hit(offer, bits, good)
     }
 
     fn on_wire(&self) -> bool {
@@ -107,10 +101,9 @@ impl Judge for BitError {
 }
 
 impl BitError {
-    /// Bad bits of a frame of `bits` bits whose first one comes after `good` good ones; none if it is dropped.
+    /// A frame of `bits` bits whose first bad bit comes after `good` good ones.
     #[cold]
-    #[inline(never)]
-    fn hit(&mut self, bits: u64, good: u64) -> Option<Flips> {
+    fn hit(&mut self, offer: &mut Offer<'_>, bits: u64, good: u64) -> Verdict {
         let (mut at, mut bad) = (good, 0u16);
         while at < bits {
             bad = bad.saturating_add(1);
@@ -118,10 +111,11 @@ impl BitError {
         }
         self.good = Some(at - bits);
         if !self.deliver {
-            return None;
+            return Verdict::Drop(DropReason::Corrupted);
         }
         let (count, spare_headers, seed) = (bad, self.spare_headers, self.dice.draw());
-        Some(Flips { count, spare_headers, seed })
+        offer.effects().flips = Some(Flips { count, spare_headers, seed });
+        Verdict::Pass
     }
 
     /// Good bits between two bad ones.

@@ -10,8 +10,6 @@ pub const BYTE: u64 = 8_000_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Framing {
     layer: Layer,
-    /// Whether the offset of the IP header is needed.
-    counts_ip: bool,
     overhead: u16,
 }
 
@@ -57,16 +55,16 @@ const AAL5_TRAILER: u64 = 8;
 
 impl Framing {
     /// Frames as they are on Ethernet, with their FCS.
-    pub const ETHERNET: Self = Self::of(Layer::Ethernet, 0);
+    pub const ETHERNET: Self = Self { layer: Layer::Ethernet, overhead: 0 };
 
     /// IP packets, with this many additional bytes.
     pub const fn ip(overhead: u16) -> Self {
-        Self { overhead, ..Self::of(Layer::Ip, 0) }
+        Self { layer: Layer::Ip, overhead }
     }
 
     /// This layer, with this many additional bytes.
     pub(crate) const fn of(layer: Layer, overhead: u64) -> Self {
-        Self { layer, counts_ip: matches!(layer, Layer::Ip | Layer::Atm), overhead: overhead as u16 }
+        Self { layer, overhead: overhead as u16 }
     }
 
     /// The framing with `bytes` more per packet.
@@ -98,7 +96,7 @@ impl Framing {
     /// Whether [`Framing::counted`] needs the offset of the IP header.
     #[inline]
     pub const fn counts_ip(self) -> bool {
-        self.counts_ip
+        matches!(self.layer, Layer::Ip | Layer::Atm)
     }
 }
 

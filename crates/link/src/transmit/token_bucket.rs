@@ -21,9 +21,8 @@ pub struct TokenBucket {
     /// Size of the bucket in tokens.
     burst: i64,
     state: State,
-    /// Its state at the packet being sent, while later ones are begun ahead: `is_ahead`.
+    /// Its state at the packet being sent, while later ones are begun ahead.
     behind: State,
-    is_ahead: bool,
 }
 
 /// Its tokens, and the packet being sent.
@@ -83,15 +82,7 @@ impl Block for TokenBucket {
             finish: Nanos::ZERO,
             is_paid: true,
         };
-        let mut block = Self {
-            framing: Framing::ETHERNET,
-            rate: 0,
-            peak: 0,
-            burst: 0,
-            state,
-            behind: state,
-            is_ahead: false,
-        };
+        let mut block = Self { framing: Framing::ETHERNET, rate: 0, peak: 0, burst: 0, state, behind: state };
         block.change(settings);
         block
     }
@@ -120,13 +111,12 @@ impl Sender for TokenBucket {
     fn begin(&mut self, start: Nanos, bytes: u64) {
         self.state.work = bytes * BYTE;
         self.pay(start);
-        self.is_ahead = false;
+        self.look_ahead();
     }
 
     /// If the next packet need not wait for tokens, the remainder of the peak rate's division is carried.
     #[inline]
     fn follow(&mut self, finish: Nanos, bytes: u64) {
-        self.leave_behind();
         let rest = match self.peak {
             0 | u64::MAX => 0,
             peak => self.state.work - (finish - self.state.start).0 * peak,
@@ -171,7 +161,7 @@ impl Sender for TokenBucket {
 
     #[inline]
     fn look_ahead(&mut self) {
-        self.is_ahead = false;
+        self.behind = self.state;
     }
 
     #[inline]
@@ -182,9 +172,7 @@ impl Sender for TokenBucket {
     }
 
     fn go_back(&mut self, _now: Nanos, _first: Nanos, _last: Nanos, _behind: u64) {
-        if std::mem::take(&mut self.is_ahead) {
-            self.state = self.behind;
-        }
+        self.state = self.behind;
     }
 
     fn work_left(&self) -> u64 {
@@ -199,14 +187,6 @@ impl Sender for TokenBucket {
 }
 
 impl TokenBucket {
-    /// Keeps the state before the first packet that may be begun ahead: one after a pause costs no copy.
-    #[inline]
-    fn leave_behind(&mut self) {
-        if !std::mem::replace(&mut self.is_ahead, true) {
-            self.behind = self.state;
-        }
-    }
-
     /// Takes the tokens for `work` as soon as there are enough from `earliest` on, and begins to send then.
     #[inline]
     fn pay(&mut self, earliest: Nanos) {
