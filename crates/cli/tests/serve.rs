@@ -44,7 +44,7 @@ fn a_service_runs_scenarios_and_tells_its_manager() {
     service.signal("TERM");
     assert_eq!(service.event("stopped")["scenario"], "second");
     assert_eq!(heard(), "STOPPING=1");
-    assert_eq!(service.end(), Some(0));
+    assert_eq!(service.wait(), Some(0));
     assert_eq!(std::fs::read_dir(folder.path("run")).unwrap().count(), 0, "its sockets");
 }
 

@@ -23,7 +23,7 @@ pub enum DelayFinding {
         early: Option<Early>,
     },
     /// The delay varies.
-    Varying(Distribution),
+    Varying(Box<Distribution>),
 }
 
 /// Packets whose delay is shorter than the others'.
@@ -87,7 +87,8 @@ pub fn delay(
     if let Some(constant) = constant(&residuals, level) {
         return Some(constant);
     }
-    distribution(paired, &best(residuals, level), reordered, level).map(DelayFinding::Varying)
+    distribution(paired, &best(residuals, level), reordered, level)
+        .map(|found| DelayFinding::Varying(Box::new(found)))
 }
 
 /// The delays in ascending order.

@@ -112,9 +112,10 @@ fn begin_at(delay: &mut DelayFinding, least: Nanos) {
         DelayFinding::Varying(found) => {
             let shift = least - found.least_ns;
             found.least_ns = least;
-            let moved = |estimate: Estimate| estimate.map(|delay| delay + shift);
-            found.mean_ns = moved(found.mean_ns);
-            found.quantiles_ns = found.quantiles_ns.map(|quantile| quantile.map(moved));
+            found.mean_ns = found.mean_ns.map(|delay| delay + shift);
+            for quantile in &mut found.quantiles_ns {
+                *quantile = quantile.map(|estimate| estimate.map(|delay| delay + shift));
+            }
             found.points_ns.iter_mut().for_each(|point| *point += shift);
         }
     }

@@ -5,7 +5,7 @@ use super::ImportError;
 use longwire_units::Nanos;
 
 /// Mean radius of the Earth in km (IUGG): a great circle of that sphere is within 0.6 % of the ellipsoid's.
-const RADIUS_KM: f64 = 6371.008_8;
+const RADIUS_KM: f64 = 6_371.008_8;
 /// Speed of light in a fibre in km/s: in vacuum, by the group index 1.468 of ITU-T G.652 fibres at 1550 nm.
 const FIBRE_KM_PER_S: f64 = 299_792.458 / 1.468;
 

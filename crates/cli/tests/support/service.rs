@@ -115,6 +115,11 @@ impl Service {
         output
     }
 
+    /// Waits until it ends by itself; returns its exit status. A second SIGTERM would end it at once.
+    pub fn wait(self) -> Option<i32> {
+        self.running.wait().code
+    }
+
     /// Ends it by SIGTERM; returns its exit status.
     pub fn end(self) -> Option<i32> {
         self.running.end().code
