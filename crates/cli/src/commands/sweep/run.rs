@@ -107,7 +107,7 @@ impl Args {
                 take(&line)?;
                 outcomes.add(&line);
                 let count = outcomes.ran();
-                let is_due = count % step == 0 && begin.elapsed() >= SILENCE;
+                let is_due = count.is_multiple_of(step) && begin.elapsed() >= SILENCE;
                 if let Some(progress) = progress.as_ref().filter(|_| is_due) {
                     progress.say(format!("{count} of {all} tasks, {} failed", outcomes.failed()));
                 }
