@@ -60,10 +60,10 @@ mod tests {
         for (latitude, longitude, wanted) in [
             (0.0, 0.0, [6378.137, 0.0, 0.0]),
             (0.0, 90.0, [0.0, 6378.137, 0.0]),
-            (90.0, 0.0, [0.0, 0.0, 6356.752_3]),
-            (-90.0, 17.0, [0.0, 0.0, -6356.752_3]),
+            (90.0, 0.0, [0.0, 0.0, 6_356.752_3]),
+            (-90.0, 17.0, [0.0, 0.0, -6_356.752_3]),
             // Half-way: the tangent of the geocentric latitude is (1 − f)² times that of the geodetic one.
-            (45.0, 0.0, [4517.590_9, 0.0, 4487.348_4]),
+            (45.0, 0.0, [4_517.590_9, 0.0, 4_487.348_4]),
         ] {
             let position = Place::new(latitude, longitude, 0.0).position();
             let far = difference(position, wanted);
