@@ -102,6 +102,14 @@ fn elements(text: &str) -> Result<Vec<(usize, Elements)>, (String, String)> {
             continue;
         }
         let second = lines.next().map_or("", |(_, line)| line);
+        // The reader of elements takes it for a digit.
+        if [line, second]
+            .iter()
+            .any(|line| line.as_bytes().get(68).is_some_and(|last| !last.is_ascii_digit()))
+        {
+            let what = format!("line {}: a checksum, the 69th character, is no digit", at + 1);
+            return Err((what, "copy both lines whole, with their checksums".into()));
+        }
         let read = Elements::from_tle(name.take(), line.as_bytes(), second.as_bytes());
         let read = read.map_err(|error| {
             (format!("line {}: {error}", at + 1), "copy both lines whole, with their checksums".into())
@@ -165,6 +173,7 @@ mod tests {
             (String::new(), "no elements"),
             (ISS.replace("2927", "2926"), "line 2: TLE parse error: Bad line checksum"),
             (ISS.lines().take(2).collect::<Vec<_>>().join("\n"), "line 2: TLE parse error: Bad line length"),
+            (ISS.replace("563537", "56353-"), "line 2: a checksum, the 69th character, is no digit"),
             (format!("name\n{ISS}"), "line 2: this is no first line"),
             (ISS.lines().skip(2).collect(), "line 1: this is no first line"),
         ] {
