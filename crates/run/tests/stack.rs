@@ -193,6 +193,117 @@ fn what_is_lost_is_sent_again() {
     }
 }
 
+/// Bytes of TCP that a frame carries.
+fn carried(frame: &[u8]) -> usize {
+    let (ip, tcp) = frame[14..].split_at(20);
+    let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
+    total - ip.len() - usize::from(tcp[12] >> 4) * 4
+}
+
+/// Both ports, between which the test itself carries packets.
+struct Hand {
+    ports: [StackPort; 2],
+    pool: Pool,
+}
+
+impl Hand {
+    /// Takes each end's packets; `each` keeps or loses them, by end and bytes of TCP.
+    fn take(&mut self, mut each: impl FnMut(usize, usize) -> bool) -> [Batch; 2] {
+        let mut kept = [Batch::new(), Batch::new()];
+        for (end, port) in self.ports.iter_mut().enumerate() {
+            let mut came = Batch::new();
+            port.receive(&mut self.pool, Nanos(1), &mut came).unwrap();
+            for &packet in came.as_slice() {
+                if each(end, carried(self.pool.data(packet))) {
+                    kept[end].push(packet);
+                } else {
+                    self.pool.free(packet);
+                }
+            }
+        }
+        std::thread::yield_now();
+        kept
+    }
+
+    /// Gives each end what the other has sent.
+    fn give(&mut self, [from_near, from_far]: [Batch; 2]) {
+        self.ports[0].transmit(&mut self.pool, &from_far).unwrap();
+        self.ports[1].transmit(&mut self.pool, &from_near).unwrap();
+    }
+
+    fn carry(&mut self) {
+        let packets = self.take(|_, _| true);
+        self.give(packets);
+    }
+
+    /// Lets this many bytes of each end cross, then loses everything until both have sent some of it again.
+    fn cross(&mut self, length: usize) {
+        let mut sent = [0; 2];
+        let mut crossing = [Batch::new(), Batch::new()];
+        while sent.iter().any(|&sent| sent < length) {
+            let packets = self.take(|end, bytes| {
+                sent[end] += bytes;
+                bytes > 0
+            });
+            for (all, some) in crossing.iter_mut().zip(packets) {
+                some.as_slice().iter().for_each(|&packet| all.push(packet));
+            }
+        }
+        self.give(crossing);
+        let mut again = [0; 2];
+        while again.contains(&0) {
+            self.take(|end, bytes| {
+                again[end] += bytes;
+                false
+            });
+        }
+    }
+}
+
+/// Data crosses, and all acknowledgements of it are lost: each end goes back to what the other has received.
+#[test]
+fn both_ends_may_go_back() {
+    /// More than a packet, less than may be sent at the start.
+    const LENGTH: usize = 2000;
+    let (near_port, near) = StackPort::pair("near", MACS[0], MACS[1]).unwrap();
+    let (far_port, far) = StackPort::pair("far", MACS[1], MACS[0]).unwrap();
+    let service = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    let _stack = Stack::tcp(Wires { near, far }, listener, service.local_addr().unwrap()).unwrap();
+    let mut hand = Hand { ports: [near_port, far_port], pool: Pool::new(8 << 20).unwrap() };
+
+    let client = TcpStream::connect(at).unwrap();
+    service.set_nonblocking(true).unwrap();
+    let server = loop {
+        hand.carry();
+        if let Ok((server, _)) = service.accept() {
+            break server;
+        }
+    };
+    (&client).write_all(&[b'q'; LENGTH]).unwrap();
+    (&server).write_all(&[b'a'; LENGTH]).unwrap();
+    hand.cross(LENGTH);
+
+    // From here on nothing is lost: whoever sends again is answered, and sends what follows.
+    (&client).write_all(b"q").unwrap();
+    (&server).write_all(b"a").unwrap();
+    for (mut stream, byte) in [(&client, b'a'), (&server, b'q')] {
+        stream.set_nonblocking(true).unwrap();
+        let (mut text, mut bytes) = (Vec::new(), [0; LENGTH]);
+        let start = std::time::Instant::now();
+        while text.len() <= LENGTH {
+            assert!(start.elapsed() < Duration::from_secs(60), "nothing moves");
+            hand.carry();
+            match stream.read(&mut bytes) {
+                Ok(count) => text.extend_from_slice(&bytes[..count]),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+            }
+        }
+        assert_eq!(text, [byte; LENGTH + 1]);
+    }
+}
+
 /// A reader that stops takes no more memory than there is for it.
 #[test]
 fn a_stopped_reader_stops_the_writer() {

@@ -9,6 +9,7 @@
 mod datagrams;
 mod end;
 mod port;
+mod sequence;
 mod splice;
 mod streams;
 

@@ -15,6 +15,8 @@ use rustix::event::{EventfdFlags, eventfd};
 use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use smoltcp::time::Instant;
 
+use super::sequence::Sequences;
+
 /// Frames under way between an end and its port, each way.
 const FRAMES: usize = 2048;
 /// Their bytes.
@@ -43,6 +45,7 @@ pub struct Wire {
     received: Vec<u8>,
     /// The frame that is being written, which begins with the Ethernet header of every frame.
     sending: Vec<u8>,
+    sequences: Sequences,
     is_full: bool,
     has_sent: bool,
 }
@@ -69,6 +72,7 @@ impl StackPort {
             from_port: Arc::clone(&sent),
             received: Vec::new(),
             sending: [&other[..], &own, &IPV4].concat(),
+            sequences: Sequences::default(),
             is_full: false,
             has_sent: false,
         };
@@ -158,6 +162,7 @@ pub struct ReceivedPacket<'a>(&'a [u8]);
 pub struct Sending<'a> {
     frames: &'a mut FarEnd,
     buffer: &'a mut Vec<u8>,
+    sequences: &'a mut Sequences,
     has_sent: &'a mut bool,
 }
 
@@ -171,6 +176,7 @@ impl TxToken for Sending<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, f: F) -> R {
         self.buffer.resize(HEADER + len, 0);
         let result = f(&mut self.buffer[HEADER..]);
+        self.sequences.correct(&mut self.buffer[HEADER..]);
         // There is room: it was looked at before.
         *self.has_sent |= self.frames.push(self.buffer);
         result
@@ -194,8 +200,12 @@ impl Device for Wire {
                 break;
             }
         }
-        let sending =
-            Sending { frames: &mut self.frames, buffer: &mut self.sending, has_sent: &mut self.has_sent };
+        let sending = Sending {
+            frames: &mut self.frames,
+            buffer: &mut self.sending,
+            sequences: &mut self.sequences,
+            has_sent: &mut self.has_sent,
+        };
         Some((ReceivedPacket(&self.received[HEADER..]), sending))
     }
 
@@ -204,7 +214,12 @@ impl Device for Wire {
             self.is_full = true;
             return None;
         }
-        Some(Sending { frames: &mut self.frames, buffer: &mut self.sending, has_sent: &mut self.has_sent })
+        Some(Sending {
+            frames: &mut self.frames,
+            buffer: &mut self.sending,
+            sequences: &mut self.sequences,
+            has_sent: &mut self.has_sent,
+        })
     }
 
     fn capabilities(&self) -> DeviceCapabilities {

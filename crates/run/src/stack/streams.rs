@@ -19,6 +19,9 @@ use super::{BUFFER, FAR, MAX_CONNECTIONS, NEAR, NO_ROOM, Relay, Wires};
 const FIRST_PORT: u16 = 49_152;
 /// How long what has been sent may stay without an answer before a connection is given up.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Time without a packet after which one is sent to be answered: smoltcp's patience ends for connections on
+/// which nothing is to be sent as well.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 pub struct Streams {
     listener: TcpListener,
@@ -178,6 +181,7 @@ fn new_socket() -> Socket<'static> {
     socket.set_congestion_control(CongestionControl::Cubic);
     socket.set_nagle_enabled(false);
     socket.set_timeout(Some(PATIENCE));
+    socket.set_keep_alive(Some(KEEP_ALIVE));
     socket
 }
 
