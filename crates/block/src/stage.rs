@@ -79,6 +79,12 @@ impl<'a> Offer<'a> {
         self.effects.get_or_insert_with(Effects::default)
     }
 
+    /// The effects of all judges; none if there are none.
+    #[inline]
+    pub fn into_effects(self) -> Option<Effects> {
+        self.effects
+    }
+
     /// The effects of the judges so far; none if there are none.
     #[inline]
     pub fn done(&self) -> Option<&Effects> {

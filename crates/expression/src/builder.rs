@@ -99,7 +99,12 @@ impl Builder {
         self.close(&block.yes, MATCH);
         self.close(&block.no, MISS);
         self.shorten();
-        Program { windows: Window::of(&self.tests), tests: self.tests.into(), steps: self.steps.into() }
+        Program {
+            first: if self.tests.is_empty() { MATCH } else { 0 },
+            windows: Window::of(&self.tests),
+            tests: self.tests.into(),
+            steps: self.steps.into(),
+        }
     }
 
     fn close(&mut self, ends: &[End], target: u16) {

@@ -93,6 +93,13 @@ impl Expression {
         self.program.matches(frame, PacketMetadata { wire_len, mark })
     }
 
+    /// Whether a frame matches, if its bytes at fixed places decide that; none if more must be known, as for
+    /// a length, a mark, or a header with options. Takes few instructions, and makes no calls.
+    #[inline(always)]
+    pub fn matches_at_once(&self, frame: &[u8]) -> Option<bool> {
+        self.program.by_windows(frame)
+    }
+
     /// Whether it reads the mark.
     pub fn reads_mark(&self) -> bool {
         self.program.reads_mark()

@@ -12,27 +12,48 @@ pub(crate) const MISS: u16 = u16::MAX - 1;
 pub(crate) const MAX_STACK: usize = 16;
 
 /// A compiled expression. Without tests it matches everything.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
     pub tests: Box<[Test]>,
+    /// The number of the first test, or [`MATCH`].
+    pub first: u16,
     /// For each test its fastest form, if it has one.
     pub windows: Box<[Window]>,
     pub steps: Box<[Step]>,
 }
 
+impl Default for Program {
+    /// Without tests.
+    fn default() -> Self {
+        Self { tests: Box::default(), first: MATCH, windows: Box::default(), steps: Box::default() }
+    }
+}
+
 impl Program {
-    #[inline]
     pub fn matches(&self, frame: &[u8], known: PacketMetadata) -> bool {
-        let mut next = if self.tests.is_empty() { MATCH } else { 0 };
-        while let Some(window) = self.windows.get(usize::from(next)) {
-            let at = window.at as usize;
-            next = match frame.get(at..at + window::WIDTH).and_then(<[u8]>::first_chunk) {
-                Some(&bytes) if window.holds(bytes) => window.yes,
-                Some(_) => window.no,
-                None => self.next(next, frame, known),
-            };
+        let mut next = self.run(self.first, frame);
+        while next < MISS {
+            next = self.run(self.next(next, frame, known), frame);
         }
         next == MATCH
+    }
+
+    /// Whether it matches, if windows decide that alone. Without calls, so that a caller needs few registers.
+    #[inline(always)]
+    pub fn by_windows(&self, frame: &[u8]) -> Option<bool> {
+        let end = self.run(self.first, frame);
+        (end >= MISS).then_some(end == MATCH)
+    }
+
+    /// Follows windows from a test to the first one that they do not answer, or to the end.
+    #[inline(always)]
+    fn run(&self, mut next: u16, frame: &[u8]) -> u16 {
+        while let Some(window) = self.windows.get(usize::from(next)) {
+            let at = window.at as usize;
+            let Some(&bytes) = frame.get(at..at + window::WIDTH).and_then(<[u8]>::first_chunk) else { break };
+            next = if window.holds(bytes) { window.yes } else { window.no };
+        }
+        next
     }
 
     /// Where a test leads.

@@ -131,6 +131,7 @@ mod tests {
                                 Question::Compare { load: Load::Frame { at, width }, mask, relation, value };
                             let tests = [Test { question, yes: MATCH, no: MISS }];
                             let with = Program {
+                                first: 0,
                                 windows: Window::of(&tests),
                                 tests: Box::new(tests),
                                 steps: Box::default(),

@@ -83,9 +83,9 @@ impl Link {
 
     fn judge_before(&mut self, at: &mut Surroundings<'_>, handle: Handle, now: Nanos) {
         let frame = at.pool.meta(handle).wire_len;
-        if !self.blocks().chain.is_empty() {
+        if !self.blocks().before.chain.is_empty() {
             let mut offer = Offer::pooled(now, frame, at.pool, handle);
-            let verdict = self.blocks().chain.judge(&mut offer);
+            let verdict = self.blocks().before.chain.judge(&mut offer);
             if let Some(&effects) = offer.done() {
                 return self.arrive_affected(at, handle, (now, frame), (verdict, effects));
             }

@@ -1,7 +1,7 @@
 //! State of a link beyond its profile: blocks, and the state between them. A plain link has none until it
 //! serves a train or a change, or drops a packet.
 
-use crate::chain::Chain;
+use crate::chain::{Chain, Judges};
 use crate::delay::{Delay, Order};
 use crate::queue::{Queue, WaitingList};
 use crate::transmit::Transmit;
@@ -15,8 +15,8 @@ pub(crate) struct Blocks {
     pub queue: Queue,
     pub delay: Delay,
     /// The judges of packets, on arrival and on the wire.
-    pub chain: Chain,
-    pub wire: Chain,
+    pub before: Judges,
+    pub wire: Judges,
     /// Order of packets, as defined by the delay.
     pub order: Order,
     /// The latest departure from the line of packets in order; on a decided link, as long as it does not
@@ -30,7 +30,7 @@ pub(crate) struct Blocks {
 impl Blocks {
     pub(crate) fn new(chain: Chain, queue: Queue, transmit: Transmit, delay: Delay) -> Self {
         let (order, last, books) = (Order::InOrder, Nanos::ZERO, WaitingList::default());
-        let wire = Chain::None;
-        Self { transmit, queue, delay, chain, wire, order, last, sending: Handle::NONE, books }
+        let (before, wire) = (Judges::new(chain), Judges::default());
+        Self { transmit, queue, delay, before, wire, order, last, sending: Handle::NONE, books }
     }
 }

@@ -1,9 +1,13 @@
 //! The filters and impairments of a link, in order: those that judge packets on arrival, and those on the
 //! wire.
 
+use crate::fate::{Coming, VerdictWithEffects};
 use crate::filter::Filter;
 use crate::impair::Impair;
+use crate::judge::{JudgesVerdict, PacketJudge, judged};
+use crate::stage::Holds;
 use longwire_block::{Dice, Offer, Spec, Values, Verdict};
+use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
 
 /// A filter or an impairment.
@@ -134,7 +138,7 @@ impl Chain {
         for judge in judges {
             match judge.judge(offer) {
                 Verdict::Pass => {}
-                Verdict::Mark => _ = mark(offer),
+                Verdict::Mark => offer.effects().mark = true,
                 dropped @ Verdict::Drop(_) => return dropped,
             }
             if offer.done().is_some_and(|effects| effects.steer.is_some()) {
@@ -144,23 +148,72 @@ impl Chain {
         Verdict::Pass
     }
 
-    /// The variant for the packet path, where a single impairment is the usual case.
-    #[inline(always)]
-    pub(crate) fn judge_one(&mut self, offer: &mut Offer<'_>) -> Verdict {
-        let verdict = match self {
-            Self::One(AnyJudge::Impair(impair)) => impair.judge(offer),
-            Self::One(AnyJudge::Filter(filter)) => filter.judge(offer),
-            _ => return self.judge(offer),
-        };
-        match verdict {
-            Verdict::Mark => mark(offer),
-            verdict => verdict,
+    /// The function that asks them about a packet. A single judge is the usual case.
+    pub(crate) fn packet_judge(&self) -> PacketJudge<Self> {
+        match self {
+            Self::One(AnyJudge::Impair(impair)) => impair.packet_judge(),
+            Self::One(AnyJudge::Filter(filter)) => filter.packet_judge(),
+            Self::None | Self::Many(_) => judge_in_turn,
         }
     }
 }
 
-#[inline(never)]
-fn mark(offer: &mut Offer<'_>) -> Verdict {
-    offer.effects().mark = true;
-    Verdict::Pass
+/// See [`PacketJudge`]: asks all judges of a sequence.
+fn judge_in_turn(
+    chain: &mut Chain,
+    pool: &Pool,
+    handle: Handle,
+    now: Nanos,
+    bytes: u32,
+    affected: &mut Option<VerdictWithEffects>,
+) -> JudgesVerdict {
+    let mut offer = Offer::pooled(now, bytes, pool, handle);
+    let verdict = chain.judge(&mut offer);
+    judged(verdict, offer, affected)
+}
+
+impl Holds<Filter> for Chain {
+    #[inline(always)]
+    fn held(&mut self) -> Option<&mut Filter> {
+        if let Self::One(AnyJudge::Filter(filter)) = self { Some(filter) } else { None }
+    }
+}
+
+impl Holds<Impair> for Chain {
+    #[inline(always)]
+    fn held(&mut self) -> Option<&mut Impair> {
+        if let Self::One(AnyJudge::Impair(impair)) = self { Some(impair) } else { None }
+    }
+}
+
+/// Judges and the function that asks them.
+#[derive(Debug)]
+pub(crate) struct Judges {
+    /// In order.
+    pub chain: Chain,
+    ask: PacketJudge<Chain>,
+}
+
+impl Default for Judges {
+    fn default() -> Self {
+        Self::new(Chain::None)
+    }
+}
+
+impl Judges {
+    pub(crate) fn new(chain: Chain) -> Self {
+        Self { ask: chain.packet_judge(), chain }
+    }
+
+    /// Asks them about a packet in the pool. Further effects go to `affected`.
+    #[inline(always)]
+    pub(crate) fn judge_packet(
+        &mut self,
+        pool: &Pool,
+        handle: Handle,
+        Coming { now, frame }: Coming,
+        affected: &mut Option<VerdictWithEffects>,
+    ) -> JudgesVerdict {
+        (self.ask)(&mut self.chain, pool, handle, now, frame, affected)
+    }
 }

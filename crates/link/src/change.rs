@@ -2,7 +2,7 @@
 
 use crate::background::Background;
 use crate::blocks::Blocks;
-use crate::chain::{AnyJudge, Chain};
+use crate::chain::{AnyJudge, Chain, Judges};
 use crate::delay::{Delay, Order, before_queue};
 use crate::fifo::Fifo;
 use crate::has;
@@ -250,9 +250,9 @@ impl Link {
     pub(crate) fn start(&mut self, begin: Nanos) {
         // Plain blocks ignore it.
         let Some(blocks) = self.known_blocks_mut() else { return };
-        let Blocks { chain, wire, queue, transmit, delay, books, .. } = blocks;
-        for judges in [chain, wire] {
-            judges.as_mut_slice().iter_mut().for_each(|judge| judge.start(begin));
+        let Blocks { before, wire, queue, transmit, delay, books, .. } = blocks;
+        for judges in [before, wire] {
+            judges.chain.as_mut_slice().iter_mut().for_each(|judge| judge.start(begin));
         }
         if let Some(rare) = &mut books.rare {
             rare.background.iter_mut().for_each(|background| background.start(begin));
@@ -265,9 +265,9 @@ impl Link {
 
     /// Takes out all judges, before the queue and on the wire, for [`Link::place_judges`].
     pub(crate) fn take_judges(&mut self) -> Vec<AnyJudge> {
-        let Blocks { chain, wire, .. } = self.blocks();
-        let mut judges = std::mem::take(chain).into_vec();
-        judges.extend(std::mem::take(wire).into_vec());
+        let Blocks { before, wire, .. } = self.blocks();
+        let mut judges = std::mem::take(before).chain.into_vec();
+        judges.extend(std::mem::take(wire).chain.into_vec());
         judges
     }
 
@@ -277,14 +277,14 @@ impl Link {
         for judge in judges {
             if judge.on_wire() { wire.push(judge) } else { before.push(judge) }
         }
-        self.blocks().chain = Chain::new(before);
+        self.blocks().before = Judges::new(Chain::new(before));
         self.line.features &= !(has::WIRE | has::AHEAD);
         if wire.iter().any(AnyJudge::hastens) {
             self.line.features |= has::AHEAD;
         }
         if !wire.is_empty() {
             self.line.features |= has::WIRE;
-            self.blocks().wire = Chain::new(wire);
+            self.blocks().wire = Judges::new(Chain::new(wire));
         }
     }
 

@@ -1,5 +1,5 @@
 //! Links on which everything is decided when a packet arrives. They have a queue that only decides about
-//! admission (tail drop, RED and similar ones), a transmitter that can predict when a packet is sent, a
+//! admission (tail drop, RED and similar ones) or foresees what it does (see `asked.rs`), a transmitter that can predict when a packet is sent, a
 //! constant delay, and any judges before the queue. If transmission takes no time, any delay and judges on
 //! the wire are possible, because each packet is sent when it comes.
 //!
@@ -32,11 +32,11 @@ impl Link {
         let Profile { law, queue, .. } = profile;
         let at_once = law.rate() == Rate::UNLIMITED && !profile.asks_transmitter;
         let blocks = self.blocks();
-        let wire = Loss::of(&blocks.wire);
+        let wire = Loss::of(&blocks.wire.chain);
         let decidable = blocks.transmit.foresees()
             // A packet that is sent on arrival can be judged then, and its delay drawn.
             && (at_once || !profile.asks_wire && !profile.asks_delay)
-            && blocks.queue.plain();
+            && blocks.queue.foresees();
         let disorder = if profile.asks_delay { has::DISORDER } else { 0 };
         let known = has::HISTOGRAM | has::WIRE | has::AHEAD | has::TRAIN | disorder;
         let others = self.line.features & !known;
@@ -51,7 +51,8 @@ impl Link {
                 }
                 // Nothing separates judges before the queue from those after it.
                 if profile.loss == Loss::None && wire != Loss::Judges {
-                    (profile.loss, profile.asks_wire) = (wire, false);
+                    (profile.loss, profile.asks_wire, profile.asks_behind) =
+                        (wire, false, profile.asks_delay);
                 }
             }
             // Others need the offset of the IP header.
@@ -76,6 +77,9 @@ impl Link {
             && (self.profile.asks_delay || self.leaves_in_order(now))
         {
             self.line.features |= has::DECIDED;
+            if let Some(blocks) = self.known_blocks_mut() {
+                blocks.books.due = Nanos::ZERO;
+            }
         }
     }
 
@@ -96,7 +100,10 @@ impl Link {
                 self.drop(at.pool, handle, reason);
                 return Arrival::Kept;
             }
-            Fate::NotPlain | Fate::Asked(_) | Fate::Affected | Fate::Judged => return Arrival::Kept,
+            Fate::Waits => return self.wait_served(None, at, handle),
+            Fate::NotPlain | Fate::Asked(_) | Fate::Admitted | Fate::Affected | Fate::Judged => {
+                return Arrival::Kept;
+            }
             Fate::Joins(leave, waits) if self.line.join_plain(at.pool, handle, leave, waits) => {
                 Arrival::DeadlineChanged
             }
@@ -114,6 +121,9 @@ impl Link {
     #[inline(always)]
     pub(crate) fn all_sent(&mut self) {
         self.latest = self.latest.max(self.finish);
+        if self.is_due(self.finish) {
+            self.report_sent(self.finish);
+        }
         self.waiting = Waiting::default();
         if self.line.features & has::PLAIN == 0 && self.profile.asks_queue {
             // The discipline asks.
@@ -133,6 +143,9 @@ impl Link {
             return self.all_sent();
         };
         self.latest = self.latest.max(finish);
+        if self.is_due(finish) {
+            self.report_sent(finish);
+        }
         self.waiting.packets -= 1;
         self.waiting.bytes -= self.counted(pool, handle, meta.wire_len);
         if self.line.features & has::PLAIN == 0 && self.profile.asks_transmitter {
@@ -147,7 +160,7 @@ impl Link {
         if self.waiting.packets == 0 {
             return;
         }
-        if self.finish <= now {
+        if self.finish <= now && !self.is_due(self.finish) {
             self.all_sent();
         } else if self.first_is_sent(pool, now) {
             self.pass_sent(pool, now);
@@ -164,7 +177,7 @@ impl Link {
     /// Stops counting packets sent by `now`: the first one counted, but not all.
     #[inline(never)]
     fn pass_sent(&mut self, pool: &Pool, now: Nanos) {
-        while self.first_is_sent(pool, now) {
+        while self.waiting.packets > 0 && self.first_is_sent(pool, now) {
             let waiting = self.waiting.packets;
             let first = self.line.waiting(pool, waiting);
             let next = self.line.pass(pool, waiting);
@@ -198,14 +211,6 @@ impl Link {
         self.join_waiting(pool.meta_mut(handle), Waiting::default(), bytes, self.profile.delay)
     }
 
-    /// After a refusal by the queue at `now`: whether packets were counted that no longer wait.
-    #[inline(never)]
-    pub(crate) fn has_overcounted(&mut self, pool: &Pool, now: Nanos) -> bool {
-        let before = self.waiting.packets;
-        self.recount(pool, now);
-        self.waiting.packets < before
-    }
-
     /// Turns a decided link into a served one at `now`: waiting packets return to the transmitter's list.
     #[inline(never)]
     pub(crate) fn serve(&mut self, pool: &mut Pool, now: Nanos) {
@@ -220,8 +225,9 @@ impl Link {
             waiting = self.line.part_waiting(pool, self.waiting.packets);
         }
         let sent = self.line.last_leaving(pool);
-        let is_constant = !self.profile.asks_transmitter;
+        let (is_constant, backlog) = (!self.profile.asks_transmitter, self.waiting.bytes);
         let blocks = self.blocks();
+        blocks.queue.notice_backlog(backlog);
         blocks.last = blocks.last.max(sent);
         if is_constant {
             blocks.transmit.take_over(finish, rest);
@@ -248,7 +254,7 @@ impl Link {
         }
         let last = self.finish;
         let blocks = self.blocks();
-        (blocks.sending, blocks.books.list) = (sending, list);
+        (blocks.sending, blocks.books.list) = (sending, blocks.queue.take_back(pool, list));
         blocks.transmit.go_back(now, first, last, behind);
         let rest = blocks.transmit.rest(first);
         (self.finish, self.rest) = (first, rest);
@@ -259,6 +265,10 @@ impl Link {
     pub(crate) fn decide_waiting(&mut self, pool: &mut Pool) {
         let decidable = self.line.features & (has::DECIDED | has::DECIDABLE) == has::DECIDABLE;
         if !decidable || self.blocks().sending.is_none() || !self.leaves_in_order(self.finish) {
+            return;
+        }
+        // Others may be about to act on what waits.
+        if !self.blocks().queue.plain() {
             return;
         }
         let (sending, mut list) = (self.blocks().sending, self.blocks().books.list);
@@ -331,6 +341,8 @@ mod tests {
             ("queue", "red", ""),
             ("queue", "ared", ""),
             ("queue", "sred", ""),
+            ("queue", "codel", ""),
+            ("queue", "pie", ""),
             ("loss", "independent", "probability = 0 %"),
         ] {
             assert!(decides(&[delay, block]), "{block:?}");
@@ -342,7 +354,7 @@ mod tests {
             ("rate", "trace", "file = 0 s 1 Mbit/s; 1 s 0; 2 s end, end = hold"),
             ("rate", "trace", "file = 1;2;3"),
             ("rate", "slotted", "min = 10 ms"),
-            ("queue", "codel", ""),
+            ("queue", "fq-codel", ""),
         ] {
             assert!(!decides(&[block]), "{block:?}");
         }

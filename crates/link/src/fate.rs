@@ -17,6 +17,10 @@ pub(crate) enum Fate {
     Dropped(DropReason),
     /// Blocks must be asked about it: [`Link::ask`]. Nothing has happened yet.
     Asked(Coming),
+    /// The queue has room for it, and it is sent on arrival: continue with [`Link::send_at_once`].
+    Admitted,
+    /// Its discipline decides when it is sent: continue with [`Link::wait_served`].
+    Waits,
     /// Its judges have further effects: continue with [`Link::arrive_affected`].
     Affected,
     /// The judges on the wire have effects, or drop it: continue with [`Link::send_off_judged`].

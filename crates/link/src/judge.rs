@@ -1,13 +1,34 @@
 //! Judges of packets: filters and impairments.
 
-use longwire_block::{Block, Offer, Verdict};
+use crate::fate::VerdictWithEffects;
+use crate::stage::{Holds, OfStage};
+use longwire_block::{Block, DropReason, Effects, Offer, Verdict};
+use longwire_packet::{Handle, Pool};
 use longwire_units::Nanos;
+
+/// Verdict of judges on a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JudgesVerdict {
+    /// It passes.
+    Passes,
+    /// It is dropped.
+    Lost(DropReason),
+    /// There are further effects, recorded beside the verdict.
+    Affected,
+}
 
 /// A block that decides about packets before they queue, or on the wire.
 pub trait Judge: Block {
     /// Decides about a packet, or one segment of a train; other effects go into [`Offer::effects`]. Called
     /// once for each, in order of arrival.
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;
+
+    /// Whether a packet of `bytes` frame bytes in the pool certainly passes, without effects, and without a
+    /// change of the judge: a short answer for the common case, after which it is not asked.
+    #[inline(always)]
+    fn spares(&self, _pool: &Pool, _handle: Handle, _bytes: u32) -> bool {
+        false
+    }
 
     /// Whether it judges packets when their last bit is sent, rather than on arrival.
     fn on_wire(&self) -> bool {
@@ -23,4 +44,56 @@ pub trait Judge: Block {
     fn hastens(&self) -> bool {
         false
     }
+}
+
+/// A function that asks a judge, found in its place `C`, about a packet of so many frame bytes in the pool. A
+/// verdict with further effects is recorded.
+pub(crate) type PacketJudge<C> =
+    fn(&mut C, &Pool, Handle, Nanos, u32, &mut Option<VerdictWithEffects>) -> JudgesVerdict;
+
+/// See [`PacketJudge`]. Compiled for each judge, so that an offer is made only if the judge reads it.
+pub(crate) fn judge_held<C: Holds<S>, S, J: Judge + OfStage<S>>(
+    place: &mut C,
+    pool: &Pool,
+    handle: Handle,
+    now: Nanos,
+    bytes: u32,
+    affected: &mut Option<VerdictWithEffects>,
+) -> JudgesVerdict {
+    match place.held().and_then(J::of) {
+        Some(judge) if !judge.spares(pool, handle, bytes) => {
+            judge_fully(judge, pool, handle, now, bytes, affected)
+        }
+        _ => JudgesVerdict::Passes,
+    }
+}
+
+fn judge_fully(
+    judge: &mut impl Judge,
+    pool: &Pool,
+    handle: Handle,
+    now: Nanos,
+    bytes: u32,
+    affected: &mut Option<VerdictWithEffects>,
+) -> JudgesVerdict {
+    let mut offer = Offer::pooled(now, bytes, pool, handle);
+    let verdict = judge.judge(&mut offer);
+    judged(verdict, offer, affected)
+}
+
+/// Separates the effects of judges from their verdict.
+#[inline(always)]
+pub(crate) fn judged(
+    verdict: Verdict,
+    offer: Offer<'_>,
+    affected: &mut Option<VerdictWithEffects>,
+) -> JudgesVerdict {
+    let (verdict, effects) = match (verdict, offer.into_effects()) {
+        (Verdict::Pass, None) => return JudgesVerdict::Passes,
+        (Verdict::Drop(reason), None) => return JudgesVerdict::Lost(reason),
+        (Verdict::Mark, effects) => (Verdict::Pass, Effects { mark: true, ..effects.unwrap_or_default() }),
+        (verdict, Some(effects)) => (verdict, effects),
+    };
+    *affected = Some((verdict, effects));
+    JudgesVerdict::Affected
 }

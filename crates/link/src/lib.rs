@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod agenda;
+mod asked;
 mod background;
 mod before;
 mod blocks;

@@ -9,12 +9,13 @@ use crate::events::report_drop;
 use crate::fate::{Arrival, Coming, Fate};
 use crate::fifo::Fifo;
 use crate::has;
+use crate::judge::JudgesVerdict;
 use crate::line::Line;
 use crate::profile::{Draws, Profile};
 use crate::queue::{Joining, Waiting};
 use crate::rare::PartlyTaken;
 use crate::transmit::framing::Framing;
-use longwire_block::{DropReason, Offer, Verdict};
+use longwire_block::DropReason;
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
 use std::sync::Arc;
@@ -100,11 +101,13 @@ impl Link {
         let mut affected = None;
         let mut fate = self.arrive_plain(|| dice.as_deref_mut(), at.pool, handle, &mut affected);
         if let Fate::Asked(coming) = fate {
-            fate = self.ask(dice.as_deref_mut(), at.pool, handle, coming, &mut affected);
+            fate = self.ask(at.pool, handle, coming, dice.as_deref_mut(), &mut affected);
         }
         match fate {
             Fate::NotPlain => self.go_on(dice, at, handle),
-            Fate::Affected | Fate::Judged => self.arrive_judged(dice, at, handle, fate, &mut affected),
+            Fate::Affected | Fate::Judged | Fate::Waits => {
+                self.finish_arrival(dice, at, handle, fate, &mut affected)
+            }
             fate => self.follow_fate(at, handle, fate),
         }
     }
@@ -124,9 +127,11 @@ impl Link {
         if self.is_decided() && !meta.is_train() {
             let mut affected = None;
             let fate = self.ask_banded(dice.as_deref_mut(), at.pool, handle, &mut affected);
-            return match affected {
-                None => self.follow_fate(at, handle, fate),
-                mut some => self.arrive_judged(dice, at, handle, fate, &mut some),
+            return match fate {
+                Fate::Affected | Fate::Judged | Fate::Waits => {
+                    self.finish_arrival(dice, at, handle, fate, &mut affected)
+                }
+                fate => self.follow_fate(at, handle, fate),
             };
         }
         self.pick_up_dice(dice.as_deref_mut());
@@ -183,17 +188,20 @@ impl Link {
     ) -> Arrival {
         self.in_packets += 1;
         self.in_bytes += u64::from(frame);
-        if !self.blocks().chain.is_empty() {
-            let mut offer = Offer::pooled(now, frame, at.pool, handle);
-            let verdict = self.blocks().chain.judge_one(&mut offer);
-            if let Some(effects) = offer.done() {
-                let effects = *effects;
-                self.arrive_affected(at, handle, (now, frame), (verdict, effects));
-                return Arrival::DeadlineChanged;
-            }
-            if let Verdict::Drop(reason) = verdict {
-                self.drop(at.pool, handle, reason);
-                return Arrival::DeadlineChanged;
+        if !self.blocks().before.chain.is_empty() {
+            let mut affected = None;
+            match self.blocks().before.judge_packet(at.pool, handle, Coming { now, frame }, &mut affected) {
+                JudgesVerdict::Passes => {}
+                JudgesVerdict::Lost(reason) => {
+                    self.drop(at.pool, handle, reason);
+                    return Arrival::DeadlineChanged;
+                }
+                JudgesVerdict::Affected => {
+                    if let Some(affected) = affected {
+                        self.arrive_affected(at, handle, (now, frame), affected);
+                    }
+                    return Arrival::DeadlineChanged;
+                }
             }
         }
         self.join(at, handle, (now, frame))

@@ -320,7 +320,7 @@ impl Links {
     /// Whether a link carries anything at `now`, according to its `state`.
     pub fn is_up(&self, link: u32, now: Nanos) -> bool {
         let blocks = self.links[link as usize].known_blocks();
-        blocks.is_none_or(|blocks| blocks.chain.as_slice().iter().all(|judge| judge.is_up(now)))
+        blocks.is_none_or(|blocks| blocks.before.chain.as_slice().iter().all(|judge| judge.is_up(now)))
     }
 
     /// A link's histogram of lateness, if it keeps one.

@@ -13,26 +13,19 @@ use crate::fate::{Arrival, Coming, Fate, VerdictWithEffects};
 use crate::fifo::Fifo;
 use crate::has;
 use crate::impair::Impair;
+use crate::judge::JudgesVerdict;
 use crate::link::{Link, Surroundings};
 use crate::links::Links;
-use crate::profile::{Draws, Loss, Profile};
-use crate::queue::{Joining, Waiting};
-use longwire_block::{Dice, DropReason, Offer, Verdict};
+use crate::profile::{Draws, Loss};
+use crate::queue::Waiting;
+use longwire_block::{Dice, DropReason};
 use longwire_packet::{BATCH, Handle, Meta, Pool};
 use longwire_units::Nanos;
-
-/// Verdict of the judges on an arriving packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum JudgesVerdict {
-    Passes,
-    Lost(DropReason),
-    Affected,
-}
 
 impl JudgesVerdict {
     /// Fate of a packet that does not simply pass.
     #[inline(always)]
-    fn fate(self) -> Fate {
+    pub(crate) fn fate(self) -> Fate {
         if let Self::Lost(reason) = self { Fate::Dropped(reason) } else { Fate::Affected }
     }
 }
@@ -131,13 +124,11 @@ impl Links {
                     }
                     continue;
                 }
-                Fate::Asked(coming) => link.ask(dice.get_mut(at), pool, handle, coming, &mut affected),
+                Fate::Asked(coming) => link.ask(pool, handle, coming, dice.get_mut(at), &mut affected),
                 // Made anew, because below its address is passed on: the other fates are then not stored.
                 Fate::Dropped(reason) => Fate::Dropped(reason),
-                Fate::Joined(first) => Fate::Joined(first),
                 Fate::Affected => Fate::Affected,
-                Fate::Judged => Fate::Judged,
-                Fate::NotPlain => Fate::NotPlain,
+                _ => Fate::NotPlain,
             };
             match fate {
                 Fate::Through if full(link) => return (entered(rest), Stop::Full),
@@ -153,9 +144,9 @@ impl Links {
                 fate => {
                     let mut out = Fifo::EMPTY;
                     let at_link = &mut Surroundings { pool, spread: self.spread, out: &mut out };
-                    let arrival = match &mut affected {
-                        None => link.go_on(dice.get_mut(at), at_link, handle),
-                        some => link.arrive_judged(dice.get_mut(at), at_link, handle, fate, some),
+                    let arrival = match fate {
+                        Fate::NotPlain => link.go_on(dice.get_mut(at), at_link, handle),
+                        fate => link.finish_arrival(dice.get_mut(at), at_link, handle, fate, &mut affected),
                     };
                     match arrival {
                         Arrival::Through => out.push(pool, handle),
@@ -243,22 +234,38 @@ impl Link {
     #[inline(never)]
     pub(crate) fn ask(
         &mut self,
-        dice: Draws<'_>,
         pool: &mut Pool,
         handle: Handle,
-        Coming { now, frame }: Coming,
+        coming: Coming,
+        dice: Draws<'_>,
         affected: &mut Option<VerdictWithEffects>,
     ) -> Fate {
-        self.note_arrival(pool.meta_mut(handle), now, frame);
+        self.note_arrival(pool.meta_mut(handle), coming.now, coming.frame);
+        if self.profile.loss == Loss::None && !self.profile.asks_behind {
+            return self.decider()(self, pool, handle, coming);
+        }
+        self.ask_all(pool, handle, coming, dice, affected)
+    }
+
+    /// See [`Link::ask`]: for links with judges, or with random delays.
+    #[inline(never)]
+    fn ask_all(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        coming: Coming,
+        dice: Draws<'_>,
+        affected: &mut Option<VerdictWithEffects>,
+    ) -> Fate {
         match self.profile.loss.strikes(|| dice) {
             Some(false) => {}
             Some(true) => return Fate::Dropped(DropReason::Loss),
-            None => match self.judge(pool, handle, Coming { now, frame }, affected) {
+            None => match self.judge(pool, handle, coming, affected) {
                 JudgesVerdict::Passes => {}
                 judged => return judged.fate(),
             },
         }
-        self.join_decided(pool, handle, Coming { now, frame }, affected)
+        self.join_decided(pool, handle, coming, affected)
     }
 
     /// Asks the judges before the queue. Further effects go to `affected`. Out of line, for links without
@@ -269,16 +276,12 @@ impl Link {
         &mut self,
         pool: &Pool,
         handle: Handle,
-        Coming { now, frame }: Coming,
+        coming: Coming,
         affected: &mut Option<VerdictWithEffects>,
     ) -> JudgesVerdict {
-        let mut offer = Offer::pooled(now, frame, pool, handle);
-        let verdict = self.blocks().chain.judge_one(&mut offer);
-        if let Some(&effects) = offer.done() {
-            *affected = Some((verdict, effects));
-            return JudgesVerdict::Affected;
-        }
-        if let Verdict::Drop(reason) = verdict { JudgesVerdict::Lost(reason) } else { JudgesVerdict::Passes }
+        // A link without blocks of its own has no judges. So this is only a jump to the judge.
+        let Some(blocks) = self.known_blocks_mut() else { return JudgesVerdict::Passes };
+        blocks.before.judge_packet(pool, handle, coming, affected)
     }
 
     /// Handles a packet with a band, which matters if the queue is replaced later.
@@ -293,7 +296,7 @@ impl Link {
         let meta = pool.meta_mut(handle);
         let (now, frame, band) = (self.effective_arrival(Nanos(meta.arrival)), meta.wire_len, meta.band());
         meta.flags &= !Meta::BANDED;
-        let fate = self.ask(dice, pool, handle, Coming { now, frame }, affected);
+        let fate = self.ask(pool, handle, Coming { now, frame }, dice, affected);
         pool.meta_mut(handle).set_band(band);
         fate
     }
@@ -320,8 +323,8 @@ impl Link {
 
     /// The dice of the block that loses packets by chance.
     fn own_dice(&mut self) -> Option<&mut Dice> {
-        let Blocks { chain, wire, .. } = self.blocks();
-        [chain, wire].into_iter().find_map(|judges| match judges {
+        let Blocks { before, wire, .. } = self.blocks();
+        [before, wire].into_iter().find_map(|judges| match &mut judges.chain {
             Chain::One(AnyJudge::Impair(Impair::Independent(loss))) => Some(loss.dice()),
             _ => None,
         })
@@ -373,26 +376,12 @@ impl Link {
             self.pass_through(pool.meta_mut(handle), now);
             return Fate::Through;
         }
+        let fate = self.decider()(self, pool, handle, Coming { now, frame });
+        if !matches!(fate, Fate::Admitted) {
+            return fate;
+        }
         let bytes = self.counted(pool, handle, frame);
-        if self.profile.asks_queue {
-            self.recount(pool, now);
-            match self.ask_queue(pool, Joining { handle, now, bytes }, Meta::NO_BAND) {
-                Verdict::Pass => {}
-                Verdict::Mark => self.mark(pool, handle),
-                Verdict::Drop(reason) => return Fate::Dropped(reason),
-            }
-        } else if !(self.has_room_for(bytes, now)
-            || self.has_overcounted(pool, now) && self.has_room_for(bytes, now))
-        {
-            return Fate::Dropped(DropReason::QueueFull);
-        }
-        if self.profile.asks_wire || self.profile.asks_delay {
-            return self.send_at_once(pool, handle, (now, bytes), affected);
-        }
-        let waits = self.is_sending(now);
-        self.transmit(if waits { self.finish } else { now }, bytes, !waits);
-        let waiting = if waits { self.waiting } else { Waiting::default() };
-        self.join_waiting(pool.meta_mut(handle), waiting, bytes, self.profile.delay)
+        self.send_at_once(pool, handle, (now, bytes), affected)
     }
 
     /// Makes a packet of this size, sent at [`Link::finish`], wait behind `waiting`, if necessary; it must
@@ -447,18 +436,7 @@ impl Link {
 
     /// Whether a packet is still being sent at `now`. Never, where transmission takes no time.
     #[inline(always)]
-    fn is_sending(&self, now: Nanos) -> bool {
+    pub(crate) fn is_sending(&self, now: Nanos) -> bool {
         self.waiting.packets > 0 && self.finish > now
-    }
-
-    /// Whether a tail drop has room for a packet of `bytes` counted bytes at `now`, as far as known without a
-    /// recount.
-    fn has_room_for(&self, bytes: u64, now: Nanos) -> bool {
-        let waiting = if self.is_sending(now) { self.waiting } else { Waiting::default() };
-        let Profile { queue, law, asks_transmitter, .. } = *self.profile;
-        queue.has_room(waiting, bytes, || {
-            let asked = self.known_blocks().filter(|_| asks_transmitter);
-            asked.map_or(law.rate(), |blocks| blocks.transmit.rate())
-        })
     }
 }

@@ -28,9 +28,10 @@ pub(crate) struct Profile {
     /// The minimum delay; the delay of all packets, if everything is decided on arrival.
     pub delay: Nanos,
     pub loss: Loss,
-    /// Whether judges on the wire, and the delay, must be asked for each packet.
+    /// Whether judges on the wire, and the delay, must be asked for each packet; and whether either must.
     pub asks_wire: bool,
     pub asks_delay: bool,
+    pub asks_behind: bool,
     /// The framing of the transmitter, which determines what a packet counts.
     pub framing: Framing,
 }
@@ -50,8 +51,20 @@ impl Default for Profile {
     fn default() -> Self {
         let (law, queue, delay) = (Law::default(), TailDrop::default(), Nanos::ZERO);
         let (loss, framing) = (Loss::None, Framing::ETHERNET);
-        let (asks_transmitter, asks_queue, asks_wire, asks_delay) = (false, false, false, false);
-        Self { law, queue, asks_transmitter, asks_queue, delay, loss, asks_wire, asks_delay, framing }
+        let (asks_transmitter, asks_queue) = (false, false);
+        let (asks_wire, asks_delay, asks_behind) = (false, false, false);
+        Self {
+            law,
+            queue,
+            asks_transmitter,
+            asks_queue,
+            delay,
+            loss,
+            asks_wire,
+            asks_delay,
+            asks_behind,
+            framing,
+        }
     }
 }
 
@@ -64,16 +77,27 @@ impl Profile {
             Queue::TailDrop(queue) => (*queue, false),
             _ => (TailDrop::default(), true),
         };
-        let loss = Loss::of(&blocks.chain);
-        let asks_wire = !blocks.wire.is_empty();
+        let loss = Loss::of(&blocks.before.chain);
+        let asks_wire = !blocks.wire.chain.is_empty();
         let asks_delay = !matches!(blocks.delay, Delay::Constant(_));
-        Self { law, queue, asks_transmitter, asks_queue, delay, loss, asks_wire, asks_delay, framing }
+        let asks_behind = asks_wire || asks_delay;
+        Self {
+            law,
+            queue,
+            asks_transmitter,
+            asks_queue,
+            delay,
+            loss,
+            asks_wire,
+            asks_delay,
+            asks_behind,
+            framing,
+        }
     }
 
     /// Whether it describes everything about a link on which everything is decided on arrival.
     pub(crate) fn is_whole(&self) -> bool {
-        let asks_behind = self.asks_queue || self.asks_transmitter || self.asks_wire || self.asks_delay;
-        !asks_behind && self.loss != Loss::Judges
+        !(self.asks_queue || self.asks_transmitter || self.asks_behind) && self.loss != Loss::Judges
     }
 
     /// New blocks equivalent to the profile.

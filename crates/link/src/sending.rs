@@ -2,12 +2,13 @@
 
 use crate::blocks::Blocks;
 use crate::delay::Order;
-use crate::fate::VerdictWithEffects;
+use crate::fate::{Coming, VerdictWithEffects};
 use crate::has;
+use crate::judge::JudgesVerdict;
 use crate::link::{Link, Surroundings};
-use crate::queue::{Admission, Discipline, Joining, Next, Queue, QueueContext, Service};
+use crate::queue::{Admission, Discipline, Joining, Next, Queue, QueueContext, Service, Waiting};
 use crate::transmit::Backlog;
-use longwire_block::{Offer, Verdict};
+use longwire_block::{Effects, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_units::{Nanos, Rate};
 
@@ -176,13 +177,18 @@ impl Link {
         asked.map_or(self.profile.law.rate(), |blocks| blocks.transmit.departure_rate(backlog))
     }
 
+    /// The expected departure rate with this backlog and a packet of `bytes` counted bytes.
+    #[inline(always)]
+    pub(crate) fn expected_rate(&self, waiting: Waiting, bytes: u64) -> Rate {
+        let (packets, bytes) = (u64::from(waiting.packets) + 1, waiting.bytes + bytes);
+        self.departure_rate(Backlog { packets, bytes })
+    }
+
     /// The discipline's view of a packet or segment that asks for admission.
     #[inline(always)]
-    fn admission<'p>(&mut self, pool: &'p Pool, packet: Joining, band: u8) -> Admission<'p> {
+    pub(crate) fn admission<'p>(&mut self, pool: &'p Pool, packet: Joining, band: u8) -> Admission<'p> {
         let Joining { handle, now, bytes } = packet;
-        let backlog =
-            Backlog { packets: u64::from(self.waiting.packets) + 1, bytes: self.waiting.bytes + bytes };
-        let rate = self.departure_rate(backlog);
+        let rate = self.expected_rate(self.waiting, bytes);
         let (sent_packets, sent_bytes) = self.sent_of_train(pool, now, rate);
         Admission {
             now,
@@ -274,13 +280,12 @@ impl Link {
         handle: Handle,
         finish: Nanos,
     ) -> Option<VerdictWithEffects> {
-        let mut offer = Offer::pooled(finish, pool.meta(handle).wire_len, pool, handle);
-        let verdict = self.blocks().wire.judge_one(&mut offer);
-        let done = offer.done();
-        if !matches!(verdict, Verdict::Drop(_)) && done.is_none() {
-            return None;
+        let (coming, mut affected) = (Coming { now: finish, frame: pool.meta(handle).wire_len }, None);
+        match self.blocks().wire.judge_packet(pool, handle, coming, &mut affected) {
+            JudgesVerdict::Passes => None,
+            JudgesVerdict::Lost(reason) => Some((Verdict::Drop(reason), Effects::default())),
+            JudgesVerdict::Affected => affected,
         }
-        Some((verdict, done.copied().unwrap_or_default()))
     }
 
     /// Puts a packet in flight with effects of judges on the wire, or drops it.

@@ -5,14 +5,18 @@
 /// A block implements [`longwire_block::Block`] and the stage's trait, whose calls are listed here. Small
 /// blocks that most links have are stored in the link's own record (`inline`), all others behind a pointer
 /// (`boxed`). Calls behind `ask` change nothing; those behind `apart` are too long to be inlined for either.
+/// `entry` gives the instance of a generic function for the block's type, which finds the block in what holds
+/// it: [`OfStage`].
 macro_rules! stage {
     (
         $(#[$doc:meta])* $name:ident: $trait:ident $blocks:tt
         $(fn $call:ident(&mut self $(, $arg:ident: $type:ty)*) $(-> $ret:ty)?;)*
         $(ask $(fn $ask:ident(&self $(, $qarg:ident: $qtype:ty)*) $(-> $qret:ty)?;)*)?
         $(apart $(fn $apart:ident(&mut self $(, $parg:ident: $ptype:ty)*) $(-> $pret:ty)?;)*)?
+        $(entry fn $entry:ident<$holder:ident: $bound:path>(&self) -> $function:ty = $generic:ident;)?
     ) => {
         $crate::stage::stage!(@enum $blocks $name $(#[$doc])*);
+        $($crate::stage::stage!(@entry $blocks $name $entry $holder ($bound) ($function) $generic);)?
 
         impl $name {
             $($crate::stage::stage!(
@@ -93,6 +97,33 @@ macro_rules! stage {
             }
         }
     };
+    (@entry { inline { $($inline:ident = $small:ty,)+ } boxed { $($boxed:ident = $large:ty,)* } }
+        $name:ident $entry:ident $holder:ident ($bound:path) ($function:ty) $generic:ident
+    ) => {
+        $(impl $crate::stage::OfStage<$name> for $small {
+            #[inline(always)]
+            fn of(stage: &mut $name) -> Option<&mut Self> {
+                if let $name::$inline(block) = stage { Some(block) } else { None }
+            }
+        })+
+        $(impl $crate::stage::OfStage<$name> for $large {
+            #[inline(always)]
+            fn of(stage: &mut $name) -> Option<&mut Self> {
+                if let $name::$boxed(block) = stage { Some(block) } else { None }
+            }
+        })*
+
+        impl $name {
+            #[doc = concat!("See [`", stringify!($generic), "`].")]
+            #[inline(always)]
+            pub(crate) fn $entry<$holder: $bound>(&self) -> $function {
+                match self {
+                    $(Self::$inline(_) => $generic::<$holder, $name, $small>,)+
+                    $(Self::$boxed(_) => $generic::<$holder, $name, $large>,)*
+                }
+            }
+        }
+    };
     (@enum { inline { $($inline:ident = $small:ty,)+ } boxed { $($boxed:ident = $large:ty,)* } }
         $name:ident $(#[$doc:meta])*
     ) => {
@@ -164,3 +195,15 @@ macro_rules! stage {
     };
 }
 pub(crate) use stage;
+
+/// A block of a stage.
+pub(crate) trait OfStage<S>: Sized {
+    /// The block, if the stage has one of this type.
+    fn of(stage: &mut S) -> Option<&mut Self>;
+}
+
+/// What holds a block of a stage.
+pub(crate) trait Holds<S> {
+    /// The stage; none if there is no block.
+    fn held(&mut self) -> Option<&mut S>;
+}

@@ -104,11 +104,11 @@ impl Link {
         now: Nanos,
         segment: Segment,
     ) -> Result<Effects, DropReason> {
-        if self.blocks().chain.is_empty() {
+        if self.blocks().before.chain.is_empty() {
             return Ok(Effects::default());
         }
         let mut offer = Offer::pooled(now, segment.frame, at.pool, train);
-        let verdict = self.blocks().chain.judge(&mut offer);
+        let verdict = self.blocks().before.chain.judge(&mut offer);
         let effects = offer.done().copied().unwrap_or_default();
         match verdict {
             Verdict::Drop(reason) => {

@@ -148,11 +148,25 @@ fn rate(dice: &mut Dice) -> (Chosen, u64) {
     (chosen, usual)
 }
 
-/// A queue that only decides about admission.
+/// A queue that decides about admission, or foresees what it does when a packet is sent.
 fn queue(dice: &mut Dice) -> Chosen {
     let limit = ("limit", one_of(dice, &LIMITS));
     let marks = ("ecn", one_of(dice, &["yes", "no"]));
-    match dice.below(6) {
+    match dice.below(9) {
+        6 => {
+            let target = ("target", one_of(dice, &["0 ns", "1 us", "300 us", "5 ms", "1 s"]));
+            (
+                "queue",
+                "codel",
+                vec![limit, marks, target, ("interval", one_of(dice, &["0 ns", "1 ms", "100 ms"]))],
+            )
+        }
+        7 | 8 => {
+            let update = ("update", one_of(dice, &["100 us", "1 ms", "15 ms"]));
+            let target = ("target", one_of(dice, &["0 ns", "10 us", "1 ms", "15 ms"]));
+            let burst = ("burst", one_of(dice, &["0 ns", "1 ms", "150 ms"]));
+            ("queue", "pie", vec![limit, marks, update, target, burst, ("alpha", "100"), ("beta", "100")])
+        }
         0 => {
             let unit = ("unit", one_of(dice, &["packets", "bytes"]));
             let profile = ("profile", one_of(dice, &["floyd", "floyd", "osaka"]));
@@ -229,7 +243,11 @@ fn compare(case: u64) -> usize {
         for side in &mut sides {
             match act {
                 0..20 => side.expire(until, one),
-                20..23 => side.count(now),
+                20..23 => {
+                    // Packets that are due may leave at the last arrival, or later.
+                    side.expire(now, false);
+                    side.count(now);
+                }
                 _ if changed => side.change(now, &change),
                 _ => {}
             }

@@ -12,7 +12,8 @@ pub mod state_trace;
 #[path = "../../../../xtask/templates/filter.rs"]
 mod template;
 
-use crate::judge::Judge;
+use crate::judge::{Judge, PacketJudge, judge_held};
+use crate::stage::Holds;
 use longwire_block::{Offer, Verdict};
 use longwire_units::Nanos;
 
@@ -40,4 +41,5 @@ crate::stage::stage! {
     fn is_up(&self, now: Nanos) -> bool;
     apart
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;
+    entry fn packet_judge<C: Holds<Filter>>(&self) -> PacketJudge<C> = judge_held;
 }

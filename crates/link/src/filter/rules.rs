@@ -4,6 +4,7 @@ use super::policer::Bucket;
 use super::rule_set::{Action, RuleSet};
 use crate::judge::Judge;
 use longwire_block::{Block, Dice, DropReason, Grammar, Offer, Verdict};
+use longwire_packet::{Handle, Pool};
 use longwire_settings::Settings;
 use std::sync::Arc;
 
@@ -69,12 +70,10 @@ impl Block for Rules {
 }
 
 impl Judge for Rules {
-    #[inline]
+    #[inline(never)]
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict {
         let Some(set) = self.set.as_deref() else { return Verdict::Pass };
-        // Of a train, only the headers and the first segment's bytes are this one's.
-        let frame = offer.frame();
-        let frame = &frame[..frame.len().min(offer.bytes as usize)];
+        let frame = own_bytes(offer.frame(), offer.bytes);
         let mark = if set.reads_mark { offer.mark() } else { 0 };
         for rule in &set.rules {
             if rule
@@ -88,11 +87,25 @@ impl Judge for Rules {
         }
         Verdict::Pass
     }
+
+    /// Whether bytes at fixed places show that no rule matches.
+    #[inline(always)]
+    fn spares(&self, pool: &Pool, handle: Handle, bytes: u32) -> bool {
+        let Some(set) = self.set.as_deref() else { return true };
+        let frame = own_bytes(pool.data(handle), bytes);
+        set.rules.iter().all(|rule| {
+            rule.condition.as_ref().is_some_and(|condition| condition.matches_at_once(frame) == Some(false))
+        })
+    }
 }
 
-/// Applies an action, and returns the verdict, if it ends the search. Out of line, so that the search is a
-/// short loop.
-#[inline(never)]
+/// The bytes of a packet: of a train, only the headers and the first segment's bytes are this one's.
+#[inline(always)]
+fn own_bytes(frame: &[u8], bytes: u32) -> &[u8] {
+    &frame[..frame.len().min(bytes as usize)]
+}
+
+/// Applies an action, and returns the verdict, if it ends the search.
 fn apply(action: Action, buckets: &mut [Bucket], offer: &mut Offer<'_>) -> Option<Verdict> {
     match action {
         Action::Drop => return Some(Verdict::Drop(DropReason::Filtered)),

@@ -92,7 +92,13 @@ impl Judge for BitError {
             self.good = Some(good - bits);
             return Verdict::Pass;
         }
-        self.hit(offer, bits, good)
+        match self.hit(bits, good) {
+            None => Verdict::Drop(DropReason::Corrupted),
+            flips => {
+                offer.effects().flips = flips;
+                Verdict::Pass
+            }
+        }
     }
 
     fn on_wire(&self) -> bool {
@@ -101,9 +107,10 @@ impl Judge for BitError {
 }
 
 impl BitError {
-    /// A frame of `bits` bits whose first bad bit comes after `good` good ones.
+    /// Bad bits of a frame of `bits` bits whose first one comes after `good` good ones; none if it is dropped.
     #[cold]
-    fn hit(&mut self, offer: &mut Offer<'_>, bits: u64, good: u64) -> Verdict {
+    #[inline(never)]
+    fn hit(&mut self, bits: u64, good: u64) -> Option<Flips> {
         let (mut at, mut bad) = (good, 0u16);
         while at < bits {
             bad = bad.saturating_add(1);
@@ -111,11 +118,10 @@ impl BitError {
         }
         self.good = Some(at - bits);
         if !self.deliver {
-            return Verdict::Drop(DropReason::Corrupted);
+            return None;
         }
         let (count, spare_headers, seed) = (bad, self.spare_headers, self.dice.draw());
-        offer.effects().flips = Some(Flips { count, spare_headers, seed });
-        Verdict::Pass
+        Some(Flips { count, spare_headers, seed })
     }
 
     /// Good bits between two bad ones.

@@ -19,7 +19,8 @@ pub mod reorder;
 #[path = "../../../../xtask/templates/impair.rs"]
 mod template;
 
-use crate::judge::Judge;
+use crate::judge::{Judge, PacketJudge, judge_held};
+use crate::stage::Holds;
 use longwire_block::{DropReason, Fallback, Offer, Param, ParamKind, Verdict};
 use longwire_settings::Choice;
 use longwire_wire::{Ecn, ecn};
@@ -50,6 +51,7 @@ crate::stage::stage! {
     fn hastens(&self) -> bool;
     apart
     fn judge(&mut self, offer: &mut Offer<'_>) -> Verdict;
+    entry fn packet_judge<C: Holds<Impair>>(&self) -> PacketJudge<C> = judge_held;
 }
 
 /// Position of an impairment: the words of `where`.
@@ -95,11 +97,12 @@ pub(crate) const HEADERS_PARAM: Param = Param {
 };
 
 /// The verdict on a packet to be lost, or marked if possible.
-#[inline]
+#[inline(always)]
 pub(crate) fn lose(offer: &Offer<'_>, mark: bool) -> Verdict {
-    if mark && ecn(offer.frame()) != Ecn::NotCapable {
-        Verdict::Mark
-    } else {
-        Verdict::Drop(DropReason::Loss)
+    /// Out of line, so that the offer's address is not passed on, and it need not be in memory.
+    #[inline(never)]
+    fn is_capable(frame: &[u8]) -> bool {
+        ecn(frame) != Ecn::NotCapable
     }
+    if mark && is_capable(offer.frame()) { Verdict::Mark } else { Verdict::Drop(DropReason::Loss) }
 }

@@ -103,7 +103,7 @@ impl Block for Ared {
 }
 
 impl Discipline for Ared {
-    #[inline]
+    #[inline(always)]
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
         if packet.rate != self.rate {
             self.rate = packet.rate;

@@ -2,12 +2,12 @@
 
 use super::codel_law::{Codel as Law, Source, Terms};
 use super::settings::{ECN, LIMIT, Limit};
-use super::{Admission, Discipline, Next, QueueContext};
+use super::{Admission, Ahead, Discipline, Foresight, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Fallback, Param, ParamKind, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_settings::Settings;
-use longwire_units::Nanos;
+use longwire_units::{Nanos, Rate};
 
 /// The parameter `target` of CoDel.
 pub(super) const TARGET: Param = Param {
@@ -102,6 +102,32 @@ impl Discipline for Codel {
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
         self.terms.longest = self.terms.longest.max(packet.bytes);
         if self.limit.has_room(packet) { Verdict::Pass } else { Verdict::Drop(DropReason::QueueFull) }
+    }
+
+    #[inline]
+    fn foresees(&self) -> bool {
+        true
+    }
+
+    /// A packet that waits for less than the target is passed, whatever comes until then. Until the first one
+    /// that waits for longer there is no dropping state: the queue was empty when the link began to decide,
+    /// which ended it.
+    #[inline]
+    fn foresee(&mut self, packet: &Ahead, rate: impl FnOnce() -> Rate) -> Foresight {
+        self.terms.longest = self.terms.longest.max(packet.bytes);
+        // One that finds the transmitter idle does not wait at all.
+        if packet.start > packet.now && packet.start - packet.now >= self.terms.target {
+            return Foresight::Waits;
+        }
+        if self.limit.surely_allows(packet, rate) { Foresight::Passes } else { Foresight::Counts }
+    }
+
+    fn take_back(&mut self, pool: &mut Pool, mut waiting: Fifo) -> Fifo {
+        while let Some(handle) = waiting.pop(pool) {
+            self.queue.backlog += pool.meta(handle).counted();
+            self.queue.fifo.push(pool, handle);
+        }
+        Fifo::EMPTY
     }
 
     #[inline]

@@ -23,6 +23,8 @@ pub struct WaitingList {
     pub(crate) list: Fifo,
     /// Time at which the transmitter last became idle.
     pub(crate) idle_since: Nanos,
+    /// The time from which on the discipline of a decided link must be informed of packets that are sent.
+    pub(crate) due: Nanos,
     /// Allocated when first needed, which is rare among a million links.
     pub(crate) rare: Option<Box<Rare>>,
 }

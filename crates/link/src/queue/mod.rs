@@ -1,5 +1,6 @@
 //! Queues before the transmitter, and admission to them.
 
+mod ahead;
 pub mod ared;
 mod average;
 mod classes;
@@ -37,10 +38,13 @@ pub mod wf2q;
 #[path = "../../../../xtask/templates/queue.rs"]
 mod template;
 
+pub use ahead::{Ahead, Foresight};
+pub(crate) use ahead::{Decide, Decides};
 pub use context::{QueueContext, Waiting, WaitingList};
 pub use service::Service;
 
 use crate::fifo::Fifo;
+use ahead::decide;
 use longwire_block::{Block, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_units::{Nanos, Rate};
@@ -146,6 +150,45 @@ pub trait Discipline: Block {
         false
     }
 
+    /// Whether everything can be decided at arrivals, because a packet's fate is known at its admission, or is
+    /// foreseen by [`Discipline::foresee`]; all are sent in order.
+    #[inline]
+    fn foresees(&self) -> bool {
+        self.plain()
+    }
+
+    /// Foresees the fate of a packet that asks for admission to a decided link, on which everything waiting
+    /// was passed; `rate` is the expected departure rate. Such a link counts only what it must: [`Discipline::push`] and [`Discipline::pop`] are not
+    /// called for the packet.
+    #[inline]
+    fn foresee(&mut self, _packet: &Ahead, _rate: impl FnOnce() -> Rate) -> Foresight
+    where
+        Self: Sized,
+    {
+        Foresight::Counts
+    }
+
+    /// The time from which on the discipline must be informed of packets sent by a decided link.
+    #[inline]
+    fn due(&self) -> Nanos {
+        Nanos::NEVER
+    }
+
+    /// Reports that a decided link has sent a packet at `finish`, which is not before [`Discipline::due`].
+    /// `rate` is the expected departure rate.
+    fn sent(&mut self, _finish: Nanos, _rate: Rate) {}
+
+    /// Informs it that `bytes` have waited since the last arrival or end of transmission on a decided link,
+    /// the packet being sent included.
+    #[inline]
+    fn notice_backlog(&mut self, _bytes: u64) {}
+
+    /// Takes over packets that a decided link has passed, and that still wait, without the one being sent:
+    /// from now on it is asked when each is sent. Returns those that the link keeps in its list.
+    fn take_back(&mut self, _pool: &mut Pool, waiting: Fifo) -> Fifo {
+        waiting
+    }
+
     /// Whether several segments of a train may wait as one packet. Not if `pop` decides about each.
     fn whole_trains(&self) -> bool {
         false
@@ -223,9 +266,14 @@ crate::stage::stage! {
     fn resettle(&mut self, context: &mut QueueContext<'_>);
     fn pop(&mut self, context: &mut QueueContext<'_>) -> Next;
     fn drain(&mut self, pool: &mut Pool) -> Fifo;
+    fn sent(&mut self, finish: Nanos, rate: Rate);
+    fn notice_backlog(&mut self, bytes: u64);
+    fn take_back(&mut self, pool: &mut Pool, waiting: Fifo) -> Fifo;
     ask
     fn direct(&self) -> bool;
     fn plain(&self) -> bool;
+    fn foresees(&self) -> bool;
+    fn due(&self) -> Nanos;
     fn whole_trains(&self) -> bool;
     fn memory_bytes(&self) -> usize;
     apart
@@ -234,6 +282,7 @@ crate::stage::stage! {
     fn join(&mut self, service: &mut impl Service, handle: Handle, now: Nanos, bytes: u64);
     fn send(&mut self, service: &mut impl Service, until: Nanos);
     fn begin(&mut self, service: &mut impl Service, start: Nanos, pause: bool);
+    entry fn decide<L: Decides>(&self) -> Decide<L> = decide;
 }
 
 impl Default for Queue {

@@ -2,12 +2,12 @@
 
 use super::pie_law::{Gains, ONE, Pie as Law, Terms, waiting};
 use super::settings::{ECN, LIMIT, Limit, signal};
-use super::{Admission, Discipline, Next, QueueContext};
+use super::{Admission, Ahead, Discipline, Foresight, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Fallback, Param, ParamKind, Verdict};
 use longwire_packet::Handle;
 use longwire_settings::{Millionths, Settings};
-use longwire_units::Nanos;
+use longwire_units::{Nanos, Rate};
 
 /// The parameter `target` of PIE.
 pub(super) const TARGET: Param = Param {
@@ -140,6 +140,35 @@ impl Discipline for Pie {
         let joins = if matches!(verdict, Verdict::Drop(_)) { 0 } else { packet.bytes };
         self.backlog = packet.bytes_waiting + joins;
         verdict
+    }
+
+    #[inline]
+    fn foresees(&self) -> bool {
+        true
+    }
+
+    /// Between updates, and as long as nothing may be dropped early, only the limit matters.
+    #[inline]
+    fn foresee(&mut self, packet: &Ahead, rate: impl FnOnce() -> Rate) -> Foresight {
+        let passes = packet.now < self.law.due()
+            && self.law.spares(&self.terms)
+            && self.limit.surely_allows(packet, rate);
+        if passes { Foresight::Passes } else { Foresight::Counts }
+    }
+
+    #[inline]
+    fn due(&self) -> Nanos {
+        self.law.due()
+    }
+
+    fn sent(&mut self, finish: Nanos, rate: Rate) {
+        let backlog = self.backlog;
+        self.law.catch_up(&self.terms, finish, || waiting(backlog, rate));
+    }
+
+    #[inline]
+    fn notice_backlog(&mut self, bytes: u64) {
+        self.backlog = bytes;
     }
 
     #[inline]

@@ -151,17 +151,23 @@ impl Pie {
         scale.map_or(1, |(_, scale)| *scale)
     }
 
-    /// Whether to drop a packet early with `backlog` waiting bytes (sections 4.1, 4.4 and 5.4).
+    /// The time of the next update, or the beginning.
+    #[inline]
+    pub(super) fn due(&self) -> Nanos {
+        self.ticks.next
+    }
+
+    /// Whether no packet is dropped early until the next update (sections 4.4 and 5.4).
+    #[inline]
+    pub(super) fn spares(&self, settings: &Terms) -> bool {
+        self.allowance.unwrap_or(settings.burst) > Nanos::ZERO
+            || self.waited < settings.gains.target.0 / 2 && self.probability < ONE / 5
+    }
+
+    /// Whether to drop a packet early with `backlog` waiting bytes (section 4.1).
     #[inline]
     pub(super) fn chooses(&mut self, settings: &Terms, backlog: u64, dice: &mut Dice) -> bool {
-        if self.allowance.unwrap_or(settings.burst) > Nanos::ZERO {
-            return false;
-        }
-        let short = self.waited < settings.gains.target.0 / 2 && self.probability < ONE / 5;
-        if short || backlog <= 2 * MEAN_PACKET {
-            return false;
-        }
-        self.draw(dice)
+        !self.spares(settings) && backlog > 2 * MEAN_PACKET && self.draw(dice)
     }
 
     /// Spaces drops: none before accumulated probabilities of 0.85, one at 8.5 at the latest.

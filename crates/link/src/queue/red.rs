@@ -140,7 +140,7 @@ impl Block for Red {
 }
 
 impl Discipline for Red {
-    #[inline]
+    #[inline(always)]
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
         if self.profile == Profile::Osaka {
             return self.admit_by_shifts(packet);

@@ -1,6 +1,6 @@
 //! Parameters shared by several disciplines, and their meaning.
 
-use super::{Admission, QueueContext};
+use super::{Admission, Ahead, QueueContext, Waiting};
 use longwire_block::{DropReason, Fallback, Param, ParamKind, Value, Verdict};
 use longwire_settings::{Choice, Setting};
 use longwire_units::{Bytes, Rate};
@@ -95,6 +95,16 @@ impl Limit {
     #[inline]
     pub(super) fn has_room(self, packet: &Admission<'_>) -> bool {
         self.allows((packet.packets_waiting, packet.bytes_waiting), packet.bytes, packet.rate)
+    }
+
+    /// Whether a packet may still join, however much of the backlog has been sent.
+    #[inline(always)]
+    pub(super) fn surely_allows(self, packet: &Ahead, rate: impl FnOnce() -> Rate) -> bool {
+        let Waiting { packets, bytes } = packet.waiting;
+        match self {
+            Self::Packets(limit) => u64::from(packets) < limit,
+            other => other.allows((packets.into(), bytes), packet.bytes, rate()),
+        }
     }
 
     /// Whether `bytes` may join this backlog of packets and bytes, which drains at this rate.

@@ -1,7 +1,7 @@
 //! First in, first out; arrivals at a full queue are dropped.
 
 use super::settings::{LIMIT, Limit};
-use super::{Admission, Discipline, Waiting};
+use super::{Admission, Ahead, Discipline, Foresight, Waiting};
 use longwire_block::{Block, Dice, DropReason, Verdict};
 use longwire_settings::Settings;
 use longwire_units::Rate;
@@ -58,6 +58,11 @@ impl Discipline for TailDrop {
     #[inline]
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
         if self.limit.has_room(packet) { Verdict::Pass } else { Verdict::Drop(DropReason::QueueFull) }
+    }
+
+    #[inline]
+    fn foresee(&mut self, packet: &Ahead, rate: impl FnOnce() -> Rate) -> Foresight {
+        if self.limit.surely_allows(packet, rate) { Foresight::Passes } else { Foresight::Counts }
     }
 
     #[inline]

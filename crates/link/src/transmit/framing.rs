@@ -10,6 +10,8 @@ pub const BYTE: u64 = 8_000_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Framing {
     layer: Layer,
+    /// Whether the offset of the IP header is needed.
+    counts_ip: bool,
     overhead: u16,
 }
 
@@ -55,16 +57,16 @@ const AAL5_TRAILER: u64 = 8;
 
 impl Framing {
     /// Frames as they are on Ethernet, with their FCS.
-    pub const ETHERNET: Self = Self { layer: Layer::Ethernet, overhead: 0 };
+    pub const ETHERNET: Self = Self::of(Layer::Ethernet, 0);
 
     /// IP packets, with this many additional bytes.
     pub const fn ip(overhead: u16) -> Self {
-        Self { layer: Layer::Ip, overhead }
+        Self { overhead, ..Self::of(Layer::Ip, 0) }
     }
 
     /// This layer, with this many additional bytes.
     pub(crate) const fn of(layer: Layer, overhead: u64) -> Self {
-        Self { layer, overhead: overhead as u16 }
+        Self { layer, counts_ip: matches!(layer, Layer::Ip | Layer::Atm), overhead: overhead as u16 }
     }
 
     /// The framing with `bytes` more per packet.
@@ -96,7 +98,7 @@ impl Framing {
     /// Whether [`Framing::counted`] needs the offset of the IP header.
     #[inline]
     pub const fn counts_ip(self) -> bool {
-        matches!(self.layer, Layer::Ip | Layer::Atm)
+        self.counts_ip
     }
 }
 

@@ -145,7 +145,6 @@ crate::stage::stage! {
     }
     fn begin(&mut self, start: Nanos, bytes: u64);
     fn follow(&mut self, finish: Nanos, bytes: u64);
-    fn send(&mut self, pause: bool, start: Nanos, bytes: u64) -> Nanos;
     fn settle(&mut self, now: Nanos);
     fn opportunity_after(&mut self, now: Nanos) -> Nanos;
     fn take_over(&mut self, now: Nanos, work: u64);
@@ -165,6 +164,8 @@ crate::stage::stage! {
     fn foresees(&self) -> bool;
     fn has_sent_all_but(&self, bytes: u64, now: Nanos) -> bool;
     fn whole_trains(&self) -> bool;
+    apart
+    fn send(&mut self, pause: bool, start: Nanos, bytes: u64) -> Nanos;
 }
 
 /// Begins the next packet as a link does.

@@ -21,8 +21,9 @@ pub struct TokenBucket {
     /// Size of the bucket in tokens.
     burst: i64,
     state: State,
-    /// Its state at the packet being sent, while later ones are begun ahead.
+    /// Its state at the packet being sent, while later ones are begun ahead: `is_ahead`.
     behind: State,
+    is_ahead: bool,
 }
 
 /// Its tokens, and the packet being sent.
@@ -82,7 +83,15 @@ impl Block for TokenBucket {
             finish: Nanos::ZERO,
             is_paid: true,
         };
-        let mut block = Self { framing: Framing::ETHERNET, rate: 0, peak: 0, burst: 0, state, behind: state };
+        let mut block = Self {
+            framing: Framing::ETHERNET,
+            rate: 0,
+            peak: 0,
+            burst: 0,
+            state,
+            behind: state,
+            is_ahead: false,
+        };
         block.change(settings);
         block
     }
@@ -111,12 +120,13 @@ impl Sender for TokenBucket {
     fn begin(&mut self, start: Nanos, bytes: u64) {
         self.state.work = bytes * BYTE;
         self.pay(start);
-        self.look_ahead();
+        self.is_ahead = false;
     }
 
     /// If the next packet need not wait for tokens, the remainder of the peak rate's division is carried.
     #[inline]
     fn follow(&mut self, finish: Nanos, bytes: u64) {
+        self.leave_behind();
         let rest = match self.peak {
             0 | u64::MAX => 0,
             peak => self.state.work - (finish - self.state.start).0 * peak,
@@ -161,7 +171,7 @@ impl Sender for TokenBucket {
 
     #[inline]
     fn look_ahead(&mut self) {
-        self.behind = self.state;
+        self.is_ahead = false;
     }
 
     #[inline]
@@ -172,7 +182,9 @@ impl Sender for TokenBucket {
     }
 
     fn go_back(&mut self, _now: Nanos, _first: Nanos, _last: Nanos, _behind: u64) {
-        self.state = self.behind;
+        if std::mem::take(&mut self.is_ahead) {
+            self.state = self.behind;
+        }
     }
 
     fn work_left(&self) -> u64 {
@@ -187,6 +199,14 @@ impl Sender for TokenBucket {
 }
 
 impl TokenBucket {
+    /// Keeps the state before the first packet that may be begun ahead: one after a pause costs no copy.
+    #[inline]
+    fn leave_behind(&mut self) {
+        if !std::mem::replace(&mut self.is_ahead, true) {
+            self.behind = self.state;
+        }
+    }
+
     /// Takes the tokens for `work` as soon as there are enough from `earliest` on, and begins to send then.
     #[inline]
     fn pay(&mut self, earliest: Nanos) {

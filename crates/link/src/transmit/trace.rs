@@ -30,8 +30,9 @@ pub struct Trace {
     /// Beginning of the run on the engine's clock.
     begin: Nanos,
     state: State,
-    /// Its state at the packet being sent, while later ones are begun ahead.
+    /// Its state at the packet being sent, while later ones are begun ahead: `is_ahead`.
     behind: State,
+    is_ahead: bool,
     /// Positions among the opportunities at which the packet begins and ends.
     from: Place,
     to: Place,
@@ -153,6 +154,7 @@ impl Block for Trace {
             begin: Nanos::ZERO,
             state,
             behind: state,
+            is_ahead: false,
             from: place,
             to: place,
         };
@@ -207,6 +209,7 @@ impl Sender for Trace {
 
     #[inline]
     fn follow(&mut self, finish: Nanos, bytes: u64) {
+        self.leave_behind();
         self.state.start = finish - self.begin;
         self.state.work = self.state.rest + bytes * BYTE;
         self.from = self.to;
@@ -283,7 +286,7 @@ impl Sender for Trace {
 
     #[inline]
     fn look_ahead(&mut self) {
-        self.behind = self.state;
+        self.is_ahead = false;
     }
 
     #[inline]
@@ -294,7 +297,9 @@ impl Sender for Trace {
     }
 
     fn go_back(&mut self, _now: Nanos, _first: Nanos, _last: Nanos, _behind: u64) {
-        self.state = self.behind;
+        if std::mem::take(&mut self.is_ahead) {
+            self.state = self.behind;
+        }
     }
 
     fn work_left(&self) -> u64 {
@@ -314,6 +319,14 @@ impl Sender for Trace {
 }
 
 impl Trace {
+    /// Keeps the state before the first packet that may be begun ahead: one after a pause costs no copy.
+    #[inline]
+    fn leave_behind(&mut self) {
+        if !std::mem::replace(&mut self.is_ahead, true) {
+            self.behind = self.state;
+        }
+    }
+
     /// Time of the next unused opportunity; the end of the trace, if that ends all limits.
     fn awaited(&self) -> Nanos {
         match self.rates.as_deref() {

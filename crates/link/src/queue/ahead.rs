@@ -1,0 +1,57 @@
+//! Disciplines on links on which everything is decided at arrivals.
+
+use super::{Discipline, Queue, Waiting};
+use crate::fate::{Coming, Fate};
+use crate::stage::OfStage;
+use longwire_packet::{Handle, Pool};
+use longwire_units::Nanos;
+
+/// A packet that asks for admission to a decided link. What waits is counted as far as known without looking
+/// at packets: some may have been sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Ahead {
+    /// Its arrival.
+    pub now: Nanos,
+    /// The time at which it begins to be sent, if it is admitted: now, if nothing waits.
+    pub start: Nanos,
+    /// Its bytes, as counted by the link's rate.
+    pub bytes: u64,
+    /// At least as much as waits.
+    pub(crate) waiting: Waiting,
+}
+
+/// What a discipline foresees for a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Foresight {
+    /// It is admitted, and passed when it is sent.
+    Passes,
+    /// That depends on what waits exactly: the discipline is asked for admission, and then passes it when it
+    /// is sent.
+    Counts,
+    /// That depends on what comes until it is sent: the link must serve it.
+    Waits,
+}
+
+/// A decided link.
+pub(crate) trait Decides: Sized {
+    /// Takes a packet into its queue, under this discipline.
+    fn decide<Q: Discipline + OfStage<Queue>>(
+        &mut self,
+        pool: &mut Pool,
+        handle: Handle,
+        coming: Coming,
+    ) -> Fate;
+}
+
+/// A function that takes a packet into the queue of a decided link.
+pub(crate) type Decide<L> = fn(&mut L, &mut Pool, Handle, Coming) -> Fate;
+
+/// See [`Decides::decide`].
+pub(super) fn decide<L: Decides, S, Q: Discipline + OfStage<Queue>>(
+    link: &mut L,
+    pool: &mut Pool,
+    handle: Handle,
+    coming: Coming,
+) -> Fate {
+    link.decide::<Q>(pool, handle, coming)
+}
