@@ -18,7 +18,7 @@ use longwire_block::{DropReason, Verdict};
 use longwire_packet::{Handle, Meta, Pool};
 use longwire_units::Nanos;
 
-impl Decides for Link {
+impl Decides<Queue> for Link {
     #[inline(always)]
     fn decide<Q: Discipline + OfStage<Queue>>(
         &mut self,

@@ -1,6 +1,6 @@
 //! Disciplines on links on which everything is decided at arrivals.
 
-use super::{Discipline, Queue, Waiting};
+use super::{Discipline, Waiting};
 use crate::fate::{Coming, Fate};
 use crate::stage::OfStage;
 use longwire_packet::{Handle, Pool};
@@ -32,10 +32,10 @@ pub enum Foresight {
     Waits,
 }
 
-/// A decided link.
-pub(crate) trait Decides: Sized {
+/// A decided link, whose disciplines are those of stage `S`.
+pub(crate) trait Decides<S>: Sized {
     /// Takes a packet into its queue, under this discipline.
-    fn decide<Q: Discipline + OfStage<Queue>>(
+    fn decide<Q: Discipline + OfStage<S>>(
         &mut self,
         pool: &mut Pool,
         handle: Handle,
@@ -47,7 +47,7 @@ pub(crate) trait Decides: Sized {
 pub(crate) type Decide<L> = fn(&mut L, &mut Pool, Handle, Coming) -> Fate;
 
 /// See [`Decides::decide`].
-pub(super) fn decide<L: Decides, S, Q: Discipline + OfStage<Queue>>(
+pub(super) fn decide<L: Decides<S>, S, Q: Discipline + OfStage<S>>(
     link: &mut L,
     pool: &mut Pool,
     handle: Handle,

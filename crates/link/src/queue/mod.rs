@@ -282,7 +282,7 @@ crate::stage::stage! {
     fn join(&mut self, service: &mut impl Service, handle: Handle, now: Nanos, bytes: u64);
     fn send(&mut self, service: &mut impl Service, until: Nanos);
     fn begin(&mut self, service: &mut impl Service, start: Nanos, pause: bool);
-    entry fn decide<L: Decides>(&self) -> Decide<L> = decide;
+    entry fn decide<L: Decides<Queue>>(&self) -> Decide<L> = decide;
 }
 
 impl Default for Queue {
