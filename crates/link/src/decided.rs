@@ -1,7 +1,7 @@
 //! Links on which everything is decided when a packet arrives. They have a queue that only decides about
-//! admission (tail drop, RED and similar ones) or foresees what it does (see `asked.rs`), a transmitter that can predict when a packet is sent, a
-//! constant delay, and any judges before the queue. If transmission takes no time, any delay and judges on
-//! the wire are possible, because each packet is sent when it comes.
+//! admission (tail drop, RED and similar ones) or foresees what it does (see `asked.rs`), a transmitter that
+//! can predict when a packet is sent, a constant delay, and any judges before the queue. If transmission
+//! takes no time, any delay and judges on the wire are possible, because each packet is sent when it comes.
 //!
 //! f and e follow from the link's state at the arrival, so a packet goes to the delay line at once and has
 //! two events, arrival and departure; nothing happens at f. Packets that still wait are the last ones of the

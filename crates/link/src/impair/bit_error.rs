@@ -107,7 +107,7 @@ impl Judge for BitError {
 }
 
 impl BitError {
-    /// Bad bits of a frame of `bits` bits whose first one comes after `good` good ones; none if it is dropped.
+    /// Bad bits of a frame of `bits` bits, the first of them after `good` good ones; none if it is dropped.
     #[cold]
     #[inline(never)]
     fn hit(&mut self, bits: u64, good: u64) -> Option<Flips> {

@@ -150,7 +150,7 @@ pub trait Discipline: Block {
         false
     }
 
-    /// Whether everything can be decided at arrivals, because a packet's fate is known at its admission, or is
+    /// Whether everything can be decided at arrivals, because a packet's fate is known at its admission or
     /// foreseen by [`Discipline::foresee`]; all are sent in order.
     #[inline]
     fn foresees(&self) -> bool {
@@ -158,8 +158,8 @@ pub trait Discipline: Block {
     }
 
     /// Foresees the fate of a packet that asks for admission to a decided link, on which everything waiting
-    /// was passed; `rate` is the expected departure rate. Such a link counts only what it must: [`Discipline::push`] and [`Discipline::pop`] are not
-    /// called for the packet.
+    /// was passed; `rate` is the expected departure rate. Such a link counts only what it must:
+    /// [`Discipline::push`] and [`Discipline::pop`] are not called for the packet.
     #[inline]
     fn foresee(&mut self, _packet: &Ahead, _rate: impl FnOnce() -> Rate) -> Foresight
     where
