@@ -35,12 +35,8 @@ pub enum Foresight {
 /// A decided link, whose disciplines are those of stage `S`.
 pub(crate) trait Decides<S>: Sized {
     /// Takes a packet into its queue, under this discipline.
-    fn decide<Q: Discipline + OfStage<S>>(
-        &mut self,
-        pool: &mut Pool,
-        handle: Handle,
-        coming: Coming,
-    ) -> Fate;
+    fn decide<Q: Discipline + OfStage<S>>(&mut self, pool: &mut Pool, handle: Handle, coming: Coming)
+    -> Fate;
 }
 
 /// A function that takes a packet into the queue of a decided link.
