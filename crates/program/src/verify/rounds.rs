@@ -6,7 +6,6 @@
 //! treated as unknown ([`State::widen`]).
 //!
 //! Cache lines are charged as new in each round: a round covers others, before which less was accessed.
-//! was touched.
 
 use super::error::{At, Rejection};
 use super::explore::Explorer;
