@@ -419,22 +419,19 @@ impl Link {
             }
             return self.line.next();
         }
-        let (taken, next) = self.release_served(pool, until);
-        if let Some(handle) = taken {
-            out(handle, pool.meta(handle));
-        }
-        next
-    }
-
-    /// Takes the first packet that leaves by `until` off a link that serves packets, or whose packets overtake.
-    /// Also returns its next deadline.
-    #[inline(never)]
-    fn release_served(&mut self, pool: &mut Pool, until: Nanos) -> (Option<Handle>, Nanos) {
+        // The others, apart: a link that serves packets, or on which packets overtake.
         if !self.is_decided() {
             self.precede(pool, until);
         }
-        let taken = if self.line.next() <= until { self.take_first(pool) } else { None };
-        (taken, if self.is_decided() { self.line.next() } else { self.deadline() })
+        if self.line.next() <= until {
+            if !self.line.is_irregular() {
+                let first = self.line.first_known();
+                self.take_regular(pool, first, |meta| out(first, meta));
+            } else if let Some(handle) = self.take_irregular(pool) {
+                out(handle, pool.meta(handle));
+            }
+        }
+        if self.is_decided() { self.line.next() } else { self.deadline() }
     }
 
     /// Puts in flight what may be the first to leave by `until`.
