@@ -105,7 +105,7 @@ impl Emulation {
             }
             return;
         }
-        self.arm_by(link, deadline);
+        arm_by(&mut self.links, &mut self.wheel, link, deadline);
     }
 
     /// The deadline of a link that may lead to another worker's.
@@ -113,20 +113,6 @@ impl Emulation {
         match self.lead_of(link) {
             None => self.links.deadline(link),
             Some(lead) => self.links.deadline_ahead(link, lead),
-        }
-    }
-
-    /// Reschedules a link for `deadline`, if that is earlier than its entry.
-    #[inline(always)]
-    pub fn arm_by(&mut self, link: u32, deadline: Nanos) {
-        let entry = self.links.armed(link);
-        let armed = *entry;
-        if deadline < armed {
-            *entry = deadline;
-            if armed != Nanos::NEVER {
-                self.wheel.remove(Entry { time: armed, link });
-            }
-            self.wheel.insert(Entry { time: deadline, link });
         }
     }
 
@@ -170,20 +156,16 @@ impl Emulation {
     /// Schedules links that have just received their only packet.
     #[inline(always)]
     pub fn arm_firsts(&mut self) {
-        for at in 0..self.firsts.as_slice().len() {
-            let (link, leave) = self.firsts.as_slice()[at];
-            self.arm_by(link, leave);
-        }
-        self.firsts.clear();
+        let Self { links, wheel, firsts, .. } = self;
+        firsts.as_slice().iter().for_each(|&(link, leave)| arm_by(links, wheel, link, leave));
+        firsts.clear();
     }
 
     /// Takes due links out of the wheel and prefetches them.
     #[inline(always)]
     pub fn take_due(&mut self, now: Nanos, due: &mut [u32]) -> usize {
         let count = self.wheel.take_due(now, due);
-        due[..count].iter().for_each(|&link| self.links.prefetch_leaving(link));
-        // Events must not put them back into the wheel meanwhile.
-        due[..count].iter().for_each(|&link| *self.links.armed(link) = Nanos::ZERO);
+        due[..count].iter().for_each(|&link| self.links.await_turn(link));
         count
     }
 
@@ -295,5 +277,19 @@ impl Emulation {
     /// Whether the index belongs to a medium; media follow the links.
     pub fn is_medium(&self, place: u32) -> bool {
         place as usize >= self.links.len()
+    }
+}
+
+/// Reschedules a link for `deadline`, if that is earlier than its entry.
+#[inline(always)]
+fn arm_by(links: &mut Links, wheel: &mut Wheel, link: u32, deadline: Nanos) {
+    let entry = links.armed(link);
+    let armed = *entry;
+    if deadline < armed {
+        *entry = deadline;
+        if armed != Nanos::NEVER {
+            wheel.remove(Entry { time: armed, link });
+        }
+        wheel.insert(Entry { time: deadline, link });
     }
 }

@@ -31,6 +31,8 @@ pub(crate) struct Ports {
     pub polled: Nanos,
     /// In simulated time, when each receives its next frame.
     pub future: Option<Box<Future>>,
+    /// A batch in the place of one that an [`Outlet`] has.
+    spare: Option<Box<Outgoing>>,
 }
 
 /// The next frames of ports in simulated time, where only calls of a port move its next frame.
@@ -45,6 +47,20 @@ pub(crate) struct Future {
     pool_full: bool,
 }
 
+/// The batch of the port by which the last packet left, taken out, so that for the next one it need not be
+/// looked up again.
+pub(crate) struct Outlet {
+    /// The port's place in the plan, or [`NO_PORT`] at first, and its index.
+    port: u32,
+    slot: usize,
+    out: Box<Outgoing>,
+    /// What is to be done before it gets more packets: noted only then, because most need nothing.
+    pub exit: Exit,
+}
+
+/// No port's place in the plan.
+const NO_PORT: u32 = u32::MAX;
+
 /// Place in the plan of a port that was removed.
 pub const GONE_PORT: u16 = u16::MAX;
 
@@ -56,7 +72,7 @@ const MOST_SAMPLED: usize = 128;
 pub(crate) enum Exit {
     Open,
     /// The batch of the port with this index is full.
-    Full(u32),
+    Full(usize),
     /// This packet does not leave by a port of this worker at once.
     Elsewhere(Handle),
 }
@@ -74,8 +90,8 @@ impl Ports {
         let slots: Vec<_> = setups.into_iter().map(PortSlot::new).collect();
         let has_tunnels = slots.iter().any(PortSlot::is_tunnel);
         let (closed, next_sampled, polled) = (PortStats::default(), 0, Nanos::ZERO);
-        let future = simulated.then(Box::default);
-        let mut ports = Self { slots, exits, ticks, closed, next_sampled, has_tunnels, polled, future };
+        let (future, spare) = (simulated.then(Box::default), None);
+        let mut ports = Self { slots, exits, ticks, closed, next_sampled, has_tunnels, polled, future, spare };
         (0..ports.slots.len()).for_each(|slot| ports.ask_again(slot));
         ports
     }
@@ -109,17 +125,56 @@ impl Ports {
         self.has_tunnels = self.slots.iter().any(PortSlot::is_tunnel);
     }
 
+    /// An outlet, which must come back ([`Ports::close`]) before a batch is sent.
+    #[inline]
+    pub fn open(&mut self) -> Outlet {
+        Outlet { port: NO_PORT, slot: 0, out: self.spare.take().unwrap_or_default(), exit: Exit::Open }
+    }
+
+    /// Takes an outlet back, and returns what is to be done.
+    #[inline]
+    pub fn close(&mut self, outlet: Outlet) -> Exit {
+        let Outlet { port, slot, mut out, exit } = outlet;
+        if port != NO_PORT {
+            std::mem::swap(&mut self.slots[slot].out, &mut out);
+        }
+        self.spare = Some(out);
+        exit
+    }
+
     /// Puts a packet that has left its last link (handle, segments, departure time, link) into its port's
-    /// batch.
+    /// batch. Returns whether the outlet must come back now.
     #[inline(always)]
     pub fn push_out(
         &mut self,
+        outlet: &mut Outlet,
         out_port: u16,
         (handle, segments, leave, link): (Handle, u16, Nanos, u32),
-    ) -> Exit {
-        let slot = self.exits.get(usize::from(out_port)).copied().unwrap_or(NOWHERE_HERE);
-        let Some(port) = self.slots.get_mut(slot as usize) else { return Exit::Elsewhere(handle) };
-        if port.out.push(handle, segments, leave, link) { Exit::Full(slot) } else { Exit::Open }
+    ) -> bool {
+        if outlet.port != u32::from(out_port) && !self.turn(outlet, out_port) {
+            outlet.exit = Exit::Elsewhere(handle);
+            return true;
+        }
+        let is_full = outlet.out.push(handle, segments, leave, link);
+        if is_full {
+            outlet.exit = Exit::Full(outlet.slot);
+        }
+        is_full
+    }
+
+    /// Gives an outlet the batch of another port. Returns false if that is none of this worker's.
+    #[inline(never)]
+    fn turn(&mut self, outlet: &mut Outlet, out_port: u16) -> bool {
+        let slot = self.exits.get(usize::from(out_port)).map_or(usize::MAX, |&slot| slot as usize);
+        if slot >= self.slots.len() {
+            return false;
+        }
+        if outlet.port != NO_PORT {
+            std::mem::swap(&mut self.slots[outlet.slot].out, &mut outlet.out);
+        }
+        std::mem::swap(&mut self.slots[slot].out, &mut outlet.out);
+        (outlet.port, outlet.slot) = (out_port.into(), slot);
+        true
     }
 
     /// Asks a port when its next frame arrives, in simulated time: after each call that may move it.
@@ -227,21 +282,22 @@ pub(crate) struct Outgoing {
     more_segments: u64,
 }
 
-impl Outgoing {
-    pub fn new() -> Self {
+impl Default for Outgoing {
+    fn default() -> Self {
         Self { batch: Batch::new(), leaves: [0; BATCH], links: [0; BATCH], more_segments: 0 }
     }
+}
 
+impl Outgoing {
     /// Adds a packet of `segments` segments with departure time `leave` that was last in link `link`. Returns
     /// whether the batch is full.
     #[inline(always)]
     pub fn push(&mut self, handle: Handle, segments: u16, leave: Nanos, link: u32) -> bool {
-        let at = self.batch.len() % BATCH;
+        let at = self.batch.append(handle);
         (self.leaves[at], self.links[at]) = (leave.0, link);
         if segments > 1 {
             self.more_segments += u64::from(segments) - 1;
         }
-        self.batch.push(handle);
         self.batch.is_full()
     }
 
@@ -270,7 +326,7 @@ pub(crate) struct PortSlot {
     pub node: usize,
     pub port: Box<dyn Port>,
     /// Packets to send.
-    pub out: Outgoing,
+    pub out: Box<Outgoing>,
     /// The failure at its last use.
     pub fault: Option<PortError>,
     /// Sequence number of its next packet.
@@ -309,7 +365,7 @@ impl PortSlot {
             place,
             node,
             port,
-            out: Outgoing::new(),
+            out: Box::default(),
             fault: None,
             seq: 0,
             crossed: PortStats::default(),

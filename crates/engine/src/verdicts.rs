@@ -124,9 +124,10 @@ impl Verdicts {
             let (meta, line) = pool.head_mut(first);
             let Some((at, verdict)) = self.find(meta, line) else { break };
             let alike = FramePattern::to(meta, line);
-            let (count, last) = match classifier.is_large() {
-                true => alike.decide::<true>(pool, classifier, rest, &verdict),
-                false => alike.decide::<false>(pool, classifier, rest, &verdict),
+            let (count, last) = match (alike.is_v4 && classifier.has_addresses(), classifier.is_large()) {
+                (true, true) => alike.decide::<true, true>(pool, classifier, rest, &verdict),
+                (true, false) => alike.decide::<true, false>(pool, classifier, rest, &verdict),
+                (false, _) => alike.decide::<false, false>(pool, classifier, rest, &verdict),
             };
             // Times never decrease: what is valid for the last one was valid before.
             if !stations.again(verdict.places, verdict.source, verdict.destination, last) {
@@ -144,7 +145,7 @@ struct FramePattern {
     /// Their first 16 bytes except the last, of a plain IPv4 packet: both stations, type, version and header
     /// length.
     words: [u64; 2],
-    in_port: u16,
+    in_port: u64,
     /// Whether all are plain IPv4 packets, if they are long enough.
     is_v4: bool,
 }
@@ -153,20 +154,21 @@ impl FramePattern {
     #[inline(always)]
     fn to(meta: &Meta, line: &FirstLine) -> Self {
         let is_v4 = plain_v4(meta, line).is_some();
-        Self { words: Self::words(line), in_port: meta.in_port, is_v4 }
+        Self { words: Self::words(line), in_port: meta.in_port.into(), is_v4 }
     }
 
     #[inline(always)]
     fn words(line: &FirstLine) -> [u64; 2] {
-        // Byte order does not matter: the processor's own is used.
+        // The last byte is at the top, and is shifted out.
         let word = |at: usize| line[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        [word(0), word(8) & (u64::MAX >> 8)]
+        [word(0), word(8) << 8]
     }
 
     /// Applies `verdict` to the leading packets that match; returns their number, at least one, and the
-    /// arrival of the last.
+    /// arrival of the last. `LOOKED_UP`: they are plain IPv4 packets, and some addresses select paths, from a
+    /// `LARGE` table.
     #[inline(always)]
-    fn decide<const LARGE: bool>(
+    fn decide<const LOOKED_UP: bool, const LARGE: bool>(
         &self,
         pool: &mut Pool,
         classifier: &Classifier,
@@ -174,36 +176,34 @@ impl FramePattern {
         verdict: &Verdict,
     ) -> (usize, Nanos) {
         let shortest = if self.is_v4 { PLAIN_LEN } else { HEADER };
-        let looked_up = self.is_v4 && classifier.has_addresses();
-        let parsed = !self.is_v4 && classifier.has_addresses();
+        let parsed = !LOOKED_UP && !self.is_v4 && classifier.has_addresses();
         let mut count = 0;
         let mut homes = [(0, 0); BATCH];
         for (&handle, home) in handles.iter().zip(&mut homes) {
             let (meta, line) = pool.head_mut(handle);
             let [first, second] = Self::words(line);
             let differs = (first ^ self.words[0]) | (second ^ self.words[1]);
-            let differs = differs | u64::from(meta.in_port ^ self.in_port) | u64::from(meta.flags);
+            let differs = differs | (u64::from(meta.in_port) ^ self.in_port) | u64::from(meta.flags);
             if differs != 0 || meta.len < shortest {
                 break;
             }
-            (meta.out_port, meta.path) = (verdict.destination as u16, verdict.by_ports);
+            meta.out_port = verdict.destination as u16;
             count += 1;
-            if looked_up {
-                let found = classifier.home_of_plain::<LARGE>(line);
-                if LARGE {
-                    *home = found;
-                } else if let Some(path) = classifier.find_plain(found) {
-                    meta.path = path;
+            if LOOKED_UP && LARGE {
+                *home = classifier.home_of_plain::<LARGE>(line);
+            } else if LOOKED_UP {
+                let found = classifier.find_plain(classifier.home_of_plain::<LARGE>(line));
+                meta.path = found.unwrap_or(verdict.by_ports);
+            } else {
+                meta.path = verdict.by_ports;
+                if parsed {
+                    classifier.classify_one(pool, handle);
                 }
-            } else if parsed {
-                classifier.classify_one(pool, handle);
             }
         }
-        if LARGE && looked_up {
+        if LOOKED_UP && LARGE {
             for (&handle, &home) in handles[..count].iter().zip(&homes) {
-                if let Some(path) = classifier.find_plain(home) {
-                    pool.meta_mut(handle).path = path;
-                }
+                pool.meta_mut(handle).path = classifier.find_plain(home).unwrap_or(verdict.by_ports);
             }
         }
         let last = handles[..count].last().map_or(0, |&last| pool.meta(last).arrival);

@@ -4,7 +4,8 @@
 //!   inserted once. The others have 256 slots, each as wide as the whole level below; their entries move down
 //!   when time reaches them.
 //! - When time reaches a slot of the lowest level, its entries are taken: in exact order (time, then link) by
-//!   [`Wheel::pop`], which sorts a few and puts more into a heap, or in any order by [`Wheel::take_due`].
+//!   [`Wheel::pop`], which sorts a few and puts more into a heap, or in any order by [`Wheel::take_due`], which
+//!   copies them out of a slot that is due as a whole.
 //! - A slot's entries are in chunks of an array allocated at the start, so they are contiguous, and nothing
 //!   is allocated later.
 //!
@@ -22,6 +23,8 @@ const GRAIN_BITS: u32 = 10;
 const LOW_BITS: u32 = 14;
 const SLOT_BITS: u32 = 8;
 const SLOTS: usize = (1 << LOW_BITS) + ((LEVELS - 1) << SLOT_BITS);
+/// Time covered by the lowest level, in ns.
+const LOW_SPAN: u64 = 1 << (GRAIN_BITS + LOW_BITS);
 /// Words of 64 slots of the lowest level.
 const LOW_WORDS: usize = 1 << (LOW_BITS - 6);
 const CHUNK: usize = 15;
@@ -38,6 +41,7 @@ pub struct Entry {
 
 /// Entries of one slot; full chunks are chained.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
 struct Chunk {
     entries: [Entry; CHUNK],
     len: u32,
@@ -124,11 +128,7 @@ impl Wheel {
     #[inline]
     pub fn insert(&mut self, entry: Entry) {
         self.len += 1;
-        if entry.time.0 < self.horizon {
-            self.insert_near(entry);
-        } else {
-            self.place(entry);
-        }
+        self.place(entry);
     }
 
     /// Adds an entry before the horizon: to the open slot if that is unsorted or empty, else to the heap.
@@ -220,11 +220,41 @@ impl Wheel {
                 count += 1;
                 self.near.pop();
             }
-            if count == due.len() || self.len == count || !self.open_next(limit) {
-                self.len -= count;
-                return count;
+            if count < due.len() && self.len > count {
+                let taken = self.take_slot(limit, &mut due[count..]);
+                count += taken;
+                if taken > 0 || self.open_next(limit) {
+                    continue;
+                }
+            }
+            self.len -= count;
+            return count;
+        }
+    }
+
+    /// Takes links of the next slot of the lowest level, if all of it is due by `limit`; returns how many.
+    fn take_slot(&mut self, limit: Nanos, due: &mut [u32]) -> usize {
+        let Some((0, slot)) = self.next_slot() else { return 0 };
+        let end = self.slot_start(0, slot).saturating_add(1 << GRAIN_BITS);
+        let mut count = 0;
+        while end <= limit.0
+            && count < due.len()
+            && let Some(chunk) = self.chunks.get_mut(self.slots[slot] as usize)
+        {
+            let left = (chunk.len as usize).saturating_sub(due.len() - count);
+            let entries = &chunk.entries[left..chunk.len as usize];
+            due[count..].iter_mut().zip(entries).for_each(|(due, entry)| *due = entry.link);
+            count += entries.len();
+            chunk.len = left as u32;
+            if left == 0 {
+                self.slots[slot] = self.release(self.slots[slot]);
             }
         }
+        if self.slots[slot] == NONE {
+            self.vacate(slot);
+            self.advance(end);
+        }
+        count
     }
 
     /// A lower bound on the times of all entries, exact once the earliest entry's slot is open;
@@ -277,29 +307,52 @@ impl Wheel {
         false
     }
 
-    /// Puts an entry into its slot.
+    /// Puts an entry into its slot, or among those before the horizon.
     #[inline]
     fn place(&mut self, entry: Entry) {
-        let slot = self.position(entry.time.0);
-        self.far += usize::from(slot >= 1 << LOW_BITS);
-        let first = self.slots[slot];
-        if let Some(chunk) = self.chunks.get_mut(first as usize) {
-            if let Some(free) = chunk.entries.get_mut(chunk.len as usize) {
-                *free = entry;
-                chunk.len += 1;
-                return;
-            }
+        // Of a time before the horizon the difference wraps.
+        if entry.time.0.wrapping_sub(self.horizon) < LOW_SPAN {
+            self.add_to(slot_of(0, entry.time.0), entry);
         } else {
+            self.place_elsewhere(entry);
+        }
+    }
+
+    /// Places an entry that does not belong to the lowest level.
+    #[inline(never)]
+    fn place_elsewhere(&mut self, entry: Entry) {
+        if entry.time.0 < self.horizon {
+            return self.insert_near(entry);
+        }
+        self.far += 1;
+        self.add_to(self.position_far(entry.time.0), entry);
+    }
+
+    #[inline(always)]
+    fn add_to(&mut self, slot: usize, entry: Entry) {
+        if let Some(chunk) = self.chunks.get_mut(self.slots[slot] as usize)
+            && let Some(free) = chunk.entries.get_mut(chunk.len as usize)
+        {
+            *free = entry;
+            chunk.len += 1;
+        } else {
+            self.add_chunk(slot, entry);
+        }
+    }
+
+    /// Adds an entry to a slot whose first chunk is full, or that has none.
+    #[inline(never)]
+    fn add_chunk(&mut self, slot: usize, entry: Entry) {
+        let (first, fresh) = (self.slots[slot], self.free);
+        if first == NONE {
             self.occupy(slot);
         }
-        let fresh = self.free;
         let chunk = &mut self.chunks[fresh as usize];
         self.free = chunk.next;
         (chunk.entries[0], chunk.len, chunk.next) = (entry, 1, first);
         self.slots[slot] = fresh;
     }
 
-    #[inline]
     fn occupy(&mut self, slot: usize) {
         self.occupied[slot / 64] |= 1 << (slot % 64);
         if let Some(words) = self.low_words.get_mut(slot / 64 / 64) {
@@ -316,11 +369,9 @@ impl Wheel {
         }
     }
 
-    /// The slot for a time not before the horizon.
-    #[inline]
+    /// The slot for a time not before the horizon, which is a multiple of a slot's width.
     fn position(&self, time: u64) -> usize {
-        let ahead = (time >> GRAIN_BITS) - (self.horizon >> GRAIN_BITS);
-        if ahead < 1 << LOW_BITS { slot_of(0, time) } else { self.position_far(time) }
+        if time - self.horizon < LOW_SPAN { slot_of(0, time) } else { self.position_far(time) }
     }
 
     /// The slot of a higher level for a time not before the horizon: its level is that of the highest digit

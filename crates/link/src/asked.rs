@@ -28,19 +28,18 @@ impl Decides<Queue> for Link {
     ) -> Fate {
         let bytes = self.counted(pool, handle, frame);
         let waits = self.is_sending(now);
-        let (start, rest, mut waiting) = match waits {
+        let (start, rest, waiting) = match waits {
             true => (self.finish, self.rest, self.waiting),
             false => (now, 0, Waiting::default()),
         };
         match self.foresee::<Q>(&Ahead { now, start, bytes, waiting }) {
-            Foresight::Passes => {}
+            Foresight::Passes => self.waiting = waiting,
             Foresight::Waits => return Fate::Waits,
             Foresight::Counts => {
                 self.recount(pool, now);
                 if let Some(reason) = self.admit_exactly::<Q>(pool, Joining { handle, now, bytes }) {
                     return Fate::Dropped(reason);
                 }
-                waiting = self.waiting;
             }
         }
         if self.profile.asks_behind {
@@ -51,7 +50,7 @@ impl Decides<Queue> for Link {
         } else {
             (self.finish, self.rest) = self.profile.law.send(start, rest, bytes);
         }
-        self.join_waiting(pool.meta_mut(handle), waiting, bytes, self.profile.delay)
+        self.join_waiting(pool.meta_mut(handle), bytes)
     }
 }
 

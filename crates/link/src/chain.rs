@@ -4,7 +4,7 @@
 use crate::fate::{Coming, VerdictWithEffects};
 use crate::filter::Filter;
 use crate::impair::Impair;
-use crate::judge::{JudgesVerdict, PacketJudge, judged};
+use crate::judge::{JudgesVerdict, PacketJudge, ask_fully};
 use crate::stage::Holds;
 use longwire_block::{Dice, Offer, Spec, Values, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -167,9 +167,7 @@ fn judge_in_turn(
     bytes: u32,
     affected: &mut Option<VerdictWithEffects>,
 ) -> JudgesVerdict {
-    let mut offer = Offer::pooled(now, bytes, pool, handle);
-    let verdict = chain.judge(&mut offer);
-    judged(verdict, offer, affected)
+    ask_fully(|offer| chain.judge(offer), pool, handle, Coming { now, frame: bytes }, affected)
 }
 
 impl Holds<Filter> for Chain {

@@ -45,14 +45,20 @@ pub struct LinkStats {
 }
 
 impl Link {
-    /// Records a new highest lateness: a rare event.
+    /// Records a new highest lateness, which is rare, or any for a histogram.
     #[cold]
     #[inline(never)]
-    pub(crate) fn raise_max_late(&mut self, late: Nanos) {
-        self.max_late = u32::try_from(late.0).unwrap_or(u32::MAX);
-        if self.max_late == u32::MAX {
-            let max_late = &mut self.rare().max_late;
-            *max_late = late.max(*max_late);
+    pub(crate) fn note_lateness(&mut self, late: Nanos) {
+        let keeps_histogram = self.known_rare().is_some_and(|rare| rare.histogram.is_some());
+        if !keeps_histogram {
+            self.notable = u32::try_from(late.0.saturating_add(1)).unwrap_or(u32::MAX);
+        }
+        if keeps_histogram || self.notable == u32::MAX {
+            let rare = self.rare();
+            rare.max_late = late.max(rare.max_late);
+            if let Some(histogram) = &mut rare.histogram {
+                histogram.record(late);
+            }
         }
     }
 
@@ -82,7 +88,9 @@ impl Link {
             travelling_packets: u64::from(self.line.packets() - waiting_on_line)
                 + u64::from(self.packets_in_front()),
             late_packets: 0,
-            max_late: rare.map_or(Nanos::ZERO, |rare| rare.max_late).max(Nanos(self.max_late.into())),
+            max_late: rare
+                .map_or(Nanos::ZERO, |rare| rare.max_late)
+                .max(Nanos(self.notable.saturating_sub(1).into())),
         }
     }
 }

@@ -13,7 +13,7 @@
 //! trains, and every change. It is decided again when it is idle, or at the end of the change, unless an
 //! earlier delay holds packets back: then f does not follow from e.
 
-use crate::fate::{Arrival, Fate, VerdictWithEffects};
+use crate::fate::{Arrival, Coming, Fate, VerdictWithEffects};
 use crate::fifo::Fifo;
 use crate::has;
 use crate::link::{Link, Surroundings};
@@ -38,13 +38,14 @@ impl Link {
             && (at_once || !profile.asks_wire && !profile.asks_delay)
             && blocks.queue.foresees();
         let disorder = if profile.asks_delay { has::DISORDER } else { 0 };
-        let known = has::HISTOGRAM | has::WIRE | has::AHEAD | has::TRAIN | disorder;
+        let known = has::WIRE | has::AHEAD | has::TRAIN | disorder;
         let others = self.line.features & !known;
         if decidable && others == 0 {
             self.line.features |= has::DECIDABLE;
             let asks_none = !profile.asks_transmitter && !profile.asks_queue && !profile.asks_delay;
             // The longest packet, whatever it counts.
             let always_has_room = queue.has_room(Waiting::default(), u32::MAX.into(), || law.rate());
+            profile.always_admits = profile.asks_behind && !profile.asks_queue && always_has_room;
             if asks_none && at_once && always_has_room {
                 if profile.delay == Nanos::ZERO {
                     self.line.features |= has::INSTANT;
@@ -185,16 +186,16 @@ impl Link {
         }
     }
 
-    /// Sends a packet with this size at its arrival, where transmission takes no time.
+    /// Sends a packet at its arrival, where transmission takes no time.
     #[inline(always)]
     pub(crate) fn send_at_once(
         &mut self,
         pool: &mut Pool,
         handle: Handle,
-        (now, bytes): (Nanos, u64),
+        Coming { now, frame }: Coming,
         affected: &mut Option<VerdictWithEffects>,
     ) -> Fate {
-        (self.finish, self.rest) = self.profile.law.send(now, 0, bytes);
+        (self.finish, self.rest) = (now, 0);
         if self.profile.asks_wire {
             *affected = self.judge_sent(pool, handle, now);
             if affected.is_some() {
@@ -208,7 +209,9 @@ impl Link {
             self.set_off(pool, handle, now);
             return Fate::Joined(self.line.next() < next);
         }
-        self.join_waiting(pool.meta_mut(handle), Waiting::default(), bytes, self.profile.delay)
+        self.waiting = Waiting::default();
+        let bytes = self.counted(pool, handle, frame);
+        self.join_waiting(pool.meta_mut(handle), bytes)
     }
 
     /// Turns a decided link into a served one at `now`: waiting packets return to the transmitter's list.

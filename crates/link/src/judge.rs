@@ -1,6 +1,6 @@
 //! Judges of packets: filters and impairments.
 
-use crate::fate::VerdictWithEffects;
+use crate::fate::{Coming, VerdictWithEffects};
 use crate::stage::{Holds, OfStage};
 use longwire_block::{Block, DropReason, Effects, Offer, Verdict};
 use longwire_packet::{Handle, Pool};
@@ -62,33 +62,22 @@ pub(crate) fn judge_held<C: Holds<S>, S, J: Judge + OfStage<S>>(
 ) -> JudgesVerdict {
     match place.held().and_then(J::of) {
         Some(judge) if !judge.spares(pool, handle, bytes) => {
-            judge_fully(judge, pool, handle, now, bytes, affected)
+            ask_fully(|offer| judge.judge(offer), pool, handle, Coming { now, frame: bytes }, affected)
         }
         _ => JudgesVerdict::Passes,
     }
 }
 
-fn judge_fully(
-    judge: &mut impl Judge,
+/// Makes an offer of a packet, asks judges about it, and separates its effects from their verdict.
+pub(crate) fn ask_fully(
+    ask: impl FnOnce(&mut Offer<'_>) -> Verdict,
     pool: &Pool,
     handle: Handle,
-    now: Nanos,
-    bytes: u32,
+    Coming { now, frame }: Coming,
     affected: &mut Option<VerdictWithEffects>,
 ) -> JudgesVerdict {
-    let mut offer = Offer::pooled(now, bytes, pool, handle);
-    let verdict = judge.judge(&mut offer);
-    judged(verdict, offer, affected)
-}
-
-/// Separates the effects of judges from their verdict.
-#[inline(always)]
-pub(crate) fn judged(
-    verdict: Verdict,
-    offer: Offer<'_>,
-    affected: &mut Option<VerdictWithEffects>,
-) -> JudgesVerdict {
-    let (verdict, effects) = match (verdict, offer.into_effects()) {
+    let mut offer = Offer::pooled(now, frame, pool, handle);
+    let (verdict, effects) = match (ask(&mut offer), offer.into_effects()) {
         (Verdict::Pass, None) => return JudgesVerdict::Passes,
         (Verdict::Drop(reason), None) => return JudgesVerdict::Lost(reason),
         (Verdict::Mark, effects) => (Verdict::Pass, Effects { mark: true, ..effects.unwrap_or_default() }),

@@ -67,6 +67,12 @@ impl Line {
         self.run.first()
     }
 
+    /// The first packet of a line that is not empty and in order.
+    #[inline]
+    pub(crate) fn first_known(&self) -> Handle {
+        self.run.first_known()
+    }
+
     /// Departure of the last packet in order; zero if there is none.
     pub(crate) fn last_leaving(&self, pool: &Pool) -> Nanos {
         pool.last_of(&self.run).map_or(Nanos::ZERO, |last| Nanos(pool.meta(last).leave()))

@@ -29,14 +29,15 @@ use std::sync::Arc;
 #[repr(C, align(64))]
 pub(crate) struct Link {
     pub line: Line,
-    /// Time of the link's entry in the timing wheel; never if it has none.
-    pub armed: Nanos,
     // Counters updated together are not adjacent: compilers would combine both in one register first, which
     // is slower. Each segment of a train is counted.
     pub out_packets: u64,
+    /// Time of the link's entry in the timing wheel; never if it has none.
+    pub armed: Nanos,
     pub out_bytes: u64,
-    /// The highest lateness in nanoseconds; `u32::MAX` if [`Rare::max_late`] has it.
-    pub max_late: u32,
+    /// The lowest lateness in nanoseconds that must be recorded: above the highest so far; `u32::MAX` if
+    /// [`Rare::max_late`] has that; 0 for each, if there is a histogram.
+    pub notable: u32,
     pub waiting: Waiting,
     /// End of the transmission: as given by the transmitter at its beginning, or at the last change; on a
     /// decided link, of the last packet.
@@ -71,7 +72,7 @@ impl Link {
             armed: Nanos::NEVER,
             out_packets: 0,
             out_bytes: 0,
-            max_late: 0,
+            notable: 0,
             waiting: Waiting::default(),
             finish: Nanos::ZERO,
             latest: Nanos::ZERO,
@@ -437,15 +438,21 @@ impl Link {
         if self.line.is_irregular() {
             return self.take_irregular(pool);
         }
-        self.line.first()?;
-        Some(self.take_regular(pool).0)
+        let first = self.line.first()?;
+        self.take_regular(pool, first, |_| ());
+        Some(first)
     }
 
-    /// Takes the first packet of a line that is not empty and in order.
+    /// Takes the first packet, `handle`, of a line that is in order. Its metadata goes to `out`, before those
+    /// of the packet behind it are needed: there are few registers.
     #[inline(always)]
-    pub(crate) fn take_regular<'p>(&mut self, pool: &'p mut Pool) -> (Handle, &'p Meta) {
-        let held = self.line.packets();
-        let handle = self.line.take_plain(pool);
+    pub(crate) fn take_regular(&mut self, pool: &mut Pool, handle: Handle, out: impl FnOnce(&Meta)) {
+        let (held, meta) = (self.line.packets(), pool.meta(handle));
+        // A packet that came while a decided link was served may still be in flight.
+        self.line.count_taken(held, meta.segments);
+        self.count_out(meta);
+        out(meta);
+        self.line.take_plain(pool);
         // All packets there were counted as waiting.
         if held == self.waiting.packets && self.is_decided() {
             match self.line.first() {
@@ -453,11 +460,6 @@ impl Link {
                 behind => self.pass(pool, handle, behind),
             }
         }
-        let meta = pool.meta(handle);
-        // A packet that came while a decided link was served may still be in flight.
-        self.line.count_taken(held, meta.segments);
-        self.count_out(meta);
-        (handle, meta)
     }
 
     #[inline(always)]

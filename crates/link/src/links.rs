@@ -16,7 +16,7 @@ use crate::rare::Rare;
 use crate::registry::LinkConfig;
 use crate::transmit::Transmit;
 use longwire_block::{Dice, DropReason, Spec, Values};
-use longwire_packet::{Handle, Pool, huge_vec, prefetch, prefetch_whole};
+use longwire_packet::{Handle, Pool, huge_vec, prefetch_element};
 use longwire_units::{Histogram, Nanos};
 use std::sync::Arc;
 
@@ -100,7 +100,6 @@ impl Links {
         link.note_transmit();
         link.set_background(background);
         if config.histogram {
-            link.line.features |= has::HISTOGRAM;
             link.rare().histogram = Some(Box::default());
         }
         if config.served {
@@ -200,20 +199,16 @@ impl Links {
     /// Prefetches a link.
     #[inline]
     pub fn prefetch(&self, link: u32) {
-        if let Some(of) = self.links.get(link as usize) {
-            prefetch_whole(of);
-        }
-        if let Some(dice) = self.dice.get(link as usize) {
-            prefetch(dice);
-        }
+        prefetch_element(&self.links, link as usize);
+        prefetch_element(&self.dice, link as usize);
     }
 
-    /// Prefetches a link that a packet is to leave.
-    #[inline]
-    pub fn prefetch_leaving(&self, link: u32) {
-        if let Some(link) = self.links.get(link as usize) {
-            prefetch_whole(link);
-        }
+    /// Prefetches a link or medium that was taken out of the timing wheel, and marks it, so that until its turn
+    /// no event puts it back.
+    #[inline(always)]
+    pub fn await_turn(&mut self, link: u32) {
+        prefetch_element(&self.links, link as usize);
+        *self.armed(link) = Nanos::ZERO;
     }
 
     /// Prefetches the packet that leaves `link` next; the link itself should be loaded.
@@ -293,16 +288,11 @@ impl Links {
     #[inline(always)]
     pub fn note_lateness(&mut self, number: u32, late: Nanos, tolerated: Nanos) {
         let Some(link) = self.links.get_mut(number as usize) else { return };
-        if late.0 > u64::from(link.max_late) {
-            link.raise_max_late(late);
+        if late.0 >= u64::from(link.notable) {
+            link.note_lateness(late);
         }
         if late > tolerated {
             self.late[number as usize] += 1;
-        }
-        if link.line.features & has::HISTOGRAM != 0
-            && let Some(histogram) = &mut link.rare().histogram
-        {
-            histogram.record(late);
         }
     }
 

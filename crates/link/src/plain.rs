@@ -207,13 +207,10 @@ impl Link {
             self.pass_through(meta, now);
             return Fate::Through;
         }
+        // There are few registers: what the link and its profile know is read where it is needed.
+        self.end_busy_period(now);
         let bytes = self.profile.framing.counted_on_wire(frame);
-        let (waiting, start, rest) = match self.is_sending(now) {
-            true => (self.waiting, self.finish, self.rest),
-            false => (Waiting::default(), now, 0),
-        };
-        // Each field of the profile is read where it is needed: there are few registers.
-        if !self.profile.queue.has_room(waiting, bytes, || self.profile.law.rate()) {
+        if !self.profile.queue.has_room(self.waiting, bytes, || self.profile.law.rate()) {
             return Fate::Asked(Coming { now, frame });
         }
         self.note_arrival(meta, now, frame);
@@ -225,8 +222,8 @@ impl Link {
                 judged => return judged.fate(),
             },
         };
-        (self.finish, self.rest) = self.profile.law.send(start, rest, bytes);
-        self.join_waiting(meta, waiting, bytes, self.profile.delay)
+        (self.finish, self.rest) = self.profile.law.send(self.finish, self.rest, bytes);
+        self.join_waiting(meta, bytes)
     }
 
     /// Asks judges, queue and transmitter, as required, about a packet to which nothing has happened yet.
@@ -376,27 +373,31 @@ impl Link {
             self.pass_through(pool.meta_mut(handle), now);
             return Fate::Through;
         }
-        let fate = self.decider()(self, pool, handle, Coming { now, frame });
-        if !matches!(fate, Fate::Admitted) {
-            return fate;
+        if !self.profile.always_admits {
+            let fate = self.decider()(self, pool, handle, Coming { now, frame });
+            if !matches!(fate, Fate::Admitted) {
+                return fate;
+            }
         }
-        let bytes = self.counted(pool, handle, frame);
-        self.send_at_once(pool, handle, (now, bytes), affected)
+        self.send_at_once(pool, handle, Coming { now, frame }, affected)
     }
 
-    /// Makes a packet of this size, sent at [`Link::finish`], wait behind `waiting`, if necessary; it must
+    /// If nothing is being sent any more at `now`: nothing waits, and the next packet is sent from now on.
+    #[inline(always)]
+    pub(crate) fn end_busy_period(&mut self, now: Nanos) {
+        if !self.is_sending(now) {
+            (self.waiting, self.finish, self.rest) = (Waiting::default(), now, 0);
+        }
+    }
+
+    /// Makes a packet of this size, sent at [`Link::finish`], wait behind others, if there are any; it must
     /// then join the delay line.
     #[inline(always)]
-    pub(crate) fn join_waiting(
-        &mut self,
-        meta: &mut Meta,
-        waiting: Waiting,
-        bytes: u64,
-        delay: Nanos,
-    ) -> Fate {
-        let waits = waiting.packets > 0;
-        self.waiting = Waiting { packets: waiting.packets + 1, bytes: waiting.bytes + bytes };
-        let leave = self.finish + delay;
+    pub(crate) fn join_waiting(&mut self, meta: &mut Meta, bytes: u64) -> Fate {
+        let waits = self.waiting.packets > 0;
+        self.waiting.packets += 1;
+        self.waiting.bytes += bytes;
+        let leave = self.finish + self.profile.delay;
         meta.set_leave(leave.0);
         Fate::Joins(leave, waits)
     }
@@ -411,16 +412,23 @@ impl Link {
     ) -> Nanos {
         // An empty line's next departure is never.
         let until = until.min(Nanos(Nanos::NEVER.0 - 1));
+        if self.is_decided() && !self.line.is_irregular() {
+            if self.line.next() <= until {
+                let first = self.line.first_known();
+                self.take_regular(pool, first, |meta| out(first, meta));
+            }
+            return self.line.next();
+        }
+        // The others, apart: a link that serves packets, or on which packets overtake.
         if !self.is_decided() {
             self.precede(pool, until);
         }
         if self.line.next() <= until {
-            let taken = match self.line.is_irregular() {
-                false => Some(self.take_regular(pool)),
-                true => self.take_irregular(pool).map(|handle| (handle, pool.meta(handle))),
-            };
-            if let Some((handle, meta)) = taken {
-                out(handle, meta);
+            if !self.line.is_irregular() {
+                let first = self.line.first_known();
+                self.take_regular(pool, first, |meta| out(first, meta));
+            } else if let Some(handle) = self.take_irregular(pool) {
+                out(handle, pool.meta(handle));
             }
         }
         if self.is_decided() { self.line.next() } else { self.deadline() }

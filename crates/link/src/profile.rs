@@ -32,6 +32,9 @@ pub(crate) struct Profile {
     pub asks_wire: bool,
     pub asks_delay: bool,
     pub asks_behind: bool,
+    /// On a decided link where either is asked, whether its tail drop always has room: packets are sent on
+    /// arrival.
+    pub always_admits: bool,
     /// The framing of the transmitter, which determines what a packet counts.
     pub framing: Framing,
 }
@@ -49,21 +52,18 @@ pub(crate) enum Loss {
 
 impl Default for Profile {
     fn default() -> Self {
-        let (law, queue, delay) = (Law::default(), TailDrop::default(), Nanos::ZERO);
-        let (loss, framing) = (Loss::None, Framing::ETHERNET);
-        let (asks_transmitter, asks_queue) = (false, false);
-        let (asks_wire, asks_delay, asks_behind) = (false, false, false);
         Self {
-            law,
-            queue,
-            asks_transmitter,
-            asks_queue,
-            delay,
-            loss,
-            asks_wire,
-            asks_delay,
-            asks_behind,
-            framing,
+            law: Law::default(),
+            queue: TailDrop::default(),
+            asks_transmitter: false,
+            asks_queue: false,
+            delay: Nanos::ZERO,
+            loss: Loss::None,
+            asks_wire: false,
+            asks_delay: false,
+            asks_behind: false,
+            always_admits: false,
+            framing: Framing::ETHERNET,
         }
     }
 }
@@ -77,21 +77,20 @@ impl Profile {
             Queue::TailDrop(queue) => (*queue, false),
             _ => (TailDrop::default(), true),
         };
-        let loss = Loss::of(&blocks.before.chain);
         let asks_wire = !blocks.wire.chain.is_empty();
         let asks_delay = !matches!(blocks.delay, Delay::Constant(_));
-        let asks_behind = asks_wire || asks_delay;
         Self {
             law,
             queue,
             asks_transmitter,
             asks_queue,
             delay,
-            loss,
+            loss: Loss::of(&blocks.before.chain),
             asks_wire,
             asks_delay,
-            asks_behind,
+            asks_behind: asks_wire || asks_delay,
             framing,
+            ..Self::default()
         }
     }
 

@@ -34,9 +34,19 @@ impl Batch {
     /// If the batch is full: check [`Batch::room`] first.
     #[inline]
     pub fn push(&mut self, handle: Handle) {
+        self.append(handle);
+    }
+
+    /// Adds a packet at the end, and returns its index.
+    ///
+    /// # Panics
+    /// If the batch is full: check [`Batch::room`] first.
+    #[inline]
+    pub fn append(&mut self, handle: Handle) -> usize {
         let at = self.len;
         self.handles[at] = handle;
         self.len = at + 1;
+        at
     }
 
     /// Adds as many of `packets` as fit, and returns how many.

@@ -8,10 +8,11 @@ pub fn prefetch<T>(target: &T) {
     fetch(std::ptr::from_ref(target).cast());
 }
 
-/// Prefetches all cache lines of `target`, which must start on a cache line.
+/// Prefetches an element that starts on a cache line, or is within one, without looking at its index: one
+/// beyond the last does no harm.
 #[inline]
-pub fn prefetch_whole<T>(target: &T) {
-    let start = std::ptr::from_ref(target).cast::<u8>();
+pub fn prefetch_element<T>(all: &[T], index: usize) {
+    let start = all.as_ptr().wrapping_add(index).cast::<u8>();
     (0..size_of::<T>()).step_by(LINE).for_each(|at| fetch(start.wrapping_add(at)));
 }
 

@@ -16,7 +16,7 @@ pub use runs::{Place, Run};
 use crate::arena::{Arena, LINE, Line, PoolError};
 use crate::class::{CLASSES, EXACT_LINES, class_of, lines_of_class};
 use crate::growth::{AHEAD, Growth};
-use crate::hints::prefetch;
+use crate::hints::prefetch_element;
 use crate::shelf::{FreeSlots, LOT};
 use crate::{Batch, Handle, Meta};
 use runs::Chunks;
@@ -159,11 +159,11 @@ impl Pool {
         let lines = class_lines[class];
         let taken = shelf.last(count);
         let count = taken.len();
-        let fresh: Line = bytemuck::cast(Meta::fresh(len as u32, lines));
+        let fresh = fresh_line(len, lines);
         for &index in taken {
             arena[index as usize] = fresh;
         }
-        batch.extend(taken.iter().rev().map(|&index| Handle(index)));
+        batch.extend(taken.iter().map(|&index| Handle(index)));
         shelf.forget(count);
         self.live += count as u64;
         self.used_lines += count as u64 * u64::from(lines);
@@ -445,12 +445,16 @@ impl Pool {
     /// Prefetches a packet's metadata and first bytes.
     #[inline]
     pub fn prefetch(&self, handle: Handle) {
-        let at = handle.0 as usize;
-        if let Some([meta, first]) = self.arena.get(at..at + 2) {
-            prefetch(meta);
-            prefetch(first);
-        }
+        prefetch_element(&self.arena, handle.0 as usize);
+        prefetch_element(&self.arena, handle.0 as usize + 1);
     }
+}
+
+/// The metadata of a new packet of `len` bytes as a line. Out of line: a compiler that knows what is in it
+/// would write it field by field.
+#[inline(never)]
+fn fresh_line(len: usize, lines: u32) -> Line {
+    bytemuck::cast(Meta::fresh(len as u32, lines))
 }
 
 #[inline]

@@ -124,12 +124,9 @@ impl<const BUCKETS: usize> LogHistogram<BUCKETS> {
 
     #[inline]
     const fn bucket(value: u64) -> usize {
-        if value < 1 << Self::BITS {
-            return value as usize;
-        }
-        let top = 63 - value.leading_zeros();
-        let sub = (value >> (top - Self::BITS)) as usize & ((1 << Self::BITS) - 1);
-        ((top - Self::BITS + 1) as usize) << Self::BITS | sub
+        // Small values are their own buckets: nothing is shifted out.
+        let shift = (value | 1 << Self::BITS).ilog2() - Self::BITS;
+        ((shift as usize) << Self::BITS) + ((value >> shift) as usize & ((2 << Self::BITS) - 1))
     }
 
     const fn lower_edge(index: usize) -> u64 {

@@ -148,13 +148,18 @@ impl Worker {
         let Self { ports, counters, emulation, .. } = self;
         let (leaves, numbers) = ports.slots[slot].out.departures();
         let within = counters.tolerance.within;
-        let ticks = ports.ticks.as_ref().filter(|_| self.simulated);
+        let mut note = |leave: u64, link: u32, left: Nanos| {
+            let late = counters.lateness.record(Nanos(leave), left);
+            emulation.links.note_lateness(link, late, within);
+        };
+        let packets = leaves.iter().zip(numbers);
+        if let Some(ticks) = ports.ticks.as_ref().filter(|_| self.simulated) {
+            return packets.for_each(|(&leave, &link)| note(leave, link, ticks.leaves_at(leave)));
+        }
         let step = after.since(before).0 / leaves.len() as u64;
         let mut left = before.0;
-        for (&leave, &link) in leaves.iter().zip(numbers) {
-            let now = ticks.map_or(Nanos(left), |ticks| ticks.leaves_at(leave));
-            let late = counters.lateness.record(Nanos(leave), now);
-            emulation.links.note_lateness(link, late, within);
+        for (&leave, &link) in packets {
+            note(leave, link, Nanos(left));
             left += step;
         }
     }

@@ -7,7 +7,7 @@
 
 use super::Worker;
 use crate::emulation::Emulation;
-use crate::ports::Exit;
+use crate::ports::{Exit, NOWHERE_HERE};
 use longwire_block::path::{DIRECT, LinkRef, Paths};
 use longwire_link::{Departed, Stop};
 use longwire_packet::{BATCH, Handle, Meta};
@@ -59,12 +59,7 @@ impl Worker {
                             self.leave(handle);
                         }
                     }
-                    Stop::Elsewhere => {
-                        if let Some((&handle, others)) = rest.split_first() {
-                            self.enter_elsewhere(handle);
-                            rest = others;
-                        }
-                    }
+                    Stop::Elsewhere => rest = &rest[self.enter_elsewhere(rest)..],
                 }
             }
         }
@@ -74,12 +69,12 @@ impl Worker {
     #[inline(never)]
     fn enter_run(&mut self, here: u32, packets: &[Handle]) -> (usize, Stop) {
         let Self { emulation: Emulation { links, firsts, .. }, pool, ports, .. } = self;
-        let mut exit = Exit::Open;
+        let mut outlet = ports.open();
         let entered =
             links.enter(pool, here, packets, firsts, |Departed { handle, leave, link, out_port }| {
-                exit = ports.push_out(out_port, (handle, 1, leave, link));
-                exit != Exit::Open
+                ports.push_out(&mut outlet, out_port, (handle, 1, leave, link))
             });
+        let exit = ports.close(outlet);
         self.see_to(exit);
         self.emulation.arm_firsts();
         self.emulation.arm_dirty();
@@ -91,49 +86,83 @@ impl Worker {
     fn see_to(&mut self, exit: Exit) {
         match exit {
             Exit::Open => {}
-            Exit::Full(slot) => self.flush_port(slot as usize),
+            Exit::Full(slot) => self.flush_port(slot),
             Exit::Elsewhere(handle) => self.leave(handle),
         }
     }
 
-    /// Handles a packet without a link, or with a link elsewhere.
+    /// Handles the leading packets without a link, or a first one with a link elsewhere; returns how many.
     #[inline(never)]
-    fn enter_elsewhere(&mut self, handle: Handle) {
-        let meta = self.pool.meta_mut(handle);
-        if meta.path == DIRECT {
-            meta.set_leave(meta.arrival);
-            return self.egress(handle);
+    fn enter_elsewhere(&mut self, packets: &[Handle]) -> usize {
+        let Self { pool, ports, .. } = self;
+        let (mut outlet, mut count) = (ports.open(), 0);
+        for &handle in packets {
+            let meta = pool.meta_mut(handle);
+            if meta.path != DIRECT {
+                break;
+            }
+            let leave = meta.arrival;
+            meta.set_leave(leave);
+            count += 1;
+            if ports.push_out(&mut outlet, meta.out_port, (handle, meta.segments, Nanos(leave), NOWHERE_HERE)) {
+                break;
+            }
         }
-        self.enter(handle);
+        match (ports.close(outlet), packets) {
+            (_, &[first, ..]) if count == 0 => {
+                self.enter(first);
+                count = 1;
+            }
+            (Exit::Elsewhere(handle), _) => self.egress(handle),
+            (exit, _) => self.see_to(exit),
+        }
+        count
     }
 
     /// Releases one packet from each of the `due` links, while the packets behind them are prefetched. Links
     /// that may have more are moved to the front, and their number is returned; the others are rescheduled.
-    #[inline(never)]
     fn release_one_each(&mut self, due: &mut [u32], now: Nanos) -> usize {
-        let mut left = 0;
-        for at in 0..due.len() {
-            let link = due[at];
-            let Self { emulation: Emulation { links, .. }, pool, ports, .. } = self;
-            let mut exit = Exit::Open;
-            let next = links.release_first(pool, link, now, |handle, meta| {
-                let &Meta { out_port, segments, .. } = meta;
-                let leave = meta.leave();
-                let is_plain = meta.flags & Meta::DIVERTED == 0 && Paths::is_one_link(meta.path);
-                exit = match is_plain {
-                    true => ports.push_out(out_port, (handle, segments, Nanos(leave), link)),
-                    false => Exit::Elsewhere(handle),
-                };
-            });
-            self.see_to(exit);
-            if next <= now {
-                due[left] = link;
-                left += 1;
-            } else {
-                self.emulation.arm_at(link, next);
+        let (mut next, mut served, mut left) = ([Nanos::ZERO; DUE], 0, 0);
+        while served < due.len() {
+            let (count, exit) = self.release_run(&due[served..], &mut next, now);
+            for (at, &next) in (served..).zip(&next[..count]) {
+                let link = due[at];
+                if next <= now {
+                    due[left] = link;
+                    left += 1;
+                } else {
+                    self.emulation.arm_at(link, next);
+                }
             }
+            served += count;
+            // Only now, because it may bring another packet to a link whose deadline is known.
+            self.see_to(exit);
         }
         left
+    }
+
+    /// Releases one packet from each of the `due` links, until there is something else to do. Returns how many
+    /// links were served; their deadlines are then in `next`.
+    #[inline(never)]
+    fn release_run(&mut self, due: &[u32], next: &mut [Nanos], now: Nanos) -> (usize, Exit) {
+        let Self { emulation: Emulation { links, .. }, pool, ports, .. } = self;
+        let (mut outlet, mut served) = (ports.open(), 0);
+        for (&link, next) in due.iter().zip(next) {
+            let mut stops = false;
+            *next = links.release_first(pool, link, now, |handle, meta| {
+                let (segments, leave) = (meta.segments, Nanos(meta.leave()));
+                if meta.flags & Meta::DIVERTED == 0 && Paths::is_one_link(meta.path) {
+                    stops = ports.push_out(&mut outlet, meta.out_port, (handle, segments, leave, link));
+                } else {
+                    (outlet.exit, stops) = (Exit::Elsewhere(handle), true);
+                }
+            });
+            served += 1;
+            if stops {
+                break;
+            }
+        }
+        (served, ports.close(outlet))
     }
 }
 

@@ -12,7 +12,8 @@ pub struct Framing {
     layer: Layer,
     /// Whether the offset of the IP header is needed.
     counts_ip: bool,
-    overhead: u16,
+    /// Bytes added to each frame, or to its IP packet.
+    added: u16,
 }
 
 /// The layer whose bytes are counted.
@@ -47,9 +48,9 @@ pub(crate) const OVERHEAD_PARAM: Param = Param {
 
 /// Shortest Ethernet frame without its frame check sequence (IEEE 802.3, 4A.4.2).
 const SHORTEST: u32 = 60;
-const FCS: u32 = 4;
+const FCS: u64 = 4;
 /// Preamble and start delimiter (8) and the gap between packets (12).
-const PREAMBLE_AND_GAP: u32 = 20;
+const PREAMBLE_AND_GAP: u64 = 20;
 /// An ATM cell, and its payload (ITU-T I.361); the AAL5 trailer (ITU-T I.363.5).
 const CELL: u64 = 53;
 const CELL_PAYLOAD: u64 = 48;
@@ -61,35 +62,40 @@ impl Framing {
 
     /// IP packets, with this many additional bytes.
     pub const fn ip(overhead: u16) -> Self {
-        Self { overhead, ..Self::of(Layer::Ip, 0) }
+        Self { added: overhead, ..Self::of(Layer::Ip, 0) }
     }
 
     /// This layer, with this many additional bytes.
     pub(crate) const fn of(layer: Layer, overhead: u64) -> Self {
-        Self { layer, counts_ip: matches!(layer, Layer::Ip | Layer::Atm), overhead: overhead as u16 }
+        let framing = match layer {
+            Layer::Ethernet => FCS,
+            Layer::Wire => FCS + PREAMBLE_AND_GAP,
+            Layer::Ip | Layer::Atm => 0,
+        };
+        let counts_ip = matches!(layer, Layer::Ip | Layer::Atm);
+        Self { layer, counts_ip, added: (overhead + framing) as u16 }
     }
 
     /// The framing with `bytes` more per packet.
     pub fn plus(self, bytes: u64) -> Self {
-        Self { overhead: self.overhead.saturating_add(bytes as u16), ..self }
+        Self { added: self.added.saturating_add(bytes as u16), ..self }
     }
 
     /// As [`Framing::counted`], for framings that don't need the offset of the IP header.
     #[inline(always)]
     pub(crate) fn counted_on_wire(self, frame: u32) -> u64 {
-        let gap = if matches!(self.layer, Layer::Wire) { PREAMBLE_AND_GAP } else { 0 };
-        u64::from(frame.max(SHORTEST) + FCS + gap) + u64::from(self.overhead)
+        u64::from(frame.max(SHORTEST)) + u64::from(self.added)
     }
 
     /// Counted bytes of a frame of `frame` bytes without FCS, with `link_header` bytes before its IP header.
     #[inline]
     pub fn counted(self, frame: u32, link_header: u32) -> u64 {
-        let overhead = u64::from(self.overhead);
+        let added = u64::from(self.added);
         match self.layer {
             Layer::Ethernet | Layer::Wire => self.counted_on_wire(frame),
-            Layer::Ip => u64::from(frame.saturating_sub(link_header)) + overhead,
+            Layer::Ip => u64::from(frame.saturating_sub(link_header)) + added,
             Layer::Atm => {
-                let unit = u64::from(frame.saturating_sub(link_header)) + overhead + AAL5_TRAILER;
+                let unit = u64::from(frame.saturating_sub(link_header)) + added + AAL5_TRAILER;
                 unit.div_ceil(CELL_PAYLOAD) * CELL
             }
         }

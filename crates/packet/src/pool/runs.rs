@@ -43,6 +43,12 @@ impl Run {
         if self.first.is_none() { None } else { Some(self.first) }
     }
 
+    /// The first packet of a run that is not empty.
+    #[inline]
+    pub fn first_known(&self) -> Handle {
+        self.first
+    }
+
     /// Whether there are no packets.
     #[inline]
     pub fn is_empty(&self) -> bool {
