@@ -2,7 +2,7 @@
 //! "Building a robust software-based router using network processors", section 3.4.
 //!
 //! - One ring per pair of workers, or one per receiver that senders share under a lock.
-//! - Packets are written and published a batch at a time.
+//! - Packets are written a batch at a time, and the receiver is told once.
 //! - Bits say which rings may have packets.
 //! - Each ring exists in two classes, of which one is emptied first.
 //!

@@ -4,7 +4,7 @@
 //! writer or several that take turns.
 
 use longwire_packet::{Handle, MAX_FRAME, Meta, Pool};
-use rtrb::chunks::ChunkError;
+use rtrb::chunks::WriteChunk;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -51,8 +51,8 @@ fn of_bytes(bytes: usize) -> (Producer<Line>, Consumer<Line>) {
 }
 
 impl Sender {
-    /// Copies packets into the ring and publishes them together; returns how many had room, counted from the
-    /// first. The packets stay in the pool.
+    /// Copies packets into the ring; returns how many had room, counted from the first. The packets stay in
+    /// the pool.
     pub fn send(&mut self, pool: &Pool, packets: &[Handle]) -> usize {
         match self {
             Self::Private(ring) => put(ring, pool, packets),
@@ -64,22 +64,14 @@ impl Sender {
 }
 
 fn put(ring: &mut Producer<Line>, pool: &Pool, packets: &[Handle]) -> usize {
-    let lengths = || packets.iter().map(|&handle| record(pool.meta(handle).len as usize));
-    let all = lengths().sum();
-    let room = match ring.write_chunk_uninit(all) {
-        Ok(_) => all,
-        Err(ChunkError::TooFewSlots(room)) => room,
-    };
-    let (mut count, mut lines) = (0, 0);
-    for length in lengths() {
-        if lines + length > room {
-            break;
-        }
-        (count, lines) = (count + 1, lines + length);
-    }
-    let Ok(chunk) = ring.write_chunk_uninit(lines) else { return 0 };
-    chunk.fill_from_iter(packets[..count].iter().flat_map(|&handle| lines_of(pool, handle)));
-    count
+    let sent = packets.iter().take_while(|&&handle| {
+        let lines = record(pool.meta(handle).len as usize);
+        ring.write_chunk(lines).is_ok_and(|chunk| {
+            write(chunk, pool, handle);
+            true
+        })
+    });
+    sent.count()
 }
 
 /// Lines of a packet of `bytes` bytes.
@@ -87,13 +79,18 @@ const fn record(bytes: usize) -> usize {
     1 + bytes.div_ceil(LINE)
 }
 
-fn lines_of(pool: &Pool, handle: Handle) -> impl Iterator<Item = Line> {
-    let bytes = pool.data(handle).chunks(LINE).map(|bytes| {
-        let mut line = [0u8; LINE];
-        line[..bytes.len()].copy_from_slice(bytes);
-        bytemuck::cast(line)
-    });
-    std::iter::once(bytemuck::cast(*pool.meta(handle))).chain(bytes)
+/// Copies a packet into its lines. They may wrap around the end of the ring; each part is copied at once.
+fn write(mut lines: WriteChunk<'_, Line>, pool: &Pool, handle: Handle) {
+    let (front, back) = lines.as_mut_slices();
+    let (head, front) = front.split_at_mut(1);
+    head[0] = bytemuck::cast(*pool.meta(handle));
+    let data = pool.data(handle);
+    let (front, back): (&mut [u8], &mut [u8]) =
+        (bytemuck::cast_slice_mut(front), bytemuck::cast_slice_mut(back));
+    let (one, other) = data.split_at(front.len().min(data.len()));
+    front[..one.len()].copy_from_slice(one);
+    back[..other.len()].copy_from_slice(other);
+    lines.commit_all();
 }
 
 impl Receiver {
@@ -109,12 +106,12 @@ impl Receiver {
             return RingRead::PoolFull(meta.segments);
         };
         pool.adopt(handle, &meta);
-        let (front, back) = chunk.as_slices();
-        let source = front.iter().chain(back).skip(1);
-        for (target, line) in pool.data_mut(handle).chunks_mut(LINE).zip(source) {
-            let bytes: &[u8] = bytemuck::cast_slice(line);
-            target.copy_from_slice(&bytes[..target.len()]);
-        }
+        let (front, back): (&[Line], &[Line]) = chunk.as_slices();
+        let (front, back): (&[u8], &[u8]) = (bytemuck::cast_slice(&front[1..]), bytemuck::cast_slice(back));
+        let data = pool.data_mut(handle);
+        let (one, other) = data.split_at_mut(front.len().min(meta.len as usize));
+        one.copy_from_slice(&front[..one.len()]);
+        other.copy_from_slice(&back[..other.len()]);
         chunk.commit_all();
         RingRead::Packet(handle)
     }

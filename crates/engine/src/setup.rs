@@ -6,6 +6,7 @@ use crate::events::Agenda;
 use crate::fidelity::Tolerance;
 use crate::map::Map;
 use crate::observer::{Observer, Sampler};
+use crate::order::LONGEST;
 use crate::windows::{WindowBarrier, Windows};
 use longwire_block::{Node, Port};
 use longwire_link::{Lead, Links};
@@ -99,15 +100,15 @@ impl Setup {
     pub(crate) fn into_parts(self, simulated: bool, start: Nanos) -> Vec<(Parts, Option<usize>)> {
         let count = self.workers.len();
         let map = Arc::new(self.map);
-        let barrier = Arc::new(WindowBarrier::of(count));
+        let (barrier, window) = (Arc::new(WindowBarrier::of(count)), self.lead.min(LONGEST));
         let bells: Arc<[Bell]> = (0..count).map(|_| Bell::new()).collect();
         let each = self.workers.into_iter().zip(connect(count, self.between)).enumerate();
         let each = each.map(|(index, (mut setup, (outbound, inbox)))| {
             let crossing = std::mem::take(&mut setup.crossing);
-            let ahead = Lead { by: self.lead, until: TO_THE_END };
+            let ahead = Lead { by: window, until: TO_THE_END };
             let in_windows = simulated && count > 1;
             let ahead = in_windows.then_some((ahead, crossing));
-            let windows = in_windows.then(|| Windows::new(self.lead, Arc::clone(&barrier)));
+            let windows = in_windows.then(|| Windows::new(window, Arc::clone(&barrier)));
             let cpu = setup.cpu;
             let parts = Parts {
                 index: index as u32,

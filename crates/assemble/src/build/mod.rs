@@ -1,6 +1,7 @@
 //! Builds an engine, ready to start, from a plan.
 
 mod assign;
+mod cut;
 mod fixed;
 mod layout;
 mod levels;
@@ -12,6 +13,8 @@ mod rewire_sources;
 mod router_changes;
 mod routers;
 mod shards;
+mod spread;
+mod steps;
 
 use assign::Assigned;
 pub use fixed::{FixedDifference, are_joined_alike, fixed_differences, is_at_start};

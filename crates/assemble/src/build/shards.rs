@@ -1,13 +1,10 @@
 //! Assignment of links to workers.
 
-use longwire_block::Spec;
-use longwire_scenario::{End, Mapping, Plan, Route};
+use super::spread::spread;
+use super::steps::{SHORT, Turns, crossing, groups, root, steps};
+use longwire_scenario::{End, Mapping, Plan};
 use longwire_units::Nanos;
 use std::ops::Range;
-
-/// A link with less delay than this shares a worker with the links after it: simulated runs advance in
-/// windows of the least delay between workers, and shorter ones would cost more than they gain.
-const SHORT: Nanos = Nanos::from_micros(50);
 
 /// The distribution of links over the workers.
 pub(crate) struct Shards {
@@ -30,20 +27,7 @@ impl Shards {
         let steps = steps(plan);
         let turns = Turns::of(plan);
         let (link_workers, segment_workers) = assign(plan, &steps, &turns);
-        let mut crossing = vec![false; plan.links.len()];
-        let mut lead = Nanos::NEVER;
-        for &(from, to) in &steps {
-            if link_workers[from as usize] != link_workers[to as usize] {
-                crossing[from as usize] = true;
-                lead = lead.min(plan.least_delay(from as usize));
-            }
-        }
-        for &(from, to) in &turns.comes {
-            if link_workers[from as usize] != segment_workers[to as usize] {
-                crossing[from as usize] = true;
-                lead = lead.min(plan.least_delay(from as usize));
-            }
-        }
+        let (crossing, lead) = crossing(plan, (&steps, &turns), &link_workers, &segment_workers);
         let flat = steps.is_empty() && plan.media.is_empty() && plan.steers.is_empty();
         let in_turn = turns.segments;
         Self {
@@ -55,102 +39,6 @@ impl Shards {
             in_turn,
         }
     }
-}
-
-/// Segments that decide in turn, and how packets come to them and leave them.
-struct Turns {
-    /// By index: whether it decides in turn.
-    segments: Vec<bool>,
-    /// Links that packets enter after a segment's decision.
-    goes: Vec<(u32, u32)>,
-    /// Links that lead to a node's own port, and the far port's segment.
-    comes: Vec<(u32, u32)>,
-    /// Pairs of segments that packets cross immediately.
-    at_once: Vec<(u32, u32)>,
-}
-
-impl Turns {
-    fn of(plan: &Plan) -> Self {
-        let answers = may_answer(plan);
-        let mut segments: Vec<bool> =
-            plan.segments.iter().map(|segment| segment.router.is_some() && answers).collect();
-        let far = |place: u16| plan.ports[usize::from(place)].attachment.far();
-        let segment = |place: u16| plan.ports[usize::from(place)].segment;
-        let inner: Vec<u16> = (0..plan.ports.len() as u16).filter(|place| far(*place).is_some()).collect();
-        inner.iter().for_each(|place| segments[segment(*place) as usize] = true);
-        let (mut goes, mut comes) = (Vec::new(), Vec::new());
-        for rule in plan.pair_rules.iter().filter(|rule| rule.route.exists()) {
-            let links = plan.routes.links(&rule.route);
-            let from = segment(rule.in_port);
-            if let (Some(first), true) = (links.first(), segments[from as usize]) {
-                goes.push((*first, from));
-            }
-            if let (Some(last), Some(far)) = (links.last(), far(rule.out_port)) {
-                comes.push((*last, segment(far)));
-            }
-        }
-        // Addresses do not identify the node.
-        let routed = || (0..segments.len() as u32).filter(|index| segments[*index as usize]);
-        let routes = plan.address_rules.iter().map(|rule| rule.route).filter(|route| route.exists());
-        for route in routes {
-            let first = plan.routes.links(&route).first().copied();
-            goes.extend(first.into_iter().flat_map(|first| routed().map(move |index| (first, index))));
-        }
-        // A packet that a program sends into another link enters it from the same node, and goes on to the
-        // same place.
-        for list in [&mut goes, &mut comes] {
-            let beside: Vec<_> = plan
-                .link_requests
-                .iter()
-                .flat_map(|request| {
-                    list.iter()
-                        .filter(move |(link, _)| *link == request.link)
-                        .map(move |(_, at)| (request.target, *at))
-                })
-                .collect();
-            list.extend(beside);
-        }
-        let at_once = inner.iter().filter(|place| {
-            let over = plan.pair_route(**place, **place);
-            over.is_none_or(<[u32]>::is_empty)
-        });
-        let at_once = at_once.filter_map(|place| Some((segment(*place), segment(far(*place)?)))).collect();
-        for list in [&mut goes, &mut comes] {
-            list.sort_unstable();
-            list.dedup();
-        }
-        Self { segments, goes, comes, at_once }
-    }
-}
-
-/// Whether a link may reply that a packet was too big: the router that sent it must see the reply.
-fn may_answer(plan: &Plan) -> bool {
-    let answers = |spec: &Spec| (spec.key, spec.kind) == ("mtu", "too-big");
-    let own = plan.profiles.iter().flat_map(|profile| &profile.blocks).any(|(spec, _)| answers(spec));
-    own || plan.events.iter().flat_map(|event| &*event.edits).any(|edit| answers(edit.spec))
-}
-
-/// All pairs of links that packets pass one after the other.
-fn steps(plan: &Plan) -> Vec<(u32, u32)> {
-    let routes = plan.address_rules.iter().map(|rule| rule.route);
-    let mut routes: Vec<Route> = routes.chain(plan.pair_rules.iter().map(|rule| rule.route)).collect();
-    routes.retain(|route| route.exists() && plan.routes.links(route).len() > 1);
-    let pairs = routes.iter().flat_map(|route| plan.routes.links(route).windows(2).map(|w| (w[0], w[1])));
-    let mut steps: Vec<_> = pairs.collect();
-    // A packet sent to another link continues from there on the same route.
-    for (link, instead) in beside(plan) {
-        let on: Vec<_> = steps.iter().filter(|step| step.0 == link).map(|step| (instead, step.1)).collect();
-        steps.extend(on);
-    }
-    steps.sort_unstable();
-    steps.dedup();
-    steps
-}
-
-/// Links with the links to which programs or filters send their packets.
-fn beside(plan: &Plan) -> impl Iterator<Item = (u32, u32)> {
-    let requested = plan.link_requests.iter().map(|request| (request.link, request.target));
-    requested.chain(plan.steers.iter().map(|steer| (steer.link, steer.target)))
 }
 
 /// The workers for segments, with their ports, and those for links: all for both, or in a pipeline disjoint
@@ -184,7 +72,15 @@ fn entrances(plan: &Plan) -> Vec<Option<u32>> {
     entrances
 }
 
-/// Assigns groups of links that must share a worker. In the plan's order, each group goes to the worker from
+/// Whether packets pass several links or nodes, any of which may be at any worker.
+fn crosses(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> bool {
+    let several = !steps.is_empty() || turns.segments.contains(&true);
+    let alone = (0..plan.segments.len() as u32).all(|segment| plan.segment_queues(segment) == 1);
+    several && alone && plan.engine.mapping != Mapping::Pipeline
+}
+
+/// Assigns groups of links that must share a worker. If packets pass several, [`spread`] cuts
+/// the graph. Otherwise, in the plan's order, each group goes to the worker from
 /// whose ports packets enter it, unless that has more than its share of the links, else to the worker with
 /// the fewest.
 fn assign(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> (Vec<u32>, Vec<u32>) {
@@ -192,7 +88,12 @@ fn assign(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> (Vec<u32>, Vec<u3
     if plan.engine.workers == 1 {
         return (vec![0; links as usize], vec![0; segments as usize]);
     }
-    let mut parent = groups(plan, steps, turns);
+    if crosses(plan, steps, turns) {
+        let mut link_workers = spread(plan, steps, turns);
+        let segment_workers = link_workers.split_off(links as usize);
+        return (link_workers, segment_workers);
+    }
+    let mut parent = groups(plan, steps, turns, SHORT);
     let (with_ports, with_links) = stages(plan);
     let entrances = entrances(plan);
     let deciding = turns.segments.iter().filter(|decides| **decides).count() as u32;
@@ -240,41 +141,12 @@ fn lightest(load: &[u32], of: &Range<u32>) -> u32 {
     of.clone().min_by_key(|&worker| load[worker as usize]).unwrap_or(of.start)
 }
 
-/// Links, and after them segments, that must share a worker: for each place another member of its group, or
-/// itself.
-fn groups(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> Vec<u32> {
-    let (links, segments) = (plan.links.len() as u32, plan.segments.len() as u32);
-    let mut parent: Vec<u32> = (0..links + segments).collect();
-    let short = |&&(from, _): &&(u32, u32)| plan.least_delay(from as usize) < SHORT;
-    let near = turns.goes.iter().chain(turns.comes.iter().filter(short));
-    let near = near.map(|&(link, segment)| (link, links + segment));
-    let at_once = turns.at_once.iter().map(|&(from, to)| (links + from, links + to));
-    // A packet that a filter sends to another link arrives there immediately; one that a program sends comes
-    // from the same nodes.
-    let steps = steps.iter().filter(short).copied().chain(beside(plan));
-    let media = plan.media.iter().flat_map(|medium| medium.links.windows(2).map(|pair| (pair[0], pair[1])));
-    for (one, other) in near.chain(at_once).chain(steps).chain(media) {
-        let (a, b) = (root(&mut parent, one), root(&mut parent, other));
-        parent[a.max(b) as usize] = a.min(b);
-    }
-    parent
-}
-
-/// The root of the group, with path halving.
-fn root(parent: &mut [u32], mut link: u32) -> u32 {
-    while parent[link as usize] != link {
-        parent[link as usize] = parent[parent[link as usize] as usize];
-        link = parent[link as usize];
-    }
-    link
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Two workers: "in" and "out" go to the first, "up" and its steering target "sky" to the second. Packets
-    /// steered to "sky" continue to "out" like those over "up".
+    /// With "in" and "out" at one worker, "up" and its steering target "sky" at another: packets steered to
+    /// "sky" continue to "out" like those over "up".
     #[test]
     fn steered_packets_cross_to_other_workers_too() {
         let text = "[engine]\nworkers = 2\n\
@@ -287,9 +159,10 @@ mod tests {
             [[link]]\nname = \"out\"\nfrom = \"y\"\nto = \"b\"\ndelay = \"1 ms\"\n";
         let plan = longwire_scenario::plan_of(text);
         let shards = Shards::of(&plan);
-        assert_eq!(shards.link_workers, [0, 1, 1, 0]);
-        assert_eq!(shards.crossing, [true, true, true, false]);
-        assert_eq!(shards.lead, Nanos::from_millis(2));
+        assert_eq!(shards.link_workers[1], shards.link_workers[2]);
+        let between = (&steps(&plan)[..], &Turns::of(&plan));
+        let (crossing, lead) = crossing(&plan, between, &[0, 1, 1, 0], &shards.segment_workers);
+        assert_eq!((crossing, lead), (vec![true, true, true, false], Nanos::from_millis(2)));
     }
 
     /// Workers of segments and of links: "a" and "b" share one bridge, with links both ways, "c" and "d"

@@ -7,6 +7,7 @@ use crate::ring::RingRead;
 use longwire_block::DropReason;
 use longwire_block::path::{DIRECT, UNDECIDED};
 use longwire_packet::Handle;
+use longwire_units::Nanos;
 
 impl Worker {
     /// Takes packets from other workers, urgent ones first, with a limit per ring.
@@ -65,19 +66,24 @@ impl Worker {
         taken
     }
 
-    /// Hands a packet over to another worker: in batches, or at the end of the step. In simulated time at
-    /// once, because a waiting packet would not be counted anywhere.
+    /// Hands a packet over to another worker: in batches, or at the end of the step or window.
     pub(crate) fn hand_over(&mut self, worker: u32, handle: Handle) {
         let class = class(self.pool.meta(handle));
         let Some(outlet) = &mut self.peers.outbound.outlets[worker as usize] else {
             return self.drop(handle, DropReason::RingFull);
         };
         if let Some(windows) = &mut self.windows {
-            windows.number(self.pool.meta_mut(handle));
+            let meta = self.pool.meta_mut(handle);
+            windows.number(meta);
+            let enters = match self.map.paths.link(meta.path) {
+                Some(link) => link.worker() == worker,
+                None => meta.path == UNDECIDED,
+            };
+            windows.note_handed_over(Nanos(if enters { meta.arrival } else { meta.leave() }));
         }
         let batch = &mut outlet.senders[class].batch;
         batch.push(handle);
-        if batch.is_full() || self.windows.is_some() {
+        if batch.is_full() {
             self.send_over(worker as usize, class);
         } else {
             self.peers.outbound.waiting |= 1 << worker;

@@ -99,7 +99,12 @@ impl Worker {
     /// Whether a change is the only event of a window, and no packet waits for it: it may then come after the
     /// end of the run.
     fn waits_in_vain(&mut self, arrivals: &Arrivals<'_>, begin: Nanos, last: Nanos, change: Moment) -> bool {
-        if matches!(arrivals, Arrivals::Ready(_)) || change.0 <= begin.0 || self.links_hold_packets() {
+        if matches!(arrivals, Arrivals::Ready(_)) || change.0 <= begin.0 {
+            return false;
+        }
+        // What was handed over is not held here any more.
+        self.send_all_over();
+        if self.links_hold_packets() {
             return false;
         }
         let followed = self.emulation.wheel.peek(last).is_some()

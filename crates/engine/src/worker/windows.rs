@@ -4,14 +4,12 @@ use super::Worker;
 use super::pump::Arrivals;
 use crate::order::order_key;
 use crate::walk::NextStep;
-use crate::windows::{WindowBarrier, earliest};
+use crate::windows::{Announcement, WindowBarrier, adapted};
 use longwire_block::path::UNDECIDED;
 use longwire_block::{DropReason, FLOOD};
 use longwire_packet::Handle;
 use longwire_units::Nanos;
-use std::cmp::Reverse;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 impl Worker {
     /// Runs in windows until no event is left, or `until` is reached, and returns the end time; none if a
@@ -20,20 +18,19 @@ impl Worker {
         let windows = self.windows.as_ref()?;
         let (barrier, longest) = (Arc::clone(&windows.barrier), windows.longest);
         self.emulation.end_at(until);
+        // The end of the last window, and the time before which all frames have been received.
+        let (mut end, mut received) = (Nanos::ZERO, Nanos::ZERO);
+        let mut length = longest;
         loop {
-            let own = self.index as usize;
-            let change = if self.pool.live() > 0 { self.schedules.links.next() } else { Nanos::NEVER };
-            barrier.change[own].store(change.0, Ordering::SeqCst);
-            barrier.next[own].store(self.bound(until).0, Ordering::SeqCst);
-            self.meet(&barrier);
-            let (next, change) = (earliest(&barrier.next), earliest(&barrier.change));
-            let failed = barrier.failed.load(Ordering::SeqCst) > 0;
-            self.meet(&barrier);
-            if failed {
+            let agreed = self.agree(&barrier, until, end);
+            length = adapted(length, agreed.handed_over, longest);
+            self.put_out_before(end);
+            if agreed.failed {
                 return None;
             }
-            let awaiting = next > until;
-            let start = if awaiting { self.pending_together(&barrier) } else { next.min(change) };
+            let awaiting = agreed.next > until;
+            let start =
+                if awaiting { self.pending_together(&barrier) } else { agreed.next.min(agreed.change) };
             if start > until {
                 return Some(self.end_together(&barrier, until));
             }
@@ -41,56 +38,78 @@ impl Worker {
                 self.schedules.links.interrupt();
             }
             // Pending changes are made one by one, because the next one may not be worth waiting for.
-            let end = (start + if awaiting { Nanos(1) } else { longest }).min(until + Nanos(1));
-            self.take_in(end);
-            self.meet(&barrier);
-            self.stage_from_rings();
-            self.pump(Arrivals::Staged, start, Nanos(end.0 - 1));
-            self.meet(&barrier);
-            self.stage_from_rings();
-            self.put_out_before(end);
-            if self.lost_anything() {
-                barrier.failed.store(1, Ordering::SeqCst);
+            let most = |from: Nanos| (from + length).min(until + Nanos(1));
+            end = if awaiting { start + Nanos(1) } else { most(start) };
+            if received <= start {
+                self.take_in(end);
+                self.send_all_over();
+                self.meet(&barrier);
+                self.stage_from_rings();
+                received = end;
             }
+            end = end.min(received);
+            if let Some(windows) = &mut self.windows {
+                windows.staged.begin(end);
+            }
+            self.pump(Arrivals::Staged, start, Nanos(end.0 - 1));
+            received = received.max(most(end));
+            self.take_in(received);
+            self.send_all_over();
         }
+    }
+
+    /// Announces what is next here after a window that ended at `end`, and returns what is next anywhere.
+    fn agree(&mut self, barrier: &WindowBarrier, until: Nanos, end: Nanos) -> Announcement {
+        let change = if self.pool.live() > 0 { self.schedules.links.next() } else { Nanos::NEVER };
+        let (handed_over, next) = self.bound(until, end);
+        let failed = self.lost_anything();
+        barrier.announce(self.index, Announcement { next, change, handed_over, failed });
+        let round = self.meet(barrier);
+        self.stage_from_rings();
+        barrier.agreed(round)
     }
 
     /// The next change worth waiting for if no other event is left anywhere.
     fn pending_together(&mut self, barrier: &WindowBarrier) -> Nanos {
         let own = self.pending();
-        *barrier.pending[self.index as usize].lock().unwrap_or_else(PoisonError::into_inner) = own;
+        barrier.give_pending(self.index, own);
         self.meet(barrier);
-        let all = barrier.pending();
-        self.meet(barrier);
-        all.time()
+        barrier.pending().time()
     }
 
     /// The end of the run for all workers: the planned end, or the last event.
     fn end_together(&mut self, barrier: &WindowBarrier, until: Nanos) -> Nanos {
-        barrier.next[self.index as usize].store(self.end(until).0, Ordering::SeqCst);
-        self.meet(barrier);
-        Nanos(barrier.next.iter().map(|time| time.load(Ordering::SeqCst)).max().unwrap_or(until.0))
+        barrier.announce(self.index, Announcement { next: self.end(until), ..Announcement::NOTHING });
+        let round = self.meet(barrier);
+        barrier.announced(round).map(|each| each.next).max().unwrap_or(until)
     }
 
-    /// Waits for all workers, and empties the rings meanwhile so that nobody waits for room in one.
-    fn meet(&mut self, barrier: &WindowBarrier) {
-        let round = barrier.round.load(Ordering::SeqCst);
-        if barrier.present.fetch_add(1, Ordering::SeqCst) + 1 == barrier.workers {
-            barrier.present.store(0, Ordering::SeqCst);
-            barrier.round.store(round + 1, Ordering::SeqCst);
-            return;
-        }
-        while barrier.round.load(Ordering::SeqCst) == round {
+    /// Waits for all workers, and empties the rings meanwhile so that nobody waits for room in one. Returns
+    /// the number of the meeting.
+    fn meet(&mut self, barrier: &WindowBarrier) -> usize {
+        let round = barrier.next_round();
+        let mut looks = 0;
+        let mut met = barrier.come(round);
+        while !met {
             self.stage_from_rings();
-            std::thread::yield_now();
+            if looks < barrier.patience {
+                looks += 1;
+                std::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
+            met = barrier.has_been(round);
         }
+        round
     }
 
-    /// A lower bound on the next event here.
-    fn bound(&mut self, until: Nanos) -> Nanos {
-        let held = self.windows.iter().flat_map(|windows| [windows.staged.peek(), windows.outgoing.peek()]);
-        let held = held.flatten().map(|Reverse((time, ..))| *time).min().unwrap_or(u64::MAX);
-        self.next_frame(until).min(self.emulation.wheel.bound()).min(self.nodes.turns.next).min(Nanos(held))
+    /// How many packets were handed over in a window that ended at `end`, and a lower bound on the next event
+    /// of those or here. Packets that leave before are put out next.
+    fn bound(&mut self, until: Nanos, end: Nanos) -> (u64, Nanos) {
+        let here = self.next_frame(until).min(self.emulation.wheel.bound()).min(self.nodes.turns.next);
+        let Some(windows) = &mut self.windows else { return (0, here) };
+        let (handed_over, held) = windows.next(end);
+        (handed_over, here.min(held))
     }
 
     /// The next arrival of a frame at a port here, or deadline of a node that does not decide in turn.
@@ -117,30 +136,48 @@ impl Worker {
     /// Stages a packet that arrives at a link here, or waits for its turn at a node here; `enter` handles all
     /// others.
     fn route(&mut self, handle: Handle) {
-        let meta = self.pool.meta(handle);
-        let worker = match self.map.paths.link(meta.path) {
-            Some(link) => Some(link.worker()),
-            None if meta.path == UNDECIDED => Some(self.map.port_locations[usize::from(meta.in_port)].worker),
-            None => None,
-        };
-        if worker == Some(self.index) {
+        if self.is_for_here(handle) {
             self.stage(handle);
         } else {
             self.walk(NextStep::Enter, handle);
         }
     }
 
+    /// Whether a packet's next step is at a link or node here.
+    fn is_for_here(&self, handle: Handle) -> bool {
+        let meta = self.pool.meta(handle);
+        let worker = match self.map.paths.link(meta.path) {
+            Some(link) => Some(link.worker()),
+            None if meta.path == UNDECIDED => Some(self.map.port_locations[usize::from(meta.in_port)].worker),
+            None => None,
+        };
+        worker == Some(self.index)
+    }
+
     fn stage(&mut self, handle: Handle) {
-        let (time, place, seq) = order_key(&self.pool, handle);
+        let key = order_key(&self.pool, handle);
         if let Some(windows) = &mut self.windows {
-            windows.held += 1;
-            windows.staged.push(Reverse((time, place, seq, windows.held, handle.0)));
+            windows.staged.push(key, handle);
         }
     }
 
-    /// Stages all packets handed over by other workers.
+    /// Stages all packets handed over by other workers. They do not result from the packet that is being
+    /// processed here.
     pub(crate) fn stage_from_rings(&mut self) {
-        self.drain_rings(Self::route);
+        if self.peers.inbox.is_empty() {
+            return;
+        }
+        let followed = self.windows.as_mut().and_then(|windows| windows.followed.take());
+        self.drain_rings(|worker, handle| {
+            if worker.is_for_here(handle) {
+                worker.stage(handle);
+            } else {
+                worker.enter(handle);
+            }
+        });
+        if let Some(windows) = &mut self.windows {
+            windows.followed = followed;
+        }
     }
 
     /// Holds a packet for a port here until its window is over.
@@ -148,8 +185,7 @@ impl Worker {
         let meta = self.pool.meta_mut(handle);
         if let Some(windows) = &mut self.windows {
             windows.number(meta);
-            windows.held += 1;
-            windows.outgoing.push(Reverse((meta.leave(), meta.place, meta.seq, windows.held, handle.0)));
+            windows.outgoing.push((meta.leave(), meta.place, meta.seq), handle);
         }
     }
 
@@ -162,16 +198,15 @@ impl Worker {
 
     /// The first staged packet, with its time and place.
     pub(crate) fn first_staged(&self) -> Option<((u64, u32), Handle)> {
-        let Reverse((time, place, .., handle)) = self.windows.as_ref()?.staged.peek()?;
-        Some(((*time, *place), Handle(*handle)))
+        let first = self.windows.as_ref()?.staged.first()?;
+        Some(((first.time, first.place), first.handle()))
     }
 
     /// Lets the first staged packet enter.
     pub(crate) fn enter_staged(&mut self) {
-        let first = self.windows.as_mut().and_then(|windows| windows.staged.pop());
-        if let Some(Reverse((_, place, seq, _, handle))) = first {
-            self.follow(Some((place, seq)));
-            self.enter(Handle(handle));
+        if let Some(first) = self.windows.as_mut().and_then(|windows| windows.staged.pop()) {
+            self.follow(Some((first.place, first.seq)));
+            self.enter(first.handle());
             self.follow(None);
         }
     }
@@ -200,13 +235,13 @@ impl Worker {
 
     /// Sends packets that leave before `end`, in order.
     fn put_out_before(&mut self, end: Nanos) {
-        while let Some(windows) = &mut self.windows
-            && let Some(&Reverse((time, .., handle))) = windows.outgoing.peek()
-            && time < end.0
-        {
-            windows.outgoing.pop();
-            let home = self.map.port_locations[usize::from(self.pool.meta(Handle(handle)).out_port)];
-            self.put_out(home.slot as usize, Handle(handle));
+        if let Some(windows) = &mut self.windows {
+            windows.outgoing.begin(end);
+        }
+        while let Some(packet) = self.windows.as_mut().and_then(|windows| windows.outgoing.pop()) {
+            let out_port = self.pool.meta(packet.handle()).out_port;
+            let home = self.map.port_locations[usize::from(out_port)];
+            self.put_out(home.slot as usize, packet.handle());
         }
         self.flush_ports();
     }
@@ -214,8 +249,7 @@ impl Worker {
     /// Drops packets that still waited when the run was stopped.
     pub(crate) fn drop_held_back(&mut self) {
         let Some(windows) = &mut self.windows else { return };
-        let held = windows.staged.drain().chain(windows.outgoing.drain());
-        let held: Vec<_> = held.map(|Reverse((.., handle))| Handle(handle)).collect();
+        let held: Vec<_> = windows.staged.drain().chain(windows.outgoing.drain()).collect();
         held.into_iter().for_each(|handle| self.drop(handle, DropReason::Stopped));
     }
 
