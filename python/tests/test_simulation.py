@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from longwire import LongwireError, Scenario, simulate
+from longwire import LongwireError, PacketEvent, Scenario, Table, simulate
 
 #: A frame of 1000 bytes is 8032 bits with its FCS.
 MILLISECOND_A_FRAME = "8032 kbit/s"
@@ -53,6 +55,29 @@ def test_runs_repeat() -> None:
     assert 20 < len(one.drops) < 90
 
 
+def test_seed_and_settings_replace_those_of_the_scenario() -> None:
+    packets = simulate(net("1 ms", 200, loss="10 %"), seed=2).packets
+    assert packets.columns == simulate(net("1 ms", 200, loss="10 %"), seed=2).packets.columns
+    assert packets.columns != simulate(net("1 ms", 200, loss="10 %")).packets.columns
+    slow = {"wan.rate": "4016 kbit/s", "wan.delay": timedelta(milliseconds=5), "load.packets": 3}
+    run = simulate(net("20 ms", 10, loss="100 %"), settings={**slow, "wan.loss": None})
+    assert run.packets["delay_ns"] == [7_000_000] * 3 and len(run.drops) == 0
+
+
+def test_wrong_settings_and_seeds_are_errors() -> None:
+    with pytest.raises(LongwireError, match='no link, source, medium or router "wam"') as raised:
+        simulate(net("1 ms", 1), settings={"wam.rate": "1mbit"})
+    assert raised.value.suggestion == "wan"
+    with pytest.raises(LongwireError, match='wan.dealy: a link has no "dealy"'):
+        simulate(net("1 ms", 1), settings={"wan.dealy": "1 ms"})
+    with pytest.raises(LongwireError, match='"fast" does not begin with a number'):
+        simulate(net("1 ms", 1), settings={"wan.rate": "fast"})
+    with pytest.raises(LongwireError, match="write OBJECT.SETTING=VALUE"):
+        simulate(net("1 ms", 1), settings={"rate": "1mbit"})
+    with pytest.raises(LongwireError, match="--seed"):
+        simulate(net("1 ms", 1), seed=-1)
+
+
 def test_captures_go_in_and_out(tmp_path: Path) -> None:
     out = tmp_path / "out.pcap"
     simulate(net("5 ms", 20), outputs={"b": out})
@@ -84,7 +109,38 @@ def test_a_file_is_taken_as_it_is(repository: Path) -> None:
     assert len(run.packets) + len(run.drops) > 600
 
 
+def test_tables_are_read_once() -> None:
+    run = simulate(net("100 us", 50, queue="3 packets"), every="500 us")
+    assert run.packets is run.packets and run.drops is run.drops and run.queues is run.queues
+
+
 def test_tables_become_data_frames() -> None:
-    pytest.importorskip("pandas")
-    frame = simulate(net("20 ms", 10)).packets.to_pandas()
-    assert list(frame["delay_ns"].unique()) == [11_000_000] and len(frame) == 10
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    run = simulate(net("100 us", 50, queue="3 packets"), every="500 us")
+    tables = (run.packets, run.drops, run.queues)
+    packets, drops, queues = frames = [table.to_pandas() for table in tables]
+    for table, frame in zip(tables, frames):
+        assert list(frame.columns) == list(table.columns) and len(frame) == len(table)
+        words = {"link", "event", "reason"}
+        for name in set(frame.columns) - words:
+            assert pandas.api.types.is_integer_dtype(frame[name]), name
+    # As one would use them.
+    longest = packets.groupby("link")["delay_ns"].max().to_dict()
+    assert longest == {"wan.forward": max(run.packets["delay_ns"])}
+    assert drops["reason"].value_counts().to_dict() == {"queue-full": len(run.drops)}
+    assert drops["leave_ns"].isna().all()
+    by_link = queues.pivot(index="time_ns", columns="link", values="queue_packets")
+    assert by_link["wan.forward"].max() == 3 and by_link["wan.backward"].max() == 0
+    times = pandas.to_timedelta(packets["arrival_ns"], unit="ns")
+    arrived = packets.set_index(times)["length"].resample("1ms").sum()
+    assert arrived.sum() == 1000 * len(packets)
+
+
+def test_times_in_data_frames_are_exact() -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    late = 2**60 + 1
+    arrived = PacketEvent(late, "arrive", "wan", 1, 100, 1, None, late, None, 0)
+    left = dataclasses.replace(arrived, event="leave", leave_ns=late)
+    frame = Table.of(PacketEvent, [arrived, left]).to_pandas()
+    assert frame["leave_ns"].isna().tolist() == [True, False] and frame["leave_ns"][1] == late
+    assert Table(PacketEvent).to_pandas()["leave_ns"].sum() == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Tuple, Type
 
 if TYPE_CHECKING:
     from .records import Verdict
@@ -51,6 +51,10 @@ class LongwireError(Exception):
             text += f"; {self.fix}"
         return "\n".join([text, *map(str, self.more)])
 
+    def __reduce__(self) -> Tuple[Any, ...]:
+        # Exceptions are made again from their message alone, which is not enough for all of these.
+        return _restored, (type(self), self.args, self.__dict__)
+
     @classmethod
     def of_json(cls, error: Mapping[str, Any]) -> "LongwireError":
         """The error that a command printed as JSON."""
@@ -64,6 +68,15 @@ class LongwireError(Exception):
             suggestion=error.get("suggestion"),
             more=[LongwireError.of_json(one) for one in error.get("more", [])],
         )
+
+
+def _restored(
+    kind: Type[LongwireError], arguments: Tuple[Any, ...], attributes: Dict[str, Any]
+) -> LongwireError:
+    """An error that came from another process."""
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(attributes)
+    return error
 
 
 class ProgramNotFound(LongwireError):

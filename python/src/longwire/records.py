@@ -23,6 +23,7 @@ from typing import (
     TypeVar,
     Union,
     cast,
+    get_type_hints,
     overload,
 )
 
@@ -210,12 +211,16 @@ class Table(Sequence[Row], Generic[Row]):
         return Table(self._type, columns)
 
     def to_pandas(self) -> Any:
-        """The table as a pandas.DataFrame."""
+        """The table as a pandas.DataFrame. Integers stay integers, also where some are missing."""
         try:
             import pandas
         except ImportError as error:
             raise ImportError("to_pandas() needs pandas: pip install pandas") from error
-        return pandas.DataFrame(self.columns)
+        types = get_type_hints(self._type)
+        # By itself, pandas makes floating-point numbers of those, which lose nanoseconds.
+        optional = [name for name in self.columns if types[name] == Optional[int]]
+        exact = {name: pandas.array(self.columns[name], dtype="Int64") for name in optional}
+        return pandas.DataFrame({**self.columns, **exact})
 
     def __repr__(self) -> str:
         return f"<Table of {len(self)} {self._type.__name__}: {', '.join(self.columns)}>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Union
 
@@ -24,7 +25,10 @@ from .scenario import Scenario, Value, text
 
 
 class Simulation:
-    """The result of a run in virtual time. Its files last as long as this object."""
+    """The result of a run in virtual time. Its files last as long as this object.
+
+    Tables are read at their first use, and kept.
+    """
 
     def __init__(
         self,
@@ -59,17 +63,17 @@ class Simulation:
             raise LongwireError("the run has no packet log", fix="leave log=False out")
         return read_log(self._log, **choice)
 
-    @property
+    @cached_property
     def packets(self) -> Table[Packet]:
         """The packets that left links, a row for each link."""
         return crossings(self.events(event="leave"))
 
-    @property
+    @cached_property
     def drops(self) -> Table[PacketEvent]:
         """The dropped packets with their reasons."""
         return log_table(self.events(event="drop"))
 
-    @property
+    @cached_property
     def queues(self) -> Table[Sample]:
         """Rates, drops and queues of the links, a row for each link and interval."""
         if self._series is None:
@@ -84,6 +88,8 @@ def simulate(
     scenario: Union[Scenario, Pathlike],
     *,
     time: Value = None,
+    seed: Optional[int] = None,
+    settings: Optional[Mapping[str, Value]] = None,
     inputs: Optional[Mapping[str, Pathlike]] = None,
     outputs: Optional[Mapping[str, Pathlike]] = None,
     log: bool = True,
@@ -94,6 +100,10 @@ def simulate(
 
     - `scenario`: a `Scenario`, or the path of a file.
     - `time`: how long, "10 s"; else until nothing is left to happen.
+    - `seed`: in the place of the scenario's seed.
+    - `settings`: settings from the start in the place of the scenario's, such as
+      `{"wan.rate": "10mbit"}`: the object, a dot, and its setting. None removes what it names,
+      such as a loss.
     - `inputs`, `outputs`: captures by port, those that packets are taken from and those to write.
     - `log`: whether packets are logged; `packets`, `drops` and `events` need that.
     - `links`: a pattern of the links to log and to sample, "up.*"; else all.
@@ -108,6 +118,11 @@ def simulate(
     arguments = ["run", file, "--virtual"]
     if time is not None:
         arguments += ["--for", text(time)]
+    if seed is not None:
+        # As one word, since a negative number would be an option of its own.
+        arguments.append(f"--seed={seed}")
+    for setting, value in (settings or {}).items():
+        arguments += ["--set", f"{setting}={text(value)}"]
     for option, files in (("--input", inputs), ("--output", outputs)):
         for port, capture in (files or {}).items():
             arguments += [option, f"{port}={os.fspath(capture)}"]
