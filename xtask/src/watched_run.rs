@@ -1,9 +1,10 @@
-//! The process that is watched.
+//! A run in real time that is watched from outside.
 
-use super::NAME;
+use crate::cargo::run_cargo;
 use anyhow::{Context, Result, ensure};
 use longwire_report::Report;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,32 +13,43 @@ use std::time::{Duration, Instant};
 const TO_START: Duration = Duration::from_secs(30);
 
 /// A run in real time.
-pub(super) struct SoakRun {
+pub(crate) struct WatchedRun {
     child: Child,
     socket: PathBuf,
 }
 
 /// What a process has at a time.
 #[derive(Clone, Copy)]
-pub(super) struct Sample {
+pub(crate) struct Sample {
     /// Resident memory in bytes.
-    pub(super) resident: u64,
-    pub(super) descriptors: u64,
-    pub(super) threads: u64,
+    pub(crate) resident: u64,
+    /// Open descriptors.
+    pub(crate) descriptors: u64,
+    /// Threads.
+    pub(crate) threads: u64,
 }
 
-impl SoakRun {
-    /// Starts a run, and waits for its socket.
-    pub(super) fn new(binary: &Path, scenario: &Path, time: Duration) -> Result<Self> {
+impl WatchedRun {
+    /// Starts a run of this name and duration with more arguments, and waits for its socket.
+    ///
+    /// # Errors
+    /// It can't be started, or is not there in time.
+    pub(crate) fn new(
+        binary: &Path,
+        scenario: &Path,
+        (name, time): (&str, Duration),
+        more: &[&str],
+    ) -> Result<Self> {
         let seconds = format!("{}s", time.as_secs());
         let child = Command::new(binary)
             .arg("run")
             .arg(scenario)
-            .args(["--name", NAME, "--json", "--quiet", "--for", &seconds])
+            .args(["--name", name, "--json", "--quiet", "--for", &seconds])
+            .args(more)
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("starting {}", binary.display()))?;
-        let socket = PathBuf::from(format!("/run/longwire/{NAME}-{}.sock", child.id()));
+        let socket = PathBuf::from(format!("/run/longwire/{name}-{}.sock", child.id()));
         let mut started = Self { child, socket };
         let start = Instant::now();
         while !started.socket.exists() {
@@ -48,12 +60,13 @@ impl SoakRun {
         Ok(started)
     }
 
-    pub(super) fn socket(&self) -> &Path {
+    /// The socket of its API.
+    pub(crate) fn socket(&self) -> &Path {
         &self.socket
     }
 
     /// What it has now.
-    pub(super) fn sample(&mut self) -> Result<Sample> {
+    pub(crate) fn sample(&mut self) -> Result<Sample> {
         ensure!(self.child.try_wait()?.is_none(), "the run has ended before its time");
         let folder = PathBuf::from(format!("/proc/{}", self.child.id()));
         let status = fs::read_to_string(folder.join("status")).context("reading the status of the run")?;
@@ -67,16 +80,42 @@ impl SoakRun {
     }
 
     /// Waits for its end, and returns what it reports.
-    pub(super) fn end(self) -> Result<Report> {
-        let output = self.child.wait_with_output().context("waiting for the run")?;
-        serde_json::from_slice(&output.stdout).context("the report of the run")
+    ///
+    /// # Errors
+    /// It has written no report.
+    pub(crate) fn end(mut self) -> Result<Report> {
+        let mut text = String::new();
+        let mut stdout = self.child.stdout.take().context("the report of the run is read once")?;
+        stdout.read_to_string(&mut text).context("reading the report of the run")?;
+        self.child.wait().context("waiting for the run")?;
+        serde_json::from_str(&text).context("the report of the run")
+    }
+}
+
+impl Drop for WatchedRun {
+    fn drop(&mut self) {
+        // It ended by itself, unless something went wrong meanwhile; the next run cleans up.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
 /// Takes a host's interface down, or up.
-pub(super) fn set_interface(name: &str, host: &str, state: &str) -> Result<()> {
+pub(crate) fn set_interface(name: &str, host: &str, state: &str) -> Result<()> {
     let namespace = format!("lw-{name}-{host}");
     let status = Command::new("ip").args(["-n", &namespace, "link", "set", "eth0", state]).status();
     ensure!(status.context("running ip")?.success(), "the interface of {host} can't be set {state}");
     Ok(())
+}
+
+/// The binary that is named, or a release build.
+///
+/// # Errors
+/// The build failed.
+pub(crate) fn built(root: &Path, binary: Option<PathBuf>) -> Result<PathBuf> {
+    if let Some(binary) = binary {
+        return Ok(binary);
+    }
+    ensure!(run_cargo(root, &["build", "--release", "-p", "longwire"])?, "the build failed");
+    Ok(root.join("target/release/longwire"))
 }
