@@ -50,10 +50,12 @@ FOLDER/PROJECT/,
 cargo xtask soak [--seconds N] [--binary FILE]
                                   as root, a run of an hour with changes and flaps: nothing is lost, nothing \
 grows
-cargo xtask load [--seconds N] [--binary FILE] [NAME]...
+cargo xtask load [--binary FILE] [NAME]...
                                   as root, what requests cost a run: 200 clients and 1000 changes a second \
 (clients),
-                                  a change of one of a million links (change), hosts that are added (add)
+                                  a change of one of a million links (change), hosts that are added (add), \
+the dashboard
+                                  of ten thousand links (dashboard)
 cargo xtask walk [--json]         the files that a reader opens who follows a packet or a setting: \
 benches/walks.toml
 cargo xtask new block STAGE NAME  a new block in crates/link/src/STAGE/, from a template

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long an instance may take to be there.
-const TO_START: Duration = Duration::from_secs(30);
+const TO_START: Duration = Duration::from_secs(60);
 
 /// A run in real time.
 pub(crate) struct WatchedRun {
@@ -60,6 +60,11 @@ impl WatchedRun {
         Ok(started)
     }
 
+    /// The number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The socket of its API.
     pub(crate) fn socket(&self) -> &Path {
         &self.socket
@@ -77,6 +82,16 @@ impl WatchedRun {
         };
         let descriptors = fs::read_dir(folder.join("fd"))?.count() as u64;
         Ok(Sample { resident: value("VmRSS:")? << 10, threads: value("Threads:")?, descriptors })
+    }
+
+    /// Asks it to end before its time, and waits for that.
+    ///
+    /// # Errors
+    /// It can't be asked.
+    pub(crate) fn stop(self) -> Result<Report> {
+        let asked = Command::new("kill").args(["-s", "TERM", &self.id().to_string()]).status();
+        ensure!(asked.context("running kill")?.success(), "the run can't be asked to end");
+        self.end()
     }
 
     /// Waits for its end, and returns what it reports.
