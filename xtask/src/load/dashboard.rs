@@ -23,7 +23,7 @@ const FIRST: f64 = 1000.0;
 const COUNTED: Duration = Duration::from_secs(20);
 /// From the first page to the time that is counted.
 const SETTLES: Duration = Duration::from_secs(5);
-const LASTS: Duration = Duration::from_secs(120);
+const LASTS: Duration = Duration::from_secs(300);
 
 /// Five thousand duplex links between two hosts: their ports wake the worker, which takes no time otherwise.
 const SCENARIO: &str = "seed = 1\n\
