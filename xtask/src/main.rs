@@ -1,7 +1,8 @@
 //! Commands for developers: `cargo xtask tidy | ci | assault | fuzz | bench | instructions | numbers |
-//! programs | soak | walk | new`.
+//! programs | soak | load | walk | new`.
 #![forbid(unsafe_code)]
 
+mod api;
 mod bench;
 mod cargo;
 mod ci;
@@ -9,12 +10,14 @@ mod files;
 mod finding;
 mod fuzz;
 mod instructions;
+mod load;
 mod new;
 mod numbers;
 mod programs;
 mod soak;
 mod tidy;
 mod walk;
+mod watched_run;
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -47,6 +50,12 @@ FOLDER/PROJECT/,
 cargo xtask soak [--seconds N] [--binary FILE]
                                   as root, a run of an hour with changes and flaps: nothing is lost, nothing \
 grows
+cargo xtask load [--binary FILE] [NAME]...
+                                  as root, what requests cost a run: 200 clients and 1000 changes a second \
+(clients),
+                                  a change of one of a million links (change), hosts that are added (add), \
+the dashboard
+                                  of ten thousand links (dashboard)
 cargo xtask walk [--json]         the files that a reader opens who follows a packet or a setting: \
 benches/walks.toml
 cargo xtask new block STAGE NAME  a new block in crates/link/src/STAGE/, from a template
@@ -86,6 +95,7 @@ fn run() -> Result<bool> {
         ["numbers", words @ ..] => numbers::run(&root()?, words)?,
         ["programs", folder] => programs::run(&root()?, folder)?,
         ["soak", words @ ..] => soak::run(&root()?, words)?,
+        ["load", words @ ..] => load::run(&root()?, words)?,
         ["walk", words @ ..] => walk::run(&root()?, words)?,
         ["new", "block", stage, name] => new::block(&root()?, stage, name).map(|()| true)?,
         ["new", "driver", name] => new::driver(&root()?, name).map(|()| true)?,

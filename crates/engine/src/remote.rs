@@ -5,7 +5,7 @@ use crate::bell::{Bell, waker};
 use crate::events::{LocalChange, TargetKind};
 use crate::fidelity::{Fidelity, Lateness, Sample};
 use crate::rewiring_step::{AtNode, RewiringStep};
-use crate::stats::{FlowStats, Report};
+use crate::stats::{FlowStats, LinkReport, Report};
 use longwire_block::Node;
 use longwire_block::change::Blocks;
 use longwire_block::path::LinkRef;
@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 pub(crate) enum Command {
     Flow(Sender<(FlowStats, Nanos)>),
     Report(Sender<(Report, Box<Lateness>)>),
+    Link { link: u32, reply: Sender<LinkReport> },
     Sample { into: Sample, reply: SyncSender<Sample> },
     MadeOf { what: (TargetKind, u32), reply: Sender<Option<Arc<Blocks>>> },
     Change { changes: Vec<LocalChange>, step: Step, reply: Sender<Result<Nanos, String>> },
@@ -152,6 +153,16 @@ impl Remote {
         }
         all.fidelity = Some(Fidelity::judge(&lateness, all.own_losses(), all.tunnels(), tolerance));
         Ok(all)
+    }
+
+    /// The counters of one link so far: fast, however many links there are.
+    ///
+    /// # Errors
+    /// If there is no such link, or its worker has ended or does not answer.
+    pub fn link(&self, link: LinkRef) -> Result<LinkReport, RemoteError> {
+        let (reply, answer) = channel();
+        self.tell(link.worker(), Command::Link { link: link.local(), reply })?;
+        answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)
     }
 
     /// Each worker's records so far, in `spare` memory: as in [`Remote::at_node`], the workers neither

@@ -13,7 +13,7 @@ use crate::overview::{come, planned, sorted_links};
 use crate::packet_log::links::LoggedLinks;
 use crate::programs::rows::{self, InstalledPrograms};
 use crate::run_report::{ReportInput, fidelity_json, window_json};
-use crate::running_state::{CurrentState, Earlier, RunningState, StateGuard};
+use crate::running_state::{CurrentState, Earlier, MOST_COMPARED, RunningState, StateGuard};
 use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
@@ -21,7 +21,7 @@ use longwire_control::{
     ProgramRequest, RewireRequest, RewireResponse, RewiredObject, RoutePage, ScenarioRequest, SetError,
     Settable, Summary, Topology, chosen_in_order,
 };
-use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdicts};
+use longwire_engine::{FlowStats, LinkReport, Remote, RemoteError, Report, Run, WindowVerdicts};
 use longwire_report::Row;
 use longwire_units::Nanos;
 use serde_json::{Value, json};
@@ -266,8 +266,13 @@ impl RunningInstance {
     fn counted_of(&self, state: &RunningState, kind: Kind, name: &str) -> Option<Value> {
         match kind {
             Kind::Link => {
-                let counted = self.recent(state).ok()?;
-                link_stats(state, &counted, state.objects.links.place(name)?)
+                let place = state.objects.links.place(name)?;
+                // Workers hold up their packets while they count all links: of very many, only this one.
+                if state.plan.links.len() > MOST_COMPARED {
+                    let link = state.layout.links[place as usize];
+                    return link_stats(state, &self.remote().link(link).ok()?);
+                }
+                link_stats(state, find(&self.recent(state).ok()?.links, place)?)
             }
             Kind::Source | Kind::Port | Kind::Router => {
                 let ran = self.ran(state, self.recent(state).ok()?, self.elapsed(), Vec::new());
@@ -364,7 +369,7 @@ impl Instance for RunningInstance {
             // How links are set comes with the counters: no worker is asked for each.
             let link = |name: String| {
                 let place = state.objects.links.place(&name)?;
-                let stats = link_stats(&state, &counted, place)?;
+                let stats = link_stats(&state, find(&counted.links, place)?)?;
                 let settings = state.objects.links.settings(place);
                 Some(Object { kind, name, settings, stats, members: Vec::new() })
             };
@@ -471,8 +476,7 @@ fn compared(state: &RunningState) -> (Nanos, Option<Earlier>) {
 }
 
 /// What a link has counted, and how it is doing.
-fn link_stats(state: &RunningState, counted: &Report, place: u32) -> Option<Value> {
-    let link = find(&counted.links, place)?;
+fn link_stats(state: &RunningState, link: &LinkReport) -> Option<Value> {
     let (elapsed, earlier) = compared(state);
     let now = LinkNow::of(state, link, (elapsed, earlier.as_ref()));
     let mut stats = serde_json::to_value(&link.stats).ok()?;

@@ -42,7 +42,7 @@ pub(crate) struct Earlier {
 }
 
 /// Most links for which earlier counters are kept.
-const MOST_COMPARED: usize = 100_000;
+pub(crate) const MOST_COMPARED: usize = 100_000;
 /// The least time between the last counters and those before.
 const APART: Nanos = Nanos::from_millis(500);
 

@@ -1,13 +1,10 @@
 //! `cargo xtask soak`: a long run with mixed traffic, a change of a link every 100 ms, and ports that go down
 //! and come back. Nothing may be lost, and neither memory nor descriptors may grow.
 
-mod api;
-mod process;
-
-use crate::cargo::run_cargo;
+use crate::api::Connection;
+use crate::watched_run::{self, Sample, WatchedRun};
 use anyhow::{Context, Result, bail, ensure};
 use longwire_report::{Report, Row};
-use process::{Sample, SoakRun};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -54,7 +51,7 @@ pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
     let (time, binary) = options(root, words)?;
     let scenario = root.join("xtask/src/soak/scenario.toml");
     println!("soak: {} s of mixed traffic, a change of a link every 100 ms, flaps", time.as_secs());
-    let mut run = SoakRun::new(&binary, &scenario, time)?;
+    let mut run = WatchedRun::new(&binary, &scenario, (NAME, time), &[])?;
     let pings = pings(time)?;
     let soaked = soak(&mut run, time);
     for mut ping in pings {
@@ -82,11 +79,7 @@ fn options(root: &Path, words: &[&str]) -> Result<(Duration, PathBuf)> {
         }
     }
     ensure!(time >= SHORTEST, "a soak takes at least {} s", SHORTEST.as_secs());
-    if let Some(binary) = binary {
-        return Ok((time, binary));
-    }
-    ensure!(run_cargo(root, &["build", "--release", "-p", "longwire"])?, "the build failed");
-    Ok((time, root.join("target/release/longwire")))
+    Ok((time, watched_run::built(root, binary)?))
 }
 
 /// Echo requests between the hosts, which have stacks of their own.
@@ -124,23 +117,25 @@ struct SoakResult {
 }
 
 /// Changes and flaps until shortly before the end, with a sample each second.
-fn soak(run: &mut SoakRun, time: Duration) -> Result<SoakResult> {
+fn soak(run: &mut WatchedRun, time: Duration) -> Result<SoakResult> {
     let mut soaked = SoakResult { samples: Vec::new(), changes: 0, flaps: 0, refused: Vec::new() };
     let start = Instant::now();
     let end = time.saturating_sub(Duration::from_secs(5));
     let (mut next_sample, mut down) = (Duration::ZERO, None);
     while start.elapsed() < end {
         let (link, settings) = CHANGES[soaked.changes as usize % CHANGES.len()];
-        let answer = api::patch(run.socket(), &format!("/v1/links/{link}"), settings)?;
-        if !answer.starts_with("HTTP/1.1 2") && soaked.refused.len() < 5 {
-            soaked.refused.push(format!("{link} {settings}: {answer}"));
+        // A connection for each, so that one that is not closed counts.
+        let mut connection = Connection::unix(run.socket())?;
+        let answer = connection.ask("PATCH", &format!("/v1/links/{link}"), settings)?;
+        if !answer.is_success() && soaked.refused.len() < 5 {
+            soaked.refused.push(format!("{link} {settings}: {}", answer.body));
         }
         soaked.changes += 1;
         if let Some(host) = down.take() {
-            process::set_interface(NAME, host, "up")?;
+            watched_run::set_interface(NAME, host, "up")?;
         } else if soaked.changes.is_multiple_of(EACH_FLAP) {
             let host = ["a", "b", "c"][(soaked.flaps % 3) as usize];
-            process::set_interface(NAME, host, "down")?;
+            watched_run::set_interface(NAME, host, "down")?;
             (down, soaked.flaps) = (Some(host), soaked.flaps + 1);
         }
         if start.elapsed() >= next_sample {
@@ -159,7 +154,7 @@ fn soak(run: &mut SoakRun, time: Duration) -> Result<SoakResult> {
         std::thread::sleep(due.saturating_sub(start.elapsed()));
     }
     if let Some(host) = down {
-        process::set_interface(NAME, host, "up")?;
+        watched_run::set_interface(NAME, host, "up")?;
     }
     Ok(soaked)
 }

@@ -3,6 +3,7 @@
 use crate::support::memory_ports;
 use crate::{Net, PORTS, among, link, of, scenario};
 use longwire_assemble::{BuiltEngine, build, rewire};
+use longwire_block::path::LinkRef;
 use longwire_block::{Dice, Stamp};
 use longwire_scenario::{Plan, parse_after, plan_of};
 use std::fmt::Write as _;
@@ -287,4 +288,26 @@ fn links_come_and_go_beside_a_medium() {
     assert_eq!(full, Some(63));
     let report = net.run.stop();
     assert!(report.is_conserved() && report.errors.is_empty(), "{report:?}");
+}
+
+/// One link is counted as all are, at each worker, when another has left before it and one has joined.
+#[test]
+fn one_link_is_counted_as_all_are() {
+    for engine in ["", "workers = 2"] {
+        let before = ["left", "lossy"].map(|name| link(name, "a", "b", "loss = \"30 %\""));
+        let mut net = Net::start(scenario(engine, &[&before[..1], &[link("cd", "c", "d", "")]].concat()));
+        net.bring(scenario(engine, &[link("cd", "c", "d", ""), before[1].clone()]), false);
+        for count in 0..100 {
+            [(0, 1), (2, 3)].into_iter().for_each(|(from, to)| net.send(from, to, 60 + count));
+        }
+        let all = net.settle().links;
+        assert_eq!(all.len(), 2);
+        for counted in &all {
+            let one = net.remote.link(net.layout.links[counted.place as usize]).unwrap();
+            assert!(one.stats.in_packets >= 100, "{one:?}");
+            assert_eq!((one.place, one.stats), (counted.place, counted.stats.clone()));
+        }
+        assert!(net.remote.link(LinkRef::new(0, 1000)).is_err());
+        net.run.stop();
+    }
 }

@@ -97,6 +97,13 @@ impl Worker {
                     self.add_to(&mut report, now);
                     let _ = reply.send((report, Box::new(self.counters.lateness.clone())));
                 }
+                Command::Link { link, reply } => {
+                    // Without the link the reply is dropped, which the caller sees as no answer.
+                    if link < self.emulation.links.len() as u32 {
+                        let _ = reply.send(self.count_link(link, now));
+                    }
+                    self.emulation.arm_dirty();
+                }
                 Command::Sample { mut into, reply } => {
                     self.sample(&mut into);
                     let _ = reply.send(into);

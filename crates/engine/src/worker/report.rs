@@ -20,22 +20,25 @@ impl Worker {
         sample.tunnels.extend(self.ports.slots.iter().filter_map(PortSlot::tunnel_record));
     }
 
+    /// A link's counters up to `now`.
+    pub(crate) fn count_link(&mut self, link: u32, now: Nanos) -> LinkReport {
+        LinkReport {
+            place: self.emulation.links.place(link),
+            stats: self.emulation.links.stats(&mut self.pool, link, now.min(Nanos(u64::MAX - 1))),
+            lateness: self.emulation.links.histogram(link).map(Quantiles::of),
+            changed: self.schedules.links.made_of(link).map(Arc::clone),
+        }
+    }
+
     /// Adds this worker's counters up to `now`.
     pub(crate) fn add_to(&mut self, report: &mut Report, now: Nanos) {
         for link in 0..self.emulation.links.len() as u32 {
-            let stats = self.emulation.links.stats(&mut self.pool, link, now.min(Nanos(u64::MAX - 1)));
-            if self.emulation.links.place(link) == GONE {
-                report.removed.add(&stats);
-                continue;
+            let counted = self.count_link(link, now);
+            if counted.place == GONE {
+                report.removed.add(&counted.stats);
+            } else {
+                report.links.push(counted);
             }
-            let lateness = self.emulation.links.histogram(link).map(Quantiles::of);
-            let changed = self.schedules.links.made_of(link).map(Arc::clone);
-            report.links.push(LinkReport {
-                place: self.emulation.links.place(link),
-                stats,
-                lateness,
-                changed,
-            });
         }
         report.rewired = report.rewired.max(self.rewired);
         report.removed.add(self.emulation.links.retired());

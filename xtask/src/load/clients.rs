@@ -1,0 +1,240 @@
+//! Two hundred clients that look each second, as dashboards do, a thousand changes a second, and clients that
+//! read nothing: in periods that alternate with periods without any, in one run.
+
+use super::{Load, conservation_row, free_port, median};
+use crate::api::{Connection, request};
+use crate::watched_run::WatchedRun;
+use anyhow::{Context, Result, ensure};
+use longwire_report::Row;
+use serde_json::Value;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const NAME: &str = "lwload";
+/// Pairs of periods: with the clients for a minute, and without them.
+const ROUNDS: usize = 4;
+const PERIOD: Duration = Duration::from_secs(15);
+/// From a period to the next.
+const BETWEEN: Duration = Duration::from_secs(2);
+/// The longest run: it is ended when all is measured.
+const LASTS: Duration = Duration::from_secs(300);
+/// Clients that ask each second for what a dashboard shows.
+const CLIENTS: u32 = 200;
+const EACH_LOOK: Duration = Duration::from_secs(1);
+const LOOKS: [&str; 2] = ["/v1/summary", "/v1/links?sort=load&count=25"];
+/// Connections that change a link, and changes a second on each.
+const CHANGERS: u32 = 10;
+const CHANGES: u32 = 100;
+/// Clients that ask for long answers and do not read them.
+const DEAF: usize = 10;
+/// Requests of each of these: their answers are longer than what the sockets hold.
+const UNREAD: usize = 2000;
+/// How much later the latest hundredth of the packets may be, in per cent.
+const LATER: u64 = 10;
+/// How much more memory the last period may have than the first.
+const MOST_GROWTH: u64 = 4 << 20;
+
+/// Two ports without interfaces, 20 Mbit/s both ways. A window is shorter than a period by more than its step,
+/// so that the last one lies within it.
+const SCENARIO: &str = "seed = 1\n[fidelity]\nwindow = \"10 s\"\n\
+    [[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.1\"\n\
+    [[port]]\nname = \"b\"\ndriver = \"source\"\naddresses = \"10.0.1.2\"\n\
+    [[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\ndelay = \"5 ms\"\n\
+    [[link]]\nname = \"idle{n}\"\ncount = 100\nbetween = [\"a\", \"b\"]\n\
+    match = [{ source = \"{10.1.0.0 + n}\", destination = \"10.2.0.1\" }]\n\
+    [[source]]\nname = \"there\"\nfrom = \"a\"\nto = \"b\"\nmodel = \"poisson\"\nsize = \"500 B\"\n\
+    rate = \"20 Mbit/s\"\n\
+    [[source]]\nname = \"back\"\nfrom = \"b\"\nto = \"a\"\nmodel = \"poisson\"\nsize = \"500 B\"\n\
+    rate = \"20 Mbit/s\"\n";
+
+pub(super) fn rows(load: &Load<'_>) -> Result<Vec<Row>> {
+    let scenario = load.scenario("clients", SCENARIO)?;
+    let port = free_port()?;
+    let mut run = WatchedRun::new(load.binary, &scenario, (NAME, LASTS), &[&format!("--web={port}")])?;
+    let at = Target { socket: run.socket().to_owned(), port };
+    let (mut quiet, mut busy) = (Vec::new(), Vec::new());
+    let seen = Seen::default();
+    for _ in 0..ROUNDS {
+        quiet.push(Period::watch(&mut run, &at, || thread::sleep(PERIOD))?);
+        busy.push(Period::watch(&mut run, &at, || burden(&at, &seen))?);
+    }
+    let report = run.stop()?;
+    let [before, then] = [&quiet, &busy].map(|all| median(all.iter().map(|period| period.late).collect()));
+    let each = |all: &[Period]| -> Vec<u64> { all.iter().map(|period| period.late).collect() };
+    let seconds = PERIOD.as_secs() * ROUNDS as u64;
+    let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let least = |per_second: u32| u64::from(per_second) * seconds * 9 / 10;
+    Ok(vec![
+        Row::new("clients: lateness, p99, median of periods", "ns")
+            .expected(before + before * LATER / 100)
+            .measured(then)
+            .at_most()
+            .note(format!("without clients and changes {:?}, with them {:?}", each(&quiet), each(&busy))),
+        Row::new("clients: looks of 200", "")
+            .expected(least(CLIENTS))
+            .measured(count(&seen.looks))
+            .at_least(),
+        Row::new("clients: changes", "")
+            .expected(least(CHANGERS * CHANGES))
+            .measured(count(&seen.changes))
+            .at_least(),
+        Row::new("clients: refused", "").expected(0u64).measured(count(&seen.refused)).at_most(),
+        Row::new("clients: slow readers cut off", "")
+            .expected((DEAF * ROUNDS) as u64)
+            .measured(count(&seen.cut))
+            .at_least(),
+        Row::new("clients: resident memory after the last period", "bytes")
+            .expected(busy[0].resident + MOST_GROWTH)
+            .measured(busy[ROUNDS - 1].resident)
+            .at_most()
+            .note(format!("{} MiB after the first", busy[0].resident >> 20)),
+        conservation_row("clients: packets accounted for", &report),
+    ])
+}
+
+/// Where the instance is asked.
+struct Target {
+    socket: PathBuf,
+    /// Of its web server.
+    port: u16,
+}
+
+/// A period of the run.
+struct Period {
+    /// The 99th percentile of the lateness, in ns.
+    late: u64,
+    /// Resident memory at its end, in bytes.
+    resident: u64,
+}
+
+impl Period {
+    /// A period in which `what` happens.
+    fn watch(run: &mut WatchedRun, at: &Target, what: impl FnOnce()) -> Result<Self> {
+        thread::sleep(BETWEEN);
+        let ask = || -> Result<Value> {
+            let answer = Connection::unix(&at.socket)?.ask("GET", "/v1/summary", "")?;
+            serde_json::from_str(&answer.body).context("the summary")
+        };
+        let begin = ask()?["elapsed_ns"].as_u64().context("the run's time")?;
+        what();
+        let window = &ask()?["window"]["last"];
+        let from = window["from_ns"].as_u64().context("a window's begin")?;
+        ensure!(from >= begin, "the last window of a period begins before it");
+        let late = window["fidelity"]["lateness_ns"]["p99"].as_u64().context("a window's lateness")?;
+        Ok(Self { late, resident: run.sample()?.resident })
+    }
+}
+
+/// What happened to clients.
+#[derive(Default)]
+struct Seen {
+    looks: AtomicU64,
+    changes: AtomicU64,
+    /// Requests without success.
+    refused: AtomicU64,
+    /// Clients that were cut off.
+    cut: AtomicU64,
+}
+
+/// Clients and changes for a period.
+fn burden(at: &Target, seen: &Seen) {
+    let end = AtomicBool::new(false);
+    let end = &end;
+    thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            scope.spawn(move || look(at.port, number, seen, end));
+        }
+        for number in 0..CHANGERS {
+            scope.spawn(move || change(&at.socket, number, seen, end));
+        }
+        for _ in 0..DEAF {
+            scope.spawn(move || {
+                seen.cut.fetch_add(is_cut_off(at.port, end).into(), Ordering::Relaxed);
+            });
+        }
+        thread::sleep(PERIOD);
+        end.store(true, Ordering::Relaxed);
+    });
+}
+
+/// A client that asks each second, on one connection.
+fn look(port: u16, number: u32, seen: &Seen, end: &AtomicBool) {
+    let begin = Instant::now() + EACH_LOOK * number / CLIENTS;
+    let Ok(mut connection) = Connection::tcp(port) else {
+        seen.refused.fetch_add(1, Ordering::Relaxed);
+        return;
+    };
+    for turn in 0u32.. {
+        thread::sleep((begin + EACH_LOOK * turn).saturating_duration_since(Instant::now()));
+        if end.load(Ordering::Relaxed) {
+            return;
+        }
+        for path in LOOKS {
+            let answered = connection.ask("GET", path, "").is_ok_and(|answer| answer.is_success());
+            if !answered {
+                seen.refused.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+        }
+        seen.looks.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A client that changes a link without effect on the traffic's time, on one connection.
+fn change(socket: &Path, number: u32, seen: &Seen, end: &AtomicBool) {
+    let Ok(mut connection) = Connection::unix(socket) else {
+        seen.refused.fetch_add(1, Ordering::Relaxed);
+        return;
+    };
+    let (begin, path) = (Instant::now(), format!("/v1/links/idle{}.forward", number + 1));
+    for turn in 0u32.. {
+        let due = begin + Duration::from_secs(1) * turn / CHANGES;
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        if end.load(Ordering::Relaxed) {
+            return;
+        }
+        let body = format!("{{\"delay\": \"{} us\"}}", 100 + turn % 1000);
+        let done = connection.ask("PATCH", &path, &body).is_ok_and(|answer| answer.is_success());
+        let counter = if done { &seen.changes } else { &seen.refused };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether a client that asks and does not read is cut off: by the end, less has come than it has asked for.
+fn is_cut_off(port: u16, end: &AtomicBool) -> bool {
+    let asked = Connection::tcp(port).and_then(|connection| {
+        let stream = connection.into_inner();
+        // What the instance does not read has to wait here.
+        stream.set_nonblocking(true)?;
+        Ok(stream)
+    });
+    let Ok(mut stream) = asked else { return false };
+    let one = request("GET", "/v1/openapi.json", "");
+    let (all, mut sent) = (one.repeat(UNREAD), 0);
+    while !end.load(Ordering::Relaxed) {
+        match stream.write(&all.as_bytes()[sent..]) {
+            Ok(some) => sent += some,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            // It is closed already.
+            Err(_) => return true,
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    is_closed(&mut stream)
+}
+
+/// Whether the connection ends, once all that has come is read.
+fn is_closed(stream: &mut TcpStream) -> bool {
+    let mut bytes = vec![0; 1 << 20];
+    loop {
+        match stream.read(&mut bytes) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) => return error.kind() != ErrorKind::WouldBlock,
+        }
+    }
+}
