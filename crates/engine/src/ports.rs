@@ -91,7 +91,8 @@ impl Ports {
         let has_tunnels = slots.iter().any(PortSlot::is_tunnel);
         let (closed, next_sampled, polled) = (PortStats::default(), 0, Nanos::ZERO);
         let (future, spare) = (simulated.then(Box::default), None);
-        let mut ports = Self { slots, exits, ticks, closed, next_sampled, has_tunnels, polled, future, spare };
+        let mut ports =
+            Self { slots, exits, ticks, closed, next_sampled, has_tunnels, polled, future, spare };
         (0..ports.slots.len()).for_each(|slot| ports.ask_again(slot));
         ports
     }

@@ -104,7 +104,8 @@ impl Worker {
             let leave = meta.arrival;
             meta.set_leave(leave);
             count += 1;
-            if ports.push_out(&mut outlet, meta.out_port, (handle, meta.segments, Nanos(leave), NOWHERE_HERE)) {
+            if ports.push_out(&mut outlet, meta.out_port, (handle, meta.segments, Nanos(leave), NOWHERE_HERE))
+            {
                 break;
             }
         }
