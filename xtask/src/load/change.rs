@@ -6,6 +6,7 @@ use crate::api::Connection;
 use crate::watched_run::WatchedRun;
 use anyhow::{Context, Result, ensure};
 use longwire_report::{Report, Row};
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -30,7 +31,7 @@ fn text() -> String {
         "seed = 1\n[engine]\npool = \"1 GiB\"\n\
          [[host]]\nname = \"a\"\naddress = \"10.0.0.7/8\"\n\
          [[host]]\nname = \"b\"\naddress = \"10.255.0.1/8\"\n\
-         [[port]]\nname = \"c\"\ndriver = \"source\"\naddresses = \"10.128.0.0/9\"\n\
+         [[port]]\nname = \"c\"\ndriver = \"source\"\naddresses = \"192.0.2.1\"\n\
          [[port]]\nname = \"d\"\ndriver = \"source\"\naddresses = \"198.51.100.1\"\n\
          [[link]]\nname = \"l{{n}}\"\ncount = {LINKS}\nfrom = \"a\"\nto = \"b\"\ndelay = \"1 ms\"\n\
          match = [{{ source = \"{{10.0.0.0 + n}}\", destination = \"10.255.0.1\" }}]\n\
@@ -44,7 +45,14 @@ fn text() -> String {
 pub(super) fn rows(load: &Load<'_>) -> Result<Vec<Row>> {
     let scenario = load.scenario("change", &text())?;
     let run = WatchedRun::new(load.binary, &scenario, (NAME, LASTS), &[])?;
-    let mut receiver = in_host(load, "b", &["receive"]).stdout(Stdio::null()).spawn()?;
+    let mut receiver = in_host(load, "b", &["receive"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("starting the receiver in a host")?;
+    // It says when it listens.
+    let mut said = BufReader::new(receiver.stderr.take().context("what the receiver says")?);
+    said.read_line(&mut String::new())?;
     let measured = measured(load, &run);
     // Started above; it does not end by itself.
     let _ = receiver.kill();
@@ -106,6 +114,7 @@ fn sent(load: &Load<'_>) -> Result<Child> {
     in_host(load, "a", &["send", "udp", "10.255.0.1", "--size", "64B", "--json"])
         .args(["--packets-per-second", PER_SECOND, "--for", LONG])
         .stdout(Stdio::piped())
+        .stderr(Stdio::null())
         .spawn()
         .context("sending between hosts")
 }

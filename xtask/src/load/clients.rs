@@ -38,8 +38,8 @@ const LATER: u64 = 10;
 /// How much more memory the last period may have than the first.
 const MOST_GROWTH: u64 = 4 << 20;
 
-/// Two ports without interfaces, 20 Mbit/s both ways. A window is shorter than a period by more than its step,
-/// so that the last one lies within it.
+/// Two ports without interfaces, 20 Mbit/s both ways. A window is shorter than a period by more than its
+/// step, so that the last one lies within it.
 const SCENARIO: &str = "seed = 1\n[fidelity]\nwindow = \"10 s\"\n\
     [[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.1\"\n\
     [[port]]\nname = \"b\"\ndriver = \"source\"\naddresses = \"10.0.1.2\"\n\
