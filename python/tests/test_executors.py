@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import shutil
 import subprocess
+import sys
 import tempfile
 from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from machines import until
 from swept import AXES, net
 
-from longwire import program, sweep
+from longwire import LongwireError, program, sweep
 from longwire.cluster import RayExecutor
 from longwire.sweeps import Row
 
@@ -145,6 +146,12 @@ def test_ray_tries_again(deadly: Callable[[bool], None]) -> None:
     deadly(True)
     with on_ray(max_retries=1) as executor:
         assert lines(swept(executor)) == lines(whole)
+
+
+def test_without_ray_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(LongwireError, match="Ray is not installed; pip install ray"):
+        RayExecutor()
 
 
 @pytest.mark.usefixtures("ray_node")
