@@ -11,12 +11,20 @@ from longwire import LongwireError, Scenario, call
 from longwire.scenario import host_addresses, text, toml
 
 
+class Number(float):
+    """A number that shows itself in its own way, as those of numpy do."""
+
+    def __repr__(self) -> str:
+        return f"Number({float(self)})"
+
+
 def test_values_are_written_as_toml() -> None:
     for value, written in [
         ("10 ms", '"10 ms"'),
         ('a"b\n\x7f\\', '"a\\"b\\n\\u007f\\\\"'),
         (3, "3"),
         (0.5, "0.5"),
+        (Number(0.5), "0.5"),
         (True, "true"),
         (["a", 1], '["a", 1]'),
         ({"kind": "red", "max-p": "5 %", "none": None}, '{ kind = "red", max-p = "5 %" }'),

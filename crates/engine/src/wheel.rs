@@ -4,14 +4,16 @@
 //!   inserted once. The others have 256 slots, each as wide as the whole level below; their entries move down
 //!   when time reaches them.
 //! - When time reaches a slot of the lowest level, its entries are taken: in exact order (time, then link) by
-//!   [`Wheel::pop`], which sorts a few and puts more into a heap, or in any order by [`Wheel::take_due`], which
-//!   copies them out of a slot that is due as a whole.
-//! - A slot's entries are in chunks of an array allocated at the start, so they are contiguous, and nothing
-//!   is allocated later.
+//!   [`Wheel::pop`], which sorts a few and puts more into a heap, or in any order by [`Wheel::take_due`],
+//!   which copies them out of a slot that is due as a whole.
+//! - Nothing is allocated after the start (`wheel/slots.rs`).
 //!
 //! Insertion is O(1); an entry moves down a level at most five times.
 
+mod slots;
+
 use longwire_units::Nanos;
+use slots::Slots;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -25,12 +27,8 @@ const SLOT_BITS: u32 = 8;
 const SLOTS: usize = (1 << LOW_BITS) + ((LEVELS - 1) << SLOT_BITS);
 /// Time covered by the lowest level, in ns.
 const LOW_SPAN: u64 = 1 << (GRAIN_BITS + LOW_BITS);
-/// Words of 64 slots of the lowest level.
-const LOW_WORDS: usize = 1 << (LOW_BITS - 6);
-const CHUNK: usize = 15;
 /// Most entries of a slot that are sorted.
 const RUN: usize = 256;
-const NONE: u32 = u32::MAX;
 
 /// A link and its deadline. Ordered by time, then link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,27 +37,10 @@ pub struct Entry {
     pub link: u32,
 }
 
-/// Entries of one slot; full chunks are chained.
-#[derive(Debug, Clone, Copy)]
-#[repr(align(64))]
-struct Chunk {
-    entries: [Entry; CHUNK],
-    len: u32,
-    next: u32,
-}
-
-const VACANT: Chunk = Chunk { entries: [Entry { time: Nanos::ZERO, link: 0 }; CHUNK], len: 0, next: NONE };
-
 /// A priority queue of at most `capacity` entries.
 #[derive(Debug)]
 pub struct Wheel {
-    chunks: Box<[Chunk]>,
-    free: u32,
-    /// First chunk of each slot, the lowest level's first.
-    slots: Box<[u32; SLOTS]>,
-    /// Occupied slots, a bit each, and for the lowest level the words of these bits that are not zero.
-    occupied: Box<[u64; SLOTS / 64]>,
-    low_words: [u64; LOW_WORDS / 64],
+    slots: Slots,
     /// Entries of the slot that was opened last: offset from `run_start`, above the link. If sorted, the
     /// earliest is at the end.
     run: Vec<u64>,
@@ -78,33 +59,15 @@ impl crate::WorkerSetup {
     /// Bytes of memory for this worker's timing wheel, which has room for all links to be due at once.
     pub fn wheel_bytes(&self) -> usize {
         let links = self.links.slots();
-        size_of::<Wheel>()
-            + size_of::<[u32; SLOTS]>()
-            + size_of::<[u64; SLOTS / 64]>()
-            + chunks_for(links) * size_of::<Chunk>()
-            + (links + RUN) * size_of::<Entry>()
+        size_of::<Wheel>() + Slots::bytes(links) + (links + RUN) * size_of::<Entry>()
     }
-}
-
-/// Chunks for `capacity` entries in any distribution: each occupied slot wastes less than one.
-fn chunks_for(capacity: usize) -> usize {
-    capacity / CHUNK + 1 + SLOTS.min(capacity)
 }
 
 impl Wheel {
     /// An empty wheel for `capacity` entries, positioned at `now`.
     pub fn new(capacity: usize, now: Nanos) -> Self {
-        let count = chunks_for(capacity);
-        let mut chunks = vec![VACANT; count].into_boxed_slice();
-        for (index, chunk) in chunks.iter_mut().enumerate() {
-            chunk.next = if index + 1 < count { index as u32 + 1 } else { NONE };
-        }
         Self {
-            chunks,
-            free: 0,
-            slots: Box::new([NONE; SLOTS]),
-            occupied: Box::new([0; SLOTS / 64]),
-            low_words: [0; LOW_WORDS / 64],
+            slots: Slots::new(capacity),
             run: Vec::with_capacity(RUN),
             run_start: 0,
             is_sorted: true,
@@ -237,21 +200,10 @@ impl Wheel {
         let Some((0, slot)) = self.next_slot() else { return 0 };
         let end = self.slot_start(0, slot).saturating_add(1 << GRAIN_BITS);
         let mut count = 0;
-        while end <= limit.0
-            && count < due.len()
-            && let Some(chunk) = self.chunks.get_mut(self.slots[slot] as usize)
-        {
-            let left = (chunk.len as usize).saturating_sub(due.len() - count);
-            let entries = &chunk.entries[left..chunk.len as usize];
-            due[count..].iter_mut().zip(entries).for_each(|(due, entry)| *due = entry.link);
-            count += entries.len();
-            chunk.len = left as u32;
-            if left == 0 {
-                self.slots[slot] = self.release(self.slots[slot]);
-            }
+        while end <= limit.0 && count < due.len() && !self.slots.is_empty(slot) {
+            count += self.slots.take_last(slot, due.len() - count, |at, entry| due[count + at] = entry.link);
         }
-        if self.slots[slot] == NONE {
-            self.vacate(slot);
+        if self.slots.is_empty(slot) {
             self.advance(end);
         }
         count
@@ -284,27 +236,12 @@ impl Wheel {
         }
         // An entry that was far when inserted may be near now, but still in a far slot.
         let (near, far) = (self.position(entry.time.0), self.position_far(entry.time.0));
-        if !self.remove_from(near, entry) && self.remove_from(far, entry) || near == far {
+        let was_near = self.slots.remove(near, entry);
+        let was_far = !was_near && self.slots.remove(far, entry);
+        self.len -= usize::from(was_near || was_far);
+        if was_far || near == far {
             self.far -= 1;
         }
-    }
-
-    /// Removes an entry from a slot. Returns false if it is not there.
-    fn remove_from(&mut self, slot: usize, entry: Entry) -> bool {
-        let mut at = self.slots[slot];
-        while at != NONE {
-            let chunk = &self.chunks[at as usize];
-            if let Some(index) = chunk.entries[..chunk.len as usize].iter().position(|held| *held == entry) {
-                let last = self.take_last(slot);
-                if last != entry {
-                    self.chunks[at as usize].entries[index] = last;
-                }
-                self.len -= 1;
-                return true;
-            }
-            at = chunk.next;
-        }
-        false
     }
 
     /// Puts an entry into its slot, or among those before the horizon.
@@ -312,7 +249,7 @@ impl Wheel {
     fn place(&mut self, entry: Entry) {
         // Of a time before the horizon the difference wraps.
         if entry.time.0.wrapping_sub(self.horizon) < LOW_SPAN {
-            self.add_to(slot_of(0, entry.time.0), entry);
+            self.slots.add(slot_of(0, entry.time.0), entry);
         } else {
             self.place_elsewhere(entry);
         }
@@ -325,48 +262,7 @@ impl Wheel {
             return self.insert_near(entry);
         }
         self.far += 1;
-        self.add_to(self.position_far(entry.time.0), entry);
-    }
-
-    #[inline(always)]
-    fn add_to(&mut self, slot: usize, entry: Entry) {
-        if let Some(chunk) = self.chunks.get_mut(self.slots[slot] as usize)
-            && let Some(free) = chunk.entries.get_mut(chunk.len as usize)
-        {
-            *free = entry;
-            chunk.len += 1;
-        } else {
-            self.add_chunk(slot, entry);
-        }
-    }
-
-    /// Adds an entry to a slot whose first chunk is full, or that has none.
-    #[inline(never)]
-    fn add_chunk(&mut self, slot: usize, entry: Entry) {
-        let (first, fresh) = (self.slots[slot], self.free);
-        if first == NONE {
-            self.occupy(slot);
-        }
-        let chunk = &mut self.chunks[fresh as usize];
-        self.free = chunk.next;
-        (chunk.entries[0], chunk.len, chunk.next) = (entry, 1, first);
-        self.slots[slot] = fresh;
-    }
-
-    fn occupy(&mut self, slot: usize) {
-        self.occupied[slot / 64] |= 1 << (slot % 64);
-        if let Some(words) = self.low_words.get_mut(slot / 64 / 64) {
-            *words |= 1 << (slot / 64 % 64);
-        }
-    }
-
-    fn vacate(&mut self, slot: usize) {
-        self.occupied[slot / 64] &= !(1 << (slot % 64));
-        if self.occupied[slot / 64] == 0
-            && let Some(words) = self.low_words.get_mut(slot / 64 / 64)
-        {
-            *words &= !(1 << (slot / 64 % 64));
-        }
+        self.slots.add(self.position_far(entry.time.0), entry);
     }
 
     /// The slot for a time not before the horizon, which is a multiple of a slot's width.
@@ -398,14 +294,12 @@ impl Wheel {
         }
         debug_assert!(self.run.is_empty(), "all of it was due before the next slot");
         self.run_start = start;
-        let mut at = self.detach(slot);
-        while at != NONE {
-            let chunk = &self.chunks[at as usize];
-            let entries = &chunk.entries[..chunk.len as usize];
+        let mut at = self.slots.detach(slot);
+        while let Some(entries) = self.slots.entries(at) {
             let (few, more) = entries.split_at(entries.len().min(RUN - self.run.len()));
             self.run.extend(few.iter().map(|entry| (entry.time.0 - start) << 32 | u64::from(entry.link)));
             self.near.extend(more.iter().copied().map(Reverse));
-            at = self.release(at);
+            at = self.slots.release(at);
         }
         self.is_sorted = self.run.len() < 2;
         self.advance(start + (1 << GRAIN_BITS));
@@ -417,7 +311,7 @@ impl Wheel {
         self.horizon = horizon;
         for level in (1..LEVELS).rev() {
             let slot = slot_of(level, horizon);
-            if horizon.trailing_zeros() >= shift(level) && self.slots[slot] != NONE {
+            if horizon.trailing_zeros() >= shift(level) && !self.slots.is_empty(slot) {
                 self.cascade(slot);
             }
         }
@@ -425,39 +319,28 @@ impl Wheel {
 
     /// Redistributes the entries of a slot that the horizon has reached.
     fn cascade(&mut self, slot: usize) {
-        let mut at = self.detach(slot);
-        while at != NONE {
-            let chunk = self.chunks[at as usize];
-            at = self.release(at);
-            self.far -= chunk.len as usize;
-            chunk.entries[..chunk.len as usize].iter().for_each(|&entry| self.place(entry));
+        let mut at = self.slots.detach(slot);
+        while let Some(chunk) = self.slots.chunk(at) {
+            at = self.slots.release(at);
+            self.far -= chunk.entries().len();
+            chunk.entries().iter().for_each(|&entry| self.place(entry));
         }
     }
 
     /// The occupied slot that begins first, and its level. Of two that begin together, the one of the higher
     /// level comes first.
     fn next_slot(&self) -> Option<(usize, usize)> {
-        let low = self.next_low().map(|slot| (0, slot));
+        let low = self.slots.next_low(slot_of(0, self.horizon)).map(|slot| (0, slot));
         if self.far == 0 {
             return low;
         }
         let high = (1..LEVELS).find_map(|level| {
             let first = slot_of(level, 0);
-            let bits = &self.occupied[first / 64..][..(1 << SLOT_BITS) / 64];
-            first_from(bits, slot_of(level, self.horizon) - first).map(|slot| (level, first + slot))
+            let range = slot_of(level, self.horizon)..first + (1 << SLOT_BITS);
+            self.slots.next_in(range).map(|slot| (level, slot))
         });
         let start = |(level, slot): (usize, usize)| (self.slot_start(level, slot), level == 0);
         low.into_iter().chain(high).min_by_key(|&slot| start(slot))
-    }
-
-    /// The first occupied slot of the lowest level; slots before the horizon's wrap around behind the last.
-    fn next_low(&self) -> Option<usize> {
-        let now = slot_of(0, self.horizon);
-        if let Some(slot) = first_from(&self.occupied[now / 64..now / 64 + 1], now % 64) {
-            return Some(now / 64 * 64 + slot);
-        }
-        let word = first_from(&self.low_words, now / 64 + 1).or_else(|| first_from(&self.low_words, 0))?;
-        Some(word * 64 + self.occupied[word].trailing_zeros() as usize)
     }
 
     fn slot_start(&self, level: usize, slot: usize) -> u64 {
@@ -468,34 +351,6 @@ impl Wheel {
         }
         let below = u64::MAX.checked_shl(shift(level) + SLOT_BITS).map_or(u64::MAX, |above| !above);
         (self.horizon & !below) + (((slot - slot_of(level, 0)) as u64) << shift(level))
-    }
-
-    fn detach(&mut self, slot: usize) -> u32 {
-        self.vacate(slot);
-        std::mem::replace(&mut self.slots[slot], NONE)
-    }
-
-    /// Frees a chunk and returns the one after it.
-    fn release(&mut self, at: u32) -> u32 {
-        let chunk = &mut self.chunks[at as usize];
-        let next = std::mem::replace(&mut chunk.next, self.free);
-        self.free = at;
-        next
-    }
-
-    /// Takes the last entry of a slot's first chunk.
-    fn take_last(&mut self, slot: usize) -> Entry {
-        let first = self.slots[slot];
-        let chunk = &mut self.chunks[first as usize];
-        chunk.len -= 1;
-        let (last, len) = (chunk.entries[chunk.len as usize], chunk.len);
-        if len == 0 {
-            self.slots[slot] = self.release(first);
-            if self.slots[slot] == NONE {
-                self.detach(slot);
-            }
-        }
-        last
     }
 }
 
@@ -513,19 +368,6 @@ const fn slot_of(level: usize, time: u64) -> usize {
     }
     let first = (1 << LOW_BITS) + ((level - 1) << SLOT_BITS);
     first + (time >> shift(level)) as usize % (1 << SLOT_BITS)
-}
-
-/// The first set bit at `from` or above.
-fn first_from(bits: &[u64], from: usize) -> Option<usize> {
-    let mut word = from / 64;
-    let mut masked = bits.get(word)? & (u64::MAX << (from % 64));
-    loop {
-        if masked != 0 {
-            return Some(word * 64 + masked.trailing_zeros() as usize);
-        }
-        word += 1;
-        masked = *bits.get(word)?;
-    }
 }
 
 #[cfg(test)]

@@ -203,8 +203,8 @@ impl Links {
         prefetch_element(&self.dice, link as usize);
     }
 
-    /// Prefetches a link or medium that was taken out of the timing wheel, and marks it, so that until its turn
-    /// no event puts it back.
+    /// Prefetches a link or medium that was taken out of the timing wheel, and marks it, so that until its
+    /// turn no event puts it back.
     #[inline(always)]
     pub fn await_turn(&mut self, link: u32) {
         prefetch_element(&self.links, link as usize);

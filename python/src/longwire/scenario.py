@@ -30,8 +30,11 @@ def toml(value: Value) -> str:
     """A value as TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return repr(value)
+    # Numbers of other kinds, such as those of numpy, have other representations.
+    if isinstance(value, int):
+        return int.__repr__(value)
+    if isinstance(value, float):
+        return float.__repr__(value)
     if isinstance(value, Mapping):
         pairs = (f"{_toml_key(key)} = {toml(one)}" for key, one in value.items() if one is not None)
         return "{ " + ", ".join(pairs) + " }"

@@ -142,8 +142,8 @@ impl Worker {
         left
     }
 
-    /// Releases one packet from each of the `due` links, until there is something else to do. Returns how many
-    /// links were served; their deadlines are then in `next`.
+    /// Releases one packet from each of the `due` links, until there is something else to do. Returns how
+    /// many links were served; their deadlines are then in `next`.
     #[inline(never)]
     fn release_run(&mut self, due: &[u32], next: &mut [Nanos], now: Nanos) -> (usize, Exit) {
         let Self { emulation: Emulation { links, .. }, pool, ports, .. } = self;

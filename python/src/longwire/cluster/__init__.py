@@ -16,9 +16,12 @@ parts, hands out the keys of their tunnels, starts each part at its agent, watch
 
 `on_ray` starts the agents, too, one on each machine of a Ray cluster. `python -m longwire.cluster` does all
 of this from a shell.
+
+`RayExecutor` runs the tasks of a sweep on Ray.
 """
 
 from ._agent import Agent, Credentials, RemoteApi
+from ._executor import RayExecutor
 from ._parts import Host, Part, Underlay, parts_of
 from ._ray import on_ray
 from ._report import ClusterVerdict
@@ -35,6 +38,7 @@ __all__ = [
     "Loss",
     "Node",
     "Part",
+    "RayExecutor",
     "RemoteApi",
     "Underlay",
     "adopt",
