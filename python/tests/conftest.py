@@ -11,6 +11,10 @@ pytest_plugins = ["pytester"]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
+# A head of Ray wants a token if the user's home has one, nodes that join it do not send it then, and
+# `ray.init` would leave one there. The tests' nodes are in namespaces and on loopback.
+os.environ["RAY_AUTH_MODE"] = "disabled"
+
 
 @pytest.fixture
 def labs() -> None:
