@@ -90,7 +90,7 @@ impl Ports {
         let slots: Vec<_> = setups.into_iter().map(PortSlot::new).collect();
         let has_tunnels = slots.iter().any(PortSlot::is_tunnel);
         let (closed, next_sampled, polled) = (PortStats::default(), 0, Nanos::ZERO);
-        let (future, spare) = (simulated.then(Box::default), None);
+        let (future, spare) = (simulated.then(Box::default), Some(Box::default()));
         let mut ports =
             Self { slots, exits, ticks, closed, next_sampled, has_tunnels, polled, future, spare };
         (0..ports.slots.len()).for_each(|slot| ports.ask_again(slot));

@@ -384,7 +384,7 @@ impl Link {
 
     /// If nothing is being sent any more at `now`: nothing waits, and the next packet is sent from now on.
     #[inline(always)]
-    pub(crate) fn end_busy_period(&mut self, now: Nanos) {
+    fn end_busy_period(&mut self, now: Nanos) {
         if !self.is_sending(now) {
             (self.waiting, self.finish, self.rest) = (Waiting::default(), now, 0);
         }

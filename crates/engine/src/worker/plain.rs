@@ -196,6 +196,8 @@ mod tests {
     struct Noting {
         station: u8,
         sent: VecDeque<Sent>,
+        /// Packets in a row with the same address.
+        alike: u32,
         left: Arc<Mutex<Vec<Left>>>,
     }
 
@@ -220,7 +222,7 @@ mod tests {
                 let total = (frame.len() - 14) as u16;
                 frame[16..18].copy_from_slice(&total.to_be_bytes());
                 // One more address than there are links: its packets take no link.
-                frame[29] = (number % (LINKS + 1)) as u8;
+                frame[29] = (number / self.alike % (LINKS + 1)) as u8;
                 frame[33] = 1;
                 // Ports, and the number in a header field that segments keep: the acknowledgement.
                 frame[42..46].copy_from_slice(&number.to_be_bytes());
@@ -291,20 +293,23 @@ mod tests {
         let links = links(dice);
         let mut sent = VecDeque::new();
         let (mut at, mut steps) = (1_000_000, Vec::new());
+        // Many at once fill a port's batch, without links too.
+        let (most, alike) = [(20, 3), (BATCH as u32, BATCH as u32)][dice.below(2) as usize];
         for number in 0..600 {
             let pause = [1, 20_000, 400_000][dice.below(3) as usize];
             at += dice.below(pause);
             let segments = [1, 1, 1, 1, 5][dice.below(5) as usize];
             sent.push_back((at, number, dice.below(1000) as usize + 1, segments));
-            if number % 20 == 19 || dice.below(4) == 0 {
+            if number % most == most - 1 || most == 20 && dice.below(4) == 0 {
                 steps.push(at + dice.below(50_000));
-                at = at.max(*steps.last().unwrap_or(&at));
+                // Nothing that comes later is received in the same step.
+                at = at.max(*steps.last().unwrap_or(&at)) + 1;
             }
         }
         steps.extend((1..400).map(|step| at + step * 1_000_000));
         let left = Arc::<Mutex<Vec<Left>>>::default();
         let port = |station, sent| {
-            let port = Box::new(Noting { station, sent, left: Arc::clone(&left) });
+            let port = Box::new(Noting { station, sent, alike, left: Arc::clone(&left) });
             PortSetup { place: station.into(), node: 0, port }
         };
         // The first frame announces the location of its station.
