@@ -287,10 +287,8 @@ mod tests {
         links
     }
 
-    /// Departures, sorted, and link counters of one random case, served in this order.
-    fn run(case: u64, order: Order) -> (Vec<Left>, Vec<String>) {
-        let dice = &mut Dice::named(case, "plain");
-        let links = links(dice);
+    /// Frames, times of steps, the last arrival, and how many in a row have the same address.
+    fn frames(dice: &mut Dice) -> (VecDeque<Sent>, Vec<u64>, u64, u32) {
         let mut sent = VecDeque::new();
         let (mut at, mut steps) = (1_000_000, Vec::new());
         // Many at once fill a port's batch, without links too.
@@ -307,6 +305,14 @@ mod tests {
             }
         }
         steps.extend((1..400).map(|step| at + step * 1_000_000));
+        (sent, steps, at, alike)
+    }
+
+    /// Departures, sorted, and link counters of one random case, served in this order.
+    fn run(case: u64, order: Order) -> (Vec<Left>, Vec<String>) {
+        let dice = &mut Dice::named(case, "plain");
+        let links = links(dice);
+        let (sent, steps, at, alike) = frames(dice);
         let left = Arc::<Mutex<Vec<Left>>>::default();
         let port = |station, sent| {
             let port = Box::new(Noting { station, sent, alike, left: Arc::clone(&left) });
