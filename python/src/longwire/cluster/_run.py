@@ -64,6 +64,9 @@ class Node:
     answered: float = field(default_factory=time.monotonic)
     retry_at: float = 0.0
     retry: float = RETRY[0]
+    #: When it was asked last, and when the question was sent to which it answered that its part runs.
+    asked: float = 0.0
+    seen_running: Optional[float] = None
 
     @property
     def name(self) -> str:
@@ -260,6 +263,7 @@ class ClusterRun:
         """Waits until all parts run."""
         for node in self.nodes.values():
             while True:
+                node.asked = time.monotonic()
                 part = node.agent.part(node.part)
                 if part["condition"] == "running":
                     self._found(node)
@@ -313,6 +317,7 @@ class ClusterRun:
 
     def _look(self, node: Node) -> None:
         """Asks an agent how its part is, and sends that again if it has gone."""
+        node.asked = time.monotonic()
         try:
             state = node.agent.state(ASK_TIME)
         except NoAnswer as error:
@@ -347,6 +352,7 @@ class ClusterRun:
     def _found(self, node: Node) -> None:
         """Notes that a part runs."""
         with self._change:
+            node.seen_running = node.asked
             if node.is_running:
                 return
             node.is_running, node.reason, node.retry = True, "", RETRY[0]
@@ -364,10 +370,13 @@ class ClusterRun:
             node.is_running, node.reason = False, reason
             if was_lost:
                 return
+            since = node.seen_running
+            within = None if since is None else int((time.monotonic() - since) * 1e9)
+            loss = Loss(node.name, time.time_ns(), None, reason, within)
             if len(self._state.losses) < MOST_LOSSES:
-                self._state.losses.append(Loss(node.name, time.time_ns(), None, reason))
+                self._state.losses.append(loss)
                 self._save()
-        self._tell(node, "lost", f"is lost: {reason}")
+        self._tell(node, "lost", f"is lost: {loss.why}")
 
     def _open_loss(self, node: Node) -> Optional[Loss]:
         own = (loss for loss in self._state.losses if loss.node == node.name and loss.to_ns is None)
