@@ -125,3 +125,5 @@ def test_mistakes_are_named(pytester: pytest.Pytester) -> None:
     run.assert_outcomes(errors=2)
     run.stdout.fnmatch_lines(['*did you mean "delay"?*'])
     run.stdout.fnmatch_lines(["*choose one of fail, xfail, accept*"])
+    run.stdout.fnmatch_lines(['the network can\'t start: *there is no key "dealy"*'])
+    run.stdout.no_fnmatch_line("*lab.py:*")

@@ -80,7 +80,11 @@ def network(request: Any) -> Iterator[Lab]:
     """
     lab = Wanted(request.node).lab()
     with lab:
-        lab.start()
+        try:
+            lab.start()
+        except LongwireError as error:
+            # Where it came from in this package does not matter.
+            pytest.fail(f"the network can't start: {error}", pytrace=False)
         yield lab
 
 
