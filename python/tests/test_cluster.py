@@ -142,6 +142,13 @@ def test_another_version_is_refused_with_both(agents: Agents) -> None:
     assert agents.all[0].parts == {} and not agents.state.exists(), "nothing was started"
 
 
+def test_an_agent_that_knows_no_such_token_is_named(agents: Agents) -> None:
+    agents.all[1].token = "u" * 32
+    with pytest.raises(LongwireError, match="node two: send a token"):
+        agents.run()
+    assert agents.all[0].parts == {} and not agents.state.exists(), "nothing was started"
+
+
 def test_what_an_agent_refuses_ends_the_others(agents: Agents) -> None:
     agents.all[1].refuses = "seed: write a number"
     with pytest.raises(LongwireError, match="node two: seed: write a number"):

@@ -8,15 +8,14 @@ import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, TypeVar, Union
 
 from .._program import Pathlike, program
 from ..errors import LongwireError, NoAnswer, NotFaithful, Refused
-from ..instance import Instance
 from ..records import Verdict
 from ..scenario import Scenario
 from ._agent import Agent, Credentials, RemoteApi
+from ._node import RETRY, Event, Node
 from ._parts import Host, Part, Underlay, check_names, part_name, parts_of
 from ._report import ClusterVerdict, Report, judge, merged, unconnected
 from ._state import MOST_LOSSES, Loss, State, StateFile
@@ -26,57 +25,10 @@ from ._state import MOST_LOSSES, Loss, State, StateFile
 EVERY = 0.4
 ASK_TIME = 0.9
 PATIENCE = 1.5
-#: Seconds until a part that an agent refused is sent again: twice as many each time, up to the second.
-RETRY = (0.5, 8.0)
 #: Most requests to agents at a time.
 _THREADS = 16
 
 _T = TypeVar("_T")
-
-
-@dataclass
-class Event:
-    """Something that happened to a node."""
-
-    time_ns: int
-    node: str
-    #: started, lost, returned.
-    kind: str
-    what: str
-
-    def __str__(self) -> str:
-        return f"node {self.node} {self.what}"
-
-
-@dataclass
-class Node:
-    """A host of a run, as its coordinator knows it."""
-
-    host: Host
-    agent: Agent
-    #: The name of its part at the agent.
-    part: str
-    #: Whether its part runs, as far as is known.
-    is_running: bool = False
-    #: Why it does not.
-    reason: str = "it has not started yet"
-    #: When the agent answered last, and when its part may be sent again (monotonic).
-    answered: float = field(default_factory=time.monotonic)
-    retry_at: float = 0.0
-    retry: float = RETRY[0]
-    #: When it was asked last, and when the question was sent to which it answered that its part runs.
-    asked: float = 0.0
-    seen_running: Optional[float] = None
-
-    @property
-    def name(self) -> str:
-        """The name of its host."""
-        return self.host.name
-
-    @property
-    def instance(self) -> Instance:
-        """The instance that runs its part, with its objects: `node.instance.link("wan")`."""
-        return self.agent.instance(self.part)
 
 
 class ClusterRun:
@@ -243,7 +195,10 @@ class ClusterRun:
         return dict(zip(self.nodes, self._each(of)))
 
     def _check_version(self, node: Node) -> None:
-        wrong = self._wrong_version(node.agent.state(ASK_TIME * 5)["version"])
+        try:
+            wrong = self._wrong_version(node.agent.state(ASK_TIME * 5)["version"])
+        except Refused as refused:
+            raise LongwireError(f"node {node.name}: {refused}") from refused
         if wrong is not None:
             raise LongwireError(f"node {node.name}: {wrong}", fix="install the same version on all machines")
 
