@@ -24,9 +24,9 @@ CHOICES = ("fail", "xfail", "accept")
 
 _MARKER = (
     "network(scenario=None, unfaithful=None, seed=None, settings=None, **link): the network of the fixture "
-    "`network`. Either the file of a scenario, or the settings of the link between the hosts client and server, such as "
-    "profile='lte' or rate='10mbit', delay='20ms'. seed and settings are those of Lab. unfaithful says what becomes of the test if the "
-    "emulation was not faithful: 'fail', 'xfail' or 'accept'."
+    "`network`. Either the file of a scenario, or the settings of the link between the hosts client and "
+    "server, such as profile='lte' or rate='10mbit', delay='20ms'. seed and settings are those of Lab. "
+    "unfaithful says what becomes of the test if the emulation was not faithful: 'fail', 'xfail' or 'accept'."
 )
 
 
