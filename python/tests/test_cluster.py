@@ -193,6 +193,15 @@ def test_a_silent_node_is_lost_and_the_report_says_how_soon(agents: Agents) -> N
     ]
 
 
+def test_watching_goes_on_whatever_receives_events(agents: Agents, capfd: pytest.CaptureFixture[str]) -> None:
+    with agents.run(on_event=lambda event: 1 // 0) as running:
+        agents.all[1].kill()
+        assert running.wait(lambda one: bool(one.losses), timeout=TIME)
+        agents.all[1] = FakeAgent(own_version(), port=agents.all[1].port)
+        assert running.wait(lambda one: one.nodes["two"].is_running, timeout=TIME)
+    assert "ZeroDivisionError" in capfd.readouterr().err
+
+
 def test_a_loss_before_the_coordinator_came_has_no_time(agents: Agents) -> None:
     agents.run().detach()
     del agents.all[1].parts["wan-two"]

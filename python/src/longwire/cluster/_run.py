@@ -7,6 +7,7 @@ import secrets
 import subprocess
 import threading
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, TypeVar, Union
 
@@ -346,7 +347,11 @@ class ClusterRun:
 
     def _tell(self, node: Node, kind: str, what: str) -> None:
         if self._on_event is not None:
-            self._on_event(Event(time.time_ns(), node.name, kind, what))
+            try:
+                self._on_event(Event(time.time_ns(), node.name, kind, what))
+            except Exception:
+                # Nodes are watched on, whatever the receiver of events does.
+                traceback.print_exc()
         with self._change:
             self._change.notify_all()
 
