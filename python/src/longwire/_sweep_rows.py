@@ -44,6 +44,8 @@ class RowFile:
 
     def first_task(self) -> Optional[int]:
         """The task of its first row, 0 if that can't be read; None if there is nothing in it."""
+        if os.path.exists(self.path) and not os.path.isfile(self.path):
+            raise LongwireError(f"rows can't be kept in {self.path}", fix="name a regular file")
         try:
             with open(self.path, "rb") as file:
                 line = file.readline()
