@@ -60,8 +60,9 @@ def test_seed_and_settings_replace_those_of_the_scenario(tmp_path: Path) -> None
             assert (forward["rate"], forward["delay"]) == ("5 Mbit/s", "7 ms") and "loss" not in forward
             assert lab.instance.link("wan.backward").settings["delay"] == "20 ms"
             assert lab.instance.api.ask("GET", "/v1/scenario")["toml"].startswith("seed = 8\n")
-    with pytest.raises(LongwireError, match='a link has no "dealy"'):
+    with pytest.raises(LongwireError, match='a link has no "dealy"') as raised:
         Lab(net, settings={"wan.dealy": "1 ms"}).start()
+    assert raised.value.suggestion == "delay"
 
 
 def test_commands_are_processes() -> None:
