@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +20,9 @@ class FakeAgent:
         #: Why parts are refused, if they are.
         self.refuses: Optional[str] = None
         self.connected = True
+        #: Cleared, it hangs: requests wait for their answers.
+        self.answers = threading.Event()
+        self.answers.set()
         agent = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -28,14 +32,16 @@ class FakeAgent:
                 pass
 
             def answer(self) -> None:
+                agent.answers.wait()
                 length = int(self.headers.get("Content-Length") or 0)
                 body = json.loads(self.rfile.read(length)) if length else None
                 status, answer = agent.answer(self.command, self.path, body, self.headers["Authorization"])
                 data = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
+                with contextlib.suppress(ConnectionError):
+                    self.send_response(status)
+                    self.send_header("Content-Length", str(len(data)))
+                    self.end_headers()
+                    self.wfile.write(data)
 
             do_GET = do_PUT = do_DELETE = answer
 
@@ -50,6 +56,7 @@ class FakeAgent:
 
     def kill(self) -> None:
         """Ends it; its port refuses connections."""
+        self.answers.set()
         self._server.shutdown()
         self._server.server_close()
 

@@ -56,11 +56,11 @@ class Process:
         with self._news:
             self._news.notify_all()
 
-    def line(self, text: str) -> str:
-        """Waits for a line that has this text."""
+    def line(self, text: str, after: int = 0) -> str:
+        """Waits for a line that has this text, behind so many lines."""
 
         def found() -> Optional[str]:
-            return next((line for line in self.lines if text in line), None)
+            return next((line for line in self.lines[after:] if text in line), None)
 
         with self._news:
             self._news.wait_for(lambda: found() or not self._reader.is_alive(), TIME)
@@ -156,6 +156,10 @@ class Machines:
         command += ["--tls-cert", f"{name}.pem", "--tls-key", f"{name}.key", "--tls-clients", "ca.pem"]
         agent = self.agents[name] = Process(self.within(name, command), cwd=self.folder)
         agent.line(" ready ")
+
+    def link(self, name: str, state: str) -> None:
+        """Sets the link of a machine to the others up or down."""
+        _call("ip", "-n", self.space(name), "link", "set", "eth", state)
 
     def coordinate(self, *arguments: str) -> Process:
         """Starts `python -m longwire.cluster` on the machine of the switch."""

@@ -17,7 +17,7 @@ from longwire.cluster import Credentials, Host, RemoteApi, Underlay, adopt, part
 from longwire.cluster._ray import admit, demand
 from longwire.cluster._report import merged
 from longwire.cluster._run import ASK_TIME, EVERY, PATIENCE, own_version
-from longwire.cluster._state import Loss
+from longwire.cluster._state import Loss, State
 
 #: Time limit for what must happen, in seconds.
 TIME = 60.0
@@ -142,6 +142,13 @@ def test_another_version_is_refused_with_both(agents: Agents) -> None:
     assert agents.all[0].parts == {} and not agents.state.exists(), "nothing was started"
 
 
+def test_an_agent_that_knows_no_such_token_is_named(agents: Agents) -> None:
+    agents.all[1].token = "u" * 32
+    with pytest.raises(LongwireError, match="node two: send a token"):
+        agents.run()
+    assert agents.all[0].parts == {} and not agents.state.exists(), "nothing was started"
+
+
 def test_what_an_agent_refuses_ends_the_others(agents: Agents) -> None:
     agents.all[1].refuses = "seed: write a number"
     with pytest.raises(LongwireError, match="node two: seed: write a number"):
@@ -167,6 +174,42 @@ def test_a_lost_node_is_named_and_gets_its_part_again(agents: Agents) -> None:
     assert own == ["started", "lost", "returned"], own
 
 
+def test_a_silent_node_is_lost_and_the_report_says_how_soon(agents: Agents) -> None:
+    events: List[Any] = []
+    with agents.run(on_event=events.append) as running:
+        agents.all[1].answers.clear()
+        assert running.wait(lambda one: bool(one.losses), timeout=TIME)
+        within = running.losses[0].noticed_within_ns
+        assert within is not None and within > PATIENCE * 1e9, "one silent moment is no loss"
+        agents.all[1].answers.set()
+        assert running.wait(lambda one: one.nodes["two"].is_running, timeout=TIME)
+    (loss,) = running.report["nodes"][1]["losses"]
+    assert loss["noticed_within_ns"] == within and loss["to_ns"] > loss["from_ns"]
+    said = f"(noticed within {within / 1e9:.1f} s)"
+    (cause,) = running.report["fidelity"]["causes"]
+    assert cause.startswith("node two was lost for ") and cause.endswith(said)
+    assert [str(event) for event in events if event.kind == "lost"] == [
+        f"node two is lost: {loss['reason']} {said}"
+    ]
+
+
+def test_watching_goes_on_whatever_receives_events(agents: Agents, capfd: pytest.CaptureFixture[str]) -> None:
+    with agents.run(on_event=lambda event: 1 // 0) as running:
+        agents.all[1].kill()
+        assert running.wait(lambda one: bool(one.losses), timeout=TIME)
+        agents.all[1] = FakeAgent(own_version(), port=agents.all[1].port)
+        assert running.wait(lambda one: one.nodes["two"].is_running, timeout=TIME)
+    assert "ZeroDivisionError" in capfd.readouterr().err
+
+
+def test_a_loss_before_the_coordinator_came_has_no_time(agents: Agents) -> None:
+    agents.run().detach()
+    del agents.all[1].parts["wan-two"]
+    with adopt(agents.state) as second:
+        assert second.wait(lambda one: bool(one.losses), timeout=TIME)
+        assert second.losses[0].noticed_within_ns is None and "within" not in str(second.losses[0])
+
+
 def test_a_part_that_an_agent_lost_is_sent_again(agents: Agents) -> None:
     with agents.run() as running:
         agents.all[0].parts["wan-one"].update(condition="failed", error="a worker has failed")
@@ -189,6 +232,13 @@ def test_a_new_coordinator_adopts_what_runs(agents: Agents) -> None:
         assert agents.all[1].parts["wan-two"]["body"] == bodies[1]["wan-two"]["body"], "with the same key"
         assert not second.verdict, "it was away"
     assert not agents.state.exists()
+
+
+def test_states_of_earlier_versions_are_read() -> None:
+    old = {"node": "two", "from_ns": 1, "to_ns": 2_000_000_001, "reason": "gone"}
+    about = {"cluster": "wan", "run": "1", "started_ns": 1, "hosts": [], "credentials": {}, "parts": {}}
+    state = State.of_json({"format": 1, **about, "losses": [old]})
+    assert str(state.losses[0]) == "node two was lost for 2.0 s: gone"
 
 
 def test_states_that_are_damaged_are_refused(tmp_path: Path) -> None:

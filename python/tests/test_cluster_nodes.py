@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Iterator
@@ -117,7 +118,42 @@ def test_a_killed_node_is_named_and_rejoins(machines: Machines) -> None:
     assert coordinator.child.returncode == 1 and not found["fidelity"]["faithful"]
     assert found["fidelity"]["causes"][0].startswith("node three was lost for "), found["fidelity"]
     assert [len(node["losses"]) for node in found["nodes"]] == [0, 0, 1]
+    within = found["nodes"][2]["losses"][0]["noticed_within_ns"]
+    said = f"(noticed within {within / 1e9:.1f} s)"
+    assert within > 0 and said in found["fidelity"]["causes"][0]
+    assert said in coordinator.line("node three is lost")
     assert found["pass"], "what is there is accounted for"
+
+
+@pytest.mark.parametrize("machines", [2], indirect=True)
+def test_a_node_behind_a_broken_link_is_named_and_keeps_its_part(machines: Machines) -> None:
+    coordinator = began(machines, TWO, f"t{os.getpid()}")
+    machines.link("two", "down")
+    coordinator.line("node two is lost: ")
+    machines.link("two", "up")
+    coordinator.line("node two runs again")
+    found = report(coordinator.end(signal.SIGINT))
+    (loss,) = found["nodes"][1]["losses"]
+    within = loss["noticed_within_ns"]
+    assert within > 0 and found["fidelity"]["causes"][0].startswith("node two was lost for ")
+    silent = loss["to_ns"] - loss["from_ns"] + within
+    assert found["nodes"][1]["elapsed_ns"] > silent, "it was not started again"
+
+
+def test_the_time_until_a_loss_is_noticed_is_measured(repository: Path) -> None:
+    reason = why_not()
+    if reason is not None:
+        pytest.skip(reason)
+    script = str(repository / "python" / "node_loss.py")
+    command = [sys.executable, script, "--times", "1", "--watch", "0.1", "--busy", "1", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = json.loads(done.stdout)
+    assert found["rows"][0]["measured"] == 0, "nothing is lost without a fault"
+    faults = [row["name"].partition(":")[0] for row in found["rows"][1:]]
+    assert faults == ["agent killed", "agent hangs", "link down"]
+    # How long it takes is the machine's affair here; the verdict on it is not.
+    assert all(row["measured"] > 0 and row["pass"] == (row["most"] <= 3) for row in found["rows"][1:])
+    assert found["pass"] == all(row["pass"] for row in found["rows"]) == (done.returncode == 0)
 
 
 @pytest.mark.parametrize("machines", [2], indirect=True)

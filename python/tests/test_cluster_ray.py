@@ -127,6 +127,8 @@ def test_agents_are_placed_supervised_and_reached(nodes: Path) -> None:
     for node, cause in zip(("m1", "m0"), found["fidelity"]["causes"]):
         assert cause.startswith(f"node {node} was lost for"), found["fidelity"]
     assert [node["name"] for node in found["nodes"]] == ["m0", "m1"]
+    for node in found["nodes"]:
+        assert [loss["noticed_within_ns"] > 0 for loss in node["losses"]] == [True], node
 
 
 def test_without_ray_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,6 +141,20 @@ def test_a_broken_pool_keeps_what_is_done(deadly: Callable[[bool], None]) -> Non
         assert row["status"] == "failed" and "terminated abruptly" in row["error"]
 
 
+def test_what_a_broken_pool_lost_runs_in_the_next_call(
+    deadly: Callable[[bool], None], tmp_path: Path
+) -> None:
+    whole, output = here(), tmp_path / "rows.jsonl"
+    deadly(True)
+    counts = []
+    for _ in range(2):
+        with on_processes() as executor:
+            rows = sweep(net(), AXES, seeds=2, time="1 s", executor=executor, chunk=1, output=output)
+        counts.append([row["status"] for row in rows].count("failed"))
+    assert counts == [7, 0] and lines(rows) == lines(whole)
+    assert [json.loads(line)["task"] for line in output.read_text().splitlines()] == list(range(12))
+
+
 @pytest.mark.usefixtures("ray_node")
 def test_ray_tries_again(deadly: Callable[[bool], None]) -> None:
     whole = here()

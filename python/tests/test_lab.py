@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import List
 
@@ -43,6 +44,25 @@ def test_the_first_example() -> None:
     assert lab.verdict is not None and lab.verdict.packets >= 6
     assert lab.report is not None and lab.report["mode"] == "real"
     assert {row["name"] for row in lab.rows("link")} == {"a-b.forward", "a-b.backward"}
+
+
+def test_seed_and_settings_replace_those_of_the_scenario(tmp_path: Path) -> None:
+    net = Scenario(seed=7)
+    net.host("a")
+    net.host("b")
+    net.link("a", "b", "wan", rate="1mbit", delay="20 ms", loss="1%")
+    file = tmp_path / "net.toml"
+    net.save(file)
+    settings = {"wan.rate": "5mbit", "wan.forward.delay": timedelta(milliseconds=7), "wan.loss": None}
+    for lab in (Lab(net, seed=8, settings=settings), Lab.load(file, seed=8, settings=settings)):
+        with lab:
+            forward = lab.start().instance.link("wan.forward").settings
+            assert (forward["rate"], forward["delay"]) == ("5 Mbit/s", "7 ms") and "loss" not in forward
+            assert lab.instance.link("wan.backward").settings["delay"] == "20 ms"
+            assert lab.instance.api.ask("GET", "/v1/scenario")["toml"].startswith("seed = 8\n")
+    with pytest.raises(LongwireError, match='a link has no "dealy"') as raised:
+        Lab(net, settings={"wan.dealy": "1 ms"}).start()
+    assert raised.value.suggestion == "delay"
 
 
 def test_commands_are_processes() -> None:

@@ -79,6 +79,29 @@ def test_the_link_alone_takes_the_place_of_tclink(repository: Path) -> None:
     assert left() == []
 
 
+KILLED = """
+import os, signal
+from longwire.mininet import LongwireNet
+
+net = LongwireNet(controller=None)
+net.addLink(net.addHost("h1"), net.addHost("h2"), delay="1ms")
+net.start()
+print(net.carrier.namespace, flush=True)
+if {kill}:
+    os.kill(os.getpid(), signal.SIGKILL)
+    signal.pause()
+assert net.ping() == 0
+net.stop()
+"""
+
+
+def test_what_a_killed_network_left_is_removed_by_the_next(repository: Path) -> None:
+    killed = python(repository, "-c", KILLED.format(kill=True))
+    assert killed.returncode == -9 and left() == [killed.stdout.strip()], killed.stderr
+    done = python(repository, "-c", KILLED.format(kill=False))
+    assert done.returncode == 0 and left() == [], done.stderr
+
+
 SETTINGS = """
 from longwire.mininet import link_settings
 plain = {

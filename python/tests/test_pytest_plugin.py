@@ -47,9 +47,15 @@ def test_the_network_is_that_of_the_marker(pytester: pytest.Pytester) -> None:
             @pytest.mark.network(delay="99ms")
             def test_override(self, network):
                 assert network.instance.link("link").forward.settings["delay"] == "99 ms"
+
+        @pytest.mark.network("net.toml", seed=8, settings={{"wan.delay": "9 ms"}}, unfaithful="accept")
+        def test_settings(network):
+            assert network.instance.link("wan").settings["delay"] == "9 ms"
+            assert network.instance.api.ask("GET", "/v1/scenario")["toml"].startswith("seed = 8")
         """
     )
-    pytester.runpytest().assert_outcomes(passed=3)
+    (pytester.path / "net.toml").write_text(HASTY)
+    pytester.runpytest().assert_outcomes(passed=4)
 
 
 def test_what_was_not_faithful_does_not_pass(pytester: pytest.Pytester) -> None:
@@ -119,3 +125,5 @@ def test_mistakes_are_named(pytester: pytest.Pytester) -> None:
     run.assert_outcomes(errors=2)
     run.stdout.fnmatch_lines(['*did you mean "delay"?*'])
     run.stdout.fnmatch_lines(["*choose one of fail, xfail, accept*"])
+    run.stdout.fnmatch_lines(['the network can\'t start: *there is no key "dealy"*'])
+    run.stdout.no_fnmatch_line("*lab.py:*")

@@ -68,8 +68,9 @@ def test_wrong_settings_and_seeds_are_errors() -> None:
     with pytest.raises(LongwireError, match='no link, source, medium or router "wam"') as raised:
         simulate(net("1 ms", 1), settings={"wam.rate": "1mbit"})
     assert raised.value.suggestion == "wan"
-    with pytest.raises(LongwireError, match='wan.dealy: a link has no "dealy"'):
+    with pytest.raises(LongwireError, match='wan.dealy: a link has no "dealy"') as raised:
         simulate(net("1 ms", 1), settings={"wan.dealy": "1 ms"})
+    assert raised.value.suggestion == "delay"
     with pytest.raises(LongwireError, match='"fast" does not begin with a number'):
         simulate(net("1 ms", 1), settings={"wan.rate": "fast"})
     with pytest.raises(LongwireError, match="write OBJECT.SETTING=VALUE"):

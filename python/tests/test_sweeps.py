@@ -63,8 +63,9 @@ def test_mistakes_are_found_before_anything_runs() -> None:
         with pytest.raises(LongwireError, match="there is no link") as raised:
             sweep(net(), axes, fixed=fixed, time="1 s", executor=Unused())
         assert raised.value.suggestion == "wan"
-    with pytest.raises(LongwireError, match='a link has no "dealy"'):
+    with pytest.raises(LongwireError, match='a link has no "dealy"') as raised:
         sweep(net(), {"wan.dealy": ["1 ms"]}, time="1 s", executor=Unused())
+    assert raised.value.suggestion == "delay"
     with pytest.raises(ValueError, match="chunk"):
         sweep(net(), AXES, time="1 s", executor=Unused(), chunk=0)
 

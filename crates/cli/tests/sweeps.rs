@@ -128,8 +128,9 @@ fn a_run_with_settings_is_that_of_the_scenario_with_them() {
     assert!(stderr(&output).contains("upp.rate: there is no link, source, medium or router \"upp\""));
     assert!(stderr(&output).contains("did you mean \"up\"?"), "{}", stderr(&output));
     let output = longwire(&["run", &plain, "--virtual", "--json", "--set", "up.dealy=1ms"]);
-    let error = &json(&output, 2)["error"];
-    assert!(error.as_str().unwrap().starts_with("up.dealy: a link has no \"dealy\""), "{error}");
+    let told = json(&output, 2);
+    let error = "up.dealy: a link has no \"dealy\"; did you mean \"delay\"?";
+    assert_eq!((&told["error"], &told["suggestion"]), (&json!(error), &json!("delay")));
     let output = longwire(&["run", &plain, "--virtual", "--set", "rate=1mbit"]);
     assert!(stderr(&output).contains("write OBJECT.SETTING=VALUE"), "{}", stderr(&output));
 }
@@ -200,8 +201,13 @@ fn mistakes_name_their_place() {
     let axes = |axes: &str| format!("scenario = \"net.toml\"\n[axes]\n{axes}\n");
     wrong(&axes("upp.rate = [\"1mbit\"]"), "wrong.toml:3:5: upp.rate: there is no link");
     wrong(&axes("\"upp.rate\" = [\"1mbit\"]"), "did you mean \"up\"?");
-    wrong(&axes("up.forward.dealy = [\"1ms\"]"), "up.forward.dealy: a link has no \"dealy\"");
+    let no_such_setting = "up.forward.dealy: a link has no \"dealy\"; did you mean \"delay\"?";
+    wrong(&axes("up.forward.dealy = [\"1ms\"]"), no_such_setting);
     wrong(&axes("load.rate = [\"1mbitt\"]"), "the unknown unit");
+    wrong(
+        &axes("load.modle = [\"cbr\"]"),
+        "load.modle: the model poisson has no modle; did you mean \"model\"?",
+    );
     wrong("scenario = \"nothing.toml\"\n", "nothing.toml");
     wrong("scenario = \"wrong.toml\"\n", "there is no section \"scenario\"");
     let huge = "up.rate = { from = 1, to = 1000000, step = 1 }\nup.delay = { from = 1, to = 100, step = 1 }";

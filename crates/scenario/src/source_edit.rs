@@ -1,5 +1,6 @@
 //! Changes of a traffic source, from text: for events, the command line and the API alike.
 
+use crate::finding::name_hint;
 use crate::implied::bare;
 use crate::places::Places;
 use crate::source::Source;
@@ -47,7 +48,7 @@ impl SourceFault {
         let having = |spec: &&Spec| spec.params.iter().any(|param| param.name == key);
         let kinds: Vec<_> = process::SPECS.iter().filter(having).map(|spec| spec.kind).collect();
         let fix = match kinds.is_empty() {
-            true => format!("there are {}", source_keys().join(", ")),
+            true => name_hint(key, &source_keys()),
             false => format!("remove it, or write model = \"{}\"", kinds.join("\" or \"")),
         };
         Self::new(key, format!("the model {model} has no {key}"), fix)

@@ -13,6 +13,7 @@ Values are texts as in a scenario; times in results are integers of nanoseconds,
 """
 
 from ._program import call, program
+from ._sweep_rows import SweepProgress
 from .errors import LongwireError, NoAnswer, NotFaithful, ProgramNotFound, Refused
 from .instance import Instance, Link, Medium, Port, Router, Source, connect, instances
 from .lab import Host, Lab
@@ -50,6 +51,7 @@ __all__ = [
     "Scenario",
     "Simulation",
     "Source",
+    "SweepProgress",
     "Table",
     "Verdict",
     "call",

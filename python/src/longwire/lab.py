@@ -15,7 +15,7 @@ from ._program import Pathlike, Report, program, report_of
 from .errors import LongwireError, NotFaithful
 from .instance import Instance, Link, Medium, Router, Source, socket_of
 from .records import LinkCounters, PacketEvent, Sample, Table, Verdict, log_table, read_log, read_series
-from .scenario import Scenario, Sections, Value, section, text
+from .scenario import Scenario, Sections, Value, overrides, section, text
 
 #: Time for a lab to start, in seconds: another process may hold the lock of labs for a while.
 _START_TIME = 150.0
@@ -101,6 +101,9 @@ class Lab:
 
     - `scenario`: a `Scenario` to begin with; `Lab.load` takes a file.
     - `name`: its name for `longwire ctl` and `longwire lab`.
+    - `seed`: in the place of the scenario's seed.
+    - `settings`: settings from the start in the place of the scenario's, such as
+      `{"wan.rate": "10mbit"}`: the object, a dot, and its setting. None removes what it names.
     - `log`: True, or the file of a packet log (.lwlog or .pcapng), for `log_links` (a pattern, "up.*") or all
       links.
     - `series`: True, or the file of a time series (.csv), `every` so often.
@@ -116,6 +119,8 @@ class Lab:
         scenario: Optional[Scenario] = None,
         *,
         name: Optional[str] = None,
+        seed: Optional[int] = None,
+        settings: Optional[Mapping[str, Value]] = None,
         log: Union[None, bool, Pathlike] = None,
         log_links: Optional[str] = None,
         series: Union[None, bool, Pathlike] = None,
@@ -136,7 +141,7 @@ class Lab:
         self._folder: Optional[tempfile.TemporaryDirectory[str]] = None
         self._log = self._record_file(log, "run.lwlog")
         self._series = self._record_file(series, "run.csv")
-        self._options: List[str] = []
+        self._options = overrides(seed, settings)
         if self._log is not None:
             self._options += ["--log", str(self._log)]
             if log_links is not None:

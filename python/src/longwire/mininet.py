@@ -19,8 +19,10 @@ carries the packets of all links of a network.
 from __future__ import annotations
 
 import atexit
+import fcntl
 import itertools
 import os
+import re
 import subprocess
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
@@ -35,6 +37,8 @@ from .records import Verdict
 from .scenario import Value, section
 
 _numbers = itertools.count(1)
+#: Where `ip netns` keeps namespaces.
+_NAMESPACES = "/run/netns"
 
 #: The settings of a direction for which nothing is given, by block.
 _DEFAULTS: Mapping[str, Dict[str, Value]] = {
@@ -247,6 +251,7 @@ class Carrier:
         self._wires = itertools.count(1)
         self._waits = waits
         self._made = False
+        self._lock: Optional[int] = None
 
     @classmethod
     def current(cls) -> "Carrier":
@@ -264,8 +269,11 @@ class Carrier:
     def make_end(self, name: str, address: Optional[str], pid: int, port: str) -> None:
         """Makes the interface of a node, and its other end in the namespace of this carrier."""
         if not self._made:
+            remove_left()
             _run("ip", "netns", "add", self.namespace)
             self._made = True
+            # Held as long as this process lives.
+            self._lock = _locked(self.namespace)
             atexit.register(self.end)
             # Its kernel is to send nothing of its own.
             quiet = "for one in all default; do echo 1 >/proc/sys/net/ipv6/conf/$one/disable_ipv6; done"
@@ -326,6 +334,8 @@ class Carrier:
                 self._made = False
                 atexit.unregister(self.end)
                 _run("ip", "netns", "del", self.namespace)
+                if self._lock is not None:
+                    os.close(self._lock)
 
 
 class LongwireNet(Mininet):  # type: ignore[misc]
@@ -369,6 +379,34 @@ class LongwireNet(Mininet):  # type: ignore[misc]
     def verdict(self) -> Optional[Verdict]:
         """Whether the emulation was faithful; of a running network, so far."""
         return self.carrier.lab.verdict if self.carrier.lab is not None else self.carrier.verdict
+
+
+def remove_left() -> None:
+    """Removes the namespaces of networks whose process was killed, with the interfaces in them."""
+    names = os.listdir(_NAMESPACES) if os.path.isdir(_NAMESPACES) else []
+    for name in names:
+        owner = re.fullmatch(r"lw-mn([0-9]+)-[0-9]+", name)
+        if owner is None or os.path.exists(f"/proc/{owner.group(1)}"):
+            continue
+        # A process of another container is not below /proc, but it holds its lock.
+        lock = _locked(name)
+        if lock is not None:
+            os.close(lock)
+            _run("ip", "netns", "del", name)
+
+
+def _locked(namespace: str) -> Optional[int]:
+    """The lock of a namespace, unless another process holds it, or it is gone."""
+    try:
+        file = os.open(os.path.join(_NAMESPACES, namespace), os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(file)
+        return None
+    return file
 
 
 def _run(*words: str) -> None:

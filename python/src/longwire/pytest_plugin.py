@@ -23,10 +23,10 @@ from .records import Verdict
 CHOICES = ("fail", "xfail", "accept")
 
 _MARKER = (
-    "network(scenario=None, unfaithful=None, **link): the network of the fixture `network`. "
-    "Either the file of a scenario, or the settings of the link between the hosts client and server, such as "
-    "profile='lte' or rate='10mbit', delay='20ms'. unfaithful says what becomes of the test if the "
-    "emulation was not faithful: 'fail', 'xfail' or 'accept'."
+    "network(scenario=None, unfaithful=None, seed=None, settings=None, **link): the network of the fixture "
+    "`network`. Either the file of a scenario, or the settings of the link between the hosts client and "
+    "server, such as profile='lte' or rate='10mbit', delay='20ms'. seed and settings are those of Lab. "
+    "unfaithful says what becomes of the test if the emulation was not faithful: 'fail', 'xfail' or 'accept'."
 )
 
 
@@ -54,6 +54,7 @@ class Wanted:
         self.unfaithful: str = given.pop("unfaithful", None) or ini
         if self.unfaithful not in CHOICES:
             raise pytest.UsageError(f"unfaithful={self.unfaithful!r}: choose one of {', '.join(CHOICES)}")
+        self.options = {key: given.pop(key, None) for key in ("seed", "settings")}
         if self.scenario is not None and given:
             raise pytest.UsageError(f"a scenario's file has its own links; leave out {', '.join(given)}")
         self.link = given
@@ -61,8 +62,8 @@ class Wanted:
     def lab(self) -> Lab:
         """The network that is wanted."""
         if self.scenario is not None:
-            return Lab.load(self.scenario)
-        lab = Lab()
+            return Lab.load(self.scenario, **self.options)
+        lab = Lab(**self.options)
         client, server = lab.host("client"), lab.host("server")
         # Forward is the direction to the user, as in profiles.
         lab.link(server, client, "link", **self.link)
@@ -79,7 +80,11 @@ def network(request: Any) -> Iterator[Lab]:
     """
     lab = Wanted(request.node).lab()
     with lab:
-        lab.start()
+        try:
+            lab.start()
+        except LongwireError as error:
+            # Where it came from in this package does not matter.
+            pytest.fail(f"the network can't start: {error}", pytrace=False)
         yield lab
 
 

@@ -71,6 +71,15 @@ def _toml_key(key: str) -> str:
     return ".".join(part if _PLAIN.match(part) else _quoted(part) for part in parts)
 
 
+def overrides(seed: Optional[int], settings: Optional[Mapping[str, Value]]) -> List[str]:
+    """The options of `longwire run` for another seed and other settings than the scenario's."""
+    # As one word, since a negative number would be an option of its own.
+    options = [] if seed is None else [f"--seed={seed}"]
+    for setting, value in (settings or {}).items():
+        options += ["--set", f"{setting}={text(value)}"]
+    return options
+
+
 def section(word: str, keys: Mapping[str, Value]) -> str:
     """A section of a scenario's file: `[[word]]` and its keys. A key whose value is None is left out."""
     lines = [f"[[{word}]]"]

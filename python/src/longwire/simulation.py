@@ -21,7 +21,7 @@ from .records import (
     read_log,
     read_series,
 )
-from .scenario import Scenario, Value, text
+from .scenario import Scenario, Value, overrides, text
 
 
 class Simulation:
@@ -118,11 +118,7 @@ def simulate(
     arguments = ["run", file, "--virtual"]
     if time is not None:
         arguments += ["--for", text(time)]
-    if seed is not None:
-        # As one word, since a negative number would be an option of its own.
-        arguments.append(f"--seed={seed}")
-    for setting, value in (settings or {}).items():
-        arguments += ["--set", f"{setting}={text(value)}"]
+    arguments += overrides(seed, settings)
     for option, files in (("--input", inputs), ("--output", outputs)):
         for port, capture in (files or {}).items():
             arguments += [option, f"{port}={os.fspath(capture)}"]

@@ -7,22 +7,34 @@ import os
 import subprocess
 import tempfile
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Union,
+)
 
-from ._program import Pathlike, program, report_of
+from ._program import Pathlike, Report, program, report_of
+from ._sweep_rows import ProgressLine, ReportTo, Row, RowFile, Rows, SweepProgress, numbers
 from .errors import LongwireError
 from .scenario import Scenario, Value, text, toml
 
-#: The row of a task: `task`, the settings of the axes, `seed`, `status`, `error`, and results.
-Row = Dict[str, Any]
 #: The values of a setting: a list, or a range, which is a table such as
 #: `{"from": "5 ms", "to": "50 ms", "step": "5 ms"}`.
 Values = Iterable[Value]
 
 
-#: What became of a chunk: its rows, or why there are none.
-_Outcome = Union[List[Row], LongwireError]
+#: What became of a chunk: its rows as lines of JSON, or why there are none.
+_Outcome = Union[List[str], LongwireError]
 
 
 class _Files(NamedTuple):
@@ -43,6 +55,8 @@ def sweep(
     columns: Optional[Sequence[str]] = None,
     executor: Optional[Executor] = None,
     chunk: Optional[int] = None,
+    output: Optional[Pathlike] = None,
+    progress: Union[bool, ReportTo] = False,
 ) -> List[Row]:
     """Runs a scenario in virtual time for all combinations of the axes' values, and returns a row for each.
 
@@ -63,7 +77,17 @@ def sweep(
     A task that fails has a row whose `status` is "failed", and so has each task of a chunk that
     was lost with its worker. Mistakes of the sweep raise `LongwireError` before anything runs. An
     executor on which nothing could run raises it, too.
+
+    `output` is a file for the rows, which is continued if it has rows of this sweep: only the other
+    tasks run, and all rows are returned. It is that of `longwire sweep run --output`. Tasks that were
+    lost with a worker are not in it.
+
+    `progress=True` prints after two seconds how many tasks are done, on standard error: a line that is
+    redrawn on a terminal, else a line for each tenth. A function receives a `SweepProgress` after
+    each task or chunk instead.
     """
+    if chunk is not None and chunk < 1:
+        raise ValueError("chunk is the number of tasks that a worker runs at a time: 1 or more")
     built = scenario.toml() if isinstance(scenario, Scenario) else None
     name = _BUILT if isinstance(scenario, Scenario) else os.path.abspath(os.fspath(scenario))
     keys: Dict[str, Value] = {"scenario": name, "seeds": seeds, "columns": columns}
@@ -74,17 +98,22 @@ def sweep(
     for together in zipped:
         lines += _table("[[zip]]", _listed(together))
     files = _Files("\n".join(lines) + "\n", built)
-    if executor is None:
-        return _run(files, None)
-    if chunk is not None and chunk < 1:
-        raise ValueError("chunk is the number of tasks that a worker runs at a time: 1 or more")
-    return _run_on(executor, files, chunk)
+    with _shown(progress) as report:
+        if output is None:
+            return _rows(files, executor, chunk, None, report)
+        file = RowFile(output)
+        try:
+            return _rows(files, executor, chunk, file, report)
+        finally:
+            file.close()
 
 
 #: The file of a scenario that was built in Python, beside that of its sweep.
 _BUILT = "scenario.toml"
 #: Chunks in which tasks go to an executor: enough that many workers end at about the same time.
 _CHUNKS = 64
+#: Most ranges of tasks in the arguments of one command.
+_RANGES = 1000
 
 
 def _listed(axes: Mapping[str, Values]) -> Dict[str, Value]:
@@ -99,16 +128,92 @@ def _table(header: str, settings: Mapping[str, Any]) -> List[str]:
     return [header, *pairs] if pairs else []
 
 
-def _call(files: _Files, arguments: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-    """Runs `longwire sweep` with the arguments, of which FILE becomes the file of the sweep."""
+def _rows(
+    files: _Files,
+    executor: Optional[Executor],
+    chunk: Optional[int],
+    file: Optional[RowFile],
+    report: Optional[ReportTo],
+) -> List[Row]:
+    """The rows of all tasks: those in the file, and those that run now."""
+    plan = _plan(files) if executor is not None else None
+    # Without an executor only progress and a file have to know it.
+    count = 0
+    if plan is not None:
+        count = plan["tasks"]
+    elif file is not None or report is not None:
+        count = _count(files)
+    rows = Rows(count, file, report)
+    if file is not None:
+        rows.know(_done_before(files, file))
+    if executor is not None and plan is not None:
+        missing = [task for task in plan["rows"] if not rows.has(task["task"])]
+        _run_on(executor, files, missing, plan["sweep"], chunk, rows)
+    elif file is None:
+        _run(files, [], lambda line: rows.take([line]))
+    else:
+        ranges = numbers(task for task in range(count) if not rows.has(task))
+        for at in range(0, len(ranges), _RANGES):
+            chosen = ["--task", ",".join(ranges[at : at + _RANGES])]
+            _run(files, chosen, lambda line: rows.take([line]))
+    return rows.in_order()
+
+
+@contextmanager
+def _shown(progress: Union[bool, ReportTo]) -> Iterator[Optional[ReportTo]]:
+    """What receives the progress, if anything does. Its line on a terminal is gone in the end."""
+    if progress is not True:
+        yield progress or None
+        return
+    line = ProgressLine()
+    try:
+        yield line
+    finally:
+        line.close()
+
+
+def _plan(files: _Files) -> Report:
+    """All tasks. Mistakes are raised."""
+    done = _call(files, ["plan", "FILE", "--json"])
+    return report_of(done.stdout, done.stderr, done.returncode)
+
+
+def _count(files: _Files) -> int:
+    """The number of tasks. Mistakes are raised."""
+    done = _call(files, ["plan", "FILE", "--count"])
+    if done.returncode != 0:
+        # An error in JSON has more to it.
+        _plan(files)
+    return int(done.stdout)
+
+
+def _done_before(files: _Files, file: RowFile) -> List[str]:
+    """The rows in a file, which the program checks and repairs when it is to run a task that is done."""
+    first = file.first_task()
+    if first is not None:
+        chosen = ["--task", str(first), "--jobs", "1", "--output", file.path]
+        done = _call(files, ["run", "FILE", "--quiet", "--json", *chosen])
+        report_of(done.stdout, done.stderr, done.returncode)
+    return file.open()
+
+
+@contextmanager
+def _command(files: _Files, arguments: Sequence[str]) -> Iterator[List[str]]:
+    """The command `longwire sweep` with the arguments, of which FILE becomes the file of the sweep."""
     with tempfile.TemporaryDirectory(prefix="longwire-") as folder:
         file = Path(folder) / "sweep.toml"
         file.write_text(files.sweep, encoding="utf-8")
         if files.scenario is not None:
             (Path(folder) / _BUILT).write_text(files.scenario, encoding="utf-8")
         words = [str(file) if word == "FILE" else word for word in arguments]
+        yield [program(), "sweep", *words]
+
+
+def _call(files: _Files, arguments: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    """Runs a command to its end."""
+    with _command(files, arguments) as command:
         return subprocess.run(
-            [program(), "sweep", *words],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -117,38 +222,36 @@ def _call(files: _Files, arguments: Sequence[str]) -> "subprocess.CompletedProce
         )
 
 
-def _run_on(executor: Executor, files: _Files, chunk: Optional[int]) -> List[Row]:
-    """The rows of all tasks, from the workers of an executor."""
-    done = _call(files, ["plan", "FILE", "--json"])
-    plan = report_of(done.stdout, done.stderr, done.returncode)
-    tasks: List[Row] = plan["rows"]
-    size = chunk if chunk is not None else -(-len(tasks) // _CHUNKS)
+def _run_on(
+    executor: Executor, files: _Files, tasks: List[Row], sweep: str, chunk: Optional[int], rows: Rows
+) -> None:
+    """Runs tasks of the sweep with this hash on the workers of an executor."""
+    size = chunk if chunk is not None else max(1, -(-len(tasks) // _CHUNKS))
     chunks = [tasks[at : at + size] for at in range(0, len(tasks), size)]
     futures: List["Future[_Outcome]"] = []
+    errors: List[LongwireError] = []
     try:
         futures += (_submit(executor, files, part) for part in chunks)
-        outcomes = [_outcome(future, plan["sweep"]) for future in futures]
+        for part, future in zip(chunks, futures):
+            outcome = _outcome(future, sweep)
+            if isinstance(outcome, LongwireError):
+                errors.append(outcome)
+                rows.lose([_lost(task, sweep, outcome) for task in part])
+            else:
+                rows.take(outcome)
     finally:
         # If this was interrupted, the rest is not wanted any more.
         for future in futures:
             future.cancel()
-    errors = [outcome for outcome in outcomes if isinstance(outcome, LongwireError)]
-    if len(errors) == len(chunks):
+    if errors and len(errors) == len(chunks):
         raise errors[0]
-    rows: List[Row] = []
-    for part, outcome in zip(chunks, outcomes):
-        if isinstance(outcome, LongwireError):
-            rows += (_lost(task, plan["sweep"], outcome) for task in part)
-        else:
-            rows += outcome
-    return rows
 
 
 def _submit(executor: Executor, files: _Files, tasks: Sequence[Row]) -> "Future[_Outcome]":
     """Gives tasks to the executor."""
-    numbers = f"{tasks[0]['task']}-{tasks[-1]['task']}"
+    chosen = ",".join(numbers(task["task"] for task in tasks))
     try:
-        return executor.submit(_run_chunk, files, numbers)
+        return executor.submit(_run_chunk, files, chosen)
     except RuntimeError as error:
         # A pool that has lost a worker takes nothing more, and neither does one that was shut down.
         refused: "Future[_Outcome]" = Future()
@@ -165,7 +268,7 @@ def _outcome(future: "Future[_Outcome]", sweep: str) -> _Outcome:
         lost = LongwireError(f"no result from the executor: {lines[0]}")
         lost.__cause__ = error
         return lost
-    if not isinstance(outcome, LongwireError) and any(row["sweep"] != sweep for row in outcome):
+    if not isinstance(outcome, LongwireError) and any(json.loads(row)["sweep"] != sweep for row in outcome):
         return LongwireError("the worker has another version of Longwire or of the scenario")
     return outcome
 
@@ -178,20 +281,46 @@ def _lost(task: Row, sweep: str, error: LongwireError) -> Row:
 
 def _run_chunk(files: _Files, tasks: str) -> _Outcome:
     """Runs tasks in a worker, on one processor. Errors are values, which all executors carry."""
+    lines: List[str] = []
     try:
-        return _run(files, tasks)
+        _run(files, ["--task", tasks, "--jobs", "1"], lines.append)
     except LongwireError as error:
         return error
     except OSError as error:
         return LongwireError(str(error))
+    return lines
 
 
-def _run(files: _Files, tasks: Optional[str]) -> List[Row]:
-    """The rows of these tasks on one processor, or of all tasks on all processors."""
-    chosen = [] if tasks is None else ["--task", tasks, "--jobs", "1"]
-    done = _call(files, ["run", "FILE", "--quiet", "--json", *chosen])
+def _run(files: _Files, chosen: Sequence[str], take: Callable[[str], None]) -> None:
+    """Runs tasks, and gives each row to `take` when it is there, as a line of JSON."""
+    other: List[str] = []
+    arguments = ["run", "FILE", "--quiet", "--json", *chosen]
+    with _command(files, arguments) as command, tempfile.TemporaryFile("w+", encoding="utf-8") as messages:
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=messages, encoding="utf-8"
+        ) as process:
+            assert process.stdout is not None
+            try:
+                for line in process.stdout:
+                    if _is_row(line):
+                        take(line)
+                    else:
+                        other.append(line)
+            except BaseException:
+                process.kill()
+                raise
+        messages.seek(0)
+        said = messages.read()
     # 1 means that some tasks failed, which their rows say.
-    if done.returncode not in (0, 1):
-        report_of(done.stdout, done.stderr, done.returncode)
-        raise LongwireError(done.stderr.strip() or f"it ended with status {done.returncode}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    if process.returncode not in (0, 1):
+        report_of("".join(other), said, process.returncode)
+        raise LongwireError(said.strip() or f"it ended with status {process.returncode}")
+
+
+def _is_row(line: str) -> bool:
+    """Whether a line is a row, and not one of an error's several."""
+    try:
+        read = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(read, dict) and "task" in read

@@ -190,8 +190,13 @@ impl<W: ObjectKind> LiveObjects<W> {
 fn in_words(name: &str, error: SetError) -> StartSettingError {
     match error {
         SetError::Value { key, reason } => StartSettingError { target: format!("{name}.{key}"), reason },
-        SetError::UnknownKey { ref key, .. } => {
-            StartSettingError { target: format!("{name}.{key}"), reason: error.to_string() }
+        SetError::UnknownKey { kind, ref key, ref known } => {
+            // A suggestion makes the list unnecessary.
+            let reason = match suggestion(key, known.iter().map(String::as_str)) {
+                Some(near) => format!("a {} has no \"{key}\"; did you mean \"{near}\"?", kind.word()),
+                None => error.to_string(),
+            };
+            StartSettingError { target: format!("{name}.{key}"), reason }
         }
         error => StartSettingError { target: name.into(), reason: error.to_string() },
     }
@@ -256,9 +261,11 @@ mod tests {
     fn mistakes_name_the_object_and_the_setting() {
         for (text, wanted) in [
             ("upp.rate=1mbit", "upp.rate: there is no link, source, medium or router \"upp\"; did you"),
-            ("up.dealy=1ms", "up.dealy: a link has no \"dealy\""),
+            ("up.dealy=1ms", "up.dealy: a link has no \"dealy\"; did you mean \"delay\"?"),
+            ("up.latency=1ms", "up.latency: a link has no such setting; did you mean \"delay\"?"),
+            ("up.colour=red", "up.colour: a link has no \"colour\"; longwire blocks lists"),
             ("up.rate=1mbitt", "up.rate: \"1mbitt\" has the unknown unit \"mbitt\""),
-            ("video.modle=cbr", "video.modle: "),
+            ("video.modle=cbr", "video.modle: the model cbr has no modle; did you mean \"model\"?"),
             ("up.forward.queue.kind=redd", "up.forward.queue.kind: there is no queue of the kind \"redd\""),
             ("up.filter=steer x if udp", "scenario.toml: with these settings: at \"0 s\""),
         ] {

@@ -22,10 +22,11 @@ of this from a shell.
 
 from ._agent import Agent, Credentials, RemoteApi
 from ._executor import RayExecutor
+from ._node import Event, Node
 from ._parts import Host, Part, Underlay, parts_of
 from ._ray import on_ray
 from ._report import ClusterVerdict
-from ._run import ClusterRun, Event, Node, adopt, begin, run
+from ._run import ClusterRun, adopt, begin, run
 from ._state import Loss
 
 __all__ = [

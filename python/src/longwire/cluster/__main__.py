@@ -13,8 +13,9 @@ from typing import Any, Dict, List, Optional
 
 from ..errors import LongwireError
 from ._agent import Credentials
+from ._node import Event
 from ._parts import Host, Underlay
-from ._run import ClusterRun, Event, adopt, run
+from ._run import ClusterRun, adopt, run
 
 _KEYS = {
     "name",

@@ -18,8 +18,9 @@ from .._program import Pathlike, call, program
 from ..errors import LongwireError, NoAnswer, Refused
 from ..scenario import Scenario
 from ._agent import Agent, Credentials, RemoteApi
+from ._node import Event
 from ._parts import Host, Underlay, check_names, parts_of
-from ._run import ClusterRun, Event, begin
+from ._run import ClusterRun, begin
 
 #: Seconds until an agent has started, and until a placement is given up.
 START_TIME = 60.0

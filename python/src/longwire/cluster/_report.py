@@ -76,11 +76,8 @@ def merged(
 
 
 def _node(name: str, report: Optional[Report], losses: Sequence[Loss]) -> Dict[str, Any]:
-    own = [
-        {"from_ns": loss.from_ns, "to_ns": loss.to_ns, "reason": loss.reason}
-        for loss in losses
-        if loss.node == name
-    ]
+    keys = ("from_ns", "to_ns", "noticed_within_ns", "reason")
+    own = [{key: getattr(loss, key) for key in keys} for loss in losses if loss.node == name]
     head = {key: (report or {}).get(key) for key in ("version", "machine", "elapsed_ns", "fidelity", "pool")}
     return {"name": name, "answered": report is not None, **head, "losses": own}
 

@@ -7,16 +7,16 @@ import secrets
 import subprocess
 import threading
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, TypeVar, Union
 
 from .._program import Pathlike, program
 from ..errors import LongwireError, NoAnswer, NotFaithful, Refused
-from ..instance import Instance
 from ..records import Verdict
 from ..scenario import Scenario
 from ._agent import Agent, Credentials, RemoteApi
+from ._node import RETRY, Event, Node
 from ._parts import Host, Part, Underlay, check_names, part_name, parts_of
 from ._report import ClusterVerdict, Report, judge, merged, unconnected
 from ._state import MOST_LOSSES, Loss, State, StateFile
@@ -26,54 +26,10 @@ from ._state import MOST_LOSSES, Loss, State, StateFile
 EVERY = 0.4
 ASK_TIME = 0.9
 PATIENCE = 1.5
-#: Seconds until a part that an agent refused is sent again: twice as many each time, up to the second.
-RETRY = (0.5, 8.0)
 #: Most requests to agents at a time.
 _THREADS = 16
 
 _T = TypeVar("_T")
-
-
-@dataclass
-class Event:
-    """Something that happened to a node."""
-
-    time_ns: int
-    node: str
-    #: started, lost, returned.
-    kind: str
-    what: str
-
-    def __str__(self) -> str:
-        return f"node {self.node} {self.what}"
-
-
-@dataclass
-class Node:
-    """A host of a run, as its coordinator knows it."""
-
-    host: Host
-    agent: Agent
-    #: The name of its part at the agent.
-    part: str
-    #: Whether its part runs, as far as is known.
-    is_running: bool = False
-    #: Why it does not.
-    reason: str = "it has not started yet"
-    #: When the agent answered last, and when its part may be sent again (monotonic).
-    answered: float = field(default_factory=time.monotonic)
-    retry_at: float = 0.0
-    retry: float = RETRY[0]
-
-    @property
-    def name(self) -> str:
-        """The name of its host."""
-        return self.host.name
-
-    @property
-    def instance(self) -> Instance:
-        """The instance that runs its part, with its objects: `node.instance.link("wan")`."""
-        return self.agent.instance(self.part)
 
 
 class ClusterRun:
@@ -240,7 +196,10 @@ class ClusterRun:
         return dict(zip(self.nodes, self._each(of)))
 
     def _check_version(self, node: Node) -> None:
-        wrong = self._wrong_version(node.agent.state(ASK_TIME * 5)["version"])
+        try:
+            wrong = self._wrong_version(node.agent.state(ASK_TIME * 5)["version"])
+        except Refused as refused:
+            raise LongwireError(f"node {node.name}: {refused}") from refused
         if wrong is not None:
             raise LongwireError(f"node {node.name}: {wrong}", fix="install the same version on all machines")
 
@@ -260,6 +219,7 @@ class ClusterRun:
         """Waits until all parts run."""
         for node in self.nodes.values():
             while True:
+                node.asked = time.monotonic()
                 part = node.agent.part(node.part)
                 if part["condition"] == "running":
                     self._found(node)
@@ -313,6 +273,7 @@ class ClusterRun:
 
     def _look(self, node: Node) -> None:
         """Asks an agent how its part is, and sends that again if it has gone."""
+        node.asked = time.monotonic()
         try:
             state = node.agent.state(ASK_TIME)
         except NoAnswer as error:
@@ -347,6 +308,7 @@ class ClusterRun:
     def _found(self, node: Node) -> None:
         """Notes that a part runs."""
         with self._change:
+            node.seen_running = node.asked
             if node.is_running:
                 return
             node.is_running, node.reason, node.retry = True, "", RETRY[0]
@@ -364,10 +326,13 @@ class ClusterRun:
             node.is_running, node.reason = False, reason
             if was_lost:
                 return
+            since = node.seen_running
+            within = None if since is None else int((time.monotonic() - since) * 1e9)
+            loss = Loss(node.name, time.time_ns(), None, reason, within)
             if len(self._state.losses) < MOST_LOSSES:
-                self._state.losses.append(Loss(node.name, time.time_ns(), None, reason))
+                self._state.losses.append(loss)
                 self._save()
-        self._tell(node, "lost", f"is lost: {reason}")
+        self._tell(node, "lost", f"is lost: {loss.why}")
 
     def _open_loss(self, node: Node) -> Optional[Loss]:
         own = (loss for loss in self._state.losses if loss.node == node.name and loss.to_ns is None)
@@ -382,7 +347,11 @@ class ClusterRun:
 
     def _tell(self, node: Node, kind: str, what: str) -> None:
         if self._on_event is not None:
-            self._on_event(Event(time.time_ns(), node.name, kind, what))
+            try:
+                self._on_event(Event(time.time_ns(), node.name, kind, what))
+            except Exception:
+                # Nodes are watched on, whatever the receiver of events does.
+                traceback.print_exc()
         with self._change:
             self._change.notify_all()
 

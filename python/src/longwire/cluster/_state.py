@@ -24,16 +24,26 @@ class Loss:
     """A time in which a node did not run its part."""
 
     node: str
-    #: Since 1970; the end is None as long as it lasts.
+    #: Since 1970: when it was noticed, and when the part ran again; None as long as it does not.
     from_ns: int
     to_ns: Optional[int]
     reason: str
+    #: The time since the last question to which its agent answered that the part runs: no more can have
+    #: passed since the loss itself. None if this coordinator never saw it run.
+    noticed_within_ns: Optional[int] = None
+
+    @property
+    def why(self) -> str:
+        """The reason, and how soon it was noticed."""
+        if self.noticed_within_ns is None:
+            return self.reason
+        return f"{self.reason} (noticed within {self.noticed_within_ns / 1e9:.1f} s)"
 
     def __str__(self) -> str:
         since = "and has not returned"
         if self.to_ns is not None:
             since = f"for {(self.to_ns - self.from_ns) / 1e9:.1f} s"
-        return f"node {self.node} was lost {since}: {self.reason}"
+        return f"node {self.node} was lost {since}: {self.why}"
 
 
 @dataclass
