@@ -1,6 +1,7 @@
 //! The interface between the API and a running instance, and the formats of its answers.
 
 use crate::ProgramRequest;
+use crate::answers::{Answers, Edition};
 use crate::object::{Kind, Object, ObjectNames, ObjectPage, ObjectQuery, Settable};
 use crate::overview::{EventPage, EventQuery, Summary, Topology};
 use crate::rewire::{RewireRequest, RewireResponse};
@@ -36,6 +37,12 @@ pub trait Instance: Send + Sync {
     /// # Errors
     /// If links have no such order, or it does not answer.
     fn topology(&self, links: Option<&ObjectQuery>) -> Result<Topology, SetError>;
+
+    /// Where answers are kept that many clients ask for, and what they show now: the totals, or without these
+    /// the pages of a kind. None: such answers are made anew each time.
+    fn kept(&self, _kind: Option<Kind>) -> Option<(&Answers, Edition)> {
+        None
+    }
 
     /// Scheduled changes and past events.
     fn events(&self, query: EventQuery) -> EventPage;

@@ -7,6 +7,7 @@
 
 mod agent;
 mod agent_routes;
+mod answers;
 mod certificate;
 mod changes;
 mod client;
@@ -34,6 +35,7 @@ mod tokens;
 mod web;
 
 pub use agent::{Agent, AgentError, AgentState, Condition, PartRequest, PartState};
+pub use answers::{Answers, Edition};
 pub use client::{Client, ClientError, list};
 pub use forwarder::{Entries, MapChange, NewForwarder, ProgramRequest, Rings, State, TypeQuery};
 pub use instance::{Info, Instance, RoutePage, SetError, chosen_in_order};

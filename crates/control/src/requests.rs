@@ -1,12 +1,15 @@
 //! Extractors of paths, queries and bodies, whose errors become problems.
 
+use crate::answers::Written;
 use crate::instance::{Instance, SetError};
+use crate::object::Kind;
 use crate::problem::Problem;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
@@ -84,4 +87,27 @@ pub(crate) async fn answered<T: Send + 'static>(
         ask(&*instance).map_err(|error| Box::new(Problem::from_set(&error, |kind| instance.names(kind))))
     });
     answer.await?.map(Json).map_err(|problem| *problem)
+}
+
+/// An instance's answer about its totals, or about objects of one kind: written once for all that ask the same
+/// while it stays the same.
+pub(crate) async fn written<T: Serialize>(
+    instance: Arc<dyn Instance>,
+    (kind, question): (Option<Kind>, String),
+    ask: impl FnOnce(&dyn Instance) -> Result<T, SetError> + Send + 'static,
+) -> Result<Written, Problem> {
+    let answer = blocking(move || {
+        let make = || {
+            let answer =
+                ask(&*instance).map_err(|error| Problem::from_set(&error, |kind| instance.names(kind)));
+            let unwritten =
+                |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the answer can't be written");
+            answer.and_then(|answer| Written::new(&answer).map_err(unwritten)).map_err(Box::new)
+        };
+        match instance.kept(kind) {
+            Some((answers, edition)) => answers.once(question, edition, make),
+            None => make(),
+        }
+    });
+    answer.await?.map_err(|problem| *problem)
 }

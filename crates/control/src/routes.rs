@@ -5,6 +5,7 @@
     reason = "`utoipa::path` writes the full paths of the types that it is given"
 )]
 
+use crate::answers::Written;
 use crate::changes::Changes;
 use crate::document::{Methods, for_each_kind};
 use crate::forwarder_routes;
@@ -12,7 +13,7 @@ use crate::instance::{Info, Instance, RoutePage};
 use crate::object::{Kind, Object, ObjectPage, ObjectQuery, OneObject, Settable, Sort};
 use crate::overview::{EventPage, EventQuery, Summary, Topology};
 use crate::problem::{Problem, Refusals};
-use crate::requests::{Body, InPath, InQuery, Running, answered, blocking};
+use crate::requests::{Body, InPath, InQuery, Running, answered, blocking, written};
 use crate::rewire::{RewireRequest, RewireResponse, section};
 use crate::rows::RowFilter;
 use crate::{metrics_route, scenario_routes};
@@ -23,7 +24,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::Value;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 use utoipa::{IntoParams, OpenApi as _};
 use utoipa_axum::router::OpenApiRouter;
@@ -38,6 +39,30 @@ const REQUEST_TIME: Duration = Duration::from_secs(10);
 
 /// The methods of all paths, which are the same in every run.
 static METHODS: LazyLock<Methods> = LazyLock::new(|| Methods::of(&document(|_| Vec::new())));
+
+/// The document as it was sent last: all instances of a process have the same settings.
+static DOCUMENT: WrittenDocument = WrittenDocument(Mutex::new(None));
+
+/// The settings of each kind of objects.
+type AllSettable = [Vec<Settable>; Kind::ALL.len()];
+
+/// A document, written once for all that read it: as a tree, it takes megabytes.
+struct WrittenDocument(Mutex<Option<(AllSettable, Written)>>);
+
+impl WrittenDocument {
+    /// The document of instances with these settings.
+    fn of(&self, settable: AllSettable) -> serde_json::Result<Written> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, written)) = last.as_ref().filter(|(of, _)| *of == settable) {
+            return Ok(written.clone());
+        }
+        let at = |kind| Kind::ALL.iter().position(|known| *known == kind);
+        let tree = document(|kind| at(kind).map(|at| settable[at].clone()).unwrap_or_default());
+        let written = Written::new(&tree)?;
+        *last = Some((settable, written.clone()));
+        Ok(written)
+    }
+}
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -126,8 +151,8 @@ async fn stats(
 
 /// Shows the totals: small and fast, however many objects there are.
 #[utoipa::path(get, path = "/v1/summary", responses((status = OK, body = Summary), Refusals))]
-async fn summary(State(instance): Running) -> Result<Json<Summary>, Problem> {
-    answered(instance, |instance| instance.summary()).await
+async fn summary(State(instance): Running) -> Result<Written, Problem> {
+    written(instance, (None, "summary".into()), |instance| instance.summary()).await
 }
 
 /// Shows the graph: hosts, ports, bridges and routers, and the links between them. With parameters, it is
@@ -156,8 +181,11 @@ async fn events(
 
 /// Describes this API, in OpenAPI 3.1.
 #[utoipa::path(get, path = "/v1/openapi.json", responses((status = OK, body = Object)))]
-async fn openapi(State(instance): Running) -> Result<Json<Value>, Problem> {
-    blocking(move || document(|kind| instance.settable(kind))).await.map(Json)
+async fn openapi(State(instance): Running) -> Result<Written, Problem> {
+    let written = blocking(move || DOCUMENT.of(Kind::ALL.map(|kind| instance.settable(kind))));
+    written
+        .await?
+        .map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the document can't be written"))
 }
 
 fn check_count(count: usize) -> Result<(), Box<Problem>> {
@@ -176,10 +204,11 @@ async fn objects(
     uri: Uri,
     InPath(collection): InPath<String>,
     InQuery(choice): InQuery<ObjectQuery>,
-) -> Result<Json<ObjectPage>, Problem> {
+) -> Result<Written, Problem> {
     let Some(kind) = Kind::of_collection(&collection) else { return Err(nothing_there(uri).await) };
     check_count(choice.count).map_err(|problem| *problem)?;
-    answered(instance, move |instance| instance.page(kind, &choice)).await
+    let question = format!("{kind:?} {choice:?}");
+    written(instance, (Some(kind), question), move |instance| instance.page(kind, &choice)).await
 }
 
 /// Adds a {kind} to the running instance, with the keys of its section in a scenario.
@@ -298,4 +327,25 @@ async fn not_allowed(method: Method, uri: Uri) -> Problem {
     }
     let detail = format!("{} does not take {method}; /v1/openapi.json lists what it takes", uri.path());
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::Quantity;
+
+    fn settable(key: &str) -> AllSettable {
+        let one = Settable::new(key, "a help", "a text".into(), Quantity::Other);
+        Kind::ALL.map(|_| vec![one.clone()])
+    }
+
+    #[test]
+    fn all_that_read_the_document_share_one() {
+        let document = WrittenDocument(Mutex::new(None));
+        let [first, again, other] =
+            ["one-key", "one-key", "other-key"].map(|key| document.of(settable(key)).unwrap().0);
+        assert_eq!(first.as_ptr(), again.as_ptr());
+        let has = |text: &[u8], key: &str| String::from_utf8_lossy(text).contains(&format!("\"{key}\":"));
+        assert!(has(&first, "one-key") && has(&other, "other-key") && !has(&other, "one-key"));
+    }
 }

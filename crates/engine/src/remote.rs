@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) enum Command {
     Flow(Sender<(FlowStats, Nanos)>),
-    Report(Sender<(Report, Box<Lateness>)>),
+    Report { first: u32, reply: Sender<ReportPart> },
     Link { link: u32, reply: Sender<LinkReport> },
     Sample { into: Sample, reply: SyncSender<Sample> },
     MadeOf { what: (TargetKind, u32), reply: Sender<Option<Arc<Blocks>>> },
@@ -29,6 +29,16 @@ pub(crate) enum Command {
     AtNode { place: u32, act: AtNode },
     Rewire { step: Box<RewiringStep>, reply: SyncSender<Box<RewiringStep>> },
     Query(LinkQuery),
+}
+
+/// A worker's counters, or those of some of its links: of very many it counts a part between two batches.
+pub(crate) struct ReportPart {
+    pub(crate) worker: u32,
+    pub(crate) report: Report,
+    /// The first link of the next part.
+    pub(crate) next: Option<u32>,
+    /// In the last part.
+    pub(crate) lateness: Option<Box<Lateness>>,
 }
 
 /// A query of links that does not advance them.
@@ -134,23 +144,31 @@ impl Remote {
         self.bells.iter().for_each(Bell::ring);
     }
 
-    /// The counters of all workers so far, with the current verdict.
+    /// The counters of all workers so far, with the current verdict. A worker with very many links counts them
+    /// in parts, and carries packets and makes changes between them: then they are of slightly different times.
+    /// Nothing may be rewired meanwhile.
     ///
     /// # Errors
     /// If a worker has ended or does not answer.
     pub fn report(&self, tolerance: crate::Tolerance) -> Result<Report, RemoteError> {
         let (reply, answers) = channel();
-        for inbox in &self.inboxes {
-            inbox.send(Command::Report(reply.clone())).map_err(|_| RemoteError::Gone)?;
+        for worker in 0..self.inboxes.len() as u32 {
+            self.tell(worker, Command::Report { first: 0, reply: reply.clone() })?;
         }
-        self.ring();
         let mut all = Report::default();
         let mut lateness = Lateness::default();
-        for _ in &self.inboxes {
-            let (one, its_lateness) = answers.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)?;
-            all.absorb(one);
-            lateness.merge(&its_lateness);
+        let mut counting = self.inboxes.len();
+        while counting > 0 {
+            let part = answers.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)?;
+            if let Some(first) = part.next {
+                self.tell(part.worker, Command::Report { first, reply: reply.clone() })?;
+            } else {
+                counting -= 1;
+            }
+            all.absorb(part.report);
+            part.lateness.iter().for_each(|its| lateness.merge(its));
         }
+        all.put_in_order();
         all.fidelity = Some(Fidelity::judge(&lateness, all.own_losses(), all.tunnels(), tolerance));
         Ok(all)
     }
@@ -282,14 +300,13 @@ pub(crate) fn looked_for<T>(answer: &Receiver<T>) -> Result<T, RemoteError> {
 }
 
 impl Report {
-    /// Adds another worker's report.
+    /// Adds another worker's report, or part of one, in no order.
     fn absorb(&mut self, other: Self) {
         self.links.extend(other.links);
         self.removed.add(&other.removed);
         self.ports.extend(other.ports);
         self.nodes.extend(other.nodes);
         self.workers.extend(other.workers);
-        self.put_in_order();
         self.flow.add(&other.flow);
         self.pool_used += other.pool_used;
         self.pool_peak += other.pool_peak;

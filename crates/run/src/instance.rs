@@ -4,7 +4,7 @@ use crate::comparison::Running;
 use crate::control_planes::ControlPlanes;
 use crate::event_log::EventLog;
 use crate::graph::{graph, joined};
-use crate::link_now::{LinkNow, find};
+use crate::link_now::{compared, find, link_stats};
 use crate::metrics::{self, Sample};
 use crate::nesp_counts::NespCounts;
 use crate::objects::{ChangeNotice, ObjectChange};
@@ -13,15 +13,15 @@ use crate::overview::{come, planned, sorted_links};
 use crate::packet_log::links::LoggedLinks;
 use crate::programs::rows::{self, InstalledPrograms};
 use crate::run_report::{ReportInput, fidelity_json, window_json};
-use crate::running_state::{CurrentState, Earlier, MOST_COMPARED, RunningState, StateGuard};
+use crate::running_state::{CurrentState, MOST_COMPARED, RunningState, StateGuard};
 use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
-    Comparison, EventPage, EventQuery, Instance, Kind, Object, ObjectNames, ObjectPage, ObjectQuery, PoolUse,
-    ProgramRequest, RewireRequest, RewireResponse, RewiredObject, RoutePage, ScenarioRequest, SetError,
-    Settable, Summary, Topology, chosen_in_order,
+    Answers, Comparison, Edition, EventPage, EventQuery, Instance, Kind, Object, ObjectNames, ObjectPage,
+    ObjectQuery, PoolUse, ProgramRequest, RewireRequest, RewireResponse, RewiredObject, RoutePage,
+    ScenarioRequest, SetError, Settable, Summary, Topology, chosen_in_order,
 };
-use longwire_engine::{FlowStats, LinkReport, Remote, RemoteError, Report, Run, WindowVerdicts};
+use longwire_engine::{FlowStats, Remote, RemoteError, Report, Run, WindowVerdicts};
 use longwire_report::Row;
 use longwire_units::Nanos;
 use serde_json::{Value, json};
@@ -54,6 +54,8 @@ pub struct RunningInstance {
     nesp: Option<NespCounts>,
     window: WindowWatch,
     log: Mutex<EventLog>,
+    /// What clients were answered last.
+    answers: Answers,
     stop: Sender<()>,
 }
 
@@ -84,8 +86,22 @@ impl RunningInstance {
         let window = WindowWatch::start(&state.plan, run.remote(), started)?;
         let remote = RemoteLine(run.remote());
         let (state, rewiring, log) = (CurrentState::new(state), Mutex::default(), Mutex::default());
-        let (logged, watches) = (OnceLock::new(), Mutex::new(watches));
-        Ok(Self { name, state, rewiring, logged, planes, remote, watches, started, nesp, window, log, stop })
+        let (logged, watches, answers) = (OnceLock::new(), Mutex::new(watches), Answers::default());
+        Ok(Self {
+            name,
+            state,
+            rewiring,
+            logged,
+            planes,
+            remote,
+            watches,
+            started,
+            nesp,
+            window,
+            log,
+            answers,
+            stop,
+        })
     }
 
     /// The ports without an interface. The data are consistent even if a holder of the lock panicked.
@@ -332,6 +348,23 @@ impl Instance for RunningInstance {
         })
     }
 
+    fn kept(&self, kind: Option<Kind>) -> Option<(&Answers, Edition)> {
+        let state = self.state();
+        let shows_counters_only = match kind {
+            Some(kind) => kind == Kind::Link,
+            // Programs are counted by their routers.
+            None => state.plan.routers.is_empty(),
+        };
+        if !shows_counters_only {
+            return None;
+        }
+        // If these are too old, new ones are taken.
+        self.recent(&state).ok()?;
+        let changed = kind.map_or(0, |_| state.objects.links.change_count());
+        let counted = state.counted().number;
+        Some((&self.answers, Edition { counted, changed }))
+    }
+
     fn topology(&self, links: Option<&ObjectQuery>) -> Result<Topology, SetError> {
         let state = self.state();
         let Some(choice) = links else { return Ok(graph(&state.plan)) };
@@ -467,24 +500,4 @@ impl Instance for RunningInstance {
         // If the receiver is gone the run is ending.
         let _ = self.stop.send(());
     }
-}
-
-/// How long it had run at the last counters, and the counters to compare them with.
-fn compared(state: &RunningState) -> (Nanos, Option<Earlier>) {
-    let counted = state.counted();
-    (counted.last.as_ref().map_or(Nanos::ZERO, |(_, elapsed, _)| *elapsed), counted.earlier())
-}
-
-/// What a link has counted, and how it is doing.
-fn link_stats(state: &RunningState, link: &LinkReport) -> Option<Value> {
-    let (elapsed, earlier) = compared(state);
-    let now = LinkNow::of(state, link, (elapsed, earlier.as_ref()));
-    let mut stats = serde_json::to_value(&link.stats).ok()?;
-    let (come, left) = now.rates.unzip();
-    stats["in_bit_per_s"] = come.map(f64::round).into();
-    stats["out_bit_per_s"] = left.map(f64::round).into();
-    stats["load"] = now.load.into();
-    stats["delay_ns"] = now.delay.0.into();
-    stats["down"] = now.down.into();
-    Some(stats)
 }

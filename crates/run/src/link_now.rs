@@ -63,6 +63,26 @@ impl LinkNow {
     }
 }
 
+/// How long it had run at the last counters, and the counters to compare them with.
+pub(crate) fn compared(state: &RunningState) -> (Nanos, Option<Earlier>) {
+    let counted = state.counted();
+    (counted.last.as_ref().map_or(Nanos::ZERO, |(_, elapsed, _)| *elapsed), counted.earlier())
+}
+
+/// What a link has counted, and how it is doing.
+pub(crate) fn link_stats(state: &RunningState, link: &LinkReport) -> Option<serde_json::Value> {
+    let (elapsed, earlier) = compared(state);
+    let now = LinkNow::of(state, link, (elapsed, earlier.as_ref()));
+    let mut stats = serde_json::to_value(&link.stats).ok()?;
+    let (come, left) = now.rates.unzip();
+    stats["in_bit_per_s"] = come.map(f64::round).into();
+    stats["out_bit_per_s"] = left.map(f64::round).into();
+    stats["load"] = now.load.into();
+    stats["delay_ns"] = now.delay.0.into();
+    stats["down"] = now.down.into();
+    Some(stats)
+}
+
 /// A link's counters. Links are in the plan's order.
 pub(crate) fn find(links: &[LinkReport], place: u32) -> Option<&LinkReport> {
     links.binary_search_by_key(&place, |link| link.place).ok().map(|at| &links[at])

@@ -7,6 +7,7 @@ use longwire_scenario::Plan;
 use longwire_units::Nanos;
 use std::collections::VecDeque;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
@@ -27,6 +28,8 @@ pub struct RunningState {
 pub(crate) struct LastCounters {
     /// The last counters, with the time of the request and of the run.
     pub(crate) last: Option<(Instant, Nanos, Arc<Report>)>,
+    /// Their number, which no other counters of the process have.
+    pub(crate) number: u64,
     /// Those before, the earliest first: one from half a second before the last or more, and those behind it.
     /// None of a run with very many links.
     before: VecDeque<Earlier>,
@@ -43,12 +46,15 @@ pub(crate) struct Earlier {
 
 /// Most links for which earlier counters are kept.
 pub(crate) const MOST_COMPARED: usize = 100_000;
+/// How often counters were taken.
+static COUNTED: AtomicU64 = AtomicU64::new(0);
 /// The least time between the last counters and those before.
 const APART: Nanos = Nanos::from_millis(500);
 
 impl LastCounters {
     /// Records current counters.
     pub(crate) fn note(&mut self, elapsed: Nanos, report: &Arc<Report>) {
+        self.number = COUNTED.fetch_add(1, Ordering::Relaxed) + 1;
         let old = self.last.replace((Instant::now(), elapsed, Arc::clone(report)));
         let Some((_, at, report)) = old.filter(|(_, _, old)| old.links.len() <= MOST_COMPARED) else {
             return;

@@ -65,6 +65,7 @@ pub(super) fn rows(load: &Load<'_>) -> Result<Vec<Row>> {
     let report = run.stop()?;
     let [before, then] = [&quiet, &busy].map(|all| median(all.iter().map(|period| period.late).collect()));
     let each = |all: &[Period]| -> Vec<u64> { all.iter().map(|period| period.late).collect() };
+    let mib = |all: &[Period]| -> Vec<u64> { all.iter().map(|period| period.resident >> 20).collect() };
     let seconds = PERIOD.as_secs() * ROUNDS as u64;
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let least = |per_second: u32| u64::from(per_second) * seconds * 9 / 10;
@@ -91,7 +92,7 @@ pub(super) fn rows(load: &Load<'_>) -> Result<Vec<Row>> {
             .expected(busy[0].resident + MOST_GROWTH)
             .measured(busy[ROUNDS - 1].resident)
             .at_most()
-            .note(format!("{} MiB after the first", busy[0].resident >> 20)),
+            .note(format!("MiB after each with clients {:?}, without {:?}", mib(&busy), mib(&quiet))),
         conservation_row("clients: packets accounted for", &report),
     ])
 }

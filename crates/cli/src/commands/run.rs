@@ -205,14 +205,15 @@ impl Args {
         if !self.quiet && !self.json.on && longwire_terminal::fits() && !self.view(run, is_over) {
             return;
         }
-        let mut lines = LiveLines::start();
+        let mut lines = (!self.quiet).then(LiveLines::start);
         while !is_over() {
             let now = Instant::now();
-            let next = [Some(lines.next()), end, Some(now + LOOK)].into_iter().flatten().min().unwrap_or(now);
+            let line = lines.as_ref().map(LiveLines::next);
+            let next = [line, end, Some(now + LOOK)].into_iter().flatten().min().unwrap_or(now);
             if run.stopped().recv_timeout(next.saturating_duration_since(now)).is_ok() {
                 return;
             }
-            if !self.quiet {
+            if let Some(lines) = &mut lines {
                 lines.refresh(run.instance()).iter().for_each(|line| outcome::note(line));
             }
         }

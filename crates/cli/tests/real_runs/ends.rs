@@ -70,6 +70,45 @@ fn a_run_ends_when_asked_and_when_its_time_is_over() {
     assert_nothing_left(&name);
 }
 
+/// Without the view and its lines, nothing is to be done but to wait: also after the first second.
+#[test]
+fn a_quiet_run_sleeps() {
+    let folder = Folder::new("quiet");
+    let ports = "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.1\"\n\
+        [[port]]\nname = \"b\"\ndriver = \"source\"\naddresses = \"10.0.1.2\"\n";
+    let scenario =
+        folder.write("s.toml", &format!("{ports}[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    command.env("LONGWIRE_RUN_DIR", folder.path("run"));
+    command.args(["run", &scenario, "--quiet", "--name", "still", "--for", "600s"]);
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    // Of the main thread: how often it has slept, and its processor time in hundredths of a second.
+    let task = format!("/proc/{0}/task/{0}", child.id());
+    let slept_and_ran = || {
+        let [status, stat] =
+            ["status", "stat"].map(|of| std::fs::read_to_string(format!("{task}/{of}")).unwrap());
+        let slept = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap();
+        let times = stat.rsplit_once(") ").unwrap().1.split(' ').skip(11).take(2);
+        (slept.trim().parse::<u64>().unwrap(), times.map(|time| time.parse::<u64>().unwrap()).sum::<u64>())
+    };
+    while !folder.path("run").is_dir() || std::fs::read_dir(folder.path("run")).unwrap().next().is_none() {
+        assert_eq!(child.try_wait().unwrap(), None);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let (slept, ran) = slept_and_ran();
+    // At twenty a second, three seconds.
+    let last = loop {
+        std::thread::sleep(Duration::from_millis(20));
+        let now = slept_and_ran();
+        if now.0 >= slept + 60 || now.1 > ran + 50 {
+            break now;
+        }
+    };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(last.1 <= ran + 50, "{} sleeps in {} ms of processor time", last.0 - slept, 10 * (last.1 - ran));
+}
+
 /// A run ends with whoever was to read its report, as when the process that started it is killed.
 #[test]
 fn a_run_ends_with_the_reader_of_its_report() {

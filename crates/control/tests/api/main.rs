@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 /// Sends bytes, ends the sending side, and returns the complete answer.
 fn raw(socket: &Path, request: &[u8]) -> String {
@@ -117,6 +118,31 @@ fn totals_graph_and_events_are_shown() {
     let range = (&properties["delay"]["x-least"], &properties["delay"]["x-most"]);
     assert_eq!(range, (&Value::Null, &json!(1_000_000_000)));
     assert_eq!(properties["rate"]["x-takes"], "a text");
+}
+
+/// What many ask at one state of the counters is counted and written once.
+#[test]
+fn clients_with_one_question_share_the_answer() {
+    let (scratch, fake) = (Scratch::new(), Fake::named("demo"));
+    let server = Server::start(scratch.path(), fake.clone()).unwrap();
+    let asked = || fake.asked.load(Ordering::SeqCst);
+    let ask_often = |path: &str| {
+        let first = request(server.path(), "GET", path, "", "");
+        assert!(first.0 == 200 && first.1.is_object(), "{first:?}");
+        (0..20).for_each(|_| assert_eq!(request(server.path(), "GET", path, "", ""), first));
+    };
+    for counted in 1..=3 {
+        fake.counted.store(counted, Ordering::SeqCst);
+        ask_often("/v1/summary");
+        ask_often("/v1/links?count=2");
+        ask_often("/v1/links?count=3");
+        assert_eq!(asked(), counted * (1 + 2 + 3), "the totals, two links and three");
+    }
+    let before = asked();
+    assert_eq!(request(server.path(), "GET", "/v1/links?count=10001", "", "").0, 422);
+    fake.counted.store(0, Ordering::SeqCst);
+    ask_often("/v1/summary");
+    assert_eq!(asked(), before + 21, "nothing is kept without counters");
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! A fake instance that records its calls.
 
 use longwire_control::{
-    Bounds, Comparison, EventPage, EventQuery, Instance, Kind, LoggedEvent, Object, ObjectDifference,
-    ObjectQuery, PoolUse, ProgramRequest, Quantity, RefusedDifference, RewireRequest, RewireResponse,
-    RewiredObject, RoutePage, ScenarioRequest, SetError, Settable, SettingDifference, Summary, Topology,
-    TopologyLink, TopologyNode,
+    Answers, Bounds, Comparison, Edition, EventPage, EventQuery, Instance, Kind, LoggedEvent, Object,
+    ObjectDifference, ObjectQuery, PoolUse, ProgramRequest, Quantity, RefusedDifference, RewireRequest,
+    RewireResponse, RewiredObject, RoutePage, ScenarioRequest, SetError, Settable, SettingDifference,
+    Summary, Topology, TopologyLink, TopologyNode,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 pub struct Fake {
@@ -17,6 +17,11 @@ pub struct Fake {
     pub stopped: AtomicBool,
     /// Panic when asked for statistics.
     pub broken: AtomicBool,
+    /// The number of the counters: answers of one number are kept. 0: none is.
+    pub counted: AtomicU64,
+    answers: Answers,
+    /// How often totals or an object were asked for.
+    pub asked: AtomicU64,
 }
 
 /// The range of delays.
@@ -40,7 +45,9 @@ impl Fake {
             settings.insert((kind, name.to_owned()), of(pairs));
         }
         let (stopped, broken) = (AtomicBool::new(false), AtomicBool::new(false));
-        Arc::new(Self { name: name.into(), settings: Mutex::new(settings), stopped, broken })
+        let (counted, answers, asked) = (AtomicU64::new(0), Answers::default(), AtomicU64::new(0));
+        let (name, settings) = (name.into(), Mutex::new(settings));
+        Arc::new(Self { name, settings, stopped, broken, counted, answers, asked })
     }
 }
 
@@ -54,7 +61,13 @@ impl Instance for Fake {
         json!({"in": 10, "out": 9, "dropped": 1})
     }
 
+    fn kept(&self, _: Option<Kind>) -> Option<(&Answers, Edition)> {
+        let counted = self.counted.load(Ordering::SeqCst);
+        (counted > 0).then_some((&self.answers, Edition { counted, changed: 0 }))
+    }
+
     fn summary(&self) -> Result<Summary, SetError> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
         Ok(Summary {
             scenario: "demo.toml".into(),
             elapsed_ns: 2_500_000_000,
@@ -105,6 +118,7 @@ impl Instance for Fake {
     }
 
     fn object(&self, kind: Kind, name: &str) -> Result<Object, SetError> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
         if let (Kind::Link, false) = (kind, LINKS.contains(&name)) {
             let direction = |which| self.object(kind, &format!("{name}.{which}"));
             let none = || SetError::Unknown { kind, name: name.into() };

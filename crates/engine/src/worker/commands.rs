@@ -3,7 +3,7 @@
 
 use super::{Order, Worker};
 use crate::events::{LocalChange, TargetKind};
-use crate::remote::{Command, Remote, RemoteError, Step, Target};
+use crate::remote::{Command, Remote, RemoteError, ReportPart, Step, Target};
 use crate::stats::{FlowStats, Report};
 use longwire_block::change::{Blocks, Edit, Ramp};
 use longwire_units::Nanos;
@@ -92,10 +92,11 @@ impl Worker {
                     // The caller may have given up.
                     let _ = reply.send((FlowStats::of(&self.counters.flow), now));
                 }
-                Command::Report(reply) => {
+                Command::Report { first, reply } => {
                     let mut report = Report::default();
-                    self.add_to(&mut report, now);
-                    let _ = reply.send((report, Box::new(self.counters.lateness.clone())));
+                    let next = self.add_part(&mut report, first, now);
+                    let lateness = next.is_none().then(|| Box::new(self.counters.lateness.clone()));
+                    let _ = reply.send(ReportPart { worker: self.index, report, next, lateness });
                 }
                 Command::Link { link, reply } => {
                     // Without the link the reply is dropped, which the caller sees as no answer.

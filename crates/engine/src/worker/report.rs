@@ -5,7 +5,11 @@ use crate::stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, Worker
 use longwire_block::DropReason;
 use longwire_link::GONE;
 use longwire_units::Nanos;
+use std::ops::Range;
 use std::sync::Arc;
+
+/// Most links that are counted between two batches of packets: these wait meanwhile.
+pub(crate) const COUNTED_AT_ONCE: u32 = 1024;
 
 impl Worker {
     /// Copies the records of fidelity, without looking at each link.
@@ -30,9 +34,28 @@ impl Worker {
         }
     }
 
-    /// Adds this worker's counters up to `now`.
+    /// Adds all of this worker's counters up to `now`.
     pub(crate) fn add_to(&mut self, report: &mut Report, now: Nanos) {
-        for link in 0..self.emulation.links.len() as u32 {
+        self.add_links(report, 0..self.emulation.links.len() as u32, now);
+        self.add_totals(report, now);
+    }
+
+    /// Adds the counters of the links from `first` on, but of at most [`COUNTED_AT_ONCE`], and returns where to
+    /// go on; behind the last link also all other counters.
+    pub(crate) fn add_part(&mut self, report: &mut Report, first: u32, now: Nanos) -> Option<u32> {
+        let all = self.emulation.links.len() as u32;
+        let end = all.min(first.saturating_add(COUNTED_AT_ONCE));
+        self.add_links(report, first..end, now);
+        if end < all {
+            self.emulation.arm_dirty();
+            return Some(end);
+        }
+        self.add_totals(report, now);
+        None
+    }
+
+    fn add_links(&mut self, report: &mut Report, links: Range<u32>, now: Nanos) {
+        for link in links {
             let counted = self.count_link(link, now);
             if counted.place == GONE {
                 report.removed.add(&counted.stats);
@@ -40,6 +63,9 @@ impl Worker {
                 report.links.push(counted);
             }
         }
+    }
+
+    fn add_totals(&mut self, report: &mut Report, now: Nanos) {
         report.rewired = report.rewired.max(self.rewired);
         report.removed.add(self.emulation.links.retired());
         self.emulation.arm_dirty();
@@ -79,5 +105,98 @@ impl Worker {
         report.pool_used += self.pool.used_bytes();
         report.pool_peak += self.pool.peak_bytes();
         report.pool_capacity += self.pool.capacity_bytes();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::between::RingKind;
+    use crate::remote::Remote;
+    use crate::{Agenda, InnerPorts, Map, Setup, SteeredPaths, Tolerance, Wait, WorkerSetup};
+    use longwire_block::path::Paths;
+    use longwire_link::classify::Classifier;
+    use longwire_link::{LinkConfig, Links};
+    use longwire_packet::Pool;
+    use std::collections::HashMap;
+    use std::sync::mpsc;
+
+    const LINKS: u32 = 2 * COUNTED_AT_ONCE + 100;
+
+    /// A worker with links of the odd places in the plan.
+    fn worker() -> Worker {
+        let mut links = Links::with_capacity(LINKS as usize, 1, Nanos::from_micros(10));
+        (0..LINKS).for_each(|link| {
+            links.add(2 * link + 1, "", &LinkConfig::default());
+        });
+        let setup = WorkerSetup {
+            cpu: None,
+            pool: Pool::new(8 << 20).unwrap(),
+            ports: vec![],
+            nodes: vec![],
+            links,
+            flat: true,
+            crossing: vec![],
+            agenda: Agenda::default(),
+            observer: None,
+            sampler: None,
+        };
+        let setup = Setup {
+            workers: vec![setup],
+            map: Map {
+                classifier: Classifier::new(&[], &[], &[]),
+                paths: Paths::default(),
+                port_locations: vec![],
+                floods: HashMap::new(),
+                steered: SteeredPaths::default(),
+                requested: SteeredPaths::default(),
+                inner_ports: InnerPorts::default(),
+            },
+            tolerance: Tolerance::default(),
+            wait: Wait::Spin,
+            between: RingKind::default(),
+            lead: Nanos::ZERO,
+        };
+        let (parts, _) = setup.into_parts(false, Nanos::ZERO).pop().unwrap();
+        Worker::new(parts)
+    }
+
+    #[test]
+    fn very_many_links_are_counted_in_parts() {
+        let mut worker = worker();
+        let (mut first, mut parts) = (Some(0), Vec::new());
+        while let Some(from) = first {
+            let mut part = Report::default();
+            first = worker.add_part(&mut part, from, Nanos(5));
+            parts.push(part);
+        }
+        let lengths: Vec<_> = parts.iter().map(|part| part.links.len() as u32).collect();
+        assert_eq!(lengths, [COUNTED_AT_ONCE, COUNTED_AT_ONCE, 100]);
+        let totals: Vec<_> = parts.iter().map(|part| part.workers.len()).collect();
+        assert_eq!(totals, [0, 0, 1], "with the last links");
+        let mut all = Report::default();
+        worker.add_to(&mut all, Nanos(5));
+        let places = |links: &[LinkReport]| -> Vec<u32> { links.iter().map(|link| link.place).collect() };
+        let links: Vec<_> = parts.into_iter().flat_map(|part| part.links).collect();
+        assert_eq!((places(&links), all.workers.len()), (places(&all.links), 1));
+    }
+
+    #[test]
+    fn a_report_has_all_parts_in_order() {
+        let mut workers = [worker(), worker()];
+        let (inboxes, commands): (Vec<_>, Vec<_>) = workers.iter().map(|_| mpsc::channel()).unzip();
+        let bells = Arc::clone(&workers[0].peers.bells);
+        let remote = Remote::new(inboxes, bells);
+        let report = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| remote.report(Tolerance::default()).unwrap());
+            while !asked.is_finished() {
+                workers.iter_mut().zip(&commands).for_each(|(worker, inbox)| worker.obey(inbox, Nanos(5)));
+                std::thread::yield_now();
+            }
+            asked.join().unwrap()
+        });
+        assert_eq!(report.links.len(), 2 * LINKS as usize);
+        assert!(report.links.is_sorted_by_key(|link| link.place));
+        assert_eq!((report.workers.len(), report.fidelity.is_some()), (2, true));
     }
 }

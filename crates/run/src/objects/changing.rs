@@ -7,6 +7,7 @@ use longwire_control::{Kind, SetError, Settable, fits, is_pattern};
 use longwire_engine::{Change, Remote, Target};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Debug;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A kind of object, with the syntax of its settings.
@@ -66,6 +67,8 @@ pub struct LiveObjects<W> {
     planned: Vec<Arc<Blocks>>,
     planned_of: Vec<u32>,
     changed: Mutex<HashMap<u32, Arc<Blocks>>>,
+    /// How often blocks have changed.
+    change_count: AtomicU64,
 }
 
 impl<W: ObjectKind> LiveObjects<W> {
@@ -80,8 +83,8 @@ impl<W: ObjectKind> LiveObjects<W> {
         let mut by_name: Vec<u32> = (0..names.len() as u32).collect();
         by_name.sort_unstable_by_key(|&place| &names[place as usize]);
         let planned = planned.into_iter().map(Arc::new).collect();
-        let changed = Mutex::default();
-        Self { kind, names: names.into(), by_name, targets, planned, planned_of, changed }
+        let (changed, change_count) = (Mutex::default(), AtomicU64::new(0));
+        Self { kind, names: names.into(), by_name, targets, planned, planned_of, changed, change_count }
     }
 
     /// These objects with the known blocks of those of the same names in `before`, except for `fresh` ones.
@@ -166,13 +169,26 @@ impl<W: ObjectKind> LiveObjects<W> {
     pub fn look(&self, remote: &Remote, place: u32) {
         let target = self.target(place);
         if let Some(Ok(Some(now))) = target.map(|target| remote.made_of(target)) {
-            self.lock().insert(place, now);
+            self.note(std::iter::once((place, now)));
         }
     }
 
     /// Records objects' current blocks.
     pub fn note(&self, now: impl Iterator<Item = (u32, Arc<Blocks>)>) {
-        self.lock().extend(now);
+        let mut changed = self.lock();
+        for (place, now) in now {
+            let old = changed.insert(place, Arc::clone(&now));
+            if !old.is_some_and(|old| Arc::ptr_eq(&old, &now)) {
+                self.change_count.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// How often blocks have changed, as far as is known.
+    pub(crate) fn change_count(&self) -> u64 {
+        // Who has seen a change has had the lock after it.
+        let _changed = self.lock();
+        self.change_count.load(Ordering::Relaxed)
     }
 
     /// The changes that `pairs` of setting and text mean for the objects that `name` matches, checked against
