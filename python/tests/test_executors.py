@@ -11,6 +11,7 @@ import sys
 import tempfile
 from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Callable, ContextManager, Iterator, List
 
 import pytest
@@ -18,7 +19,7 @@ from machines import until
 from swept import AXES, net
 
 from longwire import LongwireError, program, sweep
-from longwire.cluster import RayExecutor
+from longwire.cluster import RayExecutor, _executor
 from longwire.sweeps import Row
 
 #: Starts workers, and yields an executor on them.
@@ -166,6 +167,17 @@ def test_without_ray_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(LongwireError, match="Ray is not installed; pip install ray"):
         RayExecutor()
+
+
+def test_a_cancelled_call_of_ray_does_not_return(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [True, True, False]
+    context = SimpleNamespace(is_canceled=lambda: answers.pop(0))
+    ray = SimpleNamespace(get_runtime_context=lambda: context)
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    assert _executor._call(divmod, [7, 2], {}) == (3, 1) and not answers
+    # A version that does not tell.
+    del context.is_canceled
+    assert _executor._call(divmod, [7, 2], {}) == (3, 1)
 
 
 @pytest.mark.usefixtures("ray_node")

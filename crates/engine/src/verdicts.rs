@@ -179,8 +179,9 @@ impl FramePattern {
         let parsed = !LOOKED_UP && !self.is_v4 && classifier.has_addresses();
         let mut count = 0;
         let mut homes = [(0, 0); BATCH];
+        let mut packets = pool.packets();
         for (&handle, home) in handles.iter().zip(&mut homes) {
-            let (meta, line) = pool.head_mut(handle);
+            let (meta, line) = packets.head_mut(handle);
             let [first, second] = Self::words(line);
             let differs = (first ^ self.words[0]) | (second ^ self.words[1]);
             let differs = differs | (u64::from(meta.in_port) ^ self.in_port) | u64::from(meta.flags);
@@ -196,15 +197,15 @@ impl FramePattern {
                 meta.path = found.unwrap_or(verdict.by_ports);
             } else {
                 meta.path = verdict.by_ports;
-                if parsed {
-                    classifier.classify_one(pool, handle);
-                }
             }
         }
         if LOOKED_UP && LARGE {
             for (&handle, &home) in handles[..count].iter().zip(&homes) {
-                pool.meta_mut(handle).path = classifier.find_plain(home).unwrap_or(verdict.by_ports);
+                packets.meta_mut(handle).path = classifier.find_plain(home).unwrap_or(verdict.by_ports);
             }
+        }
+        if parsed {
+            handles[..count].iter().for_each(|&handle| classifier.classify_one(pool, handle));
         }
         let last = handles[..count].last().map_or(0, |&last| pool.meta(last).arrival);
         (count, Nanos(last))

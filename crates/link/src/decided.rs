@@ -42,7 +42,7 @@ impl Link {
         let others = self.line.features & !known;
         if decidable && others == 0 {
             self.line.features |= has::DECIDABLE;
-            let asks_none = !profile.asks_transmitter && !profile.asks_queue && !profile.asks_delay;
+            let asks_none = !profile.asks_queue && !profile.asks_delay;
             // The longest packet, whatever it counts.
             let always_has_room = queue.has_room(Waiting::default(), u32::MAX.into(), || law.rate());
             profile.always_admits = profile.asks_behind && !profile.asks_queue && always_has_room;
@@ -56,8 +56,9 @@ impl Link {
                         (wire, false, profile.asks_delay);
                 }
             }
-            // Others need the offset of the IP header.
-            if asks_none && !profile.asks_wire && !profile.framing.counts_ip() {
+            // Others need the offset of the IP header, or the departure rate.
+            let by_rate = profile.asks_transmitter && queue.asks_rate();
+            if asks_none && !profile.asks_wire && !profile.framing.counts_ip() && !by_rate {
                 self.line.features |= has::PLAIN;
             }
         }
@@ -149,7 +150,7 @@ impl Link {
         }
         self.waiting.packets -= 1;
         self.waiting.bytes -= self.counted(pool, handle, meta.wire_len);
-        if self.line.features & has::PLAIN == 0 && self.profile.asks_transmitter {
+        if self.profile.asks_transmitter {
             let bytes = self.counted(pool, next, pool.meta(next).wire_len);
             self.blocks().transmit.pass(finish, bytes);
         }

@@ -24,7 +24,8 @@ use longwire_units::Nanos;
 
 impl JudgesVerdict {
     /// Fate of a packet that does not simply pass.
-    #[inline(always)]
+    #[cold]
+    #[inline(never)]
     pub(crate) fn fate(self) -> Fate {
         if let Self::Lost(reason) = self { Fate::Dropped(reason) } else { Fate::Affected }
     }
@@ -192,7 +193,11 @@ impl Link {
         }
         let (now, frame) = (self.effective_arrival(Nanos(meta.arrival)), meta.wire_len);
         if features & has::PLAIN == 0 {
-            return Fate::Asked(Coming { now, frame });
+            if self.asks_judges() {
+                return Fate::Asked(Coming { now, frame });
+            }
+            self.note_arrival(meta, now, frame);
+            return self.decider()(self, pool, handle, Coming { now, frame });
         }
         if self.passes_through() {
             self.note_arrival(meta, now, frame);
@@ -222,7 +227,11 @@ impl Link {
                 judged => return judged.fate(),
             },
         };
-        (self.finish, self.rest) = self.profile.law.send(self.finish, self.rest, bytes);
+        if self.profile.asks_transmitter {
+            self.ask_transmitter(bytes);
+        } else {
+            (self.finish, self.rest) = self.profile.law.send(self.finish, self.rest, bytes);
+        }
         self.join_waiting(meta, bytes)
     }
 
@@ -238,10 +247,24 @@ impl Link {
         affected: &mut Option<VerdictWithEffects>,
     ) -> Fate {
         self.note_arrival(pool.meta_mut(handle), coming.now, coming.frame);
-        if self.profile.loss == Loss::None && !self.profile.asks_behind {
+        if !self.asks_judges() {
             return self.decider()(self, pool, handle, coming);
         }
         self.ask_all(pool, handle, coming, dice, affected)
+    }
+
+    /// Whether a packet may be lost before the queue, or blocks behind it are asked.
+    #[inline(always)]
+    fn asks_judges(&self) -> bool {
+        self.profile.loss != Loss::None || self.profile.asks_behind
+    }
+
+    /// Lets a transmitter other than a constant rate send a packet at [`Link::finish`].
+    #[cold]
+    #[inline(never)]
+    fn ask_transmitter(&mut self, bytes: u64) {
+        let (start, is_idle) = (self.finish, self.waiting.packets == 0);
+        self.finish = self.blocks().transmit.send(is_idle, start, bytes);
     }
 
     /// See [`Link::ask`]: for links with judges, or with random delays.

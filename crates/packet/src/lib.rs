@@ -21,4 +21,4 @@ pub use batch::{BATCH, BATCH_BYTES, Batch};
 pub use handle::Handle;
 pub use hints::{huge_vec, prefetch, prefetch_element};
 pub use meta::{Checksum, Gso, Meta, Train};
-pub use pool::{FirstLine, MAX_FRAME, PacketEvent, Place, Pool, Probe, Run};
+pub use pool::{FirstLine, MAX_FRAME, PacketEvent, Packets, Place, Pool, Probe, Run};

@@ -46,6 +46,34 @@ struct Page {
     previous: u32,
 }
 
+/// The packets of a pool, whose place in memory is looked up once, and not for each.
+pub struct Packets<'p> {
+    lines: &'p mut [Line],
+}
+
+impl<'p> Packets<'p> {
+    /// See [`Pool::meta_mut`].
+    #[inline(always)]
+    pub fn meta_mut(&mut self, handle: Handle) -> &mut Meta {
+        bytemuck::cast_mut(&mut self.lines[handle.0 as usize])
+    }
+
+    /// See [`Pool::head_mut`].
+    #[inline(always)]
+    pub fn head_mut(&mut self, handle: Handle) -> (&mut Meta, &mut FirstLine) {
+        Packets { lines: self.lines }.into_head(handle)
+    }
+
+    #[inline(always)]
+    fn into_head(self, handle: Handle) -> (&'p mut Meta, &'p mut FirstLine) {
+        let at = handle.0 as usize;
+        match &mut self.lines[at..at + 2] {
+            [meta, first] => (bytemuck::cast_mut(meta), &mut first.0),
+            _ => unreachable!("two lines were asked for"),
+        }
+    }
+}
+
 /// Bounded packet memory of one worker.
 pub struct Pool {
     /// Ends before the arena's memory does.
@@ -377,11 +405,13 @@ impl Pool {
     /// If there is no such packet.
     #[inline]
     pub fn head_mut(&mut self, handle: Handle) -> (&mut Meta, &mut FirstLine) {
-        let at = handle.0 as usize;
-        match &mut self.arena[at..at + 2] {
-            [meta, first] => (bytemuck::cast_mut(meta), &mut first.0),
-            _ => unreachable!("two lines were asked for"),
-        }
+        self.packets().into_head(handle)
+    }
+
+    /// All packets, for a loop in which many are changed.
+    #[inline]
+    pub fn packets(&mut self) -> Packets<'_> {
+        Packets { lines: &mut self.arena }
     }
 
     /// A packet's bytes, mutable.

@@ -12,7 +12,7 @@ mod stages;
 
 use longwire_assemble::{BuiltEngine, Layout, build, rewire};
 use longwire_block::{Port, Stamp};
-use longwire_engine::{Remote, Report, Run};
+use longwire_engine::{FlowStats, Remote, Report, Run};
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_scenario::{Plan, parse_after, plan_of};
 use support::{frame, memory_ports};
@@ -84,11 +84,12 @@ impl Net {
         self.remote.report(longwire_engine::Tolerance::default()).unwrap()
     }
 
-    /// Waits until all that was sent has arrived.
+    /// Waits until all that was sent has arrived, and nothing is on its way to another worker.
     fn settle(&mut self) -> Report {
         loop {
             let report = self.report();
-            if report.flow.taken == self.pushed {
+            let FlowStats { taken, handed_over, received, .. } = report.flow;
+            if (taken, received) == (self.pushed, handed_over) {
                 return report;
             }
             std::thread::yield_now();

@@ -51,8 +51,9 @@ impl Worker {
             }
             fresh.batches += 1;
             let (place, mut seq, mut taken) = (slot.place, slot.seq, 0);
+            let mut packets = self.pool.packets();
             for &handle in batch.as_slice() {
-                let meta = self.pool.meta_mut(handle);
+                let meta = packets.meta_mut(handle);
                 meta.in_port = place;
                 if stamped {
                     meta.arrival = meta.arrival.max(self.intake.begin);

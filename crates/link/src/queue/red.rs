@@ -143,7 +143,8 @@ impl Discipline for Red {
     #[inline(always)]
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
         if self.profile == Profile::Osaka {
-            return self.admit_by_shifts(packet);
+            // A copy, because what a call gets by its address is stored in memory for all.
+            return self.admit_by_shifts(&{ *packet });
         }
         let length = if self.in_bytes { packet.bytes_waiting } else { packet.packets_waiting };
         self.average.idle(packet.idle_since);

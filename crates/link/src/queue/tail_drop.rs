@@ -51,6 +51,11 @@ impl TailDrop {
             other => other.allows((waiting.packets.into(), waiting.bytes), bytes, rate()),
         }
     }
+
+    /// Whether its limit depends on the departure rate.
+    pub(crate) fn asks_rate(&self) -> bool {
+        matches!(self.limit, Limit::Waiting(_))
+    }
 }
 
 impl Discipline for TailDrop {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import time
 from concurrent import futures
 from concurrent.futures import Executor, Future
 from typing import Any, Callable, Dict
@@ -61,4 +62,16 @@ class RayExecutor(Executor):
 
 
 def _call(function: Callable[..., Any], arguments: Any, keywords: Any) -> Any:
-    return function(*arguments, **keywords)
+    """Runs on the worker. A call that was cancelled does not return.
+
+    Ray kills the processes that a cancelled call has started, and only then the worker. A call that
+    waited for one of them could return in between, and the dying worker would get the next call.
+    """
+    try:
+        return function(*arguments, **keywords)
+    finally:
+        context = importlib.import_module("ray").get_runtime_context()
+        # Earlier versions of Ray do not tell.
+        is_cancelled = getattr(context, "is_canceled", bool)
+        while is_cancelled():
+            time.sleep(0.1)

@@ -164,9 +164,9 @@ impl Port for Blast {
         let wanted = self.left.min(self.due(now)).min(batch.room() as u64);
         let first = batch.len();
         pool.alloc_batch(self.template.len(), wanted as usize, batch);
-        let mut cursor = self.cursor;
+        let (mut cursor, mut packets) = (self.cursor, pool.packets());
         for &handle in &batch.as_slice()[first..] {
-            let (meta, line) = pool.head_mut(handle);
+            let (meta, line) = packets.head_mut(handle);
             *line = self.first_line;
             if let Some(patch) = self.patches.get(cursor) {
                 line[24..34].copy_from_slice(&patch.0);
@@ -192,8 +192,9 @@ impl Port for Blast {
 
     fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
         let (mut sum, mut frames, mut bytes) = (self.sum, 0, 0);
+        let mut packets = pool.packets();
         for &handle in batch.as_slice() {
-            let (meta, line) = pool.head_mut(handle);
+            let (meta, line) = packets.head_mut(handle);
             frames += u64::from(meta.segments);
             bytes += meta.segment_bytes();
             let words = line[..READ].as_chunks::<8>().0.iter();
