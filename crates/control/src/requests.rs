@@ -89,8 +89,8 @@ pub(crate) async fn answered<T: Send + 'static>(
     answer.await?.map(Json).map_err(|problem| *problem)
 }
 
-/// An instance's answer about its totals, or about objects of one kind: written once for all that ask the same
-/// while it stays the same.
+/// An instance's answer about its totals, or about objects of one kind: written once for all that ask the
+/// same while it stays the same.
 pub(crate) async fn written<T: Serialize>(
     instance: Arc<dyn Instance>,
     (kind, question): (Option<Kind>, String),
