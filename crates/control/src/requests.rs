@@ -98,11 +98,10 @@ pub(crate) async fn written<T: Serialize>(
 ) -> Result<Written, Problem> {
     let answer = blocking(move || {
         let make = || {
-            let answer =
-                ask(&*instance).map_err(|error| Problem::from_set(&error, |kind| instance.names(kind)));
-            let unwritten =
-                |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the answer can't be written");
-            answer.and_then(|answer| Written::new(&answer).map_err(unwritten)).map_err(Box::new)
+            let refused = |error| Box::new(Problem::from_set(&error, |kind| instance.names(kind)));
+            let answer = ask(&*instance).map_err(refused)?;
+            let what = "the answer can't be written";
+            Written::new(&answer).map_err(|_| Box::new(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, what)))
         };
         match instance.kept(kind) {
             Some((answers, edition)) => answers.once(question, edition, make),
