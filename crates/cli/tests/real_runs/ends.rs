@@ -77,7 +77,7 @@ fn a_quiet_run_sleeps() {
     let ports = "[[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.1\"\n\
         [[port]]\nname = \"b\"\ndriver = \"source\"\naddresses = \"10.0.1.2\"\n";
     let scenario =
-        folder.write("s.toml", &format!("{ports}[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n"));
+        folder.write("s.toml", format!("{ports}[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\n"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
     command.env("LONGWIRE_RUN_DIR", folder.path("run"));
     command.args(["run", &scenario, "--quiet", "--name", "still", "--for", "600s"]);
