@@ -47,7 +47,7 @@ fn rights(pid: u32) -> Vec<(u64, u64, bool)> {
 
 /// The number of threads that go before others; all others are as this process is.
 fn first_threads(pid: u32) -> usize {
-    // proc_pid_stat(5): the 19th field, where the second is a name in parentheses. A thread may end at any time.
+    // proc_pid_stat(5): the 19th field, where the second is a name in parentheses. Threads may end.
     let nice = |stat: &Path| {
         let stat = fs::read_to_string(stat).ok()?;
         stat.rsplit_once(") ")?.1.split(' ').nth(16)?.parse::<i32>().ok()

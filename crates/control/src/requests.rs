@@ -89,8 +89,8 @@ pub(crate) async fn answered<T: Send + 'static>(
     answer.await?.map(Json).map_err(|problem| *problem)
 }
 
-/// An instance's answer about its totals, or about objects of one kind: written once for all that ask the same
-/// while it stays the same.
+/// An instance's answer about its totals, or about objects of one kind: written once for all that ask the
+/// same while it stays the same.
 pub(crate) async fn written<T: Serialize>(
     instance: Arc<dyn Instance>,
     (kind, question): (Option<Kind>, String),
@@ -98,11 +98,10 @@ pub(crate) async fn written<T: Serialize>(
 ) -> Result<Written, Problem> {
     let answer = blocking(move || {
         let make = || {
-            let answer =
-                ask(&*instance).map_err(|error| Problem::from_set(&error, |kind| instance.names(kind)));
-            let unwritten =
-                |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the answer can't be written");
-            answer.and_then(|answer| Written::new(&answer).map_err(unwritten)).map_err(Box::new)
+            let refused = |error| Box::new(Problem::from_set(&error, |kind| instance.names(kind)));
+            let answer = ask(&*instance).map_err(refused)?;
+            let what = "the answer can't be written";
+            Written::new(&answer).map_err(|_| Box::new(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, what)))
         };
         match instance.kept(kind) {
             Some((answers, edition)) => answers.once(question, edition, make),

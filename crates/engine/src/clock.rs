@@ -47,20 +47,20 @@ pub fn settle_thread(cpu: Option<usize>) -> bool {
     slack && run_on(&set)
 }
 
-/// The nice value of workers (setpriority(2)): the most weight that a thread has outside the real-time classes,
-/// which stop a thread that spins for 50 ms in every second.
+/// The nice value of workers (setpriority(2)): the most weight outside the real-time classes, which stop a
+/// thread that spins for 50 ms in every second.
 const WORKER_NICE: i32 = -20;
 
-/// Puts this thread before others that want its processor. False if the system does not permit it, which costs
-/// accuracy only.
+/// Puts this thread before others that want its processor. False if the system does not permit it, which
+/// costs accuracy only.
 pub(crate) fn go_first() -> bool {
     // SAFETY: takes plain numbers; 0 is the calling thread, whose nice value is its own.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, WORKER_NICE) == 0 }
 }
 
-/// Whether workers, some of them pinned to processors, leave one of those that this process may use to others.
+/// Whether workers, some of them pinned, leave a processor of those that this process may use.
 pub(crate) fn leave_a_processor(pins: &[Option<usize>]) -> bool {
-    // SAFETY: an all-zero cpu_set_t is an empty set; the call writes at most its size; CPU_SET checks its index.
+    // SAFETY: an all-zero cpu_set_t is an empty set; the call writes at most its size; CPU_SET checks.
     let processors = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) != 0 {

@@ -144,8 +144,8 @@ impl Remote {
         self.bells.iter().for_each(Bell::ring);
     }
 
-    /// The counters of all workers so far, with the current verdict. A worker with very many links counts them
-    /// in parts, and carries packets and makes changes between them: then they are of slightly different times.
+    /// The counters of all workers so far, with the current verdict. A worker with very many links counts
+    /// them in parts, and carries packets and makes changes between them: then they are not of one time.
     /// Nothing may be rewired meanwhile.
     ///
     /// # Errors

@@ -29,12 +29,6 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLockWriteGuard};
 use std::time::Duration;
 
-/// Largest age of shown counters, and the additional age per link: querying a million links takes workers a
-/// while.
-const FRESH: Duration = Duration::from_millis(200);
-const FRESH_PER_LINK: Duration = Duration::from_micros(100);
-const FRESH_AT_MOST: Duration = Duration::from_secs(10);
-
 /// Longest wait for the state to be saved.
 const KEPT: Duration = Duration::from_secs(5);
 
@@ -231,13 +225,8 @@ impl RunningInstance {
 
     /// The last report, if it is recent; else a new one.
     fn recent(&self, state: &RunningState) -> Result<Arc<Report>, RemoteError> {
-        let links = u32::try_from(state.plan.links.len()).unwrap_or(u32::MAX);
-        let fresh = (FRESH + FRESH_PER_LINK.saturating_mul(links)).min(FRESH_AT_MOST);
-        let last = state.counted().last.clone();
-        match last {
-            Some((at, _, report)) if at.elapsed() < fresh => Ok(report),
-            _ => self.count(state),
-        }
+        let fresh = state.fresh();
+        fresh.map_or_else(|| self.count(state), Ok)
     }
 
     fn log(&self) -> MutexGuard<'_, EventLog> {

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The running plan and its objects.
 #[derive(Debug)]
@@ -46,6 +46,11 @@ pub(crate) struct Earlier {
 
 /// Most links for which earlier counters are kept.
 pub(crate) const MOST_COMPARED: usize = 100_000;
+/// Largest age of shown counters, and the additional age per link: querying a million links takes workers a
+/// while.
+const FRESH: Duration = Duration::from_millis(200);
+const FRESH_PER_LINK: Duration = Duration::from_micros(100);
+const FRESH_AT_MOST: Duration = Duration::from_secs(10);
 /// How often counters were taken.
 static COUNTED: AtomicU64 = AtomicU64::new(0);
 /// The least time between the last counters and those before.
@@ -76,6 +81,14 @@ impl RunningState {
     /// A plan with these objects.
     pub fn new(plan: Arc<Plan>, objects: Objects, layout: Layout) -> Self {
         Self { plan, objects: Arc::new(objects), layout: Arc::new(layout), counted: Mutex::default() }
+    }
+
+    /// The last counters, if they are recent.
+    pub(crate) fn fresh(&self) -> Option<Arc<Report>> {
+        let links = u32::try_from(self.plan.links.len()).unwrap_or(u32::MAX);
+        let fresh = (FRESH + FRESH_PER_LINK.saturating_mul(links)).min(FRESH_AT_MOST);
+        let (at, _, report) = self.counted().last.clone()?;
+        (at.elapsed() < fresh).then_some(report)
     }
 
     pub(crate) fn counted(&self) -> MutexGuard<'_, LastCounters> {

@@ -40,8 +40,8 @@ impl Worker {
         self.add_totals(report, now);
     }
 
-    /// Adds the counters of the links from `first` on, but of at most [`COUNTED_AT_ONCE`], and returns where to
-    /// go on; behind the last link also all other counters.
+    /// Adds the counters of the links from `first` on, but of at most [`COUNTED_AT_ONCE`], and returns where
+    /// to go on; behind the last link also all other counters.
     pub(crate) fn add_part(&mut self, report: &mut Report, first: u32, now: Nanos) -> Option<u32> {
         let all = self.emulation.links.len() as u32;
         let end = all.min(first.saturating_add(COUNTED_AT_ONCE));
