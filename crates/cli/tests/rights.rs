@@ -4,7 +4,6 @@ mod support;
 
 use longwire_lab::Lab;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 use support::lab::can_make_labs;
 use support::started::Started;
@@ -22,8 +21,8 @@ address = \"10.79.0.2/24\"
 ";
 
 /// Numbers of capabilities (linux/capability.h): dac_override, kill, net_bind_service, net_admin, net_raw,
-/// ipc_lock, sys_ptrace, sys_admin, sys_nice, sys_resource.
-const CARRIES: &[u32] = &[1, 5, 10, 12, 13, 14, 19, 21, 23, 24];
+/// ipc_lock, sys_ptrace, sys_admin, sys_resource.
+const CARRIES: &[u32] = &[1, 5, 10, 12, 13, 14, 19, 21, 24];
 /// chown.
 const GROUP: u32 = 0;
 /// setgid, setuid.
@@ -43,20 +42,6 @@ fn rights(pid: u32) -> Vec<(u64, u64, bool)> {
         Some((set("CapEff:"), set("CapPrm:"), field("NoNewPrivs:") == "1"))
     };
     threads.map(Result::unwrap).filter_map(of).collect()
-}
-
-/// The number of threads that go before others; all others are as this process is.
-fn first_threads(pid: u32) -> usize {
-    // proc_pid_stat(5): the 19th field, where the second is a name in parentheses. Threads may end.
-    let nice = |stat: &Path| {
-        let stat = fs::read_to_string(stat).ok()?;
-        stat.rsplit_once(") ")?.1.split(' ').nth(16)?.parse::<i32>().ok()
-    };
-    let own = nice(Path::new("/proc/self/stat")).unwrap();
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-    let all: Vec<_> = threads.filter_map(|thread| nice(&thread.unwrap().path().join("stat"))).collect();
-    assert!(all.iter().all(|&nice| nice == own || nice == -20), "{all:?}");
-    all.iter().filter(|&&nice| nice == -20).count()
 }
 
 /// Asserts that no thread has more than these.
@@ -86,8 +71,6 @@ fn an_instance_has_no_rights_that_it_does_not_need() {
     let start = |args: &[&str], words| Started::ready(Command::new(LONGWIRE).args(args), words).0;
     let run = start(&["run", &file, "--name", &name("run")], "running as");
     assert_rights("run", run.child.id(), &[], true);
-    let goes_first = usize::from(std::thread::available_parallelism().unwrap().get() > 1);
-    assert_eq!(first_threads(run.child.id()), goes_first, "its worker, if others have a processor left");
     let named = format!("{}={file}", name("serve"));
     let serve = start(&["serve", &named, "--group", "4242"], "ready");
     assert_rights("serve", serve.child.id(), &[GROUP], true);

@@ -47,32 +47,6 @@ pub fn settle_thread(cpu: Option<usize>) -> bool {
     slack && run_on(&set)
 }
 
-/// The nice value of workers (setpriority(2)): the most weight outside the real-time classes, which stop a
-/// thread that spins for 50 ms in every second.
-const WORKER_NICE: i32 = -20;
-
-/// Puts this thread before others that want its processor. False if the system does not permit it, which
-/// costs accuracy only.
-pub(crate) fn go_first() -> bool {
-    // SAFETY: takes plain numbers; 0 is the calling thread, whose nice value is its own.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, WORKER_NICE) == 0 }
-}
-
-/// Whether workers, some of them pinned, leave a processor of those that this process may use.
-pub(crate) fn leave_a_processor(pins: &[Option<usize>]) -> bool {
-    // SAFETY: an all-zero cpu_set_t is an empty set; the call writes at most its size; CPU_SET checks.
-    let processors = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) != 0 {
-            return false;
-        }
-        // This thread may avoid the workers' processors.
-        pins.iter().flatten().for_each(|&cpu| libc::CPU_SET(cpu, &mut set));
-        libc::CPU_COUNT(&set)
-    };
-    processors as usize > pins.len()
-}
-
 /// While it lives, the thread that created it, and threads that this starts, avoid some processors.
 pub struct AffinityGuard {
     before: libc::cpu_set_t,
@@ -126,7 +100,7 @@ pub fn wait_readable(fds: &mut [libc::pollfd], timeout: Nanos) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{WORKER_NICE, avoid_cpus, go_first, leave_a_processor};
+    use super::avoid_cpus;
     use std::thread::available_parallelism;
 
     fn processors() -> usize {
@@ -149,25 +123,5 @@ mod tests {
         });
         let expected = (all > 1).then_some((all - 1, all - 1));
         assert_eq!(seen.join().unwrap(), (expected, true, all), "to leave none is to leave all");
-    }
-
-    #[test]
-    fn a_worker_goes_first_where_others_have_a_processor_left() {
-        let all = processors();
-        let pins = |workers: usize| vec![None; workers];
-        assert!(!leave_a_processor(&pins(all)) && !leave_a_processor(&pins(all + 1)));
-        assert!(leave_a_processor(&pins(all - 1)));
-        let seen = std::thread::spawn(move || {
-            let first = (0..1024).find(|&cpu| avoid_cpus([cpu]).is_some());
-            let Some(cpu) = first else { return true };
-            let _kept_off = avoid_cpus([cpu]);
-            leave_a_processor(&[Some(cpu)])
-        });
-        assert!(seen.join().unwrap(), "a pinned worker's processor is counted, though this thread avoids it");
-        let nice = || std::fs::read_to_string("/proc/thread-self/stat").unwrap();
-        let seen = std::thread::spawn(move || (go_first(), nice())).join().unwrap();
-        // proc_pid_stat(5): nice is the 19th field, the second is a name in parentheses.
-        let nice: i32 = seen.1.rsplit_once(')').unwrap().1.split(' ').nth(17).unwrap().parse().unwrap();
-        assert_eq!(nice == WORKER_NICE, seen.0, "{}", seen.1);
     }
 }

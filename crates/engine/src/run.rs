@@ -1,7 +1,6 @@
 //! A run, from its start to its report.
 
 use crate::bell::{Bell, waker};
-use crate::clock::{go_first, leave_a_processor, settle_thread};
 use crate::fidelity::{Fidelity, Lateness, Tolerance};
 use crate::remote::{Command, Remote};
 use crate::rewiring::Rewiring;
@@ -40,9 +39,6 @@ impl Setup {
         let mut inboxes = Vec::new();
         let mut threads = Vec::new();
         let mut bells: Arc<[Bell]> = Arc::new([]);
-        let pins: Vec<_> = self.workers.iter().map(|worker| worker.cpu).collect();
-        // On the last processor, the rest of the machine would hardly run beside one that spins.
-        let goes_first = leave_a_processor(&pins);
         for (mut parts, cpu) in self.into_parts(false, started) {
             bells = Arc::clone(&parts.bells);
             let waker = waker(&bells, parts.index);
@@ -51,10 +47,7 @@ impl Setup {
             inboxes.push(inbox);
             let stop = Arc::clone(&stop);
             threads.push(std::thread::spawn(move || {
-                settle_thread(cpu);
-                if goes_first {
-                    go_first();
-                }
+                crate::clock::settle_thread(cpu);
                 let mut worker = Worker::new(parts);
                 worker.run(wait, &stop, &commands);
                 let errors = worker.finish();

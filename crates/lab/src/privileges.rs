@@ -19,10 +19,8 @@ const NETWORK: CapabilitySet = CapabilitySet::NET_ADMIN
 const PROCESSES: CapabilitySet = CapabilitySet::KILL.union(CapabilitySet::SYS_PTRACE);
 /// Scenarios, traces and outputs in folders of whoever called sudo, also those opened later.
 const FILES: CapabilitySet = CapabilitySet::DAC_OVERRIDE;
-/// The memory of AF_XDP, which some kernels limit as locked memory, more descriptors than usual, and workers
-/// that go before other threads.
-const RESOURCES: CapabilitySet =
-    CapabilitySet::IPC_LOCK.union(CapabilitySet::SYS_RESOURCE).union(CapabilitySet::SYS_NICE);
+/// The memory of AF_XDP, which some kernels limit as locked memory, and more descriptors than usual.
+const RESOURCES: CapabilitySet = CapabilitySet::IPC_LOCK.union(CapabilitySet::SYS_RESOURCE);
 /// Programs of another user.
 const USERS: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
 
