@@ -175,6 +175,10 @@ def test_a_cancelled_call_of_ray_does_not_return(monkeypatch: pytest.MonkeyPatch
     ray = SimpleNamespace(get_runtime_context=lambda: context)
     monkeypatch.setitem(sys.modules, "ray", ray)
     assert _executor._call(divmod, [7, 2], {}) == (3, 1) and not answers
+    # A worker that lives on, because its call was only interrupted.
+    context.is_canceled = lambda: True
+    monkeypatch.setattr(_executor, "_END_TIME", 0.2)
+    assert _executor._call(divmod, [7, 2], {}) == (3, 1)
     # A version that does not tell.
     del context.is_canceled
     assert _executor._call(divmod, [7, 2], {}) == (3, 1)

@@ -29,7 +29,7 @@ pub const DECIDABLE: u16 = 2048;
 pub const DECIDED: u16 = 4096;
 /// Neither transmission nor delay takes time, and an empty queue admits everything: see `Link::pass_through`.
 pub const INSTANT: u16 = 8192;
-/// A link that can be decided, with tail drop and a constant rate, as in [`crate::plain`].
+/// A link that can be decided, with tail drop and a constant delay, as in [`crate::plain`].
 pub const PLAIN: u16 = 16_384;
 /// Events other than ends of transmission at the queue.
 pub const OTHERS: u16 = BACKGROUND | WAITING | FRONT | OPPORTUNITIES;

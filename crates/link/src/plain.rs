@@ -4,8 +4,8 @@
 //! begins at s = max(a, previous f) and ends at f = s + bits / rate, rounded down with the remainder carried,
 //! and the packet leaves at e = f + delay. All of that is known on arrival (see `decided.rs`), so the packet
 //! goes to the delay line at once. [`Link::arrive_plain`] reads nothing that such a link does not have, and
-//! makes no calls. Judges, a discipline or a transmitter are asked by [`Link::ask`], and the packet takes the
-//! same path; packets that are not decided on arrival are left to others, unchanged.
+//! makes no calls for it. Elsewhere it calls the judges, the transmitter or the discipline that decide, or
+//! leaves that to [`Link::ask`]; packets that are not decided on arrival are left to others, unchanged.
 
 use crate::blocks::Blocks;
 use crate::chain::{AnyJudge, Chain};

@@ -11,6 +11,10 @@ from typing import Any, Callable, Dict
 from ..errors import LongwireError
 
 
+#: Seconds that a cancelled call waits for the end of its worker: Ray may let that live.
+_END_TIME = 10.0
+
+
 class RayExecutor(Executor):
     """An executor whose calls are tasks of Ray, for `longwire.sweep` and all that takes executors.
 
@@ -73,5 +77,6 @@ def _call(function: Callable[..., Any], arguments: Any, keywords: Any) -> Any:
         context = importlib.import_module("ray").get_runtime_context()
         # Earlier versions of Ray do not tell.
         is_cancelled = getattr(context, "is_canceled", bool)
-        while is_cancelled():
+        deadline = time.monotonic() + _END_TIME
+        while is_cancelled() and time.monotonic() < deadline:
             time.sleep(0.1)
