@@ -50,7 +50,7 @@ impl Decides<Queue> for Link {
         } else {
             (self.finish, self.rest) = self.profile.law.send(start, rest, bytes);
         }
-        self.join_waiting(pool.meta_mut(handle), bytes)
+        Fate::Joined(self.wait_on_line(pool, handle, bytes, self.finish + self.profile.delay))
     }
 }
 

@@ -103,13 +103,10 @@ impl Link {
                 return Arrival::Kept;
             }
             Fate::Waits => return self.wait_served(None, at, handle),
-            Fate::NotPlain | Fate::Asked(_) | Fate::Admitted | Fate::Affected | Fate::Judged => {
+            Fate::NotPlain | Fate::Asked | Fate::Admitted | Fate::Affected | Fate::Judged => {
                 return Arrival::Kept;
             }
-            Fate::Joins(leave, waits) if self.line.join_plain(at.pool, handle, leave, waits) => {
-                Arrival::DeadlineChanged
-            }
-            Fate::Joins(..) | Fate::Joined(false) => Arrival::Kept,
+            Fate::Joined(false) => Arrival::Kept,
             Fate::Joined(true) => Arrival::DeadlineChanged,
         };
         let now = self.latest;
@@ -212,7 +209,7 @@ impl Link {
         }
         self.waiting = Waiting::default();
         let bytes = self.counted(pool, handle, frame);
-        self.join_waiting(pool.meta_mut(handle), bytes)
+        Fate::Joined(self.wait_on_line(pool, handle, bytes, self.finish + self.profile.delay))
     }
 
     /// Turns a decided link into a served one at `now`: waiting packets return to the transmitter's list.
@@ -299,14 +296,6 @@ impl Link {
         }
         let rest = self.blocks().transmit.rest(finish);
         (self.finish, self.rest) = (finish, rest);
-    }
-
-    /// Puts a packet of this counted size onto the delay line, where it may still wait.
-    fn wait_on_line(&mut self, pool: &mut Pool, handle: Handle, bytes: u64, leave: Nanos) {
-        pool.meta_mut(handle).set_leave(leave.0);
-        self.line.join_plain(pool, handle, leave, self.waiting.packets > 0);
-        self.waiting.packets += 1;
-        self.waiting.bytes += bytes;
     }
 }
 

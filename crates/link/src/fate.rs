@@ -8,15 +8,12 @@ use longwire_units::Nanos;
 pub(crate) enum Fate {
     /// It leaves immediately, with nothing in front of it.
     Through,
-    /// It must join the delay line, with this departure; and whether it waits behind another until it is
-    /// sent.
-    Joins(Nanos, bool),
     /// It has joined the delay line; whether it leaves before all others there.
     Joined(bool),
     /// It is lost for this reason, but not dropped yet.
     Dropped(DropReason),
     /// Blocks must be asked about it: [`Link::ask`]. Nothing has happened yet.
-    Asked(Coming),
+    Asked,
     /// The queue has room for it, and it is sent on arrival: continue with [`Link::send_at_once`].
     Admitted,
     /// Its discipline decides when it is sent: continue with [`Link::wait_served`].

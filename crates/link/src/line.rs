@@ -95,13 +95,14 @@ impl Line {
     pub(crate) fn join_plain(&mut self, pool: &mut Pool, handle: Handle, leave: Nanos, waits: bool) -> bool {
         debug_assert!(!self.irregular);
         self.packets += 1;
-        let place = pool.push(&mut self.run, handle);
-        if !waits {
-            self.waits = place;
-        }
-        let was_empty = place == Place::FIRST;
+        let was_empty = self.run.is_empty();
         if was_empty {
-            self.next = leave;
+            (self.run, self.next, self.waits) = (Run::of(handle), leave, Place::FIRST);
+        } else {
+            let place = pool.append(&mut self.run, handle);
+            if !waits {
+                self.waits = place;
+            }
         }
         was_empty
     }

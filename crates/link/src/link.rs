@@ -101,8 +101,8 @@ impl Link {
     ) -> Arrival {
         let mut affected = None;
         let mut fate = self.arrive_plain(|| dice.as_deref_mut(), at.pool, handle, &mut affected);
-        if let Fate::Asked(coming) = fate {
-            fate = self.ask(at.pool, handle, coming, dice.as_deref_mut(), &mut affected);
+        if fate == Fate::Asked {
+            fate = self.ask(at.pool, handle, dice.as_deref_mut(), &mut affected);
         }
         match fate {
             Fate::NotPlain => self.go_on(dice, at, handle),

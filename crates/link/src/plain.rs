@@ -115,32 +115,14 @@ impl Links {
             rest = behind;
             let mut full =
                 |link: &Link| pass(Departed { handle, leave: link.latest, link: number, out_port });
-            // The common case, with or without blocks that were asked.
-            let fate = match link.arrive_plain(|| dice.get_mut(at), pool, handle, &mut affected) {
-                Fate::Through if full(link) => return (entered(rest), Stop::Full),
-                Fate::Through => continue,
-                Fate::Joins(leave, waits) => {
-                    if link.line.join_plain(pool, handle, leave, waits) {
-                        firsts.push(number, leave);
-                    }
-                    continue;
-                }
-                Fate::Asked(coming) => link.ask(pool, handle, coming, dice.get_mut(at), &mut affected),
-                // Made anew, because below its address is passed on: the other fates are then not stored.
-                Fate::Dropped(reason) => Fate::Dropped(reason),
-                Fate::Affected => Fate::Affected,
-                _ => Fate::NotPlain,
-            };
+            let mut fate = link.arrive_plain(|| dice.get_mut(at), pool, handle, &mut affected);
+            if fate == Fate::Asked {
+                fate = link.ask(pool, handle, dice.get_mut(at), &mut affected);
+            }
             match fate {
                 Fate::Through if full(link) => return (entered(rest), Stop::Full),
-                Fate::Through => {}
-                Fate::Joins(leave, waits) => {
-                    if link.line.join_plain(pool, handle, leave, waits) {
-                        firsts.push(number, leave);
-                    }
-                }
+                Fate::Through | Fate::Joined(false) => {}
                 Fate::Joined(true) => firsts.push(number, link.line.next()),
-                Fate::Joined(false) => {}
                 Fate::Dropped(reason) => link.drop(pool, handle, reason),
                 fate => {
                     let mut out = Fifo::EMPTY;
@@ -194,7 +176,7 @@ impl Link {
         let (now, frame) = (self.effective_arrival(Nanos(meta.arrival)), meta.wire_len);
         if features & has::PLAIN == 0 {
             if self.asks_judges() {
-                return Fate::Asked(Coming { now, frame });
+                return Fate::Asked;
             }
             self.note_arrival(meta, now, frame);
             return self.decider()(self, pool, handle, Coming { now, frame });
@@ -216,7 +198,7 @@ impl Link {
         self.end_busy_period(now);
         let bytes = self.profile.framing.counted_on_wire(frame);
         if !self.profile.queue.has_room(self.waiting, bytes, || self.profile.law.rate()) {
-            return Fate::Asked(Coming { now, frame });
+            return Fate::Asked;
         }
         self.note_arrival(meta, now, frame);
         let meta = match self.profile.loss.strikes(dice) {
@@ -232,7 +214,10 @@ impl Link {
         } else {
             (self.finish, self.rest) = self.profile.law.send(self.finish, self.rest, bytes);
         }
-        self.join_waiting(meta, bytes)
+        // As in [`Link::wait_on_line`], with metadata that need not be looked up again.
+        let leave = self.finish + self.profile.delay;
+        let waits = self.note_waiting(meta, bytes, leave);
+        Fate::Joined(self.line.join_plain(pool, handle, leave, waits))
     }
 
     /// Asks judges, queue and transmitter, as required, about a packet to which nothing has happened yet.
@@ -242,11 +227,12 @@ impl Link {
         &mut self,
         pool: &mut Pool,
         handle: Handle,
-        coming: Coming,
         dice: Draws<'_>,
         affected: &mut Option<VerdictWithEffects>,
     ) -> Fate {
-        self.note_arrival(pool.meta_mut(handle), coming.now, coming.frame);
+        let meta = pool.meta_mut(handle);
+        let coming = Coming { now: self.effective_arrival(Nanos(meta.arrival)), frame: meta.wire_len };
+        self.note_arrival(meta, coming.now, coming.frame);
         if !self.asks_judges() {
             return self.decider()(self, pool, handle, coming);
         }
@@ -314,9 +300,9 @@ impl Link {
         affected: &mut Option<VerdictWithEffects>,
     ) -> Fate {
         let meta = pool.meta_mut(handle);
-        let (now, frame, band) = (self.effective_arrival(Nanos(meta.arrival)), meta.wire_len, meta.band());
+        let band = meta.band();
         meta.flags &= !Meta::BANDED;
-        let fate = self.ask(pool, handle, Coming { now, frame }, dice, affected);
+        let fate = self.ask(pool, handle, dice, affected);
         pool.meta_mut(handle).set_band(band);
         fate
     }
@@ -413,16 +399,23 @@ impl Link {
         }
     }
 
-    /// Makes a packet of this size, sent at [`Link::finish`], wait behind others, if there are any; it must
-    /// then join the delay line.
+    /// Counts a packet of this counted size as waiting, until it leaves at `leave` or before. Returns whether it
+    /// waits behind others.
     #[inline(always)]
-    pub(crate) fn join_waiting(&mut self, meta: &mut Meta, bytes: u64) -> Fate {
+    fn note_waiting(&mut self, meta: &mut Meta, bytes: u64, leave: Nanos) -> bool {
         let waits = self.waiting.packets > 0;
         self.waiting.packets += 1;
         self.waiting.bytes += bytes;
-        let leave = self.finish + self.profile.delay;
         meta.set_leave(leave.0);
-        Fate::Joins(leave, waits)
+        waits
+    }
+
+    /// Puts a packet of this counted size onto the delay line, where it may still wait. Returns whether the line
+    /// was empty.
+    #[inline(always)]
+    pub(crate) fn wait_on_line(&mut self, pool: &mut Pool, handle: Handle, bytes: u64, leave: Nanos) -> bool {
+        let waits = self.note_waiting(pool.meta_mut(handle), bytes, leave);
+        self.line.join_plain(pool, handle, leave, waits)
     }
 
     /// Releases the first packet to `out`, if it leaves by `until`. Returns the link's next deadline.

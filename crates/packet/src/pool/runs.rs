@@ -37,6 +37,12 @@ impl Run {
     /// No packets.
     pub const EMPTY: Self = Self { first: Handle::NONE, head: NONE, tail: NONE };
 
+    /// One packet.
+    #[inline]
+    pub fn of(first: Handle) -> Self {
+        Self { first, head: NONE, tail: NONE }
+    }
+
     /// The first packet.
     #[inline]
     pub fn first(&self) -> Option<Handle> {
@@ -116,13 +122,19 @@ impl Chunks {
 }
 
 impl Pool {
-    /// Adds a packet at the end of a run, and returns its position.
+    /// Adds a packet at the end of a run.
     #[inline(always)]
-    pub fn push(&mut self, run: &mut Run, handle: Handle) -> Place {
-        if run.first.is_none() {
-            run.first = handle;
-            return Place::FIRST;
+    pub fn push(&mut self, run: &mut Run, handle: Handle) {
+        if run.is_empty() {
+            *run = Run::of(handle);
+        } else {
+            self.append(run, handle);
         }
+    }
+
+    /// Adds a packet at the end of a run that is not empty, and returns its position.
+    #[inline(always)]
+    pub fn append(&mut self, run: &mut Run, handle: Handle) -> Place {
         if run.tail & END == END {
             self.runs.extend(run);
         }
@@ -226,7 +238,7 @@ impl Pool {
             }
             return;
         }
-        let mut rest = Run { first: self.at(run, place), head: NONE, tail: NONE };
+        let mut rest = Run::of(self.at(run, place));
         let mut behind = self.after(run, place);
         while let Some(here) = behind {
             let handle = self.at(run, here);
@@ -285,9 +297,14 @@ mod tests {
             match (state >> 40) % 64 {
                 0..=31 if list.len() < 100 => {
                     number += 1;
-                    let place = pool.push(run, Handle(number));
+                    match run.is_empty() {
+                        true => pool.push(run, Handle(number)),
+                        false => {
+                            let place = pool.append(run, Handle(number));
+                            assert_eq!(pool.at(run, place), Handle(number));
+                        }
+                    }
                     list.push_back(number);
-                    assert_eq!(pool.at(run, place), Handle(number));
                 }
                 32 => {
                     let from = (state >> 50) as usize % (list.len() + 1);
