@@ -1,4 +1,4 @@
--- Wireshark dissector of NESP, the network emulator setting protocol, version 1 (docs/book/nesp.md).
+-- Wireshark dissector of NESP, the network emulator setting protocol, version 1 (crates/nesp/PROTOCOL.md).
 -- wireshark -X lua_script:nesp.lua FILE
 
 local nesp = Proto("nesp", "Network Emulator Setting Protocol")

@@ -1,6 +1,6 @@
 """The scale on paper: what 1000 machines with 100 million links need, computed from measured constants.
 
-Prints the table of docs/book/scale.md; --write replaces it there. A test compares them.
+Prints the table of docs/results/scale.md; --write replaces it there. A test compares them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-PAGE = REPOSITORY / "docs" / "book" / "scale.md"
+PAGE = REPOSITORY / "docs" / "results" / "scale.md"
 BEGIN, END = "<!-- scale -->\n", "<!-- end of scale -->\n"
 
 MACHINES = 1000

@@ -1,7 +1,7 @@
 //! NESP, the network emulator setting protocol: settings of a running emulator, read and changed by frames
 //! that a host sends into one of its ports. Idea and name are from "Realizing a Network Emulator System with
-//! Intel IXP1200 Network Processor" (II-C.2), which leaves the protocol itself open; `docs/book/nesp.md` is
-//! its specification.
+//! Intel IXP1200 Network Processor" (II-C.2), which leaves the protocol itself open; `PROTOCOL.md`,
+//! beside this crate's manifest, is its specification.
 //!
 //! This crate has no sockets and no clock. Every message is checked once, when it is opened; all stored state
 //! is bounded.

@@ -1,4 +1,4 @@
-//! Test vectors of the specification: `docs/book/nesp.md` is read, and every byte compared.
+//! Test vectors of the specification: `PROTOCOL.md` is read, and every byte compared.
 
 mod page;
 

@@ -1,4 +1,21 @@
 //! Costs of the engine's stages, blocks, memory and port drivers on a machine, in picoseconds per packet.
+//!
+//! | price | when |
+//! |---|---|
+//! | `DRIVER-receive`, `DRIVER-transmit`, and `-byte` of both | at the ports where it enters and leaves |
+//! | `packet` | once: received, classified, counted, sent to its port |
+//! | `bridge` | if its bridge is more than a cable between two ports |
+//! | `link`, `link-rate`, `link-delay`, `link-rate-delay` | for each link |
+//! | `block-KEY-KIND` | for each further block of the link |
+//! | `further-link` | for each link after the first |
+//! | `in-order` | where events keep their exact order |
+//! | `router`, `turn` | for each router, and for each decision after the first |
+//! | `hand-over`, `hand-over-byte` | half to each of the two workers, where a packet moves between them |
+//! | `links-N`, `timed-links-N` | for each link, where a worker has N; `timed`: with a rate or a delay |
+//! | `in-flight-N`, `in-flight-varied-N` | for each link with a delay, where N packets are in flight |
+//! | `apart-N` | for each link with a delay that a packet leaves, where N links have packets in flight |
+//!
+//! Prices between two numbers N are interpolated by the logarithm.
 
 use longwire_block::{ParamKind, Spec, Value, Values};
 use longwire_drivers::{DRIVERS, Driver, Prices};

@@ -1,5 +1,5 @@
-//! Layout of the memory shared with a level above: version 1. The book's page on control processes has the
-//! tables.
+//! Layout of the memory shared with a level above: version 1. `PROTOCOL.md`, beside this crate's manifest,
+//! has the tables.
 //!
 //! All numbers are little-endian. The first page has the parameters for the process and the indices of both
 //! rings, each alone in its line; then come the lines of the upward ring, then those of the downward ring.
@@ -295,8 +295,8 @@ mod tests {
     }
 
     #[test]
-    fn the_book_has_the_indices_where_they_are() {
-        let page = include_str!("../../../docs/book/levels.md");
+    fn the_protocol_has_the_indices_where_they_are() {
+        let page = include_str!("../PROTOCOL.md");
         let rows = [
             (UP_HEAD, "router | lines written into the ring that leads up"),
             (UP_TAIL, "process | lines read of it"),

@@ -1,5 +1,5 @@
-//! The page of link characteristics has every kind of the registry, with an example and a link to its
-//! settings, which are generated from the declarations. The page of profiles is the library's list.
+//! The page of link characteristics has a row for every kind of the registry: a link to its settings, which
+//! are generated from the declarations, and an example. The page of profiles is the library's list.
 #![forbid(unsafe_code)]
 
 use longwire_block::Spec;
@@ -11,57 +11,59 @@ fn page(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book").join(name)).unwrap()
 }
 
-/// The part of a page under a heading, up to the next of its level or above.
-fn part<'p>(page: &'p str, level: &str, heading: &str) -> Option<&'p str> {
-    let start = page.find(&format!("\n{level} `{heading}`\n"))?;
-    let rest = &page[start + level.len() + 1..];
-    let ends = ["\n## ", "\n### "].into_iter().filter(|end| end.trim().len() <= level.len());
-    let end = ends.filter_map(|end| rest.find(end)).min();
-    Some(end.map_or(rest, |end| &rest[..end]))
+/// A row of a table of kinds: ``| [`KIND`](LINK) | `EXAMPLE` | …``, under the heading of its key.
+struct Row<'p> {
+    key: &'p str,
+    kind: &'p str,
+    link: &'p str,
+    example: &'p str,
 }
 
-/// Whether the example in `text` has a link with the block that `spec` describes.
-fn shows(text: &str, spec: &Spec) -> bool {
-    let hosts = "\n[[host]]\nname = \"a\"\naddress = \"10.0.0.1/24\"\n[[host]]\nname = \"b\"\n\
-        address = \"10.0.0.2/24\"\n";
-    let examples = text.split("\n```toml\n").skip(1).filter_map(|rest| rest.split("\n```").next());
-    examples.into_iter().any(|example| {
-        let plan = plan_of(&format!("{example}{hosts}"));
-        plan.profiles.iter().any(|profile| profile.blocks.iter().any(|(other, _)| other.is(spec)))
-    })
+fn rows(page: &str) -> Vec<Row<'_>> {
+    let mut key = "";
+    let mut rows = Vec::new();
+    for line in page.lines() {
+        key = line.strip_prefix("## `").map_or(key, |heading| heading.trim_end_matches('`'));
+        let Some((kind, rest)) = line.strip_prefix("| [`").and_then(|row| row.split_once("`](")) else {
+            continue;
+        };
+        let (link, rest) = rest.split_once(") | `").unwrap_or_else(|| panic!("no example: {line}"));
+        rows.push(Row { key, kind, link, example: rest.split('`').next().unwrap() });
+    }
+    rows
+}
+
+/// Whether a link with this example has the block that `spec` describes.
+fn shows(example: &str, spec: &Spec) -> bool {
+    let host = |name, last| format!("[[host]]\nname = \"{name}\"\naddress = \"10.0.0.{last}/24\"\n");
+    let hosts = host("a", 1) + &host("b", 2);
+    let plan = plan_of(&format!("[[link]]\nfrom = \"a\"\nto = \"b\"\n{example}\n{hosts}"));
+    plan.profiles.iter().any(|profile| profile.blocks.iter().any(|(other, _)| other.is(spec)))
 }
 
 #[test]
-fn every_kind_has_a_section() {
+fn every_kind_has_a_row() {
     let page = page("links.md");
+    let rows = rows(&page);
     for spec in longwire_link::registry() {
         let (key, kind) = (spec.key, spec.kind);
-        let section = part(&page, "##", key).unwrap_or_else(|| panic!("no heading for {key}"));
         // Queues have a page of their own, with tests of its own.
         if key == "queue" {
-            assert!(section.contains(&format!("`{kind}`")), "queue {kind}");
+            assert!(page.contains(&format!("`{kind}`")), "queue {kind}");
             continue;
         }
-        let text = part(section, "###", kind).unwrap_or_else(|| panic!("no heading for {key} {kind}"));
-        let settings = format!("\n[Settings](reference.md#{key}-{kind})\n");
-        assert!(text.contains(&settings), "{key} {kind} has no link to its settings");
-        assert!(shows(text, spec), "{key} {kind} has no example");
+        let row = rows.iter().find(|row| (row.key, row.kind) == (key, kind));
+        let row = row.unwrap_or_else(|| panic!("no row for {key} {kind}"));
+        assert_eq!(row.link, format!("reference.md#{key}-{kind}"));
+        assert!(shows(row.example, spec), "{key} {kind}: {}", row.example);
     }
 }
 
 #[test]
-fn every_section_is_of_a_kind() {
-    let page = page("links.md");
+fn every_row_is_of_a_kind() {
     let registry = longwire_link::registry();
-    let mut key = "";
-    for line in page.lines() {
-        if let Some(heading) = line.strip_prefix("## `") {
-            key = heading.trim_end_matches('`');
-            assert!(registry.iter().any(|spec| spec.key == key), "{key}");
-        } else if let Some(kind) = line.strip_prefix("### `") {
-            let kind = kind.trim_end_matches('`');
-            assert!(registry.iter().any(|spec| (spec.key, spec.kind) == (key, kind)), "{key} {kind}");
-        }
+    for Row { key, kind, .. } in rows(&page("links.md")) {
+        assert!(registry.iter().any(|spec| (spec.key, spec.kind) == (key, kind)), "{key} {kind}");
     }
 }
 

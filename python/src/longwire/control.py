@@ -4,8 +4,8 @@
     python3 control.py SOCKET NAME [PACKETS_PER_SECOND]
 
 sends every packet back out of the port it came in by, UDP packets with their addresses and ports turned
-round. The class `Control` is all that another program needs; the book describes the layout of the memory
-under "Levels above the data path". Version 1.
+round. The class `Control` is all that another program needs; crates/punt/PROTOCOL.md describes the
+layout of the memory. Version 1.
 
 Python has no memory fences: the order of writes is right on x86-64, where processors keep it, and not
 promised elsewhere.

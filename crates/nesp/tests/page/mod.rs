@@ -1,8 +1,8 @@
-//! The specification's test vectors from `docs/book/nesp.md`.
+//! The specification's test vectors from `PROTOCOL.md`.
 
 use std::collections::BTreeMap;
 
-const PAGE: &str = include_str!("../../../../docs/book/nesp.md");
+const PAGE: &str = include_str!("../../PROTOCOL.md");
 
 /// The page's blocks ```` ```vector NAME ````: hexadecimal digits, with a comment after `#` in each line.
 pub fn vectors() -> BTreeMap<&'static str, Vec<u8>> {
