@@ -61,7 +61,7 @@ def packages() -> Path:
 
 
 def is_real(demo: str) -> bool:
-    """Whether a demo's report is of real packets behind a link; its own bounds are those of an idle machine."""
+    """Whether a demo reports real packets behind a link. Its own bounds are those of an idle machine."""
     report: Dict[str, Any] = json.loads(demo)
     measured = {row["name"]: row["measured"] for row in report["rows"]}
     return report["mode"] == "real" and 9.5e6 < measured["bandwidth"] < 10.5e6
