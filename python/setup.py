@@ -18,8 +18,7 @@ if binary:
             self.root_is_pure = False
 
         def get_tag(self):
-            platform = os.environ.get("LONGWIRE_PLATFORM", sysconfig.get_platform())
-            return "py3", "none", platform.replace("-", "_").replace(".", "_")
+            return "py3", "none", sysconfig.get_platform().replace("-", "_").replace(".", "_")
 
     # Data keep their mode, and "bin" is where programs are, also in a virtual environment.
     # setuptools takes only paths from here.

@@ -6,6 +6,8 @@ import importlib.util
 import json
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Iterator, List
 
@@ -103,6 +105,23 @@ def test_what_can_not_be_cut_says_the_arithmetic(agents: Agents) -> None:
         run(wan(), agents.hosts[:1], UNDERLAY)
     with pytest.raises(LongwireError, match="can't be a name"):
         run(wan(), agents.hosts, UNDERLAY, name="../x")
+
+
+def test_mistakes_in_hosts_name_what_was_written(agents: Agents, tmp_path: Path) -> None:
+    with pytest.raises(LongwireError, match='^latency: "150" has no unit'):
+        parts_of(wan(), agents.hosts, Underlay("150", "30 us"))
+    with pytest.raises(LongwireError, match='^clock_error: "fast" does not begin with a number'):
+        parts_of(wan(), agents.hosts, Underlay("150 us", "fast"))
+    with pytest.raises(LongwireError, match='^hosts: "here" can\'t be the address of the machine two'):
+        parts_of(wan(), [agents.hosts[0], Host("two", "here")], UNDERLAY)
+
+    scenario, hosts = tmp_path / "wan.toml", tmp_path / "hosts.json"
+    wan().save(scenario)
+    listed = [host.to_json() for host in agents.hosts]
+    hosts.write_text(json.dumps({"latency": "150", "clock_error": "30 us", "hosts": listed}))
+    command = [sys.executable, "-m", "longwire.cluster", "run", str(scenario), "--hosts", str(hosts)]
+    done = subprocess.run(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.startswith(f'error: {hosts}: latency: "150" has no unit')
 
 
 def test_a_run_starts_and_ends_on_all_hosts(agents: Agents) -> None:

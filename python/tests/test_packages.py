@@ -1,13 +1,18 @@
-"""The wheel with the program, installed into an environment of its own."""
+"""The packages that packaging/build makes, each installed into a clean environment."""
 
 from __future__ import annotations
 
+import json
 import os
+import platform
+import re
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
+from typing import Any, Dict
+
+import pytest
 
 from longwire import program
 
@@ -22,29 +27,91 @@ print(program())
 print(simulate(net).packets["delay_ns"])
 """
 
+# Libraries that every system of a manylinux tag has (PEP 600).
+COMMON = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 
-def test_a_wheel_has_the_program(repository: Path, tmp_path: Path) -> None:
-    sources = tmp_path / "python"
-    shutil.copytree(repository / "python" / "src", sources / "src")
-    for name in ("pyproject.toml", "setup.py", "README.md"):
-        shutil.copy(repository / "python" / name, sources)
-    environment = {**os.environ, "LONGWIRE_BINARY": program()}
-    make = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(tmp_path), str(sources)]
-    subprocess.run(make, env=environment, check=True)
-    (wheel,) = tmp_path.glob("longwire-*.whl")
-    assert wheel.name.startswith("longwire-0.1.0-py3-none-linux_")
-    assert any(name.endswith("/data/bin/longwire") for name in zipfile.ZipFile(wheel).namelist())
+# Installs a Debian package in a new system, uses it, and removes it.
+IN_A_NEW_SYSTEM = """
+set -eu
+cd /tmp
+apt-get install -y -qq --no-install-recommends ./longwire_*.deb
+for file in bin/longwire lib/systemd/system/longwire.service share/man/man1/longwire.1.gz \\
+    share/man/man1/longwire-serve.1.gz share/bash-completion/completions/longwire \\
+    share/zsh/vendor-completions/_longwire share/fish/vendor_completions.d/longwire.fish; do
+    test -s /usr/$file
+done
+getent group longwire
+longwire run --virtual /usr/share/doc/longwire/examples/two-hosts.toml
+# Its bounds are those of an idle machine.
+longwire demo --json >demo.json || test $? = 1
+dpkg --purge longwire
+left=$(find /etc /usr /var/lib -name '*longwire*')
+test -z "$left" || { echo "left: $left"; exit 1; }
+"""
 
+
+@pytest.fixture(scope="module")
+def packages() -> Path:
+    """The folder of the packages of the program under test."""
+    repository = Path(__file__).resolve().parents[2]
+    built = Path(program()).parent
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(built.parent)}
+    subprocess.run([repository / "packaging" / "build", built.name], env=environment, check=True)
+    return repository / "target" / "packages"
+
+
+def is_real(demo: str) -> bool:
+    """Whether a demo reports real packets behind a link. Its own bounds are those of an idle machine."""
+    report: Dict[str, Any] = json.loads(demo)
+    measured = {row["name"]: row["measured"] for row in report["rows"]}
+    return report["mode"] == "real" and 9.5e6 < measured["bandwidth"] < 10.5e6
+
+
+def needed_libc(binary: Path) -> int:
+    """The newest 2.x of glibc whose symbols a program needs."""
+    listed = subprocess.run(["objdump", "-T", str(binary)], capture_output=True, text=True, check=True)
+    return max(int(minor) for minor in re.findall(r"GLIBC_2\.(\d+)", listed.stdout))
+
+
+def test_the_wheel_installs_with_its_program(packages: Path, tmp_path: Path) -> None:
+    (wheel,) = packages.glob("longwire-*.whl")
     fresh = tmp_path / "fresh"
     subprocess.run([sys.executable, "-m", "venv", str(fresh)], check=True)
     install = [str(fresh / "bin" / "pip"), "install", "--quiet", "--no-index", str(wheel)]
     subprocess.run(install, check=True)
-    del environment["LONGWIRE"]
-    own = str(fresh / "bin" / "longwire")
+
+    own = fresh / "bin" / "longwire"
+    tag = re.fullmatch(rf"longwire-0\.1\.0-py3-none-manylinux_2_(\d+)_{platform.machine()}\.whl", wheel.name)
+    assert tag is not None, wheel.name
+    assert needed_libc(own) <= int(tag[1])
+    headers = subprocess.run(["objdump", "-p", str(own)], capture_output=True, text=True, check=True)
+    assert set(re.findall(r"NEEDED +(\S+)", headers.stdout)) <= COMMON
+
+    environment = {name: value for name, value in os.environ.items() if name != "LONGWIRE"}
     version = subprocess.run([own, "--version"], capture_output=True, text=True, check=True)
     assert version.stdout.startswith("longwire 0.1.0")
     command = [str(fresh / "bin" / "python"), "-c", USE]
     used = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert used.stdout == f"{own}\n[1000000, 1000000, 1000000]\n", used.stderr
-    demo = subprocess.run([own, "exec", "-q", "--delay", "5ms", "--", "true"], check=False)
-    assert os.geteuid() != 0 or demo.returncode == 0
+    demo = subprocess.run([own, "demo", "--json"], stdout=subprocess.PIPE, text=True, check=False)
+    assert os.geteuid() != 0 or is_real(demo.stdout), demo.stdout
+
+
+def test_the_debian_package_installs_in_a_new_system(packages: Path, labs: None, tmp_path: Path) -> None:
+    found = list(packages.glob("longwire_*.deb"))
+    if not found:
+        pytest.skip("cargo-deb is not installed")
+    if shutil.which("mmdebstrap") is None:
+        pytest.skip("mmdebstrap is not installed")
+    (tmp_path / "use").write_text(IN_A_NEW_SYSTEM)
+    hooks = [
+        'mkdir "$1/dev/net" && mknod "$1/dev/net/tun" c 10 200',
+        f"copy-in {found[0]} {tmp_path}/use /tmp",
+        'unshare --mount chroot "$1" sh /tmp/use',
+        f"copy-out /tmp/demo.json {tmp_path}",
+    ]
+    make = ["mmdebstrap", "--quiet", "--mode=root", "--variant=apt", "--format=null"]
+    release = platform.freedesktop_os_release()["VERSION_CODENAME"]
+    subprocess.run([*make, *(f"--customize-hook={hook}" for hook in hooks), release, "-"], check=True)
+    demo = (tmp_path / "demo.json").read_text()
+    assert is_real(demo), demo

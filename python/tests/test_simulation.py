@@ -64,6 +64,25 @@ def test_seed_and_settings_replace_those_of_the_scenario() -> None:
     assert run.packets["delay_ns"] == [7_000_000] * 3 and len(run.drops) == 0
 
 
+def test_mistakes_name_the_object() -> None:
+    with pytest.raises(LongwireError) as raised:
+        simulate(net("1 ms", 1, delaay="5 ms"))
+    assert str(raised.value) == 'link "wan": there is no key "delaay"; did you mean "delay"?'
+    assert raised.value.field == 'link "wan"' and raised.value.suggestion == "delay"
+    wrong = net("1 ms", 1)
+    wrong.add_text("[[link\n")
+    with pytest.raises(LongwireError, match="^line [0-9]+ of the scenario's text: not TOML"):
+        simulate(wrong)
+
+
+def test_mistakes_in_files_name_the_place(tmp_path: Path) -> None:
+    file = tmp_path / "net.toml"
+    file.write_text('[[host]]\nname = "a"\nadress = "10.0.0.1/24"\n')
+    with pytest.raises(LongwireError) as raised:
+        simulate(file)
+    assert str(raised.value).startswith(f'{file}:3:1: host "a": there is no key "adress"')
+
+
 def test_wrong_settings_and_seeds_are_errors() -> None:
     with pytest.raises(LongwireError, match='no link, source, medium or router "wam"') as raised:
         simulate(net("1 ms", 1), settings={"wam.rate": "1mbit"})

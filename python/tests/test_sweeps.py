@@ -46,6 +46,10 @@ def test_failures_are_rows_and_mistakes_raise() -> None:
     with pytest.raises(LongwireError, match="there is no link") as raised:
         sweep(net(), {"wam.rate": ["1mbit"]}, time="1 s")
     assert raised.value.suggestion == "wan"
+    wrong = net()
+    wrong.link("a", "b", "lan", delaay="5 ms")
+    with pytest.raises(LongwireError, match='^link "lan": there is no key "delaay"'):
+        sweep(wrong, AXES, time="1 s")
     with ThreadPoolExecutor(2) as threads:
         axes = {"wan.rate": ["1mbit", "fast"]}
         assert sweep(net(), axes, time="1 s", executor=threads, chunk=1) == rows

@@ -4,6 +4,7 @@ use anyhow::Error;
 use clap::error::{ContextKind, ContextValue};
 use longwire_control::{ClientError, Problem};
 use longwire_import::ImportError;
+use longwire_partition::MachinesError;
 use longwire_scenario::{Finding, LoadError, ScenarioError};
 use longwire_sweep::SweepFault;
 use serde_json::{Map, Value, json};
@@ -37,6 +38,9 @@ pub fn is_wanted(words: &[OsString]) -> bool {
 pub fn of_error(error: &Error) -> Value {
     let known = error.chain().find_map(|cause| {
         if let Some(LoadError::Invalid(invalid)) = cause.downcast_ref() {
+            return of_scenario(invalid);
+        }
+        if let Some(MachinesError::Invalid(invalid)) = cause.downcast_ref() {
             return of_scenario(invalid);
         }
         if let Some(LoadError::Unreadable { file, .. }) = cause.downcast_ref() {

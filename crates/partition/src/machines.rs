@@ -1,14 +1,18 @@
 //! The file of machines: addresses, cores, prices, and the network between them.
 
+use longwire_document::finding::Findings;
 use longwire_prices::{MachinePrices, prices_of};
+use longwire_scenario::ScenarioError;
 use longwire_units::Nanos;
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::Read;
 use std::net::IpAddr;
+use std::ops::Range;
 use std::path::Path;
 use thiserror::Error;
+use toml::Spanned;
 
 /// Most machines.
 const MOST_MACHINES: usize = 1000;
@@ -72,13 +76,20 @@ impl Underlay {
     }
 }
 
-/// A mistake in a file of machines.
+/// Why a file of machines is of no use.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{file}: {what}; {fix}")]
-pub struct MachinesError {
-    file: String,
-    what: String,
-    fix: String,
+pub enum MachinesError {
+    /// It can't be read.
+    #[error("{file}: {what}; name a file of machines")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// Why not.
+        what: String,
+    },
+    /// The first mistake in it.
+    #[error(transparent)]
+    Invalid(#[from] ScenarioError),
 }
 
 #[derive(Deserialize)]
@@ -88,16 +99,16 @@ struct File {
     clock_error: Nanos,
     key: String,
     first_port: Option<u16>,
-    machine: Vec<MachineKeys>,
+    machine: Vec<Spanned<MachineKeys>>,
     #[serde(default)]
-    between: Vec<BetweenKeys>,
+    between: Vec<Spanned<BetweenKeys>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct MachineKeys {
     name: String,
-    address: IpAddr,
+    address: String,
     cores: Option<u32>,
     prices: Option<String>,
     netns: Option<String>,
@@ -121,7 +132,7 @@ impl Machines {
     /// If it can't be read, or the first mistake.
     pub fn load(path: &Path) -> Result<Self, MachinesError> {
         let file = path.display().to_string();
-        let fault = |what| MachinesError { file: file.clone(), what, fix: "name a file of machines".into() };
+        let fault = |what| MachinesError::Unreadable { file: file.clone(), what };
         let mut text = String::new();
         let opened = fs::File::open(path);
         // One byte more than the limit, so that endless input is refused like a file that is too long.
@@ -131,28 +142,34 @@ impl Machines {
         if text.len() as u64 > LONGEST_FILE {
             return Err(fault(format!("it is longer than {LONGEST_FILE} bytes")));
         }
-        Self::read(&file, &text)
+        Ok(Self::read(&file, &text)?)
     }
 
     /// Reads a file of machines. Errors call it `file`; prices are relative to its folder.
     ///
     /// # Errors
     /// The first mistake.
-    pub fn read(file: &str, text: &str) -> Result<Self, MachinesError> {
-        let fault = |what: String, fix: &str| MachinesError { file: file.into(), what, fix: fix.into() };
+    pub fn read(file: &str, text: &str) -> Result<Self, ScenarioError> {
+        let fault = |span: Range<usize>, field: &str, what: String, fix: &str| {
+            let finding = Findings::new(file, text).finding(&span, field, what, fix.into());
+            ScenarioError { findings: vec![finding], more: false }
+        };
         let keys: File = toml::from_str(text).map_err(|error| {
-            let what = error.to_string().trim_end().to_owned();
-            fault(what, "docs/book/cluster.md lists the keys")
+            let span = error.span().unwrap_or_default();
+            let key = key_before(text, span.start);
+            fault(span, key, error.message().into(), "docs/book/cluster.md lists the keys")
         })?;
         if !(2..=MOST_MACHINES).contains(&keys.machine.len()) {
             let what = format!("the number of machines is {}", keys.machine.len());
-            return Err(fault(what, "write 2 to 1000 sections [[machine]]"));
+            return Err(fault(0..0, "", what, "write 2 to 1000 sections [[machine]]"));
         }
         let folder = Path::new(file).parent().unwrap_or(Path::new(""));
         let mut list: Vec<Machine> = Vec::new();
         let mut taken = HashSet::new();
         for machine in keys.machine {
-            let machine = machine.checked(folder).map_err(|(what, fix)| fault(what, fix))?;
+            let span = machine.span();
+            let fault = |what, fix| fault(span.clone(), "", what, fix);
+            let machine = machine.into_inner().checked(folder).map_err(|(what, fix)| fault(what, fix))?;
             if list.iter().any(|other| other.name == machine.name) {
                 return Err(fault(format!("two machines are called \"{}\"", machine.name), "rename one"));
             }
@@ -168,6 +185,9 @@ impl Machines {
         };
         let mut between = HashMap::new();
         for keys in keys.between {
+            let span = keys.span();
+            let fault = |what, fix| fault(span.clone(), "", what, fix);
+            let keys = keys.into_inner();
             let place = |name: &String| list.iter().position(|machine| machine.name == *name);
             let [Some(one), Some(other)] = [0, 1].map(|at| place(&keys.machines[at])) else {
                 let what = format!("there is no machine of one of the names {:?}", keys.machines);
@@ -209,6 +229,13 @@ impl Machines {
     }
 }
 
+/// The key whose value is at this place of a file.
+fn key_before(text: &str, place: usize) -> &str {
+    let before = text.get(..place).unwrap_or_default();
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    line.split_once('=').map_or("", |(key, _)| key.trim())
+}
+
 impl MachineKeys {
     fn checked(self, folder: &Path) -> Result<Machine, (String, &'static str)> {
         let Self { name, address, cores, prices, netns, nodes } = self;
@@ -220,10 +247,11 @@ impl MachineKeys {
         if cores.is_some_and(|cores| !(1..=MOST_CORES).contains(&cores)) {
             return Err((format!("the machine {name} has {} cores", cores.unwrap_or(0)), "write 1 to 64"));
         }
-        if address.is_unspecified() || address.is_multicast() {
-            let what = format!("{address} can't be the address of the machine {name}");
+        let usable = |address: &IpAddr| !address.is_unspecified() && !address.is_multicast();
+        let Some(address) = address.parse().ok().filter(usable) else {
+            let what = format!("{address:?} can't be the address of the machine {name}");
             return Err((what, "write the one at which the others reach it"));
-        }
+        };
         let prices = match prices {
             None => MachinePrices::default(),
             Some(file) => prices_of(&file, folder).map_err(|why| {
@@ -268,7 +296,14 @@ mod tests {
                 "prices of the machine two",
             ),
             (format!("{HEAD}{TWO}").replace("192.0.2.2", "0.0.0.0"), "can't be the address"),
-            (format!("{HEAD}{TWO}").replace("150 us", "150"), "latency"),
+            (
+                format!("{HEAD}{TWO}").replace("150 us", "150"),
+                "m.toml:1:11: latency: \"150\" has no unit; use one of",
+            ),
+            (
+                format!("{HEAD}{TWO}").replace("192.0.2.2", "192.0.2"),
+                "m.toml:7:1: \"192.0.2\" can't be the address of the machine two",
+            ),
             (format!("{HEAD}{TWO}color = 1\n"), "color"),
             (
                 format!("{HEAD}{TWO}[[between]]\nmachines = [\"one\", \"ten\"]\n"),
@@ -277,7 +312,7 @@ mod tests {
             (format!("{HEAD}{TWO}[[between]]\nmachines = [\"one\", \"one\"]\n"), "names one machine twice"),
         ] {
             let error = Machines::read("m.toml", &text).unwrap_err().to_string();
-            assert!(error.starts_with("m.toml: ") && error.contains(wanted), "{text}: {error}");
+            assert!(error.starts_with("m.toml:") && error.contains(wanted), "{text}: {error}");
         }
     }
 }

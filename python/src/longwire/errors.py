@@ -8,6 +8,10 @@ if TYPE_CHECKING:
     from .records import Verdict
 
 
+#: The file of a scenario that was built in Python.
+BUILT = "-"
+
+
 class LongwireError(Exception):
     """What Longwire refused or could not do.
 
@@ -33,7 +37,7 @@ class LongwireError(Exception):
         #: Its line and column, counted from 1.
         self.line = line
         self.column = column
-        #: The key or option that is wrong.
+        #: The object, key or option that is wrong.
         self.field = field
         #: How to fix it.
         self.fix = fix
@@ -43,13 +47,17 @@ class LongwireError(Exception):
         self.more = tuple(more)
 
     def __str__(self) -> str:
-        place = ""
-        if self.line is not None:
-            place = f"{self.file}:{self.line}:{self.column}: "
-        text = place + self.message
+        text = self.message if self.line is None else f"{self._place()}: {self.message}"
         if self.fix and self.fix not in text:
             text += f"; {self.fix}"
         return "\n".join([text, *map(str, self.more)])
+
+    def _place(self) -> str:
+        # Nobody has written the lines of a scenario that was built in Python: its object says more.
+        if self.file == BUILT:
+            return self.field or f"line {self.line} of the scenario's text"
+        place = f"{self.file}:{self.line}:{self.column}"
+        return f"{place}: {self.field}" if self.field else place
 
     def __reduce__(self) -> Tuple[Any, ...]:
         # Exceptions are made again from their message alone, which is not enough for all of these.

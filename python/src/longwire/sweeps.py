@@ -25,7 +25,7 @@ from typing import (
 
 from ._program import Pathlike, Report, program, report_of
 from ._sweep_rows import ProgressLine, ReportTo, Row, RowFile, Rows, SweepProgress, numbers
-from .errors import LongwireError
+from .errors import BUILT, LongwireError
 from .scenario import Scenario, Value, text, toml
 
 #: The values of a setting: a list, or a range, which is a table such as
@@ -174,13 +174,14 @@ def _shown(progress: Union[bool, ReportTo]) -> Iterator[Optional[ReportTo]]:
 
 def _plan(files: _Files) -> Report:
     """All tasks. Mistakes are raised."""
-    done = _call(files, ["plan", "FILE", "--json"])
-    return report_of(done.stdout, done.stderr, done.returncode)
+    with _command(files, ["plan", "FILE", "--json"]) as command:
+        return _report(command)
 
 
 def _count(files: _Files) -> int:
     """The number of tasks. Mistakes are raised."""
-    done = _call(files, ["plan", "FILE", "--count"])
+    with _command(files, ["plan", "FILE", "--count"]) as command:
+        done = _call(command)
     if done.returncode != 0:
         # An error in JSON has more to it.
         _plan(files)
@@ -192,34 +193,48 @@ def _done_before(files: _Files, file: RowFile) -> List[str]:
     first = file.first_task()
     if first is not None:
         chosen = ["--task", str(first), "--jobs", "1", "--output", file.path]
-        done = _call(files, ["run", "FILE", "--quiet", "--json", *chosen])
-        report_of(done.stdout, done.stderr, done.returncode)
+        with _command(files, ["run", "FILE", "--quiet", "--json", *chosen]) as command:
+            _report(command)
     return file.open()
 
 
 @contextmanager
 def _command(files: _Files, arguments: Sequence[str]) -> Iterator[List[str]]:
-    """The command `longwire sweep` with the arguments, of which FILE becomes the file of the sweep."""
+    """The command `longwire sweep` with the arguments, of which FILE becomes the file of the sweep.
+
+    Errors that it raises inside do not name files that were written for it.
+    """
     with tempfile.TemporaryDirectory(prefix="longwire-") as folder:
         file = Path(folder) / "sweep.toml"
         file.write_text(files.sweep, encoding="utf-8")
         if files.scenario is not None:
             (Path(folder) / _BUILT).write_text(files.scenario, encoding="utf-8")
         words = [str(file) if word == "FILE" else word for word in arguments]
-        yield [program(), "sweep", *words]
+        try:
+            yield [program(), "sweep", *words]
+        except LongwireError as error:
+            for one in (error, *error.more):
+                if one.file is not None and Path(one.file).parent == Path(folder):
+                    one.file = BUILT
+            raise
 
 
-def _call(files: _Files, arguments: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+def _call(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
     """Runs a command to its end."""
-    with _command(files, arguments) as command:
-        return subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            check=False,
-        )
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        check=False,
+    )
+
+
+def _report(command: Sequence[str]) -> Report:
+    """The report of a command; raises its error."""
+    done = _call(command)
+    return report_of(done.stdout, done.stderr, done.returncode)
 
 
 def _run_on(
@@ -309,12 +324,12 @@ def _run(files: _Files, chosen: Sequence[str], take: Callable[[str], None]) -> N
             except BaseException:
                 process.kill()
                 raise
-        messages.seek(0)
-        said = messages.read()
-    # 1 means that some tasks failed, which their rows say.
-    if process.returncode not in (0, 1):
-        report_of("".join(other), said, process.returncode)
-        raise LongwireError(said.strip() or f"it ended with status {process.returncode}")
+        # 1 means that some tasks failed, which their rows say.
+        if process.returncode not in (0, 1):
+            messages.seek(0)
+            said = messages.read()
+            report_of("".join(other), said, process.returncode)
+            raise LongwireError(said.strip() or f"it ended with status {process.returncode}")
 
 
 def _is_row(line: str) -> bool:

@@ -25,7 +25,7 @@ pub struct StartSetting {
 /// A setting that a scenario's objects can't begin with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartSettingError {
-    /// The object and the setting, or the object.
+    /// The object and the setting, or the object; "with these settings" if the fault is of all together.
     pub target: String,
     /// The fault and the fix.
     pub reason: String,
@@ -62,19 +62,19 @@ pub fn with_settings(
     seed: Option<u64>,
     settings: &[StartSetting],
 ) -> Result<Plan, StartSettingError> {
-    let whole = |reason: String| StartSettingError { target: plan.file.clone(), reason };
+    let whole = |reason: String| StartSettingError { target: "with these settings".into(), reason };
     let mut text = if settings.is_empty() { plan.text.to_string() } else { text_with(plan, settings)? };
     if let Some(seed) = seed {
         text = with_seed(&text, seed).map_err(|error| whole(error.to_string()))?;
     }
     parse(&plan.file, &text).map_err(|error| {
-        // Places are those of a text that nobody has seen.
+        // File and places are those of a text that nobody has seen.
         let first = error.findings.into_iter().next();
         let first = first.map(|found| match &*found.fix {
             "" => format!("{}: {}", found.field, found.what),
             fix => format!("{}: {}; {fix}", found.field, found.what),
         });
-        whole(format!("with these settings: {}", first.unwrap_or_default()))
+        whole(first.unwrap_or_default())
     })
 }
 
@@ -262,12 +262,16 @@ mod tests {
         for (text, wanted) in [
             ("upp.rate=1mbit", "upp.rate: there is no link, source, medium or router \"upp\"; did you"),
             ("up.dealy=1ms", "up.dealy: a link has no \"dealy\"; did you mean \"delay\"?"),
+            (
+                "up.queue.tagret=5ms",
+                "up.queue.tagret: a link has no \"queue.tagret\"; did you mean \"queue.target\"?",
+            ),
             ("up.latency=1ms", "up.latency: a link has no such setting; did you mean \"delay\"?"),
             ("up.colour=red", "up.colour: a link has no \"colour\"; longwire blocks lists"),
             ("up.rate=1mbitt", "up.rate: \"1mbitt\" has the unknown unit \"mbitt\""),
             ("video.modle=cbr", "video.modle: the model cbr has no modle; did you mean \"model\"?"),
             ("up.forward.queue.kind=redd", "up.forward.queue.kind: there is no queue of the kind \"redd\""),
-            ("up.filter=steer x if udp", "scenario.toml: with these settings: at \"0 s\""),
+            ("up.filter=steer x if udp", "with these settings: at \"0 s\""),
         ] {
             let error = begun(&[text]).unwrap_err();
             assert!(error.starts_with(wanted), "{text}: {error}");

@@ -263,13 +263,17 @@ impl LinkKind {
         SetError::Value { key: key.into(), reason }
     }
 
-    /// The error for an unknown setting: it lists the key's parameters if the key exists, else all settings.
+    /// The error for an unknown setting: it lists the key's parameters, as written there, if the key exists,
+    /// else all settings.
     fn unlisted(&self, key: &str) -> SetError {
         let block = key.split_once('.').map(|(block, _)| block);
         let of_block = |spec: &&&'static Spec| block.is_none_or(|block| block == spec.key);
         let mut known: Vec<String> = Vec::new();
         for spec in self.registry.iter().filter(of_block) {
-            known.extend((0..spec.params.len()).map(|index| self.key(spec, index)));
+            known.extend(spec.params.iter().enumerate().map(|(index, param)| match block {
+                Some(block) if self.key(spec, index) != block => format!("{block}.{}", param.name),
+                _ => self.key(spec, index),
+            }));
             known.extend(self.is_named(spec).then(|| format!("{}.{KIND}", spec.key)));
         }
         known.sort();
@@ -378,8 +382,8 @@ mod tests {
         assert_eq!(error, "bandwidth: a link has no such setting; did you mean \"rate\"?");
         let error = changed(&[("rate.colour", "1")]).unwrap_err();
         assert!(
-            error.starts_with("a link has no \"rate.colour\"; it has ")
-                && error.contains(", rate, ")
+            error.starts_with("a link has no \"rate.colour\"; it has rate, rate.")
+                && error.contains(", rate.overhead, ")
                 && error.contains("rate.kind"),
             "{error}"
         );

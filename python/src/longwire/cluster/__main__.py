@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Dict, List, Optional
 
-from ..errors import LongwireError
+from ..errors import BUILT, LongwireError
 from ._agent import Credentials
 from ._node import Event
 from ._parts import Host, Underlay
@@ -93,7 +93,14 @@ def _say(event: Event) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    return _stay(run(options.scenario, **_hosts(options.hosts), state=options.state, on_event=_say), options)
+    hosts = _hosts(options.hosts)
+    try:
+        begun = run(options.scenario, **hosts, state=options.state, on_event=_say)
+    except LongwireError as error:
+        if error.file != BUILT:
+            raise
+        raise LongwireError(f"{options.hosts}: {error}") from error
+    return _stay(begun, options)
 
 
 def _adopt(options: argparse.Namespace) -> int:

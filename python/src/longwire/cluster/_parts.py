@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from .._program import Pathlike, call
-from ..errors import LongwireError
+from ..errors import BUILT, LongwireError
 from ..scenario import Scenario, Value, section, toml
 
-#: Most hosts: each pair has a key of its own.
+#: Most hosts: a core of the coordinator asks 133 of them 2.5 times a second (docs/book/scale.md).
 MOST_HOSTS = 100
 #: Longest name of a part at its agent.
 _LONGEST_PART = 32
@@ -114,7 +114,13 @@ def parts_of(
         machines.write_text(_machines(hosts, underlay), encoding="utf-8")
         arguments = ["partition", "-" if built else str(source), "--machines", str(machines)]
         text = scenario.toml() if isinstance(scenario, Scenario) else None
-        report = call([*arguments, "--write", str(written)], text)
+        try:
+            report = call([*arguments, "--write", str(written)], text)
+        except LongwireError as error:
+            if error.file == str(machines):
+                # Nobody has written that file.
+                error.file, error.field = BUILT, (error.field or "hosts").replace("-", "_")
+            raise
         if not report["pass"]:
             raise LongwireError("the scenario can't be cut: " + "; ".join(problems(report)))
         texts = {Path(file).stem: Path(file).read_text(encoding="utf-8") for file in report["parts"]}
