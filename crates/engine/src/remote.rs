@@ -13,8 +13,8 @@ use longwire_link::Links;
 use longwire_units::Nanos;
 use std::any::{Any, type_name};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -118,6 +118,8 @@ impl std::error::Error for RemoteError {}
 pub struct Remote {
     inboxes: Vec<Sender<Command>>,
     bells: Arc<[Bell]>,
+    /// Held for reading while links are counted in parts, for writing while the engine is rewired.
+    pub(crate) rewiring: Arc<RwLock<()>>,
 }
 
 /// Longest wait for a worker's answer.
@@ -127,7 +129,7 @@ const LOOK: Duration = Duration::from_micros(50);
 
 impl Remote {
     pub(crate) fn new(inboxes: Vec<Sender<Command>>, bells: Arc<[Bell]>) -> Self {
-        Self { inboxes, bells }
+        Self { inboxes, bells, rewiring: Arc::default() }
     }
 
     pub(crate) fn workers(&self) -> usize {
@@ -146,11 +148,12 @@ impl Remote {
 
     /// The counters of all workers so far, with the current verdict. A worker with very many links counts
     /// them in parts, and carries packets and makes changes between them: then they are not of one time.
-    /// Nothing may be rewired meanwhile.
+    /// Nothing is rewired meanwhile.
     ///
     /// # Errors
     /// If a worker has ended or does not answer.
     pub fn report(&self, tolerance: crate::Tolerance) -> Result<Report, RemoteError> {
+        let _wired = self.rewiring.read().unwrap_or_else(PoisonError::into_inner);
         let (reply, answers) = channel();
         for worker in 0..self.inboxes.len() as u32 {
             self.tell(worker, Command::Report { first: 0, reply: reply.clone() })?;
