@@ -79,7 +79,9 @@ pub struct RealRunOutcome {
 impl RealRunOutcome {
     /// The input for its report.
     pub fn ran(self) -> ReportInput<'static> {
-        self.instance.ran(&self.instance.state(), self.counted, self.elapsed, self.programs)
+        let state = self.instance.state();
+        state.objects.links.note_report(Nanos::NEVER, &self.counted);
+        self.instance.ran(&state, self.counted, self.elapsed, self.programs)
     }
 }
 

@@ -21,7 +21,7 @@ mod turns;
 mod walk;
 mod windows;
 
-pub use commands::Change;
+pub use commands::{Change, are_alike};
 
 use crate::between::Peers;
 use crate::counters::WorkerCounters;
