@@ -307,17 +307,22 @@ impl Instance for RunningInstance {
 
     fn kept(&self, kind: Option<Kind>) -> Option<(&Answers, Edition)> {
         let state = self.state();
-        let shows_counters_only = match kind {
-            Some(kind) => kind == Kind::Link,
+        let is_kept = match kind {
+            Some(kind) => matches!(kind, Kind::Link | Kind::Router),
             // Programs are counted by their routers.
             None => state.plan.routers.is_empty(),
         };
-        if !shows_counters_only {
+        if !is_kept {
             return None;
         }
         // If these are too old, new ones are taken.
         self.recent(&state).ok()?;
-        let changed = kind.map_or(0, |_| state.objects.links.change_count());
+        let changed = match kind {
+            Some(Kind::Link) => state.objects.links.change_count(),
+            // Routes that no request has changed are as old as the counters.
+            Some(Kind::Router) => state.objects.routers.change_count(),
+            _ => 0,
+        };
         let counted = state.counted().number;
         Some((&self.answers, Edition { counted, changed }))
     }
