@@ -11,8 +11,7 @@ use crate::{BenchError, Sample, Settings};
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{DropReason, Node, Port};
 use longwire_engine::{
-    Agenda, FlowStats, InnerPorts, Map, PortLocation, PortSetup, Remote, RemoteError, Report, RingKind,
-    Setup, SteeredPaths, Tolerance, Wait, WorkerSetup,
+    FlowStats, Map, PortLocation, PortSetup, Remote, RemoteError, Report, Setup, WorkerSetup,
 };
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
@@ -21,7 +20,6 @@ use longwire_port::driver::memory::{Blast, BlastPlan};
 use longwire_report::Row;
 use longwire_router::Bridge;
 use longwire_units::Nanos;
-use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -269,7 +267,8 @@ pub(crate) fn setup(
     let greeting = BlastPlan { count: 1, pairs: vec![nobody], macs: (SOURCE, SINK), ..BlastPlan::sink() };
     let sink = Box::new(blast("sink", greeting));
     let bridge = Bridge::new(vec![0, 1], Nanos::from_secs(300), 4096);
-    let mut worker = worker(case, links)?;
+    let worker = WorkerSetup::new(Pool::new(case.pool_bytes)?, links);
+    let mut worker = WorkerSetup { cpu: Some(0), ..worker };
     let each = |bytes: usize| bytes as f64 / f64::from(case.links);
     let memory = LinkMemory {
         record: each(worker.links.memory_bytes()),
@@ -280,22 +279,7 @@ pub(crate) fn setup(
     worker.ports =
         vec![PortSetup { place: 0, node: 0, port: sink }, PortSetup { place: 1, node: 0, port: source }];
     worker.nodes = vec![Box::new(bridge) as Box<dyn Node>];
-    let setup = Setup {
-        workers: vec![worker],
-        map: Map {
-            classifier,
-            paths,
-            port_locations,
-            floods: HashMap::new(),
-            steered: SteeredPaths::default(),
-            requested: SteeredPaths::default(),
-            inner_ports: InnerPorts::default(),
-        },
-        tolerance: Tolerance::default(),
-        wait: Wait::Spin,
-        between: RingKind::default(),
-        lead: Nanos::NEVER,
-    };
+    let setup = Setup::new(vec![worker], Map::new(classifier, paths, port_locations));
     Ok((setup, memory))
 }
 
@@ -309,22 +293,6 @@ pub(crate) fn source(case: &Case) -> BlastPlan {
         gap: case.gap,
         macs: (SINK, SOURCE),
     }
-}
-
-/// A worker with links only.
-fn worker(case: &Case, links: Links) -> Result<WorkerSetup, PoolError> {
-    Ok(WorkerSetup {
-        cpu: Some(0),
-        pool: Pool::new(case.pool_bytes)?,
-        ports: Vec::new(),
-        nodes: Vec::new(),
-        links,
-        flat: true,
-        crossing: Vec::new(),
-        agenda: Agenda::default(),
-        observer: None,
-        sampler: None,
-    })
 }
 
 #[cfg(test)]

@@ -199,15 +199,13 @@ pub(crate) struct Peers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::Agenda;
     use crate::worker::Worker;
-    use crate::{InnerPorts, Map, Setup, SteeredPaths, Tolerance, Wait, WorkerSetup};
+    use crate::{Map, Setup, WorkerSetup};
     use longwire_block::DropReason;
     use longwire_block::path::Paths;
     use longwire_link::Links;
     use longwire_link::classify::Classifier;
     use longwire_units::Nanos;
-    use std::collections::HashMap;
 
     const BOTH: [RingKind; 2] = [RingKind::Private, RingKind::Shared];
 
@@ -348,35 +346,12 @@ mod tests {
 
     /// Workers on the machine's clock that have only packet memory.
     fn workers(count: usize, between: RingKind) -> Vec<Worker> {
-        let setup = || WorkerSetup {
-            cpu: None,
-            pool: Pool::new(8 << 20).unwrap(),
-            ports: vec![],
-            nodes: vec![],
-            links: Links::with_capacity(0, 1, Nanos::ZERO),
-            flat: true,
-            crossing: vec![],
-            agenda: Agenda::default(),
-            observer: None,
-            sampler: None,
+        let setup = |_| {
+            let links = Links::with_capacity(0, 1, Nanos::ZERO);
+            WorkerSetup::new(Pool::new(8 << 20).unwrap(), links)
         };
-        let setup = Setup {
-            workers: (0..count).map(|_| setup()).collect(),
-            map: Map {
-                classifier: Classifier::new(&[], &[], &[]),
-                paths: Paths::default(),
-                port_locations: vec![],
-                floods: HashMap::new(),
-                steered: SteeredPaths::default(),
-                requested: SteeredPaths::default(),
-                inner_ports: InnerPorts::default(),
-            },
-            tolerance: Tolerance::default(),
-            wait: Wait::Spin,
-            between,
-            lead: Nanos::ZERO,
-        };
-        setup.into_parts(false, Nanos::ZERO).into_iter().map(|(parts, _)| Worker::new(parts)).collect()
+        let map = Map::new(Classifier::new(&[], &[], &[]), Paths::default(), vec![]);
+        Worker::of(Setup { between, ..Setup::new((0..count).map(setup).collect(), map) })
     }
 
     /// Two workers overload a third until their rings are full; then each sends an urgent packet.

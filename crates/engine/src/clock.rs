@@ -3,7 +3,9 @@
 
 use longwire_clock::monotonic;
 use longwire_units::Nanos;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 use std::marker::PhantomData;
+use std::num::NonZeroU64;
 
 /// Reads the processor's cycle counter, which runs at a constant rate; nanoseconds on processors without a
 /// known counter.
@@ -35,54 +37,36 @@ pub fn cycles_per_microsecond() -> u32 {
 /// Pins this thread to a processor and makes its sleeps end on time. Failure only costs accuracy, which is
 /// measured as lateness, so it is a return value and not an error.
 pub fn settle_thread(cpu: Option<usize>) -> bool {
-    // SAFETY: PR_SET_TIMERSLACK takes a plain number and affects only this thread.
-    let slack = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) == 0 };
+    let slack = set_current_timer_slack(NonZeroU64::new(1)).is_ok();
     let Some(cpu) = cpu else { return slack };
-    // SAFETY: an all-zero cpu_set_t is an empty set; CPU_SET checks its index.
-    let set = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        set
-    };
-    slack && run_on(&set)
+    let mut only = CpuSet::new();
+    only.set(cpu);
+    slack && sched_setaffinity(None, &only).is_ok()
 }
 
 /// While it lives, the thread that created it, and threads that this starts, avoid some processors.
 pub struct AffinityGuard {
-    before: libc::cpu_set_t,
+    before: CpuSet,
     /// Not `Send`: it belongs to one thread.
     _thread: PhantomData<*const ()>,
 }
 
 /// Moves this thread, and those that it starts, off the workers' processors, so that requests to a run, above
-/// all verifying and compiling a program, take no time from the packet path. None if there are no other
-/// processors.
+/// all verifying and compiling a program, take no time from the packet path. Programs that it starts stay off
+/// them, too. None if there are no other processors.
 pub fn avoid_cpus(cpus: impl IntoIterator<Item = usize>) -> Option<AffinityGuard> {
-    // SAFETY: an all-zero cpu_set_t is an empty set; the call writes at most its size.
-    let before = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        (libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) == 0).then_some(set)
-    }?;
+    let before = sched_getaffinity(None).ok()?;
     let mut rest = before;
-    for cpu in cpus.into_iter().filter(|&cpu| cpu < libc::CPU_SETSIZE as usize) {
-        // SAFETY: the index lies within the set.
-        unsafe { libc::CPU_CLR(cpu, &mut rest) };
-    }
-    // SAFETY: both are sets.
-    let (some, fewer) = unsafe { (libc::CPU_COUNT(&rest) > 0, !libc::CPU_EQUAL(&rest, &before)) };
-    (some && fewer && run_on(&rest)).then_some(AffinityGuard { before, _thread: PhantomData })
+    cpus.into_iter().filter(|&cpu| cpu < CpuSet::MAX_CPU).for_each(|cpu| rest.unset(cpu));
+    let moves = rest.count() > 0 && rest != before && sched_setaffinity(None, &rest).is_ok();
+    moves.then_some(AffinityGuard { before, _thread: PhantomData })
 }
 
 impl Drop for AffinityGuard {
     fn drop(&mut self) {
-        run_on(&self.before);
+        // It was allowed before.
+        let _ = sched_setaffinity(None, &self.before);
     }
-}
-
-/// Restricts this thread to these processors. Returns false if that failed.
-fn run_on(set: &libc::cpu_set_t) -> bool {
-    // SAFETY: the call only reads the set.
-    unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const *set) == 0 }
 }
 
 /// Sleeps until one of `fds` can be read or `timeout` has passed. Returns whether one can be read.

@@ -4,6 +4,7 @@
 
 mod bell;
 mod between;
+mod by_worker;
 mod calendar;
 pub mod clock;
 mod counters;
@@ -49,7 +50,7 @@ pub use map::{Map, PortLocation};
 pub use node_changes::{NodeAction, NodeEvent};
 pub use observer::{Observer, PacketView, Sampler};
 pub use ports::GONE_PORT;
-pub use remote::{MediumRef, NodeRef, Remote, RemoteError, SourceRef, Target};
+pub use remote::{Bases, Changed, MediumRef, NodeRef, Remote, RemoteError, SourceRef, Target};
 pub use retired::RetiredNode;
 pub use rewiring::{InTurn, Part, Rewiring};
 pub use rewiring_step::{AtNode, PartSource};
@@ -59,4 +60,4 @@ pub use sliding::SlidingWindow;
 pub use stats::{FlowStats, LinkReport, NodeReport, PortReport, Report, WorkerReport};
 pub use steering::SteeredPaths;
 pub use turns::InnerPorts;
-pub use worker::Change;
+pub use worker::{Change, are_alike};

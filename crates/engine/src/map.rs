@@ -25,6 +25,21 @@ pub struct Map {
     pub inner_ports: InnerPorts,
 }
 
+impl Map {
+    /// A map of ports that lead outside, on whose paths nothing is flooded or steered.
+    pub fn new(classifier: Classifier, paths: Paths, port_locations: Vec<PortLocation>) -> Self {
+        Self {
+            classifier,
+            paths,
+            port_locations,
+            floods: HashMap::new(),
+            steered: SteeredPaths::default(),
+            requested: SteeredPaths::default(),
+            inner_ports: InnerPorts::default(),
+        }
+    }
+}
+
 /// The workers that have a port, and its index there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortLocation {

@@ -2,6 +2,7 @@
 //! never partial.
 
 use crate::bell::{Bell, waker};
+use crate::by_worker::{ByWorker, in_order};
 use crate::events::{LocalChange, TargetKind};
 use crate::fidelity::{Fidelity, Lateness, Sample};
 use crate::rewiring_step::{AtNode, RewiringStep};
@@ -13,8 +14,8 @@ use longwire_link::Links;
 use longwire_units::Nanos;
 use std::any::{Any, type_name};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,10 +23,10 @@ use std::time::{Duration, Instant};
 pub(crate) enum Command {
     Flow(Sender<(FlowStats, Nanos)>),
     Report { first: u32, reply: Sender<ReportPart> },
-    Link { link: u32, reply: Sender<LinkReport> },
+    Links { links: Vec<u32>, reply: Sender<Vec<LinkReport>> },
     Sample { into: Sample, reply: SyncSender<Sample> },
-    MadeOf { what: (TargetKind, u32), reply: Sender<Option<Arc<Blocks>>> },
-    Change { changes: Vec<LocalChange>, step: Step, reply: Sender<Result<Nanos, String>> },
+    MadeOf { what: Vec<(TargetKind, u32)>, reply: Sender<Vec<Option<Arc<Blocks>>>> },
+    Change { changes: Vec<LocalChange>, bases: Bases, step: Step, reply: Sender<Result<Changed, String>> },
     AtNode { place: u32, act: AtNode },
     Rewire { step: Box<RewiringStep>, reply: SyncSender<Box<RewiringStep>> },
     Query(LinkQuery),
@@ -118,6 +119,8 @@ impl std::error::Error for RemoteError {}
 pub struct Remote {
     inboxes: Vec<Sender<Command>>,
     bells: Arc<[Bell]>,
+    /// Held for reading while links are counted in parts, for writing while the engine is rewired.
+    pub(crate) rewiring: Arc<RwLock<()>>,
 }
 
 /// Longest wait for a worker's answer.
@@ -127,7 +130,7 @@ const LOOK: Duration = Duration::from_micros(50);
 
 impl Remote {
     pub(crate) fn new(inboxes: Vec<Sender<Command>>, bells: Arc<[Bell]>) -> Self {
-        Self { inboxes, bells }
+        Self { inboxes, bells, rewiring: Arc::default() }
     }
 
     pub(crate) fn workers(&self) -> usize {
@@ -146,11 +149,12 @@ impl Remote {
 
     /// The counters of all workers so far, with the current verdict. A worker with very many links counts
     /// them in parts, and carries packets and makes changes between them: then they are not of one time.
-    /// Nothing may be rewired meanwhile.
+    /// Nothing is rewired meanwhile.
     ///
     /// # Errors
     /// If a worker has ended or does not answer.
     pub fn report(&self, tolerance: crate::Tolerance) -> Result<Report, RemoteError> {
+        let _wired = self.rewiring.read().unwrap_or_else(PoisonError::into_inner);
         let (reply, answers) = channel();
         for worker in 0..self.inboxes.len() as u32 {
             self.tell(worker, Command::Report { first: 0, reply: reply.clone() })?;
@@ -173,14 +177,13 @@ impl Remote {
         Ok(all)
     }
 
-    /// The counters of one link so far: fast, however many links there are.
+    /// The counters of some links so far, in this order: fast, however many links there are.
     ///
     /// # Errors
-    /// If there is no such link, or its worker has ended or does not answer.
-    pub fn link(&self, link: LinkRef) -> Result<LinkReport, RemoteError> {
-        let (reply, answer) = channel();
-        self.tell(link.worker(), Command::Link { link: link.local(), reply })?;
-        answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)
+    /// If one of them does not exist, or a worker has ended or does not answer.
+    pub fn links(&self, links: &[LinkRef]) -> Result<Vec<LinkReport>, RemoteError> {
+        let places = links.iter().map(|link| (link.worker(), link.local()));
+        self.ask_about(places, |links, reply| Command::Links { links, reply })
     }
 
     /// Each worker's records so far, in `spare` memory: as in [`Remote::at_node`], the workers neither
@@ -222,35 +225,24 @@ impl Remote {
     /// # Errors
     /// If a worker has ended or does not answer.
     pub fn are_up(&self, links: &[LinkRef]) -> Result<Vec<bool>, RemoteError> {
-        let mut up = vec![true; links.len()];
-        for worker in 0..self.inboxes.len() as u32 {
-            let places: Vec<usize> = (0..links.len()).filter(|&at| links[at].worker() == worker).collect();
-            if places.is_empty() {
-                continue;
-            }
-            let (reply, answer) = channel();
-            let links: Vec<u32> = places.iter().map(|&at| links[at].local()).collect();
-            let look = move |all: &mut Links, now| {
-                let up: Vec<bool> = links.into_iter().map(|link| all.is_up(link, now)).collect();
+        let places = links.iter().map(|link| (link.worker(), link.local()));
+        self.ask_about(places, |links, reply| {
+            Command::Query(Box::new(move |all, now| {
+                let up = links.into_iter().map(|link| all.is_up(link, now)).collect();
                 // The caller may have given up.
                 let _ = reply.send(up);
-            };
-            self.tell(worker, Command::Query(Box::new(look)))?;
-            let answer = answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)?;
-            places.into_iter().zip(answer).for_each(|(at, is)| up[at] = is);
-        }
-        Ok(up)
+            }))
+        })
     }
 
-    /// The current blocks of a link or source, if it was changed or has pending changes.
+    /// The current blocks of links, sources or media, in this order, of those that were changed or have
+    /// pending changes.
     ///
     /// # Errors
-    /// If the worker has ended.
-    pub fn made_of(&self, target: Target) -> Result<Option<Arc<Blocks>>, RemoteError> {
-        let (reply, answer) = channel();
-        let (worker, what) = target.place();
-        self.tell(worker, Command::MadeOf { what, reply })?;
-        answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone)
+    /// If a worker has ended or does not answer.
+    pub fn made_of(&self, targets: &[Target]) -> Result<Vec<Option<Arc<Blocks>>>, RemoteError> {
+        let places = targets.iter().map(|target| target.place());
+        self.ask_about(places, |what, reply| Command::MadeOf { what, reply })
     }
 
     /// Runs `act` on a node with the current time, between two batches, and returns its result. The worker's
@@ -276,6 +268,31 @@ impl Remote {
         self.tell(node.worker, Command::AtNode { place: node.place, act: Box::new(act) })?;
         let answer = looked_for(&answer)?;
         answer.ok_or_else(|| RemoteError::Refused(format!("the node is no {}", type_name::<N>())))
+    }
+
+    /// Asks about objects, given with their workers, and returns the answers in this order.
+    fn ask_about<P, T>(
+        &self,
+        objects: impl Iterator<Item = (u32, P)>,
+        command: impl Fn(Vec<P>, Sender<Vec<T>>) -> Command,
+    ) -> Result<Vec<T>, RemoteError> {
+        let ByWorker { parts, order } = ByWorker::new(objects);
+        Ok(in_order(&order, self.ask_each(parts, command)?))
+    }
+
+    /// Sends workers a command each, all at once, and returns their answers in this order.
+    pub(crate) fn ask_each<P, T>(
+        &self,
+        parts: Vec<(u32, P)>,
+        command: impl Fn(P, Sender<T>) -> Command,
+    ) -> Result<Vec<T>, RemoteError> {
+        let asked = parts.into_iter().map(|(worker, part)| {
+            let (reply, answer) = channel();
+            self.tell(worker, command(part, reply)).map(|()| answer)
+        });
+        let answers = asked.collect::<Result<Vec<_>, _>>()?;
+        let answer = |answer: Receiver<T>| answer.recv_timeout(PATIENCE).map_err(|_| RemoteError::Gone);
+        answers.into_iter().map(answer).collect()
     }
 
     /// Sends a command to one worker.
@@ -314,6 +331,25 @@ impl Report {
         self.elapsed = self.elapsed.max(other.elapsed);
         self.errors.extend(other.errors);
     }
+}
+
+/// Objects whose changes are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bases {
+    /// Only those that have the blocks for which the edits were made.
+    Current,
+    /// Those with any blocks.
+    Any,
+}
+
+/// The answer to a request for changes.
+#[derive(Debug, Clone)]
+pub struct Changed {
+    /// Their instant. None if nothing has changed, because not all objects have the blocks for which the
+    /// edits were made.
+    pub instant: Option<Nanos>,
+    /// The current blocks of each changed object, in the order of the changes.
+    pub blocks: Vec<Arc<Blocks>>,
 }
 
 /// Phases of a group of changes.

@@ -13,8 +13,8 @@ use crate::setup::PortSetup;
 use crate::turns::NodesInTurn;
 use longwire_block::{Node, PortError};
 use longwire_link::Joining;
-use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, PoisonError};
 
 /// The changes of a rewiring.
 pub struct Rewiring {
@@ -57,6 +57,28 @@ pub struct Part {
     pub sources_leaving: Vec<u32>,
     /// Traffic sources that join, by index: those behind all others last, in order.
     pub sources: Vec<(u32, PartSource)>,
+}
+
+impl Part {
+    /// Only adds links.
+    pub fn new(joining: Joining) -> Self {
+        Self {
+            joining,
+            wheel: None,
+            leaving: Vec::new(),
+            drained: false,
+            exact: false,
+            ports_before: 0,
+            ports: Vec::new(),
+            nodes: Vec::new(),
+            retiring: Vec::new(),
+            moves: Vec::new(),
+            in_turn: None,
+            acts: Vec::new(),
+            sources_leaving: Vec::new(),
+            sources: Vec::new(),
+        }
+    }
 }
 
 /// Which of a worker's nodes decide in turn.
@@ -111,7 +133,8 @@ impl Rewiring {
 
 impl Remote {
     /// Rewires the engine: a single worker at one instant. Several add what is new, take the map, and remove
-    /// links, each step after all have done the one before. Returns the errors of ports that have left.
+    /// links, each step after all have done the one before. A report that counts links in parts ends first.
+    /// Returns the errors of ports that have left.
     ///
     /// # Errors
     /// If a worker has ended or does not answer.
@@ -124,6 +147,7 @@ impl Remote {
             let waker = self.waker(worker);
             part.nodes.iter_mut().for_each(|(_, node)| node.set_waker(&waker));
         }
+        let _alone = self.rewiring.write().unwrap_or_else(PoisonError::into_inner);
         let mut errors = Vec::new();
         for round in rewiring.rounds() {
             errors.extend(self.all_do(round)?);

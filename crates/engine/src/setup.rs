@@ -60,6 +60,24 @@ pub struct WorkerSetup {
     pub sampler: Option<Box<dyn Sampler>>,
 }
 
+impl WorkerSetup {
+    /// A worker with these links only, for paths of one link.
+    pub fn new(pool: Pool, links: Links) -> Self {
+        Self {
+            cpu: None,
+            pool,
+            ports: Vec::new(),
+            nodes: Vec::new(),
+            links,
+            flat: true,
+            crossing: Vec::new(),
+            agenda: Agenda::default(),
+            observer: None,
+            sampler: None,
+        }
+    }
+}
+
 /// Construction data of a run.
 pub struct Setup {
     /// The workers, in order.
@@ -97,6 +115,12 @@ pub(crate) struct Parts {
 pub const TO_THE_END: Nanos = Nanos(u64::MAX - 1);
 
 impl Setup {
+    /// Workers that spin, none of whose links lead to another worker's.
+    pub fn new(workers: Vec<WorkerSetup>, map: Map) -> Self {
+        let (tolerance, between) = (Tolerance::default(), RingKind::default());
+        Self { workers, map, tolerance, wait: Wait::Spin, between, lead: Nanos::NEVER }
+    }
+
     pub(crate) fn into_parts(self, simulated: bool, start: Nanos) -> Vec<(Parts, Option<usize>)> {
         let count = self.workers.len();
         let map = Arc::new(self.map);

@@ -4,11 +4,11 @@
 
 mod support;
 
-use longwire_block::change::Edit;
+use longwire_block::change::{Blocks, Edit};
 use longwire_block::path::LinkRef;
 use longwire_block::{Port, Spec, Stamp, Values};
 use longwire_clock::monotonic;
-use longwire_engine::{Change, Remote, RemoteError, Report, Run, Target};
+use longwire_engine::{Bases, Change, Changed, Remote, RemoteError, Report, Run, Target};
 use longwire_link::MEDIA;
 use longwire_port::driver::memory::{FarEnd, MemoryPort};
 use longwire_units::Nanos;
@@ -74,7 +74,7 @@ fn they_are_made_at_their_time_exactly() {
     let (run, ends) = start(1);
     let time = monotonic() + Nanos::from_millis(300);
     let changes = vec![delay(1, 0, "30 ms"), delay(1, 1, "40 ms")];
-    assert_eq!(run.remote().change(changes, Some(time)).unwrap(), time);
+    assert_eq!(run.remote().change(changes, Some(time), Bases::Current).unwrap().instant, Some(time));
     let times = [time.0 - 2 * MS, time.0 - 1, time.0, time.0 + MS];
     let (left, report) = left(ends, run, &times);
     let expected = |before, after| {
@@ -91,7 +91,8 @@ fn several_workers_change_together() {
     for at in [None, Some(Nanos::from_millis(300))] {
         let (run, ends) = start(2);
         let changes = vec![delay(2, 0, "30 ms"), delay(2, 1, "40 ms")];
-        let time = run.remote().change(changes, at.map(|at| monotonic() + at)).unwrap().0;
+        let time = at.map(|at| monotonic() + at);
+        let time = run.remote().change(changes, time, Bases::Current).unwrap().instant.unwrap().0;
         let (left, report) = left(ends, run, &[time, time + MS]);
         for (left, delay) in left.iter().zip([30, 40]) {
             assert!(left[0] >= time + delay * MS && left[1] >= time + (delay + 1) * MS, "{left:?} at {time}");
@@ -101,7 +102,7 @@ fn several_workers_change_together() {
 }
 
 fn refused(remote: &Remote, changes: Vec<Change>, at: Option<Nanos>) -> String {
-    match remote.change(changes, at) {
+    match remote.change(changes, at, Bases::Any) {
         Err(RemoteError::Refused(why)) => why,
         other => panic!("{other:?}"),
     }
@@ -120,7 +121,7 @@ fn if_one_can_t_be_made_none_is() {
     little.edits[0].given.clear();
     refused(&remote, vec![delay(1, 0, "30 ms"), little], Some(monotonic() + Nanos::from_secs(3600)));
     assert_eq!(refused(&remote, vec![delay(1, 0, "30 ms")], Some(Nanos(1))), "its time is past");
-    let made = remote.made_of(Target::Link(LinkRef::new(0, 0))).unwrap().unwrap();
+    let made = remote.made_of(&[Target::Link(LinkRef::new(0, 0))]).unwrap().remove(0).unwrap();
     assert_eq!(made[0].1.at(0).print(spec("delay").params[0].kind), "3 ms");
     let time = monotonic().0 + 50 * MS;
     let (left, report) = left(ends, run, &[time]);
@@ -134,12 +135,39 @@ fn at_once_is_one_instant_and_waiting_is_bounded() {
     let remote = run.remote();
     let far = Some(monotonic() + Nanos::from_secs(3600));
     for _ in 0..256 {
-        remote.change(vec![delay(1, 0, "1 ms")], far).unwrap();
+        remote.change(vec![delay(1, 0, "1 ms")], far, Bases::Current).unwrap();
     }
     assert!(refused(&remote, vec![delay(1, 0, "1 ms")], far).contains("256 changes are pending"));
-    let at = remote.change(vec![delay(1, 0, "30 ms"), delay(1, 1, "40 ms")], None).unwrap();
-    assert!(at <= monotonic());
+    let changes = vec![delay(1, 0, "30 ms"), delay(1, 1, "40 ms")];
+    let changed = remote.change(changes, None, Bases::Current).unwrap();
+    assert!(changed.instant.unwrap() <= monotonic());
     let time = monotonic().0 + 50 * MS;
     let (left, _) = left(ends, run, &[time]);
     assert_eq!(left, [[time + 30 * MS], [time + 40 * MS]]);
+}
+
+/// The delays, in the answer to a request.
+fn delays(changed: &Changed) -> Vec<String> {
+    let print = |blocks: &Arc<Blocks>| blocks[0].1.at(0).print(spec("delay").params[0].kind);
+    changed.blocks.iter().map(print).collect()
+}
+
+#[test]
+fn edits_for_other_blocks_are_made_only_where_they_may() {
+    for workers in [1, 2] {
+        let (run, _ends) = start(workers);
+        let remote = run.remote();
+        let both = || vec![delay(workers, 1, "40 ms"), delay(workers, 0, "30 ms")];
+        let first = remote.change(vec![delay(workers, 0, "5 ms")], None, Bases::Current).unwrap();
+        assert_eq!((first.instant.is_some(), delays(&first)), (true, vec!["5 ms".into()]));
+        // The base of one has the delay of the start.
+        let refused = remote.change(both(), None, Bases::Current).unwrap();
+        assert_eq!((refused.instant, delays(&refused)), (None, vec!["4 ms".into(), "5 ms".into()]));
+        let mut current = both();
+        current.iter_mut().zip(refused.blocks).for_each(|(change, blocks)| change.base = blocks);
+        let at = Some(monotonic() + Nanos::from_secs(3600));
+        assert_eq!(remote.change(current, at, Bases::Current).unwrap().instant, at);
+        assert!(remote.change(both(), None, Bases::Any).unwrap().instant.is_some());
+        assert!(run.stop().errors.is_empty());
+    }
 }

@@ -13,7 +13,7 @@ use crate::overview::{come, planned, sorted_links};
 use crate::packet_log::links::LoggedLinks;
 use crate::programs::rows::{self, InstalledPrograms};
 use crate::run_report::{ReportInput, fidelity_json, window_json};
-use crate::running_state::{CurrentState, MOST_COMPARED, RunningState, StateGuard};
+use crate::running_state::{CurrentState, RunningState, StateGuard};
 use crate::window_watch::WindowWatch;
 use longwire_assemble::tolerance;
 use longwire_control::{
@@ -175,10 +175,11 @@ impl RunningInstance {
     /// # Errors
     /// If a worker has ended or does not answer.
     pub fn count(&self, state: &RunningState) -> Result<Arc<Report>, RemoteError> {
+        let asked = longwire_clock::monotonic();
         let mut report = self.remote().report(tolerance(&state.plan))?;
         report.window = self.window();
         let report = Arc::new(report);
-        state.objects.links.note_report(&report);
+        state.objects.links.note_report(asked, &report);
         let elapsed = self.elapsed();
         self.note_state(&report, elapsed);
         state.counted().note(elapsed, &report);
@@ -212,7 +213,6 @@ impl RunningInstance {
         elapsed: Nanos,
         programs: Vec<Row>,
     ) -> ReportInput<'static> {
-        state.objects.links.note_report(&counted);
         let (links, sources) = (Arc::clone(&state.objects), Arc::clone(&state.objects));
         let settings = Box::new(move |place| links.links.settings(place as u32));
         let aims = Box::new(move |place| sources.sources.kind().aims(place));
@@ -224,7 +224,7 @@ impl RunningInstance {
     }
 
     /// The last report, if it is recent; else a new one.
-    fn recent(&self, state: &RunningState) -> Result<Arc<Report>, RemoteError> {
+    pub(crate) fn recent(&self, state: &RunningState) -> Result<Arc<Report>, RemoteError> {
         let fresh = state.fresh();
         fresh.map_or_else(|| self.count(state), Ok)
     }
@@ -242,18 +242,6 @@ impl RunningInstance {
         log.note_faults(elapsed, report.ports.iter().filter_map(|port| port.fault.as_deref()));
     }
 
-    /// An object with its settings and counters.
-    fn show(&self, state: &RunningState, kind: Kind, name: &str) -> Result<Object, SetError> {
-        if let Some(members) = state.objects.members(kind, name)? {
-            let members = members.iter().map(|member| self.show(state, kind, member));
-            return Ok(Object::several(kind, name, members.collect::<Result<_, _>>()?));
-        }
-        // Counters may be slightly old: settings are read after them.
-        let stats = self.counted_of(state, kind, name).unwrap_or_default();
-        let settings = state.objects.settings(self.remote(), kind, name)?;
-        Ok(Object { kind, name: name.into(), settings, stats, members: Vec::new() })
-    }
-
     fn chosen(
         &self,
         state: &RunningState,
@@ -266,26 +254,6 @@ impl RunningInstance {
         let report = self.recent(state).map_err(|error| SetError::Unavailable(error.to_string()))?;
         let (elapsed, earlier) = compared(state);
         Ok(sorted_links(state, &report, (elapsed, earlier.as_ref()), choice, sort))
-    }
-
-    fn counted_of(&self, state: &RunningState, kind: Kind, name: &str) -> Option<Value> {
-        match kind {
-            Kind::Link => {
-                let place = state.objects.links.place(name)?;
-                // Workers hold up their packets while they count all links: of very many, only this one.
-                if state.plan.links.len() > MOST_COMPARED {
-                    let link = state.layout.links[place as usize];
-                    return link_stats(state, &self.remote().link(link).ok()?);
-                }
-                link_stats(state, find(&self.recent(state).ok()?.links, place)?)
-            }
-            Kind::Source | Kind::Port | Kind::Router => {
-                let ran = self.ran(state, self.recent(state).ok()?, self.elapsed(), Vec::new());
-                serde_json::to_value(ran.row_of(kind, name)?).ok()
-            }
-            Kind::Flow => Some(state.objects.routers.flow(self.remote(), name).ok()?.1),
-            Kind::Medium | Kind::Forwarder => None,
-        }
     }
 }
 
@@ -339,17 +307,22 @@ impl Instance for RunningInstance {
 
     fn kept(&self, kind: Option<Kind>) -> Option<(&Answers, Edition)> {
         let state = self.state();
-        let shows_counters_only = match kind {
-            Some(kind) => kind == Kind::Link,
+        let is_kept = match kind {
+            Some(kind) => matches!(kind, Kind::Link | Kind::Router),
             // Programs are counted by their routers.
             None => state.plan.routers.is_empty(),
         };
-        if !shows_counters_only {
+        if !is_kept {
             return None;
         }
         // If these are too old, new ones are taken.
         self.recent(&state).ok()?;
-        let changed = kind.map_or(0, |_| state.objects.links.change_count());
+        let changed = match kind {
+            Some(Kind::Link) => state.objects.links.change_count(),
+            // Routes that no request has changed are as old as the counters.
+            Some(Kind::Router) => state.objects.routers.change_count(),
+            _ => 0,
+        };
         let counted = state.counted().number;
         Some((&self.answers, Edition { counted, changed }))
     }
@@ -397,7 +370,10 @@ impl Instance for RunningInstance {
             };
             chosen.names.into_iter().filter_map(link).collect()
         } else {
-            chosen.names.iter().filter_map(|name| self.show(&state, kind, name).ok()).collect()
+            state.objects.look(self.remote(), kind, chosen.names.iter().map(String::as_str));
+            let counted = self.counted_for(&state, kind, &chosen.names);
+            let one = |name: &String| self.show_one(&state, (kind, name), counted.as_ref()).ok();
+            chosen.names.iter().filter_map(one).collect()
         };
         let counted_ns = compared(&state).0.0;
         Ok(ObjectPage { total: chosen.total, from: choice.from, counted_ns, objects })
@@ -408,7 +384,9 @@ impl Instance for RunningInstance {
     }
 
     fn object(&self, kind: Kind, name: &str) -> Result<Object, SetError> {
-        self.show(&self.state(), kind, name)
+        let state = self.state();
+        state.objects.look(self.remote(), kind, [name]);
+        self.show(&state, kind, name)
     }
 
     fn set(&self, kind: Kind, name: &str, changes: &[(String, String)]) -> Result<Object, SetError> {

@@ -42,6 +42,7 @@ pub mod run_report;
 pub mod running_state;
 pub mod scenario_check;
 pub mod series;
+mod showing;
 pub mod stack;
 mod stages;
 pub mod test_hosts;

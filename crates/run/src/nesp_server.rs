@@ -176,8 +176,9 @@ fn get(instance: &RunningInstance, items: &Items<'_>) -> Result<Items<'static>, 
         let names = behind.iter().take_while(|item| matches!(item, Item::Name(_))).count();
         let wanted = &behind[..names];
         rest = &behind[names..];
-        let settings = instance.state().objects.settings(instance.remote(), of_instance(*kind), name);
-        let settings = settings.map_err(refusal)?;
+        let (objects, of) = (Arc::clone(&instance.state().objects), of_instance(*kind));
+        objects.look(instance.remote(), of, [&**name]);
+        let settings = objects.settings(instance.remote(), of, name).map_err(refusal)?;
         for item in wanted {
             if let Item::Name(key) = item
                 && !settings.contains_key(&**key)

@@ -19,7 +19,7 @@ use crate::test_hosts::TestHosts;
 use anyhow::Context;
 use longwire_assemble::{build, measure_processors};
 use longwire_control::{Server, StartError, Web, WebServer};
-use longwire_engine::clock::avoid_cpus;
+use longwire_engine::clock::{AffinityGuard, avoid_cpus};
 use longwire_engine::{Report, Run};
 use longwire_report::Row;
 use longwire_scenario::{Plan, Router};
@@ -79,7 +79,9 @@ pub struct RealRunOutcome {
 impl RealRunOutcome {
     /// The input for its report.
     pub fn ran(self) -> ReportInput<'static> {
-        self.instance.ran(&self.instance.state(), self.counted, self.elapsed, self.programs)
+        let state = self.instance.state();
+        state.objects.links.note_report(Nanos::NEVER, &self.counted);
+        self.instance.ran(&state, self.counted, self.elapsed, self.programs)
     }
 }
 
@@ -90,8 +92,7 @@ impl RealRun {
     /// # Errors
     /// If a port can't be opened, or memory is lacking; then the hosts are taken down.
     pub fn start(plan: Plan, mut hosts: Option<TestHosts>, options: RealOptions) -> anyhow::Result<Self> {
-        // All threads but the workers avoid the workers' processors.
-        let _kept_off = avoid_cpus(plan.engine.cpus.iter().map(|&cpu| cpu as usize));
+        let _kept_off = keep_off(&plan);
         let files = match options.files {
             Some(files) => files,
             None => PortFiles::new(&plan, &[], &[])?,
@@ -163,6 +164,12 @@ impl RealRun {
     /// The instance behind the control socket.
     pub const fn instance(&self) -> &Arc<RunningInstance> {
         &self.instance
+    }
+
+    /// Keeps this thread, and what it starts, off the workers' processors until the guard goes, as the run's
+    /// own threads are.
+    pub fn keep_off(&self) -> Option<AffinityGuard> {
+        keep_off(&self.instance.state().plan)
     }
 
     /// The socket of its API, while it runs.
@@ -240,6 +247,11 @@ impl Drop for RealRun {
             run.stop();
         }
     }
+}
+
+/// Keeps this thread, and what it starts, off the processors of a plan's workers.
+fn keep_off(plan: &Plan) -> Option<AffinityGuard> {
+    avoid_cpus(plan.engine.cpus.iter().map(|&cpu| cpu as usize))
 }
 
 /// The server of the control socket, which a group may also use.

@@ -38,7 +38,7 @@ impl VirtualRunOutcome {
     /// What its report is made of, and what it wrote down.
     pub fn report_input(self) -> (ReportInput<'static>, RecordSummary) {
         let links = LiveLinks::new(&self.plan, &[]);
-        links.note_report(&self.counted);
+        links.note_report(Nanos::NEVER, &self.counted);
         let input = ReportInput {
             plan: self.plan,
             counted: Arc::new(self.counted),

@@ -78,6 +78,7 @@ impl PreparedScenario {
         let options =
             RealOptions { name: named.name.clone(), group, told: Some(told), web, ..RealOptions::default() };
         let run = RealRun::start(plan, hosts, options).with_context(failed)?;
+        let _kept_off = run.keep_off();
         if let Some(state) = &state {
             state.write(&**run.instance())?;
         }

@@ -1,6 +1,7 @@
 //! Two hundred clients that look each second, as dashboards do, a thousand changes a second, and clients that
 //! read nothing: in periods that alternate with periods without any, in one run.
 
+use super::own_processor::OwnProcessor;
 use super::{Load, conservation_row, free_port, median};
 use crate::api::{Connection, request};
 use crate::watched_run::WatchedRun;
@@ -40,7 +41,7 @@ const MOST_GROWTH: u64 = 4 << 20;
 
 /// Two ports without interfaces, 20 Mbit/s both ways. A window is shorter than a period by more than its
 /// step, so that the last one lies within it.
-const SCENARIO: &str = "seed = 1\n[fidelity]\nwindow = \"10 s\"\n\
+const SCENARIO: &str = "[fidelity]\nwindow = \"10 s\"\n\
     [[port]]\nname = \"a\"\ndriver = \"source\"\naddresses = \"10.0.1.1\"\n\
     [[port]]\nname = \"b\"\ndriver = \"source\"\naddresses = \"10.0.1.2\"\n\
     [[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\ndelay = \"5 ms\"\n\
@@ -52,9 +53,16 @@ const SCENARIO: &str = "seed = 1\n[fidelity]\nwindow = \"10 s\"\n\
     rate = \"20 Mbit/s\"\n";
 
 pub(super) fn rows(load: &Load<'_>) -> Result<Vec<Row>> {
-    let scenario = load.scenario("clients", SCENARIO)?;
+    let own = OwnProcessor::choose()?;
+    let engine = own.as_ref().map(OwnProcessor::key).unwrap_or_default();
+    let scenario = load.scenario("clients", &format!("seed = 1\n[engine]\n{engine}{SCENARIO}"))?;
     let port = free_port()?;
     let mut run = WatchedRun::new(load.binary, &scenario, (NAME, LASTS), &[&format!("--web={port}")])?;
+    let kept_off = own.as_ref().map(OwnProcessor::keep_off).transpose()?;
+    let processors = match kept_off {
+        Some(_) => format!("the worker has a processor for itself ({})", engine.trim()),
+        None => "worker and clients share the only processor".into(),
+    };
     let at = Target { socket: run.socket().to_owned(), port };
     let (mut quiet, mut busy) = (Vec::new(), Vec::new());
     let seen = Seen::default();
@@ -74,7 +82,7 @@ pub(super) fn rows(load: &Load<'_>) -> Result<Vec<Row>> {
             .expected(before + before * LATER / 100)
             .measured(then)
             .at_most()
-            .note(format!("without clients and changes {:?}, with them {:?}", each(&quiet), each(&busy))),
+            .note(format!("{processors}; without clients {:?}, with them {:?}", each(&quiet), each(&busy))),
         Row::new("clients: looks of 200", "")
             .expected(least(CLIENTS))
             .measured(count(&seen.looks))

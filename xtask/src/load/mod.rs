@@ -5,6 +5,7 @@ mod add;
 mod change;
 mod clients;
 mod dashboard;
+mod own_processor;
 
 use crate::watched_run::built;
 use anyhow::{Context, Result, bail};

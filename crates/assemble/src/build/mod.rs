@@ -95,15 +95,10 @@ pub fn build(
         let (own, crossing) = worker_links(plan, &shards, worker);
         workers.push(WorkerSetup {
             cpu: plan.engine.cpus.get(worker as usize).map(|&cpu| cpu as usize),
-            pool: Pool::growing(plan.engine.pool.0)?,
-            ports: Vec::new(),
-            nodes: Vec::new(),
-            links: own,
             flat: shards.flat,
             crossing,
-            agenda: Agenda::default(),
             observer: observer(worker),
-            sampler: None,
+            ..WorkerSetup::new(Pool::growing(plan.engine.pool.0)?, own)
         });
     }
     let mut next = vec![0; workers.len()];

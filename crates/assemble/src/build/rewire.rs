@@ -163,19 +163,10 @@ fn part(
     let slots = own.iter().map(|&place| layout.links[place as usize].local()).collect();
     Part {
         wheel: longer.then_some(indices.room),
-        joining: Joining::new(links_of(new, &own), slots, places, longer),
         leaving: gone,
         drained: leaving.drained,
         exact: !shards.flat,
-        ports_before: 0,
-        ports: Vec::new(),
-        nodes: Vec::new(),
-        retiring: Vec::new(),
-        moves: Vec::new(),
-        in_turn: None,
-        acts: Vec::new(),
-        sources_leaving: Vec::new(),
-        sources: Vec::new(),
+        ..Part::new(Joining::new(links_of(new, &own), slots, places, longer))
     }
 }
 

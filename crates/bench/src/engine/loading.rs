@@ -5,7 +5,7 @@ use crate::{BenchError, Sample, Settings};
 use longwire_assemble::BuiltEngine;
 use longwire_block::change::Edit;
 use longwire_block::path::LinkRef;
-use longwire_engine::{Change, Remote, Run, Target};
+use longwire_engine::{Bases, Change, Remote, Run, Target};
 use longwire_report::Row;
 use longwire_scenario::with_defaults;
 use std::sync::Arc;
@@ -125,9 +125,8 @@ impl LoadedScenario {
         let base = with_defaults(made_of, &longwire_link::registry());
         let target = Target::Link(self.links[place as usize]);
         let begin = Instant::now();
-        remote.made_of(target)?;
         let change = Change { target, base: Arc::new(base), edits: vec![edit], ramp: None };
-        remote.change(vec![change], None)?;
+        remote.change(vec![change], None, Bases::Any)?;
         Ok(begin.elapsed().as_nanos() as f64)
     }
 }
@@ -150,7 +149,7 @@ mod tests {
         let loaded = load(3).unwrap();
         let target = Target::Link(loaded.links[1]);
         assert!(loaded.change(&loaded.run.remote(), 1).unwrap() > 0.0);
-        let blocks = loaded.run.remote().made_of(target).unwrap().unwrap();
+        let blocks = loaded.run.remote().made_of(&[target]).unwrap().remove(0).unwrap();
         drop(loaded.run.stop());
         let (_, values) = blocks.iter().find(|(spec, _)| spec.key == "rate").unwrap();
         assert_eq!(values.at(0), longwire_block::Value::Rate(Rate(50_000_000_000)));

@@ -177,10 +177,12 @@ impl Args {
                 browser.show(&address);
             }
         }
+        let kept_off = run.keep_off();
         if !self.quiet {
             announce(&run);
         }
         self.watch(&run, &signals);
+        drop(kept_off);
         let progress = self.progress("ending the run".into());
         let ended = run.stop();
         drop(progress);

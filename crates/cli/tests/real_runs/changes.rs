@@ -188,6 +188,58 @@ fn links_are_changed_while_it_runs_and_a_signal_ends_it() {
     assert_nothing_left(&name);
 }
 
+/// Two ports without interfaces, and links of which events have changed what they are made of at the start.
+fn changed_by_events(workers: &str) -> String {
+    let port = |name: &str, address: &str| {
+        format!("[[port]]\nname = \"{name}\"\ndriver = \"source\"\naddresses = \"{address}\"\n")
+    };
+    let link = |name: &str, source: &str| {
+        let between = "between = [\"a\", \"b\"]\ndelay = \"1 ms\"";
+        let addresses = format!("source = \"{source}\", destination = \"10.0.0.2\"");
+        format!("[[link]]\nname = \"{name}\"\n{between}\nmatch = [{{ {addresses} }}]\n")
+    };
+    let event = |link: &str, change: &str| format!("[[at]]\ntime = \"1 us\"\nlink = \"{link}\"\n{change}\n");
+    [
+        format!("[engine]\nworkers = {workers}\n"),
+        port("a", "10.0.0.1"),
+        port("b", "10.0.0.2"),
+        link("faster", "10.0.0.1"),
+        link("lossy", "10.0.0.3"),
+        event("faster", "rate = \"5 Mbit/s\""),
+        event("lossy", "loss = { kind = \"burst\", loss = \"1 %\", burst = \"4\" }"),
+    ]
+    .concat()
+}
+
+/// A link is what events have made of it, whatever was known of it, and the answer to a change has all of it,
+/// of directions at two workers, too.
+#[test]
+fn changes_and_their_answers_are_of_links_as_they_are() {
+    let folder = Folder::new("events");
+    for workers in ["1", "2"] {
+        let scenario = folder.write("s.toml", changed_by_events(workers));
+        let run = Running::start(&scenario, &format!("events{workers}"), &[]);
+        let set = |link: &str, settings: &[&str]| {
+            json(&run.ctl(&[&["set", link], settings, &["--instance", &run.name, "--json"]].concat()), 0)
+        };
+        let faster = set("faster", &["delay=7ms"]);
+        let lossy = set("lossy", &["loss.burst=6"]);
+        let again = set("lossy", &["loss.burst=8", "delay=2ms"]);
+        for direction in ["forward", "backward"] {
+            let settings = |of: &Value, link: &str, keys: [&str; 2]| {
+                let settings = &row(of, &format!("link {link}.{direction}"))["settings"];
+                keys.map(|key| settings[key].as_str().unwrap_or_default().to_owned())
+            };
+            assert_eq!(settings(&faster, "faster", ["rate", "delay"]), ["5 Mbit/s", "7 ms"], "{faster:#}");
+            assert_eq!(settings(&lossy, "lossy", ["loss.burst", "delay"]), ["6", "1 ms"], "{lossy:#}");
+            assert_eq!(settings(&again, "lossy", ["loss.burst", "delay"]), ["8", "2 ms"], "{again:#}");
+        }
+        run.signal("INT");
+        let (status, report) = run.end();
+        assert_eq!(status, Some(0), "{report:#}");
+    }
+}
+
 #[test]
 fn blocks_are_replaced_ramped_and_refused_while_it_runs() {
     if !can_make_labs("blocks_are_replaced_ramped_and_refused_while_it_runs") {

@@ -6,6 +6,7 @@ mod support;
 
 mod changes;
 mod ends;
+mod processors;
 mod traffic;
 
 use longwire_lab::Lab;

@@ -2,13 +2,14 @@
 //! requested and as they are made.
 
 use super::{Order, Worker};
+use crate::by_worker::{ByWorker, in_order};
 use crate::events::{LocalChange, TargetKind};
-use crate::remote::{Command, Remote, RemoteError, ReportPart, Step, Target};
+use crate::remote::{Bases, Changed, Command, Remote, RemoteError, ReportPart, Step, Target};
 use crate::stats::{FlowStats, Report};
 use longwire_block::change::{Blocks, Edit, Ramp};
 use longwire_units::Nanos;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::Receiver;
 
 /// Reason for which a source can't be changed.
 const NO_SOURCE: &str = "its port sends nothing";
@@ -24,7 +25,8 @@ const AHEAD: Nanos = Nanos::from_millis(20);
 pub struct Change {
     /// What is changed.
     pub target: Target,
-    /// Its blocks at the start, defaults included.
+    /// The blocks for which the edits were made, defaults included. If it was never changed, it has those of
+    /// the start.
     pub base: Arc<Blocks>,
     /// The edits; unnamed parameters are kept.
     pub edits: Vec<Edit>,
@@ -35,46 +37,52 @@ pub struct Change {
 impl Remote {
     /// Makes all `changes` at one instant: at the time `at` of the engine's clock, or at once. They are
     /// checked against the current state. If the scenario's own events have made them impossible by their
-    /// time, none of a worker's changes is made, and the report says so. Returns the instant.
+    /// time, none of a worker's changes is made, and the report says so.
     ///
     /// # Errors
     /// If one of them can't be made, too many are pending, the time is past, or a worker has ended; nothing
     /// has changed then.
-    pub fn change(&self, changes: Vec<Change>, at: Option<Nanos>) -> Result<Nanos, RemoteError> {
-        let mut by_worker: Vec<(u32, Vec<LocalChange>)> = Vec::new();
-        for Change { target, base, edits, ramp } in changes {
+    pub fn change(
+        &self,
+        changes: Vec<Change>,
+        at: Option<Nanos>,
+        bases: Bases,
+    ) -> Result<Changed, RemoteError> {
+        let placed = changes.into_iter().map(|Change { target, base, edits, ramp }| {
             let (worker, what) = target.place();
-            let placed = LocalChange { what, base, edits, ramp };
-            match by_worker.iter_mut().find(|(known, _)| *known == worker) {
-                Some((_, all)) => all.push(placed),
-                None => by_worker.push((worker, vec![placed])),
-            }
-        }
+            (worker, LocalChange { what, base, edits, ramp })
+        });
+        let ByWorker { parts, order } = ByWorker::new(placed);
         let now = longwire_clock::monotonic();
-        if by_worker.len() == 1 && at.is_none() {
-            return self.group(by_worker, Step::Now);
+        if parts.len() == 1 && at.is_none() {
+            return self.group((parts, &order), bases, Step::Now);
         }
         if at.is_some_and(|at| at <= now) {
             return Err(RemoteError::Refused("its time is past".into()));
         }
-        self.group(by_worker.clone(), Step::Check)?;
-        self.group(by_worker, Step::At(at.unwrap_or(now + AHEAD)))
+        let checked = self.group((parts.clone(), &order), bases, Step::Check)?;
+        if checked.instant.is_none() {
+            return Ok(checked);
+        }
+        self.group((parts, &order), Bases::Any, Step::At(at.unwrap_or(now + AHEAD)))
     }
 
-    /// Sends each worker its part, and returns the latest time.
-    fn group(&self, by_worker: Vec<(u32, Vec<LocalChange>)>, step: Step) -> Result<Nanos, RemoteError> {
-        let mut answers = Vec::new();
-        for (worker, changes) in by_worker {
-            let (reply, answer) = channel();
-            self.tell(worker, Command::Change { changes, step, reply })?;
-            answers.push(answer);
-        }
-        let mut latest = Nanos::ZERO;
+    /// Sends each worker its part. The instant is the latest one.
+    fn group(
+        &self,
+        (parts, order): (Vec<(u32, Vec<LocalChange>)>, &[usize]),
+        bases: Bases,
+        step: Step,
+    ) -> Result<Changed, RemoteError> {
+        let answers =
+            self.ask_each(parts, |changes, reply| Command::Change { changes, bases, step, reply })?;
+        let (mut instant, mut blocks) = (Some(Nanos::ZERO), Vec::new());
         for answer in answers {
-            let answer = answer.recv_timeout(crate::remote::PATIENCE).map_err(|_| RemoteError::Gone)?;
-            latest = latest.max(answer.map_err(RemoteError::Refused)?);
+            let changed = answer.map_err(RemoteError::Refused)?;
+            instant = instant.zip(changed.instant).map(|(latest, one)| latest.max(one));
+            blocks.push(changed.blocks);
         }
-        Ok(latest)
+        Ok(Changed { instant, blocks: in_order(order, blocks) })
     }
 }
 
@@ -98,10 +106,11 @@ impl Worker {
                     let lateness = next.is_none().then(|| Box::new(self.counters.lateness.clone()));
                     let _ = reply.send(ReportPart { worker: self.index, report, next, lateness });
                 }
-                Command::Link { link, reply } => {
-                    // Without the link the reply is dropped, which the caller sees as no answer.
-                    if link < self.emulation.links.len() as u32 {
-                        let _ = reply.send(self.count_link(link, now));
+                Command::Links { links, reply } => {
+                    // Without one of the links the reply is dropped, which the caller sees as no answer.
+                    if links.iter().all(|&link| link < self.emulation.links.len() as u32) {
+                        let counted = links.into_iter().map(|link| self.count_link(link, now)).collect();
+                        let _ = reply.send(counted);
                     }
                     self.emulation.arm_dirty();
                 }
@@ -109,11 +118,12 @@ impl Worker {
                     self.sample(&mut into);
                     let _ = reply.send(into);
                 }
-                Command::MadeOf { what: (of, place), reply } => {
-                    let _ = reply.send(self.schedules.of(of).made_of(place).map(Arc::clone));
+                Command::MadeOf { what, reply } => {
+                    let one = |(of, place)| self.schedules.of(of).made_of(place).map(Arc::clone);
+                    let _ = reply.send(what.into_iter().map(one).collect());
                 }
-                Command::Change { changes, step, reply } => {
-                    let _ = reply.send(self.together(changes, step, now));
+                Command::Change { changes, bases, step, reply } => {
+                    let _ = reply.send(self.together(changes, bases, step, now));
                 }
                 Command::Rewire { mut step, reply } => {
                     self.rewire(&mut step, now);
@@ -132,17 +142,30 @@ impl Worker {
         }
     }
 
-    /// Executes a phase of a group of changes, and returns the time at which they are made.
-    pub(crate) fn together(
+    /// Executes a phase of a group of changes, unless objects have other blocks than they may.
+    fn together(
         &mut self,
         changes: Vec<LocalChange>,
+        bases: Bases,
         step: Step,
         now: Nanos,
-    ) -> Result<Nanos, String> {
-        for change in &changes {
-            let (of, place) = change.what;
-            self.schedules.of(of).made_of_or(place, Arc::clone(&change.base));
-        }
+    ) -> Result<Changed, String> {
+        let objects: Vec<_> = changes.iter().map(|change| change.what).collect();
+        let mut is_other = |LocalChange { what: (of, place), base, .. }: &LocalChange| {
+            let blocks = self.schedules.of(*of).made_of_or(*place, Arc::clone(base));
+            !Arc::ptr_eq(&blocks, base) && !are_alike(&blocks, base)
+        };
+        let others = changes.iter().filter(|change| is_other(change)).count();
+        let instant = match bases {
+            Bases::Current if others > 0 => None,
+            Bases::Current | Bases::Any => Some(self.execute(changes, step, now)?),
+        };
+        let blocks = |(of, place)| self.schedules.of(of).made_of(place).map(Arc::clone);
+        Ok(Changed { instant, blocks: objects.into_iter().filter_map(blocks).collect() })
+    }
+
+    /// Executes a phase of a group of changes, and returns the time at which they are made.
+    fn execute(&mut self, changes: Vec<LocalChange>, step: Step, now: Nanos) -> Result<Nanos, String> {
         let waiting = self.schedules.links.groups().max(self.schedules.sources.groups());
         if step != Step::Now && waiting >= MOST_WAITING {
             return Err(format!("{waiting} changes are pending already"));
@@ -252,4 +275,10 @@ fn back(blocks: &Blocks, edits: &[Edit]) -> Vec<Edit> {
         Some(Edit { spec, given: values.iter().cloned().enumerate().collect(), fresh })
     };
     edits.iter().filter_map(undo).collect()
+}
+
+/// Whether two objects are made of the same blocks.
+pub fn are_alike(one: &Blocks, other: &Blocks) -> bool {
+    let same = |at: usize| one[at].0.is(other[at].0) && one[at].1 == other[at].1;
+    one.len() == other.len() && (0..one.len()).all(same)
 }

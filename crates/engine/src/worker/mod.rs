@@ -21,7 +21,7 @@ mod turns;
 mod walk;
 mod windows;
 
-pub use commands::Change;
+pub use commands::{Change, are_alike};
 
 use crate::between::Peers;
 use crate::counters::WorkerCounters;
@@ -88,6 +88,12 @@ pub struct Worker {
 }
 
 impl Worker {
+    /// Workers on the machine's clock, for tests that run them step by step.
+    #[cfg(test)]
+    pub(crate) fn of(setup: crate::Setup) -> Vec<Self> {
+        setup.into_parts(false, Nanos::ZERO).into_iter().map(|(parts, _)| Self::new(parts)).collect()
+    }
+
     pub(crate) fn new(parts: Parts) -> Self {
         let Parts { index, setup, map, inbox, outbound, bells, tolerance, simulated, ahead, windows, start } =
             parts;

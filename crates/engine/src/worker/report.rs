@@ -111,17 +111,19 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::between::RingKind;
-    use crate::remote::Remote;
-    use crate::{Agenda, InnerPorts, Map, Setup, SteeredPaths, Tolerance, Wait, WorkerSetup};
+    use crate::remote::{Command, Remote};
+    use crate::{Map, Part, Rewiring, Setup, Tolerance, WorkerSetup};
     use longwire_block::path::Paths;
     use longwire_link::classify::Classifier;
-    use longwire_link::{LinkConfig, Links};
+    use longwire_link::{Joining, LinkConfig, Links};
     use longwire_packet::Pool;
-    use std::collections::HashMap;
     use std::sync::mpsc;
 
     const LINKS: u32 = 2 * COUNTED_AT_ONCE + 100;
+
+    fn map() -> Map {
+        Map::new(Classifier::new(&[], &[], &[]), Paths::default(), vec![])
+    }
 
     /// A worker with links of the odd places in the plan.
     fn worker() -> Worker {
@@ -129,36 +131,8 @@ mod tests {
         (0..LINKS).for_each(|link| {
             links.add(2 * link + 1, "", &LinkConfig::default());
         });
-        let setup = WorkerSetup {
-            cpu: None,
-            pool: Pool::new(8 << 20).unwrap(),
-            ports: vec![],
-            nodes: vec![],
-            links,
-            flat: true,
-            crossing: vec![],
-            agenda: Agenda::default(),
-            observer: None,
-            sampler: None,
-        };
-        let setup = Setup {
-            workers: vec![setup],
-            map: Map {
-                classifier: Classifier::new(&[], &[], &[]),
-                paths: Paths::default(),
-                port_locations: vec![],
-                floods: HashMap::new(),
-                steered: SteeredPaths::default(),
-                requested: SteeredPaths::default(),
-                inner_ports: InnerPorts::default(),
-            },
-            tolerance: Tolerance::default(),
-            wait: Wait::Spin,
-            between: RingKind::default(),
-            lead: Nanos::ZERO,
-        };
-        let (parts, _) = setup.into_parts(false, Nanos::ZERO).pop().unwrap();
-        Worker::new(parts)
+        let setup = WorkerSetup::new(Pool::new(8 << 20).unwrap(), links);
+        Worker::of(Setup::new(vec![setup], map())).remove(0)
     }
 
     #[test]
@@ -198,5 +172,38 @@ mod tests {
         assert_eq!(report.links.len(), 2 * LINKS as usize);
         assert!(report.links.is_sorted_by_key(|link| link.place));
         assert_eq!((report.workers.len(), report.fidelity.is_some()), (2, true));
+    }
+
+    /// Links that leave do so when all have been counted.
+    #[test]
+    fn nothing_is_rewired_while_links_are_counted() {
+        let mut worker = worker();
+        let (inbox, commands) = mpsc::channel();
+        let remote = Remote::new(vec![inbox.clone()], Arc::clone(&worker.peers.bells));
+        let none = Links::with_capacity(0, 1, Nanos::from_micros(10));
+        let part = Part::new(Joining::new(none, vec![], vec![GONE; LINKS as usize], false));
+        let part = Part { leaving: (0..LINKS).collect(), ..part };
+        let rewiring = Rewiring { map: map(), before: None, parts: vec![part] };
+        let report = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| remote.report(Tolerance::default()).unwrap());
+            let first = commands.recv().unwrap();
+            assert!(matches!(first, Command::Report { first: 0, .. }));
+            let rewired = scope.spawn(|| remote.rewire(rewiring).unwrap());
+            for _ in 0..1000 {
+                assert!(commands.try_recv().is_err(), "all links have to be counted first");
+                std::thread::yield_now();
+            }
+            inbox.send(first).unwrap();
+            while !rewired.is_finished() {
+                worker.obey(&commands, Nanos(5));
+                std::thread::yield_now();
+            }
+            assert!(rewired.join().unwrap().is_empty());
+            asked.join().unwrap()
+        });
+        assert_eq!((report.links.len() as u32, worker.rewired), (LINKS, 1));
+        let mut after = Report::default();
+        worker.add_to(&mut after, Nanos(5));
+        assert!(after.links.is_empty());
     }
 }

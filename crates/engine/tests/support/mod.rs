@@ -3,16 +3,12 @@
 
 use longwire_block::path::{LinkRef, Paths};
 use longwire_block::{Node, Port};
-use longwire_engine::{
-    Agenda, InnerPorts, Map, PortLocation, PortSetup, RingKind, Setup, SteeredPaths, Tolerance, Wait,
-    WorkerSetup,
-};
+use longwire_engine::{Map, PortLocation, PortSetup, Setup, WorkerSetup};
 use longwire_link::classify::Classifier;
 use longwire_link::{LinkConfig, Links};
 use longwire_packet::Pool;
 use longwire_router::Bridge;
 use longwire_units::Nanos;
-use std::collections::HashMap;
 
 /// A link in the words of a scenario.
 pub type LinkSettings = &'static [(&'static str, &'static str)];
@@ -48,34 +44,15 @@ impl TestBed {
             let bridge = Bridge::new(places.clone(), Nanos::from_secs(300), 64);
             let setup = |(place, port)| PortSetup { place: place as u16, node: 0, port };
             WorkerSetup {
-                cpu: None,
-                pool: Pool::new(self.pool_bytes).unwrap(),
                 nodes: if index == 0 { vec![Box::new(bridge) as Box<dyn Node>] } else { Vec::new() },
                 ports: ports.into_iter().enumerate().map(setup).collect(),
-                links,
                 flat: self.routes.iter().all(|(_, links)| links.len() < 2),
                 crossing,
-                agenda: Agenda::default(),
-                observer: None,
-                sampler: None,
+                ..WorkerSetup::new(Pool::new(self.pool_bytes).unwrap(), links)
             }
         };
-        Setup {
-            workers: (0..self.workers).map(worker).collect(),
-            map: Map {
-                classifier: Classifier::new(&[], &[], &rules),
-                paths,
-                port_locations,
-                floods: HashMap::new(),
-                steered: SteeredPaths::default(),
-                requested: SteeredPaths::default(),
-                inner_ports: InnerPorts::default(),
-            },
-            tolerance: Tolerance::default(),
-            wait: Wait::Spin,
-            between: RingKind::default(),
-            lead: self.lead,
-        }
+        let map = Map::new(Classifier::new(&[], &[], &rules), paths, port_locations);
+        Setup { lead: self.lead, ..Setup::new((0..self.workers).map(worker).collect(), map) }
     }
 
     /// The links of a worker, and which of them lead to another worker's.

@@ -6,6 +6,7 @@ use longwire_block::{JoiningSource, Port, PortError, PortStats, Spec, Stamp, Val
 use longwire_drivers::Netns;
 use longwire_packet::{Batch, Pool};
 use longwire_units::Nanos;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -21,6 +22,8 @@ pub struct Reopening {
     stamp: Stamp,
     port: Option<Box<dyn Port>>,
     open: Arc<Open>,
+    /// The processors of the thread that created it: the worker may be pinned.
+    processors: Option<CpuSet>,
     attempt: Option<JoinHandle<Option<Box<dyn Port>>>>,
     next_attempt: Nanos,
     /// Number of times that it was reopened.
@@ -41,6 +44,7 @@ impl Reopening {
             stamp: port.stamp(),
             port: Some(port),
             open: Arc::new(open),
+            processors: sched_getaffinity(None).ok(),
             attempt: None,
             next_attempt: Nanos::ZERO,
             times: 0,
@@ -101,8 +105,12 @@ impl Reopening {
             Some(attempt) => self.attempt = Some(attempt),
             None if now >= self.next_attempt => {
                 self.next_attempt = now + EVERY;
-                let open = Arc::clone(&self.open);
-                self.attempt = Some(std::thread::spawn(move || open()));
+                let (open, processors) = (Arc::clone(&self.open), self.processors);
+                self.attempt = Some(std::thread::spawn(move || {
+                    // Without them it holds up the worker for a moment.
+                    let _ = processors.map(|processors| sched_setaffinity(None, &processors));
+                    open()
+                }));
             }
             None => {}
         }
@@ -274,5 +282,34 @@ mod tests {
         assert!(back.take().is_some());
         assert_eq!((port.stats().out_frames, port.stats().out_down, pool.live()), (2, 2, 0));
         assert!(port.describe().ends_with(", opened again once"), "{}", port.describe());
+    }
+
+    /// A worker is pinned to a processor; a thread that opens its port again is not.
+    #[test]
+    fn a_worker_s_processor_is_not_that_of_the_opening_thread() {
+        let all = sched_getaffinity(None).unwrap();
+        let (found, opening) = (Arc::new(Mutex::new(None)), pair());
+        let finds = Arc::clone(&found);
+        let ((first, mut gone), again) = (pair(), Mutex::new(Some(opening.0)));
+        let mut port = Reopening::new(first, move || {
+            *finds.lock().unwrap() = sched_getaffinity(None).ok();
+            again.lock().unwrap().take()
+        });
+        gone.set_state(State::Gone);
+        let worker = std::thread::spawn(move || {
+            let mut pinned = CpuSet::new();
+            pinned.set((0..CpuSet::MAX_CPU).find(|&cpu| all.is_set(cpu)).unwrap());
+            sched_setaffinity(None, &pinned).unwrap();
+            let (mut pool, end) = (Pool::new(1 << 20).unwrap(), Instant::now() + Duration::from_secs(20));
+            for at in (1..).map(|turn| Nanos(turn * EVERY.0)) {
+                if port.receive(&mut pool, at, &mut Batch::new()).is_ok() {
+                    return;
+                }
+                assert!(Instant::now() < end, "it does not come back");
+                std::thread::yield_now();
+            }
+        });
+        worker.join().unwrap();
+        assert_eq!(*found.lock().unwrap(), Some(all));
     }
 }

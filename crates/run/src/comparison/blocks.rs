@@ -59,7 +59,7 @@ impl<W: ObjectKind> LiveObjects<W> {
                 set_block(&mut blocks, spec, values);
             }
         }
-        self.note(std::iter::once((place, Arc::new(blocks))));
+        self.note(place, Nanos::ZERO, Arc::new(blocks));
     }
 
     /// The edits that give each object the blocks of the one with its name in `wanted`, where they differ.

@@ -159,12 +159,13 @@ impl Running<'_> {
 
     /// Reads the current blocks of all objects from the workers.
     fn look_at_all(&self) -> Result<(), SetError> {
+        let Objects { links, sources, media, .. } = &*self.state.objects;
+        let asked = longwire_clock::monotonic();
         let report = self.remote.report(tolerance(&self.state.plan));
         let report = report.map_err(|error| SetError::Unavailable(error.to_string()))?;
-        let Objects { links, sources, media, .. } = &*self.state.objects;
-        links.note_report(&report);
-        (0..sources.names().len() as u32).for_each(|place| sources.look(self.remote, place));
-        (0..media.names().len() as u32).for_each(|place| media.look(self.remote, place));
+        links.note_report(asked, &report);
+        sources.look(self.remote, 0..sources.names().len() as u32);
+        media.look(self.remote, 0..media.names().len() as u32);
         Ok(())
     }
 

@@ -1,13 +1,14 @@
 //! Objects that workers change: links, sources and media. They differ only in how their settings are written
 //! (`ObjectKind`).
 
-use super::settings::{SettingPair, ramp_of, refusal};
-use longwire_block::change::{Blocks, Edit, Ramp};
+use super::settings::{SettingPair, ramp_of};
+use longwire_block::change::{Blocks, Edit, Ramp, set_block};
+use longwire_clock::monotonic;
 use longwire_control::{Kind, SetError, Settable, fits, is_pattern};
-use longwire_engine::{Change, Remote, Target};
+use longwire_engine::{Change, Remote, Target, are_alike};
+use longwire_units::Nanos;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A kind of object, with the syntax of its settings.
@@ -34,9 +35,6 @@ pub trait ObjectKind: Debug {
     fn check(&self, _place: u32, _planned: &Blocks, _edits: &[Edit]) -> Result<(), SetError> {
         Ok(())
     }
-
-    /// Called when an object gets these blocks.
-    fn note(&self, _place: u32, _blocks: &Blocks) {}
 }
 
 /// An object to be changed.
@@ -66,9 +64,24 @@ pub struct LiveObjects<W> {
     /// Distinct blocks at the start, and the index of each object's.
     planned: Vec<Arc<Blocks>>,
     planned_of: Vec<u32>,
-    changed: Mutex<HashMap<u32, Arc<Blocks>>>,
+    changed: Mutex<ChangedObjects>,
+}
+
+/// What is known of changed objects.
+#[derive(Debug, Default)]
+struct ChangedObjects {
+    /// The last known blocks by place, with the time since which an object has them.
+    blocks: HashMap<u32, (Nanos, Arc<Blocks>)>,
     /// How often blocks have changed.
-    change_count: AtomicU64,
+    changes: u64,
+}
+
+impl ChangedObjects {
+    fn note(&mut self, place: u32, since: Nanos, blocks: Arc<Blocks>) {
+        let is_same = self.blocks.get(&place).is_some_and(|(_, known)| Arc::ptr_eq(known, &blocks));
+        self.changes += u64::from(!is_same);
+        self.blocks.insert(place, (since, blocks));
+    }
 }
 
 impl<W: ObjectKind> LiveObjects<W> {
@@ -83,8 +96,7 @@ impl<W: ObjectKind> LiveObjects<W> {
         let mut by_name: Vec<u32> = (0..names.len() as u32).collect();
         by_name.sort_unstable_by_key(|&place| &names[place as usize]);
         let planned = planned.into_iter().map(Arc::new).collect();
-        let (changed, change_count) = (Mutex::default(), AtomicU64::new(0));
-        Self { kind, names: names.into(), by_name, targets, planned, planned_of, changed, change_count }
+        Self { kind, names: names.into(), by_name, targets, planned, planned_of, changed: Mutex::default() }
     }
 
     /// These objects with the known blocks of those of the same names in `before`, except for `fresh` ones.
@@ -100,7 +112,7 @@ impl<W: ObjectKind> LiveObjects<W> {
             (!same).then_some((place, known))
         });
         let stay: Vec<_> = stay.collect();
-        self.note(stay.into_iter());
+        self.note_read(Nanos::ZERO, stay);
         self
     }
 
@@ -165,59 +177,77 @@ impl<W: ObjectKind> LiveObjects<W> {
         self.kind.settings(&self.known(place))
     }
 
-    /// Reads an object's current blocks from its worker: a scheduled change may have happened.
-    pub fn look(&self, remote: &Remote, place: u32) {
-        let target = self.target(place);
-        if let Some(Ok(Some(now))) = target.map(|target| remote.made_of(target)) {
-            self.note(std::iter::once((place, now)));
+    /// Reads objects' current blocks from their workers: scheduled changes may have happened.
+    pub fn look(&self, remote: &Remote, places: impl IntoIterator<Item = u32>) {
+        let known = places.into_iter().filter_map(|place| Some((place, self.target(place)?)));
+        let (places, targets): (Vec<_>, Vec<_>) = known.unzip();
+        let asked = monotonic();
+        if let Ok(now) = remote.made_of(&targets) {
+            let now = places.into_iter().zip(now).filter_map(|(place, now)| Some((place, now?)));
+            self.note_read(asked, now);
         }
     }
 
-    /// Records objects' current blocks.
-    pub fn note(&self, now: impl Iterator<Item = (u32, Arc<Blocks>)>) {
+    /// Reads the current blocks of the objects that names match.
+    pub(super) fn look_at<'n>(&self, remote: &Remote, names: impl IntoIterator<Item = &'n str>) {
+        self.look(remote, names.into_iter().flat_map(|name| self.meant(name)).flatten());
+    }
+
+    /// Records objects' blocks, read after the time `asked`. Those of objects that have changed meanwhile, or
+    /// are about to, may be older than what is known.
+    pub(super) fn note_read(&self, asked: Nanos, read: impl IntoIterator<Item = (u32, Arc<Blocks>)>) {
         let mut changed = self.lock();
-        for (place, now) in now {
-            let old = changed.insert(place, Arc::clone(&now));
-            if !old.is_some_and(|old| Arc::ptr_eq(&old, &now)) {
-                self.change_count.fetch_add(1, Ordering::Relaxed);
+        for (place, blocks) in read {
+            if changed.blocks.get(&place).is_none_or(|(since, _)| *since <= asked) {
+                changed.note(place, asked, blocks);
             }
         }
     }
 
+    /// Records the blocks of an object, as an answer to a change has them: it was asked for at a time, and
+    /// has `made` some of them since another.
+    pub(super) fn note_change(
+        &self,
+        (asked, since): (Nanos, Option<Nanos>),
+        place: u32,
+        (blocks, made): (Arc<Blocks>, &Blocks),
+    ) {
+        match since {
+            Some(since) => self.note(place, since, after(blocks, made)),
+            None => self.note_read(asked, [(place, blocks)]),
+        }
+    }
+
+    /// Records the blocks that an object has since this time.
+    pub fn note(&self, place: u32, since: Nanos, blocks: Arc<Blocks>) {
+        self.lock().note(place, since, blocks);
+    }
+
     /// How often blocks have changed, as far as is known.
     pub(crate) fn change_count(&self) -> u64 {
-        // Who has seen a change has had the lock after it.
-        let _changed = self.lock();
-        self.change_count.load(Ordering::Relaxed)
+        self.lock().changes
     }
 
     /// The changes that `pairs` of setting and text mean for the objects that `name` matches, checked against
-    /// their current blocks. The pairs `ramp` and `ramp.step` turn the others into a ramp.
+    /// their last known blocks. The pairs `ramp` and `ramp.step` turn the others into a ramp.
     ///
     /// # Errors
     /// If there is no such object, it does not run, or a setting is invalid.
-    pub fn changes(
-        &self,
-        remote: &Remote,
-        name: &str,
-        pairs: &[SettingPair],
-    ) -> Result<Vec<PlannedChange>, SetError> {
+    pub fn changes(&self, name: &str, pairs: &[SettingPair]) -> Result<Vec<PlannedChange>, SetError> {
         let meant = self.meant(name)?;
         let (ramp, pairs) = ramp_of(pairs)?;
-        meant.into_iter().map(|place| self.change(remote, place, ramp, &pairs)).collect()
+        meant.into_iter().map(|place| self.change(place, ramp, &pairs)).collect()
     }
 
     fn change(
         &self,
-        remote: &Remote,
         place: u32,
         ramp: Option<Ramp>,
         pairs: &[&SettingPair],
     ) -> Result<PlannedChange, SetError> {
         let target = self.target(place);
         let target = target.ok_or_else(|| SetError::Unavailable("the run has ended".into()))?;
-        let now = remote.made_of(target).map_err(|error| refusal(error, ramp))?;
-        let now = now.unwrap_or_else(|| self.known(place));
+        let now = self.known(place);
         let planned = self.planned_at(place);
         let name = &self.names[place as usize];
         let edits = self.kind.edits(&CurrentObject { place, name, blocks: &now }, pairs)?;
@@ -243,28 +273,23 @@ impl<W: ObjectKind> LiveObjects<W> {
         self.targets.get(place as usize).copied()
     }
 
-    /// Records that the engine has made a change that results in these blocks.
-    pub(super) fn taken(&self, remote: &Remote, place: u32, made: &Blocks) {
-        self.kind.note(place, made);
-        self.look(remote, place);
-    }
-
     /// The last known blocks of the object.
     pub(crate) fn known(&self, place: u32) -> Arc<Blocks> {
-        let changed = self.lock().get(&place).map(Arc::clone);
+        let changed = self.lock().blocks.get(&place).map(|(_, blocks)| Arc::clone(blocks));
         changed.unwrap_or_else(|| self.planned_at(place))
     }
 
     /// The data are consistent even if a holder of the lock panicked.
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Arc<Blocks>>> {
+    fn lock(&self) -> MutexGuard<'_, ChangedObjects> {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether two objects are made of the same.
-fn are_alike(one: &Blocks, other: &Blocks) -> bool {
-    let same = |at: usize| one[at].0.is(other[at].0) && one[at].1 == other[at].1;
-    one.len() == other.len() && (0..one.len()).all(same)
+/// An object's blocks after a change.
+fn after(blocks: Arc<Blocks>, made: &Blocks) -> Arc<Blocks> {
+    let mut changed = Blocks::clone(&blocks);
+    made.iter().for_each(|(spec, values)| set_block(&mut changed, spec, values.clone()));
+    if are_alike(&blocks, &changed) { blocks } else { Arc::new(changed) }
 }
 
 /// A checked change.

@@ -6,12 +6,13 @@ use longwire_block::change::{Blocks, Edit};
 use longwire_block::path::LinkRef;
 use longwire_block::{Spec, Values};
 use longwire_control::{Kind, Quantity, SetError, Settable};
-use longwire_engine::{Report, Target};
+use longwire_engine::{LinkReport, Report, Target};
 use longwire_scenario::library::{Direction, SHIPPED, ShippedProfile};
 use longwire_scenario::{
     BlockPatch, FaultPlace, LinkFault, Plan, ScenarioError, called_elsewhere, implied_block, implied_kind,
     implied_removal, link_edit, suggestion, unplanned_target, with_defaults,
 };
+use longwire_units::Nanos;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -48,11 +49,10 @@ impl LiveLinks {
         Self::made(kind, names, targets, (planned, profiles))
     }
 
-    /// Records the links' current blocks from a report.
-    pub fn note_report(&self, report: &Report) {
-        self.note(
-            report.links.iter().filter_map(|link| Some((link.place, Arc::clone(link.changed.as_ref()?)))),
-        );
+    /// Records the links' blocks from a report that was asked for at this time.
+    pub fn note_report(&self, asked: Nanos, report: &Report) {
+        let changed = |link: &LinkReport| Some((link.place, Arc::clone(link.changed.as_ref()?)));
+        self.note_read(asked, report.links.iter().filter_map(changed));
     }
 }
 

@@ -12,8 +12,9 @@ pub mod sources;
 use changing::PlannedChange;
 use links::LiveLinks;
 use longwire_block::path::LinkRef;
+use longwire_clock::monotonic;
 use longwire_control::{Kind, SetError, Settable};
-use longwire_engine::{Remote, SourceRef};
+use longwire_engine::{Bases, Remote, SourceRef};
 use longwire_scenario::{Plan, Port};
 use longwire_units::Nanos;
 use media::LiveMedia;
@@ -149,8 +150,19 @@ impl Objects {
         }
     }
 
-    /// An object's current settings, as text that can be set. A duplex link is not an object here, but each
-    /// direction is.
+    /// Reads the current settings of links, sources or media from their workers: scheduled changes may have
+    /// happened.
+    pub fn look<'n>(&self, remote: &Remote, kind: Kind, names: impl IntoIterator<Item = &'n str>) {
+        match kind {
+            Kind::Link => self.links.look_at(remote, names),
+            Kind::Source => self.sources.look_at(remote, names),
+            Kind::Medium => self.media.look_at(remote, names),
+            Kind::Port | Kind::Router | Kind::Flow | Kind::Forwarder => {}
+        }
+    }
+
+    /// An object's settings, as text that can be set: of links, sources and media as last known, see
+    /// [`Objects::look`]. A duplex link is not an object here, but each direction is.
     ///
     /// # Errors
     /// If there is no such object, the name matches several programs, or a router does not answer.
@@ -162,21 +174,9 @@ impl Objects {
     ) -> Result<BTreeMap<String, String>, SetError> {
         let none = || SetError::Unknown { kind, name: name.into() };
         Ok(match kind {
-            Kind::Link => {
-                let place = self.links.place(name).ok_or_else(none)?;
-                self.links.look(remote, place);
-                self.links.settings(place)
-            }
-            Kind::Source => {
-                let place = self.sources.place(name).ok_or_else(none)?;
-                self.sources.look(remote, place);
-                self.sources.settings(place)
-            }
-            Kind::Medium => {
-                let place = self.media.place(name).ok_or_else(none)?;
-                self.media.look(remote, place);
-                self.media.settings(place)
-            }
+            Kind::Link => self.links.settings(self.links.place(name).ok_or_else(none)?),
+            Kind::Source => self.sources.settings(self.sources.place(name).ok_or_else(none)?),
+            Kind::Medium => self.media.settings(self.media.place(name).ok_or_else(none)?),
             Kind::Port => {
                 let named = |port: &&Port| &*port.name == name && !port.is_vacant();
                 let port = self.plan.ports.iter().find(named).ok_or_else(none)?;
@@ -231,7 +231,7 @@ impl Objects {
         if changes.iter().all(of_engine) {
             return self.set_in_engine(remote, changes, at);
         }
-        let now = longwire_clock::monotonic();
+        let now = monotonic();
         let of_router = |change: &ObjectChange| matches!(change.kind, Kind::Router | Kind::Flow);
         match changes {
             _ if at.is_some() => {
@@ -258,22 +258,39 @@ impl Objects {
         }
     }
 
+    /// Makes changes by what is known of the objects; if they have changed meanwhile, by what is read then.
     fn set_in_engine(
         &self,
         remote: &Remote,
         changes: &[ObjectChange],
         at: Option<Nanos>,
     ) -> Result<Nanos, SetError> {
+        match self.planned(changes) {
+            Ok(planned) => {
+                if let Some(instant) = self.make_alone(remote, planned, at, Bases::Current)? {
+                    return Ok(instant);
+                }
+            }
+            // It may be right now.
+            Err(_) => {
+                changes.iter().for_each(|change| self.look(remote, change.kind, [change.name.as_str()]));
+            }
+        }
+        let made = self.make_alone(remote, self.planned(changes)?, at, Bases::Any)?;
+        Ok(made.unwrap_or_default())
+    }
+
+    fn planned(&self, changes: &[ObjectChange]) -> Result<Vec<(Kind, PlannedChange)>, SetError> {
         let mut all = Vec::new();
         for ObjectChange { kind, name, pairs } in changes {
             let planned = match kind {
-                Kind::Source => self.sources.changes(remote, name, pairs)?,
-                Kind::Medium => self.media.changes(remote, name, pairs)?,
-                _ => self.links.changes(remote, name, pairs)?,
+                Kind::Source => self.sources.changes(name, pairs)?,
+                Kind::Medium => self.media.changes(name, pairs)?,
+                _ => self.links.changes(name, pairs)?,
             };
             all.extend(planned.into_iter().map(|planned| (*kind, planned)));
         }
-        self.make_alone(remote, all, at)
+        Ok(all)
     }
 
     /// Makes checked changes of links, sources and media at one instant.
@@ -282,29 +299,38 @@ impl Objects {
     /// If one of them is impossible; then nothing has changed.
     pub(crate) fn make(&self, remote: &Remote, changes: Vec<(Kind, PlannedChange)>) -> Result<(), SetError> {
         let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.make_alone(remote, changes, None).map(drop)
+        self.make_alone(remote, changes, None, Bases::Any).map(drop)
     }
 
+    /// Makes changes, and records the objects' blocks. Nothing is made, and the result is none, if the blocks
+    /// are not as the `bases` must be.
     fn make_alone(
         &self,
         remote: &Remote,
         changes: Vec<(Kind, PlannedChange)>,
         at: Option<Nanos>,
-    ) -> Result<Nanos, SetError> {
+        bases: Bases,
+    ) -> Result<Option<Nanos>, SetError> {
         let (mut all, mut noted, mut ramp) = (Vec::new(), Vec::new(), None);
         for (kind, PlannedChange { place, change, made }) in changes {
             ramp = ramp.or(change.ramp);
             all.push(change);
             noted.push((kind, place, made));
         }
-        let instant = remote.change(all, at).map_err(|error| refusal(error, ramp))?;
-        for (kind, place, made) in noted {
+        let asked = monotonic();
+        let changed = remote.change(all, at, bases).map_err(|error| refusal(error, ramp))?;
+        // Several workers make changes a little later, after all have received them.
+        let since = changed.instant.filter(|_| at.is_none() && ramp.is_none()).map(|at| at.max(monotonic()));
+        for ((kind, place, made), blocks) in noted.into_iter().zip(changed.blocks) {
             match kind {
-                Kind::Source => self.sources.taken(remote, place, &made),
-                Kind::Medium => self.media.taken(remote, place, &made),
-                _ => self.links.taken(remote, place, &made),
+                Kind::Source => self.sources.note_change((asked, since), place, (blocks, &made)),
+                Kind::Medium => self.media.note_change((asked, since), place, (blocks, &made)),
+                _ => self.links.note_change((asked, since), place, (blocks, &made)),
+            }
+            if changed.instant.is_some() && kind == Kind::Source {
+                self.sources.kind().aim(place, &made);
             }
         }
-        Ok(instant)
+        Ok(changed.instant)
     }
 }

@@ -18,6 +18,7 @@ use longwire_scenario::{RouteChange, RouteTarget, WrittenForwarder, WrittenRoute
 use longwire_sched::Weight;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 /// The prefix of settings for routes.
 const ROUTE: &str = "route.";
@@ -122,6 +123,7 @@ impl LiveRouters {
         };
         let change = move |router: &mut Router, _| change_router(router, &routes, &weights);
         let done = remote.at_node(self.node(place), change);
+        self.changes.fetch_add(1, Ordering::Relaxed);
         done.map_err(|error| gone(&error))?.map_err(|reason| wrong(changes[0].kind.word(), reason))
     }
 

@@ -9,6 +9,7 @@ use longwire_router::prefix::Prefix;
 use longwire_router::{Meter, RouteHops, Router};
 use longwire_scenario::{Network, Plan, RouterRoute};
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Most routes shown at once: listing more would delay packets.
@@ -25,6 +26,8 @@ pub struct LiveRouters {
     numbers: Vec<usize>,
     /// The first number that none has had.
     next: usize,
+    /// How often routes and flows have been changed by request.
+    pub(super) changes: AtomicU64,
 }
 
 impl LiveRouters {
@@ -32,7 +35,8 @@ impl LiveRouters {
     pub fn new(plan: Arc<Plan>, refs: Vec<NodeRef>, levels: Vec<Levels>) -> Self {
         let next = plan.routers.len();
         let levels = levels.into_iter().map(|levels| Arc::new(Mutex::new(levels))).collect();
-        Self { plan, refs, levels, leases: Arc::default(), numbers: (0..next).collect(), next }
+        let (leases, numbers, changes) = (Arc::default(), (0..next).collect(), AtomicU64::new(0));
+        Self { plan, refs, levels, leases, numbers, next, changes }
     }
 
     /// These routers in another plan, with the levels above those that are new in it, in order.
@@ -47,12 +51,18 @@ impl LiveRouters {
             levels.extend(known.or_else(|| fresh.next()));
         }
         self.leases.retain(|number| numbers.contains(&number));
-        Self { plan: Arc::clone(plan), refs, levels, leases: Arc::clone(&self.leases), numbers, next }
+        let (plan, leases) = (Arc::clone(plan), Arc::clone(&self.leases));
+        Self { plan, refs, levels, leases, numbers, next, changes: AtomicU64::new(0) }
     }
 
     /// The names of the routers, by place in the plan.
     pub fn names(&self) -> Vec<String> {
         self.plan.routers.iter().map(|router| router.name.to_string()).collect()
+    }
+
+    /// How often routes and flows have been changed by request.
+    pub(crate) fn change_count(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
     }
 
     /// A router's routes, including those to its own networks: IPv4 first, each in order.

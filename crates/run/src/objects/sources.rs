@@ -73,6 +73,15 @@ impl SourceKind {
         own.map(|(_, port)| *port).collect()
     }
 
+    /// Records the port to which a change directs a source, if it does.
+    pub(super) fn aim(&self, place: u32, made: &Blocks) {
+        if let Some(course) = Course::among(made) {
+            let mut aims = self.lock();
+            aims.push((place, course.aim.port));
+            aims.dedup();
+        }
+    }
+
     /// The data are consistent even if a holder of the lock panicked.
     fn lock(&self) -> MutexGuard<'_, Vec<(u32, u16)>> {
         self.aims.lock().unwrap_or_else(PoisonError::into_inner)
@@ -132,13 +141,5 @@ impl ObjectKind for SourceKind {
             Settable::new(param.name, param.help, param.takes(), quantity(param)).add_to(&mut all);
         }
         all.into_iter().chain(of_ramps()).collect()
-    }
-
-    fn note(&self, place: u32, blocks: &Blocks) {
-        if let Some(course) = Course::among(blocks) {
-            let mut aims = self.lock();
-            aims.push((place, course.aim.port));
-            aims.dedup();
-        }
     }
 }
