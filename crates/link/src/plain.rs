@@ -399,8 +399,8 @@ impl Link {
         }
     }
 
-    /// Counts a packet of this counted size as waiting, until it leaves at `leave` or before. Returns whether it
-    /// waits behind others.
+    /// Counts a packet of this counted size as waiting, until it leaves at `leave` or before. Returns whether
+    /// it waits behind others.
     #[inline(always)]
     fn note_waiting(&mut self, meta: &mut Meta, bytes: u64, leave: Nanos) -> bool {
         let waits = self.waiting.packets > 0;
@@ -410,8 +410,8 @@ impl Link {
         waits
     }
 
-    /// Puts a packet of this counted size onto the delay line, where it may still wait. Returns whether the line
-    /// was empty.
+    /// Puts a packet of this counted size onto the delay line, where it may still wait. Returns whether the
+    /// line was empty.
     #[inline(always)]
     pub(crate) fn wait_on_line(&mut self, pool: &mut Pool, handle: Handle, bytes: u64, leave: Nanos) -> bool {
         let waits = self.note_waiting(pool.meta_mut(handle), bytes, leave);
