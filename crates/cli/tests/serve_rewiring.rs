@@ -4,8 +4,7 @@ mod support;
 
 use longwire_lab::Lab;
 use serde_json::Value;
-use std::process::{Child, Stdio};
-use support::lab::{are_available, can_make_labs};
+use support::lab::{Echoes, are_available, can_make_labs};
 use support::service::Service;
 use support::{Folder, json, row, stderr, stdout};
 
@@ -150,18 +149,6 @@ fn a_link_with_other_ends_is_another_link_and_other_paths_are_taken() {
     assert_eq!(service.end(), Some(0));
 }
 
-/// A ping of `count` packets from a host.
-fn ping(lab: &str, from: &str, to: &str, count: u32) -> Child {
-    let mut command = Lab::open(lab).unwrap().host(from).unwrap().command("ping").unwrap();
-    command.args(["-n", "-q", "-c", &count.to_string(), "-i", "0.01", "-W", "20", to]);
-    command.stdout(Stdio::piped()).spawn().unwrap()
-}
-
-fn lost_nothing(ping: Child) {
-    let text = stdout(&ping.wait_with_output().unwrap());
-    assert!(text.contains(" 0% packet loss"), "{text}");
-}
-
 #[test]
 fn nothing_is_lost_elsewhere_while_files_come_and_go() {
     if !can_make_labs("nothing_is_lost_elsewhere_while_files_come_and_go") {
@@ -185,7 +172,7 @@ fn nothing_is_lost_elsewhere_while_files_come_and_go() {
     ];
     let file = folder.write("net.toml", &versions[0]);
     let mut service = Service::start(&folder, &[&format!("{name}={file}"), "--state", &folder.text("state")]);
-    let beside = ping(&name, "a", "10.0.0.2", 400);
+    let beside = Echoes::start(&name, "a", "10.0.0.2", 400);
     for round in 0..12 {
         folder.write("net.toml", &versions[round % 4]);
         if round % 2 == 0 {
@@ -197,10 +184,10 @@ fn nothing_is_lost_elsewhere_while_files_come_and_go() {
         }
         assert!(service.ctl(&["diff", &file, &name]).status.success());
         if round % 4 == 2 {
-            lost_nothing(ping(&name, "e", "10.0.0.1", 3));
+            Echoes::start(&name, "e", "10.0.0.1", 3).lost_nothing();
         }
     }
-    lost_nothing(beside);
+    beside.lost_nothing();
     // Killed with a host that a file has added, it has that host again.
     std::fs::write(folder.path("net.toml"), &versions[2]).unwrap();
     service.signal("HUP");
@@ -208,7 +195,7 @@ fn nothing_is_lost_elsewhere_while_files_come_and_go() {
     service.child.kill().unwrap();
     service.child.wait().unwrap();
     let service = Service::start(&folder, &[&format!("{name}={file}"), "--state", &folder.text("state")]);
-    lost_nothing(ping(&name, "e", "10.0.0.1", 3));
+    Echoes::start(&name, "e", "10.0.0.1", 3).lost_nothing();
     let stats = json(&service.ctl(&["stats", &name, "--json"]), 0);
     assert_eq!(row(&stats, "packets accounted for")["pass"], Value::Bool(true));
     assert_eq!(service.end(), Some(0));
@@ -238,7 +225,7 @@ fn hosts_and_bridges_come_and_go_beside_a_router() {
     ];
     let scenario = format!("{name}={}", folder.write("net.toml", text.concat()));
     let service = Service::start(&folder, &[&scenario]);
-    let beside = ping(&name, "b", "10.0.2.2", 300);
+    let beside = Echoes::start(&name, "b", "10.0.2.2", 300);
     let ctl = |words: &[&str]| {
         let output = service.ctl(&[words, &["--instance", &name]].concat());
         assert!(output.status.success(), "{words:?}: {}", stderr(&output));
@@ -251,18 +238,18 @@ fn hosts_and_bridges_come_and_go_beside_a_router() {
     let more = folder.write("more.toml", more.concat());
     for _ in 0..2 {
         ctl(&["add", "host", "c", "address=10.0.1.4/24", "gateway=10.0.1.1", "bridge=x"]);
-        lost_nothing(ping(&name, "c", "10.0.2.2", 3));
+        Echoes::start(&name, "c", "10.0.2.2", 3).lost_nothing();
         ctl(&["add", "-f", &more]);
-        lost_nothing(ping(&name, "d", "10.0.2.2", 3));
-        lost_nothing(ping(&name, "d", "10.0.1.4", 3));
+        Echoes::start(&name, "d", "10.0.2.2", 3).lost_nothing();
+        Echoes::start(&name, "d", "10.0.1.4", 3).lost_nothing();
         ctl(&["remove", "a"]);
-        lost_nothing(ping(&name, "c", "10.0.1.5", 3));
+        Echoes::start(&name, "c", "10.0.1.5", 3).lost_nothing();
         ctl(&["remove", "d", "y"]);
         ctl(&["remove", "c"]);
         ctl(&["add", "host", "a", "address=10.0.1.2/24", "gateway=10.0.1.1", "bridge=x"]);
-        lost_nothing(ping(&name, "a", "10.0.1.3", 3));
+        Echoes::start(&name, "a", "10.0.1.3", 3).lost_nothing();
     }
-    lost_nothing(beside);
+    beside.lost_nothing();
     let stats = json(&service.ctl(&["stats", &name, "--json"]), 0);
     assert_eq!(row(&stats, "packets accounted for")["pass"], Value::Bool(true));
     assert_eq!(service.end(), Some(0));
@@ -292,7 +279,7 @@ fn routers_come_and_go_and_nothing_is_lost_beside_them() {
         { port = \"ry\", bridge = \"y\", addresses = \"10.0.2.1/24\" }]";
     let file = folder.write("net.toml", &base);
     let service = Service::start(&folder, &[&format!("{name}={file}")]);
-    let beside = ping(&name, "a", "10.0.1.3", 400);
+    let beside = Echoes::start(&name, "a", "10.0.1.3", 400);
     let ctl = |words: &[&str]| {
         let output = service.ctl(&[words, &["--instance", &name]].concat());
         assert!(output.status.success(), "{words:?}: {}", stderr(&output));
@@ -300,7 +287,7 @@ fn routers_come_and_go_and_nothing_is_lost_beside_them() {
     };
     for _ in 0..2 {
         assert_eq!(ctl(&["add", "router", "r", &format!("ports={ports}")]).trim(), "added router r");
-        lost_nothing(ping(&name, "a", "10.0.2.2", 3));
+        Echoes::start(&name, "a", "10.0.2.2", 3).lost_nothing();
         assert!(ctl(&["route", "list", "r"]).contains("10.0.2.0/24"));
         ctl(&["set", "r", "route.10.8.0.0/16=via 10.0.2.2"]);
         assert_eq!(ctl(&["remove", "r"]).trim(), "removed router r");
@@ -316,7 +303,7 @@ fn routers_come_and_go_and_nothing_is_lost_beside_them() {
     };
     for _ in 0..2 {
         apply(&with);
-        lost_nothing(ping(&name, "b", "10.0.2.2", 3));
+        Echoes::start(&name, "b", "10.0.2.2", 3).lost_nothing();
         // Routes of its namespace are the router's.
         let lab = Lab::open(&name).unwrap();
         let mut add = lab.host("r").unwrap().command("ip").unwrap();
@@ -329,7 +316,7 @@ fn routers_come_and_go_and_nothing_is_lost_beside_them() {
         apply(&file);
         assert!(Lab::open(&name).unwrap().host("r").is_err());
     }
-    lost_nothing(beside);
+    beside.lost_nothing();
     let stats = json(&service.ctl(&["stats", &name, "--json"]), 0);
     assert_eq!(row(&stats, "packets accounted for")["pass"], Value::Bool(true));
     assert_eq!(service.end(), Some(0));
@@ -358,7 +345,7 @@ fn a_host_becomes_a_port_of_its_name_and_a_host_again() {
         (Lab::open(&name).unwrap().host("c").is_ok(), has_tap)
     };
     for _ in 0..2 {
-        lost_nothing(ping(&name, "a", "10.0.0.3", 3));
+        Echoes::start(&name, "a", "10.0.0.3", 3).lost_nothing();
         assert_eq!(there(), (true, false));
         let diff = stdout(&service.ctl(&["diff", &port, &name]));
         assert_eq!(diff.trim(), "host c: removed\nport c: added");
@@ -369,7 +356,7 @@ fn a_host_becomes_a_port_of_its_name_and_a_host_again() {
             assert_eq!(there(), wanted);
         }
     }
-    lost_nothing(ping(&name, "a", "10.0.0.3", 3));
+    Echoes::start(&name, "a", "10.0.0.3", 3).lost_nothing();
     let stats = json(&service.ctl(&["stats", &name, "--json"]), 0);
     assert_eq!(row(&stats, "packets accounted for")["pass"], Value::Bool(true));
     assert_eq!(service.end(), Some(0));

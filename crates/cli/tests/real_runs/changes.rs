@@ -1,6 +1,6 @@
 //! Changes while it runs.
 
-use crate::support::lab::can_make_labs;
+use crate::support::lab::{Echoes, can_make_labs};
 use crate::support::{Folder, json, longwire, row, stderr, stdout};
 use crate::{Running, TWO_HOSTS, assert_nothing_left};
 use serde_json::Value;
@@ -104,9 +104,7 @@ fn hosts_are_added_and_removed_while_it_runs() {
     let name = run.name.as_str();
     let ctl = |words: &[&str]| run.ctl(&[words, &["--instance", name, "--json"]].concat());
     let namespace = format!("/run/netns/lw-{name}-c");
-    let mut others = run.lab().host("a").unwrap().command("ping").unwrap();
-    others.args(["-n", "-q", "-c", "200", "-i", "0.01", "10.0.0.2"]).stdout(Stdio::piped());
-    let others = others.spawn().unwrap();
+    let others = Echoes::start(name, "b", "10.0.0.1", 200);
     for round in 0..2 {
         let words = ["add", "host", "c", "address=10.0.0.3/24", "--link", "a", "link.delay=20ms"];
         let added = json(&ctl(&words), 0);
@@ -124,8 +122,7 @@ fn hosts_are_added_and_removed_while_it_runs() {
         assert_eq!(row(&removed, "link c-a.backward")["done"], "removed");
         assert!(!std::path::Path::new(&namespace).exists());
     }
-    let text = stdout(&others.wait_with_output().unwrap());
-    assert!(text.contains(" 0% packet loss"), "{text}");
+    others.lost_nothing();
     // One that remains at the end is removed with the run.
     assert!(ctl(&["add", "host", "c", "address=10.0.0.3/24"]).status.success());
     run.signal("INT");

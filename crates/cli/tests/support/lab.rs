@@ -1,9 +1,10 @@
 //! Labs that stay up for a test.
 
-use super::{Folder, json, longwire, stderr};
-use longwire_lab::{Ability, abilities};
+use super::{Folder, json, longwire, stderr, stdout};
+use longwire_lab::{Ability, Lab, abilities};
 use serde_json::Value;
-use std::process::Output;
+use std::process::{Child, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// Whether all of these are there; prints why a test is skipped if not.
 pub fn are_available(test: &str, needed: &[&Ability]) -> bool {
@@ -66,4 +67,49 @@ impl Drop for RunningLab {
         // Some tests have taken it down.
         longwire(&["lab", "down", &self.name]);
     }
+}
+
+/// Echoes from a host of a lab, one every 10 ms.
+///
+/// Lost is what is not answered within 20 s of the last, by the host's counters: ping itself waits for the
+/// last answers only twice as long as for the others, which a busy machine exceeds.
+pub struct Echoes {
+    lab: Lab,
+    from: String,
+    ping: Child,
+}
+
+impl Echoes {
+    pub fn start(lab: &str, from: &str, to: &str, count: u32) -> Self {
+        let lab = Lab::open(lab).unwrap();
+        let mut command = lab.host(from).unwrap().command("ping").unwrap();
+        command.args(["-n", "-q", "-c", &count.to_string(), "-i", "0.01", "-W", "20", to]);
+        let ping = command.stdout(Stdio::piped()).spawn().unwrap();
+        Self { lab, from: from.to_owned(), ping }
+    }
+
+    /// Waits for the end. All echoes of the host, from other pings too, must have been answered then.
+    pub fn lost_nothing(self) {
+        let text = stdout(&self.ping.wait_with_output().unwrap());
+        let host = self.lab.host(&self.from).unwrap();
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            let read = || std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
+            let counters = host.run(read).unwrap();
+            let [sent, answered] = ["OutEchos", "InEchoReps"].map(|name| icmp(&counters, name));
+            if sent == answered && sent > 0 {
+                return;
+            }
+            assert!(Instant::now() < until, "{sent} sent, {answered} answered\n{text}");
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// A counter of ICMP in the kernel's table, where a line of names precedes one of values.
+fn icmp(table: &str, name: &str) -> u64 {
+    let mut lines = table.lines().filter_map(|line| line.strip_prefix("Icmp: "));
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let at = names.split(' ').position(|other| other == name).unwrap();
+    values.split(' ').nth(at).unwrap().parse().unwrap()
 }
