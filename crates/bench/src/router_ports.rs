@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn packets_cross_between_eight_interfaces() {
-        let carried = carry(Driver::AfPacket, Some(8000), Duration::from_millis(200), || Ok(()));
+        let carried = carry(Driver::AfPacket, Some(8000), Duration::from_secs(2), || Ok(()));
         let carried = match carried {
             Ok(carried) => carried,
             Err(BenchError::NotHere(why)) => return println!("skipped: {why}"),
