@@ -170,18 +170,15 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::Agenda;
     use crate::worker::Order;
-    use crate::{
-        InnerPorts, Map, PortLocation, PortSetup, RingKind, Setup, SteeredPaths, Tolerance, Wait, WorkerSetup,
-    };
+    use crate::{Map, PortLocation, PortSetup, Setup, WorkerSetup};
     use longwire_block::path::Paths;
     use longwire_block::{Dice, Node, Port, PortError, PortStats, Stamp, Values};
     use longwire_link::classify::Classifier;
     use longwire_link::{LinkConfig, Links, registry};
     use longwire_packet::{Batch, Gso, Pool, Train};
     use longwire_router::Bridge;
-    use std::collections::{HashMap, VecDeque};
+    use std::collections::VecDeque;
     use std::sync::{Arc, Mutex};
 
     const HEADERS: usize = 54;
@@ -323,35 +320,13 @@ mod tests {
         let mut paths = Paths::default();
         let rules: Vec<_> = (0..LINKS).map(|link| ((link, 1), paths.add(&[LinkRef::new(0, link)]))).collect();
         let setup = WorkerSetup {
-            cpu: None,
-            pool: Pool::new(32 << 20).unwrap(),
             ports: vec![port(0, sent), port(1, greeting)],
             nodes: vec![Box::new(Bridge::new(vec![0, 1], Nanos::from_secs(300), 64)) as Box<dyn Node>],
-            links,
-            flat: true,
-            crossing: vec![],
-            agenda: Agenda::default(),
-            observer: None,
-            sampler: None,
+            ..WorkerSetup::new(Pool::new(32 << 20).unwrap(), links)
         };
-        let setup = Setup {
-            workers: vec![setup],
-            map: Map {
-                classifier: Classifier::new(&rules, &[], &[]),
-                paths,
-                port_locations: vec![PortLocation::single(0, 0), PortLocation::single(0, 1)],
-                floods: HashMap::new(),
-                steered: SteeredPaths::default(),
-                requested: SteeredPaths::default(),
-                inner_ports: InnerPorts::default(),
-            },
-            tolerance: Tolerance::default(),
-            wait: Wait::Spin,
-            between: RingKind::default(),
-            lead: Nanos::ZERO,
-        };
-        let (parts, _) = setup.into_parts(false, Nanos::ZERO).pop().unwrap();
-        let mut worker = Worker::new(parts);
+        let port_locations = vec![PortLocation::single(0, 0), PortLocation::single(0, 1)];
+        let map = Map::new(Classifier::new(&rules, &[], &[]), paths, port_locations);
+        let mut worker = Worker::of(Setup::new(vec![setup], map)).remove(0);
         assert_eq!(worker.order, Order::ByLink);
         worker.order = order;
         steps.into_iter().for_each(|now| _ = worker.step(Nanos(now), Nanos::ZERO));
