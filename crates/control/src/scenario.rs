@@ -83,9 +83,9 @@ pub struct SettingDifference {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RefusedDifference {
     /// What differs.
-    #[schema(example = "router \"r\"")]
+    #[schema(example = "seed")]
     pub what: String,
     /// Why it can't change, and what to do.
-    #[schema(example = "it is new: start the instance again")]
+    #[schema(example = "it is fixed when the instance starts: start the instance again")]
     pub reason: String,
 }

@@ -181,7 +181,7 @@ fn scenarios_are_compared_and_applied() {
     assert_eq!(comparison.changes[0].settings[0].wanted.as_deref(), Some("40 ms"));
     let wanted = |toml: &str, partial| ScenarioRequest { toml: toml.into(), partial };
     let problem = refused(client.apply(&wanted("seed = 1\n", false)));
-    assert_eq!((problem.status, &*problem.detail), (409, "router \"r\": it is new"));
+    assert_eq!((problem.status, &*problem.detail), (409, "seed: it is fixed"));
     assert_eq!(client.apply(&wanted("seed = 1\n", true)).unwrap(), comparison);
     let problem = refused(client.compare("nonsense"));
     assert_eq!((problem.status, problem.key.as_deref()), (422, Some("toml")));

@@ -197,18 +197,19 @@ impl Instance for Fake {
             wanted: Some("40 ms".into()),
         };
         let link = ObjectDifference { kind: Kind::Link, name: "up".into(), settings: vec![setting] };
-        let router = RefusedDifference {
-            what: "router \"r\"".into(),
-            reason: "it is new: start the instance again".into(),
+        let seed = RefusedDifference {
+            what: "seed".into(),
+            reason: "it is fixed when the instance starts: start the instance again".into(),
         };
-        let added = vec![RewiredObject { kind: "host".into(), name: "c".into() }];
-        Ok(Comparison { changes: vec![link], added, refused: vec![router], ..Comparison::default() })
+        let added = |(kind, name): (&str, &str)| RewiredObject { kind: kind.into(), name: name.into() };
+        let added = [("host", "c"), ("router", "r")].map(added).to_vec();
+        Ok(Comparison { changes: vec![link], added, refused: vec![seed], ..Comparison::default() })
     }
 
     fn apply(&self, wanted: &ScenarioRequest) -> Result<Comparison, SetError> {
         let comparison = self.compare(&wanted.toml)?;
         if !wanted.partial {
-            return Err(SetError::Refused("router \"r\": it is new".into()));
+            return Err(SetError::Refused("seed: it is fixed".into()));
         }
         Ok(comparison)
     }
