@@ -11,8 +11,10 @@ use crate::retired::RetiredNode;
 use crate::rewiring_step::{AtNode, PartSource, RewiringStep};
 use crate::setup::PortSetup;
 use crate::turns::NodesInTurn;
+use crate::wheel::Wheel;
 use longwire_block::{Node, PortError};
 use longwire_link::Joining;
+use longwire_units::Nanos;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, PoisonError};
 
@@ -28,9 +30,10 @@ pub struct Rewiring {
 }
 
 /// What one worker does.
+#[derive(Default)]
 pub struct Part {
     /// Links that join, and the places of all of its links.
-    pub joining: Joining,
+    pub joining: Option<Joining>,
     /// Capacity of its new timing wheel, in links, if a larger one is needed.
     pub wheel: Option<usize>,
     /// Indices of links that leave.
@@ -59,28 +62,6 @@ pub struct Part {
     pub sources: Vec<(u32, PartSource)>,
 }
 
-impl Part {
-    /// Only adds links.
-    pub fn new(joining: Joining) -> Self {
-        Self {
-            joining,
-            wheel: None,
-            leaving: Vec::new(),
-            drained: false,
-            exact: false,
-            ports_before: 0,
-            ports: Vec::new(),
-            nodes: Vec::new(),
-            retiring: Vec::new(),
-            moves: Vec::new(),
-            in_turn: None,
-            acts: Vec::new(),
-            sources_leaving: Vec::new(),
-            sources: Vec::new(),
-        }
-    }
-}
-
 /// Which of a worker's nodes decide in turn.
 #[derive(Debug, Clone, Default)]
 pub struct InTurn {
@@ -100,9 +81,10 @@ impl Rewiring {
         for (worker, part) in (0..).zip(parts) {
             let Part { joining, wheel, leaving, drained, exact, ports_before, ports, .. } = part;
             let Part { nodes, retiring, moves, in_turn, acts, sources_leaving, sources, .. } = part;
-            let mut steps = [RewiringStep::new(), RewiringStep::new(), RewiringStep::new()];
+            let mut steps: [RewiringStep; 3] = Default::default();
             let [first, second, third] = if together { [0; 3] } else { [0, 1, 2] };
-            steps[first].take_in(joining, wheel);
+            steps[first].joining = joining;
+            steps[first].wheel = wheel.map(|links| Wheel::new(links, Nanos::ZERO));
             if let Some(before) = &before {
                 steps[first].take_map(before, worker);
             }

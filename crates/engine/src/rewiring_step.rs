@@ -23,6 +23,7 @@ pub struct PartSource {
 }
 
 /// A step of a rewiring at one worker; afterwards it holds what is to be freed.
+#[derive(Default)]
 pub(crate) struct RewiringStep {
     pub joining: Option<Joining>,
     pub wheel: Option<Wheel>,
@@ -44,26 +45,6 @@ pub(crate) struct RewiringStep {
 }
 
 impl RewiringStep {
-    pub fn new() -> Self {
-        Self {
-            joining: None,
-            wheel: None,
-            map: None,
-            leaving: Vec::new(),
-            drained: false,
-            exact: false,
-            ports: Vec::new(),
-            nodes: Vec::new(),
-            retiring: Vec::new(),
-            moves: Vec::new(),
-            in_turn: None,
-            acts: Vec::new(),
-            sources_leaving: Vec::new(),
-            sources: Vec::new(),
-            exits: Box::default(),
-        }
-    }
-
     /// Whether it adds traffic sources that send.
     pub fn adds_sources(&self) -> bool {
         self.sources.iter().any(|(_, source)| source.flow.is_some())
@@ -73,11 +54,5 @@ impl RewiringStep {
     pub fn take_map(&mut self, map: &Arc<Map>, worker: u32) {
         self.exits = Ports::exits_of(map, worker, false);
         self.map = Some(Arc::clone(map));
-    }
-
-    /// Sets what the worker adds, before packets can reach it.
-    pub fn take_in(&mut self, joining: Joining, wheel: Option<usize>) {
-        self.wheel = wheel.map(|links| Wheel::new(links, Nanos::ZERO));
-        self.joining = Some(joining);
     }
 }

@@ -162,11 +162,12 @@ fn part(
     let own: Vec<u32> = added.iter().copied().filter(own).collect();
     let slots = own.iter().map(|&place| layout.links[place as usize].local()).collect();
     Part {
+        joining: Some(Joining::new(links_of(new, &own), slots, places, longer)),
         wheel: longer.then_some(indices.room),
         leaving: gone,
         drained: leaving.drained,
         exact: !shards.flat,
-        ..Part::new(Joining::new(links_of(new, &own), slots, places, longer))
+        ..Part::default()
     }
 }
 

@@ -181,8 +181,9 @@ mod tests {
         let (inbox, commands) = mpsc::channel();
         let remote = Remote::new(vec![inbox.clone()], Arc::clone(&worker.peers.bells));
         let none = Links::with_capacity(0, 1, Nanos::from_micros(10));
-        let part = Part::new(Joining::new(none, vec![], vec![GONE; LINKS as usize], false));
-        let part = Part { leaving: (0..LINKS).collect(), ..part };
+        let joining = Joining::new(none, vec![], vec![GONE; LINKS as usize], false);
+        let leaving = (0..LINKS).collect();
+        let part = Part { joining: Some(joining), leaving, ..Part::default() };
         let rewiring = Rewiring { map: map(), before: None, parts: vec![part] };
         let report = std::thread::scope(|scope| {
             let asked = scope.spawn(|| remote.report(Tolerance::default()).unwrap());
