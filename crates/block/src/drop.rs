@@ -79,11 +79,6 @@ impl DropReason {
     pub const fn from_index(index: usize) -> Option<Self> {
         if index < Self::COUNT { Some(Self::ALL[index]) } else { None }
     }
-
-    /// Whether such a drop means that Longwire itself failed, so that the run is not faithful.
-    pub const fn is_own_failure(self) -> bool {
-        matches!(self, Self::PoolFull | Self::PortFull | Self::RingFull)
-    }
 }
 
 /// A counter per reason, indexed by its number.

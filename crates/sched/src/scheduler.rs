@@ -455,11 +455,6 @@ impl Scheduler {
         self.backlog.find(key).map(|flow| self.backlog.counters(flow))
     }
 
-    /// Packets of a flow that wait for a processor.
-    pub fn waiting_of(&self, key: u32) -> u32 {
-        self.backlog.find(key).map_or(0, |flow| self.backlog.flow(flow).waiting_packets)
-    }
-
     /// Events that belong to no flow, or should be rare.
     pub fn happened(&self) -> RareCounters {
         self.backlog.happened

@@ -30,8 +30,6 @@ pub mod unreachable {
     pub const TOO_BIG: u8 = 4;
     /// Source route failed.
     pub const SOURCE_ROUTE: u8 = 5;
-    /// Forbidden here.
-    pub const PROHIBITED: u8 = 13;
 }
 
 /// Types of ICMPv6 messages.
@@ -60,8 +58,6 @@ pub mod icmpv6_kind {
 pub mod unreachable_v6 {
     /// No route.
     pub const NO_ROUTE: u8 = 0;
-    /// Forbidden here.
-    pub const PROHIBITED: u8 = 1;
     /// Address unreachable.
     pub const ADDRESS: u8 = 3;
     /// Port unreachable.

@@ -8,8 +8,6 @@ use thiserror::Error;
 
 /// Bytes of the header that kernel interfaces use by default.
 pub const LEN: usize = 10;
-/// Bytes of the header with the number of merged buffers.
-pub const MERGEABLE_LEN: usize = 12;
 
 const NEEDS_CHECKSUM: u8 = 1;
 const DATA_VALID: u8 = 2;
