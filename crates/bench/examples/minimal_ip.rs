@@ -39,7 +39,7 @@ fn main() {
         assert_eq!(after.forwarded - before.forwarded, (FRAMES * ROUNDS) as u64, "all are forwarded");
         batches.sort_unstable();
         let median = batches[batches.len() / 2];
-        let hits = after.cache.v4_hits - before.cache.v4_hits;
+        let hits = after.cache_hits - before.cache_hits;
         println!(
             "{what}: {:.2} Mpps forwarding, {:.2} Mpps memory to memory, {:.1} % cache hits",
             BATCH as f64 / median.as_secs_f64() / 1e6,

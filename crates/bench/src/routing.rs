@@ -59,7 +59,7 @@ fn forwarding(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
         }
         let after = rig.router.stats();
         let all = (rates.len() * frames.len()) as u64;
-        let hits = (after.cache.v4_hits - before.cache.v4_hits) as f64 * 100.0 / all as f64;
+        let hits = (after.cache_hits - before.cache_hits) as f64 * 100.0 / all as f64;
         let rates: Sample = rates.into_iter().collect();
         let row = rates.at_least(&name, "pps", target);
         let row = if passed == all { row } else { row.judged(false).note("packets were lost") };

@@ -40,7 +40,7 @@ mod support;
 pub use bridge::{Bridge, DEFAULT_AGEING, DEFAULT_STATIONS};
 pub use classify::{Class, Classify, FullIpReason, IpClassifier};
 pub use control::{Confirmation, ControlPort};
-pub use fib::{CacheStats, FibLimits, RouteError};
+pub use fib::{FibLimits, RouteError};
 pub use forwarder::{
     Admission, Fid, FlowKey, Forwarder, ForwarderStats, Forwarders, InstallError, Installation, Key,
     KeyAddress, KeyError, LinkChoice, MOST_FORWARDERS, MeasuredCost, PrepareError, REASONS, RouterPrices,
@@ -53,5 +53,5 @@ pub use neighbour::NeighbourLimits;
 pub use next_hop::{GroupId, NextHop, neighbour_key};
 pub use police::{Limit, Limits, PolicedWork};
 pub use ports::{InterfaceAddress, LEAST_MTU, PortsError, RouterPort};
-pub use router::{Router, RouterConfig, RouterError, RouterStats};
+pub use router::{Router, RouterConfig, RouterError};
 pub use sharing::{FlowFields, NamedFlow, ReweighError, Rings, SharingConfig, SharingError};

@@ -4,7 +4,7 @@ use crate::above::Above;
 use crate::before::Before;
 use crate::classify::{Classify, FullIpReason, IpClassifier};
 use crate::control::{Control, ControlPort, PUNTED};
-use crate::fib::{CacheStats, Fib, FibLimits, RouteError};
+use crate::fib::{Fib, FibLimits, RouteError};
 use crate::forwarder::{Admission, Fid, Forwarder, Forwarders, InstallError, Programs};
 use crate::group::RouteHops;
 use crate::meter::Meter;
@@ -62,73 +62,6 @@ pub enum RouterError {
     /// The sharing of its processors is invalid.
     #[error(transparent)]
     Sharing(#[from] SharingError),
-}
-
-/// A router's counters in packets; segments of a train are counted individually. received + made = forwarded
-/// + consumed + dropped + kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RouterStats {
-    /// Received.
-    pub received: u64,
-    /// Created: errors, replies, requests, fragments.
-    pub made: u64,
-    /// Sent to ports.
-    pub forwarded: u64,
-    /// Addressed to the router itself, or fragmented.
-    pub consumed: u64,
-    /// Dropped.
-    pub dropped: u64,
-    /// Currently waiting for neighbours, or at another level.
-    pub kept: u64,
-    /// ICMP errors sent.
-    pub errors: u64,
-    /// Packets not created because of lack of room.
-    pub unmade: u64,
-    /// Passed to full IP, by reason in the order of [`FullIpReason::ALL`].
-    pub exceptions: [u64; FullIpReason::ALL.len()],
-    /// Refused by policing, in the order of [`PolicedWork::ALL`].
-    pub policed: [u64; PolicedWork::ALL.len()],
-    /// Passed to the control plane: routing protocols, ICMP, with options, others.
-    pub punted: [u64; PUNTED.len()],
-    /// Received from the control plane.
-    pub from_control: u64,
-    /// The route cache.
-    pub cache: CacheStats,
-    /// Number of neighbours, including those being resolved.
-    pub neighbours: usize,
-    /// Neighbours being resolved.
-    pub asked: usize,
-    /// Memory of the prefix tables in bytes.
-    pub table_bytes: usize,
-}
-
-impl From<RouterStats> for NodeStats {
-    fn from(stats: RouterStats) -> Self {
-        let exceptions = FullIpReason::ALL.iter().map(|why| why.name()).zip(stats.exceptions);
-        let policed = PolicedWork::ALL.iter().map(|work| work.name()).zip(stats.policed);
-        let punted = PUNTED.iter().map(|work| work.name()).zip(stats.punted);
-        Self {
-            received: stats.received,
-            made: stats.made,
-            forwarded: stats.forwarded,
-            consumed: stats.consumed,
-            dropped: stats.dropped,
-            kept: stats.kept,
-            errors: stats.errors,
-            unmade: stats.unmade,
-            exceptions: exceptions.filter(|(_, packets)| *packets > 0).collect(),
-            policed: policed.filter(|(_, packets)| *packets > 0).collect(),
-            punted: punted.filter(|(_, packets)| *packets > 0).collect(),
-            from_control: stats.from_control,
-            cache_hits: stats.cache.v4_hits + stats.cache.v6_hits,
-            cache_misses: stats.cache.v4_misses + stats.cache.v6_misses,
-            neighbours: stats.neighbours as u64,
-            asked: stats.asked as u64,
-            table_bytes: stats.table_bytes as u64,
-            processors: None,
-            levels: Vec::new(),
-        }
-    }
 }
 
 /// A router with the classifier `C`.
@@ -350,27 +283,33 @@ impl<C: Classify> Router<C> {
     }
 
     /// Its counters.
-    pub fn stats(&self) -> RouterStats {
+    pub fn stats(&self) -> NodeStats {
         let Counts { received, made, forwarded, consumed, dropped, errors, unmade, exceptions } =
             self.core.counts;
         let (neighbours, asked) = self.core.neighbours.counts();
-        RouterStats {
+        let (control, cache) = (self.core.control.as_deref(), self.core.fib.cache_stats());
+        NodeStats {
             received,
             made,
             forwarded,
             consumed,
             dropped,
-            kept: Node::kept(self),
+            kept: self.kept(),
             errors,
             unmade,
-            exceptions,
-            policed: self.core.police.refused(),
-            punted: self.core.control.as_deref().map_or([0; PUNTED.len()], |control| control.punted),
-            from_control: self.core.control.as_deref().map_or(0, |control| control.sent),
-            cache: self.core.fib.cache_stats(),
-            neighbours,
-            asked,
-            table_bytes: self.core.fib.memory(),
+            exceptions: counted(FullIpReason::ALL.iter().map(|why| why.name()), exceptions),
+            policed: counted(PolicedWork::ALL.iter().map(|work| work.name()), self.core.police.refused()),
+            punted: control.map_or_else(Vec::new, |control| {
+                counted(PUNTED.iter().map(|work| work.name()), control.punted)
+            }),
+            from_control: control.map_or(0, |control| control.sent),
+            cache_hits: cache.v4_hits + cache.v6_hits,
+            cache_misses: cache.v4_misses + cache.v6_misses,
+            neighbours: neighbours as u64,
+            asked: asked as u64,
+            table_bytes: self.core.fib.memory() as u64,
+            processors: self.processors(),
+            levels: self.levels().map(crate::above::stats).unwrap_or_default(),
         }
     }
 
@@ -457,12 +396,19 @@ impl<C: Classify> Node for Router<C> {
     }
 
     fn stats(&self) -> Option<NodeStats> {
-        let levels = self.levels().map(crate::above::stats).unwrap_or_default();
-        Some(NodeStats { levels, processors: self.processors(), ..self.stats().into() })
+        Some(self.stats())
     }
 
     fn kept(&self) -> u64 {
         let shared = self.sharing.as_ref().map_or(0, |sharing| sharing.kept());
         self.core.neighbours.kept() + self.up() + shared
     }
+}
+
+/// What is counted by kind, with the kinds' names; only kinds with a count.
+fn counted(
+    names: impl Iterator<Item = &'static str>,
+    packets: impl IntoIterator<Item = u64>,
+) -> Vec<(&'static str, u64)> {
+    names.zip(packets).filter(|(_, packets)| *packets > 0).collect()
 }

@@ -6,6 +6,7 @@ use longwire_router::{Confirmation, ControlPort, InterfaceAddress, NextHop, Poli
 use longwire_units::Nanos;
 use longwire_wire::checksum::Sum;
 use longwire_wire::{Discovery, Ipv4Header, Ipv6Header, arp_message, ethernet_header};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 const OWN: [u8; 4] = [10, 0, 1, 1];
@@ -65,28 +66,35 @@ fn hello() -> Vec<u8> {
 fn what_is_for_the_router_goes_up_as_it_is() {
     let mut rig = rig();
     let record_route = [7, 7, 4, 0, 0, 0, 0, 0];
-    // (name, packet, index of its class among the counters).
+    // (name, packet, its class).
     let table = [
-        ("a hello", hello(), 0),
-        ("OSPF with one hop to go", packet(OWN, OSPF, 1, &[], &[0; 44]), 0),
-        ("BGP", packet(OWN, 6, 1, &[], &ports(40_000, 179)), 0),
-        ("BGP's answer", packet(OWN, 6, 64, &[], &ports(179, 40_000)), 0),
-        ("BFD", packet(OWN, 17, 255, &[], &ports(49_152, 3784)), 0),
-        ("an answer to a ping", packet(OWN, 1, 64, &[], &icmp(0)), 1),
-        ("unreachable", packet(OWN, 1, 64, &[], &icmp(3)), 1),
-        ("with options", packet(OWN, 17, 64, &record_route, &ports(9, 9)), 2),
-        ("IGMP with router alert", packet([224, 0, 0, 22], 2, 1, &[148, 4, 0, 0], &[0; 8]), 2),
-        ("SSH", packet(OWN, 6, 64, &[], &ports(40_000, 22)), 3),
-        ("another port's address", packet([10, 0, 2, 1], 17, 64, &[], &ports(9, 9)), 3),
-        ("for all hosts", packet([10, 0, 1, 255], 17, 64, &[], &ports(9, 9)), 3),
+        ("a hello", hello(), PolicedWork::ControlRouting),
+        ("OSPF with one hop to go", packet(OWN, OSPF, 1, &[], &[0; 44]), PolicedWork::ControlRouting),
+        ("BGP", packet(OWN, 6, 1, &[], &ports(40_000, 179)), PolicedWork::ControlRouting),
+        ("BGP's answer", packet(OWN, 6, 64, &[], &ports(179, 40_000)), PolicedWork::ControlRouting),
+        ("BFD", packet(OWN, 17, 255, &[], &ports(49_152, 3784)), PolicedWork::ControlRouting),
+        ("an answer to a ping", packet(OWN, 1, 64, &[], &icmp(0)), PolicedWork::ControlPing),
+        ("unreachable", packet(OWN, 1, 64, &[], &icmp(3)), PolicedWork::ControlPing),
+        ("with options", packet(OWN, 17, 64, &record_route, &ports(9, 9)), PolicedWork::ControlOptions),
+        (
+            "IGMP with router alert",
+            packet([224, 0, 0, 22], 2, 1, &[148, 4, 0, 0], &[0; 8]),
+            PolicedWork::ControlOptions,
+        ),
+        ("SSH", packet(OWN, 6, 64, &[], &ports(40_000, 22)), PolicedWork::ControlOther),
+        (
+            "another port's address",
+            packet([10, 0, 2, 1], 17, 64, &[], &ports(9, 9)),
+            PolicedWork::ControlOther,
+        ),
+        ("for all hosts", packet([10, 0, 1, 255], 17, 64, &[], &ports(9, 9)), PolicedWork::ControlOther),
     ];
     for (at, (what, frame, class)) in table.into_iter().enumerate() {
-        let before = rig.router.stats().punted;
+        let mut expected = BTreeMap::from_iter(rig.router.stats().punted);
         let seen = rig.send(at as u64 * SECOND, 1, &frame);
         assert_eq!(seen, [Seen::Out(CONTROL + 1, frame)], "{what}");
-        let mut expected = before;
-        expected[class] += 1;
-        assert_eq!(rig.router.stats().punted, expected, "{what}");
+        *expected.entry(class.name()).or_default() += 1;
+        assert_eq!(BTreeMap::from_iter(rig.router.stats().punted), expected, "{what}");
     }
     // The router answers pings itself, and is no host of other networks.
     let echo = rig.send(SECOND, 1, &packet(OWN, 1, 64, &[], &icmp(8)));
@@ -110,17 +118,24 @@ fn ipv6_likewise() {
         [&ethernet_header(mac, host_mac(1), 0x86dd)[..], &header.bytes(), payload].concat()
     };
     for (what, frame, class) in [
-        ("a hello", frame(near, 0xff02 << 112 | 5, OSPF, 1, &[0; 36]), 0),
-        ("OSPF to the address within the link", frame(near, link_local, OSPF, 1, &[0; 36]), 0),
-        ("BGP", frame(host, own, 6, 64, &ports(40_000, 179)), 0),
-        ("an answer to a ping", frame(host, own, 58, 64, &[129, 0, 0, 0, 0, 1, 0, 1]), 1),
-        ("SSH", frame(host, own, 6, 64, &ports(40_000, 22)), 3),
+        ("a hello", frame(near, 0xff02 << 112 | 5, OSPF, 1, &[0; 36]), PolicedWork::ControlRouting),
+        (
+            "OSPF to the address within the link",
+            frame(near, link_local, OSPF, 1, &[0; 36]),
+            PolicedWork::ControlRouting,
+        ),
+        ("BGP", frame(host, own, 6, 64, &ports(40_000, 179)), PolicedWork::ControlRouting),
+        (
+            "an answer to a ping",
+            frame(host, own, 58, 64, &[129, 0, 0, 0, 0, 1, 0, 1]),
+            PolicedWork::ControlPing,
+        ),
+        ("SSH", frame(host, own, 6, 64, &ports(40_000, 22)), PolicedWork::ControlOther),
     ] {
-        let before = rig.router.stats().punted;
+        let mut expected = BTreeMap::from_iter(rig.router.stats().punted);
         assert_eq!(rig.send(SECOND, 1, &frame), [Seen::Out(CONTROL + 1, frame)], "{what}");
-        let mut expected = before;
-        expected[class] += 1;
-        assert_eq!(rig.router.stats().punted, expected, "{what}");
+        *expected.entry(class.name()).or_default() += 1;
+        assert_eq!(BTreeMap::from_iter(rig.router.stats().punted), expected, "{what}");
     }
 }
 
@@ -173,7 +188,8 @@ fn floods_leave_hellos_and_regular_packets_alone() {
             }
         }
         assert_eq!((hellos, regular), (10, 10_000), "{what}");
-        assert!(rig.router.stats().policed[refused as usize] > 500_000, "{what}: {:?}", rig.router.stats());
+        let policed = BTreeMap::from_iter(rig.router.stats().policed);
+        assert!(policed[refused.name()] > 500_000, "{what}: {:?}", rig.router.stats());
     }
 }
 

@@ -96,8 +96,8 @@ fn the_longest_route_counts_at_once() {
     assert_eq!((way(&mut rig), way(&mut rig)), (3, 3));
     assert!(rig.router.remove_route_v4("192.0.2.0/24".parse().unwrap()));
     assert_eq!(way(&mut rig), 2);
-    let cache = rig.router.stats().cache;
-    assert_eq!((cache.v4_hits, cache.v4_misses), (2, 3));
+    let stats = rig.router.stats();
+    assert_eq!((stats.cache_hits, stats.cache_misses), (2, 3));
     assert!(rig.router.add_route_v4("10.9.0.0/16".parse().unwrap(), gateway(7, 9)).is_err());
 }
 
@@ -271,8 +271,8 @@ fn errors_are_limited() {
     // A tenth of a second later one more; another port has its own limit.
     assert_eq!(rig.send(SECOND / 10, 1, &udp(HOST, FAR, 1, 20)).len(), 2);
     let stats = rig.router.stats();
-    assert_eq!((stats.errors, stats.policed[PolicedWork::Errors as usize]), (6, 15));
-    assert_eq!(stats.exceptions[FullIpReason::Expired as usize], 21);
+    assert_eq!((stats.errors, stats.policed), (6, vec![(PolicedWork::Errors.name(), 15)]));
+    assert_eq!(stats.exceptions, [(FullIpReason::Expired.name(), 21)]);
 }
 
 /// An ARP message, from or to the host 10.0.N.H behind port N.

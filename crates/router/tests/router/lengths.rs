@@ -54,7 +54,7 @@ fn a_trailer_is_not_forwarded_and_makes_no_packet_too_long() {
         }
     }
     let stats = rig.router.stats();
-    assert_eq!((stats.errors, stats.exceptions.iter().sum::<u64>()), (0, 0));
+    assert_eq!((stats.errors, stats.exceptions), (0, vec![]));
     // One byte more is too long, with or without a trailer.
     for frame in both(3, 1281) {
         for trailer in [0, 4] {

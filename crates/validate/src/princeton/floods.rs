@@ -346,7 +346,7 @@ impl FloodedRouter {
         let notes = format!(
             "of {exceptional} exceptional packets {} were for full IP (if its limits let them), {} were \
              answered with errors, {} went up, {} found no room there",
-            stats.exceptions.iter().sum::<u64>(),
+            stats.exceptions.iter().map(|(_, packets)| packets).sum::<u64>(),
             stats.errors,
             counts.up,
             counts.full + counts.over_rate + counts.over_time
