@@ -1,8 +1,8 @@
 //! The packets of a capture: when, how long, and which.
 
 use crate::fingerprint::Fingerprint;
-use crate::frames::{FramesError, read_frames};
 use longwire_expression::Expression;
+use longwire_random::frames::{FramesError, read_frames};
 use longwire_units::Nanos;
 use std::io::Read;
 use thiserror::Error;

@@ -16,7 +16,6 @@ mod delay;
 mod distilled;
 mod estimate;
 mod fingerprint;
-mod frames;
 mod loss;
 mod pairing;
 mod queue;

@@ -1,6 +1,6 @@
 //! The frames of a capture, read from any source of bytes.
 
-use longwire_random::pcapng::Nanoseconds;
+use crate::pcapng::Nanoseconds;
 use longwire_units::Nanos;
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapReader, PcapTsResolution};

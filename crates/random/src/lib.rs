@@ -1,7 +1,7 @@
-//! Shaped randomness: distributions as quantile tables, arrival processes, and the parts of capture files
-//! that they need.
+//! Shaped randomness: distributions as quantile tables, arrival processes, and the frames of captures.
 #![forbid(unsafe_code)]
 
+pub mod frames;
 pub mod math;
 pub mod pcapng;
 pub mod process;
