@@ -15,21 +15,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::ops::RangeInclusive;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use longwire_netlink::interface_index;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
 use crate::listening::{OWN_TABLES, listening};
 use crate::port_relay::{PortRelay, SocketNetwork};
 use crate::redirection::{Redirections, RelayPorts, redirect};
-use crate::{ExecNet, LabError, Namespace, quiet, socket_option};
+use crate::{ExecNet, LabError, Namespace, StoppableThread, quiet, socket_option};
 
 /// Most ports of a list: each has its own sockets.
 const MOST: usize = 1024;
@@ -105,7 +104,7 @@ impl FromStr for LoopbackServices {
 #[derive(Debug)]
 pub struct Localhost {
     // Ends first, because it creates further relays.
-    _watch: Option<ListenerWatch>,
+    _watch: Option<StoppableThread>,
     _relays: Vec<PortRelay>,
 }
 
@@ -142,7 +141,7 @@ impl Localhost {
             by_ipv6: BTreeMap::new(),
         };
         let watch = match reached {
-            Some(LoopbackServices::Listening) => Some(ListenerWatch::start(ends).map_err(doing())?),
+            Some(LoopbackServices::Listening) => Some(watch(ends).map_err(doing())?),
             _ => {
                 let listed = match reached {
                     Some(LoopbackServices::Listed(ports)) => ports.clone(),
@@ -258,46 +257,24 @@ impl LoopbackRelays {
 }
 
 /// Watches for services that begin to listen.
-#[derive(Debug)]
-struct ListenerWatch {
-    stop: OwnedFd,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl ListenerWatch {
-    fn start(mut ends: LoopbackRelays) -> io::Result<Self> {
-        let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
-        let stopped = stop.try_clone()?;
-        let mut known = ends.follow()?;
-        let watch = move || {
-            let every = Timespec::try_from(LOOK).ok();
-            loop {
-                let mut polls = [PollFd::from_borrowed_fd(stopped.as_fd(), PollFlags::IN)];
-                let _ = poll(&mut polls, every.as_ref());
-                if !polls[0].revents().is_empty() {
-                    return;
-                }
-                if ends.listening().is_ok_and(|now| now != known)
-                    // Failures (no descriptors left) are retried.
-                    && let Ok(now) = ends.follow()
-                {
-                    known = now;
-                }
+fn watch(mut ends: LoopbackRelays) -> io::Result<StoppableThread> {
+    let mut known = ends.follow()?;
+    StoppableThread::start("localhost", move |stopped| {
+        let every = Timespec::try_from(LOOK).ok();
+        loop {
+            let mut polls = [PollFd::from_borrowed_fd(stopped.as_fd(), PollFlags::IN)];
+            let _ = poll(&mut polls, every.as_ref());
+            if !polls[0].revents().is_empty() {
+                return;
             }
-        };
-        let thread = std::thread::Builder::new().name("localhost".to_owned()).spawn(watch)?;
-        Ok(Self { stop, thread: Some(thread) })
-    }
-}
-
-impl Drop for ListenerWatch {
-    fn drop(&mut self) {
-        // Eight bytes, as eventfd(2) requires; the first write can neither block nor fail.
-        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+            if ends.listening().is_ok_and(|now| now != known)
+                // Failures (no descriptors left) are retried.
+                && let Ok(now) = ends.follow()
+            {
+                known = now;
+            }
         }
-    }
+    })
 }
 
 /// Relays at the near end from a port of `::1` to the same of 127.0.0.1; none where there is no IPv6.

@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 
 use crate::outside::OutsideSockets;
-use crate::{LabError, Namespace};
+use crate::{LabError, Namespace, StoppableThread};
 
 /// Most connections of a relay; further ones are closed at once.
 const MAX_CONNECTIONS: usize = 512;
@@ -72,8 +72,7 @@ impl SocketNetwork {
 /// A relay that runs until dropped.
 #[derive(Debug)]
 pub struct PortRelay {
-    stop: OwnedFd,
-    thread: Option<JoinHandle<()>>,
+    _thread: StoppableThread,
 }
 
 impl PortRelay {
@@ -84,7 +83,7 @@ impl PortRelay {
     pub fn tcp(listener: TcpListener, dial: Arc<SocketNetwork>, to: Vec<SocketAddr>) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let relay = Arc::new(Streams { dial, to, open: Mutex::default() });
-        Self::start("relay-tcp", move |stop| accept(&relay, &listener, stop))
+        Self::start("relay-tcp", move |stop| accept(&relay, &listener, &stop))
     }
 
     /// Relays datagrams, and replies to their senders.
@@ -94,25 +93,11 @@ impl PortRelay {
     pub fn udp(socket: UdpSocket, dial: Arc<SocketNetwork>, to: SocketAddr) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let mut relay = Datagrams { socket, dial, to, senders: Vec::new() };
-        Self::start("relay-udp", move |stop| relay.run(stop))
+        Self::start("relay-udp", move |stop| relay.run(&stop))
     }
 
-    fn start(name: &str, run: impl FnOnce(&OwnedFd) + Send + 'static) -> io::Result<Self> {
-        let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
-        let stopped = stop.try_clone()?;
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&stopped))?;
-        Ok(Self { stop, thread: Some(thread) })
-    }
-}
-
-impl Drop for PortRelay {
-    fn drop(&mut self) {
-        // Eight bytes, as eventfd(2) requires; the first write can neither block nor fail.
-        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
-        if let Some(thread) = self.thread.take() {
-            // A panicked relay only stops serving.
-            let _ = thread.join();
-        }
+    fn start(name: &str, run: impl FnOnce(OwnedFd) + Send + 'static) -> io::Result<Self> {
+        Ok(Self { _thread: StoppableThread::start(name, run)? })
     }
 }
 

@@ -9,10 +9,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, U
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::StoppableThread;
 
 /// Most pending queries; beyond, the oldest is dropped.
 const MAX_QUERIES: usize = 256;
@@ -26,8 +27,7 @@ const MAX_MESSAGE: usize = 65_535;
 /// A relay that runs until dropped.
 #[derive(Debug)]
 pub struct Relay {
-    stop: OwnedFd,
-    thread: Option<JoinHandle<()>>,
+    _thread: StoppableThread,
 }
 
 impl Relay {
@@ -39,21 +39,8 @@ impl Relay {
     fn serve(udp: UdpSocket, tcp: TcpListener, servers: Vec<SocketAddr>) -> io::Result<Self> {
         udp.set_nonblocking(true)?;
         tcp.set_nonblocking(true)?;
-        let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
-        let mut service = Service { stop: stop.try_clone()?, udp, tcp, servers, queries: Vec::new() };
-        let thread = std::thread::Builder::new().name("names".to_owned()).spawn(move || service.run())?;
-        Ok(Self { stop, thread: Some(thread) })
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        // Eight bytes, as eventfd(2) requires; the first write can neither block nor fail.
-        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
-        if let Some(thread) = self.thread.take() {
-            // A panicked relay only stops serving.
-            let _ = thread.join();
-        }
+        let serve = |stop| Service { stop, udp, tcp, servers, queries: Vec::new() }.run();
+        Ok(Self { _thread: StoppableThread::start("names", serve)? })
     }
 }
 

@@ -16,10 +16,10 @@ mod streams;
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use longwire_lab::StoppableThread;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use datagrams::Datagrams;
 use end::{Clock, End};
@@ -39,8 +39,7 @@ pub const BUFFER: usize = 512 << 10;
 /// A relay that runs until dropped.
 #[derive(Debug)]
 pub struct Stack {
-    stop: OwnedFd,
-    thread: Option<JoinHandle<()>>,
+    _thread: StoppableThread,
 }
 
 /// The wires of both ends.
@@ -74,22 +73,8 @@ impl Stack {
     }
 
     fn start(clock: Clock, mut relay: impl Relay + 'static) -> io::Result<Self> {
-        let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
-        let stopped = stop.try_clone()?;
-        let run = move || run(&clock, &mut relay, &stopped);
-        let thread = std::thread::Builder::new().name("stack".to_owned()).spawn(run)?;
-        Ok(Self { stop, thread: Some(thread) })
-    }
-}
-
-impl Drop for Stack {
-    fn drop(&mut self) {
-        // Eight bytes, as eventfd(2) wants; writing the first one can neither block nor fail.
-        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
-        if let Some(thread) = self.thread.take() {
-            // A relay that has panicked serves nobody any more; that is all there is to it.
-            let _ = thread.join();
-        }
+        let run = move |stop| run(&clock, &mut relay, &stop);
+        Ok(Self { _thread: StoppableThread::start("stack", run)? })
     }
 }
 
