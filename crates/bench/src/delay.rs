@@ -1,6 +1,6 @@
 //! Errors of one-way delays between two hosts on real ports.
 
-use crate::world::{BenchHosts, Driver, require_hosts, with_losses};
+use crate::world::{BenchHosts, Driver, with_each_driver, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_engine::Report;
 use longwire_lab::traffic::udp::{SendingRate, UdpResult, UdpStream, send};
@@ -24,16 +24,7 @@ const STAMP_ERROR_NS: i64 = 1000;
 
 /// The rows of this bench.
 pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
-    require_hosts("delay")?;
-    let mut rows = Vec::new();
-    for driver in Driver::ALL {
-        match of_driver(settings, driver) {
-            Ok(more) => rows.extend(more),
-            Err(BenchError::Stopped) => return Err(BenchError::Stopped),
-            Err(error) => rows.push(Settings::could_not(&format!("delay: {}", driver.name()), &error)),
-        }
-    }
-    Ok(rows)
+    with_each_driver("delay", |driver| of_driver(settings, driver))
 }
 
 fn of_driver(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchError> {

@@ -2,7 +2,7 @@
 //! alternating.
 
 use crate::flood::{Flood, PATIENCE, description, received};
-use crate::world::{BenchHosts, Driver, require_hosts};
+use crate::world::{BenchHosts, Driver, with_each_driver};
 use crate::{BenchError, Sample, Settings};
 use longwire_block::Port;
 use longwire_packet::{Batch, Pool};
@@ -18,17 +18,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// The rows of this bench.
 pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
-    require_hosts("ports")?;
-    let mut rows = Vec::new();
-    for driver in Driver::ALL {
-        let name = format!("ports: {}", driver.name());
-        match compare(settings, driver) {
-            Ok(more) => rows.extend(more),
-            Err(BenchError::Stopped) => return Err(BenchError::Stopped),
-            Err(error) => rows.push(Settings::could_not(&name, &error)),
-        }
-    }
-    Ok(rows)
+    with_each_driver("ports", |driver| compare(settings, driver))
 }
 
 fn compare(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchError> {

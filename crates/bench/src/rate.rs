@@ -1,7 +1,7 @@
 //! Errors of bandwidth between two hosts on real ports, at the link layer: bits of all arrivals but the first
 //! over the time from first to last arrival.
 
-use crate::world::{BenchHosts, Driver, require_hosts, with_losses};
+use crate::world::{BenchHosts, Driver, with_each_driver, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_lab::traffic::Layer;
 use longwire_lab::traffic::udp::{SendingRate, UdpStream, send};
@@ -16,16 +16,7 @@ const WITHIN: f64 = 0.1;
 
 /// The rows of this bench.
 pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
-    require_hosts("rate")?;
-    let mut rows = Vec::new();
-    for driver in Driver::ALL {
-        match of_driver(settings, driver) {
-            Ok(more) => rows.extend(more),
-            Err(BenchError::Stopped) => return Err(BenchError::Stopped),
-            Err(error) => rows.push(Settings::could_not(&format!("rate: {}", driver.name()), &error)),
-        }
-    }
-    Ok(rows)
+    with_each_driver("rate", |driver| of_driver(settings, driver))
 }
 
 fn of_driver(settings: &Settings<'_>, driver: Driver) -> Result<Vec<Row>, BenchError> {

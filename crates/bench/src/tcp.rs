@@ -2,7 +2,7 @@
 //! forwarding loop on the same drivers, alternating.
 
 use crate::ports::forward;
-use crate::world::{BenchHosts, Driver, require_hosts, with_losses};
+use crate::world::{BenchHosts, Driver, with_each_driver, with_losses};
 use crate::{BenchError, Sample, Settings};
 use longwire_engine::Report;
 use longwire_lab::traffic::StopAfter;
@@ -17,16 +17,7 @@ const TARGET_PERCENT: f64 = 90.0;
 
 /// The rows of this bench.
 pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
-    require_hosts("tcp")?;
-    let mut rows = Vec::new();
-    for driver in Driver::ALL {
-        match measure(settings, driver) {
-            Ok(more) => rows.extend(more),
-            Err(BenchError::Stopped) => return Err(BenchError::Stopped),
-            Err(error) => rows.push(Settings::could_not(&format!("tcp: {}", driver.name()), &error)),
-        }
-    }
-    Ok(rows)
+    with_each_driver("tcp", |driver| measure(settings, driver))
 }
 
 /// Transfers of both, alternating, the bare loop first.

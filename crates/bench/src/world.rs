@@ -1,6 +1,6 @@
 //! Test hosts with links between them on real ports of one driver, and their engine.
 
-use crate::BenchError;
+use crate::{BenchError, Settings};
 use longwire_block::Port;
 use longwire_engine::{Report, Run};
 use longwire_lab::traffic::{self, Receiver, Server};
@@ -53,6 +53,26 @@ pub fn require_hosts(bench: &str) -> Result<(), BenchError> {
     } else {
         Err(BenchError::NotHere(format!("{bench} needs test hosts: {}", ability.reason)))
     }
+}
+
+/// The rows of a bench that measures each driver between test hosts.
+///
+/// # Errors
+/// If test hosts can't be made, or the bench is stopped.
+pub(crate) fn with_each_driver(
+    bench: &str,
+    measure: impl Fn(Driver) -> Result<Vec<Row>, BenchError>,
+) -> Result<Vec<Row>, BenchError> {
+    require_hosts(bench)?;
+    let mut rows = Vec::new();
+    for driver in Driver::ALL {
+        match measure(driver) {
+            Ok(more) => rows.extend(more),
+            Err(BenchError::Stopped) => return Err(BenchError::Stopped),
+            Err(error) => rows.push(Settings::could_not(&format!("{bench}: {}", driver.name()), &error)),
+        }
+    }
+    Ok(rows)
 }
 
 /// Address of the n-th host, from 0.
