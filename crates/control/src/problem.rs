@@ -6,15 +6,16 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
+use thiserror::Error;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::{self, Ref, RefOr};
 use utoipa::{IntoResponses, ToSchema};
 
 /// Reason why a request was refused (RFC 9457, media type `application/problem+json`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize, ToSchema)]
+#[error("{detail}")]
 pub struct Problem {
     /// Always `about:blank`: the status gives the kind.
     #[serde(rename = "type")]
@@ -123,14 +124,6 @@ impl IntoResponse for Problem {
         (status, headers, axum::Json(self)).into_response()
     }
 }
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.detail)
-    }
-}
-
-impl std::error::Error for Problem {}
 
 /// The name most similar to `given`, if at most a third of it, and at least one letter, differs.
 fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a String>) -> Option<&'a String> {

@@ -4,7 +4,7 @@ use crate::body::{Answer, Request, Status, Welcome};
 use crate::item::{ErrorCode, Item};
 use crate::key::{Key, MacKey};
 use crate::message::{Message, MessageKind, seal};
-use std::fmt;
+use thiserror::Error;
 
 /// A client before and in its session. Messages are passed as bytes.
 pub struct Client {
@@ -22,21 +22,14 @@ struct Session {
 }
 
 /// A request that was refused, with the emulator's reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{why}")]
 pub struct RequestRefusal {
     /// Kind of reason.
     pub code: ErrorCode,
     /// The reason.
     pub why: String,
 }
-
-impl fmt::Display for RequestRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.why)
-    }
-}
-
-impl std::error::Error for RequestRefusal {}
 
 impl Client {
     /// A client without a session; `nonce` is random.
