@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import List
@@ -76,6 +77,71 @@ print("done")
 def test_the_link_alone_takes_the_place_of_tclink(repository: Path) -> None:
     done = python(repository, "-c", IN_PLACE)
     assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stdout + done.stderr
+    assert left() == []
+
+
+OPEN_VSWITCH = """
+import os, re, subprocess, sys
+from functools import partial
+from longwire.mininet import LongwireNet
+from mininet.node import OVSSwitch
+from mininet.topo import Topo
+
+class Pair(Topo):
+    def build(self):
+        s1, s2 = self.addSwitch("s1"), self.addSwitch("s2")
+        self.addLink(s1, s2, bw=20, delay="5ms", max_queue_size=200)
+        for host, switch in (("h1", s1), ("h2", s1), ("h3", s2)):
+            self.addLink(self.addHost(host), switch, delay="1ms")
+
+def measure(net):
+    ping = net["h1"].cmd(f"ping -q -c 5 -i 0.1 {net['h3'].IP()}")
+    server = net["h3"].popen(["iperf3", "-s", "-1", "--forceflush"], stdout=subprocess.PIPE, text=True)
+    try:
+        while "listening" not in server.stdout.readline():
+            assert server.poll() is None
+        tcp = net["h1"].cmd(f"iperf3 -c {net['h3'].IP()} -t 3 -f m")
+    finally:
+        server.terminate()
+        server.wait()
+    print(re.search("= ([0-9.]+)/", ping).group(1), re.search("([0-9.]+) Mbits/sec.*receiver", tcp).group(1))
+
+folder = sys.argv[1]
+os.environ.update(dict.fromkeys(("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"), folder))
+quiet = ["-vconsole:off", "-vsyslog:off"]
+base = f"{folder}/conf.db"
+subprocess.run(["ovsdb-tool", "create", base, "/usr/share/openvswitch/vswitch.ovsschema"], check=True)
+daemons = [subprocess.Popen(["ovsdb-server", base, f"--remote=punix:{folder}/db.sock", *quiet])]
+try:
+    subprocess.run(["ovs-vsctl", "--retry", "--timeout=30", "--no-wait", "init"], check=True)
+    daemons.append(subprocess.Popen(["ovs-vswitchd", *quiet]))
+    switch = partial(OVSSwitch, datapath="user", failMode="standalone")
+    net = LongwireNet(topo=Pair(), switch=switch, controller=None)
+    net.start()
+    try:
+        assert net.pingAll() == 0
+        measure(net)
+        net.linksBetween(net["s1"], net["s2"])[0].config(bw=5, delay="25ms")
+        measure(net)
+    finally:
+        net.stop()
+finally:
+    for daemon in reversed(daemons):
+        daemon.terminate()
+        daemon.wait()
+"""
+
+
+def test_open_vswitch_forwards_in_user_space(repository: Path, tmp_path: Path) -> None:
+    if shutil.which("ovs-vswitchd", path="/usr/sbin:/usr/bin") is None:
+        pytest.skip("Open vSwitch is not installed (apt-get install openvswitch-switch)")
+    done = python(repository, "-c", OPEN_VSWITCH, str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    before, after = ([float(word) for word in line.split()] for line in done.stdout.splitlines())
+    # h1, s1, s2, h3 and back: 2 * (1 + 5 + 1) ms, then 2 * (1 + 25 + 1) ms.
+    assert before[0] >= 14 and after[0] >= 54, done.stdout
+    # TCP passes, and no faster than the link.
+    assert 1 < before[1] <= 20 and 0.5 < after[1] <= 5, done.stdout
     assert left() == []
 
 

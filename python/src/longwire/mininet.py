@@ -28,6 +28,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from mininet.link import Intf, Link
 from mininet.net import Mininet
+from mininet.node import UserSwitch
 from mininet.util import ensureRoot
 
 from .errors import LongwireError
@@ -193,6 +194,9 @@ class LongwireLink(Link):  # type: ignore[misc]
         ends = [(intfname1, addr1, node1), (intfname2, addr2, node2)]
         for (name, address, node), port in zip(ends, self.wire):
             self.carrier.make_end(name, address, node.pid, port)
+        for (name, _, node), far in zip(ends, (node2, node1)):
+            if _forwards_in_user_space(far):
+                _complete_checksums(name, node.pid)
         return intfname1, intfname2
 
     @property
@@ -379,6 +383,17 @@ class LongwireNet(Mininet):  # type: ignore[misc]
     def verdict(self) -> Optional[Verdict]:
         """Whether the emulation was faithful; of a running network, so far."""
         return self.carrier.lab.verdict if self.carrier.lab is not None else self.carrier.verdict
+
+
+def _forwards_in_user_space(node: Any) -> bool:
+    """Whether a node is a switch whose process reads frames, and sends the same bytes."""
+    return isinstance(node, UserSwitch) or getattr(node, "datapath", None) == "user"
+
+
+def _complete_checksums(interface: str, pid: int) -> None:
+    """Has the kernel compute checksums before frames leave by an interface of a node, which between veth
+    pairs it omits: a process that reads them would send on what is not computed."""
+    _run("nsenter", "-t", str(pid), "-n", "ethtool", "-K", interface, "tx", "off")
 
 
 def remove_left() -> None:
