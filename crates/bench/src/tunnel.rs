@@ -58,13 +58,13 @@ pub fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
 }
 
 /// Two namespaces, removed when dropped.
-struct Joined {
+pub(crate) struct Joined {
     names: [String; 2],
     places: Vec<Namespace>,
 }
 
 impl Joined {
-    fn new() -> Result<Self, BenchError> {
+    pub(crate) fn new() -> Result<Self, BenchError> {
         let names = ["a", "b"].map(|end| format!("lwb{}-{end}", std::process::id()));
         let mut joined = Self { names, places: Vec::new() };
         for name in &joined.names {
@@ -72,7 +72,8 @@ impl Joined {
         }
         let failed = |source| BenchError::System { doing: "joining two namespaces", source };
         let [near, far] = &joined.places[..] else { return Ok(joined) };
-        let end = link::LinkSettings { name: Some("eth"), ..link::LinkSettings::default() };
+        // Longer than Ethernet's, so that no frame is fragmented.
+        let end = link::LinkSettings { name: Some("eth"), mtu: Some(1700), ..link::LinkSettings::default() };
         let there = link::LinkSettings { namespace: Some(far.as_fd()), ..end };
         let request = || longwire_netlink::Socket::route()?.request(link::new_veth(&end, &there));
         near.run(request)?.map_err(failed)?;
@@ -217,6 +218,58 @@ fn tunnel_rate(settings: &Settings<'_>, joined: &Joined) -> Result<f64, BenchErr
         batch.len() as u64
     };
     flow(settings, send, receive)
+}
+
+/// A tunnel's ends in a circle: what the second sends, the first receives. A batch of frames of this length
+/// is under way.
+pub(crate) fn circle(
+    settings: &Settings<'_>,
+    joined: &Joined,
+    frame_bytes: usize,
+) -> Result<[Box<dyn Port>; 2], BenchError> {
+    let mut pool = Pool::new(4 << 20)?;
+    let [here, there] = connected(settings, joined, &mut pool)?;
+    let (mut here, mut batch) = (SendingEnd(here), Batch::new());
+    let frame = vec![7; frame_bytes];
+    for _ in 0..BATCH {
+        if let Some(handle) = pool.insert(&frame) {
+            batch.push(handle);
+        }
+    }
+    here.transmit(&mut pool, &batch)?;
+    Ok([Box::new(there), Box::new(here)])
+}
+
+/// The end that sends, which also answers probes, as in a worker's step.
+struct SendingEnd(TunnelPort);
+
+impl Port for SendingEnd {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.0.stamp()
+    }
+
+    fn receive(&mut self, pool: &mut Pool, now: Nanos, batch: &mut Batch) -> Result<(), PortError> {
+        self.0.receive(pool, now, batch)
+    }
+
+    fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
+        let now = monotonic();
+        batch.as_slice().iter().for_each(|&handle| pool.meta_mut(handle).set_leave(now.0));
+        self.0.transmit(pool, batch)?;
+        self.0.receive(pool, now, &mut Batch::new())
+    }
+
+    fn stats(&self) -> PortStats {
+        self.0.stats()
+    }
 }
 
 /// The instance at the far end: a link of 20 ms behind the tunnel.

@@ -3,7 +3,9 @@
 //! The number of series does not depend on the number of links or ports, which are summed. Single links have
 //! series only on request, up to a limit.
 
+use longwire_block::Underlay;
 use longwire_engine::{LinkReport, PortReport, Report};
+use longwire_units::Nanos;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -59,6 +61,35 @@ const OF_PORTS: [PortMetric; 6] = [
     ("out_full", "Frames that drivers did not accept in time", |port| port.stats.out_full),
 ];
 
+/// A counter of all tunnels.
+type TunnelMetric = (&'static str, &'static str, fn(&Underlay) -> u64);
+
+const OF_TUNNELS: [TunnelMetric; 9] = [
+    ("sessions", "Sessions with peers", |underlay| underlay.sessions),
+    ("overdue_packets", "Packets that came later than they were due", |underlay| underlay.overdue),
+    ("lost_messages", "Messages lost on the way", |underlay| underlay.lost),
+    ("reordered_messages", "Messages that later ones overtook", |underlay| underlay.reordered),
+    ("replayed_messages", "Messages received before", |underlay| underlay.replayed),
+    ("forged_messages", "Messages with a wrong authenticator", |underlay| underlay.forged),
+    ("malformed_messages", "Messages that break the protocol", |underlay| underlay.malformed),
+    ("foreign_messages", "Messages of no session, or of another version", |underlay| {
+        underlay.other_session + underlay.other_version
+    }),
+    ("clock_jumps", "How often a clock was set, or stood still", |underlay| underlay.clock_jumps),
+];
+
+/// The largest of all tunnels, once it is known.
+type TunnelTime = (&'static str, &'static str, fn(&Underlay) -> Option<Nanos>);
+
+const TIMES_OF_TUNNELS: [TunnelTime; 2] = [
+    ("round_trip_seconds", "The longest round trip to a peer", |underlay| underlay.round_trip),
+    ("clock_error_seconds", "The largest error of a peer's clock", |underlay| underlay.clock_error),
+];
+
+fn underlays(report: &Report) -> impl Iterator<Item = &Underlay> {
+    report.ports.iter().filter_map(|port| port.underlay.as_ref())
+}
+
 /// A counter of the whole run.
 type RunMetric = (&'static str, &'static str, fn(&Report) -> u64);
 
@@ -70,9 +101,13 @@ const OF_RUN: [RunMetric; 5] = [
     ("pauses", "Pauses of workers", |report| fidelity(report, |f| f.lateness.pauses)),
 ];
 
-const NOW: [RunMetric; 7] = [
+const NOW: [RunMetric; 9] = [
     ("links", "Links", |report| report.links.len() as u64),
     ("ports", "Ports", |report| report.ports.len() as u64),
+    ("tunnels", "Tunnels", |report| underlays(report).count() as u64),
+    ("tunnels_connected", "Tunnels whose peers answer", |report| {
+        underlays(report).filter(|underlay| underlay.is_connected).count() as u64
+    }),
     ("workers", "Workers", |report| report.workers.len() as u64),
     ("pool_used_bytes", "Packet memory in use", |report| report.pool_used),
     ("pool_peak_bytes", "Most packet memory that was in use", |report| report.pool_peak),
@@ -121,6 +156,7 @@ pub(crate) fn text(samples: &[Sample<'_>]) -> String {
         let sum = |report: &Report| report.ports.iter().map(value).sum();
         page.counter(&format!("ports_{name}"), help, |sample, add| add(&[], sum(sample.report)));
     }
+    page.tunnels();
     page.single_links();
     let mut text = String::new();
     // Writing to a text can't fail.
@@ -163,6 +199,21 @@ impl Page<'_, '_> {
             });
         }
         self.registry.register(name, help, family);
+    }
+
+    fn tunnels(&mut self) {
+        for (name, help, value) in OF_TUNNELS {
+            self.counter(&format!("tunnels_{name}"), help, |sample, add| {
+                add(&[], underlays(sample.report).map(value).sum());
+            });
+        }
+        for (name, help, value) in TIMES_OF_TUNNELS {
+            self.gauge(&format!("tunnels_{name}"), help, |sample, add| {
+                if let Some(most) = underlays(sample.report).filter_map(value).max() {
+                    add(&[], most.0 as f64 / 1e9);
+                }
+            });
+        }
     }
 
     /// Writes the requested links.
@@ -234,5 +285,39 @@ mod tests {
         let single = lines(1000, 1);
         assert!(single.contains("longwire_link_in_packets_total{scenario=\"net\",link=\"l0\\\"\\n\"} 2\n"));
         assert!(single.contains("longwire_links_left_out{scenario=\"net\"} 3.0\n"), "{single}");
+    }
+
+    #[test]
+    fn tunnels_are_summed() {
+        let port = |underlay| PortReport {
+            place: 0,
+            name: "far".into(),
+            driver: "tunnel".into(),
+            stats: longwire_block::PortStats::default(),
+            underlay,
+            fault: None,
+        };
+        let [near, far] =
+            [(true, 3, Some(Nanos(2_500))), (false, 4, None)].map(|(is_connected, forged, clock_error)| {
+                port(Some(Underlay { is_connected, forged, clock_error, ..Underlay::default() }))
+            });
+        let page = |ports| {
+            let report = Report { ports, ..Report::default() };
+            text(&[Sample { scenario: "net", report: &report, seconds: 1.0, links: Vec::new(), left_out: 0 }])
+        };
+        let two = page(vec![near, far, port(None)]);
+        for (series, value) in [
+            ("tunnels", "2.0"),
+            ("tunnels_connected", "1.0"),
+            ("tunnels_forged_messages_total", "7"),
+            ("tunnels_lost_messages_total", "0"),
+            ("tunnels_clock_error_seconds", "0.0000025"),
+        ] {
+            let line = format!("longwire_{series}{{scenario=\"net\"}} {value}\n");
+            assert!(two.contains(&line), "{line}{two}");
+        }
+        // A time that is not known has no value.
+        assert!(!two.contains("longwire_tunnels_round_trip_seconds{"), "{two}");
+        assert!(page(Vec::new()).contains("longwire_tunnels_forged_messages_total{scenario=\"net\"} 0\n"));
     }
 }

@@ -4,6 +4,7 @@
 use super::Skipped;
 use super::drive::FRAME;
 use crate::flood::Flood;
+use crate::tunnel::{Joined, circle};
 use crate::world::{BenchHosts, Driver, require_hosts};
 use crate::{BenchError, Sample, Settings};
 use longwire_block::Port;
@@ -47,11 +48,13 @@ pub(crate) fn measure(
 ) -> Result<Vec<Skipped>, BenchError> {
     memory(settings, prices)?;
     let mut skipped = Vec::new();
-    for driver in Driver::ALL {
-        match require_hosts(driver.name()).and_then(|()| of_driver(settings, driver)) {
-            Ok([short, long]) => set(prices, driver.name(), [&short, &long]),
+    let drivers = Driver::ALL.into_iter().map(|driver| (driver.name(), Some(driver)));
+    for (name, driver) in drivers.chain([("tunnel", None)]) {
+        let ports = || driver.map_or_else(|| of_tunnel(settings), |driver| of_driver(settings, driver));
+        match require_hosts(name).and_then(|()| ports()) {
+            Ok([short, long]) => set(prices, name, [&short, &long]),
             Err(BenchError::Stopped) => return Err(BenchError::Stopped),
-            Err(why) => skipped.push((driver.name(), why.to_string())),
+            Err(why) => skipped.push((name, why.to_string())),
         }
     }
     Ok(skipped)
@@ -85,17 +88,33 @@ fn of_driver(settings: &Settings<'_>, driver: Driver) -> Result<[Rounds; 2], Ben
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let flooding = scope.spawn(|| flood.run(&stop));
-            let timed = scope.spawn(|| {
-                longwire_engine::clock::settle_thread(Some(0));
-                rounds(&mut ports, settings.time(Duration::from_millis(1500)), || settings.go_on())
-            });
-            let timed = timed.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let timed = on_first_processor(settings, &mut ports);
             stop.store(true, Ordering::Relaxed);
             let flooded = flooding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             flooded.and(timed)
         })
     };
     Ok([of(FRAME)?, of(LONG)?])
+}
+
+/// Sends frames of both lengths round a tunnel on the first processor.
+fn of_tunnel(settings: &Settings<'_>) -> Result<[Rounds; 2], BenchError> {
+    let joined = Joined::new()?;
+    let of = |bytes: usize| -> Result<Rounds, BenchError> {
+        settings.next(&format!("capacity: tunnel, {bytes} bytes"))?;
+        on_first_processor(settings, &mut circle(settings, &joined, bytes)?)
+    };
+    Ok([of(FRAME)?, of(LONG)?])
+}
+
+fn on_first_processor(settings: &Settings<'_>, ports: &mut [Box<dyn Port>]) -> Result<Rounds, BenchError> {
+    std::thread::scope(|scope| {
+        let timed = scope.spawn(|| {
+            longwire_engine::clock::settle_thread(Some(0));
+            rounds(ports, settings.time(Duration::from_millis(1500)), || settings.go_on())
+        });
+        timed.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// Times receiving at the first port and transmitting at the second.

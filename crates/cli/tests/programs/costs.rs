@@ -89,6 +89,14 @@ fn prices_are_measured_and_used() {
         rows.iter().any(|row| row["name"] == "state-line" && row["picoseconds"].as_u64() > Some(0)),
         "{rows:?}"
     );
+    if longwire_lab::abilities().namespaces.available {
+        for name in ["tunnel-receive", "tunnel-transmit"] {
+            assert!(
+                rows.iter().any(|row| row["name"] == name && row["least"].as_f64() > Some(0.0)),
+                "{rows:?}"
+            );
+        }
+    }
     assert!(report["file"] == prices.as_str());
     // A measured instruction is expensive enough on any machine to be distinguished from the assumption.
     let text = std::fs::read_to_string(&prices).unwrap();
