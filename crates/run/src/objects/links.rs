@@ -9,8 +9,8 @@ use longwire_control::{Kind, Quantity, SetError, Settable};
 use longwire_engine::{LinkReport, Report, Target};
 use longwire_scenario::library::{Direction, SHIPPED, ShippedProfile};
 use longwire_scenario::{
-    BlockPatch, FaultPlace, LinkFault, Plan, ScenarioError, called_elsewhere, implied_block, implied_kind,
-    implied_removal, link_edit, suggestion, unplanned_target, with_defaults,
+    BlockPatch, FaultPlace, LinkFault, Plan, called_elsewhere, implied_block, implied_kind, implied_removal,
+    link_edit, suggestion, unplanned_target, with_defaults,
 };
 use longwire_units::Nanos;
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ impl ObjectKind for LinkKind {
     const KIND: Kind = Kind::Link;
 
     fn edits(&self, link: &CurrentObject<'_>, pairs: &[&SettingPair]) -> Result<Vec<Edit>, SetError> {
-        let pairs = with_profile(pairs, link.name)?;
+        let pairs = self.with_profile(pairs, link.name)?;
         self.edits_of(link.blocks, &pairs.iter().collect::<Vec<_>>())
     }
 
@@ -182,6 +182,39 @@ impl LinkKind {
         pairs.iter().filter_map(kind_of).collect()
     }
 
+    /// `pairs` with a profile's name replaced by its settings. Queues also have a setting `profile`.
+    fn with_profile(&self, pairs: &[&SettingPair], link: &str) -> Result<Vec<SettingPair>, SetError> {
+        let mut all = Vec::new();
+        for &(key, text) in pairs {
+            if key != PROFILE || self.is_word_of_block(text) {
+                all.push((key.clone(), text.clone()));
+                continue;
+            }
+            let wrong = |reason| SetError::Value { key: key.clone(), reason };
+            let Some(shipped) = ShippedProfile::named(text.trim()) else {
+                let fix = suggestion(text, SHIPPED.iter().map(|shipped| shipped.name)).map_or_else(
+                    || "longwire profiles lists them".into(),
+                    |near| format!("did you mean \"{near}\"?"),
+                );
+                return Err(wrong(format!("there is no profile \"{text}\"; {fix}")));
+            };
+            let backward = link.ends_with(Direction::Backward.suffix());
+            let way = if backward { Direction::Backward } else { Direction::Forward };
+            let settings = shipped.settings(way).map_err(|error| wrong(error.to_string()))?;
+            // Keys given explicitly take precedence.
+            let own =
+                |(setting, _): &SettingPair| pairs.iter().any(|(key, _)| block_of(key) == block_of(setting));
+            all.extend(settings.into_iter().filter(|pair| !own(pair)));
+        }
+        Ok(all)
+    }
+
+    /// Whether some block's own setting `profile` takes this.
+    fn is_word_of_block(&self, text: &str) -> bool {
+        let params = self.registry.iter().flat_map(|spec| spec.params);
+        params.filter(|param| param.name == PROFILE).any(|param| param.read(text).is_ok())
+    }
+
     /// The key and parameter of a setting: a block's key (for a plain value), `key.kind`, `key.parameter`, or
     /// the name of a parameter that only one key has.
     fn find<'s>(&self, written: &'s str) -> Option<(&'static str, Option<&'s str>)> {
@@ -294,36 +327,6 @@ fn block_of(setting: &str) -> &str {
 /// The setting that replaces those of a profile.
 const PROFILE: &str = "profile";
 
-/// `pairs` with a profile's name replaced by its settings. Queues also have a setting `profile`.
-fn with_profile(pairs: &[&SettingPair], link: &str) -> Result<Vec<SettingPair>, SetError> {
-    let mut all = Vec::new();
-    for &(key, text) in pairs {
-        let shipped = ShippedProfile::named(text.trim()).filter(|_| key == PROFILE);
-        let near = || suggestion(text, SHIPPED.iter().map(|shipped| shipped.name));
-        match (shipped, key.as_str()) {
-            (Some(shipped), _) => {
-                let backward = link.ends_with(Direction::Backward.suffix());
-                let way = if backward { Direction::Backward } else { Direction::Forward };
-                let settings = shipped.settings(way);
-                let wrong =
-                    |error: ScenarioError| SetError::Value { key: key.clone(), reason: error.to_string() };
-                // Keys given explicitly take precedence.
-                let own = |(setting, _): &SettingPair| {
-                    pairs.iter().any(|(key, _)| block_of(key) == block_of(setting))
-                };
-                all.extend(settings.map_err(wrong)?.into_iter().filter(|pair| !own(pair)));
-            }
-            (None, PROFILE) if near().is_some() => {
-                let near = near().unwrap_or_default();
-                let reason = format!("there is no profile \"{text}\"; did you mean \"{near}\"?");
-                return Err(SetError::Value { key: key.clone(), reason });
-            }
-            _ => all.push((key.clone(), text.clone())),
-        }
-    }
-    Ok(all)
-}
-
 /// Refuses filters that steer packets to links to which no path was planned; `planned` are the link's blocks
 /// at the start.
 fn check_ways(planned: &Blocks, edits: &[Edit]) -> Result<(), SetError> {
@@ -401,7 +404,8 @@ mod tests {
     fn a_profile_stands_for_its_settings() {
         let pairs = |given: &[(&str, &str)], link: &str| {
             let pairs: Vec<_> = given.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-            with_profile(&pairs.iter().collect::<Vec<_>>(), link).map_err(|error| error.to_string())
+            let pairs: Vec<_> = pairs.iter().collect();
+            links().kind().with_profile(&pairs, link).map_err(|error| error.to_string())
         };
         let text =
             |pairs: Vec<SettingPair>| pairs.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>();
@@ -419,8 +423,10 @@ mod tests {
                 changed(&all).unwrap_or_else(|error| panic!("{}: {error}", shipped.name));
             }
         }
-        let error = pairs(&[("profile", "ltee")], "up").unwrap_err();
-        assert_eq!(error, "profile: there is no profile \"ltee\"; did you mean \"lte\"?");
+        for (name, fix) in [("ltee", "did you mean \"lte\"?"), ("my.toml", "longwire profiles lists them")] {
+            let error = pairs(&[("profile", name)], "up").unwrap_err();
+            assert_eq!(error, format!("profile: there is no profile \"{name}\"; {fix}"));
+        }
         assert_eq!(pairs(&[("profile", "osaka")], "up").unwrap().len(), 1, "a queue's own");
     }
 
