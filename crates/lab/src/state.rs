@@ -228,6 +228,10 @@ pub struct OwnerProcess {
     started: u64,
     /// The namespace of its process id.
     pid_namespace: NamespaceId,
+    /// That of its start time: another one may show another time. `None` where the kernel has no such
+    /// namespaces, and in states of earlier versions.
+    #[serde(default)]
+    time_namespace: Option<NamespaceId>,
     boot: String,
 }
 
@@ -237,7 +241,8 @@ impl OwnerProcess {
         let pid = std::process::id();
         let doing = || LabError::system("reading this process's entry in /proc");
         let pid_namespace = NamespaceId::at(Path::new("/proc/self/ns/pid")).map_err(doing())?;
-        Ok(Self { pid, started: started(pid).map_err(doing())?, pid_namespace, boot: boot() })
+        let started = started(pid).map_err(doing())?;
+        Ok(Self { pid, started, pid_namespace, time_namespace: own_time_namespace(), boot: boot() })
     }
 
     /// Opens the process, if it runs and is visible from here.
@@ -257,6 +262,11 @@ impl OwnerProcess {
         NamespaceId::at(Path::new("/proc/self/ns/pid")).is_ok_and(|id| id == self.pid_namespace)
     }
 
+    /// Whether its start time is comparable with those that this process reads.
+    fn same_clock(&self) -> bool {
+        self.time_namespace.is_none() || self.time_namespace == own_time_namespace()
+    }
+
     /// Whether the process has certainly ended. One that is not visible from here is treated as running.
     pub fn is_dead(&self) -> bool {
         let boot = boot();
@@ -265,10 +275,14 @@ impl OwnerProcess {
         }
         self.same_ids()
             && match started(self.pid) {
-                Ok(started) => started != self.started,
+                Ok(started) => self.same_clock() && started != self.started,
                 Err(e) => e.kind() == io::ErrorKind::NotFound || e.raw_os_error() == Some(libc::ESRCH),
             }
     }
+}
+
+fn own_time_namespace() -> Option<NamespaceId> {
+    NamespaceId::at(Path::new("/proc/self/ns/time")).ok()
 }
 
 /// An id that changes with every boot; empty if it can't be read.
@@ -337,6 +351,16 @@ mod tests {
         assert_eq!(parse_started(&format!("77 (x) Z{}", &tail[1..])), None, "ended, not yet collected");
         assert_eq!(parse_started("77 (x) S 1"), None);
         assert_eq!(parse_started(""), None);
+    }
+
+    #[test]
+    fn start_times_are_compared_within_a_time_namespace_only() {
+        let own = OwnerProcess::this_process().unwrap();
+        assert!(!own.is_dead());
+        let another = NamespaceId::at(Path::new("/proc/self/ns/net")).unwrap();
+        let later = |time_namespace| OwnerProcess { started: own.started + 1, time_namespace, ..own.clone() };
+        assert!(later(own.time_namespace).is_dead() && later(None).is_dead());
+        assert!(!later(Some(another)).is_dead());
     }
 
     #[test]
