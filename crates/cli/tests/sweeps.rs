@@ -190,6 +190,16 @@ fn a_task_that_fails_has_a_row_and_the_others_go_on() {
 }
 
 #[test]
+fn columns_that_no_task_has_are_named() {
+    let sweep = "scenario = \"net.toml\"\ncolumns = [\"dropped\", \"dropt*\"]\n";
+    let (_folder, file) = folder("sweep-columns", sweep);
+    let output = longwire(&["sweep", "run", &file]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "note: none of these tasks has a column \"dropt*\"\n");
+    assert!(rows(&stdout(&output))[0]["dropped"].is_u64());
+}
+
+#[test]
 fn mistakes_name_their_place() {
     let (folder, _) = folder("sweep-mistakes", SWEEP);
     let wrong = |text: &str, wanted: &str| {

@@ -152,12 +152,8 @@ fn zipped(value: &Spanned<DeValue<'_>>) -> Result<Vec<Axis>, Fault> {
         };
         let count = first.values.len();
         if let Some(other) = settings.iter().find(|setting| setting.values.len() != count) {
-            let what = format!(
-                "{} has {} values, and {} has {count}",
-                other.target,
-                other.values.len(),
-                first.target
-            );
+            let (more, target) = (other.values.len(), &other.target);
+            let what = format!("values of {target}: {more}, of {}: {count}", first.target);
             return Err(Fault::new(other.span.clone(), "zip", what, "give all of them as many"));
         }
         Ok(Axis { settings })
@@ -212,7 +208,7 @@ mod tests {
         assert!(with("[axes]\na.x = { from = 1, to = 2, by = 1 }").contains("a range has no key \"by\""));
         assert!(with("[axes]\na.x = [1]\n\"a.x\" = [2]").contains("\"a.x\" is set twice"));
         assert!(with("[set]\na.x = 1\n[axes]\na.x = [2]").contains("\"a.x\" is set twice"));
-        assert!(with("[[zip]]\na.x = [1]\nb.x = [1, 2]").contains("b.x has 2 values, and a.x has 1"));
+        assert!(with("[[zip]]\na.x = [1]\nb.x = [1, 2]").contains("values of b.x: 2, of a.x: 1"));
         assert!(with("zip = 1").contains("write it as [[zip]]"));
         for seeds in ["0", "-1", "[]", "[-1]", "\"x\"", "1000001", "[1.5]"] {
             assert!(with(&format!("seeds = {seeds}")).contains("these are no seeds"), "{seeds}");

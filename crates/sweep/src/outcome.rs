@@ -2,6 +2,7 @@
 
 use crate::line::Line;
 use crate::tasks::Sweep;
+use longwire_control::fits;
 use longwire_report::{Report, Row};
 
 /// Most failed tasks that the text names.
@@ -14,20 +15,30 @@ pub struct TaskOutcomes {
     before: usize,
     well: usize,
     failed: Vec<(u64, String)>,
+    /// Patterns of columns that no row has fitted.
+    unfitted: Vec<String>,
 }
 
 impl TaskOutcomes {
-    /// No task has been run yet; the file has rows of `before` others.
-    pub const fn after(before: usize) -> Self {
-        Self { before, well: 0, failed: Vec::new() }
+    /// No task of `sweep` has been run yet; the file has rows of `before` others.
+    pub fn after(before: usize, sweep: &Sweep) -> Self {
+        Self { before, well: 0, failed: Vec::new(), unfitted: sweep.columns().to_vec() }
     }
 
     /// Counts the task of a row.
     pub fn add(&mut self, line: &Line) {
         match line.failure() {
             Some(why) => self.failed.push((line.task().unwrap_or_default(), why.into())),
-            None => self.well += 1,
+            None => {
+                self.well += 1;
+                self.unfitted.retain(|pattern| !line.columns().any(|(column, _)| fits(column, pattern)));
+            }
         }
+    }
+
+    /// The patterns of columns that no task has results for, if any has results.
+    pub fn unfitted(&self) -> &[String] {
+        if self.well > 0 { &self.unfitted } else { &[] }
     }
 
     /// Tasks that were run.

@@ -74,6 +74,11 @@ impl Sweep {
         self.file.time
     }
 
+    /// Patterns of the columns to keep; empty for all.
+    pub fn columns(&self) -> &[String] {
+        &self.file.columns
+    }
+
     /// The names of its axes' settings, in the file's order.
     pub fn axes(&self) -> impl Iterator<Item = &str> {
         self.file.axes.iter().flat_map(|axis| &axis.settings).map(|setting| setting.target.as_str())

@@ -70,11 +70,14 @@ impl Args {
             }
             tasks.retain(|task| !file.has(*task));
         }
-        let mut outcomes = TaskOutcomes::after(wanted - tasks.len());
+        let mut outcomes = TaskOutcomes::after(wanted - tasks.len(), &sweep);
         self.run_tasks(&sweep, &tasks, &mut outcomes, |line| match &mut file {
             Some(file) => file.append(line),
             None => print(line),
         })?;
+        for pattern in outcomes.unfitted() {
+            outcome::note(&format!("note: none of these tasks has a column \"{pattern}\""));
+        }
         if let Some(output) = self.output.map(|output| output.display().to_string()) {
             if self.json.on {
                 return outcome::print_report(&outcomes.report(&sweep, &output), true);
