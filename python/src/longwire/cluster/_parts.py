@@ -86,7 +86,7 @@ def part_name(cluster: str, host: str) -> str:
 def check_names(cluster: str, hosts: Sequence[Host]) -> None:
     """Raises if a name can't be used."""
     if not 2 <= len(hosts) <= MOST_HOSTS:
-        raise LongwireError(f"the cluster has {len(hosts)} hosts", fix=f"give 2 to {MOST_HOSTS}")
+        raise LongwireError(f"number of hosts: {len(hosts)}", fix=f"give 2 to {MOST_HOSTS}")
     for name in [cluster, *(host.name for host in hosts)]:
         if _NAME.fullmatch(name) is None:
             raise LongwireError(f'"{name}" can\'t be a name here', fix="use letters, digits, - and _")
