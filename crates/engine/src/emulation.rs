@@ -161,12 +161,10 @@ impl Emulation {
         firsts.clear();
     }
 
-    /// Takes due links out of the wheel and prefetches them.
+    /// Marks links that were taken out of the wheel, so that until their turn no event puts them back.
     #[inline(always)]
-    pub fn take_due(&mut self, now: Nanos, due: &mut [u32]) -> usize {
-        let count = self.wheel.take_due(now, due);
-        due[..count].iter().for_each(|&link| self.links.await_turn(link));
-        count
+    pub fn await_turns(&mut self, due: &[u32]) {
+        due.iter().for_each(|&link| *self.links.armed(link) = Nanos::ZERO);
     }
 
     /// Releases the packets of a due link that leave by `until`, after those already released; a link to

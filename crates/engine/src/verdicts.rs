@@ -8,7 +8,7 @@
 use longwire_block::stations::{Stations, station};
 use longwire_block::{Node, REFUSED};
 use longwire_link::classify::{Classifier, PLAIN_LEN, plain_v4};
-use longwire_packet::{BATCH, FirstLine, Handle, Meta, Pool};
+use longwire_packet::{AHEAD, BATCH, FirstLine, Handle, Meta, Pool};
 use longwire_units::Nanos;
 
 /// Number of cached verdicts.
@@ -17,6 +17,8 @@ const VERDICTS: usize = 256;
 pub(crate) const PATIENCE: u32 = 7;
 /// Shortest run of hits that is taken out from among other packets.
 const FEW: usize = 4;
+/// How many packets ahead a bucket, a single line, is prefetched.
+const SOON: usize = 2 * AHEAD;
 /// The shortest Ethernet header.
 const HEADER: u32 = 14;
 
@@ -191,16 +193,20 @@ impl FramePattern {
             meta.out_port = verdict.destination as u16;
             count += 1;
             if LOOKED_UP && LARGE {
-                *home = classifier.home_of_plain::<LARGE>(line);
+                *home = classifier.home_of_plain(line);
             } else if LOOKED_UP {
-                let found = classifier.find_plain(classifier.home_of_plain::<LARGE>(line));
+                let found = classifier.find_plain(classifier.home_of_plain(line));
                 meta.path = found.unwrap_or(verdict.by_ports);
             } else {
                 meta.path = verdict.by_ports;
             }
         }
         if LOOKED_UP && LARGE {
-            for (&handle, &home) in handles[..count].iter().zip(&homes) {
+            homes[..SOON.min(count)].iter().for_each(|&home| classifier.prefetch_plain(home));
+            for (at, (&handle, &home)) in handles[..count].iter().zip(&homes).enumerate() {
+                if let Some(&soon) = homes[..count].get(at + SOON) {
+                    classifier.prefetch_plain(soon);
+                }
                 packets.meta_mut(handle).path = classifier.find_plain(home).unwrap_or(verdict.by_ports);
             }
         }

@@ -12,6 +12,7 @@
 
 mod slots;
 
+use longwire_packet::AHEAD;
 use longwire_units::Nanos;
 use slots::Slots;
 use std::cmp::Reverse;
@@ -200,6 +201,7 @@ impl Wheel {
         let Some((0, slot)) = self.next_slot() else { return 0 };
         let end = self.slot_start(0, slot).saturating_add(1 << GRAIN_BITS);
         let mut count = 0;
+        self.slots.prefetch(slot + AHEAD);
         while end <= limit.0 && count < due.len() && !self.slots.is_empty(slot) {
             count += self.slots.take_last(slot, due.len() - count, |at, entry| due[count + at] = entry.link);
         }

@@ -196,19 +196,17 @@ impl Links {
             + self.dice.capacity() * size_of::<Dice>()
     }
 
-    /// Prefetches a link.
+    /// Prefetches a link and its dice, for a packet that arrives.
     #[inline]
     pub fn prefetch(&self, link: u32) {
-        prefetch_element(&self.links, link as usize);
+        self.prefetch_link(link);
         prefetch_element(&self.dice, link as usize);
     }
 
-    /// Prefetches a link or medium that was taken out of the timing wheel, and marks it, so that until its
-    /// turn no event puts it back.
+    /// Prefetches a link, for packets that leave.
     #[inline(always)]
-    pub fn await_turn(&mut self, link: u32) {
+    pub fn prefetch_link(&self, link: u32) {
         prefetch_element(&self.links, link as usize);
-        *self.armed(link) = Nanos::ZERO;
     }
 
     /// Prefetches the packet that leaves `link` next; the link itself should be loaded.

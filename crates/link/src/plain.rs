@@ -19,7 +19,7 @@ use crate::links::Links;
 use crate::profile::{Draws, Loss};
 use crate::queue::Waiting;
 use longwire_block::{Dice, DropReason};
-use longwire_packet::{BATCH, Handle, Meta, Pool};
+use longwire_packet::{AHEAD, BATCH, Handle, Meta, Pool, prefetch_element};
 use longwire_units::Nanos;
 
 impl JudgesVerdict {
@@ -94,7 +94,7 @@ impl Links {
     /// ([`LinkRef::first_of`](longwire_block::path::LinkRef::first_of)). Immediate departures go to `pass`,
     /// which returns whether it is full. Returns how many packets have entered, and why it stopped.
     #[inline(always)]
-    pub fn enter(
+    pub fn enter<const MANY: bool>(
         &mut self,
         pool: &mut Pool,
         here: u32,
@@ -107,6 +107,11 @@ impl Links {
         let mut rest = packets;
         let entered = |rest: &[Handle]| packets.len() - rest.len();
         while let Some((&handle, behind)) = rest.split_first() {
+            if MANY && let Some(&soon) = behind.get(AHEAD - 1) {
+                let at = (pool.meta(soon).path ^ here) as usize;
+                prefetch_element(links, at);
+                prefetch_element(dice, at);
+            }
             let &Meta { path, out_port, .. } = pool.meta(handle);
             // Paths of other workers, empty paths and longer ones give numbers beyond the links here.
             let number = path ^ here;

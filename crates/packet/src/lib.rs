@@ -19,6 +19,6 @@ pub use allocations::{CountingAllocator, allocations};
 pub use arena::PoolError;
 pub use batch::{BATCH, BATCH_BYTES, Batch};
 pub use handle::Handle;
-pub use hints::{huge_vec, prefetch, prefetch_element};
+pub use hints::{AHEAD, huge_vec, prefetch, prefetch_element};
 pub use meta::{Checksum, Gso, Meta, Train};
 pub use pool::{FirstLine, MAX_FRAME, PacketEvent, Packets, Place, Pool, Probe, Run};

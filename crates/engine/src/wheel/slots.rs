@@ -2,6 +2,7 @@
 //! are contiguous.
 
 use super::{Entry, LOW_BITS, SLOTS};
+use longwire_packet::{huge_vec, prefetch};
 use longwire_units::Nanos;
 use std::ops::Range;
 
@@ -10,21 +11,21 @@ const LOW_WORDS: usize = 1 << (LOW_BITS - 6);
 const CHUNK: usize = 15;
 const NONE: u32 = u32::MAX;
 
-/// Entries of one slot; full chunks are chained.
+/// Entries of one slot; full chunks are chained. The first ones share a cache line with their number.
 #[derive(Debug, Clone, Copy)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub(super) struct Chunk {
-    entries: [Entry; CHUNK],
     len: u32,
     next: u32,
+    entries: [Entry; CHUNK],
 }
 
-const VACANT: Chunk = Chunk { entries: [Entry { time: Nanos::ZERO, link: 0 }; CHUNK], len: 0, next: NONE };
+const VACANT: Chunk = Chunk { len: 0, next: NONE, entries: [Entry { time: Nanos::ZERO, link: 0 }; CHUNK] };
 
 /// Entries by slot, in no order.
 #[derive(Debug)]
 pub(super) struct Slots {
-    chunks: Box<[Chunk]>,
+    chunks: Vec<Chunk>,
     free: u32,
     /// First chunk of each slot, the lowest level's first.
     first: Box<[u32; SLOTS]>,
@@ -49,7 +50,8 @@ impl Slots {
     /// Empty slots for `capacity` entries.
     pub fn new(capacity: usize) -> Self {
         let count = chunks_for(capacity);
-        let mut chunks = vec![VACANT; count].into_boxed_slice();
+        let mut chunks = huge_vec(count);
+        chunks.resize(count, VACANT);
         for (index, chunk) in chunks.iter_mut().enumerate() {
             chunk.next = if index + 1 < count { index as u32 + 1 } else { NONE };
         }
@@ -112,6 +114,15 @@ impl Slots {
             at = chunk.next;
         }
         false
+    }
+
+    /// Prefetches the first entries of a slot.
+    #[inline]
+    pub fn prefetch(&self, slot: usize) {
+        if let Some(chunk) = self.first.get(slot).and_then(|&first| self.chunks.get(first as usize)) {
+            prefetch(chunk);
+            prefetch(&chunk.entries[CHUNK / 3]);
+        }
     }
 
     /// Takes the last entries, at most so many, of the first chunk of a slot that is not empty. Each goes to

@@ -86,7 +86,8 @@ impl Worker {
     #[cold]
     pub(crate) fn serve_observed(&mut self, ready: &[Handle], now: Nanos) {
         let mut due = [0; 32];
-        let mut count = self.emulation.take_due(now, &mut due);
+        let mut count = self.emulation.wheel.take_due(now, &mut due);
+        self.emulation.await_turns(&due[..count]);
         ready.iter().for_each(|&handle| self.enter(handle));
         while count > 0 {
             for &link in &due[..count] {
@@ -96,7 +97,8 @@ impl Worker {
                     self.leave(handle);
                 }
             }
-            count = self.emulation.take_due(now, &mut due);
+            count = self.emulation.wheel.take_due(now, &mut due);
+            self.emulation.await_turns(&due[..count]);
         }
     }
 

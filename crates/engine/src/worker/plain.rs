@@ -10,47 +10,76 @@ use crate::emulation::Emulation;
 use crate::ports::{Exit, NOWHERE_HERE};
 use longwire_block::path::{DIRECT, LinkRef, Paths};
 use longwire_link::{Departed, Stop};
-use longwire_packet::{BATCH, Handle, Meta};
+use longwire_packet::{AHEAD, BATCH, Handle, Meta};
 use longwire_units::Nanos;
 
-/// Links served together: the data of each is prefetched while others are served.
-const DUE: usize = 32;
+/// Links served together.
+const DUE: usize = AHEAD;
+
+/// Links that are due.
+struct Due {
+    links: [u32; DUE],
+    count: usize,
+}
+
+impl Due {
+    fn links(&self) -> &[u32] {
+        &self.links[..self.count]
+    }
+}
 
 impl Worker {
-    /// Serves arrivals first, then each due link. The data of a group of links and packets is prefetched
-    /// while the previous group is served.
+    /// Serves arrivals first, then each due link. While a group of links is served, the packets of the next
+    /// are prefetched, and the links of the one after it.
     pub(crate) fn serve_by_link(&mut self, ready: &[Handle], now: Nanos) {
-        if self.emulation.links.are_many() {
-            let here = LinkRef::first_of(self.index);
-            ready
-                .iter()
-                .for_each(|&handle| self.emulation.links.prefetch(self.pool.meta(handle).path ^ here));
-        }
         if self.observing.on {
             return self.serve_observed(ready, now);
         }
-        let (mut due, mut behind) = ([0; DUE], [0; DUE]);
-        let mut count = self.emulation.take_due(now, &mut due);
-        self.enter_plain(ready);
-        loop {
-            due[..count].iter().for_each(|&link| self.emulation.links.prefetch_first(&self.pool, link));
-            let more = self.emulation.take_due(now, &mut behind);
-            while count > 0 {
-                count = self.release_one_each(&mut due[..count], now);
+        let mut due = self.take_due(now);
+        self.emulation.await_turns(due.links());
+        if self.emulation.links.are_many() {
+            self.enter_plain::<true>(ready);
+        } else {
+            self.enter_plain::<false>(ready);
+        }
+        self.prefetch_firsts(due.links());
+        let mut behind = self.take_due(now);
+        while due.count + behind.count > 0 {
+            self.emulation.await_turns(behind.links());
+            self.prefetch_firsts(behind.links());
+            let last = self.take_due(now);
+            while due.count > 0 {
+                due.count = self.release_one_each(&mut due.links[..due.count], last.links(), now);
             }
-            if more == 0 {
-                return;
-            }
-            (due, behind, count) = (behind, due, more);
+            (due, behind) = (behind, last);
         }
     }
 
-    /// Lets packets enter their links.
-    fn enter_plain(&mut self, ready: &[Handle]) {
+    /// Takes due links out of the wheel, and prefetches them.
+    #[inline(always)]
+    fn take_due(&mut self, now: Nanos) -> Due {
+        let mut due = Due { links: [0; DUE], count: 0 };
+        due.count = self.emulation.wheel.take_due(now, &mut due.links);
+        due.links().iter().for_each(|&link| self.emulation.links.prefetch_link(link));
+        due
+    }
+
+    /// Prefetches the packets that leave next.
+    #[inline(always)]
+    fn prefetch_firsts(&self, due: &[u32]) {
+        due.iter().for_each(|&link| self.emulation.links.prefetch_first(&self.pool, link));
+    }
+
+    /// Lets packets enter their links. `MANY`: there are many links, which are prefetched.
+    fn enter_plain<const MANY: bool>(&mut self, ready: &[Handle]) {
         let here = LinkRef::first_of(self.index);
         for mut rest in ready.chunks(BATCH) {
+            if MANY {
+                let soon = rest.iter().take(AHEAD).map(|&handle| self.pool.meta(handle).path ^ here);
+                soon.for_each(|link| self.emulation.links.prefetch(link));
+            }
             while !rest.is_empty() {
-                let (entered, stop) = self.enter_run(here, rest);
+                let (entered, stop) = self.enter_run::<MANY>(here, rest);
                 rest = &rest[entered..];
                 match stop {
                     Stop::Done | Stop::Full => {}
@@ -67,11 +96,11 @@ impl Worker {
 
     /// Lets packets, a batch at most, enter links. Returns how many did, and why it stopped.
     #[inline(never)]
-    fn enter_run(&mut self, here: u32, packets: &[Handle]) -> (usize, Stop) {
+    fn enter_run<const MANY: bool>(&mut self, here: u32, packets: &[Handle]) -> (usize, Stop) {
         let Self { emulation: Emulation { links, firsts, .. }, pool, ports, .. } = self;
         let mut outlet = ports.open();
         let entered =
-            links.enter(pool, here, packets, firsts, |Departed { handle, leave, link, out_port }| {
+            links.enter::<MANY>(pool, here, packets, firsts, |Departed { handle, leave, link, out_port }| {
                 ports.push_out(&mut outlet, out_port, (handle, 1, leave, link))
             });
         let exit = ports.close(outlet);
@@ -122,7 +151,9 @@ impl Worker {
 
     /// Releases one packet from each of the `due` links, while the packets behind them are prefetched. Links
     /// that may have more are moved to the front, and their number is returned; the others are rescheduled.
-    fn release_one_each(&mut self, due: &mut [u32], now: Nanos) -> usize {
+    /// `last` are links that have been taken out of the wheel and do not await their turn yet: they are marked
+    /// only when they are loaded, because whatever is written after a mark waits for it.
+    fn release_one_each(&mut self, due: &mut [u32], last: &[u32], now: Nanos) -> usize {
         let (mut next, mut served, mut left) = ([Nanos::ZERO; DUE], 0, 0);
         while served < due.len() {
             let (count, exit) = self.release_run(&due[served..], &mut next, now);
@@ -136,7 +167,10 @@ impl Worker {
                 }
             }
             served += count;
-            // Only now, because it may bring another packet to a link whose deadline is known.
+            // Only now, because it may bring another packet to a link whose deadline is known, or that is due.
+            if matches!(exit, Exit::Elsewhere(_)) {
+                self.emulation.await_turns(last);
+            }
             self.see_to(exit);
         }
         left

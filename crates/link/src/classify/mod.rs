@@ -3,7 +3,7 @@
 mod table;
 
 use longwire_block::path::DIRECT;
-use longwire_packet::{Batch, FirstLine, Handle, Meta, Pool};
+use longwire_packet::{AHEAD, Batch, FirstLine, Handle, Meta, Pool};
 use longwire_wire::Addresses;
 use table::{Key, Table};
 
@@ -49,9 +49,15 @@ impl Classifier {
     /// Sets `Meta::path` of every packet of `batch` from its bytes, `in_port` and `out_port`, and returns a
     /// summary. The path of a packet for no single port has no meaning then.
     pub fn classify(&self, pool: &mut Pool, batch: &Batch) -> BatchSummary {
-        self.fetch(pool, batch);
+        let (handles, large) = (batch.as_slice(), self.v4.is_large());
+        if large {
+            handles.iter().take(AHEAD).for_each(|&handle| self.fetch(pool, handle));
+        }
         let mut among = BatchSummary { flags: 0, last_port: 0 };
-        for &handle in batch.as_slice() {
+        for (at, &handle) in handles.iter().enumerate() {
+            if large && let Some(&soon) = handles.get(at + AHEAD) {
+                self.fetch(pool, soon);
+            }
             let (meta, line) = pool.head_mut(handle);
             among.flags |= meta.flags;
             among.last_port = among.last_port.max(meta.out_port);
@@ -63,17 +69,12 @@ impl Classifier {
         among
     }
 
-    /// Prefetches the cache lines of a large table for packets to be looked up.
+    /// Prefetches the bucket of a packet to be looked up.
     #[inline]
-    pub fn fetch(&self, pool: &mut Pool, batch: &Batch) {
-        if !self.v4.is_large() {
-            return;
-        }
-        for &handle in batch.as_slice() {
-            let (meta, line) = pool.head_mut(handle);
-            if let Some(key) = plain_v4(meta, line) {
-                self.v4.prefetch(self.v4.home(key));
-            }
+    fn fetch(&self, pool: &mut Pool, handle: Handle) {
+        let (meta, line) = pool.head_mut(handle);
+        if let Some(key) = plain_v4(meta, line) {
+            self.v4.prefetch(self.v4.home(key));
         }
     }
 
@@ -83,16 +84,17 @@ impl Classifier {
         self.v4.is_large()
     }
 
-    /// The home and key of a plain IPv4 packet that begins with this line ([`Classifier::find_plain`]); its
-    /// bucket is prefetched if the table is `LARGE`.
+    /// The home and key of a plain IPv4 packet that begins with this line ([`Classifier::find_plain`]).
     #[inline(always)]
-    pub fn home_of_plain<const LARGE: bool>(&self, line: &FirstLine) -> (usize, u64) {
+    pub fn home_of_plain(&self, line: &FirstLine) -> (usize, u64) {
         let key = v4_key_of(line);
-        let home = self.v4.home(key);
-        if LARGE {
-            self.v4.prefetch(home);
-        }
-        (home, key)
+        (self.v4.home(key), key)
+    }
+
+    /// Prefetches the bucket of such a home.
+    #[inline(always)]
+    pub fn prefetch_plain(&self, (home, _): (usize, u64)) {
+        self.v4.prefetch(home);
     }
 
     /// The path of a plain IPv4 packet, if selected by its addresses.

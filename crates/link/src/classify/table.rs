@@ -1,4 +1,4 @@
-//! A hash table that is filled once: buckets of a cache line, three quarters full, without further memory.
+//! A hash table that is filled once: buckets of a cache line, half full, without further memory.
 
 use longwire_packet::{huge_vec, prefetch};
 
@@ -55,7 +55,8 @@ impl<K: Key> Table<K> {
             0 => 0,
             // Small tables are sparse, so that buckets hardly ever overflow.
             1..=MANY => entries,
-            _ => (entries * 4 / 3).div_ceil(KEYS) + 1,
+            // Few overflow: the bucket behind is not prefetched.
+            _ => (entries * 2).div_ceil(KEYS) + 1,
         };
         let mut table = Self { buckets: huge_vec(count), entries };
         table.buckets.resize(count, Bucket { keys: [K::default(); KEYS], values: [VACANT; KEYS] });
@@ -169,16 +170,15 @@ mod tests {
         }
     }
 
-    /// Three quarters full, with five keys per bucket and a random hash, one key in seven overflows (Knuth,
-    /// The Art of Computer Programming 3, 6.4, has the tables of buckets). Addresses in sequence must not be
-    /// much worse.
+    /// Half full, with five keys per bucket and a random hash, one key in forty overflows: by Poisson's law,
+    /// with 2.5 keys per bucket on average. Addresses in sequence must not be much worse.
     #[test]
     fn sequential_keys_spread() {
         let key = |n: u64| (0x0a00_0000 + n) << 32 | (0x0a80_0000 + n);
         let table = Table::new(100_000, (0..100_000u64).map(|n| (key(n), n as u32)));
         let elsewhere = (0..100_000u64).filter(|&n| table.buckets[table.home(key(n))].find(key(n)) == VACANT);
         let share = elsewhere.count() as f64 / 100_000.0;
-        assert!((0.05..0.25).contains(&share), "{share}");
+        assert!((0.01..0.05).contains(&share), "{share}");
     }
 
     #[test]
