@@ -38,6 +38,7 @@ shipped! {
     "performance-monitor" "performance_monitor"
     "policer" "policer"
     "port-filter" "port_filter"
+    "rebind" "rebind"
     "syn-filter" "syn_filter"
     "syn-monitor" "syn_monitor"
     "syn-targets" "syn_targets"

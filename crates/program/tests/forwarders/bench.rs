@@ -14,7 +14,7 @@ macro_rules! objects {
 
 objects! {
     "ack_monitor" "balancer" "detector" "dscp_marker" "heavy_hitters" "minimal_ip" "nat44" "performance_monit\
-     or" "policer" "port_filter"
+     or" "policer" "port_filter" "rebind"
     "syn_filter" "syn_monitor" "syn_targets" "tcp_splicer" "tcp_splicer6" "tcp_splicer_scaled" "wavelet"
 }
 

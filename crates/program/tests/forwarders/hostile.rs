@@ -51,6 +51,7 @@ const CASES: &[Case] = &[
     Case { ready: super::performance_monitor::ready, changes: &[], kept: 0..4, verdicts: passes },
     Case { ready: super::policer::ready, changes: &[], kept: 0..24, verdicts: passes_or_drops },
     Case { ready: super::port_filter::ready, changes: &[], kept: 0..20, verdicts: passes_or_drops },
+    Case { ready: super::rebind::ready, changes: NAT, kept: 0..32, verdicts: passes_or_drops },
     Case { ready: super::syn_filter::ready, changes: &[], kept: 0..8, verdicts: passes_or_drops },
     Case { ready: super::syn_monitor::ready, changes: &[], kept: 0..0, verdicts: passes },
     Case { ready: super::syn_targets::ready, changes: &[], kept: 0..0, verdicts: passes },

@@ -18,6 +18,7 @@ mod nat44;
 mod performance_monitor;
 mod policer;
 mod port_filter;
+mod rebind;
 mod source;
 mod syn_filter;
 mod syn_monitor;

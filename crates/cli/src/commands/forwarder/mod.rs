@@ -23,7 +23,7 @@ use serde_json::Value;
 ///
 /// Programs are eBPF with XDP's calling convention: objects that clang -target bpf makes from C, and built-in
 /// ones with the names ack-monitor, balancer, detector, dscp-marker, heavy-hitters, minimal-ip, nat44,
-/// performance-monitor, policer, port-filter, syn-filter, syn-monitor, syn-targets, tcp-splicer,
+/// performance-monitor, policer, port-filter, rebind, syn-filter, syn-monitor, syn-targets, tcp-splicer,
 /// tcp-splicer-scaled, tcp-splicer6, wavelet. Bytes are written as pairs of hexadecimal digits.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
