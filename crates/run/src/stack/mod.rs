@@ -1,11 +1,12 @@
 //! TCP/IP in this process: a relay between a client and a service whose packets cross the engine, where the
-//! kernel makes none because no namespaces are allowed.
+//! kernel makes none because no namespaces are allowed; or a connection from one end to the other.
 //!
 //! A [`Stack`] is two ends, each with TCP, UDP and IP of its own (smoltcp) and a [`StackPort`] of the engine.
 //! At the near end a client's bytes become packets; the engine carries them over its links; at the far end
 //! they become bytes again, for the service. So a loss leads to a retransmission, a queue to delay, and a
 //! reader that stops fills the window of its sender: nothing is imitated.
 
+mod bulk;
 mod datagrams;
 mod end;
 mod port;
@@ -14,22 +15,23 @@ mod splice;
 mod streams;
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use longwire_lab::StoppableThread;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use bulk::Bulk;
 use datagrams::Datagrams;
 use end::{Clock, End};
 pub use port::{StackPort, Wire};
 use streams::Streams;
 
 /// The ends' addresses: the network is theirs alone.
-pub const NEAR: std::net::Ipv4Addr = std::net::Ipv4Addr::new(100, 64, 0, 2);
+pub const NEAR: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 2);
 /// See [`NEAR`].
-pub const FAR: std::net::Ipv4Addr = std::net::Ipv4Addr::new(100, 64, 0, 1);
+pub const FAR: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 1);
 
 /// Connections of a relay at once; clients beyond wait in the kernel's queue of their listener.
 pub const MAX_CONNECTIONS: usize = 256;
@@ -70,6 +72,16 @@ impl Stack {
         socket.set_nonblocking(true)?;
         let clock = Clock::start();
         Self::start(clock, Datagrams::new(&clock, wires, socket, to))
+    }
+
+    /// Sends by one connection from the near end to the far one for as long as it lives, as fast as TCP may.
+    /// The ends have these two addresses.
+    ///
+    /// # Errors
+    /// When the system refuses a thread or a descriptor.
+    pub fn bulk(wires: Wires, addresses: [Ipv4Addr; 2]) -> io::Result<Self> {
+        let clock = Clock::start();
+        Self::start(clock, Bulk::new(&clock, wires, addresses))
     }
 
     fn start(clock: Clock, mut relay: impl Relay + 'static) -> io::Result<Self> {
