@@ -5,14 +5,14 @@ mod support;
 
 use longwire_lab::Namespace;
 use std::io::ErrorKind;
-use std::net::{TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use support::lab::can_make_labs;
 use support::started::Started;
-use support::{Folder, longwire, repository, stderr, stdout};
+use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
 /// Time limit for events that must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ impl Containers {
         if !can_make_labs(test) {
             return None;
         }
-        let containers = Self { name: format!("lw{}-quic", std::process::id()) };
+        let containers = Self { name: format!("lw{}-{test}", std::process::id()) };
         for place in ["sim", "client", "server"] {
             drop(Namespace::create(&containers.named(place)).unwrap());
         }
@@ -70,6 +70,7 @@ impl Containers {
         command.args(["ip", "netns", "exec", &self.named("sim")]);
         command.arg(repository("packaging/quic-interop/run.sh"));
         command.env("PATH", path).env("SCENARIO", scenario).env("LOGS", logs.text(""));
+        command.env("LONGWIRE_RUN_DIR", logs.path("run"));
         Started::ready(&mut command, "carrying packets").0
     }
 
@@ -138,14 +139,102 @@ fn the_entry_point_carries_packets_as_the_scenario_says() {
     }
 }
 
+/// Until the client has had other ports and addresses twice, the server answers each packet, and sends one to
+/// where the client was before, which gets nowhere.
+#[test]
+fn a_client_gets_other_ports_and_addresses() {
+    let Some(containers) = Containers::new("quic-rebind") else { return };
+    let logs = Folder::new("quic-rebind");
+    let first = Duration::from_secs(3);
+    let scenario = "rebind --delay=15ms --bandwidth=10Mbps --queue=25 --first-rebind=3s --rebind-freq=1s \
+        --rebind-addr";
+    let begin = Instant::now();
+    let running = containers.start(scenario, &logs);
+
+    let (client, server) = ("193.167.0.100:4433", "193.167.100.100:443");
+    let (left, right) = (containers.socket("client", client), containers.socket("server", server));
+    let client: SocketAddr = client.parse().unwrap();
+    let mut seen: Vec<SocketAddr> = Vec::new();
+    let (mut answers, mut byte) = (0, [0]);
+    while seen.len() < 4 || answers < 3 {
+        assert!(begin.elapsed() < PATIENCE, "{answers} answers, {seen:?}");
+        left.send_to(&[1], server).unwrap();
+        // After a rebinding while a packet is on its way, its answer is lost.
+        if let Ok((_, from)) = right.recv_from(&mut byte) {
+            let is_new = seen.last() != Some(&from);
+            if is_new && from != client {
+                assert!(begin.elapsed() >= first, "{from} too early");
+                assert!(!seen.contains(&from) && from.ip() != client.ip() && from.port() != client.port());
+                answers = 0;
+            }
+            if let Some(before) = seen.last().filter(|_| is_new) {
+                right.send_to(&[2], before).unwrap();
+            }
+            if is_new {
+                seen.push(from);
+            }
+            right.send_to(&[1], from).unwrap();
+        }
+        if let Ok((_, from)) = left.recv_from(&mut byte) {
+            assert_eq!((byte, from), ([1], server.parse().unwrap()), "where the client was leads nowhere");
+            answers += 1;
+        }
+    }
+    assert!(begin.elapsed() >= first + Duration::from_secs(2), "the third rebinding");
+    assert_eq!(running.end().code, Some(143));
+}
+
+/// The TCP inside of the simulator takes what the link to the client has, fills its queue, and recovers from the
+/// losses; packets of others still pass.
+#[test]
+fn tcp_shares_the_link_to_the_client() {
+    let Some(containers) = Containers::new("quic-tcp") else { return };
+    let logs = Folder::new("quic-tcp");
+    let begin = Instant::now();
+    let running = containers.start("tcp-cross-traffic --delay=15ms --bandwidth=10Mbps --queue=25", &logs);
+    let (client, server) = ("193.167.0.100:4433", "193.167.100.100:443");
+    let (left, right) = (containers.socket("client", client), containers.socket("server", server));
+    let stats = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        command.env("LONGWIRE_RUN_DIR", logs.path("run")).args(["ctl", "stats", "--json"]);
+        json(&command.output().unwrap(), 0)
+    };
+    let bytes = |stats: &serde_json::Value, link| row(stats, link)["out_bytes"].as_u64().unwrap();
+    let (mut arrived, mut byte) = (0, [0]);
+    let stats = loop {
+        right.send_to(&[1], client).unwrap();
+        // It may be lost in the full queue.
+        arrived += left.recv_from(&mut byte).map_or(0, |(length, _)| length);
+        let stats = stats();
+        // Two seconds' worth at 10 Mbit/s, most of it after the first losses.
+        if bytes(&stats, "to-client") > 2_500_000 {
+            break stats;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{stats:#}");
+    };
+    assert!(begin.elapsed() >= Duration::from_secs(2), "{:?}", begin.elapsed());
+    assert!(stats["dropped"]["queue-full"].as_u64() > Some(0), "its queue has never been full: {stats:#}");
+    let (back, forth) = (bytes(&stats, "to-server"), bytes(&stats, "to-client"));
+    assert!(back > 0 && back < forth / 5, "acknowledgements: {back} bytes for {forth}");
+    assert!(arrived > 0, "nothing of another sender has passed");
+    assert_eq!(running.end().code, Some(143));
+}
+
 #[test]
 fn a_scenario_can_be_looked_at() {
     let link = ["--delay=15ms", "--bandwidth=10Mbps", "--queue=25"];
     let printed = longwire(&[&["quic-interop", "run", "--print", "simple-p2p"], &link[..]].concat());
     assert!(printed.status.success(), "{}", stderr(&printed));
     assert!(stdout(&printed).contains("queue = \"27 packets\""), "{}", stdout(&printed));
+    let folder = Folder::new("quic-printed");
+    for scenario in ["tcp-cross-traffic", "rebind --first-rebind=1s --rebind-addr"] {
+        let words = scenario.split(' ').chain(link);
+        let words: Vec<&str> = ["quic-interop", "run", "--print"].into_iter().chain(words).collect();
+        let checked = longwire(&["check", &folder.write("printed.toml", stdout(&longwire(&words)))]);
+        assert!(checked.status.success(), "{}", stderr(&checked));
+    }
     for (scenario, wanted) in [
-        ("rebind --delay=15ms --bandwidth=10Mbps --queue=25 --first-rebind=1s", "rebind can't be translated"),
+        ("rebind --delay=15ms --bandwidth=10Mbps --queue=25", "--first-rebind is missing"),
         ("simple --delay=15ms", "there are simple-p2p, blackhole, drop-rate"),
     ] {
         let refused = longwire(&["quic-interop", "run", scenario]);

@@ -44,7 +44,7 @@ mod wiring;
 mod words;
 mod yaml;
 
-pub use quic_interop::{InteropLink, quic_interop};
+pub use quic_interop::{InteropLink, Rebinding, quic_interop};
 pub use sources::SourceError;
 
 use std::fmt;

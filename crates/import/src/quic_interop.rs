@@ -11,22 +11,21 @@ use longwire_units::{Nanos, Rate};
 use std::collections::BTreeMap;
 
 /// The scenarios that are translated, with the options that each has besides [`USUAL`].
-const SCENARIOS: [(&str, &[&str]); 6] = [
+const SCENARIOS: [(&str, &[&str]); 8] = [
     ("simple-p2p", &[]),
     ("blackhole", &["on", "off", "repeat", "direction"]),
     ("drop-rate", &RATES),
     ("corrupt-rate", &RATES),
     ("droplist", &["drops_to_client", "drops_to_server"]),
     ("udp-cross-traffic", &["crossdatarate"]),
+    ("tcp-cross-traffic", &[]),
+    ("rebind", &["first-rebind", "rebind-freq", REBIND_ADDR]),
 ];
 const RATES: [&str; 4] = ["rate_to_client", "burst_to_client", "rate_to_server", "burst_to_server"];
 /// The options that every scenario has and needs.
 const USUAL: [&str; 3] = ["delay", "bandwidth", "queue"];
-/// Scenarios of the simulator that have no counterpart, and why.
-const REFUSED: [(&str, &str); 2] = [
-    ("rebind", "it gives the client other ports and addresses while connections are open"),
-    ("tcp-cross-traffic", "its traffic is that of a TCP inside of the simulator"),
-];
+/// The only option that needs no value.
+const REBIND_ADDR: &str = "rebind-addr";
 /// Longest text.
 const LONGEST: usize = 4096;
 /// Most times that a blackhole opens.
@@ -45,8 +44,23 @@ pub struct InteropLink {
     pub to_client: LinkText,
     /// A change of the link to the client at a time.
     pub later: Option<(Nanos, LinkText)>,
+    /// The client's ports and addresses change.
+    pub rebinding: Option<Rebinding>,
+    /// A TCP connection inside of the simulator sends towards the client.
+    pub has_tcp: bool,
     /// What is not as in the simulator.
     pub notes: Vec<Note>,
+}
+
+/// When a translator gives the client other ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rebinding {
+    /// Time of the first, from the start.
+    pub first: Nanos,
+    /// Time from each to the next; 0: there is one only.
+    pub again: Nanos,
+    /// Whether it gets other addresses, too.
+    pub addresses: bool,
 }
 
 /// Reads a scenario string: its name, and options such as `--delay=15ms`.
@@ -67,6 +81,8 @@ pub fn quic_interop(text: &str) -> Result<InteropLink, ImportError> {
         to_server: LinkText::default(),
         to_client: LinkText::default(),
         later: None,
+        rebinding: None,
+        has_tcp: name == "tcp-cross-traffic",
         notes: Vec::new(),
     };
     let (mut to_server, mut to_client) = (options.link()?, options.link()?);
@@ -95,6 +111,13 @@ pub fn quic_interop(text: &str) -> Result<InteropLink, ImportError> {
             more.block("background", "cbr", &[("rate", rate.to_string()), ("size", "554 B".into())]);
             link.later = Some((CROSS_TRAFFIC, more.into_text()));
         }
+        "tcp-cross-traffic" => {
+            notes.add(0, name, "the TCP is CUBIC without SACK, where the simulator has NewReno with SACK")
+        }
+        "rebind" => {
+            link.rebinding = Some(options.rebinding()?);
+            notes.add(0, name, "all ports of the client are moved by the same number");
+        }
         _ => {}
     }
     (link.to_server, link.to_client) = (to_server.into_text(), to_client.into_text());
@@ -109,10 +132,10 @@ fn known(name: &str) -> Result<&'static [&'static str], ImportError> {
     }
     let names: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.0).collect();
     let fix = format!("there are {}", names.join(", "));
-    let what = match REFUSED.iter().find(|refused| refused.0 == name) {
-        Some((_, why)) => format!("the scenario {name} can't be translated: {why}"),
-        None if name.is_empty() => "there is no scenario".to_owned(),
-        None => format!("there is no scenario \"{}\"", shortened(name)),
+    let what = if name.is_empty() {
+        "there is no scenario".to_owned()
+    } else {
+        format!("there is no scenario \"{}\"", shortened(name))
     };
     Err(ImportError::new(0, what, fix))
 }
@@ -129,7 +152,9 @@ impl<'t> Options<'t> {
         let all = || USUAL.iter().chain(own).copied();
         let mut values = BTreeMap::new();
         for word in words {
-            let option = word.strip_prefix("--").and_then(|option| option.split_once('='));
+            let option = word.strip_prefix("--").and_then(|option| {
+                option.split_once('=').or_else(|| (option == REBIND_ADDR).then_some((option, "true")))
+            });
             let Some((key, value)) = option else {
                 let what = format!("\"{}\" is no option with a value", shortened(word));
                 return Err(ImportError::new(0, what, "write --delay=15ms"));
@@ -208,6 +233,22 @@ impl<'t> Options<'t> {
         };
         directions.into_iter().for_each(|link| link.block("loss", "trace", &parameters));
         Ok(())
+    }
+
+    fn rebinding(&self) -> Result<Rebinding, ImportError> {
+        let longest = Nanos::from_secs(1_000_000);
+        let first = self.time("first-rebind", longest)?;
+        if first == Nanos::ZERO {
+            return Err(self.wrong("first-rebind", "write a time above 0"));
+        }
+        let has_more = self.0.contains_key("rebind-freq");
+        let again = if has_more { self.time("rebind-freq", longest)? } else { Nanos::ZERO };
+        let addresses = match self.0.get(REBIND_ADDR).copied() {
+            None | Some("false" | "0") => false,
+            Some("true" | "1") => true,
+            Some(_) => return Err(self.wrong(REBIND_ADDR, "write true or false")),
+        };
+        Ok(Rebinding { first, again, addresses })
     }
 
     /// A share in whole per cent, as the simulator reads it.
@@ -345,12 +386,29 @@ mod tests {
     }
 
     #[test]
+    fn rebinding_and_tcp_are_beside_the_link() {
+        let plain = quic_interop(&format!("simple-p2p {LINK}")).unwrap();
+        assert_eq!((plain.rebinding, plain.has_tcp), (None, false));
+        let tcp = quic_interop(&format!("tcp-cross-traffic {LINK}")).unwrap();
+        assert_eq!((tcp.rebinding, tcp.has_tcp), (None, true));
+        let (first, again) = (Nanos::from_secs(1), Nanos::from_secs(5));
+        for (options, wanted) in [
+            ("", Rebinding { first, again: Nanos::ZERO, addresses: false }),
+            (" --rebind-freq=5s", Rebinding { first, again, addresses: false }),
+            (" --rebind-freq=5s --rebind-addr", Rebinding { first, again, addresses: true }),
+            (" --rebind-addr=false --rebind-freq=5s", Rebinding { first, again, addresses: false }),
+        ] {
+            let link = quic_interop(&format!("rebind {LINK} --first-rebind=1s{options}")).unwrap();
+            assert_eq!((link.rebinding, link.has_tcp), (Some(wanted), false), "{options}");
+            assert_eq!(keys(&link.to_server), keys(&plain.to_server));
+        }
+    }
+
+    #[test]
     fn mistakes_list_what_is_known() {
         for (text, wanted) in [
             ("", "there is no scenario; there are simple-p2p, blackhole, drop-rate, corrupt-rate"),
             ("goodput --delay=1ms", "no scenario \"goodput\"; there are simple-p2p"),
-            ("rebind --first-rebind=1s", "rebind can't be translated"),
-            ("tcp-cross-traffic", "tcp-cross-traffic can't be translated"),
             ("simple-p2p --delay=1ms --bandwidth=1Mbps", "--queue is missing"),
             ("simple-p2p --dealy=1ms", "no option --dealy; it has --delay, --bandwidth, --queue"),
             ("simple-p2p --on=1s", "no option --on"),
@@ -372,6 +430,10 @@ mod tests {
             ("drop-rate --rate_to_client=101 --rate_to_server=1", "--rate_to_client=101"),
             ("drop-rate --rate_to_client=1", "--rate_to_server is missing"),
             ("drop-rate --rate_to_client=1 --rate_to_server=1 --burst_to_server=0", "--burst_to_server=0"),
+            ("rebind --first-rebind=0s", "write a time above 0"),
+            ("rebind --rebind-freq=1s", "--first-rebind is missing"),
+            ("rebind --first-rebind=1s --rebind-freq", "\"--rebind-freq\" is no option with a value"),
+            ("rebind --first-rebind=1s --rebind-addr=maybe", "write true or false"),
             ("droplist --drops_to_client=1,0", "--drops_to_client=1,0"),
             ("droplist --drops_to_client=1,x", "numbers from 1 on"),
         ] {

@@ -3,12 +3,15 @@
 use crate::foreground::{Foreground, Wiring};
 use crate::{Outcome, outcome};
 use anyhow::{Context, ensure};
-use longwire_import::{InteropLink, LinkText, quic_interop};
+use longwire_block::Port;
+use longwire_clock::monotonic;
+use longwire_import::{InteropLink, LinkText, Rebinding, quic_interop};
 use longwire_lab::{CommandRole, Mac, keep_for};
 use longwire_port::interface::Interface;
 use longwire_run::open_ports::OwnPorts;
+use longwire_run::stack::{Stack, StackPort, Wire, Wires};
 use longwire_rundir::StopSignals;
-use longwire_scenario::Plan;
+use longwire_scenario::{Plan, digits};
 use longwire_units::Nanos;
 use std::fmt::Write;
 use std::io::ErrorKind;
@@ -34,9 +37,9 @@ pub struct Args {
 enum Action {
     /// Carry packets between two interfaces over the link of a scenario
     ///
-    /// The interfaces have no addresses of the kernel: Longwire is the router between 193.167.0.0/24,
-    /// fd00:cafe:cafe::/64 and 193.167.100.0/24, fd00:cafe:cafe:100::/64. While it carries packets, it
-    /// listens on a TCP port, on which clients of the runner wait for the simulator.
+    /// The interfaces have no addresses of the kernel: Longwire has a router at each, for 193.167.0.0/24,
+    /// fd00:cafe:cafe::/64 and 193.167.100.0/24, fd00:cafe:cafe:100::/64, and the link between both. While it
+    /// carries packets, it listens on a TCP port, on which clients of the runner wait for the simulator.
     #[command(after_long_help = "\
 Examples:
   longwire quic-interop run 'simple-p2p --delay=15ms --bandwidth=10Mbps --queue=25'
@@ -90,15 +93,50 @@ struct WaitArgs {
     time: Nanos,
 }
 
-/// A side of the simulator: the last octets of its networks, after 193.167 and fd00:cafe:cafe.
+/// A side of the simulator: a router with an interface, at the end of the link.
 struct Side {
     name: &'static str,
+    /// The last octets of its network, after 193.167 and fd00:cafe:cafe.
     third_octet: u8,
     subnet: &'static str,
+    /// Its host at the link, in 193.167.50.0/30 and fd00:cafe:cafe:50::/64, and the one opposite.
+    hosts: [u8; 2],
+    /// Its end of the TCP cross traffic.
+    tcp: TcpEnd,
 }
 
-const LEFT: Side = Side { name: "left", third_octet: 0, subnet: "0" };
-const RIGHT: Side = Side { name: "right", third_octet: 100, subnet: "100" };
+/// An end of the TCP cross traffic: a port of this process, behind a link.
+struct TcpEnd {
+    name: &'static str,
+    /// The network 193.167.N.0/30, in which the router is 1.
+    third_octet: u8,
+}
+
+const SINK: TcpEnd = TcpEnd { name: "tcp-sink", third_octet: 51 };
+const SOURCE: TcpEnd = TcpEnd { name: "tcp-source", third_octet: 49 };
+const LEFT: Side = Side { name: "left", third_octet: 0, subnet: "0", hosts: [1, 2], tcp: SINK };
+const RIGHT: Side = Side { name: "right", third_octet: 100, subnet: "100", hosts: [2, 1], tcp: SOURCE };
+/// The client.
+const CLIENT: Ipv4Addr = Ipv4Addr::new(193, 167, 0, 100);
+/// Addresses behind the client's that it can get: the router has one further on.
+const OTHER_ADDRESSES: u32 = 150;
+
+impl TcpEnd {
+    const fn address(&self) -> Ipv4Addr {
+        Ipv4Addr::new(193, 167, self.third_octet, 2)
+    }
+
+    /// Its hardware address, and that of the router's port.
+    const fn macs(&self) -> [[u8; 6]; 2] {
+        [[2, 0, 0, 0, self.third_octet, 2], [2, 0, 0, 0, self.third_octet, 1]]
+    }
+
+    fn open(&self) -> anyhow::Result<(Box<dyn Port>, Wire)> {
+        let [own, router] = self.macs();
+        let (port, wire) = StackPort::pair(self.name, own, router).context("making the ends of TCP")?;
+        Ok((Box::new(port), wire))
+    }
+}
 
 impl Args {
     /// Runs the command.
@@ -117,74 +155,133 @@ impl RunArgs {
     fn run(self) -> anyhow::Result<Outcome> {
         let link = quic_interop(&self.scenario.join(" "))?;
         if self.print {
-            outcome::print(self.text(&link, [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]]).trim_end())?;
+            let macs = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
+            outcome::print(self.text(&link, macs, Nanos::ZERO).trim_end())?;
             return Ok(Outcome::Well);
         }
         link.notes.iter().for_each(|note| self.foreground.say(&note.to_string()));
         let macs = [mac(&self.left)?, mac(&self.right)?];
-        let plan = longwire_scenario::parse("quic-interop", &self.text(&link, macs))?;
+        let plan = longwire_scenario::parse("quic-interop", &self.text(&link, macs, monotonic()))?;
         keep_for(CommandRole::Carries).context("giving up what root need not keep")?;
         let signals = StopSignals::catch().context("catching signals")?;
-        self.carry(plan, &signals)
+        self.carry(plan, link.has_tcp, &signals)
     }
 
-    fn carry(&self, plan: Plan, signals: &StopSignals) -> anyhow::Result<Outcome> {
+    fn carry(&self, plan: Plan, has_tcp: bool, signals: &StopSignals) -> anyhow::Result<Outcome> {
         let name = format!("quic-interop-{}", std::process::id());
-        let run = self.foreground.start(name, plan, Wiring::Ports(OwnPorts::default()))?;
+        let (mut ports, mut wires) = (OwnPorts::default(), None);
+        if has_tcp {
+            let ((source, near), (sink, far)) = (SOURCE.open()?, SINK.open()?);
+            ports.0 = vec![source, sink];
+            wires = Some(Wires { near, far });
+        }
+        let run = self.foreground.start(name, plan, Wiring::Ports(ports))?;
+        let addresses = [SOURCE.address(), SINK.address()];
+        let tcp = wires.map(|wires| Stack::bulk(wires, addresses)).transpose().context("starting TCP")?;
         // Nobody is accepted: for those who wait it is enough to be connected.
         let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, self.listen))
             .with_context(|| format!("can't listen on TCP port {}", self.listen))?;
         self.foreground.say(&format!("carrying packets between {} and {}", self.left, self.right));
         self.foreground.wait(&run, signals, || None);
-        drop(listener);
+        drop((listener, tcp));
         self.foreground.report("quic-interop", run.stop(), &[("scenario", self.scenario.join(" "))])
     }
 
-    /// The scenario: a router with both interfaces, which have these hardware addresses.
-    fn text(&self, link: &InteropLink, macs: [[u8; 6]; 2]) -> String {
-        let mut text = format!(
-            "# {}\nseed = {}\n",
-            longwire_report::printable(&self.scenario.join(" ")),
-            self.foreground.seed
-        );
-        for (side, interface) in [(&LEFT, &self.left), (&RIGHT, &self.right)] {
-            let name = side.name;
-            let interface = toml_text(interface);
-            let _ = write!(
-                text,
-                "\n[[port]]\nname = \"{name}\"\ndriver = \"af_packet\"\ninterface = {interface}\n"
-            );
+    /// The scenario: the interfaces, which have these hardware addresses, and what lies between. It begins at
+    /// the time `start`.
+    fn text(&self, link: &InteropLink, macs: [[u8; 6]; 2], start: Nanos) -> String {
+        let scenario = self.scenario.join(" ");
+        let mut text =
+            format!("# {}\nseed = {}\n", longwire_report::printable(&scenario), self.foreground.seed);
+        for (side, interface, mac) in [(&LEFT, &self.left, macs[0]), (&RIGHT, &self.right, macs[1])] {
+            side.push_ports(&mut text, interface, mac, link.has_tcp);
         }
-        text.push_str("\n[[router]]\nname = \"sim\"\nports = [\n");
-        for (side, mac) in [(&LEFT, macs[0]), (&RIGHT, macs[1])] {
-            let Side { name, third_octet, subnet } = side;
-            // The kernel has 193.167.N.2, at which clients wait.
-            let _ = writeln!(
-                text,
-                "    {{ port = \"{name}\", mac = \"{}\", addresses = [\"193.167.{third_octet}.254/24\", \
-                 \"fd00:cafe:cafe:{subnet}::2/64\"] }},",
-                Mac(mac)
-            );
-        }
-        text.push_str("]\nroutes = [\n");
-        for Side { third_octet, .. } in [LEFT, RIGHT] {
-            let _ = writeln!(text, "    {{ to = \"193.167.{third_octet}.2/32\", discard = true }},");
-        }
-        text.push_str("]\n");
-        for (name, ends, keys) in [
-            ("to-server", ("left", "right"), &link.to_server),
-            ("to-client", ("right", "left"), &link.to_client),
+        for (name, from, to, keys) in [
+            ("to-server", LEFT.name, RIGHT.name, &link.to_server),
+            ("to-client", RIGHT.name, LEFT.name, &link.to_client),
         ] {
-            let (from, to) = ends;
-            let _ = write!(text, "\n[[link]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\n");
+            let ends = format!("from = \"{from}-link\"\nto = \"{to}-link\"");
+            let _ = write!(text, "\n[[link]]\nname = \"{name}\"\n{ends}\n");
             push_keys(&mut text, keys);
         }
         if let Some((time, keys)) = &link.later {
             let _ = write!(text, "\n[[at]]\ntime = \"{time}\"\nlink = \"to-client\"\n");
             push_keys(&mut text, keys);
         }
+        if let Some(rebinding) = &link.rebinding {
+            for (side, at_client) in [(&LEFT, 1), (&RIGHT, 0)] {
+                let state = state(rebinding, start, at_client);
+                let name = side.name;
+                let _ = write!(
+                    text,
+                    "\n[[forwarder]]\nrouter = \"{name}-router\"\nprogram = \"rebind\"\ndata = \"{state}\"\n"
+                );
+            }
+        }
         text
     }
+}
+
+impl Side {
+    /// Its interface, its router, and its end of the TCP cross traffic.
+    fn push_ports(&self, text: &mut String, interface: &str, mac: [u8; 6], has_tcp: bool) {
+        let Self { name, third_octet, subnet, hosts: [own, other], tcp } = self;
+        let interface = toml_text(interface);
+        let mac = Mac(mac);
+        let _ = write!(
+            text,
+            "
+[[port]]
+name = \"{name}\"
+driver = \"af_packet\"
+interface = {interface}
+
+[[router]]
+name = \"{name}-router\"
+routes = [
+    {{ to = \"default\", via = \"193.167.50.{other}\" }},
+    {{ to = \"default\", via = \"fd00:cafe:cafe:50::{other}\" }},
+    # The kernel has this address, at which clients wait.
+    {{ to = \"193.167.{third_octet}.2/32\", discard = true }},
+]
+ports = [
+    {{ port = \"{name}\", mac = \"{mac}\", addresses = [\"193.167.{third_octet}.254/24\", \
+             \"fd00:cafe:cafe:{subnet}::2/64\"] }},
+    {{ port = \"{name}-link\", addresses = [\"193.167.50.{own}/30\", \"fd00:cafe:cafe:50::{own}/64\"] }},
+"
+        );
+        if !has_tcp {
+            text.push_str("]\n");
+            return;
+        }
+        let (end, octet, address, [own, router]) =
+            (tcp.name, tcp.third_octet, tcp.address(), tcp.macs().map(Mac));
+        let _ = write!(
+            text,
+            "    {{ port = \"{name}-tcp\", mac = \"{router}\", addresses = \"193.167.{octet}.1/30\" }},
+]
+neighbours = [{{ address = \"{address}\", mac = \"{own}\" }}]
+
+[[port]]
+name = \"{end}\"
+driver = \"memory\"
+
+[[link]]
+name = \"{end}\"
+between = [\"{end}\", \"{name}-tcp\"]
+rate = \"100 Mbit/s\"
+delay = \"1 ms\"
+"
+        );
+    }
+}
+
+/// The state of the program `rebind`, as its source describes it.
+fn state(rebinding: &Rebinding, start: Nanos, at_client: u32) -> String {
+    let times = [start + rebinding.first, rebinding.again].map(|time| time.0.to_le_bytes());
+    let addresses = if rebinding.addresses { OTHER_ADDRESSES } else { 0 };
+    let rest = [CLIENT.octets(), addresses.to_le_bytes(), at_client.to_le_bytes(), [0; 4]];
+    digits(&[times.as_flattened(), rest.as_flattened()].concat())
 }
 
 fn push_keys(text: &mut String, keys: &LinkText) {
@@ -277,12 +374,15 @@ mod tests {
             format!("corrupt-rate {usual} --rate_to_server=2 --rate_to_client=2"),
             format!("droplist {usual} --drops_to_server=2,3,4"),
             format!("udp-cross-traffic {usual} --crossdatarate=1Mbps"),
+            format!("tcp-cross-traffic {usual}"),
+            format!("rebind {usual} --first-rebind=1s --rebind-freq=5s --rebind-addr"),
         ] {
             let args = args(&scenario);
             let link = quic_interop(&scenario).unwrap();
-            let text = args.text(&link, [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]]);
+            let text = args.text(&link, [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]], Nanos::ZERO);
             let plan = longwire_scenario::plan_of(&text);
-            assert_eq!((plan.links.len(), plan.routers.len()), (2, 1), "{text}");
+            let links = if link.has_tcp { 6 } else { 2 };
+            assert_eq!((plan.links.len(), plan.routers.len()), (links, 2), "{text}");
             assert!(text.contains("interface = \"veth0\""), "{text}");
         }
     }
