@@ -184,8 +184,8 @@ fn a_client_gets_other_ports_and_addresses() {
     assert_eq!(running.end().code, Some(143));
 }
 
-/// The TCP inside of the simulator takes what the link to the client has, fills its queue, and recovers from the
-/// losses; packets of others still pass.
+/// The TCP inside of the simulator takes what the link to the client has, fills its queue, and recovers from
+/// the losses; packets of others still pass.
 #[test]
 fn tcp_shares_the_link_to_the_client() {
     let Some(containers) = Containers::new("quic-tcp") else { return };

@@ -2,8 +2,9 @@
 
 use crate::arena::LINE;
 
-/// How many elements of a loop are prefetched ahead, of at most three cache lines each: far enough for memory,
-/// and few enough for the processor, which waits for some twenty lines at once and forgets prefetches beyond.
+/// How many elements of a loop are prefetched ahead, of at most three cache lines each: far enough for
+/// memory, and few enough for the processor, which waits for some twenty lines at once and forgets
+/// prefetches beyond.
 pub const AHEAD: usize = 8;
 
 /// Prefetches the cache line in which `target` begins.

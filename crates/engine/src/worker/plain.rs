@@ -151,8 +151,8 @@ impl Worker {
 
     /// Releases one packet from each of the `due` links, while the packets behind them are prefetched. Links
     /// that may have more are moved to the front, and their number is returned; the others are rescheduled.
-    /// `last` are links that have been taken out of the wheel and do not await their turn yet: they are marked
-    /// only when they are loaded, because whatever is written after a mark waits for it.
+    /// `last` are links that have been taken out of the wheel and do not await their turn yet: they are
+    /// marked only when they are loaded, because whatever is written after a mark waits for it.
     fn release_one_each(&mut self, due: &mut [u32], last: &[u32], now: Nanos) -> usize {
         let (mut next, mut served, mut left) = ([Nanos::ZERO; DUE], 0, 0);
         while served < due.len() {
@@ -167,7 +167,7 @@ impl Worker {
                 }
             }
             served += count;
-            // Only now, because it may bring another packet to a link whose deadline is known, or that is due.
+            // Only now, because it may bring another packet to a link that is due or whose deadline is known.
             if matches!(exit, Exit::Elsewhere(_)) {
                 self.emulation.await_turns(last);
             }
