@@ -111,9 +111,7 @@ pub fn quic_interop(text: &str) -> Result<InteropLink, ImportError> {
             more.block("background", "cbr", &[("rate", rate.to_string()), ("size", "554 B".into())]);
             link.later = Some((CROSS_TRAFFIC, more.into_text()));
         }
-        "tcp-cross-traffic" => {
-            notes.add(0, name, "the TCP is CUBIC without SACK, where the simulator has NewReno with SACK")
-        }
+        "tcp-cross-traffic" => notes.add(0, name, "the TCP is CUBIC without SACK, not NewReno with SACK"),
         "rebind" => {
             link.rebinding = Some(options.rebinding()?);
             notes.add(0, name, "all ports of the client are moved by the same number");
