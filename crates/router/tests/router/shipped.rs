@@ -259,7 +259,7 @@ fn all_are_here() {
     for shipped in ShippedForwarder::ALL {
         install(&mut rig, shipped.name, Key::All, &[]);
     }
-    assert_eq!((ShippedForwarder::ALL.len(), rig.router.forwarders().all().len()), (17, 17));
+    assert_eq!((ShippedForwarder::ALL.len(), rig.router.forwarders().all().len()), (18, 18));
     // With empty states and maps they do nothing.
     assert!(passed(&send(&mut rig, &udp(53, 20))));
     assert!(passed(&send(&mut rig, &tcp([1, 2], |_| (), b"data"))));
