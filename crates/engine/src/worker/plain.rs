@@ -216,7 +216,8 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     const HEADERS: usize = 54;
-    const LINKS: u32 = 6;
+    /// More than two groups of those that are due.
+    const LINKS: u32 = 20;
 
     /// Arrival time, number, payload bytes of each segment, segments.
     type Sent = (u64, u32, usize, u16);
