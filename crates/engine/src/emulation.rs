@@ -157,12 +157,13 @@ impl Emulation {
     #[inline(always)]
     pub fn arm_firsts(&mut self) {
         let Self { links, wheel, firsts, .. } = self;
-        firsts.as_slice().iter().for_each(|&(link, leave)| arm_by(links, wheel, link, leave));
+        for &(link, leave) in firsts.as_slice() {
+            arm_by(links, wheel, link, leave);
+        }
         firsts.clear();
     }
 
     /// Marks links that were taken out of the wheel, so that until their turn no event puts them back.
-    #[inline(always)]
     pub fn await_turns(&mut self, due: &[u32]) {
         due.iter().for_each(|&link| *self.links.armed(link) = Nanos::ZERO);
     }

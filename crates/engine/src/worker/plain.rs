@@ -13,61 +13,58 @@ use longwire_link::{Departed, Stop};
 use longwire_packet::{AHEAD, BATCH, Handle, Meta};
 use longwire_units::Nanos;
 
-/// Links served together.
-const DUE: usize = AHEAD;
-
-/// Links that are due.
-struct Due {
-    links: [u32; DUE],
-    count: usize,
-}
-
-impl Due {
-    fn links(&self) -> &[u32] {
-        &self.links[..self.count]
-    }
-}
+/// Links taken out of the wheel at once.
+const DUE: usize = 64;
 
 impl Worker {
-    /// Serves arrivals first, then each due link. While a group of links is served, the packets of the next
-    /// are prefetched, and the links of the one after it.
+    /// Serves arrivals first, then each due link.
     pub(crate) fn serve_by_link(&mut self, ready: &[Handle], now: Nanos) {
         if self.observing.on {
             return self.serve_observed(ready, now);
         }
-        let mut due = self.take_due(now);
-        self.emulation.await_turns(due.links());
         if self.emulation.links.are_many() {
             self.enter_plain::<true>(ready);
         } else {
             self.enter_plain::<false>(ready);
         }
-        self.prefetch_firsts(due.links());
-        let mut behind = self.take_due(now);
-        while due.count + behind.count > 0 {
-            self.emulation.await_turns(behind.links());
-            self.prefetch_firsts(behind.links());
-            let last = self.take_due(now);
-            while due.count > 0 {
-                due.count = self.release_one_each(&mut due.links[..due.count], last.links(), now);
+        let mut due = [0; DUE];
+        loop {
+            let count = self.emulation.wheel.take_due(now, &mut due);
+            if count == 0 {
+                return;
             }
-            (due, behind) = (behind, last);
+            self.serve_due(&mut due[..count], now);
         }
     }
 
-    /// Takes due links out of the wheel, and prefetches them.
-    #[inline(always)]
-    fn take_due(&mut self, now: Nanos) -> Due {
-        let mut due = Due { links: [0; DUE], count: 0 };
-        due.count = self.emulation.wheel.take_due(now, &mut due.links);
-        due.links().iter().for_each(|&link| self.emulation.links.prefetch_link(link));
-        due
+    /// Serves links that were taken out of the wheel, in groups. While one is served, the packets of the next
+    /// are prefetched, and the links of the one after it.
+    fn serve_due(&mut self, mut due: &mut [u32], now: Nanos) {
+        self.prefetch_links(due, 0);
+        self.prefetch_links(due, AHEAD);
+        self.prefetch_firsts(due);
+        while !due.is_empty() {
+            let (group, behind) = due.split_at_mut(AHEAD.min(due.len()));
+            self.prefetch_firsts(behind);
+            self.prefetch_links(behind, AHEAD);
+            let mut count = group.len();
+            while count > 0 {
+                count = self.release_one_each(&mut group[..count], behind, now);
+            }
+            due = behind;
+        }
     }
 
-    /// Prefetches the packets that leave next.
+    /// Prefetches a group of links that begins at `from`.
+    #[inline(always)]
+    fn prefetch_links(&self, due: &[u32], from: usize) {
+        due.iter().skip(from).take(AHEAD).for_each(|&link| self.emulation.links.prefetch_link(link));
+    }
+
+    /// Prefetches the packets that leave the first group next.
     #[inline(always)]
     fn prefetch_firsts(&self, due: &[u32]) {
-        due.iter().for_each(|&link| self.emulation.links.prefetch_first(&self.pool, link));
+        due.iter().take(AHEAD).for_each(|&link| self.emulation.links.prefetch_first(&self.pool, link));
     }
 
     /// Lets packets enter their links. `MANY`: there are many links, which are prefetched.
@@ -149,27 +146,28 @@ impl Worker {
         count
     }
 
-    /// Releases one packet from each of the `due` links, while the packets behind them are prefetched. Links
-    /// that may have more are moved to the front, and their number is returned; the others are rescheduled.
-    /// `last` are links that have been taken out of the wheel and do not await their turn yet: they are
-    /// marked only when they are loaded, because whatever is written after a mark waits for it.
-    fn release_one_each(&mut self, due: &mut [u32], last: &[u32], now: Nanos) -> usize {
-        let (mut next, mut served, mut left) = ([Nanos::ZERO; DUE], 0, 0);
-        while served < due.len() {
-            let (count, exit) = self.release_run(&due[served..], &mut next, now);
+    /// Releases one packet from each link of a `group`. Those that may have more are moved to the front, and
+    /// their number is returned; the others are rescheduled. The links `behind` it await their turn.
+    fn release_one_each(&mut self, group: &mut [u32], behind: &[u32], now: Nanos) -> usize {
+        let (mut next, mut served, mut left) = ([Nanos::ZERO; AHEAD], 0, 0);
+        while served < group.len() {
+            let (count, exit) = self.release_run(&group[served..], &mut next, now);
             for (at, &next) in (served..).zip(&next[..count]) {
-                let link = due[at];
+                let link = group[at];
                 if next <= now {
-                    due[left] = link;
+                    group[left] = link;
                     left += 1;
                 } else {
                     self.emulation.arm_at(link, next);
                 }
             }
             served += count;
-            // Only now, because it may bring another packet to a link that is due or whose deadline is known.
+            // Only now, because it may bring another packet to a link whose deadline is known, or to one that
+            // awaits its turn.
             if matches!(exit, Exit::Elsewhere(_)) {
-                self.emulation.await_turns(last);
+                for links in [&group[..left], &group[served..], behind] {
+                    self.emulation.await_turns(links);
+                }
             }
             self.see_to(exit);
         }
@@ -216,8 +214,9 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     const HEADERS: usize = 54;
-    /// More than two groups of those that are due.
-    const LINKS: u32 = 20;
+    /// Links of most cases: more than two groups of those that are due. And of the others: so many that they
+    /// are prefetched, and are taken out of the wheel in turns.
+    const LINKS: [u32; 2] = [20, 300];
 
     /// Arrival time, number, payload bytes of each segment, segments.
     type Sent = (u64, u32, usize, u16);
@@ -228,6 +227,7 @@ mod tests {
     struct Noting {
         station: u8,
         sent: VecDeque<Sent>,
+        links: u32,
         /// Packets in a row with the same address.
         alike: u32,
         left: Arc<Mutex<Vec<Left>>>,
@@ -254,7 +254,8 @@ mod tests {
                 let total = (frame.len() - 14) as u16;
                 frame[16..18].copy_from_slice(&total.to_be_bytes());
                 // One more address than there are links: its packets take no link.
-                frame[29] = (number / self.alike % (LINKS + 1)) as u8;
+                let address = (number / self.alike % (self.links + 1)) as u16;
+                frame[28..30].copy_from_slice(&address.to_be_bytes());
                 frame[33] = 1;
                 // Ports, and the number in a header field that segments keep: the acknowledgement.
                 frame[42..46].copy_from_slice(&number.to_be_bytes());
@@ -304,9 +305,9 @@ mod tests {
         ("mtu", "drop", "mtu=600"),
     ];
 
-    fn links(dice: &mut Dice) -> Links {
-        let mut links = Links::with_capacity(LINKS as usize, 1, Nanos::from_micros(10));
-        for link in 0..LINKS {
+    fn links(count: u32, dice: &mut Dice) -> Links {
+        let mut links = Links::with_capacity(count as usize, 1, Nanos::from_micros(10));
+        for link in 0..count {
             let mut config = LinkConfig::default();
             for _ in 0..dice.below(5) {
                 let (key, kind, text) = BLOCKS[dice.below(BLOCKS.len() as u64) as usize];
@@ -320,13 +321,16 @@ mod tests {
     }
 
     /// Frames, times of steps, the last arrival, and how many in a row have the same address.
-    fn frames(dice: &mut Dice) -> (VecDeque<Sent>, Vec<u64>, u64, u32) {
+    fn frames(many: bool, dice: &mut Dice) -> (VecDeque<Sent>, Vec<u64>, u64, u32) {
         let mut sent = VecDeque::new();
         let (mut at, mut steps) = (1_000_000, Vec::new());
         // Many at once fill a port's batch, without links too.
         let (most, alike) = [(20, 3), (BATCH as u32, BATCH as u32)][dice.below(2) as usize];
+        // Of many links, each gets a packet soon after the one before, so that many are due in a step.
+        let (most, alike, longest, last) =
+            if many { (BATCH as u32, 1, 10_000, 4_000_000) } else { (most, alike, 400_000, 1_000_000) };
         for number in 0..600 {
-            let pause = [1, 20_000, 400_000][dice.below(3) as usize];
+            let pause = [1, longest / 20, longest][dice.below(3) as usize];
             at += dice.below(pause);
             let segments = [1, 1, 1, 1, 5][dice.below(5) as usize];
             sent.push_back((at, number, dice.below(1000) as usize + 1, segments));
@@ -336,24 +340,26 @@ mod tests {
                 at = at.max(*steps.last().unwrap_or(&at)) + 1;
             }
         }
-        steps.extend((1..400).map(|step| at + step * 1_000_000));
+        steps.extend((1..=400_000_000 / last).map(|step| at + step * last));
         (sent, steps, at, alike)
     }
 
     /// Departures, sorted, and link counters of one random case, served in this order.
     fn run(case: u64, order: Order) -> (Vec<Left>, Vec<String>) {
         let dice = &mut Dice::named(case, "plain");
-        let links = links(dice);
-        let (sent, steps, at, alike) = frames(dice);
+        let count = LINKS[usize::from(case % 10 == 9)];
+        let links = links(count, dice);
+        assert_eq!(links.are_many(), count == LINKS[1]);
+        let (sent, steps, at, alike) = frames(links.are_many(), dice);
         let left = Arc::<Mutex<Vec<Left>>>::default();
         let port = |station, sent| {
-            let port = Box::new(Noting { station, sent, alike, left: Arc::clone(&left) });
+            let port = Box::new(Noting { station, sent, links: count, alike, left: Arc::clone(&left) });
             PortSetup { place: station.into(), node: 0, port }
         };
         // The first frame announces the location of its station.
         let greeting = VecDeque::from([(0, u32::MAX, 1, 1)]);
         let mut paths = Paths::default();
-        let rules: Vec<_> = (0..LINKS).map(|link| ((link, 1), paths.add(&[LinkRef::new(0, link)]))).collect();
+        let rules: Vec<_> = (0..count).map(|link| ((link, 1), paths.add(&[LinkRef::new(0, link)]))).collect();
         let setup = WorkerSetup {
             ports: vec![port(0, sent), port(1, greeting)],
             nodes: vec![Box::new(Bridge::new(vec![0, 1], Nanos::from_secs(300), 64)) as Box<dyn Node>],
@@ -367,7 +373,7 @@ mod tests {
         steps.into_iter().for_each(|now| _ = worker.step(Nanos(now), Nanos::ZERO));
         let mut left = std::mem::take(&mut *left.lock().unwrap());
         left.sort_unstable();
-        let stats = (0..LINKS).map(|link| {
+        let stats = (0..count).map(|link| {
             let stats = worker.emulation.links.stats(&mut worker.pool, link, Nanos(at + 1_000_000_000));
             assert!(stats.is_conserved(), "case {case}: {stats:?}");
             // Lateness is particular to each run.
