@@ -16,6 +16,7 @@ mod carry_ports;
 mod delay;
 pub mod engine;
 mod exact;
+mod files;
 pub mod flood;
 pub mod guest;
 mod installing;
@@ -36,6 +37,7 @@ mod sample;
 mod sched;
 mod simulated;
 mod straight;
+mod sweep;
 mod tcp;
 mod tunnel;
 pub mod world;
@@ -157,6 +159,7 @@ const BENCHES: &[(&str, &str, Bench)] = &[
     ("engine", "packets a second, memory to memory", engine::rows),
     ("mapping", "one worker against two, in parallel and as a pipeline", mapping::rows),
     ("virtual", "packets a second in virtual time, one worker against two", simulated::rows),
+    ("sweep", "time for a thousand runs of a dumbbell in virtual time", sweep::rows),
     ("blocks", "what each block of a link costs", blocks::rows),
     ("capacity", "what scenarios take of a core, as predicted and as measured", capacity::rows),
     ("sched", "what schedulers of processors and ports cost", sched::rows),

@@ -35,6 +35,20 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step { name: "mapping", args: &["bench", "mapping"], crates: PATH, seconds: 120, usual: false },
     Step { name: "capacity", args: &["bench", "capacity"], crates: PATH, seconds: 300, usual: false },
+    Step {
+        name: "tunnel",
+        args: &["bench", "tunnel"],
+        crates: &["tunnel", "bench"],
+        seconds: 40,
+        usual: false,
+    },
+    Step {
+        name: "virtual",
+        args: &["bench", "virtual", "sweep"],
+        crates: &["engine", "link", "sweep", "bench"],
+        seconds: 90,
+        usual: false,
+    },
     Step { name: "sched", args: &["bench", "sched"], crates: &["sched", "bench"], seconds: 30, usual: true },
     Step {
         name: "linkem",

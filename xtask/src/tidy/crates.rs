@@ -24,8 +24,10 @@ const LAYERS: &[&[&str]] = &[
     &["longwire-scenario"],
     &["longwire-assemble", "longwire-constellation", "longwire-control", "longwire-import", "longwire-lab"],
     &["longwire-distill", "longwire-mirror", "longwire-partition", "longwire-terminal"],
-    &["longwire-run", "longwire-halves", "longwire-bench"],
-    &["longwire-service", "longwire-demo", "longwire-validate", "longwire-sweep"],
+    &["longwire-run", "longwire-halves"],
+    &["longwire-service", "longwire-demo", "longwire-sweep"],
+    &["longwire-bench"],
+    &["longwire-validate"],
     &["longwire"],
     &["longwire-hostile"],
 ];

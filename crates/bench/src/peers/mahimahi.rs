@@ -2,10 +2,11 @@
 //! the namespace where it was started.
 
 use super::program::find;
-use super::shell::{self, Files};
+use super::shell;
 use super::testbed::Testbed;
 use super::{Carrier, DELAY_MS, Job, Peer};
 use crate::BenchError;
+use crate::files::Files;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -48,7 +49,7 @@ impl Peer for Mahimahi {
 
     fn start(&self, bed: &Testbed, job: Job) -> Result<Carrier, BenchError> {
         let limited = if job == Job::Rate { TRACE_10_MBIT.to_owned() } else { "1\n".repeat(FASTEST) };
-        let traces = Files::new([("up", limited), ("down", "1\n".repeat(FASTEST))])?;
+        let traces = Files::new("mahimahi", [("up", limited), ("down", "1\n".repeat(FASTEST))])?;
         let command = command(job, &traces)?;
         // Its own end of the TUN interface is the only one of that type.
         let outside = |bed: &Testbed| {

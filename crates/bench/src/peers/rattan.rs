@@ -1,10 +1,11 @@
 //! Rattan, a path emulator in Rust, between its own namespace and the one where it was started.
 
 use super::program::find;
-use super::shell::{self, Files};
+use super::shell;
 use super::testbed::Testbed;
 use super::{Carrier, DELAY_MS, Job, Peer, RATE};
 use crate::BenchError;
+use crate::files::Files;
 use std::process::{Command, Stdio};
 
 const PROGRAM: &str = "rattan";
@@ -41,7 +42,7 @@ impl Peer for Rattan {
     }
 
     fn start(&self, bed: &Testbed, job: Job) -> Result<Carrier, BenchError> {
-        let files = Files::new([("rattan.toml", settings(job))])?;
+        let files = Files::new("rattan", [("rattan.toml", settings(job))])?;
         let mut command = Command::new(PROGRAM);
         command.arg("run").arg("--config").arg(files.path("rattan.toml")).args(["--left", "cat"]);
         let outside = |bed: &Testbed| {

@@ -5,48 +5,12 @@
 use super::program::Program;
 use super::testbed::{ADDRESSES, Testbed};
 use crate::BenchError;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Timeout for the emulator's interfaces.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Input files of an emulator, removed when dropped.
-pub struct Files {
-    folder: PathBuf,
-}
-
-impl Files {
-    /// Writes world-readable files with these names and contents.
-    ///
-    /// # Errors
-    /// If the folder for temporary files is not writable.
-    pub fn new<const N: usize>(files: [(&str, String); N]) -> Result<Self, BenchError> {
-        let folder = std::env::temp_dir().join(format!("longwire-peers-{}", std::process::id()));
-        let doing = |source| BenchError::System { doing: "writing files for another emulator", source };
-        std::fs::create_dir(&folder).map_err(doing)?;
-        let made = Self { folder };
-        for (name, text) in files {
-            std::fs::write(made.path(name), text).map_err(doing)?;
-        }
-        std::fs::set_permissions(&made.folder, std::fs::Permissions::from_mode(0o755)).map_err(doing)?;
-        Ok(made)
-    }
-
-    /// Path of the file with this name.
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
-    }
-}
-
-impl Drop for Files {
-    fn drop(&mut self) {
-        // What can't be removed stays in the folder for temporary files.
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
 
 /// Starts an emulator and places it between the interfaces of `bed`. `inside` is the name prefix of the
 /// interface by which packets leave its namespace. `outside` returns the interface at the far end, and the
