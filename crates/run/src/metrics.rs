@@ -320,4 +320,26 @@ mod tests {
         assert!(!two.contains("longwire_tunnels_round_trip_seconds{"), "{two}");
         assert!(page(Vec::new()).contains("longwire_tunnels_forged_messages_total{scenario=\"net\"} 0\n"));
     }
+
+    #[test]
+    fn the_dashboard_for_grafana_shows_series_that_exist() {
+        let dashboard = include_str!("../../../packaging/grafana-dashboard.json");
+        let report = Report::default();
+        let link = LinkReport {
+            place: 0,
+            stats: longwire_link::LinkStats::default(),
+            lateness: None,
+            changed: None,
+        };
+        let links = vec![("l".to_owned(), &link)];
+        let all = text(&[Sample { scenario: "net", report: &report, seconds: 1.0, links, left_out: 0 }]);
+        let is_in_name = |letter: char| letter == '_' || letter.is_ascii_lowercase();
+        let shown = dashboard.split(|letter: char| !is_in_name(letter));
+        let shown: Vec<_> = shown.filter(|word| word.starts_with("longwire_")).collect();
+        assert!(shown.len() > 10, "{shown:?}");
+        for series in shown {
+            let family = series.strip_suffix("_total").unwrap_or(series);
+            assert!(all.contains(&format!("# TYPE {family} ")), "{series} is not in {all}");
+        }
+    }
 }
