@@ -71,11 +71,12 @@ pub(super) fn rows(load: &Load<'_>) -> Result<Vec<Row>> {
     ])
 }
 
-/// `longwire traffic` in a host.
+/// `longwire traffic` in a host. It has the lowest priority: a sender that spins between its packets, which
+/// would be another machine's, must not hold up what is asked of this one.
 fn in_host(load: &Load<'_>, host: &str, words: &[&str]) -> Command {
-    let mut command = Command::new("ip");
-    command.args(["netns", "exec", &format!("lw-{NAME}-{host}")]).arg(load.binary).arg("traffic");
-    command.args(words);
+    let mut command = Command::new("nice");
+    command.args(["-n", "19", "ip", "netns", "exec", &format!("lw-{NAME}-{host}")]);
+    command.arg(load.binary).arg("traffic").args(words);
     command
 }
 
