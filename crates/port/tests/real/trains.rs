@@ -4,7 +4,9 @@ use crate::net::{Net, now, until};
 use longwire_block::Port;
 use longwire_packet::{Batch, Checksum, Gso, Handle, Pool, Train};
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions, Header};
+use longwire_units::Nanos;
 use longwire_wire::{Ethernet, Ipv4, Tcp, checksum, validate_train};
+use std::process::Command;
 
 /// Four segments of 1000 bytes and one of 500.
 const PAYLOAD: usize = 4500;
@@ -74,9 +76,40 @@ fn a_tagged_train_crosses_whole() {
 fn a_train_is_split_for_a_port_without_header() {
     let Some(net) = Net::new() else { return };
     net.veth("left", "right");
-    let mut pool = Pool::new(1 << 20).unwrap();
     let (mut left, mut right) = (open(&net, "left", Header::Off), open(&net, "right", Header::Off));
-    let got = cross(&mut left, &mut right, &mut pool, 5);
+    crosses_split(&mut left, &mut right);
+}
+
+/// The kernel would drop it.
+#[test]
+fn a_train_is_split_for_an_interface_that_does_not() {
+    let Some(net) = Net::new() else { return };
+    net.veth("left", "right");
+    let mut pool = Pool::new(1 << 20).unwrap();
+    let (mut early, mut right) = (open(&net, "left", Header::On), open(&net, "right", Header::On));
+    assert_eq!(cross(&mut early, &mut right, &mut pool, 1).len(), 1);
+    net.run(|| {
+        let status = Command::new("ethtool").args(["-K", "left", "tso", "off"]).status();
+        assert!(status.expect("ethtool is installed").success());
+    });
+    // A port that was open before finds out when a train has been refused.
+    let mut sent = Batch::new();
+    sent.push(tagged_train(&mut pool));
+    early.transmit(&mut pool, &sent).unwrap();
+    assert_eq!(early.stats().out_full, 5);
+    let later = Nanos(now().0 + 2_000_000_000);
+    early.receive(&mut pool, later, &mut Batch::new()).unwrap();
+    crosses_split(&mut early, &mut right);
+    drop((early, right));
+    let (mut left, mut right) = (open(&net, "left", Header::On), open(&net, "right", Header::On));
+    crosses_split(&mut left, &mut right);
+}
+
+/// Sends the train from one port to the other, which gets its segments.
+fn crosses_split(left: &mut AfPacket, right: &mut AfPacket) {
+    let mut pool = Pool::new(1 << 20).unwrap();
+    let before = (left.stats().out_frames, right.stats().in_frames);
+    let got = cross(left, right, &mut pool, 5);
     let mut payload = Vec::new();
     for &handle in &got {
         let ethernet = Ethernet::check(pool.data(handle)).unwrap();
@@ -90,7 +123,7 @@ fn a_train_is_split_for_a_port_without_header() {
     }
     let wanted = tagged_train(&mut pool);
     assert_eq!(payload, pool.data(wanted)[58..]);
-    assert_eq!((left.stats().out_frames, right.stats().in_frames), (5, 5));
+    assert_eq!((left.stats().out_frames - before.0, right.stats().in_frames - before.1), (5, 5));
 }
 
 #[test]

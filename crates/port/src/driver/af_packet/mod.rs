@@ -18,7 +18,7 @@ use crate::vnet::{ETHERNET, RawFrame};
 use fanout::{Group, MutedSocket, SharedState};
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_clock::monotonic;
-use longwire_packet::{BATCH_BYTES, Batch, Checksum, Handle, MAX_FRAME, Pool};
+use longwire_packet::{BATCH_BYTES, Batch, Checksum, Gso, Handle, MAX_FRAME, Meta, Pool};
 use longwire_units::Nanos;
 use longwire_wire::{ethertype, finish_checksum, segment};
 use ring::{Ring, Slot, statistics};
@@ -67,6 +67,9 @@ pub struct AfPacket {
     ring: Ring,
     sender: Sender,
     with_header: bool,
+    splits: Splits,
+    /// Whether frames were refused since the interface was last asked what it splits.
+    was_full: bool,
     mapping: Mapping,
     /// When it was opened: no timestamp is earlier.
     opened: u64,
@@ -149,6 +152,7 @@ impl AfPacket {
         shared: Arc<SharedState>,
     ) -> Result<Self, OpenError> {
         let mtu = interface.mtu()?;
+        let splits = Splits::of(&interface, with_header)?;
         let (slots, longest) = dimensions(&interface, options, with_header, mtu)?;
         let socket = prepared_socket(&interface, with_header)?;
         let ring = Ring::map(socket.as_fd(), slots, longest, interface.name())?;
@@ -169,6 +173,8 @@ impl AfPacket {
             ring,
             sender: Sender::new(with_header),
             with_header,
+            splits,
+            was_full: false,
             mapping: Mapping::measure(),
             opened: monotonic().0,
             mtu,
@@ -228,6 +234,9 @@ impl AfPacket {
             self.next_clock = now + CLOCK_EVERY;
             self.mapping.renew();
             self.mtu = self.interface.link_mtu().unwrap_or(self.mtu);
+            if std::mem::take(&mut self.was_full) {
+                self.splits = Splits::of(&self.interface, self.with_header).unwrap_or(self.splits);
+            }
         }
     }
 
@@ -250,6 +259,7 @@ impl AfPacket {
             Err(SendFailure::Full) => {
                 // The kernel returns the same for a missing carrier, which is not an overload.
                 if *self.carrier.get_or_insert_with(|| self.interface.carrier()) {
+                    self.was_full = true;
                     return Ok(());
                 }
                 self.stats.out_down += self.stats.out_full - full_before;
@@ -257,6 +267,22 @@ impl AfPacket {
             }
         }
         Err(self.error())
+    }
+
+    /// Sends packets of which some trains have to be split.
+    fn send_some_split(&mut self, pool: &mut Pool, frames: &[Handle]) -> Result<(), PortError> {
+        let (mut rest, mut result) = (frames, Ok(()));
+        while let [first, ..] = *rest {
+            let whole = rest.iter().take_while(|&&handle| !self.splits.has(pool.meta(handle))).count();
+            let (group, behind) = rest.split_at(whole.max(1));
+            let sent = match whole {
+                0 => self.send_split(pool, first),
+                _ if self.with_header => self.send(pool, group),
+                _ => self.send_finished(pool, group),
+            };
+            (rest, result) = (behind, result.and(sent));
+        }
+        result
     }
 
     /// Sends single frames with complete checksums.
@@ -324,21 +350,8 @@ impl Port for AfPacket {
 
     fn transmit(&mut self, pool: &mut Pool, batch: &Batch) -> Result<(), PortError> {
         let frames = batch.as_slice();
-        let mut result = Ok(());
-        if self.with_header {
-            result = self.send(pool, frames);
-        } else {
-            let mut rest = frames;
-            while let [first, ..] = *rest {
-                let singles = rest.iter().take_while(|&&handle| !pool.meta(handle).is_train()).count();
-                let (group, behind) = rest.split_at(singles.max(1));
-                let sent = match singles {
-                    0 => self.send_split(pool, first),
-                    _ => self.send_finished(pool, group),
-                };
-                (rest, result) = (behind, result.and(sent));
-            }
-        }
+        let result =
+            if self.splits.any() { self.send_some_split(pool, frames) } else { self.send(pool, frames) };
         frames.iter().for_each(|&handle| pool.free(handle));
         result
     }
@@ -369,6 +382,31 @@ fn is_unhandled(found: &RawFrame<'_>) -> bool {
     match (found.tag, found.bytes.get(12..14)) {
         (Some(_), Some(&[a, b])) => !CARED_FOR.contains(&u16::from_be_bytes([a, b])),
         _ => false,
+    }
+}
+
+/// The trains that are split here: all of them without the header, and with it those that the interface does
+/// not split. The kernel drops what it would have to split itself where the queueing discipline is bypassed
+/// (`__dev_direct_xmit`), as if a queue were full.
+#[derive(Debug, Clone, Copy)]
+struct Splits {
+    tcp: bool,
+    udp: bool,
+}
+
+impl Splits {
+    fn of(interface: &Interface, with_header: bool) -> Result<Self, OpenError> {
+        let features = interface.features()?;
+        let lacks = |feature| !with_header || !features.is_on(feature);
+        Ok(Self { tcp: lacks(Feature::Tso), udp: lacks(Feature::Uso) })
+    }
+
+    fn any(self) -> bool {
+        self.tcp || self.udp
+    }
+
+    fn has(self, meta: &Meta) -> bool {
+        meta.train().is_some_and(|train| if train.gso == Gso::Udp as u8 { self.udp } else { self.tcp })
     }
 }
 
