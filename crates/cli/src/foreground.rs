@@ -32,7 +32,7 @@ pub struct Foreground {
     #[command(flatten)]
     records: RecordArgs,
 
-    /// Fail (exit status 1) if the emulation was not faithful.
+    /// Fail (exit status 1) if the emulation was not faithful, or nothing crossed the link.
     #[arg(long)]
     require_faithful: bool,
 
@@ -127,8 +127,10 @@ impl Foreground {
         if let Some(fidelity) = fidelity {
             self.say(&verdict::brief(fidelity));
         }
-        if self.require_faithful && fidelity.is_some_and(|fidelity| !fidelity.faithful) {
-            report.fail("the emulation was not faithful");
+        if self.require_faithful
+            && let Some(fidelity) = fidelity.filter(|fidelity| !verdict::has_shown_faithful(fidelity))
+        {
+            report.fail(verdict::brief(fidelity));
         }
         if self.json.on {
             return outcome::print_report(&report, true);

@@ -47,6 +47,11 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
+    /// The files to be written: of the log, and of the time series.
+    pub const fn files(&self) -> [&Option<PathBuf>; 2] {
+        [&self.log, &self.series]
+    }
+
     /// The options, with `record` as the capture of the input.
     ///
     /// # Errors

@@ -48,6 +48,23 @@ fn a_service_runs_scenarios_and_tells_its_manager() {
     assert_eq!(std::fs::read_dir(folder.path("run")).unwrap().count(), 0, "its sockets");
 }
 
+/// Of what a systemd does not know, it says that it is ignored.
+#[test]
+fn its_unit_has_what_this_systemd_knows() {
+    let unit = include_str!("../../../packaging/longwire.service");
+    let folder = Folder::new("serve-unit");
+    let here = unit.replace("/usr/bin/longwire", env!("CARGO_BIN_EXE_longwire"));
+    let file = folder.write("longwire.service", here);
+    let Ok(output) = Command::new("systemd-analyze").args(["verify", "--man=no", &file]).output() else {
+        println!("skipped: there is no systemd-analyze");
+        return;
+    };
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+    for needed in ["Type=notify\n", "\nExecReload=", "\nWatchdogSec=", "CAP_NET_BIND_SERVICE"] {
+        assert!(unit.contains(needed), "{needed}");
+    }
+}
+
 #[test]
 fn a_scenario_that_is_wrong_is_no_service() {
     let folder = Folder::new("serve-wrong");

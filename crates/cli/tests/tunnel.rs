@@ -112,13 +112,7 @@ impl Instance {
     /// Replies to so many pings, and the least round trip in ms.
     fn ping(&self, host: &str, to: &str, count: u32) -> (u32, f64) {
         let lab = Lab::open(&self.name).unwrap();
-        let mut command = lab.host(host).unwrap().command("ping").unwrap();
-        command.args(["-n", "-q", "-i", "0.02", "-W", "5", "-c", &count.to_string(), to]);
-        let text = stdout(&command.output().unwrap());
-        let received = text.split(" received").next().and_then(|before| before.rsplit(' ').next());
-        let least = text.split("min/avg/max/mdev = ").nth(1).and_then(|rest| rest.split('/').next());
-        let number = |text: Option<&str>| text.and_then(|text| text.parse::<f64>().ok()).unwrap_or_default();
-        (number(received) as u32, number(least))
+        pinged(lab.host(host).unwrap().command("ping").unwrap(), to, count)
     }
 
     /// Ends it; its report.
@@ -126,6 +120,16 @@ impl Instance {
         let Ended { output, .. } = self.running.end();
         serde_json::from_str(&output).unwrap_or_else(|e| panic!("{e}: {output}"))
     }
+}
+
+/// Replies to so many pings of `ping`, and the least round trip in ms.
+fn pinged(mut ping: Command, to: &str, count: u32) -> (u32, f64) {
+    ping.args(["-n", "-q", "-i", "0.02", "-W", "5", "-c", &count.to_string(), to]);
+    let text = stdout(&ping.output().unwrap());
+    let received = text.split(" received").next().and_then(|before| before.rsplit(' ').next());
+    let least = text.split("min/avg/max/mdev = ").nth(1).and_then(|rest| rest.split('/').next());
+    let number = |text: Option<&str>| text.and_then(|text| text.parse::<f64>().ok()).unwrap_or_default();
+    (number(received) as u32, number(least))
 }
 
 /// A delay of 20 ms, half of it at each end: a ping takes it, and every frame is accounted for.
@@ -155,6 +159,29 @@ fn two_instances_carry_a_network_together() {
         assert_eq!((&tunnel["name"], &tunnel["lost_messages"]), (&"far".into(), &0.into()), "{report:#}");
         assert!(report["fidelity"]["tunnels"][1].is_null());
     }
+}
+
+/// A network that takes 2 to 8 ms each way is under the tunnel: nothing of that is in the round trip, which
+/// has the links' 40 ms. The clocks are known to half of its round trip at each end.
+#[test]
+fn the_network_under_it_disappears() {
+    let Some(net) = Net::new("the_network_under_it_disappears", "under") else { return };
+    let mut attach = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    attach.args(["attach", "--netns", &net.named("east"), "--interface", "eth"]);
+    attach.args(["--delay", "5ms", "--jitter", "3ms"]);
+    let (under, _) = Started::ready(&mut attach, "a link is on eth");
+    let mut ping = Command::new("ip");
+    ping.args(["netns", "exec", &net.named("east"), "ping"]);
+    let (_, least_under) = pinged(ping, "192.0.2.2", 20);
+    assert!(least_under > 4.0, "{least_under} ms");
+    let link =
+        |to: &str| format!("[[link]]\nname = \"in\"\nfrom = \"far\"\nto = \"{to}\"\ndelay = \"20 ms\"\n");
+    let [east, west] = net.connected(&link("east"), &link("west"));
+    let (received, least) = east.ping("east", "10.0.0.2", 100);
+    assert_eq!(received, 100);
+    assert!(least > 40.0 - least_under && least < 40.0 + least_under, "{least} ms over {least_under} ms");
+    drop((east, west));
+    under.end();
 }
 
 /// Without a delay behind the tunnel, every packet comes later than it is due: the verdict says why.

@@ -216,6 +216,8 @@ pub struct TunnelRecord {
     pub overdue: u64,
     /// Messages that the network under it lost.
     pub lost: u64,
+    /// How often a clock at one of its ends was set or stood still.
+    pub clock_jumps: u64,
     /// The largest possible error of the times of its packets; none without a peer.
     pub clock_error: Option<Nanos>,
 }
@@ -223,18 +225,21 @@ pub struct TunnelRecord {
 impl TunnelRecord {
     /// The record of the tunnel `name`.
     pub fn of(name: Arc<str>, underlay: &Underlay) -> Self {
-        let &Underlay { overdue, lost, clock_error, .. } = underlay;
-        Self { name, overdue, lost, clock_error }
+        let &Underlay { overdue, lost, clock_jumps, clock_error, .. } = underlay;
+        Self { name, overdue, lost, clock_jumps, clock_error }
     }
 
     /// Its part in the time since earlier records.
     pub(crate) fn since(&self, earlier: &[Self]) -> Self {
-        let (overdue, lost) = match earlier.iter().find(|tunnel| tunnel.name == self.name) {
-            Some(tunnel) => (tunnel.overdue, tunnel.lost),
-            None => (0, 0),
+        let Some(before) = earlier.iter().find(|tunnel| tunnel.name == self.name) else {
+            return self.clone();
         };
-        let (overdue, lost) = (self.overdue.saturating_sub(overdue), self.lost.saturating_sub(lost));
-        Self { overdue, lost, ..self.clone() }
+        Self {
+            overdue: self.overdue.saturating_sub(before.overdue),
+            lost: self.lost.saturating_sub(before.lost),
+            clock_jumps: self.clock_jumps.saturating_sub(before.clock_jumps),
+            ..self.clone()
+        }
     }
 }
 
@@ -467,7 +472,15 @@ impl TunnelRecord {
             );
             (format!("clock of {name} uncertain ({error})"), what)
         });
-        lost.into_iter().chain(clock)
+        let jumps = Some(self.clock_jumps).filter(|jumps| *jumps > 0).map(|jumps| {
+            let what = format!(
+                "the tunnel {name}: a clock at one of its ends jumped ({}), and times of packets were wrong \
+                 until that was noticed: don't suspend machines while they carry packets",
+                counted(jumps, "time")
+            );
+            (format!("clock of {name} jumped"), what)
+        });
+        lost.into_iter().chain(clock).chain(jumps)
     }
 }
 
@@ -491,7 +504,8 @@ mod tests {
     }
 
     fn tunnel(overdue: u64, lost: u64, clock_error: u64) -> TunnelRecord {
-        TunnelRecord { name: "far".into(), overdue, lost, clock_error: Some(Nanos::from_micros(clock_error)) }
+        let clock_error = Some(Nanos::from_micros(clock_error));
+        TunnelRecord { name: "far".into(), overdue, lost, clock_jumps: 0, clock_error }
     }
 
     #[test]
@@ -561,5 +575,10 @@ mod tests {
         assert!(verdict.causes[0].starts_with("3 packets lost by the network under the tunnel far"));
         assert!(verdict.causes[1].contains("the clock of its peer is known to 101 us only"), "{verdict:?}");
         assert_eq!(tunnel(5, 4, 9).since(&[tunnel(3, 4, 7)]), tunnel(2, 0, 9));
+        let jumped = TunnelRecord { clock_jumps: 2, ..tunnel(0, 0, 90) };
+        let verdict = judge(&[(1, 1000)], jumped.clone());
+        assert_eq!(verdict.brief.as_deref(), Some("clock of far jumped"));
+        assert!(verdict.causes[0].contains("jumped (2 times)"), "{verdict:?}");
+        assert_eq!(jumped.since(std::slice::from_ref(&jumped)), tunnel(0, 0, 90));
     }
 }

@@ -12,6 +12,7 @@ pub(crate) fn tunnel_json(tunnel: &TunnelRecord) -> Value {
         "name": &*tunnel.name,
         "overdue_packets": tunnel.overdue,
         "lost_messages": tunnel.lost,
+        "clock_jumps": tunnel.clock_jumps,
         "clock_error_ns": tunnel.clock_error.map(|error| error.0),
     })
 }

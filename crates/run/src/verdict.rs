@@ -33,6 +33,11 @@ pub fn brief(fidelity: &Fidelity) -> String {
     }
 }
 
+/// Whether packets have shown that the link was faithful: none may mean that they took another way.
+pub const fn has_shown_faithful(fidelity: &Fidelity) -> bool {
+    fidelity.faithful && fidelity.lateness.packets > 0
+}
+
 /// A line with the verdicts on a run's windows; none before the first is over.
 pub fn windows(window: &Value) -> Option<String> {
     let number = |of: &Value, name: &str| of.get(name).and_then(Value::as_u64);
@@ -81,17 +86,17 @@ mod tests {
 
     #[test]
     fn brief_verdicts() {
-        let said = |packets: u64, cause: Option<&str>| {
+        let judged = |packets: u64, cause: Option<&str>| {
             let lateness = LatenessSummary { packets, ..LatenessSummary::default() };
             let brief = cause.map(str::to_owned);
-            super::brief(&Fidelity {
-                faithful: cause.is_none(),
-                causes: Vec::new(),
-                brief,
-                lateness,
-                tunnels: Vec::new(),
-            })
+            Fidelity { faithful: cause.is_none(), causes: Vec::new(), brief, lateness, tunnels: Vec::new() }
         };
+        let said = |packets, cause| brief(&judged(packets, cause));
+        let shown = |packets, cause| has_shown_faithful(&judged(packets, cause));
+        assert_eq!(
+            [shown(0, None), shown(99, None), shown(100, None), shown(100, Some("CPU busy"))],
+            [false, true, true, false]
+        );
         assert_eq!(said(0, None), "nothing crossed the link");
         assert_eq!(said(99, None), "too few packets to judge (99)");
         assert_eq!(said(100, None), "faithful");

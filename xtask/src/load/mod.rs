@@ -1,10 +1,11 @@
-//! `cargo xtask load`: what requests to a running instance cost its packets, and how long they take. The
-//! machine should be idle otherwise: its load is printed.
+//! `cargo xtask load`: what requests to a running instance cost its packets, and how long they and `exec`
+//! take. The machine should be idle otherwise: its load is printed.
 
 mod add;
 mod change;
 mod clients;
 mod dashboard;
+mod exec;
 mod own_processor;
 
 use crate::watched_run::built;
@@ -33,7 +34,8 @@ impl Load<'_> {
 type Measure = fn(&Load<'_>) -> Result<Vec<Row>>;
 
 /// The measurements by name.
-const LOADS: [(&str, Measure); 4] = [
+const LOADS: [(&str, Measure); 5] = [
+    ("exec", exec::rows),
     ("clients", clients::rows),
     ("change", change::rows),
     ("add", add::rows),
@@ -51,7 +53,9 @@ pub fn run(root: &Path, words: &[&str]) -> Result<bool> {
         match *word {
             "--binary" => binary = Some(root.join(words.next().context("--binary needs a file")?)),
             name if LOADS.iter().any(|(known, _)| *known == name) => names.push(name),
-            _ => bail!("no such option: {word}; there are --binary FILE, clients, change, add, dashboard"),
+            _ => bail!(
+                "no such option: {word}; there are --binary FILE, exec, clients, change, add, dashboard"
+            ),
         }
     }
     let folder = root.join("target/load");

@@ -78,11 +78,16 @@ fn a_command_runs_as_another_user() {
 fn files_of_a_run_are_the_caller_s() {
     let Some(machine) = Machine::new("owner") else { return };
     let folder = Folder::new("owner");
-    let names = ["run.pcapng", "run.log", "run.json", "old.json"];
-    let [record, log, json, old] = names.map(|name| folder.text(name));
+    let names =
+        ["run.pcapng", "run.log", "run.json", "run.csv", "packets.lwlog", "packets.1.lwlog", "old.json"];
+    let [record, messages, json, series, log, _, old] = names.map(|name| folder.text(name));
     std::fs::write(&old, "").unwrap();
     let run = |json: &str| {
-        let options = format!("--record {record} --messages {log} --json={json} -- true");
+        // Enough packets for a second file of the log.
+        let options = format!(
+            "--record {record} --messages {messages} --json={json} --series {series} --log {log} \
+             --log-size 64KiB -- sh -c 'ping -q -i 0.002 -c 1000 $LONGWIRE_FAR'"
+        );
         machine.sh(&format!("SUDO_UID={NOBODY} SUDO_GID={NOBODY} {LONGWIRE} exec {options}"))
     };
     for json in [&json, &old] {
@@ -91,7 +96,7 @@ fn files_of_a_run_are_the_caller_s() {
         assert!(std::fs::read_to_string(json).unwrap().contains("\"exec\""));
     }
     let owners = names.map(|name| std::fs::metadata(folder.path(name)).unwrap().uid());
-    assert_eq!(owners, [NOBODY, NOBODY, NOBODY, 0]);
+    assert_eq!(owners, [NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, 0]);
 }
 
 /// Answers on their way to an interface that is taken down are lost by the emulator, not by the link.
@@ -116,6 +121,10 @@ fn what_is_not_faithful_fails_if_that_is_required() {
     // A failing command's own code is kept.
     let output = exec(&script.replace("exit 0", "exit 9"));
     assert_eq!(output.status.code(), Some(9));
+    let output = exec("true");
+    let said = std::fs::read_to_string(&log).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("nothing crossed the link"), "{said}");
     // A section header block, and more than that (pcapng).
     let bytes = std::fs::read(&capture).unwrap();
     assert!(bytes.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]) && bytes.len() > 1000, "{} bytes", bytes.len());

@@ -6,6 +6,7 @@ use super::row::Row;
 use anyhow::{Context, ensure};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// The format of a log.
@@ -68,7 +69,8 @@ impl LogFile {
     pub fn create(path: &Path, rotation: Option<Rotation>, start_since_1970: u64) -> anyhow::Result<Self> {
         let format = Format::of(path)?;
         ensure!(rotation.is_none_or(|rotation| rotation.files > 0), "a log has at least one file");
-        let (writer, written) = open(path, format, start_since_1970)
+        let (writer, written) = File::create(path)
+            .and_then(|file| begin(file, format, start_since_1970))
             .with_context(|| format!("can't write the log {}", path.display()))?;
         Ok(Self { path: path.into(), format, rotation, start_since_1970, writer, written })
     }
@@ -102,6 +104,7 @@ impl LogFile {
     /// Renames the files, replacing the oldest, and begins a new one.
     fn rotate(&mut self) -> io::Result<()> {
         self.flush()?;
+        let owner = std::fs::metadata(&self.path)?;
         let files = self.rotation.map_or(1, |rotation| rotation.files);
         for number in (1..files).rev() {
             let from = if number == 1 { self.path.clone() } else { older(&self.path, number - 1) };
@@ -110,14 +113,16 @@ impl LogFile {
                 _ => {}
             }
         }
-        (self.writer, self.written) = open(&self.path, self.format, self.start_since_1970)?;
+        let file = File::create(&self.path)?;
+        // Under sudo the first file is the caller's, and so are the others. Ordinary users own all of them.
+        let _ = fchown(&file, Some(owner.uid()), Some(owner.gid()));
+        (self.writer, self.written) = begin(file, self.format, self.start_since_1970)?;
         Ok(())
     }
 }
 
-/// Creates a file, and returns its length.
-fn open(path: &Path, format: Format, start_since_1970: u64) -> io::Result<(Writer, u64)> {
-    let file = File::create(path)?;
+/// Begins an empty file, and returns its length.
+fn begin(file: File, format: Format, start_since_1970: u64) -> io::Result<(Writer, u64)> {
     match format {
         Format::Binary => {
             let (mut binary, mut out) = (BinaryWriter::default(), BufWriter::with_capacity(1 << 18, file));

@@ -113,7 +113,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 
-    /// Fail if the emulation was not faithful: exit with 3 where the command exits with 0.
+    /// Fail if the emulation was not faithful, or nothing crossed the link: exit with 3 where the command
+    /// exits with 0.
     #[arg(long)]
     require_faithful: bool,
 
@@ -176,7 +177,8 @@ impl Args {
 
     fn run_behind_link(&self) -> anyhow::Result<Outcome> {
         let users = self.users()?;
-        outputs::make_for_caller(&[&self.messages, &self.record, &self.json])?;
+        let [log, series] = self.records.files();
+        outputs::make_for_caller(&[&self.messages, &self.record, &self.json, log, series])?;
         if let Some(file) = &self.messages {
             std::fs::write(file, "").with_context(|| format!("can't write {}", file.display()))?;
         }
@@ -353,7 +355,7 @@ impl Args {
     fn report(&self, ended: RealRunOutcome, code: u8) -> anyhow::Result<u8> {
         let fields = ended.recorded.fields();
         let ran = ended.ran();
-        let faithful = ran.counted.fidelity.as_ref().is_none_or(|fidelity| fidelity.faithful);
+        let faithful = ran.counted.fidelity.as_ref().is_none_or(verdict::has_shown_faithful);
         let code = if self.require_faithful && !faithful && code == 0 { NOT_FAITHFUL } else { code };
         let report = || {
             let mut report = ran.report().with("exit_code", code);
