@@ -79,10 +79,10 @@ fn objects() -> Vec<String> {
     names
 }
 
-/// What can be removed while it runs and has a name that is known: links, ports, hosts by their ports, and
-/// sources.
+/// What can be removed while it runs and has a name that is known: links, ports, hosts by their ports,
+/// routers, and sources.
 fn removable() -> Vec<String> {
-    [links(), of_kind(Kind::Port), of_kind(Kind::Source)].concat()
+    [links(), of_kind(Kind::Port), of_kind(Kind::Router), of_kind(Kind::Source)].concat()
 }
 
 /// Network namespaces with names, as `ip netns` makes them.

@@ -2,11 +2,13 @@
 
 mod support;
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Output, Stdio};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Output, Stdio};
 use support::lab::can_make_labs;
 use support::started::{Ended, Started};
-use support::{Folder, ended_by_all, json, longwire, row, stderr, stdout};
+use support::{Folder, ended_by_all, has_verdict, json, longwire, row, stderr, stdout};
 
 const LONGWIRE: &str = env!("CARGO_BIN_EXE_longwire");
 
@@ -58,6 +60,20 @@ impl Pair {
         text.replace(" tentative", "")
     }
 
+    /// A process inside, which ends with its standard input.
+    fn process(&self) -> Child {
+        let mut process = Command::new("ip")
+            .args(["netns", "exec", &self.inside, "sh", "-c", "echo; exec cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A line says that it has entered the namespace, as `ip` does before the shell runs.
+        let mut lines = BufReader::new(process.stdout.take().unwrap());
+        lines.read_line(&mut String::new()).unwrap();
+        process
+    }
+
     fn attach(&self, args: &[&str]) -> Started {
         let mut command = ended_by_all();
         command.args([LONGWIRE, "attach", "--netns", &self.inside]).args(args);
@@ -72,6 +88,30 @@ impl Drop for Pair {
             let _ = Command::new("ip").args(["netns", "del", name]).output();
         }
     }
+}
+
+/// A folder with a `podman` that knows two containers: web, whose main process is this, and idle, which is
+/// stopped.
+fn podman(main: u32) -> Folder {
+    let folder = Folder::new("podman");
+    let script = format!(
+        "#!/bin/sh
+        case \"$*\" in
+        'container inspect --format {{{{.State.Pid}}}} web') echo {main} ;;
+        'container inspect --format {{{{.State.Pid}}}} idle') echo 0 ;;
+        *) echo \"Error: no such container $5\" >&2; exit 125 ;;
+        esac\n"
+    );
+    folder.write("podman", script);
+    std::fs::set_permissions(folder.path("podman"), Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+/// `longwire attach` with these programs only, so that no container manager of the machine is asked.
+fn attach_among(programs: &Folder) -> Command {
+    let mut command = ended_by_all();
+    command.arg(format!("PATH={}", programs.text(""))).args([LONGWIRE, "attach"]);
+    command
 }
 
 /// The shortest round trip, in ms, of a ping's summary.
@@ -109,7 +149,7 @@ fn round_trips_grow_in_both_directions_and_are_as_before_afterwards() {
     attached.signal("INT");
     let Ended { code, said, .. } = attached.wait();
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("faithful") || said.contains("too few packets"), "{said}");
+    assert!(has_verdict(&said), "{said}");
     let after = pair.round_trip();
     assert!(after < 20.0, "{after}");
     assert_eq!(pair.settings(), before);
@@ -195,6 +235,49 @@ fn the_report_is_json_and_ctl_changes_the_link() {
     let report: serde_json::Value = serde_json::from_str(&attached.wait().output).unwrap();
     assert_eq!((&report["command"], &report["interface"]), (&"attach".into(), &"eth0".into()));
     assert!(row(&report, "link up")["out_packets"].as_u64().unwrap() >= 3, "{report:#}");
+}
+
+#[test]
+fn a_container_or_a_process_selects_its_namespace() {
+    let Some(pair) = Pair::new("found") else { return };
+    let mut process = pair.process();
+    let pid = process.id().to_string();
+    let programs = podman(process.id());
+    let attach = |target: [&str; 2]| {
+        let mut command = attach_among(&programs);
+        Started::ready(command.args(target).args(["--delay", "30ms"]), "round trips grow by").0
+    };
+    for target in [["--container", "web"], ["--pid", &pid]] {
+        let attached = attach(target);
+        let rtt = pair.round_trip();
+        assert!((60.0..100.0).contains(&rtt), "{target:?}: {rtt}");
+        assert_eq!(attached.end().code, Some(0), "{target:?}");
+    }
+    // A container ends with its main process, even if its namespace stays.
+    let attached = attach(["--container", "web"]);
+    drop(process.stdin.take());
+    assert!(process.wait().unwrap().success());
+    let said = attached.wait().said;
+    assert!(said.contains("container web has ended"), "{said}");
+    let after = pair.round_trip();
+    assert!(after < 20.0, "{after}");
+}
+
+#[test]
+fn a_container_that_is_stopped_or_unknown_is_reported() {
+    if !can_make_labs("a_container_that_is_stopped_or_unknown_is_reported") {
+        return;
+    }
+    let programs = podman(std::process::id());
+    let error = |container: &str| {
+        let output = attach_among(&programs).args(["--container", container]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{container}: {}", stderr(&output));
+        stderr(&output)
+    };
+    assert!(error("idle").contains("container idle does not run; start it first"));
+    let unknown = error("gone");
+    let why = "no container gone of this user is known (podman: Error: no such container gone; docker: ";
+    assert!(unknown.contains(why) && unknown.contains("give --pid"), "{unknown}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Help, examples, the book, and informational commands.
+//! Help, examples, the book, completions, and informational commands.
 
 mod support;
 
@@ -6,6 +6,9 @@ use clap::{Command, CommandFactory, Parser};
 use longwire_cli::Cli;
 use std::io::Read;
 use std::process::{Command as Process, Stdio};
+use std::time::{Duration, Instant};
+use support::lab::RunningLab;
+use support::service::{ROUTED, Service, TWO_PORTS};
 use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
 /// The words of a line as a shell splits it, up to a pipe, a redirection, a comment or a remark after some
@@ -194,6 +197,67 @@ fn what_describes_is_complete() {
     for page in ["longwire.1", "longwire-run.1", "longwire-ctl-set.1"] {
         assert!(folder.path("pages").join(page).is_file(), "{page}");
     }
+}
+
+/// What the last word of a line is completed to, asked as fish does: a candidate a line, before its help.
+fn offered(folder: &Folder, line: &str) -> Vec<String> {
+    let output = Process::new(env!("CARGO_BIN_EXE_longwire"))
+        .envs([("LONGWIRE_COMPLETE", "fish".to_owned()), ("LONGWIRE_RUN_DIR", folder.text("run"))])
+        .arg("--")
+        .args(line.split(' '))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{line}: {}", stderr(&output));
+    let text = stdout(&output);
+    text.lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect()
+}
+
+/// Asks until these names are offered: an instance of a busy machine may answer later than a person waits.
+fn assert_offered(folder: &Folder, line: &str, names: &[&str]) {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        let found = offered(folder, line);
+        if names.iter().all(|name| found.iter().any(|other| other == name)) {
+            return;
+        }
+        assert!(Instant::now() < until, "{line}: {names:?}, not {found:?}");
+    }
+}
+
+#[test]
+fn what_runs_is_offered_to_shells() {
+    let folder = Folder::new("completions");
+    let routed = folder.write("routed.toml", ROUTED);
+    let other = folder.write("other.toml", TWO_PORTS.replace("up", "duplex"));
+    let service = Service::start(&folder, &[&routed, &other]);
+    for (line, names) in [
+        ("longwire ctl set u", &["up"][..]),
+        ("longwire ctl get dup", &["duplex", "duplex.forward", "duplex.backward"]),
+        ("longwire ctl get vi", &["video"]),
+        ("longwire ctl stats ", &["other", "routed"]),
+        ("longwire ctl get up --instance ro", &["routed"]),
+        ("longwire ctl route list ", &["r"]),
+        ("longwire ctl remove ", &["up", "down", "duplex", "a", "b", "r", "video"]),
+    ] {
+        assert_offered(&folder, line, names);
+    }
+    // What is offered is what there is, and begins with the word.
+    assert_eq!(offered(&folder, "longwire top ro"), ["routed"]);
+    assert!(service.ctl(&["remove", "r", "--instance", "routed"]).status.success());
+    assert!(!offered(&folder, "longwire ctl remove ").contains(&"r".into()));
+    assert_eq!(service.end(), Some(0));
+}
+
+#[test]
+fn labs_and_their_hosts_are_offered_to_shells() {
+    let hosts = "[[host]]\nname = \"east\"\naddress = \"10.77.0.1/24\"\n\
+        [[host]]\nname = \"west\"\naddress = \"10.77.0.2/24\"\n";
+    let Some(lab) = RunningLab::of("offered", hosts) else { return };
+    let folder = Folder::new("completions");
+    assert_offered(&folder, "longwire lab exec t", &[&lab.name]);
+    assert_offered(&folder, "longwire lab down t", &[&lab.name]);
+    assert_offered(&folder, &format!("longwire lab exec {} ", lab.name), &["east", "west"]);
+    assert_offered(&folder, &format!("longwire lab exec {} w", lab.name), &["west"]);
 }
 
 #[test]

@@ -306,6 +306,60 @@ fn the_worst_links_are_found() {
     assert_eq!(service.end(), Some(0));
 }
 
+/// Two links with names alike, and a third one. Only the first may steer packets to the third.
+const ALIKE: &str = r#"
+[[port]]
+name = "a"
+driver = "source"
+addresses = "10.0.1.1"
+
+[[port]]
+name = "b"
+driver = "source"
+addresses = "10.0.1.2"
+
+[[link]]
+name = "dsl1"
+from = "a"
+to = "b"
+filter = "steer fast if udp"
+
+[[link]]
+name = "dsl2"
+from = "b"
+to = "a"
+
+[[link]]
+name = "fast"
+from = "a"
+to = "b"
+"#;
+
+#[test]
+fn a_pattern_changes_all_links_that_match_or_none() {
+    let folder = Folder::new("serve-pattern");
+    let file = folder.write("net.toml", ALIKE);
+    let service = Service::start(&folder, &[&file]);
+    let settings = || {
+        let links = json(&service.ctl(&["get", "*", "--kind", "link", "--json"]), 0);
+        ["dsl1", "dsl2", "fast"].map(|name| row(&links, name)["settings"].clone())
+    };
+    let set = json(&service.ctl(&["set", "dsl*", "loss=1%", "--json"]), 0);
+    assert_eq!(set["rows"].as_array().unwrap().len(), 2, "{set:#}");
+    let before = settings();
+    assert_eq!(before.each_ref().map(|link| link["loss"].as_str()), [Some("1 %"), Some("1 %"), None]);
+    // The first value is wrong for any link, the second one for dsl2 only.
+    for (wrong, why) in [("loss=200%", "out of range"), ("filter=steer fast if tcp", "steers to \"fast\"")] {
+        let refused = service.ctl(&["set", "dsl?", "delay=5ms", wrong]);
+        assert_eq!(refused.status.code(), Some(2), "{wrong}");
+        assert!(stderr(&refused).contains(why), "{wrong}: {}", stderr(&refused));
+        assert_eq!(settings(), before, "{wrong}");
+    }
+    let unknown = service.ctl(&["set", "cable*", "loss=1%"]);
+    assert!(stderr(&unknown).contains("there is no link or other object \"cable*\""), "{}", stderr(&unknown));
+    assert_eq!(service.end(), Some(0));
+}
+
 #[test]
 fn others_reach_a_service_by_tokens_only() {
     let folder = Folder::new("serve-tokens");

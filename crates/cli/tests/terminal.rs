@@ -38,8 +38,13 @@ fn can_run() -> bool {
 }
 
 impl OnTerminal {
-    /// Runs `longwire ARGS` between two looks at how the terminal is set.
+    /// Runs `longwire ARGS` on a terminal of this type.
     fn start(folder: &Folder, name: &'static str, term: &str, args: &str) -> Self {
+        Self::start_in(folder, name, &[("TERM", term)], args)
+    }
+
+    /// Runs `longwire ARGS` with these variables, between two looks at how the terminal is set.
+    fn start_in(folder: &Folder, name: &'static str, variables: &[(&str, &str)], args: &str) -> Self {
         let binary = env!("CARGO_BIN_EXE_longwire");
         let [before, after, status] =
             ["before", "after", "status"].map(|what| folder.text(&format!("{name}-{what}")));
@@ -51,9 +56,9 @@ impl OnTerminal {
         let mut command_line = ended_by_all();
         command_line
             .env("LONGWIRE_RUN_DIR", folder.text("run"))
-            .env("TERM", term)
             .env("SHELL", "/bin/sh")
             .env_remove("NO_COLOR")
+            .envs(variables.iter().copied())
             .args(["script", "--quiet", "--flush", "--command", &command, "/dev/null"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
@@ -218,6 +223,39 @@ fn the_view_can_be_left_for_lines() {
     // Now the terminal makes a signal of it.
     run.press("\u{3}");
     assert_eq!(run.end(&folder).0, "0");
+}
+
+/// Whether a text has a sequence that sets a colour other than the terminal's own.
+fn has_colour(text: &str) -> bool {
+    let is_colour = |code: &str| {
+        code.parse::<u8>().is_ok_and(|code| matches!(code, 30..=38 | 40..=48 | 58 | 90..=97 | 100..=107))
+    };
+    text.split("\u{1b}[").skip(1).any(|sequence| {
+        let codes = sequence.split_once('m').map_or("", |(codes, _)| codes);
+        let is_style = codes.chars().all(|c| c.is_ascii_digit() || ";:".contains(c));
+        is_style && codes.split([';', ':']).any(is_colour)
+    })
+}
+
+#[test]
+fn the_view_has_colours_unless_they_are_not_wanted() {
+    if !can_run() {
+        return;
+    }
+    let folder = Folder::new("terminal");
+    let args = format!("run {}", scenario(&folder));
+    let mut coloured = OnTerminal::start(&folder, "coloured", "xterm-256color", &args);
+    coloured.until_shown();
+    coloured.until("a colour", has_colour);
+    coloured.press("qy");
+    assert_eq!(coloured.end(&folder).0, "0");
+    let variables = [("TERM", "xterm-256color"), ("NO_COLOR", "1")];
+    let mut plain = OnTerminal::start_in(&folder, "plain", &variables, &args);
+    plain.until_shown();
+    plain.press("qy");
+    let (status, text) = plain.end(&folder);
+    assert_eq!(status, "0");
+    assert!(!has_colour(&text), "{text:?}");
 }
 
 #[test]

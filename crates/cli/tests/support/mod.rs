@@ -70,6 +70,15 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
+/// Whether a command whose link carried packets has said on standard error how faithful it was.
+pub fn has_verdict(said: &str) -> bool {
+    let is_verdict = |line: &str| {
+        let beginnings = ["not faithful: ", "too few packets to judge ("];
+        line == "faithful" || beginnings.iter().any(|beginning| line.starts_with(beginning))
+    };
+    said.lines().filter_map(|line| line.strip_prefix("longwire: ")).any(is_verdict)
+}
+
 /// Standard output as JSON, of a command that ended with `status`.
 pub fn json(output: &Output, status: i32) -> Value {
     assert_eq!(output.status.code(), Some(status), "{}\n{}", stdout(output), stderr(output));
