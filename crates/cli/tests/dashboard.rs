@@ -116,6 +116,13 @@ fn the_dashboard_shows_a_run_and_changes_it() {
     assert!(run.round_trip() >= 40.0);
     browser.wait("!document.querySelector('#facts').textContent.includes('Carried0 B')");
 
+    // So are its curves with their last values, and the light.
+    browser.wait("document.querySelectorAll('.chart .u-wrap').length >= 3");
+    browser
+        .wait("[...document.querySelectorAll('.chart .keys')].every((keys) => /\\d/.test(keys.textContent))");
+    browser.wait("['good', 'bad'].includes(document.getElementById('light').dataset.state)");
+    browser.wait("document.getElementById('verdict').textContent.includes('aithful')");
+
     // A field changes the link at once, and packets follow.
     write(&mut browser, "delay", "150 ms");
     browser.wait("document.getElementById('log').textContent.includes('up.forward: delay 150 ms')");
@@ -244,6 +251,13 @@ fn of_many_links_a_page_is_shown_and_any_is_found() {
          [all.length / looks, all.reduce((sum, one) => sum + one.encodedBodySize, 0) / looks] }",
     );
     assert!(asked[0].as_f64().unwrap() < 4.0 && asked[1].as_f64().unwrap() < 40_000.0, "{asked}");
+
+    // The instance sorts them by the column whose head is clicked.
+    let head = "[...document.querySelectorAll('#table th')].find((one) => one.textContent === 'Queue')";
+    browser.value(&format!("{head}.querySelector('button').click()"));
+    browser.wait(&format!("{head}.getAttribute('aria-sort') === 'descending'"));
+    browser.wait("document.getElementById('count').textContent.includes('the highest first')");
+    browser.wait(&format!("{rows}.length === 25"));
     browser.value(
         "{ const f = document.getElementById('find'); f.value = 'dsl777'; \
          f.dispatchEvent(new Event('input')); 1 }",
@@ -369,6 +383,12 @@ fn objects_of_every_kind_are_changed_in_place() {
     let url = format!("http://{}/", service.started["address"].as_str().unwrap());
     browser.open(&url, (1440, 900), "light");
     let wrong = "document.querySelector('#settings .wrong:not([hidden])')?.textContent";
+
+    // What flows get of a router's processors, and what its programs take of a packet's budget.
+    for text in ["weight 3", "Budget of a packet", "syn-monitor"] {
+        let bars = "[...document.querySelectorAll('#router-list .share')]";
+        browser.wait(&format!("{bars}.some((bar) => bar.textContent.includes('{text}'))"));
+    }
 
     choose(&mut browser, "sources", "video");
     write(&mut browser, "rate", "2 Mbit/s");

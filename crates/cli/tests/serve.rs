@@ -16,15 +16,8 @@ use support::{Folder, json, longwire, row, stderr, stdout};
 fn a_service_runs_scenarios_and_tells_its_manager() {
     let folder = Folder::new("serve");
     let [one, two] = ["one.toml", "two.toml"].map(|name| folder.write(name, TWO_PORTS));
-    let name = format!("longwire-manager-{}", std::process::id());
-    let manager = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
-    let heard = || {
-        let mut bytes = [0; 200];
-        let length = manager.recv(&mut bytes).unwrap();
-        String::from_utf8_lossy(&bytes[..length]).into_owned()
-    };
-    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
-    command.env("NOTIFY_SOCKET", format!("@{name}"));
+    let (command, manager) = managed("tells");
+    let heard = || heard_by(&manager);
     let service = Service::begin(command, &folder, &[&one, &format!("second={two}")]);
     let ready = service.event("ready");
     assert_eq!((&ready["scenarios"], &ready["level"]), (&2.into(), &"info".into()));
@@ -46,6 +39,33 @@ fn a_service_runs_scenarios_and_tells_its_manager() {
     assert_eq!(heard(), "STOPPING=1");
     assert_eq!(service.wait(), Some(0));
     assert_eq!(std::fs::read_dir(folder.path("run")).unwrap().count(), 0, "its sockets");
+}
+
+/// The program, and the socket by which its service manager hears from it.
+fn managed(what: &str) -> (Command, UnixDatagram) {
+    let name = format!("longwire-{what}-{}", std::process::id());
+    let manager = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_longwire"));
+    command.env("NOTIFY_SOCKET", format!("@{name}"));
+    (command, manager)
+}
+
+fn heard_by(manager: &UnixDatagram) -> String {
+    let mut bytes = [0; 200];
+    let length = manager.recv(&mut bytes).unwrap();
+    String::from_utf8_lossy(&bytes[..length]).into_owned()
+}
+
+#[test]
+fn a_watchdog_hears_from_a_service_again_and_again() {
+    let folder = Folder::new("serve-watchdog");
+    let (mut command, manager) = managed("watchdog");
+    command.env("WATCHDOG_USEC", "200000");
+    let service = Service::begin(command, &folder, &[&folder.write("one.toml", TWO_PORTS)]);
+    assert_eq!(heard_by(&manager), "READY=1\nSTATUS=running one");
+    assert_eq!([heard_by(&manager), heard_by(&manager)], ["WATCHDOG=1", "WATCHDOG=1"]);
+    service.signal("TERM");
+    assert_eq!(service.wait(), Some(0));
 }
 
 /// Of what a systemd does not know, it says that it is ignored.

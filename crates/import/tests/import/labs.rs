@@ -11,7 +11,13 @@ fn example(name: &str) -> String {
 
 #[test]
 fn matrices_of_each_shape() {
-    for (name, hosts, links) in [("regions.csv", 5, 20), ("regions-list.csv", 3, 6), ("regions.md", 3, 6)] {
+    for (name, hosts, links) in [
+        ("regions.csv", 5, 20),
+        ("regions-list.csv", 3, 6),
+        ("regions.md", 3, 6),
+        ("regions-azure.csv", 9, 72),
+        ("regions-ibm.csv", 12, 132),
+    ] {
         let imported = from(Format::Matrix, &example(name));
         let plan = plan(&imported);
         assert!(plan.notes.is_empty(), "{name}: {}", plan.notes[0]);
@@ -22,6 +28,10 @@ fn matrices_of_each_shape() {
     let imported = from(Format::Matrix, &example("regions.csv"));
     has(&imported, &["name = \"eu-west--us-east\"", "delay = \"37.5 ms\""]);
     has(&imported, &["forward = { delay = \"61 ms\" }", "backward = { delay = \"60.5 ms\" }"]);
+    let imported = from(Format::Matrix, &example("regions-azure.csv"));
+    has(&imported, &["forward = { delay = \"44.5 ms\" }", "backward = { delay = \"45.5 ms\" }"]);
+    let imported = from(Format::Matrix, &example("regions-ibm.csv"));
+    has(&imported, &["name = \"Frankfurt--London\"", "delay = \"6.5 ms\""]);
     let imported = from(Format::Matrix, &example("regions-list.csv"));
     has(&imported, &["delay = \"50.6 ms\"", "forward = { delay = \"76.2 ms\" }"]);
 }
