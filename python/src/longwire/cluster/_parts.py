@@ -14,7 +14,7 @@ from .._program import Pathlike, call
 from ..errors import BUILT, LongwireError
 from ..scenario import Scenario, Value, section, toml
 
-#: Most hosts: a core of the coordinator asks 133 of them 2.5 times a second (docs/results/scale.md).
+#: Most hosts: a core of the coordinator asks 133 of them 2.5 times a second (docs/book/scale.md).
 MOST_HOSTS = 100
 #: Longest name of a part at its agent.
 _LONGEST_PART = 32
