@@ -8,8 +8,9 @@ import os
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Iterator, List
+from typing import Any, Dict, Iterator, List, Optional
 
 import pytest
 from fake_agent import FakeAgent
@@ -26,11 +27,11 @@ TIME = 60.0
 UNDERLAY = Underlay("150 us", "30 us")
 
 
-def wan(delay: str = "20 ms") -> Scenario:
+def wan(delay: str = "20 ms", rate: str = "10mbit") -> Scenario:
     net = Scenario()
     net.host("a")
     net.host("b")
-    net.link("a", "b", "wan", rate="10mbit", delay=delay)
+    net.link("a", "b", "wan", rate=rate, delay=delay)
     return net
 
 
@@ -48,10 +49,9 @@ class Agents:
             for number, (name, node, agent) in enumerate(zip(("one", "two"), "ab", self.all), 1)
         ]
 
-    def run(self, **options: Any) -> Any:
-        return run(
-            wan(), self.hosts, UNDERLAY, name="wan", credentials=self.credentials, state=self.state, **options
-        )
+    def run(self, scenario: Optional[Scenario] = None, **options: Any) -> Any:
+        own: Dict[str, Any] = {"name": "wan", "credentials": self.credentials, "state": self.state}
+        return run(scenario or wan(), self.hosts, UNDERLAY, **own, **options)
 
 
 @pytest.fixture
@@ -157,6 +157,29 @@ def test_another_version_is_refused_with_both(agents: Agents) -> None:
     with pytest.raises(
         LongwireError, match=f"node two: .* version 0.0.9, and the coordinator {own_version()}"
     ):
+        agents.run()
+    assert agents.all[0].parts == {} and not agents.state.exists(), "nothing was started"
+
+
+def test_a_part_that_needs_more_cores_than_its_agent_has_is_refused(agents: Agents) -> None:
+    # The hosts are said to have 4, and the agents have 2.
+    agents.hosts = [replace(host, cores=4) for host in agents.hosts]
+    parts, _ = parts_of(wan(rate="5gbit"), agents.hosts, UNDERLAY)
+    assert {host: part.cores for host, part in parts.items()} == {"one": 3, "two": 3}
+    with pytest.raises(LongwireError, match="node one: its part needs 3 cores, and its agent has 2;"):
+        agents.run(wan(rate="5gbit"))
+    assert [agent.parts for agent in agents.all] == [{}, {}] and not agents.state.exists()
+    agents.run(wan(rate="2gbit")).end()
+
+
+def test_parts_that_run_at_an_agent_already_take_cores(agents: Agents) -> None:
+    ended = {"run": "1", "condition": "ended"}
+    agents.all[1].parts.update(old=dict(ended), dns=dict(ended, condition="running"))
+    # 1 of 2 cores.
+    agents.run().end()
+    agents.all[1].parts["web"] = dict(ended, condition="starting")
+    said = r"node two: its part needs 1 core, .* already \(dns, web\) at least 2, and its agent has 2;"
+    with pytest.raises(LongwireError, match=said):
         agents.run()
     assert agents.all[0].parts == {} and not agents.state.exists(), "nothing was started"
 
@@ -347,7 +370,7 @@ def test_admission_is_arithmetic() -> None:
     admit(2, 2, 1, [1.0, 2.0])
     with pytest.raises(LongwireError, match="needs 3 cores, and 2 machines of 1 have 2"):
         admit(3, 2, 1, [4.0, 4.0])
-    with pytest.raises(LongwireError, match=r"2 machines with 2 free CPUs .* 1 of 2 .* \(4 \+ 1 CPUs"):
+    with pytest.raises(LongwireError, match=r"2 machines with 2 CPUs .* 1 of 2 .* \(4 \+ 1 CPUs\)"):
         admit(3, 2, 2, [4.0, 1.0])
 
 

@@ -8,12 +8,13 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any, Dict, Iterator, List
 
 import pytest
 from machines import Process, ping, until, why_not
 
-from longwire import LongwireError
+from longwire import LongwireError, Scenario
 from longwire.cluster import Underlay, on_ray
 
 #: The coordinator, and what it does to an agent meanwhile.
@@ -131,6 +132,61 @@ def test_agents_are_placed_supervised_and_reached(nodes: Path) -> None:
     assert [node["name"] for node in found["nodes"]] == ["m0", "m1"]
     for node in found["nodes"]:
         assert [loss["noticed_within_ns"] > 0 for loss in node["losses"]] == [True], node
+
+
+class FakeRay(ModuleType):
+    """Ray with two nodes, of 1 and 4 CPUs, that other work has: it never places anything."""
+
+    def __init__(self) -> None:
+        super().__init__("ray")
+        self.asked: List[Any] = []
+        self.util = SimpleNamespace(remove_placement_group=lambda group: None)
+
+    def nodes(self) -> List[Any]:
+        dead = {"Alive": False, "Resources": {"CPU": 9.0}}
+        return [dead, *({"Alive": True, "Resources": {"CPU": cpus}} for cpus in (1.0, 4.0))]
+
+    def cluster_resources(self) -> Dict[str, float]:
+        return {"CPU": 5.0}
+
+    def available_resources(self) -> Dict[str, float]:
+        return {}
+
+    def placement_group(self, bundles: Any, strategy: str) -> Any:
+        self.asked.append((bundles, strategy))
+        return SimpleNamespace(wait=lambda seconds: False)
+
+
+@pytest.fixture
+def fake_ray(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
+    ray = FakeRay()
+    groups = SimpleNamespace(placement_group=ray.placement_group)
+    for name, module in (("", ray), (".util.placement_group", groups), (".util.scheduling_strategies", ray)):
+        monkeypatch.setitem(sys.modules, f"ray{name}", module)
+    return ray
+
+
+def wan(rate: str) -> Scenario:
+    net = Scenario()
+    net.host("a")
+    net.host("b")
+    net.link("a", "b", "wan", rate=rate, delay="20 ms")
+    return net
+
+
+def test_what_a_cluster_has_no_room_for_is_refused_at_once(fake_ray: FakeRay) -> None:
+    underlay = Underlay("150 us", "30 us")
+    with pytest.raises(LongwireError, match=r"2 machines with 2 CPUs .* 1 of 2 have as many \(1 \+ 4 CPUs\)"):
+        on_ray(wan("10mbit"), underlay, cores=2)
+    with pytest.raises(LongwireError, match=r"needs \d+ cores, and 2 machines of 1 have 2"):
+        on_ray(wan("100gbit"), underlay)
+    assert fake_ray.asked == [], "no machine was asked for"
+
+
+def test_machines_that_other_work_has_are_waited_for(fake_ray: FakeRay) -> None:
+    with pytest.raises(LongwireError, match="2 with 1 free CPUs are needed, and of its 5 CPUs 0 are free"):
+        on_ray(wan("10mbit"), Underlay("150 us", "30 us"))
+    assert fake_ray.asked == [([{"CPU": 1}] * 2, "STRICT_SPREAD")]
 
 
 def test_without_ray_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,34 @@ def test_a_tree_pings_and_carries(repository: Path) -> None:
     assert left() == []
 
 
+#: The lines of the example that a script with TCLink has otherwise.
+CHANGED = {
+    "from longwire.mininet import LongwireLink as TCLink": "from mininet.link import TCLink",
+    "from longwire.mininet import LongwireNet as Mininet": "from mininet.net import Mininet",
+}
+
+
+def test_the_tree_is_a_script_with_tclink_but_for_two_lines(repository: Path, tmp_path: Path) -> None:
+    text = (repository / "python" / "examples" / "tree.py").read_text(encoding="utf-8")
+    lines = text.splitlines()
+    assert [line for line in lines if "import" in line and "longwire" in line] == list(CHANGED)
+    plain = [CHANGED.get(line, line) for line in lines]
+    assert sum(one != other for one, other in zip(lines, plain)) == 2
+    script = tmp_path / "tree.py"
+    script.write_text("\n".join(plain) + "\n", encoding="utf-8")
+    done = python(repository, str(script))
+    # Where the kernel has no netem, tc's errors are printed, and the links have no delay: what is shown is
+    # that the script has nothing that Mininet lacks, not what tc emulates.
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == [
+        "lost",
+        "before",
+        "after",
+        "verdict",
+    ]
+    assert done.stdout.endswith("verdict: None\n"), "Mininet has none"
+
+
 IN_PLACE = """
 from longwire.mininet import LongwireLink as TCLink
 from mininet.net import Mininet

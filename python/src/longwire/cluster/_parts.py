@@ -14,7 +14,7 @@ from .._program import Pathlike, call
 from ..errors import BUILT, LongwireError
 from ..scenario import Scenario, Value, section, toml
 
-#: Most hosts: a core of the coordinator asks 133 of them 2.5 times a second (docs/results/scale.md).
+#: Most hosts: a core of the coordinator asks 133 of them 2.5 times a second (docs/book/scale.md).
 MOST_HOSTS = 100
 #: Longest name of a part at its agent.
 _LONGEST_PART = 32
@@ -75,6 +75,8 @@ class Part:
 
     toml: str
     files: Mapping[str, str]
+    #: How many cores it needs, by the prices of its host. States of earlier versions do not say.
+    cores: int = 1
 
 
 def part_name(cluster: str, host: str) -> str:
@@ -129,11 +131,19 @@ def parts_of(
         _key_of(one, other): (secrets.token_hex(32) + "\n").encode().hex()
         for one, other in itertools.combinations([host.name for host in hosts], 2)
     }
+    needed = {row["machine"]: _cores(row) for row in report["rows"] if row.get("kind") == "machine"}
     parts = {}
     for host, text in texts.items():
         own = {key: keys[key] for key in _KEY.findall(text)}
-        parts[host] = Part(text, {**common, **own})
+        parts[host] = Part(text, {**common, **own}, needed[host])
     return parts, report
+
+
+def _cores(row: Mapping[str, Any]) -> int:
+    """The cores that the load of a machine takes: a whole number, at least 1. Where no link bounds the load,
+    it may be more than the workers of the part can take."""
+    load = -(-int(row["load_ppm"]) // 1_000_000)
+    return max(1, min(load, int(row["cores"])))
 
 
 def problems(report: Mapping[str, Any]) -> List[str]:

@@ -207,11 +207,12 @@ def demand(scenario: Union[Scenario, Pathlike]) -> int:
     return max(1, -(-load_ppm // 1_000_000))
 
 
-def admit(needed: int, machines: int, cores: int, free: Sequence[float]) -> None:
-    """Raises with the arithmetic if a cluster has no room: `needed` cores in all, on so many machines with
-    so many cores each. `free` are the free CPUs of each of its nodes."""
-    fitting = [cpus for cpus in free if cpus >= cores]
-    list_of = " + ".join(f"{cpus:g}" for cpus in free) or "0"
+def admit(needed: int, machines: int, cores: int, nodes: Sequence[float]) -> None:
+    """Raises with the arithmetic if a cluster is too small: `needed` cores in all, on so many machines with
+    so many cores each. `nodes` are the CPUs of each of its nodes, free or not: Ray waits until other work
+    gives them back."""
+    fitting = [cpus for cpus in nodes if cpus >= cores]
+    list_of = " + ".join(f"{cpus:g}" for cpus in nodes) or "0"
     if needed > machines * cores:
         raise LongwireError(
             f"the scenario needs {needed} cores, and {machines} machines of {cores} have {machines * cores}",
@@ -219,8 +220,8 @@ def admit(needed: int, machines: int, cores: int, free: Sequence[float]) -> None
         )
     if len(fitting) < machines:
         raise LongwireError(
-            f"{machines} machines with {cores} free CPUs are needed, and {len(fitting)} of {len(free)} have "
-            f"as many ({list_of} CPUs are free)",
+            f"{machines} machines with {cores} CPUs are needed, and {len(fitting)} of {len(nodes)} have as "
+            f"many ({list_of} CPUs)",
             fix="add nodes to the Ray cluster, or ask for fewer",
         )
 
@@ -262,7 +263,13 @@ def on_ray(
     started = RayRun(ray, group, [])
     try:
         if not group.wait(START_TIME):
-            raise LongwireError("Ray gives no machines: other work has them", fix="wait, or add nodes")
+            cpus = ray.cluster_resources().get("CPU", 0.0)
+            free = ray.available_resources().get("CPU", 0.0)
+            raise LongwireError(
+                f"Ray gives no machines within {START_TIME:g} s: {machines} with {cores} free CPUs are "
+                f"needed, and of its {cpus:g} CPUs {free:g} are free",
+                fix="wait until other work has ended, or add nodes",
+            )
         kind = ray.remote(AgentProcess)
         started.actors = [
             kind.options(

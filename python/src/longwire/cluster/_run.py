@@ -64,7 +64,7 @@ class ClusterRun:
     def begin(self, *, timeout: float) -> None:
         """Sends all parts, waits until they run, and begins to watch them."""
         try:
-            self._each(self._check_version)
+            self._each(self._check_agent)
             self._each(self._send)
             self._await_start(time.monotonic() + timeout)
         except BaseException:
@@ -195,13 +195,34 @@ class ClusterRun:
 
         return dict(zip(self.nodes, self._each(of)))
 
-    def _check_version(self, node: Node) -> None:
+    def _check_agent(self, node: Node) -> None:
+        """Raises if an agent has another version, or no room."""
         try:
-            wrong = self._wrong_version(node.agent.state(ASK_TIME * 5)["version"])
+            state = node.agent.state(ASK_TIME * 5)
         except Refused as refused:
             raise LongwireError(f"node {node.name}: {refused}") from refused
+        wrong = self._wrong_version(state["version"])
         if wrong is not None:
             raise LongwireError(f"node {node.name}: {wrong}", fix="install the same version on all machines")
+        self._check_room(node, state)
+
+    def _check_room(self, node: Node, state: Mapping[str, Any]) -> None:
+        """Raises with the arithmetic if an agent has fewer cores than its part needs."""
+        needed, cores = self._state.parts[node.name].cores, state["cores"]
+        # The agent does not report what these need, and a part needs a core at least.
+        others = [
+            part["name"]
+            for part in state["parts"]
+            if part["name"] != node.part and part["condition"] not in ("ended", "failed")
+        ]
+        if needed + len(others) <= cores:
+            return
+        own = f"{needed} core" if needed == 1 else f"{needed} cores"
+        more = f", what runs there already ({', '.join(others)}) at least {len(others)}" if others else ""
+        raise LongwireError(
+            f"node {node.name}: its part needs {own}{more}, and its agent has {cores}",
+            fix="move nodes to other hosts, add hosts, or end what runs there",
+        )
 
     def _wrong_version(self, version: object) -> Optional[str]:
         if version == self._version:
