@@ -21,8 +21,8 @@ const PROCESSES: CapabilitySet = CapabilitySet::KILL.union(CapabilitySet::SYS_PT
 const FILES: CapabilitySet = CapabilitySet::DAC_OVERRIDE;
 /// The memory of AF_XDP, which some kernels limit as locked memory, and more descriptors than usual.
 const RESOURCES: CapabilitySet = CapabilitySet::IPC_LOCK.union(CapabilitySet::SYS_RESOURCE);
-/// Programs of another user.
-const USERS: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
+/// Programs of another user, and later files of a log that belongs to whoever called sudo.
+const USERS: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID).union(CapabilitySet::CHOWN);
 
 /// What a command does until it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

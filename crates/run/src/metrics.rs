@@ -324,13 +324,28 @@ mod tests {
     #[test]
     fn the_dashboard_for_grafana_shows_series_that_exist() {
         let dashboard = include_str!("../../../packaging/grafana-dashboard.json");
-        let report = Report::default();
-        let link = LinkReport {
+        // A series without values is left out.
+        let drops = vec![("loss", 1)];
+        let stats = longwire_link::LinkStats { drops, ..longwire_link::LinkStats::default() };
+        let link = LinkReport { place: 0, stats, lateness: None, changed: None };
+        let known = Some(Nanos(1));
+        let port = PortReport {
             place: 0,
-            stats: longwire_link::LinkStats::default(),
-            lateness: None,
-            changed: None,
+            name: "far".into(),
+            driver: "tunnel".into(),
+            stats: longwire_block::PortStats::default(),
+            underlay: Some(Underlay { round_trip: known, clock_error: known, ..Underlay::default() }),
+            fault: None,
         };
+        let fidelity = longwire_engine::Fidelity {
+            faithful: true,
+            causes: Vec::new(),
+            brief: None,
+            lateness: longwire_engine::LatenessSummary::default(),
+            tunnels: Vec::new(),
+        };
+        let (links, ports) = (vec![link.clone()], vec![port]);
+        let report = Report { links, ports, fidelity: Some(fidelity), ..Report::default() };
         let links = vec![("l".to_owned(), &link)];
         let all = text(&[Sample { scenario: "net", report: &report, seconds: 1.0, links, left_out: 0 }]);
         let is_in_name = |letter: char| letter == '_' || letter.is_ascii_lowercase();

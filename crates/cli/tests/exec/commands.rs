@@ -121,13 +121,13 @@ fn what_is_not_faithful_fails_if_that_is_required() {
     // A failing command's own code is kept.
     let output = exec(&script.replace("exit 0", "exit 9"));
     assert_eq!(output.status.code(), Some(9));
+    // A section header block, and more than that (pcapng).
+    let bytes = std::fs::read(&capture).unwrap();
+    assert!(bytes.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]) && bytes.len() > 1000, "{} bytes", bytes.len());
     let output = exec("true");
     let said = std::fs::read_to_string(&log).unwrap();
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("nothing crossed the link"), "{said}");
-    // A section header block, and more than that (pcapng).
-    let bytes = std::fs::read(&capture).unwrap();
-    assert!(bytes.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]) && bytes.len() > 1000, "{} bytes", bytes.len());
 }
 
 #[test]

@@ -170,15 +170,15 @@ mod tests {
         }
     }
 
-    /// Half full, with five keys per bucket and a random hash, one key in forty overflows: by Poisson's law,
-    /// with 2.5 keys per bucket on average. Addresses in sequence must not be much worse.
+    /// Five eighths full, with five keys per bucket and a random hash, one key in twenty overflows: by Poisson's
+    /// law, with 3.125 keys per bucket on average. Addresses in sequence must not be much worse.
     #[test]
     fn sequential_keys_spread() {
         let key = |n: u64| (0x0a00_0000 + n) << 32 | (0x0a80_0000 + n);
         let table = Table::new(100_000, (0..100_000u64).map(|n| (key(n), n as u32)));
         let elsewhere = (0..100_000u64).filter(|&n| table.buckets[table.home(key(n))].find(key(n)) == VACANT);
         let share = elsewhere.count() as f64 / 100_000.0;
-        assert!((0.01..0.05).contains(&share), "{share}");
+        assert!((0.02..0.1).contains(&share), "{share}");
     }
 
     #[test]
