@@ -9,7 +9,7 @@ use super::quoted::quoted;
 use super::sheet::{Event, Host, Link, Sheet, name_of};
 use super::stage::{Stage, block};
 use super::{ImportError, Notes};
-use longwire_units::Nanos;
+use longwire_units::{DisjointSets, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A host's network if there are few hosts, and if there are many.
@@ -187,7 +187,7 @@ impl Topology {
 
     /// Whether bridges form a loop.
     fn has_loop(&self, leaf: &impl Fn(usize) -> bool) -> bool {
-        let mut parent: Vec<usize> = (0..self.nodes.len()).collect();
+        let mut joined = DisjointSets::new(self.nodes.len());
         let mut seen = BTreeSet::new();
         for edge in self.edges.iter().filter(|edge| !leaf(edge.ends.0) && !leaf(edge.ends.1)) {
             let (one, other) = edge.ends;
@@ -195,11 +195,9 @@ impl Topology {
             if !edge.duplex && !seen.insert((one.min(other), one.max(other))) {
                 continue;
             }
-            let (one, other) = (root(&mut parent, one), root(&mut parent, other));
-            if one == other {
+            if !joined.union(one, other) {
                 return true;
             }
-            parent[one] = other;
         }
         false
     }
@@ -258,14 +256,6 @@ impl Topology {
             }
         }
     }
-}
-
-fn root(parent: &mut [usize], mut node: usize) -> usize {
-    while parent[node] != node {
-        parent[node] = parent[parent[node]];
-        node = parent[node];
-    }
-    node
 }
 
 impl Direction {
