@@ -1,8 +1,8 @@
 //! Writer of scenario text, for people to edit further.
 
-use super::quoted::quoted;
 use super::stage::Stage;
 use super::{ImportError, Note, Source, shown};
+use longwire_scenario::quoted;
 use longwire_units::Nanos;
 use std::collections::BTreeSet;
 use std::net::IpAddr;

@@ -5,10 +5,10 @@
 
 use super::ns_queue::{Dialect, Queue};
 use super::quantity::{Share, rate_text};
-use super::quoted::quoted;
 use super::sheet::{Event, Host, Link, Sheet, name_of};
 use super::stage::{Stage, block};
 use super::{ImportError, Notes};
+use longwire_scenario::quoted;
 use longwire_units::{DisjointSets, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 
