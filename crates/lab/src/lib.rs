@@ -67,7 +67,7 @@ mod user_namespace;
 mod user_network;
 
 pub use abilities::{Abilities, Ability, abilities, may_change_user, may_make_hosts, taps};
-pub use address::{Cidr, Mac, Route};
+pub use address::Route;
 pub use attachment::{Attachment, Interface};
 pub use attend::{Attendant, exit_code};
 pub use bind_guard::BindGuard;
@@ -79,6 +79,7 @@ pub use free_network::way_out_mtu;
 pub use host::{Host, HostSpec, KernelTraffic, Wiring};
 pub use lab::{Lab, LabInfo, sweep};
 pub use localhost::{Localhost, LoopbackServices, Ports, PublishedPorts};
+pub use longwire_document::address::{Mac, Network};
 pub use namespace::{Namespace, NamespaceId, path_of};
 pub use open_files::allow_open_files;
 pub use outside::OutsideSockets;
