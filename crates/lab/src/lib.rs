@@ -61,6 +61,7 @@ mod socket_option;
 pub mod splicing;
 mod state;
 mod stoppable_thread;
+mod system_call;
 pub mod traffic;
 mod user;
 mod user_namespace;
