@@ -249,6 +249,16 @@ impl Link {
     }
 }
 
+/// The address of the host with this number, from 1: all are in one network, which is larger if there are
+/// many hosts.
+pub(super) fn host_address(number: usize, hosts: usize) -> String {
+    const FEW: usize = 250;
+    if hosts <= FEW {
+        return format!("10.0.0.{number}/24");
+    }
+    format!("10.0.{}.{}/16", number / FEW, number % FEW + 1)
+}
+
 /// A file name valid in a scenario.
 ///
 /// # Errors

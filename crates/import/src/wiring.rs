@@ -1,14 +1,13 @@
 //! Nodes and cables of container labs as a scenario: a node with one cable is a host, one with several a
 //! bridge.
 
-use super::sheet::{Host, Link, Sheet, fresh};
+use super::sheet::{Host, Link, Sheet, fresh, host_address};
 use super::stage::Stage;
 use super::{ImportError, Notes};
 use longwire_units::DisjointSets;
 use std::collections::BTreeSet;
 
-/// Most hosts in a network of 256 addresses, and at all.
-const FEW: usize = 250;
+/// Most hosts.
 const MOST_HOSTS: usize = 10_000;
 /// Longest names of nodes and links.
 const LONGEST_NODE: usize = 26;
@@ -78,7 +77,7 @@ impl Wiring {
             // Two hosts with only a cable between them need a bridge of their own where there are others.
             let bridge = own.map(|at| names[at].clone());
             let bridge = bridge.or_else(|| pair.map(|pair| format!("{}-net", names[pair[0]])));
-            sheet.hosts.push(Host { name, address: address(number + 1, hosts.len()), bridge });
+            sheet.hosts.push(Host { name, address: host_address(number + 1, hosts.len()), bridge });
         }
         if !sheet.bridges.is_empty() || pairs.len() > 1 {
             sheet.bridges.extend(pairs.iter().map(|pair| format!("{}-net", names[pair[0]])));
@@ -120,13 +119,6 @@ fn hosts(
         return Err(ImportError::new(0, what, "import a part of it"));
     }
     Ok(hosts)
-}
-
-fn address(number: usize, hosts: usize) -> String {
-    if hosts <= FEW {
-        return format!("10.0.0.{number}/24");
-    }
-    format!("10.0.{}.{}/16", number / FEW, number % FEW + 1)
 }
 
 /// Hosts with only a cable between them.
