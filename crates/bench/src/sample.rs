@@ -30,6 +30,11 @@ impl Sample {
         self.0.last().copied().unwrap_or(0.0)
     }
 
+    /// The measurements in ascending order.
+    pub fn values(&self) -> &[f64] {
+        &self.0
+    }
+
     /// The mean; zero if empty.
     pub fn mean(&self) -> f64 {
         self.0.iter().sum::<f64>() / self.0.len().max(1) as f64

@@ -4,7 +4,7 @@ use crate::{BenchError, Settings};
 use longwire_block::Port;
 use longwire_engine::{Report, Run};
 use longwire_lab::traffic::{self, Receiver, Server};
-use longwire_lab::{Cidr, Host, HostSpec, Lab, Wiring, abilities};
+use longwire_lab::{Host, HostSpec, Lab, Network, Wiring, abilities};
 use longwire_port::Interface;
 use longwire_port::driver::af_packet::{AfPacket, AfPacketOptions};
 use longwire_port::driver::af_xdp::{AfXdpPlan, AfXdpPort, FarEnd};
@@ -123,7 +123,8 @@ impl BenchHosts {
         let mtu = 1500;
         let mut specs = Vec::new();
         for (place, name) in HOSTS.into_iter().enumerate().take(hosts) {
-            let mut spec = HostSpec::new(name, Cidr::new(address(place).into(), 24)?);
+            let own = Network { address: address(place).into(), prefix: 24 };
+            let mut spec = HostSpec::new(name, own);
             spec.mtu = mtu;
             spec.wiring = match driver {
                 Driver::Tap => Wiring::Tap,

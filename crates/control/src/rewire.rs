@@ -1,5 +1,6 @@
 //! Requests to add objects to a running instance and remove them.
 
+use longwire_document::quoting::{quoted, quoted_key};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -51,14 +52,7 @@ impl RewiredObject {
 pub fn section<K: AsRef<str>, V: AsRef<str>>(word: &str, pairs: &[(K, V)]) -> String {
     let mut text = format!("[[{word}]]\n");
     for (key, value) in pairs {
-        let plain = |part: &str| {
-            !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
-        };
-        let parts = key.as_ref().split('.').map(|part| match part {
-            part if plain(part) => part.to_owned(),
-            part => quoted(part),
-        });
-        let key = parts.collect::<Vec<_>>().join(".");
+        let key = key.as_ref().split('.').map(quoted_key).collect::<Vec<_>>().join(".");
         text += &format!("{key} = {}\n", value_of(&key, value.as_ref()));
     }
     text
@@ -80,12 +74,6 @@ fn value_of(key: &str, value: &str) -> String {
         _ if is_number && value.len() < 18 && !value.starts_with('0') && key != "name" => value.into(),
         _ => quoted(value),
     }
-}
-
-/// As a string of TOML.
-fn quoted(text: &str) -> String {
-    // JSON escapes the same characters as TOML, except for one.
-    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
 #[cfg(test)]

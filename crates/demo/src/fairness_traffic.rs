@@ -42,7 +42,7 @@ pub fn exchange(
     paces: [FlowLoad; 2],
     stop: &AtomicBool,
 ) -> anyhow::Result<([u64; 2], [Arrivals; 2])> {
-    let address = to.spec().addresses.first().context("the receiving host has no address")?.address();
+    let address = to.spec().addresses.first().context("the receiving host has no address")?.address;
     let target = SocketAddr::new(address, PORT);
     let socket = to.run(|| UdpSocket::bind(target))?.context("the receiver's socket")?;
     socket.set_read_timeout(Some(Duration::from_millis(20))).context("the receiver's socket")?;

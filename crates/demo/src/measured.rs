@@ -134,7 +134,7 @@ fn address(host: &Host) -> anyhow::Result<IpAddr> {
     let first = host.spec().addresses.first();
     Ok(first
         .with_context(|| format!("host {} has no address; give it one in the scenario", host.name()))?
-        .address())
+        .address)
 }
 
 /// The durations here are seconds.

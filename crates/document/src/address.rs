@@ -1,11 +1,13 @@
 //! Addresses as a scenario writes them: networks and hardware addresses.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 /// An IP address with its prefix length, as `10.0.0.1/24`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Network {
     /// The address, host bits included.
     pub address: IpAddr,
@@ -28,6 +30,11 @@ impl Network {
     pub fn contains(&self, address: IpAddr) -> bool {
         let (first, last) = self.range();
         self.address.is_ipv4() == address.is_ipv4() && (first..=last).contains(&number(address))
+    }
+
+    /// Whether the two share an address.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        if self.prefix <= other.prefix { self.contains(other.address) } else { other.contains(self.address) }
     }
 
     /// The network with its host bits cleared.
@@ -102,6 +109,20 @@ impl fmt::Display for Network {
     }
 }
 
+impl TryFrom<String> for Network {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Network> for String {
+    fn from(network: Network) -> Self {
+        network.to_string()
+    }
+}
+
 /// Networks that are never forwarded to, and what they are.
 const UNFORWARDED: [(Network, &str); 9] = [
     (v4([0, 0, 0, 0], 8), "addresses of this network"),
@@ -157,7 +178,7 @@ impl FromStr for RouteTarget {
 }
 
 /// A hardware (Ethernet) address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
@@ -171,6 +192,11 @@ impl Mac {
     pub const fn of_router(place: u16) -> Self {
         let [high, low] = place.to_be_bytes();
         Self([0x02, b'L', b'W', 1, high, low])
+    }
+
+    /// Whether an interface can have this address: it is not zero and not a group address.
+    pub fn is_unicast(self) -> bool {
+        self.0[0] & 1 == 0 && self.0 != [0; 6]
     }
 }
 
@@ -189,7 +215,7 @@ impl FromStr for Mac {
         if parts.next().is_some() || text.contains('+') {
             return Err(wanted());
         }
-        if bytes[0] & 1 == 1 || bytes == [0; 6] {
+        if !Self(bytes).is_unicast() {
             return Err(format!(
                 "\"{text}\" is a group address or zero; a host's own address has an even first byte"
             ));
@@ -245,6 +271,29 @@ mod tests {
         for bad in ["", "10.0.0/8", "10.0.0.0/33", "fd00::/129", "10.0.0.1/", "10.0.0.1/-1"] {
             assert!(bad.parse::<Network>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn networks_overlap_if_one_holds_the_other() {
+        for (a, b, overlap) in [
+            ("10.0.0.1/24", "10.0.0.200/32", true),
+            ("10.0.0.1/24", "10.0.1.0/24", false),
+            ("0.0.0.0/0", "192.0.2.1/32", true),
+            ("0.0.0.0/0", "fd00::1/64", false),
+            ("fd00::/8", "fd12:3456::1/64", true),
+            ("::/0", "2001:db8::1/128", true),
+            ("100.64.0.0/30", "100.64.0.4/30", false),
+        ] {
+            let [a, b]: [Network; 2] = [a, b].map(|text| text.parse().unwrap());
+            assert_eq!([a.overlaps(&b), b.overlaps(&a)], [overlap; 2], "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn in_json_networks_are_texts() {
+        let network: Network = serde_json::from_str("\"fd00::1:2/112\"").unwrap();
+        assert_eq!(serde_json::to_string(&network.masked()).unwrap(), "\"fd00::1:0/112\"");
+        assert!(serde_json::from_str::<Network>("\"10.0.0.1/33\"").is_err());
     }
 
     #[test]

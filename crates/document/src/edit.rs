@@ -1,5 +1,6 @@
 //! Edits of a scenario's text: sections are appended or cut out, all else stays as written.
 
+use crate::quoting::{quoted, quoted_key};
 use std::ops::Range;
 use thiserror::Error;
 use toml::de::{DeTable, DeValue};
@@ -79,11 +80,11 @@ pub fn sections_of(sections: &DeTable<'_>) -> String {
             _ => vec![entries],
         };
         for entry in entries {
-            text += &format!("[[{}]]\n", quoted(word.get_ref()));
+            text += &format!("[[{}]]\n", quoted_key(word.get_ref()));
             match entry.get_ref() {
                 DeValue::Table(keys) => {
                     let lines = keys.iter().map(|(key, value)| {
-                        format!("{} = {}\n", quoted(key.get_ref()), written(value.get_ref()))
+                        format!("{} = {}\n", quoted_key(key.get_ref()), written(value.get_ref()))
                     });
                     text.extend(lines);
                 }
@@ -99,7 +100,7 @@ pub fn sections_of(sections: &DeTable<'_>) -> String {
 fn written(value: &DeValue<'_>) -> String {
     let each = |list: Vec<String>| list.join(", ");
     match value {
-        DeValue::String(text) => quoted_text(text),
+        DeValue::String(text) => quoted(text),
         DeValue::Integer(number) => number.to_string(),
         DeValue::Float(number) => number.to_string(),
         DeValue::Boolean(is) => is.to_string(),
@@ -110,23 +111,11 @@ fn written(value: &DeValue<'_>) -> String {
         DeValue::Table(table) => {
             let pair = |(key, value): (&toml::Spanned<_>, &toml::Spanned<DeValue<'_>>)| {
                 let key: &toml::de::DeString<'_> = key.get_ref();
-                format!("{} = {}", quoted(key), written(value.get_ref()))
+                format!("{} = {}", quoted_key(key), written(value.get_ref()))
             };
             format!("{{ {} }}", each(table.iter().map(pair).collect()))
         }
     }
-}
-
-/// A key, in quotes if it needs them.
-fn quoted(key: &str) -> String {
-    let plain = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
-    if plain { key.into() } else { quoted_text(key) }
-}
-
-/// As a TOML string.
-fn quoted_text(text: &str) -> String {
-    // JSON escapes like TOML, but for one character.
-    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
 /// The text with `sections` appended.

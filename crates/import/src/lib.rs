@@ -25,7 +25,6 @@ mod places;
 mod qdisc;
 mod quantity;
 mod quic_interop;
-mod quoted;
 mod sheet;
 mod shell;
 mod shell_branch;

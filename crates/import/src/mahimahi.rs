@@ -276,7 +276,7 @@ fn queue(line: usize, kind: &str, arguments: &str, notes: &mut Notes) -> Result<
     let limited = limit.clone().unwrap_or_else(|| "unlimited".into());
     Ok(match kind {
         "infinite" => "\"unlimited\"".into(),
-        "droptail" => super::quoted::quoted(&limited),
+        "droptail" => longwire_scenario::quoted(&limited),
         "drophead" => super::stage::block("head-drop", &[("limit", limited)]),
         "codel" | "pie" => {
             parameters.insert(0, ("limit", limited));

@@ -1,8 +1,8 @@
 //! Writer of scenario text, for people to edit further.
 
-use super::quoted::quoted;
 use super::stage::Stage;
 use super::{ImportError, Note, Source, shown};
+use longwire_scenario::quoted;
 use longwire_units::Nanos;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -247,6 +247,16 @@ impl Link {
             }
         }
     }
+}
+
+/// The address of the host with this number, from 1: all are in one network, which is larger if there are
+/// many hosts.
+pub(super) fn host_address(number: usize, hosts: usize) -> String {
+    const FEW: usize = 250;
+    if hosts <= FEW {
+        return format!("10.0.0.{number}/24");
+    }
+    format!("10.0.{}.{}/16", number / FEW, number % FEW + 1)
 }
 
 /// A file name valid in a scenario.

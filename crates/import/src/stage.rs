@@ -1,7 +1,7 @@
 //! Settings of one link for one element of another tool.
 
 use super::LinkText;
-use super::quoted::quoted;
+use longwire_scenario::quoted;
 
 /// The settings of one link, in packet order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -5,15 +5,14 @@
 
 use super::ns_queue::{Dialect, Queue};
 use super::quantity::{Share, rate_text};
-use super::quoted::quoted;
-use super::sheet::{Event, Host, Link, Sheet, name_of};
+use super::sheet::{Event, Host, Link, Sheet, host_address, name_of};
 use super::stage::{Stage, block};
 use super::{ImportError, Notes};
-use longwire_units::Nanos;
+use longwire_scenario::quoted;
+use longwire_units::{DisjointSets, Nanos};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A host's network if there are few hosts, and if there are many.
-const FEW: usize = 250;
+/// Most hosts.
 const MOST_HOSTS: usize = 60_000;
 
 /// A rate without limit.
@@ -103,12 +102,7 @@ impl Topology {
             return Err(ImportError::new(0, what, "import a part of the script"));
         }
         for (at, (name, bridge)) in hosts.iter().enumerate() {
-            let number = at + 1;
-            let address = if hosts.len() <= FEW {
-                format!("10.0.0.{number}/24")
-            } else {
-                format!("10.0.{}.{}/16", number / FEW, number % FEW + 1)
-            };
+            let address = host_address(at + 1, hosts.len());
             sheet.hosts.push(Host { name: name.clone(), address, bridge: bridge.clone() });
         }
         sheet.shortest = self.has_loop(&leaf);
@@ -187,7 +181,7 @@ impl Topology {
 
     /// Whether bridges form a loop.
     fn has_loop(&self, leaf: &impl Fn(usize) -> bool) -> bool {
-        let mut parent: Vec<usize> = (0..self.nodes.len()).collect();
+        let mut joined = DisjointSets::new(self.nodes.len());
         let mut seen = BTreeSet::new();
         for edge in self.edges.iter().filter(|edge| !leaf(edge.ends.0) && !leaf(edge.ends.1)) {
             let (one, other) = edge.ends;
@@ -195,11 +189,9 @@ impl Topology {
             if !edge.duplex && !seen.insert((one.min(other), one.max(other))) {
                 continue;
             }
-            let (one, other) = (root(&mut parent, one), root(&mut parent, other));
-            if one == other {
+            if !joined.union(one, other) {
                 return true;
             }
-            parent[one] = other;
         }
         false
     }
@@ -258,14 +250,6 @@ impl Topology {
             }
         }
     }
-}
-
-fn root(parent: &mut [usize], mut node: usize) -> usize {
-    while parent[node] != node {
-        parent[node] = parent[parent[node]];
-        node = parent[node];
-    }
-    node
 }
 
 impl Direction {

@@ -1,13 +1,13 @@
 //! Nodes and cables of container labs as a scenario: a node with one cable is a host, one with several a
 //! bridge.
 
-use super::sheet::{Host, Link, Sheet, fresh};
+use super::sheet::{Host, Link, Sheet, fresh, host_address};
 use super::stage::Stage;
 use super::{ImportError, Notes};
+use longwire_units::DisjointSets;
 use std::collections::BTreeSet;
 
-/// Most hosts in a network of 256 addresses, and at all.
-const FEW: usize = 250;
+/// Most hosts.
 const MOST_HOSTS: usize = 10_000;
 /// Longest names of nodes and links.
 const LONGEST_NODE: usize = 26;
@@ -77,13 +77,14 @@ impl Wiring {
             // Two hosts with only a cable between them need a bridge of their own where there are others.
             let bridge = own.map(|at| names[at].clone());
             let bridge = bridge.or_else(|| pair.map(|pair| format!("{}-net", names[pair[0]])));
-            sheet.hosts.push(Host { name, address: address(number + 1, hosts.len()), bridge });
+            sheet.hosts.push(Host { name, address: host_address(number + 1, hosts.len()), bridge });
         }
         if !sheet.bridges.is_empty() || pairs.len() > 1 {
             sheet.bridges.extend(pairs.iter().map(|pair| format!("{}-net", names[pair[0]])));
         }
-        sheet.shortest = has_loop(nodes.len(), &cables);
-        sheet.shown = shown(nodes.len(), &cables, &hosts)
+        let (parts, has_loop) = parts(nodes.len(), &cables);
+        sheet.shortest = has_loop;
+        sheet.shown = shown(parts, &hosts)
             .map(|(one, other)| (sheet.hosts[one].name.clone(), sheet.hosts[other].name.clone()));
         let mut taken = BTreeSet::new();
         for Cable { ends: (one, other), there, back } in cables {
@@ -120,52 +121,26 @@ fn hosts(
     Ok(hosts)
 }
 
-fn address(number: usize, hosts: usize) -> String {
-    if hosts <= FEW {
-        return format!("10.0.0.{number}/24");
-    }
-    format!("10.0.{}.{}/16", number / FEW, number % FEW + 1)
-}
-
 /// Hosts with only a cable between them.
 fn pairs(cables: &[Cable], is_host: &impl Fn(usize) -> bool) -> Vec<[usize; 2]> {
     let ends = cables.iter().map(|cable| cable.ends);
     ends.filter(|&(one, other)| is_host(one) && is_host(other)).map(|(one, other)| [one, other]).collect()
 }
 
-/// The representative of each node's connected component.
-struct Parts(Vec<usize>);
-
-impl Parts {
-    fn of(nodes: usize, cables: &[Cable]) -> (Self, bool) {
-        let (mut parts, mut looped) = (Self((0..nodes).collect()), false);
-        for cable in cables {
-            let (one, other) = (parts.root(cable.ends.0), parts.root(cable.ends.1));
-            looped |= one == other;
-            parts.0[one] = other;
-        }
-        (parts, looped)
+/// The nodes joined by cables, and whether cables form a loop.
+fn parts(nodes: usize, cables: &[Cable]) -> (DisjointSets, bool) {
+    let (mut parts, mut has_loop) = (DisjointSets::new(nodes), false);
+    for Cable { ends: (one, other), .. } in cables {
+        has_loop |= !parts.union(*one, *other);
     }
-
-    fn root(&mut self, mut node: usize) -> usize {
-        while self.0[node] != node {
-            self.0[node] = self.0[self.0[node]];
-            node = self.0[node];
-        }
-        node
-    }
-}
-
-fn has_loop(nodes: usize, cables: &[Cable]) -> bool {
-    Parts::of(nodes, cables).1
+    (parts, has_loop)
 }
 
 /// Two connected hosts by index: the first, and the last that it reaches.
-fn shown(nodes: usize, cables: &[Cable], hosts: &[(usize, Option<usize>)]) -> Option<(usize, usize)> {
-    let mut parts = Parts::of(nodes, cables).0;
-    let roots: Vec<usize> = hosts.iter().map(|(node, _)| parts.root(*node)).collect();
+fn shown(mut parts: DisjointSets, hosts: &[(usize, Option<usize>)]) -> Option<(usize, usize)> {
+    let part_of: Vec<usize> = hosts.iter().map(|(node, _)| parts.find(*node)).collect();
     (0..hosts.len()).find_map(|one| {
-        let other = (one + 1..hosts.len()).rev().find(|&other| roots[other] == roots[one])?;
+        let other = (one + 1..hosts.len()).rev().find(|&other| part_of[other] == part_of[one])?;
         Some((one, other))
     })
 }

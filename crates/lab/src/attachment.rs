@@ -9,6 +9,7 @@ use std::io;
 
 use longwire_netlink::{Link, Socket, interface_index, link};
 
+use crate::address::mac_of_place;
 use crate::diversion::{Detour, Diversion};
 use crate::exec_net::{FAR, NEAR};
 use crate::host::{HostState, KernelTraffic};
@@ -16,7 +17,7 @@ use crate::lab::new_state;
 use crate::names::{check_instance, is_interface};
 use crate::namespace::Namespace;
 use crate::state::{AttachedInterface, LabLock, LabState};
-use crate::{Host, HostSpec, Lab, LabError, Mac, Wiring};
+use crate::{Host, HostSpec, Lab, LabError, Wiring};
 
 /// Longest packets that a veth pair carries.
 const LONGEST: u32 = 65_535;
@@ -96,7 +97,7 @@ impl Attachment {
             spec: HostSpec {
                 name: name.to_owned(),
                 addresses: Vec::new(),
-                mac: Some(Mac::of_place(place)),
+                mac: Some(mac_of_place(place)),
                 mtu: interface.mtu,
                 gateways: Vec::new(),
                 routes: Vec::new(),

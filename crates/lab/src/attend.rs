@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use rustix::io::retry_on_intr;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
+use crate::system_call::checked;
+
 /// Signals that end a process or have a meaning of the command's own.
 const PASSED_ON: [libc::c_int; 6] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
@@ -55,11 +57,11 @@ impl Attendant {
             ours.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
             // SAFETY: both structures are live; a null one only queries.
             unsafe {
-                check(libc::sigaction(signal, std::ptr::null(), &raw mut before))?;
+                checked(libc::sigaction(signal, std::ptr::null(), &raw mut before))?;
                 if before.sa_sigaction == libc::SIG_IGN {
                     continue;
                 }
-                check(libc::sigaction(signal, &raw const ours, std::ptr::null_mut()))?;
+                checked(libc::sigaction(signal, &raw const ours, std::ptr::null_mut()))?;
             }
             attendant.before.push((signal, before));
         }
@@ -132,10 +134,6 @@ extern "C" fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
     }
     // SAFETY: errno belongs to this thread.
     unsafe { *libc::__errno_location() = errno };
-}
-
-fn check(result: libc::c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use crate::system_call::checked;
+
 const PROG_LOAD: libc::c_long = 5;
 const LINK_CREATE: libc::c_long = 28;
 const LINK_UPDATE: libc::c_long = 29;
@@ -103,5 +105,5 @@ unsafe fn bpf<T>(command: libc::c_long, attributes: &T) -> io::Result<libc::c_in
     // SAFETY: pointer and length describe `attributes`, which the caller guarantees to suit the command.
     let done =
         unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<T>()) };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(done as libc::c_int) }
+    checked(done).map(|done| done as libc::c_int)
 }

@@ -26,14 +26,6 @@ pub enum LabError {
         /// The fault and its fix.
         reason: String,
     },
-    /// An address, prefix or route that can't be read.
-    #[error("\"{text}\": {reason}")]
-    Address {
-        /// The text as given.
-        text: String,
-        /// The fault and its fix.
-        reason: &'static str,
-    },
     /// A lab of this name is already up.
     #[error(
         "lab {instance} is up already ({owner}); take it down with `longwire lab down {instance}`, or choose \

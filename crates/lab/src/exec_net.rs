@@ -10,6 +10,7 @@ use std::process::Command;
 
 use longwire_netlink::{Neighbour, Socket, interface_index, neighbour};
 
+use crate::address::mac_of_place;
 use crate::firewall;
 use crate::free_network::{Networks, free_name, has_way_out_by_ipv6};
 use crate::host::{HostState, INTERFACE, KernelTraffic};
@@ -20,7 +21,7 @@ use crate::namespace::Namespace;
 use crate::relay::Relay;
 use crate::resolver::Resolver;
 use crate::state::{Forwarding, LabLock, LabState, folder_of, write_whole};
-use crate::{Cidr, Host, HostSpec, Lab, LabError, Mac, Wiring};
+use crate::{Host, HostSpec, Lab, LabError, Network, Wiring};
 
 /// Name of the near end, as a host of the lab.
 pub const NEAR: &str = "near";
@@ -159,13 +160,13 @@ impl ExecNet {
     /// The far end's IPv4 address, where the machine's own services are reached from the near end.
     #[must_use]
     pub fn far_address(&self) -> IpAddr {
-        self.far().spec().addresses[0].address()
+        self.far().spec().addresses[0].address
     }
 
     /// The far end's IPv6 address; none if the machine has no IPv6, or the MTU is too small for it.
     #[must_use]
     pub fn far_ipv6_address(&self) -> Option<IpAddr> {
-        self.far().spec().addresses.get(1).map(|own| own.address())
+        self.far().spec().addresses.get(1).map(|own| own.address)
     }
 
     /// A command at the near end; `LONGWIRE_FAR` in its environment is the far end's address, and
@@ -222,7 +223,7 @@ impl ExecNet {
             let socket = Socket::route().map_err(doing("opening a netlink socket"))?;
             let index = interface_index(end.interface()).map_err(doing("finding the interface"))?;
             for own in &other.spec().addresses {
-                let (address, mac, state) = (own.address(), Some(mac.0), libc::NUD_PERMANENT);
+                let (address, mac, state) = (own.address, Some(mac.0), libc::NUD_PERMANENT);
                 socket
                     .request(neighbour::set(&Neighbour { index, address, mac, state }))
                     .map_err(doing("setting the hardware address"))?;
@@ -235,7 +236,7 @@ impl ExecNet {
     fn answer_names(&mut self) -> Result<(), LabError> {
         let Resolver::Relay { servers, .. } = &self.resolver else { return Ok(()) };
         for own in self.far().spec().addresses.clone() {
-            let at = SocketAddr::new(own.address(), DNS_PORT);
+            let at = SocketAddr::new(own.address, DNS_PORT);
             match self.far().run(|| Relay::start(at, servers.clone()))? {
                 Ok(relay) => self.relays.push(relay),
                 // A name server of this machine that listens on every address also listens on this one.
@@ -251,12 +252,12 @@ impl ExecNet {
 fn plan(instance: &str, spec: &ExecSpec) -> Result<(LabState, Vec<IpAddr>), LabError> {
     let others: Vec<Forwarding> = LabState::read_all()?.into_iter().filter_map(|s| s.forwarding).collect();
     let networks = Networks::free(&others, spec.mtu >= LEAST_MTU_OF_IPV6)?;
-    let (far, near) = (networks.hosts(1)?, networks.hosts(2)?);
+    let (far, near) = (networks.hosts(1), networks.hosts(2));
     let out_by_ipv6 = spec.far != FarEnd::Private && has_way_out_by_ipv6() && machine::can_forward_ipv6();
-    let end = |name: &str, addresses: &[Cidr], place: u32| HostState {
+    let end = |name: &str, addresses: &[Network], place: u32| HostState {
         spec: HostSpec {
             addresses: addresses.to_vec(),
-            mac: Some(Mac::of_place(place)),
+            mac: Some(mac_of_place(place)),
             mtu: spec.mtu,
             wiring: spec.wiring,
             kernel_traffic: KernelTraffic::None,
@@ -267,7 +268,7 @@ fn plan(instance: &str, spec: &ExecSpec) -> Result<(LabState, Vec<IpAddr>), LabE
         port: matches!(spec.wiring, Wiring::Veth { .. }).then(|| name.to_owned()),
     };
     let (mut near, mut far_end) = (end(NEAR, &near, 1), end(FAR, &far, 2));
-    let far: Vec<IpAddr> = far.iter().map(|own| own.address()).collect();
+    let far: Vec<IpAddr> = far.iter().map(|own| own.address).collect();
     // Without a way out programs should see that at once, and use IPv4.
     near.spec.gateways = far.iter().copied().filter(|far| far.is_ipv4() || out_by_ipv6).collect();
     let mut forwarding = None;
@@ -275,7 +276,7 @@ fn plan(instance: &str, spec: &ExecSpec) -> Result<(LabState, Vec<IpAddr>), LabE
         let uplink = free_name(&others);
         far_end.namespace = None;
         far_end.interface.clone_from(&uplink);
-        let networks = far_end.spec.addresses.iter().map(|own| own.network()).collect();
+        let networks = far_end.spec.addresses.iter().map(Network::masked).collect();
         forwarding = Some(Forwarding { machine: Namespace::current()?.id(), uplink, networks, out_by_ipv6 });
     }
     near.spec.check()?;

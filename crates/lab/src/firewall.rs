@@ -8,7 +8,6 @@
 //! processors, 10 ms or more.
 
 use std::io;
-use std::net::IpAddr;
 
 use longwire_netlink::Message;
 
@@ -16,7 +15,7 @@ use crate::nftables::{
     Chain, Hook, INET, IPV4, IPV6, Rule, apply, chains, delete_rule, delete_table, insert_rule,
     new_forward_chain, new_input_chain, new_nat_chain, new_table, rules_with_comment,
 };
-use crate::{Cidr, LabError};
+use crate::{LabError, Network};
 
 const CHAIN: &str = "out";
 /// The tables that restrict forwarding, one per family, shared by all runs in a namespace.
@@ -35,7 +34,7 @@ pub struct Restriction {
 pub fn open(
     instance: &str,
     uplink: &str,
-    networks: &[Cidr],
+    networks: &[Network],
     restrictions: &[Restriction],
 ) -> Result<(), LabError> {
     let mark = mark_of(instance);
@@ -96,7 +95,7 @@ pub fn drop_strays() -> Result<(), LabError> {
 
 /// Tries whether tables can be created in the calling thread's namespace, which is temporary.
 pub fn probe() -> io::Result<()> {
-    let any = Cidr::new([100, 64, 0, 0].into(), 30).map_err(io::Error::other)?;
+    let any = Network { address: [100, 64, 0, 0].into(), prefix: 30 };
     apply(own_table("probe", "none", &[any], &[]))
 }
 
@@ -106,7 +105,7 @@ fn mark_of(instance: &str) -> String {
 }
 
 /// Requests that create the run's table, replacing any of this name.
-fn own_table(table: &str, uplink: &str, networks: &[Cidr], there: &[Chain]) -> Vec<Message> {
+fn own_table(table: &str, uplink: &str, networks: &[Network], there: &[Chain]) -> Vec<Message> {
     let out = Chain {
         family: INET,
         table: table.to_owned(),
@@ -117,8 +116,8 @@ fn own_table(table: &str, uplink: &str, networks: &[Cidr], there: &[Chain]) -> V
     let mut requests = make_anew(&out, there);
     requests.push(new_nat_chain(&out, Hook::PostRouting));
     for network in networks {
-        let address: IpAddr = network.network().address();
-        let rule = Rule::default().sent_from(address, network.prefix()).goes_not_by(uplink).masquerade();
+        let Network { address, prefix } = network.masked();
+        let rule = Rule::default().sent_from(address, prefix).goes_not_by(uplink).masquerade();
         requests.push(insert_rule(&out, &rule, table));
     }
     requests

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use longwire_netlink::{Route, Socket, interface_index, interface_name, route};
 
 use crate::state::Forwarding;
-use crate::{Cidr, LabError};
+use crate::{LabError, Network};
 
 /// Ranges to choose from, best first: shared address space (RFC 6598), private (RFC 1918), benchmarks (RFC
 /// 2544).
@@ -34,18 +34,18 @@ impl Networks {
     pub fn free(others: &[Forwarding], with_ipv6: bool) -> Result<Self, LabError> {
         let mut used = route_destinations().map_err(LabError::system("listing this machine's routes"))?;
         // Routes to half the Internet or more are treated as default routes: tunnels use them.
-        used.retain(|route| route.prefix() > 1);
+        used.retain(|route| route.prefix > 1);
         used.extend(others.iter().flat_map(|other| &other.networks));
         let v4 = first_free(&used).ok_or(LabError::NoFreeNetwork)?;
         Ok(Self { v4, v6: if with_ipv6 && has_ipv6() { first_free_v6(&used) } else { None } })
     }
 
     /// The addresses of a host with this number.
-    pub fn hosts(&self, number: u8) -> Result<Vec<Cidr>, LabError> {
+    pub fn hosts(&self, number: u8) -> Vec<Network> {
         let v4 = IpAddr::V4(Ipv4Addr::from(u32::from(self.v4) + u32::from(number)));
         let v6 = self.v6.map(|network| IpAddr::V6(Ipv6Addr::from(u128::from(network) + u128::from(number))));
-        let v6 = v6.map(|address| Cidr::new(address, Self::V6_PREFIX));
-        [Cidr::new(v4, Self::V4_PREFIX)].into_iter().chain(v6).collect()
+        let v6 = v6.map(|address| Network { address, prefix: Self::V6_PREFIX });
+        [Network { address: v4, prefix: Self::V4_PREFIX }].into_iter().chain(v6).collect()
     }
 }
 
@@ -91,30 +91,30 @@ fn way_out(is_ipv4: bool) -> Option<u32> {
 }
 
 /// The destinations of all routes in all tables, including those of the machine's own addresses.
-fn route_destinations() -> io::Result<Vec<Cidr>> {
+fn route_destinations() -> io::Result<Vec<Network>> {
     let mut found = Vec::new();
     Socket::route()?.dump(route::list(), |_, body| {
         if let Ok(Some(route)) = Route::read(body) {
-            found.extend(Cidr::new(route.to, route.prefix));
+            found.push(Network { address: route.to, prefix: route.prefix });
         }
     })?;
     Ok(found)
 }
 
-fn first_free(used: &[Cidr]) -> Option<Ipv4Addr> {
+fn first_free(used: &[Network]) -> Option<Ipv4Addr> {
     RANGES.iter().find_map(|(start, prefix)| {
         let candidates = (0..1u32 << (30 - prefix)).map(|i| Ipv4Addr::from(u32::from(*start) + 4 * i));
         candidates.into_iter().find(|network| is_free((*network).into(), Networks::V4_PREFIX, used))
     })
 }
 
-fn first_free_v6(used: &[Cidr]) -> Option<Ipv6Addr> {
+fn first_free_v6(used: &[Network]) -> Option<Ipv6Addr> {
     let candidates = (0..=u128::from(u16::MAX)).map(|i| Ipv6Addr::from(u128::from(IPV6_RANGE) | i << 64));
     candidates.into_iter().find(|network| is_free((*network).into(), Networks::V6_PREFIX, used))
 }
 
-fn is_free(network: IpAddr, prefix: u8, used: &[Cidr]) -> bool {
-    Cidr::new(network, prefix).is_ok_and(|network| !used.iter().any(|used| used.overlaps(network)))
+fn is_free(address: IpAddr, prefix: u8, used: &[Network]) -> bool {
+    !used.iter().any(|used| used.overlaps(&Network { address, prefix }))
 }
 
 /// A name for the uplink that no interface here has and no other run has planned.
@@ -127,7 +127,7 @@ pub fn free_name(others: &[Forwarding]) -> String {
 mod tests {
     use super::*;
 
-    fn used(networks: &[&str]) -> Vec<Cidr> {
+    fn used(networks: &[&str]) -> Vec<Network> {
         networks.iter().map(|network| network.parse().unwrap()).collect()
     }
 
@@ -156,9 +156,9 @@ mod tests {
     #[test]
     fn hosts_have_an_address_of_each_family() {
         let networks = Networks { v4: [100, 64, 0, 4].into(), v6: first_free_v6(&[]) };
-        let texts: Vec<_> = networks.hosts(2).unwrap().iter().map(ToString::to_string).collect();
+        let texts: Vec<_> = networks.hosts(2).iter().map(ToString::to_string).collect();
         assert_eq!(texts, ["100.64.0.6/30", "fd4c:6f6e:6777::2/64"]);
         let alone = Networks { v6: None, ..networks };
-        assert_eq!(alone.hosts(1).unwrap().len(), 1);
+        assert_eq!(alone.hosts(1).len(), 1);
     }
 }

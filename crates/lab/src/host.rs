@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::listening::{OWN_TABLES, listening};
 use crate::names::check_name;
 use crate::namespace::{enter, unshare};
-use crate::{Cidr, LabError, Mac, Namespace, Route, offload, quiet};
+use crate::{LabError, Mac, Namespace, Network, Route, offload, quiet};
 
 /// The name of a test host's interface, inside the host.
 pub const INTERFACE: &str = "eth0";
@@ -33,7 +33,7 @@ pub struct HostSpec {
     /// Its name, which other hosts resolve: at most 63 letters, digits, `-`, `_` and `.`.
     pub name: String,
     /// Its interface's addresses; may be empty.
-    pub addresses: Vec<Cidr>,
+    pub addresses: Vec<Network>,
     /// Its interface's Ethernet address; `None` for one derived from its index in the lab.
     pub mac: Option<Mac>,
     /// Largest IP packet, in bytes: 68 to 65535, and at least 1280 with an IPv6 address.
@@ -63,7 +63,7 @@ pub enum KernelTraffic {
 impl HostSpec {
     /// A host with one address, a 1500-byte MTU, no gateway, and a veth pair.
     #[must_use]
-    pub fn new(name: &str, address: Cidr) -> Self {
+    pub fn new(name: &str, address: Network) -> Self {
         Self {
             name: name.to_owned(),
             addresses: vec![address],
@@ -78,7 +78,7 @@ impl HostSpec {
 
     /// Whether it has an IPv6 address.
     pub(crate) fn has_ipv6(&self) -> bool {
-        self.addresses.iter().any(|a| a.address().is_ipv6())
+        self.addresses.iter().any(|a| a.address.is_ipv6())
     }
 
     pub(crate) fn check(&self) -> Result<(), LabError> {
@@ -104,7 +104,7 @@ impl HostSpec {
         }
         for route in &self.routes {
             let Some(via) = route.via else { continue };
-            if via.is_ipv4() != route.to.address().is_ipv4() {
+            if via.is_ipv4() != route.to.address.is_ipv4() {
                 return error("routes", format!("{} and {via} are of different families", route.to));
             }
             self.check_next_hop("routes", via)?;
@@ -125,11 +125,10 @@ impl HostSpec {
     /// All routes, including those of gateways.
     fn all_routes(&self) -> impl Iterator<Item = Route> {
         let default = |via: &IpAddr| {
-            let zero: IpAddr = if via.is_ipv4() { [0, 0, 0, 0].into() } else { [0u16; 8].into() };
-            // A prefix of 0 bits fits any address.
-            Cidr::new(zero, 0).ok().map(|to| Route { to, via: Some(*via) })
+            let [v4, v6] = Network::EVERYTHING;
+            Route { to: if via.is_ipv4() { v4 } else { v6 }, via: Some(*via) }
         };
-        self.routes.iter().copied().chain(self.gateways.iter().filter_map(default))
+        self.routes.iter().copied().chain(self.gateways.iter().map(default))
     }
 }
 
@@ -271,14 +270,13 @@ impl Host {
             let done = |request, what| socket.request(request).map_err(doing(what));
             done(link::change(index, &settings), format!("bringing {name} up"))?;
             for own in &spec.addresses {
-                let (address, prefix) = (own.address(), own.prefix());
+                let Network { address, prefix } = *own;
                 let request = address::add(&Address { index, address, prefix });
                 done(request, format!("giving it address {own}"))?;
             }
             for Route { to, via } in spec.all_routes() {
-                let network = to.network();
-                let hops = vec![Hop::new(index, via)];
-                let request = route::add(&route::Route::new(network.address(), network.prefix(), hops));
+                let Network { address, prefix } = to.masked();
+                let request = route::add(&route::Route::new(address, prefix, vec![Hop::new(index, via)]));
                 done(request, format!("adding the route to {to}"))?;
             }
             Ok(())

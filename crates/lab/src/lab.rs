@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use longwire_netlink::{LinkSettings, Socket, interface_index, link};
 use rustix::process::Signal;
 
+use crate::address::mac_of_place;
 use crate::host::{HostState, INTERFACE, KernelTraffic};
 use crate::machine;
 use crate::names::check_instance;
@@ -19,7 +20,7 @@ use crate::namespace::Namespace;
 use crate::processes;
 use crate::quiet;
 use crate::state::{Forwarding, LabLock, LabState, OwnerProcess, folder_of, write_whole};
-use crate::{Host, HostSpec, LabError, Mac, Wiring};
+use crate::{Host, HostSpec, LabError, Wiring};
 
 /// The interface group of the engine's ends in the core namespace.
 const PORTS: u32 = 1;
@@ -318,7 +319,7 @@ fn make(state: &LabState) -> Result<(Namespace, Vec<Host>), LabError> {
 
 fn host_state(instance: &str, number: u32, spec: &HostSpec) -> HostState {
     HostState {
-        spec: HostSpec { mac: Some(spec.mac.unwrap_or(Mac::of_place(number + 1))), ..spec.clone() },
+        spec: HostSpec { mac: Some(spec.mac.unwrap_or(mac_of_place(number + 1))), ..spec.clone() },
         namespace: Some(format!("lw-{instance}-{}", spec.name)),
         interface: INTERFACE.to_owned(),
         port: matches!(spec.wiring, Wiring::Veth { .. }).then(|| format!("port{number}")),
@@ -415,7 +416,7 @@ fn hosts_file(state: &LabState) -> String {
     for spec in state.hosts.iter().map(|h| &h.spec) {
         for address in &spec.addresses {
             // Writing to a String can't fail.
-            let _ = writeln!(text, "{} {}", address.address(), spec.name);
+            let _ = writeln!(text, "{} {}", address.address, spec.name);
         }
     }
     text

@@ -121,7 +121,7 @@ impl Localhost {
         machine: SocketNetwork,
     ) -> Result<Self, LabError> {
         let (near, far) = (net.near(), net.far());
-        let addresses = [near, far].map(|end| end.spec().addresses[0].address());
+        let addresses = [near, far].map(|end| end.spec().addresses[0].address);
         let [IpAddr::V4(own), IpAddr::V4(other)] = addresses else { return Err(LabError::NoFreeNetwork) };
         let index =
             far.run(|| interface_index(far.interface()))?.map_err(LabError::system("finding the far end"))?;

@@ -15,6 +15,7 @@ use rustix::mount::{
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use crate::LabError;
+use crate::system_call::checked;
 
 /// The directory of named namespaces, where `ip netns` finds them.
 pub const NAMES: &str = "/run/netns";
@@ -190,8 +191,7 @@ pub fn path_of(name: &str) -> PathBuf {
 pub(crate) fn enter(namespace: BorrowedFd<'_>) -> io::Result<()> {
     // rustix looks up the call in the C library, which takes a lock that another thread may have held at the
     // fork. SAFETY: no pointers; the kernel checks that the descriptor is a network namespace.
-    let entered = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
-    if entered < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    checked(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
 }
 
 /// Makes the folder of names a shared mount, as `ip netns add` does: later, that would mount over our names,

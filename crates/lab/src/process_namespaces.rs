@@ -25,6 +25,7 @@ use crate::directory::Directory;
 use crate::namespace::NamespaceId;
 use crate::processes;
 use crate::state::{LabState, ROOT};
+use crate::system_call::checked;
 
 /// From `linux/nsfs.h`: `_IO(0xb7, 1)` and `_IO(0xb7, 4)`.
 const NS_GET_USERNS: libc::c_ulong = 0xb701;
@@ -138,10 +139,7 @@ fn maker_of(namespace: &File) -> io::Result<u32> {
 fn user_namespace_of(namespace: &File) -> io::Result<File> {
     // By libc: the answer is a descriptor, for which rustix has no pattern.
     // SAFETY: no pointers; the result is checked before it becomes an owned descriptor.
-    let fd = unsafe { libc::ioctl(namespace.as_raw_fd(), NS_GET_USERNS) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let fd = checked(unsafe { libc::ioctl(namespace.as_raw_fd(), NS_GET_USERNS) })?;
     // SAFETY: a new descriptor that nothing else owns.
     Ok(unsafe { File::from_raw_fd(fd) })
 }

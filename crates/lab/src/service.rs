@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 use crate::User;
+use crate::system_call::checked;
 
 /// Time for it to end by itself.
 const GRACE: Duration = Duration::from_millis(500);
@@ -89,22 +90,22 @@ fn become_grandchild() -> io::Result<()> {
     // SAFETY: system calls on values of this function; each process has one thread.
     unsafe {
         outlive_nobody()?;
-        check(libc::unshare(libc::CLONE_NEWPID))?;
+        checked(libc::unshare(libc::CLONE_NEWPID))?;
         // Blocked before there is a child, so that no signal is missed.
         let awaited = awaited();
-        check(libc::sigprocmask(libc::SIG_SETMASK, &raw const awaited, std::ptr::null_mut()))?;
-        let init = check(libc::fork())?;
+        checked(libc::sigprocmask(libc::SIG_SETMASK, &raw const awaited, std::ptr::null_mut()))?;
+        let init = checked(libc::fork())?;
         if init != 0 {
             guard(init, &awaited);
         }
         outlive_nobody()?;
-        let program = check(libc::fork())?;
+        let program = checked(libc::fork())?;
         if program != 0 {
             reap(program, &awaited);
         }
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
-        check(libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut())).map(drop)
+        checked(libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut())).map(drop)
     }
 }
 
@@ -196,10 +197,6 @@ fn end_as(status: libc::c_int) -> ! {
     let code = if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + libc::WTERMSIG(status) };
     // SAFETY: ends the process at once, which has nothing to clean up.
     unsafe { libc::_exit(code) }
-}
-
-fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 #[cfg(test)]

@@ -6,12 +6,14 @@ use std::io;
 use std::mem::{size_of, size_of_val};
 use std::os::fd::{AsFd, AsRawFd};
 
+use crate::system_call::checked;
+
 /// Sets an option that is a number.
 pub fn set(socket: &impl AsFd, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
     let (socket, length) = (socket.as_fd().as_raw_fd(), size_of::<c_int>() as libc::socklen_t);
     // SAFETY: the pointer and the length describe `value`, which outlives the call.
     let result = unsafe { libc::setsockopt(socket, level, name, (&raw const value).cast(), length) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    checked(result).map(drop)
 }
 
 /// Binds a socket to an interface of the calling thread's namespace.
@@ -32,5 +34,5 @@ pub fn read(socket: &impl AsFd, level: c_int, name: c_int, words: &mut [u32]) ->
     let socket = socket.as_fd().as_raw_fd();
     // SAFETY: the pointer and the length describe `words`; the kernel writes no more than that.
     let result = unsafe { libc::getsockopt(socket, level, name, words.as_mut_ptr().cast(), &raw mut length) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(length as usize) }
+    checked(result).map(|_| length as usize)
 }

@@ -14,7 +14,7 @@ use crate::directory::Directory;
 use crate::host::HostState;
 use crate::names::{check_instance, check_name, is_interface};
 use crate::namespace::NamespaceId;
-use crate::{Cidr, LabError, processes};
+use crate::{LabError, Network, processes};
 
 /// The directory of labs' states.
 pub const ROOT: &str = "/run/longwire";
@@ -192,7 +192,7 @@ pub struct Forwarding {
     /// The interface in the machine's namespace.
     pub uplink: String,
     /// The networks behind it.
-    pub networks: Vec<Cidr>,
+    pub networks: Vec<Network>,
     /// Whether their packets leave the machine by IPv6 as well.
     pub out_by_ipv6: bool,
 }

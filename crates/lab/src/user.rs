@@ -2,12 +2,12 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, OsString};
-use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use crate::LabError;
+use crate::system_call::checked;
 
 /// A user of this machine's user database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,16 +62,12 @@ impl User {
         // direct calls: the C library's would affect other threads.
         unsafe {
             command.pre_exec(move || {
-                check(libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()))?;
-                check(libc::syscall(libc::SYS_setresgid, gid, gid, gid))?;
-                check(libc::syscall(libc::SYS_setresuid, uid, uid, uid))
+                checked(libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()))?;
+                checked(libc::syscall(libc::SYS_setresgid, gid, gid, gid))?;
+                checked(libc::syscall(libc::SYS_setresuid, uid, uid, uid)).map(drop)
             });
         }
     }
-}
-
-fn check(result: libc::c_long) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Queries the database, with a buffer large enough for the answer.

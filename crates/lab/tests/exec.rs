@@ -96,7 +96,7 @@ fn make_a_net() {
     assert!(near.contains(&format!("{} ", net.far_address())) && near.contains("PERMANENT"), "{near}");
     let far = output(net.far_command("ip").unwrap().arg("neigh"));
     for own in &net.near().spec().addresses {
-        assert!(far.contains(&own.address().to_string()), "{far}");
+        assert!(far.contains(&own.address.to_string()), "{far}");
     }
     let shown = output(net.command("ls").unwrap().arg("/sys/class/net"));
     assert_eq!(

@@ -69,7 +69,7 @@ fn hosts_reach_each_other_by_address_and_name() {
     let address = listener.local_addr().unwrap();
     let client = a.run(|| TcpStream::connect(address).unwrap()).unwrap();
     let (mut server, from) = listener.accept().unwrap();
-    assert_eq!(from.ip(), a.spec().addresses[0].address());
+    assert_eq!(from.ip(), a.spec().addresses[0].address);
     std::io::Write::write_all(&mut &client, &vec![7; 200_000]).unwrap();
     drop(client);
     let mut received = Vec::new();

@@ -1,6 +1,6 @@
 //! Configuration of a new namespace from the scenario's router: interfaces up, with addresses and routes.
 
-use longwire_lab::Cidr;
+use longwire_lab::Network;
 use longwire_netlink::{
     Address, Hop, LinkSettings, Message, Route, Socket, address, interface_index, link, route,
 };
@@ -13,14 +13,14 @@ pub struct PortSpec {
     /// Its name.
     pub name: String,
     /// Its addresses.
-    pub addresses: Vec<Cidr>,
+    pub addresses: Vec<Network>,
 }
 
 /// A route of the namespace.
 #[derive(Debug, Clone)]
 pub struct RouteSpec {
     /// The destination.
-    pub to: Cidr,
+    pub to: Network,
     /// Next hops that share the flows; packets are dropped if it is empty.
     pub hops: Vec<HopSpec>,
 }
@@ -49,8 +49,9 @@ pub fn configure(ports: &[PortSpec], routes: &[RouteSpec]) -> io::Result<Vec<u32
         socket.request(link::change(index, &up)).map_err(telling(&format!("bringing {} up", port.name)))?;
         for own in &port.addresses {
             let what = format!("giving {} the address {own}", port.name);
-            let own = Address { index, address: own.address(), prefix: own.prefix() };
-            socket.request(address::add(&own)).map_err(telling(&what))?;
+            let Network { address, prefix } = *own;
+            let request = address::add(&Address { index, address, prefix });
+            socket.request(request).map_err(telling(&what))?;
         }
         indices.push(index);
     }
@@ -77,8 +78,8 @@ impl RouteSpec {
             let index = interface_index(&hop.port)?;
             Ok(Hop { weight: hop.weight, is_on_link: hop.via.is_some(), ..Hop::new(index, hop.via) })
         };
-        let to = self.to.network();
+        let Network { address, prefix } = self.to.masked();
         let hops = self.hops.iter().map(hop).collect::<io::Result<_>>()?;
-        Ok(route::add(&Route::new(to.address(), to.prefix(), hops)))
+        Ok(route::add(&Route::new(address, prefix, hops)))
     }
 }

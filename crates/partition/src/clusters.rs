@@ -1,6 +1,7 @@
 //! Clusters: what can't be separated.
 
 use crate::graph::{Graph, Join};
+use longwire_units::DisjointSets;
 use std::collections::{HashMap, VecDeque};
 
 /// Vertices that must be on one machine, by cluster.
@@ -14,16 +15,15 @@ pub(crate) struct Clusters {
 impl Clusters {
     /// The clusters of the graph, numbered in the order of their first vertices.
     pub(crate) fn of(graph: &Graph<'_>) -> Self {
-        let mut roots: Vec<usize> = (0..graph.size()).collect();
+        let mut sets = DisjointSets::new(graph.size());
         for Join { vertices: [one, other], .. } in &graph.joins {
-            let (one, other) = (root(&mut roots, *one), root(&mut roots, *other));
-            roots[one.max(other)] = one.min(other);
+            sets.union(*one, *other);
         }
         let mut numbers: HashMap<usize, usize> = HashMap::new();
         let mut of_vertex = vec![None; graph.size()];
         for (vertex, ..) in graph.vertices() {
             let next = numbers.len();
-            of_vertex[vertex] = Some(*numbers.entry(root(&mut roots, vertex)).or_insert(next));
+            of_vertex[vertex] = Some(*numbers.entry(sets.find(vertex)).or_insert(next));
         }
         Self { of_vertex, count: numbers.len() }
     }
@@ -54,12 +54,4 @@ pub(crate) fn chain<'g>(graph: &'g Graph<'_>, from: usize, to: usize) -> Vec<&'g
     }
     joins.reverse();
     joins
-}
-
-fn root(roots: &mut [usize], mut at: usize) -> usize {
-    while roots[at] != at {
-        roots[at] = roots[roots[at]];
-        at = roots[at];
-    }
-    at
 }

@@ -9,18 +9,18 @@ use crate::router::{Router, RouterError};
 use crate::state::Core;
 
 impl<C> Router<C> {
-    /// Removes an added IPv4 route. If it had replaced a connected route of a port, that one is restored.
-    /// Returns whether there was one.
+    /// Removes an IPv4 route. If it replaced a port's connected route, that one is restored. Returns whether
+    /// there was a route to remove.
     ///
     /// # Errors
-    /// If there is no number left for the restored route's next hop; there is then no route.
-    /// There is no number left for the next hop of what would come back; there is no route then.
+    /// If the connected route can't be restored because there are too many next hops. The route is removed
+    /// even then.
     pub fn withdraw_route_v4(&mut self, prefix: Prefix<u32>) -> Result<bool, RouteError> {
         let own = self.core().ports.near_v4(prefix).map(|port| NextHop::Direct { port });
         self.core_mut().fib.withdraw_v4(prefix, own)
     }
 
-    /// Removes an added IPv6 route, as [`Router::withdraw_route_v4`].
+    /// Removes an IPv6 route, as [`Router::withdraw_route_v4`] does.
     ///
     /// # Errors
     /// As [`Router::withdraw_route_v4`].
@@ -31,8 +31,8 @@ impl<C> Router<C> {
 }
 
 impl Core {
-    /// Routes to the networks of a port, to its addresses, and to broadcast (RFC 1812, 5.3.5) and
-    /// subnet-router anycast addresses (RFC 4291, 2.6.1).
+    /// Adds the routes that come with a port: to its networks, to its own addresses, and to the broadcast
+    /// (RFC 1812, 5.3.5) and subnet-router anycast addresses (RFC 4291, 2.6.1) of its networks.
     pub fn add_own_routes(&mut self, port: &RouterPort) -> Result<(), RouterError> {
         let (direct, local, broadcast) =
             (NextHop::Direct { port: port.place }.into(), NextHop::Local.into(), NextHop::Broadcast.into());

@@ -43,8 +43,7 @@ impl ChangedPorts {
         let hosts = hosts_at(new, &made.new_ports).map(host_spec);
         let planes: Vec<&Router> = planes_not_in(new, old).collect();
         let joining = hosts.chain(planes.iter().map(|router| control_planes::host_spec(router)));
-        let joining: Vec<HostSpec> =
-            joining.collect::<Result<_, _>>().map_err(|error| SetError::Refused(error.to_string()))?;
+        let joining: Vec<HostSpec> = joining.collect();
         if !joining.is_empty() || !ports.leaving.is_empty() {
             ports.make(name, &joining).map_err(refused)?;
         }

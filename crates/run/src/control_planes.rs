@@ -5,7 +5,7 @@ use crate::carriers::{CarrierCounts, CarrierWatch, Wire, Wires};
 use anyhow::Context;
 use longwire_block::path::LinkRef;
 use longwire_engine::{NodeRef, Remote};
-use longwire_lab::{Cidr, HostSpec, KernelTraffic, Lab, LabError, Wiring};
+use longwire_lab::{HostSpec, KernelTraffic, Lab, Wiring};
 use longwire_mirror::{
     Carriers, Change, Destination, HopSpec, Mirror, MirrorStats, Pair, PortSpec, RouteSpec, Target,
     configure, routes_of,
@@ -13,26 +13,22 @@ use longwire_mirror::{
 use longwire_port::driver::tap::{Tap, TapOptions};
 use longwire_report::Row;
 use longwire_router::{Member, RouteHops, Router as Node};
-use longwire_scenario::{Network, Plan, Router, RouterRoute, gateway_of};
+use longwire_scenario::{Plan, Router, RouterRoute, gateway_of};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The lab's specification of a router's namespace.
-///
-/// # Errors
-/// If an address is invalid.
-pub fn host_spec(router: &Router) -> Result<HostSpec, LabError> {
-    let addresses = router.ports.iter().flat_map(|port| &port.addresses).map(cidr);
-    Ok(HostSpec {
+pub fn host_spec(router: &Router) -> HostSpec {
+    HostSpec {
         name: router.name.to_string(),
-        addresses: addresses.collect::<Result<_, _>>()?,
+        addresses: router.ports.iter().flat_map(|port| &port.addresses).copied().collect(),
         mac: None,
         mtu: 1500,
         gateways: Vec::new(),
         routes: Vec::new(),
         wiring: Wiring::Own,
         kernel_traffic: KernelTraffic::Usual,
-    })
+    }
 }
 
 /// Creates the interface for a router's port, in the router's namespace.
@@ -61,7 +57,7 @@ impl ConfiguredPlane {
     /// The kernel's error.
     pub(crate) fn of(router: &Router, lab: &Lab) -> anyhow::Result<Self> {
         let host = lab.host(&router.name)?;
-        let (ports, routes) = specs(router)?;
+        let (ports, routes) = specs(router);
         let indices = host.run(|| configure(&ports, &routes))?;
         let indices = indices.with_context(|| format!("the control plane of router \"{}\"", router.name))?;
         let places = router.ports.iter().map(|port| port.place);
@@ -215,17 +211,16 @@ impl Target for RemoteRouter {
     }
 }
 
-fn specs(router: &Router) -> Result<(Vec<PortSpec>, Vec<RouteSpec>), LabError> {
-    let port = |port: &longwire_scenario::RouterPort| {
-        let addresses = port.addresses.iter().map(cidr).collect::<Result<_, _>>()?;
-        Ok(PortSpec { name: port.name.to_string(), addresses })
+fn specs(router: &Router) -> (Vec<PortSpec>, Vec<RouteSpec>) {
+    let port = |port: &longwire_scenario::RouterPort| PortSpec {
+        name: port.name.to_string(),
+        addresses: port.addresses.clone(),
     };
-    let ports = router.ports.iter().map(port).collect::<Result<_, LabError>>()?;
-    let routes = router.routes.iter().map(|route| route_spec(router, route)).collect::<Result<_, _>>()?;
-    Ok((ports, routes))
+    let routes = router.routes.iter().map(|route| route_spec(router, route));
+    (router.ports.iter().map(port).collect(), routes.collect())
 }
 
-fn route_spec(router: &Router, route: &RouterRoute) -> Result<RouteSpec, LabError> {
+fn route_spec(router: &Router, route: &RouterRoute) -> RouteSpec {
     let spec = |Member { hop, weight }: Member| {
         let port = router.ports.iter().find(|port| Some(port.place) == hop.port())?;
         Some(HopSpec { via: gateway_of(hop), port: port.name.to_string(), weight })
@@ -234,9 +229,5 @@ fn route_spec(router: &Router, route: &RouterRoute) -> Result<RouteSpec, LabErro
         RouteHops::One(hop) => spec(Member { hop: *hop, weight: 1 }).into_iter().collect(),
         RouteHops::Several(group) => group.members().iter().copied().filter_map(spec).collect(),
     };
-    Ok(RouteSpec { to: cidr(&route.to)?, hops })
-}
-
-fn cidr(network: &Network) -> Result<Cidr, LabError> {
-    Cidr::new(network.address, network.prefix)
+    RouteSpec { to: route.to, hops }
 }

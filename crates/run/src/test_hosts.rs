@@ -3,10 +3,10 @@
 use anyhow::Context;
 use longwire_drivers::{HostDriver, Wire};
 use longwire_lab::{
-    Attachment, Cidr, ExecNet, HostSpec, KernelTraffic, Lab, LabError, Mac, Route, Wiring, abilities,
+    Attachment, ExecNet, HostSpec, KernelTraffic, Lab, LabError, Route, Wiring, abilities,
     enter_user_namespace, may_make_hosts, taps,
 };
-use longwire_scenario::{Host, Network, Plan};
+use longwire_scenario::{Host, Plan};
 use std::path::PathBuf;
 
 /// Hosts that are up. Dropping this takes them down.
@@ -32,7 +32,7 @@ impl TestHosts {
         }
         sweep()?;
         let planes = plan.control_planes().map(crate::control_planes::host_spec);
-        let specs = plan.hosts.iter().map(host_spec).chain(planes).collect::<Result<Vec<_>, _>>()?;
+        let specs: Vec<_> = plan.hosts.iter().map(host_spec).chain(planes).collect();
         Ok(Some(Self::Lab(Lab::create(name, &specs)?)))
     }
 
@@ -138,22 +138,17 @@ pub fn gain_privileges(plan: &mut Plan) -> anyhow::Result<Vec<String>> {
 }
 
 /// The lab's specification of a plan's host.
-///
-/// # Errors
-/// If an address is invalid.
-pub fn host_spec(host: &Host) -> Result<HostSpec, LabError> {
-    let cidr = |network: &Network| Cidr::new(network.address, network.prefix);
-    let routes = host.routes.iter().map(|route| Ok(Route { to: cidr(&route.to)?, via: Some(route.via) }));
-    Ok(HostSpec {
+pub fn host_spec(host: &Host) -> HostSpec {
+    HostSpec {
         name: host.name.to_string(),
-        addresses: host.addresses.iter().map(cidr).collect::<Result<_, _>>()?,
-        mac: Some(Mac(host.mac.0)),
+        addresses: host.addresses.clone(),
+        mac: Some(host.mac),
         mtu: host.mtu,
         gateways: host.gateways.clone(),
-        routes: routes.collect::<Result<_, LabError>>()?,
+        routes: host.routes.iter().map(|route| Route { to: route.to, via: Some(route.via) }).collect(),
         wiring: wiring(host.driver.wire),
         kernel_traffic: KernelTraffic::Usual,
-    })
+    }
 }
 
 /// The lab's kind of a wire.

@@ -58,6 +58,7 @@ pub use plan::{
     Routes, Segment, Source, Stage, Steer,
 };
 pub use program_plan::{LONGEST_OBJECT, near_shipped};
+pub use quoting::quoted;
 pub use reference::reference;
 pub use resolve::medium_edit;
 pub use router_plan::{
@@ -71,7 +72,7 @@ pub use steering::unplanned_target;
 pub use words::{BetweenWorkers, LevelWait, Mapping, NespAllow, Routing, Wait};
 
 use longwire_block::Spec;
-use longwire_document::{address, edit, finding, row, setting_schema, template, written};
+use longwire_document::{address, edit, finding, quoting, row, setting_schema, template, written};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;

@@ -3,6 +3,7 @@
 use crate::line::{ERROR, Line, SEED, STATUS, SWEEP, TASK};
 use anyhow::Context;
 use longwire_control::fits;
+use longwire_run::series::csv_text;
 use longwire_scenario::suggestion;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
@@ -108,7 +109,7 @@ impl RowTable {
     /// If it can't be written.
     pub fn write_csv(&self, columns: &[&str], out: &mut dyn Write) -> io::Result<()> {
         let mut line = |cells: &mut dyn Iterator<Item = String>| {
-            let cells: Vec<_> = cells.map(|cell| quoted(&cell)).collect();
+            let cells: Vec<_> = cells.map(|cell| csv_text(&cell)).collect();
             writeln!(out, "{}", cells.join(","))
         };
         line(&mut columns.iter().map(|column| (*column).to_owned()))?;
@@ -119,14 +120,6 @@ impl RowTable {
 /// Whether a column counts drops for one reason: rows have it only if there were any.
 fn is_count_of_drops(column: &str) -> bool {
     column.starts_with("dropped.") || column.contains(".dropped.")
-}
-
-/// A cell, in quotes if it needs them.
-fn quoted(cell: &str) -> String {
-    if !cell.contains([',', '"', '\n', '\r']) {
-        return cell.into();
-    }
-    format!("\"{}\"", cell.replace('"', "\"\""))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The panel of the selected object: curves of rate and queue, its counters and its settings.
 
 use crate::app::App;
+use crate::draw::put;
 use crate::history::Track;
 use crate::text::{count, parts, sentence, width};
 use crate::theme::{Mood, Theme};
@@ -38,13 +39,6 @@ pub(crate) fn draw(app: &mut App, theme: Theme, area: Rect, buffer: &mut Buffer)
             draw_texts(&facts, &settings, theme, below, buffer);
         }
         None => draw_texts(&facts, &settings, theme, area, buffer),
-    }
-}
-
-/// A line of text.
-fn put(text: &str, style: Style, area: Rect, line: u16, buffer: &mut Buffer) {
-    if line < area.height {
-        buffer.set_stringn(area.x, area.y + line, text, area.width.into(), style);
     }
 }
 

@@ -65,7 +65,7 @@ fn draw_too_small(area: Rect, buffer: &mut Buffer) {
 }
 
 /// A line of text, as far as it fits.
-fn put(text: &str, style: Style, area: Rect, line: u16, buffer: &mut Buffer) {
+pub(crate) fn put(text: &str, style: Style, area: Rect, line: u16, buffer: &mut Buffer) {
     if line < area.height {
         buffer.set_stringn(area.x, area.y + line, text, area.width.into(), style);
     }

@@ -1,7 +1,7 @@
 //! Assignment of links to workers.
 
 use super::spread::spread;
-use super::steps::{SHORT, Turns, crossing, groups, root, steps};
+use super::steps::{SHORT, Turns, crossing, groups, steps};
 use longwire_scenario::{End, Mapping, Plan};
 use longwire_units::Nanos;
 use std::ops::Range;
@@ -93,16 +93,16 @@ fn assign(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> (Vec<u32>, Vec<u3
         let segment_workers = link_workers.split_off(links as usize);
         return (link_workers, segment_workers);
     }
-    let mut parent = groups(plan, steps, turns, SHORT);
+    let mut groups = groups(plan, steps, turns, SHORT);
     let (with_ports, with_links) = stages(plan);
     let entrances = entrances(plan);
     let deciding = turns.segments.iter().filter(|decides| **decides).count() as u32;
     let share = (links + deciding).div_ceil(with_links.len() as u32);
     let mut load = vec![0; plan.engine.workers as usize];
-    let mut worker_of = vec![u32::MAX; parent.len()];
+    let mut worker_of = vec![u32::MAX; (links + segments) as usize];
     // A group with a segment that decides in turn is placed among the workers for segments.
     for segment in (links..links + segments).filter(|&node| turns.segments[(node - links) as usize]) {
-        let group = root(&mut parent, segment) as usize;
+        let group = groups.find(segment as usize);
         if worker_of[group] == u32::MAX {
             worker_of[group] = lightest(&load, &with_ports);
         }
@@ -113,7 +113,7 @@ fn assign(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> (Vec<u32>, Vec<u3
         _ => 0,
     };
     for link in 0..links {
-        let group = root(&mut parent, link) as usize;
+        let group = groups.find(link as usize);
         if worker_of[group] == u32::MAX {
             // Where several workers receive, their links are distributed among them.
             let home = entrances[link as usize].map(|segment| {
@@ -129,8 +129,7 @@ fn assign(plan: &Plan, steps: &[(u32, u32)], turns: &Turns) -> (Vec<u32>, Vec<u3
     for segment in 0..segments {
         let node = (links + segment) as usize;
         let decides = turns.segments[segment as usize];
-        worker_of[node] =
-            if decides { worker_of[root(&mut parent, node as u32) as usize] } else { home(segment) };
+        worker_of[node] = if decides { worker_of[groups.find(node)] } else { home(segment) };
     }
     let segment_workers = worker_of.split_off(links as usize);
     (worker_of, segment_workers)

@@ -2,9 +2,9 @@
 //! between workers the better, and over links of long delay if they do.
 
 use super::cut::Graph;
-use super::steps::{SHORT, Turns, groups, root};
+use super::steps::{SHORT, Turns, groups};
 use longwire_scenario::{Plan, Route};
-use longwire_units::Nanos;
+use longwire_units::{DisjointSets, Nanos};
 
 /// Least delays between workers to be tried, the longest first. Simulated runs advance in windows of that
 /// delay, and none is longer than the first.
@@ -92,12 +92,11 @@ struct Clusters {
 }
 
 impl Clusters {
-    fn of(mut parent: Vec<u32>, traffic: &Traffic, links: usize) -> Self {
-        let (mut numbers, mut work) = (Vec::with_capacity(parent.len()), Vec::new());
-        for (place, own) in (0u32..).zip(&traffic.work) {
-            // The root of a group is its first member.
-            let first = root(&mut parent, place);
-            let number = if first == place { work.len() as u32 } else { numbers[first as usize] };
+    fn of(mut groups: DisjointSets, traffic: &Traffic, links: usize) -> Self {
+        let (mut numbers, mut work) = (Vec::with_capacity(traffic.work.len()), Vec::new());
+        for (place, own) in traffic.work.iter().enumerate() {
+            let first = groups.find(place);
+            let number = if first == place { work.len() as u32 } else { numbers[first] };
             if first == place {
                 work.push(0);
             }

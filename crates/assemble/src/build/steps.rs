@@ -2,7 +2,7 @@
 
 use longwire_block::Spec;
 use longwire_scenario::{Plan, Route};
-use longwire_units::Nanos;
+use longwire_units::{DisjointSets, Nanos};
 
 /// A link with less delay than this shares a worker with the links after it: simulated runs advance in
 /// windows of the least delay between workers, and shorter ones would cost more than they gain.
@@ -123,10 +123,10 @@ pub(super) fn crossing(
 }
 
 /// Links, and after them segments, that must share a worker if packets need at least the `shortest` time to
-/// cross between two: for each place a smaller one of its group, or itself.
-pub(super) fn groups(plan: &Plan, steps: &[(u32, u32)], turns: &Turns, shortest: Nanos) -> Vec<u32> {
+/// cross between two.
+pub(super) fn groups(plan: &Plan, steps: &[(u32, u32)], turns: &Turns, shortest: Nanos) -> DisjointSets {
     let (links, segments) = (plan.links.len() as u32, plan.segments.len() as u32);
-    let mut parent: Vec<u32> = (0..links + segments).collect();
+    let mut groups = DisjointSets::new((links + segments) as usize);
     let short = |&&(from, _): &&(u32, u32)| plan.least_delay(from as usize) < shortest;
     let near = turns.goes.iter().chain(turns.comes.iter().filter(short));
     let near = near.map(|&(link, segment)| (link, links + segment));
@@ -136,17 +136,7 @@ pub(super) fn groups(plan: &Plan, steps: &[(u32, u32)], turns: &Turns, shortest:
     let steps = steps.iter().filter(short).copied().chain(beside(plan));
     let media = plan.media.iter().flat_map(|medium| medium.links.windows(2).map(|pair| (pair[0], pair[1])));
     for (one, other) in near.chain(at_once).chain(steps).chain(media) {
-        let (a, b) = (root(&mut parent, one), root(&mut parent, other));
-        parent[a.max(b) as usize] = a.min(b);
+        groups.union(one as usize, other as usize);
     }
-    parent
-}
-
-/// The root of the group, with path halving.
-pub(super) fn root(parent: &mut [u32], mut link: u32) -> u32 {
-    while parent[link as usize] != link {
-        parent[link as usize] = parent[parent[link as usize] as usize];
-        link = parent[link as usize];
-    }
-    link
+    groups
 }

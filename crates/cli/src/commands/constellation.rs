@@ -4,6 +4,7 @@ use crate::{Json, Outcome, outcome};
 use anyhow::{Context, anyhow, ensure};
 use longwire_constellation::{Generated, Medium, Request, Schedule, Shell, Station, generate, period_s};
 use longwire_report::{Report, Row, shown};
+use longwire_scenario::quoted;
 use longwire_units::Nanos;
 use std::fs::File;
 use std::io::Read;
@@ -169,12 +170,12 @@ impl Args {
             text.push_str(&format!("duration = \"{duration}\"\n"));
         }
         if let Some(start) = &self.start {
-            text.push_str(&format!("start = {}\n", quoted(start)?));
+            text.push_str(&format!("start = {}\n", quoted(start)));
         }
         if let Some(tle) = &self.tle {
             let path = std::path::absolute(tle).context("the file of elements has no path")?;
             let path = path.to_str().ok_or_else(|| anyhow!("the path of {} is not a text", tle.display()))?;
-            text.push_str(&format!("tle = {}\n", quoted(path)?));
+            text.push_str(&format!("tle = {}\n", quoted(path)));
         }
         if let Some(WalkerKeys(keys)) = &self.walker {
             text.push_str(keys);
@@ -188,11 +189,6 @@ impl Args {
         }
         Ok(text)
     }
-}
-
-/// A text in quotation marks: JSON's are TOML's, too.
-fn quoted(text: &str) -> anyhow::Result<String> {
-    Ok(serde_json::to_string(text)?)
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {

@@ -11,7 +11,7 @@ use longwire_port::interface::Interface;
 use longwire_run::open_ports::OwnPorts;
 use longwire_run::stack::{Stack, StackPort, Wire, Wires};
 use longwire_rundir::StopSignals;
-use longwire_scenario::{Plan, digits};
+use longwire_scenario::{Plan, digits, quoted};
 use longwire_units::Nanos;
 use std::fmt::Write;
 use std::io::ErrorKind;
@@ -226,7 +226,7 @@ impl Side {
     /// Its interface, its router, and its end of the TCP cross traffic.
     fn push_ports(&self, text: &mut String, interface: &str, mac: [u8; 6], has_tcp: bool) {
         let Self { name, third_octet, subnet, hosts: [own, other], tcp } = self;
-        let interface = toml_text(interface);
+        let interface = quoted(interface);
         let mac = Mac(mac);
         let _ = write!(
             text,
@@ -288,11 +288,6 @@ fn push_keys(text: &mut String, keys: &LinkText) {
     keys.settings.iter().for_each(|(key, value)| {
         let _ = writeln!(text, "{key} = {value}");
     });
-}
-
-/// A text in quotation marks: JSON's are TOML's, too.
-fn toml_text(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 fn mac(interface: &str) -> anyhow::Result<[u8; 6]> {

@@ -8,10 +8,10 @@ use crate::ImportError;
 use crate::ns_queue::{Dialect, Queue};
 use crate::ns_value::{read, seconds};
 use crate::quantity::ns_rate;
-use crate::quoted::quoted;
 use crate::stage::Stage;
 use crate::tcl::{Tcl, items};
 use crate::topology::{Change, written_rate};
+use longwire_scenario::quoted;
 use longwire_units::Nanos;
 
 /// Commands for a time.

@@ -1,4 +1,4 @@
-//! A control plane beside a router: what it receives and sends, and the effect of floods.
+//! A router's control plane: what it receives and sends, and that floods don't starve it.
 
 use crate::rig::{CONTROL, Rig, SECOND, Seen, config, host_mac, router_mac};
 use longwire_block::{DropReason, Node};
@@ -53,7 +53,7 @@ fn icmp(kind: u8) -> Vec<u8> {
     message
 }
 
-/// Ports without payload.
+/// A TCP or UDP header with these ports, and zeros elsewhere.
 fn ports(from: u16, to: u16) -> Vec<u8> {
     [&from.to_be_bytes()[..], &to.to_be_bytes(), &[0; 16]].concat()
 }
@@ -66,7 +66,7 @@ fn hello() -> Vec<u8> {
 fn what_is_for_the_router_goes_up_as_it_is() {
     let mut rig = rig();
     let record_route = [7, 7, 4, 0, 0, 0, 0, 0];
-    // (name, packet, its class).
+    // (name, packet, kind of work).
     let table = [
         ("a hello", hello(), PolicedWork::ControlRouting),
         ("OSPF with one hop to go", packet(OWN, OSPF, 1, &[], &[0; 44]), PolicedWork::ControlRouting),
@@ -96,7 +96,7 @@ fn what_is_for_the_router_goes_up_as_it_is() {
         *expected.entry(class.name()).or_default() += 1;
         assert_eq!(BTreeMap::from_iter(rig.router.stats().punted), expected, "{what}");
     }
-    // The router answers pings itself, and is no host of other networks.
+    // The router answers pings itself, and forwards packets for other hosts.
     let echo = rig.send(SECOND, 1, &packet(OWN, 1, 64, &[], &icmp(8)));
     assert!(echo[0] == Seen::Consumed && echo[1].out().0 == 1, "{echo:?}");
     assert!(matches!(
@@ -145,7 +145,7 @@ fn what_it_sends_goes_out_as_it_is() {
     let frame = [&ethernet_header(host_mac(2), router_mac(2), 0x0800)[..], &hello()[14..]].concat();
     assert_eq!(rig.send(1, CONTROL + 2, &frame), [Seen::Kept, Seen::Out(2, frame.clone())]);
     assert_eq!(rig.router.stats().from_control, 1);
-    // From a port that is down, and from an unknown one.
+    // Nothing is sent by a port that is down, or by one that the router does not have.
     assert!(rig.router.set_up(2, false));
     assert_eq!(rig.send(2, CONTROL + 2, &frame), [Seen::Dropped(DropReason::PortDown)]);
     assert_eq!(rig.send(2, CONTROL + 9, &frame), [Seen::Dropped(DropReason::PortDown)]);
@@ -155,9 +155,8 @@ fn what_it_sends_goes_out_as_it_is() {
     assert!(matches!(&rig.send(4, 1, &through)[..], [Seen::Out(2, _)]));
 }
 
-/// Each flood: 100000 packets per second for ten seconds, with a hello every second and a regular packet
-/// every millisecond.
-/// regular packet every millisecond.
+/// Each flood is 100000 packets per second for ten seconds. Meanwhile a hello arrives every second, and a
+/// packet to be forwarded every millisecond.
 #[test]
 fn floods_leave_hellos_and_regular_packets_alone() {
     let record_route = [7, 7, 4, 0, 0, 0, 0, 0];
@@ -203,7 +202,7 @@ fn neighbours_that_it_asks_for_answer_it_whatever_others_say() {
             .concat()
     };
     let asked = [10, 0, 1, 77];
-    // A flood of unsolicited answers uses up their limit.
+    // A flood of unsolicited replies uses up the limit for them.
     while rig.send(SECOND, 1, &arp(2, [10, 0, 1, 66])) != [Seen::Dropped(DropReason::SlowPath)] {}
     let question =
         arp_message(1, (router_mac(1), u32::from_be_bytes(OWN)), ([0; 6], u32::from_be_bytes(asked)));
@@ -211,13 +210,13 @@ fn neighbours_that_it_asks_for_answer_it_whatever_others_say() {
     assert_eq!(rig.send(SECOND, CONTROL + 1, &question)[1], Seen::Out(1, question.clone()));
     let answer = arp(2, asked);
     assert_eq!(rig.send(SECOND, 1, &answer), [Seen::Out(CONTROL + 1, answer.clone())]);
-    // One question, one answer.
+    // A request lets a single reply through.
     assert_eq!(rig.send(SECOND, 1, &answer), [Seen::Dropped(DropReason::SlowPath)]);
-    // And only for a while.
+    // A request expires: after four seconds its reply is treated as unsolicited.
     rig.send(SECOND, CONTROL + 1, &question);
     while rig.send(5 * SECOND, 1, &arp(2, [10, 0, 1, 66])) != [Seen::Dropped(DropReason::SlowPath)] {}
     assert_eq!(rig.send(5 * SECOND, 1, &answer), [Seen::Dropped(DropReason::SlowPath)]);
-    // IPv6: the request is identified by the message's target.
+    // In IPv6, a reply belongs to the request with the same target.
     let own = 0xfd00_0001 << 96 | 1;
     let target = own | 0x76;
     let message = Discovery::solicit(own, target, target, router_mac(1));
@@ -255,7 +254,7 @@ fn it_changes_addresses_and_neighbours() {
     }
     assert!(rig.router.forget_neighbour(2, known) && !rig.router.forget_neighbour(2, known));
     assert_eq!(rig.send(SECOND, 1, &through)[0], Seen::Kept);
-    // Waiting packets go out when it becomes known; until then it is not removed.
+    // A neighbour for which packets wait is not removed. They are sent when its address becomes known.
     assert!(!rig.router.forget_neighbour(2, known));
     assert!(rig.router.note_neighbour(2, known, mac, Confirmation::Answered, Nanos(SECOND + 5)));
     assert_eq!(rig.router.deadline(), Nanos(SECOND + 5));

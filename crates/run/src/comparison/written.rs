@@ -8,6 +8,7 @@ use crate::objects::links::LiveLinks;
 use longwire_block::Value;
 use longwire_block::change::Blocks;
 use longwire_control::Kind;
+use longwire_scenario::quoted;
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -136,11 +137,6 @@ fn block_lines(blocks: &Blocks, keys: &[&'static str]) -> String {
     text
 }
 
-/// A text as TOML quotes it: as JSON does.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +151,5 @@ mod tests {
         assert_eq!(Writing::new(without_changes(&text)).finish(), "seed = 1\n");
         let inside = format!("summary = \"{MARKER}\"\n");
         assert_eq!(without_changes(&inside), inside);
-        assert_eq!(quoted("a\"b\\\n\u{7f}"), "\"a\\\"b\\\\\\n\\u007f\"");
     }
 }

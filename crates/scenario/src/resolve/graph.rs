@@ -6,7 +6,7 @@ use super::{Entry, Resolver, some};
 use crate::file::File;
 use crate::plan::{End, Port, Segment};
 use crate::words::Routing;
-use longwire_units::Nanos;
+use longwire_units::{DisjointSets, Nanos};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
@@ -88,8 +88,8 @@ impl Resolver<'_, '_> {
         routing: Routing,
     ) -> Option<Graph> {
         self.attach_ports(nodes, links)?;
-        let roots = self.join(nodes, links, routing)?;
-        let segments = self.segments(nodes, &roots, file);
+        let groups = self.join(nodes, links, routing)?;
+        let segments = self.segments(nodes, groups, file);
         let mut graph = Graph {
             routing,
             segments,
@@ -159,11 +159,10 @@ impl Resolver<'_, '_> {
         (!self.findings.failed()).then_some(())
     }
 
-    /// Joins bridges by links into groups; returns each one's root. A loop is an error unless routing allows
-    /// it.
-    fn join(&mut self, nodes: &Nodes, links: &Links, routing: Routing) -> Option<Vec<u32>> {
+    /// Joins bridges by links into groups. A loop is an error unless routing allows it.
+    fn join(&mut self, nodes: &Nodes, links: &Links, routing: Routing) -> Option<DisjointSets> {
         let count = nodes.bridges.len();
-        let mut roots: Vec<u32> = (0..count as u32).collect();
+        let mut groups = DisjointSets::new(count);
         let mut cables: Vec<Vec<u32>> = vec![Vec::new(); count];
         // By pair of bridges: links not chosen by addresses, from the lower to the higher, and back.
         let mut pairs: HashMap<(u32, u32), [u32; 2]> = HashMap::new();
@@ -174,8 +173,7 @@ impl Resolver<'_, '_> {
             let way = &mut known.or_default()[usize::from(from > to)];
             *way += u32::from(!links.matched[place]);
             let double = *way > 1 && !links.matched[place];
-            let (a, b) = (root(&mut roots, from), root(&mut roots, to));
-            let closes = double || (fresh && a == b);
+            let closes = double || (fresh && !groups.union(from as usize, to as usize));
             if closes && routing == Routing::Tree {
                 let round = if double { vec![from, to] } else { ring(&cables, from, to) };
                 self.report_loop(nodes, links, place as u32, &round);
@@ -184,10 +182,9 @@ impl Resolver<'_, '_> {
             if fresh {
                 cables[from as usize].push(to);
                 cables[to as usize].push(from);
-                roots[a.max(b) as usize] = a.min(b);
             }
         }
-        Some((0..count as u32).map(|bridge| root(&mut roots, bridge)).collect())
+        Some(groups)
     }
 
     fn report_loop(&mut self, nodes: &Nodes, links: &Links, place: u32, round: &[u32]) {
@@ -204,11 +201,11 @@ impl Resolver<'_, '_> {
         self.at_link(links, place, what, fix);
     }
 
-    fn segments(&mut self, nodes: &mut Nodes, roots: &[u32], file: &File) -> Vec<Segment> {
-        let mut numbers: HashMap<u32, usize> = HashMap::new();
+    fn segments(&mut self, nodes: &mut Nodes, mut groups: DisjointSets, file: &File) -> Vec<Segment> {
+        let mut numbers: HashMap<usize, usize> = HashMap::new();
         let mut segments: Vec<Segment> = Vec::new();
         for (index, bridge) in nodes.bridges.iter_mut().enumerate() {
-            let number = *numbers.entry(roots[index]).or_insert(segments.len());
+            let number = *numbers.entry(groups.find(index)).or_insert(segments.len());
             if number == segments.len() {
                 let (ageing, table) = (bridge.ageing, bridge.table);
                 segments.push(Segment {
@@ -331,15 +328,6 @@ impl Resolver<'_, '_> {
         let entry = Entry { section: "link", name: Some(&links.links[place as usize].name), n: None };
         self.error(&span, &entry, "", what, fix);
     }
-}
-
-/// The root of a bridge's group, halving the path.
-fn root(roots: &mut [u32], mut at: u32) -> u32 {
-    while roots[at as usize] != at {
-        roots[at as usize] = roots[roots[at as usize] as usize];
-        at = roots[at as usize];
-    }
-    at
 }
 
 /// The bridges on the path from `from` to `to` along `cables`, which is a tree.

@@ -6,8 +6,8 @@ use crate::ends::{Echo, EndPort, RoundTrips, Shared};
 use crate::experiment::{Hosts, base, links, numbered, scenario};
 use crate::plot::{Plot, Style, cumulative};
 use crate::trust::{like, reasons, trusted, void, whole};
-use longwire_bench::BenchError;
 use longwire_bench::world::settle_beside;
+use longwire_bench::{BenchError, Sample};
 use longwire_block::Port;
 use longwire_lab::traffic::Progress;
 use longwire_lab::traffic::ping::{Ping, ping_each};
@@ -38,55 +38,35 @@ const ALLOWED: f64 = 15e3;
 /// Interval of requests: they overlap.
 const EVERY: Nanos = Nanos(1_000_000);
 
-/// Sorted round-trip times in ns.
-struct Times(Vec<f64>);
+/// The standard deviation of round-trip times.
+fn deviation(times: &Sample) -> f64 {
+    let mean = times.mean();
+    let squares: f64 = times.values().iter().map(|time| (time - mean).powi(2)).sum();
+    (squares / times.values().len().max(1) as f64).sqrt()
+}
 
-impl Times {
-    fn of(times: Vec<i64>) -> Self {
-        let mut times: Vec<_> = times.into_iter().map(|time| time as f64).collect();
-        times.sort_by(f64::total_cmp);
-        Self(times)
-    }
-
-    fn mean(&self) -> f64 {
-        self.0.iter().sum::<f64>() / self.0.len().max(1) as f64
-    }
-
-    fn deviation(&self) -> f64 {
-        let mean = self.mean();
-        let squares: f64 = self.0.iter().map(|time| (time - mean).powi(2)).sum();
-        (squares / self.0.len().max(1) as f64).sqrt()
-    }
-
-    /// The quantile of this share.
-    fn quantile(&self, share: f64) -> f64 {
-        let rank = (self.0.len() as f64 * share).ceil() as usize;
-        self.0.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
-    }
-
-    /// Adds mean, deviation and quantiles of the times minus `offset`.
-    fn describe(&self, row: Row, offset: f64, paper_deviation: u64) -> Row {
-        let [p50, p99, p999, max] = [0.5, 0.99, 0.999, 1.0].map(|share| self.quantile(share) - offset);
-        let deviation = self.deviation();
-        let us = |ns: f64| ns / 1e3;
-        row.extra("deviation_ns", deviation)
-            .extra("paper_deviation_ns", paper_deviation * 1000)
-            .extra("p50_ns", p50)
-            .extra("p99_ns", p99)
-            .extra("p999_ns", p999)
-            .extra("max_ns", max)
-            .extra("packets", self.0.len())
-            .note(format!(
-                "s.d. {:.1} µs (paper {paper_deviation}); p50 {:.1}, p99 {:.1}, p99.9 {:.1}, max {:.1} µs of \
-                 {} echoes",
-                us(deviation),
-                us(p50),
-                us(p99),
-                us(p999),
-                us(max),
-                self.0.len()
-            ))
-    }
+/// Adds mean, deviation and quantiles of the times minus `offset`.
+fn describe(times: &Sample, row: Row, offset: f64, paper_deviation: u64) -> Row {
+    let [p50, p99, p999, max] = [0.5, 0.99, 0.999, 1.0].map(|share| times.quantile(share) - offset);
+    let deviation = deviation(times);
+    let us = |ns: f64| ns / 1e3;
+    row.extra("deviation_ns", deviation)
+        .extra("paper_deviation_ns", paper_deviation * 1000)
+        .extra("p50_ns", p50)
+        .extra("p99_ns", p99)
+        .extra("p999_ns", p999)
+        .extra("max_ns", max)
+        .extra("packets", times.values().len())
+        .note(format!(
+            "s.d. {:.1} µs (paper {paper_deviation}); p50 {:.1}, p99 {:.1}, p99.9 {:.1}, max {:.1} µs of \
+             {} echoes",
+            us(deviation),
+            us(p50),
+            us(p99),
+            us(p999),
+            us(max),
+            times.values().len()
+        ))
 }
 
 pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
@@ -96,7 +76,7 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
         let row = paper(Row::new(format!("table 5.2: base RTT, {size} bytes"), "ns"), mean * 1000);
         book.row(row, |row| {
             let (times, row) = echoes(settings, hosts, EchoPath::of(0), size, row)?;
-            let row = times.describe(row.measured(times.mean()), 0.0, deviation);
+            let row = describe(&times, row.measured(times.mean()), 0.0, deviation);
             bases.insert(size, Base { mean: times.mean(), void: reasons(&row) });
             Ok(row)
         });
@@ -115,9 +95,10 @@ pub(super) fn rows(book: &mut Book<'_>, hosts: &mut Hosts) {
             book.row(row, |row| {
                 let base = base_of(settings, hosts, &mut bases, size)?;
                 let (times, row) = echoes(settings, hosts, EchoPath::of(delay), size, like(row, &base.void))?;
-                errors = times.0.iter().map(|time| (time - base.mean - nominal as f64) / 1e3).collect();
+                let error = |time: &f64| (time - base.mean - nominal as f64) / 1e3;
+                errors = times.values().iter().map(error).collect();
                 let row = judged(row.measured(times.mean() - base.mean), mean * 1000, nominal);
-                Ok(times.describe(row, base.mean + nominal as f64, deviation))
+                Ok(describe(&times, row, base.mean + nominal as f64, deviation))
             });
             plot = plot.with(format!("{size} bytes"), Style::Steps, cumulative(&errors, 400));
         }
@@ -153,7 +134,7 @@ fn tick_study(book: &mut Book<'_>, hosts: &mut Hosts) {
             let (base, row) = echoes(settings, hosts, path(0), size, row)?;
             let (times, row) = echoes(settings, hosts, path(delay), size, row)?;
             let row = row.measured(times.mean() - base.mean());
-            Ok(times.describe(row, base.mean() + (2_000_000 * delay) as f64, deviation))
+            Ok(describe(&times, row, base.mean() + (2_000_000 * delay) as f64, deviation))
         });
     }
 }
@@ -208,10 +189,10 @@ fn echoes(
     path: EchoPath,
     size: usize,
     row: Row,
-) -> Result<(Times, Row), BenchError> {
+) -> Result<(Sample, Row), BenchError> {
     let count = settings.choose(10_000, 500);
     if settings.simulate {
-        return Ok((Times::of(simulated(path.delay, size, u64::from(count))?), row));
+        return Ok((sample(simulated(path.delay, size, u64::from(count))?), row));
     }
     let world = hosts.world(settings, 2, true)?;
     let run = world.start_scenario(&real_scenario(path))?;
@@ -241,7 +222,12 @@ fn echoes(
     }
     // With a tick every packet is late by design, so the verdict on lateness says nothing about this machine.
     let row = if path.ticks { whole(row, &report) } else { trusted(row, &report) };
-    Ok((Times::of(times), row))
+    Ok((sample(times), row))
+}
+
+/// Round-trip times in ns.
+fn sample(times: Vec<i64>) -> Sample {
+    times.into_iter().map(|time| time as f64).collect()
 }
 
 fn real_scenario(EchoPath { delay, ticks }: EchoPath) -> String {
@@ -290,12 +276,12 @@ mod tests {
 
     #[test]
     fn quantiles_by_hand() {
-        let times = Times::of(vec![4, 1, 3, 2]);
+        let times = sample(vec![4, 1, 3, 2]);
         assert_eq!(
             (times.mean(), times.quantile(0.5), times.quantile(0.99), times.quantile(1.0)),
             (2.5, 2.0, 4.0, 4.0)
         );
-        assert!((times.deviation() - 1.25f64.sqrt()).abs() < 1e-12);
+        assert!((deviation(&times) - 1.25f64.sqrt()).abs() < 1e-12);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::meter::Meter;
 use longwire_bench::BenchError;
 use longwire_bench::world::{BenchHosts, HOSTS, address, settle_beside};
 use longwire_clock::monotonic;
-use longwire_lab::{Cidr, Route, Wiring, allow_open_files};
+use longwire_lab::{Network, Route, Wiring, allow_open_files};
 use longwire_packet::Pool;
 use longwire_port::driver::memory::BlastPlan;
 use longwire_report::Row;
@@ -89,12 +89,12 @@ fn hosts(settings: &Settings<'_>, ports: usize, flows: u32) -> Result<BenchHosts
         if let Wiring::Veth { offload } = &mut spec.wiring {
             *offload = false;
         }
-        let of = |address: Ipv4Addr, prefix| Cidr::new(address.into(), prefix).ok();
+        let of = |address: Ipv4Addr, prefix| Network { address: address.into(), prefix };
         if place % 2 == 1 {
-            spec.addresses.extend((0..flows).filter_map(|n| of(nth(base(place), n), 32)));
+            spec.addresses.extend((0..flows).map(|n| of(nth(base(place), n), 32)));
         } else {
             let via = Some(address(place + 1).into());
-            spec.routes.extend(of(base(place + 1), 16).map(|to| Route { to, via }));
+            spec.routes.push(Route { to: of(base(place + 1), 16), via });
         }
     })?;
     Ok(world.with_packet_options(deep()))

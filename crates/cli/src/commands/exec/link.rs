@@ -231,7 +231,7 @@ fn quoted(value: &str) -> anyhow::Result<String> {
         "\"{}\" has characters that no value has",
         value.escape_debug()
     );
-    Ok(format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")))
+    Ok(longwire_scenario::quoted(value))
 }
 
 /// Removes the positions in the generated file from the errors.
