@@ -92,6 +92,15 @@ fn two_hosts(folder: &Folder) -> String {
     )
 }
 
+/// Curves have their last values, and the light has a verdict.
+fn curves_and_light_are_live(browser: &mut Browser) {
+    browser.wait("document.querySelectorAll('.chart .u-wrap').length >= 3");
+    browser
+        .wait("[...document.querySelectorAll('.chart .keys')].every((keys) => /\\d/.test(keys.textContent))");
+    browser.wait("['good', 'bad'].includes(document.getElementById('light').dataset.state)");
+    browser.wait("document.getElementById('verdict').textContent.includes('aithful')");
+}
+
 #[test]
 fn the_dashboard_shows_a_run_and_changes_it() {
     let test = "the_dashboard_shows_a_run_and_changes_it";
@@ -115,13 +124,7 @@ fn the_dashboard_shows_a_run_and_changes_it() {
     // It is live: packets on the link are counted.
     assert!(run.round_trip() >= 40.0);
     browser.wait("!document.querySelector('#facts').textContent.includes('Carried0 B')");
-
-    // So are its curves with their last values, and the light.
-    browser.wait("document.querySelectorAll('.chart .u-wrap').length >= 3");
-    browser
-        .wait("[...document.querySelectorAll('.chart .keys')].every((keys) => /\\d/.test(keys.textContent))");
-    browser.wait("['good', 'bad'].includes(document.getElementById('light').dataset.state)");
-    browser.wait("document.getElementById('verdict').textContent.includes('aithful')");
+    curves_and_light_are_live(&mut browser);
 
     // A field changes the link at once, and packets follow.
     write(&mut browser, "delay", "150 ms");

@@ -1,9 +1,8 @@
 //! The panel of the selected object: curves of rate and queue, its counters and its settings.
 
 use crate::app::App;
-use crate::draw::put;
 use crate::history::Track;
-use crate::text::{count, parts, sentence, width};
+use crate::text::{count, parts, put, sentence, width};
 use crate::theme::{Mood, Theme};
 use longwire_control::{Kind, Object};
 use longwire_report::shown;

@@ -5,7 +5,7 @@ use crate::columns::{self, Column, GAP, ShownRow, fitting};
 use crate::detail;
 use crate::help;
 use crate::input::Edit;
-use crate::text::{self, clock, count, lines, parts, sentence, width};
+use crate::text::{self, clock, count, lines, parts, put, sentence, width};
 use crate::theme::{Mood, Theme};
 use longwire_control::{LoggedEvent, Summary};
 use longwire_report::{printable, shown};
@@ -61,13 +61,6 @@ fn draw_too_small(area: Rect, buffer: &mut Buffer) {
     );
     for (line, text) in lines(&said, area.width.into(), area.height.into()).iter().enumerate() {
         buffer.set_stringn(area.x, area.y + line as u16, text, area.width.into(), Style::new());
-    }
-}
-
-/// A line of text, as far as it fits.
-pub(crate) fn put(text: &str, style: Style, area: Rect, line: u16, buffer: &mut Buffer) {
-    if line < area.height {
-        buffer.set_stringn(area.x, area.y + line, text, area.width.into(), style);
     }
 }
 

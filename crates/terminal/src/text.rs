@@ -1,7 +1,17 @@
 //! Text that fits. Numbers are shown whole or not at all.
 
 use longwire_report::{printable, shown};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::Span;
+
+/// A line of text, as far as it fits.
+pub(crate) fn put(text: &str, style: Style, area: Rect, line: u16, buffer: &mut Buffer) {
+    if line < area.height {
+        buffer.set_stringn(area.x, area.y + line, text, area.width.into(), style);
+    }
+}
 
 /// Columns that a text takes.
 pub(crate) fn width(text: &str) -> usize {

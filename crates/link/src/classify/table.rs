@@ -170,8 +170,8 @@ mod tests {
         }
     }
 
-    /// Five eighths full, with five keys per bucket and a random hash, one key in twenty overflows: by Poisson's
-    /// law, with 3.125 keys per bucket on average. Addresses in sequence must not be much worse.
+    /// Five eighths full, with five keys per bucket and a random hash, one key in twenty overflows: by
+    /// Poisson's law, with 3.125 keys per bucket on average. Addresses in sequence must not be much worse.
     #[test]
     fn sequential_keys_spread() {
         let key = |n: u64| (0x0a00_0000 + n) << 32 | (0x0a80_0000 + n);

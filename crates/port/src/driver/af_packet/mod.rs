@@ -9,6 +9,7 @@ mod fanout;
 mod open;
 mod ring;
 mod send;
+mod splits;
 
 pub use open::Opener;
 
@@ -18,11 +19,12 @@ use crate::vnet::{ETHERNET, RawFrame};
 use fanout::{Group, MutedSocket, SharedState};
 use longwire_block::{Port, PortError, PortStats, Stamp};
 use longwire_clock::monotonic;
-use longwire_packet::{BATCH_BYTES, Batch, Checksum, Gso, Handle, MAX_FRAME, Meta, Pool};
+use longwire_packet::{BATCH_BYTES, Batch, Handle, MAX_FRAME, Pool};
 use longwire_units::Nanos;
-use longwire_wire::{ethertype, finish_checksum, segment};
+use longwire_wire::ethertype;
 use ring::{Ring, Slot, statistics};
 use send::{SendFailure, Sender};
+use splits::Splits;
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -268,55 +270,6 @@ impl AfPacket {
         }
         Err(self.error())
     }
-
-    /// Sends packets of which some trains have to be split.
-    fn send_some_split(&mut self, pool: &mut Pool, frames: &[Handle]) -> Result<(), PortError> {
-        let (mut rest, mut result) = (frames, Ok(()));
-        while let [first, ..] = *rest {
-            let whole = rest.iter().take_while(|&&handle| !self.splits.has(pool.meta(handle))).count();
-            let (group, behind) = rest.split_at(whole.max(1));
-            let sent = match whole {
-                0 => self.send_split(pool, first),
-                _ if self.with_header => self.send(pool, group),
-                _ => self.send_finished(pool, group),
-            };
-            (rest, result) = (behind, result.and(sent));
-        }
-        result
-    }
-
-    /// Sends single frames with complete checksums.
-    fn send_finished(&mut self, pool: &mut Pool, frames: &[Handle]) -> Result<(), PortError> {
-        for &handle in frames {
-            let (meta, frame) = pool.parts_mut(handle);
-            if finish_checksum(meta, frame).is_err() {
-                // Drivers check the checksum's offset on receipt, so this frame was created here: send it as
-                // it is.
-                meta.checksum = Checksum::Unknown as u8;
-            }
-        }
-        self.send(pool, frames)
-    }
-
-    /// Sends a train as single frames.
-    fn send_split(&mut self, pool: &mut Pool, train: Handle) -> Result<(), PortError> {
-        let count = pool.meta(train).segments;
-        let mut next = 0;
-        let mut result = Ok(());
-        while next < count {
-            let mut group = Batch::new();
-            while next < count && !group.is_full() {
-                match segment(pool, train, next, 1) {
-                    Some(handle) => group.push(handle),
-                    None => self.stats.out_full += 1,
-                }
-                next += 1;
-            }
-            result = result.and(self.send_finished(pool, group.as_slice()));
-            group.as_slice().iter().for_each(|&handle| pool.free(handle));
-        }
-        result
-    }
 }
 
 impl Port for AfPacket {
@@ -382,31 +335,6 @@ fn is_unhandled(found: &RawFrame<'_>) -> bool {
     match (found.tag, found.bytes.get(12..14)) {
         (Some(_), Some(&[a, b])) => !CARED_FOR.contains(&u16::from_be_bytes([a, b])),
         _ => false,
-    }
-}
-
-/// The trains that are split here: all of them without the header, and with it those that the interface does
-/// not split. The kernel drops what it would have to split itself where the queueing discipline is bypassed
-/// (`__dev_direct_xmit`), as if a queue were full.
-#[derive(Debug, Clone, Copy)]
-struct Splits {
-    tcp: bool,
-    udp: bool,
-}
-
-impl Splits {
-    fn of(interface: &Interface, with_header: bool) -> Result<Self, OpenError> {
-        let features = interface.features()?;
-        let lacks = |feature| !with_header || !features.is_on(feature);
-        Ok(Self { tcp: lacks(Feature::Tso), udp: lacks(Feature::Uso) })
-    }
-
-    fn any(self) -> bool {
-        self.tcp || self.udp
-    }
-
-    fn has(self, meta: &Meta) -> bool {
-        meta.train().is_some_and(|train| if train.gso == Gso::Udp as u8 { self.udp } else { self.tcp })
     }
 }
 
