@@ -25,8 +25,8 @@ address = \"10.79.0.2/24\"
 const CARRIES: &[u32] = &[1, 5, 10, 12, 13, 14, 19, 21, 24];
 /// chown.
 const GROUP: u32 = 0;
-/// setgid, setuid.
-const USERS: [u32; 2] = [6, 7];
+/// chown, setgid, setuid.
+const USERS: [u32; 3] = [GROUP, 6, 7];
 
 /// Each thread's effective and permitted capabilities, and whether it can get no others.
 fn rights(pid: u32) -> Vec<(u64, u64, bool)> {
