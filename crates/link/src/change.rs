@@ -15,7 +15,7 @@ use crate::transmit::constant::Law;
 use crate::transmit::framing::BYTE;
 use longwire_block::{Dice, Spec, Values};
 use longwire_packet::Pool;
-use longwire_units::Nanos;
+use longwire_units::{Nanos, Rate};
 use std::fmt;
 use std::sync::Arc;
 
@@ -307,8 +307,15 @@ impl Link {
     /// Updates a constant-rate transmitter, whose work the link computes itself, with the rest of the packet
     /// being sent at `now`.
     pub(crate) fn tell_transmitter(&mut self, now: Nanos) {
-        if !self.profile.asks_transmitter && self.serves() {
-            let work = self.finish.since(now).0 * self.profile.law.rate().0 + self.rest;
+        if self.profile.asks_transmitter || !self.serves() {
+            return;
+        }
+        let (rate, finish) = (self.profile.law.rate(), self.finish);
+        if rate == Rate::UNLIMITED {
+            // Sending takes no time. It may end after `now`, because ports are read while the clock goes on.
+            self.blocks().transmit.take_over(now.max(finish), 0);
+        } else {
+            let work = finish.since(now).0 * rate.0 + self.rest;
             self.blocks().transmit.take_over(now, work);
         }
     }

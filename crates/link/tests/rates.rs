@@ -68,6 +68,30 @@ impl Bench {
     }
 }
 
+/// Ports are read while the clock goes on, so a packet may have arrived after the moment of a change. At an
+/// unlimited rate it is then sent, and delays nothing that comes later at another rate.
+#[test]
+fn a_packet_that_arrives_after_the_moment_of_a_change_holds_up_nothing() {
+    let rate =
+        |rate| (spec("rate", "constant"), Values::read(spec("rate", "constant"), &[("rate", rate)]).unwrap());
+    let delay = Values::read(spec("delay", "constant"), &[("delay", "1 ms")]).unwrap();
+    for kind in ["tail-drop", "fq-codel"] {
+        let queue = Values::read(spec("queue", kind), &[]).unwrap();
+        let config = |(of, values)| {
+            let config = LinkConfig::default().with(of, values).with(spec("queue", kind), queue.clone());
+            config.with(spec("delay", "constant"), delay.clone())
+        };
+        let mut bench = Bench::new(&[config(rate("unlimited")), config(rate("50 Mbit/s"))], Nanos::ZERO);
+        bench.arrive(0, 1000, 100);
+        bench.links.change(&mut bench.pool, 0, Nanos(900), &[rate("50 Mbit/s")]).unwrap();
+        bench.arrive(0, 2000, 100);
+        bench.arrive(1, 2000, 100);
+        (0..2).for_each(|link| bench.advance(link, 10 * MILLI));
+        let times = bench.times();
+        assert!(times.len() == 3 && times[0] == 1000 + MILLI && times[1] == times[2], "{kind}: {times:?}");
+    }
+}
+
 const MILLI: u64 = 1_000_000;
 
 /// A model of mahimahi's link from its code: before a packet is queued, earlier opportunities are spent on
