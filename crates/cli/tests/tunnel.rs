@@ -179,7 +179,8 @@ fn the_network_under_it_disappears() {
     let [east, west] = net.connected(&link("east"), &link("west"));
     let (received, least) = east.ping("east", "10.0.0.2", 100);
     assert_eq!(received, 100);
-    assert!(least > 40.0 - least_under && least < 40.0 + least_under, "{least} ms over {least_under} ms");
+    // The network under it never takes less than 4 ms both ways, so with any of that it would be 44 ms.
+    assert!(least > 40.0 - least_under && least < 44.0, "{least} ms over {least_under} ms");
     drop((east, west));
     under.end();
 }
