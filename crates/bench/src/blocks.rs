@@ -74,38 +74,51 @@ const QUEUES: &[Trial] = &[
     trial("queue", "priority", &[], 15.0),
 ];
 
-/// Keys of the baseline link, the name of the baseline, and the trials.
-type Group = (&'static [(&'static str, &'static str)], &'static str, &'static [Trial]);
+/// Those that are faster while one flow waits.
+const QUEUES_OF_TWO: &[Trial] = &[trial("queue", "fq-codel", &[], 40.0)];
 
-const GROUPS: [Group; 4] = [
-    (&[], "a link without it", JUDGES),
-    (&[("delay", "10 ms")], "a constant delay", DELAYS),
-    (&[("rate", "100 Gbit/s")], "a constant rate", RATES),
-    (&[("rate", "100 Gbit/s")], "tail drop", QUEUES),
+/// Trials against the same baseline.
+struct Group {
+    /// Keys of the baseline link.
+    base: &'static [(&'static str, &'static str)],
+    /// Name of the baseline.
+    what: &'static str,
+    trials: &'static [Trial],
+    /// Flows on each link, whose packets come in turn.
+    flows: u32,
+}
+
+const GROUPS: [Group; 5] = [
+    Group { base: &[], what: "a link without it", trials: JUDGES, flows: 1 },
+    Group { base: &[("delay", "10 ms")], what: "a constant delay", trials: DELAYS, flows: 1 },
+    Group { base: &[("rate", "100 Gbit/s")], what: "a constant rate", trials: RATES, flows: 1 },
+    Group { base: &[("rate", "100 Gbit/s")], what: "tail drop", trials: QUEUES, flows: 1 },
+    Group { base: &[("rate", "100 Gbit/s")], what: "tail drop, two flows", trials: QUEUES_OF_TWO, flows: 2 },
 ];
 
 /// The rows of this bench.
 pub(crate) fn rows(settings: &Settings<'_>) -> Result<Vec<Row>, BenchError> {
     let mut rows = Vec::new();
-    for (base, what, trials) in GROUPS {
-        let base = link(base)?;
-        for trial in trials {
-            rows.push(compared(settings, &base, what, trial)?);
+    for group in &GROUPS {
+        for trial in group.trials {
+            rows.push(compared(settings, group, trial)?);
         }
     }
     Ok(rows)
 }
 
-/// For each trial, its name and a link with the block.
-pub(crate) fn configs() -> Result<Vec<(String, LinkConfig)>, BenchError> {
-    let mut configs = Vec::new();
-    for (base, _, trials) in GROUPS {
-        let base = link(base)?;
-        for trial in trials {
-            configs.push((trial.shown(), trial.on(&base)?));
+/// For each trial, its name and links with the block.
+pub(crate) fn cases() -> Result<Vec<(String, Case)>, BenchError> {
+    let mut cases = Vec::new();
+    for group in &GROUPS {
+        let flows = if group.flows == 1 { String::new() } else { format!(", {} flows", group.flows) };
+        for trial in group.trials {
+            let config = trial.on(&link(group.base)?)?;
+            let case = Case { flows: group.flows, ..Case::new(&config, Duration::ZERO) };
+            cases.push((trial.shown() + &flows, case));
         }
     }
-    Ok(configs)
+    Ok(cases)
 }
 
 /// A trial as lines of a scenario.
@@ -118,12 +131,12 @@ pub(crate) struct Scenario {
     pub keys: String,
 }
 
-/// All trials as lines of scenarios.
+/// Each block as lines of a scenario.
 pub(crate) fn scenarios() -> Result<Vec<Scenario>, BenchError> {
     let mut scenarios = Vec::new();
-    for (base, _, trials) in GROUPS {
-        let base: String = base.iter().map(|(key, text)| format!("{key} = \"{text}\"\n")).collect();
-        for trial in trials {
+    for group in GROUPS.iter().filter(|group| group.flows == 1) {
+        let base: String = group.base.iter().map(|(key, text)| format!("{key} = \"{text}\"\n")).collect();
+        for trial in group.trials {
             let spec = trial.spec()?;
             let given = trial.given.iter().map(|(name, text)| format!(", {name} = \"{text}\""));
             let keys =
@@ -168,19 +181,16 @@ impl Trial {
 }
 
 /// Alternates runs with and without a block; the cost is the difference between the best of each.
-fn compared(
-    settings: &Settings<'_>,
-    base: &LinkConfig,
-    what: &str,
-    trial: &Trial,
-) -> Result<Row, BenchError> {
-    let with = trial.on(base)?;
-    let name = format!("blocks: {} over {what}", trial.shown());
+fn compared(settings: &Settings<'_>, group: &Group, trial: &Trial) -> Result<Row, BenchError> {
+    let base = link(group.base)?;
+    let with = trial.on(&base)?;
+    let name = format!("blocks: {} over {}", trial.shown(), group.what);
     let (mut bases, mut withs) = (Vec::new(), Vec::new());
     for _ in 0..settings.runs(11) {
         settings.next(&name)?;
-        for (config, list) in [(base, &mut bases), (&with, &mut withs)] {
-            list.push(run(&Case::new(config, settings.time(Duration::from_millis(120))))?);
+        for (config, list) in [(&base, &mut bases), (&with, &mut withs)] {
+            let case = Case::new(config, settings.time(Duration::from_millis(120)));
+            list.push(run(&Case { flows: group.flows, ..case })?);
         }
     }
     let ns = |outcomes: &[Outcome]| -> Sample {
@@ -217,14 +227,14 @@ mod tests {
 
     #[test]
     fn every_trial_can_be_read() {
-        let configs = configs().unwrap();
-        assert_eq!(configs.len(), GROUPS.iter().map(|(_, _, trials)| trials.len()).sum::<usize>());
+        let cases = cases().unwrap();
+        assert_eq!(cases.len(), GROUPS.iter().map(|group| group.trials.len()).sum::<usize>());
     }
 
     #[test]
     fn a_short_run_gives_a_row() {
         let settings = Settings { runs: None, quick: true, say: &|_| (), stop: &AtomicBool::new(false) };
-        let row = compared(&settings, &LinkConfig::default(), "none", &JUDGES[0]).unwrap();
+        let row = compared(&settings, &GROUPS[0], &JUDGES[0]).unwrap();
         assert!(row.measured.is_some() && row.pass.is_some(), "{row:?}");
     }
 }

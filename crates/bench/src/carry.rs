@@ -69,7 +69,7 @@ fn rows() -> Result<Vec<(String, Subject)>, BenchError> {
         ("minimal IP, a program of 60 instructions".into(), Subject::Router(KNOWN, Some(60))),
     ];
     rows.extend(Driver::ALL.map(|driver| (format!("port {}", driver.name()), Subject::Ports(driver))));
-    rows.extend(blocks::configs()?.into_iter().map(|(name, config)| (name, Subject::Engine(case(&config)))));
+    rows.extend(blocks::cases()?.into_iter().map(|(name, case)| (name, Subject::Engine(case))));
     Ok(rows)
 }
 

@@ -34,8 +34,10 @@ const SOURCE_BYTES: f64 = 10.0;
 /// What to measure.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// Number of links, each with its own address pair.
+    /// Number of links.
     pub links: u32,
+    /// Address pairs of each link, whose packets come to it in turn.
+    pub flows: u32,
     /// Configuration of each link.
     pub config: LinkConfig,
     /// Whether packets meet the links in random order, instead of in turn.
@@ -90,6 +92,7 @@ impl Case {
     pub fn new(config: &LinkConfig, time: Duration) -> Self {
         Self {
             links: 8,
+            flows: 1,
             config: config.clone(),
             shuffled: false,
             pool_bytes: 256 << 20,
@@ -111,7 +114,7 @@ pub(crate) fn address(frame: &mut [u8]) {
     frame[30..34].copy_from_slice(&to.octets());
 }
 
-/// The addresses of a case's n-th link.
+/// The n-th address pair of a case, of its link n modulo their number.
 fn pair(n: u32) -> (Ipv4Addr, Ipv4Addr) {
     (Ipv4Addr::from(0x0a00_0001 + n), Ipv4Addr::from(0x0b00_0001 + n))
 }
@@ -252,12 +255,11 @@ pub(crate) fn setup(
     let beside = if case.beside { case.links } else { 0 };
     let mut links = Links::with_capacity(case.links as usize, 1, Nanos::from_micros(10));
     let mut paths = Paths::default();
-    let mut rules = Vec::with_capacity(plan.pairs.len());
-    for (n, (from, to)) in plan.pairs.iter().enumerate() {
-        let local = links.add(n as u32, &n.to_string(), &case.config);
-        let link = LinkRef::new(0, local);
-        rules.push(((from.to_bits() + beside, to.to_bits() + beside), paths.add(&[link])));
-    }
+    let each: Vec<_> = (0..case.links)
+        .map(|n| paths.add(&[LinkRef::new(0, links.add(n, &n.to_string(), &case.config))]))
+        .collect();
+    let addresses = plan.pairs.iter().map(|(from, to)| (from.to_bits() + beside, to.to_bits() + beside));
+    let rules: Vec<_> = addresses.zip(each.into_iter().cycle()).collect();
     let classifier = Classifier::new(&rules, &[], &[]);
     let blast =
         |name: &str, plan: BlastPlan| Blast::new(name, plan).expect("60- to 64-byte frames are in range");
@@ -287,7 +289,7 @@ pub(crate) fn setup(
 pub(crate) fn source(case: &Case) -> BlastPlan {
     BlastPlan {
         frame_bytes: case.frame_bytes,
-        pairs: (0..case.links).map(pair).collect(),
+        pairs: (0..case.links * case.flows).map(pair).collect(),
         shuffle: case.shuffled.then_some(1),
         count: case.count,
         gap: case.gap,

@@ -32,7 +32,7 @@ impl Decides<Queue> for Link {
             true => (self.finish, self.rest, self.waiting),
             false => (now, 0, Waiting::default()),
         };
-        match self.foresee::<Q>(&Ahead { now, start, bytes, waiting }) {
+        match self.foresee::<Q>(&Ahead { pool, handle, now, start, bytes, waiting }) {
             Foresight::Passes => self.waiting = waiting,
             Foresight::Waits => return Fate::Waits,
             Foresight::Counts => {
@@ -63,7 +63,7 @@ impl Link {
 
     /// What the discipline foresees.
     #[inline(always)]
-    fn foresee<Q: Discipline + OfStage<Queue>>(&mut self, packet: &Ahead) -> Foresight {
+    fn foresee<Q: Discipline + OfStage<Queue>>(&mut self, packet: &Ahead<'_>) -> Foresight {
         let Self { own, profile, .. } = self;
         let Some(Blocks { queue, transmit, .. }) = own.as_deref_mut() else { return Foresight::Counts };
         let Some(queue) = Q::of(queue) else { return Foresight::Counts };

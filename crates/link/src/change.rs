@@ -79,6 +79,8 @@ impl Links {
         self.advance_station(pool, number, now);
         let place = self.places[link as usize];
         let link = &mut self.links[link as usize];
+        // Ports are read while the clock goes on: packets may have arrived after this moment.
+        let now = link.effective_arrival(now);
         link.catch_up(pool, now);
         link.pick_up_dice(self.dice.get_mut(number as usize));
         link.serve(pool, now);
@@ -312,8 +314,7 @@ impl Link {
         }
         let (rate, finish) = (self.profile.law.rate(), self.finish);
         if rate == Rate::UNLIMITED {
-            // Sending takes no time. It may end after `now`, because ports are read while the clock goes on.
-            self.blocks().transmit.take_over(now.max(finish), 0);
+            self.blocks().transmit.take_over(now, 0);
         } else {
             let work = finish.since(now).0 * rate.0 + self.rest;
             self.blocks().transmit.take_over(now, work);

@@ -255,7 +255,7 @@ impl Link {
         }
         let last = self.finish;
         let blocks = self.blocks();
-        (blocks.sending, blocks.books.list) = (sending, blocks.queue.take_back(pool, list));
+        (blocks.sending, blocks.books.list) = (sending, blocks.queue.take_back(pool, sending, list));
         blocks.transmit.go_back(now, first, last, behind);
         let rest = blocks.transmit.rest(first);
         (self.finish, self.rest) = (first, rest);
@@ -336,6 +336,7 @@ mod tests {
             ("queue", "sred", ""),
             ("queue", "codel", ""),
             ("queue", "pie", ""),
+            ("queue", "fq-codel", ""),
             ("loss", "independent", "probability = 0 %"),
         ] {
             assert!(decides(&[delay, block]), "{block:?}");
@@ -347,7 +348,7 @@ mod tests {
             ("rate", "trace", "file = 0 s 1 Mbit/s; 1 s 0; 2 s end, end = hold"),
             ("rate", "trace", "file = 1;2;3"),
             ("rate", "slotted", "min = 10 ms"),
-            ("queue", "fq-codel", ""),
+            ("queue", "drr", ""),
         ] {
             assert!(!decides(&[block]), "{block:?}");
         }

@@ -38,16 +38,18 @@ impl Side {
         Self { pool: Pool::new(8 << 20).unwrap(), links, trace: Vec::new() }
     }
 
-    fn arrive(&mut self, number: u64, at: u64, bytes: usize, segments: u16) {
+    fn arrive(&mut self, number: u64, at: u64, (bytes, flow): (usize, u8), segments: u16) {
         let mut frame =
             vec![0; if segments == 1 { bytes } else { HEADERS + usize::from(segments) * SEGMENT }];
         if segments > 1 {
             (frame[12], frame[14], frame[23], frame[46]) = (8, 0x45, 6, 0x50);
             let total = (frame.len() - 14) as u16;
             frame[16..18].copy_from_slice(&total.to_be_bytes());
-        } else if frame.len() >= 34 && number.is_multiple_of(2) {
-            // Its sender is ECN-capable.
-            (frame[12], frame[14], frame[15]) = (8, 0x45, 2);
+            frame[35] = flow;
+        } else if frame.len() >= 38 {
+            (frame[12], frame[14], frame[23], frame[35]) = (8, 0x45, 17, flow);
+            // Some senders are ECN-capable.
+            frame[15] = if number.is_multiple_of(2) { 2 } else { 0 };
         }
         let handle = self.pool.insert(&frame).unwrap();
         let meta = self.pool.meta_mut(handle);
@@ -152,7 +154,14 @@ fn rate(dice: &mut Dice) -> (Chosen, u64) {
 fn queue(dice: &mut Dice) -> Chosen {
     let limit = ("limit", one_of(dice, &LIMITS));
     let marks = ("ecn", one_of(dice, &["yes", "no"]));
-    match dice.below(9) {
+    match dice.below(12) {
+        9.. => {
+            let target = ("target", one_of(dice, &["0 ns", "300 us", "5 ms", "1 s"]));
+            let memory = ("memory", one_of(dice, &["1 kB", "32 MB", "32 MB"]));
+            let flows = ("flows", one_of(dice, &["1", "2", "1024"]));
+            let quantum = ("quantum", one_of(dice, &["64 B", "300 B", "1514 B"]));
+            ("queue", "fq-codel", vec![limit, marks, target, memory, flows, quantum])
+        }
         6 => {
             let target = ("target", one_of(dice, &["0 ns", "1 us", "300 us", "5 ms", "1 s"]));
             (
@@ -218,7 +227,7 @@ fn compare(case: u64) -> usize {
     }
     let changes = dice.below(3) > 0;
     let mut sides = [Side::new(case, &blocks, false), Side::new(case, &blocks, true)];
-    let mut now = 1_000_000;
+    let (mut now, mut flow) = (1_000_000, 0);
     for number in 0..400 {
         let gap = usual;
         if dice.below(3) > 0 {
@@ -231,6 +240,9 @@ fn compare(case: u64) -> usize {
         let stamp = if dice.below(20) == 0 { now - dice.below(gap.min(now)) } else { now };
         let (bytes, segments) = (20 + dice.below(1500) as usize, [1, 1, 1, 1, 7][dice.below(5) as usize]);
         let segments = if case.is_multiple_of(3) { segments } else { 1 };
+        if dice.below(5) == 0 {
+            flow = dice.below(3) as u8;
+        }
         let (act, until, one) = (dice.below(60), now - dice.below(gap.min(now)), dice.below(2) == 0);
         let (change, next_usual) = match act {
             23 => rate(&mut dice),
@@ -251,10 +263,15 @@ fn compare(case: u64) -> usize {
                 _ if changed => side.change(now, &change),
                 _ => {}
             }
-            side.arrive(number, stamp, bytes, segments);
+            side.arrive(number, stamp, (bytes, flow), segments);
         }
         usual = if changed { next_usual } else { usual };
     }
+    length_of_one_trace(sides, now, &format!("case {case}, {blocks:?}"))
+}
+
+/// Ends both runs at `now`, demands the same trace of both, and returns its length.
+fn length_of_one_trace(mut sides: [Side; 2], now: u64, what: &str) -> usize {
     for side in &mut sides {
         side.count(now);
         side.expire(u64::MAX / 4, false);
@@ -263,10 +280,33 @@ fn compare(case: u64) -> usize {
     let [decided, served] = sides;
     let differs = decided.trace.iter().zip(&served.trace).position(|(one, other)| one != other);
     if let Some(at) = differs {
-        panic!("case {case}, {blocks:?}:\n{}\n{}", decided.trace[at], served.trace[at]);
+        panic!("{what}:\n{}\n{}", decided.trace[at], served.trace[at]);
     }
-    assert_eq!(decided.trace.len(), served.trace.len(), "case {case}");
+    assert_eq!(decided.trace.len(), served.trace.len(), "{what}");
     decided.trace.len()
+}
+
+/// Bursts of one flow, and then of three, of packets that use up turns exactly: 8 Mbit/s send a byte each
+/// microsecond.
+#[test]
+fn a_flow_alone_keeps_its_turns() {
+    for case in 0..300 {
+        let mut dice = Dice::named(case, "alone");
+        let quantum = one_of(&mut dice, &["200 B", "300 B", "400 B"]);
+        let queue = ("queue", "fq-codel", vec![("quantum", quantum), ("target", "1 s")]);
+        let blocks = [("rate", "constant", vec![("rate", "8 Mbit/s")]), queue];
+        let mut sides = [Side::new(case, &blocks, false), Side::new(case, &blocks, true)];
+        let mut now = 1_000_000;
+        for number in 0..120 {
+            let longest = [1, 1, 1, 400_000, 2_000_000][dice.below(5) as usize];
+            now += dice.below(longest);
+            let flow = if number % 20 < 8 { 0 } else { dice.below(3) as u8 };
+            // With FCS 100, 200 or 300 bytes.
+            let bytes = 96 + 100 * dice.below(3) as usize;
+            sides.iter_mut().for_each(|side| side.arrive(number, now, (bytes, flow), 1));
+        }
+        length_of_one_trace(sides, now, &format!("case {case}, {quantum}"));
+    }
 }
 
 #[test]

@@ -68,8 +68,9 @@ impl Bench {
     }
 }
 
-/// Ports are read while the clock goes on, so a packet may have arrived after the moment of a change. At an
-/// unlimited rate it is then sent, and delays nothing that comes later at another rate.
+/// Ports are read while the clock goes on, so a packet may have arrived after the moment of a change, which is
+/// then made at its arrival. At an unlimited rate the packet is sent by then, and delays nothing that comes
+/// later; at another one, all of it is sent at the new rate: 100 bytes with FCS at 1 Mbit/s.
 #[test]
 fn a_packet_that_arrives_after_the_moment_of_a_change_holds_up_nothing() {
     let rate =
@@ -81,14 +82,14 @@ fn a_packet_that_arrives_after_the_moment_of_a_change_holds_up_nothing() {
             let config = LinkConfig::default().with(of, values).with(spec("queue", kind), queue.clone());
             config.with(spec("delay", "constant"), delay.clone())
         };
-        let mut bench = Bench::new(&[config(rate("unlimited")), config(rate("50 Mbit/s"))], Nanos::ZERO);
-        bench.arrive(0, 1000, 100);
-        bench.links.change(&mut bench.pool, 0, Nanos(900), &[rate("50 Mbit/s")]).unwrap();
-        bench.arrive(0, 2000, 100);
-        bench.arrive(1, 2000, 100);
-        (0..2).for_each(|link| bench.advance(link, 10 * MILLI));
-        let times = bench.times();
-        assert!(times.len() == 3 && times[0] == 1000 + MILLI && times[1] == times[2], "{kind}: {times:?}");
+        for (before, leaves) in [("unlimited", [1000, 802_000]), ("400 Gbit/s", [801_000, 1_601_000])] {
+            let mut bench = Bench::new(&[config(rate(before))], Nanos::ZERO);
+            bench.arrive(0, 1000, 96);
+            bench.links.change(&mut bench.pool, 0, Nanos(900), &[rate("1 Mbit/s")]).unwrap();
+            bench.arrive(0, 2000, 96);
+            bench.advance(0, 10 * MILLI);
+            assert_eq!(bench.times(), leaves.map(|time| time + MILLI), "{before}, {kind}");
+        }
     }
 }
 

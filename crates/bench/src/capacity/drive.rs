@@ -59,6 +59,12 @@ impl Course {
         Self { pairs: pairs(count), shuffled: true, ..self }
     }
 
+    /// With the pairs of [`links_of_two`], in random order.
+    pub(crate) fn of_two(self, count: u32) -> Self {
+        let other = pairs(count).into_iter().map(|(from, to)| (from, Ipv4Addr::from(to.to_bits() + OTHER)));
+        Self { pairs: pairs(count).into_iter().chain(other).collect(), shuffled: true, ..self }
+    }
+
     fn blast(&self, place: usize, gap: Option<Nanos>) -> BlastPlan {
         let nobody = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED);
         if place > 0 {
@@ -133,9 +139,25 @@ pub(crate) fn ports(engine: &str) -> String {
 
 /// Links from the first port to the second, one for each address pair.
 pub(crate) fn links(count: u32, keys: &str) -> String {
+    links_to(count, keys, &["11.0.0.0"])
+}
+
+/// Links from the first port to the second, each with two flows: some queues cost less with one.
+pub(crate) fn links_of_two(count: u32, keys: &str) -> String {
+    links_to(count, keys, &["11.0.0.0", "12.0.0.0"])
+}
+
+/// Distance of a link's second destination from its first.
+const OTHER: u32 = 1 << 24;
+
+fn links_to(count: u32, keys: &str, destinations: &[&str]) -> String {
+    let pairs: Vec<_> = destinations
+        .iter()
+        .map(|to| format!("{{ source = \"{{10.0.0.0 + n}}\", destination = \"{{{to} + n}}\" }}"))
+        .collect();
     format!(
-        "[[link]]\nname = \"l{{n}}\"\ncount = {count}\nfrom = \"a\"\nto = \"b\"\n{keys}\n\
-         match = [{{ source = \"{{10.0.0.0 + n}}\", destination = \"{{11.0.0.0 + n}}\" }}]\n"
+        "[[link]]\nname = \"l{{n}}\"\ncount = {count}\nfrom = \"a\"\nto = \"b\"\n{keys}\nmatch = [{}]\n",
+        pairs.join(", ")
     )
 }
 

@@ -1,6 +1,6 @@
 //! Cost of the engine's stages, blocks and cache misses: scenarios with and without them alternate.
 
-use super::drive::{Course, links, ports};
+use super::drive::{Course, links, links_of_two, ports};
 use super::{drivers, picoseconds};
 use crate::{BenchError, Sample, Settings, blocks};
 use longwire_prices::{APART_COUNTS, EnginePrices, FLIGHT_COUNTS, LINK_COUNTS, Price, WAITS};
@@ -301,8 +301,8 @@ fn with_blocks() -> Result<(Vec<Course>, Vec<Compared>), BenchError> {
         let short =
             |keys: &str| if trial.base.contains("delay") { keys.replace(" ms", " us") } else { keys.into() };
         let with = |name: &str, keys: &str| {
-            Course::new(name, &(ports(SPIN) + &links(BLOCKS_ON, &short(keys))))
-                .map(|course| course.shuffled(BLOCKS_ON))
+            Course::new(name, &(ports(SPIN) + &links_of_two(BLOCKS_ON, &short(keys))))
+                .map(|course| course.of_two(BLOCKS_ON))
         };
         let base = format!("a link with {}", trial.base.trim());
         if !courses.iter().any(|course| course.name == base) {

@@ -5,7 +5,7 @@ mod drivers;
 mod measure;
 
 use crate::{BenchError, Sample, Settings};
-use drive::{Course, links, ports};
+use drive::{Course, links, links_of_two, ports};
 use longwire_assemble::predict;
 use longwire_prices::EnginePrices;
 use longwire_report::Row;
@@ -89,7 +89,6 @@ fn courses(settings: &Settings<'_>) -> Result<Vec<Course>, BenchError> {
         ("1 link, no rate, no delay".into(), 1, String::new(), 0),
         ("3000 links, no rate, no delay".into(), 3000, String::new(), 0),
         ("8 links, RED, 100 Gbit/s and 2 ms".into(), 8, timed(red), 2),
-        ("8 links, FQ-CoDel, 100 Gbit/s and 2 ms".into(), 8, timed(fair), 2),
         ("50 links, 20 ms with 2 ms of jitter".into(), 50, jitter.into(), 22),
         ("200 links, Gilbert-Elliott loss, 100 Gbit/s and 5 ms".into(), 200, timed(loss), 5),
         ("500 links, a filter and an MTU".into(), 500, filter.into(), 0),
@@ -98,6 +97,9 @@ fn courses(settings: &Settings<'_>) -> Result<Vec<Course>, BenchError> {
     for (name, count, keys, delay) in list {
         courses.push(after(of(&name, &links(count, &keys))?.shuffled(count), delay));
     }
+    let two_flows =
+        of("8 links, FQ-CoDel, two flows each, 100 Gbit/s and 2 ms", &links_of_two(8, &timed(fair)))?;
+    courses.push(after(two_flows.of_two(8), 2));
     courses.push(after(of("2 hops, 100 Gbit/s, 5 ms and 2 ms", &two)?, 7));
     courses
         .push(Course { to: Some([2, 0, 0, 0, 0, 0xfe]), ..of("a router, minimal IP", &measure::router())? });

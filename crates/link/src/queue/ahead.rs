@@ -8,8 +8,10 @@ use longwire_units::Nanos;
 
 /// A packet that asks for admission to a decided link. What waits is counted as far as known without looking
 /// at packets: some may have been sent.
-#[derive(Debug, Clone, Copy)]
-pub struct Ahead {
+#[derive(Clone, Copy)]
+pub struct Ahead<'a> {
+    pub(crate) pool: &'a Pool,
+    pub(crate) handle: Handle,
     /// Its arrival.
     pub now: Nanos,
     /// The time at which it begins to be sent, if it is admitted: now, if nothing waits.
@@ -18,6 +20,14 @@ pub struct Ahead {
     pub bytes: u64,
     /// At least as much as waits.
     pub(crate) waiting: Waiting,
+}
+
+impl Ahead<'_> {
+    /// Whether it waits for CoDel's target or longer. One that finds the transmitter idle does not wait at all.
+    #[inline(always)]
+    pub(super) fn waits_for(&self, target: Nanos) -> bool {
+        self.start > self.now && self.start - self.now >= target
+    }
 }
 
 /// What a discipline foresees for a packet.

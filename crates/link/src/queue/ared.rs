@@ -2,10 +2,10 @@
 //! thresholds.
 
 use super::average::Average;
-use super::early::{CERTAIN, Early, Outcome, in_steps, length};
-use super::settings::{ECN, LIMIT, Limit, MEAN_PACKET, signal};
+use super::early::{CERTAIN, Early, in_steps, length};
+use super::settings::{ECN, LIMIT, Limit, MEAN_PACKET};
 use super::{Admission, Discipline};
-use longwire_block::{Block, Dice, DropReason, Verdict};
+use longwire_block::{Block, Dice, Verdict};
 use longwire_settings::Settings;
 use longwire_units::{Bytes, Nanos, Probability, Rate};
 
@@ -114,12 +114,7 @@ impl Discipline for Ared {
         }
         self.average.idle(packet.idle_since);
         self.average.arrival(packet.now, packet.packets_waiting, packet.rate);
-        match self.early.judge(self.average.value(), CERTAIN) {
-            Outcome::Refused => Verdict::Drop(DropReason::Aqm),
-            _ if !self.limit.has_room(packet) => Verdict::Drop(DropReason::QueueFull),
-            Outcome::Chosen => signal(self.marks, packet),
-            Outcome::Spared => Verdict::Pass,
-        }
+        self.early.judge(self.average.value(), CERTAIN).verdict(packet, self.limit, self.marks)
     }
 
     #[inline]

@@ -113,16 +113,15 @@ impl Discipline for Codel {
     /// that waits for longer there is no dropping state: the queue was empty when the link began to decide,
     /// which ended it.
     #[inline]
-    fn foresee(&mut self, packet: &Ahead, rate: impl FnOnce() -> Rate) -> Foresight {
+    fn foresee(&mut self, packet: &Ahead<'_>, rate: impl FnOnce() -> Rate) -> Foresight {
         self.terms.longest = self.terms.longest.max(packet.bytes);
-        // One that finds the transmitter idle does not wait at all.
-        if packet.start > packet.now && packet.start - packet.now >= self.terms.target {
+        if packet.waits_for(self.terms.target) {
             return Foresight::Waits;
         }
         if self.limit.surely_allows(packet, rate) { Foresight::Passes } else { Foresight::Counts }
     }
 
-    fn take_back(&mut self, pool: &mut Pool, mut waiting: Fifo) -> Fifo {
+    fn take_back(&mut self, pool: &mut Pool, _: Handle, mut waiting: Fifo) -> Fifo {
         while let Some(handle) = waiting.pop(pool) {
             self.queue.backlog += pool.meta(handle).counted();
             self.queue.fifo.push(pool, handle);

@@ -2,8 +2,10 @@
 //! Jacobson, "Random early detection gateways for congestion avoidance", 1993, the second of its two
 //! methods).
 
+use super::Admission;
 use super::average::UNIT;
-use longwire_block::Dice;
+use super::settings::{Limit, signal};
+use longwire_block::{Dice, DropReason, Verdict};
 
 /// A probability of 1, in steps of 2⁻³².
 pub(super) const CERTAIN: u64 = 1 << 32;
@@ -17,6 +19,20 @@ pub(super) enum Outcome {
     Chosen,
     /// The average is so high that all packets are dropped.
     Refused,
+}
+
+impl Outcome {
+    /// The verdict on a packet, which may also find a full queue. ECN-capable packets are marked instead of
+    /// dropped early, if `marks`.
+    #[inline(always)]
+    pub(super) fn verdict(self, packet: &Admission<'_>, limit: Limit, marks: bool) -> Verdict {
+        match self {
+            Self::Refused => Verdict::Drop(DropReason::Aqm),
+            _ if !limit.has_room(packet) => Verdict::Drop(DropReason::QueueFull),
+            Self::Chosen => signal(marks, packet),
+            Self::Spared => Verdict::Pass,
+        }
+    }
 }
 
 /// The thresholds, and the number of packets spared since the last selected one.

@@ -1,8 +1,8 @@
 //! Flow queues with turns: deficit round robin that serves previously idle flows first (RFC 8290, section 4).
 
-use super::flow::{flow_hash, slot};
+use super::flow::{flow_hash, slot, surely_one_flow};
 use super::settings::Limit;
-use super::{QueueContext, codel_law};
+use super::{Ahead, QueueContext, codel_law};
 use crate::fifo::Fifo;
 use longwire_block::{Dice, DropReason};
 use longwire_packet::{Handle, Pool};
@@ -21,6 +21,16 @@ pub(super) struct Flows<S> {
     /// The new number of flows, in effect once waiting packets have been taken out.
     wanted: usize,
     seed: u64,
+    alone: Alone,
+}
+
+/// On a decided link, the packets of the only flow that waits.
+#[derive(Debug)]
+struct Alone {
+    /// The last of them.
+    last: Handle,
+    /// Bytes that have joined since the transmitter was idle.
+    joined: u64,
 }
 
 /// One of the flows.
@@ -42,10 +52,15 @@ struct List {
     tail: u32,
 }
 
+impl List {
+    const NONE: Self = Self { head: NONE, tail: NONE };
+}
+
 impl<S: Default> Flows<S> {
     pub(super) fn new(mut dice: Dice) -> Self {
-        let none = List { head: NONE, tail: NONE };
-        Self { flows: Vec::new(), fresh: none, old: none, quantum: 0, wanted: 0, seed: dice.draw() }
+        let (fresh, old) = (List::NONE, List::NONE);
+        let alone = Alone { last: Handle::NONE, joined: 0 };
+        Self { flows: Vec::new(), fresh, old, quantum: 0, wanted: 0, seed: dice.draw(), alone }
     }
 
     /// Sets the number of flows, and the bytes of a turn. With another number, waiting packets must be taken
@@ -111,9 +126,55 @@ impl<S: Default> Flows<S> {
         this.backlog += bytes;
         this.fifo.push(pool, handle);
         if !this.active {
-            this.active = true;
-            this.deficit = self.quantum;
-            append(&mut self.flows, &mut self.fresh, flow as u32);
+            self.activate(flow);
+        }
+    }
+
+    /// Gives a flow that was idle its first turn.
+    #[inline]
+    fn activate(&mut self, flow: usize) {
+        let this = &mut self.flows[flow];
+        this.active = true;
+        this.deficit = self.quantum;
+        append(&mut self.flows, &mut self.fresh, flow as u32);
+    }
+
+    /// Whether a packet that asks a decided link for admission is of the only flow that waits, if any does: such
+    /// packets are sent in order, whatever their turns.
+    #[inline(always)]
+    pub(super) fn is_alone(&self, packet: &Ahead<'_>) -> bool {
+        packet.waiting.packets == 0 || {
+            let (one, other) = (packet.pool.data(self.alone.last), packet.pool.data(packet.handle));
+            surely_one_flow(one, other) || self.share_flow(one, other)
+        }
+    }
+
+    #[inline(never)]
+    fn share_flow(&self, one: &[u8], other: &[u8]) -> bool {
+        self.find(one) == self.find(other)
+    }
+
+    /// Counts such a packet, which joins.
+    #[inline(always)]
+    pub(super) fn join_alone(&mut self, packet: &Ahead<'_>) {
+        let before = if packet.waiting.packets == 0 { 0 } else { self.alone.joined };
+        self.alone = Alone { last: packet.handle, joined: before + packet.bytes };
+    }
+
+    /// Takes over the packets of the only flow that waits, behind the one being sent, with the turns that it
+    /// has had: a new one whenever packets before the one to be sent had used up the previous ones.
+    pub(super) fn take_back(&mut self, pool: &mut Pool, sending: Handle, mut waiting: Fifo) {
+        let flow = self.find(pool.data(sending));
+        self.activate(flow);
+        let mut taken = self.alone.joined as i64;
+        while let Some(handle) = waiting.pop(pool) {
+            taken -= pool.meta(handle).counted() as i64;
+            self.push(pool, flow, handle);
+        }
+        let turns = (taken - pool.meta(sending).counted() as i64) / self.quantum;
+        self.flows[flow].deficit = self.quantum * (turns + 1) - taken;
+        if turns > 0 {
+            (self.fresh, self.old) = (List::NONE, self.fresh);
         }
     }
 

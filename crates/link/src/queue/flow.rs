@@ -39,6 +39,21 @@ pub(super) fn flow_hash(frame: &[u8], seed: u64) -> u64 {
     }
 }
 
+/// Whether two frames surely have the same hash: they have plain IPv4 headers with the same addresses, protocol
+/// and ports.
+#[inline(always)]
+pub(super) fn surely_one_flow(one: &[u8], other: &[u8]) -> bool {
+    /// Ethernet type, version and header length; flags, fragment offset and protocol.
+    const MASKS: [u32; 2] = [0xffff_ff00, (FRAGMENT as u32) << 16 | 0xff];
+    let parts = |frame: &[u8; 38]| {
+        let half = |at: usize| u32::from_be_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]);
+        ([half(12) & MASKS[0], half(20) & MASKS[1], half(34)], word(&frame[26..34]))
+    };
+    let (Some(one), Some(other)) = (one.first_chunk(), other.first_chunk()) else { return false };
+    let one = parts(one);
+    one == parts(other) && one.0[0] == 0x0800_4500 && one.0[1] >> 16 == 0
+}
+
 /// Maps a hash to one of `slots` places: without a division, and as evenly as the hash.
 #[inline]
 pub(super) fn slot(hash: u64, slots: u32) -> usize {

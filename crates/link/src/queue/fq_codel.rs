@@ -4,12 +4,12 @@ use super::codel::{INTERVAL, TARGET};
 use super::codel_law::{Codel, Terms};
 use super::fair::Flows;
 use super::settings::{ECN, FLOWS, LIMIT, Limit, QUANTUM};
-use super::{Admission, Discipline, Next, QueueContext};
+use super::{Admission, Ahead, Discipline, Foresight, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, Fallback, Param, ParamKind, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_settings::Settings;
-use longwire_units::{Bytes, Nanos};
+use longwire_units::{Bytes, Nanos, Rate};
 
 /// The parameter `memory` of disciplines with flow queues.
 pub(super) const MEMORY: Param = Param {
@@ -80,6 +80,31 @@ impl Discipline for FqCodel {
     fn admit(&mut self, packet: &Admission<'_>) -> Verdict {
         self.terms.longest = self.terms.longest.max(packet.bytes);
         Verdict::Pass
+    }
+
+    #[inline]
+    fn foresees(&self) -> bool {
+        true
+    }
+
+    /// While one flow waits, it is served like CoDel's queue.
+    #[inline(always)]
+    fn foresee(&mut self, packet: &Ahead<'_>, rate: impl FnOnce() -> Rate) -> Foresight {
+        self.terms.longest = self.terms.longest.max(packet.bytes);
+        if packet.waits_for(self.terms.target)
+            || !self.flows.is_alone(packet)
+            || packet.waiting.bytes + packet.bytes > self.memory
+            || !self.limit.surely_allows(packet, rate)
+        {
+            return Foresight::Waits;
+        }
+        self.flows.join_alone(packet);
+        Foresight::Passes
+    }
+
+    fn take_back(&mut self, pool: &mut Pool, sending: Handle, waiting: Fifo) -> Fifo {
+        self.flows.take_back(pool, sending, waiting);
+        Fifo::EMPTY
     }
 
     #[inline]

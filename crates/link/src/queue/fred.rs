@@ -3,7 +3,7 @@
 use super::average::Average;
 use super::early::{CERTAIN, Early, Outcome, in_steps, length};
 use super::flow::{flow_hash, slot};
-use super::settings::{ECN, FLOWS, LIMIT, Limit, MEAN_PACKET, WEIGHT, signal};
+use super::settings::{ECN, FLOWS, LIMIT, Limit, MEAN_PACKET, WEIGHT};
 use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
 use longwire_block::{Block, Dice, DropReason, Verdict};
@@ -151,12 +151,7 @@ impl Discipline for Fred {
             self.early.spare();
             Outcome::Spared
         };
-        let verdict = match outcome {
-            Outcome::Refused => Verdict::Drop(DropReason::Aqm),
-            _ if !self.limit.has_room(packet) => Verdict::Drop(DropReason::QueueFull),
-            Outcome::Chosen => signal(self.marks, packet),
-            Outcome::Spared => Verdict::Pass,
-        };
+        let verdict = outcome.verdict(packet, self.limit, self.marks);
         if packet.packets_waiting > 0 && !matches!(verdict, Verdict::Drop(_)) {
             self.average.observe(packet.packets_waiting);
         }

@@ -161,7 +161,7 @@ pub trait Discipline: Block {
     /// was passed; `rate` is the expected departure rate. Such a link counts only what it must:
     /// [`Discipline::push`] and [`Discipline::pop`] are not called for the packet.
     #[inline]
-    fn foresee(&mut self, _packet: &Ahead, _rate: impl FnOnce() -> Rate) -> Foresight
+    fn foresee(&mut self, _packet: &Ahead<'_>, _rate: impl FnOnce() -> Rate) -> Foresight
     where
         Self: Sized,
     {
@@ -183,9 +183,9 @@ pub trait Discipline: Block {
     #[inline]
     fn notice_backlog(&mut self, _bytes: u64) {}
 
-    /// Takes over packets that a decided link has passed, and that still wait, without the one being sent:
-    /// from now on it is asked when each is sent. Returns those that the link keeps in its list.
-    fn take_back(&mut self, _pool: &mut Pool, waiting: Fifo) -> Fifo {
+    /// Takes over packets that a decided link has passed, and that still wait behind the one being sent: from
+    /// now on it is asked when each is sent. Returns those that the link keeps in its list.
+    fn take_back(&mut self, _pool: &mut Pool, _sending: Handle, waiting: Fifo) -> Fifo {
         waiting
     }
 
@@ -268,7 +268,7 @@ crate::stage::stage! {
     fn drain(&mut self, pool: &mut Pool) -> Fifo;
     fn sent(&mut self, finish: Nanos, rate: Rate);
     fn notice_backlog(&mut self, bytes: u64);
-    fn take_back(&mut self, pool: &mut Pool, waiting: Fifo) -> Fifo;
+    fn take_back(&mut self, pool: &mut Pool, sending: Handle, waiting: Fifo) -> Fifo;
     ask
     fn direct(&self) -> bool;
     fn plain(&self) -> bool;

@@ -149,7 +149,7 @@ impl Discipline for Pie {
 
     /// Between updates, and as long as nothing may be dropped early, only the limit matters.
     #[inline]
-    fn foresee(&mut self, packet: &Ahead, rate: impl FnOnce() -> Rate) -> Foresight {
+    fn foresee(&mut self, packet: &Ahead<'_>, rate: impl FnOnce() -> Rate) -> Foresight {
         let passes = packet.now < self.law.due()
             && self.law.spares(&self.terms)
             && self.limit.surely_allows(packet, rate);

@@ -2,7 +2,7 @@
 //! queue.
 
 use super::average::Average;
-use super::early::{CERTAIN, Early, Outcome, in_steps};
+use super::early::{CERTAIN, Early, in_steps};
 use super::settings::{ECN, LIMIT, Limit, MEAN_PACKET, WEIGHT, signal};
 use super::{Admission, Discipline};
 use longwire_block::{Block, Dice, DropReason, Verdict};
@@ -150,12 +150,7 @@ impl Discipline for Red {
         self.average.idle(packet.idle_since);
         self.average.arrival(packet.now, length, packet.rate);
         let size = if self.in_bytes { packet.bytes * self.per_mean } else { CERTAIN };
-        match self.early.judge(self.average.value(), size) {
-            Outcome::Refused => Verdict::Drop(DropReason::Aqm),
-            _ if !self.limit.has_room(packet) => Verdict::Drop(DropReason::QueueFull),
-            Outcome::Chosen => signal(self.marks, packet),
-            Outcome::Spared => Verdict::Pass,
-        }
+        self.early.judge(self.average.value(), size).verdict(packet, self.limit, self.marks)
     }
 
     #[inline]

@@ -1,11 +1,11 @@
 //! RED with In and Out: two REDs on one queue, for packets within a profile and those beyond it.
 
 use super::average::Average;
-use super::early::{CERTAIN, Early, Outcome, in_steps};
-use super::settings::{ECN, LIMIT, Limit, MEAN_PACKET, WEIGHT, signal};
+use super::early::{CERTAIN, Early, in_steps};
+use super::settings::{ECN, LIMIT, Limit, MEAN_PACKET, WEIGHT};
 use super::{Admission, Discipline, Next, QueueContext};
 use crate::fifo::Fifo;
-use longwire_block::{Block, Dice, DropReason, Grammar, Verdict};
+use longwire_block::{Block, Dice, Grammar, Verdict};
 use longwire_packet::{Handle, Pool};
 use longwire_settings::{Millionths, Settings};
 use longwire_units::{Bytes, Probability};
@@ -159,12 +159,7 @@ impl Discipline for Rio {
         } else {
             self.early_out.judge(self.all.value(), CERTAIN)
         };
-        match outcome {
-            Outcome::Refused => Verdict::Drop(DropReason::Aqm),
-            _ if !self.limit.has_room(packet) => Verdict::Drop(DropReason::QueueFull),
-            Outcome::Chosen => signal(self.marks, packet),
-            Outcome::Spared => Verdict::Pass,
-        }
+        outcome.verdict(packet, self.limit, self.marks)
     }
 
     #[inline]

@@ -99,7 +99,7 @@ impl Limit {
 
     /// Whether a packet may still join, however much of the backlog has been sent.
     #[inline(always)]
-    pub(super) fn surely_allows(self, packet: &Ahead, rate: impl FnOnce() -> Rate) -> bool {
+    pub(super) fn surely_allows(self, packet: &Ahead<'_>, rate: impl FnOnce() -> Rate) -> bool {
         let Waiting { packets, bytes } = packet.waiting;
         match self {
             Self::Packets(limit) => u64::from(packets) < limit,
