@@ -25,13 +25,8 @@ impl Resolver<'_, '_> {
             }
             (Some(_), Some(_)) => {
                 let what = "a router's budget is that of a profile or of a line rate";
-                return self.refuse(
-                    written.span("profile")?,
-                    entry,
-                    "profile",
-                    what,
-                    "leave one of the two out",
-                );
+                let fix = "leave one of the two out";
+                return self.refuse(written.span("profile")?, entry, "profile", what, fix);
             }
         };
         Some(Admission { budget, prices })

@@ -43,13 +43,8 @@ impl Resolver<'_, '_> {
         let name = entry.name.unwrap_or_default();
         if !fits(&name.replace(['{', '}'], ""), LONGEST_NAME) {
             let fix = "the namespace is named after it: use up to 63 letters, digits, \"-\", \"_\" and \".\"";
-            return self.refuse(
-                &written.name.span,
-                entry,
-                "name",
-                "it can't be the name of a namespace",
-                fix,
-            );
+            let what = "it can't be the name of a namespace";
+            return self.refuse(&written.name.span, entry, "name", what, fix);
         }
         for (number, (port, text)) in ports.iter_mut().zip(&written.ports).enumerate() {
             if !fits(&port.name, LONGEST_INTERFACE) {

@@ -160,13 +160,8 @@ impl Resolver<'_, '_> {
                 let [one, two] = &between.0[..] else {
                     let span = between.0.first().map_or(&written.span, |first| &first.span);
                     let what = format!("between names {} ends", between.0.len());
-                    return self.refuse(
-                        span,
-                        entry,
-                        "between",
-                        what,
-                        "name two, as in between = [\"a\", \"b\"]",
-                    );
+                    let fix = "name two, as in between = [\"a\", \"b\"]";
+                    return self.refuse(span, entry, "between", what, fix);
                 };
                 let (one, two) = (self.end(entry, "between", one), self.end(entry, "between", two));
                 ((one?, two?), true)
@@ -178,24 +173,14 @@ impl Resolver<'_, '_> {
             }
         };
         if ends.0 == ends.1 {
-            return self.refuse(
-                &written.span,
-                entry,
-                "",
-                "it begins and ends at the same place",
-                "name two different ends",
-            );
+            let (what, fix) = ("it begins and ends at the same place", "name two different ends");
+            return self.refuse(&written.span, entry, "", what, fix);
         }
         if !duplex {
             if written.forward.is_some() || written.backward.is_some() {
                 let what = "forward and backward belong to a duplex link";
-                return self.refuse(
-                    &written.span,
-                    entry,
-                    "",
-                    what,
-                    "write between = [\"a\", \"b\"] instead of from and to",
-                );
+                let fix = "write between = [\"a\", \"b\"] instead of from and to";
+                return self.refuse(&written.span, entry, "", what, fix);
             }
             return Some(simplex(ends));
         }

@@ -282,13 +282,8 @@ impl Resolver<'_, '_> {
             [] => declare.into(),
             _ => format!("there are {}; or {declare}", some(&known)),
         });
-        self.refuse(
-            &written.span,
-            entry,
-            key,
-            format!("there is no host, port or bridge \"{}\"", name.0),
-            fix,
-        )
+        let what = format!("there is no host, port or bridge \"{}\"", name.0);
+        self.refuse(&written.span, entry, key, what, fix)
     }
 
     /// The place of the object with this name among those with `names`. None after an error.

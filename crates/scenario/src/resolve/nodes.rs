@@ -249,13 +249,8 @@ impl Resolver<'_, '_> {
         if !addresses.iter().any(|net| net.contains(via)) {
             let nets = addresses.iter().map(Network::to_string).collect::<Vec<_>>().join(", ");
             let what = format!("{via} is in none of the host's networks ({nets})");
-            self.error(
-                &text.span,
-                entry,
-                key,
-                what,
-                "name a neighbour, or give the host an address in its network",
-            );
+            let fix = "name a neighbour, or give the host an address in its network";
+            self.error(&text.span, entry, key, what, fix);
         }
         Some(via)
     }

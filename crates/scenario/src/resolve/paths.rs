@@ -61,22 +61,12 @@ impl Resolver<'_, '_> {
         let (from, to) = (from?, to?);
         if [from, to].iter().any(|port| known.nodes.ports[usize::from(*port)].router.is_some()) {
             let what = "a router is there, which chooses the path itself";
-            return self.refuse(
-                &written.from.span,
-                entry,
-                "from",
-                what,
-                "give the router a route, or join ports by a link",
-            );
+            let fix = "give the router a route, or join ports by a link";
+            return self.refuse(&written.from.span, entry, "from", what, fix);
         }
         if from == to {
-            return self.refuse(
-                &written.to.span,
-                entry,
-                "to",
-                "it ends where it begins",
-                "name another host or port",
-            );
+            let (what, fix) = ("it ends where it begins", "name another host or port");
+            return self.refuse(&written.to.span, entry, "to", what, fix);
         }
         let mut places = Vec::with_capacity(written.links.0.len());
         for name in &written.links.0 {

@@ -142,13 +142,8 @@ impl Resolver<'_, '_> {
                 _ => {
                     let fix = "give source, source-port, destination, destination-port, protocol, or several \
                         of them";
-                    return self.refuse(
-                        &text.span,
-                        entry,
-                        "flow-key",
-                        format!("packets have no \"{name}\""),
-                        fix,
-                    );
+                    let what = format!("packets have no \"{name}\"");
+                    return self.refuse(&text.span, entry, "flow-key", what, fix);
                 }
             };
             *field = true;
@@ -162,13 +157,8 @@ impl Resolver<'_, '_> {
             let Name(name) = self.term(entry, "flows.name", &flow.name)?;
             if flows.iter().any(|other| other.name == name) {
                 let what = format!("there are two flows named \"{name}\"");
-                return self.refuse(
-                    &flow.name.span,
-                    entry,
-                    "flows.name",
-                    what,
-                    "give each a name of its own",
-                );
+                let fix = "give each a name of its own";
+                return self.refuse(&flow.name.span, entry, "flows.name", what, fix);
             }
             let key = match flow.key.text().read() {
                 Ok(key) => key,
@@ -208,13 +198,8 @@ impl Resolver<'_, '_> {
                 counted(flows as u64, "flow"),
                 places(config.flows.len() as u64, ports as u64)
             );
-            return self.refuse(
-                span("flow-table"),
-                entry,
-                "flow-table",
-                what,
-                format!("give {} or more", named + 1),
-            );
+            let fix = format!("give {} or more", named + 1);
+            return self.refuse(span("flow-table"), entry, "flow-table", what, fix);
         }
         // A small scheduler of the same kind reports errors and the cost of a packet.
         let (most, is_most) = most_cycles(&config, written.span("budget").is_some(), prices);

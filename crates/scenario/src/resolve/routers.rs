@@ -121,13 +121,8 @@ impl Resolver<'_, '_> {
             let other = &nodes.ports[usize::from(other)].name;
             let what = format!("{mac} is also the address of, or at, \"{other}\"");
             let span = written.mac.as_ref().map_or(&written.port.span, |mac| &mac.span);
-            self.error(
-                span,
-                entry,
-                "ports.mac",
-                what,
-                "give each a hardware address of its own, or none of them",
-            );
+            let fix = "give each a hardware address of its own, or none of them";
+            self.error(span, entry, "ports.mac", what, fix);
             mac = Mac::of_router(place);
         }
         let RouterPortSettings { mtu } = self.subtable(entry, "ports", Some(written))?;

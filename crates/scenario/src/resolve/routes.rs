@@ -29,13 +29,8 @@ impl Resolver<'_, '_> {
         if written.via.is_some() || written.port.is_some() {
             if !written.next_hops.is_empty() {
                 let what = "it has next-hops, and via or port beside them";
-                return self.refuse(
-                    &written.to.span,
-                    entry,
-                    "routes",
-                    what,
-                    "name all next hops in next-hops",
-                );
+                let fix = "name all next hops in next-hops";
+                return self.refuse(&written.to.span, entry, "routes", what, fix);
             }
             hops.push(self.next_hop(entry, (&written.via, &written.port), 1, router)?);
         }
@@ -123,13 +118,8 @@ impl Resolver<'_, '_> {
                 Ok(route) if known.insert(route.to) => routes.push(route),
                 Ok(_) => {}
                 Err(what) => {
-                    return self.refuse(
-                        &written.span,
-                        entry,
-                        "routes-file",
-                        format!("{name}:{line}: {what}"),
-                        "",
-                    );
+                    let what = format!("{name}:{line}: {what}");
+                    return self.refuse(&written.span, entry, "routes-file", what, "");
                 }
             }
         }

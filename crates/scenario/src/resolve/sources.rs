@@ -71,13 +71,8 @@ impl Resolver<'_, '_> {
         let [ingress, egress] = [in_port, out_port].map(|place| &nodes.ports[usize::from(place)]);
         if in_port == out_port || (ingress.segment != egress.segment && nodes.routers.is_empty()) {
             let what = format!("nothing leads from \"{}\" to \"{}\"", ingress.name, egress.name);
-            return self.refuse(
-                &written.to.span,
-                entry,
-                "to",
-                what,
-                "name two hosts or ports that bridges and links join",
-            );
+            let fix = "name two hosts or ports that bridges and links join";
+            return self.refuse(&written.to.span, entry, "to", what, fix);
         }
         let (source, destination) = self.addresses(entry, written, (in_port, out_port), nodes)?;
         let mac = nodes.places().first_hop((in_port, out_port), destination);
