@@ -77,6 +77,7 @@ impl Link {
         if self.line.features & (has::DECIDED | has::DECIDABLE) == has::DECIDABLE
             && self.blocks().sending.is_none()
             && (self.profile.asks_delay || self.leaves_in_order(now))
+            && self.blocks().queue.begins_to_decide()
         {
             self.line.features |= has::DECIDED;
             if let Some(blocks) = self.known_blocks_mut() {

@@ -32,7 +32,12 @@ pub struct FqCodel {
     terms: Terms,
     limit: Limit,
     memory: u64,
+    /// Busy periods for which the link serves: flows met in the last one in which it decided.
+    served: u8,
 }
+
+/// Busy periods that are served after flows met: to begin anew takes as long as to serve two packets.
+const SERVED: u8 = 15;
 
 /// Flows take turns, new ones first; CoDel on each of them.
 #[derive(Debug, Settings)]
@@ -59,7 +64,8 @@ impl Block for FqCodel {
 
     fn build(settings: FqCodelSettings, dice: Dice) -> Self {
         let terms = Terms { target: Nanos::ZERO, interval: Nanos::ZERO, marks: false, longest: 0 };
-        let mut block = Self { flows: Flows::new(dice), terms, limit: Limit::Packets(0), memory: 0 };
+        let mut block =
+            Self { flows: Flows::new(dice), terms, limit: Limit::Packets(0), memory: 0, served: 0 };
         block.change(settings);
         block
     }
@@ -87,12 +93,22 @@ impl Discipline for FqCodel {
         true
     }
 
+    #[inline]
+    fn begins_to_decide(&mut self) -> bool {
+        let left = self.served.checked_sub(1);
+        self.served = left.unwrap_or(0);
+        left.is_none()
+    }
+
     /// While one flow waits, it is served like CoDel's queue.
     #[inline(always)]
     fn foresee(&mut self, packet: &Ahead<'_>, rate: impl FnOnce() -> Rate) -> Foresight {
         self.terms.longest = self.terms.longest.max(packet.bytes);
+        if !self.flows.is_alone(packet) {
+            self.served = SERVED;
+            return Foresight::Waits;
+        }
         if packet.waits_for(self.terms.target)
-            || !self.flows.is_alone(packet)
             || packet.waiting.bytes + packet.bytes > self.memory
             || !self.limit.surely_allows(packet, rate)
         {

@@ -157,6 +157,13 @@ pub trait Discipline: Block {
         self.plain()
     }
 
+    /// Whether an idle link begins to decide with the packet that comes. A discipline that foresaw too little
+    /// lately may prefer to serve.
+    #[inline]
+    fn begins_to_decide(&mut self) -> bool {
+        true
+    }
+
     /// Foresees the fate of a packet that asks for admission to a decided link, on which everything waiting
     /// was passed; `rate` is the expected departure rate. Such a link counts only what it must:
     /// [`Discipline::push`] and [`Discipline::pop`] are not called for the packet.
@@ -266,6 +273,7 @@ crate::stage::stage! {
     fn resettle(&mut self, context: &mut QueueContext<'_>);
     fn pop(&mut self, context: &mut QueueContext<'_>) -> Next;
     fn drain(&mut self, pool: &mut Pool) -> Fifo;
+    fn begins_to_decide(&mut self) -> bool;
     fn sent(&mut self, finish: Nanos, rate: Rate);
     fn notice_backlog(&mut self, bytes: u64);
     fn take_back(&mut self, pool: &mut Pool, sending: Handle, waiting: Fifo) -> Fifo;
