@@ -12,6 +12,7 @@ mod condition;
 mod containerlab;
 mod dummynet;
 mod framing;
+mod interop_network;
 mod ipfw;
 mod lines;
 mod mahimahi;
@@ -43,6 +44,7 @@ mod wiring;
 mod words;
 mod yaml;
 
+pub use interop_network::{InteropNetwork, TcpEnd};
 pub use quic_interop::{InteropLink, Rebinding, quic_interop};
 pub use sources::SourceError;
 

@@ -38,6 +38,8 @@ const CROSS_TRAFFIC: Nanos = Nanos::from_secs(20);
 /// The link between client and server, and what else happens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InteropLink {
+    /// The scenario string, its words separated by spaces.
+    pub text: String,
     /// Keys of the link from the client to the server.
     pub to_server: LinkText,
     /// Keys of the link back.
@@ -78,6 +80,7 @@ pub fn quic_interop(text: &str) -> Result<InteropLink, ImportError> {
     let options = Options::read(name, own, words)?;
     let mut notes = Notes::default();
     let mut link = InteropLink {
+        text: text.split_whitespace().collect::<Vec<_>>().join(" "),
         to_server: LinkText::default(),
         to_client: LinkText::default(),
         later: None,
