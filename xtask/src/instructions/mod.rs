@@ -34,6 +34,7 @@ const IN_TESTS: &[&str] = &[
     "rate token-bucket (rate 100 Gbit/s, burst 1 MB)",
     "queue red",
     "queue fq-codel",
+    "queue fq-codel, 2 flows",
 ];
 /// Most growth of a count, as a fraction.
 const MOST_GROWTH: f64 = 0.03;

@@ -22,7 +22,7 @@ Examples:
   longwire bench peers
   longwire bench --quick
 
-All of them take about 27 minutes.")]
+All of them take about 28 minutes.")]
 pub struct Args {
     /// What to measure. Default: everything.
     #[arg(value_name = "NAME", value_parser = known_names())]
