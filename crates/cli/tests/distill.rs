@@ -145,8 +145,8 @@ fn traffic_records_what_distill_reads() {
     assert!(report["scenario"].as_str().unwrap().contains("Two clocks"), "{report:#}");
 }
 
-/// A link between two hosts, slow enough that pauses of a busy machine are short beside its packets, and with a
-/// queue for all that the test sends. The way back only passes packets on.
+/// A link between two hosts, slow enough that pauses of a busy machine are short beside its packets, and
+/// with a queue for all that the test sends. The way back only passes packets on.
 const LINK: &str = r#"
 [[host]]
 name = "a"

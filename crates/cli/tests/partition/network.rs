@@ -67,8 +67,8 @@ const PAIRS: [Pair; 2] = [
     Pair { from: ("three", "d"), to: ("two", "10.0.0.2"), trip: 20.0 },
 ];
 
-/// A scenario cut for three machines, which are namespaces, runs in real time as one network: as on one machine,
-/// within what both runs say of lateness and clocks.
+/// A scenario cut for three machines, which are namespaces, runs in real time as one network: as on one
+/// machine, within what the runs report of lateness and clocks.
 #[test]
 fn three_parts_are_one_network() {
     let ability = longwire_lab::abilities().namespaces;
@@ -102,8 +102,8 @@ fn three_parts_are_one_network() {
     let clocks: f64 = tunnels.map(|tunnel| ms(&tunnel["underlay"]["clock_error_ns"])).sum();
     for ((pair, part), whole) in PAIRS.iter().zip(of_parts).zip(of_whole) {
         assert!(whole >= pair.trip, "{whole} ms from {} on one machine", pair.from.0);
-        // What both ends were late by with half of their packets: of a hundred, some are in time at both. Between
-        // the ends, tunnels hide it.
+        // What both ends were late by with half of their packets: of a hundred, some are in time at both.
+        // Between the ends, tunnels hide it.
         let late: f64 = [pair.from.0, pair.to.0]
             .map(|at| ms(&reports[at]["fidelity"]["lateness_ns"]["p50"]))
             .iter()
