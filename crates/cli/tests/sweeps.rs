@@ -109,6 +109,29 @@ fn the_same_tasks_give_the_same_bytes() {
     assert!(received.len() >= 8, "{received:?}");
 }
 
+/// Any machine repeats the bytes of `golden_rows/rows.jsonl`, but for the sweep's hash, in which the version
+/// is. `LONGWIRE_GOLDEN_RECORD=1` writes the file anew.
+#[test]
+fn the_rows_are_those_that_were_recorded() {
+    let [sweep, file] =
+        ["sweep.toml", "rows.jsonl"].map(|name| repository(&format!("crates/cli/tests/golden_rows/{name}")));
+    let text = well(&["sweep", "run", sweep.to_str().unwrap()]);
+    let hash = rows(&text)[0]["sweep"].as_str().unwrap().to_owned();
+    let text = text.replace(&hash, "");
+    if std::env::var_os("LONGWIRE_GOLDEN_RECORD").is_some() {
+        return std::fs::write(file, text).unwrap();
+    }
+    let recorded = std::fs::read_to_string(file).unwrap();
+    for (now, then) in text.lines().zip(recorded.lines()).filter(|(now, then)| now != then) {
+        let [now, then] = [now, then].map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let columns =
+            now.as_object().unwrap().iter().filter(|(column, value)| then[column.as_str()] != **value);
+        let differing: Vec<_> = columns.map(|(column, value)| (column, value, &then[column])).collect();
+        panic!("task {}: column, now, recorded: {differing:#?}", now["task"]);
+    }
+    assert_eq!(text.lines().count(), recorded.lines().count());
+}
+
 #[test]
 fn a_run_with_settings_is_that_of_the_scenario_with_them() {
     let folder = Folder::new("run-set");
