@@ -88,7 +88,8 @@ def test_commands_are_processes() -> None:
         ended.terminate()
         ended.communicate()
         assert ended.returncode == 3
-        lasting = b.popen(["sleep", "1000"])
+        lasting = b.popen("echo on; exec sleep 1000", stdout=subprocess.PIPE)
+        assert lasting.stdout is not None and lasting.stdout.readline() == b"on\n"
     assert lasting.returncode is not None and lasting.returncode < 0
 
 
