@@ -18,11 +18,6 @@ finish() {
 }
 trap 'finish; exit 143' INT TERM
 
-# A server that does not answer in time is an error, as in the other simulator.
-if [ -n "${WAITFORSERVER:-}" ]; then
-    longwire quic-interop wait "$WAITFORSERVER" --for 10s
-fi
-
 # The kernel forwards nothing: all packets take the emulated link.
 nft -f - <<'RULES'
 table inet longwire-quic-interop {
@@ -31,6 +26,11 @@ table inet longwire-quic-interop {
     }
 }
 RULES
+
+# A server that does not answer in time is an error, as in the other simulator.
+if [ -n "${WAITFORSERVER:-}" ]; then
+    longwire quic-interop wait "$WAITFORSERVER" --for 10s
+fi
 
 # Longwire's ports have no addresses of the kernel. The simulator's own ones move to the loopback: the kernel
 # still answers ARP for them, and the connections by which clients wait for the simulator.

@@ -73,7 +73,8 @@ class FakeAgent:
         if method == "PUT":
             if self.refuses is not None:
                 return 422, {"detail": self.refuses, "key": "toml"}
-            self.parts[name] = {"run": body["run"], "condition": "running", "body": body}
+            about = {"run": body["run"], "condition": "running", "load_ppm": body["load_ppm"]}
+            self.parts[name] = {**about, "body": body}
             return 202, {"name": name, **self.parts[name]}
         if name not in self.parts:
             return 404, {"detail": f'there is no part "{name}" here'}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -161,24 +162,35 @@ def test_another_version_is_refused_with_both(agents: Agents) -> None:
     assert agents.all[0].parts == {} and not agents.state.exists(), "nothing was started"
 
 
-def test_a_part_that_needs_more_cores_than_its_agent_has_is_refused(agents: Agents) -> None:
-    # The hosts are said to have 4, and the agents have 2.
+def test_a_part_that_takes_more_than_its_agent_has_is_refused(agents: Agents) -> None:
+    # The hosts are said to have 4 cores, and the agents have 2.
     agents.hosts = [replace(host, cores=4) for host in agents.hosts]
-    parts, _ = parts_of(wan(rate="5gbit"), agents.hosts, UNDERLAY)
-    assert {host: part.cores for host, part in parts.items()} == {"one": 3, "two": 3}
-    with pytest.raises(LongwireError, match="node one: its part needs 3 cores, and its agent has 2;"):
+    parts, report = parts_of(wan(rate="5gbit"), agents.hosts, UNDERLAY)
+    rows = {row["machine"]: row for row in report["rows"] if row.get("kind") == "machine"}
+    assert {host: part.load_ppm for host, part in parts.items()} == {
+        host: row["load_ppm"] for host, row in rows.items()
+    }
+    load = -(-rows["one"]["load_ppm"] // 10_000) / 100
+    assert 2 < load < 4
+    said = f"node one: its part takes {load:.2f} cores, and its agent has 2;"
+    with pytest.raises(LongwireError, match=re.escape(said)):
         agents.run(wan(rate="5gbit"))
     assert [agent.parts for agent in agents.all] == [{}, {}] and not agents.state.exists()
-    agents.run(wan(rate="2gbit")).end()
+    with agents.run(wan(rate="2gbit")):
+        (sent,) = [part["load_ppm"] for part in agents.all[0].parts.values()]
+        assert 0 < sent < 2_000_000, "others read there what it takes"
 
 
-def test_parts_that_run_at_an_agent_already_take_cores(agents: Agents) -> None:
-    ended = {"run": "1", "condition": "ended"}
-    agents.all[1].parts.update(old=dict(ended), dns=dict(ended, condition="running"))
-    # 1 of 2 cores.
+def test_parts_that_run_at_an_agent_already_take_their_load(agents: Agents) -> None:
+    ended = {"run": "1", "condition": "ended", "load_ppm": 2_000_000}
+    runs = dict(ended, condition="running")
+    agents.all[1].parts.update(old=dict(ended), dns=dict(runs, load_ppm=600_000))
+    # A dozen small ones have room on two cores.
+    agents.all[1].parts.update({f"small{n}": dict(runs, load_ppm=50_000) for n in range(12)})
     agents.run().end()
-    agents.all[1].parts["web"] = dict(ended, condition="starting")
-    said = r"node two: its part needs 1 core, .* already \(dns, web\) at least 2, and its agent has 2;"
+    # One whose sender has not said what it takes may take a core.
+    agents.all[1].parts["web"] = {"run": "1", "condition": "starting"}
+    said = r"node two: its part takes 0.\d\d cores, .* takes 2.20 \(dns 0.60, .*, web 1.00\), .* has 2;"
     with pytest.raises(LongwireError, match=said):
         agents.run()
     assert agents.all[0].parts == {} and not agents.state.exists(), "nothing was started"
@@ -278,8 +290,10 @@ def test_a_new_coordinator_adopts_what_runs(agents: Agents) -> None:
 
 def test_states_of_earlier_versions_are_read() -> None:
     old = {"node": "two", "from_ns": 1, "to_ns": 2_000_000_001, "reason": "gone"}
-    about = {"cluster": "wan", "run": "1", "started_ns": 1, "hosts": [], "credentials": {}, "parts": {}}
-    state = State.of_json({"format": 1, **about, "losses": [old]})
+    about = {"cluster": "wan", "run": "1", "started_ns": 1, "hosts": [], "credentials": {}}
+    parts = {"one": {"toml": "", "files": {}}, "two": {"toml": "", "files": {}, "cores": 3}}
+    state = State.of_json({"format": 1, **about, "parts": parts, "losses": [old]})
+    assert [part.load_ppm for part in state.parts.values()] == [1_000_000, 3_000_000]
     assert str(state.losses[0]) == "node two was lost for 2.0 s: gone"
 
 

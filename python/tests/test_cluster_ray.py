@@ -1,4 +1,4 @@
-"""A cluster on Ray: two nodes of it in two namespaces, which a cable joins."""
+"""A cluster on Ray: nodes of it in namespaces, which a switch joins."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import textwrap
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
 from machines import Process, ping, until, why_not
@@ -46,7 +46,41 @@ with placed as wan:
     wan.wait_connected(timeout=60)
     print("returned", file=sys.stderr, flush=True)
     sys.stdin.readline()
-json.dump(wan.report, sys.stdout)
+with open("report.json", "w") as file:
+    json.dump(wan.report, file)
+"""
+
+
+#: The coordinator of three nodes, one of which is lost.
+THREE = """
+import json, sys
+import ray
+from longwire import Scenario
+from longwire.cluster import Underlay, on_ray
+
+net = Scenario()
+for host, bridge in zip("abc", ("left", "middle", "right")):
+    net.bridge(bridge)
+    net.host(host, bridge=bridge)
+net.link("left", "middle", "west", delay="20 ms")
+net.link("middle", "right", "east", delay="10 ms")
+ray.init(address="192.0.2.1:6399", _node_ip_address="192.0.2.1", log_to_driver=False)
+bridges = [["left"], ["middle"], ["right"]]
+placed = on_ray(
+    net, Underlay("500 us", "100 us"), machines=3, nodes=bridges, name=sys.argv[1], state="ray.json"
+)
+with placed as wan:
+    wan.wait_connected(timeout=60)
+    about = ray.get([actor.about.remote() for actor in placed.actors])
+    print("connected:", json.dumps([one["address"] for one in about]), file=sys.stderr, flush=True)
+    assert wan.wait(lambda one: bool(one.losses), timeout=60)
+    print("lost", file=sys.stderr, flush=True)
+    assert wan.wait(lambda one: all(node.is_running for node in one.nodes.values()), timeout=120)
+    wan.wait_connected(timeout=60)
+    print("returned", file=sys.stderr, flush=True)
+    sys.stdin.readline()
+with open("report.json", "w") as file:
+    json.dump(wan.report, file)
 """
 
 
@@ -58,47 +92,88 @@ def call(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
+class RayNodes:
+    """Nodes of Ray, numbered from 1, each in a namespace. The switch is in that of the first, the head."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self.folder = folder
+        self._numbers = range(1, count + 1)
+        self._started: Dict[int, subprocess.Popen[bytes]] = {}
+        # Ray's sockets have long names below this folder.
+        self._ray = Path(f"/tmp/lwray{os.getpid()}")
+        for number in self._numbers:
+            call("ip", "netns", "add", space(number))
+            call("ip", "-n", space(number), "link", "set", "lo", "up")
+        call("ip", "-n", space(1), "link", "add", "name", "eth", "type", "bridge")
+        for number in self._numbers[1:]:
+            peer = ["peer", "name", "eth", "netns", space(number)]
+            call("ip", "-n", space(1), "link", "add", f"to{number}", "type", "veth", *peer)
+            call("ip", "-n", space(1), "link", "set", f"to{number}", "master", "eth", "up")
+        for number in self._numbers:
+            call("ip", "-n", space(number), "address", "add", f"192.0.2.{number}/24", "dev", "eth")
+            call("ip", "-n", space(number), "link", "set", "eth", "up")
+
+    def start(self, number: int) -> None:
+        """Starts a node, and waits until it has joined."""
+        command = [str(Path(sys.executable).with_name("ray")), "start", f"--node-ip-address=192.0.2.{number}"]
+        head = ["--head", "--port=6399", "--include-dashboard=false", f"--temp-dir={self._ray}"]
+        command += head if number == 1 else ["--address=192.0.2.1:6399"]
+        command += ["--num-cpus=1", "--object-store-memory=100000000", "--block"]
+        inside = ["nsenter", f"--net=/run/netns/{space(number)}", *command]
+        environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
+        log = self.folder / f"ray{number}"
+        with open(log, "w") as file:
+            self._started[number] = subprocess.Popen(inside, stdout=file, stderr=file, env=environment)
+        assert until(lambda: "Ray runtime started" in log.read_text()), number
+
+    def kill(self, number: int) -> None:
+        """Ends all that runs on a node at once, as if it lost its power."""
+        assert until(lambda: ended(space(number))), number
+        self._started.pop(number).wait(60)
+
+    def coordinate(self, script: str, name: str) -> Tuple[Process, int]:
+        """Starts a script on the head, and returns it with the standard input that it reads."""
+        (self.folder / "script.py").write_text(textwrap.dedent(script))
+        inside = ["nsenter", f"--net=/run/netns/{space(1)}", sys.executable, "script.py", name]
+        read, write = os.pipe()
+        coordinator = Process(inside, cwd=self.folder, stdin=read)
+        os.close(read)
+        return coordinator, write
+
+    def report(self, coordinator: Process, stdin: int) -> Any:
+        """Ends a coordinator by the end of its input, and returns its report. Ray prints, too."""
+        os.close(stdin)
+        assert coordinator.child.wait(60) == 0, coordinator.lines
+        found = json.loads((self.folder / "report.json").read_text())
+        assert found["pass"], found
+        return found
+
+    def close(self) -> None:
+        """Ends the nodes, also after a failure, and removes the namespaces."""
+        for node in self._started.values():
+            node.terminate()
+        for node in self._started.values():
+            node.wait(60)
+        for number in self._numbers:
+            # What Ray has left of its own processes.
+            assert until(lambda: ended(space(number))), space(number)
+            call("ip", "netns", "del", space(number))
+        call("rm", "-rf", str(self._ray))
+
+
 @pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[Path]:
-    """Two nodes of Ray, each in a namespace, and a folder."""
+def nodes(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[RayNodes]:
     pytest.importorskip("ray", reason="Ray is not installed")
     reason = why_not()
     if reason is not None:
         pytest.skip(reason)
-    ray = str(Path(sys.executable).with_name("ray"))
-    started = []
-    for number in (1, 2):
-        call("ip", "netns", "add", space(number))
-    call("ip", "-n", space(1), "link", "add", "eth", "type", "veth", "peer", "name", "eth", "netns", space(2))
-    for number in (1, 2):
-        call("ip", "-n", space(number), "link", "set", "lo", "up")
-        call("ip", "-n", space(number), "address", "add", f"192.0.2.{number}/24", "dev", "eth")
-        call("ip", "-n", space(number), "link", "set", "eth", "up")
-    # Ray's sockets have long names below this folder.
-    folder = Path(f"/tmp/lwray{os.getpid()}")
-    environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
-    common = ["--num-cpus=1", "--object-store-memory=100000000", "--block"]
-    head = ["--head", "--port=6399", "--include-dashboard=false", f"--temp-dir={folder}"]
+    made = RayNodes(tmp_path, request.param)
     try:
-        for number, own in ((1, head), (2, ["--address=192.0.2.1:6399"])):
-            command = [ray, "start", f"--node-ip-address=192.0.2.{number}", *own, *common]
-            inside = ["nsenter", f"--net=/run/netns/{space(number)}", *command]
-            with open(tmp_path / f"ray{number}", "w") as log:
-                started.append(subprocess.Popen(inside, stdout=log, stderr=log, env=environment))
-            text = "Ray runtime started"
-            assert until(lambda: text in (tmp_path / f"ray{number}").read_text()), number
-        yield tmp_path
+        for number in range(1, request.param + 1):
+            made.start(number)
+        yield made
     finally:
-        for node in started:
-            node.terminate()
-        for node in started:
-            node.wait(60)
-        # Also that of a node that was not started, because the first one was not ready in time.
-        for number in (1, 2):
-            # What Ray has left of its own processes.
-            assert until(lambda: ended(space(number))), space(number)
-            call("ip", "netns", "del", space(number))
-        call("rm", "-rf", str(folder))
+        made.close()
 
 
 def ended(name: str) -> bool:
@@ -108,30 +183,46 @@ def ended(name: str) -> bool:
     return processes == []
 
 
-def test_agents_are_placed_supervised_and_reached(nodes: Path) -> None:
-    (nodes / "script.py").write_text(textwrap.dedent(SCRIPT))
+@pytest.mark.parametrize("nodes", [2], indirect=True)
+def test_agents_are_placed_supervised_and_reached(nodes: RayNodes) -> None:
     name = f"r{os.getpid()}"
-    inside = ["nsenter", f"--net=/run/netns/{space(1)}", sys.executable, "script.py", name]
-    read, write = os.pipe()
-    coordinator = Process(inside, cwd=nodes, stdin=read)
-    os.close(read)
+    coordinator, stdin = nodes.coordinate(SCRIPT, name)
     coordinator.line("connected")
     assert ping(f"{name}-m0", "a", "10.0.0.2", "-c", "2").returncode == 0
-    os.write(write, b"\n")
+    os.write(stdin, b"\n")
     coordinator.line("lost")
     coordinator.line("returned")
     assert until(lambda: ping(f"{name}-m0", "a", "10.0.0.2", "-c", "1").returncode == 0)
-    os.write(write, b"\n")
-    os.close(write)
-    assert coordinator.child.stdout is not None
-    found = json.loads(coordinator.child.stdout.read())
-    coordinator.child.wait(60)
-    assert found["pass"], found
+    found = nodes.report(coordinator, stdin)
     for node, cause in zip(("m1", "m0"), found["fidelity"]["causes"]):
         assert cause.startswith(f"node {node} was lost for"), found["fidelity"]
     assert [node["name"] for node in found["nodes"]] == ["m0", "m1"]
     for node in found["nodes"]:
         assert [loss["noticed_within_ns"] > 0 for loss in node["losses"]] == [True], node
+
+
+@pytest.mark.parametrize("nodes", [3], indirect=True)
+def test_a_killed_node_of_three_is_lost_and_rejoins(nodes: RayNodes) -> None:
+    name = f"r{os.getpid()}"
+    coordinator, stdin = nodes.coordinate(THREE, name)
+    addresses = json.loads(coordinator.line("connected: ").partition(": ")[2])
+    assert sorted(addresses) == ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
+    # One end of the chain is not on the head, without which there is no cluster.
+    lost, other = (2, 0) if addresses[2] != "192.0.2.1" else (0, 2)
+    ends = {0: ("a", "10.0.0.1"), 2: ("c", "10.0.0.3")}
+    from_other = (f"{name}-m{other}", ends[other][0])
+    assert ping(*from_other, ends[lost][1], "-c", "2").returncode == 0
+    number = int(addresses[lost].rpartition(".")[2])
+    nodes.kill(number)
+    coordinator.line("lost")
+    assert ping(*from_other, "10.0.0.2", "-c", "2").returncode == 0, "the rest goes on"
+    nodes.start(number)
+    coordinator.line("returned")
+    assert until(lambda: ping(*from_other, ends[lost][1], "-c", "1").returncode == 0)
+    found = nodes.report(coordinator, stdin)
+    assert not found["fidelity"]["faithful"], found["fidelity"]
+    assert found["fidelity"]["causes"][0].startswith(f"node m{lost} was lost for "), found["fidelity"]
+    assert [len(node["losses"]) for node in found["nodes"]] == [int(place == lost) for place in range(3)]
 
 
 class FakeRay(ModuleType):

@@ -88,7 +88,8 @@ def test_commands_are_processes() -> None:
         ended.terminate()
         ended.communicate()
         assert ended.returncode == 3
-        lasting = b.popen(["sleep", "1000"])
+        lasting = b.popen("echo on; exec sleep 1000", stdout=subprocess.PIPE)
+        assert lasting.stdout is not None and lasting.stdout.readline() == b"on\n"
     assert lasting.returncode is not None and lasting.returncode < 0
 
 
@@ -153,6 +154,27 @@ def test_logs_and_series_are_tables(tmp_path: Path) -> None:
     events = lab.events()
     assert next(events).time_ns >= 0
     events.close()
+
+
+def test_events_come_while_the_lab_runs() -> None:
+    with Lab(log=True) as lab:
+        a, b = lab.host("a"), lab.host("b")
+        lab.link(a, b, "wan", delay="5 ms")
+        events = lab.events(event="leave", link="wan.forward")
+        seen = []
+        for _ in range(2):
+            a.run(f"ping -4 -q -c 1 -W 5 {b.address}", stdout=subprocess.DEVNULL)
+            seen.append(next(events))
+        assert seen[1].time_ns > seen[0].time_ns and lab.name in instances()
+        with pytest.raises(LongwireError, match="complete.*events()"):
+            lab.log()
+        # Who wants no more leaves nothing running.
+        others = lab.events()
+        next(others)
+        others.close()
+    seen += events
+    assert seen == list(lab.log(event="leave", link="wan.forward"))
+    assert len(seen) >= 2 and list(lab.events(event="leave", link="wan.forward")) == seen
 
 
 def test_a_scenario_is_loaded(repository: Path) -> None:

@@ -108,6 +108,52 @@ def test_the_link_alone_takes_the_place_of_tclink(repository: Path) -> None:
     assert left() == []
 
 
+ACTS = """
+import re
+from longwire.mininet import LongwireNet
+
+net = LongwireNet(controller=None, autoStaticArp=True)
+h1, h2 = (net.addHost(f"h{n}") for n in (1, 2))
+link = net.addLink(h1, h2, delay="1ms")
+net.start()
+for host in (h1, h2):
+    # Its kernel sends nothing of its own then.
+    host.cmd("sysctl -qw net.ipv6.conf.all.disable_ipv6=1")
+
+def lost(count, options):
+    text = h1.cmd(f"ping -q -c {count} -W 2 {options} {h2.IP()}")
+    return count - int(re.search("([0-9]+) received", text).group(1))
+
+def dropped(direction):
+    return direction.counters().dropped
+
+assert lost(200, "-i 0.005") == 0
+link.intf1.config(delay="1ms", loss=30)
+by_chance = lost(200, "-i 0.005")
+# Ten standard deviations of 6.5 on either side of 60.
+assert 0 < by_chance < 125, by_chance
+assert dropped(link.emulated.forward) == {"loss": by_chance}, dropped(link.emulated.forward)
+assert dropped(link.emulated.backward) == {}
+link.intf1.config(delay="1ms", loss=100)
+assert lost(5, "-i 0.005") == 5
+link.intf1.config(delay="1ms", bw=1, max_queue_size=10)
+# All at once, 11.6 ms each: as many pass as wait, and one more for each that has been sent meanwhile.
+overflow = lost(60, "-l 60 -s 1400")
+assert 25 < overflow <= 50, overflow
+assert dropped(link.emulated.forward)["queue-full"] == overflow, dropped(link.emulated.forward)
+link.intf1.config(delay="1ms", bw=1, max_queue_size=60)
+assert lost(60, "-l 60 -s 1400") == 0
+net.stop()
+print("done")
+"""
+
+
+def test_losses_and_limits_of_queues_act_on_packets(repository: Path) -> None:
+    done = python(repository, "-c", ACTS)
+    assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stdout + done.stderr
+    assert left() == []
+
+
 OPEN_VSWITCH = """
 import os, re, subprocess, sys
 from functools import partial

@@ -117,9 +117,13 @@ fn an_agent_runs_what_it_is_sent() {
     let (status, problem) = agent.start_part("net", &part("80", ROUTED));
     assert!(status == 409 && problem["detail"].as_str().unwrap().contains("of run 7f"), "{problem}");
 
-    // A second part, which its own API ends.
-    assert_eq!(agent.start_part("two", &part("7f", TWO_PORTS)).0, 202);
-    agent.await_part("two", "running");
+    // A second part, whose load its sender has said, and which its own API ends.
+    let body = json!({ "run": "7f", "toml": TWO_PORTS, "load_ppm": 350_000 });
+    assert_eq!(agent.start_part("two", &body).0, 202);
+    assert_eq!(agent.await_part("two", "running")["load_ppm"], 350_000);
+    let state = agent.get("/v1/agent").1;
+    let loads = state["parts"].as_array().unwrap().iter().map(|part| part["load_ppm"].as_u64());
+    assert_eq!(loads.collect::<Vec<_>>(), [None, Some(350_000)]);
     assert_eq!(agent.ask('i', "DELETE", "/parts/two/v1/instance", &Value::Null).0, 202);
     agent.await_part("two", "ended");
 

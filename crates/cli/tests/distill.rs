@@ -2,6 +2,8 @@
 
 mod support;
 
+use serde_json::Value;
+use support::lab::RunningLab;
 use support::started::Started;
 use support::{Folder, Frame, frame, json, longwire, pcap, repository, row, stderr, stdout};
 
@@ -141,4 +143,58 @@ fn traffic_records_what_distill_reads() {
     assert_eq!((count("sent"), count("foreign")), (Some(500), Some(0)));
     assert!(count("paired") == count("received") && count("paired") > Some(0), "{report:#}");
     assert!(report["scenario"].as_str().unwrap().contains("Two clocks"), "{report:#}");
+}
+
+/// A link between two hosts, slow enough that pauses of a busy machine are short beside its packets, and
+/// with a queue for all that the test sends. The way back only passes packets on.
+const LINK: &str = r#"
+[[host]]
+name = "a"
+address = "10.0.0.1/24"
+[[host]]
+name = "b"
+address = "10.0.0.2/24"
+[[link]]
+name = "wan"
+between = ["a", "b"]
+forward = { rate = "1 Mbit/s", delay = "20 ms", queue = "500 packets", loss = "5 %" }
+"#;
+
+/// Sends a stream from a host to another, with these recordings, and returns the sender's report.
+fn stream(lab: &RunningLab, [from, to]: [&str; 2], address: &str, [sent, received]: [&str; 2]) -> Value {
+    let program = env!("CARGO_BIN_EXE_longwire");
+    let mut command = std::process::Command::new(program);
+    command.args(["lab", "exec", &lab.name, to, "--", program, "traffic", "receive", "--count", "1"]);
+    let (receiver, _) = Started::ready(command.args(["--record", received]), "listening on");
+    let words = [program, "traffic", "send", "udp", address, "--rate", "1500kbit", "--count", "300"];
+    let more = ["--wait", "3s", "--record", sent, "--json"];
+    let report = json(&lab.exec(from, &[&words[..], &more].concat()), 0);
+    assert_eq!(receiver.wait().code, Some(0));
+    report
+}
+
+/// What `traffic` sends over a link in real time, faster than that carries, is enough to find the link again.
+#[test]
+fn a_link_between_hosts_is_found_again() {
+    let Some(lab) = RunningLab::of("distill-lab", LINK) else { return };
+    let folder = Folder::new("distill-lab");
+    let files = ["sent.pcap", "received.pcap"].map(|name| folder.text(name));
+    let [sent, received] = files.each_ref().map(String::as_str);
+    let back = stream(&lab, ["b", "a"], "10.0.0.1", [sent, received]);
+    stream(&lab, ["a", "b"], "10.0.0.2", [sent, received]);
+    let report = json(&longwire(&["distill", sent, received, "--level", "99.99%", "--json"]), 0);
+    let within = |name: &str, least: f64, most: f64| {
+        let row = row(&report, name);
+        let end = |name: &str| row[name].as_f64().unwrap_or_else(|| panic!("{report:#}"));
+        assert!(end("low") <= most && end("high") >= least, "{least} to {most}: {row:#}");
+    };
+    within("rate", 1e6, 1e6);
+    within("loss", 5.0, 5.0);
+    // Beside the link's, packets have the delay of the way back, which is that of hosts and engine, and the
+    // lateness of which the run says how much it was.
+    let hosts = row(&back, "one-way delay")["p50_ns"].as_f64().unwrap();
+    let late = lab.stats()["fidelity"]["lateness_ns"]["max"].as_f64().unwrap();
+    within("delay", 20e6, 20e6 + hosts + late);
+    let queue = row(&report, "queue");
+    assert!(queue["low"].as_u64() <= Some(500) && queue["high"].is_null(), "it is never full: {queue:#}");
 }

@@ -4,8 +4,10 @@ mod support;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use support::lab::can_make_labs;
+use support::started::Started;
 use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
 /// A link with a queue that overflows, and random loss.
@@ -181,6 +183,41 @@ fn a_log_is_cut_into_files() {
     assert!(!folder.path("run.2.lwlog").exists());
     assert!(kept.len() < all.len());
     assert_eq!(kept, all[all.len() - kept.len()..]);
+}
+
+/// Who follows a log has all from the file on with which it began, over those that came after it, until the
+/// run ends.
+#[test]
+fn a_log_is_followed_until_its_run_ends() {
+    let folder = Folder::new("log-follow");
+    let text = NET.replace("\"3 Mbit/s\"", "\"12 Mbit/s\"").replace("\"2 Mbit/s\"", "\"20 Mbit/s\"");
+    let scenario = folder.write("net.toml", text.replace("for = \"4 s\"", "for = \"1 h\""));
+    for (extension, files) in [("lwlog", 2), ("pcapng", 10)] {
+        let log = folder.text(&format!("run.{extension}"));
+        let name = format!("t{}-follow-{extension}", std::process::id());
+        let mut run = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        run.args(["run", &scenario, "--name", &name, "--json", "--log", &log]);
+        let (mut run, _) =
+            Started::ready(run.args(["--log-size", "64KiB", "--log-files", "200"]), "running as");
+        let mut reader = Command::new(env!("CARGO_BIN_EXE_longwire"));
+        let mut reader =
+            reader.args(["log", &log, "--follow", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(reader.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut followed: Vec<String> = lines.by_ref().take(4000).collect();
+        assert!(followed.len() == 4000 && run.child.try_wait().unwrap().is_none(), "it ended");
+        assert_eq!(run.end().code, Some(0));
+        followed.extend(lines);
+        assert!(reader.wait().unwrap().success());
+        let older = (1..).map(|number| folder.text(&format!("run.{number}.{extension}")));
+        let mut names: Vec<String> = older.take_while(|name| std::fs::exists(name).unwrap()).collect();
+        assert!(names.len() >= files, "{names:?}");
+        names.reverse();
+        names.push(log);
+        let kept: Vec<Value> = names.iter().flat_map(|name| entries(name, &[])).collect();
+        let followed: Vec<Value> = followed.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        // Files may have been complete before it began.
+        assert!(kept.ends_with(&followed), "{} followed, {} kept", followed.len(), kept.len());
+    }
 }
 
 #[test]

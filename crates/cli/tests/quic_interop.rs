@@ -16,6 +16,8 @@ use support::{Folder, json, longwire, repository, row, stderr, stdout};
 
 /// Time limit for events that must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The answer of a server without the client's version, which has version 1 (RFC 8999, section 6).
+const NEGOTIATION: [u8; 11] = [0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
 /// Three namespaces, as the runner's containers: client, simulator, server.
 struct Containers {
@@ -41,13 +43,17 @@ impl Containers {
         for (place, interface, network) in [("client", "eth0", 0), ("server", "eth1", 100)] {
             let far = containers.named(place);
             containers.ip("sim", &format!("link add {interface} type veth peer name eth0 netns {far}"));
-            containers.ip("sim", &format!("addr add 193.167.{network}.2/24 dev {interface}"));
-            containers.ip("sim", &format!("link set {interface} up"));
-            containers.ip(place, &format!("addr add 193.167.{network}.100/24 dev eth0"));
-            containers.ip(place, "link set eth0 up");
+            for (at, interface, host) in [("sim", interface, "2"), (place, "eth0", "100")] {
+                containers.ip(at, &format!("addr add 193.167.{network}.{host}/24 dev {interface}"));
+                let address = format!("fd00:cafe:cafe:{network}::{host}/64");
+                containers.ip(at, &format!("addr add {address} dev {interface} nodad"));
+                containers.ip(at, &format!("link set {interface} up"));
+            }
             // As the endpoints' own set-up script.
             containers.ip(place, &format!("route add 193.167.0.0/16 via 193.167.{network}.2"));
             containers.ip(place, &format!("route del 193.167.{network}.0/24"));
+            containers.ip(place, &format!("route add fd00:cafe:cafe::/48 via fd00:cafe:cafe:{network}::2"));
+            containers.ip(place, &format!("route del fd00:cafe:cafe:{network}::/64"));
         }
         Some(containers)
     }
@@ -62,8 +68,8 @@ impl Containers {
         assert!(done.status.success(), "ip {arguments}: {}", stderr(&done));
     }
 
-    /// Starts the entry point with this scenario, and waits until it carries packets.
-    fn start(&self, scenario: &str, logs: &Folder) -> Started {
+    /// The entry point with this scenario.
+    fn entry_point(&self, scenario: &str, logs: &Folder) -> Command {
         let binary = Path::new(env!("CARGO_BIN_EXE_longwire")).parent().unwrap().display().to_string();
         let path = format!("{binary}:/usr/sbin:/usr/bin:/sbin:/bin");
         let mut command = support::ended_by_all();
@@ -71,7 +77,19 @@ impl Containers {
         command.arg(repository("packaging/quic-interop/run.sh"));
         command.env("PATH", path).env("SCENARIO", scenario).env("LOGS", logs.text(""));
         command.env("LONGWIRE_RUN_DIR", logs.path("run"));
-        Started::ready(&mut command, "carrying packets").0
+        command
+    }
+
+    /// Starts the entry point with this scenario, and waits until it carries packets.
+    fn start(&self, scenario: &str, logs: &Folder) -> Started {
+        Started::ready(&mut self.entry_point(scenario, logs), "carrying packets").0
+    }
+
+    /// A connection of the client to this address.
+    fn connect(&self, address: &str) -> std::io::Result<()> {
+        let namespace = Namespace::open(&self.named("client")).unwrap();
+        let connect = || TcpStream::connect_timeout(&address.parse().unwrap(), PATIENCE).map(drop);
+        namespace.run(connect).unwrap()
     }
 
     /// A UDP socket at a container's address.
@@ -127,16 +145,52 @@ fn the_entry_point_carries_packets_as_the_scenario_says() {
     assert!(begin.elapsed() >= Duration::from_millis(15));
 
     // Clients wait for this port of the simulator.
-    let namespace = Namespace::open(&containers.named("client")).unwrap();
-    let connected = namespace
-        .run(|| TcpStream::connect_timeout(&"193.167.0.2:57832".parse().unwrap(), PATIENCE).map(drop));
-    connected.unwrap().unwrap();
+    containers.connect("193.167.0.2:57832").unwrap();
 
     let ended = running.end();
     assert_eq!(ended.code, Some(143), "{}{}", ended.output, ended.said);
     for capture in ["trace_node_left.pcap", "trace_node_right.pcap"] {
         assert!(std::fs::metadata(logs.path(capture)).unwrap().len() > 24, "{capture} has packets");
     }
+}
+
+/// The simulator is there for clients once its server is: a server that answers as one without the client's
+/// version does. Both then speak IPv6.
+#[test]
+fn the_entry_point_waits_for_its_server_and_carries_ipv6() {
+    let Some(containers) = Containers::new("quic-ipv6") else { return };
+    let logs = Folder::new("quic-ipv6");
+    let waiting = containers.socket("server", "193.167.100.100:443");
+    let scenario = "droplist --delay=15ms --bandwidth=10Mbps --queue=25 --drops_to_server=2";
+    let mut command = containers.entry_point(scenario, &logs);
+    let running = Started::begin(command.env("WAITFORSERVER", "193.167.100.100:443"));
+    let (mut packet, begin) = ([0; 2048], Instant::now());
+    let asking = loop {
+        match waiting.recv_from(&mut packet) {
+            Ok((_, from)) => break from,
+            Err(error) => assert!(begin.elapsed() < PATIENCE, "{error}"),
+        }
+    };
+    let refused =
+        |address: &str| containers.connect(address).unwrap_err().kind() == ErrorKind::ConnectionRefused;
+    assert!(refused("193.167.0.2:57832"), "clients wait until the server is there");
+    waiting.send_to(&NEGOTIATION, asking).unwrap();
+    running.line("carrying packets", |line| line.contains("carrying packets").then_some(()));
+    containers.connect("193.167.0.2:57832").unwrap();
+
+    let (client, server) = ("[fd00:cafe:cafe:0::100]:4433", "[fd00:cafe:cafe:100::100]:443");
+    let (left, right) = (containers.socket("client", client), containers.socket("server", server));
+    let begin = Instant::now();
+    for number in 1..=3 {
+        left.send_to(&[number], server).unwrap();
+    }
+    assert_eq!(arrivals(&right, 3), [1, 3], "the second is dropped");
+    right.send_to(&[4], client).unwrap();
+    assert_eq!(arrivals(&left, 4), [4]);
+    assert!(begin.elapsed() >= Duration::from_millis(30));
+    // Its name may lead clients to this address first. They take the other one at once.
+    assert!(refused("[fd00:cafe:cafe:0::2]:57832"));
+    assert_eq!(running.end().code, Some(143));
 }
 
 /// Until the client has had other ports and addresses twice, the server answers each packet, and sends one to
@@ -243,8 +297,7 @@ fn a_scenario_can_be_looked_at() {
     }
 }
 
-/// A server that answers as one without the client's version does (RFC 8999, section 6), and one that does
-/// not answer.
+/// A server that answers, and one that does not.
 #[test]
 fn a_server_is_waited_for() {
     let server = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -260,7 +313,7 @@ fn a_server_is_waited_for() {
             let Ok((length, client)) = server.recv_from(&mut packet) else { continue };
             assert_eq!((length, &packet[1..5]), (1200, &[0x1a, 0x2a, 0x3a, 0x4a][..]));
             // The first ones are those of the command before, which has ended.
-            let _ = server.send_to(&[0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], client);
+            let _ = server.send_to(&NEGOTIATION, client);
         }
     };
     std::thread::scope(|scope| {

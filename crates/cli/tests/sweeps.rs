@@ -2,11 +2,18 @@
 
 mod support;
 
+use longwire_lab::abilities;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 use support::{Folder, json, longwire, repository, row, stderr, stdout};
+
+/// Time limit for events that must happen.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Two hosts with more traffic than their link carries.
 const SCENARIO: &str = r#"
@@ -107,6 +114,29 @@ fn the_same_tasks_give_the_same_bytes() {
     // What is set makes a difference.
     let received: BTreeSet<_> = all.iter().map(|row| row["source.load.received"].as_u64()).collect();
     assert!(received.len() >= 8, "{received:?}");
+}
+
+/// Any machine repeats the bytes of `golden_rows/rows.jsonl`, but for the sweep's hash, in which the version
+/// is. `LONGWIRE_GOLDEN_RECORD=1` writes the file anew.
+#[test]
+fn the_rows_are_those_that_were_recorded() {
+    let [sweep, file] =
+        ["sweep.toml", "rows.jsonl"].map(|name| repository(&format!("crates/cli/tests/golden_rows/{name}")));
+    let text = well(&["sweep", "run", sweep.to_str().unwrap()]);
+    let hash = rows(&text)[0]["sweep"].as_str().unwrap().to_owned();
+    let text = text.replace(&hash, "");
+    if std::env::var_os("LONGWIRE_GOLDEN_RECORD").is_some() {
+        return std::fs::write(file, text).unwrap();
+    }
+    let recorded = std::fs::read_to_string(file).unwrap();
+    if let Some((now, then)) = text.lines().zip(recorded.lines()).find(|(now, then)| now != then) {
+        let [now, then] = [now, then].map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let columns =
+            now.as_object().unwrap().iter().filter(|(column, value)| then[column.as_str()] != **value);
+        let differing: Vec<_> = columns.map(|(column, value)| (column, value, &then[column])).collect();
+        panic!("task {}: column, now, recorded: {differing:#?}", now["task"]);
+    }
+    assert_eq!(text.lines().count(), recorded.lines().count());
 }
 
 #[test]
@@ -290,17 +320,26 @@ fn the_books_example_has_the_tasks_that_it_shows() {
     assert!(row["source.voice.sent"].as_u64() > Some(0) && row.get("elapsed_ns").is_none(), "{row}");
 }
 
-/// The scripts of the book's page, with the program on the path.
-fn script(first_line: &str, folder: &Folder) -> Command {
-    let page = std::fs::read_to_string(repository("docs/book/sweeps.md")).unwrap();
+/// The script of a page that begins so.
+fn block<'a>(page: &'a str, first_line: &str) -> &'a str {
     let block = page.split("```sh\n").skip(1).find(|block| block.starts_with(first_line));
     let block = block.unwrap_or_else(|| panic!("no script that begins with {first_line}"));
-    let text = block.split("```").next().unwrap();
+    block.split("```").next().unwrap()
+}
+
+/// A script in a folder, with the program on the path.
+fn in_shell(script: &str, folder: &Folder) -> Command {
     let program = Path::new(env!("CARGO_BIN_EXE_longwire")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
     let mut command = Command::new("bash");
-    command.args(["-euc", text]).current_dir(folder.path("")).env("PATH", path);
+    command.args(["-euc", script]).current_dir(folder.path("")).env("PATH", path);
     command
+}
+
+/// The script of the book's page that begins so.
+fn script(first_line: &str, folder: &Folder) -> Command {
+    let page = std::fs::read_to_string(repository("docs/book/sweeps.md")).unwrap();
+    in_shell(block(&page, first_line), folder)
 }
 
 #[test]
@@ -312,6 +351,110 @@ fn jobs_of_an_array_make_the_same_rows() {
         let output = output.unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
     }
+    let files: Vec<String> = (0..12).map(|number| folder.text(&format!("rows-{number}.jsonl"))).collect();
+    let text: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    assert_eq!(text, well(&["sweep", "run", &file]));
+}
+
+/// A cluster of one node on loopback, whose daemons end when it is dropped.
+struct Slurm {
+    folder: Folder,
+    daemons: Vec<Child>,
+}
+
+impl Slurm {
+    /// None, with a message, if it can't be.
+    fn start(test: &str) -> Option<Self> {
+        let daemons = ["/usr/sbin/slurmctld", "/usr/sbin/slurmd"];
+        if let Some(missing) = daemons.iter().find(|daemon| !Path::new(daemon).exists()) {
+            println!("skipped {test}: {missing} is not installed");
+            return None;
+        }
+        if !abilities().root.available {
+            println!("skipped {test}: jobs of Slurm need root");
+            return None;
+        }
+        let mut slurm = Self { folder: Folder::new("slurm"), daemons: Vec::new() };
+        let ports = slurm.write_configuration();
+        for (daemon, arguments) in daemons.iter().zip([&["-D"][..], &["-D", "-N", "one"]]) {
+            let log =
+                File::create(slurm.folder.path(Path::new(daemon).file_name().unwrap().to_str().unwrap()));
+            let mut command = Command::new(daemon);
+            command.args(arguments).env("SLURM_CONF", slurm.folder.path("slurm.conf")).stderr(log.unwrap());
+            slurm.daemons.push(command.stdout(Stdio::null()).spawn().unwrap());
+        }
+        let end = Instant::now() + PATIENCE;
+        while ports.iter().any(|port| TcpStream::connect(("127.0.0.1", *port)).is_err()) {
+            assert!(Instant::now() < end, "{}", slurm.log());
+            std::thread::yield_now();
+        }
+        Some(slurm)
+    }
+
+    /// Writes the configuration, and returns the ports of both daemons. Each CPU of the node runs a job; they
+    /// do not have to be there. No control groups, and no other users.
+    fn write_configuration(&self) -> [u16; 2] {
+        let sockets = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let ports = sockets.each_ref().map(|socket| socket.local_addr().unwrap().port());
+        let folder = self.folder.text("");
+        let text = format!(
+            "ClusterName=test
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort={}
+SlurmdPort={}
+SlurmUser=root
+AuthType=auth/none
+CredType=cred/none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SlurmdParameters=config_overrides
+StateSaveLocation={folder}state
+SlurmdSpoolDir={folder}spool
+SlurmctldPidFile={folder}slurmctld.pid
+SlurmdPidFile={folder}slurmd.pid
+NodeName=one NodeAddr=127.0.0.1 CPUs=12
+PartitionName=all Nodes=one Default=YES
+",
+            ports[0], ports[1]
+        );
+        self.folder.write("slurm.conf", text);
+        self.folder
+            .write("cgroup.conf", format!("CgroupPlugin=cgroup/v1\nCgroupMountpoint={folder}cgroup\n"));
+        ["state", "spool"].iter().for_each(|name| std::fs::create_dir(self.folder.path(name)).unwrap());
+        ports
+    }
+
+    fn log(&self) -> String {
+        let read = |name: &&str| std::fs::read_to_string(self.folder.path(name)).unwrap_or_default();
+        ["slurmctld", "slurmd"].iter().map(read).collect()
+    }
+}
+
+impl Drop for Slurm {
+    fn drop(&mut self) {
+        // The node before its controller.
+        for daemon in self.daemons.iter_mut().rev() {
+            let _ = Command::new("kill").arg(daemon.id().to_string()).status();
+            let _ = daemon.wait();
+        }
+    }
+}
+
+/// The book's array, by Slurm itself.
+#[test]
+fn slurm_makes_the_same_rows() {
+    let Some(slurm) = Slurm::start("slurm_makes_the_same_rows") else { return };
+    let (folder, file) = folder("sweep-slurm", SWEEP);
+    let page = std::fs::read_to_string(repository("docs/book/sweeps.md")).unwrap();
+    let line = page.split('`').find(|text| text.starts_with("sbatch ")).unwrap();
+    folder.write("job.sh", block(&page, "#!/bin/bash\n"));
+    let mut command = in_shell(&format!("timeout 100 {line}"), &folder);
+    // It returns when all jobs have ended.
+    let output = command.env("SLURM_CONF", slurm.folder.path("slurm.conf")).env("SBATCH_WAIT", "1").output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}{}", stderr(&output), slurm.log());
     let files: Vec<String> = (0..12).map(|number| folder.text(&format!("rows-{number}.jsonl"))).collect();
     let text: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
     assert_eq!(text, well(&["sweep", "run", &file]));

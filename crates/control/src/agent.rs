@@ -67,6 +67,11 @@ pub struct PartRequest {
     /// digits.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
+    /// The load that it puts on the processors at most, in millionths of one, as its sender computed it: for
+    /// those who ask whether there is room for more.
+    #[serde(default)]
+    #[schema(example = 350_000)]
+    pub load_ppm: Option<u64>,
 }
 
 /// What has become of a part.
@@ -96,6 +101,10 @@ pub struct PartState {
     pub run: String,
     /// What has become of it.
     pub condition: Condition,
+    /// Its load, as its sender has said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = 350_000)]
+    pub load_ppm: Option<u64>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

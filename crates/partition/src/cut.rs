@@ -7,8 +7,8 @@ use crate::machines::Machines;
 use crate::parts;
 use crate::result::{Cut, Joined, Node, Partition, PartitionError, Share};
 use crate::sections::{Sections, is_kept};
-use longwire_assemble::{PlaceWork, place_work};
-use longwire_scenario::Plan;
+use longwire_assemble::{PlaceWork, WHOLE, place_work};
+use longwire_scenario::{Plan, Wait};
 use longwire_units::{Bytes, Nanos};
 use std::collections::HashMap;
 
@@ -288,12 +288,17 @@ impl<'a> Cutter<'a> {
         };
         let nodes: Vec<Node> = vertices.iter().filter_map(node).collect();
         let loads = self.loads(problem, placed);
-        let share = |(place, (load, tunnels)): (usize, (u128, u128))| Share {
-            name: self.machines.list[place].name.clone(),
-            cores: self.cores(place),
-            load_ppm: (load / PER_MILLIONTH) as u64,
-            tunnels_ppm: (tunnels / PER_MILLIONTH) as u64,
-            nodes: nodes.iter().filter(|node| node.machine == place).count(),
+        let share = |(place, (load, tunnels)): (usize, (u128, u128))| {
+            let (load_ppm, cores) = ((load / PER_MILLIONTH) as u64, self.cores(place));
+            let all = u64::from(cores) * WHOLE;
+            Share {
+                name: self.machines.list[place].name.clone(),
+                cores,
+                load_ppm,
+                tunnels_ppm: (tunnels / PER_MILLIONTH) as u64,
+                taken_ppm: if self.plan.engine.wait == Wait::Spin { all } else { load_ppm.min(all) },
+                nodes: nodes.iter().filter(|node| node.machine == place).count(),
+            }
         };
         let machines = loads.into_iter().enumerate().map(share).collect();
         let joined = self.graph.joins.iter().map(|join| Joined {

@@ -116,6 +116,7 @@ fn machine_row(share: &Share) -> Row {
         .extra("nodes", share.nodes)
         .extra("load_ppm", share.load_ppm)
         .extra("tunnels_ppm", share.tunnels_ppm)
+        .extra("taken_ppm", share.taken_ppm)
         .note(format!("{nodes}, {cores}; {} % for tunnels", percent(share.tunnels_ppm)))
 }
 

@@ -77,6 +77,9 @@ pub struct Share {
     pub load_ppm: u64,
     /// The tunnels' part of it.
     pub tunnels_ppm: u64,
+    /// What its workers take of the processors, in millionths of one: no more than their cores, and all of
+    /// them if they spin.
+    pub taken_ppm: u64,
     /// How many nodes it has.
     pub nodes: usize,
 }

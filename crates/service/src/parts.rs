@@ -38,6 +38,7 @@ pub struct Parts {
 
 struct Part {
     run: String,
+    load_ppm: Option<u64>,
     condition: Condition,
     error: Option<String>,
     report: Option<Value>,
@@ -51,9 +52,9 @@ impl Part {
     }
 
     fn state(&self, name: &str) -> PartState {
-        let Self { run, condition, error, .. } = self;
+        let &Self { ref run, load_ppm, condition, ref error, .. } = self;
         let (name, run, error) = (name.into(), run.clone(), error.clone());
-        PartState { name, run, condition: *condition, error, report: None }
+        PartState { name, run, condition, load_ppm, error, report: None }
     }
 }
 
@@ -93,10 +94,10 @@ impl Parts {
     }
 
     /// Takes the name for a run, so that no other request does. Returns the part that has it for this run.
-    fn reserve(&self, name: &str, run: &str) -> Result<Option<PartState>, AgentError> {
+    fn reserve(&self, name: &str, ask: &PartRequest) -> Result<Option<PartState>, AgentError> {
         let mut all = self.all();
         match all.get(name).filter(|part| part.is_alive()) {
-            Some(part) if part.run == run && part.condition != Condition::Ending => {
+            Some(part) if part.run == ask.run && part.condition != Condition::Ending => {
                 return Ok(Some(part.state(name)));
             }
             Some(part) => {
@@ -111,8 +112,9 @@ impl Parts {
             }
             None => {}
         }
-        let (run, condition) = (run.to_owned(), Condition::Starting);
-        all.insert(name.to_owned(), Part { run, condition, error: None, report: None, instance: None });
+        let (run, load_ppm, condition) = (ask.run.clone(), ask.load_ppm, Condition::Starting);
+        let part = Part { run, load_ppm, condition, error: None, report: None, instance: None };
+        all.insert(name.to_owned(), part);
         Ok(None)
     }
 
@@ -150,7 +152,7 @@ impl Agent for Parts {
         check_word("name", name, LONGEST_NAME)?;
         check_word("run", &ask.run, LONGEST_RUN)?;
         let files = PartFiles::read(&ask.files)?;
-        if let Some(running) = self.reserve(name, &ask.run)? {
+        if let Some(running) = self.reserve(name, ask)? {
             return Ok(running);
         }
         let prepared = self.prepare(name, &ask.toml, &files);

@@ -396,16 +396,25 @@ class Lab:
         return [row for row in (self.report or {}).get("rows", []) if row.get("kind") == kind]
 
     def events(self, **choice: Any) -> Iterator[PacketEvent]:
-        """The events of the packet log, one by one, after the end: see `read_log`."""
-        if self._log is None:
-            raise LongwireError("the lab has no packet log", fix="make it with log=True")
-        if self._process is not None:
-            raise LongwireError("the packet log is complete when the lab has ended", fix="stop() it first")
-        return read_log(self._log, **choice)
+        """The events of the packet log, one by one: see `read_log`. Of a running lab they come as they
+        happen, until it ends."""
+        return read_log(self._packet_log(), follow=self.report is None, **choice)
 
     def log(self, **choice: Any) -> Table[PacketEvent]:
         """The events of the packet log as a table, after the end."""
-        return log_table(self.events(**choice))
+        file = self._packet_log()
+        if self.report is None:
+            raise LongwireError(
+                "the packet log is complete when the lab has ended", fix="stop() it first, or use events()"
+            )
+        return log_table(read_log(file, **choice))
+
+    def _packet_log(self) -> Path:
+        if self._log is None:
+            raise LongwireError("the lab has no packet log", fix="make it with log=True")
+        if self.report is None:
+            self.start()
+        return self._log
 
     def series(self) -> Table[Sample]:
         """The time series as a table, after the end."""

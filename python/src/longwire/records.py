@@ -248,12 +248,16 @@ def read_log(
     event: Union[None, str, Sequence[str]] = None,
     reason: Union[None, str, Sequence[str]] = None,
     id: Optional[int] = None,
+    follow: bool = False,
 ) -> Iterator[PacketEvent]:
     """The events in a packet log that `--log FILE` wrote, one by one, as the program reads them.
 
-    `link` is a name or a pattern with * and ?; `event` and `reason` choose events.
+    `link` is a name or a pattern with * and ?; `event` and `reason` choose events. With `follow`, what is
+    added comes too, until the run ends.
     """
     arguments = [program(), "log", str(file), "--csv"]
+    if follow:
+        arguments.append("--follow")
     if link is not None:
         arguments += ["--link", link]
     for option, values in (("--event", event), ("--reason", reason)):
@@ -266,13 +270,17 @@ def read_log(
             arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=messages, encoding="utf-8"
         )
         assert reader.stdout is not None
+        is_read = False
         try:
             rows = csv.reader(reader.stdout)
             next(rows, None)
             for row in rows:
                 yield _event(row)
+            is_read = True
         finally:
-            # If the caller wants no more, the reader notices at its next write.
+            if not is_read:
+                # The caller wants no more.
+                reader.terminate()
             reader.stdout.close()
             status = reader.wait()
         if status != 0:

@@ -2,18 +2,23 @@
 
 use crate::{Json, Outcome, outcome};
 use anyhow::ensure;
+use longwire_report::output::print_with;
 use longwire_run::link_pattern::LinkPattern;
+use longwire_run::packet_log::following::follow;
 use longwire_run::packet_log::printing::{COLUMNS, LineFormat};
 use longwire_run::packet_log::reading::{Entry, read};
 use longwire_run::packet_log::row::Event;
 use longwire_units::{Nanos, counted};
+use std::cell::RefCell;
+use std::fmt::Write as _;
+use std::io;
 use std::path::PathBuf;
 
 /// Print the packet log of a run
 ///
 /// Reads a log of longwire run --log or longwire exec --log, .lwlog or .pcapng, and prints a line for each
 /// event, as columns, CSV, or JSON lines. Times are from the start of the run. A packet keeps its number from
-/// link to link.
+/// link to link. With --follow it goes on while the log is written.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("json", |json| json.help("Print a JSON object for each event")))]
 #[command(after_long_help = "\
@@ -21,10 +26,15 @@ Examples:
   longwire run scenarios/two-hosts.toml --virtual --log run.lwlog
   longwire log run.lwlog --event drop
   longwire log run.lwlog --link 'dsl*' --reason queue-full --from 10s --to 20s --csv > drops.csv
+  longwire log run.lwlog --follow --event drop
   longwire log run.pcapng --json")]
 pub struct Args {
     /// The log.
     file: PathBuf,
+
+    /// Print also what is added, with the files that follow this one, until the run ends.
+    #[arg(long, short)]
+    follow: bool,
 
     /// Print CSV with a line of column names.
     #[arg(long, conflicts_with = "json")]
@@ -62,8 +72,8 @@ pub struct Args {
 const AT_ONCE: usize = 64 * 1024;
 
 /// Prints the text, and empties it.
-fn show(text: &mut String) -> anyhow::Result<()> {
-    outcome::print_with(|out| out.write_all(text.as_bytes()))?;
+fn show(text: &mut String) -> io::Result<()> {
+    print_with(|out| out.write_all(text.as_bytes()))?;
     text.clear();
     Ok(())
 }
@@ -82,26 +92,32 @@ impl Args {
         if let (Some(from), Some(to)) = (self.from, self.to) {
             ensure!(from < to, "--from {from} is not before --to {to}");
         }
-        let (mut lost, mut text) = (0, String::new());
         let format = match (self.csv, self.json.on) {
             (true, _) => LineFormat::Csv,
             (false, true) => LineFormat::Json,
             (false, false) => LineFormat::Text,
         };
+        let (mut lost, text) = (0, RefCell::new(String::new()));
         if format == LineFormat::Csv {
-            text = format!("{}\n", COLUMNS.join(","));
+            let _ = writeln!(text.borrow_mut(), "{}", COLUMNS.join(","));
         }
-        let result = read(&self.file, &mut |entry| {
+        let mut then = |entry: Entry| {
             lost += if entry.event == Event::Lost { entry.id } else { 0 };
+            let mut text = text.borrow_mut();
             if self.wants(&entry) {
                 entry.write(format, &mut text);
             }
             if text.len() > AT_ONCE {
                 show(&mut text)?;
             }
-            Ok(true)
-        });
-        show(&mut text)?;
+            Ok(())
+        };
+        let result = if self.follow {
+            follow(&self.file, &|| show(&mut text.borrow_mut()), &mut then)
+        } else {
+            read(&self.file, &mut then)
+        };
+        show(&mut text.borrow_mut())?;
         if lost > 0 {
             outcome::note(&format!("the log is incomplete: {} lost", counted(lost, "event")));
         }

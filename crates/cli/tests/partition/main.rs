@@ -7,6 +7,7 @@ mod agreement;
 mod network;
 mod split;
 
+use serde_json::Value;
 use std::fmt::Write;
 use support::{Folder, json, longwire, stderr, stdout};
 
@@ -63,6 +64,16 @@ fn the_cut_is_explained() {
     assert_eq!(of_kind("node").len(), 8, "six hosts and two bridges: {report:#}");
     let text = longwire(&["partition", &scenario, "--machines", &cluster]);
     assert!(stdout(&text).contains("≥ latency 150 us + clock error 30 us"), "{}", stdout(&text));
+    // Workers take what the load is, or all of a core if they spin.
+    let taken = |report: &Value| -> Vec<u64> {
+        let rows = report["rows"].as_array().unwrap().iter();
+        rows.filter_map(|row| row["taken_ppm"].as_u64()).collect()
+    };
+    assert_eq!(taken(&report), loads);
+    let whole = std::fs::read_to_string(&scenario).unwrap();
+    let spinning = folder.write("spinning.toml", format!("[engine]\nwait = \"spin\"\n{whole}"));
+    let report = json(&longwire(&["partition", &spinning, "--machines", &cluster, "--json"]), 0);
+    assert_eq!(taken(&report), [1_000_000; 2]);
 }
 
 #[test]

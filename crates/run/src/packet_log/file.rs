@@ -101,7 +101,8 @@ impl LogFile {
         }
     }
 
-    /// Renames the files, replacing the oldest, and begins a new one.
+    /// Renames the files, replacing the oldest, and begins a new one. For those who follow the log, the file
+    /// before is complete once its lock is gone: then the new one has its name.
     fn rotate(&mut self) -> io::Result<()> {
         self.flush()?;
         let owner = std::fs::metadata(&self.path)?;
@@ -113,6 +114,10 @@ impl LogFile {
                 _ => {}
             }
         }
+        if files == 1 {
+            // Truncated, it would be another log for those who read it.
+            std::fs::remove_file(&self.path)?;
+        }
         let file = File::create(&self.path)?;
         // Under sudo the first file is the caller's, and so are the others. Ordinary users own all of them.
         let _ = fchown(&file, Some(owner.uid()), Some(owner.gid()));
@@ -121,8 +126,10 @@ impl LogFile {
     }
 }
 
-/// Begins an empty file, and returns its length.
+/// Begins an empty file, and returns its length. It is locked as long as it is written.
 fn begin(file: File, format: Format, start_since_1970: u64) -> io::Result<(Writer, u64)> {
+    // Where files can't be locked, nobody can follow the log.
+    let _ = file.lock_shared();
     match format {
         Format::Binary => {
             let (mut binary, mut out) = (BinaryWriter::default(), BufWriter::with_capacity(1 << 18, file));

@@ -2,10 +2,12 @@
 //!
 //! Each worker has a recorder, which sends rows through a bounded ring (`ring`) to one thread, which writes
 //! them to a file ([`mod@file`]). In real time the packet path never waits: events without room in the ring
-//! are counted. [`reading`] reads both formats, [`printing`] prints entries.
+//! are counted. [`reading`] reads both formats, [`following`] also while they are written, [`printing`]
+//! prints entries.
 
 pub mod binary;
 pub mod file;
+pub mod following;
 pub mod links;
 pub mod pcapng;
 pub mod printing;
@@ -180,6 +182,8 @@ impl Writer {
                 if stopped {
                     break;
                 }
+                // For those who read it meanwhile.
+                self.logged.note(self.file.flush());
                 std::thread::park_timeout(PAUSE);
             }
         }

@@ -43,13 +43,24 @@ pub struct Entry {
     pub queue_bytes: u64,
 }
 
-/// Reads a log, in either format, and passes each entry to `then` until that returns false.
+/// Reads a log, in either format, and passes each entry to `then`.
 ///
 /// # Errors
 /// If the file can't be read, is not a packet log, or is damaged; entries before the damage have been passed.
-pub fn read(file: &Path, then: &mut dyn FnMut(Entry) -> anyhow::Result<bool>) -> anyhow::Result<()> {
+/// Those of `then`.
+pub fn read(path: &Path, then: &mut dyn FnMut(Entry) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let file = File::open(path).with_context(|| format!("{}", path.display()))?;
+    read_input(file, path, then)
+}
+
+/// Reads the log in `input`, which is the file of this name.
+pub(super) fn read_input(
+    input: impl Read,
+    file: &Path,
+    then: &mut dyn FnMut(Entry) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let what = || format!("{}", file.display());
-    let mut input = BufReader::with_capacity(1 << 18, File::open(file).with_context(what)?);
+    let mut input = BufReader::with_capacity(1 << 18, input);
     let mut first = [0; 8];
     let got = read_up_to(&mut input, &mut first).with_context(what)?;
     if got == 8 && first == MAGIC {
@@ -78,7 +89,7 @@ fn read_up_to(input: &mut dyn Read, bytes: &mut [u8]) -> std::io::Result<usize> 
 
 fn read_binary(
     input: &mut dyn Read,
-    then: &mut dyn FnMut(Entry) -> anyhow::Result<bool>,
+    then: &mut dyn FnMut(Entry) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut rest = [0; HEADER_BYTES - 8];
     ensure!(read_up_to(input, &mut rest)? == rest.len(), "the header is cut off");
@@ -112,9 +123,7 @@ fn read_binary(
         };
         ensure!(data == 0, "the record at byte {at} is followed by {data} bytes instead of none");
         at += ROW_BYTES as u64;
-        if !then(entry(&row, &links, &reasons))? {
-            return Ok(());
-        }
+        then(entry(&row, &links, &reasons))?;
     }
 }
 
@@ -137,7 +146,7 @@ fn entry(row: &Row, links: &HashMap<u32, Rc<str>>, reasons: &HashMap<u8, Rc<str>
     }
 }
 
-fn read_pcapng(input: impl Read, then: &mut dyn FnMut(Entry) -> anyhow::Result<bool>) -> anyhow::Result<()> {
+fn read_pcapng(input: impl Read, then: &mut dyn FnMut(Entry) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let mut reader = PcapNgReader::new(input).context("it is no capture")?;
     let mut names: Vec<Rc<str>> = Vec::new();
     while let Some(block) = reader.next_block() {
@@ -153,9 +162,7 @@ fn read_pcapng(input: impl Read, then: &mut dyn FnMut(Entry) -> anyhow::Result<b
             Block::EnhancedPacket(packet) => {
                 let entry = of_packet(&packet, &names)
                     .context("a packet has no comment of a packet log; longwire run --log writes them")?;
-                if !then(entry)? {
-                    return Ok(());
-                }
+                then(entry)?;
             }
             _ => {}
         }

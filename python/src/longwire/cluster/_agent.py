@@ -14,6 +14,7 @@ from .._api import ANSWER_TIME, Api, segment
 from .._program import Pathlike
 from ..errors import LongwireError, NoAnswer, Refused
 from ..instance import Instance
+from ._parts import Part
 
 #: Time limit for a part to be sent and read, in seconds.
 SEND_TIME = 60.0
@@ -146,9 +147,9 @@ class Agent:
         """A part; one that has ended with its report."""
         return cast(Dict[str, Any], self.api.ask("GET", _path(name), timeout=SEND_TIME))
 
-    def start(self, name: str, run: str, toml: str, files: Mapping[str, str]) -> None:
-        """Starts a part, whose files are bytes in hexadecimal digits by their names."""
-        body = {"run": run, "toml": toml, "files": dict(files)}
+    def start(self, name: str, run: str, part: Part) -> None:
+        """Starts a part of a run."""
+        body = {"run": run, "toml": part.toml, "files": dict(part.files), "load_ppm": part.load_ppm}
         self.api.ask("PUT", _path(name), body, timeout=SEND_TIME)
 
     def end(self, name: str) -> None:

@@ -75,8 +75,8 @@ class Part:
 
     toml: str
     files: Mapping[str, str]
-    #: How many cores it needs, by the prices of its host. States of earlier versions do not say.
-    cores: int = 1
+    #: What it takes of its host's processors, in millionths of one, by the host's prices.
+    load_ppm: int
 
 
 def part_name(cluster: str, host: str) -> str:
@@ -131,19 +131,12 @@ def parts_of(
         _key_of(one, other): (secrets.token_hex(32) + "\n").encode().hex()
         for one, other in itertools.combinations([host.name for host in hosts], 2)
     }
-    needed = {row["machine"]: _cores(row) for row in report["rows"] if row.get("kind") == "machine"}
+    loads = {row["machine"]: row["taken_ppm"] for row in report["rows"] if row.get("kind") == "machine"}
     parts = {}
     for host, text in texts.items():
         own = {key: keys[key] for key in _KEY.findall(text)}
-        parts[host] = Part(text, {**common, **own}, needed[host])
+        parts[host] = Part(text, {**common, **own}, loads[host])
     return parts, report
-
-
-def _cores(row: Mapping[str, Any]) -> int:
-    """The cores that the load of a machine takes: a whole number, at least 1. Where no link bounds the load,
-    it may be more than the workers of the part can take."""
-    load = -(-int(row["load_ppm"]) // 1_000_000)
-    return max(1, min(load, int(row["cores"])))
 
 
 def problems(report: Mapping[str, Any]) -> List[str]:

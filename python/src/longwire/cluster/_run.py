@@ -28,6 +28,8 @@ ASK_TIME = 0.9
 PATIENCE = 1.5
 #: Most requests to agents at a time.
 _THREADS = 16
+#: A whole core, in millionths.
+_CORE = 1_000_000
 
 _T = TypeVar("_T")
 
@@ -207,20 +209,20 @@ class ClusterRun:
         self._check_room(node, state)
 
     def _check_room(self, node: Node, state: Mapping[str, Any]) -> None:
-        """Raises with the arithmetic if an agent has fewer cores than its part needs."""
-        needed, cores = self._state.parts[node.name].cores, state["cores"]
-        # The agent does not report what these need, and a part needs a core at least.
-        others = [
-            part["name"]
+        """Raises with the arithmetic if an agent has fewer cores than its part and those of others take."""
+        needed, cores = self._state.parts[node.name].load_ppm, state["cores"]
+        others = {
+            # One whose sender has not said what it takes may take a core.
+            part["name"]: part.get("load_ppm", _CORE)
             for part in state["parts"]
             if part["name"] != node.part and part["condition"] not in ("ended", "failed")
-        ]
-        if needed + len(others) <= cores:
+        }
+        if needed + sum(others.values()) <= cores * _CORE:
             return
-        own = f"{needed} core" if needed == 1 else f"{needed} cores"
-        more = f", what runs there already ({', '.join(others)}) at least {len(others)}" if others else ""
+        each = ", ".join(f"{name} {_cores(load)}" for name, load in others.items())
+        more = f", what runs there already takes {_cores(sum(others.values()))} ({each})" if others else ""
         raise LongwireError(
-            f"node {node.name}: its part needs {own}{more}, and its agent has {cores}",
+            f"node {node.name}: its part takes {_cores(needed)} cores{more}, and its agent has {cores}",
             fix="move nodes to other hosts, add hosts, or end what runs there",
         )
 
@@ -232,7 +234,7 @@ class ClusterRun:
     def _send(self, node: Node) -> None:
         part = self._state.parts[node.name]
         try:
-            node.agent.start(node.part, self.id, part.toml, part.files)
+            node.agent.start(node.part, self.id, part)
         except Refused as refused:
             raise LongwireError(f"node {node.name}: {refused}") from refused
 
@@ -478,6 +480,11 @@ def adopt(
         raise
     adopted.watch()
     return adopted
+
+
+def _cores(load_ppm: int) -> str:
+    """A load in cores, rounded up."""
+    return f"{-(-load_ppm // 10_000) / 100:.2f}"
 
 
 def own_version() -> str:

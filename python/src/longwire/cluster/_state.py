@@ -65,7 +65,11 @@ class State:
         """What a file says."""
         if read.pop("format", None) != FORMAT:
             raise ValueError(f"it is not of format {FORMAT}")
-        parts = {host: Part(**part) for host, part in read.pop("parts").items()}
+        parts = {}
+        for host, part in read.pop("parts").items():
+            # Earlier versions have whole cores.
+            part.setdefault("load_ppm", part.pop("cores", 1) * 1_000_000)
+            parts[host] = Part(**part)
         losses = [Loss(**loss) for loss in read.pop("losses")]
         return cls(**read, parts=parts, losses=losses)
 
