@@ -40,7 +40,7 @@ mod steering;
 mod words;
 
 pub use address::{Mac, Network, RouteTarget};
-pub use edit::{EditError, changed_sections, edited, staged_sections, with_seed};
+pub use edit::{EditError, changed_sections, edited, removable, staged_sections, with_seed};
 pub use event::Event;
 pub use finding::{Finding, ScenarioError, called_elsewhere, name_hint, suggestion};
 pub use forwarder_plan::{
