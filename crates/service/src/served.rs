@@ -9,6 +9,7 @@ use longwire_run::fitted::fit_pool;
 use longwire_run::instance::RunningInstance;
 use longwire_run::objects::ChangeNotice;
 use longwire_run::real_run::{RealOptions, RealRun, RealRunOutcome};
+use longwire_run::records::RecordOptions;
 use longwire_run::test_hosts::{TestHosts, gain_privileges};
 use longwire_scenario::Plan;
 use serde_json::{Map, Value};
@@ -60,14 +61,14 @@ impl PreparedScenario {
         Ok(Self { named, plan, state: state.map(Arc::new) })
     }
 
-    /// Starts it.
+    /// Starts it. A group may use its API, besides this user, and the TCP server.
     ///
     /// # Errors
     /// If its hosts can't be made, its ports not opened, or its state not written.
     pub fn start(
         self,
-        group: Option<u32>,
-        web: Option<Web>,
+        (group, web): (Option<u32>, Option<Web>),
+        records: &RecordOptions,
         log: &Arc<EventLog>,
     ) -> anyhow::Result<ServedScenario> {
         let Self { named, plan, state } = self;
@@ -165,6 +166,7 @@ impl ServedScenario {
             ("in", ended.counted.flow.taken.into()),
             ("out", ended.counted.flow.sent.into()),
         ];
+        fields.extend(ended.recorded.fields());
         let fidelity = ended.counted.fidelity.as_ref();
         fields.extend(fidelity.map(|fidelity| ("faithful", fidelity.faithful.into())));
         log.info("stopped", &fields);
