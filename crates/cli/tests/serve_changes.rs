@@ -1,4 +1,5 @@
-//! Changes of what `longwire serve` runs: what was answered is there after any end of the process.
+//! Changes of what `longwire serve` runs: what was answered is there after any end of the process, and what
+//! looks like a mistake is said.
 
 mod support;
 
@@ -9,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 use support::service::{Service, TWO_PORTS};
-use support::{Folder, json, row, stderr};
+use support::{Folder, json, longwire, row, stderr};
 
 /// Links whose delays change, each by a client of its own.
 const CHANGED: [&str; 3] = ["one", "two", "three"];
@@ -42,8 +43,8 @@ fn ask(socket: &str, request: &str, body: &str) -> bool {
     !answer.is_empty()
 }
 
-/// Changes the delay of a link until there is no answer, from this number of milliseconds on. The answers may be
-/// those to all before the second number, and the change to that may have been made.
+/// Changes the delay of a link until there is no answer, from this number of milliseconds on. The result is
+/// what it may be then: the last that was answered, or the one after that.
 fn change(socket: &str, link: &str, from: u64, answered: &Sender<()>) -> RangeInclusive<u64> {
     let mut next = from;
     while ask(socket, &format!("PATCH /v1/links/{link}"), &format!("{{\"delay\": \"{next} ms\"}}")) {
@@ -134,7 +135,7 @@ fn the_end_of_a_ramp_survives_a_kill_and_a_power_cut() {
     let file = folder.write("net.toml", TWO_PORTS);
     let args = [&*file, "--state", &folder.text("state")];
     let mut service = Service::start(&folder, &args);
-    assert!(service.ctl(&["set", "up", "delay=70ms", "--ramp", "200ms"]).status.success());
+    assert!(service.ctl(&["set", "up", "delay=70ms", "--ramp", "1500ms"]).status.success());
     wait_for(&folder.path("state/net.json"), "70 ms");
     service.child.kill().unwrap();
     service.child.wait().unwrap();
@@ -170,4 +171,33 @@ fn what_can_not_be_saved_is_not_answered_as_if_it_were() {
     let saved = read_to_string(folder.path("state/net.now")).unwrap();
     assert!(saved.contains("40 ms") && saved.contains("more"), "{saved}");
     assert_eq!(service.end(), Some(0));
+}
+
+/// As `longwire check` says of a scenario with the same settings, or with an event that makes them.
+#[test]
+fn settings_that_contradict_each_other_are_named_wherever_they_come_from() {
+    let folder = Folder::new("serve-contradiction");
+    let red = TWO_PORTS.replace("delay =", "queue = { kind = \"red\", max = 15 }\ndelay =");
+    let what = "its queue's max is not above its min: all is dropped or nothing";
+    let note = format!("{what}; make max two or three times min");
+    let service = Service::start(&folder, &[&folder.write("net.toml", &red)]);
+    let set = |settings: &[&str]| service.ctl(&[&["set", "up.forward"], settings].concat());
+    let output = set(&["queue.min=50"]);
+    assert!(output.status.success());
+    assert_eq!(stderr(&output).trim(), format!("note: link \"up.forward\": {note}"));
+    let get = json(&service.ctl(&["get", "up.forward", "--json"]), 0);
+    assert_eq!(row(&get, "link up.forward")["notes"], serde_json::json!([note]));
+    assert_eq!(stderr(&set(&["queue.max=150"])), "");
+    assert_eq!(service.end(), Some(0));
+
+    let at = "\n[[at]]\ntime = \"2 s\"\nlink = \"up\"\nqueue = { min = 50 }\n";
+    for (text, words) in [
+        (red.replace("max = 15", "min = 50, max = 15"), what.to_owned()),
+        (red.clone() + at, format!("the link from 2 s on: {what}")),
+        (red + &at.replace("50", "5"), String::new()),
+    ] {
+        let said = stderr(&longwire(&["check", &folder.write("check.toml", text)]));
+        assert_eq!(said.matches(what).count(), usize::from(!words.is_empty()), "{said}");
+        assert!(said.contains(&words), "{said}");
+    }
 }

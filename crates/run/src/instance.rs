@@ -358,8 +358,9 @@ impl Instance for RunningInstance {
             let link = |name: String| {
                 let place = state.objects.links.place(&name)?;
                 let stats = link_stats(&state, find(&counted.links, place)?)?;
-                let settings = state.objects.links.settings(place);
-                Some(Object { kind, name, settings, stats, members: Vec::new() })
+                let (settings, notes) =
+                    (state.objects.links.settings(place), state.objects.links.notes(place));
+                Some(Object { kind, name, settings, stats, members: Vec::new(), notes })
             };
             chosen.names.into_iter().filter_map(link).collect()
         } else {

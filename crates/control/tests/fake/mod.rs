@@ -135,7 +135,7 @@ impl Instance for Fake {
         let settings = self.settings.lock().unwrap().get(&(kind, name.to_owned())).cloned();
         let settings = settings.ok_or_else(|| SetError::Unknown { kind, name: name.into() })?;
         let stats = if kind == Kind::Link { json!({"in": 5, "out": 4}) } else { Value::Null };
-        Ok(Object { kind, name: name.into(), settings, stats, members: Vec::new() })
+        Ok(Object { kind, name: name.into(), settings, stats, members: Vec::new(), notes: Vec::new() })
     }
 
     fn set(&self, kind: Kind, name: &str, changes: &[(String, String)]) -> Result<Made<Object>, SetError> {
